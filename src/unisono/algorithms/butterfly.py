@@ -1,0 +1,49 @@
+"""The butterfly: write the rank as a number with mixed digits, and settle one digit at a time."""
+
+from math import prod
+
+from unisono.algorithms.declaration import Steps, algorithm, one
+from unisono.algorithms.naive import naive
+from unisono.collectives import all_reduce
+from unisono.errors import UsageError
+from unisono.schedule import mapped
+
+
+def prime_factors(size: int) -> tuple[int, ...]:
+    """Return the prime factors, smallest first: 12 gives (2, 2, 3)."""
+    factors, divisor = [], 2
+    while size > 1:
+        if divisor * divisor > size:
+            divisor = size
+        while size % divisor == 0:
+            factors.append(divisor)
+            size //= divisor
+        divisor += 1
+    return tuple(factors)
+
+
+def stages(size: int, factors: tuple[int, ...] | int | None) -> tuple[int, ...]:
+    """Return the radices of the stages, and make sure that they multiply up to the size."""
+    chosen = prime_factors(size) if factors is None else (factors,) if isinstance(factors, int) else factors
+    if prod(chosen) != size or any(factor < 1 for factor in chosen):
+        raise UsageError(
+            f"all_reduce/butterfly: factors={factors} with {size} ranks; expected numbers whose product is {size}, "
+            f"such as {prime_factors(size)}"
+        )
+    return tuple(chosen)
+
+
+@algorithm(
+    all_reduce, chunks=one, scratch=lambda size, factors: max(stages(size, factors), default=1)
+)  # fmt: skip
+def butterfly(rank: int, size: int, factors: tuple[int, ...] | int | None = None) -> Steps:
+    """With size = f1·f2·…, in stage i the groups of f_i ranks that differ in digit i exchange sums.
+
+    (Mixed-radix butterfly: Ruefenacht et al., 2017.)
+    """
+    stride = 1
+    for radix in stages(size, factors):
+        digit = rank // stride % radix
+        group = [rank + (other - digit) * stride for other in range(radix)]
+        yield from mapped(naive(digit, radix), ranks=group)
+        stride *= radix

@@ -1,0 +1,103 @@
+"""The list of the built-in algorithms, and how to find one by name."""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+
+from unisono import collectives
+from unisono.algorithms.butterfly import butterfly
+from unisono.algorithms.chain import chain_broadcast, chain_reduce
+from unisono.algorithms.declaration import Algorithm
+from unisono.algorithms.dissemination import (
+    bruck_all_gather,
+    bruck_all_to_all,
+    dissemination_barrier,
+    pat_all_gather,
+    pat_reduce_scatter,
+)
+from unisono.algorithms.double_tree import double_tree
+from unisono.algorithms.doubling import (
+    rabenseifner,
+    recursive_doubling,
+    recursive_doubling_all_gather,
+    recursive_halving_reduce_scatter,
+)
+from unisono.algorithms.hierarchical import hierarchical, torus
+from unisono.algorithms.hierarchical_exchange import hierarchical_all_to_all
+from unisono.algorithms.naive import (
+    naive,
+    naive_all_gather,
+    naive_all_to_all,
+    naive_broadcast,
+    naive_gather,
+    naive_reduce,
+    naive_reduce_scatter,
+    naive_scatter,
+)
+from unisono.algorithms.neighbour_exchange import neighbour_exchange_all_gather
+from unisono.algorithms.pairwise import pairwise_all_to_all
+from unisono.algorithms.ring import bidirectional_ring, ring, ring_all_gather, ring_reduce_scatter
+from unisono.algorithms.scatter_and_gather import reduce_scatter_gather_reduce, scatter_all_gather_broadcast
+from unisono.algorithms.swing import swing
+from unisono.algorithms.tree import tree, tree_barrier, tree_broadcast, tree_gather, tree_reduce, tree_scatter
+from unisono.collectives import Collective, all_reduce
+from unisono.errors import UsageError
+
+BUILT_IN: tuple[Algorithm, ...] = (
+    naive_broadcast, tree_broadcast, chain_broadcast, scatter_all_gather_broadcast,
+    naive_scatter, tree_scatter,
+    naive_gather, tree_gather,
+    naive_reduce, tree_reduce, chain_reduce, reduce_scatter_gather_reduce,
+    naive_all_gather, ring_all_gather, recursive_doubling_all_gather, bruck_all_gather, pat_all_gather,
+    neighbour_exchange_all_gather,
+    naive_reduce_scatter, ring_reduce_scatter, recursive_halving_reduce_scatter, pat_reduce_scatter,
+    naive, ring, bidirectional_ring, recursive_doubling, butterfly, tree, double_tree, rabenseifner,
+    hierarchical, torus, swing,
+    naive_all_to_all, pairwise_all_to_all, bruck_all_to_all, hierarchical_all_to_all,
+    dissemination_barrier, tree_barrier,
+)  # fmt: skip
+
+
+def of(collective: Collective) -> list[Algorithm]:
+    """Return the built-in algorithms of a collective."""
+    return [algorithm for algorithm in BUILT_IN if algorithm.collective is collective]
+
+
+def serving(collective: Collective, size: int) -> list[Algorithm]:
+    """Return the built-in algorithms of a collective that can serve this number of ranks."""
+    return [algorithm for algorithm in of(collective) if algorithm.can_serve(size)]
+
+
+def find(name: str, collective: Collective | None = None) -> Algorithm:
+    """Return the algorithm of that name.
+
+    ``all_gather/ring`` is a full name. A bare name means that of ``collective``; without one, all_reduce's where
+    it has one of that name, else the only one there is.
+    """
+    first, slash, second = name.partition("/")
+    if slash:
+        name, collective = second, collectives.find(first)
+    # the function's own name is understood too: ring_all_gather
+    matches = [
+        algorithm
+        for algorithm in (BUILT_IN if collective is None else of(collective))
+        if name in (algorithm.name, algorithm.function.__name__)
+    ]
+    preferred = [algorithm for algorithm in matches if algorithm.collective is all_reduce]
+    if len(matches) == 1 or preferred:
+        return (preferred or matches)[0]
+    if matches:
+        raise UsageError(
+            f"{name!r} is an algorithm of several collectives; say which: {', '.join(map(str, matches))}"
+        )
+    known = [a.name if collective else str(a) for a in (of(collective) if collective else BUILT_IN)]
+    short = {a.name: str(a) for a in reversed(BUILT_IN)}
+    near = get_close_matches(name, known, n=1) or (
+        [] if collective else [short[found] for found in get_close_matches(name, list(short), n=1)]
+    )
+    kind = f"{collective} algorithm" if collective else "algorithm"
+    raise UsageError(
+        f"there is no {kind} {name!r}"
+        + (f"; did you mean {near[0]!r}?" if near else "")
+        + (f" Known: {', '.join(known)}" if collective else " `unisono list` shows all of them")
+    )

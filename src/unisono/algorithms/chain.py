@@ -1,0 +1,28 @@
+"""The chain family: a row of ranks from the root on, and a message in pieces that flow along it.
+
+While one piece goes from the first rank to the second, the piece before it goes from the second to the third:
+with many pieces every link is busy, and no rank sends or receives more than the message once.
+"""
+
+from unisono.algorithms.declaration import Steps, algorithm
+from unisono.collectives import broadcast, reduce
+from unisono.schedule import backwards, recv, send
+
+
+@algorithm(broadcast, chunks=lambda size, pieces: pieces)
+def chain_broadcast(rank: int, size: int, root: int = 0, pieces: int = 8) -> Steps:
+    """Everyone hands each piece to the next in the row while taking the following one (pipelined chain)."""
+    first, last = rank == root, (rank + 1) % size == root
+    for piece in range(pieces + 1):
+        step = []
+        if not last and piece > 0:
+            step.append(send(piece - 1, dst=(rank + 1) % size))
+        if not first and piece < pieces:
+            step.append(recv(piece, src=(rank - 1) % size))
+        yield tuple(step)
+
+
+@algorithm(reduce, chunks=lambda size, pieces: pieces)
+def chain_reduce(rank: int, size: int, root: int = 0, pieces: int = 8) -> Steps:
+    """The chain broadcast run backwards: each piece gains one addend per hop on its way to the root."""
+    yield from backwards(chain_broadcast(rank, size, root, pieces))

@@ -1,0 +1,182 @@
+"""``@algorithm``: declare that a generator is a way to do a collective.
+
+::
+
+    @algorithm(all_reduce, chunks=one_per_rank)
+    def ring(rank, size): ...
+
+The generator takes ``rank`` and ``size``; ``root`` too if the collective has one; what comes after is an option
+of the algorithm and needs a default. The declaration adds nothing to the program: calling ``ring(2, 5)`` still
+runs it, which is how one algorithm is made of others (``yield from``).
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from unisono.collectives import Collective
+from unisono.errors import UsageError
+from unisono.schedule import Op, Schedule
+
+# How many chunks (or scratch slots): a number, or a function of the size and the options.
+Amount = int | Callable[..., int]
+Steps = Iterator[Op | tuple[Op, ...]]
+
+
+def one(size: int) -> int:
+    """The message is not cut."""
+    return 1
+
+
+def one_per_rank(size: int) -> int:
+    """The message is cut into as many chunks as there are ranks."""
+    return size
+
+
+@dataclass(frozen=True, eq=False)
+class Algorithm:
+    """A way to do a collective: a program, and what is declared about it."""
+
+    collective: Collective
+    function: Callable[..., Steps]
+    chunks: Amount
+    scratch: Amount = 0
+    serves: Callable[[int], bool] | None = None
+    step_limit: int | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    def __call__(self, rank: int, size: int, *args: Any, **options: Any) -> Steps:
+        return self.function(rank, size, *args, **options)
+
+    def __str__(self) -> str:
+        return f"{self.collective}/{self.name}"
+
+    @cached_property
+    def name(self) -> str:
+        """The function's name, without the collective's where it ends in that: ``ring_all_gather`` is ``ring``."""
+        return self.function.__name__.removesuffix(f"_{self.collective.name}")
+
+    @property
+    def idea(self) -> str:
+        """The docstring, on one line."""
+        return " ".join((inspect.getdoc(self.function) or "").split())
+
+    @property
+    def source(self) -> str:
+        """The program as its author wrote it."""
+        return inspect.getsource(self.function)
+
+    def chunk_count(self, size: int, **options: Any) -> int:
+        """Return how many chunks the message is cut into."""
+        return self._amount("chunks", self.chunks, size, {**self.options, **options})
+
+    def scratch_count(self, size: int, **options: Any) -> int:
+        """Return how many scratch slots the program uses beside the collective's own."""
+        return self._amount("scratch", self.scratch, size, {**self.options, **options})
+
+    def schedule(self, size: int, root: int | None = None, **options: Any) -> Schedule:
+        """Return what every rank does at this size; raise UsageError where that makes no sense."""
+        self._check_call(size, root, options)
+        settings = {**self.options, **options}
+        chunks = self.chunk_count(size, **settings)
+        if chunks < 1 or (self.collective.blocked and chunks % size):
+            raise UsageError(
+                f"{self}: declares {chunks} chunks for {size} ranks; expected "
+                + (f"a multiple of {size}, as each rank has a block" if self.collective.blocked else "at least 1")
+            )
+        rows = len(self.collective.slots(chunks))
+        if self.collective.rooted:
+            root = root or 0
+            settings["root"] = root
+        return Schedule(
+            collective=self.collective.name, algorithm=self.name, size=size, chunks=chunks,
+            slots=rows * chunks + self.scratch_count(size, **options),
+            make=lambda rank: self.function(rank, size, **settings),
+            root=root, options=options, own_step_limit=self.step_limit,
+        )  # fmt: skip
+
+    def can_serve(self, size: int) -> bool:
+        """Whether the algorithm is declared for this number of ranks."""
+        return self.serves is None or self.serves(size)
+
+    def _check_call(self, size: int, root: int | None, options: Mapping[str, Any]) -> None:
+        if type(size) is not int or size < 1:
+            raise UsageError(f"{self}: size is {size!r}; expected a whole number of ranks, 1 or more")
+        for name in options:
+            if name not in self.options:
+                known = ", ".join(self.options) or "none at all"
+                raise UsageError(f"{self}: has no option {name!r}; its options are: {known}")
+        if root is not None:
+            if not self.collective.rooted:
+                raise UsageError(f"{self}: root={root} was given, but a {self.collective} has no root; leave it out")
+            if not 0 <= root < size:
+                raise UsageError(f"{self}: root={root} with {size} ranks; expected a rank from 0 to {size - 1}")
+        if not self.can_serve(size):
+            from unisono.algorithms.catalogue import serving
+
+            others = ", ".join(other.name for other in serving(self.collective, size))
+            condition = getattr(self.serves, "__name__", "its condition").replace("_", " ")
+            raise UsageError(
+                f"{self}: cannot serve {size} ranks; it is declared for sizes that meet: {condition}. "
+                f"These serve {size} ranks: {others}"
+            )
+
+    def _amount(self, what: str, amount: Amount, size: int, options: Mapping[str, Any]) -> int:
+        if isinstance(amount, int):
+            return amount
+        wanted = inspect.signature(amount).parameters
+        count = amount(size, **{name: value for name, value in options.items() if name in wanted})
+        if type(count) is not int or count < 0:
+            raise UsageError(f"{self}: {what}= gave {count!r} for {size} ranks; expected a number, 0 or more")
+        return count
+
+
+def algorithm(
+    collective: Collective,
+    *,
+    chunks: Amount = one,
+    scratch: Amount = 0,
+    serves: Callable[[int], bool] | None = None,
+    step_limit: int | None = None,
+) -> Callable[[Callable[..., Any]], Algorithm]:
+    """Declare a generator ``(rank, size, ...)`` as a way to do ``collective``.
+
+    ``chunks`` and ``scratch`` are numbers, or functions of the size (and of options, by name). ``serves`` says
+    for which sizes the algorithm works; leave it out if it is all of them. ``step_limit`` raises the number of
+    steps after which a program counts as one that never ends.
+    """
+    if not isinstance(collective, Collective):
+        raise UsageError(
+            f"@algorithm needs the collective first, found {collective!r}; write @algorithm(all_reduce, ...) "
+            "after `from unisono.collectives import all_reduce`"
+        )
+
+    def declare(function: Callable[..., Any]) -> Algorithm:
+        return Algorithm(
+            collective, function, chunks, scratch, serves, step_limit, _declared_options(collective, function)
+        )
+
+    return declare
+
+
+def _declared_options(collective: Collective, function: Callable[..., Any]) -> dict[str, Any]:
+    """Return the parameters after rank, size (and root), with their defaults."""
+    parameters = list(inspect.signature(function).parameters.values())
+    leading = ["rank", "size"] + ["root"] * collective.rooted
+    if [parameter.name for parameter in parameters[: len(leading)]] != leading:
+        raise UsageError(
+            f"@algorithm({collective}): {function.__name__} takes "
+            f"({', '.join(parameter.name for parameter in parameters)}); expected it to begin with "
+            f"({', '.join(leading)}), then options with defaults"
+        )
+    for parameter in parameters[2:]:
+        if parameter.default is parameter.empty:
+            raise UsageError(
+                f"@algorithm({collective}): {parameter.name} of {function.__name__} has no default; "
+                f"give it one, such as {parameter.name}=0"
+            )
+    return {parameter.name: parameter.default for parameter in parameters[len(leading) :]}

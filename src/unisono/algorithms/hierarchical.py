@@ -1,0 +1,128 @@
+"""The hierarchical family: one algorithm inside the nodes, another between them (see nodes.py)."""
+
+from functools import lru_cache
+from itertools import groupby
+from math import isqrt, lcm
+
+from unisono.algorithms.declaration import Algorithm, Steps, algorithm, one_per_rank
+from unisono.algorithms.nodes import Node, home_of, nodes_of
+from unisono.collectives import all_gather, all_reduce, reduce_scatter
+from unisono.errors import UsageError
+from unisono.schedule import mapped
+
+# The inner algorithm, by name: a reduce-scatter and the all-gather that undoes it.
+Pair = str | tuple[Algorithm, Algorithm]
+UNDONE_BY = {"naive": "naive", "ring": "ring", "recursive_halving": "recursive_doubling", "pat": "pat"}
+
+
+class Layout:
+    """How the message is cut so that every node can share it out equally among its ranks.
+
+    *Piece*: as many as the node sizes have for a least common multiple, so that each rank owns a whole number of
+    pieces after the reduce-scatter in its node. Each piece is cut into the chunks of the outer algorithm.
+    """
+
+    def __init__(self, size: int, node: Node, inner: Pair, outer: str | Algorithm) -> None:
+        from unisono.algorithms.catalogue import find
+
+        self.nodes = nodes_of(size, node)
+        if isinstance(inner, str):
+            first, _, second = inner.partition("+")  # "ring", or "ring+bruck"
+            self.inner = find(first, reduce_scatter), find(second or UNDONE_BY.get(first, first), all_gather)
+        else:
+            self.inner = inner
+        self.outer = find(outer, all_reduce) if isinstance(outer, str) else outer
+        self.pieces = lcm(*(phase.chunk_count(len(ranks)) for ranks in self.nodes for phase in self.inner))
+        self.per_piece = self.outer.chunk_count(len(self.nodes))
+        self.chunks = self.pieces * self.per_piece
+        self.runs = list(_runs(self.nodes, self.pieces))
+
+    @property
+    def scratch(self) -> int:
+        """The scratch slots of the phase that needs the most."""
+        across = max(length for *_, length in self.runs) * self.outer.scratch_count(len(self.nodes))
+        inside = (
+            self.chunks // phase.chunk_count(len(ranks)) * phase.scratch_count(len(ranks))
+            for ranks in self.nodes
+            for phase in self.inner
+        )
+        return max(across, *inside)
+
+    def inside(self, phase: Algorithm, rank: int, ranks: range) -> Steps:
+        """Play an inner phase in one node, on the whole message."""
+        amount, scratch = phase.chunk_count(len(ranks)), phase.scratch_count(len(ranks))
+        width = self.chunks // amount
+        chunks = blocks(0, amount, width) + blocks(self.chunks, scratch, width)
+        yield from mapped(phase(rank - ranks.start, len(ranks)), ranks=ranks, chunks=chunks)
+
+    def across(self, rank: int, home: int) -> Steps:
+        """Play the outer algorithm for every run of pieces that this rank owns.
+
+        A rank may own several runs, each with other ranks; all take them in the same order, so nobody waits in
+        a circle.
+        """
+        scratch = self.outer.scratch_count(len(self.nodes))
+        for owners, start, length in self.runs:
+            if owners[home] == rank:
+                chunks = blocks(start * self.per_piece, self.per_piece, length)
+                chunks += blocks(self.chunks, scratch, length)
+                yield from mapped(self.outer(home, len(self.nodes)), ranks=owners, chunks=chunks)
+
+
+def blocks(first: int, amount: int, width: int) -> list[range]:
+    """Return ``amount`` neighbouring ranges of ``width`` chunks each, from chunk ``first`` on."""
+    return [range(first + index * width, first + (index + 1) * width) for index in range(amount)]
+
+
+def _runs(nodes: tuple[range, ...], pieces: int) -> list[tuple[tuple[int, ...], int, int]]:
+    """Return owners (one rank of each node), first piece and length of each run of pieces with the same owners."""
+    found = []
+    start = 0
+    for owners, run in groupby(
+        tuple(ranks[piece * len(ranks) // pieces] for ranks in nodes) for piece in range(pieces)
+    ):
+        length = len(list(run))
+        found.append((owners, start, length))
+        start += length
+    return found
+
+
+def layout(size: int, node: Node, inner: Pair, outer: str | Algorithm) -> Layout:
+    """Return the layout for one hierarchical schedule."""
+    return _layout(size, node if isinstance(node, int) else tuple(node), inner, outer)
+
+
+_layout = lru_cache(maxsize=16)(Layout)  # every rank of a schedule asks for the same
+
+
+@algorithm(
+    all_reduce,
+    chunks=lambda size, node, inner, outer: layout(size, node, inner, outer).chunks,
+    scratch=lambda size, node, inner, outer: layout(size, node, inner, outer).scratch,
+)
+def hierarchical(
+    rank: int, size: int, node: Node = 4, inner: Pair = "ring", outer: str | Algorithm = "ring"
+) -> Steps:
+    """Reduce-scatter inside the node, all-reduce between nodes, all-gather inside: slow links carry little.
+
+    (Two-level all-reduce, as in Horovod: Sergeev and Del Balso, 2018.)
+    """
+    plan = layout(size, node, inner, outer)
+    home = home_of(rank, plan.nodes)
+    reduce_inside, gather_inside = plan.inner
+    yield from plan.inside(reduce_inside, rank, plan.nodes[home])
+    yield from plan.across(rank, home)
+    yield from plan.inside(gather_inside, rank, plan.nodes[home])
+
+
+@algorithm(all_reduce, chunks=one_per_rank)
+def torus(rank: int, size: int, rows: int | None = None) -> Steps:
+    """On a grid of rows and columns: a hierarchy whose nodes are the rows, with rings both ways.
+
+    (2-D torus: Mikami et al., 2018.)
+    """
+    if rows is None:
+        rows = max(divisor for divisor in range(1, isqrt(size) + 1) if size % divisor == 0)
+    if rows < 1 or size % rows:
+        raise UsageError(f"all_reduce/torus: rows={rows} with {size} ranks; expected a divisor of {size}")
+    yield from hierarchical(rank, size, node=size // rows, inner="ring", outer="ring")

@@ -1,0 +1,52 @@
+"""All-to-all in two hops: first inside the node, then between nodes in bundles (see nodes.py)."""
+
+from unisono.algorithms.declaration import Steps, algorithm, one_per_rank
+from unisono.algorithms.nodes import Node, home_of, nodes_of
+from unisono.collectives import all_to_all
+from unisono.schedule import copy, recv, send
+
+
+def served(index: int, members: int, nodes: tuple[range, ...]) -> list[int]:
+    """Return the destinations whose mail member ``index`` of a node of ``members`` ranks takes out.
+
+    Those that have the same place in their node; where a node is larger than this one, the places go round.
+    """
+    return [rank for ranks in nodes for place, rank in enumerate(ranks) if place % members == index]
+
+
+def shelf_size(size: int, node: Node) -> int:
+    """Return the scratch slots that the busiest rank needs: a place for each letter that it takes out."""
+    nodes = nodes_of(size, node)
+    return max(len(ranks) * len(served(0, len(ranks), nodes)) for ranks in nodes)
+
+
+@algorithm(all_to_all, chunks=one_per_rank, scratch=shelf_size)
+def hierarchical_all_to_all(rank: int, size: int, node: Node = 4) -> Steps:
+    """Collect inside the node what goes to the same place elsewhere, then send it there in one bundle.
+
+    (Two-level all-to-all, as in mixture-of-experts training: Rajbhandari et al., 2022.)
+    """
+    inp, out = all_to_all.slots(size)
+    nodes = nodes_of(size, node)
+    home = home_of(rank, nodes)
+    ranks, members = nodes[home], len(nodes[home])
+    me = rank - ranks.start
+    mine = served(me, members, nodes)
+    shelf = [[out.stop + peer * len(mine) + place for place in range(len(mine))] for peer in range(members)]
+
+    yield copy([inp[destination] for destination in mine], to=shelf[me])
+    for distance in range(1, members):
+        to, source = (me + distance) % members, (me - distance) % members
+        yield (
+            send([inp[destination] for destination in served(to, members, nodes)], dst=ranks[to]),
+            recv(shelf[source], src=ranks[source]),
+        )
+
+    bundle = {destination: [row[place] for row in shelf] for place, destination in enumerate(mine)}
+    yield copy(bundle[rank], to=out[ranks.start : ranks.stop])
+    for distance in range(1, len(nodes)):
+        target, source_ranks = nodes[(home + distance) % len(nodes)], nodes[(home - distance) % len(nodes)]
+        yield (
+            *(send(bundle[peer], dst=peer) for peer in target if peer in bundle),
+            recv([out[peer] for peer in source_ranks], src=source_ranks[me % len(source_ranks)]),
+        )

@@ -1,0 +1,100 @@
+"""The naive family: everybody talks to everybody, or everybody to the root.
+
+Many messages, no cleverness; kept for ever as the reference against which the others are measured.
+"""
+
+from unisono.algorithms.declaration import Steps, algorithm, one, one_per_rank
+from unisono.collectives import (
+    all_gather,
+    all_reduce,
+    all_to_all,
+    broadcast,
+    gather,
+    reduce,
+    reduce_scatter,
+    scatter,
+)
+from unisono.schedule import combine, copy, recv, recv_reduce, send
+
+
+def others(rank: int, size: int) -> list[int]:
+    """Return everyone but this rank, beginning with the right-hand neighbour, so that no rank is besieged."""
+    return [(rank + distance) % size for distance in range(1, size)]
+
+
+@algorithm(broadcast, chunks=one)
+def naive_broadcast(rank: int, size: int, root: int = 0) -> Steps:
+    """The root sends the whole message to each of the others in turn (flat tree)."""
+    if rank == root:
+        for peer in others(rank, size):
+            yield send(0, dst=peer)
+    else:
+        yield recv(0, src=root)
+
+
+@algorithm(scatter, chunks=one_per_rank)
+def naive_scatter(rank: int, size: int, root: int = 0) -> Steps:
+    """The root sends each of the others its block in turn (flat tree)."""
+    if rank == root:
+        for peer in others(rank, size):
+            yield send(peer, dst=peer)
+    else:
+        yield recv(rank, src=root)
+
+
+@algorithm(gather, chunks=one_per_rank)
+def naive_gather(rank: int, size: int, root: int = 0) -> Steps:
+    """Each of the others sends its block straight to the root (flat tree)."""
+    if rank == root:
+        for peer in others(rank, size):
+            yield recv(peer, src=peer)
+    else:
+        yield send(rank, dst=root)
+
+
+@algorithm(reduce, chunks=one)
+def naive_reduce(rank: int, size: int, root: int = 0) -> Steps:
+    """Each of the others sends its whole message straight to the root, which adds them in turn (flat tree)."""
+    if rank == root:
+        for peer in others(rank, size):
+            yield recv_reduce(0, src=peer)
+    else:
+        yield send(0, dst=root)
+
+
+@algorithm(all_gather, chunks=one_per_rank)
+def naive_all_gather(rank: int, size: int) -> Steps:
+    """Everyone sends its block straight to everyone else (linear exchange)."""
+    peers = others(rank, size)
+    yield *(send(rank, dst=peer) for peer in peers), *(recv(peer, src=peer) for peer in reversed(peers))
+
+
+@algorithm(reduce_scatter, chunks=one_per_rank)
+def naive_reduce_scatter(rank: int, size: int) -> Steps:
+    """Everyone sends every chunk straight to the rank that owns it, which adds what comes in (linear exchange)."""
+    peers = others(rank, size)
+    yield *(send(peer, dst=peer) for peer in peers), *(recv_reduce(rank, src=peer) for peer in reversed(peers))
+
+
+@algorithm(all_reduce, chunks=one, scratch=one_per_rank)
+def naive(rank: int, size: int) -> Steps:
+    """Everyone sends everything to everyone and adds all of it in rank order, so that all get the same bits."""
+    peers = others(rank, size)
+    place = [0 if peer == rank else 1 + peer for peer in range(size)]  # whose data lies in which slot
+    yield *(send(0, dst=peer) for peer in peers), *(recv(place[peer], src=peer) for peer in reversed(peers))
+    for peer in range(1, size):
+        yield combine(place[peer], into=place[0])
+    if place[0] != 0:
+        yield copy(place[0], to=0)
+
+
+@algorithm(all_to_all, chunks=one_per_rank)
+def naive_all_to_all(rank: int, size: int) -> Steps:
+    """Everyone sends every block straight to the rank it is for, all at once (linear exchange)."""
+    inp, out = all_to_all.slots(size)
+    peers = others(rank, size)
+    yield (
+        copy(inp[rank], to=out[rank]),
+        *(send(inp[peer], dst=peer) for peer in peers),
+        *(recv(out[peer], src=peer) for peer in reversed(peers)),
+    )

@@ -1,0 +1,254 @@
+"""What each collective must achieve, as data.
+
+*Slots*: the numbered places of a rank that hold chunks. Nearly every collective works in one row of slots, in
+place: slot c is chunk c of the message on every rank, and the rank's input and output are parts of that row.
+Only all_to_all has two rows, an input that is left as it was and an output.
+
+*Block*: where the message has a part for each rank (scatter, gather, all_gather, reduce_scatter, all_to_all) the
+chunks come in as many equal blocks as there are ranks, and block r is the part of rank r.
+
+A condition says which part of the row a rank holds, ``ALL`` of it, its ``OWN`` block, or ``NOTHING``: the
+pre-condition before, the post-condition after. ``result`` says what must then be in a chunk.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from difflib import get_close_matches
+from enum import Enum
+from fractions import Fraction
+from typing import NamedTuple
+
+from unisono.errors import UsageError
+
+
+class Words(NamedTuple):
+    """The same sentence in English and Chinese."""
+
+    en: str
+    zh: str
+
+
+class Part(Enum):
+    """Which part of the row a rank holds."""
+
+    ALL = "all"
+    OWN = "own block"
+    NOTHING = "nothing"
+
+
+class Result(Enum):
+    """What must be in a chunk in the end."""
+
+    OF_ROOT = "the root's chunk"
+    OF_OWNER = "the chunk of the rank whose block it is in"
+    REDUCED = "the chunks of all ranks, added"
+    EXCHANGED = "block s of the output of rank d is block d of the input of rank s"
+
+
+class Holding(NamedTuple):
+    """A condition: the part held by the root, and by every other rank."""
+
+    root: Part
+    others: Part
+
+
+class Value(NamedTuple):
+    """What a slot holds: chunk ``origin`` of the inputs of ``ranks`` (a bit set), added up."""
+
+    origin: int
+    ranks: int
+
+
+ALL, OWN, NOTHING = Part.ALL, Part.OWN, Part.NOTHING
+EVERYONE_ALL, EVERYONE_OWN = Holding(ALL, ALL), Holding(OWN, OWN)
+ROOT_ALL = Holding(ALL, NOTHING)
+
+
+@dataclass(frozen=True)
+class Collective:
+    """A record of everything there is to know about a collective; there is no code for a single one."""
+
+    name: str
+    before: Holding
+    after: Holding
+    result: Result
+    summary: Words
+    story: Words
+    # Bytes that the busiest rank must at least send or receive, as a part of the message, is
+    # a(p-1)/p + b: (2, 0) for all_reduce. nccl-tests multiplies algbw with the same number to get busbw.
+    bound: tuple[int, int]
+    rooted: bool = False
+    # Whether the chunks come in blocks, one for each rank.
+    blocked: bool = False
+    # Whether data moves at all. In a barrier messages are empty, and hearing of a rank twice does no harm.
+    carries_data: bool = True
+
+    def __str__(self) -> str:
+        return self.name
+
+    def __reduce__(self) -> str | tuple[object, ...]:
+        return (find, (self.name,))  # there is one record of each: compare with `is`
+
+    @property
+    def in_place(self) -> bool:
+        """Whether input and output share one row of slots."""
+        return self.result is not Result.EXCHANGED
+
+    @property
+    def reduces(self) -> bool:
+        """Whether chunks of several ranks are added."""
+        return self.result is Result.REDUCED
+
+    def slots(self, chunks: int) -> tuple[range, ...]:
+        """Return the rows of slots: one where the collective works in place, else input and output.
+
+        >>> inp, out = all_to_all.slots(3)
+        >>> inp, out
+        (range(0, 3), range(3, 6))
+        """
+        rows = 1 if self.in_place else 2
+        return tuple(range(row * chunks, (row + 1) * chunks) for row in range(rows))
+
+    def held_before(self, rank: int, size: int, chunks: int, root: int = 0) -> range:
+        """Return the slots that the rank's input fills."""
+        return self._part(self.before, rank, size, chunks, root)
+
+    def held_after(self, rank: int, size: int, chunks: int, root: int = 0) -> range:
+        """Return the slots that must hold the result."""
+        if not self.in_place:
+            return self.slots(chunks)[1]
+        return self._part(self.after, rank, size, chunks, root)
+
+    def _part(self, holding: Holding, rank: int, size: int, chunks: int, root: int) -> range:
+        part = holding.root if rank == root else holding.others
+        if part is ALL:
+            return range(chunks)
+        if part is NOTHING:
+            return range(0)
+        per_rank = chunks // size
+        return range(rank * per_rank, (rank + 1) * per_rank)
+
+    def goal(self, rank: int, size: int, chunks: int, root: int = 0) -> Iterator[tuple[int, Value]]:
+        """Yield every slot that the post-condition speaks of, with the value that it must hold."""
+        per_rank = max(1, chunks // size)
+        everyone = (1 << size) - 1
+        for slot in self.held_after(rank, size, chunks, root):
+            if self.result is Result.OF_ROOT:
+                yield slot, Value(slot, 1 << root)
+            elif self.result is Result.OF_OWNER:
+                yield slot, Value(slot, 1 << slot // per_rank)
+            elif self.result is Result.REDUCED:
+                yield slot, Value(slot, everyone)
+            else:
+                source, piece = divmod(slot - chunks, per_rank)
+                yield slot, Value(rank * per_rank + piece, 1 << source)
+
+    def least_bytes(self, size: int) -> Fraction:
+        """Return what the busiest rank must send or receive at least, as a part of the message."""
+        if size == 1:
+            return Fraction(0)
+        per_peer, constant = self.bound
+        return per_peer * Fraction(size - 1, size) + constant
+
+    def bus_factor(self, size: int) -> Fraction:
+        """Return busbw / algbw as nccl-tests defines it: the same number as ``least_bytes``."""
+        return self.least_bytes(size)
+
+    def least_rounds(self, size: int) -> int:
+        """Return the rounds that no algorithm can beat: who has heard of it at most doubles in each one."""
+        return (size - 1).bit_length()
+
+
+broadcast = Collective(
+    "broadcast", before=ROOT_ALL, after=EVERYONE_ALL, result=Result.OF_ROOT, rooted=True, bound=(0, 1),
+    summary=Words("One rank's data reaches everyone.", "一个进程的数据发给所有进程。"),
+    story=Words(
+        "One person has the picture; in the end everyone has a copy of it.",
+        "一个人手里有整幅画，最后每个人手里都有一份同样的画。",
+    ),
+)  # fmt: skip
+scatter = Collective(
+    "scatter", before=ROOT_ALL, after=EVERYONE_OWN, result=Result.OF_ROOT, rooted=True, blocked=True,
+    bound=(1, 0),
+    summary=Words("One rank hands a different part to each.", "一个进程把数据切开，每个进程各得一块。"),
+    story=Words(
+        "One person has the whole puzzle and deals it out; in the end everyone holds a different piece.",
+        "一个人拿着整副拼图，把它分发出去，最后每个人手里都有不同的一块。",
+    ),
+)  # fmt: skip
+gather = Collective(
+    "gather", before=EVERYONE_OWN, after=ROOT_ALL, result=Result.OF_OWNER, rooted=True, blocked=True,
+    bound=(1, 0),
+    summary=Words("One rank collects a part from each.", "一个进程从每个进程各收集一块数据。"),
+    story=Words(
+        "Everyone holds a piece of the puzzle; in the end one person has the whole picture.",
+        "每个人手里有一块拼图，最后由一个人拼出整幅画。",
+    ),
+)  # fmt: skip
+reduce = Collective(
+    "reduce", before=EVERYONE_ALL, after=ROOT_ALL, result=Result.REDUCED, rooted=True, bound=(0, 1),
+    summary=Words("One rank gets the sum of everyone's data.", "一个进程得到所有进程数据之和。"),
+    story=Words(
+        "Everyone holds a number; in the end one person knows the sum.",
+        "每个人手里有一个数，最后有一个人知道总和。",
+    ),
+)  # fmt: skip
+all_gather = Collective(
+    "all_gather", before=EVERYONE_OWN, after=EVERYONE_ALL, result=Result.OF_OWNER, blocked=True, bound=(1, 0),
+    summary=Words("Everyone collects the parts of all.", "每个进程都收集到所有进程的数据块。"),
+    story=Words(
+        "Everyone holds a piece of the puzzle; in the end everyone has the whole picture.",
+        "每个人手里有一块拼图，最后每个人都有整幅画。",
+    ),
+)  # fmt: skip
+reduce_scatter = Collective(
+    "reduce_scatter", before=EVERYONE_ALL, after=EVERYONE_OWN, result=Result.REDUCED, blocked=True,
+    bound=(1, 0),
+    summary=Words("The sum of everyone's data, a part of it for each.", "对所有进程的数据求和，每个进程得到结果的一块。"),
+    story=Words(
+        "Everyone holds a list of numbers; in the end each person knows one line of the list of sums.",
+        "每个人手里有一列数，最后每个人知道总和那一列里的一行。",
+    ),
+)  # fmt: skip
+all_reduce = Collective(
+    "all_reduce", before=EVERYONE_ALL, after=EVERYONE_ALL, result=Result.REDUCED, bound=(2, 0),
+    summary=Words("Everyone gets the sum of everyone's data.", "每个进程都得到所有进程数据之和。"),
+    story=Words(
+        "Everyone holds a number; in the end everyone knows the sum.",
+        "每个人手里有一个数，最后每个人都知道总和。",
+    ),
+)  # fmt: skip
+all_to_all = Collective(
+    "all_to_all", before=EVERYONE_ALL, after=EVERYONE_ALL, result=Result.EXCHANGED, blocked=True, bound=(1, 0),
+    summary=Words("Everyone hands a different part to everyone.", "每个进程给每个进程各发一块不同的数据。"),
+    story=Words(
+        "Everyone has written a letter to everyone; in the end everyone has read their mail.",
+        "每个人给每个人各写了一封信，最后每个人都收齐了寄给自己的信。",
+    ),
+)  # fmt: skip
+barrier = Collective(
+    "barrier", before=EVERYONE_ALL, after=EVERYONE_ALL, result=Result.REDUCED, bound=(0, 0), carries_data=False,
+    summary=Words("Nobody goes on before everyone has arrived.", "所有进程都到齐之后，大家才继续。"),
+    story=Words(
+        "Everyone waits at the gate; when the last one has come, all of them go through.",
+        "大家在门口等，最后一个人到了，所有人才一起进门。",
+    ),
+)  # fmt: skip
+
+COLLECTIVES = (
+    broadcast, scatter, gather, reduce, all_gather, reduce_scatter, all_reduce, all_to_all, barrier,
+)  # fmt: skip
+
+
+def find(name: str) -> Collective:
+    """Return the collective of that name."""
+    known = {collective.name: collective for collective in COLLECTIVES}
+    if name in known:
+        return known[name]
+    near = get_close_matches(name, known, n=1)
+    raise UsageError(
+        f"there is no collective {name!r}; "
+        + (f"did you mean {near[0]!r}?" if near else f"expected one of {', '.join(known)}")
+    )

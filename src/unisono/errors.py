@@ -1,0 +1,146 @@
+"""Every exception that Unisono raises.
+
+::
+
+    UnisonoError
+    ├── ScheduleError(ValueError)     an algorithm is wrong            .algorithm .size .rank .step .op
+    │   ├── UnmatchedError            a send without its receive, or the two disagree on the chunk
+    │   ├── DeadlockError             ranks wait for each other in a circle
+    │   ├── HazardError               a step reads or writes a chunk in a way that has no one meaning
+    │   └── GoalError                 the collective's result is missing, wrong, or differs between ranks
+    ├── UsageError(ValueError)        this call cannot work; found before any byte moved
+    ├── CommError(RuntimeError)       communication failed
+    │   ├── CollectiveTimeout(TimeoutError)
+    │   ├── PeerLost(ConnectionError)
+    │   ├── MismatchError
+    │   └── Aborted
+    └── InternalError                 a bug of ours
+
+Every message says who, where, what was expected, what was found, and what to do next.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+class UnisonoError(Exception):
+    """The root of the tree: ``except UnisonoError`` catches everything of ours."""
+
+
+class ScheduleError(UnisonoError, ValueError):
+    """An algorithm is wrong; the attributes say exactly where.
+
+    ``what`` is the complaint in one sentence. The rest is context: each part that is given becomes an
+    attribute and a piece of the message.
+    """
+
+    def __init__(
+        self,
+        what: str,
+        *,
+        algorithm: str | None = None,
+        size: int | None = None,
+        rank: int | None = None,
+        step: int | None = None,
+        op: object | None = None,
+        chunk: int | None = None,
+        expected: str | None = None,
+        found: str | None = None,
+        hint: str | None = None,
+    ) -> None:
+        self.what = what
+        self.algorithm = algorithm
+        self.size = size
+        self.rank = rank
+        self.step = step
+        self.op = op
+        self.chunk = chunk
+        self.expected = expected
+        self.found = found
+        self.hint = hint
+        super().__init__(self._message())
+
+    def _message(self) -> str:
+        where = []
+        if self.algorithm is not None:
+            ranks = "" if self.size is None else f" on {self.size} rank{'' if self.size == 1 else 's'}"
+            where.append(f"{self.algorithm}{ranks}")
+        if self.rank is not None:
+            where.append(f"rank {self.rank}")
+        if self.step is not None:
+            where.append(f"step {self.step}")
+        if self.op is not None:
+            where.append(f"`{self.op}`")
+        if self.chunk is not None and str(self.chunk) not in str(self.op or ""):
+            where.append(f"chunk {self.chunk}")
+        lines = [": ".join(part for part in (", ".join(where), self.what) if part)]
+        if self.expected is not None:
+            lines.append(f"  expected: {self.expected}")
+        if self.found is not None:
+            lines.append(f"  found:    {self.found}")
+        if self.hint is not None:
+            lines.append(f"  to do:    {self.hint}")
+        return "\n".join(lines)
+
+    def context(self) -> dict[str, Any]:
+        """Return the parts as plain data, for ``--json``."""
+        parts: dict[str, Any] = {"error": type(self).__name__, "what": self.what}
+        for name in ("algorithm", "size", "rank", "step", "chunk", "expected", "found", "hint"):
+            if getattr(self, name) is not None:
+                parts[name] = getattr(self, name)
+        if self.op is not None:
+            parts["op"] = str(self.op)
+        return parts
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Proofs run in worker processes, and keyword-only arguments do not survive the default pickling.
+        return (_rebuild, (type(self), dict(self.__dict__)))
+
+
+def _rebuild(kind: type[ScheduleError], parts: dict[str, Any]) -> ScheduleError:
+    return kind(parts.pop("what"), **parts)
+
+
+class UnmatchedError(ScheduleError):
+    """A send without its receive, a receive without its send, or two ends that disagree on the chunk."""
+
+
+class DeadlockError(ScheduleError):
+    """Ranks wait for each other in a circle, with unbounded channels or at the given depth."""
+
+
+class HazardError(ScheduleError):
+    """A step reads or writes a chunk in a way that has no single meaning."""
+
+
+class GoalError(ScheduleError):
+    """The result is missing, counted twice, wrong, or not the same on every rank."""
+
+
+class UsageError(UnisonoError, ValueError):
+    """This call cannot work; found before any byte moved."""
+
+
+class CommError(UnisonoError, RuntimeError):
+    """Communication failed."""
+
+
+class CollectiveTimeout(CommError, TimeoutError):
+    """A collective did not finish in time."""
+
+
+class PeerLost(CommError, ConnectionError):
+    """A peer died or closed its connection."""
+
+
+class MismatchError(CommError):
+    """Two ranks called different things."""
+
+
+class Aborted(CommError):
+    """The communicator was aborted."""
+
+
+class InternalError(UnisonoError):
+    """A bug of ours: please report it."""

@@ -1,0 +1,218 @@
+"""Play the programs of all ranks against each other, in one process.
+
+*Channel*: a first-in-first-out queue from one rank to another, one for each ordered pair.
+*Depth*: how many messages a channel holds before its sender must wait; None is unbounded.
+*Level*: the number of a step on the longest path of steps and messages that lead to it. Levels are the frames
+of a drawing: what happens on level k needs nothing but levels below k.
+
+Ranks are deterministic and share nothing but channels (a Kahn process network). So whatever order we pick to
+run them in, each one sees the same values, and stops at the same place if they deadlock: one run speaks for all
+interleavings. Channels of bounded depth are such a network too.
+
+Inside a step we assume the least that an engine can do: first the sends, one after the other as written, then
+everything else, one after the other as written. An engine that does more at once only waits less. And whoever
+gets through with channels of depth d gets through with every greater depth, and with unbounded ones.
+
+What a message *means* is not known here: a Memory reads, stores and adds. The verifier's holds symbols, the
+player's holds numbers.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Generator
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol, cast
+
+from unisono.errors import DeadlockError, UnmatchedError
+from unisono.schedule.ops import COMBINE, COPY, SEND, Chunks, Op, Step, count, format_chunks
+from unisono.schedule.schedule import Schedule
+
+
+class Message(NamedTuple):
+    """What lies in a channel."""
+
+    chunks: Chunks  # as the sender names them
+    payload: Any  # what its memory read there
+    level: int
+    arrival: int  # the round in which a one-port network delivers it
+
+
+class Memory(Protocol):
+    """What the slots of all ranks hold, and how it is read, stored and added."""
+
+    def begin_step(self, rank: int, index: int, step: Step) -> None:
+        """A step begins on this rank."""
+
+    def read(self, rank: int, chunks: Chunks) -> Any:
+        """Return what is to be sent."""
+
+    def write(self, rank: int, op: Op, sent: Chunks, payload: Any) -> None:
+        """Carry out a receive or a local op: ``payload`` was read from the chunks ``sent``."""
+
+    def end_step(self, rank: int, level: int) -> None:
+        """The step is over."""
+
+
+@dataclass(frozen=True)
+class Traffic:
+    """What a run counted. Lists have an entry per rank; chunks count every chunk of a message."""
+
+    steps: list[int]
+    levels: int
+    rounds: int
+    sent_messages: list[int]
+    sent_chunks: list[int]
+    received_chunks: list[int]
+
+
+class _Rank:
+    """Where one rank stands; read when everybody is stuck."""
+
+    __slots__ = ("arrived", "clock", "left", "level", "op", "sent", "sent_chunks", "step", "taken_chunks")
+
+    def __init__(self) -> None:
+        self.step = -1
+        self.op: Op | None = None  # the op it is waiting in; None: it has finished
+        self.level = 0
+        # One-port clock: a rank sends one message and receives one message per round.
+        self.clock = self.left = self.arrived = 0
+        self.sent = self.sent_chunks = self.taken_chunks = 0
+
+
+def run(schedule: Schedule, memory: Memory, depth: int | None = None) -> Traffic:
+    """Play every program to its end and return what was counted.
+
+    Raises UnmatchedError or DeadlockError where the programs do not fit each other.
+    """
+    size = schedule.size
+    channels: dict[int, deque[Message]] = {}  # from src to dst: key src * size + dst
+    waiting: dict[int, int] = {}  # the rank that waits for something to change in this channel
+    ready = list(range(size - 1, -1, -1))
+    states = [_Rank() for _ in range(size)]
+
+    def process(rank: int, state: _Rank) -> Generator[int, None, None]:
+        """One rank: yields the key of the channel it must wait for."""
+        begin_step, read, write, end_step = memory.begin_step, memory.read, memory.write, memory.end_step
+        for index, step in enumerate(schedule.program(rank)):
+            state.step = index
+            begin_step(rank, index, step)
+            level, clock = state.level + 1, state.clock
+            reached, done = level, clock
+            for op in step:
+                if op[0] != SEND:
+                    continue
+                state.op = op
+                _, chunks, peer = cast("tuple[str, Chunks, int]", op)
+                key = rank * size + peer
+                channel = channels.get(key)
+                if channel is None:
+                    channel = channels[key] = deque()
+                elif depth is not None:
+                    while len(channel) >= depth:
+                        yield key
+                state.left = done = max(state.left, clock) + 1
+                channel.append(Message(chunks, read(rank, chunks), level, done))
+                state.sent += 1
+                state.sent_chunks += 1 if type(chunks) is int else len(chunks)  # type: ignore[arg-type]
+                if key in waiting:
+                    ready.append(waiting.pop(key))
+            for op in step:
+                kind, chunks, other = op
+                if kind == SEND:
+                    continue
+                state.op = op
+                if kind == COPY or kind == COMBINE:
+                    write(rank, op, chunks, read(rank, chunks))
+                    continue
+                key = cast("int", other) * size + rank
+                channel = channels.get(key)
+                while not channel:
+                    yield key
+                    channel = channels.get(key)
+                sent, payload, sent_level, arrival = channel.popleft()
+                if key in waiting:
+                    ready.append(waiting.pop(key))
+                if sent_level > reached:
+                    reached = sent_level
+                state.arrived = arrival = max(state.arrived + 1, arrival)
+                if arrival > done:
+                    done = arrival
+                state.taken_chunks += 1 if type(sent) is int else len(sent)  # type: ignore[arg-type]
+                if sent != chunks and count(sent) != count(chunks):
+                    raise UnmatchedError(
+                        f"the message from rank {other} has another number of chunks",
+                        algorithm=schedule.label, size=size, rank=rank, step=index, op=op,
+                        expected=f"{count(chunks)} (chunks {format_chunks(chunks)})",
+                        found=f"{count(sent)} (chunks {format_chunks(sent)})",
+                        hint="make the send and its receive name the same chunks",
+                    )  # fmt: skip
+                write(rank, op, sent, payload)
+            state.level, state.clock = reached, done
+            end_step(rank, reached)
+        state.op = None
+
+    processes = [process(rank, state) for rank, state in enumerate(states)]
+    while ready:
+        rank = ready.pop()
+        key = next(processes[rank], None)
+        if key is not None:
+            waiting[key] = rank
+
+    if waiting:
+        _explain_standstill(schedule, depth, states)
+    for key, channel in channels.items():
+        if channel:
+            src, dst = divmod(key, size)
+            raise UnmatchedError(
+                f"{len(channel)} message{'s' if len(channel) > 1 else ''} from rank {src} to rank {dst} "
+                "sent but never received",
+                algorithm=schedule.label, size=size, rank=src,
+                expected=f"a recv or recv_reduce on rank {dst} with src={src}",
+                found=f"chunk {format_chunks(channel[0].chunks)} left in the channel",
+                hint=f"receive it on rank {dst}, or do not send it",
+            )  # fmt: skip
+    return Traffic(
+        steps=[state.step + 1 for state in states],
+        levels=max(state.level for state in states),
+        rounds=max(state.clock for state in states),
+        sent_messages=[state.sent for state in states],
+        sent_chunks=[state.sent_chunks for state in states],
+        received_chunks=[state.taken_chunks for state in states],
+    )
+
+
+def _explain_standstill(schedule: Schedule, depth: int | None, states: list[_Rank]) -> None:
+    """Say why nobody can go on: somebody waits for a rank that has finished, or all wait in a circle."""
+    stuck = {rank: cast("int", state.op.other) for rank, state in enumerate(states) if state.op is not None}
+    for rank, peer in stuck.items():
+        if peer not in stuck:
+            state, op = states[rank], cast("Op", states[rank].op)
+            full = op.kind == SEND
+            raise UnmatchedError(
+                f"rank {peer} has finished without {'receiving this' if full else 'sending this'}",
+                algorithm=schedule.label, size=schedule.size, rank=rank, step=state.step, op=op,
+                expected=f"a {'receive' if full else 'send'} on rank {peer} for each {op.kind} on rank {rank}",
+                found=f"rank {peer} ended after {states[peer].step + 1} steps"
+                + (f", and the channel of depth {depth} is full" if full else ""),
+                hint=f"add the missing {'recv' if full else 'send'} on rank {peer}, or leave this op out",
+            )  # fmt: skip
+    rank = next(iter(stuck))
+    seen: list[int] = []
+    while rank not in seen:
+        seen.append(rank)
+        rank = stuck[rank]
+    circle = seen[seen.index(rank) :]
+    lines = [f"rank {r} waits in step {states[r].step} for rank {stuck[r]} (`{states[r].op}`)" for r in circle[:8]]
+    if len(circle) > 8:
+        lines.append(f"... and {len(circle) - 8} more")
+    full = any(cast("Op", states[r].op).kind == SEND for r in circle)
+    raise DeadlockError(
+        f"{len(circle)} ranks wait for each other in a circle"
+        + (f" at channel depth {depth}" if full else ""),
+        algorithm=schedule.label, size=schedule.size, rank=rank, step=states[rank].step, op=states[rank].op,
+        expected="every rank gets to its end",
+        found="; ".join(lines),
+        hint="receive before sending more, or put the send and the receive into one step"
+        if full else "let one of them send first: a step sends before it receives",
+    )  # fmt: skip

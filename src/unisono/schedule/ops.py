@@ -1,0 +1,100 @@
+"""The five things a rank can do.
+
+*Chunk*: a number that names one slot in the rank's row of slots. Wherever an op takes a chunk it also takes
+a ``range`` or a sequence of chunk numbers; they then travel together, as one message.
+
+========================  ==========================================================================
+``send(chunk, dst=)``     put what the slot holds into the channel to rank ``dst``
+``recv(chunk, src=)``     overwrite the slot with the next message from rank ``src``
+``recv_reduce(...)``      add the next message from rank ``src`` to what the slot holds
+``copy(chunk, to=)``      overwrite slot ``to`` with what slot ``chunk`` of this rank holds
+``combine(chunk, into=)`` add what slot ``chunk`` of this rank holds to slot ``into``
+========================  ==========================================================================
+
+"Add" stands for the reduction of the call: sum, product, max, min.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, NamedTuple, TypeAlias
+
+# Messages of a program: a slot number, or several that travel together.
+Chunks: TypeAlias = "int | Sequence[int]"
+
+SEND: Final = "send"
+RECV: Final = "recv"
+RECV_REDUCE: Final = "recv_reduce"
+COPY: Final = "copy"
+COMBINE: Final = "combine"
+
+# The word between the chunk and the other side, in text and in messages.
+LINK: Final = {SEND: "to", RECV: "from", RECV_REDUCE: "from", COPY: "to", COMBINE: "into"}
+
+
+class Op(NamedTuple):
+    """One op: what, on which chunks, and with whom (a rank) or where (slots of this rank)."""
+
+    kind: str
+    chunks: Chunks
+    other: Chunks
+
+    @property
+    def is_local(self) -> bool:
+        """Whether the op stays on this rank: then ``other`` names slots and not a rank."""
+        return self.kind == COPY or self.kind == COMBINE
+
+    def __str__(self) -> str:
+        return f"{self.kind} {format_chunks(self.chunks)} {LINK[self.kind]} {format_chunks(self.other)}"
+
+
+# A step, as an author writes it: one op, or several that happen together.
+Step: TypeAlias = "tuple[Op, ...]"
+
+
+def send(chunk: Chunks, *, dst: int) -> Op:
+    """Send the chunk, as it was before this step, to rank ``dst``."""
+    return Op(SEND, chunk, dst)
+
+
+def recv(chunk: Chunks, *, src: int) -> Op:
+    """Overwrite the chunk with the next message from rank ``src``."""
+    return Op(RECV, chunk, src)
+
+
+def recv_reduce(chunk: Chunks, *, src: int) -> Op:
+    """Add the next message from rank ``src`` to the chunk."""
+    return Op(RECV_REDUCE, chunk, src)
+
+
+def copy(chunk: Chunks, *, to: Chunks) -> Op:
+    """Overwrite slot ``to`` of this rank with the chunk."""
+    return Op(COPY, chunk, to)
+
+
+def combine(chunk: Chunks, *, into: Chunks) -> Op:
+    """Add the chunk to slot ``into`` of this rank."""
+    return Op(COMBINE, chunk, into)
+
+
+def listed(chunks: Chunks) -> Sequence[int]:
+    """Return the chunk numbers as a sequence, also when there is only one."""
+    return (chunks,) if isinstance(chunks, int) else chunks
+
+
+def count(chunks: Chunks) -> int:
+    """Return how many chunks travel in one message."""
+    return 1 if isinstance(chunks, int) else len(chunks)
+
+
+def format_chunks(chunks: Chunks) -> str:
+    """Write chunk numbers the short way: ``4``, ``0-3``, ``0-3,6,8-9``."""
+    if isinstance(chunks, int):
+        return str(chunks)
+    runs: list[list[int]] = []
+    for chunk in chunks:
+        if runs and isinstance(chunk, int) and chunk == runs[-1][1] + 1:
+            runs[-1][1] = chunk
+        else:
+            runs.append([chunk, chunk])
+    return ",".join(str(first) if first == last else f"{first}-{last}" for first, last in runs) or "nothing"

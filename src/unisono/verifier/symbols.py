@@ -1,0 +1,92 @@
+"""What slots hold, as symbols: sums of inputs, every different sum with a number of its own.
+
+*Symbol*: a number. 0 stands for nothing; the inputs come first; then one for each sum that was ever made. Two
+slots hold the same symbol if and only if they were added up from the same inputs in the same order (up to
+a+b = b+a, which computers respect): so comparing results, bits included, is comparing numbers.
+"""
+
+from __future__ import annotations
+
+from unisono.collectives import Value
+
+NOTHING = 0
+
+
+class Symbols:
+    """The table of all symbols of one run."""
+
+    def __init__(self, size: int, chunks: int) -> None:
+        self.chunks = chunks
+        # ranks[s]: bit set of the ranks summed in symbol s; origin[s]: which chunk of theirs.
+        self.ranks = [0]
+        self.origin = [-1]
+        for rank in range(size):
+            self.ranks += [1 << rank] * chunks
+            self.origin += range(chunks)
+        self.first_sum = len(self.ranks)
+        self.parts: list[tuple[int, int]] = []  # of each sum, from first_sum on
+        self.sums: dict[tuple[int, int], int] = {}  # by parts, the smaller number first
+
+    def inputs(self, rank: int) -> range:
+        """Return the symbols of a rank's input chunks."""
+        return range(1 + rank * self.chunks, 1 + (rank + 1) * self.chunks)
+
+    def add(self, left: int, right: int) -> int:
+        """Return the symbol of a sum; the caller has looked whether the sum makes sense."""
+        parts = (left, right) if left < right else (right, left)
+        symbol = self.sums.get(parts)
+        if symbol is None:
+            symbol = self.sums[parts] = len(self.ranks)
+            self.ranks.append(self.ranks[left] | self.ranks[right])
+            self.origin.append(self.origin[left])
+            self.parts.append(parts)
+        return symbol
+
+    def value(self, symbol: int) -> Value:
+        """Return what the symbol means, without the order of addition."""
+        return Value(self.origin[symbol], self.ranks[symbol])
+
+    def expression(self, symbol: int, longest: int = 100_000) -> str:
+        """Write the sum with all its brackets: ``(x0+x1)+x2``, where x2 is the input of rank 2."""
+        pieces: list[str] = []
+        stack: list[int | str] = [symbol]
+        length = 0
+        while stack:  # not recursive: a chain of a thousand ranks is a thousand brackets deep
+            top = stack.pop()
+            if isinstance(top, str) or top < self.first_sum:
+                text = top if isinstance(top, str) else self._leaf(top)
+                pieces.append(text)
+                length += len(text)
+                if length > longest:
+                    return "".join(pieces) + "..."
+                continue
+            left, right = self.parts[top - self.first_sum]
+            outer = top == symbol
+            # The part that begins with the lower rank goes first: it reads more easily.
+            if self._lowest(right) < self._lowest(left):
+                left, right = right, left
+            stack += ([] if outer else [")"]) + [right, "+", left] + ([] if outer else ["("])
+        return "".join(pieces)
+
+    def _lowest(self, symbol: int) -> int:
+        ranks = self.ranks[symbol]
+        return ranks & -ranks
+
+    def _leaf(self, symbol: int) -> str:
+        return "nothing" if symbol == NOTHING else f"x{self.ranks[symbol].bit_length() - 1}"
+
+
+def ranks_in(bits: int) -> list[int]:
+    """Return the ranks in a bit set."""
+    return [rank for rank in range(bits.bit_length()) if bits >> rank & 1]
+
+
+def describe(value: Value, longest: int = 16) -> str:
+    """Say in words what a slot holds."""
+    if not value.ranks:
+        return "nothing"
+    ranks = ranks_in(value.ranks)
+    names = ", ".join(map(str, ranks[:longest])) + (", ..." if len(ranks) > longest else "")
+    if len(ranks) == 1:
+        return f"chunk {value.origin} of rank {names}"
+    return f"chunk {value.origin} of {len(ranks)} ranks added: {names}"
