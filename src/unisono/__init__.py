@@ -18,7 +18,6 @@ from unisono.schedule import (
     recv,
     recv_reduce,
     send,
-    together,
 )
 
 if TYPE_CHECKING:
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 __all__ = [
     "Schedule", "algorithm", "backwards", "combine", "copy", "find", "mapped", "one", "one_per_rank", "play",
-    "prove", "recv", "recv_reduce", "send", "together",
+    "prove", "recv", "recv_reduce", "send",
 ]  # fmt: skip
 
 

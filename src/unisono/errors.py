@@ -83,6 +83,15 @@ class ScheduleError(UnisonoError, ValueError):
             lines.append(f"  to do:    {self.hint}")
         return "\n".join(lines)
 
+    def at(self, **parts: Any) -> ScheduleError:
+        """Return the same error with what was not yet known of the place where it happened."""
+        known = dict(self.__dict__)
+        what = known.pop("what")
+        for name, value in parts.items():
+            if known[name] is None:
+                known[name] = value
+        return type(self)(what, **known)
+
     def context(self) -> dict[str, Any]:
         """Return the parts as plain data, for ``--json``."""
         parts: dict[str, Any] = {"error": type(self).__name__, "what": self.what}

@@ -36,7 +36,14 @@ from unisono.algorithms.naive import (
 )
 from unisono.algorithms.neighbour_exchange import neighbour_exchange_all_gather
 from unisono.algorithms.pairwise import pairwise_all_to_all
-from unisono.algorithms.ring import bidirectional_ring, ring, ring_all_gather, ring_reduce_scatter
+from unisono.algorithms.ring import (
+    bidirectional_ring,
+    bidirectional_ring_all_gather,
+    bidirectional_ring_reduce_scatter,
+    ring,
+    ring_all_gather,
+    ring_reduce_scatter,
+)
 from unisono.algorithms.scatter_and_gather import reduce_scatter_gather_reduce, scatter_all_gather_broadcast
 from unisono.algorithms.swing import swing
 from unisono.algorithms.tree import tree, tree_barrier, tree_broadcast, tree_gather, tree_reduce, tree_scatter
@@ -48,9 +55,10 @@ BUILT_IN: tuple[Algorithm, ...] = (
     naive_scatter, tree_scatter,
     naive_gather, tree_gather,
     naive_reduce, tree_reduce, chain_reduce, reduce_scatter_gather_reduce,
-    naive_all_gather, ring_all_gather, recursive_doubling_all_gather, bruck_all_gather, pat_all_gather,
-    neighbour_exchange_all_gather,
-    naive_reduce_scatter, ring_reduce_scatter, recursive_halving_reduce_scatter, pat_reduce_scatter,
+    naive_all_gather, ring_all_gather, bidirectional_ring_all_gather, recursive_doubling_all_gather,
+    bruck_all_gather, pat_all_gather, neighbour_exchange_all_gather,
+    naive_reduce_scatter, ring_reduce_scatter, bidirectional_ring_reduce_scatter,
+    recursive_halving_reduce_scatter, pat_reduce_scatter,
     naive, ring, bidirectional_ring, recursive_doubling, butterfly, tree, double_tree, rabenseifner,
     hierarchical, torus, swing,
     naive_all_to_all, pairwise_all_to_all, bruck_all_to_all, hierarchical_all_to_all,

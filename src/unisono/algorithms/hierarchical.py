@@ -12,7 +12,8 @@ from unisono.schedule import mapped
 
 # The inner algorithm, by name: a reduce-scatter and the all-gather that undoes it.
 Pair = str | tuple[Algorithm, Algorithm]
-UNDONE_BY = {"naive": "naive", "ring": "ring", "recursive_halving": "recursive_doubling", "pat": "pat"}
+# Most pairs have one name; these do not.
+UNDONE_BY = {"recursive_halving": "recursive_doubling"}
 
 
 class Layout:

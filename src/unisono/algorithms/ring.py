@@ -5,7 +5,7 @@ The fewest bytes that are possible, in many steps; the choice for long messages.
 
 from unisono.algorithms.declaration import Steps, algorithm, one_per_rank
 from unisono.collectives import all_gather, all_reduce, reduce_scatter
-from unisono.schedule import mapped, recv, recv_reduce, send, together
+from unisono.schedule import backwards, recv, recv_reduce, send
 
 
 @algorithm(reduce_scatter, chunks=one_per_rank)
@@ -34,15 +34,25 @@ def ring(rank: int, size: int) -> Steps:
     yield from ring_all_gather(rank, size)  #                + all-gather, literally
 
 
-@algorithm(all_reduce, chunks=lambda size: 2 * size)
-def bidirectional_ring(rank: int, size: int) -> Steps:
-    """One half of the message goes round to the right and the other to the left, so that links work both ways.
+@algorithm(all_gather, chunks=one_per_rank)
+def bidirectional_ring_all_gather(rank: int, size: int) -> Steps:
+    """Every chunk goes round both ways at once and is everywhere after half a round (Jain and Sabharwal, 2010)."""
+    right, left = (rank + 1) % size, (rank - 1) % size
+    for hop in range(size // 2):
+        rightwards = send((rank - hop) % size, dst=right), recv((rank - hop - 1) % size, src=left)
+        leftwards = send((rank + hop) % size, dst=left), recv((rank + hop + 1) % size, src=right)
+        # With an even size the rank just opposite is reached by both ways: one is enough.
+        yield rightwards + leftwards if 2 * hop + 2 < size else rightwards
 
-    (Used on machines whose links carry both directions at full speed: Jain and Sabharwal, 2010.)
-    """
-    if size == 2:  # the neighbour on the right is the one on the left: both halves travel together
-        yield from mapped(ring(rank, size), chunks=[(0, 2), (1, 3)])
-        return
-    rightwards = mapped(ring(rank, size), chunks=range(size))
-    leftwards = mapped(ring(size - 1 - rank, size), ranks=range(size)[::-1], chunks=range(size, 2 * size))
-    yield from together(rightwards, leftwards)
+
+@algorithm(reduce_scatter, chunks=one_per_rank)
+def bidirectional_ring_reduce_scatter(rank: int, size: int) -> Steps:
+    """The same run backwards: each chunk's sum comes to its rank from both sides (Jain and Sabharwal, 2010)."""
+    yield from backwards(bidirectional_ring_all_gather(rank, size))
+
+
+@algorithm(all_reduce, chunks=one_per_rank)
+def bidirectional_ring(rank: int, size: int) -> Steps:
+    """A ring that uses its links both ways, and so needs half the steps (Jain and Sabharwal, 2010)."""
+    yield from bidirectional_ring_reduce_scatter(rank, size)
+    yield from bidirectional_ring_all_gather(rank, size)

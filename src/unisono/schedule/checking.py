@@ -2,7 +2,8 @@
 
 A program is somebody's generator: it may yield rubbish, name a rank that does not exist, raise, or never end.
 All of that becomes a ScheduleError that says which rank and step. What passes is in *normal form*: a step is a
-tuple of ops, and a chunk is an ``int``, a ``range`` with stride 1, or a tuple; so equal chunks compare equal.
+tuple of ops, sends first and otherwise as written; a chunk is an ``int``, a ``range`` with stride 1, or a tuple, so
+that equal chunks compare equal.
 """
 
 from __future__ import annotations
@@ -10,10 +11,11 @@ from __future__ import annotations
 import operator
 import traceback
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, NoReturn, Protocol
+from typing import Any, NamedTuple
 
 from unisono.errors import HazardError, ScheduleError, UnisonoError
-from unisono.schedule.ops import COMBINE, COPY, LINK, Chunks, Op, Step
+from unisono.schedule.hazards import check_hazards
+from unisono.schedule.ops import LINK, RECV, RECV_REDUCE, SEND, Chunks, Op, Step, count
 
 STEP_HINT = (
     "yield an op such as send(0, dst=1), or a tuple of ops: yield send(0, dst=1), recv(1, src=2); "
@@ -21,111 +23,119 @@ STEP_HINT = (
 )
 
 
-class Checkable(Protocol):
-    """What must be known of a schedule to check one of its programs."""
+class Bounds(NamedTuple):
+    """What a program must keep within."""
 
-    @property
-    def label(self) -> str: ...  # noqa: D102
-    @property
-    def size(self) -> int: ...  # noqa: D102
-    @property
-    def slots(self) -> int: ...  # noqa: D102
-    @property
-    def step_limit(self) -> int: ...  # noqa: D102
+    rank: int
+    size: int
+    slots: int
+    step_limit: int
 
 
-def checked(steps: Iterable[object], rank: int, schedule: Checkable) -> Iterator[Step]:
+def checked(steps: Iterable[object], bounds: Bounds) -> Iterator[Step]:
     """Pass on the steps of one rank's program in normal form, or raise at the first that makes no sense."""
-    size, slots, limit = schedule.size, schedule.slots, schedule.step_limit
+    rank, size, slots, limit = bounds
     index = 0
-    for yielded in _running(steps, rank, schedule):
-        ops = (yielded,) if type(yielded) is Op else yielded
-        if type(ops) is not tuple and type(ops) is not list:
-            _refuse(schedule, rank, index, "this is not a step", found=_describe(yielded), hint=STEP_HINT)
-        if not ops:
-            continue  # a step in which this rank does nothing
-        if index == limit:
-            _refuse(
-                schedule, rank, index, f"the program has not ended after {limit} steps",
-                hint="end the loop, or declare @algorithm(..., step_limit=N) if it really is that long",
-            )  # fmt: skip
-        step = []
-        for op in ops:
-            if type(op) is not Op:
-                _refuse(schedule, rank, index, "this is not an op", found=_describe(op), hint=STEP_HINT)
-            kind, chunks, other = op
-            # The common case, one valid chunk and a valid peer, costs two comparisons.
-            if not (
-                type(chunks) is int and 0 <= chunks < slots
-                and type(other) is int and 0 <= other < size and other != rank
-                and kind != COPY and kind != COMBINE
-            ):  # fmt: skip
-                op = _normal_op(op, rank, index, schedule)
-            step.append(op)
-        yield tuple(step)
-        index += 1
-
-
-def _running(steps: Iterable[object], rank: int, schedule: Checkable) -> Iterator[Any]:
-    """Iterate over the author's code and turn what it raises into an error that says where."""
     try:
-        yield from steps
+        for yielded in steps:
+            ops: Any = (yielded,) if type(yielded) is Op else yielded
+            if type(ops) is not tuple and type(ops) is not list:
+                raise ScheduleError("this is not a step", found=_describe(yielded), hint=STEP_HINT)
+            if not ops:
+                continue  # a step in which this rank does nothing
+            if index == limit:
+                raise ScheduleError(
+                    f"the program has not ended after {limit} steps",
+                    hint="end the loop, or declare @algorithm(..., step_limit=N) if it really is that long",
+                )  # fmt: skip
+            plain, in_order, before = True, True, SEND
+            for op in ops:
+                # The common case, one valid chunk and a valid peer, costs a few comparisons.
+                if type(op) is not Op:
+                    raise ScheduleError("this is not an op", found=_describe(op), hint=STEP_HINT)
+                kind, chunks, other = op
+                if not (
+                    type(chunks) is int and 0 <= chunks < slots
+                    and type(other) is int and 0 <= other < size and other != rank
+                    and (kind == SEND or kind == RECV or kind == RECV_REDUCE)
+                ):  # fmt: skip
+                    plain = False
+                    break
+                if kind == SEND != before:
+                    in_order = False
+                before = kind
+            if not plain:
+                ops = [_normal_op(op, bounds) for op in ops]
+            if not (plain and in_order):
+                ops = [op for op in ops if op[0] == SEND] + [op for op in ops if op[0] != SEND]
+            # Sends come first; where only the last op writes, and what it reads is not here, there is no hazard.
+            if (len(ops) > 1 and ops[-2][0] != SEND) or not plain:
+                check_hazards(ops)
+            yield tuple(ops)
+            index += 1
+    except ScheduleError as error:
+        raise error.at(rank=rank, step=index) from error.__cause__
     except UnisonoError:
         raise
-    except Exception as error:
+    except Exception as error:  # from the author's code
         frame = traceback.extract_tb(error.__traceback__)[-1]
         raise ScheduleError(
-            f"the program raised {type(error).__name__}: {error}",
-            algorithm=schedule.label, size=schedule.size, rank=rank,
+            f"the program raised {type(error).__name__}: {error}", rank=rank, step=index,
             found=f"line {frame.lineno} of {frame.filename.rpartition('/')[2]}: {frame.line}",
             hint="mend the program: it must work for every rank of this size",
         ) from error  # fmt: skip
 
 
-def _normal_op(op: Op, rank: int, index: int, schedule: Checkable) -> Op:
+def _normal_op(op: Any, bounds: Bounds) -> Op:
+    if type(op) is not Op:
+        raise ScheduleError("this is not an op", found=_describe(op), hint=STEP_HINT)
     kind, chunks, other = op
-    if kind not in LINK:
-        _refuse(schedule, rank, index, f"there is no op {kind!r}", op, expected=f"one of {', '.join(LINK)}")
-    chunks = _normal_chunks(chunks, op, rank, index, schedule)
-    if kind == COPY or kind == COMBINE:
-        other = _normal_chunks(other, op, rank, index, schedule)
-        if (1 if type(chunks) is int else len(chunks)) != (1 if type(other) is int else len(other)):  # type: ignore[arg-type]
-            _refuse(schedule, rank, index, "the two sides have different numbers of chunks", op)
-        return Op(kind, chunks, other)
-    peer = _integer(other, "a rank", op, rank, index, schedule)
-    if not 0 <= peer < schedule.size:
-        _refuse(
-            schedule, rank, index, f"there is no rank {peer}", op,
-            expected=f"a rank from 0 to {schedule.size - 1}", hint="wrap round with % size, or stop at the end",
+    try:
+        if kind not in LINK:
+            raise ScheduleError(f"there is no op {kind!r}", expected=f"one of {', '.join(LINK)}")
+        chunks = _normal_chunks(chunks, bounds.slots)
+        if op.is_local:
+            other = _normal_chunks(other, bounds.slots)
+            if count(chunks) != count(other):
+                raise ScheduleError("the two sides have different numbers of chunks")
+        else:
+            other = _normal_peer(other, bounds)
+    except ScheduleError as error:
+        raise error.at(op=op) from None
+    return Op(kind, chunks, other)
+
+
+def _normal_peer(other: object, bounds: Bounds) -> int:
+    peer = _integer(other, "a rank")
+    if not 0 <= peer < bounds.size:
+        raise ScheduleError(
+            f"there is no rank {peer}",
+            expected=f"a rank from 0 to {bounds.size - 1}", hint="wrap round with % size, or stop at the end",
         )  # fmt: skip
-    if peer == rank:
-        _refuse(
-            schedule, rank, index, "a rank cannot send to or receive from itself", op,
+    if peer == bounds.rank:
+        raise ScheduleError(
+            "a rank cannot send to or receive from itself",
             hint="use copy(chunk, to=...) or combine(chunk, into=...) for what stays on this rank",
-        )  # fmt: skip
-    return Op(kind, chunks, peer)
+        )
+    return peer
 
 
-def _normal_chunks(chunks: object, op: Op, rank: int, index: int, schedule: Checkable) -> Chunks:
+def _normal_chunks(chunks: object, slots: int) -> Chunks:
+    normal: Chunks
     if isinstance(chunks, Sequence) and not isinstance(chunks, str):
         if not chunks:
-            _refuse(schedule, rank, index, "the op names no chunk", op, hint="leave the op out of the step")
+            raise ScheduleError("the op names no chunk", hint="leave the op out of the step")
         if type(chunks) is not range and set(map(type, chunks)) != {int}:
-            chunks = tuple(_integer(chunk, "a chunk", op, rank, index, schedule) for chunk in chunks)
-        lowest, highest = min(chunks), max(chunks)
+            chunks = tuple(_integer(chunk, "a chunk") for chunk in chunks)
         if len(set(chunks)) != len(chunks):
-            raise HazardError(
-                "the op names a chunk twice",
-                algorithm=schedule.label, size=schedule.size, rank=rank, step=index, op=op,
-            )  # fmt: skip
-        normal = _shortest_form(chunks)
+            raise HazardError("the op names a chunk twice")
+        lowest, highest, normal = min(chunks), max(chunks), _shortest_form(chunks)
     else:
-        normal = lowest = highest = _integer(chunks, "a chunk", op, rank, index, schedule)
-    if lowest < 0 or highest >= schedule.slots:
+        normal = lowest = highest = _integer(chunks, "a chunk")
+    if lowest < 0 or highest >= slots:
         missing = lowest if lowest < 0 else highest
-        _refuse(
-            schedule, rank, index, f"there is no chunk {missing}", op, chunk=missing,
-            expected=f"a chunk from 0 to {schedule.slots - 1}",
+        raise ScheduleError(
+            f"there is no chunk {missing}", chunk=missing, expected=f"a chunk from 0 to {slots - 1}",
             hint="wrap round with % size, or declare more: @algorithm(..., chunks=, scratch=)",
         )  # fmt: skip
     return normal
@@ -141,24 +151,16 @@ def _shortest_form(chunks: Sequence[int]) -> Chunks:
     return run if chunks[-1] == run[-1] and chunks == tuple(run) else chunks
 
 
-def _integer(value: object, what: str, op: Op, rank: int, index: int, schedule: Checkable) -> int:
+def _integer(value: Any, what: str) -> int:
     if type(value) is not bool:
         try:
-            return operator.index(value)  # type: ignore[arg-type]
+            return operator.index(value)
         except TypeError:
             pass
-    _refuse(
-        schedule, rank, index, f"{value!r} is not {what}", op,
-        expected="an integer", found=_describe(value), hint="use // instead of / when you divide",
-    )  # fmt: skip
-
-
-def _refuse(
-    schedule: Checkable, rank: int, index: int, what: str, op: Op | None = None, **parts: Any
-) -> NoReturn:
     raise ScheduleError(
-        what, algorithm=schedule.label, size=schedule.size, rank=rank, step=index, op=op, **parts
-    )
+        f"{value!r} is not {what}", expected="an integer", found=_describe(value),
+        hint="use // instead of / when you divide",
+    )  # fmt: skip
 
 
 def _describe(value: object) -> str:

@@ -1,19 +1,17 @@
 """Make a program out of others. ``yield from`` puts one after another; these do the rest.
 
 * ``mapped``: the same order of events with other ranks and on other chunks;
-* ``backwards``: the film run in reverse, which turns spreading into collecting;
-* ``together``: two programs side by side, step by step.
+* ``backwards``: the film run in reverse, which turns spreading into collecting.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import zip_longest
 from typing import cast
 
 from unisono.errors import ScheduleError
 from unisono.schedule.checking import STEP_HINT
-from unisono.schedule.ops import RECV, SEND, Chunks, Op, listed, recv, recv_reduce, send
+from unisono.schedule.ops import COMBINE, COPY, RECV, SEND, Chunks, Op, listed, new_op, recv, recv_reduce, send
 
 # A program as its author sees it: something that yields an op or a tuple of ops.
 Program = Iterable[Op | tuple[Op, ...]]
@@ -27,36 +25,37 @@ def mapped(
     An entry of ``chunks`` may be several chunks: the program then moves them as one. Scratch slots are chunks
     like the others: list them after the collective's own.
     """
+    ranks = None if ranks is None else tuple(ranks)
+    chunks = None if chunks is None else tuple(chunks)
     for step in program:
-        yield tuple(_mapped_op(op, ranks, chunks) for op in _ops(step))
+        turned = []
+        for op in _ops(step):
+            kind, what, other = op
+            try:
+                if chunks is not None:
+                    what = chunks[what] if type(what) is int and what >= 0 else _several(what, chunks)
+                if kind == COPY or kind == COMBINE:
+                    other = other if chunks is None else _several(other, chunks)
+                elif ranks is not None:
+                    other = ranks[other]  # type: ignore[index]
+            except (IndexError, TypeError):
+                raise ScheduleError(
+                    f"the program names a chunk or a rank that mapped(...) does not list: it has "
+                    f"{'all' if ranks is None else len(ranks)} ranks and "
+                    f"{'all' if chunks is None else len(chunks)} chunks",
+                    op=op, hint="give the inner program the size of its group, program(me, len(ranks)), and list a "
+                    "chunk for each that it uses, scratch included",
+                ) from None  # fmt: skip
+            turned.append(new_op(Op, (kind, what, other)))
+        yield tuple(turned)
 
 
-def _mapped_op(op: Op, ranks: Sequence[int] | None, chunks: Sequence[Chunks] | None) -> Op:
-    kind, what, other = op
-    if chunks is not None:
-        what = _looked_up(what, chunks, op)
-        if op.is_local:
-            other = _looked_up(other, chunks, op)
-    if ranks is not None and not op.is_local:
-        if not isinstance(other, int) or not 0 <= other < len(ranks):
-            raise ScheduleError(
-                f"mapped(ranks=...) has {len(ranks)} ranks, and the program names another",
-                op=op, hint="give the inner program the size of its group: program(me, len(ranks))",
-            )  # fmt: skip
-        other = ranks[other]
-    return Op(kind, what, other)
-
-
-def _looked_up(what: Chunks, chunks: Sequence[Chunks], op: Op) -> Chunks:
+def _several(what: Chunks, chunks: Sequence[Chunks]) -> Chunks:
     numbers = listed(what)
-    if min(numbers) < 0 or max(numbers) >= len(chunks):
-        raise ScheduleError(
-            f"mapped(chunks=...) has {len(chunks)} entries, and the program names another chunk",
-            op=op, hint="list a chunk for each that the inner program uses, scratch included",
-        )  # fmt: skip
-    if isinstance(what, int):
-        return chunks[what]
-    return tuple(chunk for number in numbers for chunk in listed(chunks[number]))
+    if min(numbers) < 0:
+        raise IndexError
+    found = tuple(chunk for number in numbers for chunk in listed(chunks[number]))
+    return found[0] if len(found) == 1 else found
 
 
 def backwards(program: Program, *, add: bool = True) -> Iterator[tuple[Op, ...]]:
@@ -80,14 +79,13 @@ def backwards(program: Program, *, add: bool = True) -> Iterator[tuple[Op, ...]]
         yield tuple(turned)
 
 
-def together(*programs: Program) -> Iterator[tuple[Op, ...]]:
-    """Play several programs side by side: their first steps are one step, then their second ones, and so on."""
-    for steps in zip_longest(*programs, fillvalue=()):
-        yield tuple(op for step in steps for op in _ops(step))
-
-
 def _ops(step: object) -> tuple[Op, ...]:
-    ops = (step,) if type(step) is Op else step
-    if isinstance(ops, list | tuple) and all(type(op) is Op for op in ops):
-        return tuple(ops)
+    if type(step) is Op:
+        return (step,)
+    if type(step) is tuple or type(step) is list:
+        for op in step:
+            if type(op) is not Op:
+                break
+        else:
+            return step  # type: ignore[return-value]
     raise ScheduleError("the inner program yields something that is not a step", found=repr(step), hint=STEP_HINT)

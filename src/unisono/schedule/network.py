@@ -9,8 +9,8 @@ Ranks are deterministic and share nothing but channels (a Kahn process network).
 run them in, each one sees the same values, and stops at the same place if they deadlock: one run speaks for all
 interleavings. Channels of bounded depth are such a network too.
 
-Inside a step we assume the least that an engine can do: first the sends, one after the other as written, then
-everything else, one after the other as written. An engine that does more at once only waits less. And whoever
+Inside a step we assume the least that an engine can do: one op after the other, the sends first (which is the
+normal form of a step), then everything else as written. An engine that does more at once only waits less. And whoever
 gets through with channels of depth d gets through with every greater depth, and with unbounded ones.
 
 What a message *means* is not known here: a Memory reads, stores and adds. The verifier's holds symbols, the
@@ -19,30 +19,25 @@ player's holds numbers.
 
 from __future__ import annotations
 
+import sys
 from collections import deque
-from collections.abc import Generator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol, cast
+from itertools import islice
+from typing import Any, Protocol, cast
 
-from unisono.errors import DeadlockError, UnmatchedError
+from unisono.errors import DeadlockError, ScheduleError, UnmatchedError
 from unisono.schedule.ops import COMBINE, COPY, SEND, Chunks, Op, Step, count, format_chunks
 from unisono.schedule.schedule import Schedule
 
 
-class Message(NamedTuple):
-    """What lies in a channel."""
-
-    chunks: Chunks  # as the sender names them
-    payload: Any  # what its memory read there
-    level: int
-    arrival: int  # the round in which a one-port network delivers it
+# What lies in a channel: the chunks as the sender names them, what its memory read there, the level of the
+# sending step, and the round in which a one-port network would deliver it.
+Message = tuple[Chunks, Any, int, int]
 
 
 class Memory(Protocol):
     """What the slots of all ranks hold, and how it is read, stored and added."""
-
-    def begin_step(self, rank: int, index: int, step: Step) -> None:
-        """A step begins on this rank."""
 
     def read(self, rank: int, chunks: Chunks) -> Any:
         """Return what is to be sent."""
@@ -50,8 +45,6 @@ class Memory(Protocol):
     def write(self, rank: int, op: Op, sent: Chunks, payload: Any) -> None:
         """Carry out a receive or a local op: ``payload`` was read from the chunks ``sent``."""
 
-    def end_step(self, rank: int, level: int) -> None:
-        """The step is over."""
 
 
 @dataclass(frozen=True)
@@ -67,95 +60,108 @@ class Traffic:
 
 
 class _Rank:
-    """Where one rank stands; read when everybody is stuck."""
+    """Where one rank stands, and what it has counted."""
 
-    __slots__ = ("arrived", "clock", "left", "level", "op", "sent", "sent_chunks", "step", "taken_chunks")
+    __slots__ = ("clock", "level", "op", "received_chunks", "sent_chunks", "sent_messages", "step")
 
     def __init__(self) -> None:
         self.step = -1
-        self.op: Op | None = None  # the op it is waiting in; None: it has finished
-        self.level = 0
-        # One-port clock: a rank sends one message and receives one message per round.
-        self.clock = self.left = self.arrived = 0
-        self.sent = self.sent_chunks = self.taken_chunks = 0
+        self.op: Op | None = None  # the op that it waits in; None: it has finished
+        self.level = self.clock = self.sent_messages = self.sent_chunks = self.received_chunks = 0
 
 
-def run(schedule: Schedule, memory: Memory, depth: int | None = None) -> Traffic:
+def _in_bursts(program: Iterator[Step], length: int = 8) -> Iterator[Step]:
+    """Make a program's steps some in advance: hopping from rank to rank for each step is slow (cache misses)."""
+    while burst := list(islice(program, length)):
+        yield from burst
+
+
+def run(
+    schedule: Schedule,
+    memory: Memory,
+    depth: int | None = None,
+    end_step: Callable[[int, int], None] | None = None,
+) -> Traffic:
     """Play every program to its end and return what was counted.
 
-    Raises UnmatchedError or DeadlockError where the programs do not fit each other.
+    ``end_step(rank, level)`` is called whenever a rank has finished a step. Raises UnmatchedError or DeadlockError
+    where the programs do not fit each other, and passes on what the memory refuses.
     """
     size = schedule.size
     channels: dict[int, deque[Message]] = {}  # from src to dst: key src * size + dst
     waiting: dict[int, int] = {}  # the rank that waits for something to change in this channel
     ready = list(range(size - 1, -1, -1))
     states = [_Rank() for _ in range(size)]
+    read, write = memory.read, memory.write
+    deepest = sys.maxsize if depth is None else depth
 
     def process(rank: int, state: _Rank) -> Generator[int, None, None]:
-        """One rank: yields the key of the channel it must wait for."""
-        begin_step, read, write, end_step = memory.begin_step, memory.read, memory.write, memory.end_step
-        for index, step in enumerate(schedule.program(rank)):
+        """One rank: yields the key of the channel that it must wait for."""
+        level = 0
+        # The one-port clock: in a round a rank sends one message and receives one. Its step began in round
+        # `clock`; its last message so far left in round `left`, and its last one came in in round `arrived`.
+        clock = left = arrived = 0
+        messages = chunks_out = chunks_in = 0
+        for index, step in enumerate(_in_bursts(schedule.program(rank))):
             state.step = index
-            begin_step(rank, index, step)
-            level, clock = state.level + 1, state.clock
-            reached, done = level, clock
+            reached = sending_level = level + 1
+            done = clock
             for op in step:
-                if op[0] != SEND:
-                    continue
                 state.op = op
-                _, chunks, peer = cast("tuple[str, Chunks, int]", op)
-                key = rank * size + peer
-                channel = channels.get(key)
-                if channel is None:
-                    channel = channels[key] = deque()
-                elif depth is not None:
-                    while len(channel) >= depth:
-                        yield key
-                state.left = done = max(state.left, clock) + 1
-                channel.append(Message(chunks, read(rank, chunks), level, done))
-                state.sent += 1
-                state.sent_chunks += 1 if type(chunks) is int else len(chunks)  # type: ignore[arg-type]
-                if key in waiting:
-                    ready.append(waiting.pop(key))
-            for op in step:
                 kind, chunks, other = op
                 if kind == SEND:
-                    continue
-                state.op = op
-                if kind == COPY or kind == COMBINE:
-                    write(rank, op, chunks, read(rank, chunks))
-                    continue
-                key = cast("int", other) * size + rank
-                channel = channels.get(key)
-                while not channel:
-                    yield key
+                    key = rank * size + other  # type: ignore[operator]
                     channel = channels.get(key)
-                sent, payload, sent_level, arrival = channel.popleft()
-                if key in waiting:
-                    ready.append(waiting.pop(key))
-                if sent_level > reached:
-                    reached = sent_level
-                state.arrived = arrival = max(state.arrived + 1, arrival)
-                if arrival > done:
-                    done = arrival
-                state.taken_chunks += 1 if type(sent) is int else len(sent)  # type: ignore[arg-type]
-                if sent != chunks and count(sent) != count(chunks):
-                    raise UnmatchedError(
-                        f"the message from rank {other} has another number of chunks",
-                        algorithm=schedule.label, size=size, rank=rank, step=index, op=op,
-                        expected=f"{count(chunks)} (chunks {format_chunks(chunks)})",
-                        found=f"{count(sent)} (chunks {format_chunks(sent)})",
-                        hint="make the send and its receive name the same chunks",
-                    )  # fmt: skip
-                write(rank, op, sent, payload)
-            state.level, state.clock = reached, done
-            end_step(rank, reached)
+                    if channel is None:
+                        channel = channels[key] = deque()
+                    while len(channel) >= deepest:
+                        yield key
+                    left = done = (left if left > clock else clock) + 1
+                    channel.append((chunks, read(rank, chunks), sending_level, done))
+                    messages += 1
+                    chunks_out += 1 if type(chunks) is int else len(chunks)  # type: ignore[arg-type]
+                    if key in waiting:
+                        ready.append(waiting.pop(key))
+                elif kind == COPY or kind == COMBINE:
+                    write(rank, op, chunks, read(rank, chunks))
+                else:
+                    key = other * size + rank  # type: ignore[operator]
+                    while not (channel := channels.get(key)):
+                        yield key
+                    sent, payload, sent_level, arrival = channel.popleft()
+                    if key in waiting:
+                        ready.append(waiting.pop(key))
+                    if sent_level > reached:
+                        reached = sent_level
+                    arrived = arrival if arrival > arrived else arrived + 1
+                    if arrived > done:
+                        done = arrived
+                    if sent != chunks and count(sent) != count(chunks):
+                        raise UnmatchedError(
+                            f"the message from rank {other} has another number of chunks",
+                            expected=f"{count(chunks)} (chunks {format_chunks(chunks)})",
+                            found=f"{count(sent)} (chunks {format_chunks(sent)})",
+                            hint="make the send and its receive name the same chunks",
+                        )  # fmt: skip
+                    chunks_in += 1 if type(sent) is int else len(sent)  # type: ignore[arg-type]
+                    write(rank, op, sent, payload)
+            level, clock = reached, done
+            if end_step is not None:
+                end_step(rank, level)
         state.op = None
+        state.level, state.clock = level, clock
+        state.sent_messages, state.sent_chunks, state.received_chunks = messages, chunks_out, chunks_in
 
     processes = [process(rank, state) for rank, state in enumerate(states)]
     while ready:
         rank = ready.pop()
-        key = next(processes[rank], None)
+        try:
+            key = next(processes[rank], None)
+        except ScheduleError as error:
+            state = states[rank]
+            raise error.at(
+                algorithm=schedule.label, size=size, rank=rank, step=state.step, op=state.op
+            ) from error.__cause__
         if key is not None:
             waiting[key] = rank
 
@@ -169,16 +175,16 @@ def run(schedule: Schedule, memory: Memory, depth: int | None = None) -> Traffic
                 "sent but never received",
                 algorithm=schedule.label, size=size, rank=src,
                 expected=f"a recv or recv_reduce on rank {dst} with src={src}",
-                found=f"chunk {format_chunks(channel[0].chunks)} left in the channel",
+                found=f"chunk {format_chunks(channel[0][0])} left in the channel",
                 hint=f"receive it on rank {dst}, or do not send it",
             )  # fmt: skip
     return Traffic(
         steps=[state.step + 1 for state in states],
         levels=max(state.level for state in states),
         rounds=max(state.clock for state in states),
-        sent_messages=[state.sent for state in states],
+        sent_messages=[state.sent_messages for state in states],
         sent_chunks=[state.sent_chunks for state in states],
-        received_chunks=[state.taken_chunks for state in states],
+        received_chunks=[state.received_chunks for state in states],
     )
 
 

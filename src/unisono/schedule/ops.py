@@ -48,33 +48,36 @@ class Op(NamedTuple):
         return f"{self.kind} {format_chunks(self.chunks)} {LINK[self.kind]} {format_chunks(self.other)}"
 
 
-# A step, as an author writes it: one op, or several that happen together.
+# A step in normal form: the ops that happen together, sends first.
 Step: TypeAlias = "tuple[Op, ...]"
+
+# Programs make ops by the million: this leaves out a call that Op(...) would cost.
+new_op = tuple.__new__
 
 
 def send(chunk: Chunks, *, dst: int) -> Op:
     """Send the chunk, as it was before this step, to rank ``dst``."""
-    return Op(SEND, chunk, dst)
+    return new_op(Op, (SEND, chunk, dst))
 
 
 def recv(chunk: Chunks, *, src: int) -> Op:
     """Overwrite the chunk with the next message from rank ``src``."""
-    return Op(RECV, chunk, src)
+    return new_op(Op, (RECV, chunk, src))
 
 
 def recv_reduce(chunk: Chunks, *, src: int) -> Op:
     """Add the next message from rank ``src`` to the chunk."""
-    return Op(RECV_REDUCE, chunk, src)
+    return new_op(Op, (RECV_REDUCE, chunk, src))
 
 
 def copy(chunk: Chunks, *, to: Chunks) -> Op:
     """Overwrite slot ``to`` of this rank with the chunk."""
-    return Op(COPY, chunk, to)
+    return new_op(Op, (COPY, chunk, to))
 
 
 def combine(chunk: Chunks, *, into: Chunks) -> Op:
     """Add the chunk to slot ``into`` of this rank."""
-    return Op(COMBINE, chunk, into)
+    return new_op(Op, (COMBINE, chunk, into))
 
 
 def listed(chunks: Chunks) -> Sequence[int]:

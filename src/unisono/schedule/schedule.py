@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from unisono.errors import UsageError
-from unisono.schedule.checking import checked
+from unisono.errors import ScheduleError, UsageError
+from unisono.schedule.checking import Bounds, checked
 from unisono.schedule.ops import Step
 
 
@@ -51,4 +51,7 @@ class Schedule:
         """Run the author's program for one rank and yield its steps, each one checked."""
         if not 0 <= rank < self.size:
             raise UsageError(f"{self.label}: there is no rank {rank}; expected a rank from 0 to {self.size - 1}")
-        return checked(self.make(rank), rank, self)
+        try:
+            yield from checked(self.make(rank), Bounds(rank, self.size, self.slots, self.step_limit))
+        except ScheduleError as error:
+            raise error.at(algorithm=self.label, size=self.size) from error.__cause__

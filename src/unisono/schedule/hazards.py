@@ -1,0 +1,45 @@
+"""Refuse steps whose ops get in each other's way.
+
+The ops of a step happen together, so a step must mean the same in whatever order they are done:
+
+* a chunk is written at most once, unless by several recv_reduce, which add in the order written;
+* a copy or combine reads no chunk that an op of the step writes.
+
+Sends are free to send what the step overwrites: they read what was there before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from unisono.errors import HazardError
+from unisono.schedule.ops import RECV_REDUCE, SEND, Op, listed
+
+HINT = "put them into two steps, in the order you mean"
+
+
+def check_hazards(step: Sequence[Op]) -> None:
+    """Raise HazardError if the step has no single meaning."""
+    written: dict[int, Op] = {}
+    local = []
+    for op in step:
+        kind, chunks, other = op
+        if kind == SEND:
+            continue
+        if op.is_local:
+            local.append(op)
+            chunks = other
+        for chunk in (chunks,) if type(chunks) is int else listed(chunks):
+            before = written.setdefault(chunk, op)
+            if before is not op and not (before.kind == kind == RECV_REDUCE):
+                raise HazardError(
+                    f"chunk {chunk} is written twice in one step", op=op, chunk=chunk,
+                    found=f"`{before}` and `{op}`", hint=HINT,
+                )  # fmt: skip
+    for op in local:
+        for chunk in listed(op.chunks):
+            if chunk in written:
+                raise HazardError(
+                    f"chunk {chunk} is read by one op and written by another of the same step", op=op, chunk=chunk,
+                    found=f"`{op}` and `{written[chunk]}`", hint=HINT,
+                )  # fmt: skip
