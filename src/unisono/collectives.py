@@ -206,7 +206,9 @@ all_gather = Collective(
 reduce_scatter = Collective(
     "reduce_scatter", before=EVERYONE_ALL, after=EVERYONE_OWN, result=Result.REDUCED, blocked=True,
     bound=(1, 0),
-    summary=Words("The sum of everyone's data, a part of it for each.", "对所有进程的数据求和，每个进程得到结果的一块。"),
+    summary=Words(
+        "The sum of everyone's data, a part of it for each.", "对所有进程的数据求和，每个进程得到结果的一块。"
+    ),
     story=Words(
         "Everyone holds a list of numbers; in the end each person knows one line of the list of sums.",
         "每个人手里有一列数，最后每个人知道总和那一列里的一行。",

@@ -19,7 +19,7 @@ from functools import cached_property
 from typing import Any
 
 from unisono.collectives import Collective
-from unisono.errors import UsageError
+from unisono.errors import UnisonoError, UsageError
 from unisono.schedule import Op, Schedule
 
 # How many chunks (or scratch slots): a number, or a function of the size and the options.
@@ -129,7 +129,15 @@ class Algorithm:
         if isinstance(amount, int):
             return amount
         wanted = inspect.signature(amount).parameters
-        count = amount(size, **{name: value for name, value in options.items() if name in wanted})
+        try:
+            count = amount(size, **{name: value for name, value in options.items() if name in wanted})
+        except UnisonoError:
+            raise
+        except Exception as error:
+            raise UsageError(
+                f"{self}: {what}= raised {type(error).__name__} for {size} ranks: {error}; "
+                "expected a function of the size (and of options, by name) that returns a number"
+            ) from error
         if type(count) is not int or count < 0:
             raise UsageError(f"{self}: {what}= gave {count!r} for {size} ranks; expected a number, 0 or more")
         return count

@@ -1,4 +1,4 @@
-"""Swing: partners to the right and left by turns, at distances 1, 1, 3, 5, 11, ... so that hops on a ring stay short."""
+"""Swing: partners to the right and left by turns, at distances 1, 1, 3, 5, 11, ...: hops on a ring stay short."""
 
 from unisono.algorithms.declaration import Steps, algorithm
 from unisono.algorithms.folding import folded_all_reduce, largest_power_of_two
@@ -8,8 +8,9 @@ from unisono.schedule import backwards, recv, send
 
 def partner(rank: int, step: int, size: int) -> int:
     """Return with whom a rank swaps in a step: even ranks swing one way, odd ranks the other."""
-    swing = (1 - (-2) ** (step + 1)) // 3  # 1, -1, 3, -5, 11, ...
-    return (rank + swing if rank % 2 == 0 else rank - swing) % size
+    distance = ((2 << step) + (-1 if step % 2 else 1)) // 3  # 1, 1, 3, 5, 11, ...
+    rightwards = (rank + step) % 2 == 0
+    return (rank + distance if rightwards else rank - distance) % size
 
 
 def reached(rank: int, first: int, size: int) -> list[int]:

@@ -30,7 +30,6 @@ from unisono.errors import DeadlockError, ScheduleError, UnmatchedError
 from unisono.schedule.ops import COMBINE, COPY, SEND, Chunks, Op, Step, count, format_chunks
 from unisono.schedule.schedule import Schedule
 
-
 # What lies in a channel: the chunks as the sender names them, what its memory read there, the level of the
 # sending step, and the round in which a one-port network would deliver it.
 Message = tuple[Chunks, Any, int, int]
@@ -44,7 +43,6 @@ class Memory(Protocol):
 
     def write(self, rank: int, op: Op, sent: Chunks, payload: Any) -> None:
         """Carry out a receive or a local op: ``payload`` was read from the chunks ``sent``."""
-
 
 
 @dataclass(frozen=True)

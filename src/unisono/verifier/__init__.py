@@ -1,5 +1,6 @@
 """Plays a schedule with symbols and proves it."""
 
+from unisono.verifier.cache import cache_directory, proof_of
 from unisono.verifier.proof import Proof, prove
 
-__all__ = ["Proof", "prove"]
+__all__ = ["Proof", "cache_directory", "proof_of", "prove"]

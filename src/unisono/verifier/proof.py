@@ -69,9 +69,7 @@ class Proof:
                 f"it must ({max(self.sent, self.received)} of the message, where {self.least_bytes} would do)"
             )
         if self.latency_ratio >= FAR:
-            found.append(
-                f"far from the latency bound: {self.rounds} rounds, where {self.least_rounds} may do"
-            )
+            found.append(f"far from the latency bound: {self.rounds} rounds, where {self.least_rounds} may do")
         return found
 
     def as_dict(self) -> dict[str, Any]:

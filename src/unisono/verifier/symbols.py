@@ -65,7 +65,7 @@ class Symbols:
             # The part that begins with the lower rank goes first: it reads more easily.
             if self._lowest(right) < self._lowest(left):
                 left, right = right, left
-            stack += ([] if outer else [")"]) + [right, "+", left] + ([] if outer else ["("])
+            stack += [right, "+", left] if outer else [")", right, "+", left, "("]
         return "".join(pieces)
 
     def _lowest(self, symbol: int) -> int:

@@ -1,0 +1,60 @@
+"""What the verbs have in common: how sizes, options and names are given."""
+
+from __future__ import annotations
+
+import argparse
+import ast
+from typing import Any
+
+from unisono.errors import UsageError
+
+
+def sizes(text: str) -> list[int]:
+    """Read ``8``, ``1-64`` or ``1-64,128,251``."""
+    found: list[int] = []
+    for part in text.split(","):
+        first, dash, last = part.partition("-")
+        if not first.isdigit() or (dash and not last.isdigit()) or int(first) < 1 or int(last or first) < int(first):
+            raise argparse.ArgumentTypeError(f"{text!r} is not a list of sizes; expected e.g. 8, 1-64 or 1-64,128")
+        found += range(int(first), int(last or first) + 1)
+    return sorted(set(found))
+
+
+def size(text: str) -> int:
+    """Read one number of ranks."""
+    if not text.isdigit() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of ranks; expected 1 or more")
+    return int(text)
+
+
+def options(given: list[str]) -> dict[str, Any]:
+    """Read ``--option node=4 --option outer=tree --option node=3,5``."""
+    found: dict[str, Any] = {}
+    for text in given:
+        name, equals, value = text.partition("=")
+        if not equals or not name:
+            raise UsageError(f"--option {text}: expected name=value, such as --option node=4")
+        try:
+            found[name] = ast.literal_eval(value)
+        except (ValueError, SyntaxError):
+            found[name] = value  # a word, such as the name of an algorithm
+    return found
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments that choose a variant of an algorithm."""
+    parser.add_argument("--root", type=int, metavar="R", help="the root of a rooted collective (default 0)")
+    parser.add_argument(
+        "--option", action="append", default=[], metavar="NAME=VALUE",
+        help="an option of the algorithm, such as node=4 for hierarchical; may be repeated",
+    )  # fmt: skip
+
+
+def add_json(parser: argparse.ArgumentParser) -> None:
+    """Add --json."""
+    parser.add_argument("--json", action="store_true", help="print data for programs instead of tables")
+
+
+def add_language(parser: argparse.ArgumentParser) -> None:
+    """Add --lang."""
+    parser.add_argument("--lang", choices=("en", "zh"), default="en", help="language of the descriptions (中文: zh)")

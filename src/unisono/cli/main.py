@@ -1,0 +1,48 @@
+"""The command ``unisono``: reads the arguments and calls a verb."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+
+import unisono
+from unisono.cli import demo, info, list, show, verify  # noqa: A004 (the verb list)
+from unisono.cli.output import console
+from unisono.errors import ScheduleError, UsageError
+
+VERBS = (list, show, verify, info, demo)
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return the parser for all verbs."""
+    made = argparse.ArgumentParser(
+        prog="unisono",
+        description="Collective communication as short Python programs: shown, played and proved.",
+        epilog="Start with `unisono show ring -n 5 --data`.",
+    )
+    made.add_argument("--version", action="version", version=f"unisono {unisono.__version__}")
+    verbs = made.add_subparsers(metavar="verb", required=True)
+    for verb in VERBS:
+        verb.add_parser(verbs)
+    return made
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run a verb. Exit codes: 0 done, 1 an algorithm is wrong, 2 the call makes no sense, 130 interrupted."""
+    args = parser().parse_args(argv)
+    try:
+        code: int = args.run(args)
+        return code
+    except (ScheduleError, UsageError) as error:
+        where = console(stderr=True)
+        where.print(f"[red]{type(error).__name__}[/] ", end="")
+        where.print(str(error), markup=False)
+        return 1 if isinstance(error, ScheduleError) else 2
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return 130
+    except BrokenPipeError:  # e.g. `unisono list | head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0

@@ -1,0 +1,192 @@
+"""``unisono verify``: prove algorithms, for as many sizes and roots as you like."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import multiprocessing
+import os
+import time
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from rich.markup import escape
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from unisono.algorithms import BUILT_IN
+from unisono.cli import arguments
+from unisono.cli.names import WrittenSchedule, resolve
+from unisono.cli.output import console, print_json, table
+from unisono.errors import ScheduleError
+from unisono.verifier import Proof, proof_of, prove
+
+ALL_ROOTS_UP_TO = 33
+WORTH_SHARING = 200  # proofs; for fewer, starting more processes takes longer than it saves
+
+
+class Task(NamedTuple):
+    """One proof to be made."""
+
+    name: str
+    size: int
+    root: int | None
+    options: dict[str, Any]
+    depth: int | None
+    fresh: bool
+
+
+class Verdict(NamedTuple):
+    """What came of it."""
+
+    task: Task
+    proof: Proof | None
+    error: ScheduleError | None
+    cached: bool
+    seconds: float
+
+
+@dataclass
+class Summary:
+    """All verdicts on one algorithm."""
+
+    name: str
+    proofs: list[Proof] = field(default_factory=list)
+    errors: list[ScheduleError] = field(default_factory=list)
+    cached: int = 0
+    seconds: float = 0.0
+
+
+def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Declare the verb."""
+    parser = verbs.add_parser("verify", help="prove algorithms", description=__doc__)
+    parser.add_argument("name", nargs="?", default="all", help="a name, a file.py:function, or all (default)")
+    parser.add_argument("-n", dest="sizes", type=arguments.sizes, help="sizes: 8, 1-64 or 1-64,128 (default 1-16)")
+    parser.add_argument(
+        "--depth", type=int, default=1, metavar="D", help="messages that a channel holds (default 1, the strictest)"
+    )
+    parser.add_argument("--fresh", action="store_true", help="prove again what the cache holds proofs of")
+    parser.add_argument("-j", dest="jobs", type=arguments.size, help="processes (default: one per core)")
+    arguments.add_options(parser)
+    arguments.add_json(parser)
+    parser.epilog = (
+        f"Without --root every root is tried up to {ALL_ROOTS_UP_TO} ranks, above that the first, the middle and the "
+        "last. The exit code is 1 if a proof fails."
+    )
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Prove, and print a line for each algorithm."""
+    names = [str(algorithm) for algorithm in BUILT_IN] if args.name == "all" else [args.name]
+    options = arguments.options(args.option)
+    tasks = [task for name in names for task in _tasks(name, args, options)]
+    summaries: dict[str, Summary] = {}
+    out = console()
+    began = time.perf_counter()
+    for verdict in _verdicts(tasks, args.jobs, quiet=args.json):
+        summary = summaries.setdefault(verdict.task.name, Summary(verdict.task.name))
+        summary.seconds += verdict.seconds
+        summary.cached += verdict.cached
+        if verdict.proof is not None:
+            summary.proofs.append(verdict.proof)
+        if verdict.error is not None:
+            summary.errors.append(verdict.error)
+    failed = sum(len(summary.errors) for summary in summaries.values())
+    elapsed = time.perf_counter() - began
+    if args.json:
+        print_json([_as_data(summary) for summary in summaries.values()])
+        return 1 if failed else 0
+
+    rows = table("", "algorithm", ">proofs", ">from cache", ">seconds", "sizes", "at the largest size")
+    for summary in summaries.values():
+        sizes = sorted({proof.size for proof in summary.proofs})
+        largest = max(summary.proofs, key=lambda proof: proof.size, default=None)
+        rows.add_row(
+            "[red]✗[/]" if summary.errors else "[green]✓[/]", summary.name, str(len(summary.proofs)),
+            str(summary.cached), f"{summary.seconds:.2f}", _runs(sizes),
+            "" if largest is None else f"{largest.steps} steps, {largest.latency_ratio:.1f}× latency, "
+            f"{largest.bandwidth_ratio:.2f}× bandwidth",
+        )  # fmt: skip
+    out.print(rows)
+    for summary in summaries.values():
+        if summary.errors:
+            first = summary.errors[0]
+            more = f"\n  (and {len(summary.errors) - 1} more sizes or roots)" if len(summary.errors) > 1 else ""
+            out.print(f"\n[red]{type(first).__name__}[/] {escape(str(first))}{more}")
+        elif args.name != "all" and summary.proofs:
+            for remark in max(summary.proofs, key=lambda proof: proof.size).remarks:
+                out.print(f"[yellow]note[/] {summary.name}: {escape(remark)}")
+    proved = sum(len(summary.proofs) for summary in summaries.values())
+    out.print(f"\n{proved} proved, {failed} failed, in {elapsed:.1f} s")
+    return 1 if failed else 0
+
+
+def _tasks(name: str, args: argparse.Namespace, options: dict[str, Any]) -> Iterator[Task]:
+    algorithm = resolve(name)
+    sizes = args.sizes or ([algorithm.written.size] if isinstance(algorithm, WrittenSchedule) else list(range(1, 17)))
+    for size in sizes:
+        algorithm.schedule(size, args.root, **options)  # a call that makes no sense is an error before anything runs
+        for root in _roots(algorithm, size, args.root):
+            yield Task(name, size, root, options, args.depth, args.fresh)
+
+
+def _roots(algorithm: Any, size: int, chosen: int | None) -> list[int | None]:
+    if chosen is not None or not algorithm.collective.rooted or isinstance(algorithm, WrittenSchedule):
+        return [chosen]
+    if size <= ALL_ROOTS_UP_TO:
+        return list(range(size))
+    return [0, size // 2, size - 1]
+
+
+def _verdict(task: Task) -> Verdict:
+    began = time.perf_counter()
+    proof, error, cached = None, None, False
+    try:
+        schedule = resolve(task.name).schedule(task.size, task.root, **task.options)
+        proof, cached = (prove(schedule, task.depth), False) if task.fresh else proof_of(schedule, task.depth)
+    except ScheduleError as found:
+        error = found
+    return Verdict(task, proof, error, cached, time.perf_counter() - began)
+
+
+def _verdicts(tasks: list[Task], jobs: int | None, quiet: bool) -> Iterator[Verdict]:
+    jobs = jobs or (os.cpu_count() or 1 if len(tasks) >= WORTH_SHARING or max(t.size for t in tasks) > 128 else 1)
+    progress = Progress(
+        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(),
+        console=console(stderr=True), transient=True, disable=quiet,
+    )  # fmt: skip
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(progress)
+        bar = progress.add_task("proving", total=len(tasks))
+        if jobs == 1:
+            verdicts: Iterator[Verdict] = map(_verdict, tasks)
+        else:
+            pool = ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context("spawn"))
+            stack.callback(pool.shutdown, wait=True, cancel_futures=True)
+            # Large sizes first, so that no process is left alone with a long proof in the end.
+            ordered = sorted(tasks, key=lambda task: -task.size)
+            verdicts = pool.map(_verdict, ordered, chunksize=max(1, min(32, len(tasks) // (16 * jobs))))
+        results = []
+        for verdict in verdicts:
+            results.append(verdict)
+            progress.update(bar, advance=1, description=verdict.task.name)
+    # In the order asked for, whoever was done first.
+    position = {(task.name, task.size, task.root): index for index, task in enumerate(tasks)}
+    yield from sorted(results, key=lambda verdict: position[verdict.task.name, verdict.task.size, verdict.task.root])
+
+
+def _runs(sizes: list[int]) -> str:
+    from unisono.schedule.ops import format_chunks
+
+    return format_chunks(sizes) if sizes else "none"
+
+
+def _as_data(summary: Summary) -> dict[str, Any]:
+    return {
+        "algorithm": summary.name, "proved": len(summary.proofs), "failed": len(summary.errors),
+        "from_cache": summary.cached, "seconds": round(summary.seconds, 3),
+        "proofs": [proof.as_dict() for proof in summary.proofs],
+        "errors": [error.context() for error in summary.errors],
+    }  # fmt: skip

@@ -1,0 +1,52 @@
+"""The player's memory: slots that hold numbers, and who is summed in them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from unisono.errors import HazardError
+from unisono.player.reduction import Array
+from unisono.schedule import Chunks, Op
+from unisono.schedule.ops import COMBINE, RECV_REDUCE, listed
+
+
+class Cell(NamedTuple):
+    """What a slot holds: numbers, and a bit set of the ranks whose input is in them."""
+
+    values: Array
+    ranks: int
+
+
+class NumberMemory:
+    """The slots of all ranks. Arrays in it are never changed, only replaced: so a state can be kept for later."""
+
+    def __init__(self, rows: list[list[Cell | None]], add: Callable[[Array, Array], Array]) -> None:
+        self.rows = rows
+        self.add = add
+
+    def read(self, rank: int, chunks: Chunks) -> list[Cell]:
+        """Return the cells that are sent."""
+        cells = []
+        for chunk in listed(chunks):
+            cell = self.rows[rank][chunk]
+            if cell is None:
+                raise HazardError(f"chunk {chunk} is read, but nothing was ever put there", chunk=chunk)
+            cells.append(cell)
+        return cells
+
+    def write(self, rank: int, op: Op, sent: Chunks, payload: Any) -> None:
+        """Overwrite slots, or add to them."""
+        row = self.rows[rank]
+        for chunk, cell in zip(listed(op.other if op.is_local else op.chunks), payload, strict=True):
+            if op.kind in (RECV_REDUCE, COMBINE):
+                here = row[chunk]
+                if here is None:
+                    raise HazardError(f"something is added to chunk {chunk}, which holds nothing", chunk=chunk)
+                if len(here.values) != len(cell.values):
+                    raise HazardError(
+                        f"chunk {chunk} has {len(here.values)} elements, and {len(cell.values)} are added to it",
+                        chunk=chunk,
+                    )
+                cell = Cell(self.add(here.values, cell.values), here.ranks | cell.ranks)
+            row[chunk] = cell

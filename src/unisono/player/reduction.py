@@ -1,0 +1,33 @@
+"""The reductions: what "add" means in a call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unisono.errors import UsageError
+
+Array = NDArray[Any]
+
+# avg is a sum that is divided by the number of ranks in the end.
+COMBINES: dict[str, Callable[[Array, Array], Array]] = {
+    "sum": np.add, "prod": np.multiply, "max": np.maximum, "min": np.minimum, "avg": np.add,
+}  # fmt: skip
+
+
+def combining(op: str, dtype: np.dtype[Any]) -> Callable[[Array, Array], Array]:
+    """Return how two arrays are added under this op; the result keeps their dtype."""
+    if op not in COMBINES:
+        raise UsageError(f"there is no reduction {op!r}; expected one of {', '.join(COMBINES)}")
+    if op == "avg" and np.issubdtype(dtype, np.integer):
+        raise UsageError(f"op='avg' on {dtype} would round; convert the inputs to a floating-point dtype first")
+    add = COMBINES[op]
+    return lambda left, right: add(left, right).astype(dtype, copy=False)
+
+
+def finished(op: str, total: Array, size: int) -> Array:
+    """Return the result of a reduction from what was added up."""
+    return (total / size).astype(total.dtype, copy=False) if op == "avg" else total
