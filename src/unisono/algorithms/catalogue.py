@@ -98,14 +98,15 @@ def find(name: str, collective: Collective | None = None) -> Algorithm:
         raise UsageError(
             f"{name!r} is an algorithm of several collectives; say which: {', '.join(map(str, matches))}"
         )
-    known = [a.name if collective else str(a) for a in (of(collective) if collective else BUILT_IN)]
-    short = {a.name: str(a) for a in reversed(BUILT_IN)}
-    near = get_close_matches(name, known, n=1) or (
-        [] if collective else [short[found] for found in get_close_matches(name, list(short), n=1)]
+    # a bare name stands for all_reduce's first, in suggestions too
+    by_name = {a.name: str(a) for a in sorted(BUILT_IN, key=lambda a: a.collective is all_reduce)}
+    known = (
+        {a.name: a.name for a in of(collective)} if collective else {**{str(a): str(a) for a in BUILT_IN}, **by_name}
     )
+    near = get_close_matches(name, known, n=1)
     kind = f"{collective} algorithm" if collective else "algorithm"
     raise UsageError(
         f"there is no {kind} {name!r}"
-        + (f"; did you mean {near[0]!r}?" if near else "")
+        + (f"; did you mean {known[near[0]]!r}?" if near else ";")
         + (f" Known: {', '.join(known)}" if collective else " `unisono list` shows all of them")
     )

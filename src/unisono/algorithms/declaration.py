@@ -50,6 +50,7 @@ class Algorithm:
     options: Mapping[str, Any] = field(default_factory=dict)
 
     def __call__(self, rank: int, size: int, *args: Any, **options: Any) -> Steps:
+        """Run the program for one rank."""
         return self.function(rank, size, *args, **options)
 
     def __str__(self) -> str:

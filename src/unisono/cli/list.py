@@ -17,13 +17,13 @@ COLUMNS = {
     "zh": ("算法", ">步数", ">轮数", ">与下界之比", ">发送字节", ">与下界之比", ">额外内存", "思路"),
 }
 BOUND = {
-    "en": "No algorithm on {size} ranks needs fewer than {rounds} rounds, or less than {least} of the message through "
-    "its busiest rank.",
+    "en": "No algorithm on {size} ranks needs fewer than {rounds} rounds, or less than {least} of the message "
+    "through its busiest rank.",
     "zh": "在 {size} 个进程上，任何算法至少需要 {rounds} 轮，最忙的进程至少要收或发消息的 {least} 倍。",
 }
 LEGEND = {
-    "en": "Bytes (sent by the rank that sends the most) and memory are parts of the message. Rounds: a rank sends one "
-    "message and receives one at a time.",
+    "en": "Bytes (sent by the rank that sends the most) and memory are parts of the message. Rounds: a rank sends "
+    "one message and receives one at a time.",
     "zh": "字节数（取发送最多的进程）和内存都以消息长度为单位。轮数：每个进程一次只发一条、收一条消息。",
 }
 

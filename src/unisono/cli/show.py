@@ -90,14 +90,13 @@ def data_tables(schedule: Schedule, playback: Playback, ranks: range | list[int]
     steps = {rank: list(schedule.program(rank)) for rank in ranks}
     done = dict.fromkeys(ranks, 0)
     for frame in playback.frames():
-        title = "before" if frame.level == 0 else f"after step {frame.level}"
-        made = table(
-            "", *(f">{_heading(schedule, slot)}" for slot in range(schedule.slots)), "what it did", title=title
-        )
+        title = "before" if frame.level == 0 else f"after level {frame.level}"
+        headings = (f">{_heading(schedule, slot)}" for slot in range(schedule.slots))
+        made = table("", *headings, "step" if frame.level else "", title=title)
         for rank in ranks:
             # The steps of this rank that ended on this level, told by how far its history has come.
             upto = sum(1 for level, _ in playback.history[rank][1:] if level <= frame.level)
-            did = "; ".join(format_step(step) for step in steps[rank][done[rank] : upto])
+            did = " | ".join(f"{index}: {format_step(steps[rank][index])}" for index in range(done[rank], upto))
             done[rank] = upto
             made.add_row(
                 f"rank {rank}", *(_cell(cell, schedule.size) for cell in frame.rows[rank]), Text(did, style="dim")

@@ -20,6 +20,7 @@ from unisono.cli import arguments
 from unisono.cli.names import WrittenSchedule, resolve
 from unisono.cli.output import console, print_json, table
 from unisono.errors import ScheduleError
+from unisono.schedule.ops import format_chunks
 from unisono.verifier import Proof, proof_of, prove
 
 ALL_ROOTS_UP_TO = 33
@@ -105,8 +106,8 @@ def run(args: argparse.Namespace) -> int:
         largest = max(summary.proofs, key=lambda proof: proof.size, default=None)
         rows.add_row(
             "[red]✗[/]" if summary.errors else "[green]✓[/]", summary.name, str(len(summary.proofs)),
-            str(summary.cached), f"{summary.seconds:.2f}", _runs(sizes),
-            "" if largest is None else f"{largest.steps} steps, {largest.latency_ratio:.1f}× latency, "
+            str(summary.cached), f"{summary.seconds:.2f}", format_chunks(sizes),
+            "" if largest is None else f"{largest.steps} step{'' if largest.steps == 1 else 's'}, {largest.latency_ratio:.1f}× latency, "
             f"{largest.bandwidth_ratio:.2f}× bandwidth",
         )  # fmt: skip
     out.print(rows)
@@ -175,12 +176,6 @@ def _verdicts(tasks: list[Task], jobs: int | None, quiet: bool) -> Iterator[Verd
     # In the order asked for, whoever was done first.
     position = {(task.name, task.size, task.root): index for index, task in enumerate(tasks)}
     yield from sorted(results, key=lambda verdict: position[verdict.task.name, verdict.task.size, verdict.task.root])
-
-
-def _runs(sizes: list[int]) -> str:
-    from unisono.schedule.ops import format_chunks
-
-    return format_chunks(sizes) if sizes else "none"
 
 
 def _as_data(summary: Summary) -> dict[str, Any]:

@@ -81,10 +81,9 @@ def _checked_inputs(
     if not collective.carries_data:
         # A barrier moves no data; what can be shown is who has been heard of.
         return [np.eye(size, dtype=np.int64)[rank] for rank in range(size)], np.dtype(np.int64)
-    if inputs is None or len(inputs) != size:
-        raise UsageError(
-            f"{schedule.label}: inputs for {0 if inputs is None else len(inputs)} ranks; expected one for each of {size}"
-        )
+    given_for = 0 if inputs is None else len(inputs)
+    if inputs is None or given_for != size:
+        raise UsageError(f"{schedule.label}: inputs for {given_for} ranks; expected one for each of {size}")
     arrays: list[Array | None] = []
     for rank, given in enumerate(inputs):
         if not collective.held_before(rank, size, schedule.chunks, root):
