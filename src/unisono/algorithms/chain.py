@@ -11,7 +11,7 @@ from unisono.schedule import backwards, recv, send
 
 @algorithm(broadcast, chunks=lambda size, pieces: pieces)
 def chain_broadcast(rank: int, size: int, root: int = 0, pieces: int = 8) -> Steps:
-    """Everyone hands each piece to the next in the row while taking the following one (pipelined chain)."""
+    """Everyone hands each piece to the next in the row while taking the next one (Watts and van de Geijn, 1995)."""
     first, last = rank == root, (rank + 1) % size == root
     for piece in range(pieces + 1):
         step = []
@@ -24,5 +24,5 @@ def chain_broadcast(rank: int, size: int, root: int = 0, pieces: int = 8) -> Ste
 
 @algorithm(reduce, chunks=lambda size, pieces: pieces)
 def chain_reduce(rank: int, size: int, root: int = 0, pieces: int = 8) -> Steps:
-    """The chain broadcast run backwards: each piece gains one addend per hop on its way to the root."""
+    """The chain broadcast run backwards: each piece gains an addend per hop (Watts and van de Geijn, 1995)."""
     yield from backwards(chain_broadcast(rank, size, root, pieces))

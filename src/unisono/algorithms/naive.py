@@ -24,7 +24,7 @@ def others(rank: int, size: int) -> list[int]:
 
 @algorithm(broadcast, chunks=one)
 def naive_broadcast(rank: int, size: int, root: int = 0) -> Steps:
-    """The root sends the whole message to each of the others in turn (flat tree)."""
+    """The root sends the whole message to each of the others in turn (MPI's linear algorithm)."""
     if rank == root:
         for peer in others(rank, size):
             yield send(0, dst=peer)
@@ -34,7 +34,7 @@ def naive_broadcast(rank: int, size: int, root: int = 0) -> Steps:
 
 @algorithm(scatter, chunks=one_per_rank)
 def naive_scatter(rank: int, size: int, root: int = 0) -> Steps:
-    """The root sends each of the others its block in turn (flat tree)."""
+    """The root sends each of the others its block in turn (MPI's linear algorithm)."""
     if rank == root:
         for peer in others(rank, size):
             yield send(peer, dst=peer)
@@ -44,7 +44,7 @@ def naive_scatter(rank: int, size: int, root: int = 0) -> Steps:
 
 @algorithm(gather, chunks=one_per_rank)
 def naive_gather(rank: int, size: int, root: int = 0) -> Steps:
-    """Each of the others sends its block straight to the root (flat tree)."""
+    """Each of the others sends its block straight to the root (MPI's linear algorithm)."""
     if rank == root:
         for peer in others(rank, size):
             yield recv(peer, src=peer)
@@ -54,7 +54,7 @@ def naive_gather(rank: int, size: int, root: int = 0) -> Steps:
 
 @algorithm(reduce, chunks=one)
 def naive_reduce(rank: int, size: int, root: int = 0) -> Steps:
-    """Each of the others sends its whole message straight to the root, which adds them in turn (flat tree)."""
+    """Each of the others sends its whole message straight to the root, which adds them in turn (MPI's linear algorithm)."""
     if rank == root:
         for peer in others(rank, size):
             yield recv_reduce(0, src=peer)
@@ -64,21 +64,21 @@ def naive_reduce(rank: int, size: int, root: int = 0) -> Steps:
 
 @algorithm(all_gather, chunks=one_per_rank)
 def naive_all_gather(rank: int, size: int) -> Steps:
-    """Everyone sends its block straight to everyone else (linear exchange)."""
+    """Everyone sends its block straight to everyone else (MPI's linear algorithm)."""
     peers = others(rank, size)
     yield *(send(rank, dst=peer) for peer in peers), *(recv(peer, src=peer) for peer in reversed(peers))
 
 
 @algorithm(reduce_scatter, chunks=one_per_rank)
 def naive_reduce_scatter(rank: int, size: int) -> Steps:
-    """Everyone sends every chunk straight to the rank that owns it, which adds what comes in (linear exchange)."""
+    """Everyone sends every chunk straight to the rank that owns it, which adds what comes in (MPI's linear algorithm)."""
     peers = others(rank, size)
     yield *(send(peer, dst=peer) for peer in peers), *(recv_reduce(rank, src=peer) for peer in reversed(peers))
 
 
 @algorithm(all_reduce, chunks=one, scratch=one_per_rank)
 def naive(rank: int, size: int) -> Steps:
-    """Everyone sends everything to everyone and adds all of it in rank order, so that all get the same bits."""
+    """Everyone sends everything to everyone and adds it in rank order, so that all get the same bits (textbook)."""
     peers = others(rank, size)
     place = [0 if peer == rank else 1 + peer for peer in range(size)]  # whose data lies in which slot
     yield *(send(0, dst=peer) for peer in peers), *(recv(place[peer], src=peer) for peer in reversed(peers))
@@ -90,7 +90,7 @@ def naive(rank: int, size: int) -> Steps:
 
 @algorithm(all_to_all, chunks=one_per_rank)
 def naive_all_to_all(rank: int, size: int) -> Steps:
-    """Everyone sends every block straight to the rank it is for, all at once (linear exchange)."""
+    """Everyone sends every block straight to the rank it is for, all at once (MPI's linear algorithm)."""
     inp, out = all_to_all.slots(size)
     peers = others(rank, size)
     yield (

@@ -15,7 +15,7 @@ def spans(size: int) -> list[int]:
 
 @algorithm(broadcast, chunks=one)
 def tree_broadcast(rank: int, size: int, root: int = 0) -> Steps:
-    """Whoever has the message gives it to someone who has not, so those who have it double (binomial tree)."""
+    """Whoever has the message gives it to someone who has not, so those who have it double (Johnsson and Ho, 1989)."""
     me = (rank - root) % size
     for span in spans(size):
         if me < span and me + span < size:
@@ -26,20 +26,20 @@ def tree_broadcast(rank: int, size: int, root: int = 0) -> Steps:
 
 @algorithm(reduce, chunks=one)
 def tree_reduce(rank: int, size: int, root: int = 0) -> Steps:
-    """The tree broadcast run backwards: half of those left hand their sum to the other half (binomial tree)."""
+    """The tree broadcast run backwards: half of those left hand their sum to the rest (Johnsson and Ho, 1989)."""
     yield from backwards(tree_broadcast(rank, size, root))
 
 
 @algorithm(all_reduce, chunks=one)
 def tree(rank: int, size: int) -> Steps:
-    """Add everything up on rank 0, then tell everyone the sum (binomial tree, up and down)."""
+    """Add everything up on rank 0, then tell everyone the sum (binomial tree: Johnsson and Ho, 1989)."""
     yield from tree_reduce(rank, size)
     yield from tree_broadcast(rank, size)
 
 
 @algorithm(scatter, chunks=one_per_rank)
 def tree_scatter(rank: int, size: int, root: int = 0) -> Steps:
-    """Whoever holds the blocks of several ranks hands half of them on, until each holds its own (binomial tree)."""
+    """Whoever holds blocks of several ranks hands half of them on, until each has its own (Johnsson and Ho, 1989)."""
     me = (rank - root) % size
     for span in reversed(spans(size)):
         if me % (2 * span) == 0 and me + span < size:
@@ -55,11 +55,11 @@ def blocks_of(me: int, span: int, size: int, root: int) -> list[int]:
 
 @algorithm(gather, chunks=one_per_rank)
 def tree_gather(rank: int, size: int, root: int = 0) -> Steps:
-    """The tree scatter run backwards: blocks are collected in ever larger bundles (binomial tree)."""
+    """The tree scatter run backwards: blocks are collected in ever larger bundles (Johnsson and Ho, 1989)."""
     yield from backwards(tree_scatter(rank, size, root), add=False)
 
 
 @algorithm(barrier, chunks=one)
 def tree_barrier(rank: int, size: int) -> Steps:
-    """Count the arrivals up to rank 0, then open the gate down the same tree (binomial tree)."""
+    """Count the arrivals up to rank 0, then open the gate down the same tree (Johnsson and Ho, 1989)."""
     yield from tree(rank, size)

@@ -107,8 +107,7 @@ def run(args: argparse.Namespace) -> int:
         rows.add_row(
             "[red]✗[/]" if summary.errors else "[green]✓[/]", summary.name, str(len(summary.proofs)),
             str(summary.cached), f"{summary.seconds:.2f}", format_chunks(sizes),
-            "" if largest is None else f"{largest.steps} step{'' if largest.steps == 1 else 's'}, {largest.latency_ratio:.1f}× latency, "
-            f"{largest.bandwidth_ratio:.2f}× bandwidth",
+            "" if largest is None else _in_short(largest),
         )  # fmt: skip
     out.print(rows)
     for summary in summaries.values():
@@ -176,6 +175,11 @@ def _verdicts(tasks: list[Task], jobs: int | None, quiet: bool) -> Iterator[Verd
     # In the order asked for, whoever was done first.
     position = {(task.name, task.size, task.root): index for index, task in enumerate(tasks)}
     yield from sorted(results, key=lambda verdict: position[verdict.task.name, verdict.task.size, verdict.task.root])
+
+
+def _in_short(proof: Proof) -> str:
+    steps = f"{proof.steps} step{'' if proof.steps == 1 else 's'}"
+    return f"{steps}, {proof.latency_ratio:.1f}× latency, {proof.bandwidth_ratio:.2f}× bandwidth"
 
 
 def _as_data(summary: Summary) -> dict[str, Any]:

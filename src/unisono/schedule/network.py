@@ -156,10 +156,9 @@ def run(
         try:
             key = next(processes[rank], None)
         except ScheduleError as error:
-            state = states[rank]
-            raise error.at(
-                algorithm=schedule.label, size=size, rank=rank, step=state.step, op=state.op
-            ) from error.__cause__
+            if error.step is None:  # from the memory; what the program itself raises says where
+                error = error.at(rank=rank, step=states[rank].step, op=states[rank].op)
+            raise error.at(algorithm=schedule.label, size=size) from error.__cause__
         if key is not None:
             waiting[key] = rank
 

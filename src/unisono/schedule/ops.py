@@ -92,8 +92,8 @@ def count(chunks: Chunks) -> int:
 
 def format_chunks(chunks: Chunks) -> str:
     """Write chunk numbers the short way: ``4``, ``0-3``, ``0-3,6,8-9``."""
-    if isinstance(chunks, int):
-        return str(chunks)
+    if not isinstance(chunks, Sequence) or isinstance(chunks, str):
+        return str(chunks)  # one chunk, or rubbish that is about to be refused
     runs: list[list[int]] = []
     for chunk in chunks:
         if runs and isinstance(chunk, int) and chunk == runs[-1][1] + 1:

@@ -1,0 +1,108 @@
+from __future__ import annotations
+
+import pytest
+
+from unisono import algorithm, one, one_per_rank, recv_reduce, send
+from unisono.collectives import all_gather, all_reduce, broadcast
+from unisono.errors import UsageError
+
+
+def power_of_two(size):
+    return size & (size - 1) == 0
+
+
+@algorithm(all_reduce, chunks=one, serves=power_of_two)
+def xor_butterfly(rank, size):
+    """Swap sums with the partner that differs in one bit."""
+    distance = 1
+    while distance < size:
+        yield send(0, dst=rank ^ distance), recv_reduce(0, src=rank ^ distance)
+        distance *= 2
+
+
+def test_the_name_is_that_of_the_function_without_the_collective():
+    @algorithm(all_gather, chunks=one_per_rank)
+    def zigzag_all_gather(rank, size):
+        yield ()
+
+    assert zigzag_all_gather.name == "zigzag"
+    assert str(zigzag_all_gather) == "all_gather/zigzag"
+    assert xor_butterfly.name == "xor_butterfly"
+
+
+def test_a_declared_algorithm_is_still_a_program_that_others_can_play():
+    assert list(xor_butterfly(1, 2)) == [(send(0, dst=0), recv_reduce(0, src=0))]
+
+
+def test_a_size_that_is_not_served_is_refused_with_those_that_serve_it():
+    assert xor_butterfly.schedule(8).size == 8
+    with pytest.raises(UsageError, match=r"cannot serve 6 ranks.*power of two.*ring.*rabenseifner"):
+        xor_butterfly.schedule(6)
+
+
+def test_chunks_and_scratch_may_depend_on_the_size_and_on_options():
+    @algorithm(all_reduce, chunks=lambda size, pieces: size * pieces, scratch=lambda size: size + 1)
+    def sliced(rank, size, pieces=3):
+        yield ()
+
+    schedule = sliced.schedule(4, pieces=2)
+    assert (schedule.chunks, schedule.slots) == (8, 13)
+    assert sliced.schedule(4).chunks == 12
+    assert schedule.label == "all_reduce/sliced(pieces=2)"
+
+
+@pytest.mark.parametrize(
+    ("call", "complaint"),
+    [
+        ({"size": 0}, "expected a whole number of ranks"),
+        ({"size": 2.0}, "expected a whole number of ranks"),
+        ({"size": 4, "root": 1}, "all_reduce has no root"),
+        ({"size": 4, "nodes": 2}, "has no option 'nodes'; its options are: none at all"),
+    ],
+)
+def test_a_call_that_makes_no_sense_is_refused(call, complaint):
+    with pytest.raises(UsageError, match=complaint):
+        xor_butterfly.schedule(**call)
+
+
+def test_a_root_that_is_not_a_rank_is_refused():
+    @algorithm(broadcast)
+    def mine(rank, size, root=0):
+        yield ()
+
+    with pytest.raises(UsageError, match="root=4 with 4 ranks; expected a rank from 0 to 3"):
+        mine.schedule(4, root=4)
+
+
+def test_declarations_that_make_no_sense_are_refused():
+    with pytest.raises(UsageError, match=r"expected it to begin with \(rank, size, root\)"):
+
+        @algorithm(broadcast)
+        def rootless(rank, size):
+            yield ()
+
+    with pytest.raises(UsageError, match="node of greedy has no default"):
+
+        @algorithm(all_reduce)
+        def greedy(rank, size, node):
+            yield ()
+
+    with pytest.raises(UsageError, match="needs the collective first"):
+
+        @algorithm
+        def bare(rank, size):
+            yield ()
+
+    @algorithm(all_gather, chunks=3)
+    def uneven(rank, size):
+        yield ()
+
+    with pytest.raises(UsageError, match="declares 3 chunks for 4 ranks; expected a multiple of 4"):
+        uneven.schedule(4)
+
+    @algorithm(all_reduce, chunks=lambda size: 1 // (size - 4))
+    def fragile(rank, size):
+        yield ()
+
+    with pytest.raises(UsageError, match="chunks= raised ZeroDivisionError for 4 ranks"):
+        fragile.schedule(4)

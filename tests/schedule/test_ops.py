@@ -1,0 +1,26 @@
+from __future__ import annotations
+
+import pytest
+
+from unisono import combine, copy, recv, recv_reduce, send
+from unisono.schedule.ops import format_chunks
+
+
+def test_an_op_reads_like_a_sentence():
+    assert str(send(4, dst=1)) == "send 4 to 1"
+    assert str(recv(range(3), src=2)) == "recv 0-2 from 2"
+    assert str(recv_reduce((0, 1, 5), src=2)) == "recv_reduce 0-1,5 from 2"
+    assert str(copy(1, to=7)) == "copy 1 to 7"
+    assert str(combine(1, into=7)) == "combine 1 into 7"
+
+
+def test_the_other_side_is_given_by_name_only():
+    with pytest.raises(TypeError):
+        send(4, 1)
+
+
+@pytest.mark.parametrize(
+    ("chunks", "text"), [(3, "3"), ((5, 4), "5,4"), ((0, 1, 3, 4, 5), "0-1,3-5"), ((), "nothing")]
+)
+def test_chunks_are_written_the_short_way(chunks, text):
+    assert format_chunks(chunks) == text

@@ -1,0 +1,62 @@
+from __future__ import annotations
+
+import pytest
+from builders import NAMES
+
+from unisono import find
+from unisono.errors import UsageError
+from unisono.schedule.text import format_schedule, parse_schedule
+
+GOOD = """unisono schedule 1
+collective all_reduce
+algorithm mine
+size 2
+chunks 1
+slots 1
+rank 0
+  0: send 0 to 1; recv_reduce 0 from 1
+rank 1
+  0: send 0 to 0; recv_reduce 0 from 0
+"""
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_is_written_can_be_read_back(name):
+    for size in (1, 2, 5, 6):
+        text = format_schedule(find(name).schedule(size))
+        again = parse_schedule(text)
+        assert format_schedule(again) == text
+        for rank in range(size):
+            assert list(again.program(rank)) == list(find(name).schedule(size).program(rank))
+
+
+def test_the_root_is_written_and_read():
+    schedule = find("broadcast/tree").schedule(5, root=3)
+    assert "\nroot 3\n" in format_schedule(schedule)
+    assert parse_schedule(format_schedule(schedule)).root == 3
+
+
+def test_comments_and_blank_lines_are_skipped():
+    commented = GOOD.replace("size 2", "size 2   # two of them\n\n# and no more")
+    assert format_schedule(parse_schedule(commented)) == GOOD
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "complaint"),
+    [
+        ("unisono schedule 1", "unisono schedule 9", "line 1: expected a schedule that begins with"),
+        ("size 2", "size two", "line 4: expected a line such as"),
+        ("size 2", "size 2\nsize 2", "line 5"),
+        ("chunks 1\n", "", "no line `chunks"),
+        ("rank 1\n  0: send 0 to 0; recv_reduce 0 from 0\n", "", r"programs for ranks \[0\]; expected ranks 0 to 1"),
+        ("rank 1", "rank 0", "line 9: expected rank 0 only once"),
+        ("  0: send 0 to 1", "  1: send 0 to 1", "line 8: expected step 0"),
+        ("send 0 to 1", "send 0 from 1", "line 8: expected ops of the forms"),
+        ("send 0 to 1", "push 0 to 1", "line 8"),
+        ("send 0 to 1", "send 0--1 to 1", "line 8: expected chunks such as"),
+        ("size 2", "size 2\nroot 5", "root 5 with 2 ranks"),
+    ],
+)
+def test_a_damaged_text_is_refused_with_the_line(old, new, complaint):
+    with pytest.raises(UsageError, match=complaint):
+        parse_schedule(GOOD.replace(old, new, 1))

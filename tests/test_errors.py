@@ -1,0 +1,56 @@
+from __future__ import annotations
+
+import pickle
+
+import pytest
+
+from unisono import errors
+from unisono.errors import DeadlockError, ScheduleError, UnisonoError, UsageError
+
+
+def test_the_tree_in_the_docstring_is_the_tree_of_the_classes():
+    """Every exception is named in the docstring, under its parent, with its built-in base in brackets."""
+    tree = errors.__doc__.split("::")[1].split("Every message")[0]
+    classes = {name: c for name, c in vars(errors).items() if isinstance(c, type) and issubclass(c, UnisonoError)}
+    found = {}
+    for line in tree.strip().splitlines():
+        stem = line.lstrip(" │├└─")
+        depth = (len(line) - len(stem)) // 4
+        name, _, rest = stem.partition(" ")[0].partition("(")
+        found[name] = (depth, rest.rstrip(")"))
+    assert set(found) == set(classes)
+    for name, (_, builtin) in found.items():
+        if builtin:
+            assert builtin in [base.__name__ for base in classes[name].__mro__]
+
+
+def test_a_message_says_who_where_expected_found_and_what_to_do():
+    error = DeadlockError(
+        "two ranks wait", algorithm="all_reduce/mine", size=3, rank=1, step=4, op="recv 0 from 2",
+        expected="progress", found="none", hint="send first",
+    )  # fmt: skip
+    assert str(error) == (
+        "all_reduce/mine on 3 ranks, rank 1, step 4, `recv 0 from 2`: two ranks wait\n"
+        "  expected: progress\n  found:    none\n  to do:    send first"
+    )
+    assert (error.rank, error.step, error.op) == (1, 4, "recv 0 from 2")
+
+
+def test_a_schedule_error_survives_the_way_from_a_worker_process():
+    error = DeadlockError("two ranks wait", algorithm="a", size=3, rank=1, step=4, op="recv 0 from 2", chunk=7)
+    copy = pickle.loads(pickle.dumps(error))
+    assert type(copy) is DeadlockError
+    assert str(copy) == str(error)
+    assert copy.context() == error.context()
+
+
+def test_a_place_is_added_to_an_error_but_never_changed():
+    error = ScheduleError("bad", rank=1).at(rank=5, step=2)
+    assert (error.rank, error.step) == (1, 2)
+
+
+def test_errors_are_caught_as_the_builtin_that_people_expect():
+    with pytest.raises(ValueError, match="cannot"):
+        raise UsageError("cannot")
+    assert issubclass(errors.CollectiveTimeout, TimeoutError)
+    assert issubclass(errors.PeerLost, ConnectionError)
