@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from builders import NAMES
 
+from builders import NAMES
 from unisono import find, prove
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_the_algorithm_is_proved_for_every_size_and_root(name):
     algorithm = find(name)

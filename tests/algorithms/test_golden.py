@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from builders import NAMES
 
+from builders import NAMES
 from unisono import find, prove
 from unisono.schedule.text import format_schedule, parse_schedule
 

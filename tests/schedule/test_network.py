@@ -2,11 +2,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from builders import NAMES, inputs_for, written
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from interleaving import Stuck, run_at_random
 
+from builders import NAMES, inputs_for, written
+from interleaving import Stuck, run_at_random
 from unisono import collectives, find, play, prove
 from unisono.errors import DeadlockError, UnmatchedError
 from unisono.player.play import _first_row

@@ -1,8 +1,8 @@
 from __future__ import annotations
 
 import pytest
-from builders import NAMES
 
+from builders import NAMES
 from unisono import find
 from unisono.errors import UsageError
 from unisono.schedule.text import format_schedule, parse_schedule

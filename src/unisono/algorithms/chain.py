@@ -11,7 +11,7 @@ from unisono.schedule import backwards, recv, send
 
 @algorithm(broadcast, chunks=lambda size, pieces: pieces)
 def chain_broadcast(rank: int, size: int, root: int = 0, pieces: int = 8) -> Steps:
-    """Everyone hands each piece to the next in the row while taking the next one (Watts and van de Geijn, 1995)."""
+    """Everyone hands a piece to its right while taking the following one (Watts and van de Geijn, 1995)."""
     first, last = rank == root, (rank + 1) % size == root
     for piece in range(pieces + 1):
         step = []

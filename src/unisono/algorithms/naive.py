@@ -54,7 +54,7 @@ def naive_gather(rank: int, size: int, root: int = 0) -> Steps:
 
 @algorithm(reduce, chunks=one)
 def naive_reduce(rank: int, size: int, root: int = 0) -> Steps:
-    """Each of the others sends its whole message straight to the root, which adds them in turn (MPI's linear algorithm)."""
+    """Each of the others sends its message to the root, which adds them in turn (MPI's linear algorithm)."""
     if rank == root:
         for peer in others(rank, size):
             yield recv_reduce(0, src=peer)
@@ -71,7 +71,7 @@ def naive_all_gather(rank: int, size: int) -> Steps:
 
 @algorithm(reduce_scatter, chunks=one_per_rank)
 def naive_reduce_scatter(rank: int, size: int) -> Steps:
-    """Everyone sends every chunk straight to the rank that owns it, which adds what comes in (MPI's linear algorithm)."""
+    """Everyone sends each chunk straight to its owner, which adds what comes in (MPI's linear algorithm)."""
     peers = others(rank, size)
     yield *(send(peer, dst=peer) for peer in peers), *(recv_reduce(rank, src=peer) for peer in reversed(peers))
 

@@ -15,7 +15,7 @@ def spans(size: int) -> list[int]:
 
 @algorithm(broadcast, chunks=one)
 def tree_broadcast(rank: int, size: int, root: int = 0) -> Steps:
-    """Whoever has the message gives it to someone who has not, so those who have it double (Johnsson and Ho, 1989)."""
+    """Whoever has the message gives it to someone who has not: those who have it double (Johnsson and Ho, 1989)."""
     me = (rank - root) % size
     for span in spans(size):
         if me < span and me + span < size:

@@ -57,8 +57,8 @@ def run(args: argparse.Namespace) -> int:
         return 0
     out = console()
     for collective in chosen:
-        out.print(f"[bold]{collective}[/]: {getattr(collective.summary, args.lang)}")
-        out.print(f"[italic]{getattr(collective.story, args.lang)}[/]")
+        out.print(f"[bold]{collective}[/]: {getattr(collective.summary, args.lang)}", soft_wrap=True)
+        out.print(f"[italic]{getattr(collective.story, args.lang)}[/]", soft_wrap=True)
         rows = table(*COLUMNS[args.lang])
         for algorithm in of(collective):
             proof = prove(algorithm.schedule(args.size))
@@ -73,6 +73,6 @@ def run(args: argparse.Namespace) -> int:
             rounds=collective.least_rounds(args.size),
             least=fraction(collective.least_bytes(args.size)),
         )
-        out.print(f"[dim]{bound}[/]\n")
-    out.print(f"[dim]{LEGEND[args.lang]}[/]")
+        out.print(f"[dim]{bound}[/]\n", soft_wrap=True)
+    out.print(f"[dim]{LEGEND[args.lang]}[/]", soft_wrap=True)
     return 0

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import unisono
 from unisono.cli import demo, info, list, show, verify  # noqa: A004 (the verb list)
 from unisono.cli.output import console
-from unisono.errors import ScheduleError, UsageError
+from unisono.errors import ScheduleError, UnisonoError, UsageError
 
 VERBS = (list, show, verify, info, demo)
 
@@ -30,16 +30,19 @@ def parser() -> argparse.ArgumentParser:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run a verb. Exit codes: 0 done, 1 an algorithm is wrong, 2 the call makes no sense, 130 interrupted."""
+    """Run a verb.
+
+    Exit codes: 0 done, 1 an algorithm is wrong, 2 the call makes no sense, 3 something broke, 130 interrupted.
+    """
     args = parser().parse_args(argv)
     try:
         code: int = args.run(args)
         return code
-    except (ScheduleError, UsageError) as error:
+    except UnisonoError as error:
         where = console(stderr=True)
         where.print(f"[red]{type(error).__name__}[/] ", end="")
-        where.print(str(error), markup=False)
-        return 1 if isinstance(error, ScheduleError) else 2
+        where.print(str(error), markup=False, soft_wrap=True)
+        return 1 if isinstance(error, ScheduleError) else 2 if isinstance(error, UsageError) else 3
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         return 130

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import numpy as np
 from rich.console import Console
+from rich.markup import escape
 from rich.syntax import Syntax
 from rich.text import Text
 
@@ -59,14 +60,14 @@ def run(args: argparse.Namespace) -> int:
         print_json(_as_data(schedule, ranks, playback))
         return 0
     out = console()
-    out.print(f"[bold]{schedule.label}[/] on {size} ranks: {algorithm.idea}", highlight=False)
+    out.print(f"[bold]{schedule.label}[/] on {size} ranks: {escape(algorithm.idea)}", soft_wrap=True)
     out.print(f"[italic]{getattr(algorithm.collective.story, args.lang)}[/]")
     if args.source and isinstance(algorithm, Algorithm):
         out.print(Syntax(algorithm.source, "python", theme="ansi_light", background_color="default"))
     if playback is None:
         for rank in ranks:
             for line in format_program(schedule, rank):
-                out.print(line, markup=False)
+                out.print(line, markup=False, soft_wrap=True)
     else:
         for made in data_tables(schedule, playback, ranks):
             out.print(made)

@@ -6,9 +6,11 @@ import argparse
 import contextlib
 import multiprocessing
 import os
+import signal
 import time
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -19,7 +21,7 @@ from unisono.algorithms import BUILT_IN
 from unisono.cli import arguments
 from unisono.cli.names import WrittenSchedule, resolve
 from unisono.cli.output import console, print_json, table
-from unisono.errors import ScheduleError
+from unisono.errors import InternalError, ScheduleError
 from unisono.schedule.ops import format_chunks
 from unisono.verifier import Proof, proof_of, prove
 
@@ -106,7 +108,7 @@ def run(args: argparse.Namespace) -> int:
         largest = max(summary.proofs, key=lambda proof: proof.size, default=None)
         rows.add_row(
             "[red]✗[/]" if summary.errors else "[green]✓[/]", summary.name, str(len(summary.proofs)),
-            str(summary.cached), f"{summary.seconds:.2f}", format_chunks(sizes),
+            str(summary.cached), f"{summary.seconds:.2f}", format_chunks(sizes) if sizes else "none",
             "" if largest is None else _in_short(largest),
         )  # fmt: skip
     out.print(rows)
@@ -114,10 +116,10 @@ def run(args: argparse.Namespace) -> int:
         if summary.errors:
             first = summary.errors[0]
             more = f"\n  (and {len(summary.errors) - 1} more sizes or roots)" if len(summary.errors) > 1 else ""
-            out.print(f"\n[red]{type(first).__name__}[/] {escape(str(first))}{more}")
+            out.print(f"\n[red]{type(first).__name__}[/] {escape(str(first))}{more}", soft_wrap=True)
         elif args.name != "all" and summary.proofs:
             for remark in max(summary.proofs, key=lambda proof: proof.size).remarks:
-                out.print(f"[yellow]note[/] {summary.name}: {escape(remark)}")
+                out.print(f"[yellow]note[/] {summary.name}: {escape(remark)}", soft_wrap=True)
     proved = sum(len(summary.proofs) for summary in summaries.values())
     out.print(f"\n{proved} proved, {failed} failed, in {elapsed:.1f} s")
     return 1 if failed else 0
@@ -163,18 +165,38 @@ def _verdicts(tasks: list[Task], jobs: int | None, quiet: bool) -> Iterator[Verd
         if jobs == 1:
             verdicts: Iterator[Verdict] = map(_verdict, tasks)
         else:
-            pool = ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context("spawn"))
-            stack.callback(pool.shutdown, wait=True, cancel_futures=True)
+            pool = stack.enter_context(_workers(jobs))
             # Large sizes first, so that no process is left alone with a long proof in the end.
             ordered = sorted(tasks, key=lambda task: -task.size)
             verdicts = pool.map(_verdict, ordered, chunksize=max(1, min(32, len(tasks) // (16 * jobs))))
         results = []
-        for verdict in verdicts:
-            results.append(verdict)
-            progress.update(bar, advance=1, description=verdict.task.name)
+        try:
+            for verdict in verdicts:
+                results.append(verdict)
+                progress.update(bar, advance=1, description=verdict.task.name)
+        except BrokenProcessPool as error:
+            raise InternalError("a worker process died, most likely for lack of memory; try -j 1") from error
     # In the order asked for, whoever was done first.
     position = {(task.name, task.size, task.root): index for index, task in enumerate(tasks)}
     yield from sorted(results, key=lambda verdict: position[verdict.task.name, verdict.task.size, verdict.task.root])
+
+
+@contextlib.contextmanager
+def _workers(jobs: int) -> Iterator[ProcessPoolExecutor]:
+    """Processes that prove for us, and are gone when we are done or interrupted."""
+    pool = ProcessPoolExecutor(
+        jobs, mp_context=multiprocessing.get_context("spawn"),
+        # Ctrl-C reaches the whole group of processes: we are the one to handle it.
+        initializer=signal.signal, initargs=(signal.SIGINT, signal.SIG_IGN),
+    )  # fmt: skip
+    try:
+        yield pool
+    except BaseException:
+        for worker in multiprocessing.active_children():
+            worker.terminate()
+        raise
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
 
 
 def _in_short(proof: Proof) -> str:

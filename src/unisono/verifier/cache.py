@@ -76,7 +76,7 @@ def _load(path: Path) -> Proof | None:
         facts: dict[str, Any] = json.loads(path.read_text())
         facts.update({name: Fraction(facts[name]) for name in FRACTIONS})
         return Proof(**facts)
-    except (OSError, ValueError, TypeError, KeyError):
+    except (OSError, ValueError, TypeError, KeyError, AttributeError):
         return None
 
 

@@ -1,0 +1,52 @@
+# Everything that a developer or CI runs. `make demo` and `make test` need Python 3.11+, a C++ compiler and a package
+# index; they make .venv by themselves.
+
+PYTHON ?= python3
+BIN := .venv/bin
+INSTALLED := .venv/.installed
+
+.PHONY: venv demo check test proofs lint docs golden clean
+
+venv: $(INSTALLED)
+
+# Python files are used from where they are; a change in the engine or in the dependencies needs another install.
+$(INSTALLED): pyproject.toml CMakeLists.txt $(shell find engine -type f)
+	@$(PYTHON) -c "import sys; sys.exit(sys.version_info < (3, 11) and 'Unisono needs Python 3.11 or newer; say which: make PYTHON=python3.12')"
+	$(PYTHON) -m venv .venv
+	$(BIN)/pip install --quiet --upgrade "pip>=25.1"
+	$(BIN)/pip install --quiet --group dev --editable .
+	@touch $@
+
+demo: venv
+	$(BIN)/unisono demo
+
+lint: venv
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache --no-logo
+
+check: lint
+	$(BIN)/pytest -m "not slow"
+
+test: lint
+	$(BIN)/pytest
+
+# The long proofs: every size to 128, chosen ones to 512 (powers of two, their neighbours, primes), every root to 33.
+proofs: venv
+	$(BIN)/unisono verify all --fresh -n 1-128
+	$(BIN)/unisono verify all --fresh -n 131,191,251,255,256,257,383,509,511,512
+	$(BIN)/unisono verify hierarchical --fresh -n 1-64 --option node=3 --option inner=recursive_halving --option outer=tree
+	$(BIN)/unisono verify hierarchical --fresh -n 1-64 --option node=8 --option inner=pat --option outer=rabenseifner
+	$(BIN)/unisono verify all_to_all/hierarchical --fresh -n 1-64 --option node=8
+
+# What is generated from computed facts; tests say when it is out of date.
+docs: venv
+	$(BIN)/python tools/algorithms_page.py
+	$(BIN)/python tools/pictures.py
+
+golden: venv
+	$(BIN)/python tools/golden.py
+
+clean:
+	rm -rf .venv build .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache

@@ -1,0 +1,11 @@
+"""Wrong on purpose (docs/tour.md): everyone waits for a neighbour that waits too."""
+
+from unisono import algorithm, one, recv_reduce, send
+from unisono.collectives import all_reduce
+
+
+@algorithm(all_reduce, chunks=one)
+def everyone_waits(rank, size):
+    """Take from the left, then give to the right."""
+    yield recv_reduce(0, src=(rank - 1) % size)
+    yield send(0, dst=(rank + 1) % size)

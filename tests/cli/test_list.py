@@ -1,0 +1,51 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from unisono.algorithms import BUILT_IN, of
+from unisono.cli.main import main
+from unisono.collectives import COLLECTIVES, all_reduce
+
+
+def test_every_algorithm_is_listed_under_its_collective(capsys):
+    assert main(["list"]) == 0
+    printed = capsys.readouterr().out
+    for collective in COLLECTIVES:
+        assert f"{collective}: {collective.summary.en}" in printed
+    assert sum(printed.count(f"\n{algorithm.name} ") for algorithm in of(all_reduce)) >= len(of(all_reduce))
+
+
+def test_the_costs_are_those_of_the_proof_at_that_size(capsys):
+    assert main(["list", "all_reduce", "-n", "5"]) == 0
+    ring = next(line for line in capsys.readouterr().out.splitlines() if line.startswith("ring "))
+    assert ring.split()[1:6] == ["8", "8", "2.67×", "8/5", "="]
+
+
+def test_the_descriptions_are_there_in_chinese(capsys):
+    assert main(["list", "all_reduce", "--lang", "zh"]) == 0
+    printed = capsys.readouterr().out
+    assert all_reduce.story.zh in printed
+    assert "算法" in printed
+
+
+def test_json_has_everything(capsys):
+    assert main(["list", "--json", "-n", "3"]) == 0
+    data = json.loads(capsys.readouterr().out)
+    assert sum(len(entry["algorithms"]) for entry in data) == len(BUILT_IN)
+    assert data[0]["collective"] == "broadcast"
+    assert data[0]["story"]["zh"].endswith("。")
+
+
+def test_a_wrong_collective_gets_a_suggestion(capsys):
+    assert main(["list", "allreduce"]) == 2
+    assert "did you mean 'all_reduce'?" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("size", ["0", "-1", "x", "1.5"])
+def test_a_size_that_is_none_is_refused(capsys, size):
+    with pytest.raises(SystemExit) as caught:
+        main(["list", "-n", size])
+    assert caught.value.code == 2
+    assert "number of ranks" in capsys.readouterr().err or size == "-1"

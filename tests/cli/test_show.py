@@ -1,0 +1,106 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from builders import NAMES
+from unisono.cli.main import main
+
+ZIGZAG = str(Path(__file__).parents[2] / "examples" / "zigzag.py")
+
+
+def test_the_program_of_one_rank(capsys):
+    assert main(["show", "ring", "-n", "5", "--rank", "2"]) == 0
+    printed = capsys.readouterr().out
+    assert "rank 2\n  0: send 1 to 3; recv_reduce 0 from 1\n" in printed
+    assert "rank 1" not in printed.replace("from rank 1", "")
+
+
+def test_the_programs_of_all_ranks(capsys):
+    assert main(["show", "ring", "-n", "3"]) == 0
+    printed = capsys.readouterr().out
+    assert [line for line in printed.splitlines() if line.startswith("rank")] == ["rank 0", "rank 1", "rank 2"]
+
+
+def test_with_data_the_table_after_each_step(capsys):
+    assert main(["show", "ring", "-n", "4", "--data"]) == 0
+    printed = capsys.readouterr().out
+    assert "before" in printed
+    assert "after level 6" in printed
+    assert "after level 7" not in printed
+    last = printed.split("after level 6")[1]
+    assert last.count("█ 6  █ 10  █ 14  █ 18") == 4
+    assert "how many ranks are summed in" in printed
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_algorithm_can_be_shown_with_data(capsys, name):
+    assert main(["show", name, "-n", "5", "--data"]) == 0
+    assert "after level 1" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("op", ["sum", "prod", "max", "min", "avg"])
+def test_any_reduction_can_be_played(capsys, op):
+    assert main(["show", "ring", "-n", "3", "--data", "--op", op]) == 0
+    assert capsys.readouterr().out
+
+
+def test_json_has_programs_and_frames(capsys):
+    assert main(["show", "ring", "-n", "4", "--data", "--json"]) == 0
+    data = json.loads(capsys.readouterr().out)
+    assert data["programs"]["0"][0] == ["send 3 to 1", "recv_reduce 2 from 3"]
+    assert data["frames"][-1]["rows"]["2"][1] == {"values": [10], "ranks": 4}
+
+
+def test_options_and_root(capsys):
+    assert main(["show", "hierarchical", "-n", "6", "--option", "node=2", "--option", "outer=tree"]) == 0
+    assert "hierarchical(node=2, outer=tree) on 6 ranks" in capsys.readouterr().out
+    assert main(["show", "hierarchical", "-n", "6", "--option", "node=1,5"]) == 0
+    assert "node=(1, 5)" in capsys.readouterr().out
+    assert main(["show", "broadcast/tree", "-n", "3", "--root", "2"]) == 0
+    assert "root=2" in capsys.readouterr().out
+
+
+def test_the_source_can_be_shown_too(capsys):
+    assert main(["show", "ring", "--source"]) == 0
+    assert "yield from ring_reduce_scatter(rank, size)" in capsys.readouterr().out
+
+
+def test_a_users_own_file(capsys):
+    assert main(["show", f"{ZIGZAG}:zigzag", "-n", "3"]) == 0
+    assert "all_reduce/zigzag on 3 ranks" in capsys.readouterr().out
+
+
+def test_the_text_form_is_written_and_read(capsys, tmp_path):
+    assert main(["show", "bruck_all_gather", "-n", "5", "--text"]) == 0
+    text = capsys.readouterr().out
+    path = tmp_path / "mine.txt"
+    path.write_text(text)
+    assert main(["show", str(path), "--text"]) == 0
+    assert capsys.readouterr().out == text
+    assert main(["verify", str(path)]) == 0
+    assert "1 proved, 0 failed" in capsys.readouterr().out
+    assert main(["show", str(path), "-n", "6"]) == 2
+    assert "for 5 ranks only" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["ring", "--rank", "7"], "--rank 7 with 4 ranks"),
+        (["ring", "--root", "1"], "has no root"),
+        (["broadcast/tree", "--root", "9"], "root=9 with 4 ranks"),
+        (["ring", "--option", "node=4"], "no option 'node'"),
+        (["ring", "--option", "node"], "expected name=value"),
+        (["rnig"], "did you mean 'all_reduce/ring'?"),
+        (["nothing.txt"], "there is no file 'nothing.txt'"),
+        (["nothing.py"], "there is no file 'nothing.py'"),
+    ],
+)
+def test_calls_that_make_no_sense_are_explained(capsys, arguments, complaint):
+    assert main(["show", *arguments]) == 2
+    printed = capsys.readouterr()
+    assert complaint in printed.err
+    assert printed.out == ""

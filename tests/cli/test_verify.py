@@ -1,0 +1,182 @@
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from unisono.algorithms import BUILT_IN
+from unisono.cli import names
+from unisono.cli.main import main
+
+HEADER = """
+from unisono import algorithm, combine, copy, mapped, one, one_per_rank, recv, recv_reduce, send
+from unisono.collectives import all_reduce
+"""
+
+
+@pytest.fixture
+def user_file(tmp_path):
+    """Return a function that writes a user's file and returns its name."""
+
+    def write(text, name="my_algo.py"):
+        path = tmp_path / name
+        path.write_text(HEADER + text)
+        return str(path)
+
+    return write
+
+
+def test_all_means_every_built_in(capsys):
+    assert main(["verify", "all", "-n", "1-3", "-j", "1"]) == 0
+    printed = capsys.readouterr().out
+    for algorithm in BUILT_IN:
+        assert str(algorithm) in printed
+    assert "0 failed" in printed
+
+
+def test_every_root_is_tried(capsys):
+    assert main(["verify", "broadcast/tree", "-n", "1-5", "--json"]) == 0
+    [summary] = json.loads(capsys.readouterr().out)
+    assert summary["proved"] == 1 + 2 + 3 + 4 + 5
+    assert main(["verify", "broadcast/tree", "-n", "40", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)[0]["proved"] == 3
+    assert main(["verify", "broadcast/tree", "-n", "5", "--root", "3", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)[0]["proved"] == 1
+
+
+def test_proofs_come_from_the_cache_the_second_time(capsys):
+    for cached in (0, 4):
+        assert main(["verify", "ring", "-n", "2-5", "--json"]) == 0
+        assert json.loads(capsys.readouterr().out)[0]["from_cache"] == cached
+    assert main(["verify", "ring", "-n", "2-5", "--json", "--fresh"]) == 0
+    assert json.loads(capsys.readouterr().out)[0]["from_cache"] == 0
+
+
+def test_several_processes_give_the_same_answer(capsys, user_file):
+    path = user_file("""
+@algorithm(all_reduce)
+def swap(rank, size):
+    for hop in range(1, size):
+        yield send(0, dst=(rank + hop) % size), recv_reduce(0, src=(rank - hop) % size)
+""")
+    verdicts = []
+    for jobs in ("1", "2"):
+        assert main(["verify", path, "-n", "1-6", "-j", jobs, "--json"]) == 1
+        [summary] = json.loads(capsys.readouterr().out)
+        del summary["seconds"], summary["from_cache"]
+        verdicts.append(summary)
+    assert verdicts[0] == verdicts[1]
+    # on two ranks it is right; on one there is nothing to do; from three on the sums so far are sent again
+    assert (verdicts[0]["proved"], verdicts[0]["failed"]) == (2, 4)
+    assert verdicts[0]["errors"][0]["what"].endswith("is counted twice")
+
+
+def test_a_failing_proof_is_explained_and_the_exit_code_is_1(capsys, user_file):
+    path = user_file("""
+@algorithm(all_reduce)
+def lazy(rank, size):
+    yield send(0, dst=(rank + 1) % size), recv_reduce(0, src=(rank - 1) % size)
+""")
+    assert main(["verify", f"{path}:lazy", "-n", "3"]) == 1
+    printed = capsys.readouterr().out
+    assert "GoalError" in printed
+    assert "chunk 0 of 3 ranks added: 0, 1, 2" in printed
+    assert "rank 1 is missing" in printed
+    assert "0 proved, 1 failed" in printed
+
+
+def test_what_is_right_but_wasteful_gets_a_note(capsys):
+    assert main(["verify", "naive", "-n", "16"]) == 0
+    assert "far from the bandwidth bound" in capsys.readouterr().out
+
+
+def test_a_deeper_channel_can_be_asked_for(capsys, user_file):
+    path = user_file("""
+@algorithm(all_reduce, chunks=2, serves=lambda size: size == 2)
+def eager(rank, size):
+    for chunk in range(2):
+        yield send(chunk, dst=1 - rank)
+    for chunk in range(2):
+        yield recv_reduce(chunk, src=1 - rank)
+""")
+    assert main(["verify", path, "-n", "2"]) == 1
+    assert "channels of depth 2 would do" in capsys.readouterr().out
+    assert main(["verify", path, "-n", "2", "--depth", "2"]) == 0
+    assert main(["verify", path, "-n", "2", "--depth", "0"]) == 2
+    capsys.readouterr()
+    assert main(["verify", path, "-n", "3"]) == 2
+    assert "These serve 3 ranks: naive, ring" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("@algorithm(all_reduce)\ndef mine(rank, size):\n    while True:\n        yield send(0, dst=1 - rank)\n",
+         "has not ended after"),
+        ("@algorithm(all_reduce)\ndef mine(rank, size):\n    yield 'hello'\n", "this is not a step"),
+        ("@algorithm(all_reduce)\ndef mine(rank, size):\n    yield send(0, dst=size)\n", "there is no rank 2"),
+        ("@algorithm(all_reduce)\ndef mine(rank, size):\n    yield send(0, dst=1 / rank)\n", "ZeroDivisionError"),
+        ("@algorithm(all_reduce)\ndef mine(rank, size):\n    return 3\n", "the program returned int"),
+    ],
+)  # fmt: skip
+def test_a_program_that_is_none_gets_a_clear_error(capsys, user_file, text, complaint):
+    assert main(["verify", user_file(text), "-n", "2"]) == 1
+    printed = capsys.readouterr()
+    assert complaint in printed.out
+    assert "Traceback" not in printed.out + printed.err
+
+
+def test_a_program_that_never_yields_is_stopped(capsys, user_file, monkeypatch):
+    monkeypatch.setattr(names, "PATIENCE_S", 0.2)
+    path = user_file("@algorithm(all_reduce)\ndef mine(rank, size):\n    while True:\n        pass\n    yield\n")
+    assert main(["verify", path, "-n", "2"]) == 1
+    assert "runs on without yielding a step" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("text", "function", "complaint"),
+    [
+        ("def mine(rank, size:\n    pass", "", "my_algo.py, line 4: SyntaxError"),
+        ("import nothing_of_that_name", "", "my_algo.py, line 4: ModuleNotFoundError"),
+        ("raise SystemExit(3)", "", "my_algo.py, line 4: SystemExit"),
+        ("", "", "has 0 algorithms; expected a generator with @algorithm"),
+        ("def mine(rank, size):\n    yield", ":mine", "mine is not declared; write @algorithm"),
+        ("@algorithm(all_reduce)\ndef mine(rank, size):\n    yield", ":mien", "did you mean 'mine'?"),
+        ("\n".join(f"@algorithm(all_reduce)\ndef mine{i}(rank, size):\n    yield" for i in range(2)), "",
+         "one of them after a colon: mine0, mine1"),
+    ],
+)  # fmt: skip
+def test_a_file_that_does_not_fit_gets_a_clear_error(capsys, user_file, text, function, complaint):
+    assert main(["verify", user_file(text) + function, "-n", "2"]) == 2
+    printed = " ".join(capsys.readouterr().err.split())
+    assert complaint in printed
+    assert "Traceback" not in printed
+
+
+@pytest.mark.parametrize("sizes", ["0", "5-3", "a", "1-", "-3", "1,,2"])
+def test_sizes_that_are_none_are_refused(capsys, sizes):
+    with pytest.raises(SystemExit) as caught:
+        main(["verify", "ring", f"-n={sizes}"])
+    assert caught.value.code == 2
+    assert "is not a list of sizes" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_an_interrupt_ends_the_command_and_its_workers(tmp_path):
+    """Ctrl-C during a long proof: exit code 130, no traceback, no process left behind."""
+    script = (
+        "import os, signal, sys, threading\n"
+        "from unisono.cli.main import main\n"
+        "if __name__ == '__main__':\n"
+        "    threading.Timer(2.0, lambda: os.kill(os.getpid(), signal.SIGINT)).start()\n"
+        "    sys.exit(main(['verify', 'ring', '-n', '400-512', '-j', '2', '--fresh']))\n"
+    )
+    path = tmp_path / "interrupted.py"
+    path.write_text(script)
+    done = subprocess.run([sys.executable, str(path)], capture_output=True, text=True, timeout=60)
+    # Workers share our pipes: that these are closed means that no worker is left.
+    assert done.returncode == 130
+    assert "interrupted" in done.stderr
+    assert "Traceback" not in done.stderr

@@ -1,0 +1,32 @@
+"""The ```console blocks of a page: commands after ``$`` and what they print."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+BLOCK = re.compile(r"```console\n\$ (unisono [^\n]*)\n(.*?)```", re.DOTALL)
+SECONDS_COLUMN = re.compile(r"^([✓✗] +\S+ +\d+ +\d+ +)\d+\.\d+", re.MULTILINE)
+IN_ALL = re.compile(r"in \d+\.\d+ s$", re.MULTILINE)
+
+
+def blocks(page: Path) -> list[tuple[str, str]]:
+    """Return each command with the output that the page shows."""
+    return BLOCK.findall(page.read_text(encoding="utf-8"))
+
+
+def printed_by(command: str) -> str:
+    """Run a command of ours from the root of the project and return what it prints, without trailing blanks."""
+    words = [sys.executable, "-m", *command.split()]
+    plain = {name: value for name, value in os.environ.items() if name != "COLUMNS"}  # which pytest sets
+    done = subprocess.run(words, capture_output=True, text=True, cwd=ROOT, timeout=120, env=plain)
+    return "\n".join(line.rstrip() for line in (done.stdout + done.stderr).strip("\n").splitlines()) + "\n"
+
+
+def without_times(text: str) -> str:
+    """Return the text with measured seconds blanked out: they differ from run to run."""
+    return IN_ALL.sub("in # s", SECONDS_COLUMN.sub(r"\1#", text))

@@ -1,0 +1,127 @@
+from __future__ import annotations
+
+import ml_dtypes
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from builders import NAMES, inputs_for, same, wanted_outputs
+from unisono import find, play
+from unisono.algorithms import of
+from unisono.collectives import all_reduce
+from unisono.errors import UsageError
+
+WITH_DATA = [name for name in NAMES if not name.startswith("barrier")]
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    name=st.sampled_from(WITH_DATA), size=st.integers(1, 13), per_chunk=st.integers(0, 4),
+    seed=st.integers(0, 2**32), data=st.data(),
+)  # fmt: skip
+def test_every_algorithm_gives_the_textbook_result(name, size, per_chunk, seed, data):
+    algorithm = find(name)
+    root = data.draw(st.integers(0, size - 1)) if algorithm.collective.rooted else None
+    schedule = algorithm.schedule(size, root)
+    rng = np.random.default_rng(seed)
+    inputs = inputs_for(schedule, lambda rank, length: rng.integers(-99, 99, length), per_chunk)
+    assert same(play(schedule, inputs).outputs, wanted_outputs(schedule, inputs))
+
+
+@pytest.mark.parametrize("name", [a.name for a in of(all_reduce)])
+@settings(max_examples=15, deadline=None)
+@given(size=st.integers(1, 11), length=st.integers(0, 40), seed=st.integers(0, 2**32))
+def test_every_all_reduce_equals_reduce_scatter_followed_by_all_gather(name, size, length, seed):
+    rng = np.random.default_rng(seed)
+    inputs = [rng.integers(-1000, 1000, length) for _ in range(size)]
+    parts = play(find("reduce_scatter/ring").schedule(size), inputs).outputs
+    whole = play(find("all_gather/ring").schedule(size), parts).outputs
+    assert same(play(find(name, all_reduce).schedule(size), inputs).outputs, whole)
+
+
+@pytest.mark.parametrize("name", [a.name for a in of(all_reduce)])
+@pytest.mark.parametrize("size", [2, 3, 5, 6, 7, 8, 13])
+def test_agreement_all_ranks_end_with_the_same_bits(name, size):
+    """What the verifier proves of the expression trees holds for the bits."""
+    rng = np.random.default_rng(size)
+    inputs = [rng.standard_normal(101).astype(np.float32) * 10.0 ** rng.integers(-6, 6, 101) for _ in range(size)]
+    inputs = [given.astype(np.float32) for given in inputs]
+    outputs = play(find(name, all_reduce).schedule(size), inputs).outputs
+    assert len({output.tobytes() for output in outputs}) == 1
+    assert outputs[0].dtype == np.float32
+
+
+@pytest.mark.parametrize(
+    "dtype", [np.float64, np.float16, ml_dtypes.bfloat16, ml_dtypes.float8_e4m3fn, np.int8, np.uint64, np.complex64]
+)
+def test_any_dtype_stays_what_it_was(dtype):
+    inputs = [np.full(6, rank + 1).astype(dtype) for rank in range(3)]
+    for output in play(find("ring").schedule(3), inputs).outputs:
+        assert output.dtype == dtype
+        assert (output == np.full(6, 6).astype(dtype)).all()
+
+
+def test_avg_divides_the_sum_by_the_number_of_ranks():
+    inputs = [np.full(4, float(rank)) for rank in range(4)]
+    assert [output.tolist() for output in play(find("ring").schedule(4), inputs, "avg").outputs] == [[1.5] * 4] * 4
+
+
+def test_the_inputs_are_left_as_they_were():
+    inputs = [np.arange(6.0) + rank for rank in range(3)]
+    copies = [given.copy() for given in inputs]
+    play(find("ring").schedule(3), inputs)
+    assert same(inputs, copies)
+
+
+def test_a_message_may_be_shorter_than_its_chunks_are_many():
+    inputs = [np.array([rank + 1]) for rank in range(7)]
+    assert [output.tolist() for output in play(find("ring").schedule(7), inputs).outputs] == [[28]] * 7
+
+
+def test_blocks_of_an_all_gather_may_differ_in_length():
+    inputs = [np.arange(rank) for rank in range(5)]
+    for name in ("ring", "bruck", "neighbour_exchange", "recursive_doubling"):
+        outputs = play(find(f"all_gather/{name}").schedule(5), inputs).outputs
+        assert same(outputs, [np.concatenate(inputs)] * 5)
+
+
+def test_a_barrier_shows_who_was_heard_of():
+    frames = list(play(find("barrier/dissemination").schedule(5), record=True).frames())
+    heard = [[int(row[0].values.sum()) for row in frame.rows] for frame in frames]
+    assert heard == [[1] * 5, [2] * 5, [4] * 5, [5] * 5]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_last_frame_is_the_result_and_the_first_the_input(name):
+    schedule = find(name).schedule(5)
+    inputs = inputs_for(schedule, lambda rank, length: np.arange(length) + rank)
+    playback = play(schedule, inputs, record=True)
+    frames = list(playback.frames())
+    assert [frame.level for frame in frames] == list(range(playback.levels + 1))
+    for rank in range(5):
+        assert frames[0].rows[rank] == playback.history[rank][0][1]
+        assert frames[-1].rows[rank] == playback.history[rank][-1][1]
+
+
+@pytest.mark.parametrize(
+    ("inputs", "op", "complaint"),
+    [
+        (None, "sum", "inputs for 0 ranks; expected one for each of 3"),
+        ([[1], [2]], "sum", "inputs for 2 ranks"),
+        ([[1], None, [2]], "sum", "rank 1 has no input"),
+        ([[1], [2, 3], [4]], "sum", "rank 1 has 2 elements, rank 0 has 1"),
+        ([[1], [2.5], [4]], "sum", "rank 1 has dtype float64, rank 0 has int64"),
+        ([[1], [[2]], [4]], "sum", r"rank 1 has shape \(1, 1\)"),
+        ([[1], [2], [3]], "product", "no reduction 'product'; expected one of sum, prod"),
+        ([[1], [2], [3]], "avg", "would round"),
+    ],
+)
+def test_inputs_that_do_not_fit_are_refused(inputs, op, complaint):
+    with pytest.raises(UsageError, match=complaint):
+        play(find("ring").schedule(3), inputs, op)
+
+
+def test_frames_need_a_recording():
+    with pytest.raises(UsageError, match="record=True"):
+        next(play(find("ring").schedule(2), [[1], [2]]).frames())

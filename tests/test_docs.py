@@ -1,0 +1,93 @@
+"""What the documents say is what the program does."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+from console_blocks import ROOT, blocks, printed_by, without_times
+from unisono import prove
+from unisono.collectives import COLLECTIVES
+
+sys.path.insert(0, str(ROOT / "tools"))
+import algorithms_page
+import pictures
+
+PAGES = [ROOT / "README.md", ROOT / "README.zh.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+TOUR = ROOT / "docs" / "tour.md"
+PYTHON = re.compile(r"```python\n(.*?)```", re.DOTALL)
+
+
+def test_the_page_of_algorithms_is_current():
+    """If this fails: make docs."""
+    assert (ROOT / "docs" / "algorithms.md").read_text(encoding="utf-8") == algorithms_page.page()
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_the_picture_is_current(language):
+    """If this fails: make docs."""
+    drawn = (ROOT / "docs" / "images" / f"ring-{language}.svg").read_text(encoding="utf-8")
+    assert drawn == pictures.picture(language)
+
+
+@pytest.mark.parametrize(("command", "shown"), blocks(TOUR))
+def test_the_tour_shows_what_the_commands_print(command, shown):
+    assert without_times(printed_by(command)) == without_times(shown)
+
+
+def test_there_are_commands_in_the_tour():
+    assert len(blocks(TOUR)) >= 8
+
+
+def test_the_python_of_the_tour_runs_in_order():
+    space: dict[str, object] = {}
+    for code in PYTHON.findall(TOUR.read_text(encoding="utf-8")):
+        exec(compile(code, "docs/tour.md", "exec"), space)
+    assert "even_odd_ring" in space
+
+
+@pytest.mark.parametrize("page", ["README.md", "README.zh.md"])
+def test_the_algorithm_in_the_first_screen_is_proved(page):
+    text = (ROOT / page).read_text(encoding="utf-8")
+    space: dict[str, object] = {}
+    code = PYTHON.findall(text)[0]
+    exec(compile(code, page, "exec"), space)
+    for size in range(1, 18):
+        proof = prove(space["my_ring"].schedule(size))
+        assert proof.bandwidth_ratio == 1
+    # the first screen: sentence, picture, and about ten lines of code
+    assert text.index("![") < text.index("```python")
+    assert len(code.splitlines()) <= 12
+    assert text.index("```python") < 1000
+
+
+def test_both_readmes_have_the_same_parts():
+    english, chinese = ((ROOT / page).read_text(encoding="utf-8") for page in ("README.md", "README.zh.md"))
+    for pattern in (r"^## ", r"^- \*\*", r"^\| `unisono", r"^```"):
+        assert len(re.findall(pattern, english, re.MULTILINE)) == len(re.findall(pattern, chinese, re.MULTILINE))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_lead_somewhere(page):
+    for target in re.findall(r"\]\(([^)#]+)\)", page.read_text(encoding="utf-8")):
+        assert (page.parent / target).exists(), target
+
+
+def test_every_collective_is_in_the_page_with_its_story_in_both_languages():
+    text = (ROOT / "docs" / "algorithms.md").read_text(encoding="utf-8")
+    for collective in COLLECTIVES:
+        assert collective.story.en in text
+        assert collective.story.zh in text
+
+
+def test_no_document_names_a_place_on_somebodys_machine():
+    for page in PAGES:
+        assert not re.search(r"/(root|home|work|tmp)/", page.read_text(encoding="utf-8")), page
+
+
+def test_the_wrong_examples_are_wrong():
+    for path in sorted((ROOT / "examples" / "wrong").glob("*.py")):
+        assert "0 proved, 1 failed" in printed_by(f"unisono verify {Path(path).relative_to(ROOT)} -n 3")

@@ -1,0 +1,57 @@
+"""Promises about the package as a whole."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import unisono
+
+ROOT = Path(__file__).parent.parent
+
+
+def test_an_author_needs_two_imports():
+    exec(
+        "from unisono import algorithm, combine, copy, mapped, one, one_per_rank, recv, recv_reduce, send\n"
+        "from unisono.collectives import all_gather, all_reduce, all_to_all, barrier, broadcast, gather, reduce, "
+        "reduce_scatter, scatter\n"
+    )
+
+
+def test_everything_that_is_promised_is_there():
+    for name in unisono.__all__:
+        assert getattr(unisono, name) is not None
+
+
+def test_importing_unisono_imports_neither_numpy_nor_torch_nor_rich():
+    code = "import sys, unisono; print([name for name in ('numpy', 'torch', 'rich') if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert done.stdout == "[]\n", done.stderr
+
+
+def test_the_version_is_said_once_in_two_places():
+    assert tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"] == unisono.__version__
+
+
+def test_the_engine_knows_no_algorithm():
+    from unisono.algorithms import BUILT_IN
+
+    names = {algorithm.name for algorithm in BUILT_IN}
+    for path in (ROOT / "engine").rglob("*.[ch]pp"):
+        words = set(path.read_text().lower().replace("(", " ").split())
+        assert not words & names, path
+
+
+def test_no_file_is_too_long_to_read():
+    for folder in ("src", "tests", "engine", "tools", "examples"):
+        for path in (ROOT / folder).rglob("*"):
+            if path.suffix in (".py", ".cpp", ".hpp"):
+                assert len(path.read_text().splitlines()) <= 400, path
+
+
+def test_tests_mirror_the_source():
+    """A folder of tests for each package, so that one knows where to look."""
+    packages = {path.name for path in (ROOT / "src" / "unisono").iterdir() if (path / "__init__.py").exists()}
+    assert packages <= {path.name for path in (ROOT / "tests").iterdir()}

@@ -1,0 +1,96 @@
+"""A verifier that accepts everything would pass every other test: here thousands of spoilt programs must be refused.
+
+A mutant that is accepted must be equivalent, which is shown by its results: played on random numbers it gives
+everyone the right answer, and the same bits.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from builders import NAMES, inputs_for, same, wanted_outputs
+from unisono import play, prove
+from unisono.errors import ScheduleError
+
+sys.path.insert(0, str(Path(__file__).parent))
+from mutation import MUTATIONS, mutant
+
+SEEDS_PER_ALGORITHM = 75
+
+
+def is_right(schedule) -> bool:
+    """Whether the results are right on integers (exactly), and on floats the same bits on every rank."""
+    if schedule.collective == "barrier":
+        return all(output.all() for output in play(schedule).outputs)
+    rng = np.random.default_rng(1)
+    whole = inputs_for(schedule, lambda rank, length: rng.integers(-1000, 1000, length))
+    if not same(play(schedule, whole).outputs, wanted_outputs(schedule, whole)):
+        return False
+    if schedule.collective != "all_reduce":
+        return True
+    real = inputs_for(schedule, lambda rank, length: rng.standard_normal(length).astype(np.float32))
+    return len({output.tobytes() for output in play(schedule, real).outputs}) == 1
+
+
+@pytest.fixture(scope="module")
+def verdicts():
+    """Return the verdict on every mutant: refused (and how), or accepted."""
+    found = []
+    for name in NAMES:
+        for seed in range(SEEDS_PER_ALGORITHM):
+            made = mutant(name, seed)
+            if made is None:
+                continue
+            what, schedule = made
+            try:
+                prove(schedule)
+            except ScheduleError as error:
+                found.append((what, schedule, error))
+            else:
+                found.append((what, schedule, None))
+    return found
+
+
+def test_there_are_more_than_a_thousand_mutants_of_every_kind(verdicts):
+    assert len(verdicts) >= 1000
+    kinds = Counter(what.split()[0] for what, *_ in verdicts)
+    assert set(kinds) == {mutation.__name__ for mutation in MUTATIONS}
+    assert min(kinds.values()) >= 50
+
+
+def test_every_mutant_that_is_accepted_gives_the_right_results(verdicts):
+    wrong = [what for what, schedule, error in verdicts if error is None and not is_right(schedule)]
+    assert wrong == []
+
+
+def test_nearly_all_mutants_are_refused(verdicts):
+    refused = sum(error is not None for *_, error in verdicts)
+    assert refused / len(verdicts) > 0.9
+
+
+def test_every_refusal_says_where(verdicts):
+    for what, _, error in verdicts:
+        if error is not None:
+            assert error.algorithm, what
+            assert error.size, what
+            assert error.rank is not None, what
+
+
+def test_all_kinds_of_errors_occur(verdicts):
+    kinds = {type(error).__name__ for *_, error in verdicts if error is not None}
+    assert kinds >= {"UnmatchedError", "DeadlockError", "HazardError", "GoalError"}
+
+
+def test_a_wrong_program_would_be_noticed_by_its_results():
+    """The check above can fail: of the mutants that only confuse recv and recv_reduce, results give some away."""
+    caught = 0
+    for seed in range(200):
+        made = mutant("ring", seed)
+        if made and made[0].startswith("confuse_receives"):
+            caught += not is_right(made[1])
+    assert caught > 0

@@ -1,0 +1,202 @@
+"""What the verifier refuses, with the place and the reason, and what it counts."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import pytest
+
+from builders import written
+from unisono import find, prove
+from unisono.errors import DeadlockError, GoalError, HazardError, UnmatchedError, UsageError
+
+SWAP = ["send 0 to 1; recv_reduce 0 from 1", "send 0 to 0; recv_reduce 0 from 0"]
+
+
+def refusal(kind, schedule, depth=1):
+    with pytest.raises(kind) as caught:
+        prove(schedule, depth)
+    assert type(caught.value) is kind
+    return caught.value
+
+
+def test_a_swap_is_the_smallest_all_reduce():
+    proof = prove(written("all_reduce", 1, *SWAP))
+    assert proof.tree == "x0+x1"
+    assert (proof.steps, proof.messages, proof.sent, proof.received) == (1, 2, 1, 1)
+    assert (proof.latency_ratio, proof.bandwidth_ratio, proof.remarks) == (1, 1, [])
+
+
+def test_a_missing_contribution_is_named():
+    error = refusal(GoalError, written("all_reduce", 1, "send 0 to 1", "recv_reduce 0 from 0"))
+    assert (error.rank, error.chunk) == (0, 0)
+    assert error.expected == "chunk 0 of 2 ranks added: 0, 1"
+    assert error.found == "chunk 0 of rank 0; rank 1 is missing"
+
+
+def test_counting_twice_is_refused_where_it_happens():
+    again = [SWAP[0] + "\n" + SWAP[0], SWAP[1] + "\n" + SWAP[1]]
+    error = refusal(GoalError, written("all_reduce", 1, *again))
+    assert "counted twice" in error.what
+    assert error.step == 1
+    assert str(error.op).startswith("recv_reduce 0")
+
+
+def test_a_finished_sum_that_is_added_instead_of_stored_is_counted_twice():
+    schedule = written("all_reduce", 1, "recv_reduce 0 from 1\nsend 0 to 1", "send 0 to 0\nrecv_reduce 0 from 0")
+    error = refusal(GoalError, schedule)
+    assert (error.rank, error.step) == (1, 1)
+    assert "recv instead of recv_reduce" in error.hint
+
+
+def test_the_two_ends_must_mean_the_same_chunk():
+    error = refusal(
+        UnmatchedError, written("broadcast", 2, "send 0 to 1\nsend 1 to 1", "recv 1 from 0\nrecv 0 from 0", root=0)
+    )
+    assert (error.rank, error.step, error.chunk) == (1, 0, 1)
+    assert error.found == "chunk 0 of rank 0 (the sender's chunk 0)"
+
+
+def test_the_right_chunk_may_come_by_way_of_scratch():
+    prove(written("broadcast", 1, "copy 0 to 1\nsend 1 to 1", "recv 1 from 0\ncopy 1 to 0", slots=2, root=0))
+
+
+def test_different_chunks_are_never_added():
+    schedule = written("all_reduce", 2, "copy 0 to 2\ncombine 1 into 2", "", slots=3)
+    assert "different chunks are added" in refusal(GoalError, schedule).what
+
+
+def test_nothing_is_sent_from_a_slot_that_holds_nothing():
+    error = refusal(HazardError, written("broadcast", 1, "recv 0 from 1", "send 0 to 0", root=0))
+    assert (error.rank, error.step, str(error.op)) == (1, 0, "send 0 to 0")
+
+
+def test_nothing_is_added_to_a_slot_that_holds_nothing():
+    error = refusal(HazardError, written("broadcast", 1, "send 0 to 1", "recv_reduce 0 from 0", root=0))
+    assert "nothing was ever put there" in error.what
+
+
+def test_the_input_of_an_all_to_all_is_left_as_it_was():
+    programs = ["copy 0 to 2\nsend 1 to 1; recv 1 from 1", "copy 1 to 3\nsend 0 to 0; recv 2 from 0"]
+    error = refusal(HazardError, written("all_to_all", 2, *programs, slots=4))
+    assert "slot 1 is input" in error.what
+
+
+def test_a_result_on_the_wrong_rank_is_refused():
+    error = refusal(GoalError, written("scatter", 2, "send 0 to 1", "recv 0 from 0", root=0))
+    assert (error.rank, error.chunk, error.found) == (1, 1, "nothing")
+
+
+def test_a_barrier_that_does_not_wait_for_everyone_is_refused():
+    programs = ["recv_reduce 0 from 1\nsend 0 to 1", "send 0 to 0\nrecv 0 from 0", ""]
+    error = refusal(GoalError, written("barrier", 1, *programs))
+    assert "without having heard of everyone" in error.what
+
+
+def test_in_a_barrier_hearing_of_someone_twice_does_no_harm():
+    prove(written("barrier", 1, *(f"{line}\n{line}" for line in SWAP)))
+
+
+# --- agreement -------------------------------------------------------------------------------------------------
+
+THREE_ORDERS = [
+    "send 0 to 1; send 0 to 2; recv_reduce 0 from 1; recv_reduce 0 from 2",
+    "send 0 to 0; send 0 to 2; recv_reduce 0 from 0; recv_reduce 0 from 2",
+    "send 0 to 0; send 0 to 1; recv_reduce 0 from 0; recv_reduce 0 from 1",
+]
+
+
+def test_ranks_that_add_in_different_orders_are_refused_with_both_trees():
+    error = refusal(GoalError, written("all_reduce", 1, *THREE_ORDERS))
+    assert "another order" in error.what
+    assert error.expected == "as on rank 0: (x0+x1)+x2"
+    assert error.found == "on rank 2: (x0+x2)+x1"
+
+
+def test_swapping_the_two_sides_of_one_addition_changes_no_bit():
+    """Ranks 0 and 1 above compute (x0+x1)+x2 and (x1+x0)+x2: that is agreement."""
+    assert "rank 2" in refusal(GoalError, written("all_reduce", 1, *THREE_ORDERS)).found
+
+
+def test_a_reduce_needs_no_agreement_as_one_rank_adds():
+    programs = ["recv_reduce 0 from 1; recv_reduce 0 from 2", "send 0 to 0", "send 0 to 0"]
+    assert prove(written("reduce", 1, *programs, root=0)).tree == "(x0+x1)+x2"
+
+
+def test_the_naive_all_reduce_adds_in_rank_order_everywhere():
+    assert prove(find("naive").schedule(5)).tree == "(((x0+x1)+x2)+x3)+x4"
+
+
+def test_the_tree_of_a_ring_begins_with_the_right_hand_neighbour():
+    assert prove(find("ring").schedule(4)).tree == "x0+((x1+x2)+x3)"
+
+
+def test_a_tree_of_a_thousand_ranks_can_be_written():
+    proof = prove(find("reduce/naive").schedule(1500))
+    assert proof.tree.count("+") == 1499
+
+
+# --- depth -----------------------------------------------------------------------------------------------------
+
+EAGER = ["send 0 to 1\nsend 1 to 1\nrecv_reduce 0 from 1\nrecv_reduce 1 from 1",
+         "send 0 to 0\nsend 1 to 0\nrecv_reduce 0 from 0\nrecv_reduce 1 from 0"]  # fmt: skip
+
+
+def test_a_program_can_need_deeper_channels():
+    schedule = written("all_reduce", 2, *EAGER)
+    error = refusal(DeadlockError, schedule, depth=1)
+    assert "at channel depth 1; channels of depth 2 would do" in error.what
+    assert prove(schedule, depth=2).depth == 2
+    assert prove(schedule, depth=None).depth is None
+
+
+@pytest.mark.parametrize("needed", [2, 3, 5, 8])
+def test_the_depth_that_would_do_is_found(needed):
+    sends = "\n".join(f"send {chunk} to {{peer}}" for chunk in range(needed))
+    takes = "\n".join(f"recv_reduce {chunk} from {{peer}}" for chunk in range(needed))
+    programs = [f"{sends}\n{takes}".format(peer=1), f"{sends}\n{takes}".format(peer=0)]
+    schedule = written("all_reduce", needed, *programs)
+    assert f"channels of depth {needed} would do" in refusal(DeadlockError, schedule).what
+    prove(schedule, depth=needed)
+    refusal(DeadlockError, schedule, depth=needed - 1)
+
+
+def test_channels_of_depth_nothing_make_no_sense():
+    with pytest.raises(UsageError, match="expected 1 or more"):
+        prove(find("ring").schedule(3), depth=0)
+
+
+# --- facts -----------------------------------------------------------------------------------------------------
+
+
+def test_bytes_are_exact_parts_of_the_message():
+    proof = prove(find("ring").schedule(5))
+    assert proof.sent == proof.received == proof.least_bytes == Fraction(8, 5)
+    assert proof.sent_total == 8
+    assert (proof.steps, proof.levels, proof.rounds) == (8, 8, 8)
+    assert (proof.messages, proof.messages_per_rank) == (40, 8)
+
+
+def test_the_busiest_rank_counts_whether_it_sends_or_receives():
+    proof = prove(find("gather/naive").schedule(5))
+    assert (proof.sent, proof.received, proof.bandwidth_ratio) == (Fraction(1, 5), Fraction(4, 5), 1)
+
+
+@pytest.mark.parametrize(
+    ("name", "size", "extra"),
+    [
+        ("ring", 5, 0),  # in place
+        ("naive", 5, 4),  # a copy of the message of every other rank
+        ("scatter/naive", 5, 0),
+        ("scatter/tree", 8, Fraction(3, 8)),  # the blocks that the busiest rank holds for others
+        ("all_to_all/bruck", 8, 0),  # its output is room enough
+    ],
+)
+def test_extra_memory_is_what_is_used_beside_input_and_output(name, size, extra):
+    assert prove(find(name).schedule(size)).extra_memory == extra
+
+
+@pytest.mark.parametrize("name", [str(a) for a in __import__("unisono.algorithms").algorithms.BUILT_IN])
+def test_a_lone_rank_has_nothing_to_send(name):
+    proof = prove(find(name).schedule(1))
+    assert (proof.messages, proof.sent, proof.remarks) == (0, 0, [])

@@ -1,0 +1,34 @@
+"""Measure how long a proof of each all-reduce takes, at 64 and 512 ranks: the table of docs/verifier.md."""
+
+from __future__ import annotations
+
+import time
+
+from unisono.algorithms import of
+from unisono.collectives import all_reduce
+from unisono.verifier import prove
+from unisono.verifier.cache import content_digest
+
+REPEATS = 3
+
+
+def best(action) -> float:
+    """Return the shortest of a few runs, in seconds."""
+    times = []
+    for _ in range(REPEATS):
+        began = time.perf_counter()
+        action()
+        times.append(time.perf_counter() - began)
+    return min(times)
+
+
+print("| all-reduce | 64 ranks | 512 ranks | 512 ranks, found in the cache |")
+print("|---|--:|--:|--:|")
+for algorithm in of(all_reduce):
+    small, large = algorithm.schedule(64), algorithm.schedule(512)
+    cells = [
+        f"{best(lambda s=small: prove(s)):.3f} s",
+        f"{best(lambda s=large: prove(s)):.2f} s",
+        f"{best(lambda s=large: content_digest(s, 1)):.2f} s",
+    ]
+    print(f"| {algorithm.name} | " + " | ".join(cells) + " |", flush=True)
