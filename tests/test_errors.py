@@ -4,7 +4,7 @@ import pickle
 
 import pytest
 
-from unisono import errors
+from unisono import errors, recv
 from unisono.errors import DeadlockError, ScheduleError, UnisonoError, UsageError
 
 
@@ -54,3 +54,15 @@ def test_errors_are_caught_as_the_builtin_that_people_expect():
         raise UsageError("cannot")
     assert issubclass(errors.CollectiveTimeout, TimeoutError)
     assert issubclass(errors.PeerLost, ConnectionError)
+
+
+def test_a_note_on_an_error_does_not_get_in_its_way():
+    error = DeadlockError("two ranks wait", rank=1)
+    error.add_note("seen in a dream")
+    assert error.at(step=2).step == 2
+    assert pickle.loads(pickle.dumps(error)).rank == 1
+
+
+def test_the_chunk_is_named_unless_the_op_is_about_that_chunk_alone():
+    assert "chunk 3" in str(ScheduleError("bad", op=recv(range(10), src=3), chunk=3))
+    assert "chunk 3" not in str(ScheduleError("bad", op=recv(3, src=1), chunk=3))

@@ -23,13 +23,15 @@ All {count} programs serve every number of ranks and every root. The tables say,
 - **rounds**: how long it takes if a rank sends one message and receives one at a time and every message takes one
   round; in brackets how many times the least possible, which is ⌈log₂ p⌉ for every collective;
 - **messages**: sent by the rank that sends the most;
-- **bytes**: what the busiest rank sends or receives, whichever is more, as a part of the message; in brackets how
+- **bytes**: what the busiest rank sends or receives, whichever is more, as a part of the vector; in brackets how
   many times the least possible;
-- **memory**: what a rank needs beside its input and output, as a part of the message.
+- **memory**: what a rank needs beside its input and output, as a part of the vector. (The input of a reduce-scatter
+  and of an all-to-all is left as it was, so partial sums need a place of their own unless an engine sends them on at
+  once.)
 
-The message is the whole vector: for an all-gather what everyone has in the end, for a reduce-scatter what everyone
-has at the start. The least possible bytes are also the factor by which nccl-tests multiplies *algbw* to get *busbw*:
-it is the part of the message that must pass through the busiest rank, so busbw is what its link carries.
+The vector is all of the data: for an all-gather what everyone has in the end, for a reduce-scatter what everyone has
+at the start. The least possible bytes are also the factor by which nccl-tests multiplies *algbw* to get *busbw*:
+it is the part of the vector that must pass through the busiest rank, so busbw is what its link carries.
 
 `hierarchical` is shown with its default of four ranks in a node (`--option node=8` for another), `chain` with eight
 pieces.
@@ -54,7 +56,7 @@ def _section(collective: Collective) -> str:
         "",
     ]
     if collective.carries_data:
-        lines += [f"Least bytes through the busiest rank: {_formula(collective)} of the message ({bounds}).", ""]
+        lines += [f"Least bytes through the busiest rank: {_formula(collective)} of the vector ({bounds}).", ""]
     lines += ["| algorithm | ranks | steps | rounds | messages | bytes | memory |", "|---|--:|--:|--:|--:|--:|--:|"]
     for algorithm in of(collective):
         for size in SIZES:
@@ -66,12 +68,11 @@ def _section(collective: Collective) -> str:
 
 def _facts(algorithm: Algorithm, size: int) -> str:
     proof = prove(algorithm.schedule(size))
-    busiest = max(proof.sent, proof.received)
     return " | ".join([
         str(proof.steps),
         f"{proof.rounds} ({proof.latency_ratio:.1f}×)",
         str(proof.messages_per_rank),
-        f"{_number(busiest)} ({proof.bandwidth_ratio:.2f}×)",
+        f"{_number(proof.busiest)} ({proof.bandwidth_ratio:.2f}×)",
         _number(proof.extra_memory),
     ])  # fmt: skip
 

@@ -28,7 +28,7 @@ PHASES = (
     Words("all-gather: sums spread", "all-gather：分发结果"),
 )
 RANK = Words("rank", "进程")
-LEGEND = Words("ranks summed in", "已累加的进程数")
+LEGEND = Words("ranks summed in:", "已累加的进程数：")
 
 
 def picture(language: str) -> str:
@@ -54,7 +54,7 @@ def picture(language: str) -> str:
         parts.append(f'<path d="M{left} 50 H{right}" stroke="{COLOURS[3]}" stroke-width="2"/>')
         parts.append(_text(left, 44, getattr(words, language), size=13))
     at, low = MARGIN, TOP + SIZE * CELL + 18
-    parts.append(_text(at, low + 15, getattr(LEGEND, language) + ":", size=13))
+    parts.append(_text(at, low + 15, getattr(LEGEND, language), size=13))
     at += 118
     for count in range(1, SIZE + 1):
         parts.append(f'<rect x="{at}" y="{low}" width="22" height="22" rx="3" fill="{COLOURS[count - 1]}"/>')
@@ -69,7 +69,7 @@ def _panel(frame: Frame, left: int, language: str) -> list[str]:
     elif language == "en":
         title = f"after {frame.level} step{'' if frame.level == 1 else 's'}"
     else:
-        title = f"{frame.level} 步之后"
+        title = f"第 {frame.level} 步之后"
     parts = [_text(left, TOP - 8, title, size=13, weight="bold")]
     for rank, row in enumerate(frame.rows):
         for chunk, cell in enumerate(row):

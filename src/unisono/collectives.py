@@ -1,10 +1,10 @@
 """What each collective must achieve, as data.
 
 *Slots*: the numbered places of a rank that hold chunks. Nearly every collective works in one row of slots, in
-place: slot c is chunk c of the message on every rank, and the rank's input and output are parts of that row.
+place: slot c is chunk c of the vector on every rank, and the rank's input and output are parts of that row.
 Only all_to_all has two rows, an input that is left as it was and an output.
 
-*Block*: where the message has a part for each rank (scatter, gather, all_gather, reduce_scatter, all_to_all) the
+*Block*: where the vector has a part for each rank (scatter, gather, all_gather, reduce_scatter, all_to_all) the
 chunks come in as many equal blocks as there are ranks, and block r is the part of rank r.
 
 A condition says which part of the row a rank holds, ``ALL`` of it, its ``OWN`` block, or ``NOTHING``: the
@@ -21,6 +21,7 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from unisono.errors import UsageError
+from unisono.schedule import Schedule
 
 
 class Words(NamedTuple):
@@ -76,12 +77,14 @@ class Collective:
     result: Result
     summary: Words
     story: Words
-    # Bytes that the busiest rank must at least send or receive, as a part of the message, is
+    # Bytes that the busiest rank must at least send or receive, as a part of the vector, is
     # a(p-1)/p + b: (2, 0) for all_reduce. nccl-tests multiplies algbw with the same number to get busbw.
     bound: tuple[int, int]
     rooted: bool = False
     # Whether the chunks come in blocks, one for each rank.
     blocked: bool = False
+    # Whether the input must be as it was in the end; else its slots are free to be worked in.
+    keeps_input: bool = False
     # Whether data moves at all. In a barrier messages are empty, and hearing of a rank twice does no harm.
     carries_data: bool = True
 
@@ -100,6 +103,25 @@ class Collective:
     def reduces(self) -> bool:
         """Whether chunks of several ranks are added."""
         return self.result is Result.REDUCED
+
+    def check_layout(self, schedule: Schedule) -> None:
+        """Raise UsageError if a schedule, wherever it comes from, cannot be one of this collective."""
+        size, chunks, root = schedule.size, schedule.chunks, schedule.root
+        needed = self.slots(chunks)[-1].stop
+        if size < 1:
+            problem = f"{size} ranks; expected 1 or more"
+        elif chunks < 1 or (self.blocked and chunks % size):
+            multiple = f"a multiple of {size}, as each rank has a block" if self.blocked else "at least 1"
+            problem = f"{chunks} chunks for {size} ranks; expected {multiple}"
+        elif schedule.slots < needed:
+            problem = f"{schedule.slots} slots; expected at least {needed} for {chunks} chunks"
+        elif (root is not None) != self.rooted:
+            problem = "no root; expected one" if self.rooted else f"root {root}; expected none, it has no root"
+        elif root is not None and not 0 <= root < size:
+            problem = f"root={root} with {size} ranks; expected a rank from 0 to {size - 1}"
+        else:
+            return
+        raise UsageError(f"{schedule.collective}/{schedule.algorithm}: {problem}")
 
     def slots(self, chunks: int) -> tuple[range, ...]:
         """Return the rows of slots: one where the collective works in place, else input and output.
@@ -146,15 +168,13 @@ class Collective:
                 yield slot, Value(rank * per_rank + piece, 1 << source)
 
     def least_bytes(self, size: int) -> Fraction:
-        """Return what the busiest rank must send or receive at least, as a part of the message."""
-        if size == 1:
-            return Fraction(0)
-        per_peer, constant = self.bound
-        return per_peer * Fraction(size - 1, size) + constant
+        """Return what the busiest rank must send or receive at least, as a part of the vector."""
+        return self.bus_factor(size) if size > 1 else Fraction(0)
 
     def bus_factor(self, size: int) -> Fraction:
-        """Return busbw / algbw as nccl-tests defines it: the same number as ``least_bytes``."""
-        return self.least_bytes(size)
+        """Return busbw / algbw as nccl-tests defines it: the least bytes, so that busbw is what a link carries."""
+        per_peer, constant = self.bound
+        return per_peer * Fraction(size - 1, size) + constant
 
     def least_rounds(self, size: int) -> int:
         """Return the rounds that no algorithm can beat: who has heard of it at most doubles in each one."""
@@ -197,7 +217,7 @@ reduce = Collective(
 )  # fmt: skip
 all_gather = Collective(
     "all_gather", before=EVERYONE_OWN, after=EVERYONE_ALL, result=Result.OF_OWNER, blocked=True, bound=(1, 0),
-    summary=Words("Everyone collects the parts of all.", "每个进程都收集到所有进程的数据块。"),
+    summary=Words("Everyone collects the parts of all.", "每个进程都得到所有进程的数据块。"),
     story=Words(
         "Everyone holds a piece of the puzzle; in the end everyone has the whole picture.",
         "每个人手里有一块拼图，最后每个人都有整幅画。",
@@ -205,13 +225,13 @@ all_gather = Collective(
 )  # fmt: skip
 reduce_scatter = Collective(
     "reduce_scatter", before=EVERYONE_ALL, after=EVERYONE_OWN, result=Result.REDUCED, blocked=True,
-    bound=(1, 0),
+    keeps_input=True, bound=(1, 0),
     summary=Words(
         "The sum of everyone's data, a part of it for each.", "对所有进程的数据求和，每个进程得到结果的一块。"
     ),
     story=Words(
         "Everyone holds a list of numbers; in the end each person knows one line of the list of sums.",
-        "每个人手里有一列数，最后每个人知道总和那一列里的一行。",
+        "每个人手里有一列数；逐项相加之后，每个人知道其中一项的总和。",
     ),
 )  # fmt: skip
 all_reduce = Collective(
@@ -223,7 +243,8 @@ all_reduce = Collective(
     ),
 )  # fmt: skip
 all_to_all = Collective(
-    "all_to_all", before=EVERYONE_ALL, after=EVERYONE_ALL, result=Result.EXCHANGED, blocked=True, bound=(1, 0),
+    "all_to_all", before=EVERYONE_ALL, after=EVERYONE_ALL, result=Result.EXCHANGED, blocked=True,
+    keeps_input=True, bound=(1, 0),
     summary=Words("Everyone hands a different part to everyone.", "每个进程给每个进程各发一块不同的数据。"),
     story=Words(
         "Everyone has written a letter to everyone; in the end everyone has read their mail.",

@@ -23,6 +23,9 @@ from __future__ import annotations
 
 from typing import Any
 
+# What a ScheduleError can know beside its complaint.
+PARTS = ("algorithm", "size", "rank", "step", "op", "chunk", "expected", "found", "hint")
+
 
 class UnisonoError(Exception):
     """The root of the tree: ``except UnisonoError`` catches everything of ours."""
@@ -72,7 +75,7 @@ class ScheduleError(UnisonoError, ValueError):
             where.append(f"step {self.step}")
         if self.op is not None:
             where.append(f"`{self.op}`")
-        if self.chunk is not None and str(self.chunk) not in str(self.op or ""):
+        if self.chunk is not None and self.chunk != getattr(self.op, "chunks", None):
             where.append(f"chunk {self.chunk}")
         lines = [": ".join(part for part in (", ".join(where), self.what) if part)]
         if self.expected is not None:
@@ -83,32 +86,26 @@ class ScheduleError(UnisonoError, ValueError):
             lines.append(f"  to do:    {self.hint}")
         return "\n".join(lines)
 
+    def parts(self) -> dict[str, Any]:
+        """Return what is known beside the complaint."""
+        return {name: getattr(self, name) for name in PARTS if getattr(self, name) is not None}
+
     def at(self, **parts: Any) -> ScheduleError:
         """Return the same error with what was not yet known of the place where it happened."""
-        known = dict(self.__dict__)
-        what = known.pop("what")
-        for name, value in parts.items():
-            if known[name] is None:
-                known[name] = value
-        return type(self)(what, **known)
+        return type(self)(self.what, **{**parts, **self.parts()})
 
     def context(self) -> dict[str, Any]:
-        """Return the parts as plain data, for ``--json``."""
-        parts: dict[str, Any] = {"error": type(self).__name__, "what": self.what}
-        for name in ("algorithm", "size", "rank", "step", "chunk", "expected", "found", "hint"):
-            if getattr(self, name) is not None:
-                parts[name] = getattr(self, name)
-        if self.op is not None:
-            parts["op"] = str(self.op)
-        return parts
+        """Return everything as plain data, for ``--json``."""
+        plain = {name: str(part) if name == "op" else part for name, part in self.parts().items()}
+        return {"error": type(self).__name__, "what": self.what, **plain}
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Proofs run in worker processes, and keyword-only arguments do not survive the default pickling.
-        return (_rebuild, (type(self), dict(self.__dict__)))
+        return (_rebuild, (type(self), self.what, self.parts()))
 
 
-def _rebuild(kind: type[ScheduleError], parts: dict[str, Any]) -> ScheduleError:
-    return kind(parts.pop("what"), **parts)
+def _rebuild(kind: type[ScheduleError], what: str, parts: dict[str, Any]) -> ScheduleError:
+    return kind(what, **parts)
 
 
 class UnmatchedError(ScheduleError):

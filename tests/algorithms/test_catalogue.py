@@ -7,6 +7,7 @@ import pytest
 
 from unisono import find
 from unisono.algorithms import BUILT_IN, of
+from unisono.algorithms.chinese import IDEAS
 from unisono.collectives import COLLECTIVES, all_gather
 from unisono.errors import UsageError
 
@@ -85,3 +86,14 @@ def test_a_name_with_several_meanings_is_refused_with_all_of_them():
 def test_a_wrong_name_gets_a_suggestion(name, suggestion):
     with pytest.raises(UsageError, match=f"did you mean '{suggestion}'"):
         find(name)
+
+
+@pytest.mark.parametrize("algorithm", BUILT_IN, ids=str)
+def test_every_idea_is_told_in_chinese_too(algorithm):
+    assert IDEAS[str(algorithm)].endswith("。")
+    assert algorithm.idea_in("zh") == IDEAS[str(algorithm)]
+    assert algorithm.idea_in("en") == algorithm.idea
+
+
+def test_there_is_no_idea_of_something_that_is_gone():
+    assert set(IDEAS) == {str(algorithm) for algorithm in BUILT_IN}

@@ -1,8 +1,11 @@
 from __future__ import annotations
 
+import dataclasses
+import pickle
+
 import pytest
 
-from unisono import algorithm, one, one_per_rank, recv_reduce, send
+from unisono import algorithm, find, one, one_per_rank, recv_reduce, send
 from unisono.collectives import all_gather, all_reduce, broadcast
 from unisono.errors import UsageError
 
@@ -36,7 +39,7 @@ def test_a_declared_algorithm_is_still_a_program_that_others_can_play():
 
 def test_a_size_that_is_not_served_is_refused_with_those_that_serve_it():
     assert xor_butterfly.schedule(8).size == 8
-    with pytest.raises(UsageError, match=r"cannot serve 6 ranks.*power of two.*ring.*rabenseifner"):
+    with pytest.raises(UsageError, match=r"cannot serve 6 ranks.*declared for: 1, 2, 4, 8, 16\..*ring.*rabenseifner"):
         xor_butterfly.schedule(6)
 
 
@@ -87,7 +90,7 @@ def test_declarations_that_make_no_sense_are_refused():
         def greedy(rank, size, node):
             yield ()
 
-    with pytest.raises(UsageError, match="needs the collective first"):
+    with pytest.raises(UsageError, match="needs one of our collectives first"):
 
         @algorithm
         def bare(rank, size):
@@ -97,7 +100,7 @@ def test_declarations_that_make_no_sense_are_refused():
     def uneven(rank, size):
         yield ()
 
-    with pytest.raises(UsageError, match="declares 3 chunks for 4 ranks; expected a multiple of 4"):
+    with pytest.raises(UsageError, match="3 chunks for 4 ranks; expected a multiple of 4"):
         uneven.schedule(4)
 
     @algorithm(all_reduce, chunks=lambda size: 1 // (size - 4))
@@ -106,3 +109,25 @@ def test_declarations_that_make_no_sense_are_refused():
 
     with pytest.raises(UsageError, match="chunks= raised ZeroDivisionError for 4 ranks"):
         fragile.schedule(4)
+
+
+def test_a_condition_that_raises_is_reported_as_such():
+    @algorithm(all_reduce, serves=lambda size: 1 // (size - 4) > 0)
+    def fragile(rank, size):
+        yield ()
+
+    with pytest.raises(UsageError, match="serves= raised ZeroDivisionError for 4 ranks"):
+        fragile.schedule(4)
+
+
+def test_a_collective_of_ones_own_is_refused():
+    with pytest.raises(UsageError, match="needs one of our collectives"):
+        algorithm(dataclasses.replace(all_reduce, name="mine"))
+
+
+def test_an_algorithm_and_its_schedule_can_be_sent_to_another_process():
+    for name in ("ring", "broadcast/tree", "hierarchical"):
+        schedule = pickle.loads(pickle.dumps(find(name).schedule(5)))
+        assert pickle.loads(pickle.dumps(find(name))) is find(name)
+        assert list(schedule.program(3)) == list(find(name).schedule(5).program(3))
+    assert pickle.loads(pickle.dumps(xor_butterfly)) is xor_butterfly

@@ -20,7 +20,21 @@ def test_every_algorithm_is_listed_under_its_collective(capsys):
 def test_the_costs_are_those_of_the_proof_at_that_size(capsys):
     assert main(["list", "all_reduce", "-n", "5"]) == 0
     ring = next(line for line in capsys.readouterr().out.splitlines() if line.startswith("ring "))
-    assert ring.split()[1:6] == ["8", "8", "2.67×", "8/5", "="]
+    assert ring.split()[1:] == ["8", "8", "2.67×", "8/5", "=", "1.6", "1.00×", "0"]
+
+
+def test_the_bytes_are_those_that_are_compared_with_the_least(capsys):
+    assert main(["list", "gather", "-n", "8"]) == 0
+    naive = next(line for line in capsys.readouterr().out.splitlines() if line.startswith("naive "))
+    assert naive.split()[4:] == ["7/8", "=", "0.875", "1.00×", "0"]
+
+
+def test_names_are_not_cut_in_a_narrow_terminal(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    assert main(["list"]) == 0
+    printed = capsys.readouterr().out
+    for algorithm in BUILT_IN:
+        assert f"\n{algorithm.name} " in printed
 
 
 def test_the_descriptions_are_there_in_chinese(capsys):

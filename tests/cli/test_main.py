@@ -27,7 +27,13 @@ def test_the_demo_plays_compares_and_proves(capsys):
     assert "ring on 64 ranks: 126 steps" in printed
 
 
-@pytest.mark.parametrize("argv", [[], ["nonsense"], ["show"]])
+def test_the_demo_as_data(capsys):
+    assert main(["demo", "--json"]) == 0
+    data = json.loads(capsys.readouterr().out)
+    assert data["then_all_gather"] == data["all_reduce"] == [6, 10, 14, 18]
+
+
+@pytest.mark.parametrize("argv", [["nonsense"], ["show"]])
 def test_a_wrong_call_is_answered_with_the_usage(capsys, argv):
     with pytest.raises(SystemExit) as caught:
         main(argv)
@@ -36,12 +42,41 @@ def test_a_wrong_call_is_answered_with_the_usage(capsys, argv):
 
 
 def test_a_closed_pipe_is_no_error():
-    command = f"{sys.executable} -m unisono list --json | head -n 1"
-    done = subprocess.run(["bash", "-o", "pipefail", "-c", command], capture_output=True, text=True, timeout=60)
-    assert done.stdout == "[\n"
-    assert done.stderr == ""
+    for arguments, line in (
+        ("list --json", "["),
+        ("show ring -n 64 --text", "unisono schedule 1"),
+        ("list", "broadcast"),
+    ):
+        command = f"{sys.executable} -m unisono {arguments} | head -n 1"
+        done = subprocess.run(["bash", "-o", "pipefail", "-c", command], capture_output=True, text=True, timeout=60)
+        assert (done.returncode, done.stderr) == (0, "")
+        assert done.stdout.startswith(line)
+
+
+def test_nothing_is_written_to_a_file_but_the_lines_themselves():
+    for arguments in ("list gather", "verify ring -n 2-3", "info", "show ring --data"):
+        words = [sys.executable, "-m", "unisono", *arguments.split()]
+        done = subprocess.run(words, capture_output=True, text=True, timeout=60)
+        assert done.stderr == ""
+        assert "\x1b" not in done.stdout
+        assert not [line for line in done.stdout.splitlines() if line.endswith(" ")]
 
 
 def test_the_command_is_installed():
     done = subprocess.run([sys.executable, "-m", "unisono", "--version"], capture_output=True, text=True, timeout=60)
     assert done.stdout == f"unisono {unisono.__version__}\n"
+
+
+def test_without_a_verb_there_is_help(capsys):
+    assert main([]) == 2
+    assert "Start with `unisono show ring" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("verb", ["list", "show", "verify", "info", "demo"])
+def test_every_verb_says_what_it_does(capsys, verb):
+    with pytest.raises(SystemExit) as caught:
+        main([verb, "--help"])
+    assert caught.value.code == 0
+    printed = capsys.readouterr().out
+    assert "``" not in printed
+    assert "--json" in printed

@@ -28,17 +28,17 @@ def test_with_data_the_table_after_each_step(capsys):
     assert main(["show", "ring", "-n", "4", "--data"]) == 0
     printed = capsys.readouterr().out
     assert "before" in printed
-    assert "after level 6" in printed
-    assert "after level 7" not in printed
-    last = printed.split("after level 6")[1]
+    assert "after level 5" in printed
+    assert "after level 6" not in printed
+    last = printed.split("after level 5")[1]
     assert last.count("█ 6  █ 10  █ 14  █ 18") == 4
-    assert "how many ranks are summed in" in printed
+    assert "how many ranks are combined in a number" in printed
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_every_algorithm_can_be_shown_with_data(capsys, name):
     assert main(["show", name, "-n", "5", "--data"]) == 0
-    assert "after level 1" in capsys.readouterr().out
+    assert "after level 0" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("op", ["sum", "prod", "max", "min", "avg"])
@@ -91,6 +91,13 @@ def test_the_text_form_is_written_and_read(capsys, tmp_path):
     [
         (["ring", "--rank", "7"], "--rank 7 with 4 ranks"),
         (["ring", "--root", "1"], "has no root"),
+        (["all_reduce"], "is a collective; say which of its algorithms: all_reduce/naive"),
+        (["hierarchical", "--option", "node=x"], "node='x'; expected a number of ranks"),
+        (["hierarchical", "--option", "node=0"], "node=0; expected the number of ranks in a node"),
+        (["hierarchical", "--option", "inner=nothing"], "no reduce_scatter algorithm 'nothing'"),
+        (["butterfly", "--option", "factors=x"], "expected numbers whose product is 4"),
+        (["torus", "--option", "rows=x"], "rows='x' with 4 ranks"),
+        (["broadcast/chain", "--option", "pieces=0"], "0 chunks for 4 ranks; expected at least 1"),
         (["broadcast/tree", "--root", "9"], "root=9 with 4 ranks"),
         (["ring", "--option", "node=4"], "no option 'node'"),
         (["ring", "--option", "node"], "expected name=value"),
@@ -104,3 +111,31 @@ def test_calls_that_make_no_sense_are_explained(capsys, arguments, complaint):
     printed = capsys.readouterr()
     assert complaint in printed.err
     assert printed.out == ""
+
+
+def test_numbers_are_coloured_by_how_many_ranks_are_summed_in(capsys, monkeypatch):
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    assert main(["show", "ring", "-n", "4", "--data"]) == 0
+    printed = capsys.readouterr().out
+    bold_green, yellow, cyan = "\x1b[1;32m█ 18", "\x1b[33m▄ 7", "\x1b[36m▆ 12"
+    for coloured in (bold_green, yellow, cyan):
+        assert coloured in printed
+
+
+def test_avg_ends_with_a_division(capsys):
+    assert main(["show", "ring", "-n", "3", "--data", "--op", "avg"]) == 0
+    assert "divided by 3, on each rank: 1 2 3; 1 2 3; 1 2 3" in capsys.readouterr().out
+
+
+def test_the_words_of_the_tables_are_there_in_chinese(capsys):
+    assert main(["show", "ring", "-n", "3", "--data", "--lang", "zh"]) == 0
+    printed = capsys.readouterr().out
+    for words in ("开始", "第 0 层之后", "步骤", "每个数已合并的进程数", "先让每一块绕环一圈求和"):
+        assert words in printed
+
+
+def test_slots_are_headed_by_the_numbers_that_the_ops_use(capsys):
+    assert main(["show", "naive", "-n", "3", "--data"]) == 0
+    assert "0  1 scratch  2 scratch  3 scratch" in capsys.readouterr().out
+    assert main(["show", "all_to_all/bruck", "-n", "2", "--data"]) == 0
+    assert "0    1  2 out  3 out" in capsys.readouterr().out

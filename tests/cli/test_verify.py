@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from unisono.algorithms import BUILT_IN
-from unisono.cli import names
+from unisono.cli import watchdog
 from unisono.cli.main import main
 
 HEADER = """
@@ -83,7 +83,7 @@ def lazy(rank, size):
     printed = capsys.readouterr().out
     assert "GoalError" in printed
     assert "chunk 0 of 3 ranks added: 0, 1, 2" in printed
-    assert "rank 1 is missing" in printed
+    assert "missing: 1" in printed
     assert "0 proved, 1 failed" in printed
 
 
@@ -104,10 +104,32 @@ def eager(rank, size):
     assert main(["verify", path, "-n", "2"]) == 1
     assert "channels of depth 2 would do" in capsys.readouterr().out
     assert main(["verify", path, "-n", "2", "--depth", "2"]) == 0
-    assert main(["verify", path, "-n", "2", "--depth", "0"]) == 2
-    capsys.readouterr()
+    assert main(["verify", path, "-n", "2", "--depth", "unbounded"]) == 0
+    with pytest.raises(SystemExit):
+        main(["verify", path, "-n", "2", "--depth", "0"])
+    assert "'0' is not a depth; expected 1 or more, or unbounded" in capsys.readouterr().err
+
+
+def test_sizes_that_an_algorithm_is_not_declared_for_are_left_out_and_named(capsys, user_file):
+    path = user_file("""
+@algorithm(all_reduce, serves=lambda size: size & (size - 1) == 0)
+def xor(rank, size):
+    distance = 1
+    while distance < size:
+        yield send(0, dst=rank ^ distance), recv_reduce(0, src=rank ^ distance)
+        distance *= 2
+""")
+    assert main(["verify", path, "-n", "1-8"]) == 0
+    printed = capsys.readouterr().out
+    assert "4 proved, 0 failed" in printed
+    assert "not for 3,5-7 ranks" in printed
     assert main(["verify", path, "-n", "3"]) == 2
     assert "These serve 3 ranks: naive, ring" in capsys.readouterr().err
+
+
+def test_sizes_that_do_not_have_the_root_are_left_out(capsys):
+    assert main(["verify", "broadcast/tree", "-n", "1-6", "--root", "3", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)[0]["proved"] == 3
 
 
 @pytest.mark.parametrize(
@@ -119,6 +141,10 @@ def eager(rank, size):
         ("@algorithm(all_reduce)\ndef mine(rank, size):\n    yield send(0, dst=size)\n", "there is no rank 2"),
         ("@algorithm(all_reduce)\ndef mine(rank, size):\n    yield send(0, dst=1 / rank)\n", "ZeroDivisionError"),
         ("@algorithm(all_reduce)\ndef mine(rank, size):\n    return 3\n", "the program returned int"),
+        ("@algorithm(all_reduce)\ndef mine(rank, size):\n    return 3 / rank\n", "ZeroDivisionError"),
+        ("@algorithm(all_reduce)\ndef mine(rank, size):\n    while True:\n        yield ()\n", "has not ended after"),
+        ("@algorithm(all_reduce)\ndef mine(rank, size):\n    raise SystemExit(0)\n    yield\n", "raised SystemExit"),
+        ("@algorithm(all_reduce)\ndef mine(rank, size):\n    yield send(range(10**12), dst=1 - rank)\n", "no chunk"),
     ],
 )  # fmt: skip
 def test_a_program_that_is_none_gets_a_clear_error(capsys, user_file, text, complaint):
@@ -129,7 +155,7 @@ def test_a_program_that_is_none_gets_a_clear_error(capsys, user_file, text, comp
 
 
 def test_a_program_that_never_yields_is_stopped(capsys, user_file, monkeypatch):
-    monkeypatch.setattr(names, "PATIENCE_S", 0.2)
+    monkeypatch.setattr(watchdog, "TICK_S", 0.02)
     path = user_file("@algorithm(all_reduce)\ndef mine(rank, size):\n    while True:\n        pass\n    yield\n")
     assert main(["verify", path, "-n", "2"]) == 1
     assert "runs on without yielding a step" in capsys.readouterr().out

@@ -67,6 +67,12 @@ def test_avg_divides_the_sum_by_the_number_of_ranks():
     assert [output.tolist() for output in play(find("ring").schedule(4), inputs, "avg").outputs] == [[1.5] * 4] * 4
 
 
+@pytest.mark.parametrize(("op", "wanted"), [("band", 0b1000), ("bor", 0b1111), ("bxor", 0b1111)])
+def test_bitwise_reductions_of_integers(op, wanted):
+    inputs = [[0b1001], [0b1010], [0b1100]]
+    assert [output.tolist() for output in play(find("ring").schedule(3), inputs, op).outputs] == [[wanted]] * 3
+
+
 def test_the_inputs_are_left_as_they_were():
     inputs = [np.arange(6.0) + rank for rank in range(3)]
     copies = [given.copy() for given in inputs]
@@ -115,6 +121,8 @@ def test_the_last_frame_is_the_result_and_the_first_the_input(name):
         ([[1], [[2]], [4]], "sum", r"rank 1 has shape \(1, 1\)"),
         ([[1], [2], [3]], "product", "no reduction 'product'; expected one of sum, prod"),
         ([[1], [2], [3]], "avg", "would round"),
+        ([[True], [False], [True]], "avg", "would round"),
+        ([[1.0], [2.0], [3.0]], "bxor", "expected integers or booleans"),
     ],
 )
 def test_inputs_that_do_not_fit_are_refused(inputs, op, complaint):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from unisono import algorithm, copy, one_per_rank, recv, recv_reduce, send
+from unisono import algorithm, copy, mapped, one_per_rank, recv, recv_reduce, send
 from unisono.collectives import all_reduce
 from unisono.errors import HazardError, ScheduleError
 
@@ -114,3 +114,27 @@ def test_a_function_that_does_not_yield_is_told_so():
     with pytest.raises(ScheduleError, match="returned int") as caught:
         list(plain.schedule(3).program(0))
     assert "yield" in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("step", "cure"),
+    [
+        (lambda: send(0, 1), "write send(chunk, dst=rank)"),
+        (lambda: send(0, src=1), "write send(chunk, dst=rank)"),
+        (lambda: mapped(every_other, ranks=[0, 1]), "yield from program(...)"),
+        (lambda: [*mapped(every_other, ranks=[0, 1])], "call the program: mapped(program(me, how_many), ...)"),
+    ],
+)
+def test_typical_mistakes_get_the_right_cure(step, cure):
+    @algorithm(all_reduce)
+    def mine(rank, size):
+        yield step()
+
+    with pytest.raises(ScheduleError) as caught:
+        list(mine.schedule(3).program(0))
+    assert cure in caught.value.hint
+
+
+@algorithm(all_reduce)
+def every_other(rank, size):
+    yield send(0, dst=1 - rank)

@@ -88,3 +88,11 @@ def test_the_independent_executor_can_get_stuck():
     with pytest.raises(Stuck):
         run_at_random(schedule, [[np.ones(1)], [np.ones(1)]], depth=1, seed=0)
     run_at_random(schedule, [[np.ones(1)], [np.ones(1)]], depth=2, seed=0)
+
+
+def test_rounds_do_not_depend_on_the_order_in_which_a_step_is_written():
+    """Rank 4 waits for a late message and three early ones in one step, listed first or last."""
+    late = ["send 0 to 1", "recv 0 from 0\nsend 0-1 to 2", "recv 0-1 from 1\nsend 0-2 to 4", "send 3 to 4"]
+    orders = ["recv 0-2 from 2; recv 3 from 3", "recv 3 from 3; recv 0-2 from 2"]
+    rounds = {prove(written("gather", 5, *late, order, root=4)).rounds for order in orders}
+    assert rounds == {3}

@@ -3,9 +3,10 @@ from __future__ import annotations
 import pytest
 
 from builders import NAMES
-from unisono import find
-from unisono.errors import UsageError
+from unisono import find, play, prove
+from unisono.errors import ScheduleError, UsageError
 from unisono.schedule.text import format_schedule, parse_schedule
+from unisono.verifier import trees
 
 GOOD = """unisono schedule 1
 collective all_reduce
@@ -48,15 +49,47 @@ def test_comments_and_blank_lines_are_skipped():
         ("size 2", "size two", "line 4: expected a line such as"),
         ("size 2", "size 2\nsize 2", "line 5"),
         ("chunks 1\n", "", "no line `chunks"),
-        ("rank 1\n  0: send 0 to 0; recv_reduce 0 from 0\n", "", r"programs for ranks \[0\]; expected ranks 0 to 1"),
+        (
+            "rank 1\n  0: send 0 to 0; recv_reduce 0 from 0\n",
+            "",
+            r"programs for ranks \[0\]; expected those of 2 ranks, from 0 on",
+        ),
         ("rank 1", "rank 0", "line 9: expected rank 0 only once"),
         ("  0: send 0 to 1", "  1: send 0 to 1", "line 8: expected step 0"),
         ("send 0 to 1", "send 0 from 1", "line 8: expected ops of the forms"),
         ("send 0 to 1", "push 0 to 1", "line 8"),
         ("send 0 to 1", "send 0--1 to 1", "line 8: expected chunks such as"),
-        ("size 2", "size 2\nroot 5", "root 5 with 2 ranks"),
+        ("send 0 to 1", "send 5-3 to 1", "line 8: expected chunks such as"),
+        ("send 0 to 1", "send 0-999999999,7 to 1", "line 8: expected at most"),
     ],
 )
 def test_a_damaged_text_is_refused_with_the_line(old, new, complaint):
     with pytest.raises(UsageError, match=complaint):
         parse_schedule(GOOD.replace(old, new, 1))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "complaint"),
+    [
+        ("size 2", "size 2\nroot 1", "root 1; expected none"),
+        ("chunks 1", "chunks 0", "0 chunks for 2 ranks"),
+        ("slots 1", "slots 0", "0 slots; expected at least 1"),
+        ("collective all_reduce", "collective all_gather", "1 chunks for 2 ranks; expected a multiple of 2"),
+        ("collective all_reduce", "collective broadcast", "no root; expected one"),
+    ],
+)
+def test_a_text_that_cannot_be_a_schedule_of_its_collective_is_refused(old, new, complaint):
+    schedule = parse_schedule(GOOD.replace(old, new, 1))
+    for use in (prove, lambda schedule: play(schedule, [[1], [2]]), trees):
+        with pytest.raises(UsageError, match=complaint):
+            use(schedule)
+
+
+def test_a_text_without_ranks_is_refused():
+    with pytest.raises(UsageError, match="expected those of 0 ranks"):
+        parse_schedule(GOOD.split("rank 0")[0].replace("size 2", "size 0"))
+
+
+def test_a_message_of_a_billion_chunks_is_refused_at_once():
+    with pytest.raises(ScheduleError, match="there is no chunk 999999999"):
+        prove(parse_schedule(GOOD.replace("send 0 to 1", "send 0-999999999 to 1")))

@@ -6,9 +6,10 @@ from fractions import Fraction
 
 import pytest
 
-from builders import written
+from builders import NAMES, written
 from unisono import find, prove
 from unisono.errors import DeadlockError, GoalError, HazardError, UnmatchedError, UsageError
+from unisono.verifier import trees
 
 SWAP = ["send 0 to 1; recv_reduce 0 from 1", "send 0 to 0; recv_reduce 0 from 0"]
 
@@ -31,7 +32,7 @@ def test_a_missing_contribution_is_named():
     error = refusal(GoalError, written("all_reduce", 1, "send 0 to 1", "recv_reduce 0 from 0"))
     assert (error.rank, error.chunk) == (0, 0)
     assert error.expected == "chunk 0 of 2 ranks added: 0, 1"
-    assert error.found == "chunk 0 of rank 0; rank 1 is missing"
+    assert error.found == "chunk 0 of rank 0; missing: 1"
 
 
 def test_counting_twice_is_refused_where_it_happens():
@@ -190,13 +191,31 @@ def test_the_busiest_rank_counts_whether_it_sends_or_receives():
         ("scatter/naive", 5, 0),
         ("scatter/tree", 8, Fraction(3, 8)),  # the blocks that the busiest rank holds for others
         ("all_to_all/bruck", 8, 0),  # its output is room enough
+        ("reduce_scatter/ring", 8, Fraction(6, 8)),  # partial sums, as the input is kept
+        ("reduce_scatter/naive", 8, 0),
     ],
 )
 def test_extra_memory_is_what_is_used_beside_input_and_output(name, size, extra):
     assert prove(find(name).schedule(size)).extra_memory == extra
 
 
-@pytest.mark.parametrize("name", [str(a) for a in __import__("unisono.algorithms").algorithms.BUILT_IN])
+@pytest.mark.parametrize("name", NAMES)
 def test_a_lone_rank_has_nothing_to_send(name):
     proof = prove(find(name).schedule(1))
     assert (proof.messages, proof.sent, proof.remarks) == (0, 0, [])
+
+
+def test_the_largest_message_says_what_a_channel_must_hold():
+    assert prove(find("ring").schedule(8)).largest_message == Fraction(1, 8)
+    assert prove(find("rabenseifner").schedule(8)).largest_message == Fraction(1, 2)
+
+
+def test_an_exchange_that_parks_blocks_in_the_output_needs_equal_blocks():
+    """A block on its way through somebody's output slot must fit there."""
+    needs = {name: prove(find(f"all_to_all/{name}").schedule(5)).equal_blocks_only for name in
+             ("naive", "pairwise", "bruck", "hierarchical")}  # fmt: skip
+    assert needs == {"naive": False, "pairwise": False, "bruck": True, "hierarchical": False}
+
+
+def test_the_trees_of_all_chunks():
+    assert trees(find("ring").schedule(3)) == ["x0+(x1+x2)", "(x0+x2)+x1", "(x0+x1)+x2"]

@@ -1,5 +1,6 @@
 """The butterfly: write the rank as a number with mixed digits, and settle one digit at a time."""
 
+from collections.abc import Sequence
 from math import prod
 
 from unisono.algorithms.declaration import Steps, algorithm, one
@@ -25,7 +26,8 @@ def prime_factors(size: int) -> tuple[int, ...]:
 def stages(size: int, factors: tuple[int, ...] | int | None) -> tuple[int, ...]:
     """Return the radices of the stages, and make sure that they multiply up to the size."""
     chosen = prime_factors(size) if factors is None else (factors,) if isinstance(factors, int) else factors
-    if prod(chosen) != size or any(factor < 1 for factor in chosen):
+    whole = isinstance(chosen, Sequence) and all(isinstance(factor, int) and factor > 0 for factor in chosen)
+    if not whole or prod(chosen) != size:
         raise UsageError(
             f"all_reduce/butterfly: factors={factors} with {size} ranks; expected numbers whose product is {size}, "
             f"such as {prime_factors(size)}"

@@ -98,6 +98,9 @@ def find(name: str, collective: Collective | None = None) -> Algorithm:
         raise UsageError(
             f"{name!r} is an algorithm of several collectives; say which: {', '.join(map(str, matches))}"
         )
+    if collective is None and name in {a.collective.name for a in BUILT_IN}:
+        algorithms = ", ".join(str(a) for a in of(collectives.find(name)))
+        raise UsageError(f"{name!r} is a collective; say which of its algorithms: {algorithms}")
     # a bare name stands for all_reduce's first, in suggestions too
     by_name = {a.name: str(a) for a in sorted(BUILT_IN, key=lambda a: a.collective is all_reduce)}
     known = (

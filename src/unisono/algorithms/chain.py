@@ -1,7 +1,7 @@
-"""The chain family: a row of ranks from the root on, and a message in pieces that flow along it.
+"""The chain family: a row of ranks from the root on, and a vector in pieces that flow along it.
 
 While one piece goes from the first rank to the second, the piece before it goes from the second to the third:
-with many pieces every link is busy, and no rank sends or receives more than the message once.
+with many pieces every link is busy, and no rank sends or receives more than the vector once.
 """
 
 from unisono.algorithms.declaration import Steps, algorithm

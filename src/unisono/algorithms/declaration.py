@@ -12,13 +12,14 @@ runs it, which is how one algorithm is made of others (``yield from``).
 
 from __future__ import annotations
 
+import importlib
 import inspect
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
-from unisono.collectives import Collective
+from unisono.collectives import COLLECTIVES, Collective
 from unisono.errors import UnisonoError, UsageError
 from unisono.schedule import Op, Schedule
 
@@ -28,12 +29,12 @@ Steps = Iterator[Op | tuple[Op, ...]]
 
 
 def one(size: int) -> int:
-    """The message is not cut."""
+    """The vector is not cut."""
     return 1
 
 
 def one_per_rank(size: int) -> int:
-    """The message is cut into as many chunks as there are ranks."""
+    """The vector is cut into as many chunks as there are ranks."""
     return size
 
 
@@ -66,13 +67,19 @@ class Algorithm:
         """The docstring, on one line."""
         return " ".join((inspect.getdoc(self.function) or "").split())
 
+    def idea_in(self, language: str) -> str:
+        """The idea in English, or in Chinese (``zh``) where we have written it down."""
+        from unisono.algorithms.chinese import IDEAS  # which only who reads Chinese needs
+
+        return IDEAS.get(str(self), self.idea) if language == "zh" else self.idea
+
     @property
     def source(self) -> str:
         """The program as its author wrote it."""
         return inspect.getsource(self.function)
 
     def chunk_count(self, size: int, **options: Any) -> int:
-        """Return how many chunks the message is cut into."""
+        """Return how many chunks the vector is cut into."""
         return self._amount("chunks", self.chunks, size, {**self.options, **options})
 
     def scratch_count(self, size: int, **options: Any) -> int:
@@ -82,27 +89,33 @@ class Algorithm:
     def schedule(self, size: int, root: int | None = None, **options: Any) -> Schedule:
         """Return what every rank does at this size; raise UsageError where that makes no sense."""
         self._check_call(size, root, options)
+        chunks = self.chunk_count(size, **options)
         settings = {**self.options, **options}
-        chunks = self.chunk_count(size, **settings)
-        if chunks < 1 or (self.collective.blocked and chunks % size):
-            raise UsageError(
-                f"{self}: declares {chunks} chunks for {size} ranks; expected "
-                + (f"a multiple of {size}, as each rank has a block" if self.collective.blocked else "at least 1")
-            )
-        rows = len(self.collective.slots(chunks))
         if self.collective.rooted:
-            root = root or 0
-            settings["root"] = root
-        return Schedule(
+            root = settings["root"] = root or 0
+        made = Schedule(
             collective=self.collective.name, algorithm=self.name, size=size, chunks=chunks,
-            slots=rows * chunks + self.scratch_count(size, **options),
-            make=lambda rank: self.function(rank, size, **settings),
-            root=root, options=options, own_step_limit=self.step_limit,
+            slots=self.collective.slots(chunks)[-1].stop + self.scratch_count(size, **options),
+            make=partial(_program, self, size, settings), root=root, options=options, own_step_limit=self.step_limit,
         )  # fmt: skip
+        self.collective.check_layout(made)
+        return made
 
     def can_serve(self, size: int) -> bool:
         """Whether the algorithm is declared for this number of ranks."""
-        return self.serves is None or self.serves(size)
+        if self.serves is None:
+            return True
+        try:
+            return bool(self.serves(size))
+        except Exception as error:
+            raise UsageError(
+                f"{self}: serves= raised {type(error).__name__} for {size} ranks: {error}; expected a function of "
+                "the size that says yes or no"
+            ) from error
+
+    def __reduce__(self) -> str | tuple[Any, ...]:
+        # A declared algorithm stands where its function was: it is found again by that name.
+        return (_find_again, (self.function.__module__, self.function.__qualname__))
 
     def _check_call(self, size: int, root: int | None, options: Mapping[str, Any]) -> None:
         if type(size) is not int or size < 1:
@@ -111,18 +124,15 @@ class Algorithm:
             if name not in self.options:
                 known = ", ".join(self.options) or "none at all"
                 raise UsageError(f"{self}: has no option {name!r}; its options are: {known}")
-        if root is not None:
-            if not self.collective.rooted:
-                raise UsageError(f"{self}: root={root} was given, but a {self.collective} has no root; leave it out")
-            if not 0 <= root < size:
-                raise UsageError(f"{self}: root={root} with {size} ranks; expected a rank from 0 to {size - 1}")
+        if root is not None and not self.collective.rooted:
+            raise UsageError(f"{self}: root={root} was given, but {self.collective} has no root; leave it out")
         if not self.can_serve(size):
-            from unisono.algorithms.catalogue import serving
+            from unisono.algorithms.catalogue import serving  # which lists those that are declared here
 
             others = ", ".join(other.name for other in serving(self.collective, size))
-            condition = getattr(self.serves, "__name__", "its condition").replace("_", " ")
+            served = ", ".join(str(few) for few in range(1, 17) if self.can_serve(few)) or "none"
             raise UsageError(
-                f"{self}: cannot serve {size} ranks; it is declared for sizes that meet: {condition}. "
+                f"{self}: cannot serve {size} ranks; up to 16 it is declared for: {served}. "
                 f"These serve {size} ranks: {others}"
             )
 
@@ -144,6 +154,17 @@ class Algorithm:
         return count
 
 
+def _program(algorithm: Algorithm, size: int, settings: Mapping[str, Any], rank: int) -> Steps:
+    return algorithm.function(rank, size, **settings)
+
+
+def _find_again(module: str, name: str) -> Any:
+    found: Any = importlib.import_module(module)
+    for part in name.split("."):
+        found = getattr(found, part)
+    return found
+
+
 def algorithm(
     collective: Collective,
     *,
@@ -158,9 +179,9 @@ def algorithm(
     for which sizes the algorithm works; leave it out if it is all of them. ``step_limit`` raises the number of
     steps after which a program counts as one that never ends.
     """
-    if not isinstance(collective, Collective):
+    if collective not in COLLECTIVES:
         raise UsageError(
-            f"@algorithm needs the collective first, found {collective!r}; write @algorithm(all_reduce, ...) "
+            f"@algorithm needs one of our collectives first, found {collective!r}; write @algorithm(all_reduce, ...) "
             "after `from unisono.collectives import all_reduce`"
         )
 

@@ -1,4 +1,4 @@
-"""Double binary tree: two trees, each with half of the message, and whoever works in one rests in the other."""
+"""Double binary tree: two trees, each with half of the vector, and whoever works in one rests in the other."""
 
 from unisono.algorithms.declaration import Steps, algorithm
 from unisono.collectives import all_reduce
@@ -26,7 +26,7 @@ def neighbours(rank: int, size: int) -> tuple[list[int], list[int]]:
 
 @algorithm(all_reduce, chunks=2)
 def double_tree(rank: int, size: int) -> Steps:
-    """Sum half of the message up each of two trees and send it down again; a leaf of one is inner in the other.
+    """Sum half of the vector up each of two trees and send it down again; a leaf of one is inner in the other.
 
     (Sanders, Speck and Träff, 2009.)
     """

@@ -16,7 +16,7 @@ def largest_power_of_two(size: int) -> int:
 
 
 def folded_all_reduce(program: Callable[[int, int], Steps], rank: int, size: int, core: int, chunks: int) -> Steps:
-    """Extras give their message to the partner first and get the result from it last."""
+    """Extras give their vector to the partner first and get the result from it last."""
     everything, extra = range(chunks), rank + core
     if rank >= core:
         yield send(everything, dst=rank - core)
@@ -38,6 +38,9 @@ def folded_all_gather(program: Callable[[int, int], Steps], rank: int, size: int
         return
     if extra < size:
         yield recv(extra, src=extra)
+    if core == size:
+        yield from program(rank, core)
+        return
     # Core rank r speaks for block r and, where it has an extra, for block r + core.
     yield from mapped(program(rank, core), chunks=[range(block, size, core) for block in range(core)])
     if extra < size:

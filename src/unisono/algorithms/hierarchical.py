@@ -4,7 +4,7 @@ from functools import lru_cache
 from itertools import groupby
 from math import isqrt, lcm
 
-from unisono.algorithms.declaration import Algorithm, Steps, algorithm, one_per_rank
+from unisono.algorithms.declaration import Algorithm, Steps, algorithm
 from unisono.algorithms.nodes import Node, home_of, nodes_of
 from unisono.collectives import all_gather, all_reduce, reduce_scatter
 from unisono.errors import UsageError
@@ -17,14 +17,14 @@ UNDONE_BY = {"recursive_halving": "recursive_doubling"}
 
 
 class Layout:
-    """How the message is cut so that every node can share it out equally among its ranks.
+    """How the vector is cut so that every node can share it out equally among its ranks.
 
     *Piece*: as many as the node sizes have for a least common multiple, so that each rank owns a whole number of
     pieces after the reduce-scatter in its node. Each piece is cut into the chunks of the outer algorithm.
     """
 
     def __init__(self, size: int, node: Node, inner: Pair, outer: str | Algorithm) -> None:
-        from unisono.algorithms.catalogue import find
+        from unisono.algorithms.catalogue import find  # which lists this algorithm too
 
         self.nodes = nodes_of(size, node)
         if isinstance(inner, str):
@@ -50,7 +50,7 @@ class Layout:
         return max(across, *inside)
 
     def inside(self, phase: Algorithm, rank: int, ranks: range) -> Steps:
-        """Play an inner phase in one node, on the whole message."""
+        """Play an inner phase in one node, on the whole vector."""
         amount, scratch = phase.chunk_count(len(ranks)), phase.scratch_count(len(ranks))
         width = self.chunks // amount
         chunks = blocks(0, amount, width) + blocks(self.chunks, scratch, width)
@@ -90,7 +90,7 @@ def _runs(nodes: tuple[range, ...], pieces: int) -> list[tuple[tuple[int, ...], 
 
 def layout(size: int, node: Node, inner: Pair, outer: str | Algorithm) -> Layout:
     """Return the layout for one hierarchical schedule."""
-    return _layout(size, node if isinstance(node, int) else tuple(node), inner, outer)
+    return _layout(size, tuple(node) if isinstance(node, list) else node, inner, outer)
 
 
 _layout = lru_cache(maxsize=16)(Layout)  # every rank of a schedule asks for the same
@@ -106,7 +106,7 @@ def hierarchical(
 ) -> Steps:
     """Reduce-scatter inside the node, all-reduce between nodes, all-gather inside: slow links carry little.
 
-    (Two-level all-reduce, as in Horovod: Sergeev and Del Balso, 2018.)
+    (BlueConnect: Cho et al., 2019.)
     """
     plan = layout(size, node, inner, outer)
     home = home_of(rank, plan.nodes)
@@ -116,14 +116,19 @@ def hierarchical(
     yield from plan.inside(gather_inside, rank, plan.nodes[home])
 
 
-@algorithm(all_reduce, chunks=one_per_rank)
+def columns_of(size: int, rows: int | None) -> int:
+    """Return how many ranks a row has; without a wish the grid is as square as it can be."""
+    if rows is None:
+        rows = max(divisor for divisor in range(1, isqrt(size) + 1) if size % divisor == 0)
+    if not isinstance(rows, int) or rows < 1 or size % rows:
+        raise UsageError(f"all_reduce/torus: rows={rows!r} with {size} ranks; expected a divisor of {size}")
+    return size // rows
+
+
+@algorithm(all_reduce, chunks=lambda size, rows: hierarchical.chunk_count(size, node=columns_of(size, rows)))
 def torus(rank: int, size: int, rows: int | None = None) -> Steps:
     """On a grid of rows and columns: a hierarchy whose nodes are the rows, with rings both ways.
 
     (2-D torus: Mikami et al., 2018.)
     """
-    if rows is None:
-        rows = max(divisor for divisor in range(1, isqrt(size) + 1) if size % divisor == 0)
-    if rows < 1 or size % rows:
-        raise UsageError(f"all_reduce/torus: rows={rows} with {size} ranks; expected a divisor of {size}")
-    yield from hierarchical(rank, size, node=size // rows, inner="ring", outer="ring")
+    yield from hierarchical(rank, size, node=columns_of(size, rows), inner="ring", outer="ring")

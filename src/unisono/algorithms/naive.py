@@ -24,7 +24,7 @@ def others(rank: int, size: int) -> list[int]:
 
 @algorithm(broadcast, chunks=one)
 def naive_broadcast(rank: int, size: int, root: int = 0) -> Steps:
-    """The root sends the whole message to each of the others in turn (MPI's linear algorithm)."""
+    """The root sends the whole vector to each of the others in turn (MPI's linear algorithm)."""
     if rank == root:
         for peer in others(rank, size):
             yield send(0, dst=peer)
@@ -54,7 +54,7 @@ def naive_gather(rank: int, size: int, root: int = 0) -> Steps:
 
 @algorithm(reduce, chunks=one)
 def naive_reduce(rank: int, size: int, root: int = 0) -> Steps:
-    """Each of the others sends its message to the root, which adds them in turn (MPI's linear algorithm)."""
+    """Each of the others sends its vector to the root, which adds them in turn (MPI's linear algorithm)."""
     if rank == root:
         for peer in others(rank, size):
             yield recv_reduce(0, src=peer)

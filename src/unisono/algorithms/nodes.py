@@ -4,8 +4,10 @@
 ``node=(3, 5, 2)`` says how many each one has.
 """
 
+from bisect import bisect_right
 from collections.abc import Sequence
 from functools import lru_cache
+from itertools import accumulate
 
 from unisono.errors import UsageError
 
@@ -14,7 +16,11 @@ Node = int | Sequence[int]
 
 def nodes_of(size: int, node: Node) -> tuple[range, ...]:
     """Return the ranks of every node, and make sure that the nodes have ``size`` ranks in all."""
-    return _nodes_of(size, node if isinstance(node, int) else tuple(node))
+    if not isinstance(node, int) and not (
+        isinstance(node, Sequence) and node and all(isinstance(ranks, int) for ranks in node)
+    ):
+        raise UsageError(f"hierarchical: node={node!r}; expected a number of ranks, or a number for each node")
+    return _nodes_of(size, tuple(node) if isinstance(node, list) else node)
 
 
 @lru_cache(maxsize=16)  # every rank of a schedule asks for the same
@@ -28,10 +34,9 @@ def _nodes_of(size: int, node: int | tuple[int, ...]) -> tuple[range, ...]:
             f"hierarchical: node={node} has {sum(node)} ranks in all, with {size} ranks; "
             f"expected numbers of 1 or more that add up to {size}"
         )
-    ends = [sum(node[: index + 1]) for index in range(len(node))]
-    return tuple(range(end - ranks, end) for end, ranks in zip(ends, node, strict=True))
+    return tuple(range(end - ranks, end) for end, ranks in zip(accumulate(node), node, strict=True))
 
 
 def home_of(rank: int, nodes: Sequence[range]) -> int:
     """Return the index of the node that a rank lives in."""
-    return next(index for index, ranks in enumerate(nodes) if rank in ranks)
+    return bisect_right(nodes, rank, key=lambda ranks: ranks.start) - 1

@@ -1,6 +1,6 @@
 """The ring family: every rank talks to its two neighbours only.
 
-The fewest bytes that are possible, in many steps; the choice for long messages.
+The fewest bytes that are possible, in many steps; the choice for long vectors.
 """
 
 from unisono.algorithms.declaration import Steps, algorithm, one_per_rank

@@ -1,6 +1,6 @@
 """The tree family: data spreads from a root, or collects into it, and the number of ranks involved doubles.
 
-The fewest steps that are possible, but the ranks near the root carry the whole message: for short messages.
+The fewest steps that are possible, but the ranks near the root carry the whole vector: for short vectors.
 """
 
 from unisono.algorithms.declaration import Steps, algorithm, one, one_per_rank
@@ -15,7 +15,7 @@ def spans(size: int) -> list[int]:
 
 @algorithm(broadcast, chunks=one)
 def tree_broadcast(rank: int, size: int, root: int = 0) -> Steps:
-    """Whoever has the message gives it to someone who has not: those who have it double (Johnsson and Ho, 1989)."""
+    """Whoever has the vector gives it to someone who has not: those who have it double (Johnsson and Ho, 1989)."""
     me = (rank - root) % size
     for span in spans(size):
         if me < span and me + span < size:
@@ -61,5 +61,5 @@ def tree_gather(rank: int, size: int, root: int = 0) -> Steps:
 
 @algorithm(barrier, chunks=one)
 def tree_barrier(rank: int, size: int) -> Steps:
-    """Count the arrivals up to rank 0, then open the gate down the same tree (Johnsson and Ho, 1989)."""
+    """Count the arrivals up to rank 0, then open the gate down the same tree (Mellor-Crummey and Scott, 1991)."""
     yield from tree(rank, size)

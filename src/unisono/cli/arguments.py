@@ -9,12 +9,23 @@ from typing import Any
 from unisono.errors import UsageError
 
 
+def described(docstring: str | None) -> str:
+    """Return what a verb's file says of it, without the name in front."""
+    said = (docstring or "").partition("``: ")[2].strip()
+    return said[:1].upper() + said[1:]
+
+
 def sizes(text: str) -> list[int]:
     """Read ``8``, ``1-64`` or ``1-64,128,251``."""
     found: list[int] = []
     for part in text.split(","):
         first, dash, last = part.partition("-")
-        if not first.isdigit() or (dash and not last.isdigit()) or int(first) < 1 or int(last or first) < int(first):
+        if (
+            not first.isdecimal()
+            or (dash and not last.isdecimal())
+            or int(first) < 1
+            or int(last or first) < int(first)
+        ):
             raise argparse.ArgumentTypeError(f"{text!r} is not a list of sizes; expected e.g. 8, 1-64 or 1-64,128")
         found += range(int(first), int(last or first) + 1)
     return sorted(set(found))
@@ -22,8 +33,17 @@ def sizes(text: str) -> list[int]:
 
 def size(text: str) -> int:
     """Read one number of ranks."""
-    if not text.isdigit() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of ranks; expected 1 or more")
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of ranks; expected one number, 1 or more")
+    return int(text)
+
+
+def depth(text: str) -> int | None:
+    """Read how many messages a channel holds."""
+    if text == "unbounded":
+        return None
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a depth; expected 1 or more, or unbounded")
     return int(text)
 
 

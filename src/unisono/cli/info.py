@@ -19,7 +19,9 @@ from unisono.verifier import cache_directory
 
 def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Declare the verb."""
-    parser = verbs.add_parser("info", help="versions, engine, cache: for reports of problems", description=__doc__)
+    parser = verbs.add_parser(
+        "info", help="versions, engine, cache: for reports of problems", description=arguments.described(__doc__)
+    )
     arguments.add_json(parser)
     parser.set_defaults(run=run)
 
@@ -31,6 +33,7 @@ def run(args: argparse.Namespace) -> int:
         print_json(facts)
         return 0
     rows = table("", "")
+    rows.show_header = False
     for name, value in facts.items():
         shown = ", ".join(f"{key} {inner}" for key, inner in value.items()) if isinstance(value, dict) else str(value)
         rows.add_row(name.replace("_", " "), shown)

@@ -7,6 +7,8 @@ import os
 import sys
 from collections.abc import Sequence
 
+from rich.markup import escape
+
 import unisono
 from unisono.cli import demo, info, list, show, verify  # noqa: A004 (the verb list)
 from unisono.cli.output import console
@@ -23,7 +25,7 @@ def parser() -> argparse.ArgumentParser:
         epilog="Start with `unisono show ring -n 5 --data`.",
     )
     made.add_argument("--version", action="version", version=f"unisono {unisono.__version__}")
-    verbs = made.add_subparsers(metavar="verb", required=True)
+    verbs = made.add_subparsers(metavar="verb")
     for verb in VERBS:
         verb.add_parser(verbs)
     return made
@@ -34,14 +36,16 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     Exit codes: 0 done, 1 an algorithm is wrong, 2 the call makes no sense, 3 something broke, 130 interrupted.
     """
-    args = parser().parse_args(argv)
+    commands = parser()
+    args = commands.parse_args(argv)
+    if not hasattr(args, "run"):
+        commands.print_help()
+        return 2
     try:
         code: int = args.run(args)
         return code
     except UnisonoError as error:
-        where = console(stderr=True)
-        where.print(f"[red]{type(error).__name__}[/] ", end="")
-        where.print(str(error), markup=False, soft_wrap=True)
+        console(stderr=True).print(f"[red]{type(error).__name__}[/] {escape(str(error))}", soft_wrap=True)
         return 1 if isinstance(error, ScheduleError) else 2 if isinstance(error, UsageError) else 3
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)

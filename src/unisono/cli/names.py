@@ -9,21 +9,19 @@ from __future__ import annotations
 import dataclasses
 import functools
 import importlib.util
-import signal
 import sys
-import threading
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Iterable, Iterator
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
+from unisono import collectives
 from unisono.algorithms import Algorithm, find
-from unisono.errors import ScheduleError, UsageError
+from unisono.cli.watchdog import watched
+from unisono.errors import UnisonoError, UsageError
 from unisono.schedule import Schedule
 from unisono.schedule.text import parse_schedule
-
-PATIENCE_S = 10.0
 
 
 class WrittenSchedule:
@@ -31,14 +29,16 @@ class WrittenSchedule:
 
     def __init__(self, path: Path) -> None:
         self.written = parse_schedule(_text(path), path.name)
-        from unisono import collectives
-
         self.collective = collectives.find(self.written.collective)
+        self.collective.check_layout(self.written)
         self.name = self.written.algorithm
-        self.idea = f"A schedule in text form, for {self.written.size} ranks."
 
     def __str__(self) -> str:
         return f"{self.collective}/{self.name}"
+
+    def idea_in(self, language: str) -> str:
+        """Nothing is known of the idea behind a text."""
+        return ""
 
     def schedule(self, size: int, root: int | None = None, **options: Any) -> Schedule:
         """Return the schedule, if it is for this size."""
@@ -53,12 +53,8 @@ def resolve(name: str) -> Algorithm | WrittenSchedule:
     path, _, function = name.rpartition(":") if ".py:" in name else (name, "", "")
     if path.endswith(".py"):
         return _from_file(Path(path), function)
-    if "/" not in name and "." not in name:
-        return find(name)
-    if Path(name).is_file():
+    if "." in name:  # no algorithm has a dot in its name
         return WrittenSchedule(Path(name))
-    if name.endswith((".txt", ".schedule")):
-        raise UsageError(f"there is no file {name!r}")
     return find(name)
 
 
@@ -98,8 +94,9 @@ def _load(path: Path) -> Any:
     sys.modules[name] = module
     sys.path.insert(0, str(path.parent.resolve()))  # so that the file can import its neighbours
     try:
-        _with_patience(lambda: loader.exec_module(module), f"{path.name} is still loading")
-    except (UsageError, KeyboardInterrupt):
+        with watched(f"{path.name} is still loading"):
+            loader.exec_module(module)
+    except (UnisonoError, KeyboardInterrupt):
         raise
     except BaseException as error:
         where = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)]
@@ -113,6 +110,8 @@ def _load(path: Path) -> Any:
 def _text(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise UsageError(f"there is no file {str(path)!r}") from None
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"{path.name}: cannot be read as text: {error}") from error
 
@@ -123,34 +122,16 @@ def _guarded(algorithm: Algorithm) -> Algorithm:
 
     @functools.wraps(written)
     def program(*args: Any, **options: Any) -> Iterator[Any]:
-        steps = written(*args, **options)
-        if not hasattr(steps, "__iter__"):
-            return steps  # refused further on, in better words
-        return _patiently(iter(steps))
+        with watched("the program runs on without yielding a step"):
+            steps = written(*args, **options)
+        return _watched_steps(steps) if isinstance(steps, Iterable) else steps  # refused further on, in better words
 
     return dataclasses.replace(algorithm, function=program)
 
 
-def _patiently(steps: Iterator[Any]) -> Iterator[Any]:
-    end = object()
-    while (
-        step := _with_patience(lambda: next(steps, end), "the program runs on without yielding a step")
-    ) is not end:
-        yield step
-
-
-def _with_patience(action: Callable[[], Any], complaint: str) -> Any:
-    """Run somebody's code, but not for ever: a loop that never yields can only be stopped by a signal."""
-    if threading.current_thread() is not threading.main_thread():
-        return action()
-
-    def give_up(*_: object) -> None:
-        raise ScheduleError(f"{complaint} after {PATIENCE_S:.0f} s", hint="look for a loop that does not end")
-
-    before = signal.signal(signal.SIGALRM, give_up)
-    signal.setitimer(signal.ITIMER_REAL, PATIENCE_S)
-    try:
-        return action()
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+def _watched_steps(steps: Iterable[Any]) -> Iterator[Any]:
+    with watched("the program runs on without yielding a step") as watch:
+        for step in steps:
+            watch.inside = False
+            yield step
+            watch.inside = True

@@ -2,31 +2,73 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
+import re
+import sys
 from fractions import Fraction
-from typing import Any
+from typing import IO, Any, cast
 
 from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
 PLAIN_WIDTH = 132  # of tables that go to a file or a pipe
 
 
+class _Console(Console):
+    def on_broken_pipe(self) -> None:
+        """Let the command end quietly: whoever reads us has seen enough (`unisono list | head`)."""
+        raise BrokenPipeError
+
+
+class _WithoutTrailingBlanks(io.TextIOBase):
+    """A file for plain text: tables are padded with blanks, which nobody wants in a file."""
+
+    def __init__(self, file: IO[str]) -> None:
+        self.file = file
+
+    def write(self, text: str) -> int:
+        """Write the text without blanks at the ends of its lines."""
+        self.file.write(re.sub(r"[ ]+$", "", text, flags=re.MULTILINE))
+        return len(text)
+
+    def flush(self) -> None:
+        """Flush the file."""
+        self.file.flush()
+
+
 def console(*, stderr: bool = False) -> Console:
     """Return a console: as wide as the terminal, or wide enough for the tables where there is none."""
-    plain = Console(stderr=stderr, highlight=False)
-    if plain.is_terminal or "COLUMNS" in os.environ:
-        return plain
-    return Console(stderr=stderr, highlight=False, width=PLAIN_WIDTH)
+    made = _Console(stderr=stderr, highlight=False)
+    if made.is_terminal:
+        return made
+    width = None if "COLUMNS" in os.environ else PLAIN_WIDTH
+    plain = cast("IO[str]", _WithoutTrailingBlanks(sys.stderr if stderr else sys.stdout))
+    return _Console(file=plain, highlight=False, width=width)
+
+
+def progress_bar(quiet: bool = False) -> Progress:
+    """Return a progress bar on standard error, which is gone when it is done."""
+    shown_on = console(stderr=True)
+    return Progress(
+        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(),
+        console=shown_on, transient=True, disable=quiet or not shown_on.is_terminal,
+    )  # fmt: skip
 
 
 def table(*columns: str, title: str | None = None) -> Table:
     """Return a table in our style; a column whose name begins with > is flush right."""
     made = Table(title=title, title_justify="left", title_style="bold", header_style="bold", box=None, pad_edge=False)
     for column in columns:
-        made.add_column(column.removeprefix(">"), justify="right" if column.startswith(">") else "left")
+        made.add_column(column.removeprefix(">"), justify="right" if column.startswith(">") else "left", no_wrap=True)
     return made
+
+
+def ranks(count: int) -> str:
+    """Write a number of ranks."""
+    return f"{count} rank{'' if count == 1 else 's'}"
 
 
 def ratio(value: float) -> str:
@@ -36,8 +78,8 @@ def ratio(value: float) -> str:
 
 
 def fraction(value: Fraction) -> str:
-    """Write an exact part of the message, with what it comes to."""
-    return str(value) if value.denominator == 1 else f"{value} = {float(value):.2f}"
+    """Write an exact part of the vector, with what it comes to."""
+    return str(value) if value.denominator == 1 else f"{value} = {float(value):.3g}"
 
 
 def print_json(data: Any) -> None:

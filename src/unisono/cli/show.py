@@ -9,12 +9,15 @@ import numpy as np
 from rich.console import Console
 from rich.markup import escape
 from rich.syntax import Syntax
+from rich.table import Table
 from rich.text import Text
 
+from unisono import collectives
 from unisono.algorithms import Algorithm
 from unisono.cli import arguments
 from unisono.cli.names import WrittenSchedule, resolve
 from unisono.cli.output import console, print_json, table
+from unisono.cli.output import ranks as ranks_
 from unisono.collectives import Collective
 from unisono.errors import UsageError
 from unisono.player.memory import Cell
@@ -24,11 +27,23 @@ from unisono.schedule import Schedule
 from unisono.schedule.text import format_program, format_schedule, format_step
 
 BARS = " ▁▂▃▄▅▆▇█"
+WORDS = {
+    "en": {
+        "before": "before", "after": "after level {level}", "step": "step",
+        "legend": "how many ranks are combined in a number: ", "divided": "divided by {size}, on each rank:",
+    },
+    "zh": {
+        "before": "开始", "after": "第 {level} 层之后", "step": "步骤",
+        "legend": "每个数已合并的进程数：", "divided": "除以 {size} 之后，各进程：",
+    },
+}  # fmt: skip
 
 
 def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Declare the verb."""
-    parser = verbs.add_parser("show", help="show what every rank does, step by step", description=__doc__)
+    parser = verbs.add_parser(
+        "show", help="show what every rank does, step by step", description=arguments.described(__doc__)
+    )
     parser.add_argument("name", help="e.g. ring, all_gather/ring, my_algo.py:zigzag, or a schedule in text form")
     parser.add_argument("-n", dest="size", type=arguments.size, help="number of ranks (default 4)")
     parser.add_argument("--rank", type=int, metavar="R", help="only this rank")
@@ -60,8 +75,12 @@ def run(args: argparse.Namespace) -> int:
         print_json(_as_data(schedule, ranks, playback))
         return 0
     out = console()
-    out.print(f"[bold]{schedule.label}[/] on {size} ranks: {escape(algorithm.idea)}", soft_wrap=True)
+    idea = algorithm.idea_in(args.lang)
+    out.print(f"[bold]{schedule.label}[/] on {ranks_(size)}" + (f": {escape(idea)}" if idea else ""), soft_wrap=True)
     out.print(f"[italic]{getattr(algorithm.collective.story, args.lang)}[/]")
+    if isinstance(algorithm, Algorithm) and algorithm.options:
+        settings = {**algorithm.options, **schedule.options}
+        out.print("[dim]--option " + ", ".join(f"{name}={value}" for name, value in settings.items()) + "[/]")
     if args.source and isinstance(algorithm, Algorithm):
         out.print(Syntax(algorithm.source, "python", theme="ansi_light", background_color="default"))
     if playback is None:
@@ -69,9 +88,13 @@ def run(args: argparse.Namespace) -> int:
             for line in format_program(schedule, rank):
                 out.print(line, markup=False, soft_wrap=True)
     else:
-        for made in data_tables(schedule, playback, ranks):
+        for made in data_tables(schedule, playback, ranks, args.lang):
             out.print(made)
-        print_legend(out, size)
+        if args.op == "avg" and algorithm.collective.reduces and algorithm.collective.carries_data:
+            shares = "; ".join(map(_plain, playback.outputs))
+            out.print(WORDS[args.lang]["divided"].format(size=size), shares, soft_wrap=True)
+        if algorithm.collective.reduces:
+            print_legend(out, size, args.lang)
     return 0
 
 
@@ -86,39 +109,42 @@ def play_example(schedule: Schedule, collective: Collective, op: str = "sum") ->
     return play(schedule, inputs, op, record=True)
 
 
-def data_tables(schedule: Schedule, playback: Playback, ranks: range | list[int]) -> Iterator[object]:
+def data_tables(
+    schedule: Schedule, playback: Playback, ranks: range | list[int], language: str = "en"
+) -> Iterator[Table]:
     """Yield a table for the state before the first step and after each level."""
+    words = WORDS[language]
     steps = {rank: list(schedule.program(rank)) for rank in ranks}
     done = dict.fromkeys(ranks, 0)
+    scratch_from = collectives.find(schedule.collective).slots(schedule.chunks)[-1].stop
     for frame in playback.frames():
-        title = "before" if frame.level == 0 else f"after level {frame.level}"
-        headings = (f">{_heading(schedule, slot)}" for slot in range(schedule.slots))
-        made = table("", *headings, "step" if frame.level else "", title=title)
+        headings = [
+            f">{slot}" + ("" if slot < schedule.chunks else " out" if slot < scratch_from else " scratch")
+            for slot in range(schedule.slots)
+        ]
+        title = words["before"] if frame.level == 0 else words["after"].format(level=frame.level - 1)
+        made = table("", *headings, words["step"] if frame.level else "", title=title)
+        made.columns[-1].no_wrap = False
         for rank in ranks:
             # The steps of this rank that ended on this level, told by how far its history has come.
             upto = sum(1 for level, _ in playback.history[rank][1:] if level <= frame.level)
             did = " | ".join(f"{index}: {format_step(steps[rank][index])}" for index in range(done[rank], upto))
             done[rank] = upto
-            made.add_row(
-                f"rank {rank}", *(_cell(cell, schedule.size) for cell in frame.rows[rank]), Text(did, style="dim")
-            )
+            cells = [_cell(cell, schedule.size) for cell in frame.rows[rank]]
+            made.add_row(f"rank {rank}", *cells, Text(did, style="dim"))
         yield made
 
 
-def print_legend(out: Console, size: int) -> None:
-    """Say what the colours mean."""
-    legend = Text("how many ranks are summed in: ")
+def print_legend(out: Console, size: int, language: str = "en") -> None:
+    """Say what the bars and colours mean."""
+    legend = Text(WORDS[language]["legend"])
     for count in range(1, size + 1) if size <= 8 else (1, size // 4, size // 2, 3 * size // 4, size):
         legend.append(f"{_bar(count, size)} {count}  ", style=_style(count, size))
     out.print(legend)
 
 
-def _heading(schedule: Schedule, slot: int) -> str:
-    """Name a slot: chunk 3, or output 3 where that is a row of its own, or scratch 3."""
-    if slot < schedule.chunks:
-        return f"c{slot}"
-    rows = 2 if schedule.collective == "all_to_all" else 1
-    return f"o{slot - schedule.chunks}" if slot < rows * schedule.chunks else f"s{slot - rows * schedule.chunks}"
+def _plain(output: np.ndarray | None) -> str:
+    return "-" if output is None else " ".join(f"{value:g}" for value in output)
 
 
 def _cell(cell: Cell | None, size: int) -> Text:

@@ -15,12 +15,11 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from rich.markup import escape
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from unisono.algorithms import BUILT_IN
+from unisono.algorithms import BUILT_IN, Algorithm
 from unisono.cli import arguments
 from unisono.cli.names import WrittenSchedule, resolve
-from unisono.cli.output import console, print_json, table
+from unisono.cli.output import console, print_json, progress_bar, ratio, table
 from unisono.errors import InternalError, ScheduleError
 from unisono.schedule.ops import format_chunks
 from unisono.verifier import Proof, proof_of, prove
@@ -63,11 +62,15 @@ class Summary:
 
 def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Declare the verb."""
-    parser = verbs.add_parser("verify", help="prove algorithms", description=__doc__)
+    parser = verbs.add_parser("verify", help="prove algorithms", description=arguments.described(__doc__))
     parser.add_argument("name", nargs="?", default="all", help="a name, a file.py:function, or all (default)")
     parser.add_argument("-n", dest="sizes", type=arguments.sizes, help="sizes: 8, 1-64 or 1-64,128 (default 1-16)")
     parser.add_argument(
-        "--depth", type=int, default=1, metavar="D", help="messages that a channel holds (default 1, the strictest)"
+        "--depth",
+        type=arguments.depth,
+        default=1,
+        metavar="D",
+        help="messages that a channel holds, or `unbounded` (default 1, the strictest)",
     )
     parser.add_argument("--fresh", action="store_true", help="prove again what the cache holds proofs of")
     parser.add_argument("-j", dest="jobs", type=arguments.size, help="processes (default: one per core)")
@@ -75,7 +78,7 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
     arguments.add_json(parser)
     parser.epilog = (
         f"Without --root every root is tried up to {ALL_ROOTS_UP_TO} ranks, above that the first, the middle and the "
-        "last. The exit code is 1 if a proof fails."
+        "last. Sizes that an algorithm is not declared for are left out. The exit code is 1 if a proof fails."
     )
     parser.set_defaults(run=run)
 
@@ -102,16 +105,21 @@ def run(args: argparse.Namespace) -> int:
         print_json([_as_data(summary) for summary in summaries.values()])
         return 1 if failed else 0
 
-    rows = table("", "algorithm", ">proofs", ">from cache", ">seconds", "sizes", "at the largest size")
+    asked = args.sizes or []
+    rows = table(
+        "", "algorithm", ">proofs", ">cached", ">seconds", "sizes", ">rounds", ">vs least", ">bytes vs least"
+    )
     for summary in summaries.values():
         sizes = sorted({proof.size for proof in summary.proofs})
         largest = max(summary.proofs, key=lambda proof: proof.size, default=None)
         rows.add_row(
             "[red]✗[/]" if summary.errors else "[green]✓[/]", summary.name, str(len(summary.proofs)),
             str(summary.cached), f"{summary.seconds:.2f}", format_chunks(sizes) if sizes else "none",
-            "" if largest is None else _in_short(largest),
+            *([] if largest is None else _costs(largest)),
         )  # fmt: skip
     out.print(rows)
+    if len({proof.size for summary in summaries.values() for proof in summary.proofs}) > 1:
+        out.print("[dim]Rounds and bytes are those of the largest size.[/]")
     for summary in summaries.values():
         if summary.errors:
             first = summary.errors[0]
@@ -120,21 +128,32 @@ def run(args: argparse.Namespace) -> int:
         elif args.name != "all" and summary.proofs:
             for remark in max(summary.proofs, key=lambda proof: proof.size).remarks:
                 out.print(f"[yellow]note[/] {summary.name}: {escape(remark)}", soft_wrap=True)
+        skipped = sorted(set(asked) - {task.size for task in tasks if task.name == summary.name})
+        if skipped:
+            out.print(f"[yellow]note[/] {summary.name}: not for {format_chunks(skipped)} ranks, as it says itself")
     proved = sum(len(summary.proofs) for summary in summaries.values())
     out.print(f"\n{proved} proved, {failed} failed, in {elapsed:.1f} s")
     return 1 if failed else 0
 
 
 def _tasks(name: str, args: argparse.Namespace, options: dict[str, Any]) -> Iterator[Task]:
+    """Yield a task for every size that the algorithm serves and that has the root asked for."""
     algorithm = resolve(name)
-    sizes = args.sizes or ([algorithm.written.size] if isinstance(algorithm, WrittenSchedule) else list(range(1, 17)))
-    for size in sizes:
+    written = algorithm.written if isinstance(algorithm, WrittenSchedule) else None
+    sizes = args.sizes or ([written.size] if written else range(1, 17))
+    possible = [size for size in sizes if _is_possible(algorithm, size, args.root)] or list(sizes)
+    for size in possible:
         algorithm.schedule(size, args.root, **options)  # a call that makes no sense is an error before anything runs
         for root in _roots(algorithm, size, args.root):
             yield Task(name, size, root, options, args.depth, args.fresh)
 
 
-def _roots(algorithm: Any, size: int, chosen: int | None) -> list[int | None]:
+def _is_possible(algorithm: Algorithm | WrittenSchedule, size: int, root: int | None) -> bool:
+    serves = not isinstance(algorithm, Algorithm) or algorithm.can_serve(size)
+    return serves and (root is None or root < size)
+
+
+def _roots(algorithm: Algorithm | WrittenSchedule, size: int, chosen: int | None) -> list[int | None]:
     if chosen is not None or not algorithm.collective.rooted or isinstance(algorithm, WrittenSchedule):
         return [chosen]
     if size <= ALL_ROOTS_UP_TO:
@@ -155,12 +174,8 @@ def _verdict(task: Task) -> Verdict:
 
 def _verdicts(tasks: list[Task], jobs: int | None, quiet: bool) -> Iterator[Verdict]:
     jobs = jobs or (os.cpu_count() or 1 if len(tasks) >= WORTH_SHARING or max(t.size for t in tasks) > 128 else 1)
-    progress = Progress(
-        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(),
-        console=console(stderr=True), transient=True, disable=quiet,
-    )  # fmt: skip
     with contextlib.ExitStack() as stack:
-        stack.enter_context(progress)
+        progress = stack.enter_context(progress_bar(quiet))
         bar = progress.add_task("proving", total=len(tasks))
         if jobs == 1:
             verdicts: Iterator[Verdict] = map(_verdict, tasks)
@@ -199,9 +214,8 @@ def _workers(jobs: int) -> Iterator[ProcessPoolExecutor]:
         pool.shutdown(wait=True, cancel_futures=True)
 
 
-def _in_short(proof: Proof) -> str:
-    steps = f"{proof.steps} step{'' if proof.steps == 1 else 's'}"
-    return f"{steps}, {proof.latency_ratio:.1f}× latency, {proof.bandwidth_ratio:.2f}× bandwidth"
+def _costs(proof: Proof) -> list[str]:
+    return [str(proof.rounds), ratio(proof.latency_ratio), ratio(proof.bandwidth_ratio)]
 
 
 def _as_data(summary: Summary) -> dict[str, Any]:

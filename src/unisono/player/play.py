@@ -53,15 +53,17 @@ def play(
     """Run the schedule step by step on the inputs of all ranks.
 
     ``inputs[rank]`` is what that rank would pass to the collective; None for ranks that pass nothing (all but the
-    root of a broadcast or scatter). A barrier takes no inputs. ``op`` is one of sum, prod, max, min, avg.
+    root of a broadcast or scatter). A barrier takes no inputs. ``op`` is one of sum, prod, max, min, avg, band,
+    bor, bxor.
     """
     collective = collectives.find(schedule.collective)
+    collective.check_layout(schedule)
     arrays, dtype = _checked_inputs(schedule, collective, inputs)
     rows = [_first_row(schedule, collective, rank, arrays) for rank in range(schedule.size)]
     memory = NumberMemory(rows, combining(op if collective.carries_data else "max", dtype))
     history: list[list[tuple[int, Row]]] = [[(0, list(row))] for row in rows] if record else []
 
-    def keep(rank: int, level: int) -> None:
+    def keep(rank: int, index: int, level: int) -> None:
         history[rank].append((level, list(rows[rank])))
 
     traffic = run(schedule, memory, end_step=keep if record else None)
@@ -70,7 +72,11 @@ def play(
         slots = collective.held_after(rank, schedule.size, schedule.chunks, schedule.root or 0)
         cells = [cell for slot in slots if (cell := row[slot]) is not None]
         total = np.concatenate([cell.values for cell in cells]) if cells else None
-        outputs.append(finished(op, total, schedule.size) if total is not None and collective.reduces else total)
+        outputs.append(
+            finished(op, total, schedule.size)
+            if total is not None and collective.reduces and collective.carries_data
+            else total
+        )
     return Playback(outputs, traffic.levels, history)
 
 

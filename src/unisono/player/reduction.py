@@ -15,15 +15,20 @@ Array = NDArray[Any]
 # avg is a sum that is divided by the number of ranks in the end.
 COMBINES: dict[str, Callable[[Array, Array], Array]] = {
     "sum": np.add, "prod": np.multiply, "max": np.maximum, "min": np.minimum, "avg": np.add,
+    "band": np.bitwise_and, "bor": np.bitwise_or, "bxor": np.bitwise_xor,
 }  # fmt: skip
+BITWISE = ("band", "bor", "bxor")
 
 
 def combining(op: str, dtype: np.dtype[Any]) -> Callable[[Array, Array], Array]:
     """Return how two arrays are added under this op; the result keeps their dtype."""
     if op not in COMBINES:
         raise UsageError(f"there is no reduction {op!r}; expected one of {', '.join(COMBINES)}")
-    if op == "avg" and np.issubdtype(dtype, np.integer):
+    whole = dtype.kind in "iub"  # integers and booleans
+    if op == "avg" and whole:
         raise UsageError(f"op='avg' on {dtype} would round; convert the inputs to a floating-point dtype first")
+    if op in BITWISE and not whole:
+        raise UsageError(f"op={op!r} on {dtype} has no meaning; expected integers or booleans")
     add = COMBINES[op]
     return lambda left, right: add(left, right).astype(dtype, copy=False)
 

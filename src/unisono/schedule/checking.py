@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import operator
 import traceback
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from unisono.errors import HazardError, ScheduleError, UnisonoError
@@ -18,8 +18,12 @@ from unisono.schedule.hazards import check_hazards
 from unisono.schedule.ops import LINK, RECV, RECV_REDUCE, SEND, Chunks, Op, Step, count
 
 STEP_HINT = (
-    "yield an op such as send(0, dst=1), or a tuple of ops: yield send(0, dst=1), recv(1, src=2); "
-    "a generator of ops needs a star: yield *(send(0, dst=r) for r in others),"
+    "yield an op, send(0, dst=1), or several with commas between them; to play another program: yield from "
+    "program(...); to yield the ops of a generator at once: yield *(send(0, dst=r) for r in others),"
+)
+OPS_HINT = (
+    "write send(chunk, dst=rank), recv(chunk, src=rank), recv_reduce(chunk, src=rank), copy(chunk, to=slot), "
+    "combine(chunk, into=slot)"
 )
 
 
@@ -32,22 +36,28 @@ class Bounds(NamedTuple):
     step_limit: int
 
 
-def checked(steps: Iterable[object], bounds: Bounds) -> Iterator[Step]:
-    """Pass on the steps of one rank's program in normal form, or raise at the first that makes no sense."""
+def checked(make: Callable[[], object], bounds: Bounds) -> Iterator[Step]:
+    """Run one rank's program and pass on its steps in normal form, or raise at the first that makes no sense."""
     rank, size, slots, limit = bounds
     index = 0
     try:
-        for yielded in steps:
+        steps = make()
+        if not isinstance(steps, Iterable):
+            raise ScheduleError(
+                f"the program returned {type(steps).__name__}, not steps",
+                hint="a program is a generator: it says `yield` before each step",
+            )
+        for count_of_yields, yielded in enumerate(steps):
+            if count_of_yields == limit:
+                raise ScheduleError(
+                    f"the program has not ended after {limit} steps",
+                    hint="end the loop, or declare @algorithm(..., step_limit=N) if it really is that long",
+                )
             ops: Any = (yielded,) if type(yielded) is Op else yielded
             if type(ops) is not tuple and type(ops) is not list:
                 raise ScheduleError("this is not a step", found=_describe(yielded), hint=STEP_HINT)
             if not ops:
                 continue  # a step in which this rank does nothing
-            if index == limit:
-                raise ScheduleError(
-                    f"the program has not ended after {limit} steps",
-                    hint="end the loop, or declare @algorithm(..., step_limit=N) if it really is that long",
-                )  # fmt: skip
             plain, in_order, before = True, True, SEND
             for op in ops:
                 # The common case, one valid chunk and a valid peer, costs a few comparisons.
@@ -77,13 +87,18 @@ def checked(steps: Iterable[object], bounds: Bounds) -> Iterator[Step]:
         raise error.at(rank=rank, step=index) from error.__cause__
     except UnisonoError:
         raise
-    except Exception as error:  # from the author's code
+    except (Exception, SystemExit) as error:  # from the author's code
         frame = traceback.extract_tb(error.__traceback__)[-1]
         raise ScheduleError(
             f"the program raised {type(error).__name__}: {error}", rank=rank, step=index,
             found=f"line {frame.lineno} of {frame.filename.rpartition('/')[2]}: {frame.line}",
-            hint="mend the program: it must work for every rank of this size",
+            hint=OPS_HINT if _is_about_an_op(error) else "mend the program for this rank and size",
         ) from error  # fmt: skip
+
+
+def _is_about_an_op(error: BaseException) -> bool:
+    """Whether the author called send() or the like in another way than it is meant."""
+    return isinstance(error, TypeError) and any(str(error).startswith(f"{kind}()") for kind in LINK)
 
 
 def _normal_op(op: Any, bounds: Bounds) -> Op:
@@ -110,7 +125,8 @@ def _normal_peer(other: object, bounds: Bounds) -> int:
     if not 0 <= peer < bounds.size:
         raise ScheduleError(
             f"there is no rank {peer}",
-            expected=f"a rank from 0 to {bounds.size - 1}", hint="wrap round with % size, or stop at the end",
+            expected=f"a rank from 0 to {bounds.size - 1}",
+            hint="wrap round with % size, or stop at the end; in mapped(...), list only ranks that exist",
         )  # fmt: skip
     if peer == bounds.rank:
         raise ScheduleError(
@@ -121,24 +137,28 @@ def _normal_peer(other: object, bounds: Bounds) -> int:
 
 
 def _normal_chunks(chunks: object, slots: int) -> Chunks:
-    normal: Chunks
     if isinstance(chunks, Sequence) and not isinstance(chunks, str):
         if not chunks:
             raise ScheduleError("the op names no chunk", hint="leave the op out of the step")
-        if type(chunks) is not range and set(map(type, chunks)) != {int}:
-            chunks = tuple(_integer(chunk, "a chunk") for chunk in chunks)
-        if len(set(chunks)) != len(chunks):
-            raise HazardError("the op names a chunk twice")
-        lowest, highest, normal = min(chunks), max(chunks), _shortest_form(chunks)
+        if type(chunks) is range:
+            lowest, highest = min(chunks[0], chunks[-1]), max(chunks[0], chunks[-1])
+        else:
+            if set(map(type, chunks)) != {int}:
+                chunks = tuple(_integer(chunk, "a chunk") for chunk in chunks)
+            if len(set(chunks)) != len(chunks):
+                raise HazardError("the op names a chunk twice")
+            lowest, highest = min(chunks), max(chunks)
     else:
-        normal = lowest = highest = _integer(chunks, "a chunk")
+        lowest = highest = _integer(chunks, "a chunk")
+        chunks = (lowest,)
     if lowest < 0 or highest >= slots:
         missing = lowest if lowest < 0 else highest
         raise ScheduleError(
-            f"there is no chunk {missing}", chunk=missing, expected=f"a chunk from 0 to {slots - 1}",
-            hint="wrap round with % size, or declare more: @algorithm(..., chunks=, scratch=)",
+            f"there is no chunk {missing}", chunk=missing,
+            expected=f"one of those that are declared, 0 to {slots - 1}",
+            hint="declare more, @algorithm(..., chunks=one_per_rank, scratch=), or wrap round with % size",
         )  # fmt: skip
-    return normal
+    return _shortest_form(chunks)
 
 
 def _shortest_form(chunks: Sequence[int]) -> Chunks:

@@ -25,6 +25,7 @@ def mapped(
     An entry of ``chunks`` may be several chunks: the program then moves them as one. Scratch slots are chunks
     like the others: list them after the collective's own.
     """
+    _check_running(program, "mapped")
     ranks = None if ranks is None else tuple(ranks)
     chunks = None if chunks is None else tuple(chunks)
     for step in program:
@@ -65,6 +66,7 @@ def backwards(program: Program, *, add: bool = True) -> Iterator[tuple[Op, ...]]
     is added to what is there: a broadcast becomes a reduce, an all-gather a reduce-scatter. Without, it
     overwrites: a scatter becomes a gather.
     """
+    _check_running(program, "backwards")
     arrive = recv_reduce if add else recv
     for step in reversed([_ops(step) for step in program]):
         turned = []
@@ -77,6 +79,14 @@ def backwards(program: Program, *, add: bool = True) -> Iterator[tuple[Op, ...]]
             peer = cast("int", op.other)
             turned.append(arrive(op.chunks, src=peer) if op.kind == SEND else send(op.chunks, dst=peer))
         yield tuple(turned)
+
+
+def _check_running(program: object, combinator: str) -> None:
+    if not isinstance(program, Iterable):
+        raise ScheduleError(
+            f"{combinator}(...) was given {program} and not its steps",
+            hint=f"call the program: {combinator}(program(me, how_many), ...)",
+        )
 
 
 def _ops(step: object) -> tuple[Op, ...]:

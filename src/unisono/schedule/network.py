@@ -55,17 +55,19 @@ class Traffic:
     sent_messages: list[int]
     sent_chunks: list[int]
     received_chunks: list[int]
+    largest_message: int  # in chunks
 
 
 class _Rank:
     """Where one rank stands, and what it has counted."""
 
-    __slots__ = ("clock", "level", "op", "received_chunks", "sent_chunks", "sent_messages", "step")
+    __slots__ = ("clock", "largest_message", "level", "op", "received_chunks", "sent_chunks", "sent_messages", "step")
 
     def __init__(self) -> None:
         self.step = -1
         self.op: Op | None = None  # the op that it waits in; None: it has finished
         self.level = self.clock = self.sent_messages = self.sent_chunks = self.received_chunks = 0
+        self.largest_message = 0
 
 
 def _in_bursts(program: Iterator[Step], length: int = 8) -> Iterator[Step]:
@@ -78,12 +80,12 @@ def run(
     schedule: Schedule,
     memory: Memory,
     depth: int | None = None,
-    end_step: Callable[[int, int], None] | None = None,
+    end_step: Callable[[int, int, int], None] | None = None,
 ) -> Traffic:
     """Play every program to its end and return what was counted.
 
-    ``end_step(rank, level)`` is called whenever a rank has finished a step. Raises UnmatchedError or DeadlockError
-    where the programs do not fit each other, and passes on what the memory refuses.
+    ``end_step(rank, index, level)`` is called whenever a rank has finished a step. Raises UnmatchedError or
+    DeadlockError where the programs do not fit each other, and passes on what the memory refuses.
     """
     size = schedule.size
     channels: dict[int, deque[Message]] = {}  # from src to dst: key src * size + dst
@@ -99,11 +101,12 @@ def run(
         # The one-port clock: in a round a rank sends one message and receives one. Its step began in round
         # `clock`; its last message so far left in round `left`, and its last one came in in round `arrived`.
         clock = left = arrived = 0
-        messages = chunks_out = chunks_in = 0
+        messages = chunks_out = chunks_in = largest = 0
         for index, step in enumerate(_in_bursts(schedule.program(rank))):
             state.step = index
             reached = sending_level = level + 1
             done = clock
+            arrivals = []
             for op in step:
                 state.op = op
                 kind, chunks, other = op
@@ -117,7 +120,10 @@ def run(
                     left = done = (left if left > clock else clock) + 1
                     channel.append((chunks, read(rank, chunks), sending_level, done))
                     messages += 1
-                    chunks_out += 1 if type(chunks) is int else len(chunks)  # type: ignore[arg-type]
+                    amount = 1 if type(chunks) is int else len(chunks)  # type: ignore[arg-type]
+                    chunks_out += amount
+                    if amount > largest:
+                        largest = amount
                     if key in waiting:
                         ready.append(waiting.pop(key))
                 elif kind == COPY or kind == COMBINE:
@@ -131,9 +137,7 @@ def run(
                         ready.append(waiting.pop(key))
                     if sent_level > reached:
                         reached = sent_level
-                    arrived = arrival if arrival > arrived else arrived + 1
-                    if arrived > done:
-                        done = arrived
+                    arrivals.append(arrival)
                     if sent != chunks and count(sent) != count(chunks):
                         raise UnmatchedError(
                             f"the message from rank {other} has another number of chunks",
@@ -143,12 +147,18 @@ def run(
                         )  # fmt: skip
                     chunks_in += 1 if type(sent) is int else len(sent)  # type: ignore[arg-type]
                     write(rank, op, sent, payload)
+            # The ops of a step happen together: its messages come in in the order in which they get here.
+            for arrival in sorted(arrivals) if len(arrivals) > 1 else arrivals:
+                arrived = arrival if arrival > arrived else arrived + 1
+                if arrived > done:
+                    done = arrived
             level, clock = reached, done
             if end_step is not None:
-                end_step(rank, level)
+                end_step(rank, index, level)
         state.op = None
         state.level, state.clock = level, clock
         state.sent_messages, state.sent_chunks, state.received_chunks = messages, chunks_out, chunks_in
+        state.largest_message = largest
 
     processes = [process(rank, state) for rank, state in enumerate(states)]
     while ready:
@@ -182,6 +192,7 @@ def run(
         sent_messages=[state.sent_messages for state in states],
         sent_chunks=[state.sent_chunks for state in states],
         received_chunks=[state.received_chunks for state in states],
+        largest_message=max(state.largest_message for state in states),
     )
 
 

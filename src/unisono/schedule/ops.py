@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, NamedTuple, TypeAlias
 
-# Messages of a program: a slot number, or several that travel together.
+# What an op is about: the number of a slot, or of several that travel together.
 Chunks: TypeAlias = "int | Sequence[int]"
 
 SEND: Final = "send"
@@ -94,6 +94,8 @@ def format_chunks(chunks: Chunks) -> str:
     """Write chunk numbers the short way: ``4``, ``0-3``, ``0-3,6,8-9``."""
     if not isinstance(chunks, Sequence) or isinstance(chunks, str):
         return str(chunks)  # one chunk, or rubbish that is about to be refused
+    if type(chunks) is range and chunks.step == 1 and chunks:
+        return f"{chunks[0]}-{chunks[-1]}" if len(chunks) > 1 else str(chunks[0])
     runs: list[list[int]] = []
     for chunk in chunks:
         if runs and isinstance(chunk, int) and chunk == runs[-1][1] + 1:

@@ -1,4 +1,4 @@
-"""Cut a message into pieces that differ by at most one element."""
+"""Cut a vector into pieces that differ by at most one element."""
 
 from __future__ import annotations
 

@@ -52,12 +52,6 @@ class Schedule:
         if not 0 <= rank < self.size:
             raise UsageError(f"{self.label}: there is no rank {rank}; expected a rank from 0 to {self.size - 1}")
         try:
-            steps = self.make(rank)
-            if not isinstance(steps, Iterable):
-                raise ScheduleError(
-                    f"the program returned {type(steps).__name__}, not steps", rank=rank,
-                    hint="a program is a generator: it says `yield` before each step",
-                )  # fmt: skip
-            yield from checked(steps, Bounds(rank, self.size, self.slots, self.step_limit))
+            yield from checked(lambda: self.make(rank), Bounds(rank, self.size, self.slots, self.step_limit))
         except ScheduleError as error:
             raise error.at(algorithm=self.label, size=self.size) from error.__cause__

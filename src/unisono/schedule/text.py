@@ -23,12 +23,14 @@ from collections.abc import Iterator
 from typing import NoReturn
 
 from unisono.errors import UsageError
-from unisono.schedule.ops import LINK, Op, Step
+from unisono.schedule.ops import LINK, Chunks, Op, Step
 from unisono.schedule.schedule import Schedule
 
 TITLE = "unisono schedule 1"
 NUMBERS = ("size", "chunks", "slots", "root")
-_OP = re.compile(r"(\w+) ([\d,-]+) (\w+) ([\d,-]+)")
+MOST_IN_A_LIST = 1_000_000
+_OP = re.compile(r"(\w+) ([0-9,-]+) (\w+) ([0-9,-]+)")
+_NUMBER = re.compile(r"[0-9]{1,9}")
 
 
 def format_step(step: Step) -> str:
@@ -67,12 +69,12 @@ def parse_schedule(text: str, source: str = "the text") -> Schedule:
             titled = True
             continue
         word, _, rest = line.partition(" ")
-        if word == "rank" and rest.isdigit():
+        if word == "rank" and _NUMBER.fullmatch(rest):
             if int(rest) in programs:
                 _refuse(source, number, raw, f"rank {rest} only once")
             current = programs[int(rest)] = []
         elif current is None:
-            known = word in ("collective", "algorithm") or (word in NUMBERS and rest.isdigit())
+            known = word in ("collective", "algorithm") or (word in NUMBERS and _NUMBER.fullmatch(rest))
             if not known or not rest or word in header:
                 _refuse(source, number, raw, "a line such as `collective all_reduce` or `size 5`, each one once")
             header[word] = rest
@@ -85,15 +87,15 @@ def parse_schedule(text: str, source: str = "the text") -> Schedule:
         if name not in header:
             raise UsageError(f"{source}: there is no line `{name} ...`")
     size = int(header["size"])
-    if sorted(programs) != list(range(size)):
-        raise UsageError(f"{source}: programs for ranks {sorted(programs)}; expected ranks 0 to {size - 1}")
-    root = int(header["root"]) if "root" in header else None
-    if root is not None and root >= size:
-        raise UsageError(f"{source}: root {root} with {size} ranks; expected 0 to {size - 1}")
+    if size < 1 or len(programs) != size or sorted(programs) != list(range(size)):
+        raise UsageError(
+            f"{source}: programs for ranks {sorted(programs)}; expected those of {size} ranks, from 0 on"
+        )
     return Schedule(
         collective=header["collective"], algorithm=header["algorithm"], size=size, chunks=int(header["chunks"]),
-        slots=int(header["slots"]), make=programs.__getitem__, root=root,
-        own_step_limit=max(map(len, programs.values())),
+        slots=int(header["slots"]), make=programs.__getitem__,
+        root=int(header["root"]) if "root" in header else None,
+        own_step_limit=max(map(len, programs.values()), default=0) + 1,
     )  # fmt: skip
 
 
@@ -102,19 +104,21 @@ def _parse_op(text: str, source: str, number: int, raw: str) -> Op:
     if match is None or LINK.get(match[1]) != match[3]:
         forms = ", ".join(f"`{kind} 0 {link} 1`" for kind, link in LINK.items())
         _refuse(source, number, raw, f"ops of the forms {forms}, with ; between them")
-    chunks = _parse_chunks(match[2], source, number, raw)
-    other = _parse_chunks(match[4], source, number, raw)
-    return Op(match[1], chunks[0] if len(chunks) == 1 else chunks, other[0] if len(other) == 1 else other)
+    return Op(match[1], *(_parse_chunks(match[group], source, number, raw) for group in (2, 4)))
 
 
-def _parse_chunks(text: str, source: str, number: int, raw: str) -> tuple[int, ...]:
-    chunks: list[int] = []
+def _parse_chunks(text: str, source: str, number: int, raw: str) -> Chunks:
+    runs = []
     for run in text.split(","):
         first, dash, last = run.partition("-")
-        if not first.isdigit() or (dash and not last.isdigit()):
+        if not _NUMBER.fullmatch(first) or (dash and not _NUMBER.fullmatch(last)) or int(last or first) < int(first):
             _refuse(source, number, raw, "chunks such as 4, 0-3 or 0-3,6")
-        chunks += range(int(first), int(last or first) + 1)
-    return tuple(chunks)
+        runs.append(range(int(first), int(last or first) + 1))
+    if len(runs) == 1:
+        return runs[0] if len(runs[0]) > 1 else runs[0][0]
+    if sum(map(len, runs)) > MOST_IN_A_LIST:
+        _refuse(source, number, raw, f"at most {MOST_IN_A_LIST} chunks in a list")
+    return tuple(chunk for run in runs for chunk in run)
 
 
 def _refuse(source: str, number: int, raw: str, expected: str) -> NoReturn:

@@ -17,13 +17,12 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import unisono
 from unisono.schedule import Schedule
 from unisono.verifier.proof import Proof, prove
 
 # What a proof depends on, beside the programs.
 JUDGES = ("collectives.py", "schedule", "verifier")
-FRACTIONS = ("sent", "received", "sent_total", "least_bytes", "extra_memory")
+FRACTIONS = ("sent", "received", "sent_total", "largest_message", "least_bytes", "extra_memory")
 
 
 def cache_directory() -> Path:
@@ -58,7 +57,7 @@ def content_digest(schedule: Schedule, depth: int | None) -> str:
 
 @cache  # the package does not change while it runs
 def _digest_of_judges() -> bytes:
-    package = Path(unisono.__file__).parent
+    package = Path(__file__).parent.parent
     digest = hashlib.sha256()
     for judge in JUDGES:
         for path in _python_files(package / judge):

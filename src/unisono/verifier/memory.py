@@ -33,6 +33,7 @@ class SymbolicMemory:
             held = collective.held_before(rank, size, chunks, schedule.root or 0)
             row[held.start : held.stop] = self.symbols.inputs(rank)[held.start : held.stop]
             self.rows.append(row)
+        self.displaced = False  # whether a slot of a separate output ever held what is not its own
 
     def read(self, rank: int, chunks: Chunks) -> Any:
         """Return a symbol, or a list of them for several chunks (rule 1)."""
@@ -77,30 +78,41 @@ class SymbolicMemory:
         sums, add = self.symbols.sums, self._sum
         for position, (chunk, symbol) in enumerate(zip(listed(target), payloads, strict=True)):
             if sent != target or self.protected:
-                self._check_place(chunk, symbol, listed(sent)[position])
+                self._check_place(rank, chunk, symbol, listed(sent)[position])
             if adds:
                 left = row[chunk]
                 symbol = sums.get((left, symbol) if left < symbol else (symbol, left)) or add(chunk, left, symbol)
             row[chunk] = symbol
 
     def extra_slots(self) -> int:
-        """Return how many slots beside input and output were ever used, on the rank that used the most."""
+        """Return how many slots were used beside output (and input, where it may be overwritten), at the most."""
         schedule = self.schedule
         most = 0
         for rank, row in enumerate(self.rows):
             where = (rank, schedule.size, schedule.chunks, schedule.root or 0)
-            theirs = {*self.collective.held_before(*where), *self.collective.held_after(*where)}
-            used = len(row) - row.count(NOTHING)
-            most = max(most, used - sum(1 for slot in theirs if row[slot]))
+            before, after = self.collective.held_before(*where), self.collective.held_after(*where)
+            inputs = self.symbols.inputs(rank)
+            used = sum(
+                symbol != NOTHING
+                and slot not in after
+                and (slot not in before or (self.collective.keeps_input and symbol != inputs[slot]))
+                for slot, symbol in enumerate(row)
+            )
+            most = max(most, used)
         return most
 
-    def _check_place(self, chunk: int, symbol: int, sent: int) -> None:
+    def _check_place(self, rank: int, chunk: int, symbol: int, sent: int) -> None:
         """Rules 2 and 4."""
         if chunk < self.protected:
             raise HazardError(
                 f"slot {chunk} is input, which is left as it was", chunk=chunk,
                 expected=f"a slot of the output ({self.protected} to {2 * self.protected - 1}) or scratch",
             )  # fmt: skip
+        if self.protected and chunk < 2 * self.protected:
+            per_rank = self.schedule.chunks // self.schedule.size
+            source, piece = divmod(chunk - self.protected, per_rank)
+            own = (rank * per_rank + piece, 1 << source)
+            self.displaced |= (self.symbols.origin[symbol], self.symbols.ranks[symbol]) != own
         if not self.protected and chunk < self.schedule.chunks and self.symbols.origin[symbol] != chunk:
             raise UnmatchedError(
                 f"chunk {chunk} is given the data of another chunk", chunk=chunk,

@@ -18,7 +18,7 @@ from unisono.errors import DeadlockError, GoalError, ScheduleError, UsageError
 from unisono.schedule import Schedule
 from unisono.schedule.network import Traffic, run
 from unisono.verifier.memory import SymbolicMemory
-from unisono.verifier.symbols import describe, ranks_in
+from unisono.verifier.symbols import describe, listing, ranks_in
 
 # A bound missed by this factor is said to be far away.
 FAR = 2
@@ -28,7 +28,7 @@ FAR = 2
 class Proof:
     """A schedule that is right, and the facts that follow from it.
 
-    Bytes are exact parts of the message: 8/5 means 1.6 times its length. "Least" is the lower bound that holds
+    Bytes are exact parts of the vector: 8/5 means 1.6 times its length. "Least" is the lower bound that holds
     for every algorithm of the collective.
     """
 
@@ -43,11 +43,19 @@ class Proof:
     messages_per_rank: int  # sent by the rank that sends the most
     sent: Fraction  # bytes sent by the rank that sends the most
     received: Fraction
-    sent_total: Fraction
+    sent_total: Fraction  # by all ranks; as much is received
+    largest_message: Fraction  # what a channel must be able to hold
     least_rounds: int
     least_bytes: Fraction
     extra_memory: Fraction  # of the rank that needs the most, beside its input and output
+    # Whether blocks must have equal lengths, as some slot holds a block on its way that is not its own.
+    equal_blocks_only: bool
     tree: str  # how chunk 0 of the result is added up; the same on every rank
+
+    @property
+    def busiest(self) -> Fraction:
+        """Bytes that the busiest rank sends or receives, whichever is more."""
+        return max(self.sent, self.received)
 
     @property
     def latency_ratio(self) -> float:
@@ -57,7 +65,7 @@ class Proof:
     @property
     def bandwidth_ratio(self) -> float:
         """How many times the least possible bytes the busiest rank sends or receives (1.0 is perfect)."""
-        return float(max(self.sent, self.received) / self.least_bytes) if self.least_bytes else 1.0
+        return float(self.busiest / self.least_bytes) if self.least_bytes else 1.0
 
     @property
     def remarks(self) -> list[str]:
@@ -66,7 +74,7 @@ class Proof:
         if self.bandwidth_ratio >= FAR:
             found.append(
                 f"far from the bandwidth bound: the busiest rank moves {self.bandwidth_ratio:.1f} times the bytes "
-                f"it must ({max(self.sent, self.received)} of the message, where {self.least_bytes} would do)"
+                f"it must ({self.busiest} of the vector, where {self.least_bytes} would do)"
             )
         if self.latency_ratio >= FAR:
             found.append(f"far from the latency bound: {self.rounds} rounds, where {self.least_rounds} may do")
@@ -89,6 +97,7 @@ def prove(schedule: Schedule, depth: int | None = 1) -> Proof:
     collective = collectives.find(schedule.collective)
     if depth is not None and depth < 1:
         raise UsageError(f"{schedule.label}: channels of depth {depth}; expected 1 or more, or None for unbounded")
+    collective.check_layout(schedule)
     with _garbage_collection_paused():
         memory = SymbolicMemory(schedule, collective)
         try:
@@ -111,6 +120,20 @@ def _garbage_collection_paused() -> Iterator[None]:
             gc.enable()
 
 
+def trees(schedule: Schedule) -> list[str]:
+    """Return for every chunk of a reduced result how it is added up, with all brackets."""
+    collective = collectives.find(schedule.collective)
+    collective.check_layout(schedule)
+    memory = SymbolicMemory(schedule, collective)
+    run(schedule, memory)
+    found: dict[int, str] = {}
+    for rank, row in enumerate(memory.rows):
+        for slot in collective.held_after(rank, schedule.size, schedule.chunks, schedule.root or 0):
+            if slot not in found:
+                found[slot] = memory.symbols.expression(row[slot])
+    return [found[slot] for slot in sorted(found)]
+
+
 def _check_goal(schedule: Schedule, collective: Collective, memory: SymbolicMemory) -> None:
     """Compare what every rank holds with the post-condition, and rank with rank (agreement)."""
     size, chunks, root = schedule.size, schedule.chunks, schedule.root or 0
@@ -130,7 +153,7 @@ def _check_goal(schedule: Schedule, collective: Collective, memory: SymbolicMemo
                     else "it goes on without having heard of everyone",
                     algorithm=schedule.label, size=size, rank=rank, chunk=slot, expected=describe(wanted),
                     found=describe(found)
-                    + (f"; rank {ranks_in(missing)[0]} is missing" if missing and found.ranks else ""),
+                    + (f"; missing: {listing(ranks_in(missing))}" if missing and found.ranks else ""),
                     hint=f"`unisono show` with --rank {rank} lists what this rank does",
                 )  # fmt: skip
             if collective.reduces and collective.carries_data:
@@ -162,8 +185,9 @@ def _facts(
         messages=sum(traffic.sent_messages), messages_per_rank=max(traffic.sent_messages),
         sent=max(traffic.sent_chunks) * part, received=max(traffic.received_chunks) * part,
         sent_total=sum(traffic.sent_chunks) * part,
+        largest_message=traffic.largest_message * part,
         least_rounds=collective.least_rounds(size), least_bytes=collective.least_bytes(size),
-        extra_memory=memory.extra_slots() * part,
+        extra_memory=memory.extra_slots() * part, equal_blocks_only=memory.displaced,
         tree=memory.symbols.expression(memory.rows[shown[1]][shown[0]]),
     )  # fmt: skip
 
@@ -174,10 +198,9 @@ def _with_needed_depth(
     """Say whether deeper channels would help, and how deep they would have to be."""
     if depth is None:
         return error
-    parts = dict(error.__dict__)
-    what = parts.pop("what")
+    parts = error.parts()
     if not _completes(schedule, collective, None):
-        return DeadlockError(f"{what}; deeper channels do not help", **parts)
+        return DeadlockError(f"{error.what}; deeper channels do not help", **parts)
     too_small, enough = depth, depth + 1
     while not _completes(schedule, collective, enough):
         too_small, enough = enough, 2 * enough
@@ -190,7 +213,7 @@ def _with_needed_depth(
     parts["hint"] = (
         f"receive before sending more, send several chunks as one message, or ask for channels of depth {enough}"
     )
-    return DeadlockError(f"{what}; channels of depth {enough} would do", **parts)
+    return DeadlockError(f"{error.what}; channels of depth {enough} would do", **parts)
 
 
 def _completes(schedule: Schedule, collective: Collective, depth: int | None) -> bool:

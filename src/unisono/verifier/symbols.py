@@ -81,12 +81,16 @@ def ranks_in(bits: int) -> list[int]:
     return [rank for rank in range(bits.bit_length()) if bits >> rank & 1]
 
 
-def describe(value: Value, longest: int = 16) -> str:
+def listing(ranks: list[int], longest: int = 16) -> str:
+    """Write rank numbers with commas, the first few of many."""
+    return ", ".join(map(str, ranks[:longest])) + (", ..." if len(ranks) > longest else "")
+
+
+def describe(value: Value) -> str:
     """Say in words what a slot holds."""
     if not value.ranks:
         return "nothing"
     ranks = ranks_in(value.ranks)
-    names = ", ".join(map(str, ranks[:longest])) + (", ..." if len(ranks) > longest else "")
     if len(ranks) == 1:
-        return f"chunk {value.origin} of rank {names}"
-    return f"chunk {value.origin} of {len(ranks)} ranks added: {names}"
+        return f"chunk {value.origin} of rank {ranks[0]}"
+    return f"chunk {value.origin} of {len(ranks)} ranks added: {listing(ranks)}"
