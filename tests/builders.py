@@ -32,13 +32,16 @@ def with_steps(schedule: Schedule, programs: list[list[tuple]]) -> Schedule:
     )  # fmt: skip
 
 
-def inputs_for(schedule: Schedule, make, per_chunk: int = 3) -> list[np.ndarray | None]:
-    """Return an input for each rank that has one; ``make(rank, length)`` gives the numbers."""
+def inputs_for(schedule: Schedule, make, per_chunk: int = 3, more: int = 0) -> list[np.ndarray | None]:
+    """Return an input for each rank that has one; ``make(rank, length)`` gives the numbers.
+
+    With ``more`` the vector is that many elements longer, so that its chunks differ in length.
+    """
     collective = find(schedule.collective)
     inputs = []
     for rank in range(schedule.size):
         held = collective.held_before(rank, schedule.size, schedule.chunks, schedule.root or 0)
-        inputs.append(make(rank, per_chunk * len(held)) if len(held) else None)
+        inputs.append(make(rank, per_chunk * len(held) + more) if len(held) else None)
     return inputs
 
 

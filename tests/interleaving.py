@@ -1,7 +1,8 @@
-"""A second, independent way to run a schedule on numbers: ranks take turns at random, op by op.
+"""A second, independent way to run a schedule on numbers: ranks take turns at random, op by op, on flat memory.
 
-It shares no code with ``unisono.schedule.network`` but the programs; tests use it to check that one run speaks for
-all interleavings, and that nothing hangs at the depth that was proved.
+It shares no code with ``unisono.schedule.network`` but the programs. Every rank has one array in which its slots lie
+side by side, each as long as its chunk (a scratch slot as long as the longest), as an engine would lay them out:
+writing something longer than the slot is an error here, though the player would not notice.
 """
 
 from __future__ import annotations
@@ -11,14 +12,65 @@ import random
 import numpy as np
 
 from unisono import Schedule
+from unisono.schedule import partition
 
 
 class Stuck(Exception):
     """Nobody can go on."""
 
 
-def run_at_random(schedule: Schedule, rows: list[list[np.ndarray | None]], depth: int, seed: int) -> None:
-    """Run all programs on ``rows[rank][slot]``, in place, in an order that the seed decides."""
+class Overrun(Exception):
+    """Something is written to a slot that has not room for it."""
+
+
+class FlatMemory:
+    """The slots of one rank in one array."""
+
+    def __init__(self, lengths: list[int], chunks_of_scratch: range, dtype) -> None:
+        ends = np.cumsum(lengths)
+        self.places = [slice(end - length, end) for end, length in zip(ends, lengths, strict=True)]
+        self.scratch = chunks_of_scratch
+        self.filled = dict.fromkeys(chunks_of_scratch, 0)  # how much of a scratch slot is in use
+        self.values = np.zeros(sum(lengths), dtype)
+
+    def read(self, slot: int) -> np.ndarray:
+        """Return a copy of what a slot holds."""
+        values = self.values[self.places[slot]]
+        return values[: self.filled[slot]].copy() if slot in self.scratch else values.copy()
+
+    def write(self, slot: int, values: np.ndarray) -> None:
+        """Overwrite a slot."""
+        place = self.places[slot]
+        room = place.stop - place.start
+        if len(values) > room or (slot not in self.scratch and len(values) != room):
+            raise Overrun(f"slot {slot} has room for {room}, and {len(values)} are written")
+        if slot in self.scratch:
+            self.filled[slot] = len(values)
+        self.values[place.start : place.start + len(values)] = values
+
+
+def lay_out(schedule: Schedule, vector: int, dtype) -> list[FlatMemory]:
+    """Return the memory of every rank for a vector of that length."""
+    in_blocks = schedule.collective in ("scatter", "gather", "all_gather", "reduce_scatter", "all_to_all")
+    blocks = schedule.size if in_blocks else 1
+    row = [
+        piece.stop - piece.start
+        for block in partition(vector, blocks)
+        for piece in partition(block.stop - block.start, schedule.chunks // blocks)
+    ]
+    per_rank = schedule.chunks // schedule.size
+    memories = []
+    for rank in range(schedule.size):
+        lengths = list(row)
+        if schedule.collective == "all_to_all":  # what comes in has the lengths of this rank's own block
+            lengths += row[rank * per_rank : (rank + 1) * per_rank] * schedule.size
+        scratch = range(len(lengths), schedule.slots)
+        memories.append(FlatMemory(lengths + [max(row, default=0)] * len(scratch), scratch, dtype))
+    return memories
+
+
+def run_at_random(schedule: Schedule, memories: list[FlatMemory], depth: int, seed: int) -> None:
+    """Run all programs, in place, in an order that the seed decides."""
     order = random.Random(seed)
     channels: dict[tuple[int, int], list] = {}
     todo = [[op for step in schedule.program(rank) for op in step] for rank in range(schedule.size)]
@@ -26,7 +78,7 @@ def run_at_random(schedule: Schedule, rows: list[list[np.ndarray | None]], depth
     while unfinished:
         order.shuffle(unfinished)
         for rank in unfinished:
-            if attempt(rank, todo[rank][0], rows[rank], channels, depth):
+            if attempt(rank, todo[rank][0], memories[rank], channels, depth):
                 todo[rank].pop(0)
                 break
         else:
@@ -35,17 +87,17 @@ def run_at_random(schedule: Schedule, rows: list[list[np.ndarray | None]], depth
     assert not any(channels.values()), "messages were left behind"
 
 
-def attempt(rank: int, op, row: list, channels: dict, depth: int) -> bool:
+def attempt(rank: int, op, memory: FlatMemory, channels: dict, depth: int) -> bool:
     """Do the op if that is possible now."""
     chunks = [op.chunks] if isinstance(op.chunks, int) else list(op.chunks)
     if op.kind == "send":
         channel = channels.setdefault((rank, op.other), [])
         if len(channel) >= depth:
             return False
-        channel.append([row[chunk].copy() for chunk in chunks])
+        channel.append([memory.read(chunk) for chunk in chunks])
         return True
     if op.kind in ("copy", "combine"):
-        arriving = [row[chunk] for chunk in chunks]
+        arriving = [memory.read(chunk) for chunk in chunks]
         chunks = [op.other] if isinstance(op.other, int) else list(op.other)
     else:
         channel = channels.get((op.other, rank))
@@ -53,5 +105,5 @@ def attempt(rank: int, op, row: list, channels: dict, depth: int) -> bool:
             return False
         arriving = channel.pop(0)
     for chunk, values in zip(chunks, arriving, strict=True):
-        row[chunk] = row[chunk] + values if op.kind in ("recv_reduce", "combine") else values
+        memory.write(chunk, memory.read(chunk) + values if op.kind in ("recv_reduce", "combine") else values)
     return True

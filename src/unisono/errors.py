@@ -101,7 +101,9 @@ class ScheduleError(UnisonoError, ValueError):
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Proofs run in worker processes, and keyword-only arguments do not survive the default pickling.
-        return (_rebuild, (type(self), self.what, self.parts()))
+        # The op may hold anything that a program yields: its text is enough.
+        parts = {name: str(part) if name == "op" else part for name, part in self.parts().items()}
+        return (_rebuild, (type(self), self.what, parts))
 
 
 def _rebuild(kind: type[ScheduleError], what: str, parts: dict[str, Any]) -> ScheduleError:

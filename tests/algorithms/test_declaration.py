@@ -60,6 +60,8 @@ def test_chunks_and_scratch_may_depend_on_the_size_and_on_options():
         ({"size": 0}, "expected a whole number of ranks"),
         ({"size": 2.0}, "expected a whole number of ranks"),
         ({"size": 4, "root": 1}, "all_reduce has no root"),
+        ({"size": 4, "root": 1.0}, "root=1.0; expected the number of a rank"),
+        ({"size": 4, "root": "1"}, "root='1'; expected the number of a rank"),
         ({"size": 4, "nodes": 2}, "has no option 'nodes'; its options are: none at all"),
     ],
 )
@@ -131,3 +133,13 @@ def test_an_algorithm_and_its_schedule_can_be_sent_to_another_process():
         assert pickle.loads(pickle.dumps(find(name))) is find(name)
         assert list(schedule.program(3)) == list(find(name).schedule(5).program(3))
     assert pickle.loads(pickle.dumps(xor_butterfly)) is xor_butterfly
+
+
+@pytest.mark.parametrize("chunks", ["4", 2.0, int, max, -1, None])
+def test_an_amount_that_is_none_is_refused(chunks):
+    @algorithm(all_reduce, chunks=chunks)
+    def mine(rank, size):
+        yield ()
+
+    with pytest.raises(UsageError, match=r"chunks= (gave|raised)|chunks for"):
+        mine.schedule(0 + 3)

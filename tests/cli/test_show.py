@@ -101,6 +101,12 @@ def test_the_text_form_is_written_and_read(capsys, tmp_path):
         (["broadcast/tree", "--root", "9"], "root=9 with 4 ranks"),
         (["ring", "--option", "node=4"], "no option 'node'"),
         (["ring", "--option", "node"], "expected name=value"),
+        (["ring", "--option", "size=3"], "expected name=value"),
+        (["hierarchical", "--option", "node=" + "-" * 20000 + "1"], "expected a number of ranks"),
+        (["x" * 300 + ".py"], "there is no file"),
+        (["x" * 300 + ".txt"], "cannot be read"),
+        (["[/x].txt"], "there is no file '[/x].txt'"),
+        (["[/red]"], "no collective '['"),
         (["rnig"], "did you mean 'all_reduce/ring'?"),
         (["nothing.txt"], "there is no file 'nothing.txt'"),
         (["nothing.py"], "there is no file 'nothing.py'"),
@@ -139,3 +145,12 @@ def test_slots_are_headed_by_the_numbers_that_the_ops_use(capsys):
     assert "0  1 scratch  2 scratch  3 scratch" in capsys.readouterr().out
     assert main(["show", "all_to_all/bruck", "-n", "2", "--data"]) == 0
     assert "0    1  2 out  3 out" in capsys.readouterr().out
+
+
+def test_brackets_in_names_are_shown_as_they_are(capsys, tmp_path):
+    path = tmp_path / "[red].txt"
+    path.write_text("unisono schedule 1\ncollective barrier\nalgorithm [/foo]\nsize 1\nchunks 1\nslots 1\nrank 0\n")
+    assert main(["show", str(path)]) == 0
+    assert "barrier/[/foo] on 1 rank" in capsys.readouterr().out
+    assert main(["verify", str(path)]) == 0
+    assert "barrier/[/foo] " in capsys.readouterr().out

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from unisono.algorithms import BUILT_IN
-from unisono.cli import watchdog
+from unisono.cli import verify, watchdog
 from unisono.cli.main import main
 
 HEADER = """
@@ -181,7 +181,7 @@ def test_a_file_that_does_not_fit_gets_a_clear_error(capsys, user_file, text, fu
     assert "Traceback" not in printed
 
 
-@pytest.mark.parametrize("sizes", ["0", "5-3", "a", "1-", "-3", "1,,2"])
+@pytest.mark.parametrize("sizes", ["0", "5-3", "a", "1-", "-3", "1,,2", "1-99999999999", "9" * 5000, "²"])
 def test_sizes_that_are_none_are_refused(capsys, sizes):
     with pytest.raises(SystemExit) as caught:
         main(["verify", "ring", f"-n={sizes}"])
@@ -206,3 +206,26 @@ def test_an_interrupt_ends_the_command_and_its_workers(tmp_path):
     assert done.returncode == 130
     assert "interrupted" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_an_amount_that_never_comes_is_not_waited_for(capsys, user_file, monkeypatch):
+    monkeypatch.setattr(watchdog, "TICK_S", 0.02)
+    path = user_file("def forever(size):\n    while True:\n        pass\n@algorithm(all_reduce, chunks=forever)\n"
+                     "def mine(rank, size):\n    yield\n")  # fmt: skip
+    assert main(["verify", path, "-n", "2"]) == 1
+    assert "chunks= runs on without an answer" in capsys.readouterr().err
+
+
+def test_what_a_program_yields_need_not_survive_the_way_from_a_worker(capsys, user_file):
+    path = user_file("@algorithm(all_reduce)\ndef mine(rank, size):\n    yield send(lambda: 0, dst=1 - rank)\n")
+    assert main(["verify", path, "-n", "2", "-j", "2"]) == 1
+    assert "is not a chunk" in capsys.readouterr().out
+
+
+def test_a_bug_of_ours_is_called_one(capsys, monkeypatch):
+    def broken(*_):
+        raise RuntimeError("boom")
+
+    monkeypatch.setattr(verify, "_tasks", broken)
+    assert main(["verify", "ring"]) == 3
+    assert "a bug of ours, please report it: RuntimeError: boom" in capsys.readouterr().err

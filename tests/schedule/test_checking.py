@@ -8,6 +8,7 @@ import pytest
 from unisono import algorithm, copy, mapped, one_per_rank, recv, recv_reduce, send
 from unisono.collectives import all_reduce
 from unisono.errors import HazardError, ScheduleError
+from unisono.schedule import Op
 
 
 def program_of(*steps, size=3, rank=0, **declared):
@@ -90,6 +91,13 @@ def test_a_long_program_can_declare_its_length():
     with pytest.raises(ScheduleError, match="has not ended"):
         program_of(*steps)
     assert len(program_of(*steps, step_limit=5000)) == 5000
+    with pytest.raises(ScheduleError, match="has not ended after 4999 steps"):
+        program_of(*steps, step_limit=4999)
+
+
+def test_an_op_that_does_not_exist_is_named():
+    with pytest.raises(ScheduleError, match="there is no op 'push'"):
+        program_of(Op("push", 0, 1))
 
 
 def test_an_exception_in_the_program_is_reported_with_its_line():

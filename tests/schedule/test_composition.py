@@ -26,7 +26,7 @@ def test_mapped_leaves_alone_what_it_is_not_given():
 
 
 @pytest.mark.parametrize(
-    "step", [send(2, dst=0), send(0, dst=2), send(-1, dst=0), copy(0, to=2), send((0, 5), dst=0)]
+    "step", [send(2, dst=0), send(0, dst=2), send(-1, dst=0), send(0, dst=-1), copy(0, to=2), send((0, 5), dst=0)]
 )
 def test_mapped_refuses_what_it_has_no_name_for(step):
     with pytest.raises(ScheduleError, match="does not list"):
@@ -55,3 +55,7 @@ def test_what_overwrites_cannot_run_backwards(op):
 def test_rubbish_from_an_inner_program_is_named(combinator):
     with pytest.raises(ScheduleError, match="not a step"):
         list(combinator(["hello"]))
+
+
+def test_mapping_no_chunk_at_all_is_left_to_be_refused_as_such():
+    assert list(mapped([send([], dst=0)], chunks=[0])) == [(send((), dst=0),)]

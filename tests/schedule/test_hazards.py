@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from unisono import combine, copy, recv, recv_reduce, send
+from builders import written
+from unisono import combine, copy, prove, recv, recv_reduce, send
 from unisono.errors import HazardError
 from unisono.schedule.hazards import check_hazards
 
@@ -41,3 +42,25 @@ def test_a_step_that_depends_on_the_order_of_its_ops_is_refused(step):
 )
 def test_a_step_with_one_meaning_is_accepted(step):
     check_hazards(step)
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        "recv 0 from 0; recv 0 from 2",  # one chunk each
+        "recv 0-1 from 0; recv 1,3 from 2",  # several
+        "recv 0 from 0; copy 0 to 1",
+        "copy 0 to 1; copy 1 to 2",
+        "combine 0 into 0",
+        "copy 0-1 to 1-2",
+    ],
+)
+def test_a_proof_looks_for_hazards_in_every_kind_of_step(step):
+    with pytest.raises(HazardError) as caught:
+        prove(written("all_reduce", 4, "send 0 to 1", step, "send 0 to 1"))
+    assert (caught.value.rank, caught.value.step) == (1, 0)
+
+
+def test_the_same_op_twice_is_two_ops():
+    with pytest.raises(HazardError, match="written twice"):
+        check_hazards([recv(0, src=1)] * 2)

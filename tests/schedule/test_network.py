@@ -5,34 +5,44 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from builders import NAMES, inputs_for, written
-from interleaving import Stuck, run_at_random
+from builders import NAMES, written
+from interleaving import Overrun, Stuck, lay_out, run_at_random
 from unisono import collectives, find, play, prove
 from unisono.errors import DeadlockError, UnmatchedError
-from unisono.player.play import _first_row
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(
     name=st.sampled_from([name for name in NAMES if not name.startswith("barrier")]),
-    size=st.integers(1, 9), depth=st.integers(1, 3), seed=st.integers(0, 2**32),
+    size=st.integers(1, 9), depth=st.integers(1, 3), length=st.integers(0, 60), seed=st.integers(0, 2**32),
 )  # fmt: skip
-def test_every_interleaving_gives_the_same_bits_and_none_gets_stuck(name, size, depth, seed):
+def test_every_interleaving_gives_the_same_bits_and_none_gets_stuck_or_overruns(name, size, depth, length, seed):
     """The claim that a single run is a proof, tried against an executor that shares no code with ours."""
     schedule = find(name).schedule(size)
-    rng = np.random.default_rng(seed)
-    inputs = inputs_for(schedule, lambda rank, length: rng.standard_normal(length).astype(np.float32))
     collective = collectives.find(schedule.collective)
-    rows = []
-    for rank in range(size):
-        first = _first_row(schedule, collective, rank, inputs)
-        rows.append([None if cell is None else cell.values.copy() for cell in first])
-    run_at_random(schedule, rows, depth, seed)
-    played = play(schedule, inputs).outputs
-    for rank, output in enumerate(played):
-        slots = collective.held_after(rank, size, schedule.chunks)
+    if prove(schedule).equal_blocks_only:
+        length -= length % size
+    rng = np.random.default_rng(seed)
+    memories = lay_out(schedule, length, np.float32)
+    inputs = []
+    for rank, memory in enumerate(memories):
+        held = collective.held_before(rank, size, schedule.chunks)
+        for slot in held:
+            place = memory.places[slot]
+            memory.write(slot, rng.standard_normal(place.stop - place.start).astype(np.float32))
+        inputs.append(np.concatenate([memory.read(slot) for slot in held]) if held else None)
+    run_at_random(schedule, memories, depth, seed)
+    for rank, output in enumerate(play(schedule, inputs).outputs):
         if output is not None:
-            assert np.concatenate([rows[rank][slot] for slot in slots]).tobytes() == output.tobytes()
+            slots = collective.held_after(rank, size, schedule.chunks)
+            assert np.concatenate([memories[rank].read(slot) for slot in slots]).tobytes() == output.tobytes()
+
+
+def test_an_exchange_that_needs_equal_blocks_would_overrun_with_others():
+    """The check above can fail: that is what equal_blocks_only is about."""
+    schedule = find("all_to_all/bruck").schedule(5)
+    with pytest.raises(Overrun):
+        run_at_random(schedule, lay_out(schedule, 7, np.float32), depth=1, seed=0)
 
 
 def test_a_circle_of_receives_is_a_deadlock_that_names_everyone():
@@ -86,8 +96,8 @@ def test_the_independent_executor_can_get_stuck():
     ]
     schedule = written("all_reduce", 1, *greedy)
     with pytest.raises(Stuck):
-        run_at_random(schedule, [[np.ones(1)], [np.ones(1)]], depth=1, seed=0)
-    run_at_random(schedule, [[np.ones(1)], [np.ones(1)]], depth=2, seed=0)
+        run_at_random(schedule, lay_out(schedule, 1, np.float32), depth=1, seed=0)
+    run_at_random(schedule, lay_out(schedule, 1, np.float32), depth=2, seed=0)
 
 
 def test_rounds_do_not_depend_on_the_order_in_which_a_step_is_written():
@@ -96,3 +106,13 @@ def test_rounds_do_not_depend_on_the_order_in_which_a_step_is_written():
     orders = ["recv 0-2 from 2; recv 3 from 3", "recv 3 from 3; recv 0-2 from 2"]
     rounds = {prove(written("gather", 5, *late, order, root=4)).rounds for order in orders}
     assert rounds == {3}
+
+
+def test_a_rank_sends_one_message_and_receives_one_per_round():
+    """A star whose centre does everything in a single step still needs a round for each message."""
+    peers = range(1, 5)
+    out = prove(written("broadcast", 1, "; ".join(f"send 0 to {p}" for p in peers), *["recv 0 from 0"] * 4, root=0))
+    assert (out.levels, out.rounds) == (1, 4)
+    back = "; ".join(f"recv {p} from {p}" for p in peers)
+    gathered = prove(written("gather", 5, back, *(f"send {p} to 0" for p in peers), root=0))
+    assert (gathered.levels, gathered.rounds) == (1, 4)

@@ -24,7 +24,7 @@ def drop_step(programs: Programs, rng: random.Random, size: int, slots: int) -> 
 
 def duplicate_op(programs: Programs, rng: random.Random, size: int, slots: int) -> None:
     step = _some_step(programs, rng)
-    step.insert(rng.randrange(len(step) + 1), rng.choice(step))
+    step.insert(rng.randrange(len(step) + 1), Op(*rng.choice(step)))
 
 
 def duplicate_step(programs: Programs, rng: random.Random, size: int, slots: int) -> None:

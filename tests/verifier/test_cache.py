@@ -1,12 +1,13 @@
 from __future__ import annotations
 
+import dataclasses
 import json
 
 import pytest
 
-from unisono import algorithm, find, one, recv_reduce, send
+from unisono import Schedule, algorithm, find, one, recv_reduce, send
 from unisono.collectives import all_reduce
-from unisono.errors import ScheduleError
+from unisono.errors import GoalError, ScheduleError
 from unisono.verifier import cache, prove
 from unisono.verifier.cache import content_digest, proof_of
 
@@ -54,7 +55,7 @@ def test_a_program_that_fails_leaves_nothing_in_the_cache(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("damage", ["", "{", "[]", '{"algorithm": "x"}', "\x00\x01"])
+@pytest.mark.parametrize("damage", ["", "{", "[]", '{"algorithm": "x"}', "\x00\x01", "[" * 100_000])
 def test_a_damaged_entry_is_proved_anew(tmp_path, damage):
     schedule = find("ring").schedule(5)
     proof_of(schedule, directory=tmp_path)
@@ -69,3 +70,39 @@ def test_a_directory_that_cannot_be_written_is_no_error(tmp_path):
     (tmp_path / "file").write_text("in the way")
     proof, found = proof_of(find("ring").schedule(5), directory=tmp_path / "file" / "proofs")
     assert (proof.steps, found) == (8, False)
+
+
+@pytest.mark.parametrize(
+    "change", [{"size": 99}, {"algorithm": "barrier/other"}, {"depth": 7}, {"sent": "1/0"}, {"steps": "many"}]
+)
+def test_an_entry_about_something_else_is_not_believed(tmp_path, change):
+    schedule = find("ring").schedule(5)
+    proof_of(schedule, directory=tmp_path)
+    [entry] = tmp_path.iterdir()
+    entry.write_text(json.dumps({**json.loads(entry.read_text()), **change}))
+    assert proof_of(schedule, directory=tmp_path) == (prove(schedule), False)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"slots": 2}, {"algorithm": "other"}, {"collective": "barrier"}, {"chunks": 2}, {"options": {"node": 1}}],
+)
+def test_everything_that_a_schedule_says_is_part_of_the_key(change):
+    schedule = Schedule("all_reduce", "mine", 1, 1, 1, make=lambda rank: [])
+    assert content_digest(schedule, 1) != content_digest(dataclasses.replace(schedule, **change), 1)
+
+
+def test_a_moody_program_leaves_no_proof_for_another(tmp_path):
+    """It yields something else each time it is run: the proof belongs to what was proved."""
+    good = [[(send(0, dst=1), recv_reduce(0, src=1))], [(send(0, dst=0), recv_reduce(0, src=0))]]
+    bad = [[send(0, dst=1)], [recv_reduce(0, src=0)]]
+    asked = [0, 0]
+
+    def moody(rank):
+        asked[rank] += 1
+        return bad[rank] if asked[rank] == 1 else good[rank]
+
+    proof_of(Schedule("all_reduce", "x", 2, 1, 1, make=moody), directory=tmp_path)
+    with pytest.raises(GoalError):
+        proof_of(Schedule("all_reduce", "x", 2, 1, 1, make=bad.__getitem__), directory=tmp_path)
+    assert proof_of(Schedule("all_reduce", "x", 2, 1, 1, make=good.__getitem__), directory=tmp_path)[1]

@@ -124,6 +124,8 @@ class Algorithm:
             if name not in self.options:
                 known = ", ".join(self.options) or "none at all"
                 raise UsageError(f"{self}: has no option {name!r}; its options are: {known}")
+        if root is not None and type(root) is not int:
+            raise UsageError(f"{self}: root={root!r}; expected the number of a rank")
         if root is not None and not self.collective.rooted:
             raise UsageError(f"{self}: root={root} was given, but {self.collective} has no root; leave it out")
         if not self.can_serve(size):
@@ -137,18 +139,18 @@ class Algorithm:
             )
 
     def _amount(self, what: str, amount: Amount, size: int, options: Mapping[str, Any]) -> int:
-        if isinstance(amount, int):
-            return amount
-        wanted = inspect.signature(amount).parameters
-        try:
-            count = amount(size, **{name: value for name, value in options.items() if name in wanted})
-        except UnisonoError:
-            raise
-        except Exception as error:
-            raise UsageError(
-                f"{self}: {what}= raised {type(error).__name__} for {size} ranks: {error}; "
-                "expected a function of the size (and of options, by name) that returns a number"
-            ) from error
+        count: Any = amount
+        if callable(amount):
+            try:
+                wanted = inspect.signature(amount).parameters
+                count = amount(size, **{name: value for name, value in options.items() if name in wanted})
+            except UnisonoError:
+                raise
+            except Exception as error:
+                raise UsageError(
+                    f"{self}: {what}= raised {type(error).__name__} for {size} ranks: {error}; "
+                    "expected a function of the size (and of options, by name) that returns a number"
+                ) from error
         if type(count) is not int or count < 0:
             raise UsageError(f"{self}: {what}= gave {count!r} for {size} ranks; expected a number, 0 or more")
         return count

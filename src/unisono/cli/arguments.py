@@ -8,6 +8,8 @@ from typing import Any
 
 from unisono.errors import UsageError
 
+LARGEST = 1_000_000  # ranks
+
 
 def described(docstring: str | None) -> str:
     """Return what a verb's file says of it, without the name in front."""
@@ -20,12 +22,8 @@ def sizes(text: str) -> list[int]:
     found: list[int] = []
     for part in text.split(","):
         first, dash, last = part.partition("-")
-        if (
-            not first.isdecimal()
-            or (dash and not last.isdecimal())
-            or int(first) < 1
-            or int(last or first) < int(first)
-        ):
+        numbers = len(part) < 20 and first.isdecimal() and (last.isdecimal() or not dash)
+        if not numbers or not 1 <= int(first) <= int(last or first) <= LARGEST:
             raise argparse.ArgumentTypeError(f"{text!r} is not a list of sizes; expected e.g. 8, 1-64 or 1-64,128")
         found += range(int(first), int(last or first) + 1)
     return sorted(set(found))
@@ -33,7 +31,7 @@ def sizes(text: str) -> list[int]:
 
 def size(text: str) -> int:
     """Read one number of ranks."""
-    if not text.isdecimal() or int(text) < 1:
+    if len(text) > 9 or not text.isdecimal() or not 1 <= int(text) <= LARGEST:
         raise argparse.ArgumentTypeError(f"{text!r} is not a number of ranks; expected one number, 1 or more")
     return int(text)
 
@@ -42,7 +40,7 @@ def depth(text: str) -> int | None:
     """Read how many messages a channel holds."""
     if text == "unbounded":
         return None
-    if not text.isdecimal() or int(text) < 1:
+    if len(text) > 9 or not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"{text!r} is not a depth; expected 1 or more, or unbounded")
     return int(text)
 
@@ -52,11 +50,11 @@ def options(given: list[str]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for text in given:
         name, equals, value = text.partition("=")
-        if not equals or not name:
+        if not equals or not name or name in ("rank", "size", "root", "self"):
             raise UsageError(f"--option {text}: expected name=value, such as --option node=4")
         try:
             found[name] = ast.literal_eval(value)
-        except (ValueError, SyntaxError):
+        except (ValueError, SyntaxError, MemoryError, RecursionError):
             found[name] = value  # a word, such as the name of an algorithm
     return found
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+import traceback
 from collections.abc import Sequence
 
 from rich.markup import escape
@@ -53,3 +54,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # e.g. `unisono list | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except Exception as error:
+        at = traceback.extract_tb(error.__traceback__)[-1]
+        found = f"{type(error).__name__}: {error} (line {at.lineno} of {at.filename.rpartition('/')[2]})"
+        console(stderr=True).print(f"[red]InternalError[/] a bug of ours, please report it: {escape(found)}")
+        return 3

@@ -83,7 +83,11 @@ def _from_file(path: Path, function: str) -> Algorithm:
 
 @functools.cache
 def _load(path: Path) -> Any:
-    if not path.is_file():
+    try:
+        is_file = path.is_file()
+    except OSError:  # such as a name that is too long
+        is_file = False
+    if not is_file:
         raise UsageError(f"there is no file {str(path)!r}")
     name = f"unisono_user_{path.stem}"
     spec = importlib.util.spec_from_file_location(name, path)
@@ -117,7 +121,7 @@ def _text(path: Path) -> str:
 
 
 def _guarded(algorithm: Algorithm) -> Algorithm:
-    """Return the algorithm with a program that cannot go on for ever without yielding a step."""
+    """Return the algorithm with functions of its author's that cannot go on for ever."""
     written = algorithm.function
 
     @functools.wraps(written)
@@ -126,7 +130,24 @@ def _guarded(algorithm: Algorithm) -> Algorithm:
             steps = written(*args, **options)
         return _watched_steps(steps) if isinstance(steps, Iterable) else steps  # refused further on, in better words
 
-    return dataclasses.replace(algorithm, function=program)
+    def guarded(amount: Any, name: str) -> Any:
+        if not callable(amount):
+            return amount
+
+        @functools.wraps(amount)
+        def function(*args: Any, **options: Any) -> Any:
+            with watched(f"{name}= runs on without an answer"):
+                return amount(*args, **options)
+
+        return function
+
+    return dataclasses.replace(
+        algorithm,
+        function=program,
+        chunks=guarded(algorithm.chunks, "chunks"),
+        scratch=guarded(algorithm.scratch, "scratch"),
+        serves=guarded(algorithm.serves, "serves"),
+    )
 
 
 def _watched_steps(steps: Iterable[Any]) -> Iterator[Any]:

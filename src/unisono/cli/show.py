@@ -76,11 +76,13 @@ def run(args: argparse.Namespace) -> int:
         return 0
     out = console()
     idea = algorithm.idea_in(args.lang)
-    out.print(f"[bold]{schedule.label}[/] on {ranks_(size)}" + (f": {escape(idea)}" if idea else ""), soft_wrap=True)
+    out.print(
+        f"[bold]{escape(schedule.label)}[/] on {ranks_(size)}" + (f": {escape(idea)}" if idea else ""), soft_wrap=True
+    )
     out.print(f"[italic]{getattr(algorithm.collective.story, args.lang)}[/]")
     if isinstance(algorithm, Algorithm) and algorithm.options:
         settings = {**algorithm.options, **schedule.options}
-        out.print("[dim]--option " + ", ".join(f"{name}={value}" for name, value in settings.items()) + "[/]")
+        out.print("[dim]--option " + escape(", ".join(f"{name}={value}" for name, value in settings.items())) + "[/]")
     if args.source and isinstance(algorithm, Algorithm):
         out.print(Syntax(algorithm.source, "python", theme="ansi_light", background_color="default"))
     if playback is None:

@@ -106,6 +106,7 @@ def run(args: argparse.Namespace) -> int:
         return 1 if failed else 0
 
     asked = args.sizes or []
+    shown = {name: str(resolve(name)) for name in summaries}
     rows = table(
         "", "algorithm", ">proofs", ">cached", ">seconds", "sizes", ">rounds", ">vs least", ">bytes vs least"
     )
@@ -113,7 +114,7 @@ def run(args: argparse.Namespace) -> int:
         sizes = sorted({proof.size for proof in summary.proofs})
         largest = max(summary.proofs, key=lambda proof: proof.size, default=None)
         rows.add_row(
-            "[red]✗[/]" if summary.errors else "[green]✓[/]", summary.name, str(len(summary.proofs)),
+            "[red]✗[/]" if summary.errors else "[green]✓[/]", escape(shown[summary.name]), str(len(summary.proofs)),
             str(summary.cached), f"{summary.seconds:.2f}", format_chunks(sizes) if sizes else "none",
             *([] if largest is None else _costs(largest)),
         )  # fmt: skip
@@ -127,10 +128,11 @@ def run(args: argparse.Namespace) -> int:
             out.print(f"\n[red]{type(first).__name__}[/] {escape(str(first))}{more}", soft_wrap=True)
         elif args.name != "all" and summary.proofs:
             for remark in max(summary.proofs, key=lambda proof: proof.size).remarks:
-                out.print(f"[yellow]note[/] {summary.name}: {escape(remark)}", soft_wrap=True)
+                out.print(f"[yellow]note[/] {escape(shown[summary.name])}: {escape(remark)}", soft_wrap=True)
         skipped = sorted(set(asked) - {task.size for task in tasks if task.name == summary.name})
         if skipped:
-            out.print(f"[yellow]note[/] {summary.name}: not for {format_chunks(skipped)} ranks, as it says itself")
+            left_out = f"not for {format_chunks(skipped)} ranks, as it says itself"
+            out.print(f"[yellow]note[/] {escape(shown[summary.name])}: {left_out}")
     proved = sum(len(summary.proofs) for summary in summaries.values())
     out.print(f"\n{proved} proved, {failed} failed, in {elapsed:.1f} s")
     return 1 if failed else 0
@@ -188,9 +190,11 @@ def _verdicts(tasks: list[Task], jobs: int | None, quiet: bool) -> Iterator[Verd
         try:
             for verdict in verdicts:
                 results.append(verdict)
-                progress.update(bar, advance=1, description=verdict.task.name)
+                progress.update(bar, advance=1, description=escape(verdict.task.name))
         except BrokenProcessPool as error:
             raise InternalError("a worker process died, most likely for lack of memory; try -j 1") from error
+    if len(results) != len(tasks):
+        raise InternalError(f"{len(results)} verdicts on {len(tasks)} proofs: some were lost")
     # In the order asked for, whoever was done first.
     position = {(task.name, task.size, task.root): index for index, task in enumerate(tasks)}
     yield from sorted(results, key=lambda verdict: position[verdict.task.name, verdict.task.size, verdict.task.root])

@@ -21,14 +21,18 @@ class Cell(NamedTuple):
 class NumberMemory:
     """The slots of all ranks. Arrays in it are never changed, only replaced: so a state can be kept for later."""
 
-    def __init__(self, rows: list[list[Cell | None]], add: Callable[[Array, Array], Array]) -> None:
+    def __init__(
+        self, rows: list[list[Cell | None]], add: Callable[[Array, Array], Array], hearing: bool = False
+    ) -> None:
         self.rows = rows
         self.add = add
+        # In a barrier a message tells whom its sender has heard of, whatever chunk it is said to be.
+        self.hearing = hearing
 
     def read(self, rank: int, chunks: Chunks) -> list[Cell]:
         """Return the cells that are sent."""
         cells = []
-        for chunk in listed(chunks):
+        for chunk in [0] if self.hearing else listed(chunks):
             cell = self.rows[rank][chunk]
             if cell is None:
                 raise HazardError(f"chunk {chunk} is read, but nothing was ever put there", chunk=chunk)
@@ -38,8 +42,9 @@ class NumberMemory:
     def write(self, rank: int, op: Op, sent: Chunks, payload: Any) -> None:
         """Overwrite slots, or add to them."""
         row = self.rows[rank]
-        for chunk, cell in zip(listed(op.other if op.is_local else op.chunks), payload, strict=True):
-            if op.kind in (RECV_REDUCE, COMBINE):
+        target = [0] if self.hearing else listed(op.other if op.is_local else op.chunks)
+        for chunk, cell in zip(target, payload, strict=True):
+            if self.hearing or op.kind in (RECV_REDUCE, COMBINE):
                 here = row[chunk]
                 if here is None:
                     raise HazardError(f"something is added to chunk {chunk}, which holds nothing", chunk=chunk)

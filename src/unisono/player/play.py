@@ -10,7 +10,7 @@ import numpy as np
 
 from unisono import collectives
 from unisono.collectives import ALL, Collective
-from unisono.errors import UsageError
+from unisono.errors import GoalError, UsageError
 from unisono.player.memory import Cell, NumberMemory
 from unisono.player.reduction import Array, combining, finished
 from unisono.schedule import Schedule, partition
@@ -60,7 +60,9 @@ def play(
     collective.check_layout(schedule)
     arrays, dtype = _checked_inputs(schedule, collective, inputs)
     rows = [_first_row(schedule, collective, rank, arrays) for rank in range(schedule.size)]
-    memory = NumberMemory(rows, combining(op if collective.carries_data else "max", dtype))
+    memory = NumberMemory(
+        rows, combining(op if collective.carries_data else "max", dtype), hearing=not collective.carries_data
+    )
     history: list[list[tuple[int, Row]]] = [[(0, list(row))] for row in rows] if record else []
 
     def keep(rank: int, index: int, level: int) -> None:
@@ -71,6 +73,11 @@ def play(
     for rank, row in enumerate(rows):
         slots = collective.held_after(rank, schedule.size, schedule.chunks, schedule.root or 0)
         cells = [cell for slot in slots if (cell := row[slot]) is not None]
+        if len(cells) != len(slots):
+            raise GoalError(
+                "a chunk of the result is missing", algorithm=schedule.label, size=schedule.size, rank=rank,
+                chunk=next(slot for slot in slots if row[slot] is None), hint="prove the schedule: that says more",
+            )  # fmt: skip
         total = np.concatenate([cell.values for cell in cells]) if cells else None
         outputs.append(
             finished(op, total, schedule.size)

@@ -38,6 +38,8 @@ def mapped(
                 if kind == COPY or kind == COMBINE:
                     other = other if chunks is None else _several(other, chunks)
                 elif ranks is not None:
+                    if other < 0:  # type: ignore[operator]
+                        raise IndexError
                     other = ranks[other]  # type: ignore[index]
             except (IndexError, TypeError):
                 raise ScheduleError(
@@ -53,6 +55,8 @@ def mapped(
 
 def _several(what: Chunks, chunks: Sequence[Chunks]) -> Chunks:
     numbers = listed(what)
+    if not numbers:
+        return ()  # refused further on
     if min(numbers) < 0:
         raise IndexError
     found = tuple(chunk for number in numbers for chunk in listed(chunks[number]))

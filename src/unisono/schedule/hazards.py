@@ -20,9 +20,9 @@ HINT = "put them into two steps, in the order you mean"
 
 def check_hazards(step: Sequence[Op]) -> None:
     """Raise HazardError if the step has no single meaning."""
-    written: dict[int, Op] = {}
+    written: dict[int, int] = {}  # by which op of the step
     local = []
-    for op in step:
+    for position, op in enumerate(step):
         kind, chunks, other = op
         if kind == SEND:
             continue
@@ -30,16 +30,16 @@ def check_hazards(step: Sequence[Op]) -> None:
             local.append(op)
             chunks = other
         for chunk in (chunks,) if type(chunks) is int else listed(chunks):
-            before = written.setdefault(chunk, op)
-            if before is not op and not (before.kind == kind == RECV_REDUCE):
+            before = written.setdefault(chunk, position)
+            if before != position and not (step[before].kind == kind == RECV_REDUCE):
                 raise HazardError(
                     f"chunk {chunk} is written twice in one step", op=op, chunk=chunk,
-                    found=f"`{before}` and `{op}`", hint=HINT,
+                    found=f"`{step[before]}` and `{op}`", hint=HINT,
                 )  # fmt: skip
     for op in local:
         for chunk in listed(op.chunks):
             if chunk in written:
                 raise HazardError(
                     f"chunk {chunk} is read by one op and written by another of the same step", op=op, chunk=chunk,
-                    found=f"`{op}` and `{written[chunk]}`", hint=HINT,
+                    found=f"`{op}` and `{step[written[chunk]]}`", hint=HINT,
                 )  # fmt: skip

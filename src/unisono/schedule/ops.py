@@ -45,7 +45,8 @@ class Op(NamedTuple):
         return self.kind == COPY or self.kind == COMBINE
 
     def __str__(self) -> str:
-        return f"{self.kind} {format_chunks(self.chunks)} {LINK[self.kind]} {format_chunks(self.other)}"
+        link = LINK.get(self.kind, "?")
+        return f"{self.kind} {format_chunks(self.chunks)} {link} {format_chunks(self.other)}"
 
 
 # A step in normal form: the ops that happen together, sends first.

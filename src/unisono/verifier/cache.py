@@ -12,16 +12,19 @@ import json
 import os
 import tempfile
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from unisono.schedule import Schedule
+from unisono import collectives
+from unisono.schedule import Schedule, Step
 from unisono.verifier.proof import Proof, prove
 
 # What a proof depends on, beside the programs.
 JUDGES = ("collectives.py", "schedule", "verifier")
+WHOLE = ("steps", "levels", "rounds", "messages", "messages_per_rank", "least_rounds")
 FRACTIONS = ("sent", "received", "sent_total", "largest_message", "least_bytes", "extra_memory")
 
 
@@ -33,25 +36,47 @@ def cache_directory() -> Path:
 
 def proof_of(schedule: Schedule, depth: int | None = 1, directory: Path | None = None) -> tuple[Proof, bool]:
     """Return the proof, and whether it was found in the cache; raise ScheduleError if there is none."""
+    collectives.find(schedule.collective).check_layout(schedule)
     directory = directory or cache_directory()
-    path = directory / f"{content_digest(schedule, depth)}.json"
-    found = _load(path)
+    found = _load(directory / f"{content_digest(schedule, depth)}.json", schedule, depth)
     if found is not None:
         return found, True
-    proof = prove(schedule, depth)
-    _store(path, proof)
+    # The key is taken from the very steps that are proved: a program that yields something else each time it is
+    # run cannot leave its proof behind for another.
+    watched = _Watched(**vars(schedule))
+    proof = prove(watched, depth)
+    _store(directory / f"{_digest(schedule, depth, watched.seen)}.json", proof)
     return proof, False
 
 
 def content_digest(schedule: Schedule, depth: int | None) -> str:
     """Return a digest of all that the proof depends on."""
-    digest = hashlib.sha256(_digest_of_judges())
-    digest.update(
-        repr((schedule.label, schedule.size, schedule.chunks, schedule.slots, schedule.root, depth)).encode()
-    )
+    watched = _Watched(**vars(schedule))
     for rank in range(schedule.size):
-        lines = ["".join(["%s %s %s;" % op for op in step]) for step in schedule.program(rank)]
-        digest.update("\n".join(lines).encode() + b"\n\n")
+        for _ in watched.program(rank):
+            pass
+    return _digest(schedule, depth, watched.seen)
+
+
+@dataclass(frozen=True)
+class _Watched(Schedule):
+    """The same schedule; it digests what its programs yield, in passing."""
+
+    seen: dict[int, str] = field(default_factory=dict)
+
+    def program(self, rank: int) -> Iterator[Step]:
+        digest = hashlib.sha256()
+        for step in super().program(rank):
+            digest.update("".join(["%s %s %s;" % op for op in step]).encode() + b"\n")
+            yield step
+        self.seen[rank] = digest.hexdigest()
+
+
+def _digest(schedule: Schedule, depth: int | None, seen: dict[int, str]) -> str:
+    digest = hashlib.sha256(_digest_of_judges())
+    names = (schedule.collective, schedule.algorithm, schedule.label)
+    digest.update(repr((*names, schedule.size, schedule.chunks, schedule.slots, schedule.root, depth)).encode())
+    digest.update(repr(sorted(seen.items())).encode())
     return digest.hexdigest()
 
 
@@ -69,14 +94,17 @@ def _python_files(path: Path) -> Iterator[Path]:
     yield from [path] if path.is_file() else sorted(path.glob("*.py"))
 
 
-def _load(path: Path) -> Proof | None:
-    """Return a stored proof; a damaged or missing file counts as none."""
+def _load(path: Path, schedule: Schedule, depth: int | None) -> Proof | None:
+    """Return a stored proof; a missing file, a damaged one, or one about something else counts as none."""
     try:
         facts: dict[str, Any] = json.loads(path.read_text())
         facts.update({name: Fraction(facts[name]) for name in FRACTIONS})
-        return Proof(**facts)
-    except (OSError, ValueError, TypeError, KeyError, AttributeError):
+        proof = Proof(**facts)
+        about = (proof.algorithm, proof.size, proof.depth, proof.chunks)
+        whole = all(type(fact) is int for name, fact in facts.items() if name in WHOLE)
+    except Exception:  # whatever is in there, it is not a proof
         return None
+    return proof if whole and about == (schedule.label, schedule.size, depth, schedule.chunks) else None
 
 
 def _store(path: Path, proof: Proof) -> None:

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from unisono.collectives import Collective
+from unisono.collectives import EVERYONE_ALL, Collective
 from unisono.errors import GoalError, HazardError, UnmatchedError
 from unisono.schedule import Chunks, Op, Schedule
 from unisono.schedule.ops import COMBINE, COPY, RECV, RECV_REDUCE, listed
-from unisono.verifier.symbols import NOTHING, Symbols, describe, ranks_in
+from unisono.verifier.symbols import NOTHING, Symbols, describe, listing, ranks_in
 
 
 class SymbolicMemory:
@@ -101,6 +101,53 @@ class SymbolicMemory:
             most = max(most, used)
         return most
 
+    def check_goal(self) -> None:
+        """Compare what every rank holds with the post-condition, and rank with rank (agreement)."""
+        schedule, collective, symbols = self.schedule, self.collective, self.symbols
+        size, chunks, root = schedule.size, schedule.chunks, schedule.root or 0
+        same_for_all = collective.in_place and collective.after == EVERYONE_ALL
+        first_with: dict[int, tuple[int, int]] = {}  # of each chunk of a shared result: who was seen first, with what
+        for rank, row in enumerate(self.rows):
+            if rank > 0 and same_for_all and row[:chunks] == self.rows[0][:chunks]:
+                continue  # the same symbols as on rank 0, which were looked at
+            for slot, wanted in collective.goal(rank, size, chunks, root):
+                symbol = row[slot]
+                found = symbols.value(symbol)
+                if found != wanted:
+                    missing = wanted.ranks & ~found.ranks if found.ranks else 0
+                    raise GoalError(
+                        f"chunk {slot} does not hold the result",
+                        algorithm=schedule.label, size=size, rank=rank, chunk=slot, expected=describe(wanted),
+                        found=describe(found) + (f"; missing: {listing(ranks_in(missing))}" if missing else ""),
+                        hint=f"`unisono show` with --rank {rank} lists what this rank does",
+                    )  # fmt: skip
+                other, other_symbol = first_with.setdefault(slot, (rank, symbol))
+                if collective.reduces and symbol != other_symbol:
+                    raise GoalError(
+                        f"chunk {slot} is added up in another order than on rank {other}: same numbers, other bits",
+                        algorithm=schedule.label, size=size, rank=rank, chunk=slot,
+                        expected=f"as on rank {other}: {symbols.expression(other_symbol, 400)}",
+                        found=f"on rank {rank}: {symbols.expression(symbol, 400)}",
+                        hint="let every rank add in the same order (receive into scratch, then combine in rank "
+                        "order), or let one rank add and send the result",
+                    )  # fmt: skip
+
+    def result_tree(self) -> str:
+        """Write how the first chunk of the result is added up."""
+        return self.symbols.expression(next(iter(self._results().values())))
+
+    def result_trees(self) -> list[str]:
+        """Write how each chunk of the result is added up."""
+        return [self.symbols.expression(symbol) for _, symbol in sorted(self._results().items())]
+
+    def _results(self) -> dict[int, int]:
+        found: dict[int, int] = {}
+        for rank, row in enumerate(self.rows):
+            schedule = self.schedule
+            for slot in self.collective.held_after(rank, schedule.size, schedule.chunks, schedule.root or 0):
+                found.setdefault(slot, row[slot])
+        return found
+
     def _check_place(self, rank: int, chunk: int, symbol: int, sent: int) -> None:
         """Rules 2 and 4."""
         if chunk < self.protected:
@@ -111,8 +158,13 @@ class SymbolicMemory:
         if self.protected and chunk < 2 * self.protected:
             per_rank = self.schedule.chunks // self.schedule.size
             source, piece = divmod(chunk - self.protected, per_rank)
-            own = (rank * per_rank + piece, 1 << source)
-            self.displaced |= (self.symbols.origin[symbol], self.symbols.ranks[symbol]) != own
+            origin = self.symbols.origin[symbol]
+            if origin % per_rank != piece:
+                raise UnmatchedError(
+                    f"slot {chunk} is for piece {piece} of a block and is given another", chunk=chunk,
+                    expected=f"piece {piece}", found=f"piece {origin % per_rank}: pieces may differ in length",
+                )  # fmt: skip
+            self.displaced |= (origin, self.symbols.ranks[symbol]) != (rank * per_rank + piece, 1 << source)
         if not self.protected and chunk < self.schedule.chunks and self.symbols.origin[symbol] != chunk:
             raise UnmatchedError(
                 f"chunk {chunk} is given the data of another chunk", chunk=chunk,
@@ -130,11 +182,6 @@ class SymbolicMemory:
                 chunk=chunk, expected="an input, or something received or copied into it before",
                 found="nothing", hint=f"use {RECV} or {COPY} for the first thing that goes there",
             )  # fmt: skip
-        if not self.collective.carries_data:
-            # Hearing of a rank twice does no harm: the symbol is the set of ranks heard of.
-            if not symbols.ranks[right] & ~symbols.ranks[left]:
-                return left
-            return right if not symbols.ranks[left] & ~symbols.ranks[right] else symbols.add(left, right)
         if symbols.origin[left] != symbols.origin[right]:
             raise GoalError(
                 "two different chunks are added to each other", chunk=chunk,

@@ -13,15 +13,17 @@ from fractions import Fraction
 from typing import Any
 
 from unisono import collectives
-from unisono.collectives import EVERYONE_ALL, Collective
-from unisono.errors import DeadlockError, GoalError, ScheduleError, UsageError
+from unisono.collectives import Collective
+from unisono.errors import DeadlockError, InternalError, ScheduleError, UsageError
 from unisono.schedule import Schedule
 from unisono.schedule.network import Traffic, run
+from unisono.verifier.hearing import HearingMemory
 from unisono.verifier.memory import SymbolicMemory
-from unisono.verifier.symbols import describe, listing, ranks_in
 
 # A bound missed by this factor is said to be far away.
 FAR = 2
+# More than this needs more memory than most machines have.
+MOST_SLOTS = 50_000_000
 
 
 @dataclass(frozen=True)
@@ -50,7 +52,7 @@ class Proof:
     extra_memory: Fraction  # of the rank that needs the most, beside its input and output
     # Whether blocks must have equal lengths, as some slot holds a block on its way that is not its own.
     equal_blocks_only: bool
-    tree: str  # how chunk 0 of the result is added up; the same on every rank
+    tree: str  # how the first chunk of the result is added up; the same on every rank
 
     @property
     def busiest(self) -> Fraction:
@@ -95,17 +97,26 @@ def prove(schedule: Schedule, depth: int | None = 1) -> Proof:
     holds at every depth.
     """
     collective = collectives.find(schedule.collective)
-    if depth is not None and depth < 1:
-        raise UsageError(f"{schedule.label}: channels of depth {depth}; expected 1 or more, or None for unbounded")
+    if depth is not None and (type(depth) is not int or depth < 1):
+        raise UsageError(f"{schedule.label}: channels of depth {depth!r}; expected 1 or more, or None for unbounded")
     collective.check_layout(schedule)
+    if schedule.size * schedule.slots > MOST_SLOTS:
+        raise UsageError(
+            f"{schedule.label}: {schedule.size} ranks with {schedule.slots} slots each; a proof plays at most "
+            f"{MOST_SLOTS:,} slots in all"
+        )
     with _garbage_collection_paused():
-        memory = SymbolicMemory(schedule, collective)
+        memory = _memory(schedule, collective)
         try:
             traffic = run(schedule, memory, depth)
         except DeadlockError as error:
             raise _with_needed_depth(error, schedule, collective, depth) from None
-        _check_goal(schedule, collective, memory)
+        memory.check_goal()
         return _facts(schedule, collective, memory, traffic, depth)
+
+
+def _memory(schedule: Schedule, collective: Collective) -> SymbolicMemory | HearingMemory:
+    return SymbolicMemory(schedule, collective) if collective.carries_data else HearingMemory(schedule)
 
 
 @contextmanager
@@ -121,65 +132,27 @@ def _garbage_collection_paused() -> Iterator[None]:
 
 
 def trees(schedule: Schedule) -> list[str]:
-    """Return for every chunk of a reduced result how it is added up, with all brackets."""
+    """Return for every chunk of the result how it is added up, with all brackets."""
     collective = collectives.find(schedule.collective)
     collective.check_layout(schedule)
+    if not collective.carries_data:
+        return []
     memory = SymbolicMemory(schedule, collective)
     run(schedule, memory)
-    found: dict[int, str] = {}
-    for rank, row in enumerate(memory.rows):
-        for slot in collective.held_after(rank, schedule.size, schedule.chunks, schedule.root or 0):
-            if slot not in found:
-                found[slot] = memory.symbols.expression(row[slot])
-    return [found[slot] for slot in sorted(found)]
-
-
-def _check_goal(schedule: Schedule, collective: Collective, memory: SymbolicMemory) -> None:
-    """Compare what every rank holds with the post-condition, and rank with rank (agreement)."""
-    size, chunks, root = schedule.size, schedule.chunks, schedule.root or 0
-    symbols = memory.symbols
-    same_for_all = collective.in_place and collective.after == EVERYONE_ALL
-    first_with: dict[int, tuple[int, int]] = {}  # of each chunk of a shared result: who was seen first, with what
-    for rank, row in enumerate(memory.rows):
-        if rank > 0 and same_for_all and row[:chunks] == memory.rows[0][:chunks]:
-            continue  # the same symbols as on rank 0, which were looked at
-        for slot, wanted in collective.goal(rank, size, chunks, root):
-            symbol = row[slot]
-            found = symbols.value(symbol)
-            if found != wanted and (collective.carries_data or found.ranks != wanted.ranks):
-                missing = wanted.ranks & ~found.ranks
-                raise GoalError(
-                    f"chunk {slot} does not hold the result" if collective.carries_data
-                    else "it goes on without having heard of everyone",
-                    algorithm=schedule.label, size=size, rank=rank, chunk=slot, expected=describe(wanted),
-                    found=describe(found)
-                    + (f"; missing: {listing(ranks_in(missing))}" if missing and found.ranks else ""),
-                    hint=f"`unisono show` with --rank {rank} lists what this rank does",
-                )  # fmt: skip
-            if collective.reduces and collective.carries_data:
-                other, other_symbol = first_with.setdefault(slot, (rank, symbol))
-                if symbol != other_symbol:
-                    raise GoalError(
-                        f"chunk {slot} is added up in another order than on rank {other}: same numbers, other bits",
-                        algorithm=schedule.label, size=size, rank=rank, chunk=slot,
-                        expected=f"as on rank {other}: {symbols.expression(other_symbol, 400)}",
-                        found=f"on rank {rank}: {symbols.expression(symbol, 400)}",
-                        hint="let every rank add in the same order (receive into scratch, then combine in rank "
-                        "order), or let one rank add and send the result",
-                    )  # fmt: skip
+    memory.check_goal()
+    return memory.result_trees()
 
 
 def _facts(
-    schedule: Schedule, collective: Collective, memory: SymbolicMemory, traffic: Traffic, depth: int | None
+    schedule: Schedule,
+    collective: Collective,
+    memory: SymbolicMemory | HearingMemory,
+    traffic: Traffic,
+    depth: int | None,
 ) -> Proof:
     size = schedule.size
     part = Fraction(1, schedule.chunks) if collective.carries_data else Fraction(0)
-    shown = next(
-        (slot, rank)
-        for rank in range(size)
-        for slot in collective.held_after(rank, size, schedule.chunks, schedule.root or 0)
-    )
-    return Proof(
+    proof = Proof(
         algorithm=schedule.label, size=size, depth=depth, chunks=schedule.chunks,
         steps=max(traffic.steps), levels=traffic.levels, rounds=traffic.rounds,
         messages=sum(traffic.sent_messages), messages_per_rank=max(traffic.sent_messages),
@@ -188,8 +161,13 @@ def _facts(
         largest_message=traffic.largest_message * part,
         least_rounds=collective.least_rounds(size), least_bytes=collective.least_bytes(size),
         extra_memory=memory.extra_slots() * part, equal_blocks_only=memory.displaced,
-        tree=memory.symbols.expression(memory.rows[shown[1]][shown[0]]),
+        tree=memory.result_tree(),
     )  # fmt: skip
+    if proof.busiest < proof.least_bytes or proof.rounds < proof.least_rounds:
+        raise InternalError(
+            f"{schedule.label} on {size} ranks was proved and beats a lower bound: one of the two is wrong. {proof}"
+        )
+    return proof
 
 
 def _with_needed_depth(
@@ -218,7 +196,7 @@ def _with_needed_depth(
 
 def _completes(schedule: Schedule, collective: Collective, depth: int | None) -> bool:
     try:
-        run(schedule, SymbolicMemory(schedule, collective), depth)
+        run(schedule, _memory(schedule, collective), depth)
     except ScheduleError:
         return False
     return True
