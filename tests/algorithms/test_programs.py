@@ -6,6 +6,7 @@ import pytest
 
 from builders import SIZES
 from unisono import find, prove
+from unisono.algorithms import BUILT_IN
 from unisono.algorithms.butterfly import prime_factors
 from unisono.algorithms.double_tree import neighbours
 from unisono.algorithms.nodes import nodes_of
@@ -117,3 +118,10 @@ def test_nodes_are_runs_of_ranks():
         nodes_of(8, (1, 4, 2))
     with pytest.raises(UsageError, match="1 or more"):
         nodes_of(8, 0)
+
+
+@pytest.mark.parametrize("algorithm", BUILT_IN, ids=str)
+def test_one_rank_of_a_hundred_thousand_can_be_asked_for(algorithm):
+    """Nothing is made for the others: a schedule of any size costs nothing until somebody asks for a rank."""
+    first = next(iter(algorithm.schedule(100_000).program(12_345)))
+    assert first

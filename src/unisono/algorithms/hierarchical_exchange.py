@@ -17,7 +17,7 @@ def served(index: int, members: int, nodes: tuple[range, ...]) -> list[int]:
 def shelf_size(size: int, node: Node) -> int:
     """Return the scratch slots that the busiest rank needs: a place for each letter that it takes out."""
     nodes = nodes_of(size, node)
-    return max(len(ranks) * len(served(0, len(ranks), nodes)) for ranks in nodes)
+    return max(members * len(served(0, members, nodes)) for members in {len(ranks) for ranks in nodes})
 
 
 @algorithm(all_to_all, chunks=one_per_rank, scratch=shelf_size)
