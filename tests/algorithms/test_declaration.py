@@ -80,7 +80,9 @@ def test_a_root_that_is_not_a_rank_is_refused():
 
 
 def test_declarations_that_make_no_sense_are_refused():
-    with pytest.raises(UsageError, match=r"expected it to begin with \(rank, size, root\)"):
+    with pytest.raises(
+        UsageError, match=r"test_declaration.py, line \d+: .*expected it to begin with \(rank, size, root=0\)"
+    ):
 
         @algorithm(broadcast)
         def rootless(rank, size):

@@ -35,6 +35,17 @@ def test_names_are_not_cut_in_a_narrow_terminal(capsys, monkeypatch):
     printed = capsys.readouterr().out
     for algorithm in BUILT_IN:
         assert f"\n{algorithm.name} " in printed
+    assert "…" not in printed.replace("f1·f2·…", "")
+
+
+def test_what_is_rounded_is_not_said_to_be_equal(capsys):
+    assert main(["list", "all_gather", "-n", "13"]) == 0
+    assert "12/13 ≈ 0.92" in capsys.readouterr().out
+
+
+def test_a_barrier_moves_nothing(capsys):
+    assert main(["list", "barrier"]) == 0
+    assert "No algorithm on 8 ranks needs fewer than 3 rounds.\n" in capsys.readouterr().out
 
 
 def test_the_descriptions_are_there_in_chinese(capsys):
@@ -50,6 +61,7 @@ def test_json_has_everything(capsys):
     assert sum(len(entry["algorithms"]) for entry in data) == len(BUILT_IN)
     assert data[0]["collective"] == "broadcast"
     assert data[0]["story"]["zh"].endswith("。")
+    assert data[0]["algorithms"][0]["idea"]["zh"].endswith("。")
 
 
 def test_a_wrong_collective_gets_a_suggestion(capsys):

@@ -51,6 +51,7 @@ def test_json_has_programs_and_frames(capsys):
     assert main(["show", "ring", "-n", "4", "--data", "--json"]) == 0
     data = json.loads(capsys.readouterr().out)
     assert data["programs"]["0"][0] == ["send 3 to 1", "recv_reduce 2 from 3"]
+    assert [frame["after_level"] for frame in data["frames"]] == [None, 0, 1, 2, 3, 4, 5]
     assert data["frames"][-1]["rows"]["2"][1] == {"values": [10], "ranks": 4}
 
 
@@ -136,7 +137,15 @@ def test_avg_ends_with_a_division(capsys):
 def test_the_words_of_the_tables_are_there_in_chinese(capsys):
     assert main(["show", "ring", "-n", "3", "--data", "--lang", "zh"]) == 0
     printed = capsys.readouterr().out
-    for words in ("开始", "第 0 层之后", "步骤", "每个数已合并的进程数", "先让每一块绕环一圈求和"):
+    for words in (
+        "all_reduce/ring，3 个进程：",
+        "进程 2",
+        "开始",
+        "第 0 层之后",
+        "步骤",
+        "每个数已合并的进程数",
+        "先让每一块绕环一圈求和",
+    ):
         assert words in printed
 
 

@@ -229,3 +229,11 @@ def test_a_bug_of_ours_is_called_one(capsys, monkeypatch):
     monkeypatch.setattr(verify, "_tasks", broken)
     assert main(["verify", "ring"]) == 3
     assert "a bug of ours, please report it: RuntimeError: boom" in capsys.readouterr().err
+
+
+def test_nothing_is_cut_off_in_a_narrow_terminal(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "60")
+    assert main(["verify", "reduce/reduce_scatter_gather", "-n", "1-9"]) == 0
+    printed = capsys.readouterr().out
+    assert "…" not in printed
+    assert "✓  reduce/reduce_scatter_gather" in printed

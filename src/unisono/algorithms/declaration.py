@@ -199,16 +199,18 @@ def _declared_options(collective: Collective, function: Callable[..., Any]) -> d
     """Return the parameters after rank, size (and root), with their defaults."""
     parameters = list(inspect.signature(function).parameters.values())
     leading = ["rank", "size"] + ["root"] * collective.rooted
+    code = function.__code__
+    where = f"{code.co_filename.rpartition('/')[2]}, line {code.co_firstlineno}: @algorithm({collective})"
     if [parameter.name for parameter in parameters[: len(leading)]] != leading:
         raise UsageError(
-            f"@algorithm({collective}): {function.__name__} takes "
+            f"{where}: {function.__name__} takes "
             f"({', '.join(parameter.name for parameter in parameters)}); expected it to begin with "
-            f"({', '.join(leading)}), then options with defaults"
+            f"({', '.join(leading).replace('root', 'root=0')}), then options with defaults"
         )
     for parameter in parameters[2:]:
         if parameter.default is parameter.empty:
             raise UsageError(
-                f"@algorithm({collective}): {parameter.name} of {function.__name__} has no default; "
+                f"{where}: {parameter.name} of {function.__name__} has no default; "
                 f"give it one, such as {parameter.name}=0"
             )
     return {parameter.name: parameter.default for parameter in parameters[len(leading) :]}

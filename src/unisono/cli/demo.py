@@ -9,7 +9,7 @@ import numpy as np
 
 from unisono.algorithms import BUILT_IN, find
 from unisono.cli import arguments
-from unisono.cli.output import console, print_json
+from unisono.cli.output import console, print_json, print_table
 from unisono.cli.show import data_tables, play_example, print_legend
 from unisono.collectives import all_reduce
 from unisono.player.play import play
@@ -53,7 +53,7 @@ def run(args: argparse.Namespace) -> int:
     out = console()
     out.print("[bold]1. Play.[/] Four ranks add up their lists round a ring.")
     for made in data_tables(schedule, play_example(schedule, all_reduce), range(4)):
-        out.print(made)
+        print_table(out, made)
     print_legend(out, 4)
     out.print("\n[bold]2. Compare.[/] All-reduce is reduce-scatter and then all-gather:")
     out.print(f"   reduce-scatter leaves {[part.tolist() for part in parts if part is not None]}")

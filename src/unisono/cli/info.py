@@ -12,7 +12,7 @@ import numpy as np
 import unisono
 from unisono.algorithms import BUILT_IN
 from unisono.cli import arguments
-from unisono.cli.output import console, print_json, table
+from unisono.cli.output import console, print_json, print_table, table
 from unisono.collectives import COLLECTIVES
 from unisono.verifier import cache_directory
 
@@ -37,7 +37,7 @@ def run(args: argparse.Namespace) -> int:
     for name, value in facts.items():
         shown = ", ".join(f"{key} {inner}" for key, inner in value.items()) if isinstance(value, dict) else str(value)
         rows.add_row(name.replace("_", " "), shown)
-    console().print(rows)
+    print_table(console(), rows)
     return 0
 
 

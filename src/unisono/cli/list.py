@@ -10,19 +10,25 @@ from rich.markup import escape
 from unisono import collectives
 from unisono.algorithms import Algorithm, of
 from unisono.cli import arguments
-from unisono.cli.output import console, fraction, print_json, progress_bar, ranks, ratio, table
+from unisono.cli.output import console, fraction, print_json, print_table, progress_bar, ranks, ratio, table
 from unisono.collectives import Collective
 from unisono.verifier import Proof, proof_of
 
 COLUMNS = {
-    "en": ("algorithm", ">steps", ">rounds", ">vs least", ">bytes", ">vs least", ">extra memory"),
-    "zh": ("算法", ">步数", ">轮数", ">与最少之比", ">字节", ">与最少之比", ">额外内存"),
+    "en": ("algorithm", ">steps", ">rounds", ">vs\nleast", ">bytes", ">vs\nleast", ">extra\nmemory"),
+    "zh": ("算法", ">步数", ">轮数", ">与下界\n之比", ">字节", ">与下界\n之比", ">额外\n内存"),
 }
 BOUND = {
-    "en": "No algorithm on {ranks} needs fewer than {rounds} rounds, or less than {least} of the vector "
-    "through its busiest rank.",
-    "zh": "在 {size} 个进程上，任何算法至少需要 {rounds} 轮，最忙的进程至少要收或发 {least} 倍于整个向量的数据。",
+    "en": (
+        "No algorithm on {ranks} needs fewer than {rounds} rounds",
+        ", or moves less than {least} of the vector through its busiest rank",
+    ),
+    "zh": (
+        "在 {size} 个进程上，任何算法至少需要 {rounds} 轮",
+        "，最忙的进程至少要收或发相当于整个向量 {least} 倍的数据",
+    ),
 }
+FULL_STOP = {"en": ".", "zh": "。"}
 LEGEND = {
     "en": "Bytes (sent or received by the busiest rank, whichever is more) and memory are parts of the vector. "
     "Steps: of the rank that has the most. Rounds: how long it takes if a rank sends one message and receives one "
@@ -62,16 +68,17 @@ def run(args: argparse.Namespace) -> int:
                 f"[cyan]{algorithm.name}[/]", str(proof.steps), str(proof.rounds), ratio(proof.latency_ratio),
                 fraction(proof.busiest), ratio(proof.bandwidth_ratio), fraction(proof.extra_memory),
             )  # fmt: skip
-        out.print(rows)
+        print_table(out, rows)
         for algorithm in of(collective):
             out.print(f"  [cyan]{algorithm.name}[/]: {escape(algorithm.idea_in(args.lang))}", soft_wrap=True)
-        bound = BOUND[args.lang].format(
+        rounds, moved = BOUND[args.lang]
+        bound = (rounds + moved * collective.carries_data).format(
             size=args.size,
             ranks=ranks(args.size),
             rounds=collective.least_rounds(args.size),
             least=fraction(collective.least_bytes(args.size)),
         )
-        out.print(f"[dim]{bound}[/]\n", soft_wrap=True)
+        out.print(f"[dim]{bound}{FULL_STOP[args.lang]}[/]\n", soft_wrap=True)
     out.print(f"[dim]{LEGEND[args.lang]}[/]", soft_wrap=True)
     return 0
 
@@ -92,7 +99,11 @@ def _as_data(collective: Collective, proofs: dict[str, Proof], size: int) -> dic
         "story": collective.story._asdict(), "rooted": collective.rooted,
         "bus_factor": str(collective.bus_factor(size)),
         "algorithms": [
-            {"name": algorithm.name, "idea": algorithm.idea, **proofs[str(algorithm)].as_dict()}
+            {"name": algorithm.name, "idea": _ideas(algorithm), **proofs[str(algorithm)].as_dict()}
             for algorithm in of(collective)
         ],
     }  # fmt: skip
+
+
+def _ideas(algorithm: Algorithm) -> dict[str, str]:
+    return {language: algorithm.idea_in(language) for language in COLUMNS}

@@ -11,6 +11,7 @@ from fractions import Fraction
 from typing import IO, Any, cast
 
 from rich.console import Console
+from rich.measure import Measurement
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
@@ -66,6 +67,14 @@ def table(*columns: str, title: str | None = None) -> Table:
     return made
 
 
+def print_table(out: Console, made: Table) -> None:
+    """Print a table whole: in a terminal that is too narrow its lines run on, and nothing is cut off."""
+    needed = Measurement.get(out, out.options.update(max_width=10_000), made).maximum
+    if needed > out.width:
+        made.width = needed
+    out.print(made, crop=False, no_wrap=True, overflow="ignore")
+
+
 def ranks(count: int) -> str:
     """Write a number of ranks."""
     return f"{count} rank{'' if count == 1 else 's'}"
@@ -79,7 +88,10 @@ def ratio(value: float) -> str:
 
 def fraction(value: Fraction) -> str:
     """Write an exact part of the vector, with what it comes to."""
-    return str(value) if value.denominator == 1 else f"{value} = {float(value):.3g}"
+    if value.denominator == 1:
+        return str(value)
+    short = f"{float(value):.3g}"
+    return f"{value} = {short}" if Fraction(short) == value else f"{value} ≈ {float(value):.2f}"
 
 
 def print_json(data: Any) -> None:

@@ -16,7 +16,7 @@ from unisono import collectives
 from unisono.algorithms import Algorithm
 from unisono.cli import arguments
 from unisono.cli.names import WrittenSchedule, resolve
-from unisono.cli.output import console, print_json, table
+from unisono.cli.output import console, print_json, print_table, table
 from unisono.cli.output import ranks as ranks_
 from unisono.collectives import Collective
 from unisono.errors import UsageError
@@ -29,14 +29,26 @@ from unisono.schedule.text import format_program, format_schedule, format_step
 BARS = " ▁▂▃▄▅▆▇█"
 WORDS = {
     "en": {
-        "before": "before", "after": "after level {level}", "step": "step",
-        "legend": "how many ranks are combined in a number: ", "divided": "divided by {size}, on each rank:",
+        "title": "{label} on {ranks}",
+        "colon": ": ",
+        "rank": "rank {rank}",
+        "before": "before",
+        "after": "after level {level}",
+        "step": "step",
+        "legend": "how many ranks are combined in a number: ",
+        "divided": "divided by {size}, on each rank:",
     },
     "zh": {
-        "before": "开始", "after": "第 {level} 层之后", "step": "步骤",
-        "legend": "每个数已合并的进程数：", "divided": "除以 {size} 之后，各进程：",
+        "title": "{label}，{size} 个进程",
+        "colon": "：",
+        "rank": "进程 {rank}",
+        "before": "开始",
+        "after": "第 {level} 层之后",
+        "step": "步骤",
+        "legend": "每个数已合并的进程数：",
+        "divided": "除以 {size} 之后，各进程：",
     },
-}  # fmt: skip
+}
 
 
 def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -76,9 +88,10 @@ def run(args: argparse.Namespace) -> int:
         return 0
     out = console()
     idea = algorithm.idea_in(args.lang)
-    out.print(
-        f"[bold]{escape(schedule.label)}[/] on {ranks_(size)}" + (f": {escape(idea)}" if idea else ""), soft_wrap=True
+    title = WORDS[args.lang]["title"].format(
+        label=f"[bold]{escape(schedule.label)}[/]", size=size, ranks=ranks_(size)
     )
+    out.print(title + (WORDS[args.lang]["colon"] + escape(idea) if idea else ""), soft_wrap=True)
     out.print(f"[italic]{getattr(algorithm.collective.story, args.lang)}[/]")
     if isinstance(algorithm, Algorithm) and algorithm.options:
         settings = {**algorithm.options, **schedule.options}
@@ -91,7 +104,7 @@ def run(args: argparse.Namespace) -> int:
                 out.print(line, markup=False, soft_wrap=True)
     else:
         for made in data_tables(schedule, playback, ranks, args.lang):
-            out.print(made)
+            print_table(out, made)
         if args.op == "avg" and algorithm.collective.reduces and algorithm.collective.carries_data:
             shares = "; ".join(map(_plain, playback.outputs))
             out.print(WORDS[args.lang]["divided"].format(size=size), shares, soft_wrap=True)
@@ -133,7 +146,7 @@ def data_tables(
             did = " | ".join(f"{index}: {format_step(steps[rank][index])}" for index in range(done[rank], upto))
             done[rank] = upto
             cells = [_cell(cell, schedule.size) for cell in frame.rows[rank]]
-            made.add_row(f"rank {rank}", *cells, Text(did, style="dim"))
+            made.add_row(words["rank"].format(rank=rank), *cells, Text(did, style="dim"))
         yield made
 
 
@@ -174,7 +187,7 @@ def _as_data(schedule: Schedule, ranks: range | list[int], playback: Playback | 
     if playback is not None:
         data["frames"] = [
             {
-                "level": frame.level,
+                "after_level": frame.level - 1 if frame.level else None,
                 "rows": {
                     rank: [
                         cell and {"values": cell.values.tolist(), "ranks": cell.ranks.bit_count()}

@@ -19,7 +19,7 @@ from rich.markup import escape
 from unisono.algorithms import BUILT_IN, Algorithm
 from unisono.cli import arguments
 from unisono.cli.names import WrittenSchedule, resolve
-from unisono.cli.output import console, print_json, progress_bar, ratio, table
+from unisono.cli.output import console, print_json, print_table, progress_bar, ratio, table
 from unisono.errors import InternalError, ScheduleError
 from unisono.schedule.ops import format_chunks
 from unisono.verifier import Proof, proof_of, prove
@@ -108,7 +108,7 @@ def run(args: argparse.Namespace) -> int:
     asked = args.sizes or []
     shown = {name: str(resolve(name)) for name in summaries}
     rows = table(
-        "", "algorithm", ">proofs", ">cached", ">seconds", "sizes", ">rounds", ">vs least", ">bytes vs least"
+        "", "algorithm", ">proofs", ">cached", ">seconds", "sizes", ">rounds", ">vs\nleast", ">bytes\nvs least"
     )
     for summary in summaries.values():
         sizes = sorted({proof.size for proof in summary.proofs})
@@ -118,7 +118,7 @@ def run(args: argparse.Namespace) -> int:
             str(summary.cached), f"{summary.seconds:.2f}", format_chunks(sizes) if sizes else "none",
             *([] if largest is None else _costs(largest)),
         )  # fmt: skip
-    out.print(rows)
+    print_table(out, rows)
     if len({proof.size for summary in summaries.values() for proof in summary.proofs}) > 1:
         out.print("[dim]Rounds and bytes are those of the largest size.[/]")
     for summary in summaries.values():

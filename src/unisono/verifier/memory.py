@@ -50,6 +50,8 @@ class SymbolicMemory:
         raise HazardError(
             f"chunk {chunk} is read, but nothing was ever put there", chunk=chunk,
             expected="an input, or something received or copied into it in an earlier step", found="nothing",
+            hint="receive it first"
+            + ("; before a rooted collective only the root may hold something" if self.collective.rooted else ""),
         )  # fmt: skip
 
     def write(self, rank: int, op: Op, sent: Chunks, payload: Any) -> None:
