@@ -163,3 +163,15 @@ def test_brackets_in_names_are_shown_as_they_are(capsys, tmp_path):
     assert "barrier/[/foo] on 1 rank" in capsys.readouterr().out
     assert main(["verify", str(path)]) == 0
     assert "barrier/[/foo] " in capsys.readouterr().out
+
+
+def test_what_is_too_large_to_show_is_refused_at_once(capsys, tmp_path):
+    path = tmp_path / "huge.txt"
+    path.write_text(
+        "unisono schedule 1\ncollective broadcast\nalgorithm x\nsize 2\nchunks 900000000\nslots 900000000\nroot 0\n"
+        "rank 0\n0: send 0-899999999 to 1\nrank 1\n0: recv 0-899999999 from 0\n"
+    )
+    assert main(["show", str(path), "--data"]) == 2
+    assert "too many to show" in capsys.readouterr().err
+    assert main(["verify", str(path)]) == 2
+    assert "a proof plays at most" in capsys.readouterr().err

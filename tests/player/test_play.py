@@ -130,6 +130,18 @@ def test_agreement_holds_for_zeros_of_both_signs_and_for_any_nan(name, dtype, op
     assert len({output.tobytes() for output in outputs}) == 1
 
 
+@pytest.mark.parametrize("name", [a.name for a in of(all_reduce)])
+@pytest.mark.parametrize("op", ["sum", "prod", "avg"])
+@pytest.mark.parametrize("dtype", [np.complex64, np.complex128])
+def test_agreement_holds_for_complex_numbers(name, dtype, op):
+    rng = np.random.default_rng(0)
+    inputs = [(rng.standard_normal(60) + 1j * rng.standard_normal(60)).astype(dtype) for _ in range(4)]
+    outputs = play(find(name, all_reduce).schedule(4), inputs, op).outputs
+    assert len({output.tobytes() for output in outputs}) == 1
+    if op == "prod":
+        assert np.allclose(outputs[0], np.prod(inputs, axis=0), rtol=1e-4)
+
+
 def test_the_larger_zero_is_the_positive_one():
     inputs = [np.array([0.0, -0.0]), np.array([-0.0, 0.0])]
     assert not np.signbit(play(find("ring").schedule(2), inputs, "max").outputs).any()
@@ -154,6 +166,7 @@ def test_a_result_that_is_missing_is_an_error():
         ([[1], [2], [3]], "avg", "would round"),
         ([[True], [False], [True]], "avg", "would round"),
         ([[1.0], [2.0], [3.0]], "bxor", "expected integers or booleans"),
+        ([[1j], [2j], [3j]], "max", "complex numbers have no order"),
     ],
 )
 def test_inputs_that_do_not_fit_are_refused(inputs, op, complaint):

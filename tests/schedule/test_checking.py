@@ -146,3 +146,40 @@ def test_typical_mistakes_get_the_right_cure(step, cure):
 @algorithm(all_reduce)
 def every_other(rank, size):
     yield send(0, dst=1 - rank)
+
+
+@pytest.mark.parametrize(
+    "chunks",
+    [range(0, 10**11, 2), range(10**20), 10**5000, -(10**5000), range(10**20, 10**20 + 5), (0, 10**30)],
+    ids=["strided", "long", "digits", "negative", "far", "listed"],
+)
+def test_numbers_beyond_all_bounds_are_refused_at_once(chunks):
+    with pytest.raises(ScheduleError, match=r"there is no chunk|is not a chunk") as caught:
+        program_of(send(chunks, dst=1))
+    assert len(str(caught.value)) < 20_000
+
+
+class Mute(BaseException):
+    def __str__(self):
+        raise ValueError("no words")
+
+
+@pytest.mark.parametrize("error", [Mute(), SystemExit(0), BaseException("out")], ids=["mute", "exit", "base"])
+def test_whatever_a_program_raises_is_reported(error):
+    @algorithm(all_reduce)
+    def mine(rank, size):
+        yield send(0, dst=1)
+        raise error
+
+    with pytest.raises(ScheduleError, match=f"the program raised {type(error).__name__}"):
+        list(mine.schedule(3).program(0))
+
+
+def test_an_interrupt_is_not_an_error_of_the_program():
+    @algorithm(all_reduce)
+    def mine(rank, size):
+        yield send(0, dst=1)
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        list(mine.schedule(3).program(0))

@@ -24,3 +24,10 @@ def test_the_other_side_is_given_by_name_only():
 )
 def test_chunks_are_written_the_short_way(chunks, text):
     assert format_chunks(chunks) == text
+
+
+def test_very_many_chunks_are_not_all_written():
+    """In an error; the text form is complete, as it is read back."""
+    assert str(send(range(0, 10**9, 2), dst=1)).endswith("196,198,... to 1")
+    assert str(send(range(10**30), dst=1)) == f"send 0-{10**30 - 1} to 1"
+    assert send(range(0, 10**4, 2), dst=1).text().count(",") == 4999

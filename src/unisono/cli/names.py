@@ -21,6 +21,7 @@ from unisono.algorithms import Algorithm, find
 from unisono.cli.watchdog import watched
 from unisono.errors import UnisonoError, UsageError
 from unisono.schedule import Schedule
+from unisono.schedule.checking import said
 from unisono.schedule.text import parse_schedule
 
 
@@ -105,7 +106,7 @@ def _load(path: Path) -> Any:
     except BaseException as error:
         where = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)]
         line = error.lineno if isinstance(error, SyntaxError) else where[-1].lineno if where else "?"
-        raise UsageError(f"{path.name}, line {line}: {type(error).__name__}: {error}") from error
+        raise UsageError(f"{path.name}, line {line}: {said(error)}") from error
     finally:
         sys.path.pop(0)
     return module

@@ -26,6 +26,7 @@ from unisono.player.reduction import COMBINES
 from unisono.schedule import Schedule
 from unisono.schedule.text import format_program, format_schedule, format_step
 
+MOST_CELLS = 20_000
 BARS = " ▁▂▃▄▅▆▇█"
 WORDS = {
     "en": {
@@ -82,6 +83,11 @@ def run(args: argparse.Namespace) -> int:
     if args.text:
         print(format_schedule(schedule), end="")
         return 0
+    if args.data and size * schedule.slots > MOST_CELLS:
+        raise UsageError(
+            f"{schedule.label}: {ranks_(size)} with {schedule.slots} slots each are too many to show; --data shows "
+            f"at most {MOST_CELLS:,} slots in all"
+        )
     playback = play_example(schedule, algorithm.collective, args.op) if args.data else None
     if args.json:
         print_json(_as_data(schedule, ranks, playback))

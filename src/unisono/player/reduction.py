@@ -1,8 +1,9 @@
 """The reductions: what "add" means in a call.
 
 Each one gives the same bits whichever of its two sides comes first, so that ranks which agree on the expression agree
-on the bits. Numpy's own do not in two corners, which are settled here (and must be by every engine): a result that is
-not a number is always the same NaN, and the larger of +0 and -0 is +0, the smaller -0.
+on the bits. Numpy's own do not in some corners, which are settled here (and must be by every engine): a result that
+is not a number is always the same NaN; the larger of +0 and -0 is +0, the smaller -0; and complex numbers are
+multiplied part by part, without fused operations. Complex numbers have no order: there is no max or min of them.
 """
 
 from __future__ import annotations
@@ -34,18 +35,28 @@ def combining(op: str, dtype: np.dtype[Any]) -> Callable[[Array, Array], Array]:
         raise UsageError(f"op='avg' on {dtype} would round; convert the inputs to a floating-point dtype first")
     if op in BITWISE and not whole:
         raise UsageError(f"op={op!r} on {dtype} has no meaning; expected integers or booleans")
+    if op in ("max", "min") and dtype.kind == "c":
+        raise UsageError(f"op={op!r} on {dtype} has no meaning; complex numbers have no order")
+    combine = _multiply_parts if op == "prod" and dtype.kind == "c" else COMBINES[op]
 
     def add(left: Array, right: Array) -> Array:
         with np.errstate(all="ignore"):  # infinities and NaN are values like others here
-            total = COMBINES[op](left, right).astype(dtype, copy=False)
+            total = combine(left, right).astype(dtype, copy=False)
         if whole:
             return total
-        if op in ("max", "min") and dtype.kind != "c":
+        if op in ("max", "min"):
             positive = np.signbit(right) if op == "max" else np.signbit(left)
             total = np.where(left == right, np.where(positive, left, right), total)
         return np.where(np.isnan(total), np.asarray(np.nan, dtype), total)
 
     return add
+
+
+def _multiply_parts(left: Array, right: Array) -> Array:
+    product = np.empty_like(left)
+    product.real = left.real * right.real - left.imag * right.imag
+    product.imag = left.real * right.imag + left.imag * right.real
+    return product
 
 
 def finished(op: str, total: Array, size: int) -> Array:

@@ -27,6 +27,9 @@ OPS_HINT = (
 )
 
 
+TOO_LARGE = 1 << 62
+
+
 class Bounds(NamedTuple):
     """What a program must keep within."""
 
@@ -87,18 +90,28 @@ def checked(make: Callable[[], object], bounds: Bounds) -> Iterator[Step]:
         raise error.at(rank=rank, step=index) from error.__cause__
     except UnisonoError:
         raise
-    except (Exception, SystemExit) as error:  # from the author's code
+    except (KeyboardInterrupt, GeneratorExit):
+        raise
+    except BaseException as error:  # from the author's code
         frame = traceback.extract_tb(error.__traceback__)[-1]
         raise ScheduleError(
-            f"the program raised {type(error).__name__}: {error}", rank=rank, step=index,
+            f"the program raised {said(error)}", rank=rank, step=index,
             found=f"line {frame.lineno} of {frame.filename.rpartition('/')[2]}: {frame.line}",
             hint=OPS_HINT if _is_about_an_op(error) else "mend the program for this rank and size",
         ) from error  # fmt: skip
 
 
+def said(error: BaseException) -> str:
+    """Write an exception of somebody else's, whatever its own __str__ does."""
+    try:
+        return f"{type(error).__name__}: {error}"
+    except Exception:
+        return type(error).__name__
+
+
 def _is_about_an_op(error: BaseException) -> bool:
     """Whether the author called send() or the like in another way than it is meant."""
-    return isinstance(error, TypeError) and any(str(error).startswith(f"{kind}()") for kind in LINK)
+    return type(error) is TypeError and any(str(error).startswith(f"{kind}()") for kind in LINK)
 
 
 def _normal_op(op: Any, bounds: Bounds) -> Op:
@@ -174,9 +187,13 @@ def _shortest_form(chunks: Sequence[int]) -> Chunks:
 def _integer(value: Any, what: str) -> int:
     if type(value) is not bool:
         try:
-            return operator.index(value)
+            number = operator.index(value)
         except TypeError:
             pass
+        else:
+            if abs(number) < TOO_LARGE:
+                return number
+            raise ScheduleError(f"a number of {number.bit_length()} bits is not {what}")
     raise ScheduleError(
         f"{value!r} is not {what}", expected="an integer", found=_describe(value),
         hint="use // instead of / when you divide",
@@ -184,5 +201,8 @@ def _integer(value: Any, what: str) -> int:
 
 
 def _describe(value: object) -> str:
-    text = repr(value)
+    try:
+        text = repr(value)
+    except Exception:
+        text = "something that cannot be shown"
     return f"{text if len(text) <= 60 else text[:57] + '...'} ({type(value).__name__})"

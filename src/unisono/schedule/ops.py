@@ -45,8 +45,12 @@ class Op(NamedTuple):
         return self.kind == COPY or self.kind == COMBINE
 
     def __str__(self) -> str:
+        return self.text(longest=100)
+
+    def text(self, longest: int | None = None) -> str:
+        """Write the op as a sentence; with ``longest``, only the first of very many chunks."""
         link = LINK.get(self.kind, "?")
-        return f"{self.kind} {format_chunks(self.chunks)} {link} {format_chunks(self.other)}"
+        return f"{self.kind} {format_chunks(self.chunks, longest)} {link} {format_chunks(self.other, longest)}"
 
 
 # A step in normal form: the ops that happen together, sends first.
@@ -91,16 +95,24 @@ def count(chunks: Chunks) -> int:
     return 1 if isinstance(chunks, int) else len(chunks)
 
 
-def format_chunks(chunks: Chunks) -> str:
-    """Write chunk numbers the short way: ``4``, ``0-3``, ``0-3,6,8-9``."""
+def format_chunks(chunks: Chunks, longest: int | None = None) -> str:
+    """Write chunk numbers the short way: ``4``, ``0-3``, ``0-3,6,8-9``; no more than ``longest`` of them."""
     if not isinstance(chunks, Sequence) or isinstance(chunks, str):
-        return str(chunks)  # one chunk, or rubbish that is about to be refused
+        try:
+            return str(chunks)  # one chunk, or rubbish that is about to be refused
+        except Exception:  # rubbish that cannot even be written
+            return "?"
     if type(chunks) is range and chunks.step == 1 and chunks:
-        return f"{chunks[0]}-{chunks[-1]}" if len(chunks) > 1 else str(chunks[0])
+        return f"{chunks[0]}-{chunks[-1]}" if chunks[0] != chunks[-1] else str(chunks[0])
     runs: list[list[int]] = []
-    for chunk in chunks:
+    more = ""
+    for position, chunk in enumerate(chunks):
+        if position == longest:
+            more = ",..."
+            break
         if runs and isinstance(chunk, int) and chunk == runs[-1][1] + 1:
             runs[-1][1] = chunk
         else:
             runs.append([chunk, chunk])
-    return ",".join(str(first) if first == last else f"{first}-{last}" for first, last in runs) or "nothing"
+    text = ",".join(str(first) if first == last else f"{first}-{last}" for first, last in runs)
+    return text + more or "nothing"

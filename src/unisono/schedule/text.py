@@ -35,7 +35,7 @@ _NUMBER = re.compile(r"[0-9]{1,9}")
 
 def format_step(step: Step) -> str:
     """Write the ops of a step on one line."""
-    return "; ".join(map(str, step))
+    return "; ".join(op.text() for op in step)
 
 
 def format_program(schedule: Schedule, rank: int) -> Iterator[str]:

@@ -18,9 +18,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from unisono import collectives
 from unisono.schedule import Schedule, Step
-from unisono.verifier.proof import Proof, prove
+from unisono.verifier.proof import Proof, check_provable, prove
 
 # What a proof depends on, beside the programs.
 JUDGES = ("collectives.py", "schedule", "verifier")
@@ -36,7 +35,7 @@ def cache_directory() -> Path:
 
 def proof_of(schedule: Schedule, depth: int | None = 1, directory: Path | None = None) -> tuple[Proof, bool]:
     """Return the proof, and whether it was found in the cache; raise ScheduleError if there is none."""
-    collectives.find(schedule.collective).check_layout(schedule)
+    check_provable(schedule)
     directory = directory or cache_directory()
     found = _load(directory / f"{content_digest(schedule, depth)}.json", schedule, depth)
     if found is not None:

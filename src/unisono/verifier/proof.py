@@ -99,12 +99,7 @@ def prove(schedule: Schedule, depth: int | None = 1) -> Proof:
     collective = collectives.find(schedule.collective)
     if depth is not None and (type(depth) is not int or depth < 1):
         raise UsageError(f"{schedule.label}: channels of depth {depth!r}; expected 1 or more, or None for unbounded")
-    collective.check_layout(schedule)
-    if schedule.size * schedule.slots > MOST_SLOTS:
-        raise UsageError(
-            f"{schedule.label}: {schedule.size} ranks with {schedule.slots} slots each; a proof plays at most "
-            f"{MOST_SLOTS:,} slots in all"
-        )
+    check_provable(schedule)
     with _garbage_collection_paused():
         memory = _memory(schedule, collective)
         try:
@@ -113,6 +108,16 @@ def prove(schedule: Schedule, depth: int | None = 1) -> Proof:
             raise _with_needed_depth(error, schedule, collective, depth) from None
         memory.check_goal()
         return _facts(schedule, collective, memory, traffic, depth)
+
+
+def check_provable(schedule: Schedule) -> None:
+    """Raise UsageError if there is nothing to prove here, or too much."""
+    collectives.find(schedule.collective).check_layout(schedule)
+    if schedule.size * schedule.slots > MOST_SLOTS:
+        raise UsageError(
+            f"{schedule.label}: {schedule.size} ranks with {schedule.slots} slots each; a proof plays at most "
+            f"{MOST_SLOTS:,} slots in all"
+        )
 
 
 def _memory(schedule: Schedule, collective: Collective) -> SymbolicMemory | HearingMemory:
