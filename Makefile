@@ -26,6 +26,7 @@ lint: venv
 	$(BIN)/ruff check $(CODE)
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache --no-logo
+	$(CXX) -fsyntax-only -std=c++20 -O1 -Wall -Wextra -Werror -DUNISONO_VARIANT=baseline -Iengine/include engine/src/*.cpp
 
 check: lint
 	$(BIN)/pytest -m "not slow"

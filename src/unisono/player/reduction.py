@@ -39,15 +39,17 @@ def combining(op: str, dtype: np.dtype[Any]) -> Callable[[Array, Array], Array]:
         raise UsageError(f"op={op!r} on {dtype} has no meaning; complex numbers have no order")
     combine = _multiply_parts if op == "prod" and dtype.kind == "c" else COMBINES[op]
 
+    nan = complex(np.nan, np.nan) if dtype.kind == "c" else np.nan
+
     def add(left: Array, right: Array) -> Array:
         with np.errstate(all="ignore"):  # infinities and NaN are values like others here
             total = combine(left, right).astype(dtype, copy=False)
-        if whole:
-            return total
-        if op in ("max", "min"):
-            positive = np.signbit(right) if op == "max" else np.signbit(left)
-            total = np.where(left == right, np.where(positive, left, right), total)
-        return np.where(np.isnan(total), np.asarray(np.nan, dtype), total)
+            if whole:
+                return total
+            if op in ("max", "min"):
+                positive = np.signbit(right) if op == "max" else np.signbit(left)
+                total = np.where(left == right, np.where(positive, left, right), total)
+            return np.where(np.isnan(total), np.asarray(nan, dtype), total)
 
     return add
 

@@ -1,0 +1,46 @@
+// Adding arrays, whatever "adding" means in a call: sum, product, max, min, or a bitwise operation.
+//
+// Every operation gives the same bits whichever of its two sides comes first. Hardware does not in two corners, which
+// are settled here as in unisono/player/reduction.py: a result that is not a number is always the same NaN, and the
+// larger of +0 and -0 is +0, the smaller -0. Types of less than 32 bits are computed in float and rounded to nearest
+// even, once per operation.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace unisono {
+
+enum class DType : std::uint8_t {
+    float32, float64, float16, bfloat16, float8_e4m3fn, float8_e5m2,
+    int8, int16, int32, int64, uint8, uint16, uint32, uint64, boolean,
+    complex64, complex128,
+};
+inline constexpr std::array dtype_names{
+    "float32", "float64", "float16", "bfloat16", "float8_e4m3fn", "float8_e5m2",
+    "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "bool",
+    "complex64", "complex128",
+};
+inline constexpr std::array<std::size_t, dtype_names.size()> dtype_bytes{
+    4, 8, 2, 2, 1, 1, 1, 2, 4, 8, 1, 2, 4, 8, 1, 8, 16,
+};
+
+enum class Reduction : std::uint8_t { sum, prod, max, min, band, bor, bxor };
+inline constexpr std::array reduction_names{"sum", "prod", "max", "min", "band", "bor", "bxor"};
+
+// out[i] = left[i] (op) right[i]; `out` may be `left` or `right`.
+using Combine = void (*)(void* out, const void* left, const void* right, std::size_t count);
+
+// A set of loops made for some instructions. All of them give the same bits.
+struct Variant {
+    const char* name;  // "baseline", "x86-64-v3", "x86-64-v4"
+    // nullptr where the reduction has no meaning for the type (a bitwise one of floating-point numbers).
+    Combine (*find)(DType dtype, Reduction reduction);
+};
+
+// Those that this processor can run, the best one first.
+const std::vector<Variant>& variants();
+
+}  // namespace unisono

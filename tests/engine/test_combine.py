@@ -1,0 +1,119 @@
+"""The engine's loops give the bits of the player, for every type and reduction and on every set of instructions."""
+
+from __future__ import annotations
+
+import ml_dtypes
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from unisono import _engine
+from unisono.errors import UsageError
+from unisono.player.reduction import COMBINES, combining
+
+DTYPES = [
+    "float32", "float64", "float16", "bfloat16", "float8_e4m3fn", "float8_e5m2", "int8", "int16", "int32", "int64",
+    "uint8", "uint16", "uint32", "uint64", "bool", "complex64", "complex128",
+]  # fmt: skip
+REDUCTIONS = [op for op in COMBINES if op != "avg"]
+SMALL = ("bfloat16", "float8_e4m3fn", "float8_e5m2")
+
+
+def dtype_of(name: str) -> np.dtype:
+    return np.dtype(getattr(ml_dtypes, name)) if name in SMALL else np.dtype(name)
+
+
+def some_bits(name: str, length: int, rng: np.random.Generator) -> np.ndarray:
+    """Return elements of any bits at all: NaN, infinities, subnormal numbers and zeros of both signs among them."""
+    dtype = dtype_of(name)
+    if name == "bool":
+        return rng.integers(0, 2, length).astype(bool)
+    values = rng.integers(0, 256, length * dtype.itemsize, dtype=np.uint8).view(dtype)
+    special = np.array([0, 1], dtype) if dtype.kind in "iu" else np.array([0.0, -0.0, 1.0, np.nan, np.inf], dtype)
+    chosen = rng.integers(0, 8, length)
+    return np.where(chosen < len(special), special[np.minimum(chosen, len(special) - 1)], values).astype(dtype)
+
+
+def engine(op: str, name: str, left: np.ndarray, right: np.ndarray, variant: str = "") -> np.ndarray:
+    out = np.empty_like(left)
+    _engine.combine(op, name, *(array.view(np.uint8) for array in (out, left, right)), variant)
+    return out
+
+
+def bits(array: np.ndarray) -> bytes:
+    return np.ascontiguousarray(array).tobytes()
+
+
+def has_meaning(op: str, name: str) -> bool:
+    try:
+        combining(op, dtype_of(name))
+    except UsageError:
+        return False
+    return True
+
+
+MEANINGFUL = [(op, name) for op in REDUCTIONS for name in DTYPES if has_meaning(op, name)]
+MEANINGLESS = [(op, name) for op in REDUCTIONS for name in DTYPES if not has_meaning(op, name)]
+
+
+@pytest.mark.parametrize("variant", _engine.variants())
+@pytest.mark.parametrize(("op", "name"), MEANINGFUL)
+def test_the_engine_gives_the_bits_of_the_player(op, name, variant):
+    dtype, rng = dtype_of(name), np.random.default_rng(0)
+    if dtype.itemsize == 1 and name != "bool":  # all pairs there are
+        values = np.arange(256, dtype=np.uint8).view(dtype)
+        left, right = np.repeat(values, 256), np.tile(values, 256)
+    else:
+        left, right = some_bits(name, 20_000, rng), some_bits(name, 20_000, rng)
+    assert bits(engine(op, name, left, right, variant)) == bits(combining(op, dtype)(left, right))
+
+
+@pytest.mark.parametrize(("op", "name"), MEANINGFUL)
+def test_the_two_sides_may_change_places(op, name):
+    rng = np.random.default_rng(1)
+    left, right = some_bits(name, 5_000, rng), some_bits(name, 5_000, rng)
+    assert bits(engine(op, name, left, right)) == bits(engine(op, name, right, left))
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    case=st.sampled_from(MEANINGFUL), length=st.integers(0, 700), seed=st.integers(0, 2**32),
+    place=st.sampled_from(["left", "right", "apart"]),
+)  # fmt: skip
+def test_any_length_and_the_result_in_the_place_of_a_side(case, length, seed, place):
+    op, name = case
+    rng = np.random.default_rng(seed)
+    left, right = some_bits(name, length, rng), some_bits(name, length, rng)
+    wanted = bits(combining(op, dtype_of(name))(left, right))
+    out = {"left": left, "right": right, "apart": np.empty_like(left)}[place]
+    _engine.combine(op, name, *(array.view(np.uint8) for array in (out, left, right)))
+    assert bits(out) == wanted
+
+
+@pytest.mark.parametrize(("op", "name"), MEANINGLESS)
+def test_what_has_no_meaning_for_the_player_has_none_for_the_engine(op, name):
+    with pytest.raises(ValueError, match=f"{op} has no meaning for {name}"):
+        engine(op, name, np.zeros(4, dtype_of(name)), np.zeros(4, dtype_of(name)))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (("plus", "float32", 4, 4, 4), "there is no reduction 'plus'; expected one of sum, prod"),
+        (("sum", "float", 4, 4, 4), "there is no dtype 'float'; expected one of float32"),
+        (("sum", "float32", 4, 8, 4), "expected three arrays of equal length"),
+        (("sum", "float32", 6, 6, 6), "in whole elements"),
+        (("sum", "float32", 4, 4, 4, "abacus"), "there is no variant 'abacus'"),
+    ],
+)
+def test_calls_that_make_no_sense_are_refused(arguments, complaint):
+    op, name, *lengths = arguments
+    arrays = [np.zeros(length, np.uint8) if isinstance(length, int) else length for length in lengths]
+    with pytest.raises(ValueError, match=complaint):
+        _engine.combine(op, name, *arrays)
+
+
+def test_every_processor_can_run_the_baseline():
+    assert _engine.variants()[-1] == "baseline"
+    assert _engine.build_info()["instructions"] == _engine.variants()[0]
