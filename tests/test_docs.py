@@ -10,6 +10,7 @@ import pytest
 
 from console_blocks import ROOT, blocks, printed_by, without_times
 from unisono import prove
+from unisono.algorithms import BUILT_IN
 from unisono.collectives import COLLECTIVES
 
 sys.path.insert(0, str(ROOT / "tools"))
@@ -91,3 +92,8 @@ def test_no_document_names_a_place_on_somebodys_machine():
 def test_the_wrong_examples_are_wrong():
     for path in sorted((ROOT / "examples" / "wrong").glob("*.py")):
         assert "0 proved, 1 failed" in printed_by(f"unisono verify {Path(path).relative_to(ROOT)} -n 3")
+
+
+@pytest.mark.parametrize(("page", "words"), [("README.md", "{} algorithms"), ("README.zh.md", "{} 个算法")])
+def test_the_number_of_algorithms_is_counted(page, words):
+    assert words.format(len(BUILT_IN)) in (ROOT / page).read_text(encoding="utf-8")
