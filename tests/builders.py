@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from unisono import Schedule
+from unisono import Schedule, recv_reduce, send
 from unisono.algorithms import BUILT_IN
 from unisono.collectives import find
 from unisono.schedule.text import parse_schedule
@@ -22,6 +22,14 @@ def written(collective: str, chunks: int, *programs: str, slots: int | None = No
         steps = [line.strip() for line in program.strip().splitlines() if line.strip()]
         lines += [f"rank {rank}", *(f"{index}: {step}" for index, step in enumerate(steps))]
     return parse_schedule("\n".join(lines))
+
+
+def xor_exchange(rank: int, size: int):
+    """Swap sums with the rank that differs in one bit: right for powers of two, and only for them."""
+    distance = 1
+    while distance < size:
+        yield send(0, dst=rank ^ distance), recv_reduce(0, src=rank ^ distance)
+        distance *= 2
 
 
 def with_steps(schedule: Schedule, programs: list[list[tuple]]) -> Schedule:

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import re
-import sys
 from pathlib import Path
 
 import pytest
 
+import algorithms_page
+import pictures
 from console_blocks import ROOT, blocks, printed_by, without_times
 from unisono import prove
 from unisono.algorithms import BUILT_IN
 from unisono.collectives import COLLECTIVES
-
-sys.path.insert(0, str(ROOT / "tools"))
-import algorithms_page
-import pictures
 
 PAGES = [ROOT / "README.md", ROOT / "README.zh.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 TOUR = ROOT / "docs" / "tour.md"

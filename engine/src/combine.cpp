@@ -95,6 +95,16 @@ void combine_small(void* out, const void* left, const void* right, std::size_t c
     for (std::size_t i = 0; i < count; ++i) o[i] = T::narrow(combine_floats<R>(T::widen(a[i]), T::widen(b[i])));
 }
 
+// Only the name of a type: the loops see a complex number as two of its parts.
+template <typename T>
+struct Complex {
+    using Part = T;
+};
+template <typename T>
+inline constexpr bool is_complex = false;
+template <typename T>
+inline constexpr bool is_complex<Complex<T>> = true;
+
 // Complex numbers: a result with a part that is not a number is NaN in both parts.
 template <typename T>
 inline void store_complex(T* o, std::size_t i, T re, T im) {
@@ -136,70 +146,57 @@ void combine_complex(void* out, const void* left, const void* right, std::size_t
     }
 }
 
-template <typename T>
-Combine of_floats(Reduction reduction) {
-    switch (reduction) {
-        case Reduction::sum: return combine<Reduction::sum, T>;
-        case Reduction::prod: return combine<Reduction::prod, T>;
-        case Reduction::max: return combine<Reduction::max, T>;
-        case Reduction::min: return combine<Reduction::min, T>;
-        default: return nullptr;
+// The loop for a type and a reduction; nullptr where the reduction has no meaning for the type.
+template <Reduction R, typename T>
+constexpr Combine loop() {
+    constexpr bool bitwise = R == Reduction::band || R == Reduction::bor || R == Reduction::bxor;
+    constexpr bool ordering = R == Reduction::max || R == Reduction::min;
+    if constexpr (std::is_integral_v<T>) {
+        return combine<R, T>;
+    } else if constexpr (bitwise || (ordering && is_complex<T>)) {
+        return nullptr;
+    } else if constexpr (is_complex<T>) {
+        return combine_complex<R, typename T::Part>;
+    } else if constexpr (std::is_floating_point_v<T>) {
+        return combine<R, T>;
+    } else {
+        return combine_small<R, T>;
     }
 }
 
 template <typename T>
-Combine of_small(Reduction reduction) {
+Combine find_loop(Reduction reduction) {
     switch (reduction) {
-        case Reduction::sum: return combine_small<Reduction::sum, T>;
-        case Reduction::prod: return combine_small<Reduction::prod, T>;
-        case Reduction::max: return combine_small<Reduction::max, T>;
-        case Reduction::min: return combine_small<Reduction::min, T>;
-        default: return nullptr;
-    }
-}
-
-template <typename T>
-Combine of_integers(Reduction reduction) {
-    switch (reduction) {
-        case Reduction::sum: return combine<Reduction::sum, T>;
-        case Reduction::prod: return combine<Reduction::prod, T>;
-        case Reduction::max: return combine<Reduction::max, T>;
-        case Reduction::min: return combine<Reduction::min, T>;
-        case Reduction::band: return combine<Reduction::band, T>;
-        case Reduction::bor: return combine<Reduction::bor, T>;
-        case Reduction::bxor: return combine<Reduction::bxor, T>;
+        case Reduction::sum: return loop<Reduction::sum, T>();
+        case Reduction::prod: return loop<Reduction::prod, T>();
+        case Reduction::max: return loop<Reduction::max, T>();
+        case Reduction::min: return loop<Reduction::min, T>();
+        case Reduction::band: return loop<Reduction::band, T>();
+        case Reduction::bor: return loop<Reduction::bor, T>();
+        case Reduction::bxor: return loop<Reduction::bxor, T>();
     }
     return nullptr;
 }
 
-template <typename T>
-Combine of_complex(Reduction reduction) {
-    switch (reduction) {
-        case Reduction::sum: return combine_complex<Reduction::sum, T>;
-        case Reduction::prod: return combine_complex<Reduction::prod, T>;
-        default: return nullptr;
-    }
-}
-
 Combine find_combine(DType dtype, Reduction reduction) {
     switch (dtype) {
-        case DType::float32: return of_floats<float>(reduction);
-        case DType::float64: return of_floats<double>(reduction);
-        case DType::float16: return of_small<Half>(reduction);
-        case DType::bfloat16: return of_small<BFloat>(reduction);
-        case DType::float8_e4m3fn: return of_small<Float8E4M3>(reduction);
-        case DType::float8_e5m2: return of_small<Float8E5M2>(reduction);
-        case DType::int8: return of_integers<std::int8_t>(reduction);
-        case DType::int16: return of_integers<std::int16_t>(reduction);
-        case DType::int32: return of_integers<std::int32_t>(reduction);
-        case DType::int64: return of_integers<std::int64_t>(reduction);
-        case DType::uint8: return of_integers<std::uint8_t>(reduction);
-        case DType::uint16: return of_integers<std::uint16_t>(reduction);
-        case DType::uint32: return of_integers<std::uint32_t>(reduction);
-        case DType::uint64: return of_integers<std::uint64_t>(reduction);
-        case DType::boolean: return of_integers<bool>(reduction);
-        case DType::complex64: return of_complex<float>(reduction);
-        case DType::complex128: return of_complex<double>(reduction);
+        case DType::float32: return find_loop<float>(reduction);
+        case DType::float64: return find_loop<double>(reduction);
+        case DType::float16: return find_loop<Half>(reduction);
+        case DType::bfloat16: return find_loop<BFloat>(reduction);
+        case DType::float8_e4m3fn: return find_loop<Float8E4M3>(reduction);
+        case DType::float8_e5m2: return find_loop<Float8E5M2>(reduction);
+        case DType::int8: return find_loop<std::int8_t>(reduction);
+        case DType::int16: return find_loop<std::int16_t>(reduction);
+        case DType::int32: return find_loop<std::int32_t>(reduction);
+        case DType::int64: return find_loop<std::int64_t>(reduction);
+        case DType::uint8: return find_loop<std::uint8_t>(reduction);
+        case DType::uint16: return find_loop<std::uint16_t>(reduction);
+        case DType::uint32: return find_loop<std::uint32_t>(reduction);
+        case DType::uint64: return find_loop<std::uint64_t>(reduction);
+        case DType::boolean: return find_loop<bool>(reduction);
+        case DType::complex64: return find_loop<Complex<float>>(reduction);
+        case DType::complex128: return find_loop<Complex<double>>(reduction);
     }
     return nullptr;
 }

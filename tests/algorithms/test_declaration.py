@@ -5,6 +5,7 @@ import pickle
 
 import pytest
 
+from builders import xor_exchange
 from unisono import algorithm, find, one, one_per_rank, recv_reduce, send
 from unisono.collectives import all_gather, all_reduce, broadcast
 from unisono.errors import UsageError
@@ -17,10 +18,7 @@ def power_of_two(size):
 @algorithm(all_reduce, chunks=one, serves=power_of_two)
 def xor_butterfly(rank, size):
     """Swap sums with the partner that differs in one bit."""
-    distance = 1
-    while distance < size:
-        yield send(0, dst=rank ^ distance), recv_reduce(0, src=rank ^ distance)
-        distance *= 2
+    yield from xor_exchange(rank, size)
 
 
 def test_the_name_is_that_of_the_function_without_the_collective():
@@ -144,4 +142,4 @@ def test_an_amount_that_is_none_is_refused(chunks):
         yield ()
 
     with pytest.raises(UsageError, match=r"chunks= (gave|raised)|chunks for"):
-        mine.schedule(0 + 3)
+        mine.schedule(3)

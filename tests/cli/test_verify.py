@@ -1,6 +1,9 @@
 from __future__ import annotations
 
 import json
+import os
+import pty
+import re
 import subprocess
 import sys
 
@@ -237,3 +240,26 @@ def test_nothing_is_cut_off_in_a_narrow_terminal(capsys, monkeypatch):
     printed = capsys.readouterr().out
     assert "…" not in printed
     assert "✓  reduce/reduce_scatter_gather" in printed
+
+
+def test_on_a_terminal_a_long_proof_shows_its_progress():
+    """Standard error is a terminal here; elsewhere (test_main.py) nothing is written to it."""
+    ours, theirs = pty.openpty()
+    words = [sys.executable, "-m", "unisono", "verify", "all", "-n", "1-12", "--fresh", "-j", "1"]
+    with subprocess.Popen(
+        words, stdout=subprocess.DEVNULL, stderr=theirs, env={**os.environ, "TERM": "xterm"}
+    ) as command:
+        os.close(theirs)
+        seen = b""
+        while True:
+            try:
+                part = os.read(ours, 65536)
+            except OSError:  # the other end is closed
+                break
+            if not part:
+                break
+            seen += part
+        assert command.wait(timeout=60) == 0
+    os.close(ours)
+    assert "━" in seen.decode(errors="replace")
+    assert re.search(rb"\d+/\d+", seen)

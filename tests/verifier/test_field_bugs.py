@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from builders import xor_exchange
 from unisono import algorithm, one, one_per_rank, prove, recv, recv_reduce, send
 from unisono.algorithms.tree import spans
 from unisono.collectives import all_gather, all_reduce, broadcast
@@ -32,10 +33,7 @@ def test_an_all_gather_whose_second_direction_is_not_mirrored(size):
 @algorithm(all_reduce, chunks=one)
 def xor_butterfly(rank, size):
     """Partners differ in one bit: right for powers of two only, and nothing says so."""
-    distance = 1
-    while distance < size:
-        yield send(0, dst=rank ^ distance), recv_reduce(0, src=rank ^ distance)
-        distance *= 2
+    yield from xor_exchange(rank, size)
 
 
 def test_an_xor_butterfly_at_size_48():

@@ -6,19 +6,15 @@ everyone the right answer, and the same bits.
 
 from __future__ import annotations
 
-import sys
 from collections import Counter
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from builders import NAMES, inputs_for, same, wanted_outputs
+from mutation import MUTATIONS, mutant
 from unisono import play, prove
 from unisono.errors import ScheduleError
-
-sys.path.insert(0, str(Path(__file__).parent))
-from mutation import MUTATIONS, mutant
 
 SEEDS_PER_ALGORITHM = 75
 
@@ -56,8 +52,8 @@ def verdicts():
     return found
 
 
-def test_there_are_more_than_a_thousand_mutants_of_every_kind(verdicts):
-    assert len(verdicts) >= 1000
+def test_there_are_thousands_of_mutants_of_every_kind(verdicts):
+    assert len(verdicts) >= 2000  # docs/verifier.md says thousands
     kinds = Counter(what.split()[0] for what, *_ in verdicts)
     assert set(kinds) == {mutation.__name__ for mutation in MUTATIONS}
     assert min(kinds.values()) >= 50

@@ -163,11 +163,6 @@ def test_the_depth_that_would_do_is_found(needed):
     refusal(DeadlockError, schedule, depth=needed - 1)
 
 
-def test_channels_of_depth_nothing_make_no_sense():
-    with pytest.raises(UsageError, match="expected 1 or more"):
-        prove(find("ring").schedule(3), depth=0)
-
-
 # --- facts -----------------------------------------------------------------------------------------------------
 
 

@@ -147,8 +147,7 @@ def data_tables(
         made = table("", *headings, words["step"] if frame.level else "", title=title)
         made.columns[-1].no_wrap = False
         for rank in ranks:
-            # The steps of this rank that ended on this level, told by how far its history has come.
-            upto = sum(1 for level, _ in playback.history[rank][1:] if level <= frame.level)
+            upto = frame.steps_done[rank]
             did = " | ".join(f"{index}: {format_step(steps[rank][index])}" for index in range(done[rank], upto))
             done[rank] = upto
             cells = [_cell(cell, schedule.size) for cell in frame.rows[rank]]

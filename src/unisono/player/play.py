@@ -21,10 +21,11 @@ Row = list[Cell | None]
 
 @dataclass(frozen=True)
 class Frame:
-    """What every rank's slots hold once all steps up to this level are done. ``rows[rank][slot]``."""
+    """What every rank's slots hold once all steps up to this level are done: ``rows[rank][slot]``."""
 
     level: int
     rows: list[Row]
+    steps_done: list[int]  # of each rank
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,8 @@ class Playback:
             for rank, states in enumerate(self.history):
                 while positions[rank] + 1 < len(states) and states[positions[rank] + 1][0] <= level:
                     positions[rank] += 1
-            yield Frame(level, [states[at][1] for states, at in zip(self.history, positions, strict=True)])
+            rows = [states[at][1] for states, at in zip(self.history, positions, strict=True)]
+            yield Frame(level, rows, list(positions))
 
 
 def play(

@@ -126,7 +126,7 @@ def _memory(schedule: Schedule, collective: Collective) -> SymbolicMemory | Hear
 
 @contextmanager
 def _garbage_collection_paused() -> Iterator[None]:
-    """A proof makes a million small tuples and no cycles: looking for cycles among them costs a fifth of the time."""
+    """A proof makes a million small tuples and no cycles: looking for cycles among them is time lost."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:
