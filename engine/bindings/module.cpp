@@ -7,27 +7,21 @@
 #include <string>
 #include <vector>
 
+#include "endpoint.hpp"
+#include "names.hpp"
+#include "plans.hpp"
 #include "unisono/build_info.hpp"
 #include "unisono/reduce.hpp"
 
 namespace nb = nanobind;
+
+using unisono::bindings::place_of;
 
 namespace {
 
 // Arrays cross as bytes: numpy cannot hand over a bfloat16 or float8 array as such.
 using Bytes = nb::ndarray<std::uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using ConstBytes = nb::ndarray<const std::uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-
-// The place of a name in a list of names; says which there are where it is none of them.
-template <typename Names>
-std::size_t place_of(const std::string& name, const Names& names, const char* what) {
-    std::string known;
-    for (std::size_t place = 0; place < names.size(); ++place) {
-        if (name == names[place]) return place;
-        known += (place ? ", " : "") + std::string(names[place]);
-    }
-    throw nb::value_error(("there is no " + std::string(what) + " '" + name + "'; expected one of " + known).c_str());
-}
 
 std::vector<const char*> variant_names() {
     std::vector<const char*> names;
@@ -67,6 +61,8 @@ NB_MODULE(_engine, module) {
             return out;
         },
         "What the engine was built with, as a dictionary.");
+    unisono::bindings::bind_plans(module);
+    unisono::bindings::bind_endpoint(module);
     module.def("variants", &variant_names, "The sets of instructions that `combine` can use here, the best one first.");
     module.def("combine", &combine, nb::arg("reduction"), nb::arg("dtype"), nb::arg("out"), nb::arg("left"),
                nb::arg("right"), nb::arg("variant") = "",

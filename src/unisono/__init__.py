@@ -1,11 +1,19 @@
 """Unisono: collective communication as short Python programs, each one proved.
 
+A user needs one import::
+
+    import unisono
+
+    with unisono.connect() as comm:
+        comm.all_reduce(x)
+
 An author of an algorithm needs two imports::
 
     from unisono import algorithm, combine, copy, mapped, one, one_per_rank, recv, recv_reduce, send
     from unisono.collectives import all_reduce
 """
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from unisono.algorithms import algorithm, find, one, one_per_rank
@@ -21,24 +29,24 @@ from unisono.schedule import (
 )
 
 if TYPE_CHECKING:
-    from unisono.player import play
+    from unisono.comm import Communicator, Work, connect, spawn
+    from unisono.player.play import play
     from unisono.verifier import prove
 
 __version__ = "0.1.0"
 __all__ = [
-    "Schedule", "algorithm", "backwards", "combine", "copy", "find", "mapped", "one", "one_per_rank", "play",
-    "prove", "recv", "recv_reduce", "send",
+    "Communicator", "Schedule", "Work", "algorithm", "backwards", "combine", "connect", "copy", "find", "mapped",
+    "one", "one_per_rank", "play", "prove", "recv", "recv_reduce", "send", "spawn",
 ]  # fmt: skip
+
+# What needs numpy or the engine is imported when it is first asked for, so that `import unisono` takes milliseconds.
+_WHERE = {
+    "play": "unisono.player", "prove": "unisono.verifier", "Communicator": "unisono.comm", "Work": "unisono.comm",
+    "connect": "unisono.comm", "spawn": "unisono.comm",
+}  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:
-    # What needs numpy is imported when it is first asked for, so that `import unisono` takes milliseconds.
-    if name == "play":
-        from unisono.player import play
-
-        return play
-    if name == "prove":
-        from unisono.verifier import prove
-
-        return prove
+    if name in _WHERE:
+        return getattr(import_module(_WHERE[name]), name)
     raise AttributeError(f"module 'unisono' has no attribute {name!r}")

@@ -100,6 +100,11 @@ class Collective:
         return self.result is not Result.EXCHANGED
 
     @property
+    def single_array(self) -> bool:
+        """Whether a call takes one array, input and output at once: parts are all or nothing of the row."""
+        return self.in_place and not self.blocked
+
+    @property
     def reduces(self) -> bool:
         """Whether chunks of several ranks are added."""
         return self.result is Result.REDUCED

@@ -131,7 +131,11 @@ class UsageError(UnisonoError, ValueError):
 
 
 class CommError(UnisonoError, RuntimeError):
-    """Communication failed."""
+    """Communication failed; ``rank`` is the one that it is about, if there is one."""
+
+    def __init__(self, message: str, *, rank: int | None = None) -> None:
+        self.rank = rank
+        super().__init__(message)
 
 
 class CollectiveTimeout(CommError, TimeoutError):

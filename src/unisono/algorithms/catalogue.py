@@ -25,6 +25,7 @@ from unisono.algorithms.doubling import (
 from unisono.algorithms.hierarchical import hierarchical, torus
 from unisono.algorithms.hierarchical_exchange import hierarchical_all_to_all
 from unisono.algorithms.naive import (
+    direct,
     naive,
     naive_all_gather,
     naive_all_to_all,
@@ -59,7 +60,7 @@ BUILT_IN: tuple[Algorithm, ...] = (
     bruck_all_gather, pat_all_gather, neighbour_exchange_all_gather,
     naive_reduce_scatter, ring_reduce_scatter, bidirectional_ring_reduce_scatter,
     recursive_halving_reduce_scatter, pat_reduce_scatter,
-    naive, ring, bidirectional_ring, recursive_doubling, butterfly, tree, double_tree, rabenseifner,
+    naive, direct, ring, bidirectional_ring, recursive_doubling, butterfly, tree, double_tree, rabenseifner,
     hierarchical, torus, swing,
     naive_all_to_all, pairwise_all_to_all, bruck_all_to_all, hierarchical_all_to_all,
     dissemination_barrier, tree_barrier,

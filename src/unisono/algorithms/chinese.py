@@ -26,6 +26,7 @@ IDEAS = {
     "reduce_scatter/recursive_halving": "把递归倍增倒过来：每步交出手里的一半，把对方交来的另一半加进来。",
     "reduce_scatter/pat": "把 PAT 的 all-gather 倒过来：每个进程都是一棵二项树的终点，先走近路。",
     "all_reduce/naive": "每个进程把全部数据发给其他所有进程，再按进程号的次序相加，因此大家得到的结果逐位一致。",
+    "all_reduce/direct": "每个进程负责一块：其他进程都把这一块发给它求和，它再把结果发给所有进程。",
     "all_reduce/ring": "先让每一块绕环一圈求和，再绕一圈把结果分给大家。",
     "all_reduce/bidirectional_ring": "同时使用环的两个方向，步数减半。",
     "all_reduce/recursive_doubling": "依次与距离为 1、2、4……的伙伴交换当前的部分和并相加。",

@@ -88,6 +88,13 @@ def naive(rank: int, size: int) -> Steps:
         yield copy(place[0], to=0)
 
 
+@algorithm(all_reduce, chunks=one_per_rank)
+def direct(rank: int, size: int) -> Steps:
+    """Everyone sums one chunk, which all others send to it, and sends the sum to all (textbook)."""
+    yield from naive_reduce_scatter(rank, size)
+    yield from naive_all_gather(rank, size)
+
+
 @algorithm(all_to_all, chunks=one_per_rank)
 def naive_all_to_all(rank: int, size: int) -> Steps:
     """Everyone sends every block straight to the rank it is for, all at once (MPI's linear algorithm)."""

@@ -63,5 +63,4 @@ def _engine() -> dict[str, Any] | str:
         from unisono import _engine
     except ImportError as error:
         return f"not available: {error}"
-    info: dict[str, Any] = _engine.build_info()
-    return info
+    return dict(_engine.build_info())

@@ -6,9 +6,10 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from unisono.errors import HazardError
-from unisono.player.reduction import Array
+from unisono.player.reduction import Array, rounded
 from unisono.schedule import Chunks, Op
 from unisono.schedule.ops import COMBINE, RECV_REDUCE, listed
+from unisono.schedule.runs import Run
 
 
 class Cell(NamedTuple):
@@ -22,15 +23,23 @@ class NumberMemory:
     """The slots of all ranks. Arrays in it are never changed, only replaced: so a state can be kept for later."""
 
     def __init__(
-        self, rows: list[list[Cell | None]], add: Callable[[Array, Array], Array], hearing: bool = False
+        self,
+        rows: list[list[Cell | None]],
+        add: Callable[[Array, Array], Array],
+        hearing: bool = False,
+        add_wide: Callable[[Array, Array], Array] | None = None,
     ) -> None:
         self.rows = rows
         self.add = add
+        self.add_wide = add_wide or add
+        self.runs = [Run() for _ in rows]
+        self.wide: list[dict[int, Array]] = [{} for _ in rows]  # sums of the present run, before they are rounded
         # In a barrier a message tells whom its sender has heard of, whatever chunk it is said to be.
         self.hearing = hearing
 
     def read(self, rank: int, chunks: Chunks) -> list[Cell]:
         """Return the cells that are sent."""
+        self.runs[rank].end()
         cells = []
         for chunk in [0] if self.hearing else listed(chunks):
             cell = self.rows[rank][chunk]
@@ -43,6 +52,7 @@ class NumberMemory:
         """Overwrite slots, or add to them."""
         row = self.rows[rank]
         target = [0] if self.hearing else listed(op.other if op.is_local else op.chunks)
+        continues = self.runs[rank].continues(op)
         for chunk, cell in zip(target, payload, strict=True):
             if self.hearing or op.kind in (RECV_REDUCE, COMBINE):
                 here = row[chunk]
@@ -53,5 +63,13 @@ class NumberMemory:
                         f"chunk {chunk} has {len(here.values)} elements, and {len(cell.values)} are added to it",
                         chunk=chunk,
                     )
-                cell = Cell(self.add(here.values, cell.values), here.ranks | cell.ranks)
+                cell = Cell(self._sum(rank, chunk, here.values, cell.values, continues), here.ranks | cell.ranks)
             row[chunk] = cell
+
+    def _sum(self, rank: int, chunk: int, here: Array, more: Array, continues: bool) -> Array:
+        """Add; in a run, to what was there before it was rounded."""
+        if self.add_wide is self.add:
+            return self.add(here, more)
+        wide = self.add_wide(self.wide[rank][chunk] if continues else here, more)
+        self.wide[rank][chunk] = wide
+        return rounded(wide, here.dtype)

@@ -12,7 +12,7 @@ from unisono import collectives
 from unisono.collectives import ALL, Collective
 from unisono.errors import GoalError, UsageError
 from unisono.player.memory import Cell, NumberMemory
-from unisono.player.reduction import Array, combining, finished
+from unisono.player.reduction import Array, combining, combining_wide, finished
 from unisono.schedule import Schedule, partition
 from unisono.schedule.network import run
 
@@ -62,8 +62,9 @@ def play(
     collective.check_layout(schedule)
     arrays, dtype = _checked_inputs(schedule, collective, inputs)
     rows = [_first_row(schedule, collective, rank, arrays) for rank in range(schedule.size)]
+    means = op if collective.carries_data else "max"
     memory = NumberMemory(
-        rows, combining(op if collective.carries_data else "max", dtype), hearing=not collective.carries_data
+        rows, combining(means, dtype), hearing=not collective.carries_data, add_wide=combining_wide(means, dtype)
     )
     history: list[list[tuple[int, Row]]] = [[(0, list(row))] for row in rows] if record else []
 

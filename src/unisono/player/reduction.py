@@ -24,19 +24,27 @@ COMBINES: dict[str, Callable[[Array, Array], Array]] = {
     "band": np.bitwise_and, "bor": np.bitwise_or, "bxor": np.bitwise_xor,
 }  # fmt: skip
 BITWISE = ("band", "bor", "bxor")
+SMALL = ("float16", "bfloat16", "float8_e4m3fn", "float8_e5m2")
+WHOLE = ("int", "uint", "bool")  # how the names of types begin that hold whole numbers
 
 
-def combining(op: str, dtype: np.dtype[Any]) -> Callable[[Array, Array], Array]:
-    """Return how two arrays are added under this op; the result keeps their dtype."""
+def check_op(op: str, dtype: str) -> None:
+    """Raise UsageError if a type, given by its name, has no such reduction."""
     if op not in COMBINES:
         raise UsageError(f"there is no reduction {op!r}; expected one of {', '.join(COMBINES)}")
-    whole = dtype.kind in "iub"  # integers and booleans
+    whole = dtype.startswith(WHOLE)
     if op == "avg" and whole:
         raise UsageError(f"op='avg' on {dtype} would round; convert the inputs to a floating-point dtype first")
     if op in BITWISE and not whole:
         raise UsageError(f"op={op!r} on {dtype} has no meaning; expected integers or booleans")
-    if op in ("max", "min") and dtype.kind == "c":
+    if op in ("max", "min") and dtype.startswith("complex"):
         raise UsageError(f"op={op!r} on {dtype} has no meaning; complex numbers have no order")
+
+
+def combining(op: str, dtype: np.dtype[Any]) -> Callable[[Array, Array], Array]:
+    """Return how two arrays are added under this op; the result keeps their dtype."""
+    check_op(op, dtype.name)
+    whole = dtype.name.startswith(WHOLE)
     combine = _multiply_parts if op == "prod" and dtype.kind == "c" else COMBINES[op]
 
     nan = complex(np.nan, np.nan) if dtype.kind == "c" else np.nan
@@ -52,6 +60,29 @@ def combining(op: str, dtype: np.dtype[Any]) -> Callable[[Array, Array], Array]:
             return np.where(np.isnan(total), np.asarray(nan, dtype), total)
 
     return add
+
+
+def combining_wide(op: str, dtype: np.dtype[Any]) -> Callable[[Array, Array], Array] | None:
+    """Return how numbers of 16 and 8 bits are added within a run: as 32-bit numbers, not yet rounded (see
+    schedule/runs.py).
+
+    None for all other types: they are added as what they are.
+    """
+    if dtype.name not in SMALL:
+        return None
+    add = combining(op, np.dtype(np.float32))
+
+    def add_wide(left: Array, right: Array) -> Array:
+        return add(left.astype(np.float32, copy=False), right.astype(np.float32, copy=False))
+
+    return add_wide
+
+
+def rounded(wide: Array, dtype: np.dtype[Any]) -> Array:
+    """Round 32-bit numbers to a smaller type."""
+    with np.errstate(all="ignore"):
+        narrow = wide.astype(dtype)
+        return np.where(np.isnan(narrow), np.asarray(np.nan, dtype), narrow)
 
 
 def _multiply_parts(left: Array, right: Array) -> Array:

@@ -14,6 +14,7 @@ from unisono.collectives import EVERYONE_ALL, Collective
 from unisono.errors import GoalError, HazardError, UnmatchedError
 from unisono.schedule import Chunks, Op, Schedule
 from unisono.schedule.ops import COMBINE, COPY, RECV, RECV_REDUCE, listed
+from unisono.schedule.runs import Run
 from unisono.verifier.symbols import NOTHING, Symbols, describe, listing, ranks_in
 
 
@@ -33,11 +34,13 @@ class SymbolicMemory:
             held = collective.held_before(rank, size, chunks, schedule.root or 0)
             row[held.start : held.stop] = self.symbols.inputs(rank)[held.start : held.stop]
             self.rows.append(row)
+        self.runs = [Run() for _ in range(size)]
         self.displaced = False  # whether a slot of a separate output ever held what is not its own
 
     def read(self, rank: int, chunks: Chunks) -> Any:
         """Return a symbol, or a list of them for several chunks (rule 1)."""
         row = self.rows[rank]
+        self.runs[rank].chunks = None  # what is read has been rounded: a run has ended
         if type(chunks) is int:
             symbol = row[chunks]
             if symbol:
@@ -59,6 +62,7 @@ class SymbolicMemory:
         kind, chunks, other = op
         target = other if kind == COPY or kind == COMBINE else chunks
         row = self.rows[rank]
+        continues = self.runs[rank].continues(op)
         # The common cases: both ends name the same chunk of the one row, so rules 2 and 4 hold by themselves.
         if sent == target and not self.protected:
             if kind == RECV:
@@ -72,8 +76,12 @@ class SymbolicMemory:
                 return
             if kind == RECV_REDUCE and type(target) is int:
                 left = row[target]
-                known = self.symbols.sums.get((left, payload) if left < payload else (payload, left))
-                row[target] = known or self._sum(target, left, payload)
+                known = (
+                    None
+                    if continues
+                    else self.symbols.sums.get((left, payload) if left < payload else (payload, left))
+                )
+                row[target] = known or self._sum(target, left, payload, continues)
                 return
         payloads = [payload] if type(sent) is int else payload
         adds = kind == RECV_REDUCE or kind == COMBINE
@@ -83,7 +91,8 @@ class SymbolicMemory:
                 self._check_place(rank, chunk, symbol, listed(sent)[position])
             if adds:
                 left = row[chunk]
-                symbol = sums.get((left, symbol) if left < symbol else (symbol, left)) or add(chunk, left, symbol)
+                known = None if continues else sums.get((left, symbol) if left < symbol else (symbol, left))
+                symbol = known or add(chunk, left, symbol, continues)
             row[chunk] = symbol
 
     def extra_slots(self) -> int:
@@ -175,7 +184,7 @@ class SymbolicMemory:
                 hint="make the send and its receive name the same chunks",
             )  # fmt: skip
 
-    def _sum(self, chunk: int, left: int, right: int) -> int:
+    def _sum(self, chunk: int, left: int, right: int, continues: bool) -> int:
         """Add two symbols (rules 1 and 3)."""
         symbols = self.symbols
         if not left:
@@ -199,4 +208,4 @@ class SymbolicMemory:
                 found=f"{describe(symbols.value(left))}; plus {describe(symbols.value(right))}",
                 hint=f"{RECV} instead of {RECV_REDUCE} where a finished sum arrives",
             )  # fmt: skip
-        return symbols.add(left, right)
+        return symbols.add(left, right, continues)

@@ -2,7 +2,8 @@
 
 *Symbol*: a number. 0 stands for nothing; the inputs come first; then one for each sum that was ever made. Two
 slots hold the same symbol if and only if they were added up from the same inputs in the same order (up to
-a+b = b+a, which computers respect): so comparing results, bits included, is comparing numbers.
+a+b = b+a, which computers respect): so comparing results, bits included, is comparing numbers. A sum that continues a
+run (schedule/runs.py) is another one than the same sum on its own: it is rounded at other places.
 """
 
 from __future__ import annotations
@@ -25,18 +26,22 @@ class Symbols:
             self.origin += range(chunks)
         self.first_sum = len(self.ranks)
         self.parts: list[tuple[int, int]] = []  # of each sum, from first_sum on
-        self.sums: dict[tuple[int, int], int] = {}  # by parts, the smaller number first
+        self.sums: dict[tuple[int, int], int] = {}  # by parts, the smaller number first; a run's are negative
 
     def inputs(self, rank: int) -> range:
         """Return the symbols of a rank's input chunks."""
         return range(1 + rank * self.chunks, 1 + (rank + 1) * self.chunks)
 
-    def add(self, left: int, right: int) -> int:
-        """Return the symbol of a sum; the caller has looked whether the sum makes sense."""
+    def add(self, left: int, right: int, continues: bool = False) -> int:
+        """Return the symbol of a sum; the caller has looked whether the sum makes sense.
+
+        ``continues``: ``left`` is a sum that was not rounded yet.
+        """
         parts = (left, right) if left < right else (right, left)
-        symbol = self.sums.get(parts)
+        key = (-left, right) if continues else parts
+        symbol = self.sums.get(key)
         if symbol is None:
-            symbol = self.sums[parts] = len(self.ranks)
+            symbol = self.sums[key] = len(self.ranks)
             self.ranks.append(self.ranks[left] | self.ranks[right])
             self.origin.append(self.origin[left])
             self.parts.append(parts)

@@ -1,0 +1,247 @@
+// The endpoint of a communicator, as Python uses it.
+#include "endpoint.hpp"
+
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include <cmath>
+#include <memory>
+#include <string>
+#include <system_error>
+#include <tuple>
+#include <vector>
+
+#include "faults.hpp"
+#include "names.hpp"
+#include "plans.hpp"
+#include "unisono/queue.hpp"
+
+namespace nb = nanobind;
+
+namespace unisono::bindings {
+
+namespace {
+
+// Python waits for a Completion in slices, to look for Ctrl-C in between.
+constexpr auto slice = std::chrono::milliseconds(50);
+constexpr std::size_t most_known_plans = 4096;
+
+Nanoseconds nanoseconds(double seconds) {
+    constexpr double longest = 3e8;  // ten years
+    return Nanoseconds(static_cast<std::int64_t>(std::clamp(seconds, 0.0, longest) * 1e9));
+}
+
+Settings settings_from(int file, std::uint64_t offset, std::uint32_t rank, std::uint32_t size, std::uint32_t depth,
+                       std::uint64_t staging_bytes, std::uint64_t transfer_bytes, const std::vector<int>& processes,
+                       double spin_s, double yield_s) {
+    Settings settings;
+    settings.file = file;
+    settings.offset = offset;
+    settings.geometry = {size, depth, staging_bytes, transfer_bytes};
+    settings.rank = rank;
+    settings.processes = processes;
+    settings.patience = {nanoseconds(spin_s), nanoseconds(yield_s)};
+    return settings;
+}
+
+class Rank {
+  public:
+    explicit Rank(const Settings& settings)
+        : endpoint_(settings), executor_(endpoint_), transfers_(endpoint_), collectives_(executor_),
+          transfer_queue_(endpoint_, transfers_) {
+        endpoint_.interrupted = [this] { return signals_.look(); };
+    }
+
+    // Runs the call if an equal one was made before; false: nothing was done, go the long way.
+    bool repeat(std::uint64_t collective, nb::handle output, nb::handle input, nb::handle op, std::uint64_t root,
+                nb::handle algorithm) {
+        const View out(output, true);
+        if (!out.valid) return false;
+        if (input.is_none()) return repeat_with(collective, out, nullptr, op, root, algorithm);
+        const View in(input, false);
+        return in.valid && !in.overlaps(out) && repeat_with(collective, out, &in, op, root, algorithm);
+    }
+    void remember(std::shared_ptr<Plan> plan, std::uint64_t collective, nb::handle output, nb::handle input,
+                  nb::object op, std::uint64_t root, nb::object algorithm) {
+        const View out(output, true);
+        if (!out.valid) return;
+        if (known_.size() >= most_known_plans) known_.clear();
+        std::uint64_t input_bytes = 0, format = out.format();
+        if (!input.is_none()) {
+            const View in(input, false);
+            if (!in.valid) return;
+            input_bytes = in.bytes() + 1;
+            format ^= in.format() << 24;
+        }
+        known_[{collective, input_bytes, out.bytes(), format, root, op.ptr(), algorithm.ptr()}] = {std::move(plan), op,
+                                                                                                   algorithm};
+    }
+    void forget() { known_.clear(); }
+
+    void run(std::shared_ptr<Plan> plan, std::uint64_t input, std::uint64_t output, double timeout_s) {
+        guarded([&] { collectives_.run(call(std::move(plan), input, output, timeout_s)); });
+    }
+    std::shared_ptr<Completion> start(std::shared_ptr<Plan> plan, std::uint64_t input, std::uint64_t output,
+                                      double timeout_s) {
+        return collectives_.start(call(std::move(plan), input, output, timeout_s));
+    }
+    void transfer(bool sending, std::uint32_t peer, std::uint64_t data, std::uint64_t count, const std::string& dtype,
+                  double timeout_s) {
+        guarded([&] { transfer_queue_.run(make_transfer(sending, peer, data, count, dtype), nanoseconds(timeout_s)); });
+    }
+    std::shared_ptr<Completion> start_transfer(bool sending, std::uint32_t peer, std::uint64_t data,
+                                               std::uint64_t count, const std::string& dtype, double timeout_s) {
+        return transfer_queue_.start(make_transfer(sending, peer, data, count, dtype), nanoseconds(timeout_s));
+    }
+    // Waits for a call that was started; false: it is not over yet.
+    bool wait(const std::shared_ptr<Completion>& completion, double timeout_s) {
+        const Clock::time_point deadline = Clock::now() + nanoseconds(timeout_s);
+        for (;;) {
+            {
+                const nb::gil_scoped_release released;
+                if (completion->wait_until(std::min(deadline, Clock::now() + slice))) break;
+            }
+            if (PyErr_CheckSignals() != 0) throw nb::python_error();
+            if (Clock::now() >= deadline) return false;
+        }
+        return true;
+    }
+
+    void close() {
+        const nb::gil_scoped_release released;
+        collectives_.stop();
+        transfer_queue_.stop();
+        endpoint_.close();
+    }
+    // In a forked child, where neither the shared memory nor our threads exist.
+    void abandon() {
+        known_.clear();
+        collectives_.abandon();
+        transfer_queue_.abandon();
+        endpoint_.abandon();
+    }
+    void abort(const std::string& text) {
+        endpoint_.break_with(Fault::aborted, static_cast<int>(endpoint_.settings.rank), text);
+    }
+    void raise_if_broken() {
+        const Verdict verdict = endpoint_.verdict();
+        if (verdict.fault != Fault::none) raise_verdict(verdict);
+    }
+    bool broken() const { return endpoint_.broken(); }
+    std::uint64_t reserve_space(std::uint64_t bytes) { return endpoint_.reserve_space(bytes); }
+    std::uint64_t memory_in_use() const { return endpoint_.memory_in_use(); }
+    bool has_message(std::uint32_t peer) { return transfers_.has_message(peer); }
+
+    double timeout_s = 300;
+
+  private:
+    bool repeat_with(std::uint64_t collective, const View& out, const View* in, nb::handle op, std::uint64_t root,
+                     nb::handle algorithm) {
+        const std::uint64_t format = out.format() ^ (in != nullptr ? in->format() << 24 : 0);
+        const auto found = known_.find(
+            {collective, in != nullptr ? in->bytes() + 1 : 0, out.bytes(), format, root, op.ptr(), algorithm.ptr()});
+        if (found == known_.end()) return false;
+        CollectiveQueue::Call call{found->second.plan, in != nullptr ? in->data() : out.data(), out.data(),
+                                   nanoseconds(timeout_s)};
+        guarded([&] { collectives_.run(call); });
+        return true;
+    }
+    static CollectiveQueue::Call call(std::shared_ptr<Plan> plan, std::uint64_t input, std::uint64_t output,
+                                      double timeout_s) {
+        return {std::move(plan), reinterpret_cast<const void*>(input), reinterpret_cast<void*>(output),
+                nanoseconds(timeout_s)};
+    }
+    static Transfer make_transfer(bool sending, std::uint32_t peer, std::uint64_t data, std::uint64_t count,
+                                  const std::string& dtype) {
+        const std::size_t type = place_of(dtype, dtype_names, "dtype");
+        return {sending, peer, reinterpret_cast<std::byte*>(data), count * dtype_bytes[type],
+                transfer_label(static_cast<DType>(type), count)};
+    }
+    // Moves bytes without the interpreter's lock, and turns failures into Python exceptions.
+    template <typename Action>
+    void guarded(Action action) {
+        Verdict verdict;
+        {
+            const SignalWatch::Here here;
+            const nb::gil_scoped_release released;
+            try {
+                action();
+                return;
+            } catch (const Failure& failure) {
+                verdict = failure.verdict;
+            }
+        }
+        signals_.rethrow();
+        raise_verdict(verdict);
+    }
+
+    SignalWatch signals_;
+    Endpoint endpoint_;
+    Executor executor_;
+    Transfers transfers_;
+    CollectiveQueue collectives_;
+    TransferQueue transfer_queue_;
+    KnownPlans known_;
+};
+
+}  // namespace
+
+void bind_endpoint(nb::module_& module) {
+    nb::class_<Completion>(module, "Completion", "A call that was started.")
+        .def("done", &Completion::done)
+        .def("failed", [](const Completion& self) { return self.verdict().fault != Fault::none; })
+        .def("raise_fault", [](const Completion& self) {
+            const Verdict verdict = self.verdict();
+            if (verdict.fault != Fault::none) raise_verdict(verdict);
+        });
+    nb::class_<Rank>(module, "Endpoint", "One rank's end of a communicator.")
+        .def("__init__",
+             [](Rank* self, int file, std::uint64_t offset, std::uint32_t rank, std::uint32_t size, std::uint32_t depth,
+                std::uint64_t staging_bytes, std::uint64_t transfer_bytes, const std::vector<int>& processes,
+                double spin_s, double yield_s) {
+                 try {
+                     new (self) Rank(settings_from(file, offset, rank, size, depth, staging_bytes, transfer_bytes,
+                                                   processes, spin_s, yield_s));
+                 } catch (const std::system_error& error) {
+                     Verdict verdict;
+                     verdict.fault = Fault::no_memory;
+                     verdict.culprit = static_cast<int>(rank);
+                     std::snprintf(verdict.text, sizeof verdict.text, "%s", error.what());
+                     raise_verdict(verdict);
+                 }
+             },
+             nb::arg("file"), nb::arg("offset"), nb::arg("rank"), nb::arg("size"), nb::arg("depth"),
+             nb::arg("staging_bytes"), nb::arg("transfer_bytes"), nb::arg("processes"), nb::arg("spin_s"), nb::arg("yield_s"))
+        .def("repeat", &Rank::repeat, nb::arg("collective"), nb::arg("output"), nb::arg("source").none(),
+             nb::arg("op").none(), nb::arg("root"), nb::arg("algorithm").none())
+        .def("remember", &Rank::remember, nb::arg("plan"), nb::arg("collective"), nb::arg("output"),
+             nb::arg("source").none(), nb::arg("op").none(), nb::arg("root"), nb::arg("algorithm").none())
+        .def("forget", &Rank::forget)
+        .def("run", &Rank::run, nb::arg("plan"), nb::arg("source"), nb::arg("output"), nb::arg("timeout_s"))
+        .def("start", &Rank::start, nb::arg("plan"), nb::arg("source"), nb::arg("output"), nb::arg("timeout_s"))
+        .def("transfer", &Rank::transfer, nb::arg("sending"), nb::arg("peer"), nb::arg("data"), nb::arg("count"),
+             nb::arg("dtype"), nb::arg("timeout_s"))
+        .def("start_transfer", &Rank::start_transfer, nb::arg("sending"), nb::arg("peer"), nb::arg("data"),
+             nb::arg("count"), nb::arg("dtype"), nb::arg("timeout_s"))
+        .def("wait", &Rank::wait, nb::arg("completion"), nb::arg("timeout_s"))
+        .def("close", &Rank::close)
+        .def("abandon", &Rank::abandon)
+        .def("abort", &Rank::abort, nb::arg("text"))
+        .def("raise_if_broken", &Rank::raise_if_broken)
+        .def_prop_ro("broken", &Rank::broken)
+        .def("reserve_space", &Rank::reserve_space, nb::arg("size_bytes"))
+        .def("memory_in_use", &Rank::memory_in_use)
+        .def("has_message", &Rank::has_message, nb::arg("peer"))
+        .def_rw("timeout_s", &Rank::timeout_s);
+    module.def(
+        "shared_bytes",
+        [](std::uint32_t size, std::uint32_t depth, std::uint64_t staging_bytes, std::uint64_t transfer_bytes) {
+            return Layout({size, depth, staging_bytes, transfer_bytes}).bytes();
+        },
+        nb::arg("size"), nb::arg("depth"), nb::arg("staging_bytes"), nb::arg("transfer_bytes"),
+        "Bytes of address space of a communicator.");
+}
+
+}  // namespace unisono::bindings

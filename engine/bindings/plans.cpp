@@ -1,0 +1,119 @@
+#include "plans.hpp"
+
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <cstring>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "names.hpp"
+
+namespace nb = nanobind;
+
+namespace unisono::bindings {
+
+namespace {
+
+// Tables cross as bytes, laid out as the structures of program.hpp.
+template <typename T>
+std::vector<T> table(const nb::bytes& bytes, const char* what) {
+    if (bytes.size() % sizeof(T) != 0) throw nb::value_error((std::string(what) + ": not a whole number of rows").c_str());
+    std::vector<T> rows(bytes.size() / sizeof(T));
+    std::memcpy(rows.data(), bytes.data(), bytes.size());
+    return rows;
+}
+
+std::shared_ptr<Program> make_program(const nb::bytes& instructions, const nb::bytes& operands, const nb::bytes& places,
+                                      const nb::bytes& channels, std::vector<std::uint32_t> results,
+                                      std::vector<std::uint32_t> unheard, std::uint32_t largest_message,
+                                      std::uint32_t rank, std::uint32_t size) {
+    auto program = std::make_shared<Program>();
+    program->instructions = table<Instruction>(instructions, "instructions");
+    program->operands = table<Operand>(operands, "operands");
+    program->places = table<Buffer>(places, "places");
+    program->channels = table<ChannelUse>(channels, "channels");
+    program->results = std::move(results);
+    program->unheard = std::move(unheard);
+    program->largest_message = largest_message;
+    program->check(rank, size);
+    return program;
+}
+
+std::shared_ptr<Plan> make_plan(std::shared_ptr<Program> program, const nb::bytes& extents, std::uint64_t segment_bytes,
+                                std::uint64_t passes, std::uint64_t work_bytes, const std::string& dtype,
+                                const std::string& reduction, bool divides, bool skips_empty, bool streams,
+                                std::uint64_t fingerprint, const std::string& text) {
+    static std::uint64_t made = 0;
+    auto plan = std::make_shared<Plan>();
+    plan->extents = table<Plan::Extent>(extents, "extents");
+    if (plan->extents.size() != program->places.size()) throw nb::value_error("expected an extent for each place");
+    plan->program = std::move(program);
+    plan->segment_bytes = segment_bytes;
+    plan->passes = passes;
+    plan->work_bytes = work_bytes;
+    const auto type = static_cast<DType>(place_of(dtype, dtype_names, "dtype"));
+    plan->element_bytes = dtype_bytes[static_cast<std::size_t>(type)];
+    const Variant& variant = variants().front();
+    if (!reduction.empty()) {
+        plan->combine =
+            variant.find_many(type, static_cast<Reduction>(place_of(reduction, reduction_names, "reduction")));
+        if (plan->combine == nullptr) throw nb::value_error((reduction + " has no meaning for " + dtype).c_str());
+    }
+    if (divides) {
+        plan->divide = variant.find_divide(type);
+        if (plan->divide == nullptr) throw nb::value_error(("an average has no meaning for " + dtype).c_str());
+    }
+    plan->skips_empty = skips_empty;
+    plan->streams = streams;
+    plan->fingerprint = fingerprint;
+    plan->text = text;
+    plan->number = ++made;
+    if (plan->combine == nullptr)
+        for (const Instruction& op : plan->program->instructions)
+            if (op.kind == Kind::reduce || op.kind == Kind::combine) throw nb::value_error("a reduction is missing");
+    return plan;
+}
+
+}  // namespace
+
+View::View(nb::handle array, bool writable) {
+    const int flags = PyBUF_ND | PyBUF_C_CONTIGUOUS | PyBUF_FORMAT | (writable ? PyBUF_WRITABLE : 0);
+    valid = PyObject_GetBuffer(array.ptr(), &buffer_, flags) == 0;
+    if (!valid) {
+        PyErr_Clear();
+        return;
+    }
+    // Up to three letters, without a sign for the byte order: "f", "Zd".
+    const char* letters = buffer_.format != nullptr ? buffer_.format : "B";
+    for (int place = 0; letters[place] != '\0'; ++place) {
+        format_ = format_ << 8 | static_cast<unsigned char>(letters[place]);
+        if (place > 2 || letters[place] == '>' || letters[place] == '<' || letters[place] == '!') {
+            PyBuffer_Release(&buffer_);
+            valid = false;
+            return;
+        }
+    }
+}
+
+bool View::overlaps(const View& other) const {
+    const auto* mine = static_cast<const std::byte*>(buffer_.buf);
+    const auto* theirs = static_cast<const std::byte*>(other.buffer_.buf);
+    return mine < theirs + other.buffer_.len && theirs < mine + buffer_.len;
+}
+
+void bind_plans(nb::module_& module) {
+    nb::class_<Program>(module, "Program", "A compiled program.");
+    nb::class_<Plan>(module, "Plan", "A compiled program with the lengths, type and reduction of a call.")
+        .def_ro("text", &Plan::text);
+    module.def("make_program", &make_program, nb::arg("instructions"), nb::arg("operands"), nb::arg("places"),
+               nb::arg("channels"), nb::arg("results"), nb::arg("unheard"), nb::arg("largest_message"), nb::arg("rank"),
+               nb::arg("size"));
+    module.def("make_plan", &make_plan, nb::arg("program"), nb::arg("extents"), nb::arg("segment_bytes"),
+               nb::arg("passes"), nb::arg("work_bytes"), nb::arg("dtype"), nb::arg("reduction"), nb::arg("divides"),
+               nb::arg("skips_empty"), nb::arg("streams"), nb::arg("fingerprint"), nb::arg("text"));
+}
+
+}  // namespace unisono::bindings

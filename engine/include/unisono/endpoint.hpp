@@ -1,0 +1,130 @@
+// One rank's end of a communicator: the shared memory, what the rank tells the others and knows of them, and waiting.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <mutex>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "unisono/channel.hpp"
+#include "unisono/memory.hpp"
+#include "unisono/peers.hpp"
+#include "unisono/waiting.hpp"
+
+namespace unisono {
+
+// Thrown out of a call that cannot be completed; the communicator is broken from then on.
+struct Failure : std::exception {
+    explicit Failure(const Verdict& verdict) : verdict(verdict) {}
+    const char* what() const noexcept override { return verdict.text; }
+    Verdict verdict;
+};
+
+struct Settings {
+    int file = -1;                // descriptor of the shared memory; the endpoint does not close it
+    std::byte* memory = nullptr;  // where it is mapped already; nullptr: the endpoint maps it
+    std::uint64_t offset = 0;     // where this communicator begins in it
+    Geometry geometry{};
+    std::uint32_t rank = 0;
+    std::vector<int> processes;  // process numbers of all ranks
+    Patience patience{};
+};
+
+// Whom somebody waits for, since when and until when.
+struct Wait {
+    std::uint32_t peer;
+    std::uint32_t step;
+    Clock::time_point deadline;
+    bool in_collective;
+};
+
+class Endpoint {
+  public:
+    explicit Endpoint(Settings settings);
+    ~Endpoint();
+    Endpoint(const Endpoint&) = delete;
+    Endpoint& operator=(const Endpoint&) = delete;
+
+    // Returns once `ready()` is true; throws Failure if that will not happen, or not in time.
+    template <typename Ready>
+    void wait(Ready&& ready, const Wait& what) {
+        if (ready()) return;
+        for (int look = 0; look < quick_looks_; ++look) {
+            pause_core();
+            if (ready()) return;
+        }
+        wait_slowly(std::ref(ready), what);
+    }
+    // Wakes a rank that has gone to sleep. Cheap where it has not: the line is seldom written.
+    void rouse(std::uint32_t rank) {
+        Board& theirs = board(rank);
+        if (theirs.asleep.load(std::memory_order_relaxed) != 0) wake(theirs);
+    }
+
+    // Tells everyone that this rank begins its next collective. `text` says it in words, and is written down only if
+    // it is not there yet (`text_owner` tells whose it is).
+    std::uint64_t enter(std::uint64_t fingerprint, const std::string& text, std::uint64_t text_owner);
+    // Raises the alarm if a rank has entered another collective than ours as its call of the same number.
+    void check_same_call(std::uint32_t peer);
+    bool has_entered(std::uint32_t peer) const { return board(peer).calls.load(std::memory_order_acquire) >= call_; }
+
+    // Marks the communicator as broken for every rank, unless it is already so. Returns the verdict that stands.
+    Verdict break_with(Fault fault, int culprit, const std::string& text);
+    Verdict verdict() const;  // fault none: it is not broken
+    bool broken() const { return control_->broken.load(std::memory_order_relaxed) != 0; }
+    [[noreturn]] void fail(Fault fault, int culprit, const std::string& text);
+    [[noreturn]] void report_mismatch(std::uint32_t peer);
+
+    // Gives a part its memory, so that no later write can fail for want of it.
+    void open(Layout::Range range);
+    void open_channel(std::size_t channel) { open(layout.channel(channel)); }
+    std::byte* at(std::size_t offset) const { return base_ + offset; }
+    std::byte* channel(std::size_t number) const { return base_ + layout.channel(number).offset; }
+    const std::byte* data_of(const Message& message) const {
+        return message.is_short() ? message.inline_data : base_ + message.offset;
+    }
+    Board& board(std::size_t rank) const { return *reinterpret_cast<Board*>(base_ + layout.board(rank)); }
+
+    // Tells the others that this rank takes no part any more. The last one to close gives the memory back.
+    void close();
+    // In a forked child, which does not have the shared memory.
+    void abandon() {
+        closed_ = true;
+        base_ = nullptr;
+    }
+    // Takes room for another communicator in the same file; returns where it begins. For the first communicator only.
+    std::uint64_t reserve_space(std::uint64_t bytes);
+    std::uint64_t memory_in_use() const { return opened_bytes_; }  // by what this rank has opened
+
+    const Settings settings;
+    const Layout layout;
+    // Asked now and then while waiting; true ends the call (Ctrl-C).
+    std::function<bool()> interrupted;
+
+  private:
+    void wait_slowly(std::function<bool()> ready, const Wait& what);
+    void look_around(const std::function<bool()>& ready, const Wait& what, Clock::time_point began);
+    void wake(Board& theirs);
+    void sleep(const std::function<bool()>& ready);
+    std::string describe_wait(const Wait& what, double seconds) const;
+    std::string call_of(std::uint32_t rank, std::uint64_t number) const;
+
+    std::byte* base_ = nullptr;
+    Control* control_ = nullptr;
+    Peers peers_;
+    int quick_looks_;
+    std::mutex opening_;
+    std::set<std::size_t> opened_;  // where they begin
+    std::uint64_t opened_bytes_ = 0;
+    std::uint64_t call_ = 0;  // number of the collective that is running, or ran last
+    std::uint64_t fingerprint_ = 0;
+    std::uint64_t text_owners_[remembered_texts] = {};
+    std::uint32_t next_text_ = 0;
+    bool closed_ = false;
+};
+
+}  // namespace unisono

@@ -1,0 +1,30 @@
+// Waiting for another rank: spin, then yield the core, then sleep until its bell rings.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+
+namespace unisono {
+
+using Clock = std::chrono::steady_clock;
+using Nanoseconds = std::chrono::nanoseconds;
+
+struct Patience {
+    Nanoseconds spin;   // quickest, but the core is busy; nothing where there are more ranks than cores
+    Nanoseconds yield;  // lets another rank run that shares the core
+};
+
+inline void pause_core() {
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    asm volatile("isb" ::: "memory");
+#endif
+}
+
+// Sleeps until `word` is no longer `seen`, somebody wakes us, or the time is over.
+void futex_wait(std::atomic<std::uint32_t>& word, std::uint32_t seen, Nanoseconds longest);
+void futex_wake_all(std::atomic<std::uint32_t>& word);
+
+}  // namespace unisono

@@ -1,0 +1,158 @@
+#include "unisono/endpoint.hpp"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <stdexcept>
+#include <system_error>
+#include <utility>
+
+namespace unisono {
+
+namespace {
+
+// Looks before the clock is asked for the first time. A core that is shared must be given up soon.
+constexpr int many_looks = 200;
+constexpr int few_looks = 10;
+
+void give_memory(int file, std::uint64_t offset, std::uint64_t bytes) {
+    while (::fallocate(file, 0, static_cast<off_t>(offset), static_cast<off_t>(bytes)) != 0) {
+        if (errno == EINTR) continue;
+        throw std::system_error(errno, std::generic_category(), "shared memory");
+    }
+}
+
+std::byte* map_memory(const Settings& settings, std::size_t bytes) {
+    void* memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, settings.file,
+                          static_cast<off_t>(settings.offset));
+    if (memory == MAP_FAILED) throw std::system_error(errno, std::generic_category(), "address space");
+    ::madvise(memory, bytes, MADV_DONTFORK);  // a forked child is not a rank
+    return static_cast<std::byte*>(memory);
+}
+
+}  // namespace
+
+Endpoint::Endpoint(Settings given)
+    : settings(std::move(given)), layout(settings.geometry), peers_(settings.processes, settings.rank),
+      quick_looks_(settings.patience.spin.count() > 0 ? many_looks : few_looks) {
+    if (settings.rank >= settings.geometry.size || settings.processes.size() != settings.geometry.size ||
+        settings.geometry.depth < 4 || settings.geometry.staging_bytes < page || settings.geometry.transfer_bytes < 64)
+        throw std::invalid_argument("impossible settings of an endpoint");
+    const Layout::Range books = layout.before_channels();
+    give_memory(settings.file, settings.offset, books.bytes);
+    base_ = settings.memory != nullptr ? settings.memory : map_memory(settings, layout.bytes());
+    control_ = reinterpret_cast<Control*>(base_);
+    opened_bytes_ = books.bytes;
+}
+
+Endpoint::~Endpoint() {
+    close();
+    if (settings.memory == nullptr && base_ != nullptr) ::munmap(base_, layout.bytes());
+}
+
+void Endpoint::open(Layout::Range range) {
+    const std::lock_guard lock(opening_);
+    if (!opened_.insert(range.offset).second) return;
+    try {
+        give_memory(settings.file, settings.offset + range.offset, range.bytes);
+    } catch (const std::system_error& error) {
+        fail(Fault::no_memory, static_cast<int>(settings.rank),
+             "rank " + std::to_string(settings.rank) + " got no shared memory for " + std::to_string(range.bytes) +
+                 " bytes: " + error.code().message() +
+                 "; connect with a smaller memory_bytes, or allow more memory");
+    }
+    opened_bytes_ += range.bytes;
+}
+
+std::uint64_t Endpoint::reserve_space(std::uint64_t bytes) {
+    std::uint64_t none = 0;
+    control_->file_end.compare_exchange_strong(none, layout.bytes());
+    return control_->file_end.fetch_add(bytes);
+}
+
+void Endpoint::close() {
+    if (closed_) return;
+    closed_ = true;
+    board(settings.rank).closed.store(1, std::memory_order_release);
+    for (std::uint32_t rank = 0; rank < settings.geometry.size; ++rank) rouse(rank);
+    if (control_->closed.fetch_add(1) + 1 == settings.geometry.size)
+        ::fallocate(settings.file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+                    static_cast<off_t>(settings.offset + layout.before_channels().bytes),
+                    static_cast<off_t>(layout.bytes() - layout.before_channels().bytes));
+}
+
+// ---- what a rank tells the others ------------------------------------------------------------------------------
+
+std::uint64_t Endpoint::enter(std::uint64_t fingerprint, const std::string& text, std::uint64_t text_owner) {
+    Board& mine = board(settings.rank);
+    std::uint32_t place = static_cast<std::uint32_t>(text_owner % remembered_texts);
+    if (text_owners_[place] != text_owner) {
+        text_owners_[place] = text_owner;
+        std::strncpy(mine.texts[place], text.c_str(), text_bytes - 1);
+    }
+    ++call_;
+    fingerprint_ = fingerprint;
+    CallRecord& record = mine.recent[call_ % remembered_calls];
+    record.number.store(0, std::memory_order_relaxed);
+    record.fingerprint.store(fingerprint, std::memory_order_release);
+    record.text.store(place, std::memory_order_relaxed);
+    record.number.store(call_, std::memory_order_release);
+    mine.calls.store(call_, std::memory_order_release);
+    return call_;
+}
+
+std::string Endpoint::call_of(std::uint32_t rank, std::uint64_t number) const {
+    const CallRecord& record = board(rank).recent[number % remembered_calls];
+    if (record.number.load(std::memory_order_acquire) != number) return "something else";
+    return board(rank).texts[record.text.load(std::memory_order_relaxed) % remembered_texts];
+}
+
+void Endpoint::check_same_call(std::uint32_t peer) {
+    const CallRecord& record = board(peer).recent[call_ % remembered_calls];
+    if (record.number.load(std::memory_order_acquire) != call_) return;  // not there yet, or long past
+    const std::uint64_t theirs = record.fingerprint.load(std::memory_order_acquire);
+    if (record.number.load(std::memory_order_acquire) == call_ && theirs != fingerprint_) report_mismatch(peer);
+}
+
+void Endpoint::report_mismatch(std::uint32_t peer) {
+    fail(Fault::mismatch, static_cast<int>(peer),
+         "call " + std::to_string(call_) + " of this communicator differs between ranks: rank " +
+             std::to_string(settings.rank) + " called " + call_of(settings.rank, call_) + "; rank " +
+             std::to_string(peer) + " called " + call_of(peer, call_) +
+             ". Every rank must make the same calls in the same order");
+}
+
+// ---- faults ----------------------------------------------------------------------------------------------------
+
+Verdict Endpoint::break_with(Fault fault, int culprit, const std::string& text) {
+    std::uint32_t whole = 0;
+    if (control_->broken.compare_exchange_strong(whole, 1)) {
+        control_->verdict.fault = fault;
+        control_->verdict.culprit = culprit;
+        std::strncpy(control_->verdict.text, text.c_str(), sizeof control_->verdict.text - 1);
+        control_->broken.store(2, std::memory_order_release);
+        for (std::uint32_t rank = 0; rank < settings.geometry.size; ++rank) rouse(rank);
+    }
+    return verdict();
+}
+
+Verdict Endpoint::verdict() const {
+    // Whoever began to write a verdict may have died over it: do not wait for ever.
+    for (int look = 0; look < 1000; ++look) {
+        const std::uint32_t state = control_->broken.load(std::memory_order_acquire);
+        if (state == 0) return {};
+        if (state == 2) return control_->verdict;
+        ::usleep(100);
+    }
+    Verdict unknown;
+    unknown.fault = Fault::peer_lost;
+    std::strncpy(unknown.text, "a rank died while it reported a failure", sizeof unknown.text - 1);
+    return unknown;
+}
+
+void Endpoint::fail(Fault fault, int culprit, const std::string& text) { throw Failure(break_with(fault, culprit, text)); }
+
+}  // namespace unisono

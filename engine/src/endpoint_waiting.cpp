@@ -1,0 +1,125 @@
+// How an endpoint waits: what it looks at meanwhile, and what it says when there is nothing more to wait for.
+#include <sched.h>
+
+#include <algorithm>
+#include <cstdio>
+
+#include "unisono/endpoint.hpp"
+
+namespace unisono {
+
+namespace {
+
+using std::chrono::milliseconds;
+
+// A sleep is short: a bell that rings in the very moment in which somebody lies down may go unheard, as ringing and
+// lying down are not ordered by a fence (it would cost every message more than this costs the few that sleep).
+constexpr Nanoseconds shortest_sleep = milliseconds(1);
+constexpr Nanoseconds longest_sleep = milliseconds(8);
+// How often a waiting rank looks whether the others still live, and whether somebody wants it to stop.
+constexpr Nanoseconds look_around_every = milliseconds(20);
+
+}  // namespace
+
+void Endpoint::wake(Board& theirs) {
+    theirs.bell.fetch_add(1, std::memory_order_release);
+    futex_wake_all(theirs.bell);
+}
+
+void Endpoint::wait_slowly(std::function<bool()> ready, const Wait& what) {
+    const Clock::time_point began = Clock::now();
+    while (Clock::now() - began < settings.patience.spin) {
+        for (int look = 0; look < 64; ++look) {
+            pause_core();
+            if (ready()) return;
+        }
+    }
+    Board& mine = board(settings.rank);
+    struct Notice {  // what others may read while we wait
+        Board& mine;
+        Notice(Board& board, const Wait& what) : mine(board) {
+            mine.waiting_step.store(what.step, std::memory_order_relaxed);
+            mine.waiting_for.store(static_cast<std::int32_t>(what.peer) + 1, std::memory_order_release);
+        }
+        ~Notice() { mine.waiting_for.store(0, std::memory_order_release); }
+    } notice(mine, what);
+
+    Clock::time_point now = Clock::now();
+    Clock::time_point next_look_around = now + settings.patience.yield;
+    Nanoseconds nap = shortest_sleep;
+    for (;;) {
+        if (ready()) return;
+        if (broken() && !ready()) throw Failure(verdict());
+        now = Clock::now();
+        if (now >= next_look_around || now >= what.deadline) {
+            look_around(ready, what, began);
+            next_look_around = now + look_around_every;
+        }
+        if (now - began < settings.patience.spin + settings.patience.yield) {
+            ::sched_yield();
+            continue;
+        }
+        const std::uint32_t bell = mine.bell.load(std::memory_order_acquire);
+        mine.asleep.fetch_add(1, std::memory_order_seq_cst);
+        if (!ready() && !broken())
+            futex_wait(mine.bell, bell, std::min(nap, std::max<Nanoseconds>(what.deadline - now, Nanoseconds(1))));
+        mine.asleep.fetch_sub(1, std::memory_order_relaxed);
+        nap = std::min(2 * nap, longest_sleep);
+    }
+}
+
+void Endpoint::look_around(const std::function<bool()>& ready, const Wait& what, Clock::time_point began) {
+    const std::string me = "rank " + std::to_string(settings.rank);
+    if (interrupted && interrupted()) fail(Fault::interrupted, static_cast<int>(settings.rank), me + " was interrupted");
+    for (const std::uint32_t rank : peers_.lost()) {
+        // What a rank sent before it ended counts; and one that closed first has left in good order.
+        if (ready()) return;
+        if (board(rank).closed.load(std::memory_order_acquire) && rank != what.peer) continue;
+        fail(Fault::peer_lost, static_cast<int>(rank),
+             "rank " + std::to_string(rank) + " (process " + std::to_string(settings.processes[rank]) + ") has ended; " +
+                 me + " was waiting for rank " + std::to_string(what.peer) + " at step " + std::to_string(what.step) +
+                 (what.in_collective ? " of " + call_of(settings.rank, call_) : ""));
+    }
+    if (board(what.peer).closed.load(std::memory_order_acquire) && !ready())
+        fail(Fault::peer_lost, static_cast<int>(what.peer),
+             "rank " + std::to_string(what.peer) + " has closed its communicator while " + me + " waits for it" +
+                 (what.in_collective ? " in " + call_of(settings.rank, call_) : ""));
+    if (what.in_collective)
+        for (std::uint32_t rank = 0; rank < settings.geometry.size; ++rank)
+            if (rank != settings.rank) check_same_call(rank);
+    const Clock::time_point now = Clock::now();
+    if (now >= what.deadline && !ready())
+        fail(Fault::timeout, static_cast<int>(what.peer),
+             describe_wait(what, std::chrono::duration<double>(now - began).count()));
+}
+
+// Follows the ranks from one that waits to the one that it waits for, as far as that goes.
+std::string Endpoint::describe_wait(const Wait& what, double seconds) const {
+    char length[32];
+    std::snprintf(length, sizeof length, "%.1f s", seconds);
+    std::string text = "rank " + std::to_string(settings.rank) + " gave up after " + length + " at step " +
+                       std::to_string(what.step) + (what.in_collective ? " of " + call_of(settings.rank, call_) : "") +
+                       ": it waits for rank " + std::to_string(what.peer);
+    std::uint32_t rank = what.peer;
+    for (std::uint32_t hops = 0; hops < settings.geometry.size; ++hops) {
+        const Board& theirs = board(rank);
+        const std::uint64_t calls = theirs.calls.load(std::memory_order_acquire);
+        if (what.in_collective && calls < call_) {
+            text += ", which has not entered this call (it has made " + std::to_string(calls) + " of " +
+                    std::to_string(call_) + ")";
+            break;
+        }
+        const std::int32_t next = theirs.waiting_for.load(std::memory_order_acquire) - 1;
+        if (next < 0) {
+            text += ", which is in the call but does not wait for anyone: it may be stopped, or very slow";
+            break;
+        }
+        text += ", which waits at step " + std::to_string(theirs.waiting_step.load(std::memory_order_relaxed)) +
+                " for rank " + std::to_string(next);
+        rank = static_cast<std::uint32_t>(next);
+        if (rank == settings.rank) break;
+    }
+    return text;
+}
+
+}  // namespace unisono

@@ -1,0 +1,239 @@
+#include "unisono/executor.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+
+#include "unisono/copy.hpp"
+
+namespace unisono {
+
+Executor::Executor(Endpoint& endpoint) : endpoint_(endpoint) {
+    const Layout& layout = endpoint.layout;
+    const std::uint32_t size = endpoint.settings.geometry.size, rank = endpoint.settings.rank;
+    const std::uint32_t depth = endpoint.settings.geometry.depth;
+    std::vector<std::uint32_t> others(size);
+    std::iota(others.begin(), others.end(), 0u);
+    others.erase(others.begin() + rank);
+    for (std::uint32_t peer = 0; peer < size; ++peer) {
+        writers_.emplace_back(endpoint.channel(layout.between(rank, peer)), layout, depth, std::vector{peer});
+        readers_.emplace_back(endpoint.channel(layout.between(peer, rank)), layout, depth, peer, 0);
+        // Among the others of `peer`, in the order of ranks.
+        readers_of_all_.emplace_back(endpoint.channel(layout.to_all(peer)), layout, depth, peer, rank - (rank > peer));
+    }
+    writer_to_all_ = Writer(endpoint.channel(layout.to_all(rank)), layout, depth, others);
+    staging_ = Staging(layout.staging(rank).offset, layout.staging(rank).bytes);
+}
+
+void Executor::run(Plan& plan, const void* input, void* output, Clock::time_point deadline) {
+    if (endpoint_.broken()) throw Failure(endpoint_.verdict());
+    if (!plan.prepared) prepare(plan);
+    deadline_ = deadline;
+    buffers_[static_cast<int>(Buffer::input)] = static_cast<std::byte*>(const_cast<void*>(input));
+    buffers_[static_cast<int>(Buffer::output)] = static_cast<std::byte*>(output);
+    buffers_[static_cast<int>(Buffer::work)] = work_;
+    const std::uint64_t call = endpoint_.enter(plan.fingerprint, plan.text, plan.number);
+    fingerprint_ = plan.fingerprint + call * 0x9e3779b97f4a7c15u;  // the same call at another time is another call
+    for (std::uint64_t pass = 0; pass < plan.passes; ++pass) run_pass(plan, pass);
+    if (!plan.program->unheard.empty()) await_entry(plan);
+}
+
+void Executor::prepare(Plan& plan) {
+    const Program& program = *plan.program;
+    const Layout& layout = endpoint_.layout;
+    const std::uint32_t rank = endpoint_.settings.rank;
+    const auto open = [&](const ChannelUse& use, bool writes) {
+        endpoint_.open_channel(use.reach == Reach::all ? layout.to_all(writes ? rank : use.peer)
+                               : writes                ? layout.between(rank, use.peer)
+                                                       : layout.between(use.peer, rank));
+        if (writes && plan.segment_bytes * program.largest_message > MessageHeader::inline_bytes)
+            endpoint_.open(layout.staging(rank));
+    };
+    for (const Instruction& op : program.instructions) {
+        for (int source = 0; source < op.sources; ++source) open(program.channels[op.from + source], false);
+        if (op.to != no_channel) open(program.channels[op.to], true);
+    }
+    if (plan.work_bytes > work_bytes_) {
+        constexpr std::size_t alignment = 64;
+        work_memory_ = std::make_unique<std::byte[]>(plan.work_bytes + alignment);
+        const auto address = reinterpret_cast<std::uintptr_t>(work_memory_.get());
+        work_ = work_memory_.get() + (alignment - address % alignment) % alignment;
+        work_bytes_ = plan.work_bytes;
+    }
+    plan.prepared = true;
+}
+
+// No rank leaves a collective before those that it sent to have entered it: else it could not be told that they called
+// something else.
+void Executor::await_entry(const Plan& plan) {
+    for (const std::uint32_t peer : plan.program->unheard) {
+        endpoint_.wait([&] { return endpoint_.has_entered(peer); }, {peer, 0, deadline_, true});
+        endpoint_.check_same_call(peer);
+    }
+}
+
+void Executor::run_pass(const Plan& plan, std::uint64_t pass) {
+    for (const Instruction& op : plan.program->instructions) {
+        switch (op.kind) {
+            case Kind::send: send(plan, op, pass); break;
+            case Kind::receive: receive(plan, op, pass); break;
+            case Kind::reduce: reduce(plan, op, pass); break;
+            case Kind::copy:
+            case Kind::combine: move_inside(plan, op, pass); break;
+        }
+    }
+    if (plan.divide != nullptr) divide_results(plan, pass);
+}
+
+Executor::Slice Executor::slice(const Plan& plan, std::uint32_t place, std::uint64_t pass) const {
+    const Plan::Extent& extent = plan.extents[place];
+    const Buffer buffer = plan.program->places[place];
+    const std::uint64_t done = pass * plan.segment_bytes;
+    const std::uint64_t bytes = extent.length > done ? std::min(extent.length - done, plan.segment_bytes) : 0;
+    // A work place holds the segment of the running pass only.
+    const std::uint64_t offset = extent.offset + (buffer == Buffer::work ? 0 : done);
+    return {buffers_[static_cast<int>(buffer)] + offset, bytes};
+}
+
+std::uint64_t Executor::message_bytes(const Plan& plan, const Instruction& op, std::uint64_t pass) const {
+    std::uint64_t bytes = 0;
+    const Operand* operands = plan.program->operands.data() + op.operands;
+    for (std::size_t chunk = 0; chunk < op.chunks; ++chunk) bytes += slice(plan, operands[chunk].left, pass).bytes;
+    return bytes;
+}
+
+void Executor::send(const Plan& plan, const Instruction& op, std::uint64_t pass) {
+    const std::uint64_t bytes = message_bytes(plan, op, pass);
+    if (bytes == 0 && plan.skips_empty) return;
+    Writer& to = writer(plan.program->channels[op.to]);
+    std::byte* payload = acquire(to, bytes, op.step);
+    const Operand* operands = plan.program->operands.data() + op.operands;
+    for (std::size_t chunk = 0; chunk < op.chunks; ++chunk) {
+        const Slice from = slice(plan, operands[chunk].left, pass);
+        std::memcpy(payload, from.data, from.bytes);
+        payload += from.bytes;
+    }
+    publish(to, bytes);
+}
+
+void Executor::receive(const Plan& plan, const Instruction& op, std::uint64_t pass) {
+    const std::uint64_t bytes = message_bytes(plan, op, pass);
+    if (bytes == 0 && plan.skips_empty) return;
+    Reader& from = reader(plan.program->channels[op.from]);
+    const std::byte* data = await_message(from, bytes, op.step);
+    if (op.to != no_channel) {
+        Writer& to = writer(plan.program->channels[op.to]);
+        std::memcpy(acquire(to, bytes, op.step), data, bytes);
+        publish(to, bytes);
+    }
+    const Operand* operands = plan.program->operands.data() + op.operands;
+    for (std::size_t chunk = 0; chunk < op.chunks; ++chunk) {
+        const std::uint64_t length = slice(plan, operands[chunk].left, pass).bytes;
+        if (operands[chunk].out != no_place) {
+            std::byte* out = slice(plan, operands[chunk].out, pass).data;
+            if (plan.streams && operands[chunk].final)
+                copy_streaming(out, data, length);
+            else
+                std::memcpy(out, data, length);
+        }
+        data += length;
+    }
+    release(from);
+}
+
+void Executor::reduce(const Plan& plan, const Instruction& op, std::uint64_t pass) {
+    const std::uint64_t bytes = message_bytes(plan, op, pass);
+    if (bytes == 0 && plan.skips_empty) return;
+    const ChannelUse* sources = plan.program->channels.data() + op.from;
+    const void* addends[most_sources];
+    for (int source = 0; source < op.sources; ++source)
+        addends[source] = await_message(reader(sources[source]), bytes, op.step);
+    Writer* to = op.to != no_channel ? &writer(plan.program->channels[op.to]) : nullptr;
+    std::byte* payload = to != nullptr ? acquire(*to, bytes, op.step) : nullptr;
+    const Operand* operands = plan.program->operands.data() + op.operands;
+    for (std::size_t chunk = 0; chunk < op.chunks; ++chunk) {
+        const Slice left = slice(plan, operands[chunk].left, pass);
+        std::byte* out = operands[chunk].out != no_place ? slice(plan, operands[chunk].out, pass).data : nullptr;
+        std::byte* first = out != nullptr ? out : payload;
+        std::byte* second = out != nullptr ? payload : nullptr;
+        if (first != nullptr)
+            plan.combine(first, second, left.data, addends, op.sources, left.bytes / plan.element_bytes);
+        if (payload != nullptr) payload += left.bytes;
+        for (int source = 0; source < op.sources; ++source)
+            addends[source] = static_cast<const std::byte*>(addends[source]) + left.bytes;
+    }
+    if (to != nullptr) publish(*to, bytes);
+    for (int source = 0; source < op.sources; ++source) release(reader(sources[source]));
+}
+
+void Executor::move_inside(const Plan& plan, const Instruction& op, std::uint64_t pass) {
+    const Operand* operands = plan.program->operands.data() + op.operands;
+    for (std::size_t chunk = 0; chunk < op.chunks; ++chunk) {
+        const Slice left = slice(plan, operands[chunk].left, pass), out = slice(plan, operands[chunk].out, pass);
+        if (op.kind == Kind::combine) {
+            const void* right = slice(plan, operands[chunk].right, pass).data;
+            plan.combine(out.data, nullptr, left.data, &right, 1, left.bytes / plan.element_bytes);
+        } else if (out.data != left.data) {
+            if (plan.streams && operands[chunk].final)
+                copy_streaming(out.data, left.data, left.bytes);
+            else
+                std::memcpy(out.data, left.data, left.bytes);
+        }
+    }
+}
+
+void Executor::divide_results(const Plan& plan, std::uint64_t pass) {
+    for (const std::uint32_t place : plan.program->results) {
+        const Slice result = slice(plan, place, pass);
+        plan.divide(result.data, result.data, endpoint_.settings.geometry.size, result.bytes / plan.element_bytes);
+    }
+}
+
+// ---- channels --------------------------------------------------------------------------------------------------
+
+Writer& Executor::writer(const ChannelUse& use) {
+    return use.reach == Reach::all ? writer_to_all_ : writers_[use.peer];
+}
+
+Reader& Executor::reader(const ChannelUse& use) {
+    return use.reach == Reach::all ? readers_of_all_[use.peer] : readers_[use.peer];
+}
+
+std::byte* Executor::acquire(Writer& writer, std::uint64_t bytes, std::uint32_t step) {
+    if (!writer.has_room())
+        endpoint_.wait([&] { return writer.has_room(); }, {writer.slowest(), step, deadline_, true});
+    if (bytes <= MessageHeader::inline_bytes) return writer.inline_payload();
+    if (!staging_.has_room(bytes))
+        endpoint_.wait([&] { return staging_.has_room(bytes); }, {staging_.slowest(), step, deadline_, true});
+    payload_offset_ = staging_.take(bytes);
+    return endpoint_.at(payload_offset_);
+}
+
+void Executor::publish(Writer& writer, std::uint64_t bytes) {
+    writer.publish(bytes, payload_offset_, fingerprint_);
+    if (bytes > MessageHeader::inline_bytes) staging_.belongs_to(writer);
+    for (const std::uint32_t reader : writer.readers) endpoint_.rouse(reader);
+}
+
+const std::byte* Executor::await_message(Reader& reader, std::uint64_t bytes, std::uint32_t step) {
+    endpoint_.wait([&] { return reader.has_message(); }, {reader.writer, step, deadline_, true});
+    const Message message = reader.message();
+    if (message.fingerprint != fingerprint_) endpoint_.report_mismatch(reader.writer);
+    if (message.bytes != bytes) report_length(reader.writer, message.bytes, bytes, step);
+    return endpoint_.data_of(message);
+}
+
+void Executor::release(Reader& reader) {
+    reader.release();
+    endpoint_.rouse(reader.writer);
+}
+
+void Executor::report_length(std::uint32_t peer, std::uint64_t sent, std::uint64_t expected, std::uint32_t step) {
+    const std::string me = "rank " + std::to_string(endpoint_.settings.rank);
+    endpoint_.fail(Fault::mismatch, static_cast<int>(peer),
+                   "rank " + std::to_string(peer) + " sent " + std::to_string(sent) + " bytes to " + me + ", which expects " +
+                       std::to_string(expected) + " at step " + std::to_string(step) +
+                       ": what a rank sends to another must be as long as what that one says it receives");
+}
+
+}  // namespace unisono

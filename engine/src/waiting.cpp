@@ -1,0 +1,23 @@
+#include "unisono/waiting.hpp"
+
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <climits>
+#include <ctime>
+
+namespace unisono {
+
+// The words lie in memory that several processes share: no FUTEX_PRIVATE_FLAG.
+void futex_wait(std::atomic<std::uint32_t>& word, std::uint32_t seen, Nanoseconds longest) {
+    const timespec limit{static_cast<time_t>(longest.count() / 1'000'000'000),
+                         static_cast<long>(longest.count() % 1'000'000'000)};
+    syscall(SYS_futex, &word, FUTEX_WAIT, seen, &limit, nullptr, 0);
+}
+
+void futex_wake_all(std::atomic<std::uint32_t>& word) {
+    syscall(SYS_futex, &word, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
+}
+
+}  // namespace unisono

@@ -1,0 +1,175 @@
+"""The long way of a call: look at its arguments, choose, prove and compile the algorithm, compute numbers, run."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from typing import Any
+
+from unisono import _engine, collectives
+from unisono.algorithms import find
+from unisono.algorithms.declaration import Algorithm
+from unisono.collectives import COLLECTIVES, Collective
+from unisono.comm.arguments import Arguments, arguments_of
+from unisono.comm.arrays import ELEMENT_BYTES, array_of
+from unisono.comm.choice import choose
+from unisono.comm.link import Link
+from unisono.comm.programs import Compiled, check_blocks, compiled
+from unisono.comm.work import Work
+from unisono.compiler import numbers_of
+from unisono.errors import UsageError
+from unisono.player.reduction import check_op
+from unisono.schedule import Schedule
+
+# Results larger than this do not stay in a cache anyway.
+STREAM_BYTES = 8 * 1024 * 1024
+MOST_PLANS = 1024
+
+
+class Calls:
+    """Makes the calls of one communicator, and remembers what it computed for them."""
+
+    def __init__(self, link: Link) -> None:
+        self.link = link
+        self.programs: dict[tuple[object, int | None], Compiled] = {}
+        self.plans: dict[tuple[object, ...], _engine.Plan] = {}
+
+    def make(
+        self, collective: Collective, out: Any, array: Any, op: str | None, root: int | None, algorithm: Any,
+        async_op: bool, timeout: float | None, sizes: Sequence[int] | None = None,
+        out_sizes: Sequence[int] | None = None,
+    ) -> Work | None:  # fmt: skip
+        """Make a call of any collective but barrier."""
+        link = self.link
+        self._check_open(collective.name)
+        _check_timeout(collective.name, timeout)
+        if collective.rooted and not (type(root) is int and 0 <= root < link.size):
+            raise UsageError(f"{collective}: root={root!r}; expected a rank from 0 to {link.size - 1}")
+        given = arguments_of(collective, link.rank, link.size, root, out, array, sizes, out_sizes)
+        if op is not None:
+            check_op(op, given.dtype)
+        plan = self._plan(collective, given, op, root, algorithm)
+        if sizes is None and out_sizes is None and collective.held_after(link.rank, link.size, link.size, root or 0):
+            number = COLLECTIVES.index(collective)
+            link.endpoint.remember(plan, number, out, array, op, root or 0, algorithm)
+        return self._run(plan, given.input.address, given.output.address, async_op, timeout, (out, array))
+
+    def barrier(self, algorithm: Any, async_op: bool, timeout: float | None) -> Work | None:
+        """Make a barrier."""
+        self._check_open("barrier")
+        _check_timeout("barrier", timeout)
+        plan = self._plan(collectives.barrier, Arguments.nothing(), None, None, algorithm)
+        return self._run(plan, 0, 0, async_op, timeout, None)
+
+    def transfer(self, array: Any, peer: int, sending: bool, async_op: bool, timeout: float | None) -> Work | None:
+        """Send to a peer, or receive from it."""
+        name = "send" if sending else "recv"
+        self._check_open(name)
+        _check_timeout(name, timeout)
+        if type(peer) is not int or not 0 <= peer < self.link.size or peer == self.link.rank:
+            raise UsageError(
+                f"{name}: {'dst' if sending else 'src'}={peer!r} on rank {self.link.rank}; expected another rank "
+                f"from 0 to {self.link.size - 1}"
+            )
+        given = array_of(array, f"{name}: the array", writable=not sending)
+        endpoint, limit = self.link.endpoint, self._limit(timeout)
+        endpoint.raise_if_broken()
+        what = (sending, peer, given.address, given.length, given.dtype, limit)
+        if not async_op:
+            endpoint.transfer(*what)
+            return None
+        words = f"{name} of {given.length} {given.dtype} {'to' if sending else 'from'} rank {peer}"
+        return Work(endpoint, endpoint.start_transfer(*what), words, array)
+
+    def compiled_for(self, collective: Collective, algorithm: Any, root: int | None, nbytes: int) -> Compiled:
+        """Return the program for a call: of the algorithm that was asked for, or the best one known."""
+        size = self.link.size
+        if algorithm is None:
+            algorithm = choose(collective, size, nbytes, self.link.terms.table).algorithm
+        elif isinstance(algorithm, str):
+            algorithm = find(algorithm, collective)
+        key = (algorithm if isinstance(algorithm, Algorithm) else id(algorithm), root)
+        found = self.programs.get(key)
+        if found is None:
+            schedule = _schedule(collective, algorithm, size, root)
+            found = self.programs[key] = compiled(schedule, self.link.rank)
+        return found
+
+    def _plan(
+        self, collective: Collective, given: Arguments, op: str | None, root: int | None, algorithm: Any
+    ) -> _engine.Plan:
+        named = algorithm if isinstance(algorithm, str | Algorithm | None) else (id(algorithm), algorithm)
+        key = (collective.name, given.lengths, given.dtype, op, root, named)
+        plan = self.plans.get(key)
+        if plan is None:
+            if len(self.plans) >= MOST_PLANS:
+                self.plans.clear()
+            plan = self.plans[key] = self._make_plan(collective, given, op, root, algorithm)
+        return plan
+
+    def _make_plan(
+        self, collective: Collective, given: Arguments, op: str | None, root: int | None, algorithm: Any
+    ) -> _engine.Plan:
+        link, lengths = self.link, given.lengths
+        element = ELEMENT_BYTES[given.dtype]
+        total = sum(lengths.input)
+        made = self.compiled_for(collective, algorithm, root, total * element)
+        check_blocks(made, lengths.equal_blocks)
+        numbers = numbers_of(
+            made.lowered, made.schedule, collective, link.rank, lengths, element, link.geometry.staging_bytes
+        )
+        words = [f"{total if lengths.equal else 'unequal'} {given.dtype}"] if collective.carries_data else []
+        words += [f"op={op}"] if op else []
+        words += [f"root={root}"] if root is not None else []
+        text = f"{collective}({', '.join([*words, f'algorithm={made.name}'])})"
+        known_to_all = (lengths.input, lengths.output) if lengths.equal else None
+        about = (text, made.digest, known_to_all, numbers.segment_bytes)
+        return _engine.make_plan(
+            program=made.program, extents=numbers.extents, segment_bytes=numbers.segment_bytes, passes=numbers.passes,
+            work_bytes=numbers.work_bytes, dtype=given.dtype,
+            reduction="" if op is None else "sum" if op == "avg" else op, divides=op == "avg",
+            skips_empty=not lengths.equal, streams=given.output.nbytes > STREAM_BYTES,
+            fingerprint=int.from_bytes(hashlib.blake2b(repr(about).encode(), digest_size=8).digest(), "little"),
+            text=text,
+        )  # fmt: skip
+
+    def _run(
+        self, plan: _engine.Plan, source: int, target: int, async_op: bool, timeout: float | None, keeps: Any
+    ) -> Work | None:
+        endpoint = self.link.endpoint
+        if not async_op:
+            endpoint.run(plan, source, target, self._limit(timeout))
+            return None
+        endpoint.raise_if_broken()
+        return Work(endpoint, endpoint.start(plan, source, target, self._limit(timeout)), plan.text, keeps)
+
+    def _limit(self, timeout: float | None) -> float:
+        return self.link.endpoint.timeout_s if timeout is None else timeout
+
+    def _check_open(self, name: str) -> None:
+        if self.link.closed:
+            raise UsageError(f"{name}: this communicator was closed; connect() makes a new one")
+
+
+def _schedule(collective: Collective, algorithm: Any, size: int, root: int | None) -> Schedule:
+    """Return the schedule of an algorithm, or the one that was given in its place."""
+    if isinstance(algorithm, Algorithm):
+        if algorithm.collective is not collective:
+            raise UsageError(f"{collective}: algorithm={algorithm} does a {algorithm.collective}")
+        return algorithm.schedule(size, root)
+    if not isinstance(algorithm, Schedule):
+        raise UsageError(
+            f"{collective}: algorithm={algorithm!r}; expected a name, an algorithm (@algorithm) or a schedule"
+        )
+    found = (algorithm.collective, algorithm.size, algorithm.root)
+    if found != (collective.name, size, root):
+        raise UsageError(
+            f"{collective}: the schedule is for {found[0]} on {found[1]} ranks with root {found[2]}; expected "
+            f"{collective} on {size} ranks with root {root}"
+        )
+    return algorithm
+
+
+def _check_timeout(name: str, timeout: float | None) -> None:
+    if timeout is not None and not (isinstance(timeout, int | float) and timeout > 0):
+        raise UsageError(f"{name}: timeout={timeout!r}; expected seconds, more than 0")

@@ -1,0 +1,59 @@
+"""Which algorithm does a call: by collective, number of ranks and bytes.
+
+A *table* lists, for a collective and a number of ranks, from how many bytes on which algorithm is the best. ``unisono
+tune`` measures one for this machine; without it the built-in rules below hold.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from unisono.algorithms import find
+from unisono.algorithms.declaration import Algorithm
+from unisono.collectives import Collective
+
+
+class Rule(NamedTuple):
+    """From ``from_bytes`` on, this algorithm."""
+
+    from_bytes: int
+    algorithm: str
+
+
+KIB, MIB = 1024, 1024 * 1024
+# Without measurements. Short vectors want few steps; long ones few bytes; and on one machine, where everybody reaches
+# everybody, the direct ways are hard to beat.
+BUILT_IN: dict[str, tuple[Rule, ...]] = {
+    "all_reduce": (Rule(0, "recursive_doubling"), Rule(16 * KIB, "direct")),
+    "all_gather": (Rule(0, "naive"),),
+    "reduce_scatter": (Rule(0, "naive"),),
+    "broadcast": (Rule(0, "naive"),),
+    "reduce": (Rule(0, "tree"), Rule(32 * KIB, "naive")),
+    "gather": (Rule(0, "naive"),),
+    "scatter": (Rule(0, "naive"),),
+    "all_to_all": (Rule(0, "naive"),),
+    "barrier": (Rule(0, "dissemination"),),
+}
+
+# A table as it is stored: {"all_reduce": {"4": [[0, "naive"], [16384, "direct"]]}}
+Table = dict[str, dict[str, list[list[Any]]]]
+
+
+class Choice(NamedTuple):
+    """An algorithm, and why it was taken."""
+
+    algorithm: Algorithm
+    reason: str
+
+
+def choose(collective: Collective, size: int, nbytes: int, table: Table) -> Choice:
+    """Return the algorithm for a call that was given none."""
+    measured = table.get(collective.name, {}).get(str(size))
+    rules = [Rule(*row) for row in measured] if measured else BUILT_IN[collective.name]
+    rule = max((rule for rule in rules if rule.from_bytes <= nbytes), key=lambda rule: rule.from_bytes)
+    origin = (
+        "measured by `unisono tune` on this machine" if measured else "the built-in rule; `unisono tune` measures"
+    )
+    return Choice(
+        find(rule.algorithm, collective), f"the best from {rule.from_bytes} bytes on with {size} ranks ({origin})"
+    )

@@ -1,0 +1,207 @@
+"""The communicator: the calls people make."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Any
+
+from unisono import collectives
+from unisono.collectives import COLLECTIVES, Collective
+from unisono.comm.calls import Calls
+from unisono.comm.explanation import Explanation, explain
+from unisono.comm.link import Link
+from unisono.comm.work import Work
+from unisono.errors import UsageError
+
+NUMBER = {collective.name: number for number, collective in enumerate(COLLECTIVES)}
+BROADCAST, SCATTER, GATHER, REDUCE = (NUMBER[name] for name in ("broadcast", "scatter", "gather", "reduce"))
+ALL_GATHER, REDUCE_SCATTER = NUMBER["all_gather"], NUMBER["reduce_scatter"]
+ALL_REDUCE, ALL_TO_ALL = NUMBER["all_reduce"], NUMBER["all_to_all"]
+
+Sizes = Sequence[int]
+
+
+class Communicator:
+    """A group of ranks that communicate; every rank makes the same calls in the same order.
+
+    Arrays are numpy arrays or torch CPU tensors, contiguous, used where they are. Outputs come first. What all
+    collectives take, by keyword only: ``algorithm`` (a name, an algorithm of your own, or a schedule; default: the
+    best one known), ``async_op`` (return a Work at once), ``timeout`` (seconds; default: that of the communicator).
+    """
+
+    def __init__(self, link: Link) -> None:
+        self._link = link
+        self._calls = Calls(link)
+        self._repeat = link.endpoint.repeat
+        self.rank = link.rank
+        self.size = link.size
+
+    # The first line of each call is the quick way: an equal call was made before, and nothing is left to decide.
+
+    def all_reduce(
+        self,
+        array: Any,
+        *,
+        op: str = "sum",
+        algorithm: Any = None,
+        async_op: bool = False,
+        timeout: float | None = None,
+    ) -> Work | None:
+        """Replace the array by the sum (or product, ...) of the arrays of all ranks."""
+        if not async_op and timeout is None and self._repeat(ALL_REDUCE, array, None, op, 0, algorithm):
+            return None
+        return self._calls.make(collectives.all_reduce, array, None, op, None, algorithm, async_op, timeout)
+
+    def broadcast(
+        self,
+        array: Any,
+        *,
+        root: int = 0,
+        algorithm: Any = None,
+        async_op: bool = False,
+        timeout: float | None = None,
+    ) -> Work | None:
+        """Replace the array by that of the root."""
+        if not async_op and timeout is None and self._repeat(BROADCAST, array, None, None, root, algorithm):
+            return None
+        return self._calls.make(collectives.broadcast, array, None, None, root, algorithm, async_op, timeout)
+
+    def reduce(
+        self, array: Any, *, root: int = 0, op: str = "sum", algorithm: Any = None, async_op: bool = False,
+        timeout: float | None = None,
+    ) -> Work | None:  # fmt: skip
+        """Replace the root's array by the sum of the arrays of all ranks; those of the others stay as they are."""
+        if not async_op and timeout is None and self._repeat(REDUCE, array, None, op, root, algorithm):
+            return None
+        return self._calls.make(collectives.reduce, array, None, op, root, algorithm, async_op, timeout)
+
+    def all_gather(
+        self, out: Any, array: Any, *, out_sizes: Sizes | None = None, algorithm: Any = None, async_op: bool = False,
+        timeout: float | None = None,
+    ) -> Work | None:  # fmt: skip
+        """Put the arrays of all ranks, one after the other, into ``out``.
+
+        With ``out_sizes``, rank r gives ``out_sizes[r]`` elements; the same list on every rank.
+        """
+        if (
+            not async_op and timeout is None and out_sizes is None
+            and self._repeat(ALL_GATHER, out, array, None, 0, algorithm)
+        ):  # fmt: skip
+            return None
+        return self._calls.make(
+            collectives.all_gather, out, array, None, None, algorithm, async_op, timeout, sizes=out_sizes
+        )
+
+    def reduce_scatter(
+        self, out: Any, array: Any, *, op: str = "sum", in_sizes: Sizes | None = None, algorithm: Any = None,
+        async_op: bool = False, timeout: float | None = None,
+    ) -> Work | None:  # fmt: skip
+        """Sum the arrays of all ranks and put this rank's part of the sum into ``out``.
+
+        With ``in_sizes``, the part of rank r has ``in_sizes[r]`` elements; the same list on every rank.
+        """
+        if (
+            not async_op and timeout is None and in_sizes is None
+            and self._repeat(REDUCE_SCATTER, out, array, op, 0, algorithm)
+        ):  # fmt: skip
+            return None
+        return self._calls.make(
+            collectives.reduce_scatter, out, array, op, None, algorithm, async_op, timeout, sizes=in_sizes
+        )
+
+    def all_to_all(
+        self, out: Any, array: Any, *, in_sizes: Sizes | None = None, out_sizes: Sizes | None = None,
+        algorithm: Any = None, async_op: bool = False, timeout: float | None = None,
+    ) -> Work | None:  # fmt: skip
+        """Send part d of the array to rank d; part s of ``out`` comes from rank s.
+
+        With sizes, ``in_sizes[d]`` elements go to rank d and ``out_sizes[s]`` come from rank s.
+        """
+        if (
+            not async_op and timeout is None and in_sizes is None and out_sizes is None
+            and self._repeat(ALL_TO_ALL, out, array, None, 0, algorithm)
+        ):  # fmt: skip
+            return None
+        return self._calls.make(
+            collectives.all_to_all, out, array, None, None, algorithm, async_op, timeout, sizes=in_sizes,
+            out_sizes=out_sizes,
+        )  # fmt: skip
+
+    def gather(
+        self, out: Any, array: Any, *, root: int = 0, out_sizes: Sizes | None = None, algorithm: Any = None,
+        async_op: bool = False, timeout: float | None = None,
+    ) -> Work | None:  # fmt: skip
+        """Put the arrays of all ranks, one after the other, into the root's ``out``; None elsewhere."""
+        return self._calls.make(
+            collectives.gather, out, array, None, root, algorithm, async_op, timeout, sizes=out_sizes
+        )
+
+    def scatter(
+        self, out: Any, array: Any, *, root: int = 0, in_sizes: Sizes | None = None, algorithm: Any = None,
+        async_op: bool = False, timeout: float | None = None,
+    ) -> Work | None:  # fmt: skip
+        """Give each rank its part of the root's array; ``array`` is None elsewhere."""
+        return self._calls.make(
+            collectives.scatter, out, array, None, root, algorithm, async_op, timeout, sizes=in_sizes
+        )
+
+    def barrier(self, *, algorithm: Any = None, async_op: bool = False, timeout: float | None = None) -> Work | None:
+        """Wait until every rank has called this."""
+        return self._calls.barrier(algorithm, async_op, timeout)
+
+    def send(self, array: Any, dst: int, *, async_op: bool = False, timeout: float | None = None) -> Work | None:
+        """Send the array to one rank, which receives it with ``recv``. Independent of all collectives."""
+        return self._calls.transfer(array, dst, True, async_op, timeout)
+
+    def recv(self, array: Any, src: int, *, async_op: bool = False, timeout: float | None = None) -> Work | None:
+        """Replace the array by what rank ``src`` sends."""
+        return self._calls.transfer(array, src, False, async_op, timeout)
+
+    def split(self, color: int | None, key: int = 0) -> Communicator | None:
+        """Make a communicator of all ranks that give the same color, in the order of their keys, then ranks.
+
+        Every rank must call this. A color of None takes part in no group and gets None.
+        """
+        link = self._link.split(self, color, key)
+        return None if link is None else Communicator(link)
+
+    def explain(self, collective: str | Collective, nbytes: int) -> Explanation:
+        """Say which algorithm a call of so many bytes would use, why, and which would be the next best."""
+        found = collectives.find(collective) if isinstance(collective, str) else collective
+        return explain(found, self.size, nbytes, self._link.terms.table)
+
+    @property
+    def memory_in_use(self) -> int:
+        """Bytes of shared memory that the channels of this rank have."""
+        return self._link.endpoint.memory_in_use()
+
+    def abort(self, reason: str) -> None:
+        """Break the communicator: every rank that waits in a call, or makes one, gets Aborted with this reason."""
+        self._link.endpoint.abort(f"rank {self.rank} aborted: {reason}")
+
+    def close(self) -> None:
+        """Finish what was started and leave; the other ranks can do without this one from now on."""
+        self._link.close()
+
+    @property
+    def closed(self) -> bool:
+        """Whether ``close`` was called."""
+        return self._link.closed
+
+    def __enter__(self) -> Communicator:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is not None and not self.closed:
+            # The others may be waiting for calls that this rank will never make.
+            self.abort(f"{type(error).__name__}: {error}")
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<Communicator: rank {self.rank} of {self.size}{', closed' if self.closed else ''}>"
+
+    def __reduce__(self) -> Any:
+        raise UsageError("a communicator cannot be sent to another process; connect() there")

@@ -1,0 +1,157 @@
+"""What a communicator stands on: the shared memory, this rank's endpoint, and what all ranks agreed on."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import weakref
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+
+from unisono import _engine
+from unisono.comm.choice import Table
+from unisono.comm.environment import Place, place_in_job
+from unisono.comm.geometry import Geometry, geometry_for, shared_bytes
+from unisono.comm.rendezvous import meet
+from unisono.errors import UnisonoError, UsageError
+
+SPIN_S = 100e-6
+YIELD_S = 2e-3
+
+
+@dataclass
+class Terms:
+    """What rank 0 decides for all."""
+
+    staging_bytes: int
+    crowded: bool  # more ranks than cores
+    table: Table = field(default_factory=dict)
+
+
+class SharedFile:
+    """The file without a name that all communicators of a job lie in; the first one of them keeps the books."""
+
+    def __init__(self, descriptor: int) -> None:
+        self.descriptor = descriptor
+        self.first: _engine.Endpoint | None = None
+        weakref.finalize(self, os.close, descriptor)
+
+
+class Link:
+    """One rank's part of a communicator."""
+
+    def __init__(
+        self, file: SharedFile, offset: int, rank: int, processes: list[int], terms: Terms, timeout_s: float
+    ) -> None:
+        self.file = file
+        self.rank = rank
+        self.size = len(processes)
+        self.processes = processes
+        self.terms = terms
+        self.geometry: Geometry = geometry_for(terms.staging_bytes)
+        self.closed = False
+        self.endpoint = _engine.Endpoint(
+            file=file.descriptor, offset=offset, rank=rank, size=self.size, depth=self.geometry.depth,
+            staging_bytes=self.geometry.staging_bytes, transfer_bytes=self.geometry.transfer_bytes,
+            processes=processes, spin_s=0.0 if terms.crowded else SPIN_S,
+            yield_s=YIELD_S,
+        )  # fmt: skip
+        self.endpoint.timeout_s = timeout_s
+        if file.first is None:
+            file.first = self.endpoint
+        _open_links.add(self)
+
+    def close(self) -> None:
+        """Finish what was started, and leave."""
+        if not self.closed:
+            self.closed = True
+            self.endpoint.forget()
+            self.endpoint.close()
+
+    def split(self, communicator: Any, color: int | None, key: int) -> Link | None:
+        """Make the link of the group that this rank belongs to. The calls go through ``communicator``."""
+        if not (color is None or isinstance(color, int)) or not isinstance(key, int):
+            raise UsageError(f"split: color={color!r}, key={key!r}; expected integers (or None for no group)")
+        wishes = np.zeros((self.size, 3), dtype=np.int64)
+        communicator.all_gather(wishes, np.array([color is not None, color or 0, key], dtype=np.int64))
+        members = [
+            rank for rank in sorted(range(self.size), key=lambda rank: (wishes[rank, 2], rank))
+            if color is not None and wishes[rank, 0] and wishes[rank, 1] == color
+        ]  # fmt: skip
+        offsets = np.zeros(self.size, dtype=np.int64)
+        mine = np.zeros(1, dtype=np.int64)
+        if members and members[0] == self.rank:
+            assert self.file.first is not None
+            mine[0] = self.file.first.reserve_space(shared_bytes(len(members), self.geometry))
+        communicator.all_gather(offsets, mine)
+        if not members:
+            return None
+        return Link(
+            self.file, int(offsets[members[0]]), members.index(self.rank), [self.processes[rank] for rank in members],
+            self.terms, self.endpoint.timeout_s,
+        )  # fmt: skip
+
+
+_open_links: weakref.WeakSet[Link] = weakref.WeakSet()
+
+
+@atexit.register
+def _close_all() -> None:
+    # A thread of the engine must not outlive the interpreter, and the others must learn that this rank has left.
+    for link in list(_open_links):
+        link.close()
+
+
+def _leave_in_child() -> None:
+    """After a fork: the child is not a rank. It has neither the shared memory nor the engine's threads."""
+    for link in list(_open_links):
+        link.closed = True
+        link.endpoint.abandon()
+
+
+os.register_at_fork(after_in_child=_leave_in_child)
+
+_meetings = 0  # of this process; all ranks of a job count alike
+
+
+def connect_link(
+    timeout_s: float,
+    connect_timeout_s: float,
+    staging_bytes: int,
+    table: Callable[[], Table],
+    place: Place | None = None,
+) -> Link:
+    """Meet the other ranks of the job and set up the shared memory."""
+    global _meetings
+    place = place or place_in_job()
+    _meetings += 1
+
+    def decide(told: list[dict[str, Any]]) -> tuple[int, dict[str, Any]]:
+        cores = {core for one in told for core in one["cores"]}
+        terms = Terms(staging_bytes, crowded=place.size > len(cores), table=table())
+        space = shared_bytes(place.size, geometry_for(staging_bytes))
+        descriptor = os.memfd_create("unisono", os.MFD_CLOEXEC)
+        try:
+            os.ftruncate(descriptor, space)
+        except OSError as error:
+            os.close(descriptor)
+            raise UsageError(
+                f"connect: no shared memory of {space} bytes: {error.strerror}; connect with a smaller "
+                "staging_bytes, or raise the limit on file sizes (ulimit -f)"
+            ) from error
+        return descriptor, asdict(terms)
+
+    meeting = meet(place, _meetings, {"cores": sorted(os.sched_getaffinity(0))}, decide, connect_timeout_s)
+    file = SharedFile(meeting.file)
+    problem, link = None, None
+    try:
+        link = Link(file, 0, place.rank, meeting.processes, Terms(**meeting.terms), timeout_s)
+    except (UnisonoError, MemoryError) as error:
+        problem = f"connect: rank {place.rank}: {error}"
+        meeting.confirm(problem)
+        raise
+    meeting.confirm(None)
+    return link

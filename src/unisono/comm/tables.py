@@ -1,0 +1,27 @@
+"""Where the measured table of algorithms is kept (see choice.py)."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+from unisono.comm.choice import Table
+
+
+def table_path() -> Path:
+    """Return the file; a user may delete it at any time."""
+    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(base) / "unisono" / "algorithms.json"
+
+
+def load_table() -> Table:
+    """Return what was measured on this machine; nothing if it was not, or cannot be read."""
+    try:
+        found = json.loads(table_path().read_text())
+        return {
+            collective: {size: [[int(row[0]), str(row[1])] for row in rules] for size, rules in sizes.items()}
+            for collective, sizes in found["table"].items()
+        }
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, IndexError):
+        return {}

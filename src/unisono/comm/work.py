@@ -1,0 +1,47 @@
+"""A call that goes on in the background."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from unisono import _engine
+from unisono.errors import CollectiveTimeout, UnisonoError
+
+FOREVER_S = 3e8
+
+
+class Work:
+    """What ``async_op=True`` returns. The arrays of the call must be left alone until it is done."""
+
+    def __init__(self, endpoint: _engine.Endpoint, completion: _engine.Completion, what: str, keeps: Any) -> None:
+        self._endpoint = endpoint
+        self._completion = completion
+        self._what = what
+        self._keeps = keeps  # the arrays: the engine writes to their memory
+
+    def done(self) -> bool:
+        """Whether the call is over, well or not."""
+        return self._completion.done()
+
+    def wait(self, timeout: float | None = None) -> None:
+        """Wait until the call is over; raise what went wrong with it.
+
+        After ``timeout`` seconds CollectiveTimeout is raised, but the call itself goes on: one can wait again.
+        """
+        if not self._endpoint.wait(self._completion, FOREVER_S if timeout is None else timeout):
+            raise CollectiveTimeout(f"{self._what} is not done after {timeout} s; it goes on, wait again or close()")
+        self._completion.raise_fault()
+
+    def exception(self) -> UnisonoError | None:
+        """Return what went wrong, or None; None also while the call goes on."""
+        if not self._completion.done():
+            return None
+        try:
+            self._completion.raise_fault()
+        except UnisonoError as error:
+            return error
+        return None
+
+    def __repr__(self) -> str:
+        state = "failed" if self._completion.failed() else "done"
+        return f"<Work: {self._what}, {state if self.done() else 'running'}>"

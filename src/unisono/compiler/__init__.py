@@ -1,0 +1,12 @@
+"""Turns one rank's program into the engine's instructions.
+
+In the order of the work: ``routes`` says through which channel each message goes, ``lengths`` how long each slot is,
+``places`` in which buffer a chunk lies, ``fusing`` makes one instruction of several, ``stores`` leaves out what
+nobody reads, ``lower`` does all of it, and ``plans`` adds the numbers of a call and cuts it into segments.
+"""
+
+from unisono.compiler.instructions import Instruction, Lowered, Place
+from unisono.compiler.lower import lower
+from unisono.compiler.plans import Lengths, Numbers, numbers_of
+
+__all__ = ["Instruction", "Lengths", "Lowered", "Numbers", "Place", "lower", "numbers_of"]

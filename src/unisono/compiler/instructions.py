@@ -1,0 +1,138 @@
+"""The instructions of the engine, as the compiler works with them (engine/include/unisono/program.hpp has the bytes).
+
+*Place*: a part of a buffer that holds a chunk. The buffers are the rank's ``input`` and ``output`` (one and the same
+where the collective works in place) and ``work``, memory of our own that is a segment long per chunk.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, NamedTuple
+
+INPUT: Final = "input"
+OUTPUT: Final = "output"
+WORK: Final = "work"
+BUFFERS = (INPUT, OUTPUT, WORK)
+
+SEND: Final = "send"
+RECEIVE: Final = "receive"
+REDUCE: Final = "reduce"
+COPY: Final = "copy"
+COMBINE: Final = "combine"
+KINDS = (SEND, RECEIVE, REDUCE, COPY, COMBINE)
+
+NO_CHANNEL = 0xFFFF
+NO_PLACE = 0xFFFFFFFF
+MOST_CHUNKS = 0xFFFF  # in one message
+
+
+class Place(NamedTuple):
+    """Where a chunk lies; ``length_of`` names the slot that is as long as it."""
+
+    buffer: str
+    slot: int
+    length_of: int
+
+    def __str__(self) -> str:
+        return f"{self.buffer} {self.slot}"
+
+
+class Channel(NamedTuple):
+    """The other end of a channel: a peer, or all others (``to_all``; for a reader, ``peer`` is then the writer)."""
+
+    peer: int
+    to_all: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.peer}*" if self.to_all else str(self.peer)
+
+
+class Operand(NamedTuple):
+    """What happens to one chunk; ``left`` is always a place of the right length."""
+
+    left: Place
+    right: Place | None = None
+    out: Place | None = None
+    final: bool = False  # this rank does not read ``out`` again in the same pass
+
+
+@dataclass(frozen=True)
+class Instruction:
+    """One instruction: see ``Kind`` in program.hpp for what each kind does."""
+
+    kind: str
+    step: int
+    operands: tuple[Operand, ...]
+    sources: tuple[Channel, ...] = ()
+    to: Channel | None = None
+
+    def with_(self, **changes: object) -> Instruction:
+        """Return the same instruction with something changed."""
+        return replace(self, **changes)  # type: ignore[arg-type]
+
+    def __str__(self) -> str:
+        pieces = []
+        for operand in self.operands:
+            reads = [] if self.kind == RECEIVE else [str(operand.left)]
+            reads += [str(operand.right)] if operand.right else []
+            writes = f" -> {operand.out}" if operand.out else ""
+            pieces.append(" + ".join(reads) + writes)
+        sources = "".join(f" from {source}" for source in self.sources)
+        to = f" to {self.to}" if self.to else ""
+        return (
+            f"{self.step:>3} {self.kind:<8}{sources}{to}: {'; '.join(piece.strip() for piece in pieces) or 'nothing'}"
+        )
+
+
+@dataclass(frozen=True)
+class Lowered:
+    """The instructions of one rank, for any lengths, type and reduction."""
+
+    instructions: tuple[Instruction, ...]
+    results: tuple[Place, ...]
+    unheard: tuple[int, ...]  # peers that are sent to and that nothing is received from
+    largest_message: int  # chunks, of any rank
+    most_sent: int  # chunks in all, by any rank
+    places: tuple[Place, ...] = field(default=())
+
+    @property
+    def text(self) -> str:
+        """The instructions in words, one per line."""
+        return "".join(f"{instruction}\n" for instruction in self.instructions)
+
+    def packed(self) -> dict[str, Any]:
+        """Return the tables as the engine wants them."""
+        index = {place: number for number, place in enumerate(self.places)}
+        channels: list[Channel] = []
+        operands = bytearray()
+        instructions = bytearray()
+        count = 0
+
+        def number(place: Place | None) -> int:
+            return NO_PLACE if place is None else index[place]
+
+        for instruction in self.instructions:
+            first_source = len(channels)
+            channels += instruction.sources
+            to = NO_CHANNEL
+            if instruction.to is not None:
+                to = len(channels)
+                channels.append(instruction.to)
+            instructions += struct.pack(
+                "=BBHIHHI", KINDS.index(instruction.kind), len(instruction.sources), len(instruction.operands), count,
+                first_source, to, instruction.step,
+            )  # fmt: skip
+            for operand in instruction.operands:
+                places = (operand.left, operand.right, operand.out)
+                operands += struct.pack("=IIII", *map(number, places), operand.final)
+            count += len(instruction.operands)
+        return {
+            "instructions": bytes(instructions),
+            "operands": bytes(operands),
+            "places": b"".join(struct.pack("=I", BUFFERS.index(place.buffer)) for place in self.places),
+            "channels": b"".join(struct.pack("=II", channel.peer, channel.to_all) for channel in channels),
+            "results": [index[place] for place in self.results],
+            "unheard": list(self.unheard),
+            "largest_message": self.largest_message,
+        }

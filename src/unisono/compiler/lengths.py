@@ -1,0 +1,54 @@
+"""Which chunk a slot holds: that says how long it is.
+
+Where input and output share a row, slot c only ever holds chunk c (the verifier sees to it). A scratch slot holds
+whatever was put there last; to know what, the programs are played once with chunk numbers in place of data.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from unisono.collectives import Collective
+from unisono.schedule import Chunks, Op, Schedule
+from unisono.schedule.network import run
+from unisono.schedule.ops import COMBINE, COPY, listed
+
+Contents = list[
+    tuple[int, ...]
+]  # of each receive or local op of a rank, in order: which slots its chunks are as long as
+
+
+class _ChunkNumbers:
+    """A memory whose slots hold the number of a slot that is as long as they are."""
+
+    def __init__(self, schedule: Schedule, collective: Collective) -> None:
+        self.fixed = collective.slots(schedule.chunks)[-1].stop
+        self.separate = not collective.in_place
+        self.per_rank = max(1, schedule.chunks // schedule.size)
+        self.rows = [list(range(schedule.slots)) for _ in range(schedule.size)]
+        self.contents: list[Contents] = [[] for _ in range(schedule.size)]
+
+    def read(self, rank: int, chunks: Chunks) -> Any:
+        return [self.rows[rank][chunk] for chunk in listed(chunks)]
+
+    def write(self, rank: int, op: Op, sent: Chunks, payload: Any) -> None:
+        target = listed(op.other if op.kind in (COPY, COMBINE) else op.chunks)
+        row = self.rows[rank]
+        found = []
+        for slot, length_of in zip(target, payload, strict=True):
+            if slot < self.fixed:
+                length_of = slot
+            elif self.separate:
+                length_of %= self.per_rank  # blocks on their way are equally long: the first one will do
+            row[slot] = length_of
+            found.append(length_of)
+        self.contents[rank].append(tuple(found))
+
+
+def contents_of(schedule: Schedule, collective: Collective) -> list[Contents] | None:
+    """Return what each rank's receives and local ops handle; None where every slot has its own, fixed length."""
+    if schedule.slots == collective.slots(schedule.chunks)[-1].stop or not collective.carries_data:
+        return None
+    memory = _ChunkNumbers(schedule, collective)
+    run(schedule, memory)
+    return memory.contents

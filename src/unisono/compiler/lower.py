@@ -1,0 +1,91 @@
+"""From one rank's program to the engine's instructions."""
+
+from __future__ import annotations
+
+from unisono import collectives
+from unisono.collectives import Collective
+from unisono.compiler.fusing import fuse
+from unisono.compiler.instructions import MOST_CHUNKS, WORK, Instruction, Lowered, Operand, Place
+from unisono.compiler.lengths import contents_of
+from unisono.compiler.places import Placing
+from unisono.compiler.routes import Routes, Sending
+from unisono.compiler.stores import drop_dead_stores
+from unisono.errors import UsageError
+from unisono.schedule import Schedule
+
+
+def lower(schedule: Schedule, rank: int, largest_message: int, most_sent: int) -> Lowered:
+    """Compile the program of one rank; the schedule must have been proved.
+
+    ``largest_message`` is how many chunks the largest message of any rank carries, ``most_sent`` how many chunks a
+    rank sends in all, at the most (the proof knows both).
+    """
+    if largest_message > MOST_CHUNKS:
+        raise UsageError(
+            f"{schedule.label}: a message of {largest_message} chunks; the engine carries at most {MOST_CHUNKS}"
+        )
+    collective = collectives.find(schedule.collective)
+    routes = Routes(schedule)
+    contents = contents_of(schedule, collective)
+    placing = Placing(schedule, collective, rank, None if contents is None else contents[rank])
+    made = fuse(list(placing.instructions(routes, rank)))
+    results = tuple(placing.target(slot, slot) for slot in placing.results) if collective.carries_data else ()
+    instructions, places = _numbered(drop_dead_stores(made, results), results)
+    return Lowered(
+        instructions=tuple(instructions),
+        results=results,
+        unheard=_unheard(routes, collective, rank),
+        largest_message=max(1, largest_message),
+        most_sent=max(1, most_sent),
+        places=places,
+    )
+
+
+def _unheard(routes: Routes, collective: Collective, rank: int) -> tuple[int, ...]:
+    """Return whom the rank sends to and never hears of.
+
+    Where everybody's result depends on everybody this does not matter: nobody gets to the end unless all take part.
+    """
+    if not collective.rooted:
+        return ()
+    sent_to: set[int] = set()
+    heard_of: set[int] = set()
+    for move in routes.linear(rank):
+        if isinstance(move, Sending):
+            sent_to.update(move.to)
+        elif not move[1].is_local:
+            heard_of.add(int(move[1].other))  # type: ignore[arg-type]
+    return tuple(sorted(sent_to - heard_of))
+
+
+def _numbered(
+    instructions: list[Instruction], results: tuple[Place, ...]
+) -> tuple[list[Instruction], tuple[Place, ...]]:
+    """Number the slots of work memory without gaps, and list all places."""
+    used = [
+        place
+        for instruction in instructions
+        for operand in instruction.operands
+        for place in (operand.left, operand.right, operand.out)
+        if place is not None
+    ]
+    work = {slot: number for number, slot in enumerate(sorted({p.slot for p in used if p.buffer == WORK}))}
+
+    def moved(place: Place) -> Place:
+        return place._replace(slot=work[place.slot]) if place.buffer == WORK else place
+
+    def moved_or_none(place: Place | None) -> Place | None:
+        return None if place is None else moved(place)
+
+    renumbered = [
+        instruction.with_(
+            operands=tuple(
+                Operand(moved(operand.left), moved_or_none(operand.right), moved_or_none(operand.out), operand.final)
+                for operand in instruction.operands
+            )
+        )
+        for instruction in instructions
+    ]
+    places = dict.fromkeys(map(moved, used))
+    places.update(dict.fromkeys(results))
+    return renumbered, tuple(places)
