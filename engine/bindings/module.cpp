@@ -1,16 +1,20 @@
 // The Python face of the engine. Nothing else in engine/ includes nanobind.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "endpoint.hpp"
 #include "names.hpp"
 #include "plans.hpp"
 #include "unisono/build_info.hpp"
+#include "unisono/copy.hpp"
 #include "unisono/reduce.hpp"
 
 namespace nb = nanobind;
@@ -29,19 +33,61 @@ std::vector<const char*> variant_names() {
     return names;
 }
 
-void combine(const std::string& reduction, const std::string& dtype, Bytes out, ConstBytes left, ConstBytes right,
-             const std::string& variant) {
+const unisono::Variant& variant_named(const std::string& name) {
+    return unisono::variants()[name.empty() ? 0 : place_of(name, variant_names(), "variant")];
+}
+
+// What the names of a call mean; `find` is the member of Variant that finds the loop.
+template <typename Find>
+auto loop_for(Find find, const std::string& reduction, const std::string& dtype, const std::string& variant) {
     const std::size_t type = place_of(dtype, unisono::dtype_names, "dtype");
     const std::size_t op = place_of(reduction, unisono::reduction_names, "reduction");
-    const std::size_t chosen = variant.empty() ? 0 : place_of(variant, variant_names(), "variant");
-    const unisono::Combine function =
-        unisono::variants()[chosen].find(static_cast<unisono::DType>(type), static_cast<unisono::Reduction>(op));
+    const auto function =
+        (variant_named(variant).*find)(static_cast<unisono::DType>(type), static_cast<unisono::Reduction>(op));
     if (function == nullptr) throw nb::value_error((reduction + " has no meaning for " + dtype).c_str());
-    const std::size_t bytes = unisono::dtype_bytes[type];
+    return std::pair(function, unisono::dtype_bytes[type]);
+}
+
+void combine(const std::string& reduction, const std::string& dtype, Bytes out, ConstBytes left, ConstBytes right,
+             const std::string& variant) {
+    const auto [function, bytes] = loop_for(&unisono::Variant::find, reduction, dtype, variant);
     if (out.size() != left.size() || out.size() != right.size() || out.size() % bytes != 0)
         throw nb::value_error("expected three arrays of equal length, in whole elements");
     nb::gil_scoped_release released;
     function(out.data(), left.data(), right.data(), out.size() / bytes);
+}
+
+void combine_many(const std::string& reduction, const std::string& dtype, Bytes out, std::optional<Bytes> also,
+                  ConstBytes first, const std::vector<ConstBytes>& addends, const std::string& variant) {
+    const auto [function, bytes] = loop_for(&unisono::Variant::find_many, reduction, dtype, variant);
+    bool equal = out.size() == first.size() && (!also || out.size() == also->size()) && out.size() % bytes == 0;
+    std::vector<const void*> pointers;
+    for (const ConstBytes& addend : addends) {
+        equal = equal && addend.size() == out.size();
+        pointers.push_back(addend.data());
+    }
+    if (!equal || addends.empty())
+        throw nb::value_error("expected at least one addend, and arrays of equal length, in whole elements");
+    nb::gil_scoped_release released;
+    function(out.data(), also ? also->data() : nullptr, first.data(), pointers.data(), pointers.size(),
+             out.size() / bytes);
+}
+
+void divide(const std::string& dtype, Bytes out, ConstBytes array, std::size_t size, const std::string& variant) {
+    const std::size_t type = place_of(dtype, unisono::dtype_names, "dtype");
+    const unisono::Divide function = variant_named(variant).find_divide(static_cast<unisono::DType>(type));
+    if (function == nullptr) throw nb::value_error(("dividing has no meaning for " + dtype).c_str());
+    const std::size_t bytes = unisono::dtype_bytes[type];
+    if (out.size() != array.size() || out.size() % bytes != 0)
+        throw nb::value_error("expected two arrays of equal length, in whole elements");
+    nb::gil_scoped_release released;
+    function(out.data(), array.data(), size, out.size() / bytes);
+}
+
+void copy_streaming(Bytes out, ConstBytes array) {
+    if (out.size() != array.size()) throw nb::value_error("expected two arrays of equal length");
+    nb::gil_scoped_release released;
+    unisono::copy_streaming(out.data(), array.data(), out.size());
 }
 
 }  // namespace
@@ -67,4 +113,11 @@ NB_MODULE(_engine, module) {
     module.def("combine", &combine, nb::arg("reduction"), nb::arg("dtype"), nb::arg("out"), nb::arg("left"),
                nb::arg("right"), nb::arg("variant") = "",
                "out = left (reduction) right, element by element, on arrays given as bytes.");
+    module.def("combine_many", &combine_many, nb::arg("reduction"), nb::arg("dtype"), nb::arg("out"),
+               nb::arg("also").none(), nb::arg("first"), nb::arg("addends"), nb::arg("variant") = "",
+               "out = first (reduction) addends[0] (reduction) ..., rounded once; `also`, if given, gets a copy.");
+    module.def("divide", &divide, nb::arg("dtype"), nb::arg("out"), nb::arg("array"), nb::arg("size"),
+               nb::arg("variant") = "", "out = array / size, on arrays given as bytes.");
+    module.def("copy_streaming", &copy_streaming, nb::arg("out"), nb::arg("array"),
+               "out = array, past the caches.");
 }

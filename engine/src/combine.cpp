@@ -1,204 +1,245 @@
-// The loops behind find_combine. This file is compiled several times, each time for other instructions (see
+// The loops that add arrays. This file is compiled several times, each time for other instructions (see
 // CMakeLists.txt): UNISONO_VARIANT is the name of the namespace, so that the copies do not meet.
 //
-// The loops are plain and without branches: the compiler makes vector instructions of them. It must not contract a
-// product and a sum into one operation, as the bits would then depend on the processor (-ffp-contract=off).
+// The compiler must not contract a product and a sum into one operation, as the bits would then depend on the
+// processor (-ffp-contract=off).
 #include <type_traits>
 
+#include "complex.hpp"
 #include "numbers.hpp"
+#include "own_scale.hpp"
 #include "unisono/reduce.hpp"
-
-// The iterations of the next loop do not depend on each other: `out` is one of the inputs, element for element, or apart.
-#if defined(__clang__)
-#define UNISONO_INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
-#else
-#define UNISONO_INDEPENDENT _Pragma("GCC ivdep")
-#endif
 
 namespace unisono::UNISONO_VARIANT {
 
-template <typename T>
-using BitsOf = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
+// Any bits but 0 and 1 would be no bool for C++; they are combined as bytes.
+template <>
+struct Lanes<bool> : Lanes<std::uint8_t> {};
 
-// One NaN for all.
-template <typename T>
-inline constexpr T not_a_number = static_cast<T>(__builtin_nanf(""));
-
-template <typename T>
-inline T settled(T value) {
-    return value == value ? value : not_a_number<T>;
-}
-
+// One operation. What it leaves where the result is not a number is any NaN; `finish` makes it the one.
 template <Reduction R, typename T>
-inline T combine_floats(T a, T b) {
+UNISONO_INLINE Vector<T> combine_floats(Vector<T> a, Vector<T> b) {
     if constexpr (R == Reduction::sum) {
-        return settled(a + b);
+        return a + b;
     } else if constexpr (R == Reduction::prod) {
-        return settled(a * b);
+        return a * b;
     } else {
         // Equal numbers have equal bits but for zeros: the sign bit of the larger is the `and` of both.
-        using Bits = BitsOf<T>;
+        using Bits = Vector<std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>>;
         const Bits x = bits_as<Bits>(a), y = bits_as<Bits>(b);
         constexpr bool larger = R == Reduction::max;
-        const T even = bits_as<T>(larger ? x & y : x | y);
-        const T either = (larger ? a > b : a < b) ? a : b;
-        const T number = a == b ? even : either;
-        return ((a == a) & (b == b)) ? number : not_a_number<T>;
+        const Vector<T> even = bits_as<Vector<T>>(larger ? x & y : x | y);
+        const Vector<T> either = (larger ? a > b : a < b) ? a : b;  // b where a is NaN
+        const Vector<T> number = a == b ? even : either;
+        return a == a ? number : a;
+    }
+}
+
+template <typename T>
+UNISONO_INLINE Vector<T> multiply_complex(Vector<T> a, Vector<T> b) {
+    using Bits = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
+    const Vector<T> first = parts<Parts::real, T>(a) * b;
+    const Vector<T> second = parts<Parts::imaginary, T>(a) * parts<Parts::exchanged, T>(b);
+    // Turning signs and adding, rather than subtracting and adding in turns: gcc 12 makes a fused operation of a
+    // product and the latter even where it is told not to contract.
+    const Vector<Bits> minus = all(Bits{1} << (8 * sizeof(T) - 1));
+    const Vector<Bits> minus_real = put_together<Bits>(minus, Vector<Bits>{});
+    return first + bits_as<Vector<T>>(bits_as<Vector<Bits>>(second) ^ minus_real);
+}
+
+template <Reduction R, typename T>
+UNISONO_INLINE Vector<T> combine_integers(Vector<T> a, Vector<T> b) {
+    using U = Vector<std::make_unsigned_t<T>>;  // overflow wraps round
+    if constexpr (R == Reduction::sum) return bits_as<Vector<T>>(bits_as<U>(a) + bits_as<U>(b));
+    if constexpr (R == Reduction::prod) return bits_as<Vector<T>>(bits_as<U>(a) * bits_as<U>(b));
+    if constexpr (R == Reduction::max) return a > b ? a : b;
+    if constexpr (R == Reduction::min) return a < b ? a : b;
+    if constexpr (R == Reduction::band) return a & b;
+    if constexpr (R == Reduction::bor) return a | b;
+    if constexpr (R == Reduction::bxor) return a ^ b;
+}
+
+// As numpy: booleans are added with `or` and multiplied with `and`.
+constexpr Reduction of_booleans(Reduction r) {
+    if (r == Reduction::sum || r == Reduction::max) return Reduction::bor;
+    if (r == Reduction::prod || r == Reduction::min) return Reduction::band;
+    return r;
+}
+
+template <Reduction R, typename T, typename E = typename Lanes<T>::Element>
+UNISONO_INLINE void combine_group(Group<E>& a, const Group<E>& b) {
+    for (int i = 0; i < Group<E>::parts; ++i) {
+        Vector<E>& x = a.part[i];
+        const Vector<E> y = b.part[i];
+        if constexpr (std::is_same_v<T, bool>) {
+            x = combine_integers<of_booleans(R), E>(x, y);
+        } else if constexpr (std::is_integral_v<E>) {
+            x = combine_integers<R, E>(x, y);
+        } else if constexpr (is_complex<T> && R == Reduction::prod) {
+            x = multiply_complex<E>(x, y);
+        } else {
+            x = combine_floats<R, E>(x, y);
+        }
     }
 }
 
 template <Reduction R, typename T>
-inline T combine_one(T a, T b) {
-    if constexpr (std::is_floating_point_v<T>) {
-        return combine_floats<R>(a, b);
-    } else if constexpr (std::is_same_v<T, bool>) {
-        // As numpy: booleans are added with `or` and multiplied with `and`.
-        if constexpr (R == Reduction::sum || R == Reduction::max || R == Reduction::bor) return a | b;
-        if constexpr (R == Reduction::prod || R == Reduction::min || R == Reduction::band) return a & b;
-        return a ^ b;
-    } else {
-        static_assert(std::is_integral_v<T>);
-        using U = std::make_unsigned_t<T>;  // overflow wraps round
-        if constexpr (R == Reduction::sum) return static_cast<T>(static_cast<U>(a) + static_cast<U>(b));
-        if constexpr (R == Reduction::prod)
-            return static_cast<T>(static_cast<std::uint64_t>(static_cast<U>(a)) * static_cast<U>(b));
-        if constexpr (R == Reduction::max) return a > b ? a : b;
-        if constexpr (R == Reduction::min) return a < b ? a : b;
-        if constexpr (R == Reduction::band) return static_cast<T>(a & b);
-        if constexpr (R == Reduction::bor) return static_cast<T>(a | b);
-        return static_cast<T>(a ^ b);
+UNISONO_INLINE void combine_group(ScaledGroup& a, const ScaledGroup& b) {
+    combine_group<R, T>(a.numbers, b.numbers);
+    a.largest = larger(a.largest, b.largest);
+}
+
+// Makes every NaN the one. Small numbers do it when they are narrowed.
+template <typename T, typename E = typename Lanes<T>::Element>
+UNISONO_INLINE void finish(Group<E>& group) {
+    for (Vector<E>& part : group.part) {
+        if constexpr (is_complex<T>) {
+            // A complex number with a part that is not a number is NaN in both parts.
+            const Vector<E> other = parts<Parts::exchanged, E>(part);
+            const auto number = (part == part) & (other == other);
+            part = number ? part : all(not_a_number<E>);
+        } else if constexpr (std::is_floating_point_v<T>) {
+            part = settled<E>(part);
+        }
     }
+}
+
+inline const char* moved(const void* pointer, std::size_t bytes) { return static_cast<const char*>(pointer) + bytes; }
+inline char* moved(void* pointer, std::size_t bytes) { return static_cast<char*>(pointer) + bytes; }
+
+// A group of each array, `at` bytes from its beginning, combined.
+template <Reduction R, typename T, typename L>
+UNISONO_INLINE auto total(const void* first, const void* const* addends, std::size_t addend_count, std::size_t at) {
+    auto group = L::load_group(moved(first, at));
+    for (std::size_t k = 0; k < addend_count; ++k)
+        combine_group<R, T>(group, L::load_group(moved(addends[k], at)));
+    return group;
+}
+
+// A group or less of each array, such as its end: it is copied to the side and combined there.
+template <Reduction R, typename T>
+[[gnu::noinline]] void combine_part(void* out, void* also, const void* first, const void* const* addends,
+                                    std::size_t addend_count, std::size_t at, std::size_t bytes) {
+    alignas(register_bytes) char side[Lanes<T>::bytes]{};
+    __builtin_memcpy(side, moved(first, at), bytes);
+    auto group = Lanes<T>::load_group(side);
+    for (std::size_t k = 0; k < addend_count; ++k) {
+        __builtin_memcpy(side, moved(addends[k], at), bytes);
+        combine_group<R, T>(group, Lanes<T>::load_group(side));
+    }
+    finish<T>(group);
+    Lanes<T>::store_group(side, group);
+    __builtin_memcpy(moved(out, at), side, bytes);
+    if (also != nullptr) __builtin_memcpy(moved(also, at), side, bytes);
+}
+
+// Addends: how many there are, or 0 where only the call says it.
+template <Reduction R, typename T, std::size_t Addends>
+[[gnu::noinline]] void combine_many(void* out, void* also, const void* first, const void* const* addends,
+                                    std::size_t addend_count, std::size_t count) {
+    using L = Lanes<T>;
+    const std::size_t bytes = count * (L::bytes / L::count);
+    const std::size_t n = Addends == 0 ? addend_count : Addends;
+    std::size_t at = 0;
+    const auto copy = [&] {
+        if (also == nullptr) return;
+        for (std::size_t i = at; i < at + L::bytes; i += register_bytes)
+            store(moved(also, i), load<Bytes>(moved(out, i)));
+    };
+    if constexpr (R == Reduction::sum && in_own_scale<T>) {
+        while (at + L::bytes <= bytes) {
+            // The call that follows is out of this inner loop, as it would empty the registers each time.
+            for (; at + L::bytes <= bytes; at += L::bytes) {
+                const auto group = total<R, T, OwnScale<T>>(first, addends, n, at);
+                if (!OwnScale<T>::try_store(moved(out, at), group)) break;
+                copy();
+            }
+            if (at + L::bytes > bytes) break;
+            combine_part<R, T>(out, also, first, addends, n, at, L::bytes);
+            at += L::bytes;
+        }
+    } else {
+        for (; at + L::bytes <= bytes; at += L::bytes) {
+            auto group = total<R, T, L>(first, addends, n, at);
+            finish<T>(group);
+            L::store_group(moved(out, at), group);
+            copy();
+        }
+    }
+    if (at < bytes) combine_part<R, T>(out, also, first, addends, addend_count, at, bytes - at);
+}
+
+template <Reduction R, typename T>
+void combine_any(void* out, void* also, const void* first, const void* const* addends, std::size_t addend_count,
+                 std::size_t count) {
+    if (addend_count == 1)
+        combine_many<R, T, 1>(out, also, first, addends, 1, count);
+    else
+        combine_many<R, T, 0>(out, also, first, addends, addend_count, count);
 }
 
 template <Reduction R, typename T>
 void combine(void* out, const void* left, const void* right, std::size_t count) {
-    T* const o = static_cast<T*>(out);
-    const T* const a = static_cast<const T*>(left);
-    const T* const b = static_cast<const T*>(right);
-    UNISONO_INDEPENDENT
-    for (std::size_t i = 0; i < count; ++i) o[i] = combine_one<R, T>(a[i], b[i]);
+    combine_many<R, T, 1>(out, nullptr, left, &right, 1, count);
 }
 
-// Numbers of less than 32 bits: widened, combined as floats, and narrowed, a block at a time.
+// The loops for a type and a reduction; nullptr where the reduction has no meaning for the type.
 template <Reduction R, typename T>
-void combine_small(void* out, const void* left, const void* right, std::size_t count) {
-    T* o = static_cast<T*>(out);
-    const T* a = static_cast<const T*>(left);
-    const T* b = static_cast<const T*>(right);
-    alignas(64) float x[block], y[block];
-    for (; count >= block; count -= block, o += block, a += block, b += block) {
-        widen_block(x, a);
-        widen_block(y, b);
-        for (int i = 0; i < block; ++i) x[i] = combine_floats<R>(x[i], y[i]);
-        narrow_block(o, x);
-    }
-    for (std::size_t i = 0; i < count; ++i) o[i] = T::narrow(combine_floats<R>(T::widen(a[i]), T::widen(b[i])));
-}
-
-// Only the name of a type: the loops see a complex number as two of its parts.
-template <typename T>
-struct Complex {
-    using Part = T;
-};
-template <typename T>
-inline constexpr bool is_complex = false;
-template <typename T>
-inline constexpr bool is_complex<Complex<T>> = true;
-
-// Complex numbers: a result with a part that is not a number is NaN in both parts.
-template <typename T>
-inline void store_complex(T* o, std::size_t i, T re, T im) {
-    const bool number = (re == re) & (im == im);
-    o[2 * i] = number ? re : not_a_number<T>;
-    o[2 * i + 1] = number ? im : not_a_number<T>;
-}
-
-template <Reduction R, typename T>
-void combine_complex(void* out, const void* left, const void* right, std::size_t count) {
-    static_assert(R == Reduction::sum || R == Reduction::prod);
-    T* o = static_cast<T*>(out);
-    const T* a = static_cast<const T*>(left);
-    const T* b = static_cast<const T*>(right);
-    // The products are stored before they are added: gcc 12 makes a fused operation of a product and an alternating
-    // sum and difference even where it is told not to contract.
-    alignas(64) T first_re[block], second_re[block], first_im[block], second_im[block];
-    while (count > 0) {
-        const std::size_t n = count < block ? count : block;
-        for (std::size_t i = 0; i < n; ++i) {
-            if constexpr (R == Reduction::sum) {
-                first_re[i] = a[2 * i];
-                second_re[i] = b[2 * i];
-                first_im[i] = a[2 * i + 1];
-                second_im[i] = b[2 * i + 1];
-            } else {
-                first_re[i] = a[2 * i] * b[2 * i];
-                second_re[i] = -(a[2 * i + 1] * b[2 * i + 1]);
-                first_im[i] = a[2 * i] * b[2 * i + 1];
-                second_im[i] = a[2 * i + 1] * b[2 * i];
-            }
-        }
-        for (std::size_t i = 0; i < n; ++i)
-            store_complex(o, i, first_re[i] + second_re[i], first_im[i] + second_im[i]);
-        count -= n;
-        o += 2 * n;
-        a += 2 * n;
-        b += 2 * n;
-    }
-}
-
-// The loop for a type and a reduction; nullptr where the reduction has no meaning for the type.
-template <Reduction R, typename T>
-constexpr Combine loop() {
+constexpr bool has_meaning() {
     constexpr bool bitwise = R == Reduction::band || R == Reduction::bor || R == Reduction::bxor;
     constexpr bool ordering = R == Reduction::max || R == Reduction::min;
-    if constexpr (std::is_integral_v<T>) {
-        return combine<R, T>;
-    } else if constexpr (bitwise || (ordering && is_complex<T>)) {
-        return nullptr;
-    } else if constexpr (is_complex<T>) {
-        return combine_complex<R, typename T::Part>;
-    } else if constexpr (std::is_floating_point_v<T>) {
-        return combine<R, T>;
-    } else {
-        return combine_small<R, T>;
-    }
+    return std::is_integral_v<T> || !(bitwise || (ordering && is_complex<T>));
+}
+struct Loops {
+    Combine one;
+    CombineMany many;
+};
+template <Reduction R, typename T>
+constexpr Loops loops() {
+    if constexpr (has_meaning<R, T>())
+        return {combine<R, T>, combine_any<R, T>};
+    else
+        return {nullptr, nullptr};
 }
 
 template <typename T>
-Combine find_loop(Reduction reduction) {
+Loops find_loops(Reduction reduction) {
     switch (reduction) {
-        case Reduction::sum: return loop<Reduction::sum, T>();
-        case Reduction::prod: return loop<Reduction::prod, T>();
-        case Reduction::max: return loop<Reduction::max, T>();
-        case Reduction::min: return loop<Reduction::min, T>();
-        case Reduction::band: return loop<Reduction::band, T>();
-        case Reduction::bor: return loop<Reduction::bor, T>();
-        case Reduction::bxor: return loop<Reduction::bxor, T>();
+        case Reduction::sum: return loops<Reduction::sum, T>();
+        case Reduction::prod: return loops<Reduction::prod, T>();
+        case Reduction::max: return loops<Reduction::max, T>();
+        case Reduction::min: return loops<Reduction::min, T>();
+        case Reduction::band: return loops<Reduction::band, T>();
+        case Reduction::bor: return loops<Reduction::bor, T>();
+        case Reduction::bxor: return loops<Reduction::bxor, T>();
     }
-    return nullptr;
+    return {nullptr, nullptr};
 }
 
-Combine find_combine(DType dtype, Reduction reduction) {
+Loops find_loops(DType dtype, Reduction reduction) {
     switch (dtype) {
-        case DType::float32: return find_loop<float>(reduction);
-        case DType::float64: return find_loop<double>(reduction);
-        case DType::float16: return find_loop<Half>(reduction);
-        case DType::bfloat16: return find_loop<BFloat>(reduction);
-        case DType::float8_e4m3fn: return find_loop<Float8E4M3>(reduction);
-        case DType::float8_e5m2: return find_loop<Float8E5M2>(reduction);
-        case DType::int8: return find_loop<std::int8_t>(reduction);
-        case DType::int16: return find_loop<std::int16_t>(reduction);
-        case DType::int32: return find_loop<std::int32_t>(reduction);
-        case DType::int64: return find_loop<std::int64_t>(reduction);
-        case DType::uint8: return find_loop<std::uint8_t>(reduction);
-        case DType::uint16: return find_loop<std::uint16_t>(reduction);
-        case DType::uint32: return find_loop<std::uint32_t>(reduction);
-        case DType::uint64: return find_loop<std::uint64_t>(reduction);
-        case DType::boolean: return find_loop<bool>(reduction);
-        case DType::complex64: return find_loop<Complex<float>>(reduction);
-        case DType::complex128: return find_loop<Complex<double>>(reduction);
+        case DType::float32: return find_loops<float>(reduction);
+        case DType::float64: return find_loops<double>(reduction);
+        case DType::float16: return find_loops<Half>(reduction);
+        case DType::bfloat16: return find_loops<BFloat>(reduction);
+        case DType::float8_e4m3fn: return find_loops<Float8E4M3>(reduction);
+        case DType::float8_e5m2: return find_loops<Float8E5M2>(reduction);
+        case DType::int8: return find_loops<std::int8_t>(reduction);
+        case DType::int16: return find_loops<std::int16_t>(reduction);
+        case DType::int32: return find_loops<std::int32_t>(reduction);
+        case DType::int64: return find_loops<std::int64_t>(reduction);
+        case DType::uint8: return find_loops<std::uint8_t>(reduction);
+        case DType::uint16: return find_loops<std::uint16_t>(reduction);
+        case DType::uint32: return find_loops<std::uint32_t>(reduction);
+        case DType::uint64: return find_loops<std::uint64_t>(reduction);
+        case DType::boolean: return find_loops<bool>(reduction);
+        case DType::complex64: return find_loops<Complex<float>>(reduction);
+        case DType::complex128: return find_loops<Complex<double>>(reduction);
     }
-    return nullptr;
+    return {nullptr, nullptr};
 }
+
+Combine find_combine(DType dtype, Reduction reduction) { return find_loops(dtype, reduction).one; }
+CombineMany find_many(DType dtype, Reduction reduction) { return find_loops(dtype, reduction).many; }
 
 }  // namespace unisono::UNISONO_VARIANT

@@ -1,106 +1,190 @@
-// Numbers of 16 and 8 bits as they are stored, and their way to float and back.
+// Numbers of 16 and 8 bits as they are stored, and their way to float and back, a register at a time.
 //
-// Everything is in the namespace of the variant (see combine.cpp): an inline function compiled for newer instructions
-// must never be linked in place of the same one compiled for older ones.
+// A register of 32-bit words holds two or four of them per word. They are not moved across words: one register of
+// floats gets the lowest of each word, the next one the second lowest, and so on. The order of the elements among the
+// floats does not matter, as narrowing puts each one back to where it came from.
 #pragma once
 
-#include <cstdint>
-#if defined(__F16C__)
-#include <immintrin.h>
-#endif
+#include "vectors.hpp"
 
 namespace unisono::UNISONO_VARIANT {
 
-template <typename To, typename From>
-inline To bits_as(From value) {
-    return __builtin_bit_cast(To, value);
-}
-
 // A floating-point format: a sign bit, E bits of exponent, M bits of mantissa. With Finite it has no infinity: the
 // highest exponent holds numbers too, all ones is NaN, and what is too large becomes NaN (as float8_e4m3fn).
-template <int E, int M, bool Finite, typename Bits>
+template <int E, int M, bool Finite>
 struct Small {
-    Bits bits;
-
+    static constexpr bool finite = Finite;
+    static constexpr int exponent_bits = E;
+    static constexpr int bits = 1 + E + M;
     static constexpr int bias = (1 << (E - 1)) - 1;
     static constexpr int shift = 23 - M;
-    static constexpr std::uint32_t sign_mask = 1u << (E + M);
-    static constexpr std::uint32_t nan = Finite ? sign_mask - 1 : ((1u << (E + 1)) - 1) << (M - 1);
+    static constexpr std::uint32_t magnitude_mask = (1u << (E + M)) - 1;
     static constexpr std::uint32_t infinity = ((1u << E) - 1) << M;
-    // The largest magnitude that is a number.
-    static constexpr std::uint32_t largest = Finite ? nan - 1 : infinity - 1;
+    static constexpr std::uint32_t nan = Finite ? magnitude_mask : infinity | (1u << (M - 1));
 
-    static float widen(Small x) {
-        const std::uint32_t magnitude = x.bits & (sign_mask - 1);
-        const std::uint32_t sign = static_cast<std::uint32_t>(x.bits & sign_mask) << (31 - E - M);
+    // The number at a place of each word, 0 being the lowest bits.
+    static UNISONO_INLINE Floats widen(Words words, int place) {
+        const Words top = words << (32 - bits * (place + 1));
         // Shift exponent and mantissa into place, then let a multiplication mend the bias: exact, and right for
         // subnormal numbers too.
+        const Words moved = bits_as<Words>(bits_as<Vector<std::int32_t>>(top) >> (8 - E));
+        const Words wide = moved & ((1u << 31) | (magnitude_mask << shift));
         const float scale = bits_as<float>(static_cast<std::uint32_t>(127 + 127 - bias) << 23);
-        float value = bits_as<float>(magnitude << shift) * scale;
-        std::uint32_t wide = bits_as<std::uint32_t>(value);
-        wide = magnitude > largest ? (!Finite && magnitude == infinity ? 0x7f800000u : 0x7fc00000u) : wide;
-        return bits_as<float>(wide | sign);
+        const Floats value = bits_as<Floats>(wide) * scale;
+        // Infinity and NaN, which became numbers. (A comparison gives all ones, or zero.)
+        const Words magnitude = wide & 0x7fffffffu;
+        const Words special = bits_as<Words>(magnitude >= ((Finite ? nan : infinity) << shift));
+        return bits_as<Floats>(bits_as<Words>(value) | (special & (Finite ? 0x7fc00000u : 0x7f800000u)));
     }
 
-    static Small narrow(float value) {
-        const std::uint32_t wide = bits_as<std::uint32_t>(value);
-        const std::uint32_t sign = (wide >> (31 - E - M)) & sign_mask;
-        const std::uint32_t magnitude = wide & 0x7fffffffu;
-        // Normal numbers: round the mantissa to nearest even in place, then take off the difference of the biases.
-        const std::uint32_t rounded = magnitude + ((1u << (shift - 1)) - 1) + ((magnitude >> shift) & 1);
-        const std::uint32_t normal = (rounded >> shift) - (static_cast<std::uint32_t>(127 - bias) << M);
-        // Subnormal numbers: adding a number whose last mantissa bit is our smallest step makes the processor round.
-        const float magic = bits_as<float>(static_cast<std::uint32_t>(127 - bias + 1 + shift) << 23);
-        const std::uint32_t subnormal =
-            bits_as<std::uint32_t>(bits_as<float>(magnitude) + magic) - bits_as<std::uint32_t>(magic);
-        const std::uint32_t smallest_normal = static_cast<std::uint32_t>(127 - bias + 1) << 23;
-        std::uint32_t result = magnitude < smallest_normal ? subnormal : normal;
-        const std::uint32_t overflow = Finite ? nan : infinity;
-        result = (magnitude >= smallest_normal && normal > largest) ? overflow : result;
-        result = magnitude > 0x7f800000u ? nan : result;
-        return {static_cast<Bits>(result == nan ? nan : result | sign)};  // there is one NaN, without a sign
+    // The magnitude of a value that is a number, in the lower bits of each word.
+    static UNISONO_INLINE Words narrow_magnitude(Floats value) {
+        // The first value that is too large; it has the bits of infinity, or of NaN.
+        const std::uint32_t too_large = (Finite ? nan : infinity) << shift;
+        const std::uint32_t rebias = static_cast<std::uint32_t>(127 - bias) << 23;
+        const Words magnitude = smaller(bits_as<Words>(value) & 0x7fffffffu, all(too_large + rebias));
+        // Adding a power of two whose last mantissa bit is our last bit makes the processor round to nearest even.
+        // All subnormal numbers have the last bit of the smallest normal ones.
+        const std::uint32_t smallest_normal = rebias + (1u << 23);
+        const Words exponent = larger(magnitude, all(smallest_normal)) & 0x7f800000u;
+        const Words magic = exponent + (static_cast<std::uint32_t>(shift) << 23);
+        const Words rounded = bits_as<Words>(bits_as<Floats>(magnitude) + bits_as<Floats>(magic)) - magic;
+        return rounded + (exponent >> shift) - (smallest_normal >> shift);
     }
 };
-
-using Half = Small<5, 10, false, std::uint16_t>;
-using Float8E4M3 = Small<4, 3, true, std::uint8_t>;
-using Float8E5M2 = Small<5, 2, false, std::uint8_t>;
-
-// Conversions go block by block: a block of floats stays in the first-level cache.
-inline constexpr int block = 256;
-
-template <typename T>
-inline void widen_block(float* out, const T* in) {
-    for (int i = 0; i < block; ++i) out[i] = T::widen(in[i]);
-}
-template <typename T>
-inline void narrow_block(T* out, const float* in) {
-    for (int i = 0; i < block; ++i) out[i] = T::narrow(in[i]);
-}
-
-#if defined(__F16C__)
-// Half is the one that processors convert by themselves.
-inline void widen_block(float* out, const Half* in) {
-    for (int i = 0; i < block; i += 8)
-        _mm256_storeu_ps(out + i, _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(in + i))));
-}
-inline void narrow_block(Half* out, const float* in) {
-    for (int i = 0; i < block; i += 8)
-        _mm_storeu_si128(reinterpret_cast<__m128i*>(out + i),
-                         _mm256_cvtps_ph(_mm256_loadu_ps(in + i), _MM_FROUND_TO_NEAREST_INT));
-}
-#endif
 
 // bfloat16 is the upper half of a float: no change of exponent.
 struct BFloat {
-    std::uint16_t bits;
-    static float widen(BFloat x) { return bits_as<float>(static_cast<std::uint32_t>(x.bits) << 16); }
-    static BFloat narrow(float value) {
-        const std::uint32_t wide = bits_as<std::uint32_t>(value);
-        const std::uint32_t rounded = wide + 0x7fffu + ((wide >> 16) & 1);
-        const bool is_nan = (wide & 0x7fffffffu) > 0x7f800000u;
-        return {static_cast<std::uint16_t>(is_nan ? 0x7fc0u : rounded >> 16)};
+    static constexpr int bits = 16;
+    static constexpr std::uint32_t nan = 0x7fc0;
+    static UNISONO_INLINE Floats widen(Words words, int place) {
+        return bits_as<Floats>(place == 0 ? words << 16 : words & 0xffff0000u);
+    }
+    // Two registers of floats to one of pairs. NaN stays NaN: those that widened numbers make have a lower half of
+    // zeros, as has the one that we write.
+    static UNISONO_INLINE Halves narrow(Floats even, Floats odd) {
+        const Words x = bits_as<Words>(even), y = bits_as<Words>(odd);
+        const Halves upper = upper_halves(x, y), lower = lower_halves(x, y);
+        // Round up where the lower half is more than a half, or is a half and the upper one odd.
+        const Halves decisive = lower | (upper & 1);
+#if defined(__AVX512F__)
+        return decisive > 0x8000 ? upper + 1 : upper;
+#else
+        return upper + 1 + bits_as<Halves>(decisive <= 0x8000);  // a comparison gives all ones, which is -1, or zero
+#endif
     }
 };
+
+using Half = Small<5, 10, false>;
+using Float8E4M3 = Small<4, 3, true>;
+using Float8E5M2 = Small<5, 2, false>;
+
+// How elements of a type travel between memory and a group of registers. `Element` is what they are computed in.
+template <typename T>
+struct Lanes {
+    using Element = T;
+    static constexpr std::size_t count = sizeof(Group<T>) / sizeof(T);  // elements in a group
+    static constexpr std::size_t bytes = sizeof(Group<T>);              // bytes of them in memory
+
+    static UNISONO_INLINE Group<T> load_group(const char* from) {
+        Group<T> group;
+        for (int i = 0; i < Group<T>::parts; ++i) group.part[i] = load<Vector<T>>(from + i * register_bytes);
+        return group;
+    }
+    static UNISONO_INLINE void store_group(char* to, const Group<T>& group) {
+        for (int i = 0; i < Group<T>::parts; ++i) store(to + i * register_bytes, group.part[i]);
+    }
+};
+
+// Small numbers: `per_word` registers of floats for each register in memory.
+template <typename T>
+struct SmallLanes {
+    using Element = float;
+    static constexpr std::size_t count = sizeof(Group<float>) / sizeof(float);
+    static constexpr std::size_t bytes = count * T::bits / 8;
+    static constexpr int per_word = 32 / T::bits;
+
+    static UNISONO_INLINE Group<float> load_group(const char* from) {
+        Group<float> group;
+        for (int i = 0; i < Group<float>::parts; i += per_word, from += register_bytes) {
+            const Words words = load<Words>(from);
+            for (int j = 0; j < per_word; ++j) group.part[i + j] = T::widen(words, j);
+        }
+        return group;
+    }
+};
+
+template <int E, int M, bool Finite>
+struct Lanes<Small<E, M, Finite>> : SmallLanes<Small<E, M, Finite>> {
+    using T = Small<E, M, Finite>;
+
+    template <bool MayHaveNan>
+    static UNISONO_INLINE void store_as(char* to, const Group<float>& group) {
+        constexpr int per_word = 32 / T::bits;
+        for (int i = 0; i < Group<float>::parts; i += per_word, to += register_bytes) {
+            Words words{};
+            for (int j = 0; j < per_word; ++j) {
+                const Floats value = group.part[i + j];
+                const Words wide = bits_as<Words>(value);
+                Words narrow = T::narrow_magnitude(value);
+                if (MayHaveNan) narrow = value == value ? narrow : all(T::nan);
+                Words sign = (wide >> (32 - T::bits)) & (T::magnitude_mask + 1);
+                // There is one NaN, without a sign.
+                if (Finite || MayHaveNan) sign = narrow == T::nan ? Words{} : sign;
+                words |= (narrow | sign) << (T::bits * j);
+            }
+            store(to, words);
+        }
+    }
+    static UNISONO_INLINE void store_group(char* to, const Group<float>& group) {
+        may_have_nan(group) ? store_as<true>(to, group) : store_as<false>(to, group);
+    }
+};
+
+template <>
+struct Lanes<BFloat> : SmallLanes<BFloat> {
+    static UNISONO_INLINE void store_group(char* to, Group<float> group) {
+        if (may_have_nan(group))
+            for (Floats& part : group.part) part = settled<float>(part);
+        for (int i = 0; i < Group<float>::parts; i += 2, to += register_bytes) {
+            store(to, BFloat::narrow(group.part[i], group.part[i + 1]));
+        }
+    }
+};
+
+#if defined(__F16C__)
+// Half is the one that processors convert by themselves.
+template <>
+struct Lanes<Half> {
+    using Element = float;
+    static constexpr std::size_t count = sizeof(Group<float>) / sizeof(float);
+    static constexpr std::size_t bytes = count * 2;
+
+    static UNISONO_INLINE Group<float> load_group(const char* from) {
+        Group<float> group;
+        for (Floats& part : group.part) {
+#if defined(__AVX512F__)
+            part = (Floats)_mm512_maskz_cvtph_ps(0xffff, load<__m256i>(from));
+#else
+            part = (Floats)_mm256_cvtph_ps(load<__m128i>(from));
+#endif
+            from += register_bytes / 2;
+        }
+        return group;
+    }
+    static UNISONO_INLINE void store_group(char* to, Group<float> group) {
+        if (may_have_nan(group))
+            for (Floats& part : group.part) part = settled<float>(part);
+        for (const Floats& part : group.part) {
+#if defined(__AVX512F__)
+            store(to, _mm512_maskz_cvtps_ph(0xffff, (__m512)part, _MM_FROUND_TO_NEAREST_INT));
+#else
+            store(to, _mm256_cvtps_ph((__m256)part, _MM_FROUND_TO_NEAREST_INT));
+#endif
+            to += register_bytes / 2;
+        }
+    }
+};
+#endif
 
 }  // namespace unisono::UNISONO_VARIANT

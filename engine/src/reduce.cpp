@@ -3,16 +3,21 @@
 
 namespace unisono {
 
-namespace baseline {
-Combine find_combine(DType dtype, Reduction reduction);
-}
+// What combine.cpp and divide.cpp define once for each set of instructions.
+#define UNISONO_DECLARE(variant)                                 \
+    namespace variant {                                          \
+    Combine find_combine(DType dtype, Reduction reduction);      \
+    CombineMany find_many(DType dtype, Reduction reduction);     \
+    Divide find_divide(DType dtype);                             \
+    inline Variant named(const char* name) {                     \
+        return {name, find_combine, find_many, find_divide};     \
+    }                                                            \
+    }
+
+UNISONO_DECLARE(baseline)
 #if defined(UNISONO_HAS_X86_VARIANTS)
-namespace x86_64_v3 {
-Combine find_combine(DType dtype, Reduction reduction);
-}
-namespace x86_64_v4 {
-Combine find_combine(DType dtype, Reduction reduction);
-}
+UNISONO_DECLARE(x86_64_v3)
+UNISONO_DECLARE(x86_64_v4)
 #endif
 
 namespace {
@@ -26,10 +31,10 @@ std::vector<Variant> runnable() {
     const bool v4 = v3 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
                     __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&
                     __builtin_cpu_supports("avx512vl");
-    if (v4) found.push_back({"x86-64-v4", x86_64_v4::find_combine});
-    if (v3) found.push_back({"x86-64-v3", x86_64_v3::find_combine});
+    if (v4) found.push_back(x86_64_v4::named("x86-64-v4"));
+    if (v3) found.push_back(x86_64_v3::named("x86-64-v3"));
 #endif
-    found.push_back({"baseline", baseline::find_combine});
+    found.push_back(baseline::named("baseline"));
     return found;
 }
 

@@ -33,11 +33,24 @@ inline constexpr std::array reduction_names{"sum", "prod", "max", "min", "band",
 // out[i] = left[i] (op) right[i]; `out` may be `left` or `right`.
 using Combine = void (*)(void* out, const void* left, const void* right, std::size_t count);
 
+// out[i] = first[i] (op) addends[0][i] (op) addends[1][i] ..., in this order, in one pass over memory. `also`, if it is
+// not null, gets a copy of the result. Numbers of less than 32 bits are widened once, combined as floats, and rounded
+// once, at the end. There is at least one addend. `out` may be `first`, or any addend; `also` overlaps nothing. Nothing
+// needs to be aligned.
+using CombineMany = void (*)(void* out, void* also, const void* first, const void* const* addends,
+                             std::size_t addend_count, std::size_t count);
+
+// out[i] = in[i] / size, which makes an average of a sum. The size is rounded to the type first. `out` may be `in`.
+using Divide = void (*)(void* out, const void* in, std::size_t size, std::size_t count);
+
 // A set of loops made for some instructions. All of them give the same bits.
 struct Variant {
     const char* name;  // "baseline", "x86-64-v3", "x86-64-v4"
     // nullptr where the reduction has no meaning for the type (a bitwise one of floating-point numbers).
     Combine (*find)(DType dtype, Reduction reduction);
+    CombineMany (*find_many)(DType dtype, Reduction reduction);
+    // nullptr for integers and booleans: they would round.
+    Divide (*find_divide)(DType dtype);
 };
 
 // Those that this processor can run, the best one first.

@@ -1,0 +1,41 @@
+#include "unisono/copy.hpp"
+
+#include <cstdint>
+#include <cstring>
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
+
+namespace unisono {
+
+#if defined(__SSE2__)
+
+void copy_streaming(void* to, const void* from, std::size_t bytes) {
+    constexpr std::size_t line = 64;  // bytes of a cache line: only whole ones go past the caches without a detour
+    char* out = static_cast<char*>(to);
+    const char* in = static_cast<const char*>(from);
+    const std::size_t before = -reinterpret_cast<std::uintptr_t>(to) % line;
+    if (bytes < before + line) {
+        std::memcpy(to, from, bytes);
+        return;
+    }
+    std::memcpy(out, in, before);
+    out += before;
+    in += before;
+    bytes -= before;
+    for (; bytes >= line; bytes -= line, out += line, in += line) {
+        __m128i part[4];
+        for (int i = 0; i < 4; ++i) part[i] = _mm_loadu_si128(reinterpret_cast<const __m128i*>(in) + i);
+        for (int i = 0; i < 4; ++i) _mm_stream_si128(reinterpret_cast<__m128i*>(out) + i, part[i]);
+    }
+    std::memcpy(out, in, bytes);
+    _mm_sfence();  // these stores, unlike others, do not wait for their turn by themselves
+}
+
+#else
+
+void copy_streaming(void* to, const void* from, std::size_t bytes) { std::memcpy(to, from, bytes); }
+
+#endif
+
+}  // namespace unisono
