@@ -1,0 +1,1 @@
+"""The communicator, and how a job gets its ranks."""
