@@ -7,7 +7,6 @@ import os
 import shutil
 import signal
 import sys
-from pathlib import Path
 
 from unisono.cli import arguments
 from unisono.comm.launch import Outcome, launch, no_prefix, plain_prefix
@@ -63,11 +62,11 @@ def _command(args: argparse.Namespace) -> list[str]:
         raise UsageError("there is nothing to run; expected e.g. `unisono run -n 4 script.py`")
     name = program[0]
     if name.endswith(".py"):
-        if not Path(name).is_file():
+        if not os.path.isfile(name):
             raise UsageError(f"there is no file {name!r}")
         return [sys.executable, *program]
     if shutil.which(name) is None:
-        near = f"; did you mean {name + '.py'!r}?" if Path(name + ".py").is_file() else ""
+        near = f"; did you mean {name + '.py'!r}?" if os.path.isfile(name + ".py") else ""
         raise UsageError(f"there is no program {name!r}{near or '; expected a file.py, -m module, or a program'}")
     return program
 

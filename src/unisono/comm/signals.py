@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
 import threading
 from collections.abc import Sequence
 from types import TracebackType
@@ -21,19 +20,17 @@ class SignalsToUs:
     def __init__(self, numbers: Sequence[signal.Signals]) -> None:
         self._numbers = numbers
         self._before: dict[signal.Signals, Any] = {}
-        self._ours, self._theirs = socket.socketpair()
-        self._ours.setblocking(False)
-        self._theirs.setblocking(False)
+        self._ours, self._theirs = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         self._wakeup_before = -1
 
     def fileno(self) -> int:
         """Return the descriptor that becomes readable with a signal."""
-        return self._ours.fileno()
+        return self._ours
 
     def read(self) -> list[signal.Signals]:
         """Return the signals that came since the last time."""
         try:
-            return [signal.Signals(number) for number in self._ours.recv(4096) if number in self._before]
+            return [signal.Signals(number) for number in os.read(self._ours, 4096) if number in self._before]
         except BlockingIOError:
             return []
 
@@ -45,7 +42,7 @@ class SignalsToUs:
 
     def __enter__(self) -> SignalsToUs:
         if threading.current_thread() is threading.main_thread():
-            self._wakeup_before = signal.set_wakeup_fd(self._theirs.fileno(), warn_on_full_buffer=False)
+            self._wakeup_before = signal.set_wakeup_fd(self._theirs, warn_on_full_buffer=False)
             for number in self._numbers:
                 if signal.getsignal(number) != signal.SIG_IGN:
                     # The descriptor tells us: a signal that has a handler writes its number there.
@@ -59,5 +56,5 @@ class SignalsToUs:
             signal.signal(number, handler)
         if threading.current_thread() is threading.main_thread():
             signal.set_wakeup_fd(self._wakeup_before)
-        self._ours.close()
-        self._theirs.close()
+        os.close(self._ours)
+        os.close(self._theirs)
