@@ -238,7 +238,7 @@ class _Job:
                 self.outcome = self.outcome or Outcome(ended_by=number)
                 self.group.send(number)
                 kill = Planned(now_s + self.patience.after_signal_s, SIGKILL)
-                self.plan = [min(kill, *self.plan[-1:])]  # what was planned before may come sooner
+                self.plan = [min([kill, *self.plan[-1:]])]  # what was planned before may come sooner
 
     def close(self) -> None:
         """Give everything back; ranks that still run are killed."""
