@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from signal import SIGCONT, SIGHUP, SIGINT, SIGKILL, SIGTERM, SIGTSTP
+from signal import SIGCONT, SIGHUP, SIGINT, SIGKILL, SIGSTOP, SIGTERM, SIGTSTP
 
 import pytest
 
@@ -133,6 +133,20 @@ def test_the_exit_code_is_that_of_the_rank_that_failed_first(program, code, outc
     assert done.stderr.decode().splitlines()[-1] == str(outcome)
 
 
+def test_who_failed_first_is_known_even_if_the_launcher_is_late(tmp_path):
+    one_after_the_other = f"""echo "pid $$"; while [ ! -e {tmp_path}/$UNISONO_RANK ]; do sleep 0.01; done
+exit 4$UNISONO_RANK"""
+    with job(tmp_path, one_after_the_other, 5) as running:
+        running.wait_for("pid", 5)
+        pids = {int(line[1]): int(line.split()[2]) for line in running.printed().splitlines()}
+        running.send(SIGSTOP)
+        for rank in (3, 0, 4, 1, 2):
+            (tmp_path / str(rank)).touch()
+            wait_until(lambda pid=pids[rank]: not is_alive(pid))
+        running.send(SIGCONT)
+        assert running.code() == 43
+
+
 def test_when_a_rank_fails_the_others_have_time_to_say_what_they_noticed():
     done = run_ranks(f"{RANK_1_FAILS}; echo noticed; exit 1", 3, patience_s=(LIMIT_S, 0.3, 0.3))
     assert done.returncode == 7
@@ -169,6 +183,15 @@ def test_ranks_that_ignore_a_signal_are_killed(tmp_path, number):
         running.wait_for("pid", 3)
         running.send(number)
         assert running.code() == 128 + number
+        assert not any(map(is_alive, running.pids()))
+
+
+@pytest.mark.parametrize("program", [WAITING, DEAF])
+def test_a_rank_that_has_left_for_a_session_of_its_own_is_ended_too(tmp_path, program):
+    with job(tmp_path, f"exec setsid sh -c '{program}'", patience_s=(0.3, 0.2, 0.3)) as running:
+        running.wait_for("pid", 2)
+        running.send(SIGTERM)
+        assert running.code() == 128 + SIGTERM
         assert not any(map(is_alive, running.pids()))
 
 
@@ -218,8 +241,8 @@ def test_nobody_waits_for_a_process_that_has_left_the_job(tmp_path):
 
 
 def test_a_job_can_be_stopped_and_continued(tmp_path):
-    """As by Ctrl-Z and fg."""
-    with job(tmp_path, WAITING) as running:
+    """As by Ctrl-Z and fg. (A shell that is just starting another process shows in its state only that it does.)"""
+    with job(tmp_path, 'echo "pid $$"; exec sleep 600') as running:
         running.wait_for("pid", 2)
         running.send(SIGTSTP)
         everyone = [running.process.pid, *running.pids()]
@@ -237,6 +260,16 @@ def test_a_launcher_that_was_told_to_ignore_hangups_does(tmp_path):
         running.send(SIGHUP)
         running.send(SIGTERM)
         assert running.code() == 128 + SIGTERM
+
+
+def test_a_launcher_whose_children_were_to_be_ignored_knows_how_they_ended(tmp_path):
+    before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # what is started from here inherits it
+    try:
+        with job(tmp_path, "exit 7") as running:
+            signal.signal(signal.SIGCHLD, before)
+            assert running.code() == 7
+    finally:
+        signal.signal(signal.SIGCHLD, before)
 
 
 def test_ranks_can_be_pinned_to_cores():

@@ -86,6 +86,8 @@ def launch(
 
     Rank 0 has our standard input. With ``bind``, rank r is pinned to core r modulo the number of cores.
     """
+    if size < 1:
+        raise UsageError(f"{size} ranks; expected 1 or more")
     with (
         SignalsToUs((SIGINT, SIGTERM, SIGHUP, SIGTSTP)) as signals,
         _directory() as directory,
@@ -126,8 +128,11 @@ class _Stream:
         write_whole(self.descriptor, self.lines.take(data) if data else self.lines.rest())
         return bool(data)
 
-    def end(self) -> None:
-        """Write what there is of the last line, if more could have come."""
+    def give_up(self) -> None:
+        """Write what there is, also of a line that may never end."""
+        os.set_blocking(self.pipe.fileno(), False)
+        with contextlib.suppress(BlockingIOError):
+            self.pass_on()
         if self.lines is not None:
             write_whole(self.descriptor, self.lines.rest())
 
@@ -191,7 +196,7 @@ class _Job:
         while self.streams and self.plan:
             self._wait_for_events()
         for stream in self.streams:
-            stream.end()
+            stream.give_up()
         return self.outcome or Outcome()
 
     def _wait_for_events(self) -> None:
@@ -202,7 +207,18 @@ class _Job:
         for key, _ in self.selector.select(min(waits_s, default=None)):
             key.data()
         while self.plan and self.plan[0].at_s <= time.monotonic():
-            self.group.send(self.plan.pop(0).number)
+            self._send(self.plan.pop(0).number)
+
+    def _send(self, number: signal.Signals) -> None:
+        """Send a signal to all ranks, with what they have started, also to those that have left our group."""
+        self.group.send(number)
+        for process in self.running.values():
+            with contextlib.suppress(ProcessLookupError):
+                group = os.getpgid(process.pid)
+                if group == process.pid:
+                    os.killpg(group, number)
+                elif group != self.group.id:
+                    os.kill(process.pid, number)
 
     def _planned(self, *numbers: signal.Signals, every_s: float) -> list[Planned]:
         now_s = time.monotonic()
@@ -227,23 +243,22 @@ class _Job:
         for number in self.signals.read():
             now_s = time.monotonic()
             if number == SIGTSTP:
-                self.group.send(SIGTSTP)
+                self._send(SIGTSTP)
                 self.signals.stop_us()
-                self.group.send(SIGCONT)
+                self._send(SIGCONT)
             elif number == SIGINT and self.interrupted_s is not None:
                 if now_s > self.interrupted_s + SAME_PRESS_S:
                     self.plan = [Planned(now_s, SIGKILL)]
             else:
                 self.interrupted_s = now_s if number == SIGINT else self.interrupted_s
                 self.outcome = self.outcome or Outcome(ended_by=number)
-                self.group.send(number)
+                self._send(number)
                 kill = Planned(now_s + self.patience.after_signal_s, SIGKILL)
                 self.plan = [min([kill, *self.plan[-1:]])]  # what was planned before may come sooner
 
     def close(self) -> None:
         """Give everything back; ranks that still run are killed."""
-        if self.running:
-            self.group.send(SIGKILL)
+        self._send(SIGKILL)
         for process in self.running.values():
             process.wait()
         for stream in self.streams:

@@ -43,6 +43,9 @@ class SignalsToUs:
     def __enter__(self) -> SignalsToUs:
         if threading.current_thread() is threading.main_thread():
             self._wakeup_before = signal.set_wakeup_fd(self._theirs, warn_on_full_buffer=False)
+            if signal.getsignal(signal.SIGCHLD) == signal.SIG_IGN:
+                # Inherited from whoever started us: how a child has ended would then be known to nobody.
+                self._before[signal.SIGCHLD] = signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             for number in self._numbers:
                 if signal.getsignal(number) != signal.SIG_IGN:
                     # The descriptor tells us: a signal that has a handler writes its number there.
