@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import argparse
+import importlib
 import os
 import sys
 import traceback
 from collections.abc import Sequence
 
-from rich.markup import escape
-
 import unisono
-from unisono.cli import demo, info, list, show, verify  # noqa: A004 (the verb list)
-from unisono.cli.output import console
 from unisono.errors import ScheduleError, UnisonoError, UsageError
 
-VERBS = (list, show, verify, info, demo)
+VERBS = ("list", "show", "verify", "run", "info", "demo")
 
 
-def parser() -> argparse.ArgumentParser:
-    """Return the parser for all verbs."""
+def parser(verb: str | None = None) -> argparse.ArgumentParser:
+    """Return the parser for one verb, or for all: a verb imports much that the others do not need."""
     made = argparse.ArgumentParser(
         prog="unisono",
         description="Collective communication as short Python programs: shown, played and proved.",
@@ -27,18 +24,20 @@ def parser() -> argparse.ArgumentParser:
     )
     made.add_argument("--version", action="version", version=f"unisono {unisono.__version__}")
     verbs = made.add_subparsers(metavar="verb")
-    for verb in VERBS:
-        verb.add_parser(verbs)
+    for name in (verb,) if verb in VERBS else VERBS:
+        importlib.import_module(f"unisono.cli.{name}").add_parser(verbs)
     return made
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a verb.
 
-    Exit codes: 0 done, 1 an algorithm is wrong, 2 the call makes no sense, 3 something broke, 130 interrupted.
+    Exit codes: 0 done, 1 an algorithm is wrong, 2 the call makes no sense, 3 something broke, 130 interrupted; of
+    `run`, those of the program.
     """
-    commands = parser()
-    args = commands.parse_args(argv)
+    words = sys.argv[1:] if argv is None else argv
+    commands = parser(words[0] if words else None)
+    args = commands.parse_args(words)
     if not hasattr(args, "run"):
         commands.print_help()
         return 2
@@ -46,7 +45,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         code: int = args.run(args)
         return code
     except UnisonoError as error:
-        console(stderr=True).print(f"[red]{type(error).__name__}[/] {escape(str(error))}", soft_wrap=True)
+        _complain(type(error).__name__, str(error))
         return 1 if isinstance(error, ScheduleError) else 2 if isinstance(error, UsageError) else 3
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
@@ -57,5 +56,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     except Exception as error:
         at = traceback.extract_tb(error.__traceback__)[-1]
         found = f"{type(error).__name__}: {error} (line {at.lineno} of {at.filename.rpartition('/')[2]})"
-        console(stderr=True).print(f"[red]InternalError[/] a bug of ours, please report it: {escape(found)}")
+        _complain("InternalError", f"a bug of ours, please report it: {found}")
         return 3
+
+
+def _complain(name: str, message: str) -> None:
+    # Here and not above: a job starts sooner without these.
+    from rich.markup import escape
+
+    from unisono.cli.output import console
+
+    console(stderr=True).print(f"[red]{name}[/] {escape(message)}", soft_wrap=True)

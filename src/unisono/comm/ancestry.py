@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from pathlib import Path
 from typing import NamedTuple
 
 # What starts the ranks of MPICH and Intel MPI on a machine. Of an mpiexec that runs inside a rank of another one it
@@ -39,7 +38,8 @@ def starter_of(environ: Mapping[str, str], names: tuple[str, ...]) -> str:
 
 def _look_at(pid: int) -> Process | None:
     try:
-        text = Path(f"/proc/{pid}/stat").read_text(errors="replace")
+        with open(f"/proc/{pid}/stat", errors="replace") as file:
+            text = file.read()
     except OSError:
         return None
     # The name is in parentheses and may itself contain some.
@@ -51,7 +51,8 @@ def _look_at(pid: int) -> Process | None:
 def _told_to(pid: int, names: tuple[str, ...]) -> dict[str, str | None] | None:
     """Return the variables that a process was started with, or None if that is not for us to know."""
     try:
-        pairs = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+        with open(f"/proc/{pid}/environ", "rb") as file:
+            pairs = file.read().split(b"\0")
     except OSError:
         return None
     found = dict(os.fsdecode(pair).partition("=")[::2] for pair in pairs)

@@ -59,12 +59,13 @@ SLURM = Names(
     ("SLURM_JOB_ID", "SLURM_STEP_ID", "SLURM_RESTART_COUNT"),
 )  # fmt: skip
 # What a rank of ours must not inherit from a job around it: an MPI in it would take itself for a part of that job.
-OF_OTHER_JOBS = re.compile(
-    r"(UNISONO_|PMI_|PMIX_|TORCHELASTIC_|OMPI_COMM_WORLD_|OMPI_MCA_(ess|orte)_|HYDI_|SLURM_STEP|SLURM_TASK_PID$"
-    r"|I_MPI_HYDRA_UUID$|MPI_LOCALRANKID$|MPI_LOCALNRANKS$|SLURM_PROCID$|SLURM_LOCALID$|SLURM_GTIDS$"
-    r"|(LOCAL_|GROUP_|ROLE_)?RANK$|(LOCAL_|GROUP_|ROLE_)?WORLD_SIZE$)"
-)
-MANY_TASKS = re.compile(r"(\d+)(?:\(x(\d+)\))?")  # Slurm writes 2(x3),1 for 2, 2, 2 and 1 tasks on four machines
+OF_OTHER_JOBS = (
+    "UNISONO_", "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "GROUP_RANK", "GROUP_WORLD_SIZE", "ROLE_RANK",
+    "ROLE_WORLD_SIZE", "TORCHELASTIC_", "OMPI_COMM_WORLD_", "OMPI_MCA_ess_", "OMPI_MCA_orte_", "PMIX_", "PMI_",
+    "MPI_LOCALRANKID", "MPI_LOCALNRANKS", "HYDI_", "I_MPI_HYDRA_UUID", "SLURM_PROCID", "SLURM_LOCALID", "SLURM_GTIDS",
+    "SLURM_TASK_PID", "SLURM_STEPID", "SLURM_STEP_",
+)  # fmt: skip
+MANY_TASKS = r"([0-9]{1,9})(?:\(x([0-9]{1,9})\))?"  # Slurm writes 2(x3),1 for 2, 2, 2 and 1 tasks on four machines
 
 
 def place_in_job(environ: Mapping[str, str] = os.environ) -> Place:
@@ -80,16 +81,18 @@ def place_in_job(environ: Mapping[str, str] = os.environ) -> Place:
 
 def environment_of_rank(rank: int, size: int, job: str, environ: Mapping[str, str] = os.environ) -> dict[str, str]:
     """Return what ``unisono run`` gives to a rank: what it has itself, but nothing of a job that it is in."""
-    inherited = {name: value for name, value in environ.items() if not OF_OTHER_JOBS.match(name)}
+    inherited = {name: value for name, value in environ.items() if not _is_of_another_job(name)}
     told = {"UNISONO_RANK": str(rank), "UNISONO_SIZE": str(size), "UNISONO_JOB": job}
     return {**inherited, **told, "PYTHONUNBUFFERED": "1"}  # a line is to be seen when it is written
 
 
+def _is_of_another_job(name: str) -> bool:
+    return any(name == of or (of.endswith("_") and name.startswith(of)) for of in OF_OTHER_JOBS)
+
+
 def _place(environ: Mapping[str, str]) -> Place:
     if any(name in environ for name in (UNISONO.rank, UNISONO.size, *UNISONO.job)):
-        if not environ.get("UNISONO_JOB"):
-            raise _wrong("UNISONO_RANK or UNISONO_SIZE, and no UNISONO_JOB", "all three, as `unisono run` sets them")
-        return _from(environ, "unisono", UNISONO, environ["UNISONO_JOB"])
+        return _from(environ, "unisono", UNISONO, environ.get("UNISONO_JOB", ""))
     if "TORCHELASTIC_RUN_ID" in environ:
         return _from(environ, "torchrun", TORCH, _job(environ, TORCH, starter=True))
     if OPEN_MPI.rank in environ or OPEN_MPI.size in environ:
@@ -107,9 +110,12 @@ def _place(environ: Mapping[str, str]) -> Place:
 
 
 def _from(environ: Mapping[str, str], launcher: LauncherName, names: Names, job: str) -> Place:
-    for one, other in ((names.rank, names.size), (names.size, names.rank)):
-        if one not in environ:
-            raise _wrong(f"{other}={environ[other]!r} and no {one}", f"both, as {launcher} sets them, or neither")
+    missing = [name for name in (names.rank, names.size) if name not in environ]
+    if missing:
+        there = [f"{name}={environ[name]!r}" for name in (names.rank, names.size, *names.job) if name in environ]
+        raise _wrong(
+            f"{there[0]} and no {' and no '.join(missing)}", f"all of them, as {launcher} sets them, or none"
+        )
     rank, size = _number(environ, names.rank), _number(environ, names.size)
     local_rank = _number(environ, names.local_rank) if names.local_rank in environ else rank
     local_size = size
@@ -123,6 +129,8 @@ def _from(environ: Mapping[str, str], launcher: LauncherName, names: Names, job:
         )
     if local_size > size:
         raise _wrong(f"{names.local_size}={local_size} with {names.size}={size}", "no more ranks here than there are")
+    if size > 1 and not job:
+        raise _wrong(f"{names.size}={size} and no {' and no '.join(names.job[:2])}", "these too, to know the job by")
     return Place(rank, size, local_rank, local_size, launcher, job)
 
 
@@ -138,8 +146,8 @@ def _tasks_here(environ: Mapping[str, str]) -> int:
     node = _number(environ, "SLURM_NODEID") if "SLURM_NODEID" in environ else 0
     seen = 0
     for part in found.split(","):
-        read = MANY_TASKS.fullmatch(part)
-        if read is None or not read[0].isascii():
+        read = re.fullmatch(MANY_TASKS, part)
+        if read is None:
             break
         seen += int(read[2] or 1)
         if node < seen:
