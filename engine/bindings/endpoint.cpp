@@ -55,10 +55,11 @@ class Rank {
     }
 
     // Runs the call if an equal one was made before; false: nothing was done, go the long way.
-    bool repeat(std::uint64_t collective, nb::handle output, nb::handle input, nb::handle op, std::uint64_t root,
+    bool repeat(std::uint64_t collective, nb::handle output, nb::handle input, nb::handle op, nb::handle root_rank,
                 nb::handle algorithm) {
         const View out(output, true);
-        if (!out.valid) return false;
+        if (!out.valid || !PyLong_CheckExact(root_rank.ptr())) return false;
+        const auto root = static_cast<std::uint64_t>(PyLong_AsLongLong(root_rank.ptr()));
         if (input.is_none()) return repeat_with(collective, out, nullptr, op, root, algorithm);
         const View in(input, false);
         return in.valid && !in.overlaps(out) && repeat_with(collective, out, &in, op, root, algorithm);

@@ -74,7 +74,7 @@ void Endpoint::look_around(const std::function<bool()>& ready, const Wait& what,
     for (const std::uint32_t rank : peers_.lost()) {
         // What a rank sent before it ended counts; and one that closed first has left in good order.
         if (ready()) return;
-        if (board(rank).closed.load(std::memory_order_acquire) && rank != what.peer) continue;
+        if (board(rank).closed.load(std::memory_order_acquire)) continue;
         fail(Fault::peer_lost, static_cast<int>(rank),
              "rank " + std::to_string(rank) + " (process " + std::to_string(settings.processes[rank]) + ") has ended; " +
                  me + " was waiting for rank " + std::to_string(what.peer) + " at step " + std::to_string(what.step) +

@@ -79,14 +79,14 @@ def _lengths(
     if not collective.in_place:
         if (sizes is None) != (out_sizes is None):
             raise UsageError(f"{collective}: give both in_sizes and out_sizes, or neither")
-        rows = _equal(collective, size, source), _equal(collective, size, output)
         if sizes is not None and out_sizes is not None:
             rows = _checked(collective, "in_sizes", sizes, size), _checked(collective, "out_sizes", out_sizes, size)
             _check_length(collective, "the input", source, sum(rows[0]))
             _check_length(collective, "out", output, sum(rows[1]))
             return Lengths(*rows, equal=False)
+        blocks = _equal(collective, size, source)
         _check_length(collective, "out", output, source.length)
-        return Lengths(*rows)
+        return Lengths(blocks, blocks)
     if sizes is not None:
         name = "out_sizes" if collective.before.others is OWN else "in_sizes"
         blocks = _checked(collective, name, sizes, size)

@@ -24,6 +24,7 @@ from unisono.schedule import Schedule
 # Results larger than this do not stay in a cache anyway.
 STREAM_BYTES = 8 * 1024 * 1024
 MOST_PLANS = 1024
+FOR_UNEQUAL = "naive"
 
 
 class Calls:
@@ -98,7 +99,8 @@ class Calls:
     def _plan(
         self, collective: Collective, given: Arguments, op: str | None, root: int | None, algorithm: Any
     ) -> _engine.Plan:
-        named = algorithm if isinstance(algorithm, str | Algorithm | None) else (id(algorithm), algorithm)
+        # A schedule is known by its identity: `programs` keeps it alive.
+        named = algorithm if isinstance(algorithm, str | Algorithm | None) else id(algorithm)
         key = (collective.name, given.lengths, given.dtype, op, root, named)
         plan = self.plans.get(key)
         if plan is None:
@@ -113,6 +115,8 @@ class Calls:
         link, lengths = self.link, given.lengths
         element = ELEMENT_BYTES[given.dtype]
         total = sum(lengths.input)
+        if algorithm is None and not lengths.equal:
+            algorithm = FOR_UNEQUAL  # every rank must choose the same, and they know different lengths
         made = self.compiled_for(collective, algorithm, root, total * element)
         check_blocks(made, lengths.equal_blocks)
         numbers = numbers_of(

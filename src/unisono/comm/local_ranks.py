@@ -26,7 +26,7 @@ GRACE_S = 2.0  # for the other ranks to end by themselves when one has failed
 
 
 @dataclass
-class _Outcome:
+class Outcome:
     """What became of a rank."""
 
     value: Any = None
@@ -42,6 +42,26 @@ def spawn(
     If it raises on a rank, the others are stopped and the first exception is raised here. ``timeout`` is that of the
     communicator. ``start`` is how processes are made: "fork" is quick and takes any function, also of a notebook;
     "spawn" begins with a fresh interpreter, which programs with threads need (torch, once it has computed something).
+    """
+    outcomes = outcomes_of(function, size, *args, timeout=timeout, start=start, **kwargs)
+    failed = {rank: outcome for rank, outcome in enumerate(outcomes) if outcome.error is not None}
+    if not failed:
+        return [outcome.value for outcome in outcomes]
+    # Where a rank failed by itself and others because of it, the first is what one wants to see.
+    rank = min(failed, key=lambda rank: isinstance(failed[rank].error, CommError) and bool(failed[rank].story))
+    error, story = failed[rank].error, failed[rank].story
+    assert error is not None
+    error.add_note(f"on rank {rank} of {size}" + (f":\n{story}" if story else ""))
+    raise error
+
+
+def outcomes_of(
+    function: Callable[..., Any], size: int, *args: Any, timeout: float = 300.0, start: str = "fork",
+    patience_s: float = GRACE_S, **kwargs: Any,
+) -> list[Outcome]:  # fmt: skip
+    """Do as ``spawn`` does, and return what became of every rank; raise nothing.
+
+    When a rank has failed, the others have ``patience_s`` seconds left.
     """
     if type(size) is not int or size < 1:
         raise UsageError(f"spawn: size={size!r}; expected a number of ranks, 1 or more")
@@ -66,7 +86,7 @@ def spawn(
             theirs.close()
             ranks.append(process)
             lines[ours] = rank
-        return _collect(ranks, lines)
+        return _collect(ranks, lines, patience_s)
     finally:
         for process in ranks:
             if process.is_alive():
@@ -78,9 +98,9 @@ def spawn(
         shutil.rmtree(directory, ignore_errors=True)
 
 
-def _collect(ranks: list[Any], lines: dict[Connection, int]) -> list[Any]:
+def _collect(ranks: list[Any], lines: dict[Connection, int], patience_s: float) -> list[Outcome]:
     """Wait for all ranks, or for the first that fails and a little longer for the others."""
-    outcomes: dict[int, _Outcome] = {}
+    outcomes: dict[int, Outcome] = {}
     open_lines = dict(lines)
     deadline = None
     while open_lines:
@@ -90,24 +110,22 @@ def _collect(ranks: list[Any], lines: dict[Connection, int]) -> list[Any]:
         for line in ready:
             assert isinstance(line, Connection)
             rank = open_lines.pop(line)
-            try:
-                outcomes[rank] = pickle.loads(line.recv_bytes())
-            except EOFError:
-                ranks[rank].join()
-                code = ranks[rank].exitcode
-                how = f"by {signal.Signals(-code).name}" if code and code < 0 else f"with exit code {code}"
-                outcomes[rank] = _Outcome(error=PeerLost(f"rank {rank} ended {how} before it returned", rank=rank))
+            outcomes[rank] = _outcome(line, rank, ranks[rank])
             if outcomes[rank].error is not None and deadline is None:
-                deadline = time.monotonic() + GRACE_S
-    failed = {rank: outcome for rank, outcome in outcomes.items() if outcome.error is not None}
-    if not failed:
-        return [outcomes[rank].value for rank in range(len(ranks))]
-    # Where a rank failed by itself and others because of it, the first is what one wants to see.
-    rank = min(failed, key=lambda rank: isinstance(failed[rank].error, CommError) and bool(failed[rank].story))
-    error = failed[rank].error
-    assert error is not None
-    error.add_note(f"on rank {rank} of {len(ranks)}" + (f":\n{failed[rank].story}" if failed[rank].story else ""))
-    raise error
+                deadline = time.monotonic() + patience_s
+    stopped = PeerLost("this rank was stopped: it had not ended when another had failed")
+    return [outcomes.get(rank, Outcome(error=stopped, story="(stopped)")) for rank in range(len(ranks))]
+
+
+def _outcome(line: Connection, rank: int, process: Any) -> Outcome:
+    try:
+        found: Outcome = pickle.loads(line.recv_bytes())
+        return found
+    except EOFError:
+        process.join()
+        code = process.exitcode
+        how = f"by {signal.Signals(-code).name}" if code and code < 0 else f"with exit code {code}"
+        return Outcome(error=PeerLost(f"rank {rank} ended {how} before it returned", rank=rank))
 
 
 def _run_rank(
@@ -117,18 +135,18 @@ def _run_rank(
 
     die_with_parent(parent)
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C is for the parent, which stops us
-    outcome = _Outcome()
+    outcome = Outcome()
     try:
         with connect(timeout=timeout, place=place) as comm:
             outcome.value = function(comm, *args, **kwargs)
     except BaseException as error:
-        outcome = _Outcome(error=error, story=traceback.format_exc())
+        outcome = Outcome(error=error, story=traceback.format_exc())
     try:
         letter = pickle.dumps(outcome)
     except Exception as error:
         found = outcome.error if outcome.error is not None else outcome.value
         letter = pickle.dumps(
-            _Outcome(
+            Outcome(
                 error=UsageError(f"spawn: rank {place.rank} gave {found!r}, which cannot be sent back: {error}"),
                 story=outcome.story,
             )

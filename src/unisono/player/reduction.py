@@ -94,4 +94,7 @@ def _multiply_parts(left: Array, right: Array) -> Array:
 
 def finished(op: str, total: Array, size: int) -> Array:
     """Return the result of a reduction from what was added up."""
-    return (total / size).astype(total.dtype, copy=False) if op == "avg" else total
+    if op != "avg":
+        return total
+    with np.errstate(all="ignore"):
+        return (total / size).astype(total.dtype, copy=False)

@@ -1,0 +1,270 @@
+"""Bad luck: whatever happens to a rank, the others are told soon, and told what happened."""
+
+from __future__ import annotations
+
+import os
+import resource
+import signal
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import unisono
+from unisono.comm.local_ranks import outcomes_of
+from unisono.errors import Aborted, CollectiveTimeout, CommError, MismatchError, PeerLost, UsageError
+
+# What takes milliseconds may take longer on a busy machine; docs/performance.md has the measured times.
+SOON_S = 10.0
+
+
+def errors_of(function, size, *args, timeout=60.0):
+    """Return the exception of every rank, None for those that had none."""
+    return [outcome.error for outcome in outcomes_of(function, size, *args, timeout=timeout, patience_s=SOON_S)]
+
+
+# ---- ranks that call different things ---------------------------------------------------------------------------
+
+
+def differing(comm, calls):
+    x = np.ones(16, np.float32)
+    calls[comm.rank](comm, x)
+    comm.barrier()
+
+
+def exchange(comm, length):
+    sizes = [length] * comm.size
+    comm.all_to_all(np.ones(sum(sizes)), np.ones(sum(sizes)), in_sizes=sizes, out_sizes=sizes)
+
+
+MISMATCHES = {
+    "collective": (lambda c, x: c.all_reduce(x), lambda c, x: c.broadcast(x)),
+    "count": (lambda c, x: c.all_reduce(x), lambda c, x: c.all_reduce(x[:8])),
+    "long count": (lambda c, x: c.all_reduce(np.ones(10**5)), lambda c, x: c.all_reduce(np.ones(10**5 + 1))),
+    "dtype": (lambda c, x: c.all_reduce(x), lambda c, x: c.all_reduce(x.view(np.int32))),
+    "op": (lambda c, x: c.all_reduce(x), lambda c, x: c.all_reduce(x, op="max")),
+    "root of a broadcast": (lambda c, x: c.broadcast(x, root=0), lambda c, x: c.broadcast(x, root=1)),
+    "root of a reduce": (lambda c, x: c.reduce(x, root=0), lambda c, x: c.reduce(x, root=1)),
+    "algorithm": (lambda c, x: c.all_reduce(x, algorithm="ring"), lambda c, x: c.all_reduce(x, algorithm="tree")),
+    "order": (lambda c, x: (c.all_reduce(x), c.barrier()), lambda c, x: (c.barrier(), c.all_reduce(x))),
+    "barrier": (lambda c, x: c.barrier(), lambda c, x: c.all_reduce(x)),
+    "sizes": (
+        lambda c, x: c.all_gather(np.ones(2 * c.size), np.ones(2), out_sizes=[2] * c.size),
+        lambda c, x: c.all_gather(np.ones(3 * c.size), np.ones(3), out_sizes=[3] * c.size),
+    ),
+    "sizes of an all-to-all": (
+        lambda c, x: c.all_to_all(
+            np.ones(2 * c.size), np.ones(2 * c.size), in_sizes=[2] * c.size, out_sizes=[2] * c.size
+        ),
+        lambda c, x: c.all_to_all(
+            np.ones(3 * c.size), np.ones(3 * c.size), in_sizes=[3] * c.size, out_sizes=[3] * c.size
+        ),
+    ),
+}
+
+
+@pytest.mark.parametrize("size", [2, 3, 5])
+@pytest.mark.parametrize("what", MISMATCHES)
+def test_ranks_that_call_different_things_are_told_what_each_side_called(what, size):
+    most, last = MISMATCHES[what]
+    errors = errors_of(differing, size, [most] * (size - 1) + [last])
+    assert all(isinstance(error, MismatchError) for error in errors), errors
+    text = str(errors[0])
+    assert f"rank {size - 1}" in text, text
+    assert len({str(error) for error in errors}) == 1, "all ranks tell the same story"
+
+
+def test_the_message_names_both_calls():
+    errors = errors_of(differing, 2, [MISMATCHES["op"][0], MISMATCHES["op"][1]])
+    text = str(errors[1])
+    assert "all_reduce(16 float32, op=sum, algorithm=" in text
+    assert "all_reduce(16 float32, op=max, algorithm=" in text
+    assert "call 1" in text
+
+
+# ---- ranks that die ---------------------------------------------------------------------------------------------
+
+
+def die_or_wait(comm, when, victim, loops):
+    x = np.ones(50_000, np.float32)
+    if when == "before the first call" and comm.rank == victim:
+        os.kill(os.getpid(), signal.SIGKILL)
+    for turn in range(loops):
+        if when == "between calls" and comm.rank == victim and turn == loops // 2:
+            os.kill(os.getpid(), signal.SIGKILL)
+        if when == "in the middle of a call" and comm.rank == victim and turn == 2:
+            threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGKILL)).start()
+        comm.all_reduce(x, algorithm="ring" if turn % 2 else "direct")
+        if when == "in the middle of a call":
+            loops += 1
+    while when == "in the middle of a call":
+        comm.all_reduce(x)
+
+
+@pytest.mark.parametrize("size", [2, 3, 5])
+@pytest.mark.parametrize("when", ["before the first call", "between calls", "in the middle of a call"])
+def test_a_killed_rank_is_named_to_every_survivor(when, size):
+    victim = size - 1
+    errors = errors_of(die_or_wait, size, when, victim, 6)
+    for rank, error in enumerate(errors):
+        assert isinstance(error, PeerLost), f"rank {rank}: {error!r}"
+        assert error.rank == victim
+        assert f"rank {victim}" in str(error)
+
+
+def die_in_background(comm):
+    if comm.rank == 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+    work = comm.all_reduce(np.ones(8), async_op=True)
+    with pytest.raises(PeerLost):
+        work.wait()
+    assert isinstance(work.exception(), PeerLost)
+    assert work.done()
+    with pytest.raises(PeerLost):
+        comm.barrier()
+    return "told"
+
+
+def test_a_killed_rank_is_named_by_work_that_goes_on_in_the_background():
+    outcomes = outcomes_of(die_in_background, 2, patience_s=SOON_S)
+    assert outcomes[0].value == "told", outcomes[0].story
+
+
+def lose_peer_in_transfer(comm):
+    if comm.rank == 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+    comm.recv(np.ones(8), src=1)
+
+
+def test_a_receive_from_a_killed_rank_ends():
+    errors = errors_of(lose_peer_in_transfer, 2)
+    assert isinstance(errors[0], PeerLost)
+
+
+# ---- ranks that do not come --------------------------------------------------------------------------------------
+
+
+def stop_or_wait(comm, victim):
+    comm.barrier()
+    if comm.rank == victim:
+        os.kill(os.getpid(), signal.SIGSTOP)
+    began = time.monotonic()
+    try:
+        comm.all_reduce(np.ones(4), timeout=0.5)
+    finally:
+        assert time.monotonic() - began >= 0.4
+
+
+@pytest.mark.parametrize("size", [2, 3])
+def test_a_stopped_rank_is_a_timeout_that_says_who_is_waited_for_and_where(size):
+    errors = errors_of(stop_or_wait, size, size - 1)
+    for error in errors[:-1]:
+        assert isinstance(error, CollectiveTimeout), error
+        assert f"rank {size - 1}" in str(error)
+        assert "at step" in str(error)
+        assert "has not entered this call (it has made 1 of 2)" in str(error)
+
+
+def wait_in_vain(comm):
+    if comm.rank == 0:
+        with pytest.raises(CollectiveTimeout, match="waits for rank 1"):
+            comm.recv(np.ones(4), src=1, timeout=0.3)
+    else:
+        time.sleep(0.6)
+    return True
+
+
+def test_a_receive_without_a_send_is_a_timeout():
+    assert unisono.spawn(wait_in_vain, 2) == [True, True]
+
+
+# ---- ranks that leave --------------------------------------------------------------------------------------------
+
+
+def fail_or_wait(comm):
+    if comm.rank == 1:
+        raise ZeroDivisionError("my own mistake")
+    comm.all_reduce(np.ones(4))
+
+
+def test_an_exception_in_one_rank_aborts_the_others_with_its_reason():
+    errors = errors_of(fail_or_wait, 3)
+    assert isinstance(errors[1], ZeroDivisionError)
+    for error in (errors[0], errors[2]):
+        assert isinstance(error, Aborted)
+        assert "rank 1 aborted: ZeroDivisionError: my own mistake" in str(error)
+
+
+def leave_or_wait(comm):
+    if comm.rank == 1:
+        comm.close()
+        return
+    comm.all_reduce(np.ones(4))
+
+
+def test_waiting_for_a_rank_that_has_closed_is_an_error():
+    errors = errors_of(leave_or_wait, 2)
+    assert isinstance(errors[0], PeerLost)
+    assert "rank 1 has closed its communicator" in str(errors[0])
+
+
+def broadcast_and_leave(comm):
+    x = np.full(100_000, float(comm.rank))
+    comm.broadcast(x, root=0)
+    if comm.rank == 0:
+        comm.close()
+        os._exit(0)
+    return x[0]
+
+
+def test_what_a_rank_sent_before_it_left_arrives():
+    outcomes = outcomes_of(broadcast_and_leave, 3, patience_s=SOON_S)
+    assert [outcome.value for outcome in outcomes[1:]] == [0.0, 0.0]
+
+
+def interrupt_or_wait(comm):
+    if comm.rank == 0:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
+        comm.recv(np.ones(4), src=1)
+    comm.all_reduce(np.ones(4))
+
+
+def test_ctrl_c_ends_a_call_and_tells_the_others():
+    errors = errors_of(interrupt_or_wait, 2)
+    assert isinstance(errors[0], KeyboardInterrupt)
+    assert isinstance(errors[1], Aborted)
+
+
+# ---- too little of something --------------------------------------------------------------------------------------
+
+
+def limited(limits):
+    def run(comm):
+        comm.all_reduce(np.ones(1000))
+
+    def preexec():
+        for what, value in limits:
+            resource.setrlimit(what, (value, value))
+
+    from unisono.comm import local_ranks
+
+    original = local_ranks._run_rank
+
+    def limited_rank(*args):
+        preexec()
+        original(*args)
+
+    local_ranks._run_rank = limited_rank
+    try:
+        return errors_of(run, 2)
+    finally:
+        local_ranks._run_rank = original
+
+
+def test_too_little_memory_is_said_at_the_start():
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    for error in limited([(resource.RLIMIT_FSIZE, 64 * 1024)]):
+        assert isinstance(error, (UsageError, CommError)), error
+        assert "shared memory" in str(error) or "rank 0 has gone away" in str(error) or "rank 0" in str(error)

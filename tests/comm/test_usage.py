@@ -1,0 +1,116 @@
+"""Calls that cannot work: refused before any byte moves, with words that say why."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import unisono
+from unisono import algorithm, recv_reduce, send
+from unisono.collectives import all_reduce
+from unisono.errors import ScheduleError, UsageError
+
+READ_ONLY = np.ones(4)
+READ_ONLY.flags.writeable = False
+BASE = np.ones(16)
+
+REFUSED = {
+    "not contiguous": (lambda c: c.all_reduce(np.ones((4, 4))[:, ::2]), "not contiguous"),
+    "read-only": (lambda c: c.all_reduce(READ_ONLY), "read-only"),
+    "a list": (lambda c: c.all_reduce([1, 2]), "expected a numpy array or a torch CPU tensor"),
+    "strings": (lambda c: c.all_reduce(np.array(["a"])), "dtype"),
+    "foreign byte order": (lambda c: c.all_reduce(np.ones(4, ">f4")), "foreign order"),
+    "dtype": (lambda c: c.all_gather(np.ones(8, "f4"), np.ones(4, "f8")), "float32 and the input is float64"),
+    "out too short": (lambda c: c.all_gather(np.ones(7), np.ones(4)), "out has 7 elements; expected 8"),
+    "does not divide": (lambda c: c.all_to_all(np.ones(7), np.ones(7)), "do not divide into 2 equal parts"),
+    "overlap": (lambda c: c.reduce_scatter(BASE[:8], BASE), "overlap"),
+    "root": (lambda c: c.broadcast(np.ones(4), root=2), "root=2; expected a rank from 0 to 1"),
+    "root is no number": (lambda c: c.broadcast(np.ones(4), root="0"), "expected a rank"),
+    "op": (lambda c: c.all_reduce(np.ones(4), op="sub"), "there is no reduction 'sub'"),
+    "avg of integers": (lambda c: c.all_reduce(np.ones(4, int), op="avg"), "would round"),
+    "bits of floats": (lambda c: c.all_reduce(np.ones(4), op="bor"), "has no meaning"),
+    "algorithm": (lambda c: c.all_reduce(np.ones(4), algorithm="rign"), "did you mean 'ring'"),
+    "other collective": (
+        lambda c: c.all_reduce(np.ones(4), algorithm=unisono.find("all_gather/ring")), "does a all_gather",
+    ),
+    "schedule of another size": (
+        lambda c: c.all_reduce(np.ones(4), algorithm=unisono.find("ring").schedule(3)), "on 3 ranks",
+    ),
+    "timeout": (lambda c: c.all_reduce(np.ones(4), timeout=0), "expected seconds, more than 0"),
+    "to itself": (lambda c: c.send(np.ones(4), dst=c.rank), "expected another rank"),
+    "to nobody": (lambda c: c.send(np.ones(4), dst=2), "expected another rank"),
+    "one kind of sizes": (lambda c: c.all_to_all(np.ones(4), np.ones(4), in_sizes=[2, 2]), "give both"),
+    "too few sizes": (lambda c: c.all_gather(np.ones(4), np.ones(2), out_sizes=[4]), "expected 2 lengths"),
+    "negative sizes": (lambda c: c.all_gather(np.ones(4), np.ones(2), out_sizes=[5, -1]), "none negative"),
+    "sizes and equal blocks": (
+        lambda c: c.all_to_all(np.ones(4), np.ones(4), in_sizes=[2, 2], out_sizes=[2, 2], algorithm="bruck"),
+        "blocks of equal length",
+    ),
+    "color": (lambda c: c.split("red"), "expected integers"),
+}  # fmt: skip
+
+
+def refuse(comm, what):
+    call, words = REFUSED[what]
+    with pytest.raises(UsageError) as caught:
+        call(comm)
+    x = np.ones(4)
+    comm.all_reduce(x)  # nothing has moved: the communicator is as good as before
+    assert x.tolist() == [comm.size] * 4
+    return str(caught.value), words
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_what_cannot_work_is_refused_before_a_byte_moves(pools, what):
+    for text, words in pools[2].call(refuse, [what] * 2):
+        assert words in text
+
+
+def only_the_root(comm):
+    """What only the root has must be None elsewhere, and must not be missing there."""
+    out = np.zeros(2 * comm.size)
+    if comm.rank == 0:
+        with pytest.raises(UsageError, match="out is missing"):
+            comm.gather(None, np.ones(2))
+        comm.gather(out, np.ones(2))
+    else:
+        with pytest.raises(UsageError, match="expected None, as it is not the root"):
+            comm.gather(out, np.ones(2))
+        comm.gather(None, np.ones(2))
+
+
+def test_an_array_that_only_the_root_has(pools):
+    pools[3].call(only_the_root)
+
+
+@algorithm(all_reduce)
+def forgets_one_direction(rank, size):
+    if rank == 0 and size > 1:
+        yield recv_reduce(0, src=1)
+    elif rank == 1:
+        yield send(0, dst=0)
+
+
+def use_unproved(comm):
+    with pytest.raises(ScheduleError, match="does not hold the result"):
+        comm.all_reduce(np.ones(4), algorithm=forgets_one_direction)
+    comm.barrier()
+
+
+def test_a_wrong_algorithm_never_runs(pools):
+    pools[2].call(use_unproved)
+
+
+def use_closed(comm):
+    group = comm.split(0)
+    group.close()
+    group.close()
+    with pytest.raises(UsageError, match="was closed"):
+        group.all_reduce(np.ones(4))
+    assert group.closed
+    with pytest.raises(UsageError, match="cannot be sent to another process"):
+        comm.__reduce__()
+
+
+def test_a_closed_communicator_says_so(pools):
+    pools[2].call(use_closed)

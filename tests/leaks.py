@@ -1,0 +1,53 @@
+"""What a test may leave behind: nothing."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import time
+from pathlib import Path
+
+
+def children() -> set[int]:
+    """Return the processes that were started by this one and still exist."""
+    found = set()
+    for task in Path("/proc/self/task").iterdir():
+        text = (task / "children").read_text()
+        found |= {int(number) for number in text.split()}
+    return found
+
+
+def descriptors() -> set[str]:
+    """Return what this process has open, but for what Python and pytest open on their own."""
+    found = set()
+    for entry in Path("/proc/self/fd").iterdir():
+        try:
+            target = os.readlink(entry)
+        except OSError:
+            continue  # the listing itself
+        if "/proc/" not in target:
+            found.add(f"{entry.name} {target}")
+    return found
+
+
+def files() -> set[str]:
+    """Return our files in shared memory and in the directory for temporary ones."""
+    places = {Path("/dev/shm"), Path(tempfile.gettempdir()), Path(os.environ.get("XDG_RUNTIME_DIR") or "/dev/shm")}
+    return {str(path) for place in places if place.is_dir() for path in place.glob("*unisono*")}
+
+
+class Leaks:
+    """Compares what is there now with what was there before."""
+
+    def __init__(self) -> None:
+        self.before = (children(), descriptors(), files())
+
+    def check(self, patience_s: float = 5.0) -> None:
+        """Raise AssertionError if something is left; the kernel may take a moment to tidy up."""
+        deadline = time.monotonic() + patience_s
+        while True:
+            left = [now - then for now, then in zip((children(), descriptors(), files()), self.before, strict=True)]
+            if not any(left) or time.monotonic() > deadline:
+                break
+            time.sleep(0.02)
+        assert not any(left), f"left behind: processes {left[0]}, descriptors {left[1]}, files {left[2]}"

@@ -1,0 +1,59 @@
+"""Ranks that stay alive between tests: starting processes for each of hundreds of cases would take minutes."""
+
+from __future__ import annotations
+
+import multiprocessing
+import traceback
+from collections.abc import Callable, Sequence
+from multiprocessing.connection import Connection
+from typing import Any
+
+from unisono.comm.local_ranks import outcomes_of
+
+
+def _serve(comm: Any, lines: Sequence[Connection]) -> None:
+    line = lines[comm.rank]
+    while (task := line.recv()) is not None:
+        function, arguments = task
+        try:
+            line.send((True, function(comm, *arguments)))
+        except BaseException:
+            line.send((False, traceback.format_exc()))
+
+
+class RankPool:
+    """A job of ``size`` ranks that does what it is told."""
+
+    def __init__(self, size: int) -> None:
+        pairs = [multiprocessing.Pipe() for _ in range(size)]
+        self.size = size
+        self.lines = [ours for ours, _ in pairs]
+        theirs = [end for _, end in pairs]
+        # A process of its own waits for the ranks; here we only talk to them.
+        context = multiprocessing.get_context("fork")
+        self.host = context.Process(target=self._host, args=(size, theirs))
+        self.host.start()
+        for end in theirs:
+            end.close()
+
+    @staticmethod
+    def _host(size: int, theirs: list[Connection]) -> None:
+        multiprocessing.current_process()._config["daemon"] = False  # type: ignore[attr-defined]
+        outcomes_of(_serve, size, theirs, timeout=60)
+
+    def call(self, function: Callable[..., Any], *arguments_of_each: Sequence[Any]) -> list[Any]:
+        """Call ``function(comm, ...)`` on every rank; argument i of rank r is ``arguments_of_each[i][r]``."""
+        for rank, line in enumerate(self.lines):
+            line.send((function, tuple(each[rank] for each in arguments_of_each)))
+        answers = [line.recv() for line in self.lines]
+        for rank, (fine, answer) in enumerate(answers):
+            assert fine, f"rank {rank} of {self.size}:\n{answer}"
+        return [answer for _, answer in answers]
+
+    def close(self) -> None:
+        """End the ranks."""
+        for line in self.lines:
+            line.send(None)
+            line.close()
+        self.host.join()
+        self.host.close()
