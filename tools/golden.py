@@ -1,14 +1,30 @@
-"""Write the golden schedules: every built-in algorithm on five ranks, in text form."""
+"""Write the golden files: every built-in algorithm on five ranks, as it is written and as the engine gets it."""
 
 from pathlib import Path
 
 from unisono.algorithms import BUILT_IN
+from unisono.compiler import lower
+from unisono.schedule import Schedule
 from unisono.schedule.text import format_schedule
+from unisono.verifier import prove
 
-folder = Path(__file__).parent.parent / "tests" / "golden"
-folder.mkdir(exist_ok=True)
-for old in folder.glob("*.txt"):
-    old.unlink()
-for algorithm in BUILT_IN:
-    name = f"{algorithm.collective}-{algorithm.name}.txt"
-    (folder / name).write_text(format_schedule(algorithm.schedule(5)))
+GOLDEN = Path(__file__).parent.parent / "tests" / "golden"
+
+
+def lowered_text(schedule: Schedule) -> str:
+    """Return the instructions of all ranks."""
+    proof = prove(schedule)
+    sizes = int(proof.largest_message * schedule.chunks), int(proof.sent * schedule.chunks)
+    ranks = (f"rank {rank}\n{lower(schedule, rank, *sizes).text}" for rank in range(schedule.size))
+    return f"# {schedule.label} on {schedule.size} ranks\n" + "".join(ranks)
+
+
+if __name__ == "__main__":
+    for folder in (GOLDEN, GOLDEN / "lowered"):
+        folder.mkdir(exist_ok=True)
+        for old in folder.glob("*.txt"):
+            old.unlink()
+    for algorithm in BUILT_IN:
+        name = f"{algorithm.collective}-{algorithm.name}.txt"
+        (GOLDEN / name).write_text(format_schedule(algorithm.schedule(5)))
+        (GOLDEN / "lowered" / name).write_text(lowered_text(algorithm.schedule(5)))

@@ -1,0 +1,149 @@
+"""What the compiler makes of programs."""
+
+from __future__ import annotations
+
+from collections import deque
+from pathlib import Path
+
+import pytest
+
+from builders import NAMES
+from golden import lowered_text
+from unisono import algorithm, find, recv, recv_reduce, send
+from unisono.collectives import all_reduce, broadcast
+from unisono.compiler import Lowered, lower
+from unisono.compiler.instructions import REDUCE, SEND
+from unisono.verifier import prove
+
+GOLDEN = Path(__file__).parent.parent / "golden" / "lowered"
+
+
+def lowered(schedule, rank: int) -> Lowered:
+    proof = prove(schedule)
+    return lower(schedule, rank, int(proof.largest_message * schedule.chunks), int(proof.sent * schedule.chunks))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_instructions_for_five_ranks_have_not_changed(name):
+    assert lowered_text(find(name).schedule(5)) == (GOLDEN / f"{name.replace('/', '-')}.txt").read_text()
+
+
+def test_there_is_no_golden_file_of_something_that_is_gone():
+    assert {path.stem for path in GOLDEN.glob("*")} == {name.replace("/", "-") for name in NAMES}
+
+
+def test_a_ring_is_one_send_and_then_passes_on():
+    """Seven hops of four ranks: the first message is sent, the last one kept, all others go straight through."""
+    text = lowered(find("ring").schedule(4), 1).text
+    assert text == (
+        "  0 send     to 2: output 0\n"
+        "  0 reduce   from 0 to 2: output 3\n"
+        "  1 reduce   from 0 to 2: output 2\n"
+        "  2 reduce   from 0 to 2: output 1 -> output 1\n"
+        "  3 receive  from 0 to 2: -> output 0\n"
+        "  4 receive  from 0 to 2: -> output 3\n"
+        "  5 receive  from 0: -> output 2\n"
+    )
+
+
+def test_partial_sums_that_are_passed_on_are_not_stored():
+    for instruction in lowered(find("reduce_scatter/ring").schedule(5), 2).instructions[1:-1]:
+        assert instruction.kind == REDUCE
+        assert [operand.out for operand in instruction.operands] == [None]
+
+
+def test_a_chunk_for_all_others_is_written_once():
+    sends = [i for i in lowered(find("all_gather/naive").schedule(5), 2).instructions if i.kind == SEND]
+    assert [send.to.to_all for send in sends] == [True]
+
+
+def test_with_two_ranks_there_are_no_others_to_share_with():
+    sends = [i for i in lowered(find("all_gather/naive").schedule(2), 0).instructions if i.kind == SEND]
+    assert [send.to.to_all for send in sends] == [False]
+
+
+def test_messages_of_one_step_into_one_chunk_are_added_at_once():
+    reduces = [i for i in lowered(find("reduce/naive").schedule(5), 0).instructions if i.kind == REDUCE]
+    assert [len(i.sources) for i in reduces] == [4]
+
+
+@algorithm(all_reduce)
+def two_messages_from_one_peer(rank, size):
+    if rank == 0:
+        yield recv_reduce(0, src=1)
+        yield send(0, dst=1)
+    else:
+        yield send(0, dst=0)
+        yield recv(0, src=0)
+
+
+def test_who_is_heard_of_need_not_be_waited_for():
+    for rank in range(2):
+        assert lowered(two_messages_from_one_peer.schedule(2), rank).unheard == ()
+
+
+@algorithm(broadcast)
+def root_sends_to_all(rank, size, root=0):
+    if rank == root:
+        yield tuple(send(0, dst=peer) for peer in range(size) if peer != root)
+    else:
+        yield recv(0, src=root)
+
+
+def test_the_root_of_a_broadcast_waits_for_those_that_it_never_hears_of():
+    schedule = root_sends_to_all.schedule(4, root=2)
+    assert lowered(schedule, 2).unheard == (0, 1, 3)
+    assert lowered(schedule, 0).unheard == ()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_one_instruction_is_sixteen_bytes(name):
+    made = lowered(find(name).schedule(5), 0)
+    assert len(made.packed()["instructions"]) == 16 * len(made.instructions)
+
+
+def runs_to_its_end(programs: list[Lowered], depth: int) -> bool:
+    """Execute only the waiting of the instructions, with channels that hold ``depth`` messages."""
+    size = len(programs)
+    waiting: dict[tuple[int, int | None, int], deque[int]] = {}
+
+    def queues(rank: int, channel) -> list[tuple[int, int | None, int]]:
+        if channel.to_all:
+            return [(rank, None, peer) for peer in range(size) if peer != rank]
+        return [(rank, channel.peer, channel.peer)]
+
+    def can_run(rank: int, instruction) -> bool:
+        for source in instruction.sources:
+            if not waiting.get((source.peer, None if source.to_all else rank, rank)):
+                return False
+        full = instruction.to and any(len(waiting.get(q, ())) >= depth for q in queues(rank, instruction.to))
+        return not full
+
+    at = [0] * size
+    moved = True
+    while moved:
+        moved = False
+        for rank, program in enumerate(programs):
+            while at[rank] < len(program.instructions) and can_run(rank, program.instructions[at[rank]]):
+                instruction = program.instructions[at[rank]]
+                for source in instruction.sources:
+                    waiting[source.peer, None if source.to_all else rank, rank].popleft()
+                for queue in queues(rank, instruction.to) if instruction.to else ():
+                    waiting.setdefault(queue, deque()).append(1)
+                at[rank] += 1
+                moved = True
+    return at == [len(program.instructions) for program in programs] and not any(waiting.values())
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_fused_programs_do_not_deadlock_in_channels_of_depth_four(name):
+    """A fused instruction holds what it has received until it can pass it on: that costs a message of depth."""
+    for size in (2, 3, 5, 8, 13):
+        if find(name).can_serve(size):
+            schedule = find(name).schedule(size)
+            assert runs_to_its_end([lowered(schedule, rank) for rank in range(size)], depth=4), size
+
+
+def test_the_check_of_depth_can_fail():
+    programs = [lowered(find("ring").schedule(3), rank) for rank in range(3)]
+    assert not runs_to_its_end([programs[0], programs[0], programs[2]], depth=4)
