@@ -11,11 +11,11 @@ from collections.abc import Sequence
 from rich.markup import escape
 
 import unisono
-from unisono.cli import demo, info, list, show, verify  # noqa: A004 (the verb list)
+from unisono.cli import bench, demo, info, list, show, verify  # noqa: A004 (the verb list)
 from unisono.cli.output import console
 from unisono.errors import ScheduleError, UnisonoError, UsageError
 
-VERBS = (list, show, verify, info, demo)
+VERBS = (list, show, verify, bench, info, demo)
 
 
 def parser() -> argparse.ArgumentParser:
