@@ -6,7 +6,7 @@ BIN := .venv/bin
 INSTALLED := .venv/.installed
 CODE := src tests tools examples
 
-.PHONY: venv demo check test proofs lint docs golden clean
+.PHONY: venv demo check test proofs lint docs golden peers clean
 
 venv: $(INSTALLED)
 
@@ -49,6 +49,11 @@ docs: venv
 
 golden: venv
 	$(BIN)/python tools/golden.py
+
+# Environments with Gloo, Open MPI, MPICH and Intel MPI, for `unisono bench --against`. They take about 2 GB and are left
+# alone by `make clean`; remove them with rm -r .peers.
+peers:
+	$(PYTHON) tools/peers.py
 
 clean:
 	rm -rf .venv build .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache

@@ -74,7 +74,7 @@ def test_without_a_verb_there_is_help(capsys):
     assert "Start with `unisono show ring" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("verb", ["list", "show", "verify", "info", "demo"])
+@pytest.mark.parametrize("verb", ["list", "show", "verify", "bench", "info", "demo"])
 def test_every_verb_says_what_it_does(capsys, verb):
     with pytest.raises(SystemExit) as caught:
         main([verb, "--help"])

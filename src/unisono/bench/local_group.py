@@ -1,0 +1,64 @@
+"""Contenders whose ranks we start ourselves: Gloo, Unisono, and the memory."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import sys
+from pathlib import Path
+
+from unisono.bench.group import STANDALONE, Command, ProcessGroup
+
+
+class LocalGroup(ProcessGroup):
+    """One process for each rank, which learn from the environment who they are."""
+
+    def __init__(self, name: str, size: int, python: str, library: str, *, answer_timeout_s: float) -> None:
+        super().__init__(name, size, answer_timeout_s=answer_timeout_s)
+        self.python = python
+        self._library = library
+        self.communicates = library != "memory"
+
+    @property
+    def library(self) -> str:
+        """Return which of the libraries of ``ranks`` it is."""
+        return self._library
+
+    def commands(self, folder: Path, ranks: list[str]) -> list[Command]:
+        """Return a process for each rank."""
+        shared = self.rank_environment(**getattr(self, f"_prepare_{self._library}")(folder))
+        return [
+            Command([self.python, *ranks], {**shared, "RANK": str(rank), "UNISONO_RANK": str(rank)})
+            for rank in range(self.size)
+        ]
+
+    def _prepare_gloo(self, folder: Path) -> dict[str, str]:
+        # Gloo asks what the name of the host means, which may be nothing; the loopback is there, and quickest.
+        return {
+            "WORLD_SIZE": str(self.size), "RENDEZVOUS_FILE": str(folder / "rendezvous"), "GLOO_SOCKET_IFNAME": "lo",
+        }  # fmt: skip
+
+    def _prepare_memory(self, folder: Path) -> dict[str, str]:
+        counters = folder / "barrier"
+        counters.write_bytes(bytes(8 * self.size))
+        return {"WORLD_SIZE": str(self.size), "BARRIER_FILE": str(counters)}
+
+    def _prepare_unisono(self, folder: Path) -> dict[str, str]:
+        job = folder / "job"
+        job.mkdir(mode=0o700)
+        descriptor = os.open(job / "secret", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(descriptor, "w") as file:
+            file.write(secrets.token_hex(32))
+        # Where unisono is used from its sources, it is found on the path that we were given.
+        path = os.pathsep.join(filter(None, [str(STANDALONE), os.environ.get("PYTHONPATH")]))
+        return {"UNISONO_SIZE": str(self.size), "UNISONO_JOB": str(job), "PYTHONPATH": path}
+
+
+def unisono_group(size: int, *, answer_timeout_s: float) -> LocalGroup:
+    """Return ourselves."""
+    return LocalGroup("unisono", size, sys.executable, "unisono", answer_timeout_s=answer_timeout_s)
+
+
+def memory_group(size: int, *, answer_timeout_s: float) -> LocalGroup:
+    """Return ranks that only copy, all at once."""
+    return LocalGroup("memcpy", size, sys.executable, "memory", answer_timeout_s=answer_timeout_s)

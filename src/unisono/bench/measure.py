@@ -1,0 +1,172 @@
+"""Contenders take turns: A B C, B C A, C A B, at one case after the other.
+
+A machine is never quiet. Whoever measures one library now and another one later measures the machine; contenders that
+take turns within seconds meet the same neighbours, and more so over several rounds, each of which begins with
+another.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from unisono.bench.cases import Case
+from unisono.bench.contender import CaseUnsupported, Contender, ContenderFailed, Order, Visit
+
+FEWEST, MOST = 3, 10_000  # calls in one visit
+FIRST = Order(iterations=FEWEST, warmup=2, check=True)  # to learn how long a call takes; its times do not count
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How long to measure: in so many rounds, so many seconds in all for each contender at each case."""
+
+    rounds: int = 5
+    budget_s: float = 0.5
+    # Which part of the calls a contender's time may exceed: the median, or less on a machine that others use too.
+    quantile: float = 0.5
+
+
+@dataclass
+class Times:
+    """All visits of one contender to one case.
+
+    The time of a call is measured on every rank. The number that we compare is a quantile, the median unless told
+    otherwise, of all calls of a rank, on the rank where it is longest: a rank that only sends is done early, and the
+    others are not.
+    """
+
+    quantile: float = 0.5
+    calls_s: list[list[float]] = field(default_factory=list)  # of each rank
+    means_s: list[float] = field(default_factory=list)  # of each visit
+    wrong: int = 0
+    unsupported: str | None = None
+
+    def add(self, visit: Visit) -> None:
+        """Add what was measured in a visit."""
+        self.calls_s = self.calls_s or [[] for _ in visit.seconds]
+        for mine, new in zip(self.calls_s, visit.seconds, strict=True):
+            mine += new
+        self.means_s.append(visit.mean_s)
+        self.wrong += visit.wrong
+
+    def quantile_s(self, part: float) -> float:
+        """Return what a part of the calls did not exceed, on the rank where that is longest."""
+        return max(float(np.quantile(calls, part)) for calls in self.calls_s)
+
+    @property
+    def time_s(self) -> float:
+        """Return the number that we compare."""
+        return self.quantile_s(self.quantile)
+
+    @property
+    def mean_s(self) -> float:
+        """Return the mean time of a call between two barriers, in the visit where that was the middle one."""
+        return float(np.median(self.means_s))
+
+    @property
+    def calls(self) -> int:
+        """Return how many calls were timed on each rank."""
+        return len(self.calls_s[0]) if self.calls_s else 0
+
+
+@dataclass
+class Result:
+    """What was measured of one case."""
+
+    case: Case
+    times: dict[str, Times] = field(default_factory=dict)  # of each contender that took part
+
+    def quickest(self, names: Iterable[str]) -> str | None:
+        """Return which of these took the least time."""
+        timed = [name for name in names if name in self.times and self.times[name].calls]
+        return min(timed, key=lambda name: self.times[name].time_s, default=None)
+
+
+@dataclass
+class Run:
+    """Everything that came of a measurement."""
+
+    size: int
+    contenders: list[Contender]
+    quantile: float = 0.5
+    results: list[Result] = field(default_factory=list)
+    dropped: dict[str, str] = field(default_factory=dict)  # contenders that failed, and why
+
+
+def measure(
+    contenders: list[Contender],
+    cases: list[Case],
+    size: int,
+    effort: Effort,
+    tell: Callable[[str], None] = lambda doing: None,
+) -> Run:
+    """Start all contenders, let them take turns at every case, and end them whatever happens."""
+    run = Run(size, contenders, effort.quantile)
+    try:
+        for contender in contenders:
+            contender.start()
+        for contender in contenders:
+            tell(f"starting {contender.name}")
+            with _dropping(run, contender):
+                contender.wait_until_ready()
+        for case in cases:
+            run.results.append(_measure_case(run, case, effort, tell))
+    finally:
+        _close_all(contenders)
+    return run
+
+
+def _measure_case(run: Run, case: Case, effort: Effort, tell: Callable[[str], None]) -> Result:
+    result = Result(case)
+    expected_s: dict[str, float] = {}
+    for number in range(effort.rounds + 1):
+        turn = number % max(1, len(run.contenders))
+        for contender in run.contenders[turn:] + run.contenders[:turn]:
+            times = result.times.setdefault(contender.name, Times(effort.quantile))
+            if contender.name in run.dropped or times.unsupported:
+                continue
+            tell(f"{case.collective} {case.bytes} B {contender.name}")
+            order = FIRST if number == 0 else _order(effort, expected_s[contender.name], last=number == effort.rounds)
+            with _dropping(run, contender):
+                try:
+                    visit = contender.measure(case, order)
+                except CaseUnsupported as error:
+                    times.unsupported = str(error)
+                    continue
+                expected_s[contender.name] = max(float(np.median(calls)) for calls in visit.seconds)
+                if number:
+                    times.add(visit)
+                else:
+                    times.wrong += visit.wrong
+    result.times = {name: times for name, times in result.times.items() if times.calls or times.unsupported}
+    return result
+
+
+def _order(effort: Effort, call_s: float, last: bool) -> Order:
+    """Return how many calls fit into a visit."""
+    fit = int(effort.budget_s / effort.rounds / max(call_s, 1e-9))
+    iterations = min(MOST, max(FEWEST, fit))
+    return Order(iterations, warmup=min(100, 1 + iterations // 10), check=last)
+
+
+@contextlib.contextmanager
+def _dropping(run: Run, contender: Contender) -> Iterator[None]:
+    """Drop a contender that fails in the body from the run."""
+    try:
+        yield
+    except ContenderFailed as error:
+        run.dropped[contender.name] = str(error)
+        contender.close()
+
+
+def _close_all(contenders: list[Contender]) -> None:
+    """Close every one, also if closing another one is interrupted."""
+    if contenders:
+        try:
+            contenders[0].close()
+        finally:
+            _close_all(contenders[1:])

@@ -1,0 +1,46 @@
+"""Contenders that an implementation of MPI starts."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from unisono.bench.group import Command, ProcessGroup
+from unisono.bench.settings import Flavour, Setting
+
+
+@dataclass(frozen=True)
+class Installation:
+    """An implementation of MPI that was found: its launcher, and an interpreter that has mpi4py for it."""
+
+    flavour: Flavour
+    mpiexec: str
+    python: str
+
+
+class MpiGroup(ProcessGroup):
+    """Ranks that are started by an mpiexec."""
+
+    library = "mpi"
+
+    def __init__(
+        self, name: str, size: int, installation: Installation, setting: Setting, *, answer_timeout_s: float
+    ) -> None:
+        super().__init__(name, size, answer_timeout_s=answer_timeout_s)
+        self.installation = installation
+        self.setting = setting
+
+    def commands(self, folder: Path, ranks: list[str]) -> list[Command]:
+        """Return the launcher with all its options."""
+        del folder
+        flavour = self.installation.flavour
+        crowded = self.size > len(os.sched_getaffinity(0))
+        around = flavour.crowded if crowded else flavour.roomy
+        environment = self.rank_environment(**{**around.environment, **self.setting.environment})
+        as_root = flavour.as_root if os.geteuid() == 0 else ()
+        argv = [
+            self.installation.mpiexec, *as_root, *around.options, *self.setting.options, "-n", str(self.size),
+            self.installation.python, *ranks,
+        ]  # fmt: skip
+        return [Command(argv, environment)]

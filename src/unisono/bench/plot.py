@@ -1,0 +1,68 @@
+"""A picture of a run: time and bus bandwidth over bytes, both with logarithmic axes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from unisono.bench.cases import format_bytes
+from unisono.bench.measure import Run
+from unisono.bench.report import figures, quantile_word
+from unisono.errors import UsageError
+
+KINDS = (".png", ".svg", ".pdf")
+
+
+def check_plot(path: Path) -> None:
+    """Raise UsageError if a picture cannot be drawn there: better now than after minutes of measuring."""
+    if path.suffix not in KINDS:
+        raise UsageError(f"--plot {path}: expected a name that ends in {', '.join(KINDS)}")
+    if not path.absolute().parent.is_dir():
+        raise UsageError(f"--plot {path}: there is no folder {path.parent}")
+    _pyplot()
+
+
+def draw(run: Run, name: str, path: Path) -> None:
+    """Draw the run into a file; the named contender stands out."""
+    pyplot = _pyplot()
+    figure, (times, widths) = pyplot.subplots(1, 2, figsize=(13, 5.5), layout="constrained")
+    for contender in run.contenders:
+        timed = [result for result in run.results if result.quickest([contender.name]) is not None]
+        if not timed:
+            continue
+        found = [figures(run, result, contender.name) for result in timed]
+        sizes = [result.case.bytes for result in timed]
+        style = _style(contender.name, name, contender.communicates)
+        times.plot(sizes, [each.time_us for each in found], label=contender.name, **style)
+        widths.plot(sizes, [each.busbw for each in found], label=contender.name, **style)
+    case = run.results[0].case
+    figure.suptitle(f"{case.collective} {case.dtype}, {run.size} ranks")
+    smallest, largest = (choose(result.case.bytes for result in run.results) for choose in (min, max))
+    for axes, what in ((times, f"time of a call, µs ({quantile_word(run.quantile)})"), (widths, "busbw, GB/s")):
+        axes.set(xscale="log", yscale="log", xlabel="bytes", ylabel=what)
+        ticks = [smallest * 4**step for step in range(64) if smallest * 4**step <= largest]
+        axes.set_xticks(ticks, [format_bytes(tick) for tick in ticks], rotation=45, ha="right")
+        axes.minorticks_off()
+        axes.grid(alpha=0.3)
+    times.legend(fontsize="small", ncols=2)
+    figure.savefig(path, dpi=150)
+    pyplot.close(figure)
+
+
+def _style(contender: str, name: str, communicates: bool) -> dict[str, Any]:
+    if contender == name:
+        return {"linewidth": 2.5, "color": "black", "marker": "o", "markersize": 4, "zorder": 3}
+    return {"linewidth": 1.2, "linestyle": "-" if communicates else ":", "marker": ".", "markersize": 4}
+
+
+def _pyplot() -> Any:
+    try:
+        import matplotlib
+    except ImportError as error:
+        raise UsageError(
+            "--plot needs matplotlib, which is not installed; install it with `pip install unisono[plot]`"
+        ) from error
+    matplotlib.use("Agg")  # no window
+    from matplotlib import pyplot
+
+    return pyplot

@@ -1,0 +1,103 @@
+"""What a run has shown: in the columns of nccl-tests, and as data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from unisono.bench.cases import Case
+from unisono.bench.measure import Result, Run, Times
+
+
+@dataclass(frozen=True)
+class Figures:
+    """The time of a contender at a case, and what it comes to in bytes per second.
+
+    *algbw*: bytes of the vector per second. *busbw*: algbw times the bytes that the busiest rank must at least send
+    or receive, as a part of the vector; it is what a link between ranks carried if the algorithm was a best one, and
+    can be compared between numbers of ranks and with what the hardware can do.
+    """
+
+    contender: str
+    time_us: float  # the quantile asked for
+    median_us: float
+    min_us: float
+    p99_us: float
+    mean_us: float
+    algbw: float  # GB/s
+    busbw: float  # GB/s
+    wrong: int
+    calls: int
+
+
+def figures(run: Run, result: Result, name: str) -> Figures:
+    """Return the figures of a contender that was measured."""
+    times: Times = result.times[name]
+    communicates = {contender.name: contender.communicates for contender in run.contenders}[name]
+    factor = float(result.case.collective.bus_factor(run.size)) if communicates else 1.0
+    algbw = result.case.bytes / times.time_s / 1e9
+    return Figures(
+        name, times.time_s * 1e6, times.quantile_s(0.5) * 1e6, times.quantile_s(0.0) * 1e6,
+        times.quantile_s(0.99) * 1e6, times.mean_s * 1e6, algbw, algbw * factor, times.wrong, times.calls,
+    )  # fmt: skip
+
+
+def quantile_word(quantile: float) -> str:
+    """Say which time of many it is."""
+    words = {0.0: "quickest", 0.5: "median"}
+    return words.get(quantile, f"quantile {quantile:g}")
+
+
+def rivals(run: Run, name: str) -> list[str]:
+    """Return those whom a contender is compared with."""
+    return [each.name for each in run.contenders if each.communicates and each.name != name]
+
+
+def ratios(run: Run, result: Result, name: str) -> dict[str, float]:
+    """Return how many times longer each rival takes than the named contender; empty if that was not measured."""
+    if result.quickest([name]) is None:
+        return {}
+    mine = result.times[name].time_s
+    return {
+        rival: result.times[rival].time_s / mine
+        for rival in rivals(run, name)
+        if result.quickest([rival]) is not None
+    }
+
+
+def chosen(run: Run, result: Result, name: str) -> str | None:
+    """Return whom a line of the table is about: the named contender, or the best one where that is missing."""
+    return result.quickest([name]) or result.quickest(each.name for each in run.contenders if each.communicates)
+
+
+def case_words(case: Case) -> list[str]:
+    """Return the first columns of nccl-tests."""
+    op = case.op if case.collective.reduces else "none"
+    return [str(case.bytes), str(case.count), case.dtype, op]
+
+
+def as_data(run: Run, name: str) -> dict[str, Any]:
+    """Return everything for programs."""
+    return {
+        "ranks": run.size,
+        "quantile": run.quantile,
+        "contenders": [
+            {"name": each.name, "version": each.version, "dropped": run.dropped.get(each.name)}
+            for each in run.contenders
+        ],
+        "cases": [_case_as_data(run, result, name) for result in run.results],
+    }  # fmt: skip
+
+
+def _case_as_data(run: Run, result: Result, name: str) -> dict[str, Any]:
+    case = result.case
+    timed = [each for each, times in result.times.items() if times.calls]
+    best = result.quickest(rivals(run, name))
+    by_rival = ratios(run, result, name)
+    return {
+        "collective": case.collective.name, "bytes": case.bytes, "count": case.count, "dtype": case.dtype,
+        "op": case.op if case.collective.reduces else None, "algorithm": case.algorithm,
+        "results": [vars(figures(run, result, each)) for each in timed],
+        "unsupported": {each: times.unsupported for each, times in result.times.items() if times.unsupported},
+        "best_rival": best, "ratio_to_best_rival": by_rival.get(best) if best else None, "ratios": by_rival,
+    }  # fmt: skip

@@ -1,0 +1,115 @@
+"""The settings in which peers are measured: data, and the reason for each.
+
+A library at its defaults is easily beaten. What counts is its best setting, which differs with the size of the
+message and the number of ranks; so each peer enters with several, and the best one of each size is what we compare
+with. Every setting here was seen to work with 2 ranks on 2 cores and with 4 ranks on 2 cores.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+# Temporary buffers of libraries in huge pages: at 64 MiB, page faults and misses of the TLB cost two to three times.
+HUGE = {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"}
+
+
+@dataclass(frozen=True)
+class Setting:
+    """Options of the launcher, and variables of the environment."""
+
+    name: str
+    why: str
+    options: tuple[str, ...] = ()
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Flavour:
+    """An implementation of MPI: how its launcher is called."""
+
+    name: str
+    sign: str  # in what `mpiexec --version` prints
+    settings: tuple[Setting, ...]
+    as_root: tuple[str, ...] = ()  # options without which it refuses to work for root
+    roomy: Setting = Setting("roomy", "a core for every rank")
+    crowded: Setting = Setting("crowded", "more ranks than cores: who waits must let others work")
+
+
+def mca(**parameters: str | int) -> tuple[str, ...]:
+    """Write parameters of Open MPI."""
+    return tuple(word for name, value in parameters.items() for word in ("--mca", name, str(value)))
+
+
+# Over UCX in shared memory; without the two lists of `any`, Open MPI uses UCX only where there is a fast network.
+UCX = mca(pml="ucx", opal_common_ucx_tls="any", opal_common_ucx_devices="any")
+SEGMENTED_RING = mca(
+    coll_tuned_use_dynamic_rules=1,
+    coll_tuned_allreduce_algorithm=5,
+    coll_tuned_allreduce_algorithm_segmentsize=1 << 20,
+)
+LARGE_SLOTS = mca(btl_sm_eager_limit=1 << 16, btl_sm_max_send_size=1 << 18)
+
+OPEN_MPI = Flavour(
+    "openmpi",
+    "Open MPI",
+    as_root=("--allow-run-as-root",),
+    roomy=Setting("roomy", "a core for every rank", ("--bind-to", "core")),
+    crowded=Setting(
+        "crowded",
+        "more ranks than cores: who waits must let others work",
+        ("--oversubscribe", "--bind-to", "none", *mca(mpi_yield_when_idle=1)),
+    ),
+    settings=(
+        Setting("default", "as it is installed"),
+        Setting("huge", "huge pages for its temporary buffers: large messages", environment=HUGE),
+        Setting("slots", "larger slots in shared memory: around 1 MiB", LARGE_SLOTS, HUGE),
+        Setting("segmented", "segmented ring, huge pages: the largest messages", SEGMENTED_RING, HUGE),
+        Setting("ucx", "UCX in shared memory: small messages", UCX, {"UCX_TLS": "self,posix,cma"}),
+        Setting("ucx-posix", "UCX, copying through shared memory only", UCX, {"UCX_TLS": "self,posix"}),
+        Setting(
+            "ucx-segmented", "both: UCX for the messages, segmented ring for the order", (*UCX, *SEGMENTED_RING),
+            {"UCX_TLS": "self,posix,cma", **HUGE},
+        ),
+    ),
+)  # fmt: skip
+
+# The collectives of MPICH in shared memory wait without letting others work; the general ones yield.
+GENERAL = {
+    f"MPIR_CVAR_{name}_POSIX_INTRA_ALGORITHM": "mpir"
+    for name in ("ALLREDUCE", "BCAST", "REDUCE", "BARRIER", "ALLTOALL", "ALLGATHER")
+}
+MPICH = Flavour(
+    "mpich",
+    "HYDRA",
+    roomy=Setting("roomy", "a core for every rank", ("-bind-to", "core")),
+    crowded=Setting("crowded", "more ranks than cores: who waits must let others work", environment=GENERAL),
+    settings=(
+        Setting("default", "as it is installed"),
+        Setting("huge", "huge pages for its temporary buffers", environment=HUGE),
+        Setting("general", "its general algorithms, not those in shared memory", environment={**GENERAL, **HUGE}),
+    ),
+)
+
+SHM = {"I_MPI_FABRICS": "shm"}
+INTEL_MPI = Flavour(
+    "impi",
+    "Intel",
+    settings=(
+        Setting("default", "as it is installed"),
+        Setting("shm", "shared memory only", environment=SHM),
+        Setting("huge", "shared memory, huge pages for its temporary buffers", environment={**SHM, **HUGE}),
+        *(
+            Setting(
+                f"allreduce-{number}", f"{what}, huge pages",
+                environment={**SHM, **HUGE, "I_MPI_ADJUST_ALLREDUCE": str(number)},
+            )
+            for number, what in (
+                (1, "recursive doubling"), (2, "Rabenseifner"), (8, "ring"), (11, "a k-ary tree in shared memory"),
+                (14, "as numbered by I_MPI_ADJUST_ALLREDUCE; the quickest of all numbers at 1 MiB"),
+            )
+        ),
+    ),
+)  # fmt: skip
+
+FLAVOURS = {flavour.name: flavour for flavour in (OPEN_MPI, MPICH, INTEL_MPI)}

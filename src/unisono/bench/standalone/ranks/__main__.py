@@ -1,0 +1,73 @@
+"""``python -m ranks LIBRARY SOCKET``: connect to the driver, and measure on command until it hangs up."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import select
+import socket
+import sys
+import threading
+import time
+from typing import Any
+
+from .library import Library, Unsupported
+from .loop import measure
+
+GRACE_S = 5.0  # how long a rank may take to end by itself when the driver is gone
+# Imported one by one, because an environment has only one of them.
+LIBRARIES = {"mpi": "mpi:Mpi", "gloo": "gloo:Gloo", "unisono": "ours:Unisono", "memory": "memory:Memory"}
+
+
+def load(name: str) -> Library:
+    """Start a library."""
+    module, _, kind = LIBRARIES[name].partition(":")
+    library: Library = getattr(importlib.import_module(f".{module}", __package__), kind)()
+    return library
+
+
+def end_with(connection: socket.socket) -> None:
+    """End the process if the driver is gone and the main thread, which may hang in a collective, does not notice."""
+    hang_up = select.poll()
+    hang_up.register(connection, select.POLLRDHUP)
+    hang_up.poll()
+    time.sleep(GRACE_S)
+    os._exit(3)
+
+
+def main() -> int:
+    """Connect, and obey until the driver hangs up."""
+    library = load(sys.argv[1])
+    connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    connection.connect(sys.argv[2])
+    threading.Thread(target=end_with, args=(connection,), daemon=True).start()
+    with connection.makefile("rw", encoding="utf-8") as lines:
+
+        def say(answer: dict[str, Any]) -> None:
+            lines.write(json.dumps(answer) + "\n")
+            lines.flush()
+
+        cores = sorted(os.sched_getaffinity(0))
+        say(
+            {
+                "rank": library.rank,
+                "size": library.size,
+                "version": library.version,
+                "cores": cores,
+                "pid": os.getpid(),
+            }
+        )
+        for line in lines:
+            try:
+                say(measure(library, json.loads(line)))
+            except Unsupported as error:
+                say({"unsupported": str(error)})
+            except Exception as error:  # whatever a library raises is its answer
+                say({"error": f"{type(error).__name__}: {error}"})
+    library.close()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,61 @@
+"""Gloo, through torch.distributed."""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Callable
+from typing import Any
+
+from .buffers import ROOT, Buffers
+from .library import Library, Unsupported
+
+
+class Gloo(Library):
+    """torch.distributed over Gloo, with tensors that share the memory of the arrays."""
+
+    def __init__(self) -> None:
+        import torch
+        import torch.distributed as dist
+
+        torch.set_num_threads(1)  # as torchrun does
+        rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+        # A file to meet at, where a port might be taken by someone else in the meantime.
+        meeting = f"file://{os.environ['RENDEZVOUS_FILE']}"
+        dist.init_process_group("gloo", init_method=meeting, rank=rank, world_size=size)
+        self.torch, self.dist = torch, dist
+        self.rank, self.size = rank, size
+        self.version = f"torch {torch.__version__}, Gloo"
+
+    def barrier(self) -> None:
+        """Wait for all ranks."""
+        self.dist.barrier()
+
+    def call(self, buffers: Buffers, command: dict[str, Any]) -> Callable[[], object]:
+        """Return the collective with its tensors."""
+        dist, at_root = self.dist, buffers.rank == ROOT
+        ops = {"sum": dist.ReduceOp.SUM, "prod": dist.ReduceOp.PRODUCT, "max": dist.ReduceOp.MAX}
+        op = {**ops, "min": dist.ReduceOp.MIN}.get(buffers.op)
+        if op is None:
+            raise Unsupported(f"Gloo has no {buffers.op}")
+        kind = getattr(self.torch, buffers.dtype)
+        given, got = (self.torch.from_numpy(array).view(kind) for array in (buffers.given, buffers.got))
+        if buffers.collective == "all_reduce":
+            return functools.partial(dist.all_reduce, got, op)
+        if buffers.collective == "broadcast":
+            return functools.partial(dist.broadcast, got, ROOT)
+        if buffers.collective == "reduce":
+            return functools.partial(dist.reduce, got, ROOT, op)
+        if buffers.collective == "reduce_scatter":
+            return functools.partial(dist.reduce_scatter_tensor, got, given, op)
+        if buffers.collective == "all_gather":
+            return functools.partial(dist.all_gather_into_tensor, got, given)
+        if buffers.collective == "all_to_all":
+            return functools.partial(dist.all_to_all_single, got, given)
+        if buffers.collective == "gather":
+            return functools.partial(dist.gather, given, list(got.chunk(self.size)) if at_root else None, ROOT)
+        return functools.partial(dist.scatter, got, list(given.chunk(self.size)) if at_root else None, ROOT)
+
+    def close(self) -> None:
+        """End the threads of Gloo."""
+        self.dist.destroy_process_group()

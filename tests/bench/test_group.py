@@ -1,0 +1,261 @@
+"""Real processes: what they answer, what happens when they fail, and that nothing is left of them."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from bench.fakes import HELLO, WELL, ScriptGroup
+from unisono.bench import group as group_module
+from unisono.bench.cases import Case
+from unisono.bench.contender import CaseUnsupported, ContenderFailed, Order
+from unisono.bench.local_group import memory_group
+from unisono.collectives import all_reduce
+
+CASE = Case(all_reduce, 256, "float32")
+ORDER = Order(iterations=4, warmup=1, check=True)
+PATIENCE_S = 20
+TESTS = Path(__file__).parent.parent
+
+
+@pytest.fixture(autouse=True)
+def _private_folder(tmp_path, monkeypatch):
+    """Let temporary files lie where the test can see whether any are left; short, for the names of sockets."""
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+
+
+def processes_of(folder):
+    """Return the processes that have a folder in their command line."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdecimal():
+            try:
+                command = (entry / "cmdline").read_bytes()
+            except OSError:
+                continue
+            if str(folder).encode() in command and int(entry.name) != os.getpid():
+                found.append(int(entry.name))
+    return found
+
+
+def soon(condition):
+    """Wait until something is so; false if it does not come."""
+    deadline = time.monotonic() + PATIENCE_S
+    while not condition():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.02)
+    return True
+
+
+def started(script, **options):
+    group = ScriptGroup(script, **options)
+    group.start()
+    group.wait_until_ready()
+    return group
+
+
+def nothing_left(folder):
+    return not processes_of(folder) and not folder.exists()
+
+
+def test_every_rank_is_asked_and_answers():
+    group = started(WELL, size=3)
+    try:
+        visit = group.measure(CASE, ORDER)
+        assert visit.seconds == [[1e-6] * 4, [2e-6] * 4, [3e-6] * 4]
+        assert visit.mean_s == 5e-6
+        assert visit.wrong == 0 + 1 + 2
+        assert group.version == "made up"
+        assert group.measure(CASE, ORDER) == visit
+    finally:
+        group.close()
+    assert nothing_left(group.folder)
+    group.close()  # twice does no harm
+
+
+def test_a_rank_that_cannot_start_is_reported_with_its_last_words():
+    group = ScriptGroup("import sys\nif sys.argv[1] == '1': sys.exit('there is no such library')" + WELL)
+    group.start()
+    try:
+        with pytest.raises(ContenderFailed, match=r"ended with code 1(.|\n)*there is no such library"):
+            group.wait_until_ready()
+    finally:
+        group.close()
+    assert nothing_left(group.folder)
+
+
+def test_a_program_that_does_not_exist_is_reported():
+    group = ScriptGroup(WELL)
+    group.commands = lambda folder, ranks: [group_module.Command(["no-such-mpiexec"], {})]
+    group.start()
+    try:
+        with pytest.raises(ContenderFailed, match="no-such-mpiexec"):
+            group.wait_until_ready()
+    finally:
+        group.close()
+
+
+def test_ranks_that_do_not_know_each_other_are_refused():
+    """As with an mpi4py that was built for another MPI: every process believes to be alone."""
+    group = ScriptGroup(HELLO + "rank, size = 0, 1\nhello()\nobey()")
+    group.start()
+    try:
+        with pytest.raises(ContenderFailed, match="rank 0 of 1 came; expected 2 ranks"):
+            group.wait_until_ready()
+    finally:
+        group.close()
+    assert nothing_left(group.folder)
+
+
+def test_ranks_that_never_come_are_not_waited_for_for_ever(monkeypatch):
+    monkeypatch.setattr(group_module, "START_TIMEOUT_S", 0.5)
+    group = ScriptGroup("import time; time.sleep(1000)")
+    group.start()
+    try:
+        with pytest.raises(ContenderFailed, match="only 0 of 2 ranks came"):
+            group.wait_until_ready()
+    finally:
+        group.close()
+    assert nothing_left(group.folder)
+
+
+def test_a_rank_that_hangs_is_named():
+    group = started(HELLO + "hello()\nif rank == 1: time.sleep(1000)\nobey()", answer_timeout_s=0.5)
+    try:
+        with pytest.raises(ContenderFailed, match="no answer from rank 1 in time"):
+            group.measure(CASE, ORDER)
+    finally:
+        group.close()
+    assert nothing_left(group.folder)
+
+
+def test_a_rank_that_dies_is_named():
+    group = started(HELLO + "hello()\nlines.readline()\nif rank == 1: os.kill(os.getpid(), 9)\ntime.sleep(1000)")
+    try:
+        with pytest.raises(ContenderFailed, match="rank 1 hung up"):
+            group.measure(CASE, ORDER)
+    finally:
+        group.close()
+    assert nothing_left(group.folder)
+
+
+def test_what_all_refuse_is_not_supported_and_they_go_on():
+    script = HELLO + "hello()\nlines.readline()\nsay(unsupported='no bfloat16')\nobey()"
+    group = started(script)
+    try:
+        with pytest.raises(CaseUnsupported, match="no bfloat16"):
+            group.measure(CASE, ORDER)
+        assert group.measure(CASE, ORDER).seconds
+    finally:
+        group.close()
+
+
+def test_an_error_of_one_rank_for_which_the_others_wait_is_told_at_once(monkeypatch):
+    monkeypatch.setattr(group_module, "COMPLAINT_S", 0.2)
+    group = started(HELLO + "hello()\nlines.readline()\nif rank == 0: say(error='out of memory')\ntime.sleep(1000)")
+    try:
+        with pytest.raises(ContenderFailed, match=r"no answer from rank 1 in time; rank 0: .*out of memory"):
+            group.measure(CASE, ORDER)
+    finally:
+        group.close()
+    assert nothing_left(group.folder)
+
+
+STUBBORN = (
+    HELLO
+    + """
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+if rank == 0:  # a file in shared memory, and a daemon of the library, which has left its parent
+    with open(sys.argv[4], "wb+") as file:
+        file.write(bytes(4096))
+        file.flush()
+        shared = mmap.mmap(file.fileno(), 4096)
+    starter = "import subprocess, sys; subprocess.Popen(sys.argv[1:], start_new_session=True)"
+    daemon = [sys.executable, "-c", "import time; time.sleep(1000)", sys.argv[4]]
+    subprocess.run([sys.executable, "-c", starter, *daemon])
+hello()
+lines.readline()
+time.sleep(1000)
+"""
+)
+
+
+class StubbornGroup(ScriptGroup):
+    def commands(self, folder, ranks):
+        self.shared = Path("/dev/shm") / f"unisono-test-{folder.name}"
+        made = super().commands(folder, ranks)
+        return [group_module.Command([*each.argv, str(self.shared)], each.environment) for each in made]
+
+
+def test_even_the_stubborn_are_ended_and_what_they_left_is_removed():
+    group = StubbornGroup(STUBBORN, answer_timeout_s=0.3)
+    group.start()
+    try:
+        group.wait_until_ready()
+        assert soon(lambda: len(processes_of(group.shared)) == 3)  # two ranks and a daemon
+        with pytest.raises(ContenderFailed):
+            group.measure(CASE, ORDER)
+    finally:
+        group.close()
+    assert nothing_left(group.folder)
+    assert not group.shared.exists()
+
+
+DRIVER = """
+import sys, time
+sys.path.insert(0, sys.argv[1])
+from bench.fakes import ScriptGroup
+from bench.test_group import STUBBORN, StubbornGroup
+group = StubbornGroup(STUBBORN)
+group.start()
+group.wait_until_ready()
+print(group.folder, group.shared, flush=True)
+time.sleep(1000)
+"""
+
+
+def test_a_driver_that_is_killed_leaves_nothing(tmp_path):
+    words = [sys.executable, "-c", DRIVER, str(TESTS)]
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True, env=environment) as driver:
+        folder, shared = map(Path, driver.stdout.readline().split())
+        assert processes_of(folder)
+        driver.kill()
+    assert soon(lambda: nothing_left(folder))
+    assert soon(lambda: not shared.exists())
+
+
+def test_interrupting_leaves_nothing(tmp_path):
+    words = [
+        sys.executable, "-m", "unisono", "bench", "--peers-only", "--against", "memcpy", "--bytes", "1KiB",
+        "--time-budget", "600",
+    ]  # fmt: skip
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    with subprocess.Popen(words, stderr=subprocess.PIPE, text=True, env=environment) as command:
+        assert soon(lambda: len(processes_of(tmp_path)) == 3)  # the guard and two ranks
+        command.send_signal(signal.SIGINT)
+        assert command.stderr.read() == "interrupted\n"
+        assert command.wait(timeout=PATIENCE_S) == 130
+    assert list(tmp_path.iterdir()) == []
+    assert processes_of(tmp_path) == []
+
+
+def test_the_memory_is_measured():
+    group = memory_group(2, answer_timeout_s=PATIENCE_S)
+    group.start()
+    try:
+        group.wait_until_ready()
+        visit = group.measure(Case(all_reduce, 1 << 18, "float32"), ORDER)
+        assert len(visit.seconds) == 2
+        assert all(0 < call < 1 for calls in visit.seconds for call in calls)
+        assert visit.wrong == 0
+        assert not group.communicates
+    finally:
+        group.close()

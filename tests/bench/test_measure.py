@@ -1,0 +1,154 @@
+from __future__ import annotations
+
+import pytest
+
+from bench.fakes import Fake
+from unisono.bench import report
+from unisono.bench.cases import Case
+from unisono.bench.contender import CaseUnsupported, ContenderFailed, Visit
+from unisono.bench.measure import FEWEST, MOST, Effort, Times, measure
+from unisono.collectives import COLLECTIVES, all_gather, all_reduce
+
+SMALL, LARGE = Case(all_reduce, 2, "float32"), Case(all_reduce, 256, "float32")
+
+
+def test_contenders_take_turns_and_each_round_begins_with_another():
+    log = []
+    contenders = [Fake(name, 1e-3, log) for name in "ABC"]
+    measure(contenders, [SMALL, LARGE], 2, Effort(rounds=3, budget_s=0.1))
+    visits = [name for where, name in log if where == SMALL.bytes]
+    assert "".join(visits) == "ABCBCACABABC"  # the first is to learn how long a call takes
+    assert log[:3] == [("start", name) for name in "ABC"]  # all start at once
+    assert [where for where, _ in log[3:]] == [8] * 12 + [1024] * 12
+
+
+def test_calls_are_as_many_as_fit_into_the_time():
+    usual, quick, slow = Fake("usual", 1e-3), Fake("quick", 1e-9), Fake("slow", 10.0)
+    measure([usual, quick, slow], [SMALL], 2, Effort(rounds=2, budget_s=0.4))
+    # 0.2 s in each round; the slower rank takes 2 ms
+    assert [order.iterations for order in usual.orders] == [FEWEST, 100, 100]
+    assert [order.iterations for order in quick.orders] == [FEWEST, MOST, MOST]
+    assert [order.iterations for order in slow.orders] == [FEWEST, FEWEST, FEWEST]
+    assert all(order.warmup >= 1 for order in usual.orders)
+
+
+def test_results_are_checked_first_and_last():
+    fake = Fake("A", 1e-3, wrong=7)
+    run = measure([fake], [SMALL], 2, Effort(rounds=3, budget_s=0.1))
+    assert [order.check for order in fake.orders] == [True, False, False, True]
+    assert run.results[0].times["A"].wrong == 14
+
+
+def test_the_time_is_the_median_on_the_slowest_rank():
+    times = Times()
+    times.add(Visit([[1.0, 2.0, 90.0], [4.0, 5.0, 6.0]], mean_s=7.0, wrong=1))
+    times.add(Visit([[1.0, 2.0], [5.0, 80.0]], mean_s=9.0, wrong=2))
+    assert times.time_s == 5.0
+    assert Times(0.0, times.calls_s).time_s == 4.0
+    assert times.quantile_s(0.0) == 4.0
+    assert times.quantile_s(0.99) > 79
+    assert times.mean_s == 8.0
+    assert times.wrong == 3
+    assert times.calls == 5
+
+
+def test_a_contender_that_cannot_start_is_dropped_and_the_others_go_on():
+    bad = Fake("bad", 1.0, trouble={"ready": ContenderFailed("no such library\n  its last words")})
+    good = Fake("good", 1e-3)
+    run = measure([bad, good], [SMALL], 2, Effort(2, 0.1))
+    assert run.dropped == {"bad": "no such library\n  its last words"}
+    assert set(run.results[0].times) == {"good"}
+    assert bad.orders == []
+    assert bad.closed >= 1
+    assert good.closed == 1
+
+
+def test_a_contender_that_fails_on_the_way_keeps_what_it_measured_before():
+    bad = Fake("bad", 1e-3, trouble={3: ContenderFailed("rank 1 hung up")})
+    run = measure([bad, Fake("good", 1e-3)], [SMALL, LARGE], 2, Effort(3, 0.1))
+    assert len(bad.orders) == 3
+    assert run.results[0].times["bad"].calls == bad.orders[1].iterations
+    assert "bad" not in run.results[1].times
+    assert run.results[1].times["good"].calls
+
+
+def test_a_case_that_is_not_supported_is_not_tried_again():
+    partly = Fake("partly", 1e-3, trouble={1: CaseUnsupported("no bfloat16")})
+    run = measure([partly], [SMALL, LARGE], 2, Effort(3, 0.1))
+    assert run.results[0].times["partly"].unsupported == "no bfloat16"
+    assert run.results[1].times["partly"].calls
+    assert run.dropped == {}
+    assert report.as_data(run, "unisono")["cases"][0]["unsupported"] == {"partly": "no bfloat16"}
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), RuntimeError("a bug of ours")])
+def test_everyone_is_closed_whatever_happens(error):
+    contenders = [Fake("A", 1e-3), Fake("B", 1e-3, trouble={2: error}), Fake("C", 1e-3)]
+    contenders[0].close = lambda: (_ for _ in ()).throw(KeyboardInterrupt)  # and again, in the middle of closing
+    with pytest.raises(BaseException):  # noqa: B017, PT011 (whichever)
+        measure(contenders, [SMALL], 2, Effort(2, 0.1))
+    assert [each.closed for each in contenders] == [0, 1, 1]
+
+
+@pytest.fixture
+def run():
+    contenders = [
+        Fake("unisono", 1e-6), Fake("gloo", 100e-6), Fake("mpi:default", 2e-6),
+        Fake("memcpy", 0.5e-6, communicates=False),
+    ]  # fmt: skip
+    return measure(contenders, [Case(all_reduce, 250_000, "float32")], 4, Effort(2, 0.01))
+
+
+def test_ratios_say_how_many_times_longer_a_rival_takes(run):
+    found = report.ratios(run, run.results[0], "unisono")
+    assert found == {"gloo": pytest.approx(100), "mpi:default": pytest.approx(2)}  # and not the memory
+    assert run.results[0].quickest(report.rivals(run, "unisono")) == "mpi:default"
+
+
+def test_bandwidths(run):
+    figures = report.figures(run, run.results[0], "unisono")
+    assert figures.time_us == pytest.approx(2.0)  # of the slower rank
+    assert figures.algbw == pytest.approx(500.0)  # 1 MB in 2 µs
+    assert figures.busbw == pytest.approx(500.0 * 2 * 3 / 4)
+    memory = report.figures(run, run.results[0], "memcpy")
+    assert memory.busbw == memory.algbw
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 5, 8])
+def test_busbw_is_algbw_times_the_factor_of_nccl_tests(size):
+    expected = {
+        "all_reduce": 2 * (size - 1) / size, "broadcast": 1, "reduce": 1, "all_gather": (size - 1) / size,
+        "reduce_scatter": (size - 1) / size, "all_to_all": (size - 1) / size, "gather": (size - 1) / size,
+        "scatter": (size - 1) / size,
+    }  # fmt: skip
+    for collective in COLLECTIVES:
+        if collective.carries_data:
+            run = measure([Fake("A", 1e-6)], [Case(collective, 8 * size, "float32")], size, Effort(1, 0.001))
+            figures = report.figures(run, run.results[0], "A")
+            assert figures.busbw == pytest.approx(figures.algbw * expected[collective.name]), collective
+
+
+def test_a_line_is_about_us_or_where_we_are_missing_about_the_best(run):
+    assert report.chosen(run, run.results[0], "unisono") == "unisono"
+    del run.results[0].times["unisono"]
+    assert report.chosen(run, run.results[0], "unisono") == "mpi:default"
+    assert report.ratios(run, run.results[0], "unisono") == {}
+
+
+def test_the_data_for_programs(run):
+    data = report.as_data(run, "unisono")
+    assert data["ranks"] == 4
+    assert [each["name"] for each in data["contenders"]] == ["unisono", "gloo", "mpi:default", "memcpy"]
+    (case,) = data["cases"]
+    assert case["collective"] == "all_reduce"
+    assert (case["bytes"], case["count"], case["dtype"], case["op"]) == (1_000_000, 250_000, "float32", "sum")
+    assert [each["contender"] for each in case["results"]] == ["unisono", "gloo", "mpi:default", "memcpy"]
+    assert set(case["results"][0]) == {
+        "contender", "time_us", "median_us", "min_us", "p99_us", "mean_us", "algbw", "busbw", "wrong", "calls",
+    }  # fmt: skip
+    assert case["best_rival"] == "mpi:default"
+    assert case["ratio_to_best_rival"] == pytest.approx(2)
+
+
+def test_a_collective_that_adds_nothing_has_no_reduction():
+    assert report.case_words(Case(all_gather, 4, "float32")) == ["16", "4", "float32", "none"]
