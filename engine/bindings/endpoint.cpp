@@ -69,15 +69,16 @@ class Rank {
         const View out(output, true);
         if (!out.valid) return;
         if (known_.size() >= most_known_plans) known_.clear();
-        std::uint64_t input_bytes = 0, format = out.format();
+        nb::object input_dtype;
+        CallKey key{collective, 0, out.bytes, root, nullptr, out.dtype, op.ptr(), algorithm.ptr()};
         if (!input.is_none()) {
             const View in(input, false);
             if (!in.valid) return;
-            input_bytes = in.bytes() + 1;
-            format ^= in.format() << 24;
+            key.input_bytes = in.bytes + 1;
+            key.input_dtype = in.dtype;
+            input_dtype = input.attr("dtype");
         }
-        known_[{collective, input_bytes, out.bytes(), format, root, op.ptr(), algorithm.ptr()}] = {std::move(plan), op,
-                                                                                                   algorithm};
+        known_[key] = {std::move(plan), input_dtype, output.attr("dtype"), op, algorithm};
     }
     void forget() { known_.clear(); }
 
@@ -140,12 +141,11 @@ class Rank {
   private:
     bool repeat_with(std::uint64_t collective, const View& out, const View* in, nb::handle op, std::uint64_t root,
                      nb::handle algorithm) {
-        const std::uint64_t format = out.format() ^ (in != nullptr ? in->format() << 24 : 0);
-        const auto found = known_.find(
-            {collective, in != nullptr ? in->bytes() + 1 : 0, out.bytes(), format, root, op.ptr(), algorithm.ptr()});
+        const auto found = known_.find({collective, in != nullptr ? in->bytes + 1 : 0, out.bytes, root,
+                                        in != nullptr ? in->dtype : nullptr, out.dtype, op.ptr(), algorithm.ptr()});
         if (found == known_.end()) return false;
-        CollectiveQueue::Call call{found->second.plan, in != nullptr ? in->data() : out.data(), out.data(),
-                                   nanoseconds(timeout_s)};
+        const CollectiveQueue::Call call{found->second.plan, in != nullptr ? in->data : out.data, out.data,
+                                         nanoseconds(timeout_s)};
         guarded([&] { collectives_.run(call); });
         return true;
     }

@@ -1,5 +1,8 @@
 #include "plans.hpp"
 
+#define NPY_NO_DEPRECATED_API NPY_2_0_API_VERSION
+#include <numpy/arrayobject.h>
+
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
@@ -80,31 +83,28 @@ std::shared_ptr<Plan> make_plan(std::shared_ptr<Program> program, const nb::byte
 }  // namespace
 
 View::View(nb::handle array, bool writable) {
-    const int flags = PyBUF_ND | PyBUF_C_CONTIGUOUS | PyBUF_FORMAT | (writable ? PyBUF_WRITABLE : 0);
-    valid = PyObject_GetBuffer(array.ptr(), &buffer_, flags) == 0;
-    if (!valid) {
-        PyErr_Clear();
-        return;
-    }
-    // Up to three letters, without a sign for the byte order: "f", "Zd".
-    const char* letters = buffer_.format != nullptr ? buffer_.format : "B";
-    for (int place = 0; letters[place] != '\0'; ++place) {
-        format_ = format_ << 8 | static_cast<unsigned char>(letters[place]);
-        if (place > 2 || letters[place] == '>' || letters[place] == '<' || letters[place] == '!') {
-            PyBuffer_Release(&buffer_);
-            valid = false;
-            return;
-        }
-    }
+    if (!PyArray_CheckExact(array.ptr())) return;
+    auto* const given = reinterpret_cast<PyArrayObject*>(array.ptr());
+    const int needed = NPY_ARRAY_C_CONTIGUOUS | (writable ? NPY_ARRAY_WRITEABLE : 0);
+    if (!PyArray_CHKFLAGS(given, needed) || PyArray_ISBYTESWAPPED(given)) return;
+    data = static_cast<std::byte*>(PyArray_DATA(given));
+    bytes = static_cast<std::uint64_t>(PyArray_NBYTES(given));
+    dtype = PyArray_DESCR(given);
+    valid = true;
 }
 
 bool View::overlaps(const View& other) const {
-    const auto* mine = static_cast<const std::byte*>(buffer_.buf);
-    const auto* theirs = static_cast<const std::byte*>(other.buffer_.buf);
-    return mine < theirs + other.buffer_.len && theirs < mine + buffer_.len;
+    return data < other.data + other.bytes && other.data < data + bytes;
+}
+
+// numpy fills a table of its functions when it is imported, once for each source file that uses them.
+int load_numpy() {
+    import_array1(-1);
+    return 0;
 }
 
 void bind_plans(nb::module_& module) {
+    if (load_numpy() != 0) throw nb::python_error();
     nb::class_<Program>(module, "Program", "A compiled program.");
     nb::class_<Plan>(module, "Plan", "A compiled program with the lengths, type and reduction of a call.")
         .def_ro("text", &Plan::text);

@@ -14,17 +14,20 @@ namespace unisono::bindings {
 // What a call looks like from outside, before anything about it was computed: if an equal one was made before, its
 // plan is known. Names are compared by identity; an equal name elsewhere in memory only costs time.
 struct CallKey {
-    std::uint64_t collective, input_bytes, output_bytes, format, root;
+    std::uint64_t collective, input_bytes, output_bytes, root;
+    const void* input_dtype;
+    const void* output_dtype;
     const void* op;
     const void* algorithm;
     bool operator==(const CallKey&) const = default;
 };
 
 struct CallKeyHash {
+    static std::uint64_t number(const void* address) { return reinterpret_cast<std::uint64_t>(address); }
     std::size_t operator()(const CallKey& key) const {
         std::uint64_t hash = key.collective;
-        for (const std::uint64_t part : {key.input_bytes, key.output_bytes, key.format, key.root,
-                                         reinterpret_cast<std::uint64_t>(key.op), reinterpret_cast<std::uint64_t>(key.algorithm)})
+        for (const std::uint64_t part : {key.input_bytes, key.output_bytes, key.root, number(key.input_dtype),
+                                         number(key.output_dtype), number(key.op), number(key.algorithm)})
             hash = (hash ^ part) * 0x9e3779b97f4a7c15u;
         return hash ^ hash >> 32;
     }
@@ -32,30 +35,21 @@ struct CallKeyHash {
 
 struct KnownPlan {
     std::shared_ptr<Plan> plan;
-    nanobind::object op, algorithm;  // kept alive, so that their addresses mean them and nothing else
+    nanobind::object input_dtype, output_dtype, op, algorithm;  // kept alive: their addresses mean them, nothing else
 };
 
 using KnownPlans = std::unordered_map<CallKey, KnownPlan, CallKeyHash>;
 
-// An array as Python's buffer protocol shows it; `valid` is false for anything but a contiguous array in native order.
-class View {
-  public:
+// A numpy array; `valid` is false for anything else, and for one that is not contiguous or may not be written. (The buffer
+// protocol would do too, but takes 100 ns, and does not know bfloat16.)
+struct View {
     View(nanobind::handle array, bool writable);
-    ~View() {
-        if (valid) PyBuffer_Release(&buffer_);
-    }
-    View(const View&) = delete;
-    View& operator=(const View&) = delete;
-
-    bool valid;
-    void* data() const { return buffer_.buf; }
-    std::uint64_t bytes() const { return static_cast<std::uint64_t>(buffer_.len); }
-    std::uint64_t format() const { return format_; }
     bool overlaps(const View& other) const;
 
-  private:
-    Py_buffer buffer_;
-    std::uint64_t format_ = 0;
+    bool valid = false;
+    std::byte* data = nullptr;
+    std::uint64_t bytes = 0;
+    const void* dtype = nullptr;  // the object that stands for the type: one for all arrays of a type, as a rule
 };
 
 void bind_plans(nanobind::module_& module);

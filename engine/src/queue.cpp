@@ -1,5 +1,7 @@
 #include "unisono/queue.hpp"
 
+#include <unistd.h>
+
 #include <utility>
 
 namespace unisono {
@@ -27,26 +29,20 @@ Verdict Completion::verdict() const {
 }
 
 void CollectiveQueue::execute(const Call& call) {
-    executor_.run(*call.plan, call.input, call.output, Clock::now() + call.timeout);
+    executor_.run(*call.plan, call.input, call.output, coarse_now() + call.timeout);
 }
 
 void CollectiveQueue::run(const Call& call) {
-    std::unique_lock lock(mutex_);
-    if (unfinished_ == 0) {
-        unfinished_ = 1;  // whoever comes now queues behind us
-        lock.unlock();
-        struct Finished {
+    if (queued_.load(std::memory_order_acquire) == 0 && !taken_.exchange(true, std::memory_order_acquire)) {
+        struct Taken {
             CollectiveQueue& queue;
-            ~Finished() {
-                const std::lock_guard again(queue.mutex_);
-                --queue.unfinished_;
-            }
-        } finished{*this};
-        const std::lock_guard running(running_);
-        execute(call);
-        return;
+            ~Taken() { queue.taken_.store(false, std::memory_order_release); }
+        } taken{*this};
+        if (queued_.load(std::memory_order_acquire) == 0) {  // still: whoever comes now queues behind us
+            execute(call);
+            return;
+        }
     }
-    lock.unlock();
     const std::shared_ptr<Completion> completion = start(call);
     completion->wait_until(Clock::time_point::max());
     const Verdict verdict = completion->verdict();
@@ -57,7 +53,7 @@ std::shared_ptr<Completion> CollectiveQueue::start(const Call& call) {
     auto completion = std::make_shared<Completion>();
     const std::lock_guard lock(mutex_);
     waiting_.emplace_back(call, completion);
-    ++unfinished_;
+    queued_.fetch_add(1, std::memory_order_release);
     if (!thread_.joinable()) thread_ = std::thread([this] { work(); });
     changed_.notify_one();
     return completion;
@@ -71,16 +67,15 @@ void CollectiveQueue::work() {
         auto [call, completion] = std::move(waiting_.front());
         waiting_.pop_front();
         lock.unlock();
+        while (taken_.exchange(true, std::memory_order_acquire)) ::usleep(20);  // a call on its caller's thread
         Verdict verdict;
         try {
-            const std::lock_guard running(running_);
             execute(call);
         } catch (const Failure& failure) {
             verdict = failure.verdict;
         }
-        lock.lock();
-        --unfinished_;
-        lock.unlock();
+        taken_.store(false, std::memory_order_release);
+        queued_.fetch_sub(1, std::memory_order_release);
         completion->finish(verdict);
     }
 }

@@ -20,4 +20,11 @@ void futex_wake_all(std::atomic<std::uint32_t>& word) {
     syscall(SYS_futex, &word, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
 }
 
+// Clock is CLOCK_MONOTONIC, and so is this one, but for its steps.
+Clock::time_point coarse_now() {
+    timespec now;
+    ::clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+    return Clock::time_point(std::chrono::seconds(now.tv_sec) + Nanoseconds(now.tv_nsec));
+}
+
 }  // namespace unisono

@@ -1,6 +1,7 @@
 // Calls that go on while the caller does something else: one thread takes them in the order in which they were made.
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
@@ -57,11 +58,11 @@ class CollectiveQueue {
     void execute(const Call& call);
 
     Executor& executor_;
-    std::mutex running_;  // held by whoever executes
-    std::mutex mutex_;    // guards what follows
+    std::atomic<bool> taken_ = false;        // by whoever executes
+    std::atomic<std::size_t> queued_ = 0;  // calls that were started and are not finished
+    std::mutex mutex_;                     // guards what follows
     std::condition_variable changed_;
     std::deque<std::pair<Call, std::shared_ptr<Completion>>> waiting_;
-    std::size_t unfinished_ = 0;
     std::thread thread_;  // started by the first call that is queued
     bool stopping_ = false;
 };

@@ -15,6 +15,9 @@ struct Patience {
     Nanoseconds yield;  // lets another rank run that shares the core
 };
 
+// The time as of some milliseconds ago: near enough for a deadline, and at a tenth of the price.
+Clock::time_point coarse_now();
+
 inline void pause_core() {
 #if defined(__x86_64__)
     __builtin_ia32_pause();
