@@ -1,7 +1,7 @@
 """Measure how fast the engine's loops add arrays that fit into the cache, beside numpy, in one run.
 
 GB/s are the bytes of one array, the result, per second; a call from Python, about 0.7 microseconds, is part of it and
-shows in the smaller arrays. Name sets of instructions (`_engine.variants()`) to measure these rather than the best one.
+shows in the smaller arrays. Name sets of instructions (`_engine.variants()`) to measure these, not the best one.
 """
 
 from __future__ import annotations
@@ -55,6 +55,5 @@ for variant in sys.argv[1:] or _engine.variants()[:1]:
         print("|---|--:|--:|--:|--:|--:|")
         for name in NAMES:
             speeds = measured(name, size, variant)
-            print(
-                f"| {name} | {' | '.join(f'{speed:.1f}' if speed else '-' for speed in speeds)} | {speeds[0] / speeds[-1]:.1f} |"
-            )
+            columns = " | ".join(f"{speed:.1f}" if speed else "-" for speed in speeds)
+            print(f"| {name} | {columns} | {speeds[0] / speeds[-1]:.1f} |")
