@@ -1,37 +1,59 @@
-"""Measure how fast the engine's loops add arrays that fit into the cache, beside numpy, in one run."""
+"""Measure how fast the engine's loops add arrays that fit into the cache, beside numpy, in one run.
+
+GB/s are the bytes of one array, the result, per second; a call from Python, about 0.7 microseconds, is part of it and
+shows in the smaller arrays. Name sets of instructions (`_engine.variants()`) to measure these, not the best one.
+"""
 
 from __future__ import annotations
 
+import sys
 import time
+from collections.abc import Callable
 
 import ml_dtypes
 import numpy as np
 
 from unisono import _engine
 
-ARRAY_BYTES = 256 * 1024
-REPEATS = 50
-NAMES = ("float32", "float64", "float16", "bfloat16", "float8_e4m3fn", "int32", "complex64")
+ARRAY_BYTES = (32 * 1024, 256 * 1024)
+ADDENDS = 3
+REPEATS = 300
+NAMES = (
+    "float32", "float64", "float16", "bfloat16", "float8_e4m3fn", "float8_e5m2", "int32", "complex64",
+)  # fmt: skip
 
 
-def best(action) -> float:
+def best(size: int, action: Callable[[], object]) -> float:
     """Return the bytes of one array per second, in GB/s, of the quickest of many runs."""
     times = []
     for _ in range(REPEATS):
         began = time.perf_counter()
         action()
         times.append(time.perf_counter() - began)
-    return ARRAY_BYTES / min(times) / 1e9
+    return size / min(times) / 1e9
 
 
-print(f"instructions: {_engine.build_info()['instructions']}, sum, {ARRAY_BYTES // 1024} KiB, one core")
-print("| type | engine GB/s | numpy GB/s | ratio |")
-print("|---|--:|--:|--:|")
-for name in NAMES:
+def measured(name: str, size: int, variant: str) -> list[float]:
+    """Return the speeds of a sum of two arrays, of more, of a division, and of numpy's sum of two."""
     dtype = np.dtype(getattr(ml_dtypes, name, name))
-    left = np.random.default_rng(0).standard_normal(ARRAY_BYTES // dtype.itemsize).astype(dtype)
-    right, out = left.copy(), np.empty_like(left)
-    views = [array.view(np.uint8) for array in (out, left, right)]
-    ours = best(lambda name=name, views=views: _engine.combine("sum", name, *views))
-    numpys = best(lambda left=left, right=right, out=out: np.add(left, right, out=out))
-    print(f"| {name} | {ours:.1f} | {numpys:.1f} | {ours / numpys:.1f} |")
+    rng = np.random.default_rng(0)
+    arrays = [rng.standard_normal(size // dtype.itemsize).astype(dtype) for _ in range(ADDENDS + 1)]
+    out = np.empty_like(arrays[0])
+    to, first, *rest = (array.view(np.uint8) for array in (out, *arrays))
+    speeds = [
+        best(size, lambda: _engine.combine("sum", name, to, first, rest[0], variant)),
+        best(size, lambda: _engine.combine_many("sum", name, to, None, first, rest, variant)),
+        best(size, lambda: _engine.divide(name, to, first, 3, variant)) if dtype.kind not in "iu" else 0,
+    ]
+    return [*speeds, best(size, lambda: np.add(arrays[0], arrays[1], out=out))]
+
+
+for variant in sys.argv[1:] or _engine.variants()[:1]:
+    for size in ARRAY_BYTES:
+        print(f"\ninstructions: {variant}, {size // 1024} KiB, one core, GB/s")
+        print(f"| type | sum of 2 | sum of {ADDENDS + 1} | divide | numpy, sum of 2 | engine / numpy |")
+        print("|---|--:|--:|--:|--:|--:|")
+        for name in NAMES:
+            speeds = measured(name, size, variant)
+            columns = " | ".join(f"{speed:.1f}" if speed else "-" for speed in speeds)
+            print(f"| {name} | {columns} | {speeds[0] / speeds[-1]:.1f} |")

@@ -61,8 +61,9 @@ struct OwnScale {
         constexpr std::uint16_t limit = 1u << (T::exponent_bits + 7);
         constexpr std::uint16_t lift = limit - (first_special << shift);
         const Halves too_large = ((even + lift) | (odd + lift)) & static_cast<std::uint16_t>(0x8000 - limit);
-        const bool special = any_at_least(group.largest, 2 * first_special) || any(bits_as<Words>(too_large));
-        if (__builtin_expect(special, false)) return false;
+        // One branch for both questions.
+        const int special = int{any_at_least(group.largest, 2 * first_special)} | int{any(bits_as<Words>(too_large))};
+        if (__builtin_expect(special, 0)) return false;
         store(to, chosen(0xff00, narrow(odd), narrow(even) >> 8));
         return true;
     }
