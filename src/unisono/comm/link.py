@@ -18,7 +18,7 @@ from unisono.comm.geometry import Geometry, geometry_for, shared_bytes
 from unisono.comm.rendezvous import meet
 from unisono.errors import UnisonoError, UsageError
 
-SPIN_S = 100e-6
+SPIN_S = 10e-6
 YIELD_S = 2e-3
 
 
