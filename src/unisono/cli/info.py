@@ -53,9 +53,31 @@ def gather_facts() -> dict[str, Any]:
         "engine": _engine(),
         "collectives": len(COLLECTIVES),
         "algorithms": len(BUILT_IN),
+        "shared_memory": _shared_memory(),
+        "algorithm_table": _table(),
         "proof_cache": str(cache),
         "cached_proofs": sum(1 for _ in cache.glob("*.json")),
     }
+
+
+def _shared_memory() -> str:
+    """Say what communicators of some sizes take at the most."""
+    from unisono.comm.geometry import DEPTH, STAGING_BYTES, TRANSFER_BYTES
+
+    mib = 1 << 20
+    return (
+        f"{STAGING_BYTES // mib} MiB for each rank of a communicator (connect(staging_bytes=...)), and "
+        f"{DEPTH * TRANSFER_BYTES // 1024} KiB for each pair that uses send and recv; taken on first use"
+    )
+
+
+def _table() -> str:
+    from unisono.comm.tables import load_table, table_path
+
+    sizes = sorted({int(size) for rules in load_table().values() for size in rules})
+    if not sizes:
+        return "built-in rules (`unisono tune` measures this machine)"
+    return f"{table_path()}, measured for {', '.join(map(str, sizes))} ranks"
 
 
 def _engine() -> dict[str, Any] | str:

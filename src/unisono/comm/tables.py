@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import tempfile
 from pathlib import Path
 
 from unisono.comm.choice import Table
@@ -25,3 +26,15 @@ def load_table() -> Table:
         }
     except (OSError, ValueError, KeyError, TypeError, AttributeError, IndexError):
         return {}
+
+
+def store_table(measured: Table) -> None:
+    """Add what was measured to what is stored; other numbers of ranks stay as they were."""
+    known = load_table()
+    for collective, sizes in measured.items():
+        known.setdefault(collective, {}).update(sizes)
+    path = table_path()
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    with tempfile.NamedTemporaryFile("w", dir=path.parent, suffix=".part", delete=False) as part:
+        json.dump({"table": known}, part, indent=1)
+    os.replace(part.name, path)
