@@ -124,6 +124,14 @@ def test_more_ranks_than_cores_are_started_so_that_who_waits_lets_others_work(tm
     assert "mpi_yield_when_idle" in argv[3]
 
 
+def test_every_rank_of_ours_has_a_core_where_there_are_enough(tmp_path, monkeypatch):
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {4, 6})
+    for size, expected in ((2, ["4", "6"]), (3, [None, None, None])):
+        (tmp_path / str(size)).mkdir()
+        commands = unisono_group(size, answer_timeout_s=1).commands(tmp_path / str(size), [])
+        assert [command.environment.get("BIND_TO_CORE") for command in commands] == expected
+
+
 def test_ranks_do_not_see_the_job_that_we_are_part_of(tmp_path, monkeypatch):
     for name in ("OMPI_COMM_WORLD_RANK", "PMI_RANK", "UNISONO_JOB"):
         monkeypatch.setenv(name, "7")

@@ -14,6 +14,26 @@ def test_the_columns_are_those_of_nccl_tests(capsys):
     assert "2 ranks on" in capsys.readouterr().out
 
 
+def test_we_take_part_unless_left_out(capsys):
+    assert main(["bench", "--rounds", "2", "--time-budget", "0.02", "--bytes", "8,1KiB", "--algorithm", "ring"]) == 0
+    printed = capsys.readouterr().out
+    assert "type     op" in printed
+    assert "256  float32  sum" in printed
+
+
+def test_who_is_dropped_is_said_and_the_others_are_measured(capsys, tmp_path):
+    for program in ("python", "mpiexec"):
+        (tmp_path / "mpich" / "bin").mkdir(parents=True, exist_ok=True)
+        (tmp_path / "mpich" / "bin" / program).write_text("#!/bin/sh\necho broken as can be >&2\nexit 5\n")
+        (tmp_path / "mpich" / "bin" / program).chmod(0o755)
+    assert main([*QUICK, "--against", "memcpy,mpich:default", "--peers", str(tmp_path)]) == 0
+    captured = capsys.readouterr()
+    assert "dropped mpich:default: it ended with code 5" in captured.err
+    assert "broken as can be" in captured.err
+    assert "memcpy" in captured.out
+    assert main([*QUICK, "--against", "mpich:default", "--peers", str(tmp_path)]) == 3
+
+
 def test_data_for_programs(capsys):
     assert main([*QUICK, "all_gather", "--against", "memcpy", "--json"]) == 0
     data = json.loads(capsys.readouterr().out)
@@ -38,6 +58,8 @@ def test_a_picture(tmp_path, capsys):
         (["all_reduc"], "did you mean 'all_reduce'"),
         (["barrier"], "moves no data"),
         (["--against", "opnmpi"], "did you mean"),
+        (["--algorithm", "rong"], "did you mean 'ring'"),
+        (["--algorithm", "all_gather/ring"], "all_gather/ring is no algorithm of all_reduce"),
         (["--peers-only"], "nobody to measure"),
         (["--against", "memcpy", "--plot", "a.gif"], "ends in .png"),
         (["--time-budget", "0"], "expected more than 0"),

@@ -28,9 +28,19 @@ class LocalGroup(ProcessGroup):
         """Return a process for each rank."""
         shared = self.rank_environment(**getattr(self, f"_prepare_{self._library}")(folder))
         return [
-            Command([self.python, *ranks], {**shared, "RANK": str(rank), "UNISONO_RANK": str(rank)})
+            Command(
+                [self.python, *ranks], {**shared, "RANK": str(rank), "UNISONO_RANK": str(rank), **self._bound(rank)}
+            )
             for rank in range(self.size)
         ]
+
+    def _bound(self, rank: int) -> dict[str, str]:
+        """Give every rank a core of its own where there are enough, as the launchers of MPI do.
+
+        Gloo is left to the scheduler: it works in threads of its own beside that of the caller.
+        """
+        cores = sorted(os.sched_getaffinity(0))
+        return {"BIND_TO_CORE": str(cores[rank])} if self._library != "gloo" and self.size <= len(cores) else {}
 
     def _prepare_gloo(self, folder: Path) -> dict[str, str]:
         # Gloo asks what the name of the host means, which may be nothing; the loopback is there, and quickest.

@@ -42,13 +42,19 @@ def mca(**parameters: str | int) -> tuple[str, ...]:
 
 
 # Over UCX in shared memory; without the two lists of `any`, Open MPI uses UCX only where there is a fast network.
-UCX = mca(pml="ucx", opal_common_ucx_tls="any", opal_common_ucx_devices="any")
+# Versions before 5 know some parameters by other names; a name that is unknown is ignored.
+UCX = mca(
+    pml="ucx", opal_common_ucx_tls="any", opal_common_ucx_devices="any", pml_ucx_tls="any", pml_ucx_devices="any"
+)
 SEGMENTED_RING = mca(
     coll_tuned_use_dynamic_rules=1,
     coll_tuned_allreduce_algorithm=5,
     coll_tuned_allreduce_algorithm_segmentsize=1 << 20,
 )
-LARGE_SLOTS = mca(btl_sm_eager_limit=1 << 16, btl_sm_max_send_size=1 << 18)
+LARGE_SLOTS = mca(
+    btl_sm_eager_limit=1 << 16, btl_sm_max_send_size=1 << 18,
+    btl_vader_eager_limit=1 << 16, btl_vader_max_send_size=1 << 18,
+)  # fmt: skip
 
 OPEN_MPI = Flavour(
     "openmpi",

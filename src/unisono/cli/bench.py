@@ -9,10 +9,12 @@ from pathlib import Path
 from rich.markup import escape
 
 from unisono import collectives
+from unisono.algorithms import find
 from unisono.bench import cases, peers, plot, report
 from unisono.bench.measure import Effort, Run, measure
 from unisono.cli import arguments
 from unisono.cli.output import console, print_json, print_table, progress_bar, ranks, table
+from unisono.collectives import Collective
 from unisono.errors import UsageError
 
 OURS = "unisono"
@@ -83,6 +85,8 @@ def run(args: argparse.Namespace) -> int:
     if not 0 <= args.quantile <= 1:
         raise UsageError(f"--quantile {args.quantile}: expected a number from 0 to 1")
     collective = collectives.find(args.collective)
+    if args.algorithm:
+        args.algorithm = _checked(args.algorithm, collective, args.size)
     chosen = cases.make_cases(
         collective, cases.parse_sizes(args.bytes), args.dtype, args.op, args.size, args.algorithm
     )  # fmt: skip
@@ -106,12 +110,25 @@ def run(args: argparse.Namespace) -> int:
         print_json(report.as_data(done, OURS))
     else:
         _print(done, collective.name)
+        _print_notes(done)
     for name, why in done.dropped.items():
         console(stderr=True).print(f"[yellow]dropped[/] {escape(name)}: {escape(why)}", soft_wrap=True)
     wrong = sum(times.wrong for result in done.results for times in result.times.values())
     if wrong:
         console(stderr=True).print(f"[red]{wrong} wrong elements[/]: see the column `wrong`")
-    return 1 if wrong else 3 if len(done.dropped) == len(contenders) or OURS in done.dropped else 0
+    measured = {name for result in done.results for name, times in result.times.items() if times.calls}
+    expected = {contender.name for contender in contenders} & {OURS}
+    return 1 if wrong else 3 if not measured or not expected <= measured else 0
+
+
+def _checked(name: str, collective: Collective, size: int) -> str:
+    """Return the name of an algorithm, if there is one that can be measured."""
+    algorithm = find(name, collective)
+    if algorithm.collective is not collective:
+        raise UsageError(f"--algorithm {name}: {algorithm} is no algorithm of {collective}")
+    if not algorithm.can_serve(size):
+        raise UsageError(f"--algorithm {name}: {algorithm} is not for {ranks(size)}, as it says itself")
+    return algorithm.name
 
 
 def _print(done: Run, title: str) -> None:
@@ -157,6 +174,10 @@ def _print_all(done: Run) -> None:
             cells.append(f"[green]{cell}[/]" if best == contender.name else cell)
         rows.add_row(escape(contender.name), *cells)
     print_table(out, rows)
+
+
+def _print_notes(done: Run) -> None:
+    """Say who could not do what."""
     reasons = {
         f"{name}: {times.unsupported}"
         for result in done.results
@@ -164,7 +185,7 @@ def _print_all(done: Run) -> None:
         if times.unsupported
     }
     for reason in sorted(reasons):
-        out.print(f"[yellow]note[/] {escape(reason)}", soft_wrap=True)
+        console().print(f"[yellow]note[/] {escape(reason)}", soft_wrap=True)
 
 
 def _significant(value: float) -> str:

@@ -38,6 +38,8 @@ def end_with(connection: socket.socket) -> None:
 
 def main() -> int:
     """Connect, and obey until the driver hangs up."""
+    if "BIND_TO_CORE" in os.environ:
+        os.sched_setaffinity(0, {int(os.environ["BIND_TO_CORE"])})
     library = load(sys.argv[1])
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     connection.connect(sys.argv[2])
