@@ -16,6 +16,7 @@
 #include "faults.hpp"
 #include "names.hpp"
 #include "plans.hpp"
+#include "quick_call.hpp"
 #include "unisono/queue.hpp"
 
 namespace nb = nanobind;
@@ -46,7 +47,7 @@ Settings settings_from(int file, std::uint64_t offset, std::uint32_t rank, std::
     return settings;
 }
 
-class Rank {
+class Rank : public Repeats {
   public:
     explicit Rank(const Settings& settings)
         : endpoint_(settings), executor_(endpoint_), transfers_(endpoint_), collectives_(executor_),
@@ -54,31 +55,33 @@ class Rank {
         endpoint_.interrupted = [this] { return signals_.look(); };
     }
 
-    // Runs the call if an equal one was made before; false: nothing was done, go the long way.
-    bool repeat(std::uint64_t collective, nb::handle output, nb::handle input, nb::handle op, nb::handle root_rank,
-                nb::handle algorithm) {
-        const View out(output, true);
-        if (!out.valid || !PyLong_CheckExact(root_rank.ptr())) return false;
-        const auto root = static_cast<std::uint64_t>(PyLong_AsLongLong(root_rank.ptr()));
-        if (input.is_none()) return repeat_with(collective, out, nullptr, op, root, algorithm);
-        const View in(input, false);
-        return in.valid && !in.overlaps(out) && repeat_with(collective, out, &in, op, root, algorithm);
+    bool repeat(std::uint64_t collective, nb::handle output, nb::handle input, nb::handle op, std::uint64_t root,
+                nb::handle algorithm) override {
+        View out, in;
+        if (output.is_valid() && !out.look_at(output, true)) return false;
+        if (input.is_valid() && (!in.look_at(input, false) || in.overlaps(out))) return false;
+        const auto found = known_.find(key_of(collective, out, in, op, root, algorithm));
+        if (found == known_.end()) return false;
+        const CollectiveQueue::Call call{found->second.plan, input.is_valid() ? in.data : out.data, out.data,
+                                         nanoseconds(timeout_s)};
+        guarded([&] { collectives_.run(call); });
+        return true;
     }
-    void remember(std::shared_ptr<Plan> plan, std::uint64_t collective, nb::handle output, nb::handle input,
+    void remember(std::shared_ptr<Plan> plan, std::uint64_t collective, nb::object output, nb::object input,
                   nb::object op, std::uint64_t root, nb::object algorithm) {
-        const View out(output, true);
-        if (!out.valid) return;
-        if (known_.size() >= most_known_plans) known_.clear();
-        nb::object input_dtype;
-        CallKey key{collective, 0, out.bytes, root, nullptr, out.dtype, op.ptr(), algorithm.ptr()};
+        View out, in;
+        nb::object input_dtype, output_dtype;
+        if (!output.is_none()) {
+            if (!out.look_at(output, true)) return;
+            output_dtype = output.attr("dtype");
+        }
         if (!input.is_none()) {
-            const View in(input, false);
-            if (!in.valid) return;
-            key.input_bytes = in.bytes + 1;
-            key.input_dtype = in.dtype;
+            if (!in.look_at(input, false)) return;
             input_dtype = input.attr("dtype");
         }
-        known_[key] = {std::move(plan), input_dtype, output.attr("dtype"), op, algorithm};
+        if (known_.size() >= most_known_plans) known_.clear();
+        known_[key_of(collective, out, in, op, root, algorithm)] = {std::move(plan), input_dtype, output_dtype, op,
+                                                                    algorithm};
     }
     void forget() { known_.clear(); }
 
@@ -139,15 +142,9 @@ class Rank {
     double timeout_s = 300;
 
   private:
-    bool repeat_with(std::uint64_t collective, const View& out, const View* in, nb::handle op, std::uint64_t root,
-                     nb::handle algorithm) {
-        const auto found = known_.find({collective, in != nullptr ? in->bytes + 1 : 0, out.bytes, root,
-                                        in != nullptr ? in->dtype : nullptr, out.dtype, op.ptr(), algorithm.ptr()});
-        if (found == known_.end()) return false;
-        const CollectiveQueue::Call call{found->second.plan, in != nullptr ? in->data : out.data, out.data,
-                                         nanoseconds(timeout_s)};
-        guarded([&] { collectives_.run(call); });
-        return true;
+    static CallKey key_of(std::uint64_t collective, const View& out, const View& in, nb::handle op, std::uint64_t root,
+                          nb::handle algorithm) {
+        return {collective, in.bytes, out.bytes, root, in.dtype, out.dtype, op.ptr(), algorithm.ptr()};
     }
     static CollectiveQueue::Call call(std::shared_ptr<Plan> plan, std::uint64_t input, std::uint64_t output,
                                       double timeout_s) {
@@ -215,9 +212,11 @@ void bind_endpoint(nb::module_& module) {
              },
              nb::arg("file"), nb::arg("offset"), nb::arg("rank"), nb::arg("size"), nb::arg("depth"),
              nb::arg("staging_bytes"), nb::arg("transfer_bytes"), nb::arg("processes"), nb::arg("spin_s"), nb::arg("yield_s"))
-        .def("repeat", &Rank::repeat, nb::arg("collective"), nb::arg("output"), nb::arg("source").none(),
-             nb::arg("op").none(), nb::arg("root"), nb::arg("algorithm").none())
-        .def("remember", &Rank::remember, nb::arg("plan"), nb::arg("collective"), nb::arg("output"),
+        .def("quick_call", [](nb::object self, std::uint64_t collective, int arrays, nb::object default_op,
+                              nb::object method) {
+            return make_quick_call(self, nb::cast<Rank&>(self), collective, arrays, default_op, method);
+        }, nb::arg("collective"), nb::arg("arrays"), nb::arg("default_op").none(), nb::arg("method"))
+        .def("remember", &Rank::remember, nb::arg("plan"), nb::arg("collective"), nb::arg("output").none(),
              nb::arg("source").none(), nb::arg("op").none(), nb::arg("root"), nb::arg("algorithm").none())
         .def("forget", &Rank::forget)
         .def("run", &Rank::run, nb::arg("plan"), nb::arg("source"), nb::arg("output"), nb::arg("timeout_s"))

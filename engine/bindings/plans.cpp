@@ -82,15 +82,15 @@ std::shared_ptr<Plan> make_plan(std::shared_ptr<Program> program, const nb::byte
 
 }  // namespace
 
-View::View(nb::handle array, bool writable) {
-    if (!PyArray_CheckExact(array.ptr())) return;
+bool View::look_at(nb::handle array, bool writable) {
+    if (!PyArray_CheckExact(array.ptr())) return false;
     auto* const given = reinterpret_cast<PyArrayObject*>(array.ptr());
     const int needed = NPY_ARRAY_C_CONTIGUOUS | (writable ? NPY_ARRAY_WRITEABLE : 0);
-    if (!PyArray_CHKFLAGS(given, needed) || PyArray_ISBYTESWAPPED(given)) return;
+    if (!PyArray_CHKFLAGS(given, needed) || PyArray_ISBYTESWAPPED(given)) return false;
     data = static_cast<std::byte*>(PyArray_DATA(given));
     bytes = static_cast<std::uint64_t>(PyArray_NBYTES(given));
     dtype = PyArray_DESCR(given);
-    valid = true;
+    return true;
 }
 
 bool View::overlaps(const View& other) const {

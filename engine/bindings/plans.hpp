@@ -40,13 +40,12 @@ struct KnownPlan {
 
 using KnownPlans = std::unordered_map<CallKey, KnownPlan, CallKeyHash>;
 
-// A numpy array; `valid` is false for anything else, and for one that is not contiguous or may not be written. (The buffer
-// protocol would do too, but takes 100 ns, and does not know bfloat16.)
+// A numpy array. (The buffer protocol would do too, but takes 100 ns, and does not know bfloat16.)
 struct View {
-    View(nanobind::handle array, bool writable);
+    // False: it is something else, or not contiguous, or may not be written.
+    bool look_at(nanobind::handle array, bool writable);
     bool overlaps(const View& other) const;
 
-    bool valid = false;
     std::byte* data = nullptr;
     std::uint64_t bytes = 0;
     const void* dtype = nullptr;  // the object that stands for the type: one for all arrays of a type, as a rule

@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <stdexcept>
@@ -14,9 +15,12 @@ namespace unisono {
 
 namespace {
 
-// Looks before the clock is asked for the first time. A core that is shared must be given up soon.
-constexpr int many_looks = 200;
-constexpr int few_looks = 10;
+// Looks before the clock is asked for the first time, and how long one of them takes at the most.
+constexpr int most_looks = 200;
+constexpr int fewest_looks = 1;
+// Yields before the clock is asked, where a core has several ranks.
+constexpr int yields_at_once = 20;
+constexpr Nanoseconds longest_look{50};
 
 void give_memory(int file, std::uint64_t offset, std::uint64_t bytes) {
     while (::fallocate(file, 0, static_cast<off_t>(offset), static_cast<off_t>(bytes)) != 0) {
@@ -37,7 +41,9 @@ std::byte* map_memory(const Settings& settings, std::size_t bytes) {
 
 Endpoint::Endpoint(Settings given)
     : settings(std::move(given)), layout(settings.geometry), peers_(settings.processes, settings.rank),
-      quick_looks_(settings.patience.spin.count() > 0 ? many_looks : few_looks) {
+      quick_looks_(static_cast<int>(
+          std::clamp<Nanoseconds::rep>(settings.patience.spin / longest_look, fewest_looks, most_looks))),
+      first_yields_(settings.patience.spin.count() > 0 ? 0 : yields_at_once) {
     if (settings.rank >= settings.geometry.size || settings.processes.size() != settings.geometry.size ||
         settings.geometry.depth < 4 || settings.geometry.staging_bytes < page || settings.geometry.transfer_bytes < 64)
         throw std::invalid_argument("impossible settings of an endpoint");

@@ -27,6 +27,11 @@ void Endpoint::wake(Board& theirs) {
 }
 
 void Endpoint::wait_slowly(std::function<bool()> ready, const Wait& what) {
+    // Where cores are shared, the rank that we wait for may only be waiting for this core.
+    for (int yields = 0; yields < first_yields_; ++yields) {
+        ::sched_yield();
+        if (ready()) return;
+    }
     const Clock::time_point began = Clock::now();
     while (Clock::now() - began < settings.patience.spin) {
         for (int look = 0; look < 64; ++look) {

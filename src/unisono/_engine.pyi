@@ -1,5 +1,6 @@
 """The native engine of Unisono (engine/bindings)."""
 
+from collections.abc import Callable
 from typing import Any, TypedDict
 
 from numpy.typing import NDArray
@@ -55,7 +56,9 @@ class Endpoint:
         self, file: int, offset: int, rank: int, size: int, depth: int, staging_bytes: int, transfer_bytes: int,
         processes: list[int], spin_s: float, yield_s: float,
     ) -> None: ...  # fmt: skip
-    def repeat(self, collective: int, output: Any, source: Any, op: Any, root: int, algorithm: Any) -> bool: ...
+    def quick_call(
+        self, collective: int, arrays: int, default_op: str | None, method: Callable[..., Any]
+    ) -> Callable[..., Any]: ...
     def remember(
         self, plan: Plan, collective: int, output: Any, source: Any, op: Any, root: int, algorithm: Any
     ) -> None: ...

@@ -117,6 +117,7 @@ class Endpoint {
     Control* control_ = nullptr;
     Peers peers_;
     int quick_looks_;
+    int first_yields_;
     std::mutex opening_;
     std::set<std::size_t> opened_;  // where they begin
     std::uint64_t opened_bytes_ = 0;

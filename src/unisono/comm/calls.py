@@ -50,9 +50,8 @@ class Calls:
         if op is not None:
             check_op(op, given.dtype)
         plan = self._plan(collective, given, op, root, algorithm)
-        if sizes is None and out_sizes is None and collective.held_after(link.rank, link.size, link.size, root or 0):
-            number = COLLECTIVES.index(collective)
-            link.endpoint.remember(plan, number, out, array, op, root or 0, algorithm)
+        if sizes is None and out_sizes is None:
+            link.endpoint.remember(plan, COLLECTIVES.index(collective), out, array, op, root or 0, algorithm)
         return self._run(plan, given.input.address, given.output.address, async_op, timeout, (out, array))
 
     def barrier(self, algorithm: Any, async_op: bool, timeout: float | None) -> Work | None:
@@ -60,6 +59,8 @@ class Calls:
         self._check_open("barrier")
         _check_timeout("barrier", timeout)
         plan = self._plan(collectives.barrier, Arguments.nothing(), None, None, algorithm)
+        number = COLLECTIVES.index(collectives.barrier)
+        self.link.endpoint.remember(plan, number, None, None, None, 0, algorithm)
         return self._run(plan, 0, 0, async_op, timeout, None)
 
     def transfer(self, array: Any, peer: int, sending: bool, async_op: bool, timeout: float | None) -> Work | None:
@@ -86,7 +87,7 @@ class Calls:
         """Return the program for a call: of the algorithm that was asked for, or the best one known."""
         size = self.link.size
         if algorithm is None:
-            algorithm = choose(collective, size, nbytes, self.link.terms.table).algorithm
+            algorithm = choose(collective, size, nbytes, self.link.terms.table, self.link.terms.crowded).algorithm
         elif isinstance(algorithm, str):
             algorithm = find(algorithm, collective)
         key = (algorithm if isinstance(algorithm, Algorithm) else id(algorithm), root)
@@ -132,7 +133,7 @@ class Calls:
             program=made.program, extents=numbers.extents, segment_bytes=numbers.segment_bytes, passes=numbers.passes,
             work_bytes=numbers.work_bytes, dtype=given.dtype,
             reduction="" if op is None else "sum" if op == "avg" else op, divides=op == "avg",
-            skips_empty=not lengths.equal, streams=given.output.nbytes > STREAM_BYTES,
+            skips_empty=not lengths.equal, streams=_streams(collective, given),
             fingerprint=int.from_bytes(hashlib.blake2b(repr(about).encode(), digest_size=8).digest(), "little"),
             text=text,
         )  # fmt: skip
@@ -172,6 +173,12 @@ def _schedule(collective: Collective, algorithm: Any, size: int, root: int | Non
             f"{collective} on {size} ranks with root {root}"
         )
     return algorithm
+
+
+def _streams(collective: Collective, given: Arguments) -> bool:
+    """Whether results are written past the caches: they are large, and were not read into them just before."""
+    reads_its_output = collective.single_array and collective.reduces
+    return given.output.nbytes > STREAM_BYTES and not reads_its_output
 
 
 def _check_timeout(name: str, timeout: float | None) -> None:

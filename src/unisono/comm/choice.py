@@ -20,20 +20,22 @@ class Rule(NamedTuple):
     algorithm: str
 
 
-KIB, MIB = 1024, 1024 * 1024
+KIB = 1024
 # Without measurements. Short vectors want few steps; long ones few bytes; and on one machine, where everybody reaches
 # everybody, the direct ways are hard to beat.
 BUILT_IN: dict[str, tuple[Rule, ...]] = {
-    "all_reduce": (Rule(0, "recursive_doubling"), Rule(16 * KIB, "direct")),
+    "all_reduce": (Rule(0, "recursive_doubling"), Rule(8 * KIB, "direct")),
     "all_gather": (Rule(0, "naive"),),
     "reduce_scatter": (Rule(0, "naive"),),
     "broadcast": (Rule(0, "naive"),),
-    "reduce": (Rule(0, "tree"), Rule(32 * KIB, "naive")),
+    "reduce": (Rule(0, "naive"),),
     "gather": (Rule(0, "naive"),),
     "scatter": (Rule(0, "naive"),),
     "all_to_all": (Rule(0, "naive"),),
     "barrier": (Rule(0, "dissemination"),),
 }
+# Where ranks share cores, every step costs a change of process on each core: one step is best while it is cheap.
+CROWDED: dict[str, tuple[Rule, ...]] = {**BUILT_IN, "all_reduce": (Rule(0, "naive"), Rule(4 * KIB, "direct"))}
 
 # A table as it is stored: {"all_reduce": {"4": [[0, "naive"], [16384, "direct"]]}}
 Table = dict[str, dict[str, list[list[Any]]]]
@@ -46,10 +48,10 @@ class Choice(NamedTuple):
     reason: str
 
 
-def choose(collective: Collective, size: int, nbytes: int, table: Table) -> Choice:
-    """Return the algorithm for a call that was given none."""
+def choose(collective: Collective, size: int, nbytes: int, table: Table, crowded: bool = False) -> Choice:
+    """Return the algorithm for a call that was given none; ``crowded``: there are more ranks than cores."""
     measured = table.get(collective.name, {}).get(str(size))
-    rules = [Rule(*row) for row in measured] if measured else BUILT_IN[collective.name]
+    rules = [Rule(*row) for row in measured] if measured else (CROWDED if crowded else BUILT_IN)[collective.name]
     rule = max((rule for rule in rules if rule.from_bytes <= nbytes), key=lambda rule: rule.from_bytes)
     origin = (
         "measured by `unisono tune` on this machine" if measured else "the built-in rule; `unisono tune` measures"

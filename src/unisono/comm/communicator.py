@@ -14,11 +14,6 @@ from unisono.comm.link import Link
 from unisono.comm.work import Work
 from unisono.errors import UsageError
 
-NUMBER = {collective.name: number for number, collective in enumerate(COLLECTIVES)}
-BROADCAST, SCATTER, GATHER, REDUCE = (NUMBER[name] for name in ("broadcast", "scatter", "gather", "reduce"))
-ALL_GATHER, REDUCE_SCATTER = NUMBER["all_gather"], NUMBER["reduce_scatter"]
-ALL_REDUCE, ALL_TO_ALL = NUMBER["all_reduce"], NUMBER["all_to_all"]
-
 Sizes = Sequence[int]
 
 
@@ -33,11 +28,15 @@ class Communicator:
     def __init__(self, link: Link) -> None:
         self._link = link
         self._calls = Calls(link)
-        self._repeat = link.endpoint.repeat
         self.rank = link.rank
         self.size = link.size
-
-    # The first line of each call is the quick way: an equal call was made before, and nothing is left to decide.
+        # A call that is like an earlier one does not come here: the engine repeats it (bindings/quick_call.cpp). What
+        # follows is the long way, and the documentation.
+        for number, collective in enumerate(COLLECTIVES):
+            arrays = 0 if not collective.carries_data else 1 if collective.single_array else 2
+            op = "sum" if collective.reduces and collective.carries_data else None
+            method = getattr(self, collective.name)
+            setattr(self, collective.name, link.endpoint.quick_call(number, arrays, op, method))
 
     def all_reduce(
         self,
@@ -49,8 +48,6 @@ class Communicator:
         timeout: float | None = None,
     ) -> Work | None:
         """Replace the array by the sum (or product, ...) of the arrays of all ranks."""
-        if not async_op and timeout is None and self._repeat(ALL_REDUCE, array, None, op, 0, algorithm):
-            return None
         return self._calls.make(collectives.all_reduce, array, None, op, None, algorithm, async_op, timeout)
 
     def broadcast(
@@ -63,8 +60,6 @@ class Communicator:
         timeout: float | None = None,
     ) -> Work | None:
         """Replace the array by that of the root."""
-        if not async_op and timeout is None and self._repeat(BROADCAST, array, None, None, root, algorithm):
-            return None
         return self._calls.make(collectives.broadcast, array, None, None, root, algorithm, async_op, timeout)
 
     def reduce(
@@ -72,8 +67,6 @@ class Communicator:
         timeout: float | None = None,
     ) -> Work | None:  # fmt: skip
         """Replace the root's array by the sum of the arrays of all ranks; those of the others stay as they are."""
-        if not async_op and timeout is None and self._repeat(REDUCE, array, None, op, root, algorithm):
-            return None
         return self._calls.make(collectives.reduce, array, None, op, root, algorithm, async_op, timeout)
 
     def all_gather(
@@ -84,11 +77,6 @@ class Communicator:
 
         With ``out_sizes``, rank r gives ``out_sizes[r]`` elements; the same list on every rank.
         """
-        if (
-            not async_op and timeout is None and out_sizes is None
-            and self._repeat(ALL_GATHER, out, array, None, 0, algorithm)
-        ):  # fmt: skip
-            return None
         return self._calls.make(
             collectives.all_gather, out, array, None, None, algorithm, async_op, timeout, sizes=out_sizes
         )
@@ -101,11 +89,6 @@ class Communicator:
 
         With ``in_sizes``, the part of rank r has ``in_sizes[r]`` elements; the same list on every rank.
         """
-        if (
-            not async_op and timeout is None and in_sizes is None
-            and self._repeat(REDUCE_SCATTER, out, array, op, 0, algorithm)
-        ):  # fmt: skip
-            return None
         return self._calls.make(
             collectives.reduce_scatter, out, array, op, None, algorithm, async_op, timeout, sizes=in_sizes
         )
@@ -118,11 +101,6 @@ class Communicator:
 
         With sizes, ``in_sizes[d]`` elements go to rank d and ``out_sizes[s]`` come from rank s.
         """
-        if (
-            not async_op and timeout is None and in_sizes is None and out_sizes is None
-            and self._repeat(ALL_TO_ALL, out, array, None, 0, algorithm)
-        ):  # fmt: skip
-            return None
         return self._calls.make(
             collectives.all_to_all, out, array, None, None, algorithm, async_op, timeout, sizes=in_sizes,
             out_sizes=out_sizes,
@@ -169,7 +147,7 @@ class Communicator:
     def explain(self, collective: str | Collective, nbytes: int) -> Explanation:
         """Say which algorithm a call of so many bytes would use, why, and which would be the next best."""
         found = collectives.find(collective) if isinstance(collective, str) else collective
-        return explain(found, self.size, nbytes, self._link.terms.table)
+        return explain(found, self.size, nbytes, self._link.terms.table, self._link.terms.crowded)
 
     @property
     def memory_in_use(self) -> int:

@@ -27,17 +27,17 @@ class Explanation(NamedTuple):
         )
 
 
-def explain(collective: Collective, size: int, nbytes: int, table: Table) -> Explanation:
+def explain(collective: Collective, size: int, nbytes: int, table: Table, crowded: bool = False) -> Explanation:
     """Say which algorithm a call would use, why, and the next best."""
-    chosen = choose(collective, size, nbytes, table)
+    chosen = choose(collective, size, nbytes, table, crowded)
     return Explanation(
         collective.name, size, nbytes, chosen.algorithm.name, chosen.reason,
-        _next_best(collective, size, nbytes, chosen.algorithm.name, table),
+        _next_best(collective, size, nbytes, chosen.algorithm.name),
     )  # fmt: skip
 
 
-def _next_best(collective: Collective, size: int, nbytes: int, chosen: str, table: Table) -> str | None:
-    """Return what was measured second best; without a measurement, what a simple model of the time puts first."""
+def _next_best(collective: Collective, size: int, nbytes: int, chosen: str) -> str | None:
+    """Return what a simple model of the time puts first among the others."""
     alpha_s, beta_s = 0.3e-6, 1 / 8e9  # a message, and a byte, between two ranks of one machine
     times = {}
     for algorithm in catalogue.serving(collective, size):

@@ -13,7 +13,7 @@ from unisono import _engine
 from unisono.errors import UsageError
 
 # A few times the cache that a core has of its own: see the comment in engine/include/unisono/memory.hpp.
-STAGING_BYTES = 4 * 1024 * 1024
+STAGING_BYTES = 2 * 1024 * 1024
 SMALLEST_STAGING_BYTES = 64 * 1024
 TRANSFER_BYTES = 32 * 1024
 DEPTH = 8  # messages in a channel; docs/adr/0008 says why it must be 4 at least

@@ -19,7 +19,7 @@ from unisono.schedule import Schedule, partition
 LINE = 64  # segments begin on a cache line of their own where they can
 SMALLEST_SEGMENT = 16  # bytes: one complex128
 # Short enough for what a pass reads to be in the core's own cache when it is read or written again.
-LONGEST_SEGMENT = 64 * 1024
+LONGEST_SEGMENT = 128 * 1024
 PADDING = 128  # every message begins on a line of its own, and one of them may have to go round the end of the area
 
 

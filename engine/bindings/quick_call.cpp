@@ -1,0 +1,168 @@
+// A collective as a callable object: the quick way of a call, without a Python function in between.
+//
+//     comm.all_reduce(x, op="max")
+//
+// If an equal call was made before, its plan is found and executed here. For everything else (the first call of its kind,
+// async_op, timeout, sizes, arrays that are not numpy's, mistakes) the Python method of the same name is called with the
+// same arguments.
+#include "quick_call.hpp"
+
+#include <structmember.h>
+
+#include <cstddef>
+
+namespace nb = nanobind;
+
+namespace unisono::bindings {
+
+namespace {
+
+struct QuickCall {
+    PyObject_HEAD
+    vectorcallfunc vectorcall;
+    PyObject* rank;        // the Endpoint, kept alive
+    Repeats* repeats;      // the same
+    PyObject* method;      // the long way
+    PyObject* default_op;  // None where the collective does not reduce
+    std::uint64_t collective;
+    Py_ssize_t arrays;  // 0, 1 or 2
+};
+
+PyObject* name_of(const char* text) { return PyUnicode_InternFromString(text); }
+
+// Returns 1 if the call was made, 0 if it must go the long way, -1 if it failed.
+int try_quickly(QuickCall* self, PyObject* const* args, std::size_t nargsf, PyObject* kwnames) {
+    static PyObject* const op_name = name_of("op");
+    static PyObject* const root_name = name_of("root");
+    static PyObject* const algorithm_name = name_of("algorithm");
+    const Py_ssize_t given = PyVectorcall_NARGS(nargsf);
+    if (given != self->arrays) return 0;
+    PyObject* op = self->default_op;
+    PyObject* root = nullptr;
+    PyObject* algorithm = Py_None;
+    const Py_ssize_t named = kwnames != nullptr ? PyTuple_GET_SIZE(kwnames) : 0;
+    for (Py_ssize_t place = 0; place < named; ++place) {
+        PyObject* const name = PyTuple_GET_ITEM(kwnames, place);
+        PyObject* const value = args[given + place];
+        if (name == op_name && op != Py_None)
+            op = value;
+        else if (name == root_name)
+            root = value;
+        else if (name == algorithm_name)
+            algorithm = value;
+        else
+            return 0;
+    }
+    long long root_rank = 0;
+    if (root != nullptr) {
+        if (!PyLong_CheckExact(root)) return 0;
+        int overflow = 0;
+        root_rank = PyLong_AsLongLongAndOverflow(root, &overflow);
+        if (overflow != 0 || root_rank < 0) return 0;
+    }
+    try {
+        return self->repeats->repeat(self->collective, self->arrays > 0 ? args[0] : nullptr,
+                                     self->arrays > 1 ? args[1] : nullptr, op,
+                                     static_cast<std::uint64_t>(root_rank), algorithm)
+                   ? 1
+                   : 0;
+    } catch (nb::python_error& error) {
+        error.restore();
+        return -1;
+    }
+}
+
+PyObject* call(PyObject* object, PyObject* const* args, std::size_t nargsf, PyObject* kwnames) {
+    auto* const self = reinterpret_cast<QuickCall*>(object);
+    const int done = try_quickly(self, args, nargsf, kwnames);
+    if (done > 0) Py_RETURN_NONE;
+    if (done < 0) return nullptr;
+    return PyObject_Vectorcall(self->method, args, nargsf, kwnames);
+}
+
+void free_quick_call(PyObject* object) {
+    auto* const self = reinterpret_cast<QuickCall*>(object);
+    PyTypeObject* const type = Py_TYPE(object);
+    PyObject_GC_UnTrack(object);
+    Py_XDECREF(self->rank);
+    Py_XDECREF(self->method);
+    Py_XDECREF(self->default_op);
+    PyObject_GC_Del(object);
+    Py_DECREF(type);
+}
+
+int traverse(PyObject* object, visitproc visit, void* arg) {
+    auto* const self = reinterpret_cast<QuickCall*>(object);
+    Py_VISIT(self->rank);
+    Py_VISIT(self->method);
+    Py_VISIT(Py_TYPE(object));
+    return 0;
+}
+
+int clear(PyObject* object) {
+    auto* const self = reinterpret_cast<QuickCall*>(object);
+    Py_CLEAR(self->method);
+    return 0;
+}
+
+// Documentation and signature are those of the method: inspect and help look at __wrapped__ and __doc__.
+PyObject* get_doc(PyObject* object, void*) {
+    return PyObject_GetAttrString(reinterpret_cast<QuickCall*>(object)->method, "__doc__");
+}
+PyObject* get_name(PyObject* object, void*) {
+    return PyObject_GetAttrString(reinterpret_cast<QuickCall*>(object)->method, "__name__");
+}
+PyObject* get_wrapped(PyObject* object, void*) {
+    PyObject* const method = reinterpret_cast<QuickCall*>(object)->method;
+    Py_INCREF(method);
+    return method;
+}
+
+PyMemberDef members[] = {
+    {"__vectorcalloffset__", T_PYSSIZET, offsetof(QuickCall, vectorcall), READONLY, nullptr},
+    {nullptr, 0, 0, 0, nullptr},
+};
+PyGetSetDef attributes[] = {
+    {"__doc__", get_doc, nullptr, nullptr, nullptr},
+    {"__name__", get_name, nullptr, nullptr, nullptr},
+    {"__wrapped__", get_wrapped, nullptr, nullptr, nullptr},
+    {nullptr, nullptr, nullptr, nullptr, nullptr},
+};
+PyType_Slot slots[] = {
+    {Py_tp_call, reinterpret_cast<void*>(PyVectorcall_Call)},
+    {Py_tp_dealloc, reinterpret_cast<void*>(free_quick_call)},
+    {Py_tp_traverse, reinterpret_cast<void*>(traverse)},
+    {Py_tp_clear, reinterpret_cast<void*>(clear)},
+    {Py_tp_members, members},
+    {Py_tp_getset, attributes},
+    {0, nullptr},
+};
+PyType_Spec spec = {
+    "unisono._engine.QuickCall", sizeof(QuickCall), 0,
+    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots,
+};
+
+PyTypeObject* quick_call_type() {
+    static PyObject* const type = PyType_FromSpec(&spec);
+    if (type == nullptr) throw nb::python_error();
+    return reinterpret_cast<PyTypeObject*>(type);
+}
+
+}  // namespace
+
+nb::object make_quick_call(nb::object rank, Repeats& repeats, std::uint64_t collective, int arrays,
+                           nb::object default_op, nb::object method) {
+    QuickCall* const made = PyObject_GC_New(QuickCall, quick_call_type());
+    if (made == nullptr) throw nb::python_error();
+    made->vectorcall = call;
+    made->rank = rank.release().ptr();
+    made->repeats = &repeats;
+    made->method = method.release().ptr();
+    made->default_op = default_op.release().ptr();
+    made->collective = collective;
+    made->arrays = arrays;
+    PyObject_GC_Track(reinterpret_cast<PyObject*>(made));
+    return nb::steal(reinterpret_cast<PyObject*>(made));
+}
+
+}  // namespace unisono::bindings
