@@ -161,6 +161,10 @@ class Communicator:
     def close(self) -> None:
         """Finish what was started and leave; the other ranks can do without this one from now on."""
         self._link.close()
+        for collective in COLLECTIVES:
+            self.__dict__.pop(
+                collective.name, None
+            )  # the quick calls refer to us: without them, memory is freed at once
 
     @property
     def closed(self) -> bool:

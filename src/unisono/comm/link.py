@@ -18,7 +18,8 @@ from unisono.comm.geometry import Geometry, geometry_for, shared_bytes
 from unisono.comm.rendezvous import meet
 from unisono.errors import UnisonoError, UsageError
 
-SPIN_S = 10e-6
+# Longer than a segment takes: whoever gives up the core to a process of somebody else may get it back after milliseconds.
+SPIN_S = 100e-6
 YIELD_S = 2e-3
 
 
