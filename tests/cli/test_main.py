@@ -17,6 +17,8 @@ def test_info_says_what_is_installed(capsys):
     facts = json.loads(capsys.readouterr().out)
     assert facts["engine"]["cpp_standard"] >= 202002
     assert facts["algorithms"] >= 39
+    assert "2 MiB for each rank" in facts["shared_memory"]
+    assert "built-in rules" in facts["algorithm_table"]
 
 
 def test_the_demo_plays_compares_and_proves(capsys):
@@ -25,12 +27,32 @@ def test_the_demo_plays_compares_and_proves(capsys):
     assert "all-gather then gives everyone [6, 10, 14, 18]" in printed
     assert "all-reduce gives everyone      [6, 10, 14, 18]" in printed
     assert "ring on 64 ranks: 126 steps" in printed
+    assert "All eight collectives on 4 real processes" in printed
+    assert "every element is right" in printed
 
 
 def test_the_demo_as_data(capsys):
     assert main(["demo", "--json"]) == 0
     data = json.loads(capsys.readouterr().out)
     assert data["then_all_gather"] == data["all_reduce"] == [6, 10, 14, 18]
+    assert len(data["runs"]) == 8
+    for row in data["runs"]:
+        assert row["wrong"] == 0
+        assert row["busbw"] > 0
+
+
+def test_the_demo_would_notice_a_wrong_element(monkeypatch):
+    from unisono.cli import demo_on_ranks
+
+    right = demo_on_ranks.spawn
+
+    def one_wrong(function, size):
+        answers = right(function, size)
+        answers[2][0][0][7] += 1
+        return answers
+
+    monkeypatch.setattr(demo_on_ranks, "spawn", one_wrong)
+    assert [row.wrong for row in demo_on_ranks.run_all()] == [1, 0, 0, 0, 0, 0, 0, 0]
 
 
 @pytest.mark.parametrize("argv", [["nonsense"], ["show"]])
@@ -74,7 +96,7 @@ def test_without_a_verb_there_is_help(capsys):
     assert "Start with `unisono show ring" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("verb", ["list", "show", "verify", "bench", "info", "demo"])
+@pytest.mark.parametrize("verb", ["list", "show", "verify", "bench", "tune", "info", "demo"])
 def test_every_verb_says_what_it_does(capsys, verb):
     with pytest.raises(SystemExit) as caught:
         main([verb, "--help"])

@@ -127,7 +127,7 @@ def xor(rank, size):
     assert "4 proved, 0 failed" in printed
     assert "not for 3,5-7 ranks" in printed
     assert main(["verify", path, "-n", "3"]) == 2
-    assert "These serve 3 ranks: naive, ring" in capsys.readouterr().err
+    assert "These serve 3 ranks: naive, direct, ring" in capsys.readouterr().err
 
 
 def test_sizes_that_do_not_have_the_root_are_left_out(capsys):

@@ -18,7 +18,7 @@ from unisono.comm.geometry import Geometry, geometry_for, shared_bytes
 from unisono.comm.rendezvous import meet
 from unisono.errors import UnisonoError, UsageError
 
-# Longer than a segment takes: whoever gives up the core to a process of somebody else may get it back after milliseconds.
+# Longer than a segment takes: whoever gives up the core to somebody else may get it back after milliseconds only.
 SPIN_S = 100e-6
 YIELD_S = 2e-3
 
