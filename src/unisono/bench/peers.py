@@ -98,7 +98,7 @@ def _installed_mpi() -> Installation:
 def _flavour_of(mpiexec: str) -> Flavour:
     printed = _prints(mpiexec, "--version")
     for flavour in (FLAVOURS["openmpi"], FLAVOURS["impi"], FLAVOURS["mpich"]):  # Intel's launcher is a HYDRA too
-        if flavour.sign in printed:
+        if any(sign in printed for sign in flavour.signs):
             return flavour
     raise UsageError(
         f"--against mpi: {mpiexec} is neither Open MPI nor MPICH nor Intel MPI, but says {printed[:80]!r}"

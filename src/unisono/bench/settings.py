@@ -29,7 +29,7 @@ class Flavour:
     """An implementation of MPI: how its launcher is called."""
 
     name: str
-    sign: str  # in what `mpiexec --version` prints
+    signs: tuple[str, ...]  # one of them is in what `mpiexec --version` prints
     settings: tuple[Setting, ...]
     as_root: tuple[str, ...] = ()  # options without which it refuses to work for root
     roomy: Setting = Setting("roomy", "a core for every rank")
@@ -58,7 +58,7 @@ LARGE_SLOTS = mca(
 
 OPEN_MPI = Flavour(
     "openmpi",
-    "Open MPI",
+    ("Open MPI", "OpenRTE"),  # the second: before version 5
     as_root=("--allow-run-as-root",),
     roomy=Setting("roomy", "a core for every rank", ("--bind-to", "core")),
     crowded=Setting(
@@ -87,7 +87,7 @@ GENERAL = {
 }
 MPICH = Flavour(
     "mpich",
-    "HYDRA",
+    ("HYDRA",),
     roomy=Setting("roomy", "a core for every rank", ("-bind-to", "core")),
     crowded=Setting("crowded", "more ranks than cores: who waits must let others work", environment=GENERAL),
     settings=(
@@ -100,7 +100,7 @@ MPICH = Flavour(
 SHM = {"I_MPI_FABRICS": "shm"}
 INTEL_MPI = Flavour(
     "impi",
-    "Intel",
+    ("Intel",),
     settings=(
         Setting("default", "as it is installed"),
         Setting("shm", "shared memory only", environment=SHM),
