@@ -56,15 +56,18 @@ LARGE_SLOTS = mca(
     btl_vader_eager_limit=1 << 16, btl_vader_max_send_size=1 << 18,
 )  # fmt: skip
 
+# All ranks are here: without this, versions before 5 look for ssh and give up if there is none.
+ONE_MACHINE = mca(plm_rsh_agent="false")
+
 OPEN_MPI = Flavour(
     "openmpi",
     ("Open MPI", "OpenRTE"),  # the second: before version 5
     as_root=("--allow-run-as-root",),
-    roomy=Setting("roomy", "a core for every rank", ("--bind-to", "core")),
+    roomy=Setting("roomy", "a core for every rank", ("--bind-to", "core", *ONE_MACHINE)),
     crowded=Setting(
         "crowded",
         "more ranks than cores: who waits must let others work",
-        ("--oversubscribe", "--bind-to", "none", *mca(mpi_yield_when_idle=1)),
+        ("--oversubscribe", "--bind-to", "none", *mca(mpi_yield_when_idle=1), *ONE_MACHINE),
     ),
     settings=(
         Setting("default", "as it is installed"),
