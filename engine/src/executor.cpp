@@ -8,6 +8,23 @@
 
 namespace unisono {
 
+namespace {
+
+// Reads once what goes to two places: a block of it stays in the first-level cache.
+void copy_twice(std::byte* first, std::byte* second, const std::byte* from, std::uint64_t bytes, bool streams) {
+    constexpr std::uint64_t block = 4096;
+    for (std::uint64_t done = 0; done < bytes; done += block) {
+        const std::uint64_t here = std::min(block, bytes - done);
+        std::memcpy(first + done, from + done, here);
+        if (streams)
+            copy_streaming(second + done, from + done, here);
+        else
+            std::memcpy(second + done, from + done, here);
+    }
+}
+
+}  // namespace
+
 Executor::Executor(Endpoint& endpoint) : endpoint_(endpoint) {
     const Layout& layout = endpoint.layout;
     const std::uint32_t size = endpoint.settings.geometry.size, rank = endpoint.settings.rank;
@@ -110,7 +127,11 @@ void Executor::send(const Plan& plan, const Instruction& op, std::uint64_t pass)
     const Operand* operands = plan.program->operands.data() + op.operands;
     for (std::size_t chunk = 0; chunk < op.chunks; ++chunk) {
         const Slice from = slice(plan, operands[chunk].left, pass);
-        std::memcpy(payload, from.data, from.bytes);
+        std::byte* const out = operands[chunk].out != no_place ? slice(plan, operands[chunk].out, pass).data : nullptr;
+        if (out == nullptr || out == from.data)
+            std::memcpy(payload, from.data, from.bytes);
+        else
+            copy_twice(payload, out, from.data, from.bytes, plan.streams && operands[chunk].final);
         payload += from.bytes;
     }
     publish(to, bytes);

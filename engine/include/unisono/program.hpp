@@ -13,7 +13,7 @@ namespace unisono {
 
 // `left` is always a place as long as the chunk, also where nothing is read from it.
 enum class Kind : std::uint8_t {
-    send,     // channel <- left
+    send,     // channel, and out where there is one, <- left
     receive,  // out, and a channel where there is one, <- message
     reduce,   // out, and a channel where there is one, <- left (op) message (op) message ...
     copy,     // out <- left

@@ -2,6 +2,7 @@
 
 - Receive-reduces into the same chunks that follow each other directly become one, which adds all messages at
   once (a run: schedule/runs.py; it is part of what a program means).
+- A send of this rank's own part, and the copy of it to the output, become one.
 - A receive, or a receive-reduce, and the send that passes its result on become one: the result goes straight from
   one channel into the next.
 
@@ -11,7 +12,7 @@ be a message deeper than the proof says; the engine's are (docs/adr/0008).
 
 from __future__ import annotations
 
-from unisono.compiler.instructions import RECEIVE, REDUCE, SEND, Instruction, Operand, Place
+from unisono.compiler.instructions import COPY, RECEIVE, REDUCE, SEND, Instruction, Operand, Place
 from unisono.schedule.runs import may_continue
 
 
@@ -26,7 +27,30 @@ def fuse(instructions: list[Instruction]) -> list[Instruction]:
             fused[-1] = last.with_(to=instruction.to)
         else:
             fused.append(instruction)
-    return fused
+    return _keep_while_sending(fused)
+
+
+def _keep_while_sending(instructions: list[Instruction]) -> list[Instruction]:
+    """Let the send that reads this rank's own part write it to the output too: it is then read once."""
+    if not instructions or instructions[-1].kind != COPY:
+        return instructions
+    *before, last = instructions
+    for at, instruction in enumerate(before):
+        same = [operand.left for operand in instruction.operands] == [operand.left for operand in last.operands]
+        if instruction.kind == SEND and same and not _touched(before, last.operands):
+            return [*before[:at], instruction.with_(operands=last.operands), *before[at + 1 :]]
+    return instructions
+
+
+def _touched(instructions: list[Instruction], operands: tuple[Operand, ...]) -> bool:
+    """Whether any instruction reads or writes what the operands write."""
+    written = {operand.out for operand in operands}
+    return any(
+        place in written
+        for instruction in instructions
+        for operand in instruction.operands
+        for place in (operand.left, operand.right, operand.out)
+    )
 
 
 def _written(operands: tuple[Operand, ...]) -> list[Place | None]:

@@ -20,6 +20,7 @@ LINE = 64  # segments begin on a cache line of their own where they can
 SMALLEST_SEGMENT = 16  # bytes: one complex128
 # Short enough for what a pass reads to be in the core's own cache when it is read or written again.
 LONGEST_SEGMENT = 128 * 1024
+LONGEST_MOVED_SEGMENT = 256 * 1024  # where nothing is added, and so nothing read again
 PADDING = 128  # every message begins on a line of its own, and one of them may have to go round the end of the area
 
 
@@ -63,7 +64,7 @@ def chunk_table(blocks: Sequence[int], chunks: int) -> list[tuple[int, int]]:
 
 def numbers_of(
     lowered: Lowered, schedule: Schedule, collective: Collective, rank: int, lengths: Lengths, element_bytes: int,
-    staging_bytes: int, segment_limit: int = LONGEST_SEGMENT,
+    staging_bytes: int, segment_limit: int | None = None,
 ) -> Numbers:  # fmt: skip
     """Compute the numbers of a call."""
     chunks = schedule.chunks
@@ -72,7 +73,8 @@ def numbers_of(
         table += chunk_table(lengths.output, chunks)
     longest = max(length for _, length in table) * element_bytes
     room = staging_bytes // (2 * lowered.most_sent) - PADDING
-    segment, passes = _segments(schedule, longest, min(room, segment_limit), lengths.equal)
+    limit = segment_limit or (LONGEST_SEGMENT if collective.reduces else LONGEST_MOVED_SEGMENT)
+    segment, passes = _segments(schedule, longest, min(room, limit), lengths.equal)
     where = (rank, schedule.size, chunks, schedule.root or 0)
     first = {
         INPUT: table[held.start][0] if (held := collective.held_before(*where)) else 0,
