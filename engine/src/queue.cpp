@@ -76,13 +76,13 @@ void CollectiveQueue::work() {
         }
         taken_.store(false, std::memory_order_release);
         queued_.fetch_sub(1, std::memory_order_release);
-        completion->finish(verdict);
     }
 }
 
 void CollectiveQueue::stop() {
     {
         const std::lock_guard lock(mutex_);
+        completion->finish(verdict);  // before others can go on: calls are over in the order in which they were made
         stopping_ = true;
         changed_.notify_all();
     }
