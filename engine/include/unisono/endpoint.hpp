@@ -105,6 +105,8 @@ class Endpoint {
     const Layout layout;
     // Asked now and then while waiting; true ends the call (Ctrl-C).
     std::function<bool()> interrupted;
+    // Breaks the communicator if somebody wants us to stop; says whether it did.
+    bool look_for_interrupt();
 
   private:
     void wait_slowly(std::function<bool()> ready, const Wait& what);
