@@ -8,6 +8,7 @@
 
 #include <cmath>
 #include <memory>
+#include <optional>
 #include <string>
 #include <system_error>
 #include <tuple>
@@ -50,9 +51,15 @@ Settings settings_from(int file, std::uint64_t offset, std::uint32_t rank, std::
 class Rank : public Repeats {
   public:
     explicit Rank(const Settings& settings)
-        : endpoint_(settings), executor_(endpoint_), transfers_(endpoint_), collectives_(executor_),
-          transfer_queue_(endpoint_, transfers_) {
-        endpoint_.interrupted = [this] { return signals_.look(); };
+        : endpoint_(settings), executor_(endpoint_), transfers_(endpoint_),
+          collectives_(std::make_unique<CollectiveQueue>(executor_)),
+          transfer_queue_(std::make_unique<TransferQueue>(endpoint_, transfers_)) {
+        endpoint_.interrupted = look_for_signals;
+    }
+    // The threads give back what they kept for Python, for which they need the interpreter's lock: nobody may hold it
+    // while waiting for them.
+    ~Rank() override {
+        if (!abandoned_) close();
     }
 
     bool repeat(std::uint64_t collective, nb::handle output, nb::handle input, nb::handle op, std::uint64_t root,
@@ -64,7 +71,7 @@ class Rank : public Repeats {
         if (found == known_.end()) return false;
         const CollectiveQueue::Call call{found->second.plan, input.is_valid() ? in.data : out.data, out.data,
                                          nanoseconds(timeout_s)};
-        guarded([&] { collectives_.run(call); });
+        guarded([&] { collectives_->run(call); });
         return true;
     }
     void remember(std::shared_ptr<Plan> plan, std::uint64_t collective, nb::object output, nb::object input,
@@ -86,19 +93,23 @@ class Rank : public Repeats {
     void forget() { known_.clear(); }
 
     void run(std::shared_ptr<Plan> plan, std::uint64_t input, std::uint64_t output, double timeout_s) {
-        guarded([&] { collectives_.run(call(std::move(plan), input, output, timeout_s)); });
+        guarded([&] { collectives_->run(call(std::move(plan), input, output, timeout_s)); });
     }
     std::shared_ptr<Completion> start(std::shared_ptr<Plan> plan, std::uint64_t input, std::uint64_t output,
-                                      double timeout_s) {
-        return collectives_.start(call(std::move(plan), input, output, timeout_s));
+                                      double timeout_s, nb::object keeps) {
+        CollectiveQueue::Call made = call(std::move(plan), input, output, timeout_s);
+        made.kept = kept(std::move(keeps));
+        return collectives_->start(made);
     }
     void transfer(bool sending, std::uint32_t peer, std::uint64_t data, std::uint64_t count, const std::string& dtype,
                   double timeout_s) {
-        guarded([&] { transfer_queue_.run(make_transfer(sending, peer, data, count, dtype), nanoseconds(timeout_s)); });
+        guarded([&] { transfer_queue_->run(make_transfer(sending, peer, data, count, dtype), nanoseconds(timeout_s)); });
     }
     std::shared_ptr<Completion> start_transfer(bool sending, std::uint32_t peer, std::uint64_t data,
-                                               std::uint64_t count, const std::string& dtype, double timeout_s) {
-        return transfer_queue_.start(make_transfer(sending, peer, data, count, dtype), nanoseconds(timeout_s));
+                                               std::uint64_t count, const std::string& dtype, double timeout_s,
+                                               nb::object keeps) {
+        return transfer_queue_->start(make_transfer(sending, peer, data, count, dtype), nanoseconds(timeout_s),
+                                      kept(std::move(keeps)));
     }
     // Waits for a call that was started; false: it is not over yet.
     bool wait(const std::shared_ptr<Completion>& completion, double timeout_s) {
@@ -116,18 +127,21 @@ class Rank : public Repeats {
 
     void close() {
         const nb::gil_scoped_release released;
-        collectives_.stop();
-        transfer_queue_.stop();
+        collectives_->stop();
+        transfer_queue_->stop();
         endpoint_.close();
     }
-    // In a forked child, where neither the shared memory nor our threads exist.
+    // In a forked child, where neither the shared memory nor our threads exist. The queues are left as they are for
+    // ever: to end them one would have to wait for threads that hold their locks, or wait on them, and are not there.
     void abandon() {
+        abandoned_ = true;
         known_.clear();
-        collectives_.abandon();
-        transfer_queue_.abandon();
+        static_cast<void>(collectives_.release());
+        static_cast<void>(transfer_queue_.release());
         endpoint_.abandon();
     }
     void abort(const std::string& text) {
+        if (abandoned_) return;
         endpoint_.break_with(Fault::aborted, static_cast<int>(endpoint_.settings.rank), text);
     }
     void raise_if_broken() {
@@ -157,31 +171,37 @@ class Rank : public Repeats {
         return {sending, peer, reinterpret_cast<std::byte*>(data), count * dtype_bytes[type],
                 transfer_label(static_cast<DType>(type), count)};
     }
+    // A Python object that any thread may give back.
+    static Kept kept(nb::object object) {
+        return {object.release().ptr(), [](void* held) {
+                    const nb::gil_scoped_acquire locked;
+                    Py_DECREF(static_cast<PyObject*>(held));
+                }};
+    }
     // Moves bytes without the interpreter's lock, and turns failures into Python exceptions.
     template <typename Action>
     void guarded(Action action) {
-        Verdict verdict;
+        std::optional<Verdict> verdict;
         {
-            const SignalWatch::Here here;
+            const CalledFromPython here;
             const nb::gil_scoped_release released;
             try {
                 action();
-                return;
             } catch (const Failure& failure) {
                 verdict = failure.verdict;
             }
         }
-        signals_.rethrow();
-        raise_verdict(verdict);
+        rethrow_from_signal();  // also where the call was over before its end could be hastened
+        if (verdict) raise_verdict(*verdict);
     }
 
-    SignalWatch signals_;
     Endpoint endpoint_;
     Executor executor_;
     Transfers transfers_;
-    CollectiveQueue collectives_;
-    TransferQueue transfer_queue_;
+    std::unique_ptr<CollectiveQueue> collectives_;
+    std::unique_ptr<TransferQueue> transfer_queue_;
     KnownPlans known_;
+    bool abandoned_ = false;
 };
 
 }  // namespace
@@ -220,11 +240,12 @@ void bind_endpoint(nb::module_& module) {
              nb::arg("source").none(), nb::arg("op").none(), nb::arg("root"), nb::arg("algorithm").none())
         .def("forget", &Rank::forget)
         .def("run", &Rank::run, nb::arg("plan"), nb::arg("source"), nb::arg("output"), nb::arg("timeout_s"))
-        .def("start", &Rank::start, nb::arg("plan"), nb::arg("source"), nb::arg("output"), nb::arg("timeout_s"))
+        .def("start", &Rank::start, nb::arg("plan"), nb::arg("source"), nb::arg("output"), nb::arg("timeout_s"),
+             nb::arg("keeps").none())
         .def("transfer", &Rank::transfer, nb::arg("sending"), nb::arg("peer"), nb::arg("data"), nb::arg("count"),
              nb::arg("dtype"), nb::arg("timeout_s"))
         .def("start_transfer", &Rank::start_transfer, nb::arg("sending"), nb::arg("peer"), nb::arg("data"),
-             nb::arg("count"), nb::arg("dtype"), nb::arg("timeout_s"))
+             nb::arg("count"), nb::arg("dtype"), nb::arg("timeout_s"), nb::arg("keeps").none())
         .def("wait", &Rank::wait, nb::arg("completion"), nb::arg("timeout_s"))
         .def("close", &Rank::close)
         .def("abandon", &Rank::abandon)

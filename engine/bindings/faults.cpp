@@ -1,5 +1,7 @@
 #include "faults.hpp"
 
+#include <optional>
+
 namespace nb = nanobind;
 
 namespace unisono::bindings {
@@ -7,24 +9,26 @@ namespace unisono::bindings {
 namespace {
 
 thread_local int called_from_python = 0;
+// Of each thread its own: if several threads are in a call, the one that was interrupted must get the exception.
+thread_local std::optional<nb::python_error> raised;
 
 }  // namespace
 
-SignalWatch::Here::Here() { ++called_from_python; }
-SignalWatch::Here::~Here() { --called_from_python; }
+CalledFromPython::CalledFromPython() { ++called_from_python; }
+CalledFromPython::~CalledFromPython() { --called_from_python; }
 
-bool SignalWatch::look() {
+bool look_for_signals() {
     if (called_from_python == 0) return false;  // a thread of our own: signals are for Python's main thread
     const nb::gil_scoped_acquire locked;
     if (PyErr_CheckSignals() == 0) return false;
-    raised_.emplace();
+    raised.emplace();
     return true;
 }
 
-void SignalWatch::rethrow() {
-    if (!raised_) return;
-    nb::python_error error = *raised_;
-    raised_.reset();
+void rethrow_from_signal() {
+    if (!raised) return;
+    nb::python_error error = *raised;
+    raised.reset();
     throw error;
 }
 

@@ -3,28 +3,21 @@
 
 #include <nanobind/nanobind.h>
 
-#include <optional>
-
 #include "unisono/endpoint.hpp"
 
 namespace unisono::bindings {
 
-// Looks for Ctrl-C while a call waits with the interpreter's lock released.
-class SignalWatch {
-  public:
-    // For Endpoint::interrupted: true if the thread that called from Python has a signal to handle.
-    bool look();
-    // Rethrows what a signal handler raised, if it did.
-    void rethrow();
-    // Marks the current thread as one that was called from Python, for as long as it lives.
-    struct Here {
-        Here();
-        ~Here();
-    };
-
-  private:
-    std::optional<nanobind::python_error> raised_;
+// Marks the current thread, for as long as it lives, as one that was called from Python and may look for signals.
+struct CalledFromPython {
+    CalledFromPython();
+    ~CalledFromPython();
 };
+
+// For Endpoint::interrupted, with the interpreter's lock released: true if a handler of a signal (Ctrl-C) has raised an
+// exception in this thread.
+bool look_for_signals();
+// Rethrows it, if so.
+void rethrow_from_signal();
 
 // Throws the Python exception for a verdict.
 [[noreturn]] void raise_verdict(const Verdict& verdict);

@@ -73,9 +73,16 @@ void Endpoint::wait_slowly(std::function<bool()> ready, const Wait& what) {
     }
 }
 
+bool Endpoint::look_for_interrupt() {
+    if (!interrupted || !interrupted()) return false;
+    break_with(Fault::interrupted, static_cast<int>(settings.rank),
+               "rank " + std::to_string(settings.rank) + " was interrupted");
+    return true;
+}
+
 void Endpoint::look_around(const std::function<bool()>& ready, const Wait& what, Clock::time_point began) {
     const std::string me = "rank " + std::to_string(settings.rank);
-    if (interrupted && interrupted()) fail(Fault::interrupted, static_cast<int>(settings.rank), me + " was interrupted");
+    if (look_for_interrupt()) throw Failure(verdict());
     for (const std::uint32_t rank : peers_.lost()) {
         // What a rank sent before it ended counts; and one that closed first has left in good order.
         if (ready()) return;

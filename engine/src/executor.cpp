@@ -224,8 +224,13 @@ std::byte* Executor::acquire(Writer& writer, std::uint64_t bytes, std::uint32_t 
     if (!writer.has_room())
         endpoint_.wait([&] { return writer.has_room(); }, {writer.slowest(), step, deadline_, true});
     if (bytes <= MessageHeader::inline_bytes) return writer.inline_payload();
-    if (!staging_.has_room(bytes))
-        endpoint_.wait([&] { return staging_.has_room(bytes); }, {staging_.slowest(), step, deadline_, true});
+    while (!staging_.has_room(bytes)) {
+        // Several ranks may have to read before there is room. One that has read its part may leave; so we wait for one
+        // rank at a time, and never for one that we do not need any more.
+        const std::uint32_t peer = staging_.slowest();
+        endpoint_.wait([&] { return staging_.has_room(bytes) || staging_.slowest() != peer; },
+                       {peer, step, deadline_, true});
+    }
     payload_offset_ = staging_.take(bytes);
     return endpoint_.at(payload_offset_);
 }

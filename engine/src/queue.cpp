@@ -6,6 +6,12 @@
 
 namespace unisono {
 
+namespace {
+
+constexpr auto look_every = std::chrono::milliseconds(50);
+
+}  // namespace
+
 void Completion::finish(const Verdict& verdict) {
     const std::lock_guard lock(mutex_);
     verdict_ = verdict;
@@ -21,6 +27,12 @@ bool Completion::done() const {
 bool Completion::wait_until(Clock::time_point deadline) {
     std::unique_lock lock(mutex_);
     return changed_.wait_until(lock, deadline, [&] { return done_; });
+}
+
+void Completion::finish_or_fail(Endpoint& endpoint) {
+    while (!wait_until(Clock::now() + look_every)) endpoint.look_for_interrupt();
+    const Verdict found = verdict();
+    if (found.fault != Fault::none) throw Failure(found);
 }
 
 Verdict Completion::verdict() const {
@@ -43,10 +55,7 @@ void CollectiveQueue::run(const Call& call) {
             return;
         }
     }
-    const std::shared_ptr<Completion> completion = start(call);
-    completion->wait_until(Clock::time_point::max());
-    const Verdict verdict = completion->verdict();
-    if (verdict.fault != Fault::none) throw Failure(verdict);
+    start(call)->finish_or_fail(executor_.endpoint());
 }
 
 std::shared_ptr<Completion> CollectiveQueue::start(const Call& call) {
@@ -74,9 +83,9 @@ void CollectiveQueue::work() {
         } catch (const Failure& failure) {
             verdict = failure.verdict;
         }
+        completion->finish(verdict);  // before others can go on: calls are over in the order in which they were made
         taken_.store(false, std::memory_order_release);
         queued_.fetch_sub(1, std::memory_order_release);
-        completion->finish(verdict);
     }
 }
 

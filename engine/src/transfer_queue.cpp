@@ -1,4 +1,6 @@
-#include <string>
+#include <algorithm>
+#include <iterator>
+#include <utility>
 
 #include "unisono/queue.hpp"
 
@@ -34,17 +36,14 @@ void TransferQueue::run(const Transfer& transfer, Nanoseconds timeout) {
         return;
     }
     lock.unlock();
-    const std::shared_ptr<Completion> completion = start(transfer, timeout);
-    completion->wait_until(Clock::time_point::max());
-    const Verdict verdict = completion->verdict();
-    if (verdict.fault != Fault::none) throw Failure(verdict);
+    start(transfer, timeout)->finish_or_fail(endpoint_);
 }
 
-std::shared_ptr<Completion> TransferQueue::start(const Transfer& transfer, Nanoseconds timeout) {
+std::shared_ptr<Completion> TransferQueue::start(const Transfer& transfer, Nanoseconds timeout, Kept kept) {
     auto completion = std::make_shared<Completion>();
     {
         const std::lock_guard lock(mutex_);
-        lane_of(transfer).pending.push_back({transfer, timeout, Clock::now() + timeout, completion});
+        lane_of(transfer).pending.push_back({transfer, timeout, Clock::now() + timeout, completion, std::move(kept)});
         ++unfinished_;
         started_.fetch_add(1);
         if (!thread_.joinable()) thread_ = std::thread([this] { work(); });
@@ -65,11 +64,11 @@ bool TransferQueue::advance_all() {
         const Verdict verdict = verdict_of([&] { moved |= transfers_.advance(first.transfer); });
         if (verdict.fault == Fault::none && !first.transfer.done) continue;
         lock.lock();
-        const std::shared_ptr<Completion> completion = first.completion;
+        const Pending over = std::move(first);
         lane.pending.pop_front();
         --unfinished_;
         lock.unlock();
-        completion->finish(verdict);
+        over.completion->finish(verdict);
         moved = true;
     }
     return moved;
@@ -96,12 +95,16 @@ void TransferQueue::work() {
             endpoint_.wait([&] { return started_.load(std::memory_order_relaxed) != seen || advance_all(); }, what);
         });
         if (verdict.fault == Fault::none) continue;
-        const std::lock_guard lock(mutex_);
-        for (Lane& lane : lanes_) {
-            for (Pending& pending : lane.pending) pending.completion->finish(verdict);
-            unfinished_ -= lane.pending.size();
-            lane.pending.clear();
+        std::vector<Pending> over;
+        {
+            const std::lock_guard lock(mutex_);
+            for (Lane& lane : lanes_) {
+                std::move(lane.pending.begin(), lane.pending.end(), std::back_inserter(over));
+                lane.pending.clear();
+            }
+            unfinished_ -= over.size();
         }
+        for (const Pending& pending : over) pending.completion->finish(verdict);
     }
 }
 

@@ -1,6 +1,7 @@
 // One rank's end of a communicator: the shared memory, what the rank tells the others and knows of them, and waiting.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
@@ -104,12 +105,13 @@ class Endpoint {
     const Layout layout;
     // Asked now and then while waiting; true ends the call (Ctrl-C).
     std::function<bool()> interrupted;
+    // Breaks the communicator if somebody wants us to stop; says whether it did.
+    bool look_for_interrupt();
 
   private:
     void wait_slowly(std::function<bool()> ready, const Wait& what);
     void look_around(const std::function<bool()>& ready, const Wait& what, Clock::time_point began);
     void wake(Board& theirs);
-    void sleep(const std::function<bool()>& ready);
     std::string describe_wait(const Wait& what, double seconds) const;
     std::string call_of(std::uint32_t rank, std::uint64_t number) const;
 
@@ -120,11 +122,10 @@ class Endpoint {
     int first_yields_;
     std::mutex opening_;
     std::set<std::size_t> opened_;  // where they begin
-    std::uint64_t opened_bytes_ = 0;
+    std::atomic<std::uint64_t> opened_bytes_ = 0;  // a thread may ask while another one opens more
     std::uint64_t call_ = 0;  // number of the collective that is running, or ran last
     std::uint64_t fingerprint_ = 0;
     std::uint64_t text_owners_[remembered_texts] = {};
-    std::uint32_t next_text_ = 0;
     bool closed_ = false;
 };
 

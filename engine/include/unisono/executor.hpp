@@ -39,6 +39,7 @@ struct Plan {
 class Executor {
   public:
     explicit Executor(Endpoint& endpoint);
+    Endpoint& endpoint() { return endpoint_; }
 
     // Takes the plan through all of its passes. Every rank makes the same calls in the same order.
     void run(Plan& plan, const void* input, void* output, Clock::time_point deadline);

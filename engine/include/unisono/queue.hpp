@@ -16,6 +16,10 @@
 
 namespace unisono {
 
+// What must live for as long as a call does, such as its arrays. Nothing is known of it but how it is given back, which
+// may take locks of its own: so it is never given back under one of ours.
+using Kept = std::shared_ptr<void>;
+
 // A call that was started, as its starter sees it.
 class Completion {
   public:
@@ -23,6 +27,8 @@ class Completion {
     bool done() const;
     // Waits until the call is over, or the time; says whether it is over.
     bool wait_until(Clock::time_point deadline);
+    // Waits until the call is over; throws Failure if it went wrong. Ctrl-C breaks the communicator, and so ends it.
+    void finish_or_fail(Endpoint& endpoint);
     Verdict verdict() const;  // fault none: all went well
 
   private:
@@ -43,15 +49,12 @@ class CollectiveQueue {
         const void* input;
         void* output;
         Nanoseconds timeout;  // counted from when the call begins to run
+        Kept kept = nullptr;
     };
     // Runs the call on the caller's thread if nothing is queued; else waits its turn. Throws Failure.
     void run(const Call& call);
     std::shared_ptr<Completion> start(const Call& call);
     void stop();
-    // Forgets the thread, which a forked child does not have.
-    void abandon() {
-        if (thread_.joinable()) thread_.detach();
-    }
 
   private:
     void work();
@@ -75,11 +78,8 @@ class TransferQueue {
     ~TransferQueue() { stop(); }
 
     void run(const Transfer& transfer, Nanoseconds timeout);
-    std::shared_ptr<Completion> start(const Transfer& transfer, Nanoseconds timeout);
+    std::shared_ptr<Completion> start(const Transfer& transfer, Nanoseconds timeout, Kept kept = nullptr);
     void stop();
-    void abandon() {
-        if (thread_.joinable()) thread_.detach();
-    }
 
   private:
     struct Pending {
@@ -87,6 +87,7 @@ class TransferQueue {
         Nanoseconds timeout;
         Clock::time_point deadline;
         std::shared_ptr<Completion> completion;
+        Kept kept;
     };
     struct Lane {  // one peer, one direction
         std::deque<Pending> pending;

@@ -82,7 +82,7 @@ class Calls:
             endpoint.transfer(*what)
             return None
         words = f"{name} of {given.length} {given.dtype} {'to' if sending else 'from'} rank {peer}"
-        return Work(endpoint, endpoint.start_transfer(*what), words, array)
+        return Work(endpoint, endpoint.start_transfer(*what, keeps=array), words)
 
     def compiled_for(self, collective: Collective, algorithm: Any, root: int | None, nbytes: int) -> Compiled:
         """Return the program for a call: of the algorithm that was asked for, or the best one known."""
@@ -147,7 +147,8 @@ class Calls:
             endpoint.run(plan, source, target, self._limit(timeout))
             return None
         endpoint.raise_if_broken()
-        return Work(endpoint, endpoint.start(plan, source, target, self._limit(timeout)), plan.text, keeps)
+        completion = endpoint.start(plan, source, target, self._limit(timeout), keeps)
+        return Work(endpoint, completion, plan.text)
 
     def _limit(self, timeout: float | None) -> float:
         return self.link.endpoint.timeout_s if timeout is None else timeout

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from unisono import _engine
 from unisono.errors import CollectiveTimeout, UnisonoError
 
@@ -11,13 +9,16 @@ FOREVER_S = 3e8
 
 
 class Work:
-    """What ``async_op=True`` returns. The arrays of the call must be left alone until it is done."""
+    """What ``async_op=True`` returns.
 
-    def __init__(self, endpoint: _engine.Endpoint, completion: _engine.Completion, what: str, keeps: Any) -> None:
+    The arrays of the call must be left alone until it is done. The engine keeps them alive so long, whether or not
+    anybody keeps this object.
+    """
+
+    def __init__(self, endpoint: _engine.Endpoint, completion: _engine.Completion, what: str) -> None:
         self._endpoint = endpoint
         self._completion = completion
         self._what = what
-        self._keeps = keeps  # the arrays: the engine writes to their memory
 
     def done(self) -> bool:
         """Whether the call is over, well or not."""

@@ -1,0 +1,52 @@
+// Ranks that are threads, each with everything that a rank has.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+
+#include "ranks.hpp"
+#include "unisono/queue.hpp"
+
+namespace unisono::tests {
+
+struct Member {
+    explicit Member(const Settings& settings)
+        : endpoint(settings), executor(endpoint), transfers(endpoint), collectives(executor),
+          transfer_queue(endpoint, transfers) {}
+    std::uint32_t rank() const { return endpoint.settings.rank; }
+    std::uint32_t size() const { return endpoint.settings.geometry.size; }
+    // Finishes what was started, and leaves.
+    void leave() {
+        collectives.stop();
+        transfer_queue.stop();
+        endpoint.close();
+    }
+
+    Endpoint endpoint;
+    Executor executor;
+    Transfers transfers;
+    CollectiveQueue collectives;
+    TransferQueue transfer_queue;
+};
+
+// Makes a communicator and runs `body` on each of its members, in a thread of its own.
+inline void with_members(const Geometry& geometry, const std::function<void(Member&)>& body) {
+    SharedMemory memory(geometry);
+    const std::vector<Settings> settings = memory.for_threads();
+    run_in_threads(geometry.size, [&](std::uint32_t rank) {
+        Member member(settings[rank]);
+        body(member);
+    });
+}
+
+// What goes wrong when somebody does this.
+inline Verdict verdict_of(const std::function<void()>& action) {
+    try {
+        action();
+    } catch (const Failure& failure) {
+        return failure.verdict;
+    }
+    return {};
+}
+
+}  // namespace unisono::tests

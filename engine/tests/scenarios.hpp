@@ -1,0 +1,22 @@
+// What threads.cpp goes through. Each function checks by itself, and ends the program if something is not so.
+#pragma once
+
+#include <vector>
+
+#include "cases.hpp"
+
+namespace unisono::tests {
+
+// scenarios_calls.cpp: things that end well.
+void collectives_give_the_right_bits(const std::vector<Case>& cases, int repeats);
+void queued_calls_and_transfers_go_on_together(const std::vector<Case>& cases);
+void calls_of_several_threads_take_turns();
+
+// scenarios_endings.cpp: things that do not, and leaving.
+void abort_reaches_everyone_who_waits();
+void different_calls_are_noticed();
+void a_late_rank_is_named();
+void a_rank_that_has_left_is_noticed();
+void a_rank_may_leave_when_its_part_is_done();
+
+}  // namespace unisono::tests

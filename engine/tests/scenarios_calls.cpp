@@ -1,0 +1,142 @@
+#include <algorithm>
+#include <thread>
+
+#include "check.hpp"
+#include "members.hpp"
+#include "scenarios.hpp"
+#include "small_plans.hpp"
+
+namespace unisono::tests {
+
+namespace {
+
+constexpr Nanoseconds long_enough = std::chrono::seconds(100);
+
+// Cases that follow each other and can share a communicator.
+std::vector<std::vector<const Case*>> by_geometry(const std::vector<Case>& cases) {
+    std::vector<std::vector<const Case*>> groups;
+    for (const Case& one : cases) {
+        const bool same = !groups.empty() && groups.back().front()->geometry.size == one.geometry.size &&
+                          groups.back().front()->geometry.staging_bytes == one.geometry.staging_bytes;
+        if (!same) groups.emplace_back();
+        groups.back().push_back(&one);
+    }
+    return groups;
+}
+
+void expect_success(Completion& completion) {
+    CHECK(completion.wait_until(Clock::now() + long_enough));
+    const Verdict verdict = completion.verdict();
+    if (verdict.fault != Fault::none) give_up(verdict.text, "a call that was started", 0);
+}
+
+// What is sent in number `lap` from one rank to another.
+std::vector<std::uint32_t> letter(std::uint32_t from, std::uint32_t to, std::uint32_t lap, std::size_t length) {
+    std::vector<std::uint32_t> words(length);
+    for (std::size_t at = 0; at < length; ++at) words[at] = from * 1'000'003 + to * 10'007 + lap * 101 + at;
+    return words;
+}
+
+Transfer transfer(bool sending, std::uint32_t peer, std::vector<std::uint32_t>& words) {
+    return {sending, peer, reinterpret_cast<std::byte*>(words.data()), words.size() * sizeof words[0],
+            transfer_label(DType::uint32, words.size())};
+}
+
+// Everyone writes to everyone and hears from everyone; every other letter goes on in the background.
+void exchange_letters(Member& member) {
+    struct Sheet {
+        std::vector<std::uint32_t> words, expected;
+        std::shared_ptr<Completion> completion;
+    };
+    std::vector<std::unique_ptr<Sheet>> sheets;
+    std::uint32_t lap = 0;
+    for (const std::size_t length : {0, 2, 8, 9, 50'000, 100}) {
+        ++lap;
+        for (std::uint32_t peer = 0; peer < member.size(); ++peer) {
+            if (peer == member.rank()) continue;
+            auto out = std::make_unique<Sheet>(), in = std::make_unique<Sheet>();
+            out->words = out->expected = letter(member.rank(), peer, lap, length);
+            in->words.resize(length);
+            in->expected = letter(peer, member.rank(), lap, length);
+            out->completion = member.transfer_queue.start(transfer(true, peer, out->words), long_enough);
+            if (lap % 2 == 0)
+                member.transfer_queue.run(transfer(false, peer, in->words), long_enough);
+            else
+                in->completion = member.transfer_queue.start(transfer(false, peer, in->words), long_enough);
+            sheets.push_back(std::move(out));
+            sheets.push_back(std::move(in));
+        }
+    }
+    for (const auto& sheet : sheets) {
+        if (sheet->completion) expect_success(*sheet->completion);
+        CHECK(sheet->words == sheet->expected);
+    }
+}
+
+}  // namespace
+
+void collectives_give_the_right_bits(const std::vector<Case>& cases, int repeats) {
+    for (const auto& group : by_geometry(cases))
+        with_members(group.front()->geometry, [&](Member& member) {
+            std::vector<std::shared_ptr<Plan>> plans;
+            for (const Case* one : group) plans.push_back(fresh(one->parts[member.rank()]));
+            for (int repeat = 0; repeat < repeats; ++repeat)
+                for (std::size_t at = 0; at < group.size(); ++at)
+                    run_and_check(member.executor, *plans[at], group[at]->parts[member.rank()]);
+        });
+}
+
+void queued_calls_and_transfers_go_on_together(const std::vector<Case>& cases) {
+    for (const auto& group : by_geometry(cases))
+        with_members(group.front()->geometry, [&](Member& member) {
+            struct Sheet {
+                std::vector<std::byte> input, output;
+                std::shared_ptr<Completion> completion;
+            };
+            std::vector<Sheet> sheets(group.size());
+            std::thread letters([&] { exchange_letters(member); });
+            for (std::size_t at = 0; at < group.size(); ++at) {
+                const Part& part = group[at]->parts[member.rank()];
+                Sheet& sheet = sheets[at];
+                sheet.input = part.input;
+                sheet.output.resize(part.shared ? 0 : part.expected.size());
+                std::byte* result = part.shared ? sheet.input.data() : sheet.output.data();
+                const CollectiveQueue::Call call{fresh(part), sheet.input.data(), result, long_enough};
+                if (at % 10 < 9) {
+                    sheet.completion = member.collectives.start(call);
+                    continue;
+                }
+                member.collectives.run(call);  // waits its turn: whatever was started before is done now
+                for (std::size_t before = 0; before < at; ++before)
+                    CHECK(!sheets[before].completion || sheets[before].completion->done());
+            }
+            letters.join();
+            for (std::size_t at = 0; at < group.size(); ++at) {
+                if (sheets[at].completion) expect_success(*sheets[at].completion);
+                const Part& part = group[at]->parts[member.rank()];
+                CHECK((part.shared ? sheets[at].input : sheets[at].output) == part.expected);
+            }
+            member.leave();
+        });
+}
+
+void calls_of_several_threads_take_turns() {
+    constexpr int laps = 200;
+    with_members({2, 8, page, 4096}, [](Member& member) {
+        // Both threads make the same call, so that it does not matter whose turn it is.
+        const std::shared_ptr<Plan> plan = exchange(member.rank(), "one of many");
+        const auto go = [&] {
+            for (int lap = 0; lap < laps; ++lap) {
+                double value = 1;
+                member.collectives.run({plan, &value, &value, long_enough});
+                CHECK(value == 2);
+            }
+        };
+        std::thread other(go);
+        go();
+        other.join();
+        member.leave();
+    });
+}
+
+}  // namespace unisono::tests

@@ -1,0 +1,166 @@
+"""Write compiled programs to a file, for the tests of the engine that know nothing of Python (engine/tests).
+
+    python tools/dump_program.py FILE all_reduce/ring -n 2,3 --count 1000
+
+A file is a list of *cases*, one after the other to its end: what every rank of a call needs, and, unless --no-data is
+given, what each of them puts in and must get out, as `play` computes it. Every number is 8 bytes, lowest first; every
+text or table is its length, then its bytes. engine/tests/cases.cpp reads it in the same order.
+"""
+
+from __future__ import annotations
+
+import argparse
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from unisono.algorithms import BUILT_IN, find
+from unisono.algorithms.declaration import Algorithm
+from unisono.comm.arrays import ELEMENT_BYTES
+from unisono.comm.calls import STREAM_BYTES
+from unisono.comm.geometry import DEPTH, STAGING_BYTES, TRANSFER_BYTES
+from unisono.comm.programs import compiled
+from unisono.compiler import Lengths, numbers_of
+from unisono.player import play
+from unisono.schedule import Schedule
+
+
+class Case(NamedTuple):
+    """One call, on all of its ranks."""
+
+    algorithm: Algorithm
+    size: int
+    count: int  # elements of the vector
+    dtype: str = "float32"
+    op: str = "sum"
+    staging_bytes: int = STAGING_BYTES
+
+    @property
+    def root(self) -> int | None:
+        """The last rank: rank 0 would hide mistakes."""
+        return self.size - 1 if self.algorithm.collective.rooted else None
+
+    @property
+    def length(self) -> int:
+        """The count, rounded up to equal blocks where the collective has blocks; nothing in a barrier."""
+        if not self.algorithm.collective.carries_data:
+            return 0
+        return self.count if self.algorithm.collective.single_array else -(-self.count // self.size) * self.size
+
+
+class Arrays(NamedTuple):
+    """The arrays of one rank. Where ``shared``, one array is both: it begins as the input."""
+
+    shared: bool
+    source: bytes
+    result: bytes  # as it must be in the end
+
+
+def number(value: int) -> bytes:
+    """Return a number as the file has it."""
+    return struct.pack("<Q", value)
+
+
+def blob(data: bytes) -> bytes:
+    """Return a text or table as the file has it."""
+    return number(len(data)) + data
+
+
+def arrays_of(case: Case, schedule: Schedule) -> list[Arrays]:
+    """Play the call on random numbers."""
+    collective = case.algorithm.collective
+    if not collective.carries_data:
+        play(schedule)
+        return [Arrays(True, b"", b"")] * case.size
+    random = np.random.default_rng(case.count)
+    inputs: list[np.ndarray | None] = []
+    for rank in range(case.size):
+        held = collective.held_before(rank, case.size, case.size, case.root or 0)
+        values = random.integers(-100, 100, case.length * len(held) // case.size)
+        inputs.append(values.astype(case.dtype) if held else None)
+    outputs = play(schedule, inputs, case.op).outputs
+    if not collective.single_array:
+        return [
+            Arrays(False, *(b"" if array is None else array.tobytes() for array in pair))
+            for pair in zip(inputs, outputs, strict=True)
+        ]
+    # Ranks without a part in it have the array too; what they get no result in stays as it was.
+    nothing = np.zeros(case.length, case.dtype)
+    made = []
+    for given, found in zip(inputs, outputs, strict=True):
+        before = nothing if given is None else given
+        made.append(Arrays(True, before.tobytes(), (before if found is None else found).tobytes()))
+    return made
+
+
+def pieces(case: Case, with_data: bool) -> Iterator[bytes]:
+    """Yield a case as the file has it."""
+    schedule = case.algorithm.schedule(case.size, case.root)
+    collective, element = case.algorithm.collective, ELEMENT_BYTES[case.dtype]
+    equal = (case.length,) if collective.single_array else (case.length // case.size,) * case.size
+    lengths = Lengths(equal, equal)
+    text = f"{collective}({case.length} {case.dtype}, {case.size} ranks, algorithm={case.algorithm.name})"
+    for value in (case.size, DEPTH, case.staging_bytes, TRANSFER_BYTES):
+        yield number(value)
+    for words in (text, case.dtype, case.op if collective.reduces else ""):
+        yield blob(words.encode())
+    arrays = arrays_of(case, schedule) if with_data else [Arrays(True, b"", b"")] * case.size
+    for rank in range(case.size):
+        lowered = compiled(schedule, rank).lowered
+        tables = lowered.packed()
+        for name in ("instructions", "operands", "places", "channels"):
+            yield blob(tables[name])
+        for name in ("results", "unheard"):
+            yield blob(b"".join(struct.pack("=I", value) for value in tables[name]))
+        yield number(tables["largest_message"])
+        numbers = numbers_of(lowered, schedule, collective, rank, lengths, element, case.staging_bytes)
+        yield blob(numbers.extents)
+        for value in (numbers.segment_bytes, numbers.passes, numbers.work_bytes):
+            yield number(value)
+        yield number(case.length * element > STREAM_BYTES)
+        mine = arrays[rank]
+        yield number(mine.shared)
+        yield blob(mine.source)
+        yield blob(mine.result)
+
+
+def write_cases(path: Path, cases: list[Case], with_data: bool = True) -> None:
+    """Write the file."""
+    with path.open("wb") as file:
+        for case in cases:
+            file.writelines(pieces(case, with_data))
+
+
+def cases_of(algorithms: list[Algorithm], sizes: list[int], counts: list[int], **more: object) -> list[Case]:
+    """Return all combinations that the algorithms can serve."""
+    return [
+        Case(algorithm, size, count, **more)  # type: ignore[arg-type]
+        for size in sizes for algorithm in algorithms if algorithm.can_serve(size)
+        for count in (counts if algorithm.collective.carries_data else counts[:1])
+    ]  # fmt: skip
+
+
+def main() -> None:
+    """Do what the command line says."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("file", type=Path)
+    parser.add_argument("algorithms", nargs="+", help="such as all_reduce/ring; all: every built-in one")
+    parser.add_argument("-n", "--sizes", default="2", help="numbers of ranks, with commas between them")
+    parser.add_argument("--count", default="1000", help="numbers of elements, with commas between them")
+    parser.add_argument("--dtype", default="float32")
+    parser.add_argument("--op", default="sum")
+    parser.add_argument("--staging-bytes", type=int, default=STAGING_BYTES)
+    parser.add_argument("--no-data", action="store_true", help="programs and lengths only")
+    args = parser.parse_args()
+    algorithms = list(BUILT_IN) if args.algorithms == ["all"] else [find(name) for name in args.algorithms]
+    sizes, counts = ([int(value) for value in text.split(",")] for text in (args.sizes, args.count))
+    made = cases_of(algorithms, sizes, counts, dtype=args.dtype, op=args.op, staging_bytes=args.staging_bytes)
+    write_cases(args.file, made, not args.no_data)
+    print(f"{len(made)} cases")
+
+
+if __name__ == "__main__":
+    main()
