@@ -1,0 +1,74 @@
+"""Measure how long a job takes to start, and how soon survivors learn of a rank that was killed."""
+
+from __future__ import annotations
+
+import os
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+
+from unisono.comm.local_ranks import outcomes_of
+from unisono.errors import PeerLost
+
+ROUNDS = 9
+SCRIPT = "import numpy as np, unisono\nwith unisono.connect() as comm:\n    comm.all_reduce(np.ones(4))\n"
+
+
+def seconds(action) -> float:
+    """Return how long an action takes."""
+    began = time.perf_counter()
+    action()
+    return time.perf_counter() - began
+
+
+def four_bare() -> None:
+    """Start four interpreters that only import numpy."""
+    ranks = [subprocess.Popen([sys.executable, "-c", "import numpy"]) for _ in range(4)]
+    for rank in ranks:
+        rank.wait()
+
+
+def job_of_four(script: str) -> None:
+    """Start four ranks that make one all-reduce."""
+    subprocess.run([sys.executable, "-m", "unisono", "run", "-n", "4", script], check=True)
+
+
+def die_or_learn(comm) -> float:
+    """Kill the last rank; return when this one was told."""
+    x = np.ones(1000)
+    comm.all_reduce(x)
+    if comm.rank == comm.size - 1:
+        time.sleep(0.1)  # the others wait by then
+        os.kill(os.getpid(), signal.SIGKILL)
+    began = time.monotonic()
+    try:
+        comm.all_reduce(x)
+    except PeerLost:
+        return time.monotonic() - began - 0.1
+    raise AssertionError("nobody was told")
+
+
+if __name__ == "__main__":
+    with tempfile.TemporaryDirectory() as folder:
+        script = Path(folder) / "first.py"
+        script.write_text(SCRIPT)
+        bare, ours = [], []
+        for _ in range(ROUNDS):  # in turns: both meet the same neighbours
+            bare.append(seconds(four_bare))
+            ours.append(seconds(lambda: job_of_four(str(script))))
+    print(f"four times `import numpy`:            median {statistics.median(bare):.3f} s, least {min(bare):.3f} s")
+    print(f"unisono run -n 4, one all-reduce:     median {statistics.median(ours):.3f} s, least {min(ours):.3f} s")
+    for size in (2, 4, 8):
+        told = [
+            outcome.value
+            for _ in range(5)
+            for outcome in outcomes_of(die_or_learn, size)[:-1]
+            if outcome.value is not None
+        ]
+        print(f"{size} ranks, one killed: the others were told after {max(told) * 1e3:.0f} ms at the latest")

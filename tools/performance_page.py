@@ -1,0 +1,76 @@
+"""Write the tables of docs/performance.md from what `unisono bench --json` measured (docs/measurements/*.json)."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+MEASUREMENTS = ROOT / "docs" / "measurements"
+PAGE = ROOT / "docs" / "performance.md"
+TABLE = re.compile(r"(<!-- table: ([\w.-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
+
+
+def condensed(measured: dict) -> dict:
+    """Return what the tables need of a measurement."""
+    return {
+        "ranks": measured["ranks"],
+        "contenders": [{"name": c["name"], "version": c["version"]} for c in measured["contenders"]],
+        "cases": [
+            {
+                "bytes": case["bytes"],
+                "times_us": {
+                    found["contender"]: round(found["time_us"], 3) for found in case["results"] if found["time_us"]
+                },
+                "wrong": sum(found["wrong"] or 0 for found in case["results"]),
+            }
+            for case in measured["cases"]
+        ],
+    }
+
+
+def in_words(count: int) -> str:
+    """Write a number of bytes."""
+    for unit, name in ((1 << 20, "MiB"), (1 << 10, "KiB")):
+        if count >= unit and count % unit == 0:
+            return f"{count // unit} {name}"
+    return f"{count} B"
+
+
+def microseconds(value: float) -> str:
+    """Write a time with three digits."""
+    return f"{value:.2f}" if value < 10 else f"{value:.1f}" if value < 100 else f"{value:,.0f}".replace(",", " ")
+
+
+def table(name: str) -> str:
+    """Return the table of one measurement."""
+    data = json.loads((MEASUREMENTS / f"{name}.json").read_text())
+    lines = ["| bytes | Unisono µs | best peer | its µs | ratio | Gloo | × memcpy |", "|--:|--:|---|--:|--:|--:|--:|"]
+    for case in data["cases"]:
+        times = dict(case["times_us"])
+        ours = times.pop("unisono")
+        memcpy = times.pop("memcpy", None)
+        gloo = times.get("gloo")
+        best = min(times, key=lambda peer: times[peer]) if times else None
+        lines.append(
+            f"| {in_words(case['bytes'])} | {microseconds(ours)} | "
+            + (f"{best} | {microseconds(times[best])} | **{times[best] / ours:.2f}** | " if best else "| | | ")
+            + (f"{gloo / ours:.0f}× | " if gloo and gloo / ours >= 10 else f"{gloo / ours:.1f}× | " if gloo else "| ")
+            + (f"{ours / memcpy:.2f} |" if memcpy and case["bytes"] >= 1 << 20 else "|")
+        )
+    return "\n".join(lines) + "\n"
+
+
+def page(text: str) -> str:
+    """Return the page with all of its tables written anew."""
+    return TABLE.sub(lambda found: found[1] + table(found[2]) + found[3], text)
+
+
+if __name__ == "__main__":
+    MEASUREMENTS.mkdir(exist_ok=True)
+    for path in map(Path, sys.argv[1:]):  # new measurements, to be kept
+        kept = condensed(json.loads(path.read_text()))
+        (MEASUREMENTS / path.name).write_text(json.dumps(kept, indent=1) + "\n")
+    PAGE.write_text(page(PAGE.read_text()))
