@@ -119,7 +119,8 @@ def test_more_ranks_than_cores_are_started_so_that_who_waits_lets_others_work(tm
         .argv
         for size in (2, 3)
     }
-    assert argv[2] == ["mpiexec", "--allow-run-as-root", "--bind-to", "core", "-n", "2", "python3", "r"]
+    agent = ["--mca", "plm_rsh_agent", "false"]
+    assert argv[2] == ["mpiexec", "--allow-run-as-root", "--bind-to", "core", *agent, "-n", "2", "python3", "r"]
     assert "--oversubscribe" in argv[3]
     assert "mpi_yield_when_idle" in argv[3]
 
