@@ -6,12 +6,12 @@ BIN := .venv/bin
 INSTALLED := .venv/.installed
 CODE := src tests tools examples
 
-.PHONY: venv demo check test proofs lint docs golden peers clean
+.PHONY: venv demo check test sanitize proofs lint docs golden peers clean
 
 venv: $(INSTALLED)
 
 # Python files are used from where they are; a change in the engine or in the dependencies needs another install.
-$(INSTALLED): pyproject.toml CMakeLists.txt $(shell find engine -type f)
+$(INSTALLED): pyproject.toml CMakeLists.txt $(shell find engine -type f -not -path 'engine/tests/*')
 	@$(PYTHON) -c "import sys; sys.exit(sys.version_info < (3, 11) and 'Unisono needs Python 3.11 or newer; say which: make PYTHON=python3.12')"
 	$(PYTHON) -m venv .venv
 	$(BIN)/pip install --quiet --upgrade "pip>=25.1"
@@ -26,13 +26,18 @@ lint: venv
 	$(BIN)/ruff check $(CODE)
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache --no-logo
-	$(CXX) -fsyntax-only -std=c++20 -O1 -Wall -Wextra -Werror -DUNISONO_VARIANT=baseline -Iengine/include engine/src/*.cpp
+	$(CXX) -fsyntax-only -std=c++20 -O1 -Wall -Wextra -Werror -DUNISONO_VARIANT=baseline -Iengine/include engine/src/*.cpp engine/tests/*.cpp
 
 check: lint
 	$(BIN)/pytest -m "not slow"
 
 test: lint
 	$(BIN)/pytest
+
+# The engine with the sanitizers of the compiler, in build/asan and build/tsan (minutes).
+sanitize: venv
+	$(BIN)/pip install --quiet --group sanitize
+	$(BIN)/python tools/sanitize.py
 
 # The long proofs: every size to 128, chosen ones to 512 (powers of two, their neighbours, primes), every root to 33.
 proofs: venv

@@ -120,7 +120,9 @@ def pieces(case: Case, with_data: bool) -> Iterator[bytes]:
         yield blob(numbers.extents)
         for value in (numbers.segment_bytes, numbers.passes, numbers.work_bytes):
             yield number(value)
-        yield number(case.length * element > STREAM_BYTES)
+        held = collective.held_after(rank, case.size, case.size, case.root or 0)
+        large = case.length * len(held) // case.size * element > STREAM_BYTES
+        yield number(large and not (collective.single_array and collective.reduces))  # as comm/calls.py does
         mine = arrays[rank]
         yield number(mine.shared)
         yield blob(mine.source)

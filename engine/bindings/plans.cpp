@@ -25,7 +25,7 @@ template <typename T>
 std::vector<T> table(const nb::bytes& bytes, const char* what) {
     if (bytes.size() % sizeof(T) != 0) throw nb::value_error((std::string(what) + ": not a whole number of rows").c_str());
     std::vector<T> rows(bytes.size() / sizeof(T));
-    std::memcpy(rows.data(), bytes.data(), bytes.size());
+    if (!rows.empty()) std::memcpy(rows.data(), bytes.data(), bytes.size());  // without rows there is no address
     return rows;
 }
 

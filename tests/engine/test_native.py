@@ -1,0 +1,57 @@
+"""The programs of engine/tests: the engine without Python."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+
+import pytest
+
+import native
+
+FOLDER = native.ROOT / "build" / "native"
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def inputs():
+    """Build the programs; return the files with their cases."""
+    try:
+        native.compiler()
+    except native.CannotBuild as problem:
+        pytest.skip(str(problem))
+    native.build(FOLDER, "-O1", "-DUNISONO_BUILD_EXTENSION=OFF", "-DUNISONO_BASELINE_ONLY=ON")
+    return native.write_inputs(FOLDER)
+
+
+def output_of(name: str, *arguments: str) -> str:
+    done = subprocess.run([FOLDER / name, *arguments], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_ranks_that_are_threads(inputs):
+    assert output_of("threads", str(inputs[0]), "1").endswith("all endings: fine\n")
+
+
+@pytest.mark.parametrize("size", [2, 4])
+def test_the_shortest_all_reduce(inputs, size):
+    assert re.match(rf"{size} ranks, 8 bytes, 2000 calls: minimum \d", output_of("latency", str(size), "2000"))
+
+
+def test_a_program_computes_what_a_loop_by_hand_computes(inputs):
+    rows = output_of("by_hand", str(inputs[1]), "0.01").splitlines()[1:]
+    assert [row.split("|")[0].strip() for row in rows] == ["2"] * 5 + ["4"] * 5
+
+
+def test_the_programs_can_be_built_without_cmake(tmp_path, monkeypatch):
+    """Every source file is compiled on a machine without CMake, too."""
+    commands = []
+    monkeypatch.setattr(native, "run", commands.append)
+    monkeypatch.setattr(native.shutil, "which", lambda name: None if name == "cmake" else name)
+    native.build(tmp_path, "-g")
+    made = [str(command[command.index("-o") + 1]) for command in commands]
+    assert made == [str(tmp_path / name) for name in ("engine.o", *native.PROGRAMS)]
+    sources = {str(word) for command in commands for word in command if str(word).endswith(".cpp")}
+    there = {str(path) for folder in ("src", "tests") for path in (native.ROOT / "engine" / folder).glob("*.cpp")}
+    assert sources == there

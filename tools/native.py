@@ -1,0 +1,78 @@
+"""Build the programs of engine/tests, with CMake or, where there is none, with the compiler alone."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+from dump_program import cases_of, write_cases
+from unisono.algorithms import BUILT_IN, find
+
+ROOT = Path(__file__).parent.parent
+PROGRAMS = {
+    "latency": ["latency", "ranks"],
+    "by_hand": ["by_hand", "cases", "ranks"],
+    "threads": ["threads", "scenarios_calls", "scenarios_endings", "cases", "ranks"],
+}
+
+
+class CannotBuild(Exception):
+    """There is nothing to build with, or it fails; says what."""
+
+
+def compiler() -> str:
+    """Return the C++ compiler."""
+    for name in (os.environ.get("CXX"), "c++", "g++", "clang++"):
+        if name and shutil.which(name):
+            return name
+    raise CannotBuild("no C++ compiler; install one, or name it in CXX")
+
+
+def run(command: Sequence[str | Path]) -> None:
+    """Run a command; raise CannotBuild with its words if it fails."""
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=ROOT)
+    if done.returncode:
+        raise CannotBuild(f"{' '.join(map(str, command))}\n{done.stdout}")
+
+
+def build(folder: Path, flags: str = "", *options: str, cmake: str | None = None) -> None:
+    """Build the programs into a folder. Only what has changed since the last time is built again."""
+    folder.mkdir(parents=True, exist_ok=True)
+    chosen = cmake or shutil.which("cmake")
+    if chosen is None:
+        build_without_cmake(folder, flags.split())
+        return
+    generator = ["-G", "Ninja"] if shutil.which("ninja") else []
+    run([
+        chosen, "-S", ROOT, "-B", folder, *generator, "-DUNISONO_BUILD_TESTS=ON", *options,
+        f"-DCMAKE_CXX_COMPILER={compiler()}", f"-DCMAKE_CXX_FLAGS={flags}",
+        # This kind of build is not stripped, and here it has no flags but those that were given.
+        "-DCMAKE_BUILD_TYPE=RelWithDebInfo", "-DCMAKE_CXX_FLAGS_RELWITHDEBINFO=",
+    ])  # fmt: skip
+    run([chosen, "--build", folder, "--parallel", str(len(os.sched_getaffinity(0)))])
+
+
+def build_without_cmake(folder: Path, flags: Sequence[str]) -> None:
+    """Build the programs with the compiler alone, with loops for every processor only."""
+    sources = sorted((ROOT / "engine" / "src").glob("*.cpp"))
+    newest = max(path.stat().st_mtime for path in (ROOT / "engine").rglob("*.[ch]pp"))
+    common = [compiler(), "-std=c++20", "-O2", "-pthread", f"-I{ROOT / 'engine' / 'include'}", *flags]
+    library = folder / "engine.o"
+    if not library.exists() or library.stat().st_mtime < newest:
+        run([*common, "-DUNISONO_VARIANT=baseline", "-r", "-nostdlib", "-o", library, *sources])
+    for name, parts in PROGRAMS.items():
+        program = folder / name
+        if not program.exists() or program.stat().st_mtime < newest:
+            run([*common, "-o", program, *(ROOT / "engine" / "tests" / f"{part}.cpp" for part in parts), library])
+
+
+def write_inputs(folder: Path) -> tuple[Path, Path]:
+    """Write the cases for `threads` (every algorithm, a few ranks, one pass and several) and for `by_hand`."""
+    every, around = folder / "every_algorithm.cases", folder / "around.cases"
+    write_cases(every, cases_of(list(BUILT_IN), [2, 3, 5], [7, 3000], staging_bytes=16 * 1024))
+    counts = [2, 256, 16 * 1024, 256 * 1024, 4 * 1024 * 1024]
+    write_cases(around, cases_of([find("all_reduce/ring")], [2, 4], counts), with_data=False)
+    return every, around
