@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
 import traceback
 from collections.abc import Callable, Sequence
 from multiprocessing.connection import Connection
 from typing import Any
 
 from unisono.comm.local_ranks import outcomes_of
+from unisono.comm.orphans import die_with_parent
 
 
 def _serve(comm: Any, lines: Sequence[Connection]) -> None:
@@ -31,13 +33,14 @@ class RankPool:
         theirs = [end for _, end in pairs]
         # A process of its own waits for the ranks; here we only talk to them.
         context = multiprocessing.get_context("fork")
-        self.host = context.Process(target=self._host, args=(size, theirs))
+        self.host = context.Process(target=self._host, args=(size, theirs, os.getpid()))
         self.host.start()
         for end in theirs:
             end.close()
 
     @staticmethod
-    def _host(size: int, theirs: list[Connection]) -> None:
+    def _host(size: int, theirs: list[Connection], parent: int) -> None:
+        die_with_parent(parent)
         multiprocessing.current_process()._config["daemon"] = False  # type: ignore[attr-defined]
         outcomes_of(_serve, size, theirs, timeout=60)
 
