@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 from unisono.cli.main import main
 from unisono.comm.tables import load_table, table_path
 
 
+@pytest.mark.slow
 def test_what_was_measured_is_shown_stored_and_named_by_info(capsys):
     assert main(["tune", "-n", "2", "--budget", "1"]) == 0
     printed = capsys.readouterr().out
@@ -18,6 +21,7 @@ def test_what_was_measured_is_shown_stored_and_named_by_info(capsys):
     assert "measured for 2 ranks" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_a_dry_run_stores_nothing(capsys):
     assert main(["tune", "-n", "2", "--budget", "1", "--dry-run", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["ranks"] == 2

@@ -54,6 +54,7 @@ def test_ranks_use_the_table():
     assert names == ["tree", "tree"]
 
 
+@pytest.mark.slow
 def test_a_measured_table_names_algorithms_that_exist():
     from unisono.comm.tuning import tune
 

@@ -19,9 +19,9 @@ from unisono.errors import Aborted, CollectiveTimeout, CommError, MismatchError,
 SOON_S = 10.0
 
 
-def errors_of(function, size, *args, timeout=60.0):
+def errors_of(function, size, *args, timeout=60.0, patience_s=SOON_S):
     """Return the exception of every rank, None for those that had none."""
-    return [outcome.error for outcome in outcomes_of(function, size, *args, timeout=timeout, patience_s=SOON_S)]
+    return [outcome.error for outcome in outcomes_of(function, size, *args, timeout=timeout, patience_s=patience_s)]
 
 
 # ---- ranks that call different things ---------------------------------------------------------------------------
@@ -158,7 +158,7 @@ def stop_or_wait(comm, victim):
 
 @pytest.mark.parametrize("size", [2, 3])
 def test_a_stopped_rank_is_a_timeout_that_says_who_is_waited_for_and_where(size):
-    errors = errors_of(stop_or_wait, size, size - 1)
+    errors = errors_of(stop_or_wait, size, size - 1, patience_s=3)  # the stopped one will not end by itself
     for error in errors[:-1]:
         assert isinstance(error, CollectiveTimeout), error
         assert f"rank {size - 1}" in str(error)
