@@ -5,6 +5,8 @@
 //
 // The file comes from tools/dump_program.py --no-data; its programs must be those of the order in handmade.hpp. Each
 // case takes about so many seconds (default 1). The ranks are processes.
+#include <sys/mman.h>
+
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -25,39 +27,12 @@ using tests::Handmade;
 double estimated_seconds(std::uint64_t bytes, std::uint32_t size) {
     return (1e-6 * size + static_cast<double>(bytes) / 2e9) * (tests::enough_cores(size) ? 1 : 10);
 }
-constexpr double turn_seconds = 2e-3;  // before it is the other one's turn
+constexpr double turn_seconds = 5e-3;  // before it is the other one's turn
 
 double median(std::vector<double>& values) {
     std::sort(values.begin(), values.end());
     return values[values.size() / 2];
 }
-
-struct Contest {
-    Executor& executor;
-    Handmade& handmade;
-    Plan& plan;
-    std::uint64_t count;
-    std::vector<float> data;
-
-    void by_program() { executor.run(plan, data.data(), data.data(), Clock::now() + std::chrono::minutes(1)); }
-    void by_hand() {
-        handmade.all_reduce(data.data(), count, plan.segment_bytes, plan.passes, plan.streams,
-                            Clock::now() + std::chrono::minutes(1));
-    }
-    template <typename Call>
-    void check(Call call, std::uint32_t rank, std::uint32_t size) {
-        for (std::uint64_t at = 0; at < count; ++at) data[at] = static_cast<float>(rank + at % 1000);
-        call();
-        for (std::uint64_t at = 0; at < count; ++at)
-            CHECK(data[at] == static_cast<float>(size * (at % 1000) + size * (size - 1) / 2));
-    }
-    template <typename Call>
-    double seconds_per_call(Call call, std::uint64_t calls) {
-        const Clock::time_point began = Clock::now();
-        for (std::uint64_t done = 0; done < calls; ++done) call();
-        return std::chrono::duration<double>(Clock::now() - began).count() / static_cast<double>(calls);
-    }
-};
 
 // How many elements the vector has: the places of an all-reduce in one array are its parts.
 std::uint64_t elements_of(const Plan& plan) {
@@ -66,37 +41,87 @@ std::uint64_t elements_of(const Plan& plan) {
     return end / sizeof(float);
 }
 
-void compete(const Case& one, std::uint32_t rank, const std::vector<int>& processes, const tests::SharedMemory& memory,
-             double seconds) {
-    const std::uint32_t size = one.geometry.size;
-    Endpoint first(memory.for_process(rank, processes, 0)), second(memory.for_process(rank, processes, 1));
-    Executor executor(first);
-    Handmade handmade(second);
-    const std::shared_ptr<Plan> own = tests::fresh(one.parts[rank]);
-    Plan& plan = *own;
-    const std::uint64_t count = elements_of(plan);
-    Contest contest{executor, handmade, plan, count, std::vector<float>(count)};
-    const auto by_program = [&] { contest.by_program(); };
-    const auto by_hand = [&] { contest.by_hand(); };
-    contest.check(by_program, rank, size);
-    contest.check(by_hand, rank, size);
-    std::fill(contest.data.begin(), contest.data.end(), 0.0f);  // sums of zeros stay zeros, however often
+// One rank of the two ways to do the same, each on a communicator of its own.
+class Contest {
+  public:
+    Contest(const tests::Part& part, const Settings& for_program, const Settings& for_hand)
+        : plan_(tests::fresh(part)), data_(elements_of(*plan_)), first_(for_program), second_(for_hand),
+          executor_(first_), handmade_(second_) {}
 
-    const double estimate = estimated_seconds(count * sizeof(float), size);
-    const auto calls = static_cast<std::uint64_t>(std::max(1.0, turn_seconds / estimate));
-    const auto turns = static_cast<std::uint64_t>(
-        std::max(3.0, seconds / (2 * estimate * static_cast<double>(calls))));
-    std::vector<double> programs, hands, ratios;
-    for (std::uint64_t done = 0; done < turns; ++done) {
-        programs.push_back(contest.seconds_per_call(by_program, calls));
-        hands.push_back(contest.seconds_per_call(by_hand, calls));
-        ratios.push_back(programs.back() / hands.back());
+    std::uint64_t bytes() const { return data_.size() * sizeof(float); }
+    void by_program() { executor_.run(*plan_, data_.data(), data_.data(), Clock::now() + std::chrono::minutes(1)); }
+    void by_hand() {
+        handmade_.all_reduce(data_.data(), data_.size(), plan_->segment_bytes, plan_->passes, plan_->streams,
+                             Clock::now() + std::chrono::minutes(1));
     }
-    if (rank != 0) return;
-    const double program = median(programs), hand = median(hands);
-    std::printf("%5u | %9llu | %10.2f | %10.2f | %6.3f | %6.3f | %6.3f\n", size,
-                static_cast<unsigned long long>(count * sizeof(float)), program * 1e6, hand * 1e6, program / hand,
-                programs.front() / hands.front(), median(ratios));
+    // Both ways must give the same numbers. Leaves zeros: sums of them stay zeros, however often.
+    void check(std::uint32_t rank, std::uint32_t size) {
+        for (const auto way : {&Contest::by_program, &Contest::by_hand}) {
+            for (std::size_t at = 0; at < data_.size(); ++at) data_[at] = static_cast<float>(rank + at % 1000);
+            (this->*way)();
+            for (std::size_t at = 0; at < data_.size(); ++at)
+                CHECK(data_[at] == static_cast<float>(size * (at % 1000) + size * (size - 1) / 2));
+        }
+        std::fill(data_.begin(), data_.end(), 0.0f);
+    }
+    double seconds_per_call(void (Contest::*way)(), std::uint64_t calls) {
+        const Clock::time_point began = Clock::now();
+        for (std::uint64_t done = 0; done < calls; ++done) (this->*way)();
+        return std::chrono::duration<double>(Clock::now() - began).count() / static_cast<double>(calls);
+    }
+
+  private:
+    std::shared_ptr<Plan> plan_;
+    std::vector<float> data_;
+    Endpoint first_, second_;
+    Executor executor_;
+    Handmade handmade_;
+};
+
+struct Times {
+    double program, hand;  // seconds of a call
+};
+
+Times compete(Contest& contest, std::uint32_t rank, std::uint32_t size, double seconds) {
+    contest.check(rank, size);
+    const double estimate = estimated_seconds(contest.bytes(), size);
+    const auto calls = static_cast<std::uint64_t>(std::max(1.0, turn_seconds / estimate));
+    const auto turns =
+        static_cast<std::uint64_t>(std::max(3.0, seconds / (2 * estimate * static_cast<double>(calls))));
+    std::vector<double> programs, hands;
+    for (std::uint64_t done = 0; done < turns; ++done) {
+        programs.push_back(contest.seconds_per_call(&Contest::by_program, calls));
+        hands.push_back(contest.seconds_per_call(&Contest::by_hand, calls));
+    }
+    return {median(programs), median(hands)};
+}
+
+// Where memory lies makes a difference of several per cent, and that is decided by chance: so there are several rounds,
+// with fresh memory, and with the two communicators the other way round every second time.
+constexpr std::size_t rounds = 6;
+
+bool measure(const Case& one, double seconds, Times* shared) {
+    const std::uint32_t size = one.geometry.size;
+    std::vector<double> programs, hands, ratios;
+    for (std::size_t round = 0; round < rounds; ++round) {
+        const tests::SharedMemory memory(one.geometry, 2);
+        const auto rank = [&](std::uint32_t number, const std::vector<int>& processes) {
+            const std::size_t first = round % 2;
+            Contest contest(one.parts[number], memory.for_process(number, processes, first),
+                            memory.for_process(number, processes, 1 - first));
+            const Times times = compete(contest, number, size, seconds / rounds);
+            if (number == 0) *shared = times;
+        };
+        if (!tests::run_in_processes(size, rank)) return false;
+        programs.push_back(shared->program);
+        hands.push_back(shared->hand);
+        ratios.push_back(shared->program / shared->hand);
+    }
+    const double ratio = median(ratios);
+    std::printf("%5u | %9llu | %10.2f | %10.2f | %5.3f (%5.3f to %5.3f)\n", size,
+                static_cast<unsigned long long>(elements_of(*one.parts[0].plan) * sizeof(float)),
+                median(programs) * 1e6, median(hands) * 1e6, ratio, ratios.front(), ratios.back());
+    return true;
 }
 
 }  // namespace
@@ -104,13 +129,10 @@ void compete(const Case& one, std::uint32_t rank, const std::vector<int>& proces
 int main(int count, char** arguments) {
     CHECK(count > 1);
     const double seconds = count > 2 ? std::atof(arguments[2]) : 1;
-    std::printf("ranks |     bytes | program us |    hand us | ratio of medians, of minima, median of ratios\n");
-    for (const Case& one : tests::read_cases(arguments[1])) {
-        const tests::SharedMemory memory(one.geometry, 2);  // a communicator for each of the two
-        const auto rank = [&](std::uint32_t number, const std::vector<int>& processes) {
-            compete(one, number, processes, memory, seconds);
-        };
-        if (!tests::run_in_processes(one.geometry.size, rank)) return 1;
-    }
+    void* shared = ::mmap(nullptr, sizeof(Times), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    CHECK(shared != MAP_FAILED);
+    std::printf("ranks |     bytes | program us |    hand us | ratio, median of the rounds (least to most)\n");
+    for (const Case& one : tests::read_cases(arguments[1]))
+        if (!measure(one, seconds, static_cast<Times*>(shared))) return 1;
     return 0;
 }

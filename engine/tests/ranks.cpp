@@ -71,7 +71,7 @@ Settings SharedMemory::for_process(std::uint32_t rank, const std::vector<int>& p
     settings.geometry = geometry;
     settings.rank = rank;
     settings.processes = processes;
-    settings.patience = {enough_cores(geometry.size) ? microseconds(10) : microseconds(0), microseconds(2000)};
+    settings.patience = {enough_cores(geometry.size) ? microseconds(100) : microseconds(0), microseconds(2000)};
     return settings;
 }
 

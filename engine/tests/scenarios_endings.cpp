@@ -87,14 +87,15 @@ void a_rank_that_has_left_is_noticed() {
     });
 }
 
-// Rank 0 waits for room in its staging area, first because of rank 1 and then because of rank 2. Meanwhile rank 1 is done
-// with all calls and leaves, which is its right: nobody waits for it any more.
+// Rank 0 waits for room in its staging area, first because of rank 1 and then because of rank 2. Meanwhile rank 1 is
+// done with all calls and leaves, which is its right: nobody waits for it any more.
 void a_rank_may_leave_when_its_part_is_done() {
     with_members({3, 8, page, 4096}, [](Member& member) {
         const std::uint32_t rank = member.rank();
         std::vector<std::byte> data(page, std::byte{7});
         std::this_thread::sleep_for(rank == 1 ? milliseconds(50) : rank == 2 ? milliseconds(150) : milliseconds(0));
-        for (const auto& [to, bytes] : {std::pair<std::uint32_t, std::uint64_t>{1, page / 2}, {2, page / 2}, {2, page}}) {
+        using Letter = std::pair<std::uint32_t, std::uint64_t>;  // to whom, how many bytes
+        for (const auto& [to, bytes] : {Letter{1, page / 2}, Letter{2, page / 2}, Letter{2, page}}) {
             const Verdict verdict = run(member, message(rank, 0, to, bytes), data);
             if (verdict.fault != Fault::none) give_up(verdict.text, "rank", static_cast<int>(rank));
         }

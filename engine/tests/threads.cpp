@@ -1,5 +1,5 @@
-// Ranks that are threads of one process. What they do, and what it comes to, is the same as with processes; but here the
-// thread sanitizer sees both ends of every channel (`make sanitize`).
+// Ranks that are threads of one process. What they do, and what it comes to, is the same as with processes; but here
+// the thread sanitizer sees both ends of every channel (`make sanitize`).
 //
 //     threads FILE [repeats]
 //
