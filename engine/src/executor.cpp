@@ -10,9 +10,9 @@ namespace unisono {
 
 namespace {
 
-// Reads once what goes to two places: a block of it stays in the first-level cache.
+// Reads once what goes to two places: a block of it stays in the cache of the core.
 void copy_twice(std::byte* first, std::byte* second, const std::byte* from, std::uint64_t bytes, bool streams) {
-    constexpr std::uint64_t block = 4096;
+    constexpr std::uint64_t block = 32768;
     for (std::uint64_t done = 0; done < bytes; done += block) {
         const std::uint64_t here = std::min(block, bytes - done);
         std::memcpy(first + done, from + done, here);
