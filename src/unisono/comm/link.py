@@ -18,9 +18,10 @@ from unisono.comm.geometry import Geometry, geometry_for, shared_bytes
 from unisono.comm.rendezvous import meet
 from unisono.errors import UnisonoError, UsageError
 
-# Longer than a segment takes: whoever gives up the core to somebody else may get it back after milliseconds only.
-SPIN_S = 100e-6
-YIELD_S = 2e-3
+# Where every rank has a core it spins, and then sleeps: who only gives up the core to somebody else may get it back
+# after milliseconds, while a sleeper that is woken goes first. Where ranks share cores they give them up at once.
+SPIN_S = 1e-3
+CROWDED_YIELD_S = 2e-3
 
 
 @dataclass
@@ -58,7 +59,7 @@ class Link:
             file=file.descriptor, offset=offset, rank=rank, size=self.size, depth=self.geometry.depth,
             staging_bytes=self.geometry.staging_bytes, transfer_bytes=self.geometry.transfer_bytes,
             processes=processes, spin_s=0.0 if terms.crowded else SPIN_S,
-            yield_s=YIELD_S,
+            yield_s=CROWDED_YIELD_S if terms.crowded else 0.0,
         )  # fmt: skip
         self.endpoint.timeout_s = timeout_s
         if file.first is None:
