@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import algorithms_page
+import performance_page
 import pictures
 from console_blocks import ROOT, blocks, printed_by, without_times
 from unisono import prove
@@ -34,6 +35,13 @@ def test_the_picture_is_current(language):
 @pytest.mark.parametrize(("command", "shown"), blocks(TOUR))
 def test_the_tour_shows_what_the_commands_print(command, shown):
     assert without_times(printed_by(command)) == without_times(shown)
+
+
+def test_the_tables_of_the_performance_page_are_what_was_measured():
+    """If this fails: python tools/performance_page.py."""
+    text = (ROOT / "docs" / "performance.md").read_text(encoding="utf-8")
+    assert performance_page.page(text) == text
+    assert text.count("<!-- table:") >= 10
 
 
 def test_there_are_commands_in_the_tour():
