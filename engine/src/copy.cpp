@@ -8,6 +8,20 @@
 
 namespace unisono {
 
+void copy_bytes(void* to, const void* from, std::size_t bytes) {
+    constexpr std::size_t small = 1024;  // for these memcpy uses plain moves
+    constexpr std::size_t block = 128;
+    auto* target = static_cast<char*>(to);
+    const auto* source = static_cast<const char*>(from);
+    if (bytes > small) {
+        for (; bytes >= block; bytes -= block, target += block, source += block) {
+            std::memcpy(target, source, block);  // of a length known here: moves, no call
+            asm volatile("" ::: "memory");       // keeps the compiler from making one memcpy of all of them
+        }
+    }
+    std::memcpy(target, source, bytes);
+}
+
 #if defined(__SSE2__)
 
 void copy_streaming(void* to, const void* from, std::size_t bytes) {

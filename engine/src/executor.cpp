@@ -1,7 +1,6 @@
 #include "unisono/executor.hpp"
 
 #include <algorithm>
-#include <cstring>
 #include <numeric>
 
 #include "unisono/copy.hpp"
@@ -15,11 +14,11 @@ void copy_twice(std::byte* first, std::byte* second, const std::byte* from, std:
     constexpr std::uint64_t block = 32768;
     for (std::uint64_t done = 0; done < bytes; done += block) {
         const std::uint64_t here = std::min(block, bytes - done);
-        std::memcpy(first + done, from + done, here);
+        copy_bytes(first + done, from + done, here);
         if (streams)
             copy_streaming(second + done, from + done, here);
         else
-            std::memcpy(second + done, from + done, here);
+            copy_bytes(second + done, from + done, here);
     }
 }
 
@@ -129,7 +128,7 @@ void Executor::send(const Plan& plan, const Instruction& op, std::uint64_t pass)
         const Slice from = slice(plan, operands[chunk].left, pass);
         std::byte* const out = operands[chunk].out != no_place ? slice(plan, operands[chunk].out, pass).data : nullptr;
         if (out == nullptr || out == from.data)
-            std::memcpy(payload, from.data, from.bytes);
+            copy_bytes(payload, from.data, from.bytes);
         else
             copy_twice(payload, out, from.data, from.bytes, plan.streams && operands[chunk].final);
         payload += from.bytes;
@@ -144,7 +143,7 @@ void Executor::receive(const Plan& plan, const Instruction& op, std::uint64_t pa
     const std::byte* data = await_message(from, bytes, op.step);
     if (op.to != no_channel) {
         Writer& to = writer(plan.program->channels[op.to]);
-        std::memcpy(acquire(to, bytes, op.step), data, bytes);
+        copy_bytes(acquire(to, bytes, op.step), data, bytes);
         publish(to, bytes);
     }
     const Operand* operands = plan.program->operands.data() + op.operands;
@@ -155,7 +154,7 @@ void Executor::receive(const Plan& plan, const Instruction& op, std::uint64_t pa
             if (plan.streams && operands[chunk].final)
                 copy_streaming(out, data, length);
             else
-                std::memcpy(out, data, length);
+                copy_bytes(out, data, length);
         }
         data += length;
     }
@@ -198,7 +197,7 @@ void Executor::move_inside(const Plan& plan, const Instruction& op, std::uint64_
             if (plan.streams && operands[chunk].final)
                 copy_streaming(out.data, left.data, left.bytes);
             else
-                std::memcpy(out.data, left.data, left.bytes);
+                copy_bytes(out.data, left.data, left.bytes);
         }
     }
 }

@@ -1,9 +1,9 @@
 #include "unisono/transfer.hpp"
 
 #include <algorithm>
-#include <cstring>
 #include <string>
 
+#include "unisono/copy.hpp"
 #include "unisono/reduce.hpp"
 
 namespace unisono {
@@ -64,14 +64,14 @@ bool Transfers::advance(Transfer& transfer) {
                 endpoint_.layout.transfer_slots(endpoint_.settings.rank, transfer.peer).offset + slot * slot_bytes;
             std::byte* payload =
                 bytes <= MessageHeader::inline_bytes ? writer.inline_payload() : endpoint_.at(offset);
-            if (bytes > 0) std::memcpy(payload, transfer.data + transfer.moved, bytes);
+            if (bytes > 0) copy_bytes(payload, transfer.data + transfer.moved, bytes);
             writer.publish(bytes, offset, transfer.label);
         } else {
             Reader& reader = readers_[transfer.peer];
             const Message message = reader.message();
             if (message.fingerprint != transfer.label || message.bytes != bytes)
                 report_mismatch(transfer, message.fingerprint);
-            if (bytes > 0) std::memcpy(transfer.data + transfer.moved, endpoint_.data_of(message), bytes);
+            if (bytes > 0) copy_bytes(transfer.data + transfer.moved, endpoint_.data_of(message), bytes);
             reader.release();
         }
         endpoint_.rouse(transfer.peer);
