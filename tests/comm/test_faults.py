@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import re
 import resource
 import signal
 import threading
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -264,7 +266,33 @@ def limited(limits):
 
 
 def test_too_little_memory_is_said_at_the_start():
-    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    for error in limited([(resource.RLIMIT_FSIZE, 64 * 1024)]):
-        assert isinstance(error, (UsageError, CommError)), error
-        assert "shared memory" in str(error) or "rank 0 has gone away" in str(error) or "rank 0" in str(error)
+    first, second = limited([(resource.RLIMIT_FSIZE, 64 * 1024)])
+    assert isinstance(first, UsageError), first
+    assert "connect: no shared memory of" in str(first)
+    assert "smaller staging_bytes" in str(first)
+    assert isinstance(second, PeerLost), second
+    assert second.rank == 0
+
+
+def test_too_little_address_space_is_said_at_the_start():
+    def needed(comm):
+        return int(re.search(r"VmSize:\s+(\d+)", Path("/proc/self/status").read_text())[1]) * 1024
+
+    without_memory = unisono.spawn(needed, 1)[0]  # of a rank that shares memory with nobody
+    for error in limited([(resource.RLIMIT_AS, without_memory)]):
+        assert isinstance(error, CommError), error
+        assert "address space" in str(error)
+
+
+def wait_for_the_late(comm):
+    comm.barrier()
+    if comm.rank == 1:
+        time.sleep(1.5)
+    before = time.process_time()
+    comm.barrier()
+    return time.process_time() - before
+
+
+def test_who_waits_for_seconds_does_not_keep_a_core_busy():
+    for spent_s in unisono.spawn(wait_for_the_late, 2):
+        assert spent_s < 0.5
