@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdint>
 #include <cstring>
 #include <stdexcept>
 #include <system_error>
@@ -29,12 +30,32 @@ void give_memory(int file, std::uint64_t offset, std::uint64_t bytes) {
     }
 }
 
+// At an address that is a multiple of a huge page, as the offset in the file is: else none could be used.
 std::byte* map_memory(const Settings& settings, std::size_t bytes) {
-    void* memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, settings.file,
+    void* room = ::mmap(nullptr, bytes + huge_page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (room == MAP_FAILED) throw std::system_error(errno, std::generic_category(), "address space");
+    auto* const begin = static_cast<std::byte*>(room);
+    const std::size_t before = -reinterpret_cast<std::uintptr_t>(room) % huge_page;
+    void* memory = ::mmap(begin + before, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, settings.file,
                           static_cast<off_t>(settings.offset));
-    if (memory == MAP_FAILED) throw std::system_error(errno, std::generic_category(), "address space");
+    if (memory == MAP_FAILED) {
+        const int error = errno;
+        ::munmap(room, bytes + huge_page);
+        throw std::system_error(error, std::generic_category(), "address space");
+    }
+    if (before > 0) ::munmap(begin, before);
+    if (before < huge_page) ::munmap(begin + before + bytes, huge_page - before);
     ::madvise(memory, bytes, MADV_DONTFORK);  // a forked child is not a rank
     return static_cast<std::byte*>(memory);
+}
+
+// Asks for huge pages. Where there are none, small ones do.
+void use_huge_pages(std::byte* begin, std::size_t bytes) {
+#ifndef MADV_COLLAPSE  // Linux 6.1; the C library may be older
+    constexpr int MADV_COLLAPSE = 25;
+#endif
+    ::madvise(begin, bytes, MADV_HUGEPAGE);
+    ::madvise(begin, bytes, MADV_COLLAPSE);
 }
 
 }  // namespace
@@ -70,6 +91,7 @@ void Endpoint::open(Layout::Range range) {
                  " bytes: " + error.code().message() +
                  "; connect with a smaller memory_bytes, or allow more memory");
     }
+    if (range.offset % huge_page == 0 && range.bytes % huge_page == 0) use_huge_pages(at(range.offset), range.bytes);
     opened_bytes_ += range.bytes;
 }
 

@@ -118,12 +118,17 @@ std::uint64_t Executor::message_bytes(const Plan& plan, const Instruction& op, s
     return bytes;
 }
 
+const std::byte* Executor::begin_of(const Plan& plan, const Instruction& op, std::uint64_t pass, std::uint64_t bytes) const {
+    if (bytes <= MessageHeader::inline_bytes) return nullptr;  // nobody will ask; and it may have no chunk at all
+    return slice(plan, plan.program->operands[op.operands].left, pass).data;
+}
+
 void Executor::send(const Plan& plan, const Instruction& op, std::uint64_t pass) {
     const std::uint64_t bytes = message_bytes(plan, op, pass);
     if (bytes == 0 && plan.skips_empty) return;
     Writer& to = writer(plan.program->channels[op.to]);
-    std::byte* payload = acquire(to, bytes, op.step);
     const Operand* operands = plan.program->operands.data() + op.operands;
+    std::byte* payload = acquire(to, bytes, op.step, begin_of(plan, op, pass, bytes));
     for (std::size_t chunk = 0; chunk < op.chunks; ++chunk) {
         const Slice from = slice(plan, operands[chunk].left, pass);
         std::byte* const out = operands[chunk].out != no_place ? slice(plan, operands[chunk].out, pass).data : nullptr;
@@ -143,7 +148,7 @@ void Executor::receive(const Plan& plan, const Instruction& op, std::uint64_t pa
     const std::byte* data = await_message(from, bytes, op.step);
     if (op.to != no_channel) {
         Writer& to = writer(plan.program->channels[op.to]);
-        copy_bytes(acquire(to, bytes, op.step), data, bytes);
+        copy_bytes(acquire(to, bytes, op.step, data), data, bytes);
         publish(to, bytes);
     }
     const Operand* operands = plan.program->operands.data() + op.operands;
@@ -169,8 +174,8 @@ void Executor::reduce(const Plan& plan, const Instruction& op, std::uint64_t pas
     for (int source = 0; source < op.sources; ++source)
         addends[source] = await_message(reader(sources[source]), bytes, op.step);
     Writer* to = op.to != no_channel ? &writer(plan.program->channels[op.to]) : nullptr;
-    std::byte* payload = to != nullptr ? acquire(*to, bytes, op.step) : nullptr;
     const Operand* operands = plan.program->operands.data() + op.operands;
+    std::byte* payload = to != nullptr ? acquire(*to, bytes, op.step, begin_of(plan, op, pass, bytes)) : nullptr;
     for (std::size_t chunk = 0; chunk < op.chunks; ++chunk) {
         const Slice left = slice(plan, operands[chunk].left, pass);
         std::byte* out = operands[chunk].out != no_place ? slice(plan, operands[chunk].out, pass).data : nullptr;
@@ -219,18 +224,21 @@ Reader& Executor::reader(const ChannelUse& use) {
     return use.reach == Reach::all ? readers_of_all_[use.peer] : readers_[use.peer];
 }
 
-std::byte* Executor::acquire(Writer& writer, std::uint64_t bytes, std::uint32_t step) {
+std::byte* Executor::acquire(Writer& writer, std::uint64_t bytes, std::uint32_t step, const std::byte* source) {
     if (!writer.has_room())
         endpoint_.wait([&] { return writer.has_room(); }, {writer.slowest(), step, deadline_, true});
     if (bytes <= MessageHeader::inline_bytes) return writer.inline_payload();
-    while (!staging_.has_room(bytes)) {
+    // As far behind the beginning of a cache line as where it comes from: then whole lines are copied to whole lines.
+    const std::uint64_t behind = staging_.is_roomy_for(bytes) ? reinterpret_cast<std::uintptr_t>(source) % line : 0;
+    const std::uint64_t room = behind + bytes;
+    while (!staging_.has_room(room)) {
         // Several ranks may have to read before there is room. One that has read its part may leave; so we wait for one
         // rank at a time, and never for one that we do not need any more.
         const std::uint32_t peer = staging_.slowest();
-        endpoint_.wait([&] { return staging_.has_room(bytes) || staging_.slowest() != peer; },
+        endpoint_.wait([&] { return staging_.has_room(room) || staging_.slowest() != peer; },
                        {peer, step, deadline_, true});
     }
-    payload_offset_ = staging_.take(bytes);
+    payload_offset_ = staging_.take(room) + behind;
     return endpoint_.at(payload_offset_);
 }
 

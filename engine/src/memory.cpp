@@ -13,10 +13,12 @@ Layout::Layout(const Geometry& geometry) : size_(geometry.size), depth_(geometry
     channels_ = boards_ + size_ * page;
     pair_stride_ = rounded_up(taken(1), apart);
     all_stride_ = rounded_up(taken(size_), apart);
-    staging_ = rounded_up(channels_ + 2 * size_ * size_ * pair_stride_ + size_ * all_stride_, page);
-    staging_bytes_ = rounded_up(geometry.staging_bytes, page);
+    const std::size_t unit = geometry.staging_bytes >= huge_page ? huge_page : page;
+    staging_ = rounded_up(channels_ + 2 * size_ * size_ * pair_stride_ + size_ * all_stride_, unit);
+    staging_bytes_ = rounded_up(geometry.staging_bytes, unit);
     transfers_ = staging_ + size_ * staging_bytes_;
     transfer_stride_ = rounded_up(depth_ * geometry.transfer_bytes, page);
+    end_ = rounded_up(transfers_ + size_ * size_ * transfer_stride_, huge_page);
 }
 
 Layout::Range Layout::channel(std::size_t number) const {

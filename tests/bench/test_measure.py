@@ -19,7 +19,8 @@ def test_contenders_take_turns_and_each_round_begins_with_another():
     visits = [name for where, name in log if where == SMALL.bytes]
     assert "".join(visits) == "ABCBCACABABC"  # the first is to learn how long a call takes
     assert log[:3] == [("start", name) for name in "ABC"]  # all start at once
-    assert [where for where, _ in log[3:]] == [8] * 12 + [1024] * 12
+    # A round visits all cases before the next one begins.
+    assert [where for where, _ in log[3:]] == ([8] * 3 + [1024] * 3) * 4
 
 
 def test_calls_are_as_many_as_fit_into_the_time():
@@ -44,12 +45,19 @@ def test_the_time_is_the_median_on_the_slowest_rank():
     times.add(Visit([[1.0, 2.0, 90.0], [4.0, 5.0, 6.0]], mean_s=7.0, wrong=1))
     times.add(Visit([[1.0, 2.0], [5.0, 80.0]], mean_s=9.0, wrong=2))
     assert times.time_s == 5.0
-    assert Times(0.0, times.calls_s).time_s == 4.0
+    assert Times(Effort(quantile=0.0), times.calls_s).time_s == 4.0
     assert times.quantile_s(0.0) == 4.0
     assert times.quantile_s(0.99) > 79
     assert times.mean_s == 8.0
     assert times.wrong == 3
     assert times.calls == 5
+
+
+def test_the_quickest_visit_alone_may_count():
+    times = Times(Effort(quickest_visit=True))
+    times.add(Visit([[1.0, 2.0, 90.0], [4.0, 6.0, 8.0]], mean_s=7.0, wrong=0))
+    times.add(Visit([[1.0, 2.0, 3.0], [5.0, 5.5, 60.0]], mean_s=9.0, wrong=0))
+    assert times.time_s == 5.5  # the median of the second, on its slower rank
 
 
 def test_a_contender_that_cannot_start_is_dropped_and_the_others_go_on():
@@ -64,10 +72,10 @@ def test_a_contender_that_cannot_start_is_dropped_and_the_others_go_on():
 
 
 def test_a_contender_that_fails_on_the_way_keeps_what_it_measured_before():
-    bad = Fake("bad", 1e-3, trouble={3: ContenderFailed("rank 1 hung up")})
+    bad = Fake("bad", 1e-3, trouble={4: ContenderFailed("rank 1 hung up")})
     run = measure([bad, Fake("good", 1e-3)], [SMALL, LARGE], 2, Effort(3, 0.1))
-    assert len(bad.orders) == 3
-    assert run.results[0].times["bad"].calls == bad.orders[1].iterations
+    assert len(bad.orders) == 4
+    assert run.results[0].times["bad"].calls == bad.orders[2].iterations
     assert "bad" not in run.results[1].times
     assert run.results[1].times["good"].calls
 

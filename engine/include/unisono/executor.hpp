@@ -59,11 +59,13 @@ class Executor {
         std::uint64_t bytes;
     };
     Slice slice(const Plan& plan, std::uint32_t place, std::uint64_t pass) const;
+    // Where the first byte of a message of so many bytes lies.
+    const std::byte* begin_of(const Plan& plan, const Instruction& op, std::uint64_t pass, std::uint64_t bytes) const;
     std::uint64_t message_bytes(const Plan& plan, const Instruction& op, std::uint64_t pass) const;
 
     Writer& writer(const ChannelUse& use);
     Reader& reader(const ChannelUse& use);
-    std::byte* acquire(Writer& writer, std::uint64_t bytes, std::uint32_t step);
+    std::byte* acquire(Writer& writer, std::uint64_t bytes, std::uint32_t step, const std::byte* source);
     void publish(Writer& writer, std::uint64_t bytes);
     const std::byte* await_message(Reader& reader, std::uint64_t bytes, std::uint32_t step);
     void release(Reader& reader);

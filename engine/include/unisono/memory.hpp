@@ -19,7 +19,12 @@ namespace unisono {
 
 // Two lines apart: processors fetch lines in pairs, and counters of different writers must not meet in one.
 inline constexpr std::size_t apart = 128;
+inline constexpr std::size_t line = 64;  // bytes of a cache line
 inline constexpr std::size_t page = 4096;
+// What a processor can translate as one piece. A staging area that fills such pages lies in one piece of the real memory
+// too. Scattered over small pages, some of them crowd the same corner of the caches, other ones in each run: the same
+// call took 48, 60 or 86 µs, and now and then 550.
+inline constexpr std::size_t huge_page = 2 << 20;
 
 // What every rank must agree on before it touches the memory.
 struct Geometry {
@@ -96,7 +101,7 @@ class Layout {
     struct Range {
         std::size_t offset, bytes;
     };
-    std::size_t bytes() const { return transfers_ + size_ * size_ * transfer_stride_; }
+    std::size_t bytes() const { return end_; }
     std::size_t channel_count() const { return 2 * size_ * size_ + size_; }
     Range before_channels() const { return {0, channels_}; }
     std::size_t board(std::size_t rank) const { return boards_ + rank * page; }
@@ -117,7 +122,7 @@ class Layout {
 
   private:
     std::size_t size_, depth_, boards_, channels_, pair_stride_, all_stride_, staging_, staging_bytes_, transfers_,
-        transfer_stride_;
+        transfer_stride_, end_;
 };
 
 }  // namespace unisono

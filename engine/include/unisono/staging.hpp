@@ -18,6 +18,9 @@ class Staging {
     Staging() = default;
     Staging(std::uint64_t offset, std::uint64_t bytes) : offset_(offset), capacity_(bytes) {}
 
+    // Whether a message is so short that it may lie a little behind the beginning of a line. (The compiler leaves room
+    // for that; programs that fill the area to the last byte are not its own.)
+    bool is_roomy_for(std::uint64_t bytes) const { return bytes + line <= capacity_ / 2; }
     // Whether there is room for so many bytes; gives back what has been taken by its readers.
     bool has_room(std::uint64_t bytes) {
         const std::uint64_t end = start_for(bytes) + rounded(bytes);

@@ -1,8 +1,9 @@
-"""Contenders take turns: A B C, B C A, C A B, at one case after the other.
+"""Contenders take turns: at every case A B C; in the next round, at every case again, B C A; then C A B.
 
 A machine is never quiet. Whoever measures one library now and another one later measures the machine; contenders that
 take turns within seconds meet the same neighbours, and more so over several rounds, each of which begins with
-another.
+another. All cases of a round come before the next one: what disturbs one visit for some seconds leaves the others of
+the same contender at the same case alone.
 """
 
 from __future__ import annotations
@@ -28,6 +29,8 @@ class Effort:
     budget_s: float = 0.5
     # Which part of the calls a contender's time may exceed: the median, or less on a machine that others use too.
     quantile: float = 0.5
+    # Whether only the quickest visit of a contender counts: for machines whose cores are moved about meanwhile.
+    quickest_visit: bool = False
 
 
 @dataclass
@@ -39,9 +42,11 @@ class Times:
     others are not.
     """
 
-    quantile: float = 0.5
+    effort: Effort = Effort()
     calls_s: list[list[float]] = field(default_factory=list)  # of each rank
     means_s: list[float] = field(default_factory=list)  # of each visit
+    visits_s: list[float] = field(default_factory=list)  # the number that we compare, of each visit alone
+    expected_s: float = 0.0  # for the next call, after what the last visit took
     wrong: int = 0
     unsupported: str | None = None
 
@@ -51,16 +56,17 @@ class Times:
         for mine, new in zip(self.calls_s, visit.seconds, strict=True):
             mine += new
         self.means_s.append(visit.mean_s)
+        self.visits_s.append(_longest(visit.seconds, self.effort.quantile))
         self.wrong += visit.wrong
 
     def quantile_s(self, part: float) -> float:
         """Return what a part of the calls did not exceed, on the rank where that is longest."""
-        return max(float(np.quantile(calls, part)) for calls in self.calls_s)
+        return _longest(self.calls_s, part)
 
     @property
     def time_s(self) -> float:
         """Return the number that we compare."""
-        return self.quantile_s(self.quantile)
+        return min(self.visits_s) if self.effort.quickest_visit else self.quantile_s(self.effort.quantile)
 
     @property
     def mean_s(self) -> float:
@@ -71,6 +77,10 @@ class Times:
     def calls(self) -> int:
         """Return how many calls were timed on each rank."""
         return len(self.calls_s[0]) if self.calls_s else 0
+
+
+def _longest(ranks: list[list[float]], part: float) -> float:
+    return max(float(np.quantile(calls, part)) for calls in ranks)
 
 
 @dataclass
@@ -92,7 +102,7 @@ class Run:
 
     size: int
     contenders: list[Contender]
-    quantile: float = 0.5
+    effort: Effort = Effort()
     results: list[Result] = field(default_factory=list)
     dropped: dict[str, str] = field(default_factory=dict)  # contenders that failed, and why
 
@@ -105,7 +115,8 @@ def measure(
     tell: Callable[[str], None] = lambda doing: None,
 ) -> Run:
     """Start all contenders, let them take turns at every case, and end them whatever happens."""
-    run = Run(size, contenders, effort.quantile)
+    run = Run(size, contenders, effort)
+    run.results = [Result(case) for case in cases]
     try:
         for contender in contenders:
             contender.start()
@@ -113,37 +124,37 @@ def measure(
             tell(f"starting {contender.name}")
             with _dropping(run, contender):
                 contender.wait_until_ready()
-        for case in cases:
-            run.results.append(_measure_case(run, case, effort, tell))
+        for number in range(effort.rounds + 1):
+            for result in run.results:
+                _visit_all(run, result, number, tell)
     finally:
         _close_all(contenders)
+    for result in run.results:
+        result.times = {name: times for name, times in result.times.items() if times.calls or times.unsupported}
     return run
 
 
-def _measure_case(run: Run, case: Case, effort: Effort, tell: Callable[[str], None]) -> Result:
-    result = Result(case)
-    expected_s: dict[str, float] = {}
-    for number in range(effort.rounds + 1):
-        turn = number % max(1, len(run.contenders))
-        for contender in run.contenders[turn:] + run.contenders[:turn]:
-            times = result.times.setdefault(contender.name, Times(effort.quantile))
-            if contender.name in run.dropped or times.unsupported:
+def _visit_all(run: Run, result: Result, number: int, tell: Callable[[str], None]) -> None:
+    """Let every contender have its turn at a case; in round 0 only to learn how long a call takes."""
+    effort, case = run.effort, result.case
+    turn = number % max(1, len(run.contenders))
+    for contender in run.contenders[turn:] + run.contenders[:turn]:
+        times = result.times.setdefault(contender.name, Times(effort))
+        if contender.name in run.dropped or times.unsupported:
+            continue
+        tell(f"{case.collective} {case.bytes} B {contender.name}")
+        order = _order(effort, times.expected_s, last=number == effort.rounds) if number else FIRST
+        with _dropping(run, contender):
+            try:
+                visit = contender.measure(case, order)
+            except CaseUnsupported as error:
+                times.unsupported = str(error)
                 continue
-            tell(f"{case.collective} {case.bytes} B {contender.name}")
-            order = FIRST if number == 0 else _order(effort, expected_s[contender.name], last=number == effort.rounds)
-            with _dropping(run, contender):
-                try:
-                    visit = contender.measure(case, order)
-                except CaseUnsupported as error:
-                    times.unsupported = str(error)
-                    continue
-                expected_s[contender.name] = max(float(np.median(calls)) for calls in visit.seconds)
-                if number:
-                    times.add(visit)
-                else:
-                    times.wrong += visit.wrong
-    result.times = {name: times for name, times in result.times.items() if times.calls or times.unsupported}
-    return result
+            times.expected_s = _longest(visit.seconds, 0.5)
+            if number:
+                times.add(visit)
+            else:
+                times.wrong += visit.wrong
 
 
 def _order(effort: Effort, call_s: float, last: bool) -> Order:

@@ -7,7 +7,7 @@ from typing import Any
 
 from unisono.bench.cases import format_bytes
 from unisono.bench.measure import Run
-from unisono.bench.report import figures, quantile_word
+from unisono.bench.report import figures, time_word
 from unisono.errors import UsageError
 
 KINDS = (".png", ".svg", ".pdf")
@@ -38,7 +38,7 @@ def draw(run: Run, name: str, path: Path) -> None:
     case = run.results[0].case
     figure.suptitle(f"{case.collective} {case.dtype}, {run.size} ranks")
     smallest, largest = (choose(result.case.bytes for result in run.results) for choose in (min, max))
-    for axes, what in ((times, f"time of a call, µs ({quantile_word(run.quantile)})"), (widths, "busbw, GB/s")):
+    for axes, what in ((times, f"time of a call, µs ({time_word(run.effort)})"), (widths, "busbw, GB/s")):
         axes.set(xscale="log", yscale="log", xlabel="bytes", ylabel=what)
         ticks = [smallest * 4**step for step in range(64) if smallest * 4**step <= largest]
         axes.set_xticks(ticks, [format_bytes(tick) for tick in ticks], rotation=45, ha="right")

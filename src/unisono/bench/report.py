@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from unisono.bench.cases import Case
-from unisono.bench.measure import Result, Run, Times
+from unisono.bench.measure import Effort, Result, Run, Times
 
 
 @dataclass(frozen=True)
@@ -42,10 +42,11 @@ def figures(run: Run, result: Result, name: str) -> Figures:
     )  # fmt: skip
 
 
-def quantile_word(quantile: float) -> str:
+def time_word(effort: Effort) -> str:
     """Say which time of many it is."""
     words = {0.0: "quickest", 0.5: "median"}
-    return words.get(quantile, f"quantile {quantile:g}")
+    word = words.get(effort.quantile, f"quantile {effort.quantile:g}")
+    return f"{word} of the quickest visit" if effort.quickest_visit else word
 
 
 def rivals(run: Run, name: str) -> list[str]:
@@ -80,7 +81,8 @@ def as_data(run: Run, name: str) -> dict[str, Any]:
     """Return everything for programs."""
     return {
         "ranks": run.size,
-        "quantile": run.quantile,
+        "quantile": run.effort.quantile,
+        "quickest_visit": run.effort.quickest_visit,
         "contenders": [
             {"name": each.name, "version": each.version, "dropped": run.dropped.get(each.name)}
             for each in run.contenders

@@ -66,6 +66,12 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
         "machine that others use too)",
     )
     parser.add_argument(
+        "--quickest-visit",
+        action="store_true",
+        help="count only the visit of each contender that was its quickest: for virtual machines, whose cores may be "
+        "near each other in one second and far apart in the next",
+    )
+    parser.add_argument(
         "--timeout",
         type=float,
         default=60.0,
@@ -96,7 +102,7 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError("--peers-only leaves nobody to measure; name some with --against")
     if args.plot:
         plot.check_plot(args.plot)
-    effort = Effort(args.rounds, args.time_budget, args.quantile)
+    effort = Effort(args.rounds, args.time_budget, args.quantile, args.quickest_visit)
     with progress_bar(quiet=args.json) as progress:
         visits = len(contenders) * (1 + len(chosen) * (1 + args.rounds))
         bar = progress.add_task("starting", total=visits)
@@ -164,7 +170,7 @@ def _print_all(done: Run) -> None:
     out = console()
     out.print()
     sizes = [f">{cases.format_bytes(result.case.bytes)}" for result in done.results]
-    rows = table(f"{report.quantile_word(done.quantile)} µs", *sizes)
+    rows = table(f"{report.time_word(done.effort)} µs", *sizes)
     for contender in done.contenders:
         cells = []
         for result in done.results:

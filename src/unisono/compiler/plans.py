@@ -21,7 +21,9 @@ SMALLEST_SEGMENT = 16  # bytes: one complex128
 # Short enough for what a pass reads to be in the core's own cache when it is read or written again.
 LONGEST_SEGMENT = 128 * 1024
 LONGEST_MOVED_SEGMENT = 256 * 1024  # where nothing is added, and so nothing read again
-PADDING = 128  # every message begins on a line of its own, and one of them may have to go round the end of the area
+# Every message begins on a line of its own, up to 63 bytes behind its beginning, and one of them may have to go round
+# the end of the area.
+PADDING = 192
 
 
 @dataclass(frozen=True)
