@@ -20,7 +20,7 @@ import numpy as np
 from unisono.algorithms import BUILT_IN, find
 from unisono.algorithms.declaration import Algorithm
 from unisono.comm.arrays import ELEMENT_BYTES
-from unisono.comm.calls import STREAM_BYTES
+from unisono.comm.caches import past_caches
 from unisono.comm.geometry import DEPTH, STAGING_BYTES, TRANSFER_BYTES
 from unisono.comm.programs import compiled
 from unisono.compiler import Lengths, numbers_of
@@ -121,8 +121,7 @@ def pieces(case: Case, with_data: bool) -> Iterator[bytes]:
         for value in (numbers.segment_bytes, numbers.passes, numbers.work_bytes):
             yield number(value)
         held = collective.held_after(rank, case.size, case.size, case.root or 0)
-        large = case.length * len(held) // case.size * element > STREAM_BYTES
-        yield number(large and not (collective.single_array and collective.reduces))  # as comm/calls.py does
+        yield number(past_caches(collective, case.length * len(held) // case.size * element, case.size))
         mine = arrays[rank]
         yield number(mine.shared)
         yield blob(mine.source)

@@ -84,10 +84,10 @@ void divide(const std::string& dtype, Bytes out, ConstBytes array, std::size_t s
     function(out.data(), array.data(), size, out.size() / bytes);
 }
 
-void copy_streaming(Bytes out, ConstBytes array) {
+void copy(Bytes out, ConstBytes array, bool past_caches) {
     if (out.size() != array.size()) throw nb::value_error("expected two arrays of equal length");
     nb::gil_scoped_release released;
-    unisono::copy_streaming(out.data(), array.data(), out.size());
+    (past_caches ? unisono::copy_streaming : unisono::copy_bytes)(out.data(), array.data(), out.size());
 }
 
 }  // namespace
@@ -118,6 +118,5 @@ NB_MODULE(_engine, module) {
                "out = first (reduction) addends[0] (reduction) ..., rounded once; `also`, if given, gets a copy.");
     module.def("divide", &divide, nb::arg("dtype"), nb::arg("out"), nb::arg("array"), nb::arg("size"),
                nb::arg("variant") = "", "out = array / size, on arrays given as bytes.");
-    module.def("copy_streaming", &copy_streaming, nb::arg("out"), nb::arg("array"),
-               "out = array, past the caches.");
+    module.def("copy", &copy, nb::arg("out"), nb::arg("array"), nb::arg("past_caches"), "out = array, as the engine copies.");
 }

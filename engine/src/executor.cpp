@@ -7,23 +7,6 @@
 
 namespace unisono {
 
-namespace {
-
-// Reads once what goes to two places: a block of it stays in the cache of the core.
-void copy_twice(std::byte* first, std::byte* second, const std::byte* from, std::uint64_t bytes, bool streams) {
-    constexpr std::uint64_t block = 32768;
-    for (std::uint64_t done = 0; done < bytes; done += block) {
-        const std::uint64_t here = std::min(block, bytes - done);
-        copy_bytes(first + done, from + done, here);
-        if (streams)
-            copy_streaming(second + done, from + done, here);
-        else
-            copy_bytes(second + done, from + done, here);
-    }
-}
-
-}  // namespace
-
 Executor::Executor(Endpoint& endpoint) : endpoint_(endpoint) {
     const Layout& layout = endpoint.layout;
     const std::uint32_t size = endpoint.settings.geometry.size, rank = endpoint.settings.rank;
@@ -123,6 +106,19 @@ const std::byte* Executor::begin_of(const Plan& plan, const Instruction& op, std
     return slice(plan, plan.program->operands[op.operands].left, pass).data;
 }
 
+// Reads once what goes to two places: a block of it stays in the cache of the core.
+void Executor::put_and_keep(std::byte* payload, std::byte* out, const std::byte* from, std::uint64_t bytes, bool streams) {
+    constexpr std::uint64_t block = 32768;
+    for (std::uint64_t done = 0; done < bytes; done += block) {
+        const std::uint64_t here = std::min(block, bytes - done);
+        pace_.put(payload + done, from + done, here);
+        if (streams)
+            copy_streaming(out + done, from + done, here);
+        else
+            copy_bytes(out + done, from + done, here);
+    }
+}
+
 void Executor::send(const Plan& plan, const Instruction& op, std::uint64_t pass) {
     const std::uint64_t bytes = message_bytes(plan, op, pass);
     if (bytes == 0 && plan.skips_empty) return;
@@ -133,9 +129,9 @@ void Executor::send(const Plan& plan, const Instruction& op, std::uint64_t pass)
         const Slice from = slice(plan, operands[chunk].left, pass);
         std::byte* const out = operands[chunk].out != no_place ? slice(plan, operands[chunk].out, pass).data : nullptr;
         if (out == nullptr || out == from.data)
-            copy_bytes(payload, from.data, from.bytes);
+            pace_.put(payload, from.data, from.bytes);
         else
-            copy_twice(payload, out, from.data, from.bytes, plan.streams && operands[chunk].final);
+            put_and_keep(payload, out, from.data, from.bytes, plan.streams && operands[chunk].final);
         payload += from.bytes;
     }
     publish(to, bytes);
@@ -148,7 +144,7 @@ void Executor::receive(const Plan& plan, const Instruction& op, std::uint64_t pa
     const std::byte* data = await_message(from, bytes, op.step);
     if (op.to != no_channel) {
         Writer& to = writer(plan.program->channels[op.to]);
-        copy_bytes(acquire(to, bytes, op.step, data), data, bytes);
+        pace_.put(acquire(to, bytes, op.step, data), data, bytes);
         publish(to, bytes);
     }
     const Operand* operands = plan.program->operands.data() + op.operands;
@@ -180,9 +176,11 @@ void Executor::reduce(const Plan& plan, const Instruction& op, std::uint64_t pas
         const Slice left = slice(plan, operands[chunk].left, pass);
         std::byte* out = operands[chunk].out != no_place ? slice(plan, operands[chunk].out, pass).data : nullptr;
         std::byte* first = out != nullptr ? out : payload;
-        std::byte* second = out != nullptr ? payload : nullptr;
+        const bool later = pace_.past_caches() && left.bytes >= Pace::worth_it;
+        std::byte* second = out != nullptr && !later ? payload : nullptr;
         if (first != nullptr)
             plan.combine(first, second, left.data, addends, op.sources, left.bytes / plan.element_bytes);
+        if (out != nullptr && payload != nullptr && later) pace_.put(payload, out, left.bytes);
         if (payload != nullptr) payload += left.bytes;
         for (int source = 0; source < op.sources; ++source)
             addends[source] = static_cast<const std::byte*>(addends[source]) + left.bytes;

@@ -11,6 +11,7 @@ namespace unisono::tests {
 void collectives_give_the_right_bits(const std::vector<Case>& cases, int repeats);
 void queued_calls_and_transfers_go_on_together(const std::vector<Case>& cases);
 void calls_of_several_threads_take_turns();
+void messages_are_written_in_the_quicker_way();
 
 // scenarios_endings.cpp: things that do not, and leaving.
 void abort_reaches_everyone_who_waits();

@@ -5,6 +5,7 @@
 #include "members.hpp"
 #include "scenarios.hpp"
 #include "small_plans.hpp"
+#include "unisono/pace.hpp"
 
 namespace unisono::tests {
 
@@ -137,6 +138,26 @@ void calls_of_several_threads_take_turns() {
         other.join();
         member.leave();
     });
+}
+
+// Plain stores where cores are near each other, stores past the caches where they are not, and back again when they move.
+void messages_are_written_in_the_quicker_way() {
+    Pace pace;
+    CHECK(!pace.past_caches());
+    pace.note(false, 0.05f);
+    pace.note(true, 0.04f);
+    CHECK(!pace.past_caches());  // a little quicker to write, but not to read
+    for (int i = 0; i < 8; ++i) pace.note(false, 0.4f);
+    CHECK(pace.past_caches());
+    for (int i = 0; i < 16; ++i) pace.note(false, 0.05f);
+    CHECK(!pace.past_caches());
+    std::vector<char> from(Pace::worth_it + 5), to(from.size());
+    for (std::size_t i = 0; i < from.size(); ++i) from[i] = static_cast<char>(i * 7);
+    for (int put = 0; put < 300; ++put) {  // enough for both ways to be tried
+        std::fill(to.begin(), to.end(), 0);
+        pace.put(to.data(), from.data(), from.size());
+        CHECK(to == from);
+    }
 }
 
 }  // namespace unisono::tests

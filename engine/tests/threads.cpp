@@ -18,6 +18,7 @@ int main(int count, char** arguments) {
     collectives_give_the_right_bits(cases, repeats);
     queued_calls_and_transfers_go_on_together(cases);
     calls_of_several_threads_take_turns();
+    messages_are_written_in_the_quicker_way();
     abort_reaches_everyone_who_waits();
     different_calls_are_noticed();
     a_late_rank_is_named();

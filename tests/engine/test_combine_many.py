@@ -65,7 +65,8 @@ def test_small_numbers_are_rounded_once(name, variant):
 
 @settings(max_examples=200, deadline=None)
 @given(
-    case=st.sampled_from(MEANINGFUL), variant=st.sampled_from(_engine.variants()), length=st.integers(0, 700),
+    case=st.sampled_from(MEANINGFUL), variant=st.sampled_from(_engine.variants()),
+    length=st.one_of(st.integers(0, 700), st.integers(0, 6000)),
     addends=st.integers(1, 9), offsets=st.lists(st.integers(0, 63), min_size=12, max_size=12),
     place=st.sampled_from(["first", "last addend", "apart"]), also=st.booleans(), seed=st.integers(0, 2**32),
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Copying past the caches copies: every byte, no byte more, from and to any address."""
+"""Copying, past the caches or not, copies: every byte, no byte more, from and to any address."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from unisono import _engine
 @settings(max_examples=300, deadline=None)
 @given(
     length=st.one_of(st.integers(0, 400), st.integers(0, 100_000)), to=st.integers(0, 70), start=st.integers(0, 70),
-    seed=st.integers(0, 2**32),
+    seed=st.integers(0, 2**32), past_caches=st.booleans(),
 )  # fmt: skip
-def test_every_byte_and_no_byte_more(length, to, start, seed):
+def test_every_byte_and_no_byte_more(length, to, start, seed, past_caches):
     source = np.random.default_rng(seed).integers(0, 256, length + 100, dtype=np.uint8)
     out = np.full(length + 200, 77, np.uint8)
     wanted = out.copy()
     wanted[to : to + length] = source[start : start + length][:length]
-    _engine.copy_streaming(out[to : to + length], source[start : start + length])
+    _engine.copy(out[to : to + length], source[start : start + length], past_caches)
     assert np.array_equal(out, wanted)
 
 
 def test_arrays_of_other_lengths_are_refused():
     with pytest.raises(ValueError, match="expected two arrays of equal length"):
-        _engine.copy_streaming(np.zeros(4, np.uint8), np.zeros(5, np.uint8))
+        _engine.copy(np.zeros(4, np.uint8), np.zeros(5, np.uint8), True)

@@ -9,6 +9,7 @@
 
 #include "unisono/channel.hpp"
 #include "unisono/endpoint.hpp"
+#include "unisono/pace.hpp"
 #include "unisono/program.hpp"
 #include "unisono/reduce.hpp"
 #include "unisono/staging.hpp"
@@ -63,6 +64,8 @@ class Executor {
     const std::byte* begin_of(const Plan& plan, const Instruction& op, std::uint64_t pass, std::uint64_t bytes) const;
     std::uint64_t message_bytes(const Plan& plan, const Instruction& op, std::uint64_t pass) const;
 
+    void put_and_keep(std::byte* payload, std::byte* out, const std::byte* from, std::uint64_t bytes, bool streams);
+
     Writer& writer(const ChannelUse& use);
     Reader& reader(const ChannelUse& use);
     std::byte* acquire(Writer& writer, std::uint64_t bytes, std::uint32_t step, const std::byte* source);
@@ -77,6 +80,7 @@ class Executor {
     Writer writer_to_all_;
     std::vector<Reader> readers_of_all_;  // by writer
     Staging staging_;
+    Pace pace_;
     std::unique_ptr<std::byte[]> work_memory_;
     std::byte* work_ = nullptr;  // aligned
     std::uint64_t work_bytes_ = 0;

@@ -12,6 +12,7 @@ from unisono.algorithms.declaration import Algorithm
 from unisono.collectives import COLLECTIVES, Collective
 from unisono.comm.arguments import Arguments, arguments_of
 from unisono.comm.arrays import ELEMENT_BYTES, array_of
+from unisono.comm.caches import past_caches
 from unisono.comm.choice import choose
 from unisono.comm.link import Link
 from unisono.comm.programs import Compiled, check_blocks, compiled
@@ -21,9 +22,6 @@ from unisono.errors import UsageError
 from unisono.player.reduction import check_op
 from unisono.schedule import Schedule
 
-# Results larger than this do not stay in a cache anyway.
-STREAM_BYTES = 8 * 1024 * 1024
-MOST_IN_CACHE = 2  # ranks
 MOST_PLANS = 1024
 FOR_UNEQUAL = "naive"
 
@@ -134,7 +132,7 @@ class Calls:
             program=made.program, extents=numbers.extents, segment_bytes=numbers.segment_bytes, passes=numbers.passes,
             work_bytes=numbers.work_bytes, dtype=given.dtype,
             reduction="" if op is None else "sum" if op == "avg" else op, divides=op == "avg",
-            skips_empty=not lengths.equal, streams=_streams(collective, given, link.size),
+            skips_empty=not lengths.equal, streams=past_caches(collective, given.output.nbytes, link.size),
             fingerprint=int.from_bytes(hashlib.blake2b(repr(about).encode(), digest_size=8).digest(), "little"),
             text=text,
         )  # fmt: skip
@@ -175,17 +173,6 @@ def _schedule(collective: Collective, algorithm: Any, size: int, root: int | Non
             f"{collective} on {size} ranks with root {root}"
         )
     return algorithm
-
-
-def _streams(collective: Collective, given: Arguments, size: int) -> bool:
-    """Whether results are written past the caches.
-
-    They are large; and where a rank has just read the place that it writes, as in an all-reduce, only if there are
-    many ranks: with two, the place is still in the cache of the core (measured: 6.5 against 7.4 ms with two on an
-    AMD EPYC, 28 against 22 ms with eight on an Intel Xeon, 64 MiB).
-    """
-    just_read = collective.single_array and collective.reduces and size <= MOST_IN_CACHE
-    return given.output.nbytes > STREAM_BYTES and not just_read
 
 
 def _check_timeout(name: str, timeout: float | None) -> None:
