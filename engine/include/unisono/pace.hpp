@@ -44,7 +44,7 @@ class Pace {
   private:
     static constexpr std::uint64_t timed_every = 8, tried_every = 128, first_tried = 16;
     static_assert(first_tried % timed_every == 0 && tried_every % timed_every == 0, "what is tried is timed");
-    static constexpr float dearer_to_read = 0.1f;  // ns per byte, for the reader, from memory instead of a cache
+    static constexpr float dearer_to_read = 0.2f;  // ns per byte, for the reader, from memory instead of a cache
 
     static void copy(bool past, void* to, const void* from, std::size_t bytes) {
         if (past)

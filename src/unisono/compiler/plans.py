@@ -21,6 +21,7 @@ SMALLEST_SEGMENT = 16  # bytes: one complex128
 # Short enough for what a pass reads to be in the core's own cache when it is read or written again.
 LONGEST_SEGMENT = 128 * 1024
 LONGEST_MOVED_SEGMENT = 256 * 1024  # where nothing is added, and so nothing read again
+LONGEST_EXCHANGED_SEGMENT = 512 * 1024  # and where all send at once, so that nobody waits for a first segment
 # Every message begins on a line of its own, up to 63 bytes behind its beginning, and one of them may have to go round
 # the end of the area.
 PADDING = 192
@@ -75,7 +76,7 @@ def numbers_of(
         table += chunk_table(lengths.output, chunks)
     longest = max(length for _, length in table) * element_bytes
     room = staging_bytes // (2 * lowered.most_sent) - PADDING
-    limit = segment_limit or (LONGEST_SEGMENT if collective.reduces else LONGEST_MOVED_SEGMENT)
+    limit = segment_limit or _longest_segment(collective)
     segment, passes = _segments(schedule, longest, min(room, limit), lengths.equal)
     where = (rank, schedule.size, chunks, schedule.root or 0)
     first = {
@@ -90,6 +91,12 @@ def numbers_of(
 
     work_slots = 1 + max((place.slot for place in lowered.places if place.buffer == WORK), default=-1)
     return Numbers(b"".join(map(extent, lowered.places)), segment, passes, work_slots * segment)
+
+
+def _longest_segment(collective: Collective) -> int:
+    if collective.reduces:
+        return LONGEST_SEGMENT
+    return LONGEST_MOVED_SEGMENT if collective.rooted else LONGEST_EXCHANGED_SEGMENT
 
 
 def _segments(schedule: Schedule, longest: int, room: int, equal: bool) -> tuple[int, int]:
