@@ -94,6 +94,8 @@ void copy(Bytes out, ConstBytes array, bool past_caches) {
 
 NB_MODULE(_engine, module) {
     module.doc() = "The native engine of Unisono.";
+    // Users may hold a Work when the interpreter ends; that is no fault of ours, nor of theirs.
+    nb::set_leak_warnings(false);
     module.def(
         "build_info",
         [] {

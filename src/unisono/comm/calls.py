@@ -48,7 +48,7 @@ class Calls:
         given = arguments_of(collective, link.rank, link.size, root, out, array, sizes, out_sizes)
         if op is not None:
             check_op(op, given.dtype)
-        plan = self._plan(collective, given, op, root, algorithm)
+        plan = self.plan_for(collective, given, op, root, algorithm)
         if sizes is None and out_sizes is None:
             link.endpoint.remember(plan, COLLECTIVES.index(collective), out, array, op, root or 0, algorithm)
         return self._run(plan, given.input.address, given.output.address, async_op, timeout, (out, array))
@@ -57,7 +57,7 @@ class Calls:
         """Make a barrier."""
         self._check_open("barrier")
         _check_timeout("barrier", timeout)
-        plan = self._plan(collectives.barrier, Arguments.nothing(), None, None, algorithm)
+        plan = self.plan_for(collectives.barrier, Arguments.nothing(), None, None, algorithm)
         number = COLLECTIVES.index(collectives.barrier)
         self.link.endpoint.remember(plan, number, None, None, None, 0, algorithm)
         return self._run(plan, 0, 0, async_op, timeout, None)
@@ -96,9 +96,10 @@ class Calls:
             found = self.programs[key] = compiled(schedule, self.link.rank)
         return found
 
-    def _plan(
+    def plan_for(
         self, collective: Collective, given: Arguments, op: str | None, root: int | None, algorithm: Any
     ) -> _engine.Plan:
+        """Return the plan of a call, made once for all calls alike. Addresses do not matter to it."""
         # A schedule is known by its identity: `programs` keeps it alive.
         named = algorithm if isinstance(algorithm, str | Algorithm | None) else id(algorithm)
         key = (collective.name, given.lengths, given.dtype, op, root, named)

@@ -27,7 +27,7 @@ class Communicator:
 
     def __init__(self, link: Link) -> None:
         self._link = link
-        self._calls = Calls(link)
+        self.calls = Calls(link)  # for who builds on a communicator: what the calls below are made of
         self.rank = link.rank
         self.size = link.size
         # A call that is like an earlier one does not come here: the engine repeats it (bindings/quick_call.cpp). What
@@ -48,7 +48,7 @@ class Communicator:
         timeout: float | None = None,
     ) -> Work | None:
         """Replace the array by the sum (or product, ...) of the arrays of all ranks."""
-        return self._calls.make(collectives.all_reduce, array, None, op, None, algorithm, async_op, timeout)
+        return self.calls.make(collectives.all_reduce, array, None, op, None, algorithm, async_op, timeout)
 
     def broadcast(
         self,
@@ -60,14 +60,14 @@ class Communicator:
         timeout: float | None = None,
     ) -> Work | None:
         """Replace the array by that of the root."""
-        return self._calls.make(collectives.broadcast, array, None, None, root, algorithm, async_op, timeout)
+        return self.calls.make(collectives.broadcast, array, None, None, root, algorithm, async_op, timeout)
 
     def reduce(
         self, array: Any, *, root: int = 0, op: str = "sum", algorithm: Any = None, async_op: bool = False,
         timeout: float | None = None,
     ) -> Work | None:  # fmt: skip
         """Replace the root's array by the sum of the arrays of all ranks; those of the others stay as they are."""
-        return self._calls.make(collectives.reduce, array, None, op, root, algorithm, async_op, timeout)
+        return self.calls.make(collectives.reduce, array, None, op, root, algorithm, async_op, timeout)
 
     def all_gather(
         self, out: Any, array: Any, *, out_sizes: Sizes | None = None, algorithm: Any = None, async_op: bool = False,
@@ -77,7 +77,7 @@ class Communicator:
 
         With ``out_sizes``, rank r gives ``out_sizes[r]`` elements; the same list on every rank.
         """
-        return self._calls.make(
+        return self.calls.make(
             collectives.all_gather, out, array, None, None, algorithm, async_op, timeout, sizes=out_sizes
         )
 
@@ -89,7 +89,7 @@ class Communicator:
 
         With ``in_sizes``, the part of rank r has ``in_sizes[r]`` elements; the same list on every rank.
         """
-        return self._calls.make(
+        return self.calls.make(
             collectives.reduce_scatter, out, array, op, None, algorithm, async_op, timeout, sizes=in_sizes
         )
 
@@ -101,7 +101,7 @@ class Communicator:
 
         With sizes, ``in_sizes[d]`` elements go to rank d and ``out_sizes[s]`` come from rank s.
         """
-        return self._calls.make(
+        return self.calls.make(
             collectives.all_to_all, out, array, None, None, algorithm, async_op, timeout, sizes=in_sizes,
             out_sizes=out_sizes,
         )  # fmt: skip
@@ -111,7 +111,7 @@ class Communicator:
         async_op: bool = False, timeout: float | None = None,
     ) -> Work | None:  # fmt: skip
         """Put the arrays of all ranks, one after the other, into the root's ``out``; None elsewhere."""
-        return self._calls.make(
+        return self.calls.make(
             collectives.gather, out, array, None, root, algorithm, async_op, timeout, sizes=out_sizes
         )
 
@@ -120,21 +120,21 @@ class Communicator:
         async_op: bool = False, timeout: float | None = None,
     ) -> Work | None:  # fmt: skip
         """Give each rank its part of the root's array; ``array`` is None elsewhere."""
-        return self._calls.make(
+        return self.calls.make(
             collectives.scatter, out, array, None, root, algorithm, async_op, timeout, sizes=in_sizes
         )
 
     def barrier(self, *, algorithm: Any = None, async_op: bool = False, timeout: float | None = None) -> Work | None:
         """Wait until every rank has called this."""
-        return self._calls.barrier(algorithm, async_op, timeout)
+        return self.calls.barrier(algorithm, async_op, timeout)
 
     def send(self, array: Any, dst: int, *, async_op: bool = False, timeout: float | None = None) -> Work | None:
         """Send the array to one rank, which receives it with ``recv``. Independent of all collectives."""
-        return self._calls.transfer(array, dst, True, async_op, timeout)
+        return self.calls.transfer(array, dst, True, async_op, timeout)
 
     def recv(self, array: Any, src: int, *, async_op: bool = False, timeout: float | None = None) -> Work | None:
         """Replace the array by what rank ``src`` sends."""
-        return self._calls.transfer(array, src, False, async_op, timeout)
+        return self.calls.transfer(array, src, False, async_op, timeout)
 
     def split(self, color: int | None, key: int = 0) -> Communicator | None:
         """Make a communicator of all ranks that give the same color, in the order of their keys, then ranks.

@@ -125,11 +125,16 @@ def connect_link(
     staging_bytes: int,
     table: Callable[[], Table],
     place: Place | None = None,
+    number: int | None = None,
 ) -> Link:
-    """Meet the other ranks of the job and set up the shared memory."""
+    """Meet the other ranks of the job and set up the shared memory.
+
+    ``number`` tells this meeting from others of the same job; by default, how many this process has been to.
+    """
     global _meetings
     place = place or place_in_job()
-    _meetings += 1
+    if number is None:
+        number = _meetings = _meetings + 1
 
     def decide(told: list[dict[str, Any]]) -> tuple[int, dict[str, Any]]:
         cores = {core for one in told for core in one["cores"]}
@@ -146,7 +151,7 @@ def connect_link(
             ) from error
         return descriptor, asdict(terms)
 
-    meeting = meet(place, _meetings, {"cores": sorted(os.sched_getaffinity(0))}, decide, connect_timeout_s)
+    meeting = meet(place, number, {"cores": sorted(os.sched_getaffinity(0))}, decide, connect_timeout_s)
     file = SharedFile(meeting.file)
     problem, link = None, None
     try:

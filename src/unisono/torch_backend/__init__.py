@@ -1,0 +1,33 @@
+"""PyTorch on Unisono: ``torch.distributed.init_process_group("unisono")``.
+
+Importing this registers the backend. An installed Unisono does it by itself when torch is imported (entry point
+``torch.backends``), so that programs need no import of ours. As that happens in every program that uses torch, nothing
+else is imported before somebody asks for it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from unisono.torch_backend.registration import register
+
+if TYPE_CHECKING:
+    from unisono.torch_backend.options import Options
+    from unisono.torch_backend.process_group import UnisonoProcessGroup
+
+__all__ = ["Options", "UnisonoProcessGroup", "register"]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "Options":
+        from unisono.torch_backend.options import Options
+
+        return Options
+    if name == "UnisonoProcessGroup":
+        from unisono.torch_backend.process_group import UnisonoProcessGroup
+
+        return UnisonoProcessGroup
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+register()

@@ -1,0 +1,44 @@
+"""The barrier that says who is missing. It goes through torch's store, which does not need everybody to be there."""
+
+from __future__ import annotations
+
+import time
+from datetime import timedelta
+from typing import Any
+
+from unisono.errors import CollectiveTimeout
+
+
+def monitored_barrier(store: Any, rank: int, size: int, number: int, seconds: float, wait_all_ranks: bool) -> None:
+    """Wait until all ranks have come; raise on rank 0 with the ranks that have not, and on the others with that."""
+    base = f"unisono/barrier/{number}"
+    if rank != 0:
+        store.set(f"{base}/{rank}", b"here")
+        try:
+            store.wait([f"{base}/verdict"], timedelta(seconds=seconds))
+            verdict = store.get(f"{base}/verdict").decode()
+        except RuntimeError:
+            verdict = f"rank 0 did not answer within {seconds:g} s"
+        if verdict != "all":
+            raise CollectiveTimeout(
+                f"Rank {rank} successfully reached monitoredBarrier, but received errors while waiting for send/recv "
+                f"from rank 0: {verdict}"
+            )
+        return
+    missing: list[int] = []
+    deadline = time.monotonic() + seconds
+    for other in range(1, size):
+        left = max(0.001, deadline - time.monotonic())
+        try:
+            store.wait([f"{base}/{other}"], timedelta(seconds=left))
+        except RuntimeError:
+            missing.append(other)
+            if not wait_all_ranks:
+                break
+    if not missing:
+        store.set(f"{base}/verdict", b"all")
+        return
+    who = "Rank" if len(missing) == 1 else "Ranks"
+    verdict = f"{who} {', '.join(map(str, missing))} failed to pass monitoredBarrier in {seconds * 1000:g} ms"
+    store.set(f"{base}/verdict", verdict.encode())
+    raise CollectiveTimeout(f"[Rank 0]: {verdict}")

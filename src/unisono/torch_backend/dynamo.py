@@ -1,0 +1,36 @@
+"""torch.compile looks at every Python function that is called, also at ours when C++ calls them: it must not."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Iterator
+from types import CodeType, ModuleType
+
+# What torch._dynamo.eval_frame.skip_code does; to import that takes a second.
+from torch._C._dynamo import eval_frame
+
+SKIP = eval_frame._FrameExecStrategy(eval_frame._FrameAction.SKIP, eval_frame._FrameAction.DEFAULT)
+
+
+def _codes_of(code: CodeType) -> Iterator[CodeType]:
+    yield code
+    for part in code.co_consts:
+        if isinstance(part, CodeType):
+            yield from _codes_of(part)
+
+
+def _functions_of(module: ModuleType) -> Iterator[types.FunctionType]:
+    for thing in vars(module).values():
+        members = vars(thing).values() if isinstance(thing, type) else [thing]
+        for member in members:
+            member = getattr(member, "fget", None) or getattr(member, "__func__", member)
+            if isinstance(member, types.FunctionType) and member.__module__ == module.__name__:
+                yield member
+
+
+def keep_out(*modules: ModuleType) -> None:
+    """Have torch.compile leave the functions of these modules alone."""
+    for module in modules:
+        for function in _functions_of(module):
+            for code in _codes_of(function.__code__):
+                eval_frame.set_code_exec_strategy(code, SKIP)

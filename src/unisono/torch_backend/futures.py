@@ -1,0 +1,111 @@
+"""Futures of collectives, and what is done in their callbacks.
+
+*Callback*: a function that a user gives to ``future.then``. It may start collectives of its own (PowerSGD does), and it
+runs on whichever thread comes first, another one on every rank. So what it starts cannot be matched with what the other
+ranks start by the order of arrival, as all else is. It gets a *key* instead: which call's callback, and the how manyeth
+call in it (see side_lane.py).
+"""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+
+
+class Callback:
+    """A callback that is running."""
+
+    def __init__(self, key: str) -> None:
+        self.key = key
+        self.calls = itertools.count()
+
+    def key_of_next_call(self) -> str:
+        """Return the key of the call that is being made."""
+        return f"{self.key}.{next(self.calls)}"
+
+
+class _Running(threading.local):
+    callback: Callback | None = None
+
+
+_running = _Running()
+
+
+def running_callback() -> Callback | None:
+    """Return the callback that this thread runs, if it does."""
+    return _running.callback
+
+
+@contextmanager
+def _inside(callback: Callback) -> Iterator[None]:
+    before, _running.callback = _running.callback, callback
+    try:
+        yield
+    finally:
+        _running.callback = before
+
+
+class Failed:
+    """What stands in a future in place of a result.
+
+    A future of torch that gets an exception looks like a success to C++. DDP would take the first tensor of what is in
+    it, and there is none: the process would end with a segmentation fault. To find tensors it pickles what is there;
+    this refuses, with the error.
+    """
+
+    def __init__(self, error: Exception) -> None:
+        self.error = error
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        raise self.error
+
+
+def _raise(value: Any) -> None:
+    if isinstance(value, Failed):
+        raise value.error
+
+
+class CollectiveFuture(torch.futures.Future):  # type: ignore[type-arg]
+    """The future of a call, or of a callback of one."""
+
+    def __init__(self, key: str) -> None:
+        super().__init__()
+        self.key = key
+        self._callbacks = itertools.count()
+
+    def fail(self, error: Exception) -> None:
+        """Complete it with an error."""
+        self._set_unwrap_func(_raise)
+        self.set_result(Failed(error))
+
+    def then(self, callback: Callable[[Any], Any]) -> CollectiveFuture:
+        """Return the future of what the callback returns, which gets this future when it is complete."""
+        key = f"{self.key}/{next(self._callbacks)}"
+        child = CollectiveFuture(key)
+
+        def run(_: Any) -> None:
+            try:
+                with _inside(Callback(key)):
+                    value = callback(self)
+            except Exception as error:
+                child.fail(error)
+            else:
+                child.set_result(value)
+
+        super().add_done_callback(run)
+        return child
+
+    def add_done_callback(self, callback: Callable[[Any], None]) -> None:
+        """Have the callback called with this future when it is complete."""
+        key = f"{self.key}/{next(self._callbacks)}"
+
+        def run(_: Any) -> None:
+            with _inside(Callback(key)):
+                callback(self)
+
+        super().add_done_callback(run)

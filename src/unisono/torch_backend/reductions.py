@@ -1,0 +1,48 @@
+"""torch's reductions in ours. Three of them need something before or after."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import torch
+from torch.distributed import ReduceOp
+
+from unisono.errors import UsageError
+
+KINDS = ReduceOp.RedOpType
+NAMES = {
+    KINDS.SUM: "sum", KINDS.AVG: "avg", KINDS.PRODUCT: "prod", KINDS.MIN: "min", KINDS.MAX: "max",
+    KINDS.BAND: "band", KINDS.BOR: "bor", KINDS.BXOR: "bxor",
+}  # fmt: skip
+
+
+class Reduction(NamedTuple):
+    """A reduction of a call."""
+
+    op: str  # the engine's
+    factor: Any = None  # by which everything is multiplied first
+    divisor: int = 1  # by which the result is divided, towards zero: an average of integers
+
+    def before(self, tensor: torch.Tensor) -> torch.Tensor:
+        """Return what goes into the reduction."""
+        return tensor if self.factor is None else tensor * self.factor
+
+    def after(self, tensor: torch.Tensor) -> None:
+        """Finish the result, where it is."""
+        if self.divisor > 1:
+            tensor.detach().div_(self.divisor, rounding_mode="trunc")
+
+
+def reduction(op: Any, dtype: torch.dtype, size: int, who: str) -> Reduction:
+    """Translate; raise UsageError for what there is not."""
+    kind = op.op if isinstance(op, ReduceOp) else op
+    if kind == KINDS.PREMUL_SUM:
+        return Reduction("sum", factor=op.__getstate__()[1])
+    name = NAMES.get(kind)
+    if name is None:
+        raise UsageError(f"{who}: op={op}; expected one of SUM, AVG, PRODUCT, MIN, MAX, BAND, BOR, BXOR, PREMUL_SUM")
+    if name == "avg" and not (dtype.is_floating_point or dtype.is_complex):
+        if dtype is torch.bool:
+            raise UsageError(f"{who}: an average of booleans has no meaning; use MAX or MIN")
+        return Reduction("sum", divisor=size)
+    return Reduction(name)

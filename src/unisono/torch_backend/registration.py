@@ -1,0 +1,21 @@
+"""How torch learns of us. This is loaded with every ``import torch``, so it imports nothing that takes time."""
+
+from __future__ import annotations
+
+from typing import Any
+
+NAME = "unisono"
+
+
+def register() -> None:
+    """Tell torch.distributed that there is a backend of our name for CPU tensors; doing it twice does no harm."""
+    import torch.distributed as dist
+
+    if dist.is_available() and NAME not in dist.Backend.backend_list:
+        dist.Backend.register_backend(NAME, _create, extended_api=True, devices=["cpu"])
+
+
+def _create(backend_options: Any, group_options: Any) -> Any:
+    from unisono.torch_backend.process_group import UnisonoProcessGroup
+
+    return UnisonoProcessGroup.from_store(backend_options, group_options)

@@ -1,0 +1,40 @@
+"""All-reduce of sparse tensors: all ranks get the places and the values of all, and add them up."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import torch
+import torch.distributed as dist
+
+from unisono.errors import UsageError
+
+if TYPE_CHECKING:
+    from unisono.torch_backend.process_group import UnisonoProcessGroup
+
+
+def all_reduce(group: UnisonoProcessGroup, tensor: torch.Tensor, op: Any) -> dist.Work:
+    """Replace the sparse tensor by the sum over all ranks; done when it returns."""
+    from unisono.torch_backend.work import FinishedWork
+
+    if op != dist.ReduceOp.SUM:
+        raise UsageError(f"all_reduce of a sparse tensor: op={op}; expected SUM")
+    mine = tensor.coalesce()
+    size = group.getSize()
+    counts = torch.zeros(size, dtype=torch.int64)
+    now = _Now()
+    group._allgather_base(counts, torch.tensor([mine._nnz()]), now)
+    numbers = [int(count) for count in counts]
+    indices, values = mine.indices(), mine.values()
+    places = [torch.empty((indices.shape[0], count), dtype=torch.int64) for count in numbers]
+    parts = [torch.empty((count, *values.shape[1:]), dtype=values.dtype) for count in numbers]
+    group.allgather([places], [indices], now)
+    group.allgather([parts], [values], now)
+    total = torch.sparse_coo_tensor(torch.cat(places, 1), torch.cat(parts), tensor.shape).coalesce()
+    with torch.no_grad():  # not detach(): what it returns has places and values of its own
+        tensor.copy_(total)
+    return FinishedWork([tensor])
+
+
+class _Now:
+    asyncOp = False  # noqa: N815 (torch's name)
