@@ -281,7 +281,7 @@ class UnisonoProcessGroup(dist.ProcessGroup):
             return self.backend_of(tensors[0].device).allreduce(tensors, opts)
         if len(tensors) == 1 and isinstance(opts, dist.AllreduceOptions) and not opts.asyncOp:
             tensor = tensors[0]
-            plan = self._quick.get((tensor.numel(), tensor.dtype, opts.reduceOp.op))
+            plan = self._quick.get((tensor.numel(), tensor.dtype, hash(opts.reduceOp)))  # a hash is quicker than itself
             if (
                 plan is not None and tensor.is_contiguous() and not tensor.is_sparse
                 and running_callback() is None and self._coalescing is None and not _profiler_enabled()
@@ -336,8 +336,8 @@ class UnisonoProcessGroup(dist.ProcessGroup):
         name = number_type(tensor, what)
         lengths = Lengths((memory.numel(),), (memory.numel(),))
         collective = collectives.all_reduce if root is None else collectives.reduce
-        if root is None and finish is None and NAMES.get(getattr(op, "op", op)) == asked.op and asked.factor is None:
-            key = (tensor.numel(), tensor.dtype, getattr(op, "op", op))
+        if root is None and finish is None and NAMES.get(getattr(op, "op", op)) == asked.op:
+            key = (tensor.numel(), tensor.dtype, hash(op))
             self._quick[key] = self._main.plan(collective, lengths, name, asked.op, root)
         return self._call(what, collective, lengths, name, asked.op, root, memory, memory, opts, finish, [tensor],
                           timeout)  # fmt: skip
