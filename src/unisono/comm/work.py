@@ -29,9 +29,13 @@ class Work:
 
         After ``timeout`` seconds CollectiveTimeout is raised, but the call itself goes on: one can wait again.
         """
-        if not self._endpoint.wait(self._completion, FOREVER_S if timeout is None else timeout):
+        if not self.wait_until_done(FOREVER_S if timeout is None else timeout):
             raise CollectiveTimeout(f"{self._what} is not done after {timeout} s; it goes on, wait again or close()")
         self._completion.raise_fault()
+
+    def wait_until_done(self, seconds: float) -> bool:
+        """Wait until the call is over, well or not, or the time; say whether it is."""
+        return self._endpoint.wait(self._completion, seconds)
 
     def exception(self) -> UnisonoError | None:
         """Return what went wrong, or None; None also while the call goes on."""

@@ -1,8 +1,8 @@
 """PyTorch on Unisono: ``torch.distributed.init_process_group("unisono")``.
 
 Importing this registers the backend. An installed Unisono does it by itself when torch is imported (entry point
-``torch.backends``), so that programs need no import of ours. As that happens in every program that uses torch, nothing
-else is imported before somebody asks for it.
+``torch.backends``), so that programs need no import of ours. As that happens in every program that uses torch,
+nothing else is imported before somebody asks for it.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Futures of collectives, and what is done in their callbacks.
 
-*Callback*: a function that a user gives to ``future.then``. It may start collectives of its own (PowerSGD does), and it
-runs on whichever thread comes first, another one on every rank. So what it starts cannot be matched with what the other
-ranks start by the order of arrival, as all else is. It gets a *key* instead: which call's callback, and the how manyeth
-call in it (see side_lane.py).
+*Callback*: a function that a user gives to ``future.then``. It may start collectives of its own (PowerSGD
+does), and it runs on whichever thread comes first, another one on every rank. So what it starts cannot be
+matched with what the other ranks start by the order of arrival, as all else is. It gets a *key* instead: which
+call's callback, and the how manyeth call in it (see side_lane.py).
 """
 
 from __future__ import annotations
@@ -53,9 +53,9 @@ def _inside(callback: Callback) -> Iterator[None]:
 class Failed:
     """What stands in a future in place of a result.
 
-    A future of torch that gets an exception looks like a success to C++. DDP would take the first tensor of what is in
-    it, and there is none: the process would end with a segmentation fault. To find tensors it pickles what is there;
-    this refuses, with the error.
+    A future of torch that gets an exception looks like a success to C++. DDP would take the first tensor of
+    what is in it, and there is none: the process would end with a segmentation fault. To find tensors it
+    pickles what is there; this refuses, with the error.
     """
 
     def __init__(self, error: Exception) -> None:
@@ -70,7 +70,7 @@ def _raise(value: Any) -> None:
         raise value.error
 
 
-class CollectiveFuture(torch.futures.Future):  # type: ignore[type-arg]
+class CollectiveFuture(torch.futures.Future):
     """The future of a call, or of a callback of one."""
 
     def __init__(self, key: str) -> None:

@@ -1,7 +1,8 @@
 """Threads that wait for calls and complete their futures.
 
-The engine's own threads must not: a callback may wait for further calls, which they would have to make. Each waits for
-one call at a time, as a callback may wait for the next one; so there are as many as calls with futures under way.
+The engine's own threads must not: a callback may wait for further calls, which they would have to make. Each
+waits for one call at a time, as a callback may wait for the next one; so there are as many as calls with
+futures under way.
 """
 
 from __future__ import annotations

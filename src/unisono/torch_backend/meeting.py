@@ -1,4 +1,4 @@
-"""How the ranks of a process group meet: torch's store says where, then they knock at rank 0's door (comm/rendezvous)."""
+"""How the ranks of a group meet: torch's store says where, then they knock at rank 0's door (comm/rendezvous)."""
 
 from __future__ import annotations
 

@@ -46,3 +46,8 @@ def reduction(op: Any, dtype: torch.dtype, size: int, who: str) -> Reduction:
             raise UsageError(f"{who}: an average of booleans has no meaning; use MAX or MIN")
         return Reduction("sum", divisor=size)
     return Reduction(name)
+
+
+def is_plain(op: Any) -> bool:
+    """Whether it is the engine's as it is, by its name alone."""
+    return (op.op if isinstance(op, ReduceOp) else op) in NAMES

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 import torch.distributed as dist
 
 from unisono.errors import UsageError
-
-if TYPE_CHECKING:
-    from unisono.torch_backend.process_group import UnisonoProcessGroup
+from unisono.torch_backend.work import FinishedWork
 
 
-def all_reduce(group: UnisonoProcessGroup, tensor: torch.Tensor, op: Any) -> dist.Work:
+def all_reduce(group: Any, tensor: torch.Tensor, op: Any) -> dist.Work:
     """Replace the sparse tensor by the sum over all ranks; done when it returns."""
-    from unisono.torch_backend.work import FinishedWork
-
     if op != dist.ReduceOp.SUM:
         raise UsageError(f"all_reduce of a sparse tensor: op={op}; expected SUM")
     mine = tensor.coalesce()

@@ -6,14 +6,14 @@ A user's tensor is never turned into a numpy array: that would mark its memory a
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import torch
 
 from unisono.comm.arrays import ELEMENT_BYTES
 from unisono.errors import UsageError
 
-Tensor = torch.Tensor
+Tensor: TypeAlias = torch.Tensor
 Finish = Callable[[], None]
 
 KNOWN = {getattr(torch, name): name for name in ELEMENT_BYTES if hasattr(torch, name)}
@@ -21,7 +21,7 @@ KNOWN = {getattr(torch, name): name for name in ELEMENT_BYTES if hasattr(torch, 
 
 def check(tensor: Any, who: str) -> Tensor:
     """Return the tensor, if it is one that this backend can use."""
-    if not isinstance(tensor, Tensor):
+    if not torch.is_tensor(tensor):
         raise UsageError(f"{who}: {type(tensor).__name__}; expected a tensor")
     if not tensor.is_cpu:
         raise UsageError(f"{who}: a tensor on {tensor.device}; the backend unisono takes tensors on the CPU")
@@ -81,3 +81,57 @@ def adjacent(tensors: Sequence[Tensor]) -> bool:
             return False
         place += tensor.nbytes
     return True
+
+
+def in_one_piece(parts: list[Tensor]) -> tuple[Tensor, Finish | None]:
+    """Return memory for all of them, and what is to be done once it is full."""
+    total = sum(part.numel() for part in parts)
+    if total and adjacent(parts):
+        return parts[0], None
+    memory = torch.empty(total, dtype=parts[0].dtype)
+    return memory, lambda: spread(parts, memory)
+
+
+def overlap(first: Tensor, second: Tensor) -> bool:
+    """Whether the two share memory."""
+    start, other = first.data_ptr(), second.data_ptr()
+    return bool(start < other + second.nbytes and other < start + first.nbytes)
+
+
+def as_list(tensors: Any) -> list[Any]:
+    """Return what torch gave, a tensor or several, as a list."""
+    return [tensors] if torch.is_tensor(tensors) else list(tensors)
+
+
+def check_list(what: str, name: str, parts: Any, like: Any, size: int) -> list[Tensor]:
+    """Return one tensor for each rank, all of the same type."""
+    if len(parts) != size:
+        raise UsageError(f"{what}: {len(parts)} tensors as {name}; expected {size}, one for each rank")
+    for place, part in enumerate(parts):
+        if check(part, f"{what}: {name} {place}").dtype != like.dtype:
+            raise UsageError(f"{what}: {name} {place} is {part.dtype}; expected {like.dtype}")
+    return list(parts)
+
+
+def check_equal(what: str, name: str, parts: list[Tensor], like: Tensor) -> None:
+    """Look whether all are as long as one."""
+    for place, part in enumerate(parts):
+        if part.numel() != like.numel():
+            raise UsageError(f"{what}: {name} {place} has {part.numel()} elements; expected {like.numel()}")
+
+
+def elements_of_rows(what: str, name: str, tensor: Tensor, splits: Any, size: int) -> tuple[int, ...]:
+    """Return how many elements go to, or come from, each rank; ``splits`` are rows."""
+    rows = tensor.shape[0] if tensor.dim() else 1
+    if not splits:
+        if rows % size:
+            raise UsageError(
+                f"{what}: {rows} rows of the {name} do not divide into {size} equal parts; give the splits"
+            )
+        splits = [rows // size] * size
+    if len(splits) != size or sum(splits) != rows or min(splits) < 0:
+        raise UsageError(
+            f"{what}: {name}_split_sizes={list(splits)}; expected {size} numbers of rows that make {rows} together"
+        )
+    each = tensor.numel() // rows if rows else 0
+    return tuple(count * each for count in splits)

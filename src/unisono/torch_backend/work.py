@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 from datetime import timedelta
-from typing import Any, Protocol
+from typing import Protocol
 
 import torch.distributed as dist
 
@@ -62,7 +62,7 @@ class FinishedWork(dist.Work):
 
     def __init__(self, result: Sequence[Tensor] = (), key: str = "") -> None:
         super().__init__()
-        self._result, self._key = list(result), key
+        self._result, self.key = list(result), key
 
     def wait(self, timeout: timedelta = NO_LIMIT) -> bool:
         """Return at once."""
@@ -88,7 +88,7 @@ class FinishedWork(dist.Work):
 
     def get_future(self) -> CollectiveFuture:
         """Return a future that is complete."""
-        future = CollectiveFuture(self._key)
+        future = CollectiveFuture(self.key)
         future.set_result(self._result)
         return future
 
@@ -104,8 +104,8 @@ class PendingWork(dist.Work):
         self, pending: Pending, result: Sequence[Tensor], finish: Finish | None, what: str, key: str = ""
     ) -> None:
         super().__init__()
-        self._pending, self._result, self._finish = pending, list(result), finish
-        self._what, self._key = what, key
+        self.pending, self._result, self._finish = pending, list(result), finish
+        self._what, self.key = what, key
         self._lock = threading.Lock()
         self._settled = False
         self._error: Exception | None = None
@@ -118,7 +118,7 @@ class PendingWork(dist.Work):
         with self._lock:
             if self._settled:
                 return
-            self._error = self._pending.error()
+            self._error = self.pending.error()
             if self._error is None and self._finish is not None:
                 try:
                     self._finish()
@@ -131,7 +131,7 @@ class PendingWork(dist.Work):
         """Wait until the call is over; raise what went wrong with it."""
         if not self._settled:
             seconds = timeout.total_seconds() if timeout > NO_LIMIT else FOREVER_S
-            if not self._pending.wait(seconds):
+            if not self.pending.wait(seconds):
                 raise CollectiveTimeout(f"{self._what} is not done after {seconds:g} s; it goes on, wait again")
             self._settle()
         if self._error is not None:
@@ -145,7 +145,7 @@ class PendingWork(dist.Work):
     def is_completed(self) -> bool:
         """Whether the call is over, well or not."""
         if not self._settled:
-            if not self._pending.done():
+            if not self.pending.done():
                 return False
             self._settle()
         return True
@@ -165,7 +165,7 @@ class PendingWork(dist.Work):
     def source_rank(self) -> int:
         """Return who sent what was received."""
         self.wait()
-        found = getattr(self._pending, "source_rank", None)
+        found = getattr(self.pending, "source_rank", None)
         if found is None:
             raise CommError(f"{self._what}: only a receive has a source")
         return int(found())
@@ -177,7 +177,7 @@ class PendingWork(dist.Work):
         with self._lock:
             if self._future is not None:
                 return self._future
-            future = self._future = CollectiveFuture(self._key)
+            future = self._future = CollectiveFuture(self.key)
         if self.is_completed():
             self._complete(future)
         else:
@@ -185,7 +185,7 @@ class PendingWork(dist.Work):
         return future
 
     def _complete(self, future: CollectiveFuture) -> None:
-        self._pending.wait(FOREVER_S)
+        self.pending.wait(FOREVER_S)
         self._settle()
         if self._error is None:
             future.set_result(self._result)

@@ -1,0 +1,154 @@
+"""How a call is made: at once on the caller's thread, in the background, or on the side lane."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from typing import Any, NamedTuple
+
+import torch
+import torch.distributed as dist
+from torch._C._autograd import _profiler_enabled
+
+from unisono.collectives import Collective
+from unisono.comm.communicator import Communicator
+from unisono.compiler import Lengths
+from unisono.errors import UsageError
+from unisono.torch_backend.caller import Caller
+from unisono.torch_backend.futures import Callback, running_callback
+from unisono.torch_backend.side_lane import SideLane
+from unisono.torch_backend.tensors import Finish, Tensor
+from unisono.torch_backend.work import AllPending, EngineCall, FinishedWork, Pending, PendingWork
+
+NO_LIMIT = timedelta(0)
+FINISHED = FinishedWork()
+
+
+class Call(NamedTuple):
+    """A call of the engine. ``source`` and ``out`` lie in one piece; they may be the same."""
+
+    what: str  # torch's name for it
+    collective: Collective
+    lengths: Lengths
+    dtype: str
+    source: Tensor
+    out: Tensor
+    op: str | None = None
+    root: int | None = None
+
+
+class Wish(NamedTuple):
+    """How the caller wants it."""
+
+    at_once: bool = False  # done when it returns; else a Work is returned meanwhile
+    limit_s: float | None = None  # how long it may wait; None: as long as the group says
+
+
+def wish_of(opts: Any, timeout: timedelta | None = None) -> Wish:
+    """Read torch's options: an object of many kinds, a bare number, or nothing."""
+    timeout = timeout if timeout is not None else getattr(opts, "timeout", None)
+    limited = timeout is not None and timeout > NO_LIMIT
+    return Wish(not getattr(opts, "asyncOp", True), timeout.total_seconds() if timeout and limited else None)
+
+
+class Maker:
+    """Makes the calls of one group."""
+
+    def __init__(self, comm: Communicator, timeout_s: float, algorithms: Mapping[str, Any]) -> None:
+        self.comm = comm
+        self.timeout_s = timeout_s
+        self.main = Caller(comm, algorithms)
+        aside = comm.split(0, comm.rank)
+        assert aside is not None
+        self.aside = Caller(aside, algorithms)
+        self.lane = SideLane(aside)
+        self.endpoint = self.main.endpoint
+        self.name = ""  # of the group
+        self.calls = 0  # that were not made by callbacks
+        self.closed = False
+        self.coalescing: list[dist.Work] | None = None
+        self.unfinished: weakref.WeakSet[PendingWork] = weakref.WeakSet()
+
+    def make(self, call: Call, wish: Wish, finish: Finish | None, result: Sequence[Tensor]) -> dist.Work:
+        """Make a call. ``finish`` is done when the engine is done; ``result`` is what a future of it holds."""
+        if _profiler_enabled():
+            with torch.profiler.record_function(f"unisono:{call.what}"):
+                return self._make(call, wish, finish, result)
+        return self._make(call, wish, finish, result)
+
+    def _make(self, call: Call, wish: Wish, finish: Finish | None, result: Sequence[Tensor]) -> dist.Work:
+        self.check_open(call.what)
+        limit_s = self.timeout_s if wish.limit_s is None else wish.limit_s
+        callback = running_callback()
+        if callback is not None:
+            pending, key = self._make_aside(call, limit_s, callback)
+        else:
+            self.calls += 1
+            plan = self.main.plan(call.collective, call.lengths, call.dtype, call.op, call.root)
+            if wish.at_once and self.coalescing is None:
+                self.endpoint.run(plan, call.source.data_ptr(), call.out.data_ptr(), limit_s)
+                if finish is not None:
+                    finish()
+                return FINISHED
+            self.endpoint.raise_if_broken()
+            arrays = (call.source, call.out)
+            completion = self.endpoint.start(plan, call.source.data_ptr(), call.out.data_ptr(), limit_s, arrays)
+            pending, key = EngineCall(self.endpoint, completion), f"{self.name}#{self.calls}"
+        return self.goes_on(PendingWork(pending, result, finish, f"{call.what} of group {self.name}", key))
+
+    def _make_aside(self, call: Call, limit_s: float, callback: Callback) -> tuple[Pending, str]:
+        key = callback.key_of_next_call()
+        side = self.aside
+        plan = side.plan(call.collective, call.lengths, call.dtype, call.op, call.root)
+
+        def make() -> None:
+            side.endpoint.run(plan, call.source.data_ptr(), call.out.data_ptr(), limit_s)
+
+        return self.lane.submit(f"{self.name} {key}", make), key
+
+    def goes_on(self, work: PendingWork) -> PendingWork:
+        """Remember a call that goes on in the background."""
+        self.unfinished.add(work)
+        if self.coalescing is not None:
+            self.coalescing.append(work)
+        return work
+
+    def together(self, works: Sequence[dist.Work], result: Sequence[Tensor]) -> dist.Work:
+        """Return one work for several."""
+        if len(works) == 1:
+            return works[0]
+        waiting = [work for work in works if isinstance(work, PendingWork)]
+        if not waiting:
+            return FINISHED
+
+        def finish() -> None:
+            for work in waiting:
+                work.wait()
+
+        pending = AllPending([work.pending for work in waiting])
+        return PendingWork(pending, result, finish, f"calls of group {self.name}", waiting[0].key)
+
+    def check_open(self, what: str) -> None:
+        """Raise if the group was destroyed."""
+        if self.closed:
+            raise UsageError(f"{what}: the process group {self.name} was destroyed")
+
+    def close(self) -> None:
+        """Finish what was started, and leave."""
+        if not self.closed:
+            self.closed = True
+            self.lane.close()
+            self.comm.close()
+            self.aside.comm.close()
+
+    def abort(self, reason: str) -> None:
+        """Break off all calls, on all ranks."""
+        if not self.closed:
+            self.comm.abort(reason)
+            self.aside.comm.abort(reason)
+            self.close()
+
+    def has_unfinished_calls(self) -> bool:
+        """Whether a call goes on in the background."""
+        return any(not work.is_completed() for work in list(self.unfinished))

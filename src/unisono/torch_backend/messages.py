@@ -1,0 +1,73 @@
+"""send and recv between two ranks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+import torch.distributed as dist
+
+from unisono.comm.work import Work
+from unisono.torch_backend.making import Maker
+from unisono.torch_backend.other_devices import also_elsewhere
+from unisono.torch_backend.tensors import KNOWN, Finish, Tensor, check, contiguous_output
+from unisono.torch_backend.work import FOREVER_S, PendingWork
+
+
+class Message:
+    """A message on its way."""
+
+    def __init__(self, work: Work) -> None:
+        self.work = work
+
+    def done(self) -> bool:
+        """Whether it is over."""
+        return self.work.done()
+
+    def wait(self, seconds: float) -> bool:
+        """Wait until it is over, or the time."""
+        return self.work.wait_until_done(min(seconds, FOREVER_S))
+
+    def error(self) -> Exception | None:
+        """Return what went wrong."""
+        return self.work.exception()
+
+    def source_rank(self) -> int:
+        """Return who sent it."""
+        return self.work.source_rank()
+
+
+class Messages:
+    """The part of a process group that sends and receives."""
+
+    _maker: Maker
+
+    @also_elsewhere
+    def send(self, tensors: Any, dst: int, tag: int = 0) -> dist.Work:
+        """Send a tensor to a rank."""
+        tensor = check(tensors[0], "send").contiguous()
+        maker = self._maker
+        work = maker.comm.send(_bytes_of(tensor), dst, tag=tag, async_op=True, timeout=maker.timeout_s)
+        return self._on_its_way("send", work, None, [])
+
+    @also_elsewhere
+    def recv(self, tensors: Any, src: int | None, tag: int = 0) -> dist.Work:
+        """Receive a tensor from a rank."""
+        memory, finish = contiguous_output(check(tensors[0], "recv"), keep=False)
+        maker = self._maker
+        work = maker.comm.recv(_bytes_of(memory), src, tag=tag, async_op=True, timeout=maker.timeout_s)
+        return self._on_its_way("recv", work, finish, tensors)
+
+    def recv_anysource(self, tensors: Any, tag: int = 0) -> dist.Work:
+        """Receive a tensor from whoever sends one."""
+        return self.recv(tensors, None, tag)
+
+    def _on_its_way(self, what: str, work: Any, finish: Finish | None, result: Sequence[Tensor]) -> dist.Work:
+        return self._maker.goes_on(PendingWork(Message(work), result, finish, f"{what} of group {self._maker.name}"))
+
+
+def _bytes_of(tensor: Tensor) -> Tensor:
+    """Return the tensor, or its bytes where the engine does not know the type."""
+    tensor = tensor.detach()
+    return tensor if tensor.dtype in KNOWN else tensor.view(-1).view(torch.uint8)

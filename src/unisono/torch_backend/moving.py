@@ -1,0 +1,199 @@
+"""The collectives that only move: broadcast, all_gather, gather, scatter, all_to_all; and the barrier."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import torch
+import torch.distributed as dist
+
+from unisono import collectives
+from unisono.collectives import Collective
+from unisono.compiler import Lengths
+from unisono.errors import UsageError
+from unisono.torch_backend.making import Call, Maker, Wish, wish_of
+from unisono.torch_backend.other_devices import also_elsewhere
+from unisono.torch_backend.tensors import (
+    Tensor,
+    as_list,
+    check,
+    check_equal,
+    check_list,
+    contiguous_output,
+    elements_of_rows,
+    flat,
+    in_one_piece,
+    moved_as,
+    overlap,
+)
+
+
+def _root_of(opts: Any) -> int:
+    return opts if isinstance(opts, int) else getattr(opts, "rootRank", 0)
+
+
+class Moving:
+    """The part of a process group that moves."""
+
+    _maker: Maker
+
+    @also_elsewhere
+    def broadcast(self, tensors: Any, opts: Any = None, timeout: timedelta | None = None) -> dist.Work:
+        """Replace every tensor by the root's."""
+        root, wish, works = _root_of(opts), wish_of(opts, timeout), []
+        tensors = as_list(tensors)
+        for tensor in tensors:
+            tensor = check(tensor, "broadcast")
+            is_root = root == self._maker.comm.rank
+            memory, finish = contiguous_output(tensor, keep=is_root)
+            call = self._move("broadcast", collectives.broadcast, memory, memory, (tensor.numel(),), root)
+            works.append(self._maker.make(call, wish, None if is_root else finish, [tensor]))
+        return self._maker.together(works, tensors)
+
+    def _move(
+        self, what: str, collective: Collective, source: Tensor, out: Tensor, sizes: tuple[int, ...],
+        root: int | None = None, out_sizes: tuple[int, ...] | None = None, equal: bool = True,
+    ) -> Call:  # fmt: skip
+        """Describe a call: with so many elements in each block, the same in the result unless told otherwise."""
+        name, each = moved_as(source)
+        blocks = tuple(size * each for size in sizes)
+        out_blocks = blocks if out_sizes is None else tuple(size * each for size in out_sizes)
+        return Call(what, collective, Lengths(blocks, out_blocks, equal=equal), name, source, out, None, root)
+
+    @also_elsewhere
+    def _allgather_base(self, out: Any, source: Any, opts: Any = None) -> dist.Work:
+        """Put the tensors of all ranks one after the other into one."""
+        what, size = "all_gather_into_tensor", self._maker.comm.size
+        out, source = check(out, what), check(source, what)
+        if out.numel() != source.numel() * size or source.dtype != out.dtype:
+            raise UsageError(
+                f"{what}: the output has {out.numel()} {out.dtype} and the input {source.numel()} {source.dtype}; "
+                f"expected {size} times as many, of the same type"
+            )
+        memory, finish = contiguous_output(out, keep=False)
+        call = self._gathering(what, memory, source, (source.numel(),) * size)
+        return self._maker.make(call, wish_of(opts), finish, [out])
+
+    all_gather_single = _allgather_base
+
+    def _gathering(self, what: str, memory: Tensor, source: Tensor, sizes: tuple[int, ...]) -> Call:
+        source = source.contiguous()
+        own_place = memory.data_ptr() + sum(sizes[: self._maker.comm.rank]) * source.element_size()
+        if overlap(memory, source) and source.data_ptr() != own_place:
+            source = source.clone()
+        return self._move(what, collectives.all_gather, source, memory, sizes)
+
+    @also_elsewhere
+    def allgather(self, outs: Any, sources: Any, opts: Any = None, timeout: timedelta | None = None) -> dist.Work:
+        """Give every rank the tensors of all ranks, in a list; they may differ in length."""
+        if torch.is_tensor(sources):
+            outs, sources = [outs], [sources]
+        what, comm, works = "all_gather", self._maker.comm, []
+        for parts, source in zip(outs, sources, strict=True):
+            parts = check_list(what, "output", parts, check(source, what), comm.size)
+            sizes = tuple(part.numel() for part in parts)
+            if sizes[comm.rank] != source.numel():
+                raise UsageError(
+                    f"{what}: output {comm.rank} has {sizes[comm.rank]} elements; expected {source.numel()}, as the "
+                    "input"
+                )
+            memory, finish = in_one_piece(parts)
+            call = self._gathering(what, memory, source, sizes)
+            works.append(self._maker.make(call, wish_of(opts, timeout), finish, parts))
+        return self._maker.together(works, [tensor for parts in outs for tensor in parts])
+
+    @also_elsewhere
+    def allgather_coalesced(self, out_lists: Any, sources: Any, opts: Any = None) -> dist.Work:
+        """Gather several tensors: ``out_lists[rank][tensor]``."""
+        size = self._maker.comm.size
+        outs = [[out_lists[rank][place] for rank in range(size)] for place in range(len(sources))]
+        return self.allgather(outs, sources, opts)
+
+    @also_elsewhere
+    def allgather_into_tensor_coalesced(self, outs: Any, sources: Any, opts: Any = None) -> dist.Work:
+        """Gather several pairs."""
+        works = [self._allgather_base(out, source, opts) for out, source in zip(outs, sources, strict=True)]
+        return self._maker.together(works, outs)
+
+    all_gather_single_coalesced = allgather_into_tensor_coalesced
+
+    @also_elsewhere
+    def gather(self, outs: Any, sources: Any, opts: Any = None, timeout: timedelta | None = None) -> dist.Work:
+        """Give the root the tensors of all ranks, in a list."""
+        if torch.is_tensor(sources):
+            outs, sources = [outs] if outs else [], [sources]
+        comm, root = self._maker.comm, _root_of(opts)
+        source = check(sources[0], "gather").contiguous()
+        out, finish, parts = source, None, []
+        if root == comm.rank:
+            parts = check_list("gather", "output", outs[0] if outs else [], source, comm.size)
+            check_equal("gather", "output", parts, source)
+            out, finish = in_one_piece(parts)
+        call = self._move("gather", collectives.gather, source, out, (source.numel(),) * comm.size, root)
+        return self._maker.make(call, wish_of(opts, timeout), finish, parts)
+
+    @also_elsewhere
+    def scatter(self, outs: Any, sources: Any, opts: Any = None, timeout: timedelta | None = None) -> dist.Work:
+        """Give every rank its tensor of the root's list."""
+        if torch.is_tensor(outs):
+            outs, sources = [outs], [sources] if sources else []
+        comm, root = self._maker.comm, _root_of(opts)
+        out = check(outs[0], "scatter")
+        memory, finish = contiguous_output(out, keep=False)
+        source = memory
+        if root == comm.rank:
+            parts = check_list("scatter", "input", sources[0] if sources else [], out, comm.size)
+            check_equal("scatter", "input", parts, out)
+            source = flat(parts)
+        call = self._move("scatter", collectives.scatter, source, memory, (out.numel(),) * comm.size, root)
+        return self._maker.make(call, wish_of(opts, timeout), finish, [out])
+
+    @also_elsewhere
+    def alltoall_base(
+        self, out: Any, source: Any, out_splits: Any = None, splits: Any = None, opts: Any = None,
+        timeout: timedelta | None = None,
+    ) -> dist.Work:  # fmt: skip
+        """Exchange rows: so many go to each rank, so many come from each."""
+        what, size = "all_to_all_single", self._maker.comm.size
+        out, source = check(out, what), check(source, what)
+        if out.dtype != source.dtype:
+            raise UsageError(
+                f"{what}: the input is {source.dtype} and the output {out.dtype}; expected the same type"
+            )
+        sizes = elements_of_rows(what, "input", source, splits, size)
+        out_sizes = elements_of_rows(what, "output", out, out_splits, size)
+        memory, finish = contiguous_output(out, keep=False)
+        source = source.contiguous()
+        if overlap(memory, source):
+            source = source.clone()
+        call = self._exchange(what, source, memory, sizes, out_sizes, equal=not (splits or out_splits))
+        return self._maker.make(call, wish_of(opts, timeout), finish, [out])
+
+    all_to_all_single = alltoall_base
+
+    @also_elsewhere
+    def alltoall(self, outs: Any, sources: Any, opts: Any = None, timeout: timedelta | None = None) -> dist.Work:
+        """Send tensor d to rank d; tensor s comes from rank s."""
+        what, size = "all_to_all", self._maker.comm.size
+        like = sources[0] if sources else None
+        parts = check_list(what, "input", sources, like, size)
+        targets = check_list(what, "output", outs, like, size)
+        memory, finish = in_one_piece(targets)
+        sizes, out_sizes = tuple(part.numel() for part in parts), tuple(target.numel() for target in targets)
+        call = self._exchange(what, flat(parts), memory, sizes, out_sizes, equal=False)
+        return self._maker.make(call, wish_of(opts, timeout), finish, targets)
+
+    def _exchange(
+        self, what: str, source: Tensor, out: Tensor, sizes: tuple[int, ...], out_sizes: tuple[int, ...], equal: bool
+    ) -> Call:
+        return self._move(what, collectives.all_to_all, source, out, sizes, out_sizes=out_sizes, equal=equal)
+
+    def barrier(self, opts: Any = None, timeout: timedelta | None = None) -> dist.Work:
+        """Wait until every rank has come here."""
+        if isinstance(opts, timedelta):
+            opts, timeout = None, opts
+        nothing = torch.empty(0, dtype=torch.uint8)
+        call = self._move("barrier", collectives.barrier, nothing, nothing, (0,))
+        wish: Wish = wish_of(opts, timeout)
+        return self._maker.make(call, wish, None, [])
