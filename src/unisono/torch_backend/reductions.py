@@ -35,7 +35,7 @@ class Reduction(NamedTuple):
 
 def reduction(op: Any, dtype: torch.dtype, size: int, who: str) -> Reduction:
     """Translate; raise UsageError for what there is not."""
-    kind = op.op if isinstance(op, ReduceOp) else op
+    kind = getattr(op, "op", op)
     if kind == KINDS.PREMUL_SUM:
         return Reduction("sum", factor=op.__getstate__()[1])
     name = NAMES.get(kind)
@@ -50,4 +50,4 @@ def reduction(op: Any, dtype: torch.dtype, size: int, who: str) -> Reduction:
 
 def is_plain(op: Any) -> bool:
     """Whether it is the engine's as it is, by its name alone."""
-    return (op.op if isinstance(op, ReduceOp) else op) in NAMES
+    return (getattr(op, "op", op)) in NAMES

@@ -1,0 +1,88 @@
+"""Groups: how they are made, parts of them, names of backends, barriers that say who is missing."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+torch = pytest.importorskip("torch")
+import torch.distributed as dist  # noqa: E402
+
+from ranks import run_ranks  # noqa: E402
+
+
+def answer_questions():
+    group = dist.group.WORLD
+    assert dist.get_backend() == "unisono"
+    assert group.name() == "unisono"
+    assert group.rank() == dist.get_rank()
+    assert group.size() == 3
+    assert dist.is_backend_available("unisono")
+    assert [device.type for device in group._device_types] == ["cpu"]
+    return group.group_name
+
+
+def test_a_group_knows_what_torch_asks():
+    assert len(set(run_ranks(answer_questions, 3))) == 1
+
+
+def mixed_backends():
+    dist.init_process_group("cpu:unisono,cuda:nccl", timeout=timedelta(seconds=30))
+    x = torch.ones(2)
+    dist.all_reduce(x)
+    if torch.cuda.is_available():
+        return x.tolist(), "there is a GPU here"
+    with pytest.raises(ValueError, match="no other one for this device") as caught:
+        dist.group.WORLD.backend_of(torch.device("cuda"))
+    return x.tolist(), str(caught.value)
+
+
+def test_a_backend_for_another_device_may_stand_beside_ours():
+    for found, words in run_ranks(mixed_backends, 2, init=False):
+        assert found == [2.0, 2.0]
+        assert "cuda" in words or "GPU" in words
+
+
+def parts_of_groups():
+    rank = dist.get_rank()
+    world = dist.group.WORLD
+    part = world.split_group([0, 2] if rank in (0, 2) else [1, 3], group_name="parts")
+    x = torch.tensor([float(rank)])
+    part.allreduce([x]).wait()
+    rest = world.split_group([1, 2, 3], group_name="rest")
+    y = torch.tensor([1.0])
+    if rest is not None:
+        rest.allreduce([y]).wait()
+    return x.item(), part.size(), None if rest is None else y.item()
+
+
+def test_split_group_makes_groups_of_some_ranks():
+    assert run_ranks(parts_of_groups, 4) == [(2.0, 2, None), (4.0, 2, 3.0), (2.0, 2, 3.0), (4.0, 2, 3.0)]
+
+
+def missing_at_the_barrier():
+    group = dist.group.WORLD
+    group.monitored_barrier(timedelta(seconds=20))
+    if dist.get_rank() in (1, 3):
+        return "stayed away"
+    with pytest.raises(RuntimeError) as caught:
+        group.monitored_barrier(timedelta(seconds=1), wait_all_ranks=True)
+    return str(caught.value)
+
+
+def test_a_monitored_barrier_names_the_ranks_that_are_missing():
+    found = run_ranks(missing_at_the_barrier, 4)
+    assert "Ranks 1, 3 failed to pass" in found[0]
+    assert "Ranks 1, 3 failed to pass" in found[2]
+    assert found[1] == found[3] == "stayed away"
+
+
+def wrong_options():
+    with pytest.raises(ValueError, match=r"expected.* unisono\.torch_backend\.Options|expects"):
+        dist.init_process_group("unisono", pg_options=object())
+    return True
+
+
+def test_options_of_another_backend_are_refused():
+    assert run_ranks(wrong_options, 1, init=False) == [True]
