@@ -48,6 +48,9 @@ class LocalGroup(ProcessGroup):
             "WORLD_SIZE": str(self.size), "RENDEZVOUS_FILE": str(folder / "rendezvous"), "GLOO_SOCKET_IFNAME": "lo",
         }  # fmt: skip
 
+    def _prepare_torch(self, folder: Path) -> dict[str, str]:
+        return {**self._prepare_gloo(folder), "PYTHONPATH": _path_with_ours()}
+
     def _prepare_memory(self, folder: Path) -> dict[str, str]:
         counters = folder / "barrier"
         counters.write_bytes(bytes(8 * self.size))
@@ -59,14 +62,22 @@ class LocalGroup(ProcessGroup):
         descriptor = os.open(job / "secret", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with os.fdopen(descriptor, "w") as file:
             file.write(secrets.token_hex(32))
-        # Where unisono is used from its sources, it is found on the path that we were given.
-        path = os.pathsep.join(filter(None, [str(STANDALONE), os.environ.get("PYTHONPATH")]))
-        return {"UNISONO_SIZE": str(self.size), "UNISONO_JOB": str(job), "PYTHONPATH": path}
+        return {"UNISONO_SIZE": str(self.size), "UNISONO_JOB": str(job), "PYTHONPATH": _path_with_ours()}
+
+
+def _path_with_ours() -> str:
+    """Return the path of the ranks; where unisono is used from its sources, it is on the path that we were given."""
+    return os.pathsep.join(filter(None, [str(STANDALONE), os.environ.get("PYTHONPATH")]))
 
 
 def unisono_group(size: int, *, answer_timeout_s: float) -> LocalGroup:
     """Return ourselves."""
     return LocalGroup("unisono", size, sys.executable, "unisono", answer_timeout_s=answer_timeout_s)
+
+
+def torch_group(size: int, *, answer_timeout_s: float) -> LocalGroup:
+    """Return ourselves, as torch.distributed shows us."""
+    return LocalGroup("torch", size, sys.executable, "torch", answer_timeout_s=answer_timeout_s)
 
 
 def memory_group(size: int, *, answer_timeout_s: float) -> LocalGroup:

@@ -12,13 +12,13 @@ from functools import cache
 from pathlib import Path
 
 from unisono.bench.contender import Contender
-from unisono.bench.local_group import LocalGroup, memory_group, unisono_group
+from unisono.bench.local_group import LocalGroup, memory_group, torch_group, unisono_group
 from unisono.bench.mpi_group import Installation, MpiGroup
 from unisono.bench.settings import FLAVOURS, Flavour
 from unisono.errors import UsageError
 
 FOLDER = ".peers"  # where `make peers` puts them
-NAMES = ("gloo", "mpi", *FLAVOURS, "memcpy", "unisono")
+NAMES = ("gloo", "mpi", *FLAVOURS, "memcpy", "torch", "unisono")
 PROBE_TIMEOUT_S = 60
 
 
@@ -43,11 +43,15 @@ def _of(name: str, size: int, folder: Path | None, answer_timeout_s: float) -> l
         near = get_close_matches(peer, NAMES, n=1)
         hint = f"did you mean {near[0]}?" if near else f"expected some of {', '.join(NAMES)}"
         raise UsageError(f"--against {name}: there is no contender {peer!r}; {hint}")
-    if peer in ("gloo", "memcpy", "unisono"):
+    if peer in ("gloo", "memcpy", "torch", "unisono"):
         if chosen:
             raise UsageError(f"--against {name}: {peer} has no settings to choose from")
         if peer == "unisono":
             return [unisono_group(size, answer_timeout_s=answer_timeout_s)]
+        if peer == "torch":
+            if importlib.util.find_spec("torch") is None:
+                raise UsageError("--against torch: there is no torch here; expected torch==2.13.0 beside unisono")
+            return [torch_group(size, answer_timeout_s=answer_timeout_s)]
         if peer == "memcpy":
             return [memory_group(size, answer_timeout_s=answer_timeout_s)]
         return [LocalGroup("gloo", size, _python_for_gloo(folder), "gloo", answer_timeout_s=answer_timeout_s)]

@@ -41,7 +41,8 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
         default="",
         metavar="NAMES",
         help="who else: gloo, mpi (what is installed), openmpi, mpich, impi (as `make peers` makes them), each in "
-        "all its settings or in one, such as openmpi:ucx; and memcpy, the bound of the memory",
+        "all its settings or in one, such as openmpi:ucx; torch, which is unisono through torch.distributed; and "
+        "memcpy, the bound of the memory",
     )
     parser.add_argument("--peers-only", action="store_true", help="leave unisono itself out")
     parser.add_argument(

@@ -13,9 +13,8 @@ from torch._C._autograd import _profiler_enabled
 
 from unisono.collectives import Collective
 from unisono.comm.communicator import Communicator
-from unisono.compiler import Lengths
 from unisono.errors import UsageError
-from unisono.torch_backend.caller import Caller
+from unisono.torch_backend.caller import Blocks, Caller
 from unisono.torch_backend.futures import Callback, running_callback
 from unisono.torch_backend.side_lane import SideLane
 from unisono.torch_backend.tensors import Finish, Tensor
@@ -30,7 +29,7 @@ class Call(NamedTuple):
 
     what: str  # torch's name for it
     collective: Collective
-    lengths: Lengths
+    blocks: Blocks
     dtype: str
     source: Tensor
     out: Tensor
@@ -85,7 +84,7 @@ class Maker:
             pending, key = self._make_aside(call, limit_s, callback)
         else:
             self.calls += 1
-            plan = self.main.plan(call.collective, call.lengths, call.dtype, call.op, call.root)
+            plan = self.main.plan(call.collective, call.blocks, call.dtype, call.op, call.root)
             if wish.at_once and self.coalescing is None:
                 self.endpoint.run(plan, call.source.data_ptr(), call.out.data_ptr(), limit_s)
                 if finish is not None:
@@ -100,7 +99,7 @@ class Maker:
     def _make_aside(self, call: Call, limit_s: float, callback: Callback) -> tuple[Pending, str]:
         key = callback.key_of_next_call()
         side = self.aside
-        plan = side.plan(call.collective, call.lengths, call.dtype, call.op, call.root)
+        plan = side.plan(call.collective, call.blocks, call.dtype, call.op, call.root)
 
         def make() -> None:
             side.endpoint.run(plan, call.source.data_ptr(), call.out.data_ptr(), limit_s)

@@ -10,8 +10,8 @@ import torch.distributed as dist
 
 from unisono import collectives
 from unisono.collectives import Collective
-from unisono.compiler import Lengths
 from unisono.errors import UsageError
+from unisono.torch_backend.caller import Blocks
 from unisono.torch_backend.making import Call, Maker, Wish, wish_of
 from unisono.torch_backend.other_devices import also_elsewhere
 from unisono.torch_backend.tensors import (
@@ -57,9 +57,9 @@ class Moving:
     ) -> Call:  # fmt: skip
         """Describe a call: with so many elements in each block, the same in the result unless told otherwise."""
         name, each = moved_as(source)
-        blocks = tuple(size * each for size in sizes)
+        blocks = sizes if each == 1 else tuple(size * each for size in sizes)
         out_blocks = blocks if out_sizes is None else tuple(size * each for size in out_sizes)
-        return Call(what, collective, Lengths(blocks, out_blocks, equal=equal), name, source, out, None, root)
+        return Call(what, collective, Blocks(blocks, out_blocks, equal=equal), name, source, out, None, root)
 
     @also_elsewhere
     def _allgather_base(self, out: Any, source: Any, opts: Any = None) -> dist.Work:

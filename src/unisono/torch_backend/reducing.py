@@ -10,9 +10,9 @@ import torch.distributed as dist
 from torch._C._autograd import _profiler_enabled
 
 from unisono import _engine, collectives
-from unisono.compiler import Lengths
 from unisono.errors import UsageError
 from unisono.torch_backend import sparse
+from unisono.torch_backend.caller import Blocks
 from unisono.torch_backend.futures import running_callback
 from unisono.torch_backend.making import FINISHED, Call, Maker, Wish, wish_of
 from unisono.torch_backend.other_devices import also_elsewhere
@@ -77,7 +77,7 @@ class Reducing:
         call = self._in_place(collectives.all_reduce, memory, asked.op, None)
         if finish is None and is_plain(op) and asked.factor is None and asked.divisor == 1:
             key = (tensor.numel(), tensor.dtype, hash(op))
-            self._quick[key] = self._maker.main.plan(call.collective, call.lengths, call.dtype, call.op)
+            self._quick[key] = self._maker.main.plan(call.collective, call.blocks, call.dtype, call.op)
         return self._maker.make(call, wish, finish, [tensor])
 
     @also_elsewhere
@@ -101,9 +101,9 @@ class Reducing:
         return self._maker.make(call, wish, _after(memory, asked, finish) if is_root else None, [tensor])
 
     def _in_place(self, collective: Any, memory: Tensor, op: str, root: int | None) -> Call:
-        lengths = Lengths((memory.numel(),), (memory.numel(),))
+        blocks = Blocks((memory.numel(),), (memory.numel(),))
         name = number_type(memory, collective.name)
-        return Call(collective.name, collective, lengths, name, memory, memory, op, root)
+        return Call(collective.name, collective, blocks, name, memory, memory, op, root)
 
     @also_elsewhere
     def _reduce_scatter_base(self, out: Any, source: Any, opts: Any = None) -> dist.Work:
@@ -158,7 +158,7 @@ class Reducing:
             memory = torch.empty_like(memory)
             finish = _copying(out, memory)
         call = Call(
-            what, collectives.reduce_scatter, Lengths(sizes, sizes), number_type(out, what), source, memory, asked.op
+            what, collectives.reduce_scatter, Blocks(sizes, sizes), number_type(out, what), source, memory, asked.op
         )
         return self._maker.make(call, wish, _after(memory, asked, finish), [out])
 

@@ -17,7 +17,10 @@ from .loop import measure
 
 GRACE_S = 5.0  # how long a rank may take to end by itself when the driver is gone
 # Imported one by one, because an environment has only one of them.
-LIBRARIES = {"mpi": "mpi:Mpi", "gloo": "gloo:Gloo", "unisono": "ours:Unisono", "memory": "memory:Memory"}
+LIBRARIES = {
+    "mpi": "mpi:Mpi", "gloo": "torch_distributed:Gloo", "torch": "torch_distributed:Ours", "unisono": "ours:Unisono",
+    "memory": "memory:Memory",
+}  # fmt: skip
 
 
 def load(name: str) -> Library:

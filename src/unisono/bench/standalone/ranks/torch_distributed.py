@@ -1,4 +1,4 @@
-"""Gloo, through torch.distributed."""
+"""torch.distributed, on Gloo and on ourselves."""
 
 from __future__ import annotations
 
@@ -11,8 +11,10 @@ from .buffers import ROOT, Buffers
 from .library import Library, Unsupported
 
 
-class Gloo(Library):
-    """torch.distributed over Gloo, with tensors that share the memory of the arrays."""
+class TorchDistributed(Library):
+    """torch.distributed, with tensors that share the memory of the arrays."""
+
+    backend: str
 
     def __init__(self) -> None:
         import torch
@@ -22,10 +24,10 @@ class Gloo(Library):
         rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
         # A file to meet at, where a port might be taken by someone else in the meantime.
         meeting = f"file://{os.environ['RENDEZVOUS_FILE']}"
-        dist.init_process_group("gloo", init_method=meeting, rank=rank, world_size=size)
+        dist.init_process_group(self.backend, init_method=meeting, rank=rank, world_size=size)
         self.torch, self.dist = torch, dist
         self.rank, self.size = rank, size
-        self.version = f"torch {torch.__version__}, Gloo"
+        self.version = f"torch {torch.__version__}, {self.backend}"
 
     def barrier(self) -> None:
         """Wait for all ranks."""
@@ -37,7 +39,7 @@ class Gloo(Library):
         ops = {"sum": dist.ReduceOp.SUM, "prod": dist.ReduceOp.PRODUCT, "max": dist.ReduceOp.MAX}
         op = {**ops, "min": dist.ReduceOp.MIN}.get(buffers.op)
         if op is None:
-            raise Unsupported(f"Gloo has no {buffers.op}")
+            raise Unsupported(f"no {buffers.op} is measured through torch")
         kind = getattr(self.torch, buffers.dtype)
         given, got = (self.torch.from_numpy(array).view(kind) for array in (buffers.given, buffers.got))
         if buffers.collective == "all_reduce":
@@ -57,5 +59,17 @@ class Gloo(Library):
         return functools.partial(dist.scatter, got, list(given.chunk(self.size)) if at_root else None, ROOT)
 
     def close(self) -> None:
-        """End the threads of Gloo."""
+        """End the threads of the backend."""
         self.dist.destroy_process_group()
+
+
+class Gloo(TorchDistributed):
+    """Gloo."""
+
+    backend = "gloo"
+
+
+class Ours(TorchDistributed):
+    """Unisono, as torch users meet it."""
+
+    backend = "unisono"
