@@ -33,7 +33,9 @@ void Endpoint::wait_slowly(std::function<bool()> ready, const Wait& what) {
         if (ready()) return;
     }
     const Clock::time_point began = Clock::now();
-    while (Clock::now() - began < settings.patience.spin) {
+    const Nanoseconds spin =
+        in_background ? std::min(settings.patience.spin, longest_background_spin) : settings.patience.spin;
+    while (Clock::now() - began < spin) {
         for (int look = 0; look < 64; ++look) {
             pause_core();
             if (ready()) return;
@@ -60,7 +62,7 @@ void Endpoint::wait_slowly(std::function<bool()> ready, const Wait& what) {
             look_around(ready, what, began);
             next_look_around = now + look_around_every;
         }
-        if (now - began < settings.patience.spin + settings.patience.yield) {
+        if (now - began < spin + settings.patience.yield) {
             ::sched_yield();
             continue;
         }

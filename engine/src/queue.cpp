@@ -69,6 +69,7 @@ std::shared_ptr<Completion> CollectiveQueue::start(const Call& call) {
 }
 
 void CollectiveQueue::work() {
+    in_background = true;
     for (;;) {
         std::unique_lock lock(mutex_);
         changed_.wait(lock, [&] { return stopping_ || !waiting_.empty(); });

@@ -75,6 +75,7 @@ bool TransferQueue::advance_all() {
 }
 
 void TransferQueue::work() {
+    in_background = true;
     for (;;) {
         std::uint64_t seen;
         Wait what{0, 0, Clock::time_point::max(), false};

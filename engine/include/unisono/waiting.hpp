@@ -15,6 +15,11 @@ struct Patience {
     Nanoseconds yield;  // lets another rank run that shares the core
 };
 
+// Threads that make calls in the background say so. They spin for a moment only: the thread that they work for computes
+// meanwhile, and wants the core.
+inline thread_local bool in_background = false;
+inline constexpr Nanoseconds longest_background_spin = std::chrono::microseconds(50);
+
 // The time as of some milliseconds ago: near enough for a deadline, and at a tenth of the price.
 Clock::time_point coarse_now();
 
