@@ -27,6 +27,8 @@ from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.fsdp import fully_shard
 from torch.nn.parallel import DistributedDataParallel
 
+import unisono.torch_backend  # noqa: F401 (where unisono is on the path, but not installed)
+
 BACKENDS = ("unisono", "gloo")
 WIDTH, LAYERS, BATCH = 2500, 4, 4
 ROUNDS, STEPS = 6, 4  # steps of each backend in a round
