@@ -51,9 +51,9 @@ Settings settings_from(int file, std::uint64_t offset, std::uint32_t rank, std::
 class Rank : public Repeats {
   public:
     explicit Rank(const Settings& settings)
-        : endpoint_(settings), executor_(endpoint_), transfers_(endpoint_),
+        : endpoint_(settings), executor_(endpoint_),
           collectives_(std::make_unique<CollectiveQueue>(executor_)),
-          transfer_queue_(std::make_unique<TransferQueue>(endpoint_, transfers_)) {
+          transfer_queue_(std::make_unique<TransferQueue>(endpoint_)) {
         endpoint_.interrupted = look_for_signals;
     }
     // The threads give back what they kept for Python, for which they need the interpreter's lock: nobody may hold it
@@ -101,15 +101,21 @@ class Rank : public Repeats {
         made.kept = kept(std::move(keeps));
         return collectives_->start(made);
     }
-    void transfer(bool sending, std::uint32_t peer, std::uint64_t data, std::uint64_t count, const std::string& dtype,
-                  double timeout_s) {
-        guarded([&] { transfer_queue_->run(make_transfer(sending, peer, data, count, dtype), nanoseconds(timeout_s)); });
+    // Returns the other rank.
+    std::uint32_t transfer(bool sending, std::int64_t peer, std::uint32_t tag, std::uint64_t data, std::uint64_t count,
+                           const std::string& dtype, double timeout_s) {
+        const Transfer made = make_transfer(sending, peer, tag, data, count, dtype);
+        std::uint32_t source = 0;
+        guarded([&] { source = transfer_queue_->run(made, nanoseconds(timeout_s)); });
+        return source;
     }
-    std::shared_ptr<Completion> start_transfer(bool sending, std::uint32_t peer, std::uint64_t data,
+    std::shared_ptr<Completion> start_transfer(bool sending, std::int64_t peer, std::uint32_t tag, std::uint64_t data,
                                                std::uint64_t count, const std::string& dtype, double timeout_s,
                                                nb::object keeps) {
-        return transfer_queue_->start(make_transfer(sending, peer, data, count, dtype), nanoseconds(timeout_s),
-                                      kept(std::move(keeps)));
+        const Transfer made = make_transfer(sending, peer, tag, data, count, dtype);
+        Kept held = kept(std::move(keeps));
+        const nb::gil_scoped_release released;  // what was put aside is copied at once, and may be long
+        return transfer_queue_->start(made, nanoseconds(timeout_s), std::move(held));
     }
     // Waits for a call that was started; false: it is not over yet.
     bool wait(const std::shared_ptr<Completion>& completion, double timeout_s) {
@@ -151,7 +157,6 @@ class Rank : public Repeats {
     bool broken() const { return endpoint_.broken(); }
     std::uint64_t reserve_space(std::uint64_t bytes) { return endpoint_.reserve_space(bytes); }
     std::uint64_t memory_in_use() const { return endpoint_.memory_in_use(); }
-    bool has_message(std::uint32_t peer) { return transfers_.has_message(peer); }
 
     double timeout_s = 300;
 
@@ -165,11 +170,12 @@ class Rank : public Repeats {
         return {std::move(plan), reinterpret_cast<const void*>(input), reinterpret_cast<void*>(output),
                 nanoseconds(timeout_s)};
     }
-    static Transfer make_transfer(bool sending, std::uint32_t peer, std::uint64_t data, std::uint64_t count,
-                                  const std::string& dtype) {
+    // A negative peer is any rank.
+    static Transfer make_transfer(bool sending, std::int64_t peer, std::uint32_t tag, std::uint64_t data,
+                                  std::uint64_t count, const std::string& dtype) {
         const std::size_t type = place_of(dtype, dtype_names, "dtype");
-        return {sending, peer, reinterpret_cast<std::byte*>(data), count * dtype_bytes[type],
-                transfer_label(static_cast<DType>(type), count)};
+        return {sending, peer < 0 ? any_rank : static_cast<std::uint32_t>(peer), reinterpret_cast<std::byte*>(data),
+                count * dtype_bytes[type], transfer_label(static_cast<DType>(type), count), tag};
     }
     // A Python object that any thread may give back.
     static Kept kept(nb::object object) {
@@ -197,7 +203,6 @@ class Rank : public Repeats {
 
     Endpoint endpoint_;
     Executor executor_;
-    Transfers transfers_;
     std::unique_ptr<CollectiveQueue> collectives_;
     std::unique_ptr<TransferQueue> transfer_queue_;
     KnownPlans known_;
@@ -210,6 +215,7 @@ void bind_endpoint(nb::module_& module) {
     nb::class_<Completion>(module, "Completion", "A call that was started.")
         .def("done", &Completion::done)
         .def("failed", [](const Completion& self) { return self.verdict().fault != Fault::none; })
+        .def("source", &Completion::source)
         .def("raise_fault", [](const Completion& self) {
             const Verdict verdict = self.verdict();
             if (verdict.fault != Fault::none) raise_verdict(verdict);
@@ -242,10 +248,10 @@ void bind_endpoint(nb::module_& module) {
         .def("run", &Rank::run, nb::arg("plan"), nb::arg("source"), nb::arg("output"), nb::arg("timeout_s"))
         .def("start", &Rank::start, nb::arg("plan"), nb::arg("source"), nb::arg("output"), nb::arg("timeout_s"),
              nb::arg("keeps").none())
-        .def("transfer", &Rank::transfer, nb::arg("sending"), nb::arg("peer"), nb::arg("data"), nb::arg("count"),
-             nb::arg("dtype"), nb::arg("timeout_s"))
-        .def("start_transfer", &Rank::start_transfer, nb::arg("sending"), nb::arg("peer"), nb::arg("data"),
-             nb::arg("count"), nb::arg("dtype"), nb::arg("timeout_s"), nb::arg("keeps").none())
+        .def("transfer", &Rank::transfer, nb::arg("sending"), nb::arg("peer"), nb::arg("tag"), nb::arg("data"),
+             nb::arg("count"), nb::arg("dtype"), nb::arg("timeout_s"))
+        .def("start_transfer", &Rank::start_transfer, nb::arg("sending"), nb::arg("peer"), nb::arg("tag"),
+             nb::arg("data"), nb::arg("count"), nb::arg("dtype"), nb::arg("timeout_s"), nb::arg("keeps").none())
         .def("wait", &Rank::wait, nb::arg("completion"), nb::arg("timeout_s"))
         .def("close", &Rank::close)
         .def("abandon", &Rank::abandon)
@@ -254,7 +260,6 @@ void bind_endpoint(nb::module_& module) {
         .def_prop_ro("broken", &Rank::broken)
         .def("reserve_space", &Rank::reserve_space, nb::arg("size_bytes"))
         .def("memory_in_use", &Rank::memory_in_use)
-        .def("has_message", &Rank::has_message, nb::arg("peer"))
         .def_rw("timeout_s", &Rank::timeout_s);
     module.def(
         "shared_bytes",

@@ -19,6 +19,8 @@ constexpr Nanoseconds longest_sleep = milliseconds(8);
 // How often a waiting rank looks whether the others still live, and whether somebody wants it to stop.
 constexpr Nanoseconds look_around_every = milliseconds(20);
 
+std::string name_of(std::uint32_t peer) { return peer == any_rank ? "any rank" : "rank " + std::to_string(peer); }
+
 }  // namespace
 
 void Endpoint::wake(Board& theirs) {
@@ -45,8 +47,9 @@ void Endpoint::wait_slowly(std::function<bool()> ready, const Wait& what) {
     struct Notice {  // what others may read while we wait
         Board& mine;
         Notice(Board& board, const Wait& what) : mine(board) {
-            mine.waiting_step.store(what.step, std::memory_order_relaxed);
-            mine.waiting_for.store(static_cast<std::int32_t>(what.peer) + 1, std::memory_order_release);
+            mine.waiting_step.store(what.in_collective ? what.step : 0, std::memory_order_relaxed);
+            mine.waiting_for.store(what.peer == any_rank ? -1 : static_cast<std::int32_t>(what.peer) + 1,
+                                   std::memory_order_release);
         }
         ~Notice() { mine.waiting_for.store(0, std::memory_order_release); }
     } notice(mine, what);
@@ -67,10 +70,13 @@ void Endpoint::wait_slowly(std::function<bool()> ready, const Wait& what) {
             continue;
         }
         const std::uint32_t bell = mine.bell.load(std::memory_order_acquire);
-        mine.asleep.fetch_add(1, std::memory_order_seq_cst);
+        struct Asleep {  // also if `ready` throws
+            Board& mine;
+            explicit Asleep(Board& board) : mine(board) { mine.asleep.fetch_add(1, std::memory_order_seq_cst); }
+            ~Asleep() { mine.asleep.fetch_sub(1, std::memory_order_relaxed); }
+        } asleep(mine);
         if (!ready() && !broken())
             futex_wait(mine.bell, bell, std::min(nap, std::max<Nanoseconds>(what.deadline - now, Nanoseconds(1))));
-        mine.asleep.fetch_sub(1, std::memory_order_relaxed);
         nap = std::min(2 * nap, longest_sleep);
     }
 }
@@ -91,29 +97,43 @@ void Endpoint::look_around(const std::function<bool()>& ready, const Wait& what,
         if (board(rank).closed.load(std::memory_order_acquire)) continue;
         fail(Fault::peer_lost, static_cast<int>(rank),
              "rank " + std::to_string(rank) + " (process " + std::to_string(settings.processes[rank]) + ") has ended; " +
-                 me + " was waiting for rank " + std::to_string(what.peer) + " at step " + std::to_string(what.step) +
-                 (what.in_collective ? " of " + call_of(settings.rank, call_) : ""));
+                 me + " was waiting for " + name_of(what.peer) + place_of(what));
     }
-    if (board(what.peer).closed.load(std::memory_order_acquire) && !ready())
-        fail(Fault::peer_lost, static_cast<int>(what.peer),
-             "rank " + std::to_string(what.peer) + " has closed its communicator while " + me + " waits for it" +
-                 (what.in_collective ? " in " + call_of(settings.rank, call_) : ""));
+    if (has_left(what.peer) && !ready())
+        fail(Fault::peer_lost, what.peer == any_rank ? -1 : static_cast<int>(what.peer),
+             (what.peer == any_rank ? "every other rank" : name_of(what.peer)) + " has closed its communicator while " +
+                 me + " waits for it" +
+                 (what.in_collective ? " in " + call_of(settings.rank, call_) : place_of(what)));
     if (what.in_collective)
         for (std::uint32_t rank = 0; rank < settings.geometry.size; ++rank)
             if (rank != settings.rank) check_same_call(rank);
     const Clock::time_point now = Clock::now();
     if (now >= what.deadline && !ready())
-        fail(Fault::timeout, static_cast<int>(what.peer),
+        fail(Fault::timeout, what.peer == any_rank ? -1 : static_cast<int>(what.peer),
              describe_wait(what, std::chrono::duration<double>(now - began).count()));
+}
+
+// Whether there is nobody left to wait for.
+bool Endpoint::has_left(std::uint32_t peer) const {
+    if (peer != any_rank) return board(peer).closed.load(std::memory_order_acquire) != 0;
+    for (std::uint32_t rank = 0; rank < settings.geometry.size; ++rank)
+        if (rank != settings.rank && !has_left(rank)) return false;
+    return true;
+}
+
+std::string Endpoint::place_of(const Wait& what) const {
+    const std::string number = std::to_string(what.step);
+    return what.in_collective ? " at step " + number + " of " + call_of(settings.rank, call_) : " (tag " + number + ")";
 }
 
 // Follows the ranks from one that waits to the one that it waits for, as far as that goes.
 std::string Endpoint::describe_wait(const Wait& what, double seconds) const {
     char length[32];
     std::snprintf(length, sizeof length, "%.1f s", seconds);
-    std::string text = "rank " + std::to_string(settings.rank) + " gave up after " + length + " at step " +
-                       std::to_string(what.step) + (what.in_collective ? " of " + call_of(settings.rank, call_) : "") +
-                       ": it waits for rank " + std::to_string(what.peer);
+    std::string text = "rank " + std::to_string(settings.rank) + " gave up after " + length +
+                       (what.in_collective ? place_of(what) : " in send or recv") + ": it waits for " +
+                       name_of(what.peer) + (what.in_collective ? "" : place_of(what));
+    if (what.peer == any_rank) return text + ", and no rank has sent a message with this tag";
     std::uint32_t rank = what.peer;
     for (std::uint32_t hops = 0; hops < settings.geometry.size; ++hops) {
         const Board& theirs = board(rank);
@@ -123,11 +143,18 @@ std::string Endpoint::describe_wait(const Wait& what, double seconds) const {
                     std::to_string(call_) + ")";
             break;
         }
-        const std::int32_t next = theirs.waiting_for.load(std::memory_order_acquire) - 1;
-        if (next < 0) {
-            text += ", which is in the call but does not wait for anyone: it may be stopped, or very slow";
+        const std::int32_t waiting_for = theirs.waiting_for.load(std::memory_order_acquire);
+        if (waiting_for == 0) {
+            text += what.in_collective
+                        ? ", which is in the call but does not wait for anyone: it may be stopped, or very slow"
+                        : ", which does not wait for anyone: it may be stopped, very slow, or busy with something else";
             break;
         }
+        if (waiting_for < 0) {
+            text += ", which waits for a message from any rank";
+            break;
+        }
+        const std::int32_t next = waiting_for - 1;
         text += ", which waits at step " + std::to_string(theirs.waiting_step.load(std::memory_order_relaxed)) +
                 " for rank " + std::to_string(next);
         rank = static_cast<std::uint32_t>(next);

@@ -1,4 +1,3 @@
-#include <algorithm>
 #include <iterator>
 #include <utility>
 
@@ -6,10 +5,10 @@
 
 namespace unisono {
 
-TransferQueue::TransferQueue(Endpoint& endpoint, Transfers& transfers)
-    : endpoint_(endpoint), transfers_(transfers), lanes_(2 * std::size_t{endpoint.settings.geometry.size}) {}
+namespace {
 
-Verdict TransferQueue::verdict_of(const std::function<void()>& action) {
+template <typename Action>
+Verdict verdict_of(Action&& action) {
     try {
         action();
         return {};
@@ -18,55 +17,112 @@ Verdict TransferQueue::verdict_of(const std::function<void()>& action) {
     }
 }
 
-void TransferQueue::run(const Transfer& transfer, Nanoseconds timeout) {
-    Lane& lane = lane_of(transfer);
-    std::unique_lock lock(mutex_);
-    if (lane.pending.empty() && !lane.busy) {
-        lane.busy = true;
-        lock.unlock();
-        Transfer moving = transfer;
-        const Verdict verdict = verdict_of([&] { transfers_.finish(moving, Clock::now() + timeout); });
-        lock.lock();
-        lane.busy = false;
-        changed_.notify_all();
-        started_.fetch_add(1);
-        lock.unlock();
-        endpoint_.rouse(endpoint_.settings.rank);
-        if (verdict.fault != Fault::none) throw Failure(verdict);
-        return;
-    }
-    lock.unlock();
-    start(transfer, timeout)->finish_or_fail(endpoint_);
+}  // namespace
+
+TransferQueue::TransferQueue(Endpoint& endpoint)
+    : endpoint_(endpoint), outbox_(endpoint), inbox_(endpoint), lanes_(endpoint.settings.geometry.size) {}
+
+std::uint32_t TransferQueue::run(const Transfer& transfer, Nanoseconds timeout) {
+    if (!transfer.sending) return receive(transfer, timeout);
+    send(transfer, timeout);
+    return transfer.peer;
 }
 
 std::shared_ptr<Completion> TransferQueue::start(const Transfer& transfer, Nanoseconds timeout, Kept kept) {
+    return transfer.sending ? start_send(transfer, timeout, std::move(kept))
+                            : start_receive(transfer, timeout, std::move(kept));
+}
+
+// On the caller's thread if nothing is queued; else it waits its turn.
+void TransferQueue::send(const Transfer& transfer, Nanoseconds timeout) {
+    Lane& lane = lanes_[transfer.peer];
+    std::unique_lock lock(mutex_);
+    if (!lane.pending.empty() || lane.busy) {
+        lock.unlock();
+        start_send(transfer, timeout, nullptr)->finish_or_fail(endpoint_);
+        return;
+    }
+    lane.busy = true;
+    lock.unlock();
+    Transfer moving = transfer;
+    const Verdict verdict = verdict_of([&] { outbox_.finish(moving, Clock::now() + timeout); });
+    lock.lock();
+    lane.busy = false;
+    const bool others_wait = !lane.pending.empty();
+    lock.unlock();
+    if (others_wait) tell_thread();
+    if (verdict.fault != Fault::none) throw Failure(verdict);
+}
+
+// Always on the caller's thread: receives that were started earlier come first because they were posted first.
+std::uint32_t TransferQueue::receive(const Transfer& transfer, Nanoseconds timeout) {
+    Receive mine;
+    mine.transfer = transfer;
+    mine.deadline = Clock::now() + timeout;
+    try {
+        inbox_.post({std::shared_ptr<void>(), &mine});  // nobody owns what lies on our stack
+        const auto is_done = [&] { return mine.done.load(std::memory_order_acquire); };
+        while (!is_done()) {
+            endpoint_.wait([&] { return is_done() || inbox_.drive_for(mine); }, mine.wait());
+            // Messages for others may go on coming for ever: they are no reason to wait longer.
+            if (!mine.has_begun() && coarse_now() > mine.deadline) endpoint_.wait(is_done, mine.wait());
+        }
+    } catch (...) {
+        inbox_.withdraw(&mine);
+        throw;
+    }
+    return mine.source;
+}
+
+std::shared_ptr<Completion> TransferQueue::start_send(const Transfer& transfer, Nanoseconds timeout, Kept kept) {
     auto completion = std::make_shared<Completion>();
     {
         const std::lock_guard lock(mutex_);
-        lane_of(transfer).pending.push_back({transfer, timeout, Clock::now() + timeout, completion, std::move(kept)});
-        ++unfinished_;
+        lanes_[transfer.peer].pending.push_back({transfer, Clock::now() + timeout, completion, std::move(kept)});
+        ++unsent_;
+    }
+    tell_thread();
+    return completion;
+}
+
+std::shared_ptr<Completion> TransferQueue::start_receive(const Transfer& transfer, Nanoseconds timeout, Kept kept) {
+    const auto receive = std::make_shared<Receive>();
+    receive->transfer = transfer;
+    receive->deadline = Clock::now() + timeout;
+    receive->completion = std::make_shared<Completion>();
+    receive->kept = std::move(kept);
+    const std::shared_ptr<Completion> completion = receive->completion;
+    const Verdict verdict = verdict_of([&] { inbox_.post(receive); });
+    if (verdict.fault != Fault::none) completion->finish(verdict);
+    if (!completion->done()) tell_thread();
+    return completion;
+}
+
+// There is something new for the thread. It may be asleep, waiting for another transfer.
+void TransferQueue::tell_thread() {
+    {
+        const std::lock_guard lock(mutex_);
         started_.fetch_add(1);
         if (!thread_.joinable()) thread_ = std::thread([this] { work(); });
         changed_.notify_all();
     }
-    endpoint_.rouse(endpoint_.settings.rank);  // the thread may be asleep, waiting for another transfer
-    return completion;
+    endpoint_.rouse(endpoint_.settings.rank);
 }
 
-// Moves what can be moved; says whether anything did.
-bool TransferQueue::advance_all() {
+// Sends what can be sent; says whether anything was.
+bool TransferQueue::advance_sends() {
     bool moved = false;
     for (Lane& lane : lanes_) {
         std::unique_lock lock(mutex_);
         if (lane.pending.empty() || lane.busy) continue;
         Pending& first = lane.pending.front();  // others only ever append: this one stays where it is
         lock.unlock();
-        const Verdict verdict = verdict_of([&] { moved |= transfers_.advance(first.transfer); });
+        const Verdict verdict = verdict_of([&] { moved |= outbox_.advance(first.transfer); });
         if (verdict.fault == Fault::none && !first.transfer.done) continue;
         lock.lock();
         const Pending over = std::move(first);
         lane.pending.pop_front();
-        --unfinished_;
+        --unsent_;
         lock.unlock();
         over.completion->finish(verdict);
         moved = true;
@@ -74,39 +130,51 @@ bool TransferQueue::advance_all() {
     return moved;
 }
 
+// The wait of the transfer whose time is over first; deadline max: there is none.
+Wait TransferQueue::most_urgent() {
+    Wait urgent = inbox_.most_urgent();
+    const std::lock_guard lock(mutex_);
+    for (const Lane& lane : lanes_) {
+        if (lane.pending.empty() || lane.pending.front().deadline >= urgent.deadline) continue;
+        const Pending& first = lane.pending.front();
+        urgent = {first.transfer.peer, first.transfer.tag, first.deadline, false};
+    }
+    return urgent;
+}
+
 void TransferQueue::work() {
     in_background = true;
     for (;;) {
-        std::uint64_t seen;
-        Wait what{0, 0, Clock::time_point::max(), false};
         {
+            const auto has_work = [&] { return unsent_ > 0 || inbox_.in_background() > 0; };
             std::unique_lock lock(mutex_);
-            changed_.wait(lock, [&] { return stopping_ || unfinished_ > 0; });
-            if (unfinished_ == 0) return;
-            seen = started_.load();
-            for (std::size_t lane = 0; lane < lanes_.size(); ++lane) {
-                if (lanes_[lane].pending.empty() || lanes_[lane].pending.front().deadline >= what.deadline) continue;
-                what.deadline = lanes_[lane].pending.front().deadline;
-                what.peer = static_cast<std::uint32_t>(lane / 2);
-            }
+            changed_.wait(lock, [&] { return stopping_ || has_work(); });
+            if (!has_work()) return;
         }
-        if (advance_all()) continue;
-        // Nothing moves: wait until something can, or something new comes.
         const Verdict verdict = verdict_of([&] {
-            endpoint_.wait([&] { return started_.load(std::memory_order_relaxed) != seen || advance_all(); }, what);
+            if (advance_all()) return;
+            // Nothing moves: wait until something can, something new comes, or another thread has done our work.
+            const std::uint64_t seen = changes();
+            const Wait urgent = most_urgent();
+            if (urgent.deadline == Clock::time_point::max()) return;
+            endpoint_.wait([&] { return changes() != seen || advance_all(); }, urgent);
         });
-        if (verdict.fault == Fault::none) continue;
-        std::vector<Pending> over;
-        {
-            const std::lock_guard lock(mutex_);
-            for (Lane& lane : lanes_) {
-                std::move(lane.pending.begin(), lane.pending.end(), std::back_inserter(over));
-                lane.pending.clear();
-            }
-            unfinished_ -= over.size();
-        }
-        for (const Pending& pending : over) pending.completion->finish(verdict);
+        if (verdict.fault != Fault::none) give_up(verdict);
     }
+}
+
+void TransferQueue::give_up(const Verdict& verdict) {
+    std::vector<Pending> unsent;
+    {
+        const std::lock_guard lock(mutex_);
+        for (Lane& lane : lanes_) {
+            std::move(lane.pending.begin(), lane.pending.end(), std::back_inserter(unsent));
+            lane.pending.clear();
+        }
+        unsent_ -= unsent.size();
+    }
+    for (const Pending& pending : unsent) pending.completion->finish(verdict);
+    for (const auto& receive : inbox_.withdraw()) receive->completion->finish(verdict);
 }
 
 void TransferQueue::stop() {

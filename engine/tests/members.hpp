@@ -11,8 +11,7 @@ namespace unisono::tests {
 
 struct Member {
     explicit Member(const Settings& settings)
-        : endpoint(settings), executor(endpoint), transfers(endpoint), collectives(executor),
-          transfer_queue(endpoint, transfers) {}
+        : endpoint(settings), executor(endpoint), collectives(executor), transfer_queue(endpoint) {}
     std::uint32_t rank() const { return endpoint.settings.rank; }
     std::uint32_t size() const { return endpoint.settings.geometry.size; }
     // Finishes what was started, and leaves.
@@ -24,7 +23,6 @@ struct Member {
 
     Endpoint endpoint;
     Executor executor;
-    Transfers transfers;
     CollectiveQueue collectives;
     TransferQueue transfer_queue;
 };

@@ -12,7 +12,7 @@ namespace unisono {
 
 struct Message {
     const std::byte* inline_data;  // where it is short
-    std::uint64_t offset;          // in the shared memory, where it is not
+    std::uint64_t offset;          // in the shared memory, where it is not; of send and recv: the tag
     std::uint64_t bytes;
     std::uint64_t fingerprint;
     bool is_short() const { return bytes <= MessageHeader::inline_bytes; }
@@ -87,6 +87,8 @@ class Reader {
         const MessageHeader& header = headers_[read_ % depth_];
         return {header.payload, header.offset, header.bytes, header.fingerprint};
     }
+    // The number of messages that have been taken.
+    std::uint64_t taken() const { return read_; }
     void release() {
         ++read_;
         counter_->messages.store(read_, std::memory_order_release);

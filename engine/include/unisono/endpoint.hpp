@@ -35,10 +35,13 @@ struct Settings {
     Patience patience{};
 };
 
-// Whom somebody waits for, since when and until when.
+// Stands for whichever rank it is.
+inline constexpr std::uint32_t any_rank = ~std::uint32_t{0};
+
+// Whom somebody waits for, at what, and until when.
 struct Wait {
-    std::uint32_t peer;
-    std::uint32_t step;
+    std::uint32_t peer;  // or any_rank
+    std::uint32_t step;  // of a collective; outside of one: the tag of a message
     Clock::time_point deadline;
     bool in_collective;
 };
@@ -111,7 +114,9 @@ class Endpoint {
   private:
     void wait_slowly(std::function<bool()> ready, const Wait& what);
     void look_around(const std::function<bool()>& ready, const Wait& what, Clock::time_point began);
+    bool has_left(std::uint32_t peer) const;
     void wake(Board& theirs);
+    std::string place_of(const Wait& what) const;
     std::string describe_wait(const Wait& what, double seconds) const;
     std::string call_of(std::uint32_t rank, std::uint64_t number) const;
 

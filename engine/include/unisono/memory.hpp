@@ -69,7 +69,7 @@ struct Board {
     std::atomic<std::uint32_t> bell;
     alignas(apart) std::atomic<std::uint64_t> calls;  // entered so far
     std::atomic<std::uint32_t> closed;
-    std::atomic<std::int32_t> waiting_for;  // a rank, plus one; 0: none
+    std::atomic<std::int32_t> waiting_for;  // a rank, plus one; 0: none; -1: any
     std::atomic<std::uint32_t> waiting_step;
     alignas(apart) CallRecord recent[remembered_calls];
     char texts[remembered_texts][text_bytes];
@@ -82,7 +82,7 @@ struct alignas(64) MessageHeader {
     std::atomic<std::uint64_t> ready;  // number of the message, counted from 1
     std::uint64_t fingerprint;         // of the call that it belongs to
     std::uint64_t bytes;
-    std::uint64_t offset;  // of the payload in the shared memory, where it is longer than fits here
+    std::uint64_t offset;  // of the payload in the shared memory, where it is longer than fits here (but see transfer.hpp)
     std::byte payload[inline_bytes];
 };
 static_assert(sizeof(MessageHeader) == 64);

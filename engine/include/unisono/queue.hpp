@@ -5,38 +5,17 @@
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
-#include <functional>
 #include <memory>
 #include <mutex>
 #include <thread>
 #include <vector>
 
+#include "unisono/completion.hpp"
 #include "unisono/executor.hpp"
-#include "unisono/transfer.hpp"
+#include "unisono/inbox.hpp"
+#include "unisono/outbox.hpp"
 
 namespace unisono {
-
-// What must live for as long as a call does, such as its arrays. Nothing is known of it but how it is given back, which
-// may take locks of its own: so it is never given back under one of ours.
-using Kept = std::shared_ptr<void>;
-
-// A call that was started, as its starter sees it.
-class Completion {
-  public:
-    void finish(const Verdict& verdict);
-    bool done() const;
-    // Waits until the call is over, or the time; says whether it is over.
-    bool wait_until(Clock::time_point deadline);
-    // Waits until the call is over; throws Failure if it went wrong. Ctrl-C breaks the communicator, and so ends it.
-    void finish_or_fail(Endpoint& endpoint);
-    Verdict verdict() const;  // fault none: all went well
-
-  private:
-    mutable std::mutex mutex_;
-    std::condition_variable changed_;
-    bool done_ = false;
-    Verdict verdict_;
-};
 
 // The collectives of one communicator, one after the other.
 class CollectiveQueue {
@@ -70,43 +49,51 @@ class CollectiveQueue {
     bool stopping_ = false;
 };
 
-// Sends and receives that go on in the background. Those with one peer in one direction come one after the other;
-// all others move at the same time.
+// Send and recv. Sends to one peer go one after the other, those to different peers at the same time; receives are all
+// waited for at once. What was started is moved by one thread.
 class TransferQueue {
   public:
-    TransferQueue(Endpoint& endpoint, Transfers& transfers);
+    explicit TransferQueue(Endpoint& endpoint);
     ~TransferQueue() { stop(); }
 
-    void run(const Transfer& transfer, Nanoseconds timeout);
+    // Returns the other rank: for a receive from any rank, the one whose message it got. Throws Failure.
+    std::uint32_t run(const Transfer& transfer, Nanoseconds timeout);
     std::shared_ptr<Completion> start(const Transfer& transfer, Nanoseconds timeout, Kept kept = nullptr);
     void stop();
 
   private:
     struct Pending {
         Transfer transfer;
-        Nanoseconds timeout;
         Clock::time_point deadline;
         std::shared_ptr<Completion> completion;
         Kept kept;
     };
-    struct Lane {  // one peer, one direction
+    struct Lane {  // what is sent to one peer
         std::deque<Pending> pending;
-        bool busy = false;  // somebody moves a transfer of this lane on their own thread
+        bool busy = false;  // somebody sends on their own thread
     };
-    Lane& lane_of(const Transfer& transfer) { return lanes_[2 * transfer.peer + (transfer.sending ? 1 : 0)]; }
+    void send(const Transfer& transfer, Nanoseconds timeout);
+    std::uint32_t receive(const Transfer& transfer, Nanoseconds timeout);
+    std::shared_ptr<Completion> start_send(const Transfer& transfer, Nanoseconds timeout, Kept kept);
+    std::shared_ptr<Completion> start_receive(const Transfer& transfer, Nanoseconds timeout, Kept kept);
+    void tell_thread();
     void work();
-    bool advance_all();
-    Verdict verdict_of(const std::function<void()>& action);
+    bool advance_sends();
+    bool advance_all() { return inbox_.drive_all() | advance_sends(); }
+    Wait most_urgent();
+    void give_up(const Verdict& verdict);
+    std::uint64_t changes() const { return started_.load(std::memory_order_relaxed) + inbox_.finished(); }
 
     Endpoint& endpoint_;
-    Transfers& transfers_;
-    std::mutex mutex_;
+    Outbox outbox_;
+    Inbox inbox_;
+    std::mutex mutex_;  // guards the lanes, `unsent_` and the thread
     std::condition_variable changed_;
     std::vector<Lane> lanes_;
-    std::size_t unfinished_ = 0;
+    std::size_t unsent_ = 0;
     std::atomic<std::uint64_t> started_ = 0;
     std::thread thread_;
-    std::atomic<bool> stopping_ = false;
+    bool stopping_ = false;
 };
 
 }  // namespace unisono

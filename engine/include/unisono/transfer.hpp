@@ -1,50 +1,40 @@
-// Send and recv between two ranks: a stream of bytes through a channel of its own, apart from all collectives.
+// Send and recv: a message from one rank to another, with a tag, through a channel apart from all collectives.
+//
+// Each ordered pair of ranks has a channel (see memory.hpp). A message longer than a slot of it goes in several slots, one
+// directly after the other, and every header says the same of it:
+//
+//     fingerprint   its label: type and number of elements, and so its length
+//     offset        its tag. Elsewhere this word says where the payload lies; but the slots of a pair are used in turn, so
+//                   here both sides know that from the number of the header
+//
+// What is sent goes out in the order of the calls (outbox.hpp). What comes in goes to the receive that asked for its tag,
+// or is put aside until one does (inbox.hpp).
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
-#include <vector>
+#include <string>
 
-#include "unisono/channel.hpp"
-#include "unisono/endpoint.hpp"
 #include "unisono/reduce.hpp"
 
 namespace unisono {
 
 struct Transfer {
     bool sending;
-    std::uint32_t peer;
+    std::uint32_t peer;  // where it receives, also any_rank
     std::byte* data;
     std::uint64_t bytes;
-    std::uint64_t label;  // type and number of elements, in one word: must be the same on both sides
-    std::uint64_t moved = 0;
+    std::uint64_t label;  // must be the same on both sides
+    std::uint32_t tag = 0;
+    std::uint64_t moved = 0;  // of what is sent
     bool done = false;
 };
 
 // The label of so many elements of a type.
 std::uint64_t transfer_label(DType dtype, std::uint64_t count);
-
-class Transfers {
-  public:
-    explicit Transfers(Endpoint& endpoint);
-
-    // Moves what can be moved without waiting; says whether anything did. Transfers with the same peer in the same
-    // direction must be advanced one after the other.
-    bool advance(Transfer& transfer);
-    // Waits until the transfer is done.
-    void finish(Transfer& transfer, Clock::time_point deadline);
-    // Whether a message of a peer is there.
-    bool has_message(std::uint32_t peer);
-
-  private:
-    void open(const Transfer& transfer);
-    bool can_move(Transfer& transfer);
-
-    [[noreturn]] void report_mismatch(const Transfer& transfer, std::uint64_t sent);
-
-    Endpoint& endpoint_;
-    std::vector<Writer> writers_;
-    std::vector<Reader> readers_;
-};
+// How long a message with this label is.
+std::uint64_t bytes_of_label(std::uint64_t label);
+// Such as "3 float32 elements".
+std::string label_in_words(std::uint64_t label);
 
 }  // namespace unisono

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal, overload
 
 from unisono import _engine, collectives
 from unisono.algorithms import find
@@ -23,6 +23,8 @@ from unisono.player.reduction import check_op
 from unisono.schedule import Schedule
 
 MOST_PLANS = 1024
+LARGEST_TAG = 2**32 - 1
+ANY_RANK = -1  # to the engine
 FOR_UNEQUAL = "naive"
 
 
@@ -62,24 +64,38 @@ class Calls:
         self.link.endpoint.remember(plan, number, None, None, None, 0, algorithm)
         return self._run(plan, 0, 0, async_op, timeout, None)
 
-    def transfer(self, array: Any, peer: int, sending: bool, async_op: bool, timeout: float | None) -> Work | None:
-        """Send to a peer, or receive from it."""
+    @overload
+    def transfer(
+        self, array: Any, peer: int, tag: int, sending: Literal[True], async_op: bool, timeout: float | None
+    ) -> Work | None: ...
+    @overload
+    def transfer(
+        self, array: Any, peer: int | None, tag: int, sending: Literal[False], async_op: bool, timeout: float | None
+    ) -> Work | int | None: ...
+    def transfer(
+        self, array: Any, peer: int | None, tag: int, sending: bool, async_op: bool, timeout: float | None
+    ) -> Work | int | None:
+        """Send to a peer, or receive from it. From any (None): return the one whose message it was."""
         name = "send" if sending else "recv"
         self._check_open(name)
         _check_timeout(name, timeout)
-        if type(peer) is not int or not 0 <= peer < self.link.size or peer == self.link.rank:
+        any_rank = peer is None and not sending and self.link.size > 1
+        if not any_rank and not (type(peer) is int and 0 <= peer < self.link.size and peer != self.link.rank):
             raise UsageError(
                 f"{name}: {'dst' if sending else 'src'}={peer!r} on rank {self.link.rank}; expected another rank "
-                f"from 0 to {self.link.size - 1}"
+                f"from 0 to {self.link.size - 1}{'' if sending else ', or None for any'}"
             )
+        if type(tag) is not int or not 0 <= tag <= LARGEST_TAG:
+            raise UsageError(f"{name}: tag={tag!r}; expected a number from 0 to {LARGEST_TAG}")
         given = array_of(array, f"{name}: the array", writable=not sending)
         endpoint, limit = self.link.endpoint, self._limit(timeout)
         endpoint.raise_if_broken()
-        what = (sending, peer, given.address, given.length, given.dtype, limit)
+        what = (sending, ANY_RANK if peer is None else peer, tag, given.address, given.length, given.dtype, limit)
         if not async_op:
-            endpoint.transfer(*what)
-            return None
-        words = f"{name} of {given.length} {given.dtype} {'to' if sending else 'from'} rank {peer}"
+            source = endpoint.transfer(*what)
+            return source if peer is None else None
+        other = "any rank" if peer is None else f"rank {peer}"
+        words = f"{name} of {given.length} {given.dtype} {'to' if sending else 'from'} {other} with tag {tag}"
         return Work(endpoint, endpoint.start_transfer(*what, keeps=array), words)
 
     def compiled_for(self, collective: Collective, algorithm: Any, root: int | None, nbytes: int) -> Compiled:

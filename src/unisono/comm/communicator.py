@@ -128,13 +128,31 @@ class Communicator:
         """Wait until every rank has called this."""
         return self.calls.barrier(algorithm, async_op, timeout)
 
-    def send(self, array: Any, dst: int, *, async_op: bool = False, timeout: float | None = None) -> Work | None:
-        """Send the array to one rank, which receives it with ``recv``. Independent of all collectives."""
-        return self.calls.transfer(array, dst, True, async_op, timeout)
+    def send(
+        self, array: Any, dst: int, *, tag: int = 0, async_op: bool = False, timeout: float | None = None
+    ) -> Work | None:
+        """Send the array to one rank, which receives it with ``recv`` and the same tag; independent of collectives.
 
-    def recv(self, array: Any, src: int, *, async_op: bool = False, timeout: float | None = None) -> Work | None:
-        """Replace the array by what rank ``src`` sends."""
-        return self.calls.transfer(array, src, False, async_op, timeout)
+        Messages with the same tag arrive in the order in which they were sent. Messages with different tags can be
+        received in any order.
+        """
+        return self.calls.transfer(array, dst, tag, True, async_op, timeout)
+
+    def recv(
+        self,
+        array: Any,
+        src: int | None = None,
+        *,
+        tag: int = 0,
+        async_op: bool = False,
+        timeout: float | None = None,
+    ) -> Work | int | None:
+        """Replace the array by what rank ``src`` sends with this tag; by default, by what any rank does.
+
+        From any rank, the one whose message it was is returned; with ``async_op``, ``Work.source_rank()`` says it.
+        What arrives before it with other tags is put aside in the memory of this process, for later receives.
+        """
+        return self.calls.transfer(array, src, tag, False, async_op, timeout)
 
     def split(self, color: int | None, key: int = 0) -> Communicator | None:
         """Make a communicator of all ranks that give the same color, in the order of their keys, then ranks.

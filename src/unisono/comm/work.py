@@ -37,6 +37,14 @@ class Work:
         """Wait until the call is over, well or not, or the time; say whether it is."""
         return self._endpoint.wait(self._completion, seconds)
 
+    def source_rank(self) -> int | None:
+        """Return the rank that a receive got its message from.
+
+        None while it is not done, if it failed, and for anything but a receive.
+        """
+        source = self._completion.source()
+        return None if source < 0 else source
+
     def exception(self) -> UnisonoError | None:
         """Return what went wrong, or None; None also while the call goes on."""
         if not self._completion.done():

@@ -1,0 +1,37 @@
+// A call that goes on while its starter does something else, as the starter sees it.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+
+#include "unisono/endpoint.hpp"
+
+namespace unisono {
+
+// What must live for as long as a call does, such as its arrays. Nothing is known of it but how it is given back, which
+// may take locks of its own: so it is never given back under one of ours.
+using Kept = std::shared_ptr<void>;
+
+class Completion {
+  public:
+    // `source`: the rank that a message came from, where the call was to receive one.
+    void finish(const Verdict& verdict, std::int64_t source = -1);
+    bool done() const;
+    // Waits until the call is over, or the time; says whether it is over.
+    bool wait_until(Clock::time_point deadline);
+    // Waits until the call is over; throws Failure if it went wrong. Ctrl-C breaks the communicator, and so ends it.
+    void finish_or_fail(Endpoint& endpoint);
+    Verdict verdict() const;      // fault none: all went well
+    std::int64_t source() const;  // -1: none, or not yet
+
+  private:
+    mutable std::mutex mutex_;
+    std::condition_variable changed_;
+    bool done_ = false;
+    Verdict verdict_;
+    std::int64_t source_ = -1;
+};
+
+}  // namespace unisono
