@@ -13,6 +13,10 @@ void queued_calls_and_transfers_go_on_together(const std::vector<Case>& cases);
 void calls_of_several_threads_take_turns();
 void messages_are_written_in_the_quicker_way();
 
+// scenarios_transfers.cpp: which message goes to which receive.
+void messages_find_their_receives();
+void receives_end_in_the_middle_of_a_message();
+
 // scenarios_endings.cpp: things that do not, and leaving.
 void abort_reaches_everyone_who_waits();
 void different_calls_are_noticed();

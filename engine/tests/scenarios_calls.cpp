@@ -2,6 +2,7 @@
 #include <thread>
 
 #include "check.hpp"
+#include "letters.hpp"
 #include "members.hpp"
 #include "scenarios.hpp"
 #include "small_plans.hpp"
@@ -10,8 +11,6 @@
 namespace unisono::tests {
 
 namespace {
-
-constexpr Nanoseconds long_enough = std::chrono::seconds(100);
 
 // Cases that follow each other and can share a communicator.
 std::vector<std::vector<const Case*>> by_geometry(const std::vector<Case>& cases) {
@@ -23,24 +22,6 @@ std::vector<std::vector<const Case*>> by_geometry(const std::vector<Case>& cases
         groups.back().push_back(&one);
     }
     return groups;
-}
-
-void expect_success(Completion& completion) {
-    CHECK(completion.wait_until(Clock::now() + long_enough));
-    const Verdict verdict = completion.verdict();
-    if (verdict.fault != Fault::none) give_up(verdict.text, "a call that was started", 0);
-}
-
-// What is sent in number `lap` from one rank to another.
-std::vector<std::uint32_t> letter(std::uint32_t from, std::uint32_t to, std::uint32_t lap, std::size_t length) {
-    std::vector<std::uint32_t> words(length);
-    for (std::size_t at = 0; at < length; ++at) words[at] = from * 1'000'003 + to * 10'007 + lap * 101 + at;
-    return words;
-}
-
-Transfer transfer(bool sending, std::uint32_t peer, std::vector<std::uint32_t>& words) {
-    return {sending, peer, reinterpret_cast<std::byte*>(words.data()), words.size() * sizeof words[0],
-            transfer_label(DType::uint32, words.size())};
 }
 
 // Everyone writes to everyone and hears from everyone; every other letter goes on in the background.

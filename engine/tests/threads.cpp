@@ -19,6 +19,8 @@ int main(int count, char** arguments) {
     queued_calls_and_transfers_go_on_together(cases);
     calls_of_several_threads_take_turns();
     messages_are_written_in_the_quicker_way();
+    messages_find_their_receives();
+    receives_end_in_the_middle_of_a_message();
     abort_reaches_everyone_who_waits();
     different_calls_are_noticed();
     a_late_rank_is_named();

@@ -1,0 +1,32 @@
+// What ranks send to each other in the tests, and how one waits for it.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "check.hpp"
+#include "unisono/queue.hpp"
+
+namespace unisono::tests {
+
+inline constexpr Nanoseconds long_enough = std::chrono::seconds(100);
+
+inline void expect_success(Completion& completion) {
+    CHECK(completion.wait_until(Clock::now() + long_enough));
+    const Verdict verdict = completion.verdict();
+    if (verdict.fault != Fault::none) give_up(verdict.text, "a call that was started", 0);
+}
+
+// What is sent in number `lap` from one rank to another.
+inline std::vector<std::uint32_t> letter(std::uint32_t from, std::uint32_t to, std::uint32_t lap, std::size_t length) {
+    std::vector<std::uint32_t> words(length);
+    for (std::size_t at = 0; at < length; ++at) words[at] = from * 1'000'003 + to * 10'007 + lap * 101 + at;
+    return words;
+}
+
+inline Transfer transfer(bool sending, std::uint32_t peer, std::vector<std::uint32_t>& words, std::uint32_t tag = 0) {
+    return {sending, peer, reinterpret_cast<std::byte*>(words.data()), words.size() * sizeof words[0],
+            transfer_label(DType::uint32, words.size()), tag};
+}
+
+}  // namespace unisono::tests

@@ -1,0 +1,433 @@
+"""Tags, and receives from any rank: which message goes to which receive."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import signal
+import time
+
+import numpy as np
+import pytest
+
+import unisono
+from unisono.comm.calls import LARGEST_TAG
+from unisono.comm.geometry import DEPTH, TRANSFER_BYTES
+from unisono.comm.local_ranks import outcomes_of
+from unisono.errors import Aborted, CollectiveTimeout, MismatchError, PeerLost
+
+SOON_S = 10.0
+# More than all slots of a channel hold, so that the sender waits until somebody reads.
+LONG = 3 * DEPTH * TRANSFER_BYTES // 8 + 5
+LENGTHS = {"empty": 0, "short": 3, "a slot": 1000, "many slots": LONG}
+
+
+def errors_of(function, size, *args):
+    outcomes = outcomes_of(function, size, *args, timeout=60, patience_s=SOON_S)
+    return [outcome.error for outcome in outcomes]
+
+
+def letter(source, tag, length, number=0):
+    return np.arange(length) + 1_000_000 * source + 10_000 * tag + 100 * number
+
+
+def is_letter(x, source, tag, number=0):
+    return (x == letter(source, tag, len(x), number)).all()
+
+
+# ---- tags ------------------------------------------------------------------------------------------------------
+
+
+def in_any_order(comm, length, sends_block, receives_block, order):
+    tags = range(len(order))
+    if comm.rank == 0:
+        works = [comm.send(letter(0, tag, length), dst=1, tag=tag, async_op=not sends_block) for tag in tags]
+    else:
+        arrays = [np.zeros(length, int) for _ in tags]
+        works = [comm.recv(arrays[tag], src=0, tag=tag, async_op=not receives_block) for tag in order]
+    for work in works:
+        if work is not None:
+            work.wait(timeout=60)
+    assert comm.rank == 0 or all(is_letter(arrays[tag], 0, tag) for tag in tags)
+    comm.barrier()
+
+
+@pytest.mark.parametrize("receives_block", [True, False], ids=["blocking recv", "async recv"])
+@pytest.mark.parametrize("sends_block", [True, False], ids=["blocking send", "async send"])
+@pytest.mark.parametrize("length", LENGTHS.values(), ids=LENGTHS)
+def test_messages_with_different_tags_are_received_in_any_order(pools, length, sends_block, receives_block):
+    for order in ([5, 4, 3, 2, 1, 0], [3, 0, 5, 1, 4, 2]):
+        arguments = (length, sends_block, receives_block, order)
+        pools[2].call(in_any_order, *([each] * 2 for each in arguments))
+
+
+def in_order_within_a_tag(comm):
+    rounds, tags = 30, (0, 7, LARGEST_TAG)
+    if comm.rank == 0:
+        works = [
+            comm.send(letter(0, place, 50 * place, number), dst=1, tag=tag, async_op=True)
+            for number in range(rounds)
+            for place, tag in enumerate(tags)
+        ]
+        for work in works:
+            work.wait(timeout=60)
+    else:
+        for place, tag in reversed(list(enumerate(tags))):
+            for number in range(rounds):
+                x = np.zeros(50 * place, int)
+                work = comm.recv(x, src=0, tag=tag, async_op=number % 3 == 0)
+                if work is not None:
+                    work.wait(timeout=60)
+                assert is_letter(x, 0, place, number)
+
+
+def test_messages_with_the_same_tag_arrive_in_order(pools):
+    pools[2].call(in_order_within_a_tag)
+
+
+def shuffled_exchange(comm, seed):
+    """Everyone sends to everyone, with tags and lengths in an order of its own, and receives in another."""
+    lengths = [0, 1, 4, 5, 5000, 50_000]
+    others = [peer for peer in range(comm.size) if peer != comm.rank]
+    pairs = [(peer, tag) for peer in others for tag in range(len(lengths))]
+    mine = random.Random(seed + comm.rank)
+    works = [
+        comm.send(letter(comm.rank, tag, lengths[tag]), dst=peer, tag=tag, async_op=True)
+        for peer, tag in mine.sample(pairs, len(pairs))
+    ]
+    arrays = {pair: np.zeros(lengths[pair[1]], int) for pair in pairs}
+    for peer, tag in mine.sample(pairs, len(pairs)):
+        work = comm.recv(arrays[peer, tag], src=peer, tag=tag, async_op=mine.random() < 0.5)
+        works += [work] if work is not None else []
+    for work in works:
+        work.wait(timeout=60)
+    assert all(is_letter(x, peer, tag) for (peer, tag), x in arrays.items())
+
+
+@pytest.mark.parametrize("size", [2, 3, 5])
+def test_all_with_all_in_all_orders(pools, size):
+    for seed in range(10):
+        pools[size].call(shuffled_exchange, [100 * seed] * size)
+
+
+def stay_in_the_channel(comm):
+    """While nobody receives from a peer, its messages are not read: a long one waits on the side of the sender."""
+    if comm.rank == 0:
+        work = comm.send(letter(0, 1, LONG), dst=1, tag=1, async_op=True)
+        comm.barrier()
+        waits = not work.done()
+        comm.barrier()
+        work.wait(timeout=60)
+        return waits
+    time.sleep(0.05)
+    comm.barrier()
+    comm.barrier()
+    x = np.zeros(LONG, int)
+    comm.recv(x, src=0, tag=1)
+    return is_letter(x, 0, 1)
+
+
+def test_what_nobody_waits_for_is_not_read(pools):
+    assert pools[2].call(stay_in_the_channel) == [True, True]
+
+
+def complete_while_another_waits(comm):
+    """A receive in the background gets its message although an earlier one of the same peer goes on waiting."""
+    if comm.rank == 0:
+        comm.send(letter(0, 2, LONG), dst=1, tag=2)
+        comm.barrier()
+        comm.send(letter(0, 1, LONG), dst=1, tag=1)
+        return
+    first, second = np.zeros(LONG, int), np.zeros(LONG, int)
+    waiting = comm.recv(first, src=0, tag=1, async_op=True)
+    comm.recv(second, src=0, tag=2)
+    assert not waiting.done()
+    assert "from rank 0 with tag 1, running" in repr(waiting)
+    comm.barrier()
+    waiting.wait(timeout=60)
+    assert is_letter(first, 0, 1)
+    assert is_letter(second, 0, 2)
+
+
+def test_a_receive_does_not_wait_for_earlier_ones_with_other_tags(pools):
+    pools[2].call(complete_while_another_waits)
+
+
+def threads_with_tags(comm):
+    import threading
+
+    done = []
+
+    def receive(tag):
+        for number in range(20):
+            x = np.zeros(1000 * tag, int)
+            comm.recv(x, src=0, tag=tag)
+            assert is_letter(x, 0, tag, number)
+        done.append(tag)
+
+    if comm.rank == 0:
+        for number in range(20):
+            for tag in (3, 1, 2):
+                comm.send(letter(0, tag, 1000 * tag, number), dst=1, tag=tag)
+        return []
+    threads = [threading.Thread(target=receive, args=(tag,)) for tag in (1, 2, 3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return sorted(done)
+
+
+def test_several_threads_receive_from_one_rank(pools):
+    assert pools[2].call(threads_with_tags) == [[], [1, 2, 3]]
+
+
+# ---- from any rank ---------------------------------------------------------------------------------------------
+
+
+def gather_from_any(comm, length, async_op):
+    if comm.rank > 0:
+        time.sleep(random.Random(os.getpid()).random() * 0.02)
+        comm.send(letter(comm.rank, 9, length), dst=0, tag=9)
+        return None
+    arrays = [np.zeros(length, int) for _ in range(comm.size - 1)]
+    heard = [comm.recv(x, tag=9, async_op=async_op) for x in arrays]
+    if async_op:
+        for work in heard:
+            work.wait(timeout=60)
+        heard = [work.source_rank() for work in heard]
+    assert all(is_letter(x, source, 9) for x, source in zip(arrays, heard, strict=True))
+    return sorted(heard)
+
+
+@pytest.mark.parametrize("size", [2, 3, 5, 8])
+@pytest.mark.parametrize("async_op", [False, True], ids=["blocking", "async"])
+@pytest.mark.parametrize("length", LENGTHS.values(), ids=LENGTHS)
+def test_a_receive_from_any_rank_says_whose_message_it_got(pools, size, async_op, length):
+    heard = pools[size].call(gather_from_any, [length] * size, [async_op] * size)
+    assert heard[0] == list(range(1, size))
+
+
+def any_in_the_order_of_arrival(comm):
+    """Ranks send one after the other: this is the order in which they are heard, put aside or not."""
+    order = [2, 1, 4, 3]
+    for turn, sender in enumerate(order):
+        if comm.rank == sender:
+            comm.send(np.array([sender]), dst=0, tag=5)
+            comm.send(np.array([turn]), dst=0, tag=6)
+        if comm.rank == 0:
+            x = np.zeros(1, int)
+            comm.recv(x, src=sender, tag=6)  # puts the other one aside
+            assert x[0] == turn
+        comm.barrier()
+    return [comm.recv(np.zeros(1, int), tag=5) for _ in order] == order if comm.rank == 0 else True
+
+
+def test_what_was_put_aside_first_is_received_first(pools):
+    assert all(pools[5].call(any_in_the_order_of_arrival))
+
+
+def any_beside_named(comm, any_first):
+    """The first message with the tag goes to the receive that was made first; the second one, to the other."""
+    if comm.rank == 0:
+        named, anyone = np.zeros(LONG, int), np.zeros(LONG, int)
+        works = {}
+        for kind in ("any", "named") if any_first else ("named", "any"):
+            works[kind] = comm.recv(*((anyone,) if kind == "any" else (named, 1)), tag=3, async_op=True)
+        comm.barrier()
+        for work in works.values():
+            work.wait(timeout=60)
+        assert works["any"].source_rank() == works["named"].source_rank() == 1
+        assert is_letter(anyone, 1, 3, number=0 if any_first else 1)
+        assert is_letter(named, 1, 3, number=1 if any_first else 0)
+        return
+    comm.barrier()
+    if comm.rank == 1:
+        for number in range(2):
+            comm.send(letter(1, 3, LONG, number), dst=0, tag=3)
+
+
+@pytest.mark.parametrize("any_first", [False, True], ids=["named first", "any first"])
+def test_receives_from_any_and_from_a_rank_take_turns(pools, any_first):
+    pools[3].call(any_beside_named, [any_first] * 3)
+
+
+def any_passes_by_named(comm):
+    """A receive from rank 1 that waits does not keep the message of rank 2 from a receive from any, nor its own."""
+    if comm.rank == 0:
+        named, anyone = np.zeros(4, int), np.zeros(LONG, int)
+        work = comm.recv(named, src=1, tag=3, async_op=True)
+        assert work.source_rank() is None
+        assert comm.recv(anyone, tag=4) == 2
+        assert is_letter(anyone, 2, 4)
+        comm.barrier()
+        work.wait(timeout=60)
+        assert work.source_rank() == 1
+        assert is_letter(named, 1, 3)
+        return
+    if comm.rank == 2:
+        comm.send(letter(2, 5, LONG), dst=0, tag=5, async_op=True)
+        comm.send(letter(2, 4, LONG), dst=0, tag=4)
+    comm.barrier()
+    if comm.rank == 1:
+        comm.send(letter(1, 3, 4), dst=0, tag=3)
+
+
+def leftovers(comm):
+    x = np.zeros(LONG, int)
+    if comm.rank == 0:
+        assert comm.recv(x, tag=5) == 2
+        assert is_letter(x, 2, 5)
+    comm.barrier()
+
+
+def test_receives_from_any_and_from_a_rank_wait_together(pools):
+    pools[3].call(any_passes_by_named)
+    pools[3].call(leftovers)
+
+
+def other_kinds_of_work(comm):
+    sent = comm.send(np.ones(1), dst=1 - comm.rank, async_op=True)
+    comm.recv(np.ones(1))
+    sent.wait()
+    reduced = comm.all_reduce(np.ones(1), async_op=True)
+    reduced.wait()
+    return sent.source_rank(), reduced.source_rank()
+
+
+def test_only_a_receive_has_a_source(pools):
+    assert pools[2].call(other_kinds_of_work) == [(None, None)] * 2
+
+
+# ---- what goes wrong -------------------------------------------------------------------------------------------
+
+
+def wait_for_any_in_vain(comm, async_op):
+    if comm.rank == 0:
+        try:
+            comm.recv(np.ones(4), tag=8, async_op=async_op, timeout=0.3).wait()
+        except CollectiveTimeout as error:
+            return str(error), error.rank
+    if comm.rank == 1:
+        comm.send(np.ones(4), dst=0, tag=9)  # not what is waited for
+    time.sleep(0.6)
+    return None
+
+
+@pytest.mark.parametrize("async_op", [False, True], ids=["blocking", "async"])
+def test_a_receive_from_any_rank_that_nobody_answers_is_a_timeout(async_op):
+    text, rank = unisono.spawn(wait_for_any_in_vain, 3, async_op)[0]
+    assert "waits for any rank (tag 8), and no rank has sent" in text
+    assert rank is None
+
+
+def wait_for_the_tag_in_vain(comm):
+    """Other messages go on coming, but not the one that is waited for."""
+    if comm.rank == 0:
+        with pytest.raises(CollectiveTimeout, match=r"it waits for rank 1 \(tag 8\)"):
+            comm.recv(np.ones(4), src=1, tag=8, timeout=0.3)
+        return "told"
+    while True:
+        comm.send(np.ones(1), dst=0, tag=9)
+
+
+def test_messages_with_other_tags_do_not_put_off_a_timeout():
+    receiver, sender = outcomes_of(wait_for_the_tag_in_vain, 2, timeout=60, patience_s=SOON_S)
+    assert receiver.value == "told", receiver.story
+    assert isinstance(sender.error, CollectiveTimeout)
+
+
+def lose_a_peer(comm, async_op):
+    comm.barrier()
+    if comm.rank == 2:
+        os.kill(os.getpid(), signal.SIGKILL)
+    if comm.rank == 0:
+        work = comm.recv(np.ones(8), tag=1, async_op=async_op)
+        work.wait()
+    comm.barrier()
+
+
+@pytest.mark.parametrize("async_op", [False, True], ids=["blocking", "async"])
+def test_a_killed_rank_ends_a_receive_from_any(async_op):
+    errors = errors_of(lose_a_peer, 3, async_op)
+    assert isinstance(errors[0], PeerLost)
+    assert errors[0].rank == 2
+
+
+def send_and_die(comm):
+    if comm.rank == 1:
+        comm.send(np.full(4, 7), dst=0, tag=1)
+        comm.send(np.full(4, 8), dst=0, tag=2)
+        comm.close()
+        os._exit(0)
+    x, y = np.zeros(4, int), np.zeros(4, int)
+    time.sleep(0.1)
+    assert comm.recv(x, tag=2) == 1
+    assert comm.recv(y, tag=1) == 1
+    assert (x[0], y[0]) == (8, 7)
+    with pytest.raises(PeerLost, match="every other rank has closed its communicator"):
+        comm.recv(x)
+    return "told"
+
+
+def test_what_a_rank_sent_before_it_left_is_received_and_then_nothing():
+    outcomes = outcomes_of(send_and_die, 2, timeout=60, patience_s=SOON_S)
+    assert outcomes[0].value == "told", outcomes[0].story
+
+
+def mismatch(comm, how, sent):
+    """The messages before and after it fit: only the one with the same tag counts."""
+    if comm.rank == 1:
+        comm.send(np.ones(3), dst=0, tag=1)
+        comm.send(sent, dst=0, tag=2)
+        comm.send(np.ones(3), dst=0, tag=3)
+        comm.recv(np.ones(1), src=0)
+        return
+    if how == "put aside":
+        comm.recv(np.ones(3), src=1, tag=3)
+    work = comm.recv(np.ones(3), None if how == "any" else 1, tag=2, async_op=how == "async")
+    if how == "async":
+        work.wait()
+
+
+@pytest.mark.parametrize("how", ["named", "any", "async", "put aside"])
+@pytest.mark.parametrize("sent", [np.ones(4), np.ones(3, np.int64)], ids=["number", "type"])
+def test_both_sides_must_name_the_same_type_and_number(how, sent):
+    for error in errors_of(mismatch, 2, how, sent):
+        assert isinstance(error, MismatchError), error
+        assert f"rank 1 sends {sent.size} {sent.dtype} elements with tag 2" in str(error)
+        assert "rank 0 receives 3 float64 elements" in str(error)
+
+
+def fail_with_receives_posted(comm):
+    arrays = [np.zeros(LONG) for _ in range(4)]
+    works = [comm.recv(x, tag=tag, async_op=True) for tag, x in enumerate(arrays)]
+    works.append(comm.recv(np.zeros(LONG), src=(comm.rank + 1) % comm.size, tag=7, async_op=True))
+    with contextlib.suppress(Aborted):  # it may come before this rank has left the barrier
+        comm.barrier()
+        if comm.rank == 0:
+            comm.abort("enough")
+    for work in works:
+        with pytest.raises(Aborted):
+            work.wait(timeout=60)
+        assert work.source_rank() is None
+    return "told"
+
+
+def test_an_abort_ends_all_receives_that_wait():
+    assert unisono.spawn(fail_with_receives_posted, 3) == ["told"] * 3
+
+
+def wait_for_any_late(comm):
+    if comm.rank == 1:
+        time.sleep(1.5)
+        comm.send(np.ones(1), dst=0)
+        return 0.0
+    before = time.process_time()
+    comm.recv(np.ones(1))
+    return time.process_time() - before
+
+
+def test_who_waits_for_any_rank_does_not_keep_a_core_busy():
+    assert max(unisono.spawn(wait_for_any_late, 2)) < 0.5
