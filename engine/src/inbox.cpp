@@ -139,7 +139,7 @@ std::vector<std::shared_ptr<Receive>> Inbox::withdraw(const Receive* only) {
     return withdrawn;
 }
 
-Wait Inbox::most_urgent() {
+Wait Inbox::most_urgent(bool also_begun) {
     Wait urgent{any_rank, 0, Clock::time_point::max(), false};
     const auto look_at = [&](const std::shared_ptr<Receive>& receive) {
         if (receive && receive->completion && receive->deadline < urgent.deadline) urgent = receive->wait();
@@ -148,7 +148,7 @@ Wait Inbox::most_urgent() {
     for (const From& from : from_) {
         if (from.waiting.load(std::memory_order_relaxed) == 0) continue;
         std::for_each(from.posted.begin(), from.posted.end(), look_at);
-        look_at(from.aside ? from.aside->wanted_by : from.into);
+        if (also_begun) look_at(from.aside ? from.aside->wanted_by : from.into);
     }
     std::for_each(posted_for_any_.begin(), posted_for_any_.end(), look_at);
     return urgent;

@@ -7,6 +7,8 @@ namespace unisono {
 
 namespace {
 
+constexpr Nanoseconds look_at_time_every = std::chrono::milliseconds(20);
+
 template <typename Action>
 Verdict verdict_of(Action&& action) {
     try {
@@ -142,6 +144,16 @@ Wait TransferQueue::most_urgent() {
     return urgent;
 }
 
+// Something moves all the time, which is no reason to wait for something else for ever.
+void TransferQueue::look_at_the_time() {
+    const Clock::time_point now = coarse_now();
+    if (now - looked_ < look_at_time_every) return;
+    looked_ = now;
+    const std::uint64_t seen = inbox_.finished();
+    const Wait urgent = inbox_.most_urgent(false);
+    if (urgent.deadline < now) endpoint_.wait([&] { return inbox_.finished() != seen; }, urgent);  // says that it is late
+}
+
 void TransferQueue::work() {
     in_background = true;
     for (;;) {
@@ -152,7 +164,7 @@ void TransferQueue::work() {
             if (!has_work()) return;
         }
         const Verdict verdict = verdict_of([&] {
-            if (advance_all()) return;
+            if (advance_all()) return look_at_the_time();
             // Nothing moves: wait until something can, something new comes, or another thread has done our work.
             const std::uint64_t seen = changes();
             const Wait urgent = most_urgent();

@@ -322,18 +322,19 @@ def test_a_receive_from_any_rank_that_nobody_answers_is_a_timeout(async_op):
     assert rank is None
 
 
-def wait_for_the_tag_in_vain(comm):
+def wait_for_the_tag_in_vain(comm, async_op):
     """Other messages go on coming, but not the one that is waited for."""
     if comm.rank == 0:
         with pytest.raises(CollectiveTimeout, match=r"it waits for rank 1 \(tag 8\)"):
-            comm.recv(np.ones(4), src=1, tag=8, timeout=0.3)
+            comm.recv(np.ones(4), src=1, tag=8, async_op=async_op, timeout=0.3).wait()
         return "told"
     while True:
         comm.send(np.ones(1), dst=0, tag=9)
 
 
-def test_messages_with_other_tags_do_not_put_off_a_timeout():
-    receiver, sender = outcomes_of(wait_for_the_tag_in_vain, 2, timeout=60, patience_s=SOON_S)
+@pytest.mark.parametrize("async_op", [False, True], ids=["blocking", "async"])
+def test_messages_with_other_tags_do_not_put_off_a_timeout(async_op):
+    receiver, sender = outcomes_of(wait_for_the_tag_in_vain, 2, async_op, timeout=60, patience_s=SOON_S)
     assert receiver.value == "told", receiver.story
     assert isinstance(sender.error, CollectiveTimeout)
 

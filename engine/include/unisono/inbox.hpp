@@ -56,7 +56,7 @@ class Inbox {
     std::size_t in_background() const { return in_background_.load(); }
     std::uint64_t finished() const { return finished_.load(std::memory_order_relaxed); }  // of those, so far
     // The receive in the background whose time is over first, as a wait for it; deadline max: there is none.
-    Wait most_urgent();
+    Wait most_urgent(bool also_begun = true);
 
   private:
     struct Parcel {  // a message that was put aside

@@ -78,6 +78,7 @@ class TransferQueue {
     std::shared_ptr<Completion> start_receive(const Transfer& transfer, Nanoseconds timeout, Kept kept);
     void tell_thread();
     void work();
+    void look_at_the_time();
     bool advance_sends();
     bool advance_all() { return inbox_.drive_all() | advance_sends(); }
     Wait most_urgent();
@@ -93,6 +94,7 @@ class TransferQueue {
     std::size_t unsent_ = 0;
     std::atomic<std::uint64_t> started_ = 0;
     std::thread thread_;
+    Clock::time_point looked_;  // at the time, by the thread
     bool stopping_ = false;
 };
 
