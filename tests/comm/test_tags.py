@@ -2,38 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import random
-import signal
 import time
 
 import numpy as np
 import pytest
 
-import unisono
+from letters import LONG, is_letter, letter
 from unisono.comm.calls import LARGEST_TAG
-from unisono.comm.geometry import DEPTH, TRANSFER_BYTES
-from unisono.comm.local_ranks import outcomes_of
-from unisono.errors import Aborted, CollectiveTimeout, MismatchError, PeerLost
 
-SOON_S = 10.0
-# More than all slots of a channel hold, so that the sender waits until somebody reads.
-LONG = 3 * DEPTH * TRANSFER_BYTES // 8 + 5
 LENGTHS = {"empty": 0, "short": 3, "a slot": 1000, "many slots": LONG}
-
-
-def errors_of(function, size, *args):
-    outcomes = outcomes_of(function, size, *args, timeout=60, patience_s=SOON_S)
-    return [outcome.error for outcome in outcomes]
-
-
-def letter(source, tag, length, number=0):
-    return np.arange(length) + 1_000_000 * source + 10_000 * tag + 100 * number
-
-
-def is_letter(x, source, tag, number=0):
-    return (x == letter(source, tag, len(x), number)).all()
 
 
 # ---- tags ------------------------------------------------------------------------------------------------------
@@ -298,137 +277,3 @@ def other_kinds_of_work(comm):
 
 def test_only_a_receive_has_a_source(pools):
     assert pools[2].call(other_kinds_of_work) == [(None, None)] * 2
-
-
-# ---- what goes wrong -------------------------------------------------------------------------------------------
-
-
-def wait_for_any_in_vain(comm, async_op):
-    if comm.rank == 0:
-        try:
-            comm.recv(np.ones(4), tag=8, async_op=async_op, timeout=0.3).wait()
-        except CollectiveTimeout as error:
-            return str(error), error.rank
-    if comm.rank == 1:
-        comm.send(np.ones(4), dst=0, tag=9)  # not what is waited for
-    time.sleep(0.6)
-    return None
-
-
-@pytest.mark.parametrize("async_op", [False, True], ids=["blocking", "async"])
-def test_a_receive_from_any_rank_that_nobody_answers_is_a_timeout(async_op):
-    text, rank = unisono.spawn(wait_for_any_in_vain, 3, async_op)[0]
-    assert "waits for any rank (tag 8), and no rank has sent" in text
-    assert rank is None
-
-
-def wait_for_the_tag_in_vain(comm, async_op):
-    """Other messages go on coming, but not the one that is waited for."""
-    if comm.rank == 0:
-        with pytest.raises(CollectiveTimeout, match=r"it waits for rank 1 \(tag 8\)"):
-            comm.recv(np.ones(4), src=1, tag=8, async_op=async_op, timeout=0.3).wait()
-        return "told"
-    while True:
-        comm.send(np.ones(1), dst=0, tag=9)
-
-
-@pytest.mark.parametrize("async_op", [False, True], ids=["blocking", "async"])
-def test_messages_with_other_tags_do_not_put_off_a_timeout(async_op):
-    receiver, sender = outcomes_of(wait_for_the_tag_in_vain, 2, async_op, timeout=60, patience_s=SOON_S)
-    assert receiver.value == "told", receiver.story
-    assert isinstance(sender.error, CollectiveTimeout)
-
-
-def lose_a_peer(comm, async_op):
-    comm.barrier()
-    if comm.rank == 2:
-        os.kill(os.getpid(), signal.SIGKILL)
-    if comm.rank == 0:
-        work = comm.recv(np.ones(8), tag=1, async_op=async_op)
-        work.wait()
-    comm.barrier()
-
-
-@pytest.mark.parametrize("async_op", [False, True], ids=["blocking", "async"])
-def test_a_killed_rank_ends_a_receive_from_any(async_op):
-    errors = errors_of(lose_a_peer, 3, async_op)
-    assert isinstance(errors[0], PeerLost)
-    assert errors[0].rank == 2
-
-
-def send_and_die(comm):
-    if comm.rank == 1:
-        comm.send(np.full(4, 7), dst=0, tag=1)
-        comm.send(np.full(4, 8), dst=0, tag=2)
-        comm.close()
-        os._exit(0)
-    x, y = np.zeros(4, int), np.zeros(4, int)
-    time.sleep(0.1)
-    assert comm.recv(x, tag=2) == 1
-    assert comm.recv(y, tag=1) == 1
-    assert (x[0], y[0]) == (8, 7)
-    with pytest.raises(PeerLost, match="every other rank has closed its communicator"):
-        comm.recv(x)
-    return "told"
-
-
-def test_what_a_rank_sent_before_it_left_is_received_and_then_nothing():
-    outcomes = outcomes_of(send_and_die, 2, timeout=60, patience_s=SOON_S)
-    assert outcomes[0].value == "told", outcomes[0].story
-
-
-def mismatch(comm, how, sent):
-    """The messages before and after it fit: only the one with the same tag counts."""
-    if comm.rank == 1:
-        comm.send(np.ones(3), dst=0, tag=1)
-        comm.send(sent, dst=0, tag=2)
-        comm.send(np.ones(3), dst=0, tag=3)
-        comm.recv(np.ones(1), src=0)
-        return
-    if how == "put aside":
-        comm.recv(np.ones(3), src=1, tag=3)
-    work = comm.recv(np.ones(3), None if how == "any" else 1, tag=2, async_op=how == "async")
-    if how == "async":
-        work.wait()
-
-
-@pytest.mark.parametrize("how", ["named", "any", "async", "put aside"])
-@pytest.mark.parametrize("sent", [np.ones(4), np.ones(3, np.int64)], ids=["number", "type"])
-def test_both_sides_must_name_the_same_type_and_number(how, sent):
-    for error in errors_of(mismatch, 2, how, sent):
-        assert isinstance(error, MismatchError), error
-        assert f"rank 1 sends {sent.size} {sent.dtype} elements with tag 2" in str(error)
-        assert "rank 0 receives 3 float64 elements" in str(error)
-
-
-def fail_with_receives_posted(comm):
-    arrays = [np.zeros(LONG) for _ in range(4)]
-    works = [comm.recv(x, tag=tag, async_op=True) for tag, x in enumerate(arrays)]
-    works.append(comm.recv(np.zeros(LONG), src=(comm.rank + 1) % comm.size, tag=7, async_op=True))
-    with contextlib.suppress(Aborted):  # it may come before this rank has left the barrier
-        comm.barrier()
-        if comm.rank == 0:
-            comm.abort("enough")
-    for work in works:
-        with pytest.raises(Aborted):
-            work.wait(timeout=60)
-        assert work.source_rank() is None
-    return "told"
-
-
-def test_an_abort_ends_all_receives_that_wait():
-    assert unisono.spawn(fail_with_receives_posted, 3) == ["told"] * 3
-
-
-def wait_for_any_late(comm):
-    if comm.rank == 1:
-        time.sleep(1.5)
-        comm.send(np.ones(1), dst=0)
-        return 0.0
-    before = time.process_time()
-    comm.recv(np.ones(1))
-    return time.process_time() - before
-
-
-def test_who_waits_for_any_rank_does_not_keep_a_core_busy():
-    assert max(unisono.spawn(wait_for_any_late, 2)) < 0.5
