@@ -33,7 +33,7 @@ class Message:
         """Return what went wrong."""
         return self.work.exception()
 
-    def source_rank(self) -> int:
+    def source_rank(self) -> int | None:
         """Return who sent it."""
         return self.work.source_rank()
 

@@ -165,10 +165,11 @@ class PendingWork(dist.Work):
     def source_rank(self) -> int:
         """Return who sent what was received."""
         self.wait()
-        found = getattr(self.pending, "source_rank", None)
+        ask = getattr(self.pending, "source_rank", None)
+        found = ask() if ask is not None else None
         if found is None:
             raise CommError(f"{self._what}: only a receive has a source")
-        return int(found())
+        return int(found)
 
     _source_rank = source_rank
 
