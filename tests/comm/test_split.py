@@ -93,3 +93,25 @@ def break_one(comm):
 def test_a_broken_communicator_does_not_break_the_others():
     outcomes = outcomes_of(break_one, 3)
     assert [outcome.error for outcome in outcomes] == [None] * 3, outcomes
+
+
+def twins(comm):
+    """The first twin needs no messages, the second one does; each has an order of calls of its own."""
+    with comm.duplicate() as first, comm.duplicate() as second, first.duplicate() as third:
+        assert [(twin.rank, twin.size) for twin in (first, second, third)] == [(comm.rank, comm.size)] * 3
+        everyone = (comm, first, second, third)
+        # Each rank makes the calls of the four in another order.
+        works = [
+            (place, everyone[place].all_reduce(np.full(1000, float(place)), async_op=True))
+            for place in sorted(range(4), key=lambda place: (place + comm.rank) % 4)
+        ]
+        for _, work in works:
+            work.wait()
+        x = np.ones(3)
+        third.all_reduce(x)
+        assert (x == comm.size).all()
+    comm.barrier()
+
+
+def test_duplicates_have_the_same_ranks_and_an_order_of_their_own(pools):
+    pools[5].call(twins)

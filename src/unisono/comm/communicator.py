@@ -162,6 +162,12 @@ class Communicator:
         link = self._link.split(self, color, key)
         return None if link is None else Communicator(link)
 
+    def duplicate(self) -> Communicator:
+        """Make another communicator of the same ranks, whose calls have an order of their own. All ranks call this."""
+        link = self._link.twin() or self._link.split(self, 0, self.rank)
+        assert link is not None
+        return Communicator(link)
+
     def explain(self, collective: str | Collective, nbytes: int) -> Explanation:
         """Say which algorithm a call of so many bytes would use, why, and which would be the next best."""
         found = collectives.find(collective) if isinstance(collective, str) else collective

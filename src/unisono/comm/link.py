@@ -15,7 +15,7 @@ from unisono import _engine
 from unisono.comm.choice import Table
 from unisono.comm.environment import Place, place_in_job
 from unisono.comm.geometry import Geometry, geometry_for, shared_bytes
-from unisono.comm.rendezvous import meet
+from unisono.comm.rendezvous import Host, meet
 from unisono.errors import UnisonoError, UsageError
 
 # Where every rank has a core it spins, and then sleeps: who only gives up the core to somebody else may get it back
@@ -55,6 +55,7 @@ class Link:
         self.terms = terms
         self.geometry: Geometry = geometry_for(terms.staging_bytes)
         self.closed = False
+        self.has_room_for_twin = False
         self.endpoint = _engine.Endpoint(
             file=file.descriptor, offset=offset, rank=rank, size=self.size, depth=self.geometry.depth,
             staging_bytes=self.geometry.staging_bytes, transfer_bytes=self.geometry.transfer_bytes,
@@ -72,6 +73,19 @@ class Link:
             self.closed = True
             self.endpoint.forget()
             self.endpoint.close()
+
+    def reserve_twin(self) -> None:
+        """Take the room behind this communicator for a second one; rank 0 does, before anybody else takes any."""
+        self.endpoint.reserve_space(shared_bytes(self.size, self.geometry))
+        self.has_room_for_twin = True
+
+    def twin(self) -> Link | None:
+        """Make the link of a second communicator of the same ranks without asking them, if its room is known."""
+        if not self.has_room_for_twin:
+            return None
+        self.has_room_for_twin = False
+        offset = shared_bytes(self.size, self.geometry)
+        return Link(self.file, offset, self.rank, self.processes, self.terms, self.endpoint.timeout_s)
 
     def split(self, communicator: Any, color: int | None, key: int) -> Link | None:
         """Make the link of the group that this rank belongs to. The calls go through ``communicator``."""
@@ -126,10 +140,12 @@ def connect_link(
     table: Callable[[], Table],
     place: Place | None = None,
     number: int | None = None,
+    host: Host | None = None,
 ) -> Link:
     """Meet the other ranks of the job and set up the shared memory.
 
     ``number`` tells this meeting from others of the same job; by default, how many this process has been to.
+    ``host``: what rank 0 does at the door.
     """
     global _meetings
     place = place or place_in_job()
@@ -151,11 +167,14 @@ def connect_link(
             ) from error
         return descriptor, asdict(terms)
 
-    meeting = meet(place, number, {"cores": sorted(os.sched_getaffinity(0))}, decide, connect_timeout_s)
+    meeting = meet(place, number, {"cores": sorted(os.sched_getaffinity(0))}, decide, connect_timeout_s, host)
     file = SharedFile(meeting.file)
     problem, link = None, None
     try:
         link = Link(file, 0, place.rank, meeting.processes, Terms(**meeting.terms), timeout_s)
+        link.has_room_for_twin = True
+        if place.rank == 0:
+            link.reserve_twin()
     except (UnisonoError, MemoryError) as error:
         problem = f"connect: rank {place.rank}: {error}"
         meeting.confirm(problem)

@@ -23,6 +23,7 @@ from unisono.errors import CollectiveTimeout, CommError, MismatchError, PeerLost
 
 PROTOCOL = 1
 KNOCK_EVERY_S = 0.01
+LOOK_EVERY_S = 0.2
 LONGEST_MESSAGE = 1 << 20
 
 
@@ -55,7 +56,19 @@ class Meeting:
             raise CommError(found)
 
 
-def meet(place: Place, number: int, mine: dict[str, Any], decide: Any, timeout_s: float) -> Meeting:
+class Host:
+    """What somebody may want to do while rank 0 waits at the door."""
+
+    def opened(self) -> None:
+        """Be told that the others can come now."""
+
+    def look(self) -> None:
+        """Be asked now and then; may raise, and so end the meeting."""
+
+
+def meet(
+    place: Place, number: int, mine: dict[str, Any], decide: Any, timeout_s: float, host: Host | None = None
+) -> Meeting:
     """Wait until all ranks of the job are there.
 
     ``number`` counts the meetings of a job; ``mine`` is what this rank tells rank 0, and ``decide`` is called there
@@ -67,7 +80,7 @@ def meet(place: Place, number: int, mine: dict[str, Any], decide: Any, timeout_s
         return Meeting(file, [os.getpid()], terms)
     if place.rank == 0:
         with job_directory(place) as directory:
-            return _host(place, directory, number, mine, decide, deadline, timeout_s)
+            return _host(place, directory, number, mine, decide, deadline, timeout_s, host or Host())
     return _visit(place, number, mine, deadline, timeout_s)
 
 
@@ -77,8 +90,9 @@ def _door(directory: int, number: int) -> str:
 
 
 def _host(
-    place: Place, directory: int, number: int, mine: dict[str, Any], decide: Any, deadline: float, timeout_s: float
-) -> Meeting:
+    place: Place, directory: int, number: int, mine: dict[str, Any], decide: Any, deadline: float, timeout_s: float,
+    host: Host,
+) -> Meeting:  # fmt: skip
     launched = place.launcher == "unisono"
     secret = read_secret(directory) if launched else write_secret(directory, secrets.token_hex(32))
     lines: dict[int, socket.socket] = {}
@@ -89,8 +103,9 @@ def _host(
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as door:
             door.bind(_door(directory, number))
             door.listen(place.size)
+            host.opened()
             while len(told) < place.size:
-                line = _admit(door, deadline, place, told, timeout_s)
+                line = _admit(door, deadline, place, told, timeout_s, host)
                 _welcome(line, place, secret, lines, told, processes)
         file, terms = decide([told[rank] for rank in range(place.size)])
         everyone = [processes[rank] for rank in range(place.size)]
@@ -110,18 +125,21 @@ def _host(
 
 
 def _admit(
-    door: socket.socket, deadline: float, place: Place, told: dict[int, Any], timeout_s: float
+    door: socket.socket, deadline: float, place: Place, told: dict[int, Any], timeout_s: float, host: Host
 ) -> socket.socket:
-    door.settimeout(max(0.001, deadline - time.monotonic()))
-    try:
-        line, _ = door.accept()
-    except TimeoutError:
-        missing = ", ".join(str(rank) for rank in range(place.size) if rank not in told)
-        raise CollectiveTimeout(
-            f"connect: after {timeout_s:g} s these ranks of {place.size} have not arrived: {missing}; see whether "
-            "they were started, or give connect() a longer connect_timeout"
-        ) from None
-    return line
+    while (left := deadline - time.monotonic()) > 0:
+        door.settimeout(min(left, LOOK_EVERY_S))
+        try:
+            line, _ = door.accept()
+        except TimeoutError:
+            host.look()
+        else:
+            return line
+    missing = ", ".join(str(rank) for rank in range(place.size) if rank not in told)
+    raise CollectiveTimeout(
+        f"connect: after {timeout_s:g} s these ranks of {place.size} have not arrived: {missing}; see whether "
+        "they were started, or give connect() a longer connect_timeout"
+    )
 
 
 def _welcome(

@@ -58,8 +58,7 @@ class Maker:
         self.comm = comm
         self.timeout_s = timeout_s
         self.main = Caller(comm, algorithms)
-        aside = comm.split(0, comm.rank)
-        assert aside is not None
+        aside = comm.duplicate()
         self.aside = Caller(aside, algorithms)
         self.lane = SideLane(aside)
         self.endpoint = self.main.endpoint
