@@ -1,8 +1,9 @@
-"""How long a training step takes on Unisono and on Gloo: ``python tools/measure_training.py [-n RANKS] [--json FILE]``.
+"""Measure training steps on Unisono and on Gloo: ``python tools/measure_training.py [-n RANKS] [--json FILE]``.
 
 The model is a perceptron of 25 million parameters; the batch is tiny, so that communication is what matters. Both
-backends live in the same processes and take turns, a few steps each; what is printed is the median step of the slowest
-rank. DDP sums gradients; FSDP2 (``fully_shard``) gathers parameters twice and scatters gradients. Last, how long
+backends live in the same processes and take turns, a few steps each; what is printed is the median step of the
+slowest rank. DDP sums gradients; FSDP2 (``fully_shard``) gathers parameters twice and scatters gradients. "Alone" is
+a step of DDP without communication (``no_sync``): what is left of the step for computing. Last, how long
 ``init_process_group`` takes, in fresh groups that take turns too.
 """
 
@@ -59,6 +60,18 @@ def ddp(group: dist.ProcessGroup) -> Callable[[], None]:
     return stepper(DistributedDataParallel(perceptron(), process_group=group))
 
 
+def alone() -> Callable[[], None]:
+    """Return a step without communication."""
+    model = DistributedDataParallel(perceptron(), process_group=dist.new_group(backend="unisono"))
+    step = stepper(model)
+
+    def quiet_step() -> None:
+        with model.no_sync():
+            step()
+
+    return quiet_step
+
+
 def fsdp2(group: dist.ProcessGroup) -> Callable[[], None]:
     """Return a step of FSDP2, each layer a unit."""
     model = perceptron()
@@ -71,11 +84,12 @@ def fsdp2(group: dist.ProcessGroup) -> Callable[[], None]:
 
 
 def measure_steps(make: Callable[[dist.ProcessGroup], Callable[[], None]]) -> dict[str, float]:
-    """Return the median step of each backend on this rank, in seconds."""
-    steps = {name: make(dist.new_group(backend=name)) for name in BACKENDS}
-    times: dict[str, list[float]] = {name: [] for name in BACKENDS}
+    """Return the median step of each backend on this rank, and of one that is alone, in seconds."""
+    steps = {name: make(dist.new_group(backend=name)) for name in BACKENDS} | {"alone": alone()}
+    times: dict[str, list[float]] = {name: [] for name in steps}
     for number in range(ROUNDS + 1):
-        for name in BACKENDS[number % 2 :] + BACKENDS[: number % 2]:
+        names = list(steps)
+        for name in names[number % 3 :] + names[: number % 3]:
             for _ in range(STEPS):
                 dist.barrier()
                 began = time.perf_counter()
@@ -118,9 +132,7 @@ def measure(size: int) -> dict[str, dict[str, float]]:
         found = [answers.get(timeout=600) for _ in ranks]
         for process in ranks:
             process.join(60)
-    return {
-        case: {name: max(rank[case][name] for rank in found) for name in BACKENDS} for case in found[0]
-    }  # fmt: skip
+    return {case: {name: max(rank[case][name] for rank in found) for name in found[0][case]} for case in found[0]}
 
 
 if __name__ == "__main__":
@@ -131,6 +143,9 @@ if __name__ == "__main__":
     measured = measure(asked.size)
     for case, seconds in measured.items():
         ours, theirs = (seconds[name] * 1e3 for name in BACKENDS)
-        print(f"{asked.size} ranks, {case}: unisono {ours:.1f} ms, gloo {theirs:.1f} ms, ratio {theirs / ours:.2f}")
+        rest = f", alone {seconds['alone'] * 1e3:.1f} ms" if "alone" in seconds else ""
+        print(
+            f"{asked.size} ranks, {case}: unisono {ours:.1f} ms, gloo {theirs:.1f} ms{rest}; ratio {theirs / ours:.2f}"
+        )
     if asked.json:
         asked.json.write_text(json.dumps({"ranks": asked.size, "seconds": measured}, indent=1) + "\n")

@@ -10,7 +10,6 @@ import pytest
 torch = pytest.importorskip("torch")
 import torch.distributed as dist  # noqa: E402
 import torch.distributed._functional_collectives as functional  # noqa: E402
-
 from ranks import run_ranks  # noqa: E402
 
 

@@ -163,7 +163,7 @@ class Communicator:
         return None if link is None else Communicator(link)
 
     def duplicate(self) -> Communicator:
-        """Make another communicator of the same ranks, whose calls have an order of their own. All ranks call this."""
+        """Make another communicator of the same ranks, with an order of calls of its own. All ranks call this."""
         link = self._link.twin() or self._link.split(self, 0, self.rank)
         assert link is not None
         return Communicator(link)

@@ -56,8 +56,8 @@ def meet_through_store(store: Any, rank: int, size: int, timeout_s: float, stagi
     where, mine = json.loads(store.get(WHERE)), _machine()
     if where["machine"]["kernel"] != mine["kernel"]:
         problem = (
-            f"unisono works between the ranks of one machine as yet: rank 0 is on {where['machine']['name']}, but rank "
-            f"{rank} on {mine['name']}; start all ranks on one machine, or use another backend between machines"
+            f"unisono works between the ranks of one machine as yet: rank 0 is on {where['machine']['name']}, but "
+            f"rank {rank} on {mine['name']}; start all ranks on one machine, or use another backend between machines"
         )
         store.set(FAR, problem)
         raise UsageError(problem)
