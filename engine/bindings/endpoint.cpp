@@ -37,14 +37,14 @@ Nanoseconds nanoseconds(double seconds) {
 
 Settings settings_from(int file, std::uint64_t offset, std::uint32_t rank, std::uint32_t size, std::uint32_t depth,
                        std::uint64_t staging_bytes, std::uint64_t transfer_bytes, const std::vector<int>& processes,
-                       double spin_s, double yield_s) {
+                       double spin_s, double yield_s, double background_spin_s) {
     Settings settings;
     settings.file = file;
     settings.offset = offset;
     settings.geometry = {size, depth, staging_bytes, transfer_bytes};
     settings.rank = rank;
     settings.processes = processes;
-    settings.patience = {nanoseconds(spin_s), nanoseconds(yield_s)};
+    settings.patience = {nanoseconds(spin_s), nanoseconds(yield_s), nanoseconds(background_spin_s)};
     return settings;
 }
 
@@ -224,10 +224,10 @@ void bind_endpoint(nb::module_& module) {
         .def("__init__",
              [](Rank* self, int file, std::uint64_t offset, std::uint32_t rank, std::uint32_t size, std::uint32_t depth,
                 std::uint64_t staging_bytes, std::uint64_t transfer_bytes, const std::vector<int>& processes,
-                double spin_s, double yield_s) {
+                double spin_s, double yield_s, double background_spin_s) {
                  try {
                      new (self) Rank(settings_from(file, offset, rank, size, depth, staging_bytes, transfer_bytes,
-                                                   processes, spin_s, yield_s));
+                                                   processes, spin_s, yield_s, background_spin_s));
                  } catch (const std::system_error& error) {
                      Verdict verdict;
                      verdict.fault = Fault::no_memory;
@@ -237,7 +237,8 @@ void bind_endpoint(nb::module_& module) {
                  }
              },
              nb::arg("file"), nb::arg("offset"), nb::arg("rank"), nb::arg("size"), nb::arg("depth"),
-             nb::arg("staging_bytes"), nb::arg("transfer_bytes"), nb::arg("processes"), nb::arg("spin_s"), nb::arg("yield_s"))
+             nb::arg("staging_bytes"), nb::arg("transfer_bytes"), nb::arg("processes"), nb::arg("spin_s"), nb::arg("yield_s"),
+             nb::arg("background_spin_s"))
         .def("quick_call", [](nb::object self, std::uint64_t collective, int arrays, nb::object default_op,
                               nb::object method) {
             return make_quick_call(self, nb::cast<Rank&>(self), collective, arrays, default_op, method);

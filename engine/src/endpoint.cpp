@@ -64,7 +64,7 @@ Endpoint::Endpoint(Settings given)
     : settings(std::move(given)), layout(settings.geometry), peers_(settings.processes, settings.rank),
       quick_looks_(static_cast<int>(
           std::clamp<Nanoseconds::rep>(settings.patience.spin / longest_look, fewest_looks, most_looks))),
-      first_yields_(settings.patience.spin.count() > 0 ? 0 : yields_at_once) {
+      first_yields_(settings.patience.spin.count() > 0 ? 0 : yields_at_once), has_fence_(join_fence()) {
     if (settings.rank >= settings.geometry.size || settings.processes.size() != settings.geometry.size ||
         settings.geometry.depth < 4 || settings.geometry.staging_bytes < page || settings.geometry.transfer_bytes < 64)
         throw std::invalid_argument("impossible settings of an endpoint");

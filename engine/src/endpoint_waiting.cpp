@@ -12,8 +12,9 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// A sleep is short: a bell that rings in the very moment in which somebody lies down may go unheard, as ringing and
-// lying down are not ordered by a fence (it would cost every message more than this costs the few that sleep).
+// A bell that rings in the very moment in which somebody lies down would go unheard, as who rings has no fence between
+// writing a message and looking who sleeps: it would cost every message more than it is worth to the few that sleep. So
+// who lies down calls a fence for all. Where there is none, sleeps are short.
 constexpr Nanoseconds shortest_sleep = milliseconds(1);
 constexpr Nanoseconds longest_sleep = milliseconds(8);
 // How often a waiting rank looks whether the others still live, and whether somebody wants it to stop.
@@ -36,7 +37,7 @@ void Endpoint::wait_slowly(std::function<bool()> ready, const Wait& what) {
     }
     const Clock::time_point began = Clock::now();
     const Nanoseconds spin =
-        in_background ? std::min(settings.patience.spin, longest_background_spin) : settings.patience.spin;
+        in_background ? settings.patience.background_spin : settings.patience.spin;
     while (Clock::now() - began < spin) {
         for (int look = 0; look < 64; ++look) {
             pause_core();

@@ -1,6 +1,7 @@
 #include "unisono/waiting.hpp"
 
 #include <linux/futex.h>
+#include <linux/membarrier.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -19,6 +20,13 @@ void futex_wait(std::atomic<std::uint32_t>& word, std::uint32_t seen, Nanosecond
 void futex_wake_all(std::atomic<std::uint32_t>& word) {
     syscall(SYS_futex, &word, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
 }
+
+bool join_fence() {
+    static const bool joined = syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED, 0, 0) == 0;
+    return joined;
+}
+
+void fence_everywhere() { syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL_EXPEDITED, 0, 0); }
 
 // Clock is CLOCK_MONOTONIC, and so is this one, but for its steps.
 Clock::time_point coarse_now() {

@@ -55,7 +55,7 @@ class Endpoint:
     timeout_s: float
     def __init__(
         self, file: int, offset: int, rank: int, size: int, depth: int, staging_bytes: int, transfer_bytes: int,
-        processes: list[int], spin_s: float, yield_s: float,
+        processes: list[int], spin_s: float, yield_s: float, background_spin_s: float,
     ) -> None: ...  # fmt: skip
     def quick_call(
         self, collective: int, arrays: int, default_op: str | None, method: Callable[..., Any]

@@ -66,6 +66,9 @@ class Endpoint {
     // Wakes a rank that has gone to sleep. Cheap where it has not: the line is seldom written.
     void rouse(std::uint32_t rank) {
         Board& theirs = board(rank);
+        // The compiler must look at the sleeper after it has written what the sleeper waits for. The processor may do it
+        // before; whoever lies down sees to that (see wait_slowly).
+        std::atomic_signal_fence(std::memory_order_seq_cst);
         if (theirs.asleep.load(std::memory_order_relaxed) != 0) wake(theirs);
     }
 
@@ -125,6 +128,7 @@ class Endpoint {
     Peers peers_;
     int quick_looks_;
     int first_yields_;
+    bool has_fence_;  // so that no bell goes unheard
     std::mutex opening_;
     std::set<std::size_t> opened_;  // where they begin
     std::atomic<std::uint64_t> opened_bytes_ = 0;  // a thread may ask while another one opens more

@@ -13,12 +13,11 @@ using Nanoseconds = std::chrono::nanoseconds;
 struct Patience {
     Nanoseconds spin;   // quickest, but the core is busy; nothing where there are more ranks than cores
     Nanoseconds yield;  // lets another rank run that shares the core
+    Nanoseconds background_spin = spin;  // of threads in the background, while the one they work for computes
 };
 
-// Threads that make calls in the background say so. They spin for a moment only: the thread that they work for computes
-// meanwhile, and wants the core.
+// Threads that make calls in the background say so.
 inline thread_local bool in_background = false;
-inline constexpr Nanoseconds longest_background_spin = std::chrono::microseconds(50);
 
 // The time as of some milliseconds ago: near enough for a deadline, and at a tenth of the price.
 Clock::time_point coarse_now();
@@ -30,6 +29,11 @@ inline void pause_core() {
     asm volatile("isb" ::: "memory");
 #endif
 }
+
+// A fence for all threads of all processes that have said that they want it, wherever they are. It costs who calls it
+// microseconds, and the others next to nothing. False: this system has none.
+bool join_fence();
+void fence_everywhere();
 
 // Sleeps until `word` is no longer `seen`, somebody wakes us, or the time is over.
 void futex_wait(std::atomic<std::uint32_t>& word, std::uint32_t seen, Nanoseconds longest);

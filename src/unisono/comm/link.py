@@ -22,6 +22,9 @@ from unisono.errors import UnisonoError, UsageError
 # after milliseconds, while a sleeper that is woken goes first. Where ranks share cores they give them up at once.
 SPIN_S = 1e-3
 CROWDED_YIELD_S = 2e-3
+# A thread in the background works while the rank's own thread computes. Where there are not two cores for each rank, it
+# must not take the core for long.
+SHORT_SPIN_S = 50e-6
 
 
 @dataclass
@@ -30,6 +33,7 @@ class Terms:
 
     staging_bytes: int
     crowded: bool  # more ranks than cores
+    roomy: bool = False  # two cores for each rank
     table: Table = field(default_factory=dict)
 
 
@@ -61,6 +65,7 @@ class Link:
             staging_bytes=self.geometry.staging_bytes, transfer_bytes=self.geometry.transfer_bytes,
             processes=processes, spin_s=0.0 if terms.crowded else SPIN_S,
             yield_s=CROWDED_YIELD_S if terms.crowded else 0.0,
+            background_spin_s=SPIN_S if terms.roomy else 0.0 if terms.crowded else SHORT_SPIN_S,
         )  # fmt: skip
         self.endpoint.timeout_s = timeout_s
         if file.first is None:
@@ -154,7 +159,8 @@ def connect_link(
 
     def decide(told: list[dict[str, Any]]) -> tuple[int, dict[str, Any]]:
         cores = {core for one in told for core in one["cores"]}
-        terms = Terms(staging_bytes, crowded=place.size > len(cores), table=table())
+        crowded, roomy = place.size > len(cores), 2 * place.size <= len(cores)
+        terms = Terms(staging_bytes, crowded, roomy, table())
         space = shared_bytes(place.size, geometry_for(staging_bytes))
         descriptor = os.memfd_create("unisono", os.MFD_CLOEXEC)
         try:
