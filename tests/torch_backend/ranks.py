@@ -63,13 +63,24 @@ def run_ranks(
     return [pickle.loads(value) for _, value in answers]
 
 
-def same_as_gloo(function: Callable[..., Any], size: int, *arguments: Any, limit_s: float = LIMIT_S) -> list[Any]:
-    """Run it on Unisono and on Gloo; fail unless every rank returns the same. Return what ours have returned."""
+def same_as_gloo(
+    function: Callable[..., Any], size: int, *arguments: Any, limit_s: float = LIMIT_S, bits: int = 20
+) -> list[Any]:
+    """Run it on Unisono and on Gloo; fail unless every rank returns the same. Return what ours have returned.
+
+    Sums of more than two ranks are rounded as their order is; so many ``bits`` must agree.
+    """
     ours = run_ranks(function, size, *arguments, limit_s=limit_s)
     theirs = run_ranks(function, size, *arguments, backend="gloo", limit_s=limit_s)
     assert ours[0] is not None, "the ranks must return something that can be compared"
-    torch.testing.assert_close(ours, theirs, msg=lambda text: f"not as with Gloo: {text}")
+    assert_close(ours, theirs, bits, "not as with Gloo")
     return ours
+
+
+def assert_close(found: Any, expected: Any, bits: int, problem: str) -> None:
+    """Compare tensors, or what is made of them, to so many bits after the point of a number near one."""
+    limit = 2.0**-bits
+    torch.testing.assert_close(found, expected, rtol=limit, atol=limit, msg=lambda text: f"{problem}: {text}")
 
 
 def free_port() -> int:

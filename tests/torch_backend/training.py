@@ -23,7 +23,7 @@ def batch(rank: int, step: int, rows: int = 6) -> tuple[Tensor, Tensor]:
     return torch.randn(rows, FEATURES, generator=source), torch.randn(rows, 4, generator=source)
 
 
-def train(model: Callable[[Tensor], Tensor], optimizer: torch.optim.Optimizer, rank: int, steps: int = 4) -> list[float]:
+def train(model: Callable[[Tensor], Tensor], optimizer: torch.optim.Optimizer, rank: int, steps: int = 4) -> Tensor:
     """Train for some steps; return the losses."""
     losses = []
     for step in range(steps):
@@ -33,7 +33,7 @@ def train(model: Callable[[Tensor], Tensor], optimizer: torch.optim.Optimizer, r
         loss.backward()
         optimizer.step()
         losses.append(loss.item())
-    return losses
+    return torch.tensor(losses)
 
 
 def parameters_of(model: nn.Module) -> list[Tensor]:
