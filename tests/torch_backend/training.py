@@ -23,10 +23,12 @@ def batch(rank: int, step: int, rows: int = 6) -> tuple[Tensor, Tensor]:
     return torch.randn(rows, FEATURES, generator=source), torch.randn(rows, 4, generator=source)
 
 
-def train(model: Callable[[Tensor], Tensor], optimizer: torch.optim.Optimizer, rank: int, steps: int = 4) -> Tensor:
+def train(
+    model: Callable[[Tensor], Tensor], optimizer: torch.optim.Optimizer, rank: int, steps: int = 4, first: int = 0
+) -> Tensor:
     """Train for some steps; return the losses."""
     losses = []
-    for step in range(steps):
+    for step in range(first, first + steps):
         inputs, targets = batch(rank, step)
         optimizer.zero_grad()
         loss = mse_loss(model(inputs), targets)
