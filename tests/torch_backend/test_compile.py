@@ -1,0 +1,81 @@
+"""torch.compile: compiled models train on Unisono, and collectives may be inside of what is compiled."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+torch = pytest.importorskip("torch")
+import torch.distributed as dist  # noqa: E402
+import torch.distributed._functional_collectives as functional  # noqa: E402
+from torch._dynamo.utils import counters  # noqa: E402
+from torch.nn.parallel import DistributedDataParallel  # noqa: E402
+
+from ranks import assert_close, run_ranks  # noqa: E402
+from training import parameters_of, small_model, train  # noqa: E402
+
+LIMIT_S = 240  # a C++ compiler is at work
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A place for what was compiled, which both tests and all ranks share."""
+    return str(tmp_path_factory.mktemp("compiled"))
+
+
+def compile_into(folder):
+    os.environ |= {"TORCHINDUCTOR_CACHE_DIR": folder, "TORCHINDUCTOR_COMPILE_THREADS": "1"}
+
+
+def train_compiled(folder):
+    compile_into(folder)
+    found = []
+    for compiled in (True, False):
+        model = DistributedDataParallel(small_model())
+        called = torch.compile(model) if compiled else model
+        train(called, torch.optim.SGD(model.parameters(), 0.1), dist.get_rank(), 3)
+        found.append(parameters_of(model))
+    return counters["stats"]["unique_graphs"], found
+
+
+@pytest.mark.slow
+def test_a_compiled_model_trains_as_one_that_is_not(folder):
+    results = run_ranks(train_compiled, 2, str(folder), limit_s=LIMIT_S)
+    for graphs, (compiled, plain) in results:
+        assert graphs > 0
+        assert_close(compiled, plain, 16, "not as without torch.compile")
+        assert_close(compiled, results[0][1][0], 60, "not the same bits as on rank 0")
+
+
+def collectives_inside(backend):
+    @torch.compile(fullgraph=True, backend=backend)
+    def shared_norm(tensor):
+        total = functional.all_reduce((tensor * tensor).sum(0), "sum", dist.group.WORLD)
+        everything = functional.all_gather_tensor(tensor, 0, dist.group.WORLD)
+        part = functional.reduce_scatter_tensor(everything, "sum", 0, dist.group.WORLD)
+        return part / total.sqrt()
+
+    torch.manual_seed(dist.get_rank())
+    tensor = torch.randn(4, 3)
+    mine = tensor * dist.get_world_size()  # every rank has gathered the same, so that the sum is so many times one's own
+    total = (tensor * tensor).sum(0)
+    dist.all_reduce(total)
+    return shared_norm(tensor), mine / total.sqrt()
+
+
+@pytest.mark.parametrize("size", [2, 4])
+def test_collectives_are_traced(size):
+    for found, expected in run_ranks(collectives_inside, size, "aot_eager", limit_s=LIMIT_S):
+        assert_close(found, expected, 18, "not as without torch.compile")
+
+
+def compiled_collectives_inside(folder):
+    compile_into(folder)
+    return collectives_inside("inductor")
+
+
+@pytest.mark.slow
+def test_collectives_are_compiled(folder):
+    for found, expected in run_ranks(compiled_collectives_inside, 2, str(folder), limit_s=LIMIT_S):
+        assert_close(found, expected, 18, "not as without torch.compile")

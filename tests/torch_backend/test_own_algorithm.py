@@ -1,0 +1,91 @@
+"""A user's own algorithm, ten lines of Python, trains a model: it is proved, and DDP's gradients go by it."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+torch = pytest.importorskip("torch")
+import torch.distributed as dist  # noqa: E402
+from torch.nn.parallel import DistributedDataParallel  # noqa: E402
+
+from ranks import assert_close, run_ranks  # noqa: E402
+from training import parameters_of, small_model, train  # noqa: E402
+from unisono import algorithm, one, recv, recv_reduce, send  # noqa: E402
+from unisono.collectives import all_reduce  # noqa: E402
+from unisono.errors import UnisonoError  # noqa: E402
+from unisono.torch_backend import Options  # noqa: E402
+
+asked_for = []
+
+
+@algorithm(all_reduce, chunks=one)
+def there_and_back(rank, size):
+    """Hand the sum along a line of ranks to the last one, and hand the result back."""
+    asked_for.append((rank, size))
+    if rank > 0:
+        yield recv_reduce(0, src=rank - 1)
+    if rank < size - 1:
+        yield send(0, dst=rank + 1)
+        yield recv(0, src=rank + 1)
+    if rank > 0:
+        yield send(0, dst=rank - 1)
+
+
+@algorithm(all_reduce, chunks=one)
+def forgetful(rank, size):
+    """Hand the sum to the last rank, and do not hand it back."""
+    if rank > 0:
+        yield recv_reduce(0, src=rank - 1)
+    if rank < size - 1:
+        yield send(0, dst=rank + 1)
+
+
+def train_with(algorithms):
+    asked_for.clear()
+    dist.init_process_group("unisono", pg_options=Options(algorithms=algorithms), timeout=timedelta(seconds=20))
+    model = DistributedDataParallel(small_model())
+    train(model, torch.optim.SGD(model.parameters(), 0.1), dist.get_rank())
+    return parameters_of(model), len(asked_for)
+
+
+def train_with_mine():
+    return train_with({"all_reduce": there_and_back})
+
+
+def train_with_the_usual():
+    return train_with({})
+
+
+def train_by_name():
+    return train_with({"all_reduce": "ring"})
+
+
+@pytest.mark.parametrize("size", [2, 4])
+def test_a_model_trains_by_an_algorithm_of_the_users(size):
+    mine, usual = (run_ranks(function, size, init=False) for function in (train_with_mine, train_with_the_usual))
+    for (parameters, asked), (expected, never) in zip(mine, usual, strict=True):
+        assert_close(parameters, expected, 18, "not as with the usual algorithm")
+        assert asked >= size  # the programs of all ranks: to be proved
+        assert never == 0
+
+
+@pytest.mark.parametrize("size", [2, 4])
+def test_a_model_trains_by_an_algorithm_with_a_name(size):
+    by_name, usual = (run_ranks(function, size, init=False) for function in (train_by_name, train_with_the_usual))
+    assert_close(by_name, usual, 18, "not as with the usual algorithm")
+
+
+def train_with_a_wrong_one():
+    dist.init_process_group("unisono", pg_options=Options(algorithms={"all_reduce": forgetful}))
+    tensor = torch.full((10,), 7.0)
+    with pytest.raises(UnisonoError) as caught:
+        dist.all_reduce(tensor)
+    return tensor.tolist(), str(caught.value)
+
+
+def test_a_wrong_algorithm_is_refused_before_anything_is_sent():
+    for found, problem in run_ranks(train_with_a_wrong_one, 2, init=False):
+        assert found == [7.0] * 10
+        assert "forgetful" in problem
