@@ -9,7 +9,8 @@ from types import CodeType, ModuleType
 # What torch._dynamo.eval_frame.skip_code does; to import that takes a second.
 from torch._C._dynamo import eval_frame
 
-SKIP = eval_frame._FrameExecStrategy(eval_frame._FrameAction.SKIP, eval_frame._FrameAction.DEFAULT)
+# Neither a function itself nor what it calls, which may be wrapped by it or be in other parts of Unisono.
+SKIP = eval_frame._FrameExecStrategy(eval_frame._FrameAction.SKIP, eval_frame._FrameAction.SKIP)
 
 
 def _codes_of(code: CodeType) -> Iterator[CodeType]:
