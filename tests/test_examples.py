@@ -8,7 +8,10 @@ from pathlib import Path
 
 import pytest
 
-EXAMPLES = sorted((Path(__file__).parent.parent / "examples").glob("*.py"))
+BY_TORCHRUN = ("ddp.py", "fsdp2.py")  # tests/torch_backend/test_examples_of_training.py runs these
+EXAMPLES = sorted(
+    path for path in (Path(__file__).parent.parent / "examples").glob("*.py") if path.name not in BY_TORCHRUN
+)
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)

@@ -83,6 +83,12 @@ def objects():
     dist.broadcast_object_list(from_root, src=1)
     handed = [None]
     dist.scatter_object_list(handed, list(range(size)) if rank == 1 else None, src=1)
+    if rank == 0:
+        dist.send_object_list([mine, "to the last"], dst=size - 1)
+    if rank == size - 1:
+        received = [None, None]
+        dist.recv_object_list(received, src=0)
+        assert received == [gathered[0], "to the last"]
     return [entry["rank"] for entry in gathered], [len(entry["words"]) for entry in gathered], from_root, handed
 
 

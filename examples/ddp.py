@@ -1,0 +1,60 @@
+"""Train a small network on several ranks with DistributedDataParallel.
+
+Run it:    torchrun --nproc-per-node 4 examples/ddp.py
+Compare:   torchrun --nproc-per-node 4 examples/ddp.py --backend gloo
+"""
+
+import argparse
+
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch.nn.parallel import DistributedDataParallel
+from torch.utils.data import DataLoader, TensorDataset
+from torch.utils.data.distributed import DistributedSampler
+
+
+def spirals(points):
+    """Return points of the plane that lie on two spirals, and on which of them each lies."""
+    which = torch.arange(points) % 2
+    angle = 3 * torch.pi * torch.rand(points, generator=torch.Generator().manual_seed(1))
+    turned = angle + torch.pi * which
+    return torch.stack([angle * turned.cos(), angle * turned.sin()], 1) / 10, which
+
+
+def main():
+    """Train; rank 0 says how it goes."""
+    arguments = argparse.ArgumentParser()
+    arguments.add_argument("--backend", default="unisono")
+    arguments.add_argument("--epochs", type=int, default=20)
+    asked = arguments.parse_args()
+
+    torch.set_num_threads(1)
+    torch.manual_seed(0)
+    dist.init_process_group(asked.backend)
+
+    data = TensorDataset(*spirals(2000))
+    sampler = DistributedSampler(data)
+    loader = DataLoader(data, batch_size=25, sampler=sampler)
+    model = nn.Sequential(nn.Linear(2, 64), nn.ReLU(), nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 2))
+    model = DistributedDataParallel(model)
+    optimizer = torch.optim.Adam(model.parameters(), 0.01)
+
+    for epoch in range(asked.epochs):
+        sampler.set_epoch(epoch)
+        total = torch.zeros(1)
+        for inputs, labels in loader:
+            optimizer.zero_grad()
+            loss = nn.functional.cross_entropy(model(inputs), labels)
+            loss.backward()
+            optimizer.step()
+            total += loss.detach()
+        dist.all_reduce(total)
+        if dist.get_rank() == 0:
+            print(f"epoch {epoch:2}: loss {total.item() / len(loader) / dist.get_world_size():.4f}", flush=True)
+
+    dist.destroy_process_group()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,81 @@
+"""Train a model of which every rank keeps a share (FSDP2): it learns to say what comes next in a sequence of numbers.
+
+Run it:    torchrun --nproc-per-node 4 examples/fsdp2.py
+Compare:   torchrun --nproc-per-node 4 examples/fsdp2.py --backend gloo
+"""
+
+import argparse
+
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.fsdp import fully_shard
+
+WORDS, LENGTH, WIDTH = 16, 12, 64
+
+
+class Predictor(nn.Module):
+    """A transformer of two layers."""
+
+    def __init__(self):
+        super().__init__()
+        self.words = nn.Embedding(WORDS, WIDTH)
+        self.places = nn.Embedding(LENGTH, WIDTH)
+        self.layers = nn.ModuleList(
+            nn.TransformerEncoderLayer(WIDTH, 4, 2 * WIDTH, dropout=0.0, batch_first=True) for _ in range(2)
+        )
+        self.out = nn.Linear(WIDTH, WORDS)
+
+    def forward(self, words):
+        """Return what may come after each word, for one after the other."""
+        hidden = self.words(words) + self.places.weight
+        future = nn.Transformer.generate_square_subsequent_mask(LENGTH)
+        for layer in self.layers:
+            hidden = layer(hidden, src_mask=future)
+        return self.out(hidden.flatten(0, 1))
+
+
+def sequences(count, source):
+    """Return sequences that count up by 1, 2, 3 or 4, from anywhere."""
+    start, by = torch.randint(WORDS, (count, 1), generator=source), torch.randint(1, 5, (count, 1), generator=source)
+    return (start + by * torch.arange(LENGTH + 1)) % WORDS
+
+
+def main():
+    """Train; rank 0 says how it goes."""
+    arguments = argparse.ArgumentParser()
+    arguments.add_argument("--backend", default="unisono")
+    arguments.add_argument("--steps", type=int, default=60)
+    asked = arguments.parse_args()
+
+    torch.set_num_threads(1)
+    torch.manual_seed(0)
+    dist.init_process_group(asked.backend)
+    rank, size = dist.get_rank(), dist.get_world_size()
+
+    mesh = init_device_mesh("cpu", (size,))
+    model = Predictor()
+    for layer in model.layers:
+        fully_shard(layer, mesh=mesh)
+    fully_shard(model, mesh=mesh)
+    optimizer = torch.optim.Adam(model.parameters(), 0.003)
+
+    source = torch.Generator().manual_seed(rank)
+    for step in range(asked.steps):
+        batch = sequences(16, source)
+        optimizer.zero_grad()
+        loss = nn.functional.cross_entropy(model(batch[:, :-1]), batch[:, 1:].flatten())
+        loss.backward()
+        optimizer.step()
+        if step % 10 == 9:
+            mean = loss.detach()
+            dist.all_reduce(mean, dist.ReduceOp.AVG)
+            if rank == 0:
+                print(f"step {step + 1:3}: loss {mean.item():.4f}", flush=True)
+
+    dist.destroy_process_group()
+
+
+if __name__ == "__main__":
+    main()

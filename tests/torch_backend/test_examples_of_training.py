@@ -1,0 +1,45 @@
+"""The examples that train are run as their users run them: by torchrun, with Unisono and with Gloo."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("torch")
+
+EXAMPLES = Path(__file__).parent.parent.parent / "examples"
+
+
+def losses(example, size, *options):
+    """Return the losses that it prints."""
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(size)]
+    done = subprocess.run([*command, EXAMPLES / example, *options], capture_output=True, text=True, timeout=180)
+    assert done.returncode == 0, done.stderr
+    return [float(found) for found in re.findall(r": loss ([\d.]+)", done.stdout)]
+
+
+def test_the_ddp_example_learns():
+    found = losses("ddp.py", 2, "--epochs", "5")
+    assert len(found) == 5
+    assert found[4] < 0.75 * found[0]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("example", "count"), [("ddp.py", 20), ("fsdp2.py", 6)])
+def test_an_example_prints_what_it_prints_with_gloo(example, count):
+    ours = losses(example, 4)
+    assert len(ours) == count
+    assert ours[-1] < 0.3 * ours[0]
+    # Rounding differs with the order of a sum, and grows from step to step.
+    assert ours == pytest.approx(losses(example, 4, "--backend", "gloo"), rel=0.02, abs=0.005)
+
+
+@pytest.mark.parametrize("example", ["ddp.py", "fsdp2.py"])
+def test_the_name_of_the_backend_is_the_only_thing_of_ours_in_an_example(example):
+    program = (EXAMPLES / example).read_text(encoding="utf-8")
+    assert program.count("unisono") == 1
+    assert 'default="unisono"' in program
