@@ -14,12 +14,18 @@ pytest.importorskip("torch")
 EXAMPLES = Path(__file__).parent.parent.parent / "examples"
 
 
-def losses(example, size, *options):
-    """Return the losses that it prints."""
+def run(example, size, *options):
+    """Run it; return how it ended and the losses that it printed."""
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(size)]
     done = subprocess.run([*command, EXAMPLES / example, *options], capture_output=True, text=True, timeout=180)
+    return done, [float(found) for found in re.findall(r": loss ([\d.]+)", done.stdout)]
+
+
+def losses(example, size, *options):
+    """Run it with Unisono; it must end well."""
+    done, found = run(example, size, *options)
     assert done.returncode == 0, done.stderr
-    return [float(found) for found in re.findall(r": loss ([\d.]+)", done.stdout)]
+    return found
 
 
 def test_the_ddp_example_learns():
@@ -34,8 +40,10 @@ def test_an_example_prints_what_it_prints_with_gloo(example, count):
     ours = losses(example, 4)
     assert len(ours) == count
     assert ours[-1] < 0.3 * ours[0]
+    # Only what Gloo prints: once in ten times or so, a rank of it was aborted on its way out, after the last line.
+    _, theirs = run(example, 4, "--backend", "gloo")
     # Rounding differs with the order of a sum, and grows from step to step.
-    assert ours == pytest.approx(losses(example, 4, "--backend", "gloo"), rel=0.02, abs=0.005)
+    assert ours == pytest.approx(theirs, rel=0.02, abs=0.005)
 
 
 @pytest.mark.parametrize("example", ["ddp.py", "fsdp2.py"])
