@@ -1,7 +1,7 @@
 """Ranks of torch.distributed for the tests, without the seconds that an import of torch takes.
 
-The process of pytest imports torch once and forks the ranks of every test. A fork copies what is there, so this process
-must only import: what it would compute, it would compute with threads that a child does not have.
+The process of pytest imports torch once and forks the ranks of every test. A fork copies what is there, so this
+process must only import: what it would compute, it would compute with threads that a child does not have.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ def run_ranks(
 ) -> list[Any]:  # fmt: skip
     """Call the function on every rank of a fresh process group; return what each rank returns, by rank.
 
-    A rank that raises fails the test with its traceback. ``init=False``: the function makes the group itself, from the
-    variables that torchrun would set.
+    A rank that raises fails the test with its traceback. ``init=False``: the function makes the group itself, from
+    the variables that torchrun would set.
     """
     context = multiprocessing.get_context("fork")
     with tempfile.TemporaryDirectory() as folder:

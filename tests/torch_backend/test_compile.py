@@ -9,10 +9,9 @@ import pytest
 torch = pytest.importorskip("torch")
 import torch.distributed as dist  # noqa: E402
 import torch.distributed._functional_collectives as functional  # noqa: E402
+from ranks import assert_close, run_ranks  # noqa: E402
 from torch._dynamo.utils import counters  # noqa: E402
 from torch.nn.parallel import DistributedDataParallel  # noqa: E402
-
-from ranks import assert_close, run_ranks  # noqa: E402
 from training import parameters_of, small_model, train  # noqa: E402
 
 LIMIT_S = 240  # a C++ compiler is at work
@@ -69,7 +68,9 @@ def collectives_inside(backend):
 
     torch.manual_seed(dist.get_rank())
     tensor = torch.randn(4, 3)
-    mine = tensor * dist.get_world_size()  # every rank has gathered the same, so that the sum is so many times one's own
+    mine = (
+        tensor * dist.get_world_size()
+    )  # every rank has gathered the same, so that the sum is so many times one's own
     total = (tensor * tensor).sum(0)
     dist.all_reduce(total)
     return shared_norm(tensor), mine / total.sqrt()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 import torch.distributed as dist
+from ranks import assert_close, run_ranks, same_as_gloo
 from torch.distributed.algorithms.ddp_comm_hooks import (
     default_hooks,
     post_localSGD_hook,
@@ -13,8 +14,6 @@ from torch.distributed.algorithms.ddp_comm_hooks import (
 from torch.distributed.algorithms.model_averaging.averagers import PeriodicModelAverager
 from torch.distributed.optim import PostLocalSGDOptimizer
 from torch.nn.parallel import DistributedDataParallel
-
-from ranks import assert_close, run_ranks, same_as_gloo
 from training import parameters_of, small_model, train
 
 SIZES = [2, 4]
@@ -98,7 +97,8 @@ def exact_power_sgd(bucket_cap_mb):
 def test_callbacks_of_several_buckets_do_not_mix(size):
     """Every bucket's callback makes calls, on a thread of its own and in another order on each rank.
 
-    Not compared with Gloo, which matches calls by their order alone: four of its ranks waited here until the time was up.
+    Not compared with Gloo, which matches calls by their order alone: four of its ranks waited here until the time
+    was up.
     """
     results = run_ranks(exact_power_sgd, size, 0.0005)
     for (losses, parameters), (plain_losses, plain_parameters) in results:

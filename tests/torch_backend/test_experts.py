@@ -1,4 +1,4 @@
-"""A layer of experts: rows go to the rank of their expert and come back, unequally many, and gradients go the same way."""
+"""A layer of experts: rows go to the rank of their expert and back, unequally many, and gradients go the same way."""
 
 from __future__ import annotations
 
@@ -7,9 +7,8 @@ import torch
 import torch.distributed as dist
 import torch.distributed._functional_collectives as functional
 import torch.distributed.nn.functional as with_gradients
-from torch import nn
-
 from ranks import assert_close, run_ranks, same_as_gloo
+from torch import nn
 
 SIZES = [2, 4]
 WIDTH = 6

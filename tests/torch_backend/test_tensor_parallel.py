@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 import torch.distributed as dist
+from ranks import assert_close, run_ranks, same_as_gloo
 from torch import nn
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import fully_shard
@@ -16,8 +17,6 @@ from torch.distributed.tensor.parallel import (
     SequenceParallel,
     parallelize_module,
 )
-
-from ranks import assert_close, run_ranks, same_as_gloo
 
 SIZES = [2, 4]
 WIDTH = 8
@@ -148,11 +147,11 @@ def mesh_of_two_dimensions():
     mesh = init_device_mesh("cpu", (2, dist.get_world_size() // 2), mesh_dim_names=("rows", "columns"))
     sums = []
     for name in ("rows", "columns"):
-        value = torch.tensor([float(10**dist.get_rank())])
+        value = torch.tensor([float(10 ** dist.get_rank())])
         dist.all_reduce(value, group=mesh.get_group(name))
         sums.append(value.item())
     flat = mesh["rows", "columns"]._flatten("all")
-    value = torch.tensor([float(10**dist.get_rank())])
+    value = torch.tensor([float(10 ** dist.get_rank())])
     dist.all_reduce(value, group=flat.get_group())
     return [*sums, value.item()]
 

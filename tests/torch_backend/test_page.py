@@ -1,0 +1,37 @@
+"""What docs/pytorch.md says is so."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+torch = pytest.importorskip("torch")
+import torch.distributed as dist  # noqa: E402
+from ranks import run_ranks  # noqa: E402
+
+HERE = Path(__file__).parent
+PAGE = HERE.parent.parent / "docs" / "pytorch.md"
+
+
+def test_every_line_of_the_table_names_a_test_that_exists():
+    rows = [line for line in PAGE.read_text(encoding="utf-8").splitlines() if line.startswith("| ")][1:]
+    assert len(rows) > 30
+    for row in rows:
+        file, name = re.search(r"`(test_\w+\.py)::(test_\w+)` \|$", row).groups()
+        assert f"def {name}(" in (HERE / file).read_text(encoding="utf-8"), row
+
+
+def run_the_second_program():
+    """Return the gradient of the page's model: the mean over all ranks."""
+    _, program = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+    space = {"__name__": "docs"}
+    exec(compile(program, "docs/pytorch.md", "exec"), space)
+    return dist.get_backend(), space["model"].module.weight.grad.tolist()
+
+
+@pytest.mark.parametrize("size", [2, 4])
+def test_the_program_with_an_algorithm_of_ones_own_runs(size):
+    mean = 4 * sum(range(1, size + 1)) / size
+    assert run_ranks(run_the_second_program, size, init=False) == [("unisono", [[mean] * 8])] * size
