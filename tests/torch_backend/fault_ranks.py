@@ -53,7 +53,12 @@ class Rank:
             found = {"value": function(self, *args)}
         except BaseException as error:
             kinds = [kind.__name__ for kind in type(error).__mro__]
-            found = {"error": kinds, "text": str(error), "about": getattr(error, "rank", None), "at": time.monotonic()}
+            found = {
+                "error": kinds,
+                "text": str(error),
+                "about": getattr(error, "rank", None),
+                "at": time.monotonic(),
+            }
             raise
         finally:
             (self.folder / f"outcome-{self.rank}").write_text(json.dumps(found))
@@ -133,7 +138,7 @@ class Job:
             "module": self.function.__module__, "function": self.function.__name__, "args": args, "rank": rank,
             "size": self.size, "folder": str(self.folder), "output": str(self.folder / f"output-{rank}"),
             "environment": {"TMPDIR": str(self.folder / "temporary"), **environment},
-            "path": [str(HERE), str(HERE.parent)],
+            "path": [str(HERE), str(HERE.parent), *sys.path],
         }  # fmt: skip
         self.pids[rank] = self.nursery.order("started", start=order)
 
@@ -211,7 +216,12 @@ def places(folder: Path) -> set[str]:
 
 @contextmanager
 def job(
-    folder: Path, function: Callable[..., Any], size: int = 2, *args: Any, limit_s: float = LIMIT_S, **environment: str
+    folder: Path,
+    function: Callable[..., Any],
+    size: int = 2,
+    *args: Any,
+    limit_s: float = LIMIT_S,
+    **environment: str,
 ) -> Iterator[Job]:
     """Run ``function(rank, *args)`` on so many ranks; keywords become variables of their environment."""
     (folder / "temporary").mkdir()

@@ -1,8 +1,8 @@
 """A process that has imported torch and makes ranks of itself, by fork: a tenth of a second each, not five.
 
-A rank is otherwise as a program of its own: an exception that nobody catches ends it with a traceback and exit code 1,
-and at its end the interpreter is taken apart, atexit functions and all. That is what the tests of faults are about, and
-what multiprocessing's processes do not do.
+A rank is otherwise as a program of its own: an exception that nobody catches ends it with a traceback and exit code
+1, and at its end the interpreter is taken apart, atexit functions and all. The tests of faults are about that, and
+multiprocessing's processes do not do it.
 
 It reads one order a line from its standard input and writes what happens to the standard output, all as JSON.
 """
@@ -12,6 +12,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import faulthandler
+import gc
 import importlib
 import json
 import os
@@ -129,6 +130,7 @@ if __name__ == "__main__":
     import unisono.torch_backend.process_group  # noqa: F401
 
     torch.set_num_threads(1)
+    gc.freeze()  # at a rank's end what was imported need not be looked through: seconds
     ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1)
     signal.signal(signal.SIGINT, signal.default_int_handler)  # also where pytest runs in the background
     order = Nursery().serve()

