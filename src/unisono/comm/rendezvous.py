@@ -59,11 +59,16 @@ class Meeting:
 class Host:
     """What somebody may want to do while rank 0 waits at the door."""
 
+    more_time = "give connect() a longer connect_timeout"  # what to do where ranks are late
+
     def opened(self) -> None:
         """Be told that the others can come now."""
 
     def look(self) -> None:
         """Be asked now and then; may raise, and so end the meeting."""
+
+    def all_here(self) -> None:
+        """Be told that all have come, before they are."""
 
 
 def meet(
@@ -107,6 +112,7 @@ def _host(
             while len(told) < place.size:
                 line = _admit(door, deadline, place, told, timeout_s, host)
                 _welcome(line, place, secret, lines, told, processes)
+        host.all_here()
         file, terms = decide([told[rank] for rank in range(place.size)])
         everyone = [processes[rank] for rank in range(place.size)]
         letter = json.dumps({"processes": everyone, "terms": terms}).encode()
@@ -138,7 +144,7 @@ def _admit(
     missing = ", ".join(str(rank) for rank in range(place.size) if rank not in told)
     raise CollectiveTimeout(
         f"connect: after {timeout_s:g} s these ranks of {place.size} have not arrived: {missing}; see whether "
-        "they were started, or give connect() a longer connect_timeout"
+        f"they were started, or {host.more_time}"
     )
 
 

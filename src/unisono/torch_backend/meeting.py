@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import secrets
 import shutil
 import tempfile
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
+
+import torch.distributed as dist
 
 from unisono.comm.communicator import Communicator
 from unisono.comm.environment import Place
@@ -16,14 +20,17 @@ from unisono.comm.link import connect_link
 from unisono.comm.private_directory import write_secret
 from unisono.comm.rendezvous import Host
 from unisono.comm.tables import load_table
-from unisono.errors import CommError, PeerLost, UsageError
+from unisono.errors import CollectiveTimeout, CommError, PeerLost, UsageError
 
 WHERE = "unisono/where"  # rank 0's door, and its machine
-FAR = "unisono/far"  # ranks that found themselves on another machine
+PROBLEM = "unisono/problem"  # why the ranks do not meet
+GRACE_S = 2.0  # for rank 0 to say what the problem is
 
 
 class Door(Host):
     """Rank 0's part: it tells where the door is once it is open, and looks whether somebody cannot come."""
+
+    more_time = "give init_process_group() a longer timeout"
 
     def __init__(self, store: Any, directory: str) -> None:
         self.store, self.directory = store, directory
@@ -34,8 +41,17 @@ class Door(Host):
 
     def look(self) -> None:
         """Raise if a rank has said that it is elsewhere."""
-        if self.store.check([FAR]):
-            raise UsageError(self.store.get(FAR).decode())
+        if self.store.check([PROBLEM]):
+            raise UsageError(self.store.get(PROBLEM).decode())
+
+    def all_here(self) -> None:
+        """Forget the place, which all have found.
+
+        Another group may come to be through the same store, as when a program that torchrun has started destroys its
+        group and makes a new one: its ranks must not look for each other here.
+        """
+        with contextlib.suppress(RuntimeError):  # a store may be unable to forget
+            self.store.delete_key(WHERE)
 
 
 def meet_through_store(store: Any, rank: int, size: int, timeout_s: float, staging_bytes: int) -> Communicator:
@@ -51,22 +67,50 @@ def meet_through_store(store: Any, rank: int, size: int, timeout_s: float, stagi
             finally:
                 os.close(descriptor)
             return _connect(rank, size, directory, timeout_s, staging_bytes, Door(store, directory))
+        except CollectiveTimeout as error:
+            store.set(PROBLEM, str(error))  # it names those who have not come
+            raise
         finally:
             shutil.rmtree(directory, ignore_errors=True)
-    where, mine = json.loads(store.get(WHERE)), _machine()
+    where, mine = _place(store, size, timeout_s), _machine()
     if where["machine"]["kernel"] != mine["kernel"]:
         problem = (
             f"unisono works between the ranks of one machine as yet: rank 0 is on {where['machine']['name']}, but "
             f"rank {rank} on {mine['name']}; start all ranks on one machine, or use another backend between machines"
         )
-        store.set(FAR, problem)
+        store.set(PROBLEM, problem)
         raise UsageError(problem)
     try:
         return _connect(rank, size, where["directory"], timeout_s, staging_bytes)
-    except PeerLost:
-        if store.check([FAR]):  # that is why rank 0 went away
-            raise UsageError(store.get(FAR).decode()) from None
-        raise
+    except (PeerLost, CollectiveTimeout):  # rank 0 went away, or will: it knows why
+        problem = _get(store, PROBLEM, GRACE_S)
+        if problem is None:
+            raise
+        raise (CollectiveTimeout if "have not arrived" in problem else UsageError)(problem) from None
+
+
+def _place(store: Any, size: int, timeout_s: float) -> Any:
+    """Return where rank 0 waits for the others."""
+    found = _get(store, WHERE, timeout_s)
+    if found is None:
+        raise CollectiveTimeout(
+            f"init_process_group: after {timeout_s:g} s rank 0 of {size} has not come; see whether it was started, or "
+            f"{Door.more_time}",
+            rank=0,
+        )
+    return json.loads(found)
+
+
+def _get(store: Any, key: str, timeout_s: float) -> str | None:
+    """Return what the store has for a key, or None if it has nothing in time."""
+    try:
+        store.wait([key], timedelta(seconds=timeout_s))  # get() waits as long as the store likes, which is minutes
+    except dist.DistNetworkError:
+        raise  # the store is gone
+    except RuntimeError:  # not all stores have a class of their own for this
+        return None
+    found: bytes = store.get(key)
+    return found.decode()
 
 
 def _connect(
