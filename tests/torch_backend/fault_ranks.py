@@ -106,6 +106,14 @@ class Nursery:
             pass
         return told[answer]
 
+    def close(self) -> None:
+        """End it."""
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        self.process.stdin.close()
+        self.process.wait()
+        self.process.stdout.close()
+
     def listen(self) -> dict[str, Any]:
         """Return the next thing that it says."""
         assert self.process.stdout is not None
@@ -119,7 +127,7 @@ class Nursery:
 
 @functools.cache
 def the_nursery() -> Nursery:
-    """Return the only one; it ends with us, when its input does."""
+    """Return the only one. It ends when it is closed, or when we end, however that is."""
     return Nursery()
 
 
@@ -138,7 +146,7 @@ class Job:
             "module": self.function.__module__, "function": self.function.__name__, "args": args, "rank": rank,
             "size": self.size, "folder": str(self.folder), "output": str(self.folder / f"output-{rank}"),
             "environment": {"TMPDIR": str(self.folder / "temporary"), **environment},
-            "path": [str(HERE), str(HERE.parent), *sys.path],
+            "path": [str(HERE), str(HERE.parent)],
         }  # fmt: skip
         self.pids[rank] = self.nursery.order("started", start=order)
 

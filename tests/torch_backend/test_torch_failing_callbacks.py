@@ -8,6 +8,8 @@ from fault_ranks import SOON_S, Rank, job, run
 torch = pytest.importorskip("torch")
 dist = torch.distributed
 
+pytestmark = pytest.mark.usefixtures("nursery")
+
 
 def fail(*_: object) -> None:
     raise ZeroDivisionError("my own mistake")

@@ -12,6 +12,8 @@ from fault_ranks import SOON_S, Rank, job, run
 torch = pytest.importorskip("torch")
 dist = torch.distributed
 
+pytestmark = pytest.mark.usefixtures("nursery")
+
 
 def call_for_ever(rank: Rank, how: str) -> None:
     rank.join(timeout_s=1.0)

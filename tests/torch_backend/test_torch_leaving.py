@@ -16,6 +16,8 @@ from fault_ranks import Rank, run
 torch = pytest.importorskip("torch")
 dist = torch.distributed
 
+pytestmark = pytest.mark.usefixtures("nursery")
+
 
 def end_when_all_is_done(rank: Rank, how: str) -> str:
     rank.join()

@@ -11,6 +11,8 @@ from fault_ranks import SOON_S, Rank, job
 torch = pytest.importorskip("torch")
 dist = torch.distributed
 
+pytestmark = pytest.mark.usefixtures("nursery")
+
 
 def model(width: int = 64) -> torch.nn.Module:
     torch.manual_seed(0)

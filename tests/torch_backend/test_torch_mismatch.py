@@ -8,6 +8,8 @@ from fault_ranks import Rank, run
 torch = pytest.importorskip("torch")
 dist = torch.distributed
 
+pytestmark = pytest.mark.usefixtures("nursery")
+
 # What rank 0 and rank 1 call, and what each is called in the message.
 DIFFERENT = {
     "collective": (

@@ -1,0 +1,21 @@
+"""Accelerate around a loop of one's own: ``accelerate_loop.py BACKEND``."""
+
+from __future__ import annotations
+
+import torch
+from accelerate import Accelerator, InitProcessGroupKwargs
+from problem import BACKEND, batches, network, report
+
+accelerator = Accelerator(cpu=True, kwargs_handlers=[InitProcessGroupKwargs(backend=BACKEND)])
+net = network()
+net, optimizer = accelerator.prepare(net, torch.optim.AdamW(net.parameters(), lr=0.01))
+losses = []
+for given, wanted in batches():
+    loss = torch.nn.functional.mse_loss(net(given), wanted)
+    accelerator.backward(loss)
+    accelerator.clip_grad_norm_(net.parameters(), 1.0)
+    optimizer.step()
+    optimizer.zero_grad()
+    losses.append(accelerator.gather(loss.detach()).mean().item())  # over all ranks
+report(losses, torch.distributed.group.WORLD)
+accelerator.end_training()
