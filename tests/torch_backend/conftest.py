@@ -5,8 +5,8 @@ from __future__ import annotations
 import tempfile
 
 import pytest
-
 from fault_ranks import the_nursery
+
 from leaks import Leaks
 
 pytest.importorskip("torch")

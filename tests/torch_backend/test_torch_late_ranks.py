@@ -79,7 +79,10 @@ def test_a_rank_that_never_comes_is_named_when_the_time_is_up(tmp_path, absent):
     with job(tmp_path, come_or_not, 3, absent) as running:
         for rank, outcome in enumerate(running.outcomes()):
             if rank != absent:
-                outcome.check_raised("CollectiveTimeout", f"these ranks of 3 have not come: {absent}")
+                outcome.check_raised(
+                    "CollectiveTimeout",
+                    "rank 0 of 3 has not come" if absent == 0 else f"these ranks of 3 have not arrived: {absent}",
+                )
                 assert outcome.at - running.said(rank)["waiting"] < 1.0 + 2 * SOON_S
 
 

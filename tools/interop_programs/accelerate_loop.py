@@ -1,12 +1,19 @@
-"""Accelerate around a loop of one's own: ``accelerate_loop.py BACKEND``."""
+"""Accelerate around a loop of one's own: ``accelerate_loop.py BACKEND group`` or ``... option``."""
 
 from __future__ import annotations
+
+import sys
 
 import torch
 from accelerate import Accelerator, InitProcessGroupKwargs
 from problem import BACKEND, batches, network, report
 
-accelerator = Accelerator(cpu=True, kwargs_handlers=[InitProcessGroupKwargs(backend=BACKEND)])
+if sys.argv[2] == "group":
+    torch.distributed.init_process_group(BACKEND)
+    wishes = []
+else:
+    wishes = [InitProcessGroupKwargs(backend=BACKEND)]
+accelerator = Accelerator(cpu=True, kwargs_handlers=wishes)
 net = network()
 net, optimizer = accelerator.prepare(net, torch.optim.AdamW(net.parameters(), lr=0.01))
 losses = []

@@ -1,4 +1,4 @@
-"""DeepSpeed with ZeRO: ``deepspeed_zero.py BACKEND STAGE``."""
+"""DeepSpeed with ZeRO: ``deepspeed_zero.py BACKEND option STAGE`` or ``... group STAGE``."""
 
 from __future__ import annotations
 
@@ -11,18 +11,20 @@ import deepspeed
 import torch
 from problem import BACKEND, batches, network, report
 
-STAGE = int(sys.argv[2])
+STAGE = int(sys.argv[3])
 
-deepspeed.init_distributed(dist_backend=BACKEND)
+if sys.argv[2] == "group":
+    torch.distributed.init_process_group(BACKEND)
+    deepspeed.init_distributed()
+else:
+    deepspeed.init_distributed(dist_backend=BACKEND)
 settings = {
     "train_micro_batch_size_per_gpu": 8,
     "zero_allow_untested_optimizer": True,
     "zero_optimization": {"stage": STAGE, "stage3_param_persistence_threshold": 0, "reduce_bucket_size": 1000},
 }
 net = network()
-engine, *_ = deepspeed.initialize(
-    model=net, optimizer=torch.optim.AdamW(net.parameters(), lr=0.01), config=settings
-)
+engine, *_ = deepspeed.initialize(model=net, optimizer=torch.optim.AdamW(net.parameters(), lr=0.01), config=settings)
 losses = []
 for given, wanted in batches():
     loss = torch.nn.functional.mse_loss(engine(given), wanted)

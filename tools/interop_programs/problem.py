@@ -22,9 +22,7 @@ def network() -> torch.nn.Module:
 def batches() -> list[tuple[torch.Tensor, torch.Tensor]]:
     """Return what this rank learns from; another rank, other numbers."""
     numbers = torch.Generator().manual_seed(100 + RANK)
-    return [
-        (torch.randn(8, 16, generator=numbers), torch.randn(8, 4, generator=numbers)) for _ in range(STEPS)
-    ]
+    return [(torch.randn(8, 16, generator=numbers), torch.randn(8, 4, generator=numbers)) for _ in range(STEPS)]
 
 
 def report(losses: list[float], group: object) -> None:

@@ -68,7 +68,7 @@ class Host:
         """Be asked now and then; may raise, and so end the meeting."""
 
     def all_here(self) -> None:
-        """Be told that all have come, before they are."""
+        """Be told that all have come, before they are told it themselves."""
 
 
 def meet(

@@ -20,7 +20,7 @@ from unisono.comm.link import connect_link
 from unisono.comm.private_directory import write_secret
 from unisono.comm.rendezvous import Host
 from unisono.comm.tables import load_table
-from unisono.errors import CollectiveTimeout, CommError, PeerLost, UsageError
+from unisono.errors import CollectiveTimeout, CommError, PeerLost, UnisonoError, UsageError
 
 WHERE = "unisono/where"  # rank 0's door, and its machine
 PROBLEM = "unisono/problem"  # why the ranks do not meet
@@ -42,7 +42,7 @@ class Door(Host):
     def look(self) -> None:
         """Raise if a rank has said that it is elsewhere."""
         if self.store.check([PROBLEM]):
-            raise UsageError(self.store.get(PROBLEM).decode())
+            raise _error(self.store.get(PROBLEM))
 
     def all_here(self) -> None:
         """Forget the place, which all have found.
@@ -68,7 +68,7 @@ def meet_through_store(store: Any, rank: int, size: int, timeout_s: float, stagi
                 os.close(descriptor)
             return _connect(rank, size, directory, timeout_s, staging_bytes, Door(store, directory))
         except CollectiveTimeout as error:
-            store.set(PROBLEM, str(error))  # it names those who have not come
+            store.set(PROBLEM, json.dumps({"late": str(error)}))  # it names those who have not come
             raise
         finally:
             shutil.rmtree(directory, ignore_errors=True)
@@ -78,15 +78,21 @@ def meet_through_store(store: Any, rank: int, size: int, timeout_s: float, stagi
             f"unisono works between the ranks of one machine as yet: rank 0 is on {where['machine']['name']}, but "
             f"rank {rank} on {mine['name']}; start all ranks on one machine, or use another backend between machines"
         )
-        store.set(PROBLEM, problem)
+        store.set(PROBLEM, json.dumps({"far": problem}))
         raise UsageError(problem)
     try:
         return _connect(rank, size, where["directory"], timeout_s, staging_bytes)
     except (PeerLost, CollectiveTimeout):  # rank 0 went away, or will: it knows why
-        problem = _get(store, PROBLEM, GRACE_S)
-        if problem is None:
+        told = _get(store, PROBLEM, GRACE_S)
+        if told is None:
             raise
-        raise (CollectiveTimeout if "have not arrived" in problem else UsageError)(problem) from None
+        raise _error(told) from None
+
+
+def _error(told: bytes) -> UnisonoError:
+    """Return the error for a problem that somebody has told of."""
+    problem = json.loads(told)
+    return CollectiveTimeout(problem["late"]) if "late" in problem else UsageError(problem["far"])
 
 
 def _place(store: Any, size: int, timeout_s: float) -> Any:
@@ -94,14 +100,14 @@ def _place(store: Any, size: int, timeout_s: float) -> Any:
     found = _get(store, WHERE, timeout_s)
     if found is None:
         raise CollectiveTimeout(
-            f"init_process_group: after {timeout_s:g} s rank 0 of {size} has not come; see whether it was started, or "
-            f"{Door.more_time}",
+            f"init_process_group: after {timeout_s:g} s rank 0 of {size} has not come; see whether it was started, "
+            f"or {Door.more_time}",
             rank=0,
         )
     return json.loads(found)
 
 
-def _get(store: Any, key: str, timeout_s: float) -> str | None:
+def _get(store: Any, key: str, timeout_s: float) -> bytes | None:
     """Return what the store has for a key, or None if it has nothing in time."""
     try:
         store.wait([key], timedelta(seconds=timeout_s))  # get() waits as long as the store likes, which is minutes
@@ -110,7 +116,7 @@ def _get(store: Any, key: str, timeout_s: float) -> str | None:
     except RuntimeError:  # not all stores have a class of their own for this
         return None
     found: bytes = store.get(key)
-    return found.decode()
+    return found
 
 
 def _connect(
