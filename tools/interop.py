@@ -131,8 +131,8 @@ def train(home: Path, case: Case, backend: str) -> Training:
     environment["PATH"] = f"{python(home).parent}{os.pathsep}{environment['PATH']}"  # DeepSpeed looks for ninja
     try:
         done = subprocess.run(
-            [*torchrun, program, backend, *words], cwd=PROGRAMS, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True,
-            timeout=LIMIT_S,
+            [*torchrun, program, backend, *words], cwd=PROGRAMS, env=environment, stdin=subprocess.DEVNULL,
+            capture_output=True, text=True, timeout=LIMIT_S,
         )  # fmt: skip
     except subprocess.TimeoutExpired:
         return Training(error=f"not done after {LIMIT_S} s")
@@ -190,8 +190,8 @@ def page(rows: list[tuple[Case, str]], found: dict[str, str]) -> str:
             for case, says in rows
         ),
         "",
-        "Run it again with `make interop`; one of them, in tools/interop_programs, with",
-        f"`../../.interop/env/bin/python -m torch.distributed.run --nproc-per-node={RANKS} lightning_ddp.py unisono`.",
+        "Run it again with `make interop`; one, in tools/interop_programs with the Python of .interop/env, with",
+        f"`python -m torch.distributed.run --standalone --nproc-per-node={RANKS} lightning_ddp.py unisono`.",
         "",
     ]
     return "\n".join(lines)

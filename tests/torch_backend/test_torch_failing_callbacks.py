@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 from fault_ranks import SOON_S, Rank, job, run
 
@@ -93,8 +95,6 @@ def test_a_call_in_a_callback_that_fails_elsewhere_does_not_wait_for_ever(tmp_pa
 
 def fail_and_stay(rank: Rank) -> str:
     """The rank whose callback failed goes on, without a word to the others."""
-    import time
-
     rank.join(timeout_s=1.0)
     if rank.rank == 1:
         with pytest.raises(ZeroDivisionError):
@@ -110,3 +110,29 @@ def test_a_rank_that_stays_away_after_its_mistake_is_named_when_time_is_up(tmp_p
     waiting, staying = run(tmp_path, fail_and_stay)
     waiting.check_raised("CollectiveTimeout", "rank 1")
     assert staying.value == "stayed", staying.output
+
+
+def fail_in_callback_and_stay(rank: Rank, who: int) -> str:
+    rank.join(timeout_s=1.0)
+
+    def then(done: torch.futures.Future) -> torch.Tensor:
+        if rank.rank == who:
+            fail()
+        dist.all_reduce(done.value()[0])
+        return done.value()[0]
+
+    future = dist.all_reduce(torch.ones(8), async_op=True).get_future().then(then)
+    if rank.rank == who:
+        with pytest.raises(ZeroDivisionError):
+            future.wait()
+        time.sleep(3.0)
+        return "stayed"
+    future.wait()
+    return "never here"
+
+
+@pytest.mark.parametrize("who", [0, 1])
+def test_a_rank_whose_callback_failed_and_that_says_nothing_is_named_when_time_is_up(tmp_path, who):
+    outcomes = run(tmp_path, fail_in_callback_and_stay, 2, who)
+    outcomes[1 - who].check_raised("CollectiveTimeout", f"rank {who}")
+    assert outcomes[who].value == "stayed", outcomes[who].output

@@ -86,6 +86,21 @@ def test_a_rank_that_never_comes_is_named_when_the_time_is_up(tmp_path, absent):
                 assert outcome.at - running.said(rank)["waiting"] < 1.0 + 2 * SOON_S
 
 
+def come_when_the_others_have_left(rank: Rank) -> None:
+    if rank.rank == 1:
+        while not (rank.folder / "outcome-0").exists():
+            time.sleep(0.01)
+    rank.say("waiting")
+    rank.join(timeout_s=[0.5, 60.0][rank.rank])
+
+
+def test_a_rank_that_comes_when_the_others_have_given_up_is_told_at_once(tmp_path):
+    with job(tmp_path, come_when_the_others_have_left) as running:
+        for outcome in running.outcomes():
+            outcome.check_raised("CollectiveTimeout", "these ranks of 2 have not arrived: 1")
+        assert running.outcome(1).at - running.said(1)["waiting"] < SOON_S
+
+
 def be_elsewhere(rank: Rank) -> None:
     from unisono.torch_backend import meeting
 

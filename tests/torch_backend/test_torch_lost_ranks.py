@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 
 import pytest
 from fault_ranks import SOON_S, Rank, job
@@ -127,3 +128,45 @@ def test_a_rank_that_is_killed_at_any_moment_is_named_by_the_other(tmp_path, fun
         running.wait_for("training")
         died_at = running.kill(victim, signal.SIGKILL)
         check_survivors(running, victim, died_at)
+
+
+def go_on_without(rank: Rank) -> float:
+    """Lose the last rank in a call, destroy the group, and make another one of the others."""
+    rank.join()
+    if rank.rank == rank.size - 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+    pending = dist.all_reduce(torch.ones(8), async_op=True)
+    pending.get_future().then(lambda done: done.value())
+    with pytest.raises(ConnectionError, match=f"rank {rank.size - 1}"):
+        dist.all_reduce(torch.ones(8))
+    began = time.monotonic()
+    dist.destroy_process_group()
+    assert time.monotonic() - began < SOON_S
+    store = dist.FileStore(str(rank.folder / "another-store"), rank.size - 1)
+    dist.init_process_group("unisono", store=store, rank=rank.rank, world_size=rank.size - 1)
+    x = torch.ones(8)
+    dist.all_reduce(x)
+    dist.destroy_process_group()
+    return float(x[0])
+
+
+def test_after_the_loss_of_a_rank_the_others_can_make_a_new_group(tmp_path):
+    with job(tmp_path, go_on_without, 3) as running:
+        assert [running.outcome(rank).value for rank in (0, 1)] == [2.0, 2.0], running.output(0)
+
+
+def abort_or_wait(rank: Rank) -> None:
+    rank.join()
+    dist.barrier()
+    if rank.rank == 0:
+        dist.group.WORLD.abort()
+    else:
+        rank.say("waiting")
+        dist.all_reduce(torch.ones(8))
+
+
+def test_a_rank_that_aborts_the_group_is_named_by_who_waits(tmp_path):
+    with job(tmp_path, abort_or_wait) as running:
+        running.outcome(1).check_raised("Aborted", "rank 0")
+        assert running.outcome(1).at - running.said(1)["waiting"] < SOON_S
+        assert running.outcome(0).code == 0, running.output(0)

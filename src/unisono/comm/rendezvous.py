@@ -24,6 +24,7 @@ from unisono.errors import CollectiveTimeout, CommError, MismatchError, PeerLost
 PROTOCOL = 1
 KNOCK_EVERY_S = 0.01
 LOOK_EVERY_S = 0.2
+LOOK_EVERY = round(LOOK_EVERY_S / KNOCK_EVERY_S)  # knocks
 LONGEST_MESSAGE = 1 << 20
 
 
@@ -57,7 +58,7 @@ class Meeting:
 
 
 class Host:
-    """What somebody may want to do while rank 0 waits at the door."""
+    """What somebody may want to do while rank 0 waits at the door, or the others wait before it."""
 
     more_time = "give connect() a longer connect_timeout"  # what to do where ranks are late
 
@@ -86,7 +87,7 @@ def meet(
     if place.rank == 0:
         with job_directory(place) as directory:
             return _host(place, directory, number, mine, decide, deadline, timeout_s, host or Host())
-    return _visit(place, number, mine, deadline, timeout_s)
+    return _visit(place, number, mine, deadline, timeout_s, host or Host())
 
 
 def _door(directory: int, number: int) -> str:
@@ -178,8 +179,8 @@ def _welcome(
     lines[rank], told[rank], processes[rank] = line, hello["mine"], process
 
 
-def _visit(place: Place, number: int, mine: dict[str, Any], deadline: float, timeout_s: float) -> Meeting:
-    line, secret = _knock(place, number, deadline, timeout_s)
+def _visit(place: Place, number: int, mine: dict[str, Any], deadline: float, timeout_s: float, host: Host) -> Meeting:
+    line, secret = _knock(place, number, deadline, timeout_s, host)
     try:
         hello = {"protocol": PROTOCOL, "secret": secret, "rank": place.rank, "size": place.size, "mine": mine}
         _send(line, hello)
@@ -199,8 +200,9 @@ def _visit(place: Place, number: int, mine: dict[str, Any], deadline: float, tim
     return Meeting(descriptors[0], letter["processes"], letter["terms"], {0: line})
 
 
-def _knock(place: Place, number: int, deadline: float, timeout_s: float) -> tuple[socket.socket, str]:
+def _knock(place: Place, number: int, deadline: float, timeout_s: float, host: Host) -> tuple[socket.socket, str]:
     """Try the door until somebody opens; return the line and the secret to say."""
+    attempts = 0
     while True:
         line = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
@@ -217,6 +219,9 @@ def _knock(place: Place, number: int, deadline: float, timeout_s: float) -> tupl
                 f"connect: rank {place.rank} has waited {timeout_s:g} s for rank 0 of {place.size}; see whether it "
                 "was started"
             )
+        attempts += 1
+        if attempts % LOOK_EVERY == 0:
+            host.look()
         time.sleep(KNOCK_EVERY_S)
 
 

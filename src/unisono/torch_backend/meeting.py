@@ -27,22 +27,30 @@ PROBLEM = "unisono/problem"  # why the ranks do not meet
 GRACE_S = 2.0  # for rank 0 to say what the problem is
 
 
-class Door(Host):
-    """Rank 0's part: it tells where the door is once it is open, and looks whether somebody cannot come."""
+class Visit(Host):
+    """What every rank does while it waits: it looks whether there is a problem."""
 
     more_time = "give init_process_group() a longer timeout"
 
+    def __init__(self, store: Any) -> None:
+        self.store = store
+
+    def look(self) -> None:
+        """Raise if a rank has said that it is elsewhere, or rank 0 that others have not come."""
+        if self.store.check([PROBLEM]):
+            raise _error(self.store.get(PROBLEM))
+
+
+class Door(Visit):
+    """What rank 0 does beside: it tells where the door is while it is open."""
+
     def __init__(self, store: Any, directory: str) -> None:
-        self.store, self.directory = store, directory
+        super().__init__(store)
+        self.directory = directory
 
     def opened(self) -> None:
         """Tell the others."""
         self.store.set(WHERE, json.dumps({"directory": self.directory, "machine": _machine()}))
-
-    def look(self) -> None:
-        """Raise if a rank has said that it is elsewhere."""
-        if self.store.check([PROBLEM]):
-            raise _error(self.store.get(PROBLEM))
 
     def all_here(self) -> None:
         """Forget the place, which all have found.
@@ -81,7 +89,7 @@ def meet_through_store(store: Any, rank: int, size: int, timeout_s: float, stagi
         store.set(PROBLEM, json.dumps({"far": problem}))
         raise UsageError(problem)
     try:
-        return _connect(rank, size, where["directory"], timeout_s, staging_bytes)
+        return _connect(rank, size, where["directory"], timeout_s, staging_bytes, Visit(store))
     except (PeerLost, CollectiveTimeout):  # rank 0 went away, or will: it knows why
         told = _get(store, PROBLEM, GRACE_S)
         if told is None:
@@ -101,7 +109,7 @@ def _place(store: Any, size: int, timeout_s: float) -> Any:
     if found is None:
         raise CollectiveTimeout(
             f"init_process_group: after {timeout_s:g} s rank 0 of {size} has not come; see whether it was started, "
-            f"or {Door.more_time}",
+            f"or {Visit.more_time}",
             rank=0,
         )
     return json.loads(found)
