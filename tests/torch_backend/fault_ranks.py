@@ -34,13 +34,14 @@ class Rank:
     def __init__(self, rank: int, size: int, folder: Path) -> None:
         self.rank, self.size, self.folder = rank, size, folder
 
-    def join(self, timeout_s: float = 60.0, **options: Any) -> None:
-        """Call init_process_group."""
+    def join(self, timeout_s: float = 60.0, store: str = "store", size: int | None = None) -> None:
+        """Call init_process_group; the store is a file of this name."""
         import torch.distributed as dist
 
-        options = {"backend": "unisono", "rank": self.rank, "world_size": self.size, **options}
-        store = dist.FileStore(str(self.folder / "store"), self.size)
-        dist.init_process_group(store=store, timeout=timedelta(seconds=timeout_s), **options)
+        size = size or self.size
+        file = dist.FileStore(str(self.folder / store), size)
+        limit = timedelta(seconds=timeout_s)
+        dist.init_process_group("unisono", store=file, rank=self.rank, world_size=size, timeout=limit)
 
     def say(self, word: str) -> None:
         """Tell the test that this rank has come so far."""

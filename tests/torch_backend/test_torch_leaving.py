@@ -130,8 +130,7 @@ def settled(before: dict[str, int] | None = None) -> dict[str, int]:
 def cycle(rank: Rank, times: int, what: str) -> None:
     for number in range(times):
         if what == "init":
-            store = dist.FileStore(str(rank.folder / f"store-{number}"), rank.size)
-            dist.init_process_group("unisono", store=store, rank=rank.rank, world_size=rank.size)
+            rank.join(store=f"store-{number}")
             group = None
         else:
             group = dist.new_group()
