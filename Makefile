@@ -6,7 +6,7 @@ BIN := .venv/bin
 INSTALLED := .venv/.installed
 CODE := src tests tools examples
 
-.PHONY: venv demo check test sanitize proofs lint docs golden peers clean
+.PHONY: venv demo check test sanitize proofs lint docs golden peers interop clean
 
 venv: $(INSTALLED)
 
@@ -59,6 +59,11 @@ golden: venv
 # alone by `make clean`; remove them with rm -r .peers.
 peers:
 	$(PYTHON) tools/peers.py
+
+# Trainings with DeepSpeed, Lightning, Accelerate and transformers on our backend, in an environment of their own
+# (.interop, 1.3 GB, left alone by `make clean`); writes docs/interop.md.
+interop:
+	$(PYTHON) tools/interop.py
 
 clean:
 	rm -rf .venv build .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache

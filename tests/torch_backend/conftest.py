@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 
 import pytest
+from fault_ranks import the_nursery
 
 from leaks import Leaks
 
@@ -20,3 +21,10 @@ def _nothing_is_left_behind(tmp_path_factory, monkeypatch):
     leaks = Leaks()
     yield
     leaks.check()
+
+
+@pytest.fixture(scope="session")
+def nursery():
+    """The process that ranks of tests of faults come from: there before such a test begins, and after it."""
+    yield the_nursery()
+    the_nursery().close()

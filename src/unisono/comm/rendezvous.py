@@ -24,6 +24,7 @@ from unisono.errors import CollectiveTimeout, CommError, MismatchError, PeerLost
 PROTOCOL = 1
 KNOCK_EVERY_S = 0.01
 LOOK_EVERY_S = 0.2
+LOOK_EVERY = round(LOOK_EVERY_S / KNOCK_EVERY_S)  # knocks
 LONGEST_MESSAGE = 1 << 20
 
 
@@ -57,13 +58,18 @@ class Meeting:
 
 
 class Host:
-    """What somebody may want to do while rank 0 waits at the door."""
+    """What somebody may want to do while rank 0 waits at the door, or the others wait before it."""
+
+    more_time = "give connect() a longer connect_timeout"  # what to do where ranks are late
 
     def opened(self) -> None:
         """Be told that the others can come now."""
 
     def look(self) -> None:
         """Be asked now and then; may raise, and so end the meeting."""
+
+    def all_here(self) -> None:
+        """Be told that all have come, before they are told it themselves."""
 
 
 def meet(
@@ -81,7 +87,7 @@ def meet(
     if place.rank == 0:
         with job_directory(place) as directory:
             return _host(place, directory, number, mine, decide, deadline, timeout_s, host or Host())
-    return _visit(place, number, mine, deadline, timeout_s)
+    return _visit(place, number, mine, deadline, timeout_s, host or Host())
 
 
 def _door(directory: int, number: int) -> str:
@@ -107,6 +113,7 @@ def _host(
             while len(told) < place.size:
                 line = _admit(door, deadline, place, told, timeout_s, host)
                 _welcome(line, place, secret, lines, told, processes)
+        host.all_here()
         file, terms = decide([told[rank] for rank in range(place.size)])
         everyone = [processes[rank] for rank in range(place.size)]
         letter = json.dumps({"processes": everyone, "terms": terms}).encode()
@@ -138,7 +145,7 @@ def _admit(
     missing = ", ".join(str(rank) for rank in range(place.size) if rank not in told)
     raise CollectiveTimeout(
         f"connect: after {timeout_s:g} s these ranks of {place.size} have not arrived: {missing}; see whether "
-        "they were started, or give connect() a longer connect_timeout"
+        f"they were started, or {host.more_time}"
     )
 
 
@@ -172,8 +179,8 @@ def _welcome(
     lines[rank], told[rank], processes[rank] = line, hello["mine"], process
 
 
-def _visit(place: Place, number: int, mine: dict[str, Any], deadline: float, timeout_s: float) -> Meeting:
-    line, secret = _knock(place, number, deadline, timeout_s)
+def _visit(place: Place, number: int, mine: dict[str, Any], deadline: float, timeout_s: float, host: Host) -> Meeting:
+    line, secret = _knock(place, number, deadline, timeout_s, host)
     try:
         hello = {"protocol": PROTOCOL, "secret": secret, "rank": place.rank, "size": place.size, "mine": mine}
         _send(line, hello)
@@ -193,8 +200,9 @@ def _visit(place: Place, number: int, mine: dict[str, Any], deadline: float, tim
     return Meeting(descriptors[0], letter["processes"], letter["terms"], {0: line})
 
 
-def _knock(place: Place, number: int, deadline: float, timeout_s: float) -> tuple[socket.socket, str]:
+def _knock(place: Place, number: int, deadline: float, timeout_s: float, host: Host) -> tuple[socket.socket, str]:
     """Try the door until somebody opens; return the line and the secret to say."""
+    attempts = 0
     while True:
         line = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
@@ -211,6 +219,9 @@ def _knock(place: Place, number: int, deadline: float, timeout_s: float) -> tupl
                 f"connect: rank {place.rank} has waited {timeout_s:g} s for rank 0 of {place.size}; see whether it "
                 "was started"
             )
+        attempts += 1
+        if attempts % LOOK_EVERY == 0:
+            host.look()
         time.sleep(KNOCK_EVERY_S)
 
 

@@ -8,6 +8,8 @@ from typing import Any
 
 from unisono.errors import CollectiveTimeout
 
+GRACE_S = 2.0  # rank 0 waits as long as was asked for, and then it says who is missing
+
 
 def monitored_barrier(store: Any, rank: int, size: int, number: int, seconds: float, wait_all_ranks: bool) -> None:
     """Wait until all ranks have come; raise on rank 0 with the ranks that have not, and on the others with that."""
@@ -15,7 +17,7 @@ def monitored_barrier(store: Any, rank: int, size: int, number: int, seconds: fl
     if rank != 0:
         store.set(f"{base}/{rank}", b"here")
         try:
-            store.wait([f"{base}/verdict"], timedelta(seconds=seconds))
+            store.wait([f"{base}/verdict"], timedelta(seconds=seconds + GRACE_S))
             verdict = store.get(f"{base}/verdict").decode()
         except RuntimeError:
             verdict = f"rank 0 did not answer within {seconds:g} s"

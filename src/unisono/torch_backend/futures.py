@@ -55,7 +55,8 @@ class Failed:
 
     A future of torch that gets an exception looks like a success to C++. DDP would take the first tensor of
     what is in it, and there is none: the process would end with a segmentation fault. To find tensors it
-    pickles what is there; this refuses, with the error.
+    pickles what is there; this refuses, with the error. With a hook in Python it takes what is there
+    for a tensor, and says what it is instead.
     """
 
     def __init__(self, error: Exception) -> None:
@@ -63,6 +64,9 @@ class Failed:
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         raise self.error
+
+    def __repr__(self) -> str:
+        return f"{type(self.error).__name__}: {self.error}"
 
 
 def _raise(value: Any) -> None:

@@ -1,0 +1,131 @@
+"""Ranks that are stopped, never come, or are elsewhere: the others are told who, when their time is up."""
+
+from __future__ import annotations
+
+import signal
+import time
+from datetime import timedelta
+
+import pytest
+from fault_ranks import SOON_S, Rank, job, run
+
+torch = pytest.importorskip("torch")
+dist = torch.distributed
+
+pytestmark = pytest.mark.usefixtures("nursery")
+
+
+def call_for_ever(rank: Rank, how: str) -> None:
+    rank.join(timeout_s=1.0)
+    net = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(8, 8))
+    for step in range(10**9):
+        if step == 3:
+            rank.say("running")
+        if how == "ddp":
+            net(torch.ones(8)).sum().backward()
+        elif how == "background":
+            dist.all_reduce(torch.ones(8), async_op=True).wait()
+        else:
+            dist.all_reduce(torch.ones(8))
+
+
+@pytest.mark.parametrize("how", ["all_reduce", "background", "ddp"])
+def test_a_stopped_rank_is_named_when_the_time_of_the_group_is_up(tmp_path, how):
+    with job(tmp_path, call_for_ever, 2, how) as running:
+        running.wait_for("running")
+        stopped_at = running.kill(1, signal.SIGSTOP)
+        waiting = running.outcome(0)
+        if how == "ddp":
+            waiting.check_raised("RuntimeError", "CollectiveTimeout", "rank 1")
+        else:
+            waiting.check_raised("CollectiveTimeout", "rank 1")
+        assert 0.5 < waiting.at - stopped_at < 1.0 + SOON_S
+
+
+def wait_twice(rank: Rank) -> str:
+    rank.join()
+    if rank.rank == 1:
+        rank.say("ready")
+        while not (rank.folder / "go").exists():
+            time.sleep(0.01)
+    x = torch.ones(8)
+    work = dist.all_reduce(x, async_op=True)
+    if rank.rank == 0:
+        began = time.monotonic()
+        for _ in range(2):
+            with pytest.raises(TimeoutError, match=r"not done after 0\.2 s"):
+                work.wait(timedelta(seconds=0.2))
+        assert not work.is_completed()
+        assert 0.4 <= time.monotonic() - began < 0.4 + SOON_S
+        (rank.folder / "go").touch()
+    work.wait(timedelta(seconds=30))
+    assert torch.equal(x, torch.full((8,), 2.0))
+    dist.destroy_process_group()
+    return "done"
+
+
+def test_a_wait_that_was_too_short_can_be_repeated(tmp_path):
+    assert [outcome.value for outcome in run(tmp_path, wait_twice)] == ["done", "done"]
+
+
+def come_or_not(rank: Rank, absent: int) -> None:
+    if rank.rank != absent:
+        rank.say("waiting")
+        rank.join(timeout_s=1.0)
+
+
+@pytest.mark.parametrize("absent", [0, 1, 2])
+def test_a_rank_that_never_comes_is_named_when_the_time_is_up(tmp_path, absent):
+    with job(tmp_path, come_or_not, 3, absent) as running:
+        for rank, outcome in enumerate(running.outcomes()):
+            if rank != absent:
+                outcome.check_raised(
+                    "CollectiveTimeout",
+                    "rank 0 of 3 has not come" if absent == 0 else f"these ranks of 3 have not arrived: {absent}",
+                )
+                assert outcome.at - running.said(rank)["waiting"] < 1.0 + 2 * SOON_S
+
+
+def come_when_the_others_have_left(rank: Rank) -> None:
+    if rank.rank == 1:
+        while not (rank.folder / "outcome-0").exists():
+            time.sleep(0.01)
+    rank.say("waiting")
+    rank.join(timeout_s=[0.5, 60.0][rank.rank])
+
+
+def test_a_rank_that_comes_when_the_others_have_given_up_is_told_at_once(tmp_path):
+    with job(tmp_path, come_when_the_others_have_left) as running:
+        for outcome in running.outcomes():
+            outcome.check_raised("CollectiveTimeout", "these ranks of 2 have not arrived: 1")
+        assert running.outcome(1).at - running.said(1)["waiting"] < SOON_S
+
+
+def be_elsewhere(rank: Rank) -> None:
+    from unisono.torch_backend import meeting
+
+    if rank.rank == 1:
+        meeting._machine = lambda: {"kernel": "another one", "name": "far-away"}
+    rank.join()
+
+
+def test_ranks_on_other_machines_are_refused_by_all_with_their_names(tmp_path):
+    for outcome in run(tmp_path, be_elsewhere, 3):
+        outcome.check_raised("UsageError", "the ranks of one machine", "rank 1 on far-away")
+
+
+def meet_again(rank: Rank) -> int:
+    store = dist.FileStore(str(rank.folder / "store"), rank.size)
+    for _ in range(3):
+        dist.init_process_group("unisono", store=store, rank=rank.rank, world_size=rank.size)
+        dist.group.WORLD.monitored_barrier()  # also goes through the store
+        x = torch.ones(3)
+        dist.all_reduce(x)
+        assert torch.equal(x, torch.full((3,), 2.0))
+        dist.destroy_process_group()
+    return 3
+
+
+def test_ranks_meet_again_through_the_same_store(tmp_path):
+    for outcome in run(tmp_path, meet_again):
+        assert outcome.value == 3, outcome.output
