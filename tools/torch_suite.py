@@ -68,24 +68,12 @@ def _be_the_test(suite: type, name: str, directory: Path) -> None:
         os.dup2(log, 1)
         os.dup2(log, 2)
         os.environ["TMPDIR"] = tempfile.tempdir = str(directory)
-        result = unittest.TestResult()
-        suite(name).run(result)
-        (directory / "outcome.json").write_text(json.dumps(_outcome(result)))
+        outcome = torch_suite_tests.run(suite, name)
+        (directory / "outcome.json").write_text(json.dumps(outcome))
     except BaseException:
         traceback.print_exc()
     finally:
         os._exit(0)
-
-
-def _outcome(result: unittest.TestResult) -> dict:
-    if result.skipped:
-        return {"outcome": "skipped", "why": result.skipped[0][1]}
-    problems = result.failures + result.errors
-    if problems:
-        return {"outcome": "failed", "why": problems[0][1]}
-    if result.unexpectedSuccesses:
-        return {"outcome": "failed", "why": "expected to fail, and did not"}
-    return {"outcome": "passed"}
 
 
 def _kill_session(leader: int) -> None:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import time
 from datetime import timedelta
-from typing import Any
+from typing import Any, NoReturn
 
 from unisono.errors import CollectiveTimeout
+
+LEAST_S = 0.001  # for something that is there already; some stores take 0 as forever
 
 
 def monitored_barrier(store: Any, rank: int, size: int, number: int, seconds: float, wait_all_ranks: bool) -> None:
@@ -15,7 +17,7 @@ def monitored_barrier(store: Any, rank: int, size: int, number: int, seconds: fl
     if rank != 0:
         store.set(f"{base}/{rank}", b"here")
         try:
-            store.wait([f"{base}/verdict"], timedelta(seconds=seconds))
+            store.wait([f"{base}/verdict"], timedelta(seconds=max(LEAST_S, seconds)))
             verdict = store.get(f"{base}/verdict").decode()
         except RuntimeError:
             verdict = f"rank 0 did not answer within {seconds:g} s"
@@ -25,10 +27,12 @@ def monitored_barrier(store: Any, rank: int, size: int, number: int, seconds: fl
                 f"from rank 0: {verdict}"
             )
         return
+    if seconds <= 0:
+        _give_up(store, base, "Rank 0 timed out in monitoredBarrier after 0 ms, before it could ask anyone")
     missing: list[int] = []
     deadline = time.monotonic() + seconds
     for other in range(1, size):
-        left = max(0.001, deadline - time.monotonic())
+        left = max(LEAST_S, deadline - time.monotonic())
         try:
             store.wait([f"{base}/{other}"], timedelta(seconds=left))
         except RuntimeError:
@@ -39,6 +43,11 @@ def monitored_barrier(store: Any, rank: int, size: int, number: int, seconds: fl
         store.set(f"{base}/verdict", b"all")
         return
     who = "Rank" if len(missing) == 1 else "Ranks"
-    verdict = f"{who} {', '.join(map(str, missing))} failed to pass monitoredBarrier in {seconds * 1000:g} ms"
+    _give_up(
+        store, base, f"{who} {', '.join(map(str, missing))} failed to pass monitoredBarrier in {seconds * 1000:g} ms"
+    )
+
+
+def _give_up(store: Any, base: str, verdict: str) -> NoReturn:
     store.set(f"{base}/verdict", verdict.encode())
     raise CollectiveTimeout(f"[Rank 0]: {verdict}")
