@@ -23,6 +23,7 @@ from pathlib import Path
 
 import torch_suite_page
 import torch_suite_tests
+from unisono.comm.orphans import die_with_parent
 
 BACKENDS = ("unisono", "gloo")
 GRACE_S = 15  # torch's runner needs some time to say where the ranks of a test hang
@@ -39,9 +40,10 @@ class Running:
         self.directory = Path(tempfile.mkdtemp(prefix="torch-suite-"))
         self.began = time.monotonic()
         self.deadline = self.began + limit_s
+        parent = os.getpid()
         self.process = os.fork()
         if self.process == 0:
-            _be_the_test(suite, name, self.directory)
+            _be_the_test(suite, name, self.directory, parent)
         self.over = os.pidfd_open(self.process)  # readable when the process has ended
 
     def end(self) -> dict:
@@ -60,10 +62,11 @@ class Running:
         return {**outcome, "seconds": round(time.monotonic() - self.began, 1)}
 
 
-def _be_the_test(suite: type, name: str, directory: Path) -> None:
+def _be_the_test(suite: type, name: str, directory: Path, parent: int) -> None:
     """Run a test, write how it went into the directory, and exit."""
     try:
         os.setsid()
+        die_with_parent(parent)
         log = os.open(directory / "log", os.O_WRONLY | os.O_CREAT)
         os.dup2(log, 1)
         os.dup2(log, 2)
