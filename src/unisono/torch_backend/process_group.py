@@ -26,6 +26,7 @@ from unisono.torch_backend import (
     messages,
     moving,
     other_devices,
+    profiling,
     reducing,
     side_lane,
     sparse,
@@ -126,6 +127,6 @@ def _leave_all() -> None:
 
 
 keep_out(
-    barriers, caller, facts, futures, helpers, making, messages, moving, other_devices, reducing, side_lane, sparse,
-    tensors, work, sys.modules[__name__],
+    barriers, caller, facts, futures, helpers, making, messages, moving, other_devices, profiling, reducing,
+    side_lane, sparse, tensors, work, sys.modules[__name__],
 )  # fmt: skip
