@@ -8,6 +8,7 @@ from typing import Any, NoReturn
 
 from unisono.errors import CollectiveTimeout
 
+GRACE_S = 5.0  # for the verdict of rank 0
 LEAST_S = 0.001  # for something that is there already; some stores take 0 as forever
 
 
@@ -17,10 +18,11 @@ def monitored_barrier(store: Any, rank: int, size: int, number: int, seconds: fl
     if rank != 0:
         store.set(f"{base}/{rank}", b"here")
         try:
-            store.wait([f"{base}/verdict"], timedelta(seconds=max(LEAST_S, seconds)))
+            # Rank 0 may have come a little later, and says after the full time who is missing.
+            store.wait([f"{base}/verdict"], timedelta(seconds=max(LEAST_S, seconds) + GRACE_S))
             verdict = store.get(f"{base}/verdict").decode()
         except RuntimeError:
-            verdict = f"rank 0 did not answer within {seconds:g} s"
+            verdict = f"rank 0 did not answer within {seconds + GRACE_S:g} s"
         if verdict != "all":
             raise CollectiveTimeout(
                 f"Rank {rank} successfully reached monitoredBarrier, but received errors while waiting for send/recv "
