@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
+import time
+import unittest
 
 import pytest
 
+import torch_suite
 import torch_suite_page
 from console_blocks import ROOT
 
@@ -59,3 +63,28 @@ def test_a_test_that_passes_on_gloo_alone_is_found():
     gloo = {"a": good, "b": good, "c": good, "d": bad, "e": good}
     ours = {"a": good, "b": bad, "c": refused, "d": bad}
     assert torch_suite_page.unexplained(ours, gloo) == ["b", "e"]
+
+
+def test_a_test_that_hangs_is_killed_with_all_its_processes(monkeypatch):
+    monkeypatch.setattr(torch_suite, "GRACE_S", 0)
+    reader, writer = os.pipe()  # the test and its child hold the writing end as long as they live
+
+    class Hangs(unittest.TestCase):
+        def test_hangs(self):
+            os.fork()
+            time.sleep(600)
+
+    found = torch_suite.run(Hangs, ["test_hangs"], jobs=1, limit_s=0.5)
+    os.close(writer)
+    with open(reader, "rb") as pipe:
+        assert pipe.read() == b""  # returns only when nobody holds the other end
+    assert (found["test_hangs"]["outcome"], found["test_hangs"]["why"]) == ("failed", "time limit")
+
+
+def test_a_test_with_a_dead_process_has_failed():
+    class Dies(unittest.TestCase):
+        def test_dies(self):
+            os.kill(os.getpid(), 9)
+
+    found = torch_suite.run(Dies, ["test_dies"], jobs=1, limit_s=20)["test_dies"]
+    assert (found["outcome"], found["why"]) == ("failed", "the process of the test died")

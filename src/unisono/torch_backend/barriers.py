@@ -19,7 +19,7 @@ def monitored_barrier(store: Any, rank: int, size: int, number: int, seconds: fl
         store.set(f"{base}/{rank}", b"here")
         try:
             # Rank 0 may have come a little later, and says after the full time who is missing.
-            store.wait([f"{base}/verdict"], timedelta(seconds=max(LEAST_S, seconds) + GRACE_S))
+            store.wait([f"{base}/verdict"], timedelta(seconds=seconds + GRACE_S))
             verdict = store.get(f"{base}/verdict").decode()
         except RuntimeError:
             verdict = f"rank 0 did not answer within {seconds + GRACE_S:g} s"
