@@ -6,7 +6,7 @@ BIN := .venv/bin
 INSTALLED := .venv/.installed
 CODE := src tests tools examples
 
-.PHONY: venv demo check test sanitize proofs lint docs golden peers interop clean
+.PHONY: venv demo check test sanitize proofs lint docs golden peers torch-suite interop clean
 
 venv: $(INSTALLED)
 
@@ -54,6 +54,13 @@ docs: venv
 
 golden: venv
 	$(BIN)/python tools/golden.py
+
+# PyTorch's own tests of process groups on our backend and on Gloo, one after the other (minutes), and the page of both.
+torch-suite: venv
+	rm -f docs/measurements/torch_suite-*.json
+	-$(BIN)/python tools/torch_suite.py --backend gloo --json docs/measurements/torch_suite-gloo.json
+	-$(BIN)/python tools/torch_suite.py --backend unisono --json docs/measurements/torch_suite-unisono.json
+	$(BIN)/python tools/torch_suite.py --page
 
 # Environments with Gloo, Open MPI, MPICH and Intel MPI, for `unisono bench --against`. They take about 2 GB and are left
 # alone by `make clean`; remove them with rm -r .peers.

@@ -131,7 +131,7 @@ std::string Endpoint::place_of(const Wait& what) const {
 std::string Endpoint::describe_wait(const Wait& what, double seconds) const {
     char length[32];
     std::snprintf(length, sizeof length, "%.1f s", seconds);
-    std::string text = "rank " + std::to_string(settings.rank) + " gave up after " + length +
+    std::string text = "rank " + std::to_string(settings.rank) + " gave up at its timeout after " + length +
                        (what.in_collective ? place_of(what) : " in send or recv") + ": it waits for " +
                        name_of(what.peer) + (what.in_collective ? "" : place_of(what));
     if (what.peer == any_rank) return text + ", and no rank has sent a message with this tag";

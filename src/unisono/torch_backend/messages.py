@@ -11,6 +11,7 @@ import torch.distributed as dist
 from unisono.comm.work import Work
 from unisono.torch_backend.making import Maker
 from unisono.torch_backend.other_devices import also_elsewhere
+from unisono.torch_backend.profiling import in_profile
 from unisono.torch_backend.tensors import KNOWN, Finish, Tensor, check, contiguous_output
 from unisono.torch_backend.work import FOREVER_S, PendingWork
 
@@ -48,7 +49,8 @@ class Messages:
         """Send a tensor to a rank."""
         tensor = check(tensors[0], "send").contiguous()
         maker = self._maker
-        work = maker.comm.send(_bytes_of(tensor), dst, tag=tag, async_op=True, timeout=maker.timeout_s)
+        with in_profile("send", [tensor]):
+            work = maker.comm.send(_bytes_of(tensor), dst, tag=tag, async_op=True, timeout=maker.timeout_s)
         return self._on_its_way("send", work, None, [])
 
     @also_elsewhere
@@ -56,7 +58,8 @@ class Messages:
         """Receive a tensor from a rank."""
         memory, finish = contiguous_output(check(tensors[0], "recv"), keep=False)
         maker = self._maker
-        work = maker.comm.recv(_bytes_of(memory), src, tag=tag, async_op=True, timeout=maker.timeout_s)
+        with in_profile("recv" if src is not None else "recvAnySource", [memory]):
+            work = maker.comm.recv(_bytes_of(memory), src, tag=tag, async_op=True, timeout=maker.timeout_s)
         return self._on_its_way("recv", work, finish, tensors)
 
     def recv_anysource(self, tensors: Any, tag: int = 0) -> dist.Work:

@@ -14,6 +14,7 @@ from unisono.errors import UsageError
 from unisono.torch_backend.caller import Blocks
 from unisono.torch_backend.making import Call, Maker, Wish, wish_of
 from unisono.torch_backend.other_devices import also_elsewhere
+from unisono.torch_backend.profiling import in_profile
 from unisono.torch_backend.tensors import (
     Tensor,
     as_list,
@@ -108,7 +109,8 @@ class Moving:
         """Gather several tensors: ``out_lists[rank][tensor]``."""
         size = self._maker.comm.size
         outs = [[out_lists[rank][place] for rank in range(size)] for place in range(len(sources))]
-        return self.allgather(outs, sources, opts)
+        with in_profile("all_gather", sources):
+            return self.allgather(outs, sources, opts)
 
     @also_elsewhere
     def allgather_into_tensor_coalesced(self, outs: Any, sources: Any, opts: Any = None) -> dist.Work:

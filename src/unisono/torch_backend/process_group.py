@@ -26,6 +26,7 @@ from unisono.torch_backend import (
     messages,
     moving,
     other_devices,
+    profiling,
     reducing,
     side_lane,
     sparse,
@@ -72,7 +73,8 @@ class UnisonoProcessGroup(facts.GroupFacts, reducing.Reducing, moving.Moving, me
     def monitored_barrier(self, timeout: timedelta | None = None, wait_all_ranks: bool = False) -> None:
         """Wait for all ranks; rank 0 says who is missing."""
         self._barriers += 1
-        limited = timeout is not None and timeout > making.NO_LIMIT
+        # Here torch's "as long as the group says" is below zero; zero is no time at all.
+        limited = timeout is not None and timeout >= making.NO_LIMIT
         seconds = timeout.total_seconds() if timeout is not None and limited else self._maker.timeout_s
         comm = self._maker.comm
         barriers.monitored_barrier(self._store, comm.rank, comm.size, self._barriers, seconds, wait_all_ranks)
@@ -125,6 +127,6 @@ def _leave_all() -> None:
 
 
 keep_out(
-    barriers, caller, facts, futures, helpers, making, messages, moving, other_devices, reducing, side_lane, sparse,
-    tensors, work, sys.modules[__name__],
+    barriers, caller, facts, futures, helpers, making, messages, moving, other_devices, profiling, reducing,
+    side_lane, sparse, tensors, work, sys.modules[__name__],
 )  # fmt: skip

@@ -16,6 +16,7 @@ from unisono.torch_backend.caller import Blocks
 from unisono.torch_backend.futures import running_callback
 from unisono.torch_backend.making import FINISHED, Call, Maker, Wish, wish_of
 from unisono.torch_backend.other_devices import also_elsewhere
+from unisono.torch_backend.profiling import in_profile
 from unisono.torch_backend.reductions import Reduction, is_plain, reduction
 from unisono.torch_backend.tensors import (
     Finish,
@@ -57,7 +58,10 @@ class Reducing:
                 return FINISHED
         op = getattr(opts, "reduceOp", opts if opts is not None else dist.ReduceOp.SUM)
         wish = wish_of(opts, timeout)
-        return self._maker.together([self._all_reduce(tensor, op, wish) for tensor in tensors], tensors)
+        if len(tensors) == 1:
+            return self._all_reduce(tensors[0], op, wish)
+        with in_profile("all_reduce", tensors):
+            return self._maker.together([self._all_reduce(tensor, op, wish) for tensor in tensors], tensors)
 
     @also_elsewhere
     def allreduce_coalesced(self, tensors: Any, opts: Any = None) -> dist.Work:

@@ -1,0 +1,34 @@
+"""What a profile of torch shows of our calls."""
+
+from __future__ import annotations
+
+import pytest
+
+torch = pytest.importorskip("torch")
+import torch.distributed as dist  # noqa: E402
+from ranks import run_ranks  # noqa: E402
+
+
+def profiled_calls():
+    """Make calls under a profiler; return the events of the backend with their shapes."""
+    other = 1 - dist.get_rank()
+    with torch.profiler.profile(record_shapes=True) as profile:
+        dist.all_reduce(torch.ones(3, 2))
+        dist.all_reduce_coalesced([torch.ones(2), torch.ones(5)])
+        dist.all_gather([torch.ones(4), torch.ones(4)], torch.ones(4))
+        sent = dist.isend(torch.ones(7), other)
+        dist.recv(torch.ones(7), other)
+        sent.wait()
+    events = [event for event in profile.events() if event.name.startswith("unisono:")]
+    return [(event.name, event.input_shapes) for event in sorted(events, key=lambda event: event.time_range.start)]
+
+
+def test_every_call_is_one_event_with_the_shapes_of_its_tensors():
+    expected = [
+        ("unisono:all_reduce", [[3, 2]]),
+        ("unisono:all_reduce", [[2], [5]]),
+        ("unisono:all_gather", [[4]]),
+        ("unisono:send", [[7]]),
+        ("unisono:recv", [[7]]),
+    ]
+    assert run_ranks(profiled_calls, 2) == [expected, expected]

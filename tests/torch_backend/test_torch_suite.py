@@ -1,0 +1,90 @@
+"""PyTorch's own tests of process groups: a few of them here, all with `make torch-suite`."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+import unittest
+
+import pytest
+
+import torch_suite
+import torch_suite_page
+from console_blocks import ROOT
+
+QUICK = [
+    "test_accumulate_gradients_no_sync_allreduce_with_then_hook", "test_all_gather", "test_all_reduce_sum_async",
+    "test_all_to_all", "test_broadcast", "test_gather_object", "test_get_future",
+    "test_monitored_barrier_gloo_rank_0_timeout", "test_reduce_group_max", "test_reduce_max", "test_scatter",
+    "test_sparse_all_reduce_sum",
+]  # fmt: skip
+
+
+@pytest.mark.slow
+def test_torchs_own_tests_pass_on_our_backend(tmp_path):
+    pytest.importorskip("expecttest", reason="torch's tests need it")
+    report = tmp_path / "found.json"
+    only = [word for name in QUICK for word in ("--only", name)]
+    command = [
+        sys.executable,
+        str(ROOT / "tools" / "torch_suite.py"),
+        "--timeout",
+        "20",
+        "--json",
+        str(report),
+        *only,
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    found = json.loads(report.read_text())["tests"] if report.exists() else {}
+    assert {name: test["outcome"] for name, test in found.items()} == dict.fromkeys(sorted(QUICK), "passed"), (
+        done.stdout
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_what_passes_on_gloo_passes_on_ours():
+    """If this fails, the last `make torch-suite` has found a fault of ours."""
+    ours, gloo = torch_suite_page.load()
+    assert len(gloo["tests"]) > 250
+    assert torch_suite_page.unexplained(ours["tests"], gloo["tests"]) == []
+
+
+def test_the_page_of_torchs_own_tests_says_what_was_found():
+    """If this fails: python tools/torch_suite.py --page."""
+    text = torch_suite_page.PAGE.read_text()
+    assert torch_suite_page.page(text) == text
+
+
+def test_a_test_that_passes_on_gloo_alone_is_found():
+    good, bad, refused = {"outcome": "passed"}, {"outcome": "failed", "why": "…"}, {"outcome": "refused", "why": "…"}
+    gloo = {"a": good, "b": good, "c": good, "d": bad, "e": good}
+    ours = {"a": good, "b": bad, "c": refused, "d": bad}
+    assert torch_suite_page.unexplained(ours, gloo) == ["b", "e"]
+
+
+def test_a_test_that_hangs_is_killed_with_all_its_processes(monkeypatch):
+    monkeypatch.setattr(torch_suite, "GRACE_S", 0)
+    reader, writer = os.pipe()  # the test and its child hold the writing end as long as they live
+
+    class Hangs(unittest.TestCase):
+        def test_hangs(self):
+            os.fork()
+            time.sleep(600)
+
+    found = torch_suite.run(Hangs, ["test_hangs"], jobs=1, limit_s=0.5)
+    os.close(writer)
+    with open(reader, "rb") as pipe:
+        assert pipe.read() == b""  # returns only when nobody holds the other end
+    assert (found["test_hangs"]["outcome"], found["test_hangs"]["why"]) == ("failed", "time limit")
+
+
+def test_a_test_with_a_dead_process_has_failed():
+    class Dies(unittest.TestCase):
+        def test_dies(self):
+            os.kill(os.getpid(), 9)
+
+    found = torch_suite.run(Dies, ["test_dies"], jobs=1, limit_s=20)["test_dies"]
+    assert (found["outcome"], found["why"]) == ("failed", "the process of the test died")

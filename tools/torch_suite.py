@@ -1,0 +1,151 @@
+"""Run PyTorch's own tests of process groups on a backend: `make torch-suite` compares ours with Gloo.
+
+Each test runs in processes of its own, which are forked from this one (it has imported torch), in a session and a
+directory of their own: when the test is over, or its time is, whatever is left of it is killed and removed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import fnmatch
+import json
+import os
+import shutil
+import signal
+import sys
+import tempfile
+import time
+import traceback
+import unittest
+from multiprocessing import connection
+from pathlib import Path
+
+import torch_suite_page
+import torch_suite_tests
+from unisono.comm.orphans import die_with_parent
+
+BACKENDS = ("unisono", "gloo")
+GRACE_S = 15  # torch's runner needs some time to say where the ranks of a test hang
+LOG_LINES = 60
+RANK_SAYS_WHY = "and exception:"  # torch's words, after which comes the traceback of a rank
+PR_SET_CHILD_SUBREAPER = 36
+
+
+class Running:
+    """A test that is running."""
+
+    def __init__(self, suite: type, name: str, limit_s: float) -> None:
+        self.name = name
+        self.directory = Path(tempfile.mkdtemp(prefix="torch-suite-"))
+        self.began = time.monotonic()
+        self.deadline = self.began + limit_s
+        parent = os.getpid()
+        self.process = os.fork()
+        if self.process == 0:
+            _be_the_test(suite, name, self.directory, parent)
+        self.over = os.pidfd_open(self.process)  # readable when the process has ended
+
+    def end(self) -> dict:
+        """Kill and remove what is left of the test; return how it went."""
+        os.close(self.over)
+        _kill_session(self.process)
+        try:
+            outcome = json.loads((self.directory / "outcome.json").read_text())
+        except (OSError, ValueError):
+            slow = time.monotonic() >= self.deadline
+            outcome = {"outcome": "failed", "why": "time limit" if slow else "the process of the test died"}
+        if outcome["outcome"] == "failed" and RANK_SAYS_WHY not in outcome["why"]:
+            log = (self.directory / "log").read_text(errors="replace")
+            outcome["log"] = "\n".join(log.splitlines()[-LOG_LINES:])
+        shutil.rmtree(self.directory, ignore_errors=True)
+        return {**outcome, "seconds": round(time.monotonic() - self.began, 1)}
+
+
+def _be_the_test(suite: type, name: str, directory: Path, parent: int) -> None:
+    """Run a test, write how it went into the directory, and exit."""
+    try:
+        os.setsid()
+        die_with_parent(parent)
+        log = os.open(directory / "log", os.O_WRONLY | os.O_CREAT)
+        os.dup2(log, 1)
+        os.dup2(log, 2)
+        os.environ["TMPDIR"] = tempfile.tempdir = str(directory)
+        outcome = torch_suite_tests.run(suite, name)
+        (directory / "outcome.json").write_text(json.dumps(outcome))
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        os._exit(0)
+
+
+def _kill_session(leader: int) -> None:
+    """Kill all processes of a test and wait for their end. Those whose parent died are ours (see main)."""
+    while True:
+        try:
+            os.killpg(leader, signal.SIGKILL)
+            os.waitpid(-leader, 0)
+        except (ProcessLookupError, ChildProcessError):
+            return
+
+
+def run(suite: type, names: list[str], jobs: int, limit_s: float) -> dict[str, dict]:
+    """Run the tests, so many at a time; return how each went."""
+    waiting, running, found = list(reversed(names)), {}, {}
+    try:
+        while waiting or running:
+            while waiting and len(running) < jobs:
+                test = Running(suite, waiting.pop(), limit_s + GRACE_S)
+                running[test.over] = test
+            patience = min(test.deadline for test in running.values()) - time.monotonic()
+            over = set(connection.wait(list(running), max(0.0, patience)))
+            late = {key for key, test in running.items() if time.monotonic() >= test.deadline}
+            for key in over | late:
+                test = running.pop(key)
+                found[test.name] = outcome = test.end()
+                print(f"{len(found):4d}/{len(names)} {outcome['outcome']:7} {outcome['seconds']:6.1f} s  {test.name}")
+                if outcome["outcome"] == "failed":
+                    print(outcome["why"].rstrip(), outcome.get("log", ""), sep="\n")
+                sys.stdout.flush()
+    finally:
+        for test in running.values():
+            test.end()
+    return {name: found[name] for name in names}
+
+
+def main() -> int:
+    """Run tests, or write the page; the exit status is 1 if a test failed."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--backend", choices=BACKENDS, default=BACKENDS[0])
+    parser.add_argument("--only", metavar="PATTERN", action="append", help="tests with such names, as *all_reduce*")
+    parser.add_argument("--jobs", type=int, default=1, help="how many tests at a time (each has four ranks)")
+    parser.add_argument("--timeout", type=float, default=120, help="seconds for a test")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write how each test went")
+    parser.add_argument(
+        "--page", action="store_true", help="write docs/torch_suite.md from what was found, run nothing"
+    )
+    given = parser.parse_args()
+    if given.page:
+        return torch_suite_page.write()
+    # Whoever loses its parent becomes our child: so nobody gets away.
+    ctypes.CDLL(None, use_errno=True).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    suite = torch_suite_tests.load(given.backend, given.timeout)
+    patterns = given.only or ["*"]
+    names = unittest.TestLoader().getTestCaseNames(suite)
+    names = [name for name in names if any(fnmatch.fnmatch(name, pattern) for pattern in patterns)]
+    if not names:
+        parser.error(f"--only {' '.join(patterns)}: no test has such a name; expected one as test_all_reduce_sum")
+    found = run(suite, names, given.jobs, given.timeout)
+    counts = torch_suite_page.counts(found)
+    print(f"{given.backend}: " + ", ".join(f"{number} {outcome}" for outcome, number in counts.items()))
+    if given.json is not None:
+        import torch
+
+        for outcome in found.values():
+            outcome.pop("log", None)
+        given.json.write_text(json.dumps({"torch": torch.__version__, "tests": found}, indent=1) + "\n")
+    return 1 if counts["failed"] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
