@@ -145,7 +145,8 @@ if __name__ == "__main__":
         ours, theirs = (seconds[name] * 1e3 for name in BACKENDS)
         rest = f", alone {seconds['alone'] * 1e3:.1f} ms" if "alone" in seconds else ""
         print(
-            f"{asked.size} ranks, {case}: unisono {ours:.1f} ms, gloo {theirs:.1f} ms{rest}; ratio {theirs / ours:.2f}"
+            f"{asked.size} ranks, {case}: unisono {ours:.1f} ms, gloo {theirs:.1f} ms{rest}; "
+            f"ratio {theirs / ours:.2f}"
         )
     if asked.json:
         asked.json.write_text(json.dumps({"ranks": asked.size, "seconds": measured}, indent=1) + "\n")

@@ -22,8 +22,8 @@ from unisono.errors import UnisonoError, UsageError
 # after milliseconds, while a sleeper that is woken goes first. Where ranks share cores they give them up at once.
 SPIN_S = 1e-3
 CROWDED_YIELD_S = 2e-3
-# A thread in the background works while the rank's own thread computes. Where there are not two cores for each rank, it
-# must not take the core for long.
+# A thread in the background works while the rank's own thread computes. Where there are not two cores for each rank,
+# it must not take the core for long.
 SHORT_SPIN_S = 50e-6
 
 
