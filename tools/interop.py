@@ -146,9 +146,14 @@ def train(home: Path, case: Case, backend: str) -> Training:
 
 
 def reason(output: str) -> str:
-    """Return the line that says what went wrong: the first exception that ends a traceback."""
-    found = re.search(r"^(?:\[rank\d\]: )?([\w.]*(?:Error|Exception): .*)$", output, re.MULTILINE)
-    return found[1] if found else ""
+    """Return the line that says what went wrong: the first exception that ends a traceback, or a signal."""
+    for pattern in (
+        r"^(?:\[rank\d\]: )?((?!.*ChildFailedError)[\w.]*(?:Error|Exception): .*)$",
+        r"(Signal \d+ \(\w+\))",
+    ):
+        if found := re.search(pattern, output, re.MULTILINE):
+            return found[1]
+    return ""
 
 
 def verdict(ours: Training, gloo: Training) -> str:
