@@ -76,7 +76,7 @@ def collectives_inside(backend):
     return shared_norm(tensor), mine / total.sqrt()
 
 
-@pytest.mark.parametrize("size", [2, 4])
+@pytest.mark.parametrize("size", [2, pytest.param(4, marks=pytest.mark.slow)])
 def test_collectives_are_traced(size):
     for found, expected in run_ranks(collectives_inside, size, "aot_eager", limit_s=LIMIT_S):
         assert_close(found, expected, 18, "not as without torch.compile")
