@@ -143,6 +143,8 @@ def main() -> int:
 
         for outcome in found.values():
             outcome.pop("log", None)
+            if "why" in outcome:
+                outcome["why"] = torch_suite_page.last_words(outcome["why"])
         given.json.write_text(json.dumps({"torch": torch.__version__, "tests": found}, indent=1) + "\n")
     return 1 if counts["failed"] else 0
 

@@ -63,7 +63,7 @@ def _differences(ours: Tests, gloo: Tests) -> str:
         found = ours.get(name, {"outcome": "not run"})
         if found["outcome"] != theirs["outcome"]:
             odd = theirs if found["outcome"] == "passed" else found  # the one that says why
-            names[found["outcome"], theirs["outcome"], _last_words(odd)].append(f"`{name}`")
+            names[found["outcome"], theirs["outcome"], odd.get("why", "")].append(f"`{name}`")
     return "\n".join(
         f"- {found} on unisono, {theirs} on gloo: {', '.join(tests)}. {why}"
         for (found, theirs, why), tests in sorted(names.items())
@@ -76,11 +76,10 @@ def _reasons(found: Tests) -> str:
     return "\n".join(["| tests | torch's reason |", "|--:|---|", *rows])
 
 
-def _last_words(test: Mapping) -> str:
-    """Return why, in one line: of a failure the message."""
-    why = test.get("why", "").strip()
+def last_words(why: str) -> str:
+    """Return why, in one line: of a traceback the message."""
     said = [line for line in why.splitlines() if re.match(r"[\w.]+(Error|Timeout|Lost|Exception)\b.*: ", line)]
-    return f"`{said[-1].strip()}`" if said else why
+    return f"`{said[-1].strip()}`" if said else why.strip()
 
 
 def write() -> int:
