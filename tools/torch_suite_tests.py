@@ -23,12 +23,12 @@ PLAYED = "gloo"  # the name under which the tests are loaded
 # These ask in the middle of the test whether the backend is Gloo, and do nothing useful if it is not.
 ASK_FOR_GLOO = "accumulate_gradients"
 
-# What torch itself says when it refuses a backend by its name: no fault of the backend. Then our explanation.
-REFUSALS = {
-    "monitored_barrier is only implemented for GLOO backend": "`torch.distributed.monitored_barrier` refuses every "
-    "backend but Gloo by its name. The method of the group, `group.monitored_barrier()`, is there, and is tested in "
-    "tests/torch_backend/test_groups.py and by `test_monitored_barrier_gloo_rank_0_timeout`.",
-}
+# What torch's function for this says to every backend but Gloo. The group's own method can be tested all the same.
+REFUSAL = "monitored_barrier is only implemented for GLOO backend"
+REFUSED = (
+    "`torch.distributed.monitored_barrier` refuses every backend but Gloo by its name. With that check taken out the "
+    "test passes: the group's own method, `group.monitored_barrier()`, does what the test expects."
+)
 
 # torch runs all-to-all of CPU tensors on MPI only. Others can do it as well: it is run on all of them.
 MPI_ONLY = "Only MPI supports"
@@ -102,6 +102,12 @@ def run(suite: type, name: str) -> dict:
     if outcome.get("why") == TOO_FEW:
         os.environ["WORLD_SIZE"] = str(MORE_RANKS)
         outcome = _run_once(suite, name)
+    if REFUSAL in outcome.get("why", ""):
+        import torch.distributed.distributed_c10d as torchs
+
+        torchs.get_backend = lambda group=None: PLAYED
+        outcome = _run_once(suite, name)
+        return {"outcome": "refused", "why": REFUSED} if outcome["outcome"] == "passed" else outcome
     return outcome
 
 
@@ -112,11 +118,7 @@ def _run_once(suite: type, name: str) -> dict:
         return {"outcome": "skipped", "why": result.skipped[0][1]}
     problems = result.failures + result.errors
     if problems:
-        why = problems[0][1]
-        for refusal, explanation in REFUSALS.items():
-            if refusal in why:
-                return {"outcome": "refused", "why": explanation}
-        return {"outcome": "failed", "why": why}
+        return {"outcome": "failed", "why": problems[0][1]}
     if result.unexpectedSuccesses:
         return {"outcome": "failed", "why": "expected to fail, and did not"}
     return {"outcome": "passed"}
