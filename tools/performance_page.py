@@ -15,6 +15,8 @@ TABLE = re.compile(r"(<!-- table: ([\w.-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 def condensed(measured: dict) -> dict:
     """Return what the tables need of a measurement."""
+    if "seconds" in measured:  # of tools/measure_training.py
+        return measured
     return {
         "ranks": measured["ranks"],
         "contenders": [{"name": c["name"], "version": c["version"]} for c in measured["contenders"]],
@@ -44,9 +46,41 @@ def microseconds(value: float) -> str:
     return f"{value:.2f}" if value < 10 else f"{value:.1f}" if value < 100 else f"{value:,.0f}".replace(",", " ")
 
 
+def times_as_many(ratio: float) -> str:
+    """Write how many times quicker."""
+    return f"{ratio:.0f}×" if ratio >= 10 else f"{ratio:.1f}×"
+
+
+def torch_table(data: dict) -> str:
+    """Return the table of calls through torch.distributed."""
+    lines = ["| bytes | on Unisono µs | on Gloo µs | ratio | `comm` µs |", "|--:|--:|--:|--:|--:|"]
+    for case in data["cases"]:
+        times = case["times_us"]
+        ours, gloo, direct = times["torch"], times["gloo"], times.get("unisono")
+        lines.append(
+            f"| {in_words(case['bytes'])} | {microseconds(ours)} | {microseconds(gloo)} | **{times_as_many(gloo / ours)}** "
+            f"| {microseconds(direct) if direct else ''} |"
+        )
+    return "\n".join(lines) + "\n"
+
+
+def training_table(data: dict) -> str:
+    """Return the table of training steps."""
+    lines = ["| | on Unisono ms | on Gloo ms | ratio | without communication ms |", "|---|--:|--:|--:|--:|"]
+    for case, seconds in data["seconds"].items():
+        ours, gloo, alone = seconds["unisono"] * 1e3, seconds["gloo"] * 1e3, seconds.get("alone")
+        rest = f"{alone * 1e3:.1f}" if alone else ""
+        lines.append(f"| {case} | {ours:.1f} | {gloo:.1f} | **{gloo / ours:.2f}** | {rest} |")
+    return "\n".join(lines) + "\n"
+
+
 def table(name: str) -> str:
     """Return the table of one measurement."""
     data = json.loads((MEASUREMENTS / f"{name}.json").read_text())
+    if "seconds" in data:
+        return training_table(data)
+    if any(contender["name"] == "torch" for contender in data["contenders"]):
+        return torch_table(data)
     lines = ["| bytes | Unisono µs | best peer | its µs | ratio | Gloo | × memcpy |", "|--:|--:|---|--:|--:|--:|--:|"]
     for case in data["cases"]:
         times = dict(case["times_us"])
@@ -57,7 +91,7 @@ def table(name: str) -> str:
         lines.append(
             f"| {in_words(case['bytes'])} | {microseconds(ours)} | "
             + (f"{best} | {microseconds(times[best])} | **{times[best] / ours:.2f}** | " if best else "| | | ")
-            + (f"{gloo / ours:.0f}× | " if gloo and gloo / ours >= 10 else f"{gloo / ours:.1f}× | " if gloo else "| ")
+            + (f"{times_as_many(gloo / ours)} | " if gloo else "| ")
             + (f"{ours / memcpy:.2f} |" if memcpy and case["bytes"] >= 1 << 20 else "|")
         )
     return "\n".join(lines) + "\n"
