@@ -9,6 +9,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import pickle
+import signal
 import socket
 import tempfile
 import time
@@ -53,13 +54,16 @@ def run_ranks(
             lines.append(ours)
         try:
             answers = _answers(lines, time.monotonic() + limit_s)
+            endings = [
+                None if answer else _ending(process) for answer, process in zip(answers, processes, strict=True)
+            ]
         finally:
             for process, line in zip(processes, lines, strict=True):
                 process.kill()  # one that has answered is of no more use
                 process.join()
                 process.close()
                 line.close()
-    _raise_if_any_failed(answers, backend, limit_s)
+    _raise_if_any_failed(answers, endings, backend)
     return [pickle.loads(value) for _, value in answers]
 
 
@@ -112,7 +116,7 @@ def _rank(job: _Job, rank: int, line: Connection, function: Callable[..., Any], 
             dist.init_process_group(job.backend, store=store, rank=rank, world_size=job.size, timeout=limit)
             assert dist.get_backend() == job.backend
         result = function(*arguments)
-        if dist.is_initialized():
+        if dist.is_initialized() and job.backend != "gloo":  # Gloo's threads may abort the process in this
             dist.destroy_process_group()
         # Not line.send: torch has taught it to send tensors as names of shared memory, which ends with this process.
         answer = (True, pickle.dumps(result))
@@ -120,6 +124,8 @@ def _rank(job: _Job, rank: int, line: Connection, function: Callable[..., Any], 
         answer = (False, traceback.format_exc().encode())
     with suppress(BrokenPipeError):
         line.send(answer)
+    if job.backend == "gloo":
+        signal.pause()  # until this process is killed: others may still need what it has sent
 
 
 def _answers(lines: Sequence[Connection], deadline: float) -> list[tuple[bool, bytes] | None]:
@@ -144,13 +150,21 @@ def _answers(lines: Sequence[Connection], deadline: float) -> list[tuple[bool, b
     return [answers.get(rank) for rank in range(len(lines))]
 
 
-def _raise_if_any_failed(answers: Sequence[tuple[bool, bytes] | None], backend: str, limit_s: float) -> None:
+def _ending(process: Any) -> str:
+    """Say what became of a rank that did not answer."""
+    process.join(0.5)  # it may be on its way out
+    return "did not answer in time" if process.exitcode is None else f"ended with exit code {process.exitcode}"
+
+
+def _raise_if_any_failed(
+    answers: Sequence[tuple[bool, bytes] | None], endings: Sequence[str | None], backend: str
+) -> None:
     failed = [rank for rank, answer in enumerate(answers) if answer is None or not answer[0]]
     if not failed:
         return
     texts = []
     for rank in failed:
         answer = answers[rank]
-        what = answer[1].decode() if answer else f"ended without a word, or was killed (after {limit_s:g} s at most)"
+        what = answer[1].decode() if answer else endings[rank]
         texts.append(f"rank {rank} of {len(answers)} with {backend}: {what}")
     raise AssertionError("\n".join(texts))
