@@ -58,7 +58,8 @@ def torch_table(data: dict) -> str:
         times = case["times_us"]
         ours, gloo, direct = times["torch"], times["gloo"], times.get("unisono")
         lines.append(
-            f"| {in_words(case['bytes'])} | {microseconds(ours)} | {microseconds(gloo)} | **{times_as_many(gloo / ours)}** "
+            f"| {in_words(case['bytes'])} | {microseconds(ours)} | {microseconds(gloo)} "
+            f"| **{times_as_many(gloo / ours)}** "
             f"| {microseconds(direct) if direct else ''} |"
         )
     return "\n".join(lines) + "\n"
