@@ -67,10 +67,10 @@ def torch_table(data: dict) -> str:
 
 def training_table(data: dict) -> str:
     """Return the table of training steps."""
-    lines = ["| | on Unisono ms | on Gloo ms | ratio | without communication ms |", "|---|--:|--:|--:|--:|"]
+    lines = ["| | on Unisono ms | on Gloo ms | ratio | silent ms |", "|---|--:|--:|--:|--:|"]
     for case, seconds in data["seconds"].items():
-        ours, gloo, alone = seconds["unisono"] * 1e3, seconds["gloo"] * 1e3, seconds.get("alone")
-        rest = f"{alone * 1e3:.1f}" if alone else ""
+        ours, gloo, silent = seconds["unisono"] * 1e3, seconds["gloo"] * 1e3, seconds.get("silent")
+        rest = f"{silent * 1e3:.1f}" if silent else ""
         lines.append(f"| {case} | {ours:.1f} | {gloo:.1f} | **{gloo / ours:.2f}** | {rest} |")
     return "\n".join(lines) + "\n"
 
