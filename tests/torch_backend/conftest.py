@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from pathlib import Path
 
 import pytest
 from fault_ranks import the_nursery
@@ -28,3 +29,13 @@ def nursery():
     """The process that ranks of tests of faults come from: there before such a test begins, and after it."""
     yield the_nursery()
     the_nursery().close()
+
+
+QUICK = ("test_works.py", "test_groups.py")  # what `make check` runs of this folder; the rest takes minutes
+
+
+def pytest_collection_modifyitems(items):
+    """Mark the tests of this folder as slow, but for a few."""
+    for item in items:
+        if item.path.parent == Path(__file__).parent and item.path.name not in QUICK:
+            item.add_marker(pytest.mark.slow)
