@@ -8,6 +8,8 @@ import time
 from multiprocessing import resource_tracker
 from pathlib import Path
 
+import pytest
+
 
 def children() -> set[int]:
     """Return the processes that were started by this one and still exist."""
@@ -53,3 +55,14 @@ class Leaks:
                 break
             time.sleep(0.02)
         assert not any(left), f"left behind: processes {left[0]}, descriptors {left[1]}, files {left[2]}"
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_left_behind(tmp_path_factory, monkeypatch):
+    """Every test of a folder whose conftest imports this: no process, descriptor, shared memory or file is left."""
+    own = str(tmp_path_factory.mktemp("temporary"))
+    monkeypatch.setenv("TMPDIR", own)
+    monkeypatch.setattr(tempfile, "tempdir", own)
+    leaks = Leaks()
+    yield
+    leaks.check()

@@ -194,6 +194,7 @@ class StubbornGroup(ScriptGroup):
         return [group_module.Command([*each.argv, str(self.shared)], each.environment) for each in made]
 
 
+@pytest.mark.slow
 def test_even_the_stubborn_are_ended_and_what_they_left_is_removed():
     group = StubbornGroup(STUBBORN, answer_timeout_s=0.3)
     group.start()
@@ -221,6 +222,7 @@ time.sleep(1000)
 """
 
 
+@pytest.mark.slow
 def test_a_driver_that_is_killed_leaves_nothing(tmp_path):
     words = [sys.executable, "-c", DRIVER, str(TESTS)]
     environment = {**os.environ, "TMPDIR": str(tmp_path)}

@@ -157,6 +157,7 @@ def test_a_program_that_is_none_gets_a_clear_error(capsys, user_file, text, comp
     assert "Traceback" not in printed.out + printed.err
 
 
+@pytest.mark.slow
 def test_a_program_that_never_yields_is_stopped(capsys, user_file, monkeypatch):
     monkeypatch.setattr(watchdog, "TICK_S", 0.1)
     path = user_file("@algorithm(all_reduce)\ndef mine(rank, size):\n    while True:\n        pass\n    yield\n")

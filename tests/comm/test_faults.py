@@ -158,6 +158,7 @@ def stop_or_wait(comm, victim):
         assert time.monotonic() - began >= 0.4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [2, 3])
 def test_a_stopped_rank_is_a_timeout_that_says_who_is_waited_for_and_where(size):
     errors = errors_of(stop_or_wait, size, size - 1, patience_s=3)  # the stopped one will not end by itself

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import time
 from datetime import timedelta
 
 import pytest
@@ -85,3 +87,21 @@ def wrong_options():
 
 def test_options_of_another_backend_are_refused():
     assert run_ranks(wrong_options, 1, init=False) == [True]
+
+
+def barriers_of_two_groups(path):
+    rank, waited, store = int(os.environ["RANK"]), 0.0, dist.FileStore(path, 2)
+    for number in range(2):
+        dist.init_process_group("unisono", store=store, rank=rank, world_size=2, timeout=timedelta(seconds=30))
+        if number == 1 and rank == 1:
+            time.sleep(0.5)
+        began = time.monotonic()
+        dist.group.WORLD.monitored_barrier(timedelta(seconds=20))
+        waited = time.monotonic() - began
+        dist.destroy_process_group()
+    return waited
+
+
+def test_a_barrier_does_not_take_the_ranks_of_an_earlier_group_for_its_own(tmp_path):
+    waited = run_ranks(barriers_of_two_groups, 2, str(tmp_path / "store"), init=False)
+    assert waited[0] > 0.3

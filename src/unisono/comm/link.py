@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import os
+import secrets
 import weakref
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
@@ -35,6 +36,7 @@ class Terms:
     crowded: bool  # more ranks than cores
     roomy: bool = False  # two cores for each rank
     table: Table = field(default_factory=dict)
+    token: str = ""  # another one for every meeting
 
 
 class SharedFile:
@@ -160,7 +162,7 @@ def connect_link(
     def decide(told: list[dict[str, Any]]) -> tuple[int, dict[str, Any]]:
         cores = {core for one in told for core in one["cores"]}
         crowded, roomy = place.size > len(cores), 2 * place.size <= len(cores)
-        terms = Terms(staging_bytes, crowded, roomy, table())
+        terms = Terms(staging_bytes, crowded, roomy, table(), secrets.token_hex(8))
         space = shared_bytes(place.size, geometry_for(staging_bytes))
         descriptor = os.memfd_create("unisono", os.MFD_CLOEXEC)
         try:

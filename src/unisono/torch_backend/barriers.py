@@ -12,9 +12,9 @@ GRACE_S = 5.0  # for the verdict of rank 0
 LEAST_S = 0.001  # for something that is there already; some stores take 0 as forever
 
 
-def monitored_barrier(store: Any, rank: int, size: int, number: int, seconds: float, wait_all_ranks: bool) -> None:
+def monitored_barrier(store: Any, rank: int, size: int, name: str, seconds: float, wait_all_ranks: bool) -> None:
     """Wait until all ranks have come; raise on rank 0 with the ranks that have not, and on the others with that."""
-    base = f"unisono/barrier/{number}"
+    base = f"unisono/barrier/{name}"
     if rank != 0:
         store.set(f"{base}/{rank}", b"here")
         try:

@@ -90,7 +90,9 @@ def meet_through_store(store: Any, rank: int, size: int, timeout_s: float, stagi
         raise UsageError(problem)
     try:
         return _connect(rank, size, where["directory"], timeout_s, staging_bytes, Visit(store))
-    except (PeerLost, CollectiveTimeout):  # rank 0 went away, or will: it knows why
+    except (PeerLost, CollectiveTimeout) as error:  # rank 0 went away, or will: it knows why
+        if isinstance(error, PeerLost):
+            shutil.rmtree(where["directory"], ignore_errors=True)  # if it was killed, nobody else removes this
         told = _get(store, PROBLEM, GRACE_S)
         if told is None:
             raise

@@ -21,6 +21,7 @@ from unisono.torch_backend.tensors import (
     check,
     check_equal,
     check_list,
+    check_whole,
     contiguous_output,
     elements_of_rows,
     flat,
@@ -67,11 +68,7 @@ class Moving:
         """Put the tensors of all ranks one after the other into one."""
         what, size = "all_gather_into_tensor", self._maker.comm.size
         out, source = check(out, what), check(source, what)
-        if out.numel() != source.numel() * size or source.dtype != out.dtype:
-            raise UsageError(
-                f"{what}: the output has {out.numel()} {out.dtype} and the input {source.numel()} {source.dtype}; "
-                f"expected {size} times as many, of the same type"
-            )
+        check_whole(what, ("output", "input"), out, source, size)
         memory, finish = contiguous_output(out, keep=False)
         call = self._gathering(what, memory, source, (source.numel(),) * size)
         return self._maker.make(call, wish_of(opts), finish, [out])

@@ -77,7 +77,9 @@ class UnisonoProcessGroup(facts.GroupFacts, reducing.Reducing, moving.Moving, me
         limited = timeout is not None and timeout >= making.NO_LIMIT
         seconds = timeout.total_seconds() if timeout is not None and limited else self._maker.timeout_s
         comm = self._maker.comm
-        barriers.monitored_barrier(self._store, comm.rank, comm.size, self._barriers, seconds, wait_all_ranks)
+        # The store may have served a group before this one: its barriers have other names.
+        name = f"{comm.calls.link.terms.token}/{self._barriers}"
+        barriers.monitored_barrier(self._store, comm.rank, comm.size, name, seconds, wait_all_ranks)
 
     def _start_coalescing(self, device: Any) -> None:
         self._maker.coalescing = []

@@ -24,6 +24,7 @@ from unisono.torch_backend.tensors import (
     as_list,
     check,
     check_list,
+    check_whole,
     contiguous_output,
     copy,
     flat,
@@ -114,11 +115,7 @@ class Reducing:
         """Sum over all ranks; every rank gets its part."""
         what, size = "reduce_scatter_tensor", self._maker.comm.size
         out, source = check(out, what), check(source, what)
-        if source.numel() != out.numel() * size or source.dtype != out.dtype:
-            raise UsageError(
-                f"{what}: the input has {source.numel()} {source.dtype} and the output {out.numel()} {out.dtype}; "
-                f"expected {size} times as many, of the same type"
-            )
+        check_whole(what, ("input", "output"), source, out, size)
         op = getattr(opts, "reduceOp", dist.ReduceOp.SUM)
         return self._reduce_scatter(what, out, source, (out.numel(),) * size, op, wish_of(opts))
 

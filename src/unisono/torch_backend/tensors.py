@@ -135,3 +135,12 @@ def elements_of_rows(what: str, name: str, tensor: Tensor, splits: Any, size: in
         )
     each = tensor.numel() // rows if rows else 0
     return tuple(count * each for count in splits)
+
+
+def check_whole(what: str, names: tuple[str, str], whole: Tensor, part: Tensor, size: int) -> None:
+    """Look whether one tensor has what the other one has on each of so many ranks."""
+    if whole.numel() != part.numel() * size or whole.dtype != part.dtype:
+        raise UsageError(
+            f"{what}: the {names[0]} has {whole.numel()} {whole.dtype} and the {names[1]} {part.numel()} "
+            f"{part.dtype}; expected {size} times as many, of the same type"
+        )
