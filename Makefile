@@ -29,7 +29,7 @@ lint: venv
 	$(CXX) -fsyntax-only -std=c++20 -O1 -Wall -Wextra -Werror -DUNISONO_VARIANT=baseline -Iengine/include engine/src/*.cpp engine/tests/*.cpp
 
 check: lint
-	$(BIN)/pytest -m "not slow"
+	$(BIN)/pytest -m "not slow" --numprocesses 2 --dist worksteal
 
 test: lint
 	$(BIN)/pytest

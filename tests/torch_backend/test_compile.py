@@ -9,10 +9,11 @@ import pytest
 torch = pytest.importorskip("torch")
 import torch.distributed as dist  # noqa: E402
 import torch.distributed._functional_collectives as functional  # noqa: E402
-from ranks import assert_close, run_ranks  # noqa: E402
 from torch._dynamo.utils import counters  # noqa: E402
 from torch.nn.parallel import DistributedDataParallel  # noqa: E402
 from training import parameters_of, small_model, train  # noqa: E402
+
+from torch_ranks import assert_close, run_ranks  # noqa: E402
 
 LIMIT_S = 240  # a C++ compiler is at work
 

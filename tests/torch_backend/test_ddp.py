@@ -5,11 +5,12 @@ from __future__ import annotations
 import pytest
 import torch
 import torch.distributed as dist
-from ranks import run_ranks, same_as_gloo
 from torch import nn
 from torch.nn.functional import mse_loss
 from torch.nn.parallel import DistributedDataParallel
 from training import batch, parameters_of, small_model, train
+
+from torch_ranks import run_ranks, same_as_gloo
 
 SIZES = [2, 4]
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 import torch
 import torch.distributed as dist
-from ranks import assert_close, run_ranks, same_as_gloo
 from torch.distributed.algorithms.ddp_comm_hooks import (
     default_hooks,
     post_localSGD_hook,
@@ -15,6 +14,8 @@ from torch.distributed.algorithms.model_averaging.averagers import PeriodicModel
 from torch.distributed.optim import PostLocalSGDOptimizer
 from torch.nn.parallel import DistributedDataParallel
 from training import parameters_of, small_model, train
+
+from torch_ranks import assert_close, run_ranks, same_as_gloo
 
 SIZES = [2, 4]
 STEPS = 6

@@ -7,8 +7,9 @@ import torch
 import torch.distributed as dist
 import torch.distributed._functional_collectives as functional
 import torch.distributed.nn.functional as with_gradients
-from ranks import assert_close, run_ranks, same_as_gloo
 from torch import nn
+
+from torch_ranks import assert_close, run_ranks, same_as_gloo
 
 SIZES = [2, 4]
 WIDTH = 6

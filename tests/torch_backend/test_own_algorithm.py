@@ -8,10 +8,10 @@ import pytest
 
 torch = pytest.importorskip("torch")
 import torch.distributed as dist  # noqa: E402
-from ranks import assert_close, run_ranks  # noqa: E402
 from torch.nn.parallel import DistributedDataParallel  # noqa: E402
 from training import parameters_of, small_model, train  # noqa: E402
 
+from torch_ranks import assert_close, run_ranks  # noqa: E402
 from unisono import algorithm, one, recv, recv_reduce, send  # noqa: E402
 from unisono.collectives import all_reduce  # noqa: E402
 from unisono.errors import UnisonoError  # noqa: E402

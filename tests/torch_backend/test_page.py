@@ -9,7 +9,8 @@ import pytest
 
 torch = pytest.importorskip("torch")
 import torch.distributed as dist  # noqa: E402
-from ranks import run_ranks  # noqa: E402
+
+from torch_ranks import run_ranks  # noqa: E402
 
 HERE = Path(__file__).parent
 PAGE = HERE.parent.parent / "docs" / "pytorch.md"

@@ -6,7 +6,6 @@ import pytest
 
 torch = pytest.importorskip("torch")
 import torch.distributed as dist  # noqa: E402
-from ranks import assert_close, run_ranks, same_as_gloo  # noqa: E402
 from torch import nn  # noqa: E402
 from torch.distributed.pipelining import (  # noqa: E402
     PipelineStage,
@@ -15,6 +14,8 @@ from torch.distributed.pipelining import (  # noqa: E402
     ScheduleInterleaved1F1B,
 )
 from torch.nn.functional import mse_loss  # noqa: E402
+
+from torch_ranks import assert_close, run_ranks, same_as_gloo  # noqa: E402
 
 SIZES = [2, 4]
 WIDTH = 8

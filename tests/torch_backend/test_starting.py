@@ -11,12 +11,13 @@ import pytest
 torch = pytest.importorskip("torch")
 import torch.distributed as dist  # noqa: E402
 import torch.multiprocessing as mp  # noqa: E402
-from ranks import run_ranks, same_as_gloo  # noqa: E402
 from torch.nn.functional import mse_loss  # noqa: E402
 from torch.nn.parallel import DistributedDataParallel  # noqa: E402
 from torch.utils.data import DataLoader, TensorDataset  # noqa: E402
 from torch.utils.data.distributed import DistributedSampler  # noqa: E402
 from training import batch, parameters_of, small_model  # noqa: E402
+
+from torch_ranks import run_ranks, same_as_gloo  # noqa: E402
 
 
 def join_and_write(rank, size, folder):

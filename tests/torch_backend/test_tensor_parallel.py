@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 import torch
 import torch.distributed as dist
-from ranks import assert_close, run_ranks, same_as_gloo
 from torch import nn
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import fully_shard
@@ -17,6 +16,8 @@ from torch.distributed.tensor.parallel import (
     SequenceParallel,
     parallelize_module,
 )
+
+from torch_ranks import assert_close, run_ranks, same_as_gloo
 
 SIZES = [2, 4]
 WIDTH = 8

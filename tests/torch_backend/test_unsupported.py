@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 torch = pytest.importorskip("torch")
-from ranks import run_ranks  # noqa: E402
 from torch import nn  # noqa: E402
 from torch.nn.parallel import DistributedDataParallel  # noqa: E402
+
+from torch_ranks import run_ranks  # noqa: E402
 
 
 def use_synchronized_statistics():

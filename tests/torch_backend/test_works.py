@@ -10,7 +10,8 @@ import pytest
 torch = pytest.importorskip("torch")
 import torch.distributed as dist  # noqa: E402
 import torch.distributed._functional_collectives as functional  # noqa: E402
-from ranks import run_ranks  # noqa: E402
+
+from torch_ranks import run_ranks  # noqa: E402
 
 
 def use_a_work():

@@ -5,12 +5,13 @@ from __future__ import annotations
 import pytest
 import torch
 import torch.distributed as dist
-from ranks import assert_close, run_ranks, same_as_gloo
 from torch.distributed.algorithms.ddp_comm_hooks.ddp_zero_hook import hook_with_zero_step
 from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import allreduce_hook
 from torch.distributed.optim import ZeroRedundancyOptimizer
 from torch.nn.parallel import DistributedDataParallel
 from training import parameters_of, small_model, train
+
+from torch_ranks import assert_close, run_ranks, same_as_gloo
 
 SIZES = [2, 4]
 WARM_UP = 2

@@ -1,0 +1,10 @@
+"""Training on many ranks, written to be read: which collective runs where, and on which tensor.
+
+Everything here takes a *group*: a ``unisono.Communicator``, or any process group of torch.distributed (NCCL on a
+cluster of GPUs, Gloo, MPI, or Unisono's own backend). The code of the strategies is the same.
+"""
+
+from unisono.parallel.group import Group, group_of
+from unisono.parallel.recording import Entry, Log, record
+
+__all__ = ["Entry", "Group", "Log", "group_of", "record"]

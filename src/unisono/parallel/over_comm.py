@@ -1,0 +1,61 @@
+"""The group on Unisono's own communicator: CPU tensors, one machine."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+import numpy as np
+from torch import Tensor
+
+from unisono.comm import Communicator
+from unisono.parallel.group import Group, Work
+
+
+class CommGroup(Group):
+    """The ranks of a communicator."""
+
+    def __init__(self, comm: Communicator, axis: str = "") -> None:
+        self.comm = comm
+        self.rank, self.size, self.axis = comm.rank, comm.size, axis
+
+    def split(self, color: int, key: int = 0, axis: str = "") -> Group:
+        """Make the group of all ranks that give this color, in the order of their keys. All ranks call this."""
+        part = self.comm.split(color, key)
+        assert part is not None
+        return CommGroup(part, axis)
+
+    def tell_all(self, value: Any) -> list[Any]:
+        """Give a small Python object to all ranks; return those of all, by rank."""
+        mine = np.frombuffer(pickle.dumps(value), dtype=np.uint8)
+        sizes = np.zeros(self.size, dtype=np.int64)
+        self.comm.all_gather(sizes, np.array([len(mine)], dtype=np.int64))
+        ends = np.cumsum(sizes)
+        everything = np.zeros(ends[-1], dtype=np.uint8)
+        self.comm.all_gather(everything, mine, out_sizes=sizes.tolist())
+        return [pickle.loads(part.tobytes()) for part in np.split(everything, ends[:-1])]
+
+    def _all_reduce(self, async_op: bool, tensor: Tensor, op: str, codec: Any) -> Work | None:
+        return self.comm.all_reduce(tensor, op=op, async_op=async_op, **_wire(codec))
+
+    def _all_gather(self, async_op: bool, out: Tensor, tensor: Tensor, codec: Any) -> Work | None:
+        return self.comm.all_gather(out, tensor, async_op=async_op, **_wire(codec))
+
+    def _reduce_scatter(self, async_op: bool, out: Tensor, tensor: Tensor, op: str, codec: Any) -> Work | None:
+        return self.comm.reduce_scatter(out, tensor, op=op, async_op=async_op, **_wire(codec))
+
+    def _all_to_all(
+        self, async_op: bool, out: Tensor, tensor: Tensor, out_rows: list[int], in_rows: list[int]
+    ) -> Work | None:
+        width = tensor[0].numel() if len(tensor) else out[0].numel() if len(out) else 0
+        return self.comm.all_to_all(
+            out.view(-1), tensor.view(-1), in_sizes=[rows * width for rows in in_rows],
+            out_sizes=[rows * width for rows in out_rows], async_op=async_op,
+        )  # fmt: skip
+
+    def _broadcast(self, async_op: bool, tensor: Tensor, root: int) -> Work | None:
+        return self.comm.broadcast(tensor, root=root, async_op=async_op)
+
+
+def _wire(codec: Any) -> dict[str, Any]:
+    return {} if codec is None else {"codec": codec}

@@ -1,0 +1,108 @@
+"""The group on torch.distributed: whatever backend the user's cluster has."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch.distributed as dist
+from torch import Tensor
+
+from unisono.errors import UsageError
+from unisono.parallel.group import Group
+
+OPS = {
+    "sum": dist.ReduceOp.SUM, "product": dist.ReduceOp.PRODUCT, "max": dist.ReduceOp.MAX, "min": dist.ReduceOp.MIN,
+    "avg": dist.ReduceOp.AVG,
+}  # fmt: skip
+WITHOUT_AVG = ("gloo", "mpi")  # backends that cannot average
+
+
+def is_process_group(group: Any) -> bool:
+    """Whether torch.distributed takes this as a group."""
+    return isinstance(group, dist.ProcessGroup)
+
+
+class TorchGroup(Group):
+    """The ranks of a process group of torch.distributed; None is the default one."""
+
+    def __init__(self, group: Any = None, axis: str = "") -> None:
+        if not dist.is_initialized():
+            raise UsageError(
+                "there is no process group: call torch.distributed.init_process_group() first, or give a "
+                "unisono.Communicator"
+            )
+        self.group = group or dist.group.WORLD
+        self.rank, self.size, self.axis = dist.get_rank(self.group), dist.get_world_size(self.group), axis
+        self.averages = dist.get_backend(self.group) not in WITHOUT_AVG
+
+    def split(self, color: int, key: int = 0, axis: str = "") -> Group:
+        """Make the group of all ranks that give this color, in the order of their keys. All ranks call this."""
+        wishes = self.tell_all((color, key, dist.get_rank()))
+        mine = None
+        for each in sorted({wish[0] for wish in wishes}):  # every rank takes part in the making of every group
+            members = [rank for _, _, rank in sorted(wish for wish in wishes if wish[0] == each)]
+            made = dist.new_group(members)
+            if each == color:
+                mine = made
+        return TorchGroup(mine, axis)
+
+    def tell_all(self, value: Any) -> list[Any]:
+        """Give a small Python object to all ranks; return those of all, by rank."""
+        found: list[Any] = [None] * self.size
+        dist.all_gather_object(found, value, group=self.group)
+        return found
+
+    def _all_reduce(self, async_op: bool, tensor: Tensor, op: str, codec: Any) -> Any:
+        _refuse(codec)
+        work = dist.all_reduce(tensor, op=self._op(op), group=self.group, async_op=async_op)
+        return self._divided(work, op, tensor)
+
+    def _all_gather(self, async_op: bool, out: Tensor, tensor: Tensor, codec: Any) -> Any:
+        _refuse(codec)
+        return dist.all_gather_into_tensor(out, tensor, group=self.group, async_op=async_op)
+
+    def _reduce_scatter(self, async_op: bool, out: Tensor, tensor: Tensor, op: str, codec: Any) -> Any:
+        _refuse(codec)
+        work = dist.reduce_scatter_tensor(out, tensor, op=self._op(op), group=self.group, async_op=async_op)
+        return self._divided(work, op, out)
+
+    def _all_to_all(
+        self, async_op: bool, out: Tensor, tensor: Tensor, out_rows: list[int], in_rows: list[int]
+    ) -> Any:
+        return dist.all_to_all_single(out, tensor, out_rows, in_rows, group=self.group, async_op=async_op)
+
+    def _broadcast(self, async_op: bool, tensor: Tensor, root: int) -> Any:
+        return dist.broadcast(tensor, group=self.group, group_src=root, async_op=async_op)
+
+    def _op(self, op: str) -> Any:
+        return OPS["sum" if op == "avg" and not self.averages else op]
+
+    def _divided(self, work: Any, op: str, out: Tensor) -> Any:
+        """Average where the backend only sums."""
+        if op != "avg" or self.averages:
+            return work
+        if work is None:
+            out.div_(self.size)
+            return None
+        return _Dividing(work, out, self.size)
+
+
+class _Dividing:
+    """A work whose result is divided when it is there."""
+
+    def __init__(self, work: Any, out: Tensor, size: int) -> None:
+        self.work, self.out, self.size = work, out, size
+
+    def wait(self) -> None:
+        """Wait, then divide, once."""
+        self.work.wait()
+        if self.size != 1:
+            self.out.div_(self.size)
+            self.size = 1
+
+
+def _refuse(codec: Any) -> None:
+    if codec is not None:
+        raise UsageError(
+            f"codec={codec!r} works on a unisono.Communicator; a process group of torch sends numbers as they are"
+        )
