@@ -1,0 +1,68 @@
+// Smaller numbers on the wire: float32 in memory, fewer bits while they travel (the codecs of docs/codecs.md).
+//
+// fp16 and bf16 are rounded element by element. The others go in blocks: `wire_block` elements share one scale, a power of
+// two, and each has a code of 8 bits; the number is code * scale. A scale is one byte, the exponent field of a float: byte
+// b means 2^(b - 127), and b is never less than 1 (2^-126). It is the smallest at which no finite element of the block
+// rounds past the largest code.
+//
+// n elements on the wire are: the scales of their ceil(n / 32) blocks, then their n codes. Blocks are counted from the first
+// element, and the last one may be short. The wire has no header; both ends know codec and n.
+//
+// What decode makes of a block is encoded to the same bytes again (with rounding to nearest). Let s be the block's scale
+// and c its largest code. At scale s / 2 the largest element rounded past the largest code, which is then also true of
+// c * s: it has at least half of the first magnitude that is no code (480 / 2 of e4m3, 65536 / 2 of e5m2, 128 / 2 of int8), as
+// rounding keeps order and these halves are codes. At scale s all elements are codes already. So s is chosen again,
+// and no code changes. Where a scale is the smallest or the largest that there is, it is chosen again for this reason.
+//
+// What is too large becomes the largest number, never infinity: 65504 of fp16, the largest finite number of bf16,
+// 1.75 * 2^127 = 2.98e38 of both fp8, 127 * 2^121 = 3.38e38 of int8. Infinity and NaN have no part in the choice of a scale;
+// fp16, bf16 and e5m2 keep both, e4m3 and int8 make NaN of both (0x7f; -128). Every NaN becomes the one NaN.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "unisono/reduce.hpp"
+
+namespace unisono {
+
+enum class Wire : std::uint8_t { none, fp16, bf16, fp8_e4m3, fp8_e5m2, int8 };
+inline constexpr std::array wire_names{"none", "fp16", "bf16", "fp8_e4m3", "fp8_e5m2", "int8"};
+
+// How many elements share a scale. Pieces of a whole number of blocks can be encoded one by one: the bytes are as many.
+inline constexpr std::size_t wire_block = 32;
+
+// The bytes of n elements on the wire.
+constexpr std::size_t encoded_bytes(Wire wire, std::size_t n) {
+    switch (wire) {
+        case Wire::none: return 4 * n;
+        case Wire::fp16:
+        case Wire::bf16: return 2 * n;
+        default: return (n + wire_block - 1) / wire_block + n;
+    }
+}
+
+// To the nearest number, of two equally near ones to the even one; or stochastic: to one of the two neighbours, to the nearer
+// one the more often, so that the expectation is the number itself. The dice are a function of the seed and of the
+// element's index alone, so that nothing depends on how an array is cut into pieces.
+struct Rounding {
+    bool stochastic = false;
+    std::uint64_t seed = 0;
+    std::uint64_t first = 0;  // the index of the first element of this piece
+};
+
+// Nothing needs to be aligned. `wire` overlaps neither `from`, `left` nor `out`; `out` may be `left`. There is none for
+// Wire::none, which is a copy, nor for bitwise reductions: these throw std::invalid_argument.
+
+void encode(Wire wire, const float* from, std::byte* to, std::size_t n, Rounding rounding = {});
+void decode(Wire wire, const std::byte* from, float* out, std::size_t n);
+
+// Encodes, and rounds the source as well: it is then what decode makes of the wire, to the bit.
+void encode_rounding_source(Wire wire, float* source, std::byte* to, std::size_t n, Rounding rounding = {});
+
+// out[i] = left[i] (op) decoded[i], in float32, with the bits that `Combine` of the decoded array would give.
+void decode_combine(Wire wire, Reduction reduction, const std::byte* from, const float* left, float* out,
+                    std::size_t n);
+
+}  // namespace unisono
