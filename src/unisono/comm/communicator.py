@@ -11,6 +11,7 @@ from unisono.collectives import COLLECTIVES, Collective
 from unisono.comm.calls import Calls
 from unisono.comm.explanation import Explanation, explain
 from unisono.comm.link import Link
+from unisono.comm.traffic import predicted_bytes
 from unisono.comm.work import Work
 from unisono.errors import UsageError
 
@@ -174,6 +175,33 @@ class Communicator:
         """Say which algorithm a call of so many bytes would use, why, and which would be the next best."""
         found = collectives.find(collective) if isinstance(collective, str) else collective
         return explain(found, self.size, nbytes, self._link.terms.table, self._link.terms.crowded)
+
+    @property
+    def sent_bytes(self) -> int:
+        """Bytes that this rank has sent through this communicator; what goes to several ranks counts once for each."""
+        return self._link.endpoint.sent_bytes()
+
+    def predict_sent_bytes(
+        self, collective: str | Collective, count: int, *, dtype: str = "float32", root: int | None = None,
+        algorithm: Any = None, codec: Any = None,
+    ) -> int:  # fmt: skip
+        """Say how many bytes this rank will send in a call, from the program of its algorithm and the codec.
+
+        ``count``: elements of the whole vector, all parts together.
+        """
+        found = collectives.find(collective) if isinstance(collective, str) else collective
+        return predicted_bytes(self.calls, found, count, dtype, root, algorithm, codec)
+
+    def limit_rate(self, bytes_per_s: float | None) -> None:
+        """Let this rank send no more than so many bytes per second from now on; None: as many as it can.
+
+        For experiments: it makes a slow link of the memory that the ranks share. A message is put on the link when
+        the one before it has left, and a call is not over before all that it has sent has. Other communicators
+        (``split``, ``duplicate``) have links of their own.
+        """
+        if bytes_per_s is not None and not (isinstance(bytes_per_s, int | float) and 0 < bytes_per_s < float("inf")):
+            raise UsageError(f"limit_rate: {bytes_per_s!r}; expected bytes per second, more than 0, or None")
+        self._link.endpoint.limit_rate(bytes_per_s or 0.0)
 
     @property
     def memory_in_use(self) -> int:
