@@ -49,20 +49,35 @@ constexpr std::size_t encoded_bytes(Wire wire, std::size_t n) {
 struct Rounding {
     bool stochastic = false;
     std::uint64_t seed = 0;
-    std::uint64_t first = 0;  // the index of the first element of this piece
+    std::uint64_t first = 0;  // the index of the first element of this piece; it counts modulo 2^32
 };
 
-// Nothing needs to be aligned. `wire` overlaps neither `from`, `left` nor `out`; `out` may be `left`. There is none for
-// Wire::none, which is a copy, nor for bitwise reductions: these throw std::invalid_argument.
+// The loops of a codec. Nothing needs to be aligned. The wire overlaps no array; `out` may be `left`.
+using DecodeCombine = void (*)(const std::byte* from, const float* left, float* out, std::size_t n);
+struct WireLoops {
+    void (*encode)(const float* from, std::byte* to, std::size_t n, Rounding rounding);
+    // Rounds the source as well: it is then what decode makes of the wire, to the bit.
+    void (*encode_rounding_source)(float* source, std::byte* to, std::size_t n, Rounding rounding);
+    void (*decode)(const std::byte* from, float* out, std::size_t n);
+    // out[i] = left[i] (op) decoded[i], with the bits that `Combine` gives; nullptr for bitwise reductions.
+    DecodeCombine (*find_decode_combine)(Reduction reduction);
+};
 
-void encode(Wire wire, const float* from, std::byte* to, std::size_t n, Rounding rounding = {});
-void decode(Wire wire, const std::byte* from, float* out, std::size_t n);
+// The loops for this processor, or those of another variant (Variant::find_wire). Wire::none has none: it is a copy.
+const WireLoops& wire_loops(Wire wire);
 
-// Encodes, and rounds the source as well: it is then what decode makes of the wire, to the bit.
-void encode_rounding_source(Wire wire, float* source, std::byte* to, std::size_t n, Rounding rounding = {});
-
-// out[i] = left[i] (op) decoded[i], in float32, with the bits that `Combine` of the decoded array would give.
-void decode_combine(Wire wire, Reduction reduction, const std::byte* from, const float* left, float* out,
-                    std::size_t n);
+inline void encode(Wire wire, const float* from, std::byte* to, std::size_t n, Rounding rounding = {}) {
+    wire_loops(wire).encode(from, to, n, rounding);
+}
+inline void encode_rounding_source(Wire wire, float* source, std::byte* to, std::size_t n, Rounding rounding = {}) {
+    wire_loops(wire).encode_rounding_source(source, to, n, rounding);
+}
+inline void decode(Wire wire, const std::byte* from, float* out, std::size_t n) {
+    wire_loops(wire).decode(from, out, n);
+}
+inline void decode_combine(Wire wire, Reduction reduction, const std::byte* from, const float* left, float* out,
+                           std::size_t n) {
+    wire_loops(wire).find_decode_combine(reduction)(from, left, out, n);
+}
 
 }  // namespace unisono
