@@ -34,11 +34,14 @@ UNISONO_INLINE void store_bytes(char* to, const Block<Words>& block) {
     const auto word = [&](int i) { return bits_as<__m256i>(block.part[i]); };
     const __m256i first = _mm256_packs_epi32(word(0), word(1)), second = _mm256_packs_epi32(word(2), word(3));
     // Packing works on each half of a register: the fours come out as 0 2 4 6, 1 3 5 7.
-    store(to, _mm256_permutevar8x32_epi32(_mm256_packus_epi16(first, second), _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7)));
+    const __m256i order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
+    store(to, _mm256_permutevar8x32_epi32(_mm256_packus_epi16(first, second), order));
 #elif defined(__SSE2__)
     const auto word = [&](int i) { return bits_as<__m128i>(block.part[i]); };
-    for (int i = 0; i < block_registers; i += 4)
-        store(to + i * lanes, _mm_packus_epi16(_mm_packs_epi32(word(i), word(i + 1)), _mm_packs_epi32(word(i + 2), word(i + 3))));
+    for (int i = 0; i < block_registers; i += 4) {
+        const __m128i first = _mm_packs_epi32(word(i), word(i + 1)), second = _mm_packs_epi32(word(i + 2), word(i + 3));
+        store(to + i * lanes, _mm_packus_epi16(first, second));
+    }
 #else
     for (int i = 0; i < block_elements; ++i) to[i] = static_cast<char>(block.part[i / lanes][i % lanes]);
 #endif
@@ -118,11 +121,36 @@ UNISONO_INLINE Block<Words> load_halves(const char* from) {
     return block;
 }
 
+#if defined(__F16C__)
+// As many bytes as a register has halves, each in a half.
+UNISONO_INLINE Halves widened_bytes(const char* from) {
+#if defined(__AVX512F__)
+    return bits_as<Halves>(_mm512_maskz_cvtepu8_epi16(0xffffffff, load<__m256i>(from)));
+#else
+    return bits_as<Halves>(_mm256_cvtepu8_epi16(load<__m128i>(from)));
+#endif
+}
+
+// Numbers of 16 bits (IEEE) as floats, in two registers.
+UNISONO_INLINE void widen_halves(Halves halves, Floats& low, Floats& high) {
+#if defined(__AVX512F__)
+    const __m512i both = bits_as<__m512i>(halves);
+    low = (Floats)_mm512_maskz_cvtph_ps(0xffff, _mm512_maskz_extracti64x4_epi64(0xf, both, 0));
+    high = (Floats)_mm512_maskz_cvtph_ps(0xffff, _mm512_maskz_extracti64x4_epi64(0xf, both, 1));
+#else
+    const __m256i both = bits_as<__m256i>(halves);
+    low = (Floats)_mm256_cvtph_ps(_mm256_castsi256_si128(both));
+    high = (Floats)_mm256_cvtph_ps(_mm256_extracti128_si256(both, 1));
+#endif
+}
+#endif
+
 // The largest of the words of a register.
 UNISONO_INLINE std::uint32_t largest_of(Words words) {
 #if defined(__AVX512F__)
-    const __m512i all = bits_as<__m512i>(words);
-    const __m256i eight = _mm256_max_epu32(_mm512_maskz_extracti64x4_epi64(0xf, all, 0), _mm512_maskz_extracti64x4_epi64(0xf, all, 1));
+    const __m512i sixteen = bits_as<__m512i>(words);
+    const __m256i eight = _mm256_max_epu32(_mm512_maskz_extracti64x4_epi64(0xf, sixteen, 0),
+                                           _mm512_maskz_extracti64x4_epi64(0xf, sixteen, 1));
 #elif defined(__AVX2__)
     const __m256i eight = bits_as<__m256i>(words);
 #endif

@@ -51,14 +51,6 @@ UNISONO_INLINE void store_codes(std::byte* to, const Block<Words>& codes) {
         store_halves(reinterpret_cast<char*>(to), codes);
 }
 
-template <typename F>
-UNISONO_INLINE Block<Words> load_codes(const std::byte* from) {
-    if constexpr (F::code_bytes == 1)
-        return load_bytes(reinterpret_cast<const char*>(from));
-    else
-        return load_halves(reinterpret_cast<const char*>(from));
-}
-
 // One block. Most have only usual numbers (`Limits::usual`); says false, and has done nothing, where one has not.
 template <typename F, bool Stochastic, bool AllUsual>
 UNISONO_INLINE bool encode_block(const float* from, float* rounded, std::byte* scale, std::byte* to, const Dice& dice,
@@ -84,21 +76,22 @@ UNISONO_INLINE bool encode_block(const float* from, float* rounded, std::byte* s
     }
     Block<Words> codes;
     for (int i = 0; i < block_registers; ++i) {
-        Floats value = values.part[i];
-        const Words bits = bits_as<Words>(value), magnitude = bits & 0x7fffffffu, sign = bits & 0x80000000u;
-        if (!AllUsual) value = bits_as<Floats>(smaller(magnitude, all(F::limit)) | sign);
-        codes.part[i] = Stochastic ? F::stochastic(value, dice.roll(index + i * lanes)) : F::nearest(value);
+        const Words bits = bits_as<Words>(values.part[i]), magnitude = bits & 0x7fffffffu, sign = bits & 0x80000000u;
+        const Words saturated = smaller(magnitude, all(F::limit)) | sign;
+        const Floats value = AllUsual ? values.part[i] : bits_as<Floats>(saturated);
+        const Rounded found = Stochastic ? F::stochastic(value, dice.roll(index + i * lanes)) : F::nearest(value);
+        codes.part[i] = found.code;
+        values.part[i] = found.number * factor;
         if (!AllUsual) {
-            const Words signed_infinity = (sign != 0 ? all(F::sign_bit) : Words{}) | F::infinity;
-            const Words special = F::has_infinity && magnitude == 0x7f800000u ? signed_infinity : all(F::nan);
-            codes.part[i] = magnitude >= 0x7f800000u ? special : codes.part[i];
+            const Words infinite = F::has_infinity ? bits_as<Words>(magnitude == 0x7f800000u) : Words{};
+            const Words infinity_code = (sign != 0 ? all(F::sign_bit) : Words{}) | F::infinity;
+            codes.part[i] = magnitude < 0x7f800000u ? codes.part[i] : infinite ? infinity_code : all(F::nan);
+            const Floats special = infinite ? bits_as<Floats>(bits) : all(not_a_number<float>);
+            values.part[i] = magnitude < 0x7f800000u ? values.part[i] : special;
         }
     }
     store_codes<F>(to, codes);
-    if (rounded != nullptr) {
-        for (int i = 0; i < block_registers; ++i) values.part[i] = F::widen(codes.part[i]) * factor;
-        store_floats(rounded, values);
-    }
+    if (rounded != nullptr) store_floats(rounded, values);
     return true;
 }
 
@@ -142,17 +135,16 @@ template <typename F, bool Stochastic, bool RoundsSource>
 template <typename F, bool RoundsSource>
 void encode(std::conditional_t<RoundsSource, float*, const float*> from, std::byte* to, std::size_t n,
             Rounding rounding) {
-    (rounding.stochastic ? encode_all<F, true, RoundsSource> : encode_all<F, false, RoundsSource>)(from, to, n, rounding);
+    const auto loop = rounding.stochastic ? encode_all<F, true, RoundsSource> : encode_all<F, false, RoundsSource>;
+    loop(from, to, n, rounding);
 }
 
 template <typename F>
 UNISONO_INLINE Block<Floats> decode_block(const std::byte* scale, const std::byte* from) {
-    const float factor = F::scaled ? scale_of(static_cast<std::uint8_t>(*scale)) : 1;
-    const Block<Words> codes = load_codes<F>(from);
-    Block<Floats> values;
-    for (int i = 0; i < block_registers; ++i) {
-        values.part[i] = F::widen(codes.part[i]);
-        if (F::scaled) values.part[i] *= factor;
+    Block<Floats> values = F::load_block(reinterpret_cast<const char*>(from));
+    if constexpr (F::scaled) {
+        const float factor = scale_of(static_cast<std::uint8_t>(*scale)) * F::loaded_factor;
+        for (Floats& part : values.part) part *= factor;
     }
     return values;
 }
