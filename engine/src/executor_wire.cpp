@@ -57,12 +57,14 @@ std::uint64_t Executor::encoded_message_bytes(const Plan& plan, const Instructio
     return bytes;
 }
 
-// No two elements that a rank rounds are given the same dice, and no two ranks the same seed.
+// No two elements that a rank rounds are given the same dice, and no two ranks have the same. (An index counts modulo 2^32:
+// what is beyond goes into the seed.)
 Rounding Executor::dice(const Plan& plan, std::size_t count) {
     if (!plan.stochastic) return {};
     const std::uint64_t first = elements_rounded_;
     elements_rounded_ += count;
-    return {true, plan.seed + (endpoint_.settings.rank + 1) * 0x9e3779b97f4a7c15u, first};
+    const std::uint64_t stream = (first >> 32) * endpoint_.settings.geometry.size + endpoint_.settings.rank + 1;
+    return {true, plan.seed + stream * 0x9e3779b97f4a7c15u, first};
 }
 
 void Executor::send_encoded(const Plan& plan, const Instruction& op, std::uint64_t pass) {

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Literal, overload
 
 from unisono import _engine, collectives
 from unisono.algorithms import find
 from unisono.algorithms.declaration import Algorithm
+from unisono.codecs import Codec
 from unisono.collectives import COLLECTIVES, Collective
 from unisono.comm.arguments import Arguments, arguments_of
 from unisono.comm.arrays import ELEMENT_BYTES, array_of
 from unisono.comm.caches import past_caches
-from unisono.comm.codec_stub import Codec, find as find_codec
 from unisono.comm.choice import choose
+from unisono.comm.encoding import block_of, codec_for, rounds_of
+from unisono.comm.largest_only import all_reduce_largest
 from unisono.comm.link import Link
 from unisono.comm.programs import Compiled, check_blocks, compiled
 from unisono.comm.rounds import Rounds, agrees
@@ -27,7 +29,6 @@ from unisono.schedule import Schedule
 MOST_PLANS = 1024
 LARGEST_TAG = 2**32 - 1
 ANY_RANK = -1  # to the engine
-BLOCK = 32
 FOR_UNEQUAL = "naive"
 
 
@@ -53,11 +54,13 @@ class Calls:
         given = arguments_of(collective, link.rank, link.size, root, out, array, sizes, out_sizes)
         if op is not None:
             check_op(op, given.dtype)
-        smaller = None if codec is None else codec_for(collective, codec, given.dtype, op)
-        plan = self.plan_for(collective, given, op, root, algorithm, smaller)
+        encoded = codec_for(collective, codec, given.dtype)
+        if encoded is not None and encoded.is_topk:
+            return all_reduce_largest(self, out, encoded, op or "sum", algorithm, async_op, timeout)
+        plan = self.plan_for(collective, given, op, root, algorithm, encoded)
         if sizes is None and out_sizes is None:
             link.endpoint.remember(plan, COLLECTIVES.index(collective), out, array, op, root or 0, algorithm, codec)
-        return self._run(plan, given.input.address, given.output.address, async_op, timeout, (out, array))
+        return self.run(plan, given.input.address, given.output.address, async_op, timeout, (out, array))
 
     def barrier(self, algorithm: Any, async_op: bool, timeout: float | None) -> Work | None:
         """Make a barrier."""
@@ -66,7 +69,7 @@ class Calls:
         plan = self.plan_for(collectives.barrier, Arguments.nothing(), None, None, algorithm)
         number = COLLECTIVES.index(collectives.barrier)
         self.link.endpoint.remember(plan, number, None, None, None, 0, algorithm, None)
-        return self._run(plan, 0, 0, async_op, timeout, None)
+        return self.run(plan, 0, 0, async_op, timeout, None)
 
     @overload
     def transfer(
@@ -123,40 +126,42 @@ class Calls:
 
     def plan_for(
         self, collective: Collective, given: Arguments, op: str | None, root: int | None, algorithm: Any,
-        codec: Codec | None = None,
+        codec: Codec | None = None, called: str | None = None,
     ) -> _engine.Plan:  # fmt: skip
-        """Return the plan of a call, made once for all calls alike. Addresses do not matter to it."""
+        """Return the plan of a call, made once for all calls alike. Addresses do not matter to it.
+
+        ``called``: what the user has called, where it is something else.
+        """
         # A schedule is known by its identity: `programs` keeps it alive.
         named = algorithm if isinstance(algorithm, str | Algorithm | None) else id(algorithm)
-        key = (collective.name, given.lengths, given.dtype, op, root, named, codec)
+        key = (collective.name, given.lengths, given.dtype, op, root, named, codec, called)
         plan = self.plans.get(key)
         if plan is None:
             if len(self.plans) >= MOST_PLANS:
                 self.plans.clear()
-            plan = self.plans[key] = self._make_plan(collective, given, op, root, algorithm, codec)
+            plan = self.plans[key] = self._make_plan(collective, given, op, root, algorithm, codec, called)
         return plan
 
     def _make_plan(
         self, collective: Collective, given: Arguments, op: str | None, root: int | None, algorithm: Any,
-        codec: Codec | None,
+        codec: Codec | None, called: str | None,
     ) -> _engine.Plan:  # fmt: skip
         link, lengths = self.link, given.lengths
         element = ELEMENT_BYTES[given.dtype]
         total = sum(lengths.input)
         if algorithm is None and not lengths.equal:
             algorithm = FOR_UNEQUAL  # every rank must choose the same, and they know different lengths
-        rounds = Rounds.NOT if codec is None else Rounds.AT_RANDOM if codec.stochastic else Rounds.TO_NEAREST
-        made = self.compiled_for(collective, algorithm, root, total * element, rounds)
+        made = self.compiled_for(collective, algorithm, root, total * element, rounds_of(codec))
         check_blocks(made, lengths.equal_blocks)
         numbers = numbers_of(
             made.lowered, made.schedule, collective, link.rank, lengths, element, link.geometry.staging_bytes,
-            block_bytes=None if codec is None else BLOCK * element,
+            block=block_of(codec),
         )  # fmt: skip
         words = [f"{total if lengths.equal else 'unequal'} {given.dtype}"] if collective.carries_data else []
         words += [f"op={op}"] if op else []
         words += [f"root={root}"] if root is not None else []
         words += [f"codec={codec}"] if codec is not None else []
-        text = f"{collective}({', '.join([*words, f'algorithm={made.name}'])})"
+        text = called or f"{collective}({', '.join([*words, f'algorithm={made.name}'])})"
         known_to_all = (lengths.input, lengths.output) if lengths.equal else None
         about = (text, made.digest, known_to_all, numbers.segment_bytes)
         return _engine.make_plan(
@@ -164,22 +169,26 @@ class Calls:
             work_bytes=numbers.work_bytes, dtype=given.dtype,
             reduction="" if op is None else "sum" if op == "avg" else op, divides=op == "avg",
             skips_empty=not lengths.equal, streams=past_caches(collective, given.output.nbytes, link.size),
-            wire="none" if codec is None else codec.name, stochastic=rounds is Rounds.AT_RANDOM,
+            wire="none" if codec is None else codec.name, stochastic=codec is not None and codec.stochastic,
             seed=0 if codec is None else codec.seed,
             fingerprint=int.from_bytes(hashlib.blake2b(repr(about).encode(), digest_size=8).digest(), "little"),
             text=text,
         )  # fmt: skip
 
-    def _run(
-        self, plan: _engine.Plan, source: int, target: int, async_op: bool, timeout: float | None, keeps: Any
-    ) -> Work | None:
+    def run(
+        self, plan: _engine.Plan, source: int, target: int, async_op: bool, timeout: float | None, keeps: Any,
+        finish: Callable[[], None] | None = None,
+    ) -> Work | None:  # fmt: skip
+        """Execute a plan, now or in the background; ``finish`` is what is left to do when the engine is done."""
         endpoint = self.link.endpoint
         if not async_op:
             endpoint.run(plan, source, target, self._limit(timeout))
+            if finish is not None:
+                finish()
             return None
         endpoint.raise_if_broken()
         completion = endpoint.start(plan, source, target, self._limit(timeout), keeps)
-        return Work(endpoint, completion, plan.text)
+        return Work(endpoint, completion, plan.text, finish)
 
     def _limit(self, timeout: float | None) -> float:
         return self.link.endpoint.timeout_s if timeout is None else timeout
@@ -206,10 +215,6 @@ def _schedule(collective: Collective, algorithm: Any, size: int, root: int | Non
             f"{collective} on {size} ranks with root {root}"
         )
     return algorithm
-
-
-def codec_for(collective, codec, dtype, op):
-    return find_codec(codec)
 
 
 def _check_timeout(name: str, timeout: float | None) -> None:

@@ -24,6 +24,11 @@ class Communicator:
     Arrays are numpy arrays or torch CPU tensors, contiguous, used where they are. Outputs come first. What all
     collectives take, by keyword only: ``algorithm`` (a name, an algorithm of your own, or a schedule; default: the
     best one known), ``async_op`` (return a Work at once), ``timeout`` (seconds; default: that of the communicator).
+
+    All that move data also take ``codec``: "fp16", "bf16", "fp8_e4m3", "fp8_e5m2" or "int8" make float32 numbers smaller
+    while they travel, and round them thereby; "topk:0.01" (all_reduce only) sends the largest hundredth of them. All
+    ranks still end with the same bits. Arrays that are input only are never changed; where one array is both, it is
+    rounded. See docs/codecs.md.
     """
 
     def __init__(self, link: Link) -> None:
@@ -40,41 +45,35 @@ class Communicator:
             setattr(self, collective.name, link.endpoint.quick_call(number, arrays, op, method))
 
     def all_reduce(
-        self,
-        array: Any,
-        *,
-        op: str = "sum",
-        algorithm: Any = None,
-        codec: Any = None,
-        async_op: bool = False,
-        timeout: float | None = None,
-    ) -> Work | None:
-        """Replace the array by the sum (or product, ...) of the arrays of all ranks."""
-        return self.calls.make(collectives.all_reduce, array, None, op, None, algorithm, async_op, timeout, codec=codec)
-
-    def broadcast(
-        self,
-        array: Any,
-        *,
-        root: int = 0,
-        algorithm: Any = None,
-        codec: Any = None,
-        async_op: bool = False,
-        timeout: float | None = None,
-    ) -> Work | None:
-        """Replace the array by that of the root."""
-        return self.calls.make(collectives.broadcast, array, None, None, root, algorithm, async_op, timeout, codec=codec)
-
-    def reduce(
-        self, array: Any, *, root: int = 0, op: str = "sum", algorithm: Any = None, codec: Any = None, async_op: bool = False,
+        self, array: Any, *, op: str = "sum", algorithm: Any = None, codec: Any = None, async_op: bool = False,
         timeout: float | None = None,
     ) -> Work | None:  # fmt: skip
+        """Replace the array by the sum (or product, ...) of the arrays of all ranks."""
+        return self.calls.make(
+            collectives.all_reduce, array, None, op, None, algorithm, async_op, timeout, codec=codec
+        )
+
+    def broadcast(
+        self, array: Any, *, root: int = 0, algorithm: Any = None, codec: Any = None, async_op: bool = False,
+        timeout: float | None = None,
+    ) -> Work | None:  # fmt: skip
+        """Replace the array by that of the root."""
+        return self.calls.make(
+            collectives.broadcast, array, None, None, root, algorithm, async_op, timeout, codec=codec
+        )
+
+    def reduce(
+        self, array: Any, *, root: int = 0, op: str = "sum", algorithm: Any = None, codec: Any = None,
+        async_op: bool = False, timeout: float | None = None,
+    ) -> Work | None:  # fmt: skip
         """Replace the root's array by the sum of the arrays of all ranks; those of the others stay as they are."""
-        return self.calls.make(collectives.reduce, array, None, op, root, algorithm, async_op, timeout, codec=codec)
+        return self.calls.make(
+            collectives.reduce, array, None, op, root, algorithm, async_op, timeout, codec=codec
+        )
 
     def all_gather(
-        self, out: Any, array: Any, *, out_sizes: Sizes | None = None, algorithm: Any = None, codec: Any = None, async_op: bool = False,
-        timeout: float | None = None,
+        self, out: Any, array: Any, *, out_sizes: Sizes | None = None, algorithm: Any = None, codec: Any = None,
+        async_op: bool = False, timeout: float | None = None,
     ) -> Work | None:  # fmt: skip
         """Put the arrays of all ranks, one after the other, into ``out``.
 
@@ -85,16 +84,17 @@ class Communicator:
         )
 
     def reduce_scatter(
-        self, out: Any, array: Any, *, op: str = "sum", in_sizes: Sizes | None = None, algorithm: Any = None, codec: Any = None,
-        async_op: bool = False, timeout: float | None = None,
+        self, out: Any, array: Any, *, op: str = "sum", in_sizes: Sizes | None = None, algorithm: Any = None,
+        codec: Any = None, async_op: bool = False, timeout: float | None = None,
     ) -> Work | None:  # fmt: skip
         """Sum the arrays of all ranks and put this rank's part of the sum into ``out``.
 
         With ``in_sizes``, the part of rank r has ``in_sizes[r]`` elements; the same list on every rank.
         """
         return self.calls.make(
-            collectives.reduce_scatter, out, array, op, None, algorithm, async_op, timeout, sizes=in_sizes, codec=codec
-        )
+            collectives.reduce_scatter, out, array, op, None, algorithm, async_op, timeout, sizes=in_sizes,
+            codec=codec,
+        )  # fmt: skip
 
     def all_to_all(
         self, out: Any, array: Any, *, in_sizes: Sizes | None = None, out_sizes: Sizes | None = None,
@@ -110,8 +110,8 @@ class Communicator:
         )  # fmt: skip
 
     def gather(
-        self, out: Any, array: Any, *, root: int = 0, out_sizes: Sizes | None = None, algorithm: Any = None, codec: Any = None,
-        async_op: bool = False, timeout: float | None = None,
+        self, out: Any, array: Any, *, root: int = 0, out_sizes: Sizes | None = None, algorithm: Any = None,
+        codec: Any = None, async_op: bool = False, timeout: float | None = None,
     ) -> Work | None:  # fmt: skip
         """Put the arrays of all ranks, one after the other, into the root's ``out``; None elsewhere."""
         return self.calls.make(
@@ -119,8 +119,8 @@ class Communicator:
         )
 
     def scatter(
-        self, out: Any, array: Any, *, root: int = 0, in_sizes: Sizes | None = None, algorithm: Any = None, codec: Any = None,
-        async_op: bool = False, timeout: float | None = None,
+        self, out: Any, array: Any, *, root: int = 0, in_sizes: Sizes | None = None, algorithm: Any = None,
+        codec: Any = None, async_op: bool = False, timeout: float | None = None,
     ) -> Work | None:  # fmt: skip
         """Give each rank its part of the root's array; ``array`` is None elsewhere."""
         return self.calls.make(
