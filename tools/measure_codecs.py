@@ -1,7 +1,7 @@
 """Measure how fast the engine's loops encode and decode, on one core, with 256 KiB of float32 numbers.
 
-GB/s are the bytes of the float32 array per second; a call from Python, about 0.7 microseconds, is part of it. Name sets of
-instructions (`_engine.variants()`) to measure these, not the best one.
+GB/s are the bytes of the float32 array per second; a call from Python, about 0.7 microseconds, is part of it.
+Name sets of instructions (`_engine.variants()`) to measure these, not the best one.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from __future__ import annotations
 import sys
 
 import numpy as np
-from measure_combine import best
 
+from measure_combine import best
 from unisono import _engine
 from unisono.codecs.formats import FORMATS
 

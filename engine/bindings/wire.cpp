@@ -2,6 +2,7 @@
 
 #include <nanobind/stl/string.h>
 
+#include "unisono/topk.hpp"
 #include "unisono/wire.hpp"
 #include "variants.hpp"
 
@@ -71,6 +72,24 @@ void decode_combine(const std::string& codec, const std::string& reduction, Byte
     loop(wire_of(array), floats_of(left), floats_of(out), n);
 }
 
+void check_topk(std::size_t array_bytes, std::size_t wire_bytes, std::size_t k) {
+    const std::size_t n = array_bytes / sizeof(float);
+    if (array_bytes % sizeof(float) != 0 || k > n || wire_bytes != topk_bytes(n, k))
+        throw nb::value_error("expected float32 numbers, not fewer than are kept, and topk_bytes of them on the wire");
+}
+
+void encode_topk(Bytes out, ConstBytes array, std::size_t k) {
+    check_topk(array.size(), out.size(), k);
+    nb::gil_scoped_release released;
+    unisono::encode_topk(floats_of(array), wire_of(out), array.size() / sizeof(float), k);
+}
+
+void add_topk(Bytes out, ConstBytes array, std::size_t k) {
+    check_topk(out.size(), array.size(), k);
+    nb::gil_scoped_release released;
+    unisono::add_topk(wire_of(array), floats_of(out), out.size() / sizeof(float), k);
+}
+
 }  // namespace
 
 void bind_wire(nb::module_& module) {
@@ -88,6 +107,11 @@ void bind_wire(nb::module_& module) {
     module.def("decode_combine", &decode_combine, nb::arg("codec"), nb::arg("reduction"), nb::arg("out"),
                nb::arg("left"), nb::arg("array"), nb::arg("variant") = "",
                "out = left (reduction) the float32 numbers that are on the wire.");
+    module.def("topk_bytes", &topk_bytes, nb::arg("n"), nb::arg("k"), "The bytes of the k largest of n on the wire.");
+    module.def("encode_topk", &encode_topk, nb::arg("out"), nb::arg("array"), nb::arg("k"),
+               "out = the k largest of the float32 numbers of array, and their places.");
+    module.def("add_topk", &add_topk, nb::arg("out"), nb::arg("array"), nb::arg("k"),
+               "out += the k numbers that are on the wire, at their places.");
 }
 
 }  // namespace unisono::bindings

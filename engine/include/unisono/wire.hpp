@@ -1,23 +1,23 @@
 // Smaller numbers on the wire: float32 in memory, fewer bits while they travel (docs/codecs.md).
 //
-// fp16 and bf16 are rounded element by element. The others go in blocks: `wire_block` elements share one scale, a power
-// of two, and each has a code of 8 bits; the number is code * scale. A scale is one byte, the exponent field of a float:
-// byte b means 2^(b - 127), and b is never less than 1 (2^-126). It is the smallest at which no finite element of the
-// block rounds past the largest code.
+// fp16 and bf16 are rounded element by element. The others go in blocks: `wire_block` elements share one scale, a
+// power of two, and each has a code of 8 bits; the number is code * scale. A scale is one byte, the exponent field of a
+// float: byte b means 2^(b - 127), and b is never less than 1 (2^-126). It is the smallest at which no finite element of
+// the block rounds past the largest code.
 //
 // n elements on the wire are: the scales of their ceil(n / 32) blocks, then their n codes. Blocks are counted from the
 // first element, and the last one may be short. There is no header; both ends know codec and n.
 //
 // Numbers that were decoded are encoded exactly; with rounding to nearest even to the same bytes. Let s be a block's
-// scale and c its largest code. At scale s / 2 the largest element rounded past the largest code. So does c * s, because
-// c is at least half of the first magnitude that is no code (480 / 2 for e4m3, 65536 / 2 for e5m2, 128 / 2 for int8):
+// scale and c its largest code. At scale s / 2 the largest element rounded past the largest code. So does c * s, as c
+// is at least half of the first magnitude that is no code (480 / 2 for e4m3, 65536 / 2 for e5m2, 128 / 2 for int8):
 // these halves are codes themselves, and rounding keeps order. At scale s all elements are codes already. Thus s is
 // chosen again, and no code changes. (If s is the smallest scale that there is, or the largest, it is chosen again for
 // that reason.) With stochastic rounding c may be a little less, and s / 2 be chosen: all codes are then doubled.
 //
 // What is too large becomes the largest number, never infinity: 65504 for fp16, 1.75 * 2^127 = 2.98e38 for both fp8,
-// 127 * 2^121 = 3.38e38 for int8, 3.39e38 for bf16. Infinity and NaN have no part in the choice of a scale; fp16, bf16 and
-// e5m2 keep both, e4m3 and int8 make NaN of both (codes 0x7f and -128). Every NaN becomes the one NaN.
+// 127 * 2^121 = 3.38e38 for int8, 3.39e38 for bf16. Infinity and NaN have no part in the choice of a scale; fp16, bf16
+// and e5m2 keep both, e4m3 and int8 make NaN of both (codes 0x7f and -128). Every NaN becomes the one NaN.
 #pragma once
 
 #include <array>

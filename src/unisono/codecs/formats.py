@@ -1,7 +1,7 @@
 """The number formats of the wire, as data. What is said here of a format is all that differs between them.
 
-A *code* is the whole number that stands for an element on the wire. In formats with a *block*, so many elements share one
-*scale*, a power of two, and an element is its code's number times the scale.
+A *code* is the whole number that stands for an element on the wire. In formats with a *block*, so many
+elements share one *scale*, a power of two, and an element is its code's number times the scale.
 """
 
 from __future__ import annotations
@@ -17,8 +17,9 @@ LARGEST_FLOAT = 127  # the exponent of the largest float32
 class Format:
     """A format: how its codes are made of bits, and what they stand for.
 
-    ``mantissa`` is the number of bits behind the point, None where codes are whole numbers. The quantum is the distance
-    between the numbers nearest to zero; everywhere else numbers are no further apart than 2 ** -mantissa of themselves.
+    ``mantissa`` is the number of bits behind the point, None where codes are whole numbers. The quantum is
+    the distance between the numbers nearest to zero; everywhere else numbers are no further apart than 2 **
+    -mantissa of themselves.
     """
 
     name: str

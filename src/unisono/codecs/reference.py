@@ -70,7 +70,8 @@ def _quanta(magnitudes: Doubles, form: Format) -> Doubles:
     """Return the distance of a format's neighbouring numbers, at each magnitude."""
     if form.mantissa is None:
         return np.full_like(magnitudes, form.quantum)
-    return np.maximum(2.0 ** (_exponents(magnitudes) - form.mantissa), form.quantum)
+    quanta: Doubles = np.maximum(2.0 ** (_exponents(magnitudes) - form.mantissa), form.quantum)
+    return quanta
 
 
 def _rounded(magnitudes: Doubles, form: Format, dice: Words | None) -> Doubles:
@@ -79,14 +80,16 @@ def _rounded(magnitudes: Doubles, form: Format, dice: Words | None) -> Doubles:
     """
     if dice is None:
         quanta = _quanta(magnitudes, form)
-        return np.rint(magnitudes / quanta) * quanta
+        nearest: Doubles = np.rint(magnitudes / quanta) * quanta
+        return nearest
     assert form.mantissa is not None
     lift = np.where(magnitudes < _smallest_normal(form), _smallest_normal(form), 0)
     # A float32 has 24 bits: what a small number has below them is rounded before the die is cast.
     lifted = (magnitudes + lift).astype(np.float32).astype(np.float64)
     quanta = _quanta(lifted, form)
     kept_bits = 23 - form.mantissa
-    return np.floor(lifted / quanta + (dice >> (32 - kept_bits)) / 2.0**kept_bits) * quanta - lift
+    chosen: Doubles = np.floor(lifted / quanta + (dice >> (32 - kept_bits)) / 2.0**kept_bits) * quanta - lift
+    return chosen
 
 
 def _codes(values: Doubles, form: Format, dice: Words | None) -> NDArray[np.int64]:
@@ -106,7 +109,7 @@ def _codes(values: Doubles, form: Format, dice: Words | None) -> NDArray[np.int6
 def _whole_numbers(values: Doubles, dice: Words | None) -> NDArray[np.int64]:
     if dice is None:
         return np.rint(values).astype(np.int64)
-    fixed = np.trunc(values * 2.0**24)
+    fixed: Doubles = np.trunc(values * 2.0**24)
     return np.floor((fixed + (dice >> 8)) / 2.0**24).astype(np.int64)
 
 
