@@ -1,7 +1,7 @@
 """Measure what a codec is worth on a slow link: an all-reduce with each of them, beside numbers as they are.
 
-The link is a limit on what each rank sends (`comm.limit_rate`). Also shown are the bytes that rank 0 has sent, and the
-largest error, as a part of the largest number of the result.
+The link is a limit on what each rank sends (`comm.limit_rate`). Also shown are the bytes that rank 0 has sent, and
+the largest error, as a part of the largest number of the result.
 """
 
 from __future__ import annotations

@@ -53,7 +53,12 @@ def run(comm, name, given, length, dtype, op, root, algorithm, codec):
     collective = find(name)
     held = collective.held_after(comm.rank, comm.size, comm.size, root or 0)
     source = None if given is None else given.copy()
-    how = {"algorithm": algorithm, "codec": codec, **({"op": op} if op else {}), **({"root": root} if collective.rooted else {})}
+    how = {
+        "algorithm": algorithm,
+        "codec": codec,
+        **({"op": op} if op else {}),
+        **({"root": root} if collective.rooted else {}),
+    }
     if collective.single_array:
         array = source if source is not None else np.zeros(length, dtype_of(dtype))
         getattr(comm, name)(array, **how)

@@ -12,8 +12,8 @@ from unisono import algorithm, combine, copy, recv, send
 from unisono.codecs import Codec, error_bound
 from unisono.codecs.formats import FORMATS
 from unisono.collectives import all_reduce
-from unisono.errors import GoalError, MismatchError
 from unisono.comm.local_ranks import outcomes_of
+from unisono.errors import GoalError, MismatchError
 
 CODECS = ["fp16", "bf16", "fp8_e4m3", "fp8_e5m2", "int8"]
 ALGORITHMS = [None, "ring", "recursive_doubling", "rabenseifner", "direct", "tree", "naive", "swing"]
@@ -53,7 +53,7 @@ def all_pools(pools):
     four.close()
 
 
-@pytest.mark.parametrize("size", [1, 2, 3, 4, 5, 8])
+@pytest.mark.parametrize("size", [1, 2, 3, 4, 5, pytest.param(8, marks=pytest.mark.slow)])
 def test_all_ranks_have_the_same_bits(all_pools, size):
     algorithms = [name for name in ALGORITHMS if name != "swing" or size in (2, 4, 8)]
     first, *others = all_pools[size].call(sum_all, [algorithms] * size, [LENGTHS] * size)

@@ -25,10 +25,10 @@ class Communicator:
     collectives take, by keyword only: ``algorithm`` (a name, an algorithm of your own, or a schedule; default: the
     best one known), ``async_op`` (return a Work at once), ``timeout`` (seconds; default: that of the communicator).
 
-    All that move data also take ``codec``: "fp16", "bf16", "fp8_e4m3", "fp8_e5m2" or "int8" make float32 numbers smaller
-    while they travel, and round them thereby; "topk:0.01" (all_reduce only) sends the largest hundredth of them. All
-    ranks still end with the same bits. Arrays that are input only are never changed; where one array is both, it is
-    rounded. See docs/codecs.md.
+    All that move data also take ``codec``: "fp16", "bf16", "fp8_e4m3", "fp8_e5m2" or "int8" make float32 numbers
+    smaller while they travel, and round them thereby; "topk:0.01" (all_reduce only) sends the largest hundredth of
+    them. All ranks still end with the same bits. Arrays that are input only are never changed; where one array is
+    both, it is rounded. The codec must be the same on every rank. See docs/codecs.md.
     """
 
     def __init__(self, link: Link) -> None:
@@ -67,9 +67,7 @@ class Communicator:
         async_op: bool = False, timeout: float | None = None,
     ) -> Work | None:  # fmt: skip
         """Replace the root's array by the sum of the arrays of all ranks; those of the others stay as they are."""
-        return self.calls.make(
-            collectives.reduce, array, None, op, root, algorithm, async_op, timeout, codec=codec
-        )
+        return self.calls.make(collectives.reduce, array, None, op, root, algorithm, async_op, timeout, codec=codec)
 
     def all_gather(
         self, out: Any, array: Any, *, out_sizes: Sizes | None = None, algorithm: Any = None, codec: Any = None,
@@ -178,7 +176,7 @@ class Communicator:
 
     @property
     def sent_bytes(self) -> int:
-        """Bytes that this rank has sent through this communicator; what goes to several ranks counts once for each."""
+        """Bytes that this rank has sent through this communicator; what goes to several counts once for each."""
         return self._link.endpoint.sent_bytes()
 
     def predict_sent_bytes(

@@ -29,7 +29,9 @@ def codec_for(collective: Collective, codec: Any, dtype: str) -> Codec | None:
             "leave the codec out"
         )
     if found.is_topk and collective is not all_reduce:
-        raise UsageError(f"{collective}: codec={found} is for all_reduce only; choose another codec, such as fp8_e4m3")
+        raise UsageError(
+            f"{collective}: codec={found} is for all_reduce only; choose another codec, such as fp8_e4m3"
+        )
     return found
 
 

@@ -2,8 +2,8 @@
 
 In the order of the work: ``routes`` says through which channel each message goes, ``lengths`` how long each slot is,
 ``places`` in which buffer a chunk lies, ``fusing`` makes one instruction of several, ``stores`` leaves out what
-nobody reads, ``lower`` does all of it, ``plans`` adds the numbers of a call and cuts it into segments, and ``traffic``
-says how many bytes it will send.
+nobody reads, ``lower`` does all of it, ``plans`` adds the numbers of a call and cuts it into segments, and
+``traffic`` says how many bytes it will send.
 """
 
 from unisono.compiler.instructions import Instruction, Lowered, Place

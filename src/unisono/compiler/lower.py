@@ -15,7 +15,12 @@ from unisono.schedule import Schedule
 
 
 def lower(
-    schedule: Schedule, rank: int, largest_message: int, most_sent: int, rounds: bool = False, rounds_last: bool = False
+    schedule: Schedule,
+    rank: int,
+    largest_message: int,
+    most_sent: int,
+    rounds: bool = False,
+    rounds_last: bool = False,
 ) -> Lowered:
     """Compile the program of one rank; the schedule must have been proved.
 

@@ -4,9 +4,9 @@ What a slot holds first is the rank's input. What is written to a slot goes to t
 the result, else to work memory: so inputs stay as they were, and the only buffers written are those the user gave for
 it.
 
-Where a codec rounds what is sent, the sender goes on with the rounded numbers. They are put where the others were; only
-an input stays as it was. If it belongs to the result they go to the output. If it does not, the rank has sent it away
-for good (else it would be counted twice).
+Where a codec rounds what is sent, the sender goes on with the rounded numbers. They are put where the others were;
+only an input stays as it was. If it belongs to the result they go to the output. If it does not, the rank has sent it
+away for good (else it would be counted twice).
 """
 
 from __future__ import annotations

@@ -47,7 +47,7 @@ class Lengths:
 
 
 class Block(NamedTuple):
-    """What a codec encodes at a time: a segment has a whole number of blocks, and so has every chunk, but for its end."""
+    """What a codec encodes at a time. Blocks begin with the chunk, and a segment has a whole number of them."""
 
     memory_bytes: int
     wire_bytes: int
@@ -113,9 +113,7 @@ def _longest_segment(collective: Collective) -> int:
     return LONGEST_MOVED_SEGMENT if collective.rooted else LONGEST_EXCHANGED_SEGMENT
 
 
-def _segments(
-    schedule: Schedule, longest: int, room: int, equal: bool, block: Block | None
-) -> tuple[int, int]:
+def _segments(schedule: Schedule, longest: int, room: int, equal: bool, block: Block | None) -> tuple[int, int]:
     """Return the bytes of a segment and how many there are."""
     unit = block.memory_bytes if block is not None else LINE if room >= LINE else SMALLEST_SEGMENT
     most = room // unit * unit

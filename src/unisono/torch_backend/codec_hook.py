@@ -1,7 +1,7 @@
 """Compressed gradients for torch's own DDP: ``ddp.register_comm_hook(None, codec_hook("fp8_e4m3"))``.
 
-A *bucket* is an array of gradients that DDP exchanges at once. The hook gives each one to our all-reduce with a codec and
-hands the average back. (No `from __future__ import annotations` here: DDP looks at the annotations of a hook.)
+A *bucket* is an array of gradients that DDP exchanges at once. The hook gives each one to our all-reduce with a codec
+and hands the average back. (No `from __future__ import annotations` here: DDP looks at the annotations of a hook.)
 """
 
 from collections.abc import Callable
@@ -26,9 +26,10 @@ Hook = Callable[[Any, Any], Any]
 def codec_hook(codec: str | Codec, *, error_feedback: bool = False) -> Hook:
     """Return a hook for ``register_comm_hook`` that averages gradients with a codec.
 
-    The hook's state is the process group whose ranks exchange gradients, the one that DDP was given; None: the default
-    group. It must be one of backend "unisono", and gradients must be float32 and on the CPU. ``error_feedback``: what
-    the codec cuts off a rank's gradients is added to those of the next step (one more array per bucket).
+    The hook's state is the process group whose ranks exchange gradients, the one that DDP was given; None: the
+    default group. It must be one of backend "unisono", and gradients must be float32 and on the CPU.
+    ``error_feedback``: what the codec cuts off a rank's gradients is added to those of the next step (one more array
+    per bucket).
     """
     found = codec_for(all_reduce, codec, "float32")
     assert found is not None
@@ -39,8 +40,8 @@ def codec_hook(codec: str | Codec, *, error_feedback: bool = False) -> Hook:
         if not isinstance(group, UnisonoProcessGroup):
             backend = dist.get_backend(group) if isinstance(group, dist.ProcessGroup) else type(group).__name__
             raise UsageError(
-                f"codec_hook({str(found)!r}): the group's backend is {backend}; expected unisono. Make the group with "
-                'init_process_group("unisono"), and register the hook with that group, or None, as its state'
+                f"codec_hook({str(found)!r}): the group's backend is {backend}; expected unisono. Make the group "
+                'with init_process_group("unisono"), and register the hook with that group, or None, as its state'
             )
         gradients = bucket.buffer()
         if not gradients.is_cpu:

@@ -65,6 +65,7 @@ class Watched(Schedule):
     seen: dict[int, str] = field(default_factory=dict)
 
     def program(self, rank: int) -> Iterator[Step]:
+        """Yield the steps of a rank."""
         digest = hashlib.sha256()
         for step in super().program(rank):
             digest.update("".join(["%s %s %s;" % op for op in step]).encode() + b"\n")

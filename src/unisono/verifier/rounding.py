@@ -1,9 +1,9 @@
 """Whether all ranks still agree when numbers are made smaller on the wire.
 
 *Codec*: a way to write numbers in fewer bytes; what comes out at the other end has been *rounded*. The rule is that
-what is sent is rounded in the sender's own memory too, so that both ends go on with the same number; and that rounding
-what has been rounded changes nothing. In symbols: sending puts R(.) round a slot's content, on both sides, and
-R(R(x)) = R(x).
+what is sent is rounded in the sender's own memory too, so that both ends go on with the same number; and that
+rounding what has been rounded changes nothing. In symbols: sending puts R(.) round a slot's content, on both sides,
+and R(R(x)) = R(x).
 
 That is not always enough. Where some ranks send their result and others do not, the latter must round theirs once
 more, in the end. And a codec may round at random: then two ranks that round the same number get different ones, and
