@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from unisono.torch_backend.registration import register
 
 if TYPE_CHECKING:
-    from unisono.torch_backend.codec_hook import codec_hook
+    from unisono.torch_backend.compressed_gradients import codec_hook
     from unisono.torch_backend.options import Options
     from unisono.torch_backend.process_group import UnisonoProcessGroup
 
@@ -25,7 +25,7 @@ def __getattr__(name: str) -> Any:
 
         return Options
     if name == "codec_hook":
-        from unisono.torch_backend.codec_hook import codec_hook
+        from unisono.torch_backend.compressed_gradients import codec_hook
 
         return codec_hook
     if name == "UnisonoProcessGroup":

@@ -4,6 +4,7 @@ A *bucket* is an array of gradients that DDP exchanges at once. The hook gives e
 and hands the average back. (No `from __future__ import annotations` here: DDP looks at the annotations of a hook.)
 """
 
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -16,6 +17,7 @@ from unisono.collectives import all_gather, all_reduce
 from unisono.comm.encoding import codec_for
 from unisono.errors import UsageError
 from unisono.torch_backend.caller import Blocks
+from unisono.torch_backend.dynamo import keep_out
 from unisono.torch_backend.making import Call, Maker, Wish
 from unisono.torch_backend.process_group import UnisonoProcessGroup
 from unisono.torch_backend.tensors import number_type
@@ -80,3 +82,6 @@ def _average_largest(maker: Maker, gradients: Any, codec: Codec) -> dist.Work:
         add_pieces(gradients.detach().numpy(), pieces.numpy(), codec, size, "avg")
 
     return maker.make(call, Wish(), finish, [gradients])
+
+
+keep_out(sys.modules[__name__])
