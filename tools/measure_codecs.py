@@ -12,6 +12,8 @@ import numpy as np
 
 from measure_combine import best
 from unisono import _engine
+from unisono.codecs import encode, find
+from unisono.codecs.coding import add_kept
 from unisono.codecs.formats import FORMATS
 
 ARRAY_BYTES = 256 * 1024
@@ -32,6 +34,14 @@ def measured(name: str, variant: str) -> list[float]:
     return [best(ARRAY_BYTES, action) for action in actions]
 
 
+def measured_topk(fraction: str) -> tuple[float, float]:
+    """Return the speeds of encoding the largest of a million numbers, and of adding them."""
+    codec = find(f"topk:{fraction}")
+    array = np.random.default_rng(0).standard_normal(2**20).astype(np.float32)
+    wire, out = encode(array, codec), np.zeros_like(array)
+    return best(array.nbytes, lambda: encode(array, codec)), best(array.nbytes, lambda: add_kept(out, wire, codec))
+
+
 if __name__ == "__main__":
     for variant in sys.argv[1:] or _engine.variants()[:1]:
         print(f"\ninstructions: {variant}, {ARRAY_BYTES // 1024} KiB of float32, one core, GB/s")
@@ -39,3 +49,7 @@ if __name__ == "__main__":
         print("|---|--:|--:|--:|--:|--:|")
         for name in FORMATS:
             print(f"| {name} | {' | '.join(f'{speed:.1f}' for speed in measured(name, variant))} |")
+    print("\n4 MiB of float32, one core, GB/s; the same for all instructions")
+    print("| codec | encode | add |\n|---|--:|--:|")
+    for fraction in ("0.001", "0.01", "0.1"):
+        print(f"| topk:{fraction} | {' | '.join(f'{speed:.1f}' for speed in measured_topk(fraction))} |")

@@ -12,7 +12,8 @@ and only elements below about A / 30,000 are bounded by a part of A.
 *A sum over ranks.* A ring rounds a chunk p times with p ranks: it travels p - 1 hops, encoded anew before
 each, and the complete sum is rounded once more before it is shared; from then on the same bytes are passed
 on. Any other order in which each rank's numbers are added in once has p - 1 messages into the sum of a chunk
-and a last one out of it, so p roundings again. Let S(k) bound the k-th partial sum that is rounded, and E(k)
+and a last one out of it, so p roundings again. (An order that rounds more often has as many
+more terms: give them all to ``sum_error``.) Let S(k) bound the k-th partial sum that is rounded, and E(k)
 the error by then. The number that is rounded is at most S(k) + E(k) in magnitude, after an addition in
 float32, which rounds by 2**-24 of it. So the error grows by at most rounding(S(k) + E(k)), and with S(k) <= S
 for all k, and r the relative error, to first order p * r * S, exactly S * ((1 + r)**p - 1): for 8 ranks and
