@@ -1,6 +1,7 @@
 // The endpoint of a communicator, as Python uses it.
 #include "endpoint.hpp"
 
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
@@ -159,6 +160,8 @@ class Rank : public Repeats {
     std::uint64_t memory_in_use() const { return endpoint_.memory_in_use(); }
     std::uint64_t sent_bytes() const { return endpoint_.outgoing.bytes(); }
     void limit_rate(double bytes_per_s) { endpoint_.outgoing.limit(bytes_per_s); }
+    std::shared_ptr<Recording> record(std::size_t capacity) { return endpoint_.recordings.start(capacity); }
+    void stop_recording(const std::shared_ptr<Recording>& recording) { endpoint_.recordings.stop(recording); }
 
     double timeout_s = 300;
 
@@ -211,9 +214,17 @@ class Rank : public Repeats {
     bool abandoned_ = false;
 };
 
+// The events as they lie in memory (tape.hpp), and how many were dropped.
+std::pair<nb::bytes, std::uint64_t> as_bytes(const Tape::Reading& reading) {
+    return {nb::bytes(reading.events.data(), reading.events.size() * sizeof(Event)), reading.dropped};
+}
+
 }  // namespace
 
 void bind_endpoint(nb::module_& module) {
+    nb::class_<Recording>(module, "Recording", "What an endpoint does, written down with times.")
+        .def("collectives", [](const Recording& self) { return as_bytes(self.read_collectives()); })
+        .def("transfers", [](Recording& self) { return as_bytes(self.read_transfers()); });
     nb::class_<Completion>(module, "Completion", "A call that was started.")
         .def("done", &Completion::done)
         .def("failed", [](const Completion& self) { return self.verdict().fault != Fault::none; })
@@ -266,6 +277,8 @@ void bind_endpoint(nb::module_& module) {
         .def("memory_in_use", &Rank::memory_in_use)
         .def("sent_bytes", &Rank::sent_bytes)
         .def("limit_rate", &Rank::limit_rate, nb::arg("bytes_per_s"))
+        .def("record", &Rank::record, nb::arg("capacity"))
+        .def("stop_recording", &Rank::stop_recording, nb::arg("recording"))
         .def_rw("timeout_s", &Rank::timeout_s);
     module.def(
         "shared_bytes",

@@ -115,7 +115,8 @@ void bind_plans(nb::module_& module) {
     if (load_numpy() != 0) throw nb::python_error();
     nb::class_<Program>(module, "Program", "A compiled program.");
     nb::class_<Plan>(module, "Plan", "A compiled program with the lengths, type and reduction of a call.")
-        .def_ro("text", &Plan::text);
+        .def_ro("text", &Plan::text)
+        .def_ro("number", &Plan::number);
     module.def("make_program", &make_program, nb::arg("instructions"), nb::arg("operands"), nb::arg("places"),
                nb::arg("channels"), nb::arg("results"), nb::arg("rounded_last"), nb::arg("unheard"),
                nb::arg("largest_message"), nb::arg("rank"), nb::arg("size"));

@@ -26,6 +26,7 @@ Executor::Executor(Endpoint& endpoint) : endpoint_(endpoint) {
 
 void Executor::run(Plan& plan, const void* input, void* output, Clock::time_point deadline) {
     if (endpoint_.broken()) throw Failure(endpoint_.verdict());
+    recorder_.begin(endpoint_.recordings);
     if (!plan.prepared) prepare(plan);
     deadline_ = deadline;
     buffers_[static_cast<int>(Buffer::input)] = static_cast<std::byte*>(const_cast<void*>(input));
@@ -33,9 +34,24 @@ void Executor::run(Plan& plan, const void* input, void* output, Clock::time_poin
     buffers_[static_cast<int>(Buffer::work)] = work_;
     const std::uint64_t call = endpoint_.enter(plan.fingerprint, plan.text, plan.number);
     fingerprint_ = plan.fingerprint + call * 0x9e3779b97f4a7c15u;  // the same call at another time is another call
+    if (!recorder_.on()) [[likely]] return perform(plan);
+    recorder_.enter(call, plan.number);
+    try {
+        perform(plan);
+    } catch (...) {
+        recorder_.end(true);
+        throw;
+    }
+    recorder_.end(false);
+}
+
+void Executor::perform(const Plan& plan) {
     for (std::uint64_t pass = 0; pass < plan.passes; ++pass) run_pass(plan, pass);
     if (!plan.program->unheard.empty()) await_entry(plan);
-    if (endpoint_.outgoing.is_limited()) [[unlikely]] endpoint_.wait_for_slow_link();
+    if (endpoint_.outgoing.is_limited()) [[unlikely]] {
+        endpoint_.wait_for_slow_link();
+        if (recorder_.on()) recorder_.begin_anew();
+    }
 }
 
 void Executor::prepare(Plan& plan) {
@@ -61,18 +77,20 @@ void Executor::prepare(Plan& plan) {
         work_bytes_ = plan.work_bytes;
     }
     plan.prepared = true;
+    if (recorder_.on()) recorder_.begin_anew();
 }
 
 // No rank leaves a collective before those that it sent to have entered it: else it could not be told that they called
 // something else.
 void Executor::await_entry(const Plan& plan) {
     for (const std::uint32_t peer : plan.program->unheard) {
-        endpoint_.wait([&] { return endpoint_.has_entered(peer); }, {peer, 0, deadline_, true});
+        wait(Moment::awaits_entry, [&] { return endpoint_.has_entered(peer); }, {peer, 0, deadline_, true});
         endpoint_.check_same_call(peer);
     }
 }
 
 void Executor::run_pass(const Plan& plan, std::uint64_t pass) {
+    if (recorder_.on()) [[unlikely]] recorder_.begin_pass(pass);
     if (plan.wire != Wire::none) return run_encoded_pass(plan, pass);
     for (const Instruction& op : plan.program->instructions) {
         switch (op.kind) {
@@ -82,6 +100,7 @@ void Executor::run_pass(const Plan& plan, std::uint64_t pass) {
             case Kind::copy:
             case Kind::combine: move_inside(plan, op, pass); break;
         }
+        if (recorder_.on()) [[unlikely]] recorder_.end_instruction();
     }
     if (plan.divide != nullptr) divide_results(plan, pass);
 }
@@ -212,6 +231,7 @@ void Executor::divide_results(const Plan& plan, std::uint64_t pass) {
         const Slice result = slice(plan, place, pass);
         plan.divide(result.data, result.data, endpoint_.settings.geometry.size, result.bytes / plan.element_bytes);
     }
+    if (recorder_.on()) [[unlikely]] recorder_.end_results();
 }
 
 // ---- channels --------------------------------------------------------------------------------------------------
@@ -226,7 +246,7 @@ Reader& Executor::reader(const ChannelUse& use) {
 
 std::byte* Executor::acquire(Writer& writer, std::uint64_t bytes, std::uint32_t step, const std::byte* source) {
     if (!writer.has_room())
-        endpoint_.wait([&] { return writer.has_room(); }, {writer.slowest(), step, deadline_, true});
+        wait(Moment::awaits_room, [&] { return writer.has_room(); }, {writer.slowest(), step, deadline_, true});
     if (bytes <= MessageHeader::inline_bytes) return writer.inline_payload();
     // As far behind the beginning of a cache line as where it comes from: then whole lines are copied to whole lines.
     const std::uint64_t behind = staging_.is_roomy_for(bytes) ? reinterpret_cast<std::uintptr_t>(source) % line : 0;
@@ -235,8 +255,8 @@ std::byte* Executor::acquire(Writer& writer, std::uint64_t bytes, std::uint32_t 
         // Several ranks may have to read before there is room. One that has read its part may leave; so we wait for one
         // rank at a time, and never for one that we do not need any more.
         const std::uint32_t peer = staging_.slowest();
-        endpoint_.wait([&] { return staging_.has_room(room) || staging_.slowest() != peer; },
-                       {peer, step, deadline_, true});
+        wait(Moment::awaits_room, [&] { return staging_.has_room(room) || staging_.slowest() != peer; },
+             {peer, step, deadline_, true});
     }
     payload_offset_ = staging_.take(room) + behind;
     return endpoint_.at(payload_offset_);
@@ -250,7 +270,7 @@ void Executor::publish(Writer& writer, std::uint64_t bytes) {
 }
 
 const std::byte* Executor::await_message(Reader& reader, std::uint64_t bytes, std::uint32_t step) {
-    endpoint_.wait([&] { return reader.has_message(); }, {reader.writer, step, deadline_, true});
+    wait(Moment::awaits_message, [&] { return reader.has_message(); }, {reader.writer, step, deadline_, true});
     const Message message = reader.message();
     if (message.fingerprint != fingerprint_) endpoint_.report_mismatch(reader.writer);
     if (message.bytes != bytes) report_length(reader.writer, message.bytes, bytes, step);

@@ -44,6 +44,7 @@ void Executor::run_encoded_pass(const Plan& plan, std::uint64_t pass) {
             case Kind::copy:
             case Kind::combine: move_inside(plan, op, pass); break;
         }
+        if (recorder_.on()) [[unlikely]] recorder_.end_instruction();
     }
     round_results(plan, pass);
     if (plan.divide != nullptr) divide_results(plan, pass);
@@ -160,6 +161,7 @@ void Executor::round_results(const Plan& plan, std::uint64_t pass) {
             encode_rounding_source(plan.wire, floats(result.data) + first, unsent, std::min(piece, count - first), {});
         }
     }
+    if (recorder_.on() && !plan.program->rounded_last.empty()) [[unlikely]] recorder_.end_results();
 }
 
 }  // namespace unisono

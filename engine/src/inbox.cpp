@@ -60,6 +60,7 @@ void Inbox::post(const std::shared_ptr<Receive>& receive) {
             return;
         }
         receive->source = parcel->source;
+        receive->transfer.number = parcel->place;
         if (!parcel->whole) {
             parcel->wanted_by = receive;
             ++from_[parcel->source].waiting;
@@ -102,6 +103,8 @@ bool Inbox::drive_all() {
 }
 
 void Inbox::finish(Receive& receive) {
+    if (receive.transfer.began != 0)
+        endpoint_.recordings.put_transfer(receive.transfer, Moment::receive, receive.source.load());
     if (!receive.completion) {  // on the stack of a thread that waits: gone from here on
         receive.done.store(true, std::memory_order_release);
         return;
@@ -183,9 +186,12 @@ bool Inbox::begin(std::uint32_t peer) {
     const auto tag = static_cast<std::uint32_t>(message.offset);
     const std::lock_guard lock(mutex_);
     from.into = claim(peer, tag, message.fingerprint);
-    if (!from.into) {
+    if (from.into) {
+        from.into->transfer.number = from.reader.taken();
+    } else {
         if (from.waiting == 0 && waiting_for_any_ == 0) return false;
         from.aside = make_parcel(peer, tag, message.fingerprint);
+        from.aside->place = from.reader.taken();
         from.put_aside.push_back(from.aside);
     }
     from.data = from.into ? from.into->transfer.data : from.aside->data.get();
@@ -279,7 +285,7 @@ std::shared_ptr<Inbox::Parcel> Inbox::make_parcel(std::uint32_t peer, std::uint3
     try {
         auto parcel = std::make_shared<Parcel>();
         *parcel = {peer, tag, ++parcels_so_far_, label, bytes, std::make_unique_for_overwrite<std::byte[]>(bytes),
-                   false, nullptr};
+                   false, nullptr, 0};
         return parcel;
     } catch (const std::bad_alloc&) {
         endpoint_.fail(Fault::no_memory, static_cast<int>(endpoint_.settings.rank),

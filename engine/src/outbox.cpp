@@ -23,7 +23,10 @@ void Outbox::open(const Transfer& transfer) {
 bool Outbox::advance(Transfer& transfer) {
     const Geometry& geometry = endpoint_.settings.geometry;
     Writer& writer = writers_[transfer.peer];
-    if (transfer.moved == 0) open(transfer);
+    if (transfer.moved == 0) {
+        open(transfer);
+        transfer.number = writer.written();
+    }
     bool moved = false;
     while (!transfer.done && writer.has_room()) {
         const std::uint64_t bytes = std::min(geometry.transfer_bytes, transfer.bytes - transfer.moved);
@@ -40,6 +43,8 @@ bool Outbox::advance(Transfer& transfer) {
         transfer.done = transfer.moved == transfer.bytes;
         moved = true;
     }
+    if (transfer.done && transfer.began != 0)
+        endpoint_.recordings.put_transfer(transfer, Moment::send, transfer.peer);
     return moved;
 }
 

@@ -24,13 +24,15 @@ Verdict verdict_of(Action&& action) {
 TransferQueue::TransferQueue(Endpoint& endpoint)
     : endpoint_(endpoint), outbox_(endpoint), inbox_(endpoint), lanes_(endpoint.settings.geometry.size) {}
 
-std::uint32_t TransferQueue::run(const Transfer& transfer, Nanoseconds timeout) {
+std::uint32_t TransferQueue::run(const Transfer& made, Nanoseconds timeout) {
+    const Transfer transfer = endpoint_.recordings.stamped(made);
     if (!transfer.sending) return receive(transfer, timeout);
     send(transfer, timeout);
     return transfer.peer;
 }
 
-std::shared_ptr<Completion> TransferQueue::start(const Transfer& transfer, Nanoseconds timeout, Kept kept) {
+std::shared_ptr<Completion> TransferQueue::start(const Transfer& made, Nanoseconds timeout, Kept kept) {
+    const Transfer transfer = endpoint_.recordings.stamped(made);
     return transfer.sending ? start_send(transfer, timeout, std::move(kept))
                             : start_receive(transfer, timeout, std::move(kept));
 }

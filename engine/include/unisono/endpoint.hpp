@@ -15,6 +15,7 @@
 #include "unisono/memory.hpp"
 #include "unisono/outgoing.hpp"
 #include "unisono/peers.hpp"
+#include "unisono/tape.hpp"
 #include "unisono/waiting.hpp"
 
 namespace unisono {
@@ -81,6 +82,7 @@ class Endpoint {
     void send_slowly(std::uint64_t bytes);
     void wait_for_slow_link();
     Outgoing outgoing;
+    Recordings recordings;
 
     // Tells everyone that this rank begins its next collective. `text` says it in words, and is written down only if
     // it is not there yet (`text_owner` tells whose it is).

@@ -13,6 +13,7 @@
 #include "unisono/program.hpp"
 #include "unisono/reduce.hpp"
 #include "unisono/staging.hpp"
+#include "unisono/tape.hpp"
 #include "unisono/wire.hpp"
 
 namespace unisono {
@@ -53,6 +54,7 @@ class Executor {
 
   private:
     void prepare(Plan& plan);
+    void perform(const Plan& plan);
     void run_pass(const Plan& plan, std::uint64_t pass);
     void send(const Plan& plan, const Instruction& op, std::uint64_t pass);
     void receive(const Plan& plan, const Instruction& op, std::uint64_t pass);
@@ -81,6 +83,20 @@ class Executor {
 
     void put_and_keep(std::byte* payload, std::byte* out, const std::byte* from, std::uint64_t bytes, bool streams);
 
+    // Waits, and writes down that it did, if the call is recorded.
+    template <typename Ready>
+    void wait(Moment why, Ready&& ready, const Wait& what) {
+        if (!recorder_.on()) [[likely]] return endpoint_.wait(ready, what);
+        if (ready()) return;
+        try {
+            endpoint_.wait(ready, what);
+        } catch (...) {
+            recorder_.end_wait(why, what.peer);
+            throw;
+        }
+        recorder_.end_wait(why, what.peer);
+    }
+
     Writer& writer(const ChannelUse& use);
     Reader& reader(const ChannelUse& use);
     std::byte* acquire(Writer& writer, std::uint64_t bytes, std::uint32_t step, const std::byte* source);
@@ -100,6 +116,7 @@ class Executor {
     std::byte* work_ = nullptr;  // aligned
     std::uint64_t work_bytes_ = 0;
     std::uint64_t elements_rounded_ = 0;  // at random, so far
+    CallRecorder recorder_;
 
     // Of the call that is running.
     std::byte* buffers_[3] = {};

@@ -66,6 +66,7 @@ class Inbox {
         std::unique_ptr<std::byte[]> data;
         bool whole = false;
         std::shared_ptr<Receive> wanted_by;  // asked for before it was whole
+        std::uint64_t place;                 // how many slots the channel had filled before it
     };
     struct From {  // what comes from one peer
         // For whoever holds `moving`.

@@ -28,6 +28,8 @@ struct Transfer {
     std::uint32_t tag = 0;
     std::uint64_t moved = 0;  // of what is sent
     bool done = false;
+    std::uint64_t began = 0;   // ticks; 0: it is not recorded
+    std::uint64_t number = 0;  // how many slots the channel had filled before it: both sides know it by that
 };
 
 // The label of so many elements of a type.
