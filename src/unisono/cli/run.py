@@ -7,6 +7,7 @@ import os
 import shutil
 import signal
 import sys
+from pathlib import Path
 
 from unisono.cli import arguments
 from unisono.comm.launch import Outcome, launch, no_prefix, plain_prefix
@@ -21,7 +22,8 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
         "run",
         help="start a program on several ranks",
         description=arguments.described(__doc__),
-        usage="unisono run [-h] [-n N] [--bind] [--no-prefix] (script.py | -m module | [--] program) ...",
+        usage="unisono run [-h] [-n N] [--bind] [--no-prefix] [--trace DIR] "
+        "(script.py | -m module | [--] program) ...",
         epilog="Every line that a rank writes is shown whole, with its rank in front. Rank 0 has our standard input. "
         "If a rank fails, the others get two seconds to notice; the exit code is that of the rank that failed first, "
         "or 128 + n if signal n ended it. Ctrl-C and SIGTERM reach every rank; who is there after five seconds, "
@@ -32,6 +34,11 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
     )
     parser.add_argument("--bind", action="store_true", help="pin rank r to core r, modulo the number of cores")
     parser.add_argument("--no-prefix", action="store_true", help="write lines as they are, without the rank in front")
+    parser.add_argument(
+        "--trace", metavar="DIR",
+        help="record what every rank does on every communicator, and when, in DIR/run.json: for Perfetto and "
+        "`unisono draw`. What an earlier run has left in DIR is replaced",
+    )  # fmt: skip
     parser.add_argument(
         "-m", dest="module", nargs=argparse.REMAINDER, metavar="module", help="run a module, as `python -m` does"
     )
@@ -46,10 +53,42 @@ def run(args: argparse.Namespace) -> int:
     """Run the program on all ranks."""
     command = _command(args)
     size = args.size or len(os.sched_getaffinity(0))
-    outcome = launch(command, size, prefix=no_prefix if args.no_prefix else _prefix, bind=args.bind)
-    for line in _said(outcome, size):
+    prefix = no_prefix if args.no_prefix else _prefix
+    folder = None if args.trace is None else _trace_folder(args.trace)
+    outcome = launch(command, size, prefix=prefix, bind=args.bind, trace=str(folder) if folder else None)
+    for line in _said(outcome, size) + (_joined_trace(folder, size) if folder else []):
         print(line, file=sys.stderr)
     return outcome.code
+
+
+def _trace_folder(name: str) -> Path:
+    """Make room for a trace."""
+    from unisono.tracing.files import clear  # here and not above: a job starts sooner without it
+
+    folder = Path(name).absolute()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        clear(folder)
+    except OSError as error:
+        raise UsageError(f"--trace {name}: {error.strerror}; expected a folder, or the name of a new one") from error
+    return folder
+
+
+def _joined_trace(folder: Path, size: int) -> list[str]:
+    """Join what the ranks have recorded; return a line that says where it is."""
+    from unisono.tracing.files import JOINED, headers_in, join, parts_in
+
+    parts = parts_in(folder)
+    if not parts:
+        return ["no trace: no rank has closed a communicator of Unisono"]
+    join(parts, folder / JOINED)
+    headers = headers_in(folder / JOINED)
+    missing = sorted(set(range(size)) - {header["job_rank"] for header in headers})
+    without = f", without that of rank {', '.join(map(str, missing))}" if missing else ""
+    dropped = sum(header["dropped"] for header in headers)
+    lost = f"; the oldest {dropped} were dropped" if dropped else ""
+    events = sum(header["events"] for header in headers)
+    return [f"trace of {size - len(missing)} ranks{without}: {folder / JOINED} ({events} events{lost})"]
 
 
 def _command(args: argparse.Namespace) -> list[str]:

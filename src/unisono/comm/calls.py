@@ -14,6 +14,7 @@ from unisono.collectives import COLLECTIVES, Collective
 from unisono.comm.arguments import Arguments, arguments_of
 from unisono.comm.arrays import ELEMENT_BYTES, array_of
 from unisono.comm.caches import past_caches
+from unisono.comm.call_facts import MadePlan
 from unisono.comm.choice import choose
 from unisono.comm.encoding import block_of, codec_for, rounds_of
 from unisono.comm.largest_only import all_reduce_largest
@@ -39,6 +40,9 @@ class Calls:
         self.link = link
         self.programs: dict[tuple[object, int | None, Rounds], Compiled] = {}
         self.plans: dict[tuple[object, ...], _engine.Plan] = {}
+        self.made: dict[int, MadePlan] = {}  # by the number of the plan; for traces
+        self.recordings = 0  # that go on, and want to know what plans were made of
+        self.traces = 0  # that were made so far
 
     def make(
         self, collective: Collective, out: Any, array: Any, op: str | None, root: int | None, algorithm: Any,
@@ -139,6 +143,8 @@ class Calls:
         if plan is None:
             if len(self.plans) >= MOST_PLANS:
                 self.plans.clear()
+                if not self.recordings:
+                    self.made.clear()
             plan = self.plans[key] = self._make_plan(collective, given, op, root, algorithm, codec, called)
         return plan
 
@@ -164,7 +170,7 @@ class Calls:
         text = called or f"{collective}({', '.join([*words, f'algorithm={made.name}'])})"
         known_to_all = (lengths.input, lengths.output) if lengths.equal else None
         about = (text, made.digest, known_to_all, numbers.segment_bytes)
-        return _engine.make_plan(
+        plan = _engine.make_plan(
             program=made.program, extents=numbers.extents, segment_bytes=numbers.segment_bytes, passes=numbers.passes,
             work_bytes=numbers.work_bytes, dtype=given.dtype,
             reduction="" if op is None else "sum" if op == "avg" else op, divides=op == "avg",
@@ -174,6 +180,8 @@ class Calls:
             fingerprint=int.from_bytes(hashlib.blake2b(repr(about).encode(), digest_size=8).digest(), "little"),
             text=text,
         )  # fmt: skip
+        self.made[plan.number] = MadePlan(made, numbers, lengths, given.dtype, op, root, codec, text)
+        return plan
 
     def run(
         self, plan: _engine.Plan, source: int, target: int, async_op: bool, timeout: float | None, keeps: Any,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from os import PathLike
 from types import TracebackType
 from typing import Any
 
@@ -11,6 +12,7 @@ from unisono.collectives import COLLECTIVES, Collective
 from unisono.comm.calls import Calls
 from unisono.comm.explanation import Explanation, explain
 from unisono.comm.link import Link
+from unisono.comm.tracing import EVENTS, Trace, trace_job
 from unisono.comm.traffic import predicted_bytes
 from unisono.comm.work import Work
 from unisono.errors import UsageError
@@ -43,6 +45,8 @@ class Communicator:
             op = "sum" if collective.reduces and collective.carries_data else None
             method = getattr(self, collective.name)
             setattr(self, collective.name, link.endpoint.quick_call(number, arrays, op, method))
+        if link.trace is not None:
+            trace_job(self.calls, link.trace)
 
     def all_reduce(
         self, array: Any, *, op: str = "sum", algorithm: Any = None, codec: Any = None, async_op: bool = False,
@@ -200,6 +204,16 @@ class Communicator:
         if bytes_per_s is not None and not (isinstance(bytes_per_s, int | float) and 0 < bytes_per_s < float("inf")):
             raise UsageError(f"limit_rate: {bytes_per_s!r}; expected bytes per second, more than 0, or None")
         self._link.endpoint.limit_rate(bytes_per_s or 0.0)
+
+    def trace(self, path: str | PathLike[str], *, events: int = EVENTS) -> Trace:
+        """Record what the ranks do, and when: ``with comm.trace("run.json"):``. Every rank calls this.
+
+        The file is one for all ranks, and is there when the last of them has left the block; Perfetto opens it
+        (ui.perfetto.dev), and ``unisono draw``. Every rank keeps its last ``events`` events (48 bytes each); the file
+        says how many older ones were dropped. A call in the background is recorded as far as it got: wait for your
+        works inside the block. If a rank never leaves it, what the others recorded is in ``run.json.parts/``.
+        """
+        return Trace(self.calls, path, events)
 
     @property
     def memory_in_use(self) -> int:

@@ -20,6 +20,15 @@ from unisono.errors import UsageError
 LauncherName = Literal["unisono", "torchrun", "openmpi", "mpich", "slurm", "alone"]
 
 
+class JobTrace(NamedTuple):
+    """That everything is to be recorded (`unisono run --trace`)."""
+
+    folder: str
+    rank: int  # of this process in the job
+    run: str  # the same on every rank, another one for any other run
+    base_ns: int  # the time that counts as 0
+
+
 @dataclass(frozen=True)
 class Place:
     """Where this process stands in its job."""
@@ -30,6 +39,7 @@ class Place:
     local_size: int
     launcher: LauncherName
     job: str  # the same on every rank of a job; another one for any other job on this machine, also after a restart
+    trace: JobTrace | None = None
 
 
 class Names(NamedTuple):
@@ -79,10 +89,26 @@ def place_in_job(environ: Mapping[str, str] = os.environ) -> Place:
     return place
 
 
-def environment_of_rank(rank: int, size: int, job: str, environ: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """Return what ``unisono run`` gives to a rank: what it has itself, but nothing of a job that it is in."""
+def job_trace(environ: Mapping[str, str] = os.environ) -> JobTrace | None:
+    """Return whether all is to be recorded, as ``unisono run`` says, and where that goes."""
+    base_ns, _, folder = environ.get("UNISONO_TRACE", "").partition(":")
+    rank = environ.get("UNISONO_RANK", "")
+    if not (folder and base_ns.isdecimal() and rank.isdecimal()):
+        return None
+    return JobTrace(folder, int(rank), os.path.basename(environ.get("UNISONO_JOB", "")), int(base_ns))
+
+
+def environment_of_rank(
+    rank: int, size: int, job: str, trace: str | None = None, environ: Mapping[str, str] = os.environ
+) -> dict[str, str]:
+    """Return what ``unisono run`` gives to a rank: what it has itself, but nothing of a job that it is in.
+
+    ``trace``: where all that the ranks record goes, if they are to: the time that counts as 0, a colon, the folder.
+    """
     inherited = {name: value for name, value in environ.items() if not _is_of_another_job(name)}
     told = {"UNISONO_RANK": str(rank), "UNISONO_SIZE": str(size), "UNISONO_JOB": job}
+    if trace is not None:
+        told["UNISONO_TRACE"] = trace
     return {**inherited, **told, "PYTHONUNBUFFERED": "1"}  # a line is to be seen when it is written
 
 
@@ -131,7 +157,8 @@ def _from(environ: Mapping[str, str], launcher: LauncherName, names: Names, job:
         raise _wrong(f"{names.local_size}={local_size} with {names.size}={size}", "no more ranks here than there are")
     if size > 1 and not job:
         raise _wrong(f"{names.size}={size} and no {' and no '.join(names.job[:2])}", "these too, to know the job by")
-    return Place(rank, size, local_rank, local_size, launcher, job)
+    trace = job_trace(environ) if launcher == "unisono" else None
+    return Place(rank, size, local_rank, local_size, launcher, job, trace)
 
 
 def _number(environ: Mapping[str, str], name: str) -> int:

@@ -80,11 +80,12 @@ def no_prefix(rank: int, descriptor: int) -> bytes:
 
 def launch(
     command: Sequence[str], size: int, *, prefix: Prefix = plain_prefix, bind: bool = False,
-    patience: Patience = PATIENCE,
+    trace: str | None = None, patience: Patience = PATIENCE,
 ) -> Outcome:  # fmt: skip
     """Run a command on ``size`` ranks; return when all of them and all that they have started are gone.
 
-    Rank 0 has our standard input. With ``bind``, rank r is pinned to core r modulo the number of cores.
+    Rank 0 has our standard input. With ``bind``, rank r is pinned to core r modulo the number of cores. ``trace`` is
+    the folder that every rank writes to what it did on every communicator, and when.
     """
     if size < 1:
         raise UsageError(f"{size} ranks; expected 1 or more")
@@ -94,7 +95,7 @@ def launch(
         ProcessGroup(directory) as group,
         contextlib.closing(_Job(size, group, signals, patience)) as job,
     ):
-        job.start(command, directory, prefix, bind)
+        job.start(command, directory, prefix, bind, None if trace is None else f"{time.monotonic_ns()}:{trace}")
         return job.wait()
 
 
@@ -153,14 +154,14 @@ class _Job:
         self.selector = DefaultSelector()
         self.typed = TypedInput(STDIN, self.selector) if is_our_terminal(STDIN) else None
 
-    def start(self, command: Sequence[str], directory: str, prefix: Prefix, bind: bool) -> None:
+    def start(self, command: Sequence[str], directory: str, prefix: Prefix, bind: bool, trace: str | None) -> None:
         self.selector.register(self.signals, EVENT_READ, self._on_signal)
         cores = os.sched_getaffinity(0)
         try:
             for rank in range(self.size):
                 if bind:  # a process may run where the one that starts it may: so it is never anywhere else
                     os.sched_setaffinity(0, {sorted(cores)[rank % len(cores)]})
-                self._start_rank(rank, command, environment_of_rank(rank, self.size, directory), prefix)
+                self._start_rank(rank, command, environment_of_rank(rank, self.size, directory, trace), prefix)
         finally:
             if bind:
                 os.sched_setaffinity(0, cores)

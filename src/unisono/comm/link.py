@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import atexit
+import itertools
 import os
 import secrets
+import time
 import weakref
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
@@ -14,7 +16,7 @@ import numpy as np
 
 from unisono import _engine
 from unisono.comm.choice import Table
-from unisono.comm.environment import Place, place_in_job
+from unisono.comm.environment import JobTrace, Place, place_in_job
 from unisono.comm.geometry import Geometry, geometry_for, shared_bytes
 from unisono.comm.rendezvous import Host, meet
 from unisono.errors import UnisonoError, UsageError
@@ -37,6 +39,7 @@ class Terms:
     roomy: bool = False  # two cores for each rank
     table: Table = field(default_factory=dict)
     token: str = ""  # another one for every meeting
+    met_ns: int = 0  # when that was
 
 
 class SharedFile:
@@ -52,9 +55,14 @@ class Link:
     """One rank's part of a communicator."""
 
     def __init__(
-        self, file: SharedFile, offset: int, rank: int, processes: list[int], terms: Terms, timeout_s: float
-    ) -> None:
+        self, file: SharedFile, offset: int, rank: int, processes: list[int], terms: Terms, timeout_s: float,
+        trace: JobTrace | None = None,
+    ) -> None:  # fmt: skip
+        self.number = next(_numbers)
         self.file = file
+        self.offset = offset
+        self.trace = trace
+        self.after_close: list[Callable[[], None]] = []
         self.rank = rank
         self.size = len(processes)
         self.processes = processes
@@ -80,6 +88,8 @@ class Link:
             self.closed = True
             self.endpoint.forget()
             self.endpoint.close()
+            for action in self.after_close:
+                action()
 
     def reserve_twin(self) -> None:
         """Take the room behind this communicator for a second one; rank 0 does, before anybody else takes any."""
@@ -92,7 +102,7 @@ class Link:
             return None
         self.has_room_for_twin = False
         offset = shared_bytes(self.size, self.geometry)
-        return Link(self.file, offset, self.rank, self.processes, self.terms, self.endpoint.timeout_s)
+        return Link(self.file, offset, self.rank, self.processes, self.terms, self.endpoint.timeout_s, self.trace)
 
     def split(self, communicator: Any, color: int | None, key: int) -> Link | None:
         """Make the link of the group that this rank belongs to. The calls go through ``communicator``."""
@@ -114,10 +124,11 @@ class Link:
             return None
         return Link(
             self.file, int(offsets[members[0]]), members.index(self.rank), [self.processes[rank] for rank in members],
-            self.terms, self.endpoint.timeout_s,
+            self.terms, self.endpoint.timeout_s, self.trace,
         )  # fmt: skip
 
 
+_numbers = itertools.count()  # of the links of this process
 _open_links: weakref.WeakSet[Link] = weakref.WeakSet()
 
 
@@ -162,7 +173,7 @@ def connect_link(
     def decide(told: list[dict[str, Any]]) -> tuple[int, dict[str, Any]]:
         cores = {core for one in told for core in one["cores"]}
         crowded, roomy = place.size > len(cores), 2 * place.size <= len(cores)
-        terms = Terms(staging_bytes, crowded, roomy, table(), secrets.token_hex(8))
+        terms = Terms(staging_bytes, crowded, roomy, table(), secrets.token_hex(8), time.monotonic_ns())
         space = shared_bytes(place.size, geometry_for(staging_bytes))
         descriptor = os.memfd_create("unisono", os.MFD_CLOEXEC)
         try:
@@ -179,7 +190,7 @@ def connect_link(
     file = SharedFile(meeting.file)
     problem, link = None, None
     try:
-        link = Link(file, 0, place.rank, meeting.processes, Terms(**meeting.terms), timeout_s)
+        link = Link(file, 0, place.rank, meeting.processes, Terms(**meeting.terms), timeout_s, place.trace)
         link.has_room_for_twin = True
         if place.rank == 0:
             link.reserve_twin()

@@ -15,7 +15,7 @@ from typing import Any
 import torch.distributed as dist
 
 from unisono.comm.communicator import Communicator
-from unisono.comm.environment import Place
+from unisono.comm.environment import Place, job_trace
 from unisono.comm.link import connect_link
 from unisono.comm.private_directory import write_secret
 from unisono.comm.rendezvous import Host
@@ -132,7 +132,7 @@ def _get(store: Any, key: str, timeout_s: float) -> bytes | None:
 def _connect(
     rank: int, size: int, directory: str, timeout_s: float, staging_bytes: int, host: Host | None = None
 ) -> Communicator:
-    place = Place(rank, size, rank, size, "unisono", directory)
+    place = Place(rank, size, rank, size, "unisono", directory, job_trace())
     return Communicator(connect_link(timeout_s, timeout_s, staging_bytes, load_table, place, number=1, host=host))
 
 

@@ -1,0 +1,124 @@
+"""Recording what the ranks do: ``with comm.trace("run.json"):``, and everything, for ``unisono run --trace``."""
+
+from __future__ import annotations
+
+import os
+import time
+import warnings
+from collections.abc import Mapping
+from os import PathLike
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from unisono.errors import UnisonoError, UsageError
+from unisono.schedule.text import format_schedule
+from unisono.tracing.chrome import lines_of
+from unisono.tracing.clock import this_clock
+from unisono.tracing.facts import Origin, Part, PlanFacts
+from unisono.tracing.files import join_when_all_are_there, part_path, write_trace
+from unisono.tracing.tape import Tape
+
+if TYPE_CHECKING:
+    from unisono.comm.calls import Calls
+    from unisono.comm.environment import JobTrace
+
+EVENTS = 1 << 15
+MOST_EVENTS = 1 << 26
+LARGEST_SCHEDULE = 64  # ranks: those of more are not written down
+
+
+class _Recording:
+    """One rank's recording of one communicator."""
+
+    def __init__(self, calls: Calls, events: int, run: str, base_ns: int, job_rank: int, number: int) -> None:
+        link = calls.link
+        self.calls = calls
+        self.base_ns = base_ns
+        self.began_ns = time.monotonic_ns()
+        self.engine = link.endpoint.record(events)
+        calls.recordings += 1
+        self.origin = Origin(
+            run=run, communicator=f"{link.terms.token}-{link.offset:x}", rank=link.rank, size=link.size,
+            process=os.getpid(), processes=tuple(link.processes), job_rank=job_rank, number=number,
+        )  # fmt: skip
+
+    def stop(self) -> None:
+        """Record no more calls."""
+        self.calls.recordings -= 1
+        self.calls.link.endpoint.stop_recording(self.engine)
+
+    def write(self, folder: Path) -> None:
+        """Write this rank's part of the trace."""
+        collectives, transfers = Tape.of(self.engine.collectives()), Tape.of(self.engine.transfers())
+        plans = self._plans(collectives)
+        part = Part(
+            self.origin, plans, self._schedules(plans), this_clock(), self.base_ns, self.began_ns, time.monotonic_ns()
+        )
+        header, lines = lines_of(part, collectives, transfers)
+        write_trace(part_path(folder, header), [header], lines)
+
+    def _plans(self, collectives: Tape) -> dict[int, PlanFacts]:
+        used = set(collectives.events["about"].tolist())
+        return {number: made.facts(self.origin.rank) for number, made in self.calls.made.items() if number in used}
+
+    def _schedules(self, plans: Mapping[int, PlanFacts]) -> dict[str, str]:
+        """Return the programs of all ranks, so that the run can be replayed; one rank writes them down for all."""
+        if self.origin.rank != 0 or self.origin.size > LARGEST_SCHEDULE:
+            return {}
+        schedules = {plans[number].schedule: self.calls.made[number].made.schedule for number in plans}
+        return {digest: format_schedule(schedule) for digest, schedule in schedules.items()}
+
+
+class Trace:
+    """A block in which everything that the ranks of a communicator do is recorded."""
+
+    def __init__(self, calls: Calls, path: str | PathLike[str], events: int) -> None:
+        if type(events) is not int or not 1 <= events <= MOST_EVENTS:
+            raise UsageError(f"trace: events={events!r}; expected a number from 1 to {MOST_EVENTS}")
+        self.path = Path(path)
+        if self.path.is_dir():
+            raise UsageError(f"trace: {self.path} is a folder; expected the name of a file, such as run.json")
+        if not self.path.absolute().parent.is_dir():
+            raise UsageError(f"trace: there is no folder {self.path.absolute().parent}; make it first")
+        self.calls = calls
+        self.events = events
+        self._recording: _Recording | None = None
+
+    def __enter__(self) -> Trace:
+        if self._recording is not None:
+            raise UsageError("trace: this block was entered before; comm.trace() makes another one")
+        link = self.calls.link
+        if link.closed:
+            raise UsageError("trace: this communicator was closed; connect() makes a new one")
+        self.calls.traces += 1  # the same on every rank, as they make the same calls
+        run = f"{link.terms.token}-{link.offset:x}-{self.calls.traces}"
+        self._recording = _Recording(self.calls, self.events, run, link.terms.met_ns, link.rank, 0)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        recording = self._recording
+        assert recording is not None
+        recording.stop()
+        folder = self.path.with_name(f"{self.path.name}.parts")
+        recording.write(folder)
+        join_when_all_are_there(folder, recording.origin.run, recording.origin.size, self.path)
+
+    def __reduce__(self) -> Any:
+        raise UsageError("a trace cannot be sent to another process; call comm.trace() there")
+
+
+def trace_job(calls: Calls, job: JobTrace) -> None:
+    """Record everything on a communicator until it is closed."""
+    recording = _Recording(calls, EVENTS, job.run, job.base_ns, job.rank, calls.link.number)
+
+    def write() -> None:
+        recording.stop()
+        try:
+            recording.write(Path(job.folder))
+        except UnisonoError as error:  # the program has done its work: this is no reason for it to fail
+            warnings.warn(str(error), stacklevel=2)
+
+    calls.link.after_close.append(write)

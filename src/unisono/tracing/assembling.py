@@ -1,0 +1,128 @@
+"""From the events of a trace to calls: every rank's slices, sorted by the call that they belong to."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from typing import Any, get_args
+
+from unisono.tracing.run import Call, Op, RankCall, Reason, Transfer, Wait
+
+REASONS = get_args(Reason)
+
+
+class Assembly:
+    """What one rank did on one communicator."""
+
+    def __init__(self, rank: int, size: int) -> None:
+        self.rank = rank
+        self.size = size
+        self.args: dict[int, dict[str, Any]] = {}  # of each call
+        self.spans: dict[int, tuple[int, int]] = {}
+        self.ops: dict[int, list[dict[str, Any]]] = defaultdict(list)
+        self.waits: dict[int, list[tuple[tuple[int, int], Wait]]] = defaultdict(list)
+        self.transfers: list[Transfer] = []
+
+    def add(self, event: Mapping[str, Any]) -> None:
+        """Add a slice; raise KeyError, TypeError or ValueError if it lacks something."""
+        begin, end = _times(event)
+        args, category = event["args"], event["cat"]
+        if category == "transfer":
+            self._add_transfer(args, begin, end)
+            return
+        call = _number(args["call"])
+        if category == "call":
+            self.args[call] = {name: args[name] for name in ("collective", "algorithm", "schedule", "dtype")} | args
+            for name in ("count", "bytes", "passes", "ops"):
+                _number(args[name])
+            self.spans[call] = (begin, end)
+        elif category == "wait":
+            if args["for"] not in REASONS:
+                raise ValueError(f"for {args['for']!r}")
+            place = (_number(args["pass"]), _number(args["instruction"]))
+            self.waits[call].append((place, Wait(self.rank, self._peer(args["peer"]), args["for"], begin, end)))
+        elif category == "op":
+            self.ops[call].append(self._op(args, begin, end))
+
+    def _op(self, args: Mapping[str, Any], begin: int, end: int) -> dict[str, Any]:
+        made = {"rank": self.rank, "kind": str(args["kind"]), "number_of_pass": _number(args["pass"])}
+        if args["kind"] == "results":
+            moved: dict[str, Any] = {
+                "instruction": -1,
+                "step": -1,
+                "sources": (),
+                "to": (),
+                "chunks": "",
+                "nbytes": 0,
+            }
+        else:
+            moved = {
+                "instruction": _number(args["instruction"]), "step": _number(args["step"]),
+                "sources": tuple(map(self._peer, args.get("from", ()))),
+                "to": tuple(map(self._peer, args.get("to", ()))),
+                "chunks": str(args["chunks"]), "nbytes": _number(args["bytes"]),
+            }  # fmt: skip
+        return {**made, **moved, "begin_ns": begin, "end_ns": end}
+
+    def _add_transfer(self, args: Mapping[str, Any], begin: int, end: int) -> None:
+        sending = args["kind"] == "send"
+        tag, nbytes, number = (_number(args[name]) for name in ("tag", "bytes", "number"))
+        self.transfers.append(Transfer(self.rank, self._peer(args["peer"]), sending, tag, nbytes, number, begin, end))
+
+    def _peer(self, peer: Any) -> int:
+        if type(peer) is not int or not 0 <= peer < self.size:
+            raise ValueError(f"rank {peer!r} of {self.size}")
+        return peer
+
+    def rank_call(self, call: int) -> RankCall:
+        """Return what this rank did in a call."""
+        args, (begin, end) = self.args[call], self.spans[call]
+        waits: dict[tuple[int, int], list[Wait]] = defaultdict(list)
+        for place, wait in sorted(self.waits[call], key=lambda one: one[1].begin_ns):
+            waits[place].append(wait)
+        ops = [
+            Op(**op, waits=tuple(waits.get((op["number_of_pass"], op["instruction"]), ())))
+            for op in sorted(self.ops[call], key=_place)
+        ]
+        return RankCall(
+            rank=self.rank, begin_ns=begin, end_ns=end, ops=ops, waits=[wait for _, wait in self.waits[call]],
+            background=bool(args.get("background")), failed=bool(args.get("failed")),
+            unfinished=bool(args.get("unfinished")), truncated=int(args.get("truncated", 0)),
+        )  # fmt: skip
+
+    @staticmethod
+    def calls(parts: Mapping[int, Assembly]) -> list[Call]:
+        """Return the calls of several ranks, in the order in which they were made."""
+        calls = []
+        for number in sorted({number for part in parts.values() for number in part.args}):
+            here = {rank: part for rank, part in sorted(parts.items()) if number in part.args}
+            args = next(iter(here.values())).args[number]
+            calls.append(
+                Call(
+                    number=number, collective=args["collective"], algorithm=args["algorithm"], count=args["count"],
+                    dtype=args["dtype"], nbytes=args["bytes"], passes=args["passes"], schedule=args["schedule"],
+                    ops_in_pass={rank: part.args[number]["ops"] for rank, part in here.items()}, op=args.get("op"),
+                    root=args.get("root"), codec=args.get("codec"),
+                    ranks={rank: part.rank_call(number) for rank, part in here.items()},
+                )
+            )  # fmt: skip
+        return calls
+
+
+def _place(op: Mapping[str, Any]) -> tuple[int, bool, int]:
+    """Return where an op stands in its call; what is done to the results comes last in a pass."""
+    return op["number_of_pass"], op["instruction"] < 0, op["instruction"]
+
+
+def _number(value: Any) -> int:
+    if type(value) is not int or value < 0:
+        raise ValueError(f"{value!r} in place of a number")
+    return value
+
+
+def _times(event: Mapping[str, Any]) -> tuple[int, int]:
+    """Return beginning and end in nanoseconds."""
+    begin, length = round(event["ts"] * 1000), round(event["dur"] * 1000)
+    if length < 0:
+        raise ValueError(f"{event['dur']} µs long")
+    return begin, begin + length

@@ -1,0 +1,103 @@
+"""The critical path of a call: what the end of it had to wait for.
+
+It is walked backwards, from the rank that was done last. Before an op comes the op that the same rank did before
+it; but if the op had waited, then what it had waited for: the op of another rank that sent the message, or that made
+room. What is not on the path could have taken longer without anybody noticing; what is on it could not.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from dataclasses import dataclass
+from typing import Literal
+
+from unisono.tracing.matching import Message, messages_of
+from unisono.tracing.run import Call, Op, RankCall, Wait
+
+What = Literal["begin", "work", "transit", "room", "entry"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Stretch:
+    """A part of the path.
+
+    begin: from the beginning of the call to the first op. work: an op. transit: a message is there, and its receiver
+    has not noticed yet. room: the reader has made room, and the writer has not noticed yet. entry: a rank has begun
+    the call, and another one that waited for that has not noticed yet.
+    """
+
+    rank: int
+    what: What
+    begin_ns: int
+    end_ns: int
+    op: Op | None = None
+
+    @property
+    def ns(self) -> int:
+        """How long it is."""
+        return self.end_ns - self.begin_ns
+
+
+def critical_path(call: Call, messages: list[Message] | None = None) -> list[Stretch]:
+    """Return the path of a call, in the order of time; its first stretch is on the rank that held all up."""
+    return _Walk(call, messages_of(call) if messages is None else messages).path()
+
+
+class _Walk:
+    def __init__(self, call: Call, messages: list[Message]) -> None:
+        self.call = call
+        self.message_to = {(id(message.received), message.src): message for message in messages}
+        self.place = {id(op): at for rank in call.ranks.values() for at, op in enumerate(rank.ops)}
+        self.ends = {rank: [op.end_ns for op in mine.ops] for rank, mine in call.ranks.items()}
+        self.stretches: list[Stretch] = []
+        self.seen: set[int] = set()
+
+    def path(self) -> list[Stretch]:
+        last = max(self.call.ranks.values(), key=lambda rank: rank.end_ns)
+        op = self._last_thing(last)
+        end = last.end_ns
+        while op is not None and id(op) not in self.seen:  # the second is a safeguard against clocks that disagree
+            self.seen.add(id(op))
+            begin = min(op.begin_ns, end)
+            self._add(op.rank, "work", begin, min(op.end_ns, end), op)
+            op, end = self._before(op, begin)
+        return self.stretches[::-1]
+
+    def _add(self, rank: int, what: What, begin: int, end: int, op: Op | None = None) -> None:
+        self.stretches.append(Stretch(rank, what, begin, max(begin, end), op))
+
+    def _last_thing(self, last: RankCall) -> Op | None:
+        entry = next((wait for wait in reversed(last.waits) if wait.reason == "entry"), None)
+        if entry is None or entry.peer not in self.call.ranks:
+            return last.ops[-1] if last.ops else None
+        entered = self.call.ranks[entry.peer].begin_ns
+        self._add(last.rank, "entry", min(entered, entry.end_ns), entry.end_ns)
+        return None
+
+    def _before(self, op: Op, until: int) -> tuple[Op | None, int]:
+        """Return the op that had to be done before this one, and how much of it: until when."""
+        wait = op.waits[-1] if op.waits else None
+        if wait is not None and wait.reason == "message":
+            message = self.message_to.get((id(op), wait.peer))
+            if message is not None:
+                sent = min(message.sent_ns, until)
+                self._add(op.rank, "transit", sent, until)
+                return message.sent, sent
+        elif wait is not None and wait.reason == "room":
+            reader = self._made_room(wait)
+            if reader is not None:
+                made = min(reader.end_ns, until)
+                self._add(op.rank, "room", made, until)
+                return reader, made
+        mine = self.call.ranks[op.rank]
+        at = self.place[id(op)]
+        if at > 0:
+            return mine.ops[at - 1], mine.ops[at - 1].end_ns
+        self._add(op.rank, "begin", mine.begin_ns, op.entered_ns)
+        return None, until
+
+    def _made_room(self, wait: Wait) -> Op | None:
+        """Return the op of the reader that was over last when the wait was."""
+        ends = self.ends.get(wait.peer, [])
+        at = bisect_right(ends, wait.end_ns) - 1
+        return self.call.ranks[wait.peer].ops[at] if at >= 0 else None

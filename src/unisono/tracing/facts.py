@@ -1,0 +1,88 @@
+"""What the numbers in the events of a rank mean: whose they are, and what the calls were."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Whose part of a trace it is."""
+
+    run: str  # the same for all parts that belong together
+    communicator: str  # the same for all ranks of a communicator
+    rank: int  # in the communicator
+    size: int
+    process: int
+    processes: tuple[int, ...]  # of all ranks of the communicator
+    job_rank: int  # of this process; as the communicator says, if nothing else is known
+    number: int = 0  # of the communicator, in this process
+
+
+@dataclass(frozen=True)
+class InstructionFacts:
+    """One instruction of a rank's program."""
+
+    kind: str  # send, receive, reduce, copy, combine
+    step: int  # of the program as its author wrote it
+    sources: tuple[int, ...]  # ranks that it receives from
+    to: tuple[int, ...]  # ranks that it sends to
+    chunks: str  # such as 0-3,6
+    chunk_bytes: tuple[int, ...]  # of each chunk, in all passes
+
+
+@dataclass(frozen=True)
+class PlanFacts:
+    """What all calls with the same plan have in common."""
+
+    text: str  # the call in words
+    collective: str
+    algorithm: str  # with its options
+    schedule: str  # digest of the programs of all ranks
+    dtype: str
+    count: int  # elements of the vector, all parts together
+    nbytes: int
+    passes: int
+    segment_bytes: int
+    instructions: tuple[InstructionFacts, ...]
+    op: str | None = None
+    root: int | None = None
+    codec: str | None = None
+    skips_empty: bool = False  # messages without bytes are not sent
+    wire_bytes: Callable[[int], int] = field(default=int)  # what so many bytes of a chunk fill on the wire
+
+    def args(self) -> dict[str, Any]:
+        """Return what is said of a call in the trace."""
+        said = {
+            "collective": self.collective, "algorithm": self.algorithm, "count": self.count, "dtype": self.dtype,
+            "bytes": self.nbytes, "op": self.op, "root": self.root, "codec": self.codec, "passes": self.passes,
+            "ops": len(self.instructions), "schedule": self.schedule,
+        }  # fmt: skip
+        return {name: value for name, value in said.items() if value is not None}
+
+    def message_bytes(self) -> Callable[[int, int], int]:
+        """Return a function that says how many bytes an instruction moves in a pass."""
+
+        @lru_cache(maxsize=65536)
+        def moved(instruction: int, number: int) -> int:
+            done = number * self.segment_bytes
+            chunks = self.instructions[instruction].chunk_bytes
+            return sum(self.wire_bytes(min(max(length - done, 0), self.segment_bytes)) for length in chunks)
+
+        return moved
+
+
+@dataclass(frozen=True)
+class Part:
+    """What one rank gives for a trace, beside its events."""
+
+    origin: Origin
+    plans: Mapping[int, PlanFacts]
+    schedules: Mapping[str, str]  # in their text form, by digest
+    clock: Mapping[str, str]
+    base_ns: int  # the time that counts as 0, the same for all parts of a run
+    began_ns: int
+    ended_ns: int

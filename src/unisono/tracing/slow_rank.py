@@ -1,0 +1,67 @@
+"""Whether one rank held the others up, again and again."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from dataclasses import dataclass
+from statistics import median
+
+from unisono.tracing.run import Group
+from unisono.tracing.waiting import Blame, blames, paces
+
+# A rank is called slow if, in the middle one of all calls, the others lost by it ...
+OF_A_CALL = 0.1  # ... so much of what a call takes,
+TIMES_THE_NEXT = 3  # ... and so many times what they lost by any other rank.
+FEWEST_CALLS = 3
+# It is slow inside its calls only if it takes so many times as long for what it does as the others do.
+PACE = 1.5
+
+
+@dataclass(frozen=True)
+class SlowRank:
+    """A rank that the others waited for."""
+
+    rank: int
+    waited_ns: int  # of each such call, what the rank lost that lost most by it; added up
+    calls: int  # in which the others waited for it a good part of the time
+    of_calls: int
+    late_ns: int  # of that, because it was in no call: it came late
+    slow_ns: int  # because it was slow inside of them
+
+
+def losses(found: list[Blame]) -> dict[tuple[int, int], Counter[str]]:
+    """Return for each call and culprit what the rank lost that lost most by it: in all, and by which kind."""
+    by_waiter: dict[tuple[int, int], dict[int, Counter[str]]] = defaultdict(lambda: defaultdict(Counter))
+    for blame in found:
+        by_waiter[blame.call, blame.culprit][blame.waiter][blame.how] += blame.ns
+    return {key: max(waiters.values(), key=lambda lost: lost.total()) for key, waiters in by_waiter.items()}
+
+
+def slow_rank(group: Group) -> SlowRank | None:
+    """Return the rank that held the others up again and again, if there is one that stands out."""
+    lengths = {call.number: call.ns for call in group.calls}
+    if len(lengths) < FEWEST_CALLS:
+        return None
+    pace = paces(group)
+    counted = [blame for blame in blames(group) if blame.how == "late" or pace.get(blame.culprit, PACE) >= PACE]
+    lost: dict[int, dict[int, Counter[str]]] = defaultdict(dict)  # by culprit, then by call
+    for (call, culprit), kinds in losses(counted).items():
+        lost[culprit][call] = kinds
+    usually = {
+        rank: _middle([kinds.total() for kinds in calls.values()], len(lengths)) for rank, calls in lost.items()
+    }
+    if not usually:
+        return None
+    first, *others = sorted(usually, key=lambda rank: -usually[rank])
+    if usually[first] < OF_A_CALL * median(lengths.values()):
+        return None
+    if others and usually[first] < TIMES_THE_NEXT * usually[others[0]]:
+        return None
+    felt = [kinds for call, kinds in lost[first].items() if kinds.total() >= OF_A_CALL * lengths[call]]
+    late, slow = (sum(kinds[how] for kinds in felt) for how in ("late", "slow"))
+    return SlowRank(first, late + slow, len(felt), len(lengths), late, slow)
+
+
+def _middle(values: list[int], count: int) -> float:
+    """Return the median of so many numbers, of which those that are not given are 0."""
+    return median([*values, *[0] * (count - len(values))])

@@ -1,0 +1,144 @@
+"""Who waited, and because of whom.
+
+In a ring, a rank that comes late holds up its neighbour, which holds up the next one; all of them wait, each for
+another, and all because of one. So a wait is followed to its cause: as long as the rank that is waited for waits
+itself, it is not the cause, but whoever it waits for. The cause is a rank that does not wait: it is at work in a call
+(*slow*), or in none (*late*). When the message is there and its receiver has not noticed yet, nobody is the cause.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from statistics import median
+from typing import Literal
+
+from unisono.tracing.matching import messages_of
+from unisono.tracing.run import Group, Wait
+
+How = Literal["late", "slow"]
+PER_OP_BYTES = 512  # what an op costs beside its bytes, in bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Blame:
+    """How long a rank waited in a call because of another one."""
+
+    call: int
+    waiter: int
+    culprit: int
+    how: How
+    ns: int
+
+
+def waited_ns(group: Group) -> dict[tuple[int, int], int]:
+    """Return how long each rank waited for each other one: the next in line, not the cause."""
+    total: dict[tuple[int, int], int] = defaultdict(int)
+    for call in group.calls:
+        for rank in call.ranks.values():
+            for wait in rank.waits:
+                total[wait.rank, wait.peer] += wait.ns
+    return dict(total)
+
+
+def blames(group: Group) -> list[Blame]:
+    """Return who waited because of whom, and how long; one entry for each pair of ranks, call and kind."""
+    causes = _Causes(group)
+    found: list[Blame] = []
+    for call in group.calls:
+        total: dict[tuple[int, int, How], int] = defaultdict(int)
+        for rank in call.ranks.values():
+            for wait in rank.waits:
+                for culprit, how, ns in causes.of(wait):
+                    if culprit != wait.rank:
+                        total[wait.rank, culprit, how] += ns
+        found += [Blame(call.number, *key, ns) for key, ns in total.items()]
+    return found
+
+
+class _Causes:
+    def __init__(self, group: Group) -> None:
+        self.waits: dict[int, list[Wait]] = defaultdict(list)
+        self.calls: dict[int, list[tuple[int, int]]] = defaultdict(list)
+        self.sent_ns: dict[int, int] = {}  # of the message that a wait was for
+        for call in group.calls:
+            for rank, mine in call.ranks.items():
+                self.waits[rank] += mine.waits
+                self.calls[rank].append((mine.begin_ns, mine.end_ns))
+            for message in messages_of(call):
+                for wait in message.received.waits:
+                    if wait.reason == "message" and wait.peer == message.src:
+                        self.sent_ns[id(wait)] = message.sent.end_ns
+        for waits in self.waits.values():
+            waits.sort(key=lambda wait: wait.begin_ns)
+        for spans in self.calls.values():
+            spans.sort()
+        self.wait_ends = {rank: [wait.end_ns for wait in waits] for rank, waits in self.waits.items()}
+        self.call_ends = {rank: [end for _, end in spans] for rank, spans in self.calls.items()}
+
+    def of(self, wait: Wait) -> Iterator[tuple[int, How, int]]:
+        """Yield the causes of a wait, each with its part of the time."""
+        yield from self._follow(wait, wait.begin_ns, wait.end_ns, (wait.rank,))
+
+    def _follow(self, wait: Wait, begin: int, end: int, before: tuple[int, ...]) -> Iterator[tuple[int, How, int]]:
+        end = min(end, self.sent_ns.get(id(wait), end))  # from then on the message was there
+        peer = wait.peer
+        if begin >= end:
+            return
+        if peer not in self.calls:  # it has left no trace
+            yield peer, "late", end - begin
+            return
+        waits, at = self.waits[peer], begin
+        for number in range(bisect_right(self.wait_ends.get(peer, []), begin), len(waits)):
+            other = waits[number]
+            if other.begin_ns >= end:
+                break
+            yield from self._not_waiting(peer, at, max(at, other.begin_ns))
+            until = min(end, other.end_ns)
+            if other.peer in before or other.peer == peer:  # in a circle: the clocks disagree a little
+                yield from self._not_waiting(peer, max(at, other.begin_ns), until)
+            else:
+                yield from self._follow(other, max(at, other.begin_ns), until, (*before, peer))
+            at = max(at, until)
+        yield from self._not_waiting(peer, at, end)
+
+    def _not_waiting(self, rank: int, begin: int, end: int) -> Iterator[tuple[int, How, int]]:
+        """Yield how much of a time a rank was at work in a call, and how much in none."""
+        if begin >= end:
+            return
+        spans, inside = self.calls[rank], 0
+        for number in range(bisect_right(self.call_ends[rank], begin), len(spans)):
+            if spans[number][0] >= end:
+                break
+            inside += min(end, spans[number][1]) - max(begin, spans[number][0])
+        if inside > 0:
+            yield rank, "slow", inside
+        if end - begin - inside > 0:
+            yield rank, "late", end - begin - inside
+
+
+def paces(group: Group) -> dict[int, float]:
+    """Return how much longer each rank took for what it did than the others would have: 1 is like the others.
+
+    Compared are ops of the same kind, by their bytes. (In a broadcast everybody waits while the root works: this does
+    not make the root a slow rank.)
+    """
+    took: dict[tuple[int, str], int] = defaultdict(int)
+    moved: dict[tuple[int, str], int] = defaultdict(int)
+    for call in group.calls:
+        for rank, mine in call.ranks.items():
+            for op in mine.ops:
+                took[rank, op.kind] += op.work_ns
+                moved[rank, op.kind] += op.nbytes + PER_OP_BYTES
+    paces: dict[int, float] = {}
+    for rank in group.job_ranks:
+        actual, usual = 0.0, 0.0
+        for kind in {kind for one, kind in took if one == rank}:
+            others = [took[key] / moved[key] for key in took if key[1] == kind and key[0] != rank]
+            if others:
+                actual += took[rank, kind]
+                usual += median(others) * moved[rank, kind]
+        paces[rank] = actual / usual if usual > 0 else 1.0
+    return paces
