@@ -103,8 +103,8 @@ def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("-n", type=int, default=2, help="ranks (default 2)")
-    parser.add_argument("--pairs", type=int, default=60, help="visits of either kind (default 60)")
-    parser.add_argument("--visit", type=float, default=0.02, metavar="S", help="seconds of a visit (default 0.02)")
+    parser.add_argument("--pairs", type=int, default=400, help="visits of either kind (default 400)")
+    parser.add_argument("--visit", type=float, default=0.002, metavar="S", help="seconds of a visit (default 0.002)")
     parser.add_argument("--case", action="append", choices=list(CASES), help="only this one (may be repeated)")
     parser.add_argument("--json", action="store_true")
     args = parser.parse_args()

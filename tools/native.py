@@ -15,7 +15,15 @@ ROOT = Path(__file__).parent.parent
 PROGRAMS = {
     "latency": ["latency", "ranks"],
     "by_hand": ["by_hand", "cases", "ranks"],
-    "threads": ["threads", "scenarios_calls", "scenarios_endings", "scenarios_transfers", "cases", "ranks"],
+    "threads": [
+        "threads",
+        "scenarios_calls",
+        "scenarios_endings",
+        "scenarios_recordings",
+        "scenarios_transfers",
+        "cases",
+        "ranks",
+    ],
 }
 
 

@@ -11,7 +11,7 @@ import sys
 
 import pytest
 
-from unisono.comm.environment import Place, environment_of_rank, place_in_job
+from unisono.comm.environment import JobTrace, Place, environment_of_rank, job_trace, place_in_job
 from unisono.errors import UsageError
 
 UNISONO = {"UNISONO_RANK": "1", "UNISONO_SIZE": "3", "UNISONO_JOB": "/a/job"}
@@ -192,3 +192,27 @@ def test_the_environment_of_this_process_is_the_default(monkeypatch):
     for name, value in UNISONO.items():
         monkeypatch.setenv(name, value)
     assert place_in_job().job == "/a/job"
+
+
+def test_a_rank_of_a_recorded_job_knows_where_its_trace_goes():
+    given = environment_of_rank(2, 3, "/tmp/unisono-abc", {}, trace="12345:/a/folder: of mine")
+    trace = JobTrace("/a/folder: of mine", 2, "unisono-abc", 12345)
+    assert job_trace(given) == trace
+    assert place_in_job(given).trace == trace
+
+
+def test_torchrun_says_which_rank_of_a_recorded_job_it_is():
+    given = environment_of_rank(0, 1, "/tmp/unisono-abc", {}, trace="12345:/a")
+    inner = {**given, "TORCHELASTIC_RUN_ID": "x", "RANK": "5", "WORLD_SIZE": "8"}
+    assert job_trace(inner) == JobTrace("/a", 5, "unisono-abc", 12345)
+
+
+@pytest.mark.parametrize("said", [None, "", "12345", "12345:", ":/a", "x:/a"])
+def test_a_job_is_recorded_only_if_all_of_it_is_said(said):
+    environ = {"UNISONO_RANK": "0"} if said is None else {"UNISONO_RANK": "0", "UNISONO_TRACE": said}
+    assert job_trace(environ) is None
+
+
+def test_a_job_inside_of_a_recorded_one_is_not_recorded():
+    outer = environment_of_rank(0, 1, "/tmp/outer", {}, trace="12345:/a")
+    assert job_trace(environment_of_rank(0, 2, "/tmp/inner", outer)) is None

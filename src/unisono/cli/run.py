@@ -83,12 +83,13 @@ def _joined_trace(folder: Path, size: int) -> list[str]:
         return ["no trace: no rank has closed a communicator of Unisono"]
     join(parts, folder / JOINED)
     headers = headers_in(folder / JOINED)
-    missing = sorted(set(range(size)) - {header["job_rank"] for header in headers})
+    ranks = {header["job_rank"] for header in headers}
+    missing = sorted(set(range(size)) - ranks)
     without = f", without that of rank {', '.join(map(str, missing))}" if missing else ""
     dropped = sum(header["dropped"] for header in headers)
     lost = f"; the oldest {dropped} were dropped" if dropped else ""
     events = sum(header["events"] for header in headers)
-    return [f"trace of {size - len(missing)} ranks{without}: {folder / JOINED} ({events} events{lost})"]
+    return [f"trace of {len(ranks)} rank{'s' * (len(ranks) != 1)}{without}: {folder / JOINED} ({events} events{lost})"]
 
 
 def _command(args: argparse.Namespace) -> list[str]:

@@ -90,16 +90,19 @@ def place_in_job(environ: Mapping[str, str] = os.environ) -> Place:
 
 
 def job_trace(environ: Mapping[str, str] = os.environ) -> JobTrace | None:
-    """Return whether all is to be recorded, as ``unisono run`` says, and where that goes."""
+    """Return whether all is to be recorded, as ``unisono run`` says, and where that goes.
+
+    What it has started may be a torchrun, which then says which rank this is.
+    """
     base_ns, _, folder = environ.get("UNISONO_TRACE", "").partition(":")
-    rank = environ.get("UNISONO_RANK", "")
+    rank = environ.get(TORCH.rank if "TORCHELASTIC_RUN_ID" in environ else UNISONO.rank, "")
     if not (folder and base_ns.isdecimal() and rank.isdecimal()):
         return None
     return JobTrace(folder, int(rank), os.path.basename(environ.get("UNISONO_JOB", "")), int(base_ns))
 
 
 def environment_of_rank(
-    rank: int, size: int, job: str, trace: str | None = None, environ: Mapping[str, str] = os.environ
+    rank: int, size: int, job: str, environ: Mapping[str, str] = os.environ, *, trace: str | None = None
 ) -> dict[str, str]:
     """Return what ``unisono run`` gives to a rank: what it has itself, but nothing of a job that it is in.
 

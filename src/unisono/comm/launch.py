@@ -161,7 +161,7 @@ class _Job:
             for rank in range(self.size):
                 if bind:  # a process may run where the one that starts it may: so it is never anywhere else
                     os.sched_setaffinity(0, {sorted(cores)[rank % len(cores)]})
-                self._start_rank(rank, command, environment_of_rank(rank, self.size, directory, trace), prefix)
+                self._start_rank(rank, command, environment_of_rank(rank, self.size, directory, trace=trace), prefix)
         finally:
             if bind:
                 os.sched_setaffinity(0, cores)

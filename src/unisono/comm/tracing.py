@@ -12,12 +12,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from unisono.errors import UnisonoError, UsageError
-from unisono.schedule.text import format_schedule
-from unisono.tracing.chrome import lines_of
-from unisono.tracing.clock import this_clock
-from unisono.tracing.facts import Origin, Part, PlanFacts
-from unisono.tracing.files import join_when_all_are_there, part_path, write_trace
-from unisono.tracing.tape import Tape
+from unisono.tracing.facts import Origin, PlanFacts
 
 if TYPE_CHECKING:
     from unisono.comm.calls import Calls
@@ -50,20 +45,26 @@ class _Recording:
 
     def write(self, folder: Path) -> None:
         """Write this rank's part of the trace."""
+        # Here and not above: who records nothing connects sooner without it.
+        from unisono.tracing.chrome import lines_of
+        from unisono.tracing.clock import this_clock
+        from unisono.tracing.facts import Part
+        from unisono.tracing.files import part_path, write_trace
+        from unisono.tracing.tape import Tape
+
         collectives, transfers = Tape.of(self.engine.collectives()), Tape.of(self.engine.transfers())
-        plans = self._plans(collectives)
+        used = set(collectives.events["about"].tolist())
+        plans = {number: made.facts(self.origin.rank) for number, made in self.calls.made.items() if number in used}
         part = Part(
             self.origin, plans, self._schedules(plans), this_clock(), self.base_ns, self.began_ns, time.monotonic_ns()
         )
         header, lines = lines_of(part, collectives, transfers)
         write_trace(part_path(folder, header), [header], lines)
 
-    def _plans(self, collectives: Tape) -> dict[int, PlanFacts]:
-        used = set(collectives.events["about"].tolist())
-        return {number: made.facts(self.origin.rank) for number, made in self.calls.made.items() if number in used}
-
     def _schedules(self, plans: Mapping[int, PlanFacts]) -> dict[str, str]:
         """Return the programs of all ranks, so that the run can be replayed; one rank writes them down for all."""
+        from unisono.schedule.text import format_schedule
+
         if self.origin.rank != 0 or self.origin.size > LARGEST_SCHEDULE:
             return {}
         schedules = {plans[number].schedule: self.calls.made[number].made.schedule for number in plans}
@@ -99,6 +100,8 @@ class Trace:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        from unisono.tracing.files import join_when_all_are_there
+
         recording = self._recording
         assert recording is not None
         recording.stop()

@@ -7,13 +7,29 @@ instruction in one pass of a call. *Wait*: how long a rank waited for another on
 On the way to the file: ``tape`` (events as the engine writes them), ``facts`` (what the numbers in them mean),
 ``chrome`` (both as lines of a trace), ``files`` (parts, and how they are joined), ``clock``. On the way back:
 ``reading`` (checks a trace), ``assembling`` (sorts its events), ``run`` (what it says), ``matching`` (which send
-belongs to which receive), ``critical_path``, ``waiting`` (who waited, and because of whom), ``slow_rank``, ``words``
+belongs to which receive), ``critical_path``, ``waiting`` (who waited, and because of whom), ``slowness``, ``words``
 (the same in sentences), ``replay`` (times for the drawing).
 """
 
-from unisono.tracing.reading import read_run
-from unisono.tracing.run import Call, Group, Run
-from unisono.tracing.slow_rank import SlowRank, slow_rank
-from unisono.tracing.words import summary
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from unisono.tracing.reading import read_run
+    from unisono.tracing.run import Call, Group, Run
+    from unisono.tracing.slowness import SlowRank, slow_rank
+    from unisono.tracing.words import summary
 
 __all__ = ["Call", "Group", "Run", "SlowRank", "read_run", "slow_rank", "summary"]
+
+# A rank that only writes a trace does not need what reads one.
+_WHERE = {
+    "Call": "run", "Group": "run", "Run": "run", "SlowRank": "slowness", "read_run": "reading",
+    "slow_rank": "slowness", "summary": "words",
+}  # fmt: skip
+
+
+def __getattr__(name: str) -> Any:
+    if name in _WHERE:
+        return getattr(import_module(f"unisono.tracing.{_WHERE[name]}"), name)
+    raise AttributeError(f"module 'unisono.tracing' has no attribute {name!r}")

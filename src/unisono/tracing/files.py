@@ -49,8 +49,8 @@ def write_trace(path: Path, headers: Sequence[dict[str, Any]], lines: Iterable[s
 
 def _write(file: IO[str], headers: Sequence[dict[str, Any]], lines: Iterable[str]) -> None:
     about = json.dumps({"unisono": {"format": FORMAT, "parts": list(headers)}}, separators=(",", ":"))
-    file.write(f'{{"displayTimeUnit":"ns","otherData":{about},{BEFORE_EVENTS}\n')
-    separator = ""
+    file.write(f'{{"displayTimeUnit":"ns","otherData":{about},{BEFORE_EVENTS}')
+    separator = "\n"
     for line in lines:
         file.write(separator + line)
         separator = ",\n"

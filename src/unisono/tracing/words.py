@@ -7,7 +7,7 @@ from collections import Counter
 from unisono.collectives import Words
 from unisono.tracing.critical_path import Stretch, critical_path
 from unisono.tracing.run import Call, Group, Run
-from unisono.tracing.slow_rank import SlowRank, slow_rank
+from unisono.tracing.slowness import SlowRank, slow_rank
 from unisono.tracing.waiting import blames, waited_ns
 
 MOST_PAIRS = 8
@@ -17,8 +17,8 @@ MOST_STRETCHES = 12
 def duration(ns: float) -> str:
     """Write a time with a unit that fits: 41 ms, 3.2 µs."""
     for unit, length in (("s", 1e9), ("ms", 1e6), ("µs", 1e3)):
-        if ns >= length:
-            return f"{ns / length:.3g} {unit}" if ns < 1000 * length else f"{ns / length:.0f} {unit}"
+        if ns >= 0.9995 * length:  # 999.6 µs are 1 ms
+            return f"{ns / length:.3g} {unit}" if ns < 999.5 * length else f"{ns / length:.0f} {unit}"
     return f"{ns:.0f} ns"
 
 
@@ -165,8 +165,9 @@ def _title(call: Call) -> Words:
 
 
 def _path_lines(path: list[Stretch], call: Call, group: Group) -> list[Words]:
-    """Return the longest stretches of a path, in the order of time."""
-    shown = sorted(sorted(path, key=lambda one: -one.ns)[:MOST_STRETCHES], key=lambda one: one.begin_ns)
+    """Return the first stretch of a path and the longest others, in their order."""
+    longest = sorted(range(1, len(path)), key=lambda at: -path[at].ns)[: MOST_STRETCHES - 1]
+    shown = [path[at] for at in sorted([0, *longest])] if path else []
     lines = [stretch_words(stretch, call, group) for stretch in shown]
     left = len(path) - len(shown)
     if left > 0:

@@ -1,0 +1,165 @@
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from stories import CLOCK
+from unisono.errors import UsageError
+from unisono.tracing import read_run
+from unisono.tracing.chrome import lines_of
+from unisono.tracing.facts import InstructionFacts, Origin, Part, PlanFacts
+from unisono.tracing.files import part_path, write_trace
+from unisono.tracing.tape import EVENT, Moment, Tape
+
+NOTHING = Tape(np.array([], EVENT), 0)
+
+
+def plan(rank):
+    """Return a plan of two ranks: rank 0 sends two chunks to rank 1."""
+    sends = InstructionFacts("send", 0, (), (1,), "0-1", (40, 40))
+    receives = InstructionFacts("receive", 0, (0,), (), "0-1", (40, 40))
+    return PlanFacts(
+        "a call", "broadcast", "naive", "digest", "float32", 20, 80, 1, 80, (receives if rank else sends,), root=0
+    )
+
+
+def tape(rank, dropped=0):
+    """Return two calls; the receiver waits in the first one."""
+    events = []
+    for call, begin in ((1, 1000), (2, 3000)):
+        waits = rank == 1 and call == 1
+        if waits:
+            events.append((begin, begin + 700, call, 7, 0, 0, Moment.AWAITS_MESSAGE, 0))
+        events.append((begin, begin + 800, call, 7, 0, 0, Moment.INSTRUCTION, 0))
+        events.append((begin - 10, begin + 800, call, 7, 0, 0, Moment.CALL, 0))
+    return Tape(np.array(events, EVENT), dropped)
+
+
+def part_of(rank, run="r", clock=CLOCK, dropped=0, number=0):
+    origin = Origin(run, "c", rank, 2, 100 + rank, (100, 101), rank, number)
+    return lines_of(Part(origin, {7: plan(rank)}, {}, clock, 500, 900, 5000), tape(rank, dropped), NOTHING)
+
+
+def write(folder, rank, **options):
+    header, lines = part_of(rank, **options)
+    path = part_path(folder, header)
+    write_trace(path, [header], lines)
+    return path
+
+
+@pytest.fixture
+def both(tmp_path):
+    """Return a folder with the parts of two ranks."""
+    write(tmp_path, 0)
+    write(tmp_path, 1)
+    return tmp_path
+
+
+def test_what_was_written_is_read(both):
+    run = read_run(both)
+    (group,) = run.groups
+    assert run.clock == CLOCK
+    assert (group.size, group.missing, group.dropped) == (2, [], {0: 0, 1: 0})
+    first, second = group.calls
+    assert (first.number, first.label, first.root, first.nbytes) == (1, "broadcast/naive", 0, 80)
+    assert (first.begin_ns, first.end_ns) == (490, 1300)
+    received = first.ranks[1].ops[0]
+    assert (received.kind, received.sources, received.chunks, received.nbytes) == ("receive", (0,), "0-1", 80)
+    assert (received.entered_ns, received.begin_ns, received.end_ns) == (500, 1200, 1300)
+    assert [(wait.peer, wait.reason, wait.ns) for wait in received.waits] == [(0, "message", 700)]
+    assert second.ranks[1].ops[0].waits == ()
+
+
+def test_a_file_that_another_program_has_written_again_is_read(both, tmp_path):
+    for path in both.glob("rank-*.json"):
+        path.write_text(json.dumps(json.loads(path.read_text()), indent=1))
+    assert len(read_run(both).groups[0].calls) == 2
+
+
+def damage(path, change):
+    path.write_text(change(path.read_text()))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda text: text[: len(text) // 2], "this trace is damaged"),
+        (lambda text: text.removesuffix("]}\n"), "ends in the middle"),
+        (lambda text: text.replace('"dur":0.80025,', ""), "has an event without 'dur'"),
+        (lambda text: text.replace('"dur":0.80025,', '"dur":-3,'), "makes no sense"),
+        (lambda text: text.replace('"ts":0.50025', '"ts":"soon"'), "makes no sense"),
+        (lambda text: text.replace('"ts":0.50025', '"ts":NaN'), "makes no sense"),
+        (lambda text: text.replace('"to":[1]', '"to":[2]'), "rank 2 of 2"),
+        (lambda text: text.replace('"pass":0', '"pass":-1'), "in place of a number"),
+        (lambda text: text.replace('"pid":0,"tid":0,"ts"', '"pid":5,"tid":0,"ts"'), "has an event without"),
+        (lambda text: text.replace('"size":2', '"size":0'), "rank 0 of 0"),
+        (lambda text: text.replace('"clock"', '"o\'clock"'), "has a header without clock"),
+        (lambda text: text.replace('"format":1', '"format":9'), "format 9; this version of Unisono reads format 1"),
+        (lambda text: "", "is no JSON"),
+        (lambda text: "\x00\x01", "is no JSON"),
+        (lambda text: "[]", "not a trace of Unisono"),
+        (lambda text: '{"traceEvents": []}', "not a trace of Unisono"),
+    ],
+)
+def test_a_damaged_file_is_refused_in_words(both, change, message):
+    path = next(both.glob("rank-0*.json"))
+    damage(path, change)
+    with pytest.raises(UsageError, match=message) as raised:
+        read_run(both)
+    assert str(path) in str(raised.value)
+
+
+def test_a_file_of_bytes_that_are_no_text_is_refused(tmp_path):
+    path = tmp_path / "run.json"
+    path.write_bytes(b"\xff\xfe\xfd")
+    with pytest.raises(UsageError, match="is no JSON"):
+        read_run(path)
+
+
+def test_traces_of_two_runs_are_not_mixed(tmp_path):
+    write(tmp_path, 0)
+    write(tmp_path, 1, run="another")
+    with pytest.raises(UsageError, match=r"traces of 2 runs \(another, r\); expected those of one"):
+        read_run(tmp_path)
+
+
+def test_times_of_two_clocks_are_not_compared(tmp_path):
+    write(tmp_path, 0)
+    write(tmp_path, 1, clock={**CLOCK, "machine": "elsewhere"})
+    with pytest.raises(UsageError, match="2 different clocks"):
+        read_run(tmp_path)
+
+
+def test_a_rank_has_one_trace_of_a_communicator(both):
+    copy = next(both.glob("rank-0*.json"))
+    copy.with_name("rank-00.json").write_text(copy.read_text())
+    with pytest.raises(UsageError, match="rank 0 has two traces"):
+        read_run(both)
+
+
+def test_a_missing_rank_is_named_unless_that_is_all_right(tmp_path):
+    write(tmp_path, 0)
+    with pytest.raises(UsageError, match=r"no trace of rank 1 of 2.*missing_ok=True"):
+        read_run(tmp_path)
+    assert read_run(tmp_path, missing_ok=True).groups[0].missing == [1]
+
+
+def test_what_is_too_large_is_refused_with_advice(both):
+    with pytest.raises(UsageError, match=r"expected 0 MiB or less.*events=10_000"):
+        read_run(both, most_bytes=100)
+
+
+def test_a_place_without_a_trace_is_refused(tmp_path):
+    with pytest.raises(UsageError, match="there is no file or folder"):
+        read_run(tmp_path / "nothing")
+    with pytest.raises(UsageError, match=r"there is no run\.json here"):
+        read_run(tmp_path)
+    for name in ("one", "two"):
+        write_trace(tmp_path / f"{name}.json", [part_of(0)[0]], [])
+    with pytest.raises(UsageError, match=r"name one of them: one\.json, two\.json"):
+        read_run(tmp_path)
+    (tmp_path / "two.json").unlink()
+    with pytest.raises(UsageError, match="no trace of rank 1"):
+        read_run(tmp_path)  # the only one
