@@ -40,10 +40,10 @@ def test_a_summary_says_what_was_called_who_waited_and_what_the_end_waited_for()
         "the longest call was number 1 (all_reduce/ring, 250 float32): 130 ns; its critical path:",
         "  rank 1 comes 100 ns after the first (0 ns until its first op)",
         "  rank 1: send to 2 (10 ns)",
-        "  a message on its way to rank 2 (0 ns)",
-        "  rank 2: reduce from 1 to 0 (10 ns)",
-        "  a message on its way to rank 0 (0 ns)",
-        "  rank 0: reduce from 2 (10 ns)",
+        "  until rank 2 notices the message (0 ns)",
+        "  rank 2: receive and add from 1 to 0 (10 ns)",
+        "  until rank 0 notices the message (0 ns)",
+        "  rank 0: receive and add from 2 (10 ns)",
     ]
 
 

@@ -89,7 +89,9 @@ def _joined_trace(folder: Path, size: int) -> list[str]:
     dropped = sum(header["dropped"] for header in headers)
     lost = f"; the oldest {dropped} were dropped" if dropped else ""
     events = sum(header["events"] for header in headers)
-    return [f"trace of {len(ranks)} rank{'s' * (len(ranks) != 1)}{without}: {folder / JOINED} ({events} events{lost})"]
+    return [
+        f"trace of {len(ranks)} rank{'s' * (len(ranks) != 1)}{without}: {folder / JOINED} ({events} events{lost})"
+    ]
 
 
 def _command(args: argparse.Namespace) -> list[str]:

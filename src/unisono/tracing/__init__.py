@@ -8,7 +8,7 @@ On the way to the file: ``tape`` (events as the engine writes them), ``facts`` (
 ``chrome`` (both as lines of a trace), ``files`` (parts, and how they are joined), ``clock``. On the way back:
 ``reading`` (checks a trace), ``assembling`` (sorts its events), ``run`` (what it says), ``matching`` (which send
 belongs to which receive), ``critical_path``, ``waiting`` (who waited, and because of whom), ``slowness``, ``words``
-(the same in sentences), ``replay`` (times for the drawing).
+(the same in sentences), ``timeline`` and ``replay`` (numbers and times for the drawing).
 """
 
 from importlib import import_module

@@ -12,6 +12,14 @@ from unisono.tracing.waiting import blames, waited_ns
 
 MOST_PAIRS = 8
 MOST_STRETCHES = 12
+KINDS = {
+    "send": Words("send", "发送"),
+    "receive": Words("receive", "接收"),
+    "reduce": Words("receive and add", "接收并相加"),
+    "copy": Words("copy", "复制"),
+    "combine": Words("add", "相加"),
+    "results": Words("divide or round the results", "对结果做除法或舍入"),
+}
 
 
 def duration(ns: float) -> str:
@@ -60,16 +68,22 @@ def stretch_words(stretch: Stretch, call: Call, group: Group) -> Words:
             f"进程 {rank} 比最先到的晚 {late} 开始（{long} 后做第一个操作）",
         )
     if stretch.what == "transit":
-        return Words(f"a message on its way to rank {rank} ({long})", f"消息正送往进程 {rank}（{long}）")
+        return Words(f"until rank {rank} notices the message ({long})", f"到进程 {rank} 察觉消息为止（{long}）")
     if stretch.what == "room":
-        return Words(f"room being made for rank {rank} ({long})", f"正为进程 {rank} 腾出空间（{long}）")
+        return Words(
+            f"until rank {rank} notices that there is room ({long})", f"到进程 {rank} 察觉有空位为止（{long}）"
+        )
     if stretch.what == "entry":
-        return Words(f"rank {rank} learns that all have come ({long})", f"进程 {rank} 得知所有进程都已到达（{long}）")
+        return Words(
+            f"until rank {rank} notices that all have come ({long})",
+            f"到进程 {rank} 察觉各进程都已到达为止（{long}）",
+        )
     assert stretch.op is not None
     op = stretch.op
     sources, to = (", ".join(map(group.name, ranks)) for ranks in (op.sources, op.to))
-    en = f"{op.kind}{f' from {sources}' if sources else ''}{f' to {to}' if to else ''}"
-    zh = f"{op.kind}{f'，来自 {sources}' if sources else ''}{f'，送往 {to}' if to else ''}"
+    kind = KINDS.get(op.kind, Words(op.kind, op.kind))
+    en = f"{kind.en}{f' from {sources}' if sources else ''}{f' to {to}' if to else ''}"
+    zh = f"{kind.zh}{f'（来自 {sources}）' if sources else ''}{f'，送往 {to}' if to else ''}"
     return Words(f"rank {rank}: {en} ({long})", f"进程 {rank}：{zh}（{long}）")
 
 
@@ -77,12 +91,13 @@ def summary(run: Run, language: str = "en") -> str:
     """Return what a trace shows, in a few lines for each communicator."""
     blocks = []
     for group in run.groups:
-        lines = _lines(group, named=len(run.groups) > 1)
+        lines = lines_about(group, named=len(run.groups) > 1)
         blocks.append("\n".join(line.zh if language == "zh" else line.en for line in lines))
     return "\n\n".join(blocks)
 
 
-def _lines(group: Group, named: bool) -> list[Words]:
+def lines_about(group: Group, named: bool = True) -> list[Words]:
+    """Return the lines on one communicator; ``named``: with its ranks, to tell it from others."""
     about = [_overview(group, named), *_absent(group)]
     return about if group.size == 1 else [*about, *_slowness(group), *_pairs(group), *_longest(group)]
 

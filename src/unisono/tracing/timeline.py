@@ -1,0 +1,128 @@
+"""A run as columns of numbers: what one needs to draw it, rank by rank over time.
+
+All times are nanoseconds since the first call of the group began. ``ops``, ``waits`` and ``messages`` are in the
+order in which they begin (messages: in which they are received); a message names the ops at its two ends by their
+number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unisono.collectives import Words
+from unisono.tracing.critical_path import critical_path
+from unisono.tracing.matching import messages_of
+from unisono.tracing.run import Call, Group, Op
+from unisono.tracing.slowness import SlowRank, slow_rank
+from unisono.tracing.waiting import blames
+from unisono.tracing.words import lines_about
+
+Columns = dict[str, NDArray[np.int64]]
+KINDS = ("send", "receive", "reduce", "copy", "combine", "results")
+REASONS = ("message", "room", "entry")
+HOW = ("late", "slow")
+
+
+@dataclass(frozen=True)
+class Timeline:
+    """One communicator of a run, ready to be drawn."""
+
+    size: int
+    names: list[str]  # of the ranks: their numbers in the job
+    missing: list[int]  # ranks that there is no trace of
+    dropped: int  # events that are not there
+    calls: list[dict[str, Any]]  # number, label, ..., begin, end; see _about
+    entered: Columns  # call, rank, begin, end, background, failed: each call as each rank made it
+    ops: Columns  # call, rank, kind (KINDS), pass, step, begin, end, bytes, on_path
+    waits: Columns  # call, rank, peer, reason (REASONS), begin, end
+    messages: Columns  # call, sent, received: numbers of ops
+    transfers: Columns  # rank, peer, sending, tag, begin, end, bytes, number
+    blames: Columns  # call, waiter, culprit, how (HOW), ns
+    slow: SlowRank | None
+    words: list[Words]  # what it shows
+
+
+def timeline_of(group: Group) -> Timeline:
+    """Return everything that is drawn of the calls of one communicator. Calls are known by their place here."""
+    zero = min((call.begin_ns for call in group.calls), default=0)
+    place = {call.number: at for at, call in enumerate(group.calls)}
+    ops = sorted(((at, op) for at, call in enumerate(group.calls) for op in _ops(call)), key=_begin)
+    number = {id(op): at for at, (_, op) in enumerate(ops)}
+    on_path: set[int] = set()
+    messages = []
+    for at, call in enumerate(group.calls):
+        found = messages_of(call)
+        on_path.update(id(stretch.op) for stretch in critical_path(call, found) if stretch.op is not None)
+        messages += [(at, number[id(one.sent)], number[id(one.received)]) for one in found]
+    waits = [
+        (at, wait.rank, wait.peer, REASONS.index(wait.reason), wait.begin_ns - zero, wait.end_ns - zero)
+        for at, call in enumerate(group.calls) for rank in call.ranks.values() for wait in rank.waits
+    ]  # fmt: skip
+    entered = [
+        (at, rank.rank, rank.begin_ns - zero, rank.end_ns - zero, rank.background, rank.failed)
+        for at, call in enumerate(group.calls) for rank in call.ranks.values()
+    ]  # fmt: skip
+    return Timeline(
+        size=group.size,
+        names=[group.name(rank) for rank in range(group.size)],
+        missing=group.missing,
+        dropped=sum(group.dropped.values()),
+        calls=[_about(call, zero) for call in group.calls],
+        entered=_columns("call rank begin end background failed", entered),
+        ops=_columns(
+            "call rank kind pass step begin end bytes on_path",
+            [
+                (at, op.rank, _kind(op), op.number_of_pass, op.step, op.begin_ns - zero, op.end_ns - zero, op.nbytes,
+                 id(op) in on_path)
+                for at, op in ops
+            ],
+        ),
+        waits=_columns("call rank peer reason begin end", sorted(waits, key=lambda wait: wait[4])),
+        messages=_columns("call sent received", sorted(messages, key=lambda message: message[2])),
+        transfers=_columns(
+            "rank peer sending tag begin end bytes number",
+            [
+                (one.rank, one.peer, one.sending, one.tag, one.begin_ns - zero, one.end_ns - zero, one.nbytes,
+                 one.number)
+                for one in group.transfers
+            ],
+        ),
+        blames=_columns(
+            "call waiter culprit how ns",
+            [(place[one.call], one.waiter, one.culprit, HOW.index(one.how), one.ns) for one in blames(group)],
+        ),
+        slow=slow_rank(group),
+        words=lines_about(group),
+    )  # fmt: skip
+
+
+def _ops(call: Call) -> Iterable[Op]:
+    return (op for rank in call.ranks.values() for op in rank.ops)
+
+
+def _begin(one: tuple[int, Op]) -> int:
+    return one[1].begin_ns
+
+
+def _kind(op: Op) -> int:
+    return KINDS.index(op.kind) if op.kind in KINDS else -1
+
+
+def _about(call: Call, zero: int) -> dict[str, Any]:
+    return {
+        "number": call.number, "label": call.label, "collective": call.collective, "algorithm": call.algorithm,
+        "count": call.count, "dtype": call.dtype, "bytes": call.nbytes, "op": call.op, "root": call.root,
+        "codec": call.codec, "passes": call.passes, "schedule": call.schedule, "begin": call.begin_ns - zero,
+        "end": call.end_ns - zero,
+    }  # fmt: skip
+
+
+def _columns(names: str, rows: Sequence[Sequence[int]]) -> Columns:
+    named = names.split()
+    table = np.array(rows, np.int64).reshape(len(rows), len(named))
+    return {name: table[:, at] for at, name in enumerate(named)}

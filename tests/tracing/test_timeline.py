@@ -1,0 +1,66 @@
+from __future__ import annotations
+
+import numpy as np
+
+from stories import call as made_call
+from stories import group, op, rank_call, ring_of_three
+from unisono.tracing.timeline import HOW, KINDS, REASONS, timeline_of
+
+LINE = timeline_of(group(3, ring_of_three(late=1, at=5000), ring_of_three(late=2, at=9000, number=2)))
+
+
+def rows(columns, *names):
+    return list(zip(*(columns[name].tolist() for name in names), strict=True))
+
+
+def test_times_begin_with_the_first_call():
+    assert [(call["number"], call["begin"], call["end"]) for call in LINE.calls] == [(1, 0, 130), (2, 4000, 4120)]
+    assert LINE.calls[0]["label"] == "all_reduce/ring"
+
+
+def test_every_op_has_its_call_rank_kind_and_times():
+    first = [row for row in rows(LINE.ops, "call", "rank", "kind", "begin", "end") if row[0] == 0]
+    assert first == [
+        (0, 1, KINDS.index("send"), 100, 110), (0, 2, KINDS.index("reduce"), 110, 120),
+        (0, 0, KINDS.index("reduce"), 120, 130),
+    ]  # fmt: skip
+
+
+def test_messages_join_two_ops():
+    for call, sent, received in rows(LINE.messages, "call", "sent", "received"):
+        assert LINE.ops["call"][sent] == LINE.ops["call"][received] == call
+        assert LINE.ops["begin"][sent] < LINE.ops["begin"][received]
+    assert len(LINE.messages["sent"]) == 4
+
+
+def test_ops_on_the_critical_path_are_marked():
+    """In the second call, rank 2 came after the message of rank 1."""
+    assert rows(LINE.ops, "call", "rank", "on_path") == [
+        (0, 1, 1), (0, 2, 1), (0, 0, 1), (1, 1, 0), (1, 2, 1), (1, 0, 1),
+    ]  # fmt: skip
+
+
+def test_waits_and_their_causes_are_there():
+    assert rows(LINE.waits, "call", "rank", "peer", "reason", "begin", "end")[0] == (
+        0, 0, 2, REASONS.index("message"), 0, 120,
+    )  # fmt: skip
+    causes = rows(LINE.blames, "call", "waiter", "culprit", "how", "ns")
+    assert (1, 0, 2, HOW.index("late"), 100) in causes
+    assert LINE.slow is None
+    assert "who waited for whom, and because of whom:" in [line.en for line in LINE.words]
+
+
+def test_every_call_of_every_rank_is_there_with_its_times():
+    assert (0, 1, 100, 110, 0, 0) in rows(LINE.entered, "call", "rank", "begin", "end", "background", "failed")
+    assert len(LINE.entered["call"]) == 6
+
+
+def test_a_group_that_did_nothing_has_empty_columns():
+    empty = timeline_of(group(2))
+    assert all(len(column) == 0 for column in empty.ops.values())
+    assert set(empty.waits) == {"call", "rank", "peer", "reason", "begin", "end"}
+
+
+def test_columns_hold_whole_numbers():
+    one = timeline_of(group(1, made_call(rank_call(0, 0, 10, op(0, "copy", 0, 10)))))
+    assert all(column.dtype == np.int64 for column in one.ops.values())
