@@ -1,6 +1,6 @@
 // What an endpoint does, written down with times.
 //
-// A *tape* is a ring of events: when it is full, the oldest ones are written over. One thread writes at a time; another
+// A *tape* is used in a circle: when it is full, the oldest events are written over. One thread writes at a time; another
 // one may read meanwhile. A *recording* is what somebody has asked for: a tape of the collectives, and one of send and
 // recv. Several recordings may go on at the same time; each has tapes of its own.
 #pragma once

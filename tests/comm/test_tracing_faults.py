@@ -1,0 +1,150 @@
+"""Recording ranks that die, fail, or hold the others up."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+
+import numpy as np
+import pytest
+
+from stories import check_structure
+from unisono import spawn
+from unisono.comm.local_ranks import outcomes_of
+from unisono.errors import CollectiveTimeout, PeerLost, UsageError
+from unisono.tracing import read_run, slow_rank
+
+SIZES = (2, 3, 5)
+
+
+def record(comm, path, action, **options):
+    with comm.trace(path, **options):
+        return action(comm)
+
+
+def many_calls(comm):
+    for _ in range(100):
+        comm.all_reduce(np.ones(10), algorithm="ring")
+
+
+# ---- when something goes wrong -----------------------------------------------------------------------------------
+
+
+def one_dies(comm, path):
+    try:
+        with comm.trace(path):
+            many_calls(comm)
+            if comm.rank == 1:
+                os.kill(os.getpid(), signal.SIGKILL)
+            comm.all_reduce(np.ones(1000), algorithm="ring")
+    except PeerLost:
+        return "lost"
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_a_rank_that_dies_leaves_whole_files_of_the_others(tmp_path, size):
+    path = tmp_path / "run.json"
+    outcomes = outcomes_of(one_dies, size, path)
+    assert [outcome.value for outcome in outcomes] == ["lost" if rank != 1 else None for rank in range(size)]
+    assert not path.exists()
+    parts = tmp_path / "run.json.parts"
+    assert len(list(parts.iterdir())) == size - 1
+    with pytest.raises(UsageError, match=f"no trace of rank 1 of {size}"):
+        read_run(parts)
+    (group,) = read_run(parts, missing_ok=True).groups
+    assert group.missing == [1]
+    last = group.calls[-1]
+    assert any(call.failed for call in last.ranks.values())
+    assert all(call.whole for one in group.calls[:-1] for call in one.ranks.values())
+
+
+def leaves_by_an_exception(comm, path):
+    with pytest.raises(CollectiveTimeout), comm.trace(path):  # noqa: PT012
+        comm.all_reduce(np.ones(3), algorithm="ring")
+        if comm.rank != 0:
+            comm.all_reduce(np.ones(3), algorithm="ring", timeout=0.05)
+        else:
+            while not comm.calls.link.endpoint.broken:
+                time.sleep(0.001)
+            comm.all_reduce(np.ones(3), algorithm="ring")
+
+
+def test_a_call_that_fails_is_in_the_trace_with_the_wait_that_never_ended(tmp_path):
+    path = tmp_path / "run.json"
+    spawn(leaves_by_an_exception, 2, path)
+    check_structure(path, whole=False)
+    (group,) = read_run(path).groups
+    failed = group.calls[-1].ranks[1]
+    assert failed.failed
+    assert failed.waits[-1].peer == 0
+    assert failed.waits[-1].ns > 40e6
+
+
+def test_mistakes_are_found_before_anything_is_recorded(pools, tmp_path):
+    pools[2].call(make_mistakes, [tmp_path] * 2)
+    assert list(tmp_path.iterdir()) == []
+
+
+def make_mistakes(comm, folder):
+    for events in (0, -1, 1.5, True, 2**40):
+        with pytest.raises(UsageError, match="events="):
+            comm.trace(folder / "run.json", events=events)
+    with pytest.raises(UsageError, match="is a folder"):
+        comm.trace(folder)
+    with pytest.raises(UsageError, match="there is no folder"):
+        comm.trace(folder / "no" / "run.json")
+    other = comm.duplicate()
+    trace = other.trace(folder / "run.json")
+    other.close()
+    with pytest.raises(UsageError, match="was closed"):
+        trace.__enter__()
+
+
+# ---- a slow rank -------------------------------------------------------------------------------------------------
+
+
+def compute(seconds):
+    until = time.perf_counter() + seconds
+    while time.perf_counter() < until:
+        pass
+
+
+def late_rank(comm, late):
+    x = np.ones(20_000, np.float32)
+    for _ in range(12):
+        if comm.rank == late:
+            compute(0.03)
+        comm.all_reduce(x, algorithm="ring")
+
+
+@pytest.mark.parametrize(("size", "late"), [(2, 1), (3, 2), (5, 0)])
+def test_a_rank_that_comes_late_is_named(tmp_path, size, late):
+    path = tmp_path / "run.json"
+    spawn(record, size, path, lambda comm: late_rank(comm, late))
+    check_structure(path)
+    run = read_run(path)
+    slow = slow_rank(run.groups[0])
+    assert slow is not None
+    assert slow.rank == late
+    assert slow.calls >= 7  # of 12: where cores are shared, others come late too
+    assert slow.waited_ns > 0.1e9
+    assert slow.late_ns > slow.slow_ns
+
+
+def slow_link(comm, slow):
+    x = np.ones(50_000, np.float32)
+    if comm.rank == slow:
+        comm.limit_rate(20e6)
+    for _ in range(8):
+        comm.all_reduce(x, algorithm="ring")
+
+
+@pytest.mark.parametrize(("size", "slow"), [(2, 0), (3, 1)])
+def test_a_rank_that_is_slow_inside_its_calls_is_named(tmp_path, size, slow):
+    path = tmp_path / "run.json"
+    spawn(record, size, path, lambda comm: slow_link(comm, slow))
+    found = slow_rank(read_run(path).groups[0])
+    assert found is not None
+    assert found.rank == slow
+    assert found.slow_ns > found.late_ns
