@@ -104,17 +104,11 @@ def make_mistakes(comm, folder):
 # ---- a slow rank -------------------------------------------------------------------------------------------------
 
 
-def compute(seconds):
-    until = time.perf_counter() + seconds
-    while time.perf_counter() < until:
-        pass
-
-
 def late_rank(comm, late):
     x = np.ones(20_000, np.float32)
-    for _ in range(12):
+    for _ in range(10):
         if comm.rank == late:
-            compute(0.03)
+            time.sleep(0.06)  # much longer than where ranks share cores they wait for one
         comm.all_reduce(x, algorithm="ring")
 
 
@@ -127,15 +121,15 @@ def test_a_rank_that_comes_late_is_named(tmp_path, size, late):
     slow = slow_rank(run.groups[0])
     assert slow is not None
     assert slow.rank == late
-    assert slow.calls >= 7  # of 12: where cores are shared, others come late too
-    assert slow.waited_ns > 0.1e9
+    assert slow.calls >= 6  # of 10
+    assert slow.waited_ns > 0.2e9
     assert slow.late_ns > slow.slow_ns
 
 
 def slow_link(comm, slow):
     x = np.ones(50_000, np.float32)
     if comm.rank == slow:
-        comm.limit_rate(20e6)
+        comm.limit_rate(10e6)
     for _ in range(8):
         comm.all_reduce(x, algorithm="ring")
 

@@ -89,9 +89,14 @@ class _Track:
             "ts": microseconds(begin_ns - self.part.base_ns), "dur": microseconds(end_ns - begin_ns), "args": args,
         }  # fmt: skip
 
-    def flow(self, phase: str, thread: int, ns: int, *message: object) -> dict[str, Any]:
-        """Return one end of a message; the other end computes the same id."""
+    def flow(self, phase: str, thread: int, begin_ns: int, end_ns: int, *message: object) -> dict[str, Any]:
+        """Return one end of a message, in a slice; the other end computes the same id.
+
+        Viewers want what was received to be later than what was sent. A rank may have come to a receive, lost its
+        core, and found the message there when it had it again: so only the end of the slice is surely later.
+        """
         about = " ".join(map(str, (self.origin.communicator, *message)))
+        ns = begin_ns if phase == "s" else max(begin_ns, end_ns - 1)
         made = {
             "ph": phase, "cat": "message", "name": "message", "pid": self.origin.job_rank, "tid": thread,
             "ts": microseconds(ns - self.part.base_ns), "id": blake2b(about.encode(), digest_size=6).hexdigest(),
@@ -145,7 +150,7 @@ class _Track:
             }
             name = f"send to {peer}" if sending else f"recv from {peer}"
             pair = (me, peer) if sending else (peer, me)
-            flow = self.flow("s" if sending else "f", thread, begin if sending else end, "transfer", *pair, number)
+            flow = self.flow("s" if sending else "f", thread, begin, end, "transfer", *pair, number)
             slices.append(
                 (thread, begin, begin - end, [self.slice(thread, "transfer", name, begin, end, args), flow])
             )
@@ -210,10 +215,10 @@ class _CallSlices:
         made = self._made("op", _name(facts), begin, end, {**args, "chunks": facts.chunks, "bytes": nbytes})
         if moves:
             sends, receives = self.program.messages[index]
-            about = (self.number, number_of_pass)
-            thread, me = self.track.thread, self.track.origin.rank
-            made[3].extend(self.track.flow("f", thread, begin, *about, src, me, place) for src, place in receives)
-            made[3].extend(self.track.flow("s", thread, begin, *about, me, dst, place) for dst, place in sends)
+            where, about = (self.track.thread, begin, end), (self.number, number_of_pass)
+            flow, me = self.track.flow, self.track.origin.rank
+            made[3].extend(flow("s", *where, *about, me, dst, place) for dst, place in sends)
+            made[3].extend(flow("f", *where, *about, src, me, place) for src, place in receives)
         return made
 
 
