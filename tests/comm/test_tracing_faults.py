@@ -101,6 +101,23 @@ def make_mistakes(comm, folder):
         trace.__enter__()
 
 
+def fork_inside(comm, path):
+    with comm.trace(path) as trace:
+        comm.all_reduce(np.ones(3))
+        child = os.fork()
+        if child == 0:  # leaves the block, as it has inherited it
+            trace.__exit__(None, None, None)
+            os._exit(0)
+        assert os.waitpid(child, 0)[1] == 0
+        return list(path.parent.rglob(f"rank-{comm.rank}.*"))
+
+
+def test_a_forked_child_writes_nothing(tmp_path):
+    path = tmp_path / "run.json"
+    assert spawn(fork_inside, 2, path) == [[], []]
+    assert len(read_run(path).groups[0].calls) == 1
+
+
 # ---- a slow rank -------------------------------------------------------------------------------------------------
 
 

@@ -77,11 +77,11 @@ class Trace:
     def __init__(self, calls: Calls, path: str | PathLike[str], events: int) -> None:
         if type(events) is not int or not 1 <= events <= MOST_EVENTS:
             raise UsageError(f"trace: events={events!r}; expected a number from 1 to {MOST_EVENTS}")
-        self.path = Path(path)
+        self.path = Path(path).absolute()  # whatever the working directory is when it is written
         if self.path.is_dir():
-            raise UsageError(f"trace: {self.path} is a folder; expected the name of a file, such as run.json")
-        if not self.path.absolute().parent.is_dir():
-            raise UsageError(f"trace: there is no folder {self.path.absolute().parent}; make it first")
+            raise UsageError(f"trace: {path} is a folder; expected the name of a file, such as run.json")
+        if not self.path.parent.is_dir():
+            raise UsageError(f"trace: there is no folder {self.path.parent}; make it first")
         self.calls = calls
         self.events = events
         self._recording: _Recording | None = None
@@ -104,6 +104,8 @@ class Trace:
 
         recording = self._recording
         assert recording is not None
+        if os.getpid() != recording.origin.process:
+            return  # a forked child, which is not a rank
         recording.stop()
         folder = self.path.with_name(f"{self.path.name}.parts")
         recording.write(folder)
