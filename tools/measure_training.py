@@ -4,7 +4,8 @@ The model is a perceptron of 25 million parameters; the batch is tiny, so that c
 backends live in the same processes and take turns, a few steps each; what is printed is the median step of the
 slowest rank. DDP sums gradients; FSDP2 (``fully_shard``) gathers parameters twice and scatters gradients. "Silent" is
 DDP with a hook that sends nothing: computing, and the copies that DDP makes of all gradients. What a backend adds to
-that is its own. Last, how long ``init_process_group`` takes, in fresh groups that take turns too.
+that is its own. Last, how long ``init_process_group`` takes, in fresh groups that take turns too; all ranks begin it
+together.
 """
 
 from __future__ import annotations
@@ -35,7 +36,8 @@ import unisono.torch_backend  # noqa: F401 (where unisono is on the path, but no
 BACKENDS = ("unisono", "gloo")
 WIDTH, LAYERS, BATCH = 2500, 4, 4
 ROUNDS, STEPS = 6, 4  # steps of each backend in a round
-INITS = 5
+INITS = 7
+SETTLE_S = 0.05  # until everybody has woken up
 
 
 def perceptron() -> nn.Sequential:
@@ -105,7 +107,7 @@ def measure_steps(make: Callable[[dist.ProcessGroup], Callable[[], None]]) -> di
     return {name: statistics.median(found) for name, found in times.items()}
 
 
-def run_rank(rank: int, size: int, folder: str, answers: Any) -> None:
+def run_rank(rank: int, size: int, folder: str, answers: Any, together: Any) -> None:
     """Measure, on one rank."""
     torch.set_num_threads(1)
     if "GLOO_SOCKET_IFNAME" not in os.environ:
@@ -114,6 +116,8 @@ def run_rank(rank: int, size: int, folder: str, answers: Any) -> None:
     for number in range(INITS):
         for name in BACKENDS:
             store = dist.FileStore(f"{folder}/init-{name}-{number}", size)
+            together.wait()  # the group before this one was not destroyed everywhere at the same time
+            time.sleep(SETTLE_S)
             began = time.perf_counter()
             dist.init_process_group(name, store=store, rank=rank, world_size=size, timeout=timedelta(seconds=60))
             inits[name].append(time.perf_counter() - began)
@@ -132,7 +136,10 @@ def measure(size: int) -> dict[str, dict[str, float]]:
     context = multiprocessing.get_context("fork")
     with tempfile.TemporaryDirectory() as folder:
         answers: Any = context.Queue()
-        ranks = [context.Process(target=run_rank, args=(rank, size, folder, answers)) for rank in range(size)]
+        together = context.Barrier(size)
+        ranks = [
+            context.Process(target=run_rank, args=(rank, size, folder, answers, together)) for rank in range(size)
+        ]
         for process in ranks:
             process.start()
         found: list[Any] = []

@@ -168,6 +168,11 @@ class Communicator:
         assert link is not None
         return Communicator(link)
 
+    @property
+    def duplicates_alone(self) -> bool:
+        """Whether the next ``duplicate`` needs no messages: then every rank may call it when it likes."""
+        return self._link.has_room_for_twin
+
     def explain(self, collective: str | Collective, nbytes: int) -> Explanation:
         """Say which algorithm a call of so many bytes would use, why, and which would be the next best."""
         found = collectives.find(collective) if isinstance(collective, str) else collective
