@@ -3,9 +3,9 @@
 The model is a perceptron of 25 million parameters; the batch is tiny, so that communication is what matters. Both
 backends live in the same processes and take turns, a few steps each; what is printed is the median step of the
 slowest rank. DDP sums gradients; FSDP2 (``fully_shard``) gathers parameters twice and scatters gradients. "Silent" is
-DDP with a hook that sends nothing: computing, and the copies that DDP makes of all gradients. What a backend adds to
-that is its own. Last, how long ``init_process_group`` takes, in fresh groups that take turns too; all ranks begin it
-together.
+the same step with nothing sent (DDP with a hook that sends nothing, FSDP2 on torch's backend "fake"): computing, and
+the copies that DDP and FSDP2 make. What a backend adds to that is its own. Last, how long ``init_process_group``
+takes, in fresh groups that take turns too; all ranks begin it together.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
+import torch.testing._internal.distributed.fake_pg  # makes the backend "fake" known
 from torch import nn
 from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.fsdp import fully_shard
@@ -89,10 +90,9 @@ def fsdp2(group: dist.ProcessGroup) -> Callable[[], None]:
 
 
 def measure_steps(make: Callable[[dist.ProcessGroup], Callable[[], None]]) -> dict[str, float]:
-    """Return the median step of each backend on this rank, and of DDP one that sends nothing, in seconds."""
+    """Return the median step of each backend on this rank, and of one that sends nothing, in seconds."""
     steps = {name: make(dist.new_group(backend=name)) for name in BACKENDS}
-    if make is ddp:
-        steps["silent"] = silent()
+    steps["silent"] = silent() if make is ddp else make(dist.new_group(backend="fake"))
     times: dict[str, list[float]] = {name: [] for name in steps}
     for number in range(ROUNDS + 1):
         names = list(steps)
