@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from unisono.codecs.arrays import floats_of
 from unisono.codecs.codec import Codec, find
@@ -27,15 +28,25 @@ def all_reduce_topk(array: Any, codec: str | Codec, size: int, all_gather: AllGa
     ``all_gather(out, mine)`` is any all-gather of equal numbers of bytes; every rank calls it once.
     """
     codec, values = find(codec), floats_of(array, "all_reduce: the array", writable=True)
+    check_op(codec, op)
+    mine = encode(values, codec)
+    pieces = np.empty(size * mine.size, np.uint8)
+    all_gather(pieces, mine)
+    add_pieces(values, pieces, codec, size, op)
+
+
+def check_op(codec: Codec, op: str) -> None:
+    """Raise UsageError unless the codec is top-k and the reduction one that it can do."""
     if not codec.is_topk:
         raise UsageError(f"all_reduce_topk is for codec topk:F; found {codec}")
     if op not in ("sum", "avg"):
         raise UsageError(f"codec {codec} drops numbers, which only op='sum' and op='avg' bear; found op={op!r}")
-    mine = encode(values, codec)
-    pieces = np.empty(size * mine.size, np.uint8)
-    all_gather(pieces, mine)
+
+
+def add_pieces(values: NDArray[np.float32], pieces: Bytes, codec: Codec, size: int, op: str) -> None:
+    """Replace an array by the sum or average of the pieces of all ranks, which lie one after the other."""
     values[:] = 0
-    for piece in pieces.reshape(size, mine.size):
+    for piece in pieces.reshape(size, -1):
         add_kept(values, piece, codec)
     if op == "avg":
         values /= np.float32(size)
