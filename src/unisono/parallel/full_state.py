@@ -2,50 +2,78 @@
 
 ::
 
-    full_state_dict        parts on the ranks ── one all-gather per split parameter ──> the whole, on every rank
+    full_state_dict        parts on the ranks ── an all-gather per split parameter ──> the whole, on every rank
+                           experts, each on one rank ── a broadcast per tensor ──> all experts, on every rank
     load_full_state_dict   the whole, on every rank ── each keeps its part ──> parts; nothing is communicated
 
-A module says by ``splits`` which of its parameters are split, and how. ``module.state_dict()`` is, as ever,
-what this rank has: it can be saved and loaded again on as many ranks without any communication.
+A module says by ``splits`` which of its parameters are split, and how, and by ``different`` which of its
+children are others on every rank. ``module.state_dict()`` is, as ever, what this rank has: it can be saved,
+and loaded again on as many ranks, without any communication.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 
 from unisono.errors import UsageError
+from unisono.parallel.group import Group
 from unisono.parallel.split import Split
 
 
 def full_state_dict(module: nn.Module) -> dict[str, Tensor]:
     """Return the state of the whole model, the same on every rank. All ranks of its groups call this."""
-    splits = _splits(module)
-    return {
+    splits = _told(module, "splits")
+    state = {
         name: splits[name].gather(value, name=name, phase="update") if name in splits else value.detach().clone()
         for name, value in module.state_dict().items()
     }
+    for child, group in _told(module, "different").items():
+        state |= _of_all_ranks({name: state.pop(name) for name in list(state) if _is_in(name, child)}, group)
+    return state
 
 
 def load_full_state_dict(module: nn.Module, state: dict[str, Any]) -> None:
     """Load the state of a whole model, as one process or ``full_state_dict`` has it; each rank keeps its part."""
-    own = {}
-    splits = _splits(module)
+    splits: dict[str, Split] = _told(module, "splits")
+    different, own = _told(module, "different"), module.state_dict().keys()
+    parts = {}
     for name, value in state.items():
+        if name not in own and any(_is_in(name, child) for child in different):
+            continue  # another rank's
         split = splits.get(name)
         if split is not None and value.shape[split.dim] != split.whole:
             raise UsageError(
                 f"{name}: {value.shape[split.dim]} along dimension {split.dim}; expected {split.whole}, the whole "
                 f"that is split over {split.group.size} ranks"
             )
-        own[name] = value if split is None else split.cut(value)
-    module.load_state_dict(own)
+        parts[name] = value if split is None else split.cut(value)
+    module.load_state_dict(parts)
 
 
-def _splits(module: nn.Module) -> dict[str, Split]:
+def _told(module: nn.Module, word: str) -> dict[str, Any]:
+    """Return what the parts of a module tell under this word, by the full name of what it is about."""
     return {
-        f"{prefix}.{name}".lstrip("."): split
+        f"{prefix}.{name}".removeprefix("."): what
         for prefix, part in module.named_modules()
-        for name, split in getattr(part, "splits", {}).items()
+        for name, what in getattr(part, word, {}).items()
     }
+
+
+def _is_in(name: str, child: str) -> bool:
+    return name.startswith(f"{child}.")
+
+
+def _of_all_ranks(own: dict[str, Tensor], group: Group) -> dict[str, Tensor]:
+    told = group.tell_all({name: (value.shape, value.dtype) for name, value in own.items()})
+    found = {}
+    for owner, theirs in enumerate(told):
+        for name, (shape, dtype) in theirs.items():
+            mine = own.get(name)
+            device = next(iter(own.values())).device if own else None
+            value = torch.empty(shape, dtype=dtype, device=device) if mine is None else mine.contiguous()
+            group.broadcast(value, root=owner, name=name, phase="update")
+            found[name] = value
+    return found

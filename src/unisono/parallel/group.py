@@ -80,6 +80,9 @@ class Group(ABC):
         entry = self._entry("broadcast", tensor, name, phase, None)
         return self._make(entry, async_op, self._broadcast, tensor, root)
 
+    def __deepcopy__(self, memo: Any) -> Group:
+        return self  # a copy of a module communicates with the same ranks
+
     @abstractmethod
     def split(self, color: int, key: int = 0, axis: str = "") -> Group:
         """Make the group of all ranks that give this color, in the order of their keys. All ranks call this."""
