@@ -5,6 +5,7 @@ cluster of GPUs, Gloo, MPI, or Unisono's own backend). The code of the strategie
 """
 
 from unisono.parallel.attention import ParallelAttention
+from unisono.parallel.ddp import DataParallel
 from unisono.parallel.full_state import full_state_dict, load_full_state_dict
 from unisono.parallel.functions import (
     all_gather_then_reduce_scatter,
@@ -26,6 +27,7 @@ from unisono.parallel.vocabulary import VocabularyEmbedding, vocabulary_cross_en
 
 __all__ = [
     "ColumnLinear",
+    "DataParallel",
     "Entry",
     "Group",
     "Log",

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import zlib
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from unisono.errors import UsageError
+from unisono.parallel.checks import digest_of
 from unisono.parallel.group import Group
 
 
 def require_same(group: Group, who: str, facts: dict[str, Any], weights: list[Tensor | None]) -> None:
     """Raise on every rank if what is known of a module, or its weights, differ between ranks. All ranks call this."""
-    known = facts | {"weights": [_sum_of_bits(weight) for weight in weights if weight is not None]}
+    known = facts | {
+        "weights": [digest_of(weight) for weight in weights if weight is not None and not weight.is_meta]
+    }
     told = group.tell_all((who, known))
     for rank, (their_name, theirs) in enumerate(told):
         if their_name != told[0][0]:
@@ -29,9 +30,3 @@ def require_same(group: Group, who: str, facts: dict[str, Any], weights: list[Te
                     "ranks before the model is made"
                 )
             raise UsageError(f"{who}: {fact}={value} on rank 0, {theirs[fact]} on rank {rank}; expected the same")
-
-
-def _sum_of_bits(tensor: Tensor) -> int:
-    if tensor.is_meta:
-        return 0
-    return zlib.crc32(tensor.detach().cpu().contiguous().view(-1).view(torch.uint8).numpy())

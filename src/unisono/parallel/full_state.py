@@ -19,16 +19,19 @@ import torch
 from torch import Tensor, nn
 
 from unisono.errors import UsageError
+from unisono.parallel.ddp import DataParallel
 from unisono.parallel.group import Group
 from unisono.parallel.split import Split
 
 
 def full_state_dict(module: nn.Module) -> dict[str, Tensor]:
     """Return the state of the whole model, the same on every rank. All ranks of its groups call this."""
-    splits = _told(module, "splits")
+    module = _inner(module)
+    own = module.state_dict()
+    splits = _told(module, "splits", own)
     state = {
         name: splits[name].gather(value, name=name, phase="update") if name in splits else value.detach().clone()
-        for name, value in module.state_dict().items()
+        for name, value in own.items()
     }
     for child, group in _told(module, "different").items():
         state |= _of_all_ranks({name: state.pop(name) for name in list(state) if _is_in(name, child)}, group)
@@ -37,13 +40,14 @@ def full_state_dict(module: nn.Module) -> dict[str, Tensor]:
 
 def load_full_state_dict(module: nn.Module, state: dict[str, Any]) -> None:
     """Load the state of a whole model, as one process or ``full_state_dict`` has it; each rank keeps its part."""
-    splits: dict[str, Split] = _told(module, "splits")
-    different, own = _told(module, "different"), module.state_dict().keys()
+    module = _inner(module)
+    own = module.state_dict()
+    splits, different = _told(module, "splits", own), _told(module, "different")
     parts = {}
     for name, value in state.items():
         if name not in own and any(_is_in(name, child) for child in different):
             continue  # another rank's
-        split = splits.get(name)
+        split: Split | None = splits.get(name)
         if split is not None and value.shape[split.dim] != split.whole:
             raise UsageError(
                 f"{name}: {value.shape[split.dim]} along dimension {split.dim}; expected {split.whole}, the whole "
@@ -53,13 +57,25 @@ def load_full_state_dict(module: nn.Module, state: dict[str, Any]) -> None:
     module.load_state_dict(parts)
 
 
-def _told(module: nn.Module, word: str) -> dict[str, Any]:
+def _inner(module: nn.Module) -> nn.Module:
+    return module.module if isinstance(module, DataParallel) else module
+
+
+def _told(module: nn.Module, word: str, state: dict[str, Any] | None = None) -> dict[str, Any]:
     """Return what the parts of a module tell under this word, by the full name of what it is about."""
-    return {
+    found = {
         f"{prefix}.{name}".removeprefix("."): what
         for prefix, part in module.named_modules()
         for name, what in getattr(part, word, {}).items()
+        if getattr(part, name) is not None
     }
+    for name in found:
+        if state is not None and name not in state:
+            raise UsageError(
+                f"{name} is split, but the state of the module has no such name; take the full state of the module "
+                "that is inside the wrapper"
+            )
+    return found
 
 
 def _is_in(name: str, child: str) -> bool:
