@@ -8,7 +8,14 @@ from naive_mixture import NaiveMixture  # noqa: E402
 from torch import nn  # noqa: E402
 from worlds import KINDS, run_groups  # noqa: E402
 
-from unisono.parallel import MixtureOfExperts, full_state_dict, is_expert, load_full_state_dict, record  # noqa: E402
+from unisono.parallel import (  # noqa: E402
+    DataParallel,
+    MixtureOfExperts,
+    full_state_dict,
+    is_expert,
+    load_full_state_dict,
+    record,
+)
 
 WIDTH = 5
 FEW = {1: [9], 2: [6, 3], 3: [4, 0, 5], 4: [3, 1, 0, 5], 5: [2, 2, 2, 2, 1]}  # rows of each rank: 9 in all
@@ -156,6 +163,21 @@ def test_a_step_makes_two_all_to_alls_in_each_direction_after_one_small_all_gath
             ("all_to_all", "gradient of moe.dispatch", received * WIDTH * 4, "backward"),
         ]
         assert total == load == size * 2 * rows * k
+
+
+def with_router_in_step(group):
+    """Average the router's gradients by DataParallel: it has the same ones on all ranks, experts keep their own."""
+    layer = make(group, 3)
+    layer.router = DataParallel(layer.router, group)
+    torch.manual_seed(group.rank)
+    layer(torch.randn(4, WIDTH)).output.square().sum().backward()
+    return layer.router.module.weight.grad.tolist(), layer.expert_parameters()[0].grad.tolist()
+
+
+def test_the_router_can_be_data_parallel_while_experts_are_not():
+    routers, experts = zip(*run_groups(with_router_in_step, 3), strict=True)
+    assert routers[0] == routers[1] == routers[2]
+    assert len({str(gradient) for gradient in experts}) == 3
 
 
 def balance_of(group, over):

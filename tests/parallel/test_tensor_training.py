@@ -11,8 +11,8 @@ from worlds import KINDS, run_groups  # noqa: E402
 
 from unisono.parallel import ParallelAttention, ParallelMLP, ParallelTransformer, Split, all_reduce_then_nothing  # noqa: E402
 
-# Sums are made in another order, and 20 steps carry the rounding on. Found with float32: at most 2e-6.
-LIMITS = {torch.float64: 1e-10, torch.float32: 2e-5}
+# Sums are made in another order, and 20 steps carry the rounding on. Found: 3e-15 with float64, 2e-6 with float32.
+LIMITS = {torch.float64: 1e-10, torch.float32: 1e-5}
 CASES = [(1, torch.float64), (2, torch.float64), (3, torch.float64), (3, torch.float32)]
 CASES += [pytest.param(4, torch.float64, marks=pytest.mark.slow)]
 
@@ -72,7 +72,6 @@ def slice_of(group, length):
 
 def check(found, dtype):
     for first, last, losses in found:
-        print(first, last, losses)
         assert first == 0
         assert last < LIMITS[dtype]
         assert losses < LIMITS[dtype]

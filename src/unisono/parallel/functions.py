@@ -2,14 +2,14 @@
 
 ::
 
-    function                            forward pass          backward pass (of the gradient)
+    function                         forward pass                          backward pass, of the gradient
 
-    nothing_then_all_reduce             x ──────────> x       sum <── all-reduce ── addends
-    all_reduce_then_nothing             addends ────> sum     g   <──────────────── g
-    all_gather_then_reduce_scatter      parts ──────> whole   part of sum <──────── addends
-    reduce_scatter_then_all_gather      addends ────> part    whole <────────────── parts
-    all_gather_then_split               parts ──────> whole   part  <────────────── whole
-    split_then_all_gather               whole ──────> part    whole <────────────── parts
+    nothing_then_all_reduce          x ─────────────────────────> x        sum   <── all-reduce ────── addends
+    all_reduce_then_nothing          addends ── all-reduce ─────> sum      same  <──────────────────── same
+    all_gather_then_reduce_scatter   parts ──── all-gather ─────> whole    part  <── reduce-scatter ── addends
+    reduce_scatter_then_all_gather   addends ── reduce-scatter ─> part     whole <── all-gather ────── parts
+    all_gather_then_split            parts ──── all-gather ─────> whole    part  <──────────────────── whole
+    split_then_all_gather            whole ─────────────────────> part     whole <── all-gather ────── parts
 
 A tensor lies on the ranks in one of three ways: as the same *whole* on each, as *parts* of it, or as
 *addends* whose sum it is. Where a whole enters a computation that is split, its gradient comes back as

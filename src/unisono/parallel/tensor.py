@@ -15,7 +15,7 @@ transformer.py). The names are Megatron's: its matrices stand the other way roun
 torch's ``weight``.
 
 With ``sequence_parallel`` the wholes at the outer ends are split too, along the sequence, and the all-reduces
-become
+become::
 
     ColumnLinear   forward: all-gather of x        backward: reduce-scatter of its gradient
     RowLinear      forward: reduce-scatter of y    backward: all-gather of its gradient
@@ -96,9 +96,9 @@ class ColumnLinear(_SplitLinear):
     """
 
     def __init__(
-        self, in_features: int, out_features: int, group: Any, *, bias: bool = True, gather_output: bool =
-        False, sequence_parallel: bool = False, blocks: int = 1, unit: int = 1, name: str = "column", whole:
-        nn.Linear | None = None, device: Any = None, dtype: Any = None,
+        self, in_features: int, out_features: int, group: Any, *, bias: bool = True, gather_output: bool = False,
+        sequence_parallel: bool = False, blocks: int = 1, unit: int = 1, name: str = "column",
+        whole: nn.Linear | None = None, device: Any = None, dtype: Any = None,
     ) -> None:  # fmt: skip
         super().__init__()
         self._describe(in_features, out_features, group, sequence_parallel, name)
@@ -133,9 +133,9 @@ class RowLinear(_SplitLinear):
     """
 
     def __init__(
-        self, in_features: int, out_features: int, group: Any, *, bias: bool = True, input_is_split: bool =
-        True, sequence_parallel: bool = False, unit: int = 1, name: str = "row", whole: nn.Linear | None =
-        None, device: Any = None, dtype: Any = None,
+        self, in_features: int, out_features: int, group: Any, *, bias: bool = True, input_is_split: bool = True,
+        sequence_parallel: bool = False, unit: int = 1, name: str = "row", whole: nn.Linear | None = None,
+        device: Any = None, dtype: Any = None,
     ) -> None:  # fmt: skip
         super().__init__()
         self._describe(in_features, out_features, group, sequence_parallel, name)

@@ -2,10 +2,9 @@
 
 ::
 
-    forward, per block                                             backward: the same lines the other way, where
-                                                                   each arrow of one kind becomes the other kind
-    x ─┬─ norm ─ qkv ─ heads ─ out ──all-reduce──> + ─┬─ norm ─ up ─ gelu ─ down ──all-reduce──> + ─> x
-       └───────────────────────────────────────────┘ └─────────────────────────────────────────┘
+    x ─┬─ norm ─ qkv ─ heads ─ out ── all-reduce ──> + ─┬─ norm ─ up ─ gelu ─ down ── all-reduce ──> + ──> x
+       └─────────────────────────────────────────────┘  └─────────────────────────────────────────┘
+    backward, an all-reduce where the gradient leaves ``up``, and one where it leaves ``qkv``
 
     per block: 2 all-reduces forward, 2 backward, each of batch * sequence * features numbers
     ends:      embedding 1 forward; head 1 backward; loss 2 small ones forward
