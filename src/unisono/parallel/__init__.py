@@ -8,6 +8,10 @@ from unisono.parallel.batchnorm import SyncBatchNorm
 from unisono.parallel.ddp import DataParallel
 from unisono.parallel.group import Group, group_of
 from unisono.parallel.mesh import Mesh, mesh
+from unisono.parallel.overlap import Overlap, measure_overlap, replay
 from unisono.parallel.recording import Entry, Log, record
 
-__all__ = ["DataParallel", "Entry", "Group", "Log", "Mesh", "SyncBatchNorm", "group_of", "mesh", "record"]
+__all__ = [
+    "DataParallel", "Entry", "Group", "Log", "Mesh", "Overlap", "SyncBatchNorm", "group_of", "measure_overlap",
+    "mesh", "record", "replay",
+]  # fmt: skip
