@@ -12,6 +12,7 @@ from torch import nn  # noqa: E402
 from worlds import run_groups  # noqa: E402
 
 from unisono.parallel import DataParallel, record  # noqa: E402
+from unisono.parallel.over_comm import CommGroup  # noqa: E402
 
 # ---- what is sent ------------------------------------------------------------------------------------------------
 
@@ -93,6 +94,64 @@ def test_buckets_are_sent_in_one_order_whatever_the_order_of_gradients():
     assert first == second
     assert first[:2] == ["layers.4.bias", "layers.4.weight"]
     assert len(first) == 10 + 1
+
+
+# ---- how it is written -------------------------------------------------------------------------------------------
+
+
+class Coded(CommGroup):
+    """Notes the codecs that it is given, and sends numbers as they are."""
+
+    def duplicate(self):
+        return self
+
+    def _all_reduce(self, async_op, tensor, op, codec):
+        return super()._all_reduce(async_op, tensor, op, None)
+
+
+class Halved:
+    """Keeps half of what it is given for the next time, as the feedback of a codec that sends halves."""
+
+    def __init__(self, codec):
+        self.codec, self.rest = codec, 0.0
+
+    def correct(self, name, gradients):
+        gradients += self.rest
+        self.rest = gradients / 2
+        gradients -= self.rest
+
+
+def write(group):
+    group = Coded(group.comm)
+    coarse = {"4.bias..0.bias": "fp8_e4m3", "2.weight": "int8"}
+    model = DataParallel(
+        make("mlp", torch.float32), group, bucket_bytes=200, codec=lambda bucket: coarse.get(bucket.name),
+        error_feedback=Halved,
+    )  # fmt: skip
+    inputs, targets = batch("mlp", 0, torch.float32)
+    sums = {name: 0.0 for name, _ in model.named_parameters()}
+    with record() as log:
+        for _ in range(3):
+            model.zero_grad()
+            loss_of(model, inputs, targets).backward()
+            for name, parameter in model.named_parameters():
+                sums[name] += parameter.grad.clone()
+    alone = make("mlp", torch.float32)
+    loss_of(alone, inputs, targets).backward()
+    for name, parameter in alone.named_parameters():
+        part = 3 - 7 / 8 if name.endswith("bias") or name == "2.weight" else 3  # three steps, less the last rest
+        torch.testing.assert_close(sums[name], part * parameter.grad)
+    plain = DataParallel(nn.ModuleList([nn.Linear(2, 2), nn.Linear(2, 2).double()]), group, codec="bf16")
+    return {entry.name: entry.codec for entry in log}, [(str(bucket.dtype), bucket.codec) for bucket in plain.buckets]
+
+
+def test_each_bucket_has_its_codec_and_what_it_cuts_off_is_added_in_the_next_step():
+    for codecs, by_type in run_groups(write, 2):
+        assert codecs == {
+            "4.bias..0.bias": "fp8_e4m3", "2.weight": "int8", "4.weight": "", "0.weight": "",
+            "(which gradients exist)": "",
+        }  # fmt: skip
+        assert sorted(by_type) == [("torch.float32", "bf16"), ("torch.float64", None)]
 
 
 # ---- in which memory -----------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from models import batch, loss_of, make, share  # noqa: E402
+from models import batch, make  # noqa: E402
 from torch import nn  # noqa: E402
 from worlds import run_groups  # noqa: E402
 
@@ -286,13 +286,10 @@ def test_ranks_may_have_other_numbers_of_rows_or_none():
 
 
 def lose_a_codec(group):
-    model = DataParallel(make("mlp"), group, codec=lambda bucket: "fp8_e4m3" if bucket.bytes > 400 else None)
-    codecs = {bucket.name: bucket.codec for bucket in model.buckets}
-    inputs, targets = (share(part, group.rank, group.size) for part in batch("mlp", 0))
-    return codecs, message_of(UsageError, lambda: loss_of(model, inputs, targets).backward())
+    model = DataParallel(nn.Linear(4, 4), group, codec="fp8_e4m3")
+    return message_of(UsageError, lambda: model(torch.ones(2, 4)).sum().backward())
 
 
 def test_a_group_of_torch_refuses_codecs():
-    for codecs, said in run_groups(lose_a_codec, 2, kind="gloo"):
-        assert set(codecs.values()) == {"fp8_e4m3"}
+    for said in run_groups(lose_a_codec, 2, kind="gloo"):
         assert "codec='fp8_e4m3' works on a unisono.Communicator" in said

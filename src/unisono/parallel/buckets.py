@@ -12,7 +12,7 @@ Buckets are filled in the reverse order of the parameters, roughly the order in 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch
@@ -32,12 +32,22 @@ class Bucket(ABC):
         self.dtype: torch.dtype = self.parameters[0].dtype
         self.bytes = sum(parameter.numel() * parameter.element_size() for parameter in self.parameters)
         self.codec: Any = None
+        self.feedback: Any = None
         self.waits_for: set[str] = set(self.names)  # whose gradients have not come yet in this backward pass
         self.absent: list[tuple[str, Tensor, Tensor]] = []  # name, parameter and place of those without a gradient
 
     @abstractmethod
     def collect(self) -> Tensor:
         """Return the gradients as one flat tensor. What has no gradient is zero there, and is noted in ``absent``."""
+
+    def encode(self, codec: Any, error_feedback: Callable[[Any], Any] | None) -> None:
+        """Choose how it is written on the wire: by a codec, or by what a function makes of this bucket."""
+        if callable(codec):
+            self.codec = codec(self)
+        elif self.dtype == torch.float32:  # what codecs are for
+            self.codec = codec
+        if self.codec is not None and error_feedback is not None:
+            self.feedback = error_feedback(self.codec)
 
     def reset(self) -> None:
         """Get ready for the next backward pass."""

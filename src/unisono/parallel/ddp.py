@@ -44,8 +44,10 @@ class DataParallel(nn.Module):
     ``group``: a communicator, a process group of torch, or None for torch's default one.
     ``bucket_bytes``: how much travels together; by default what suits the group. Gradients that are as long or
     longer travel alone and are not copied.
-    ``codec``: how gradients are written on the wire; or a function that gets a bucket (``name``, ``names``,
-    ``dtype``, ``bytes``) and returns its codec.
+    ``codec``: how float32 gradients are written on the wire; or a function that gets a bucket (``name``,
+    ``names``, ``dtype``, ``bytes``) and returns its codec, or None.
+    ``error_feedback``: makes, of a codec, what adds to a bucket that which its codec has cut off in the steps
+    before: ``unisono.codecs.ErrorFeedback``, or another class with a method ``correct(name, gradients)``.
     ``check_nan``: look for NaN in the gradients of every step, and raise GradientError on all ranks.
     ``broadcast_buffers``: those of rank 0 are taken before each forward pass in training; at the start always.
     ``broadcast_parameters``: start with those of rank 0; by default ranks that differ are an error.
@@ -56,8 +58,8 @@ class DataParallel(nn.Module):
 
     def __init__(
         self, module: nn.Module, group: Any = None, *, bucket_bytes: int | None = None,
-        codec: Codec | Callable[[Bucket], Codec] = None, check_nan: bool = False, broadcast_buffers: bool = True,
-        broadcast_parameters: bool = False,
+        codec: Codec | Callable[[Bucket], Codec] = None, error_feedback: Callable[[Codec], Any] | None = None,
+        check_nan: bool = False, broadcast_buffers: bool = True, broadcast_parameters: bool = False,
     ) -> None:  # fmt: skip
         super().__init__()
         given = group_of(group)
@@ -68,7 +70,8 @@ class DataParallel(nn.Module):
         _check_not_wrapped(module)
         checks.check_parameters(module, WHO)
         checks.check_same_model(
-            module, given, WHO, bucket_bytes=bucket_bytes, check_nan=check_nan, broadcast_buffers=broadcast_buffers,
+            module, given, WHO, bucket_bytes=bucket_bytes, codec="a function" if callable(codec) else str(codec),
+            error_feedback=error_feedback is not None, check_nan=check_nan, broadcast_buffers=broadcast_buffers,
             broadcast_parameters=broadcast_parameters,
         )  # fmt: skip
         self.module = module
@@ -83,7 +86,7 @@ class DataParallel(nn.Module):
         trained = [(name, parameter) for name, parameter in named if parameter.requires_grad]
         self.buckets = fill_buckets(trained, bucket_bytes)
         for bucket in self.buckets:
-            bucket.codec = codec(bucket) if callable(codec) else codec
+            bucket.encode(codec, error_feedback)
         self._places = {name: place for place, (name, _) in enumerate(trained)}
         # One byte for each parameter: whether there is a gradient; then one byte: whether there is a NaN.
         self._exists = torch.ones(len(trained) + 1, dtype=torch.uint8, device=trained[0][1].device)
@@ -158,6 +161,8 @@ class DataParallel(nn.Module):
         flat = bucket.collect()
         if self._check_nan and self._nan is None:
             self._nan = bucket.nan(flat)
+        if bucket.feedback is not None:
+            bucket.feedback.correct(bucket.name, flat)
         work = self.group.all_reduce(
             flat, op="avg", name=bucket.name, phase="backward", codec=bucket.codec, async_op=True
         )
