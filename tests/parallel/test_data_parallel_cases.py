@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
+
 import pytest
 
 torch = pytest.importorskip("torch")
@@ -178,6 +181,26 @@ def test_names_state_and_attributes_are_those_of_the_module():
     run_groups(be_the_module, 1)
 
 
+def let_go(group):
+    model = nn.Linear(4, 4)
+    wrapped = DataParallel(model, group)
+    wrapped(torch.ones(2, 4)).sum().backward()
+    known = weakref.ref(wrapped)
+    del wrapped
+    gc.collect()
+    assert known() is None
+    with pytest.raises(UsageError, match="keep that as long as you train"):
+        model(torch.ones(2, 4)).sum().backward()
+    wrapped, known = DataParallel(model, group), weakref.ref(model)
+    del model, wrapped
+    gc.collect()
+    assert known() is None
+
+
+def test_memory_is_freed_when_nobody_has_the_module_any_more():
+    run_groups(let_go, 1)
+
+
 def with_every_optimizer(group):
     for kind in (torch.optim.Adam, torch.optim.AdamW, torch.optim.RMSprop, torch.optim.Adagrad, torch.optim.NAdam):
         together, alone = DataParallel(make("mlp"), group, bucket_bytes=200), make("mlp")
@@ -232,8 +255,9 @@ def gradients_of_gradients(group):
         slope.square().sum().backward()
 
     check_gradients(group, make("mlp"), penalty)
+    model = DataParallel(make("mlp"), group)
     with pytest.raises(UsageError, match="create_graph"):
-        DataParallel(make("mlp"), group)(numbers(0, 3, 8)).sum().backward(create_graph=True)
+        model(numbers(0, 3, 8)).sum().backward(create_graph=True)
 
 
 @pytest.mark.filterwarnings("ignore:Using backward")

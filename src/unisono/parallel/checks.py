@@ -1,8 +1,8 @@
 """What must be true before a strategy starts, asked on all ranks at once: found early, told to all, with names.
 
-Every function here that takes a group is called by all its ranks, and either returns on all or raises on all: nobody
-waits for a rank that has given up. What is compared are digests, a few bytes per tensor; only where they differ
-do ranks tell each other more.
+Every function here that takes a group is called by all its ranks, and either returns on all or raises on all:
+nobody waits for a rank that has given up. What is compared are digests, a few bytes per tensor; only where
+they differ do ranks tell each other more.
 """
 
 from __future__ import annotations

@@ -6,11 +6,11 @@
     communicating        ▒▒▒▒▒▒  ▒▒▒▒▒▒  ▒▒▒▒▒▒▒▒▒▒▒▐
                                         └ exposed ──┘
 
-*Exposed*: how long this rank stands still in a step because a collective is not over; the log has it, as every
-wait is timed (``Entry.waited_s``). A rank also stands still for ranks that are late.
+*Exposed*: how long this rank stands still in a step because a collective is not over; the log has it, as
+every wait is timed (``Entry.waited_s``). A rank also stands still for ranks that are late.
 
-*Alone*: how long the same collectives take one after the other while nobody computes, all ranks starting each of
-them together. That is what the step would be longer by, if nothing were hidden.
+*Alone*: how long the same collectives take one after the other while nobody computes, all ranks starting each
+of them together. That is what the step would be longer by, if nothing were hidden.
 """
 
 from __future__ import annotations
@@ -67,7 +67,8 @@ def measure_overlap(step: Callable[[], Any], *groups: Group, steps: int = 10) ->
 def replay(log: Log, *groups: Group, times: int = 5) -> float:
     """Make the collectives of a log again, one after the other, on other tensors; return how many seconds they take.
 
-    For each, the median of several times counts, on this rank. Exchanges of unequal parts are made with equal ones.
+    For each, the median of several times counts, on this rank. Exchanges of unequal parts are made with equal
+    ones.
     """
     by_axis = {group.axis: group for group in groups}
     total = 0.0
