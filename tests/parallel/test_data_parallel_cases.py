@@ -152,6 +152,42 @@ def test_shared_frozen_mixed_and_oddly_shaped_parameters(bucket_bytes):
     run_groups(be_odd, 2, bucket_bytes)
 
 
+class OwnExpert(nn.Module):
+    """Has a layer that is another one on each rank, also in shape."""
+
+    def __init__(self, rank):
+        super().__init__()
+        torch.manual_seed(6)
+        self.common = nn.Linear(4, 4).double()
+        self.expert = nn.Linear(4, rank + 1).double()
+        for parameter in self.expert.parameters():
+            parameter.is_own = True
+
+    def forward(self, x):
+        return self.expert(torch.tanh(self.common(x))).sum()
+
+
+def leave_alone(group):
+    def is_own(parameter):
+        return hasattr(parameter, "is_own")
+
+    alone = [OwnExpert(rank) for rank in range(group.size)]
+    for rank, model in enumerate(alone):
+        model(numbers(rank, 3, 4)).backward()
+    model = DataParallel(OwnExpert(group.rank), group, local=is_own)
+    with record() as log:
+        model(numbers(group.rank, 3, 4)).backward()
+    assert [entry.name for entry in log] == ["common.bias..common.weight", "(which gradients exist)"]
+    assert_same(model.common.weight.grad, sum(each.common.weight.grad for each in alone) / group.size)
+    assert_same(model.expert.weight.grad, alone[group.rank].expert.weight.grad)
+    with pytest.raises(UsageError, match="all parameters of Linear that are trained are local"):
+        DataParallel(model.expert, group, local=is_own)
+
+
+def test_parameters_of_one_rank_are_left_alone():
+    run_groups(leave_alone, 3)
+
+
 # ---- as a module -------------------------------------------------------------------------------------------------
 
 

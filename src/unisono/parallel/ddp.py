@@ -32,7 +32,7 @@ from unisono.parallel import checks
 from unisono.parallel.averaging import WHO, Averager, check_not_averaged
 from unisono.parallel.buckets import Bucket, fill_buckets
 from unisono.parallel.buffers import Buffers
-from unisono.parallel.group import Group, group_of
+from unisono.parallel.group import group_of
 
 Codec = Any  # what Group.all_reduce takes
 
@@ -50,6 +50,7 @@ class DataParallel(nn.Module):
     ``check_nan``: look for NaN in the gradients of every step, and raise GradientError on all ranks.
     ``broadcast_buffers``: those of rank 0 are taken before each forward pass in training; at the start always.
     ``broadcast_parameters``: start with those of rank 0; by default ranks that differ are an error.
+    ``local``: says of a parameter whether each rank has its own (an expert); it is then left alone.
 
     Parameters, buffers, state dict and attributes are those of the module, by the same names.
     ``parameter.grad`` belongs to this class between two steps: the next backward pass may write into the same
@@ -60,6 +61,7 @@ class DataParallel(nn.Module):
         self, module: nn.Module, group: Any = None, *, bucket_bytes: int | None = None,
         codec: Codec | Callable[[Bucket], Codec] = None, error_feedback: Callable[[Codec], Any] | None = None,
         check_nan: bool = False, broadcast_buffers: bool = True, broadcast_parameters: bool = False,
+        local: Callable[[Tensor], bool] = lambda _: False,
     ) -> None:  # fmt: skip
         super().__init__()
         given = group_of(group)
@@ -72,17 +74,24 @@ class DataParallel(nn.Module):
         check_not_averaged(module)
         checks.check_parameters(module, WHO)
         checks.check_same_model(
-            module, given, WHO, bucket_bytes=bucket_bytes, codec="a function" if callable(codec) else str(codec),
-            error_feedback=error_feedback is not None, check_nan=check_nan, broadcast_buffers=broadcast_buffers,
-            broadcast_parameters=broadcast_parameters,
+            module, given, WHO, local=local, bucket_bytes=bucket_bytes, check_nan=check_nan,
+            codec="a function" if callable(codec) else str(codec), error_feedback=error_feedback is not None,
+            broadcast_buffers=broadcast_buffers, broadcast_parameters=broadcast_parameters,
         )  # fmt: skip
         self.module = module
         self.register_load_state_dict_pre_hook(_add_prefix)
         self._module_buffers = Buffers(module)
         self._broadcasts_buffers = broadcast_buffers
-        self._make_same(given, broadcast_parameters)
-        self._frozen = [(name, each) for name, each in module.named_parameters() if not each.requires_grad]
-        trained = [(name, each) for name, each in module.named_parameters() if each.requires_grad]
+        common = [(name, parameter) for name, parameter in module.named_parameters() if not local(parameter)]
+        values = {name: parameter.detach() for name, parameter in common}
+        checks.make_same_values(values, given, WHO, broadcast_parameters)
+        self._module_buffers.broadcast(given, phase="start")
+        self._frozen = [(name, parameter) for name, parameter in common if not parameter.requires_grad]
+        trained = [(name, parameter) for name, parameter in common if parameter.requires_grad]
+        if not trained:
+            raise UsageError(
+                f"{WHO}: all parameters of {type(module).__name__} that are trained are local; unwrap it"
+            )
         self.buckets = fill_buckets(trained, bucket_bytes)
         for bucket in self.buckets:
             bucket.encode(codec, error_feedback)
@@ -115,17 +124,6 @@ class DataParallel(nn.Module):
         """Take the hooks off the parameters; return the module, which is an ordinary one again."""
         self._averager.remove_hooks()
         return self.module
-
-    def _make_same(self, group: Group, broadcast_parameters: bool) -> None:
-        values = {name: parameter.detach() for name, parameter in self.module.named_parameters()}
-        if broadcast_parameters:
-            for name, value in values.items():
-                whole = value.contiguous()
-                group.broadcast(whole, name=name, phase="start")
-                value.copy_(whole)
-        else:
-            checks.check_same_values(values, group, WHO)
-        self._module_buffers.broadcast(group, phase="start")
 
     # ---- as the module -------------------------------------------------------------------------------------------
 
