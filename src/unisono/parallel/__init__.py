@@ -5,6 +5,7 @@ cluster of GPUs, Gloo, MPI, or Unisono's own backend). The code of the strategie
 """
 
 from unisono.parallel.attention import ParallelAttention
+from unisono.parallel.batchnorm import SyncBatchNorm
 from unisono.parallel.ddp import DataParallel
 from unisono.parallel.full_state import full_state_dict, load_full_state_dict
 from unisono.parallel.functions import (
@@ -16,7 +17,9 @@ from unisono.parallel.functions import (
     split_then_all_gather,
 )
 from unisono.parallel.group import Group, group_of
+from unisono.parallel.mesh import Mesh, mesh
 from unisono.parallel.moe import Mixed, MixtureOfExperts, is_expert
+from unisono.parallel.overlap import Overlap, measure_overlap, replay
 from unisono.parallel.random_numbers import SplitDropout, own_random_numbers
 from unisono.parallel.recording import Entry, Log, record
 from unisono.parallel.sequence import SequenceLayerNorm
@@ -31,8 +34,10 @@ __all__ = [
     "Entry",
     "Group",
     "Log",
+    "Mesh",
     "Mixed",
     "MixtureOfExperts",
+    "Overlap",
     "ParallelAttention",
     "ParallelBlock",
     "ParallelMLP",
@@ -41,6 +46,7 @@ __all__ = [
     "SequenceLayerNorm",
     "Split",
     "SplitDropout",
+    "SyncBatchNorm",
     "VocabularyEmbedding",
     "all_gather_then_reduce_scatter",
     "all_gather_then_split",
@@ -49,10 +55,13 @@ __all__ = [
     "group_of",
     "is_expert",
     "load_full_state_dict",
+    "measure_overlap",
+    "mesh",
     "nothing_then_all_reduce",
     "own_random_numbers",
     "record",
     "reduce_scatter_then_all_gather",
+    "replay",
     "split_then_all_gather",
     "vocabulary_cross_entropy",
 ]
