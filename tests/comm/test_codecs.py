@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from rank_pool import RankPool
-from unisono import algorithm, combine, copy, recv, send
+from unisono import algorithm, combine, copy, recv, send, spawn
 from unisono.algorithms import catalogue
 from unisono.codecs import Codec, error_bound, round_in_place
 from unisono.codecs.formats import FORMATS
@@ -293,6 +293,22 @@ def test_all_ranks_agree_where_each_rounds_at_random(pools, size):
     first, *others = pools[size].call(at_random)
     assert len(first) >= 3 * 15
     assert all(other == first for other in others)
+
+
+def three_times(comm):
+    found = []
+    for _ in range(3):
+        x = numbers("constant", 0, 1000)
+        out = np.empty(comm.size * 1000, np.float32)
+        comm.all_gather(out, x, codec=Codec("fp8_e4m3", stochastic=True, seed=5))
+        found += [digest(part) for part in np.split(out, comm.size)]
+    return found
+
+
+def test_every_rank_and_every_call_has_other_dice_and_a_job_has_the_same_again():
+    first, again = (spawn(three_times, 3)[0] for _ in range(2))
+    assert first == again
+    assert len(set(first)) == 9
 
 
 def refused_at_random(comm):
