@@ -4,7 +4,8 @@ Everything here takes a *group*: a ``unisono.Communicator``, or any process grou
 cluster of GPUs, Gloo, MPI, or Unisono's own backend). The code of the strategies is the same.
 """
 
+from unisono.parallel.ddp import DataParallel
 from unisono.parallel.group import Group, group_of
 from unisono.parallel.recording import Entry, Log, record
 
-__all__ = ["Entry", "Group", "Log", "group_of", "record"]
+__all__ = ["DataParallel", "Entry", "Group", "Log", "group_of", "record"]
