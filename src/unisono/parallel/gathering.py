@@ -125,9 +125,9 @@ class Gathering:
         guest.arrive()
 
     def prefetch(self, name: str, phase: str) -> None:
-        """Start to gather a unit, if its room is not in use."""
+        """Start to gather a unit, if its room is free."""
         guest = self.guests[name]
-        if not (guest.is_whole or guest.works or (guest.room.guest is not None and guest.room.guest.busy)):
+        if guest.room.guest is None:
             self._start(guest, phase, async_op=True)
 
     def free(self, name: str) -> None:

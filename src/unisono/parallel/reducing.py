@@ -74,6 +74,10 @@ class Reducing(ABC):
     def hold(self, flats: Sequence[Flat]) -> None:
         """Keep the gradients for a later ``reduce``: where autograd has put them, and will add to them."""
 
+    def has_more(self, flat: Flat) -> bool:
+        """Whether autograd has left gradients that were not packed."""
+        return any(member.parameter.grad is not None for member in flat.members)
+
     @abstractmethod
     def pack(self, flat: Flat) -> Tensor:
         """Move the gradients of the parameters into a vector."""
@@ -96,16 +100,24 @@ class WholeGradients(Reducing):
             flat.gradient = vector[flat.range_of(flat.rank)]
 
     def hold(self, flats: Sequence[Flat]) -> None:
-        """Keep the gradients for a later ``reduce``."""
+        """Keep the gradients for a later ``reduce``: in the vector."""
         for flat in flats:
             self.pack(flat)
+            self._show(flat)
+
+    def has_more(self, flat: Flat) -> bool:
+        """Whether autograd has left gradients that were not packed."""
+        gradients = (member.parameter.grad for member in flat.members)
+        return any(
+            gradient is not None and gradient is not view
+            for gradient, view in zip(gradients, self.views[flat], strict=True)
+        )
 
     def pack(self, flat: Flat) -> Tensor:
         """Move the gradients of the parameters into the vector; those that are there already stay."""
-        views = self.views[flat]
-        _copy_gradients(flat, views)
-        for member, view in zip(flat.members, views, strict=True):
-            member.parameter.grad = view
+        _copy_gradients(flat, self.views[flat], add=flat.has_gradient)
+        for member in flat.members:  # what comes while the vector is on its way must not be added to it
+            member.parameter.grad = None
         return self.vectors[flat]
 
     def average(self, flat: Flat, vector: Tensor) -> Iterator[Work]:
@@ -115,6 +127,12 @@ class WholeGradients(Reducing):
                 yield group.all_reduce(
                     vector, op="avg", name=flat.name, phase="backward", codec=self.codec, async_op=True
                 )
+        self._show(flat)
+
+    def _show(self, flat: Flat) -> None:
+        for member, view in zip(flat.members, self.views[flat], strict=True):
+            if member.parameter.grad is None:
+                member.parameter.grad = view
 
 
 class ShardedGradients(Reducing):
@@ -171,17 +189,20 @@ def _is_one_tensor(flat: Flat) -> bool:
     return len(flat.members) == 1 and flat.numel == flat.padded_numel
 
 
-def _copy_gradients(flat: Flat, views: Sequence[Tensor]) -> None:
-    """Copy the gradients into the views; zero for a parameter that has none in this step."""
+def _copy_gradients(flat: Flat, views: Sequence[Tensor], add: bool = False) -> None:
+    """Copy (or add) the gradients into the views; zero for a parameter that has none in this step."""
     targets, sources = [], []
     for member, view in zip(flat.members, views, strict=True):
         gradient = member.parameter.grad
-        if gradient is None:
+        if gradient is None and not add:
             view.zero_()
-        elif gradient.is_sparse:
-            raise UsageError(f"the gradient of {member.names[0]} is sparse; expected a dense one (sparse=False)")
-        elif gradient is not view:
+        elif gradient is not None and gradient is not view:
+            if gradient.layout != torch.strided:
+                raise UsageError(
+                    f"Zero: the gradient of {member.names[0]!r} is {gradient.layout}; expected a dense one: make the "
+                    "embedding with sparse=False"
+                )
             targets.append(view)
             sources.append(gradient)
     if targets:
-        torch._foreach_copy_(targets, sources)
+        (torch._foreach_add_ if add else torch._foreach_copy_)(targets, sources)
