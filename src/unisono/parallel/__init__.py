@@ -7,5 +7,6 @@ cluster of GPUs, Gloo, MPI, or Unisono's own backend). The code of the strategie
 from unisono.parallel.ddp import DataParallel
 from unisono.parallel.group import Group, group_of
 from unisono.parallel.recording import Entry, Log, record
+from unisono.parallel.zero import Zero
 
-__all__ = ["DataParallel", "Entry", "Group", "Log", "group_of", "record"]
+__all__ = ["DataParallel", "Entry", "Group", "Log", "Zero", "group_of", "record"]

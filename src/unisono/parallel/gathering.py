@@ -15,6 +15,7 @@ when the unit has come back into its room, the same views show the same values.
 What is absent must not be read. A parameter that is absent shows NaN (one element, expanded to the shape). A view
 that autograd has saved still shows the room, where another unit may be: the version that autograd checks is raised
 while the unit is away, and put back when it returns, so a read out of turn is an error and never a wrong number.
+When an optimiser has changed the shards, the version moves on for good.
 """
 
 from __future__ import annotations
@@ -60,33 +61,32 @@ class Guest:
         self.busy = 0  # calls of its module that are running
         parameters = [member.parameter for flat in flats for member in flat.members]
         self.parameters = tuple(parameters)
-        self.versions = tuple(parameter._version for parameter in parameters)
-        self.away_versions = tuple(version + 1 for version in self.versions)
-        self.absent = [_nothing(flat, shape) for flat in flats for shape in flat.shapes]
+        self.version = 2 * max((parameter._version for parameter in parameters), default=0)
         room.nbytes = max(room.nbytes, sum(_aligned(f.padded_numel * f.compute_dtype.itemsize) for f in flats))
 
-    def furnish(self) -> None:
-        """Take the views, when the room has its memory."""
+    def furnish(self, nothings: dict[Any, Tensor]) -> None:
+        """Take the views, when the room has its memory; and a tensor of no values for each dtype."""
+        self.absent = [nothings[flat.compute_dtype].expand(shape) for flat in self.flats for shape in flat.shapes]
         self.vectors = self.room.vectors(self.flats)
         self.views = [v for flat, vector in zip(self.flats, self.vectors, strict=True) for v in flat.views(vector)]
         self.leave()
 
     def arrive(self) -> None:
         """Show the values that are in the room now."""
-        self._show(self.views, self.versions)
+        self._show(self.views, self.version)
         self.is_whole = True
 
     def leave(self) -> None:
         """Show nothing; the room is free."""
-        self._show(self.absent, self.away_versions)
+        self._show(self.absent, self.version + 1)
         self.is_whole = False
         if self.room.guest is self:
             self.room.guest = None
 
-    def _show(self, tensors: Sequence[Tensor], versions: tuple[int, ...]) -> None:
+    def _show(self, tensors: Sequence[Tensor], version: int) -> None:
         for parameter, tensor in zip(self.parameters, tensors, strict=True):
             parameter.data = tensor
-        torch._C._autograd._unsafe_set_version_counter(self.parameters, versions)
+        torch._C._autograd._unsafe_set_version_counter(self.parameters, (version,) * len(self.parameters))
 
 
 class Gathering:
@@ -106,11 +106,14 @@ class Gathering:
             room = rooms.setdefault((depth, turn % rooms_per_depth), Room())
             self.guests[name] = Guest(name, flats, room)
         self.rooms = list(rooms.values())
+        flats = [flat for guest in self.guests.values() for flat in guest.flats]
+        device = flats[0].device
+        for room in self.rooms:
+            room.memory = torch.empty(room.nbytes, dtype=torch.uint8, device=device)
+        nothings = {dtype: _nothing(dtype, device) for dtype in {flat.compute_dtype for flat in flats}}
+        self.nothings = list(nothings.values())
         for guest in self.guests.values():
-            if guest.room.memory is None:
-                device = guest.flats[0].device if guest.flats else "cpu"
-                guest.room.memory = torch.empty(guest.room.nbytes, dtype=torch.uint8, device=device)
-            guest.furnish()
+            guest.furnish(nothings)
 
     def need(self, name: str, phase: str) -> None:
         """Return when the unit is whole."""
@@ -135,6 +138,12 @@ class Gathering:
         guest = self.guests[name]
         if guest.is_whole or guest.works:
             self._clear(guest.room)
+
+    def change(self) -> None:
+        """Take note that the shards have new values."""
+        self.free_all()
+        for guest in self.guests.values():
+            guest.version += 2
 
     def free_all(self) -> None:
         """Drop all units, whatever state an exception has left them in."""
@@ -169,7 +178,7 @@ def _aligned(nbytes: int) -> int:
     return -(-nbytes // ALIGNMENT) * ALIGNMENT
 
 
-def _nothing(flat: Flat, shape: Any) -> Tensor:
-    """Return a tensor of a shape without its memory, which shows that nothing is there."""
-    value = float("nan") if flat.compute_dtype.is_floating_point or flat.compute_dtype.is_complex else 0
-    return torch.full((), value, dtype=flat.compute_dtype, device=flat.device).expand(shape)
+def _nothing(dtype: Any, device: Any) -> Tensor:
+    """Return what an absent parameter shows: one element for all of its own."""
+    value = float("nan") if dtype.is_floating_point or dtype.is_complex else 0
+    return torch.full((), value, dtype=dtype, device=device)

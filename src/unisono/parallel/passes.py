@@ -9,9 +9,9 @@
                at the end:    what is left is averaged; wait for all
 
 That unit k+1 has all its gradients when unit k begins is a property of autograd: it runs backward what was run
-forward, in exactly the reverse order. So no parameter needs a hook of its own, and a parameter that got no
-gradient (it was not used) delays nothing. What comes later all the same (a unit that is called twice, a checkpoint that
-runs a part of the model again) is averaged at the end and added.
+forward, in exactly the reverse order. So no parameter needs a hook of its own, and a parameter that got no gradient
+(it was not used) delays nothing. What comes later all the same (a unit that is called twice, a checkpoint that runs
+a part of the model again) is averaged at the end and added.
 
 In stage 3 all ranks must run the same units in the same order: each is gathered from all ranks. In stages 1 and
 2 a rank may leave units out: gradients are averaged in one order, agreed on after the first forward pass.
@@ -27,7 +27,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from unisono.errors import UsageError
+from unisono.errors import CommError, UsageError
 from unisono.parallel.gathering import Gathering
 from unisono.parallel.reducing import Reducing
 from unisono.parallel.sharding import Flat
@@ -80,9 +80,12 @@ class Passes:
         """Forget what a pass that broke off, or was not followed by a backward pass, has left."""
         if _is_backward():
             return
+        if self.tasks:
+            raise CommError(
+                "Zero: the last backward pass on this rank was left by an exception; the other ranks wait for what "
+                "it did not send: all ranks must start again"
+            )
         self.trail, self.open, self.ran = [], [], []
-        self.averaged.clear()
-        self.tasks.clear()
         if self.gathering is not None and self.free_after_forward:
             self.gathering.free_all()
 
@@ -106,7 +109,8 @@ class Passes:
         if self.gathering is not None and not again:
             guest = self.gathering.guests[unit.name]
             guest.busy -= 1
-            if self.free_after_forward and not guest.busy:
+            keep = torch.is_grad_enabled() and not self.free_after_forward
+            if not (keep or guest.busy):
                 self.gathering.free(unit.name)
         known = again and (unit.name in self.trail or unit.name in self.open)
         if torch.is_grad_enabled() and not known:
@@ -126,8 +130,8 @@ class Passes:
         tensors = list(_tensors_in(output))
         if not tensors and (self.gathering is not None or unit.name == ROOT):
             raise UsageError(
-                f"unit {unit.name} ({type(unit.module).__name__}) returned a {type(output).__name__} in which no tensor "
-                "was found; expected a tensor, or tuples, lists, dicts or dataclasses of tensors"
+                f"unit {unit.name} ({type(unit.module).__name__}) returned a {type(output).__name__} in which no "
+                "tensor was found; expected a tensor, or tuples, lists, dicts or dataclasses of tensors"
             )
         watched = [tensor for tensor in tensors if tensor.requires_grad]
         if not watched:

@@ -71,12 +71,13 @@ class Reducing(ABC):
         while self.running:
             self.running.pop(0).finish()
 
+    @abstractmethod
     def hold(self, flats: Sequence[Flat]) -> None:
-        """Keep the gradients for a later ``reduce``: where autograd has put them, and will add to them."""
+        """Keep the gradients for a later ``reduce``."""
 
+    @abstractmethod
     def has_more(self, flat: Flat) -> bool:
         """Whether autograd has left gradients that were not packed."""
-        return any(member.parameter.grad is not None for member in flat.members)
 
     @abstractmethod
     def pack(self, flat: Flat) -> Tensor:
@@ -148,6 +149,13 @@ class ShardedGradients(Reducing):
         self.views: dict[tuple[Flat, int], tuple[Tensor, list[Tensor]]] = {}
         for flat in flats:
             flat.gradient = torch.zeros(flat.shard_numel, dtype=flat.compute_dtype, device=flat.device)
+
+    def hold(self, flats: Sequence[Flat]) -> None:
+        """Leave the gradients where autograd has put them, and will add to them."""
+
+    def has_more(self, flat: Flat) -> bool:
+        """Whether autograd has left gradients that were not packed."""
+        return any(member.parameter.grad is not None for member in flat.members)
 
     def pack(self, flat: Flat) -> Tensor:
         """Move the gradients of the parameters into the buffer whose turn it is."""

@@ -45,6 +45,7 @@ class Flat:
         self.dtype = first.dtype  # of the optimiser, and of the state dict
         mixed = compute_dtype is not None and first.dtype.is_floating_point
         self.compute_dtype = compute_dtype if mixed else first.dtype
+        self.is_mixed = self.compute_dtype != self.dtype
         self.shapes = [member.parameter.shape for member in members]
         self.lengths = [member.parameter.numel() for member in members]
         self.numel = sum(self.lengths)
@@ -66,9 +67,8 @@ class Flat:
         self.shard = own if keep_whole else own.clone()
         self.whole = whole if keep_whole else None
         if self.trained:
-            same = self.compute_dtype == self.dtype
-            start = self.shard if same else vector[self.range_of(self.rank)].clone()
-            self.master = nn.Parameter(start)
+            own = vector[self.range_of(self.rank)].clone() if self.is_mixed else self.shard
+            self.master = nn.Parameter(own)
         if keep_whole:
             self.point(self.views(whole))
 

@@ -16,8 +16,8 @@
 
     "a | b": a runs while b is computed.
 
-Stage 3 is also known as fully sharded data parallelism. *Hybrid*: the ranks of ``group`` (one node) share a model, and
-the ranks of ``replicate`` (the same place in every node) have the same shard and average its gradient.
+Stage 3 is also known as fully sharded data parallelism. *Hybrid*: the ranks of ``group`` (one node) share a
+model, and the ranks of ``replicate`` (the same place in every node) have the same shard and average its gradient.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ import torch
 from torch import Tensor, nn
 
 from unisono.errors import UsageError
-from unisono.parallel import checks
+from unisono.parallel import checks, sharded_state, shard_files
 from unisono.parallel.buffers import Buffers
 from unisono.parallel.gathering import Gathering
-from unisono.parallel.group import Group, group_of
+from unisono.parallel.group import group_of
 from unisono.parallel.passes import Passes, Unit
 from unisono.parallel.reducing import ShardedGradients, WholeGradients
 from unisono.parallel.sharding import flats_of
-from unisono.parallel.units import ROOT, Units, find_parts
+from unisono.parallel.units import Units, find_parts
 
 WHO = "Zero"
 STAGES = (1, 2, 3)
@@ -46,14 +46,14 @@ STAGES = (1, 2, 3)
 class Zero(nn.Module):
     """A module and its optimiser, spread over the ranks of a group.
 
-    ``optimizer``: a function that makes a torch optimiser of parameters, ``lambda shards: AdamW(shards, lr=1e-3)``. It
-    gets one long parameter for each unit, this rank's shard of it; so the optimiser must treat every element for
-    itself, as SGD, Adam and AdamW do.
+    ``optimizer``: a function that makes a torch optimiser, ``lambda shards: AdamW(shards, lr=1e-3)``. It gets
+    one long parameter for each unit, this rank's shard of it; so the optimiser must treat every element for itself,
+    as SGD, Adam and AdamW do.
     ``stage``: 1, 2 or 3, as in the picture.
     ``replicate``: the group of ranks that hold the same shard, for hybrid sharding.
     ``units``: the modules that are units, or a function of name and module that says so; by default the children of
     the largest ``ModuleList`` or ``Sequential``. What is in none of them forms the unit "root".
-    ``mixed_precision``: the dtype of computing and of communication (``torch.bfloat16``); the optimiser keeps its own.
+    ``mixed_precision``: the dtype of computing and communication (``torch.bfloat16``); the optimiser keeps its own.
     ``codec``: how gradients are written on the wire.
     ``prefetch``: gather the next unit while one computes; costs the memory of one more unit.
     ``free_after_forward``: False keeps parameters whole from the forward to the backward pass: one all-gather of each
@@ -75,7 +75,11 @@ class Zero(nn.Module):
         self.module, self.stage, self.mixed_precision = module, stage, mixed_precision
         given, replicas = group_of(group), None if replicate is None else group_of(replicate)
         self._all_groups = [each for each in (given, replicas) if each is not None]
-        self._start_alike(broadcast_parameters, stage=stage, mixed_precision=mixed_precision, prefetch=prefetch)
+        parts = find_parts(module, units)
+        self._start_alike(
+            broadcast_parameters, units=[part.name for part in parts], stage=stage, mixed_precision=mixed_precision,
+            prefetch=prefetch, free_after_forward=free_after_forward, broadcast_buffers=broadcast_buffers,
+        )  # fmt: skip
         self._buffers_of_module = Buffers(module)
         self._broadcasts_buffers = broadcast_buffers
         self._broadcast_buffers("start")
@@ -84,7 +88,7 @@ class Zero(nn.Module):
         self.replicas = None if replicas is None else replicas.duplicate()
         self.units = [
             Unit(part.name, part.module, part.around, flats_of(part, given.rank, given.size, mixed_precision))
-            for part in find_parts(module, units)
+            for part in parts
         ]
         self.flats = [flat for unit in self.units for flat in unit.flats]
         self.trained = [flat for flat in self.flats if flat.trained]
@@ -164,10 +168,13 @@ class Zero(nn.Module):
             checks.check_same_model(self.module, group, WHO, **settings)
         values = {name: parameter.detach() for name, parameter in self.module.named_parameters()}
         for group in self._all_groups:
-            if broadcast_parameters:
-                checks.broadcast_values(values, group)
-            else:
+            if not broadcast_parameters:
                 checks.check_same_values(values, group, WHO)
+                continue
+            for name, value in values.items():
+                whole = value.contiguous()
+                group.broadcast(whole, name=name, phase="start")
+                value.copy_(whole)
 
     def _broadcast_buffers(self, phase: str) -> None:
         for group in self._all_groups:
@@ -199,29 +206,68 @@ class Zero(nn.Module):
         for flat in self.trained:
             flat.master.grad = flat.gradient.to(flat.dtype) if flat.has_gradient else None
 
-    @torch.no_grad()
     def _after_step(self, *_: Any) -> None:
+        for flat in self.trained:
+            if flat.is_mixed:
+                flat.master.grad = None  # a copy in the dtype of the optimiser
+        self._share("update")
+
+    def _share(self, phase: str) -> None:
+        """Make the masters' new values known: to the shards, and where parameters are whole, to all ranks."""
         works = []
         for flat in self.trained:
-            if flat.compute_dtype != flat.dtype:
-                flat.shard.copy_(flat.master)
-                flat.master.grad = None  # it was a copy in the dtype of the optimiser
-            if self.stage < 3:
-                works.append(
-                    self.group.all_gather(flat.whole, flat.shard, name=flat.name, phase="update", async_op=True)
-                )
+            if flat.is_mixed:
+                flat.shard.copy_(flat.master.data)
+            if flat.whole is not None:
+                work = self.group.all_gather(flat.whole, flat.shard, name=flat.name, phase=phase, async_op=True)
+                works.append(work)
+                torch.autograd.graph.increment_version([member.parameter for member in flat.members])
         for work in works:
             work.wait()
+        if self._gathering is not None:
+            self._gathering.change()
+
+    # ---- state ---------------------------------------------------------------------------------------------------
+
+    def state_dict(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
+        """Return the state of the whole module, as the module by itself would. All ranks call this."""
+        return sharded_state.state_of(self, self.module.state_dict(*args, **kwargs))
+
+    def load_state_dict(self, state: dict[str, Any], strict: bool = True) -> None:
+        """Take the state of a whole module, given on every rank."""
+        sharded_state.load(self, state, strict)
+
+    def optimizer_state_dict(self) -> dict[str, Any]:
+        """Return the state of the optimiser, as one of ``module.parameters()`` would. All ranks call this."""
+        return sharded_state.optimizer_state_of(self)
+
+    def load_optimizer_state_dict(self, state: dict[str, Any]) -> None:
+        """Take the state of an optimiser of ``module.parameters()``, given on every rank."""
+        sharded_state.load_optimizer(self, state)
+
+    def save_shards(self, folder: Any) -> None:
+        """Write the own shard of parameters and optimiser into a file of the folder. All ranks call this."""
+        shard_files.save(self, folder)
+
+    def load_shards(self, folder: Any) -> None:
+        """Read what as many ranks, or more, or fewer, have saved. All ranks call this."""
+        shard_files.load(self, folder)
+
+    @contextmanager
+    def whole_parameters(self) -> Iterator[None]:
+        """Make all parameters whole within the block, to look at; changes are lost. All ranks call this."""
+        with sharded_state.whole_parameters(self):
+            yield
 
     # ---- as the module -------------------------------------------------------------------------------------------
 
     def named_parameters(self, *args: Any, **kwargs: Any) -> Iterator[tuple[str, Any]]:
         """Return the parameters of the module, by its names."""
-        return self.module.named_parameters(*args, **kwargs)
+        yield from self.module.named_parameters(*args, **kwargs)
 
     def named_buffers(self, *args: Any, **kwargs: Any) -> Iterator[tuple[str, Tensor]]:
         """Return the buffers of the module, by its names."""
-        return self.module.named_buffers(*args, **kwargs)
+        yield from self.module.named_buffers(*args, **kwargs)
 
     def __getattr__(self, name: str) -> Any:
         try:
