@@ -128,9 +128,10 @@ def test_every_optimiser_that_treats_elements_alike_can_be_used():
 
 
 def accumulating(group):
-    """Two half batches, the first without sync; then a batch with two synced backward passes."""
+    """Batches in two halves: of every other one, the first half without sync."""
     found = {}
-    alone, optimizer = _train_alone_in_halves()
+    alone = make("mlp")
+    train(alone, "mlp", 4)
     for stage in (1, 2, 3):
         zero = Zero(make("mlp"), group, optimizer=momentum, stage=stage)
         for step in range(4):
@@ -146,13 +147,6 @@ def accumulating(group):
             zero.step()
         found[stage] = furthest(zero.state_dict(), alone.state_dict())
     return found
-
-
-def _train_alone_in_halves():
-    alone = make("mlp")
-    optimizer = momentum(alone.parameters())
-    train(alone, "mlp", 4, optimizer=optimizer)
-    return alone, optimizer
 
 
 @pytest.mark.parametrize("size", [2, 3])

@@ -160,14 +160,15 @@ class ShardedGradients(Reducing):
     def pack(self, flat: Flat) -> Tensor:
         """Move the gradients of the parameters into the buffer whose turn it is."""
         if _is_one_tensor(flat):
-            parameter = flat.members[0].parameter
-            if parameter.grad is not None and parameter.grad.is_contiguous():
-                vector = parameter.grad.view(-1)
-                parameter.grad = None
-                return vector
-            return flat.vector_of([parameter.grad if parameter.grad is not None else 0.0])
-        self.turn = (self.turn + 1) % len(self.buffers)
-        vector, views = self._in_buffer(flat, self.turn)
+            gradient = flat.members[0].parameter.grad
+            if gradient is not None and gradient.layout == torch.strided and gradient.is_contiguous():
+                flat.members[0].parameter.grad = None
+                return gradient.view(-1)
+            vector = flat.empty_vector(flat.compute_dtype)
+            views = flat.views(vector)
+        else:
+            self.turn = (self.turn + 1) % len(self.buffers)
+            vector, views = self._in_buffer(flat, self.turn)
         _copy_gradients(flat, views)
         for member in flat.members:
             member.parameter.grad = None
