@@ -72,6 +72,17 @@ def check_same_values(tensors: Mapping[str, Tensor], group: Group, who: str) -> 
     )
 
 
+def make_same_values(tensors: Mapping[str, Tensor], group: Group, who: str, broadcast: bool) -> None:
+    """Give all ranks the tensors of rank 0; without ``broadcast``, raise unless they have them already."""
+    if not broadcast:
+        check_same_values(tensors, group, who)
+        return
+    for name, tensor in tensors.items():
+        whole = tensor.contiguous()
+        group.broadcast(whole, name=name, phase="start")
+        tensor.copy_(whole)
+
+
 def digest_of(tensor: Tensor) -> int:
     """Return a number that two tensors share only if all their bits are the same (else: one chance in 2³²)."""
     return zlib.crc32(tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy())

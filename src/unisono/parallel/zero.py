@@ -30,7 +30,7 @@ import torch
 from torch import Tensor, nn
 
 from unisono.errors import UsageError
-from unisono.parallel import checks, sharded_state, shard_files
+from unisono.parallel import checks, shard_files, sharded_state
 from unisono.parallel.buffers import Buffers
 from unisono.parallel.gathering import Gathering
 from unisono.parallel.group import group_of
@@ -168,13 +168,7 @@ class Zero(nn.Module):
             checks.check_same_model(self.module, group, WHO, **settings)
         values = {name: parameter.detach() for name, parameter in self.module.named_parameters()}
         for group in self._all_groups:
-            if not broadcast_parameters:
-                checks.check_same_values(values, group, WHO)
-                continue
-            for name, value in values.items():
-                whole = value.contiguous()
-                group.broadcast(whole, name=name, phase="start")
-                value.copy_(whole)
+            checks.make_same_values(values, group, WHO, broadcast_parameters)
 
     def _broadcast_buffers(self, phase: str) -> None:
         for group in self._all_groups:
