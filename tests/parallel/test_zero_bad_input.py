@@ -10,7 +10,7 @@ from models import batch, loss_of, make  # noqa: E402
 from torch import nn  # noqa: E402
 from worlds import run_groups  # noqa: E402
 
-from unisono.errors import CommError, UsageError  # noqa: E402
+from unisono.errors import CommError, GradientError, UsageError  # noqa: E402
 from unisono.parallel import Zero  # noqa: E402
 
 
@@ -254,6 +254,46 @@ def test_sparse_gradients_and_gradients_of_gradients_are_refused():
 
     assert "the gradient of '0.weight' is torch.sparse_coo" in refusals(sparse)
     assert "create_graph=True" in refusals(twice)
+
+
+@pytest.mark.parametrize("stage", [1, 3])
+def test_a_nan_in_a_gradient_is_named_when_asked_for(stage):
+    def build(group):
+        zero = Zero(make("mlp"), group, optimizer=sgd, stage=stage, check_nan=True)
+        inputs, targets = batch("mlp", 0)
+        loss_of(zero, inputs, targets).backward()
+        zero.zero_grad()
+        if group.rank == 1:
+            zero.module[2].weight.register_hook(lambda gradient: gradient * float("nan"))
+        loss_of(zero, inputs, targets).backward()
+
+    assert "the gradient of '2.weight' on rank 1 has a NaN" in refusals(build, size=3, kind=GradientError)
+
+
+def test_a_nan_is_told_to_all_replicas():
+    def build(group):
+        inner, across = group.split(group.rank // 2), group.split(group.rank % 2)
+        zero = Zero(make("mlp"), inner, replicate=across, optimizer=sgd, check_nan=True)
+        if group.rank == 3:
+            zero.module[0].bias.register_hook(lambda gradient: gradient * float("nan"))
+        loss_of(zero, *batch("mlp", 0)).backward()
+
+    assert "the gradient of '0.bias' on rank 1 has a NaN" in refusals(build, size=4, kind=GradientError)
+
+
+def test_a_module_is_wrapped_once_and_frozen_before():
+    def twice(group):
+        Zero(nn.Sequential(Zero(make("mlp"), group, optimizer=sgd)), group, optimizer=sgd)
+
+    def thawed(group):
+        model = make("mlp")
+        model[0].bias.requires_grad_(False)
+        zero = Zero(model, group, optimizer=sgd)
+        model[0].bias.requires_grad_(True)
+        zero(batch("mlp", 0)[0])
+
+    assert "wrap it once" in refusals(twice)
+    assert "parameter '0.bias' was frozen when the module was wrapped" in refusals(thawed)
 
 
 class CallsAnother(nn.Linear):

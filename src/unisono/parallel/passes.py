@@ -207,6 +207,8 @@ class Passes:
         if self.gathering is not None:
             self.gathering.free_all()
         self.tasks.clear()
+        if self.syncs:
+            self.reducing.raise_nan()
 
 
 class _Before:
