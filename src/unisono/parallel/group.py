@@ -81,6 +81,9 @@ class Group(ABC):
         entry = self._entry("broadcast", tensor, name, phase, None)
         return self._make(entry, async_op, self._broadcast, tensor, root)
 
+    def __deepcopy__(self, memo: Any) -> Group:
+        return self  # a copy of a module communicates with the same ranks
+
     @abstractmethod
     def split(self, color: int, key: int = 0, axis: str = "") -> Group:
         """Make the group of all ranks that give this color, in the order of their keys. All ranks call this."""
@@ -92,9 +95,6 @@ class Group(ABC):
     @abstractmethod
     def tell_all(self, value: Any) -> list[Any]:
         """Give a small Python object to all ranks; return those of all, by rank. For checks, not for tensors."""
-
-    def __deepcopy__(self, _: Any) -> Group:
-        return self  # the copy of a module talks to the same ranks
 
     @abstractmethod
     def _all_reduce(self, async_op: bool, tensor: Tensor, op: str, codec: Any) -> Work | None: ...
