@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 
 torch = pytest.importorskip("torch")
@@ -60,6 +63,20 @@ def test_twenty_steps_of_every_stage_end_where_one_process_ends(kind, size):
 def test_in_float32_the_ranks_end_as_near_as_rounding_allows():
     for found in run_groups(every_stage, 3, torch.float32):
         assert max(found.values()) < 1e-4, found
+
+
+def run_page(code):
+    space = {}
+    exec(code, space)
+    return {name: tuple(value.shape) for name, value in space["state"].items()}
+
+
+def test_the_python_of_the_page_runs():
+    text = (Path(__file__).parents[2] / "docs" / "parallel" / "zero.md").read_text(encoding="utf-8")
+    (code,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    for state in run_ranks(run_page, 3, code, init=False):
+        assert state["7.weight"] == (64, 64)
+        assert len(state) == 16
 
 
 def in_hybrid(group, shards, stage):

@@ -53,8 +53,10 @@ class Averaging:
 class Reducing(ABC):
     """Averages gradients over a group, and over the replicas of the group if there are any."""
 
-    def __init__(self, group: Group, replicas: Group | None, codec: Any, check_nan: bool) -> None:
-        self.group, self.replicas, self.codec = group, replicas, codec
+    def __init__(
+        self, group: Group, replicas: Group | None, codec: Any, check_nan: bool, flats: Sequence[Flat]
+    ) -> None:
+        self.group, self.replicas, self.codec, self.device = group, replicas, codec, flats[0].device
         self.running: list[Averaging] = []
         self.check_nan = check_nan
         self.nan: str | None = None  # the first parameter of this rank, in this pass, whose gradient has a NaN
@@ -83,7 +85,7 @@ class Reducing(ABC):
         if not self.check_nan:
             return
         groups = [group for group in (self.replicas, self.group) if group is not None]
-        found = torch.tensor([self.nan is not None], dtype=torch.uint8)
+        found = torch.tensor([self.nan is not None], dtype=torch.uint8, device=self.device)
         for group in groups:
             group.all_reduce(found, op="max", name="(is there a NaN)", phase="backward")
         name, self.nan = self.nan, None
@@ -115,7 +117,7 @@ class WholeGradients(Reducing):
     def __init__(
         self, group: Group, replicas: Group | None, codec: Any, check_nan: bool, flats: Sequence[Flat]
     ) -> None:
-        super().__init__(group, replicas, codec, check_nan)
+        super().__init__(group, replicas, codec, check_nan, flats)
         self.vectors: dict[Flat, Tensor] = {}
         self.views: dict[Flat, list[Tensor]] = {}
         for flat in flats:
@@ -165,7 +167,7 @@ class ShardedGradients(Reducing):
     def __init__(
         self, group: Group, replicas: Group | None, codec: Any, check_nan: bool, flats: Sequence[Flat]
     ) -> None:
-        super().__init__(group, replicas, codec, check_nan)
+        super().__init__(group, replicas, codec, check_nan, flats)
         packed = [flat for flat in flats if not _is_one_tensor(flat)]
         nbytes = max((flat.padded_numel * flat.compute_dtype.itemsize for flat in packed), default=0)
         count = min(AT_ONCE, len(packed))
