@@ -72,6 +72,7 @@ def test_stage_3_gathers_each_unit_twice_and_scatters_its_gradients_while_the_ne
 
 def test_without_prefetch_a_unit_sets_out_when_it_is_needed():
     order = [entry[:3] for entry in collectives(2, {"prefetch": False})]
+    assert order[3:5] == [("backward", "all_gather", "root"), ("backward", "all_gather", "blocks.1")]
     assert order[-4:] == [
         ("backward", "all_gather", "blocks.0"), ("backward", "reduce_scatter", "blocks.1"),
         ("backward", "reduce_scatter", "blocks.0"), ("backward", "reduce_scatter", "root"),
