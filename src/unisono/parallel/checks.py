@@ -1,15 +1,15 @@
 """What must be true before a strategy starts, asked on all ranks at once: found early, told to all, with names.
 
-Every function here that takes a group is called by all its ranks, and either returns on all or raises on all: nobody
-waits for a rank that has given up. What is compared are digests, a few bytes per tensor; only where they differ
-do ranks tell each other more.
+Every function here that takes a group is called by all its ranks, and either returns on all or raises on all:
+nobody waits for a rank that has given up. What is compared are digests, a few bytes per tensor; only where
+they differ do ranks tell each other more.
 """
 
 from __future__ import annotations
 
 import hashlib
 import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import torch
@@ -32,10 +32,15 @@ def check_parameters(module: nn.Module, who: str) -> None:
         raise UsageError(f"{who}: nothing to train in {type(module).__name__}, {found}; use the module as it is")
 
 
-def check_same_model(module: nn.Module, group: Group, who: str, **settings: Any) -> None:
-    """Raise on all ranks if their modules or settings differ; the first difference is named."""
+def check_same_model(
+    module: nn.Module, group: Group, who: str, *, local: Callable[[Tensor], bool] = lambda _: False, **settings: Any
+) -> None:
+    """Raise on all ranks if their modules or settings differ; the first difference is named.
+
+    ``local`` says which parameters may differ.
+    """
     mine = [f"{name}={value!r}" for name, value in settings.items()]
-    mine += [_described("parameter", name, tensor) for name, tensor in module.named_parameters()]
+    mine += [_described("parameter", name, each) for name, each in module.named_parameters() if not local(each)]
     mine += [_described("buffer", name, tensor) for name, tensor in module.named_buffers()]
     digests = group.tell_all(hashlib.blake2b(repr(mine).encode(), digest_size=16).digest())
     others = [rank for rank, digest in enumerate(digests) if digest != digests[0]]

@@ -111,7 +111,8 @@ class Group(ABC):
 
     def _entry(self, collective: str, tensor: Tensor, name: str, phase: str, codec: Any) -> Entry | None:
         size = tensor.numel() * tensor.element_size()
-        return note(Entry(collective, name, size, phase, self.size, self.axis, str(codec or "")))
+        dtype = str(tensor.dtype).removeprefix("torch.")
+        return note(Entry(collective, name, size, phase, self.size, self.axis, str(codec or ""), dtype))
 
     def _make(self, entry: Entry | None, async_op: bool, call: Any, *arguments: Any) -> Work:
         if entry is None:
