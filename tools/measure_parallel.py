@@ -1,4 +1,4 @@
-"""Measure steps of our DataParallel and of torch's: ``python tools/measure_parallel.py [-n RANKS] [--json FILE]``.
+"""Measure steps of our strategies and of torch's: ``python tools/measure_parallel.py [-n RANKS] [--strategy zero]``.
 
 Two models: a perceptron of 25 million parameters, and a small GPT of 11 million; batches are tiny, so that
 communication is what matters (``--rows`` for larger ones). All contenders live in the same processes and take
@@ -25,12 +25,15 @@ from typing import Any
 import torch
 import torch.distributed as dist
 from torch import nn
+from torch.distributed.device_mesh import DeviceMesh
+from torch.distributed.fsdp import fully_shard
 from torch.nn import functional
 from torch.nn.parallel import DistributedDataParallel
 
 import unisono
 import unisono.torch_backend
-from unisono.parallel import DataParallel, group_of, measure_overlap
+from unisono.parallel import DataParallel, Zero, group_of, measure_overlap
+from unisono.parallel.units import find_parts
 
 ROUNDS, STEPS = 8, 4  # steps of each contender in a round
 WORDS, LENGTH, WIDTH, HEADS, LAYERS = 96, 64, 384, 6, 6  # of the GPT
@@ -93,8 +96,33 @@ MODELS: dict[str, tuple[Callable[[], nn.Module], Callable[[nn.Module, int], torc
 }  # fmt: skip
 
 
-def contenders(comm: unisono.Communicator) -> dict[str, Callable[[nn.Module], nn.Module]]:
-    """Return who takes part: what each makes of a model."""
+def of_zero(comm: unisono.Communicator) -> dict[str, Callable[[nn.Module], nn.Module]]:
+    """Return Zero in stage 3 and fully_shard: what each makes of a model."""
+    return {
+        "alone": lambda model: model, "ours": lambda model: Zero(model, comm, optimizer=sgd),
+        "ours, no prefetch": lambda model: Zero(model, comm, optimizer=sgd, prefetch=False),
+        **{
+            f"fully_shard on {backend}": lambda model, backend=backend: fully_sharded(model, backend)
+            for backend in ("unisono", "gloo")
+        },
+    }  # fmt: skip
+
+
+def fully_sharded(model: nn.Module, backend: str) -> nn.Module:
+    """Return the model in shards of torch's, of the same units as ours."""
+    mesh = DeviceMesh.from_group(dist.new_group(backend=backend), "cpu")
+    for part in find_parts(model)[1:]:
+        fully_shard(part.module, mesh=mesh)
+    return fully_shard(model, mesh=mesh)
+
+
+def sgd(parameters: Any) -> torch.optim.Optimizer:
+    """Return an optimiser that is quick."""
+    return torch.optim.SGD(parameters, 1e-3)
+
+
+def of_data_parallel(comm: unisono.Communicator) -> dict[str, Callable[[nn.Module], nn.Module]]:
+    """Return DataParallel and DDP: what each makes of a model."""
     theirs = {
         f"torch DDP on {backend}": lambda model, backend=backend: DistributedDataParallel(
             model, process_group=dist.new_group(backend=backend)
@@ -104,16 +132,19 @@ def contenders(comm: unisono.Communicator) -> dict[str, Callable[[nn.Module], nn
     return {"alone": lambda model: model, "ours": lambda model: DataParallel(model, comm), **theirs}
 
 
-def measure_model(name: str, comm: unisono.Communicator, rows: int) -> dict[str, Any]:
+STRATEGIES = {"data": of_data_parallel, "zero": of_zero}
+
+
+def measure_model(name: str, comm: unisono.Communicator, rows: int, strategy: str) -> dict[str, Any]:
     """Return the seconds of each contender on this rank."""
     make, loss_of, usual_rows = MODELS[name]
     steps = {}
-    for who, wrap in contenders(comm).items():
+    for who, wrap in STRATEGIES[strategy](comm).items():
         torch.manual_seed(0)
         model = wrap(make())
-        optimizer = torch.optim.SGD(model.parameters(), 1e-3)
+        optimizer = model if isinstance(model, Zero) else sgd(model.parameters())
 
-        def step(model: nn.Module = model, optimizer: torch.optim.Optimizer = optimizer) -> None:
+        def step(model: nn.Module = model, optimizer: Any = optimizer) -> None:
             optimizer.zero_grad()
             loss_of(model, rows or usual_rows).backward()
             optimizer.step()
@@ -138,25 +169,26 @@ def measure_model(name: str, comm: unisono.Communicator, rows: int) -> dict[str,
     }
 
 
-def run_rank(rank: int, size: int, folder: str, models: list[str], rows: int, answers: Any) -> None:
+def run_rank(rank: int, size: int, folder: str, strategy: str, models: list[str], rows: int, answers: Any) -> None:
     """Measure, on one rank."""
     torch.set_num_threads(1)
     os.environ |= {"RANK": str(rank), "WORLD_SIZE": str(size), "LOCAL_RANK": str(rank), "LOCAL_WORLD_SIZE": str(size)}
     os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29533", "GLOO_SOCKET_IFNAME": "lo"}
     dist.init_process_group("unisono", store=dist.FileStore(f"{folder}/store", size), rank=rank, world_size=size)
     with unisono.connect() as comm:
-        answers.put({name: measure_model(name, comm, rows) for name in models})
+        answers.put({name: measure_model(name, comm, rows, strategy) for name in models})
         comm.barrier()
     dist.destroy_process_group()
 
 
-def measure(size: int, models: list[str], rows: int) -> dict[str, Any]:
+def measure(size: int, strategy: str, models: list[str], rows: int) -> dict[str, Any]:
     """Return the seconds of each model and contender, on the slowest rank."""
     context = multiprocessing.get_context("fork")
     with tempfile.TemporaryDirectory() as folder:
         answers: Any = context.Queue()
         ranks = [
-            context.Process(target=run_rank, args=(rank, size, folder, models, rows, answers)) for rank in range(size)
+            context.Process(target=run_rank, args=(rank, size, folder, strategy, models, rows, answers))
+            for rank in range(size)
         ]
         for process in ranks:
             process.start()
@@ -183,11 +215,12 @@ def measure(size: int, models: list[str], rows: int) -> dict[str, Any]:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("-n", dest="size", type=int, default=2, help="ranks (default 2)")
+    parser.add_argument("--strategy", choices=STRATEGIES, default="data", help="which one (default data)")
     parser.add_argument("--models", default=",".join(MODELS), help="which ones (default both)")
     parser.add_argument("--rows", type=int, default=0, help="rows of a batch (default: few)")
     parser.add_argument("--json", type=Path, help="also write what was measured to this file")
     asked = parser.parse_args()
-    measured = measure(asked.size, asked.models.split(","), asked.rows)
+    measured = measure(asked.size, asked.strategy, asked.models.split(","), asked.rows)
     for model, seconds in measured.items():
         print(f"{model} on {asked.size} ranks")
         for who, median in seconds["median"].items():

@@ -35,7 +35,7 @@ from unisono.parallel.buffers import Buffers
 from unisono.parallel.gathering import Gathering
 from unisono.parallel.group import group_of
 from unisono.parallel.passes import Passes, Unit
-from unisono.parallel.reducing import ShardedGradients, WholeGradients
+from unisono.parallel.reducing import ShardedGradients, WholeGradients, Wire
 from unisono.parallel.sharding import Label, flats_of
 from unisono.parallel.units import Units, find_parts
 
@@ -56,11 +56,11 @@ class Zero(nn.Module):
     ``label``: a function of name and parameter that returns a word. Parameters of different words do not share a
     shard, and a shard has its word as ``shard.label``: for optimisers that treat some differently (weight decay).
     ``mixed_precision``: the dtype of computing and communication (``torch.bfloat16``); the optimiser keeps its own.
-    ``codec``: how gradients are written on the wire.
+    ``codec``: how float32 gradients are written on the wire.
     ``prefetch``: gather the next unit while one computes; costs the memory of one more unit.
     ``free_after_forward``: False keeps parameters whole from the forward to the backward pass: one all-gather of each
     unit instead of two, and the memory of the whole model in between.
-    ``check_nan``, ``broadcast_buffers``, ``broadcast_parameters``: as in DataParallel.
+    ``error_feedback``, ``check_nan``, ``broadcast_buffers``, ``broadcast_parameters``: as in DataParallel.
 
     Parameters that are not whole show NaN, in their shape. Frozen parameters are shards in stage 3, and whole before.
     """
@@ -68,8 +68,9 @@ class Zero(nn.Module):
     def __init__(
         self, module: nn.Module, group: Any = None, *, optimizer: Callable[[list[nn.Parameter]], Any], stage: int = 3,
         replicate: Any = None, units: Units = None, label: Label = None, mixed_precision: torch.dtype | None = None,
-        codec: Any = None, prefetch: bool = True, free_after_forward: bool = True, check_nan: bool = False,
-        broadcast_buffers: bool = True, broadcast_parameters: bool = False,
+        codec: Any = None, error_feedback: Callable[[Any], Any] | None = None, prefetch: bool = True,
+        free_after_forward: bool = True, check_nan: bool = False, broadcast_buffers: bool = True,
+        broadcast_parameters: bool = False,
     ) -> None:  # fmt: skip
         super().__init__()
         if stage not in STAGES:
@@ -83,8 +84,8 @@ class Zero(nn.Module):
         parts = find_parts(module, units)
         self._start_alike(
             broadcast_parameters, units=[part.name for part in parts], stage=stage, mixed_precision=mixed_precision,
-            prefetch=prefetch, free_after_forward=free_after_forward, check_nan=check_nan,
-            broadcast_buffers=broadcast_buffers,
+            codec=str(codec), error_feedback=error_feedback is not None, prefetch=prefetch,
+            free_after_forward=free_after_forward, check_nan=check_nan, broadcast_buffers=broadcast_buffers,
         )  # fmt: skip
         self._buffers_of_module = Buffers(module)
         self._broadcasts_buffers = broadcast_buffers
@@ -105,7 +106,7 @@ class Zero(nn.Module):
             else:
                 flat.point([member.parameter.data.to(flat.compute_dtype) for member in flat.members])
         keeping = WholeGradients if stage == 1 else ShardedGradients
-        self._reducing = keeping(self.group, self.replicas, codec, check_nan, self.trained)
+        self._reducing = keeping(self.group, self.replicas, self.trained, Wire(codec, error_feedback, check_nan))
         self._gathering = self._make_gathering(prefetch, free_after_forward) if stage == 3 else None
         self._passes = Passes(self.units, self._reducing, self._gathering, free_after_forward, self._agree)
         self.optimizer = optimizer([flat.master for flat in self.trained])
