@@ -27,6 +27,7 @@ from unisono.parallel.split import Split
 from unisono.parallel.tensor import ColumnLinear, RowLinear
 from unisono.parallel.transformer import ParallelBlock, ParallelMLP, ParallelTransformer
 from unisono.parallel.vocabulary import VocabularyEmbedding, vocabulary_cross_entropy
+from unisono.parallel.zero import Zero
 
 __all__ = [
     "ColumnLinear",
@@ -48,6 +49,7 @@ __all__ = [
     "SplitDropout",
     "SyncBatchNorm",
     "VocabularyEmbedding",
+    "Zero",
     "all_gather_then_reduce_scatter",
     "all_gather_then_split",
     "all_reduce_then_nothing",
