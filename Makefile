@@ -51,6 +51,7 @@ proofs: venv
 docs: venv
 	$(BIN)/python tools/algorithms_page.py
 	$(BIN)/python tools/pictures.py
+	$(BIN)/python tools/parallel_pages.py
 
 golden: venv
 	$(BIN)/python tools/golden.py

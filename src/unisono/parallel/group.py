@@ -44,6 +44,7 @@ class Group(ABC):
     rank: int
     size: int
     axis: str = ""  # its name in a mesh
+    bucket_bytes: int = 25 << 20  # what should travel at once, so that the latency of a call matters little
 
     def all_reduce(
         self, tensor: Tensor, *, op: str = "sum", name: str, phase: str, codec: Any = None, async_op: bool = False
@@ -80,9 +81,16 @@ class Group(ABC):
         entry = self._entry("broadcast", tensor, name, phase, None)
         return self._make(entry, async_op, self._broadcast, tensor, root)
 
+    def __deepcopy__(self, memo: Any) -> Group:
+        return self  # a copy of a module communicates with the same ranks
+
     @abstractmethod
     def split(self, color: int, key: int = 0, axis: str = "") -> Group:
         """Make the group of all ranks that give this color, in the order of their keys. All ranks call this."""
+
+    def duplicate(self) -> Group:
+        """Return a group of the same ranks whose calls have an order of their own; itself where that is dear."""
+        return self
 
     @abstractmethod
     def tell_all(self, value: Any) -> list[Any]:
