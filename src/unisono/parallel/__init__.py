@@ -24,6 +24,7 @@ from unisono.parallel.split import Split
 from unisono.parallel.tensor import ColumnLinear, RowLinear
 from unisono.parallel.transformer import ParallelBlock, ParallelMLP, ParallelTransformer
 from unisono.parallel.vocabulary import VocabularyEmbedding, vocabulary_cross_entropy
+from unisono.parallel.zero import Zero
 
 __all__ = [
     "ColumnLinear",
@@ -42,6 +43,7 @@ __all__ = [
     "Split",
     "SplitDropout",
     "VocabularyEmbedding",
+    "Zero",
     "all_gather_then_reduce_scatter",
     "all_gather_then_split",
     "all_reduce_then_nothing",

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 # When in a step a collective runs: before the first one, in the forward pass, in the backward pass, or after it, when
-# the optimiser has changed the parameters.
-PHASES = ("start", "forward", "backward", "update")
+# the optimiser has changed the parameters; or between steps, when a state is saved or loaded.
+PHASES = ("start", "forward", "backward", "update", "state")
 
 
 @dataclass
