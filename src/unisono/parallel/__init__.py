@@ -5,6 +5,7 @@ cluster of GPUs, Gloo, MPI, or Unisono's own backend). The code of the strategie
 """
 
 from unisono.parallel.attention import ParallelAttention
+from unisono.parallel.batchnorm import SyncBatchNorm
 from unisono.parallel.ddp import DataParallel
 from unisono.parallel.full_state import full_state_dict, load_full_state_dict
 from unisono.parallel.functions import (
@@ -16,6 +17,7 @@ from unisono.parallel.functions import (
     split_then_all_gather,
 )
 from unisono.parallel.group import Group, group_of
+from unisono.parallel.mesh import Mesh, mesh
 from unisono.parallel.moe import Mixed, MixtureOfExperts, is_expert
 from unisono.parallel.random_numbers import SplitDropout, own_random_numbers
 from unisono.parallel.recording import Entry, Log, record
@@ -32,6 +34,7 @@ __all__ = [
     "Entry",
     "Group",
     "Log",
+    "Mesh",
     "Mixed",
     "MixtureOfExperts",
     "ParallelAttention",
@@ -42,6 +45,7 @@ __all__ = [
     "SequenceLayerNorm",
     "Split",
     "SplitDropout",
+    "SyncBatchNorm",
     "VocabularyEmbedding",
     "Zero",
     "all_gather_then_reduce_scatter",
@@ -51,6 +55,7 @@ __all__ = [
     "group_of",
     "is_expert",
     "load_full_state_dict",
+    "mesh",
     "nothing_then_all_reduce",
     "own_random_numbers",
     "record",

@@ -9,13 +9,14 @@
                                                           │        stands still       │  wait, once, at the end
     update     the same step on every rank, as all have the same gradients
 
-A gradient is averaged over all ranks. Gradients travel in *buckets*, in a fixed order, the same on all ranks: from the
-last parameter of the module to the first. A bucket sets out as soon as its last gradient is there, and those before it
-have set out; the rest of the backward pass goes on meanwhile. What has not set out when the pass is over does so then.
+A gradient is averaged over all ranks. Gradients travel in *buckets*, in a fixed order, the same on all ranks:
+from the last parameter of the module to the first. A bucket sets out as soon as its last gradient is there and
+those before it have set out; the rest of the backward pass goes on meanwhile. What has not set out when the pass
+is over does so then.
 
-A parameter without a gradient counts as zero where another rank has one, and gets the average, too. Where no rank has
-one, ``grad`` stays None, so that an optimiser leaves the parameter alone. For this, a last all-reduce of one byte per
-parameter says which gradients exist.
+A parameter without a gradient counts as zero where another rank has one, and gets the average, too. Where no rank
+has one, ``grad`` stays None, so that an optimiser leaves the parameter alone. For this, a last all-reduce of one
+byte per parameter says which gradients exist.
 """
 
 from __future__ import annotations
@@ -41,10 +42,10 @@ class DataParallel(nn.Module):
     """A module that is trained on all ranks of a group at once.
 
     ``group``: a communicator, a process group of torch, or None for torch's default one.
-    ``bucket_bytes``: how much travels together; by default what suits the group. Gradients at least as long travel
-    alone and are not copied.
-    ``codec``: how gradients are written on the wire; or a function that gets a bucket (``name``, ``names``, ``dtype``,
-    ``bytes``) and returns its codec.
+    ``bucket_bytes``: how much travels together; by default what suits the group. Gradients that are as long or
+    longer travel alone and are not copied.
+    ``codec``: how gradients are written on the wire; or a function that gets a bucket (``name``, ``names``,
+    ``dtype``, ``bytes``) and returns its codec.
     ``check_nan``: look for NaN in the gradients of every step, and raise GradientError on all ranks.
     ``broadcast_buffers``: those of rank 0 are taken before each forward pass in training; at the start always.
     ``broadcast_parameters``: start with those of rank 0; by default ranks that differ are an error.
@@ -122,7 +123,7 @@ class DataParallel(nn.Module):
         self._hooks.clear()
         return self.module
 
-    # ---- the start ---------------------------------------------------------------------------------------------------
+    # ---- the start -------------------------------------------------------------------------------------------------
 
     def _make_same(self, group: Any, broadcast_parameters: bool) -> None:
         values = {name: parameter.detach() for name, parameter in self.module.named_parameters()}
@@ -204,26 +205,26 @@ class DataParallel(nn.Module):
         if self._open:
             raise CommError(
                 f"{WHO}: on rank {self.group.rank} the last backward pass was left after {self._sent} of "
-                f"{len(self.buckets)} buckets; the other ranks wait for the rest. Either it raised an exception: then "
-                "all ranks must start again. Or parameters are unused under checkpoint(use_reentrant=True): then use "
-                "use_reentrant=False"
+                f"{len(self.buckets)} buckets, and the other ranks wait for the rest. If it raised an exception: "
+                "start again on all ranks. If parameters are unused under checkpoint(use_reentrant=True): give False "
+                "there"
             )
         thawed = next((name for name, parameter in self._frozen if parameter.requires_grad), None)
         if thawed is not None:
             raise UsageError(
-                f"{WHO}: parameter {thawed!r} was frozen when the module was wrapped, and is not any more; unwrap() the "
-                "module and wrap it again"
+                f"{WHO}: parameter {thawed!r} was frozen when the module was wrapped, and is not any more; unwrap() "
+                "the module and wrap it again"
             )
 
     # ---- as the module -------------------------------------------------------------------------------------------
 
     def named_parameters(self, *args: Any, **kwargs: Any) -> Iterator[tuple[str, Any]]:
         """Return the parameters of the module, by its names."""
-        return self.module.named_parameters(*args, **kwargs)
+        yield from self.module.named_parameters(*args, **kwargs)
 
     def named_buffers(self, *args: Any, **kwargs: Any) -> Iterator[tuple[str, Tensor]]:
         """Return the buffers of the module, by its names."""
-        return self.module.named_buffers(*args, **kwargs)
+        yield from self.module.named_buffers(*args, **kwargs)
 
     def state_dict(self, *args: Any, **kwargs: Any) -> Any:
         """Return the state of the module."""
@@ -256,8 +257,9 @@ class _Arrival:
             owner._begin()
         if self.name not in waits_for:
             raise UsageError(
-                f"{WHO}: the gradient of {self.name!r} came twice in one backward pass; it is used in several parts "
-                "under checkpoint(use_reentrant=True), or the pass before raised an exception: use use_reentrant=False"
+                f"{WHO}: the gradient of {self.name!r} came twice in one backward pass; expected once. If it is used "
+                "in several parts under checkpoint(use_reentrant=True): give False there. If the pass before raised "
+                "an exception: start again on all ranks"
             )
         waits_for.remove(self.name)
         if not waits_for:

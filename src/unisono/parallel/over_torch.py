@@ -15,6 +15,7 @@ OPS = {
     "avg": dist.ReduceOp.AVG,
 }  # fmt: skip
 WITHOUT_AVG = ("gloo", "mpi")  # backends that cannot average
+BUCKET_BYTES = {"unisono": 1 << 20, "gloo": 4 << 20}  # of backends that need less than the others
 
 
 def is_process_group(group: Any) -> bool:
@@ -33,7 +34,9 @@ class TorchGroup(Group):
             )
         self.group = group or dist.group.WORLD
         self.rank, self.size, self.axis = dist.get_rank(self.group), dist.get_world_size(self.group), axis
-        self.averages = dist.get_backend(self.group) not in WITHOUT_AVG
+        backend = dist.get_backend(self.group)
+        self.averages = backend not in WITHOUT_AVG
+        self.bucket_bytes = BUCKET_BYTES.get(backend, Group.bucket_bytes)
 
     def split(self, color: int, key: int = 0, axis: str = "") -> Group:
         """Make the group of all ranks that give this color, in the order of their keys. All ranks call this."""
