@@ -43,7 +43,8 @@ def train_on_a_grid(group, tensor_ranks, sequence_parallel):
 @pytest.mark.parametrize(
     ("size", "tensor_ranks", "sequence_parallel", "kind"),
     [
-        (4, 2, False, "comm"), (4, 2, True, "comm"),
+        (4, 2, True, "comm"),
+        pytest.param(4, 2, False, "comm", marks=pytest.mark.slow),
         pytest.param(4, 2, True, "gloo", marks=pytest.mark.slow),
         pytest.param(6, 3, True, "comm", marks=pytest.mark.slow),
     ],

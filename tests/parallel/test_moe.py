@@ -101,7 +101,8 @@ def check(found, drops):
 @pytest.mark.parametrize(
     ("size", "capacity_factor"),
     [
-        (1, 1.25), (2, None), (2, 1.25), (3, None), (3, 1.25), (3, 0.5),
+        (1, 1.25), (2, 1.25), (3, None), (3, 1.25),
+        pytest.param(2, None, marks=pytest.mark.slow), pytest.param(3, 0.5, marks=pytest.mark.slow),
         pytest.param(4, 1.25, marks=pytest.mark.slow), pytest.param(5, None, marks=pytest.mark.slow),
     ],
 )  # fmt: skip
