@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import torch
@@ -32,10 +32,19 @@ def check_parameters(module: nn.Module, who: str) -> None:
         raise UsageError(f"{who}: nothing to train in {type(module).__name__}, {found}; use the module as it is")
 
 
-def check_same_model(module: nn.Module, group: Group, who: str, **settings: Any) -> None:
-    """Raise on all ranks if their modules or settings differ; the first difference is named."""
+def check_same_model(
+    module: nn.Module, group: Group, who: str, skip: Callable[[Any], bool] | None = None, **settings: Any
+) -> None:
+    """Raise on all ranks if their modules or settings differ; the first difference is named.
+
+    Parameters for which ``skip`` says yes may differ.
+    """
     mine = [f"{name}={value!r}" for name, value in settings.items()]
-    mine += [_described("parameter", name, tensor) for name, tensor in module.named_parameters()]
+    mine += [
+        _described("parameter", name, tensor)
+        for name, tensor in module.named_parameters()
+        if skip is None or not skip(tensor)
+    ]
     mine += [_described("buffer", name, tensor) for name, tensor in module.named_buffers()]
     digests = group.tell_all(hashlib.blake2b(repr(mine).encode(), digest_size=16).digest())
     others = [rank for rank, digest in enumerate(digests) if digest != digests[0]]

@@ -49,6 +49,7 @@ class DataParallel(nn.Module):
     ``check_nan``: look for NaN in the gradients of every step, and raise GradientError on all ranks.
     ``broadcast_buffers``: those of rank 0 are taken before each forward pass in training; at the start always.
     ``broadcast_parameters``: start with those of rank 0; by default ranks that differ are an error.
+    ``skip``: a function that says of a parameter whether it is to be left alone, such as ``is_expert``.
 
     Parameters, buffers, state dict and attributes are those of the module, by the same names. ``parameter.grad``
     belongs to this class between two steps: the next backward pass may write into the same memory.
@@ -57,7 +58,7 @@ class DataParallel(nn.Module):
     def __init__(
         self, module: nn.Module, group: Any = None, *, bucket_bytes: int | None = None,
         codec: Codec | Callable[[Bucket], Codec] = None, check_nan: bool = False, broadcast_buffers: bool = True,
-        broadcast_parameters: bool = False,
+        broadcast_parameters: bool = False, skip: Callable[[Tensor], bool] | None = None,
     ) -> None:  # fmt: skip
         super().__init__()
         given = group_of(group)
@@ -68,17 +69,17 @@ class DataParallel(nn.Module):
         _check_not_wrapped(module)
         checks.check_parameters(module, WHO)
         checks.check_same_model(
-            module, given, WHO, bucket_bytes=bucket_bytes, check_nan=check_nan, broadcast_buffers=broadcast_buffers,
+            module, given, WHO, skip, bucket_bytes=bucket_bytes, check_nan=check_nan, broadcast_buffers=broadcast_buffers,
             broadcast_parameters=broadcast_parameters,
         )  # fmt: skip
         self.module = module
         self.register_load_state_dict_pre_hook(_add_prefix)
         self._buffers_of_module = Buffers(module)
         self._broadcasts_buffers = broadcast_buffers
-        self._make_same(given, broadcast_parameters)
+        named = [(name, each) for name, each in module.named_parameters() if skip is None or not skip(each)]
+        self._make_same(given, dict(named), broadcast_parameters)
 
         self.group = given.duplicate()  # buckets have an order of their own, whatever the module sends in between
-        named = list(module.named_parameters())
         self._frozen = [(name, parameter) for name, parameter in named if not parameter.requires_grad]
         trained = [(name, parameter) for name, parameter in named if parameter.requires_grad]
         self.buckets = fill_buckets(trained, bucket_bytes)
@@ -125,8 +126,8 @@ class DataParallel(nn.Module):
 
     # ---- the start -------------------------------------------------------------------------------------------------
 
-    def _make_same(self, group: Any, broadcast_parameters: bool) -> None:
-        values = {name: parameter.detach() for name, parameter in self.module.named_parameters()}
+    def _make_same(self, group: Any, parameters: dict[str, Any], broadcast_parameters: bool) -> None:
+        values = {name: parameter.detach() for name, parameter in parameters.items()}
         if broadcast_parameters:
             for name, value in values.items():
                 whole = value.contiguous()

@@ -96,9 +96,6 @@ class Group(ABC):
     def tell_all(self, value: Any) -> list[Any]:
         """Give a small Python object to all ranks; return those of all, by rank. For checks, not for tensors."""
 
-    def __deepcopy__(self, _: Any) -> Group:
-        return self  # the copy of a module talks to the same ranks
-
     @abstractmethod
     def _all_reduce(self, async_op: bool, tensor: Tensor, op: str, codec: Any) -> Work | None: ...
     @abstractmethod
