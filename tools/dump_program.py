@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import struct
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -19,13 +20,16 @@ import numpy as np
 
 from unisono.algorithms import BUILT_IN, find
 from unisono.algorithms.declaration import Algorithm
+from unisono.codecs import round_in_place
 from unisono.comm.arrays import ELEMENT_BYTES
 from unisono.comm.caches import past_caches
+from unisono.comm.encoding import block_of, codec_for, rounds_of
 from unisono.comm.geometry import DEPTH, STAGING_BYTES, TRANSFER_BYTES
 from unisono.comm.programs import compiled
 from unisono.compiler import Lengths, numbers_of
 from unisono.player import play
 from unisono.schedule import Schedule
+from unisono.verifier.rounding import rounding_of
 
 
 class Case(NamedTuple):
@@ -37,6 +41,7 @@ class Case(NamedTuple):
     dtype: str = "float32"
     op: str = "sum"
     staging_bytes: int = STAGING_BYTES
+    codec: str | None = None
 
     @property
     def root(self) -> int | None:
@@ -69,6 +74,13 @@ def blob(data: bytes) -> bytes:
     return number(len(data)) + data
 
 
+def rounded(values: np.ndarray, codec: str) -> np.ndarray:
+    """Return what a codec makes of a chunk that is sent."""
+    values = values.copy()
+    round_in_place(values, codec)
+    return values
+
+
 def arrays_of(case: Case, schedule: Schedule) -> list[Arrays]:
     """Play the call on random numbers."""
     collective = case.algorithm.collective
@@ -81,7 +93,11 @@ def arrays_of(case: Case, schedule: Schedule) -> list[Arrays]:
         held = collective.held_before(rank, case.size, case.size, case.root or 0)
         values = random.integers(-100, 100, case.length * len(held) // case.size)
         inputs.append(values.astype(case.dtype) if held else None)
-    outputs = play(schedule, inputs, case.op).outputs
+    if case.codec is None:
+        outputs = play(schedule, inputs, case.op).outputs
+    else:
+        round_sent, last = partial(rounded, codec=case.codec), rounding_of(schedule).last
+        outputs = play(schedule, inputs, case.op, round_sent=round_sent, rounds_last=last).outputs
     if not collective.single_array:
         return [
             Arrays(False, *(b"" if array is None else array.tobytes() for array in pair))
@@ -105,18 +121,21 @@ def pieces(case: Case, with_data: bool) -> Iterator[bytes]:
     text = f"{collective}({case.length} {case.dtype}, {case.size} ranks, algorithm={case.algorithm.name})"
     for value in (case.size, DEPTH, case.staging_bytes, TRANSFER_BYTES):
         yield number(value)
-    for words in (text, case.dtype, case.op if collective.reduces else ""):
+    for words in (text, case.dtype, case.op if collective.reduces else "", case.codec or "none"):
         yield blob(words.encode())
     arrays = arrays_of(case, schedule) if with_data else [Arrays(True, b"", b"")] * case.size
     for rank in range(case.size):
-        lowered = compiled(schedule, rank).lowered
+        codec = codec_for(collective, case.codec, case.dtype)
+        lowered = compiled(schedule, rank, rounds_of(codec)).lowered
         tables = lowered.packed()
         for name in ("instructions", "operands", "places", "channels"):
             yield blob(tables[name])
-        for name in ("results", "unheard"):
+        for name in ("results", "rounded_last", "unheard"):
             yield blob(b"".join(struct.pack("=I", value) for value in tables[name]))
         yield number(tables["largest_message"])
-        numbers = numbers_of(lowered, schedule, collective, rank, lengths, element, case.staging_bytes)
+        numbers = numbers_of(
+            lowered, schedule, collective, rank, lengths, element, case.staging_bytes, block=block_of(codec)
+        )
         yield blob(numbers.extents)
         for value in (numbers.segment_bytes, numbers.passes, numbers.work_bytes):
             yield number(value)
@@ -153,12 +172,15 @@ def main() -> None:
     parser.add_argument("--count", default="1000", help="numbers of elements, with commas between them")
     parser.add_argument("--dtype", default="float32")
     parser.add_argument("--op", default="sum")
+    parser.add_argument("--codec")
     parser.add_argument("--staging-bytes", type=int, default=STAGING_BYTES)
     parser.add_argument("--no-data", action="store_true", help="programs and lengths only")
     args = parser.parse_args()
     algorithms = list(BUILT_IN) if args.algorithms == ["all"] else [find(name) for name in args.algorithms]
     sizes, counts = ([int(value) for value in text.split(",")] for text in (args.sizes, args.count))
-    made = cases_of(algorithms, sizes, counts, dtype=args.dtype, op=args.op, staging_bytes=args.staging_bytes)
+    made = cases_of(
+        algorithms, sizes, counts, dtype=args.dtype, op=args.op, staging_bytes=args.staging_bytes, codec=args.codec
+    )
     write_cases(args.file, made, not args.no_data)
     print(f"{len(made)} cases")
 

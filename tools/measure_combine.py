@@ -48,12 +48,13 @@ def measured(name: str, size: int, variant: str) -> list[float]:
     return [*speeds, best(size, lambda: np.add(arrays[0], arrays[1], out=out))]
 
 
-for variant in sys.argv[1:] or _engine.variants()[:1]:
-    for size in ARRAY_BYTES:
-        print(f"\ninstructions: {variant}, {size // 1024} KiB, one core, GB/s")
-        print(f"| type | sum of 2 | sum of {ADDENDS + 1} | divide | numpy, sum of 2 | engine / numpy |")
-        print("|---|--:|--:|--:|--:|--:|")
-        for name in NAMES:
-            speeds = measured(name, size, variant)
-            columns = " | ".join(f"{speed:.1f}" if speed else "-" for speed in speeds)
-            print(f"| {name} | {columns} | {speeds[0] / speeds[-1]:.1f} |")
+if __name__ == "__main__":
+    for variant in sys.argv[1:] or _engine.variants()[:1]:
+        for size in ARRAY_BYTES:
+            print(f"\ninstructions: {variant}, {size // 1024} KiB, one core, GB/s")
+            print(f"| type | sum of 2 | sum of {ADDENDS + 1} | divide | numpy, sum of 2 | engine / numpy |")
+            print("|---|--:|--:|--:|--:|--:|")
+            for name in NAMES:
+                speeds = measured(name, size, variant)
+                columns = " | ".join(f"{speed:.1f}" if speed else "-" for speed in speeds)
+                print(f"| {name} | {columns} | {speeds[0] / speeds[-1]:.1f} |")

@@ -72,7 +72,11 @@ def build_without_cmake(folder: Path, flags: Sequence[str]) -> None:
 def write_inputs(folder: Path) -> tuple[Path, Path]:
     """Write the cases for `threads` (every algorithm, a few ranks, one pass and several) and for `by_hand`."""
     every, around = folder / "every_algorithm.cases", folder / "around.cases"
-    write_cases(every, cases_of(list(BUILT_IN), [2, 3, 5], [7, 3000], staging_bytes=16 * 1024))
+    cases = cases_of(list(BUILT_IN), [2, 3, 5], [7, 3000], staging_bytes=16 * 1024)
+    with_data = [algorithm for algorithm in BUILT_IN if algorithm.collective.carries_data]
+    for codec in ("bf16", "fp8_e4m3"):
+        cases += cases_of(with_data, [3, 5], [7, 3000], staging_bytes=16 * 1024, codec=codec)
+    write_cases(every, cases)
     counts = [2, 256, 16 * 1024, 256 * 1024, 4 * 1024 * 1024]
     write_cases(around, cases_of([find("all_reduce/ring")], [2, 4], counts), with_data=False)
     return every, around

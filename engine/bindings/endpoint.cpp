@@ -63,11 +63,11 @@ class Rank : public Repeats {
     }
 
     bool repeat(std::uint64_t collective, nb::handle output, nb::handle input, nb::handle op, std::uint64_t root,
-                nb::handle algorithm) override {
+                nb::handle algorithm, nb::handle codec) override {
         View out, in;
         if (output.is_valid() && !out.look_at(output, true)) return false;
         if (input.is_valid() && (!in.look_at(input, false) || in.overlaps(out))) return false;
-        const auto found = known_.find(key_of(collective, out, in, op, root, algorithm));
+        const auto found = known_.find(key_of(collective, out, in, op, root, algorithm, codec));
         if (found == known_.end()) return false;
         const CollectiveQueue::Call call{found->second.plan, input.is_valid() ? in.data : out.data, out.data,
                                          nanoseconds(timeout_s)};
@@ -75,7 +75,7 @@ class Rank : public Repeats {
         return true;
     }
     void remember(std::shared_ptr<Plan> plan, std::uint64_t collective, nb::object output, nb::object input,
-                  nb::object op, std::uint64_t root, nb::object algorithm) {
+                  nb::object op, std::uint64_t root, nb::object algorithm, nb::object codec) {
         View out, in;
         nb::object input_dtype, output_dtype;
         if (!output.is_none()) {
@@ -87,8 +87,8 @@ class Rank : public Repeats {
             input_dtype = input.attr("dtype");
         }
         if (known_.size() >= most_known_plans) known_.clear();
-        known_[key_of(collective, out, in, op, root, algorithm)] = {std::move(plan), input_dtype, output_dtype, op,
-                                                                    algorithm};
+        known_[key_of(collective, out, in, op, root, algorithm, codec)] = {std::move(plan), input_dtype, output_dtype, op,
+                                                                           algorithm, codec};
     }
     void forget() { known_.clear(); }
 
@@ -157,13 +157,15 @@ class Rank : public Repeats {
     bool broken() const { return endpoint_.broken(); }
     std::uint64_t reserve_space(std::uint64_t bytes) { return endpoint_.reserve_space(bytes); }
     std::uint64_t memory_in_use() const { return endpoint_.memory_in_use(); }
+    std::uint64_t sent_bytes() const { return endpoint_.outgoing.bytes(); }
+    void limit_rate(double bytes_per_s) { endpoint_.outgoing.limit(bytes_per_s); }
 
     double timeout_s = 300;
 
   private:
     static CallKey key_of(std::uint64_t collective, const View& out, const View& in, nb::handle op, std::uint64_t root,
-                          nb::handle algorithm) {
-        return {collective, in.bytes, out.bytes, root, in.dtype, out.dtype, op.ptr(), algorithm.ptr()};
+                          nb::handle algorithm, nb::handle codec) {
+        return {collective, in.bytes, out.bytes, root, in.dtype, out.dtype, op.ptr(), algorithm.ptr(), codec.ptr()};
     }
     static CollectiveQueue::Call call(std::shared_ptr<Plan> plan, std::uint64_t input, std::uint64_t output,
                                       double timeout_s) {
@@ -244,7 +246,8 @@ void bind_endpoint(nb::module_& module) {
             return make_quick_call(self, nb::cast<Rank&>(self), collective, arrays, default_op, method);
         }, nb::arg("collective"), nb::arg("arrays"), nb::arg("default_op").none(), nb::arg("method"))
         .def("remember", &Rank::remember, nb::arg("plan"), nb::arg("collective"), nb::arg("output").none(),
-             nb::arg("source").none(), nb::arg("op").none(), nb::arg("root"), nb::arg("algorithm").none())
+             nb::arg("source").none(), nb::arg("op").none(), nb::arg("root"), nb::arg("algorithm").none(),
+             nb::arg("codec").none())
         .def("forget", &Rank::forget)
         .def("run", &Rank::run, nb::arg("plan"), nb::arg("source"), nb::arg("output"), nb::arg("timeout_s"))
         .def("start", &Rank::start, nb::arg("plan"), nb::arg("source"), nb::arg("output"), nb::arg("timeout_s"),
@@ -261,6 +264,8 @@ void bind_endpoint(nb::module_& module) {
         .def_prop_ro("broken", &Rank::broken)
         .def("reserve_space", &Rank::reserve_space, nb::arg("size_bytes"))
         .def("memory_in_use", &Rank::memory_in_use)
+        .def("sent_bytes", &Rank::sent_bytes)
+        .def("limit_rate", &Rank::limit_rate, nb::arg("bytes_per_s"))
         .def_rw("timeout_s", &Rank::timeout_s);
     module.def(
         "shared_bytes",

@@ -1,6 +1,5 @@
 // The Python face of the engine. Nothing else in engine/ includes nanobind.
 #include <nanobind/nanobind.h>
-#include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
@@ -11,31 +10,22 @@
 #include <vector>
 
 #include "endpoint.hpp"
-#include "names.hpp"
 #include "plans.hpp"
 #include "unisono/build_info.hpp"
 #include "unisono/copy.hpp"
 #include "unisono/reduce.hpp"
+#include "variants.hpp"
+#include "wire.hpp"
 
 namespace nb = nanobind;
 
+using unisono::bindings::Bytes;
+using unisono::bindings::ConstBytes;
 using unisono::bindings::place_of;
+using unisono::bindings::variant_named;
+using unisono::bindings::variant_names;
 
 namespace {
-
-// Arrays cross as bytes: numpy cannot hand over a bfloat16 or float8 array as such.
-using Bytes = nb::ndarray<std::uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-using ConstBytes = nb::ndarray<const std::uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-
-std::vector<const char*> variant_names() {
-    std::vector<const char*> names;
-    for (const unisono::Variant& variant : unisono::variants()) names.push_back(variant.name);
-    return names;
-}
-
-const unisono::Variant& variant_named(const std::string& name) {
-    return unisono::variants()[name.empty() ? 0 : place_of(name, variant_names(), "variant")];
-}
 
 // What the names of a call mean; `find` is the member of Variant that finds the loop.
 template <typename Find>
@@ -111,6 +101,7 @@ NB_MODULE(_engine, module) {
         "What the engine was built with, as a dictionary.");
     unisono::bindings::bind_plans(module);
     unisono::bindings::bind_endpoint(module);
+    unisono::bindings::bind_wire(module);
     module.def("variants", &variant_names, "The sets of instructions that `combine` can use here, the best one first.");
     module.def("combine", &combine, nb::arg("reduction"), nb::arg("dtype"), nb::arg("out"), nb::arg("left"),
                nb::arg("right"), nb::arg("variant") = "",

@@ -31,14 +31,15 @@ std::vector<T> table(const nb::bytes& bytes, const char* what) {
 
 std::shared_ptr<Program> make_program(const nb::bytes& instructions, const nb::bytes& operands, const nb::bytes& places,
                                       const nb::bytes& channels, std::vector<std::uint32_t> results,
-                                      std::vector<std::uint32_t> unheard, std::uint32_t largest_message,
-                                      std::uint32_t rank, std::uint32_t size) {
+                                      std::vector<std::uint32_t> rounded_last, std::vector<std::uint32_t> unheard,
+                                      std::uint32_t largest_message, std::uint32_t rank, std::uint32_t size) {
     auto program = std::make_shared<Program>();
     program->instructions = table<Instruction>(instructions, "instructions");
     program->operands = table<Operand>(operands, "operands");
     program->places = table<Buffer>(places, "places");
     program->channels = table<ChannelUse>(channels, "channels");
     program->results = std::move(results);
+    program->rounded_last = std::move(rounded_last);
     program->unheard = std::move(unheard);
     program->largest_message = largest_message;
     program->check(rank, size);
@@ -48,6 +49,7 @@ std::shared_ptr<Program> make_program(const nb::bytes& instructions, const nb::b
 std::shared_ptr<Plan> make_plan(std::shared_ptr<Program> program, const nb::bytes& extents, std::uint64_t segment_bytes,
                                 std::uint64_t passes, std::uint64_t work_bytes, const std::string& dtype,
                                 const std::string& reduction, bool divides, bool skips_empty, bool streams,
+                                const std::string& wire, bool stochastic, std::uint64_t seed,
                                 std::uint64_t fingerprint, const std::string& text) {
     static std::uint64_t made = 0;
     auto plan = std::make_shared<Plan>();
@@ -61,8 +63,8 @@ std::shared_ptr<Plan> make_plan(std::shared_ptr<Program> program, const nb::byte
     plan->element_bytes = dtype_bytes[static_cast<std::size_t>(type)];
     const Variant& variant = variants().front();
     if (!reduction.empty()) {
-        plan->combine =
-            variant.find_many(type, static_cast<Reduction>(place_of(reduction, reduction_names, "reduction")));
+        plan->reduction = static_cast<Reduction>(place_of(reduction, reduction_names, "reduction"));
+        plan->combine = variant.find_many(type, plan->reduction);
         if (plan->combine == nullptr) throw nb::value_error((reduction + " has no meaning for " + dtype).c_str());
     }
     if (divides) {
@@ -71,6 +73,12 @@ std::shared_ptr<Plan> make_plan(std::shared_ptr<Program> program, const nb::byte
     }
     plan->skips_empty = skips_empty;
     plan->streams = streams;
+    plan->wire = static_cast<Wire>(place_of(wire, wire_names, "wire type"));
+    if (plan->wire != Wire::none && type != DType::float32) throw nb::value_error("a codec is for float32");
+    if (plan->wire != Wire::none && segment_bytes % (wire_block * sizeof(float)) != 0)
+        throw nb::value_error("segments are not a whole number of blocks");
+    plan->stochastic = stochastic;
+    plan->seed = seed;
     plan->fingerprint = fingerprint;
     plan->text = text;
     plan->number = ++made;
@@ -109,11 +117,12 @@ void bind_plans(nb::module_& module) {
     nb::class_<Plan>(module, "Plan", "A compiled program with the lengths, type and reduction of a call.")
         .def_ro("text", &Plan::text);
     module.def("make_program", &make_program, nb::arg("instructions"), nb::arg("operands"), nb::arg("places"),
-               nb::arg("channels"), nb::arg("results"), nb::arg("unheard"), nb::arg("largest_message"), nb::arg("rank"),
-               nb::arg("size"));
+               nb::arg("channels"), nb::arg("results"), nb::arg("rounded_last"), nb::arg("unheard"),
+               nb::arg("largest_message"), nb::arg("rank"), nb::arg("size"));
     module.def("make_plan", &make_plan, nb::arg("program"), nb::arg("extents"), nb::arg("segment_bytes"),
                nb::arg("passes"), nb::arg("work_bytes"), nb::arg("dtype"), nb::arg("reduction"), nb::arg("divides"),
-               nb::arg("skips_empty"), nb::arg("streams"), nb::arg("fingerprint"), nb::arg("text"));
+               nb::arg("skips_empty"), nb::arg("streams"), nb::arg("wire"), nb::arg("stochastic"), nb::arg("seed"),
+               nb::arg("fingerprint"), nb::arg("text"));
 }
 
 }  // namespace unisono::bindings

@@ -19,6 +19,7 @@ struct CallKey {
     const void* output_dtype;
     const void* op;
     const void* algorithm;
+    const void* codec;
     bool operator==(const CallKey&) const = default;
 };
 
@@ -27,7 +28,8 @@ struct CallKeyHash {
     std::size_t operator()(const CallKey& key) const {
         std::uint64_t hash = key.collective;
         for (const std::uint64_t part : {key.input_bytes, key.output_bytes, key.root, number(key.input_dtype),
-                                         number(key.output_dtype), number(key.op), number(key.algorithm)})
+                                         number(key.output_dtype), number(key.op), number(key.algorithm),
+                                         number(key.codec)})
             hash = (hash ^ part) * 0x9e3779b97f4a7c15u;
         return hash ^ hash >> 32;
     }
@@ -35,7 +37,7 @@ struct CallKeyHash {
 
 struct KnownPlan {
     std::shared_ptr<Plan> plan;
-    nanobind::object input_dtype, output_dtype, op, algorithm;  // kept alive: their addresses mean them, nothing else
+    nanobind::object input_dtype, output_dtype, op, algorithm, codec;  // kept alive: their addresses mean them, nothing else
 };
 
 using KnownPlans = std::unordered_map<CallKey, KnownPlan, CallKeyHash>;

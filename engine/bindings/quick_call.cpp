@@ -35,11 +35,13 @@ int try_quickly(QuickCall* self, PyObject* const* args, std::size_t nargsf, PyOb
     static PyObject* const op_name = name_of("op");
     static PyObject* const root_name = name_of("root");
     static PyObject* const algorithm_name = name_of("algorithm");
+    static PyObject* const codec_name = name_of("codec");
     const Py_ssize_t given = PyVectorcall_NARGS(nargsf);
     if (given != self->arrays) return 0;
     PyObject* op = self->default_op;
     PyObject* root = nullptr;
     PyObject* algorithm = Py_None;
+    PyObject* codec = Py_None;
     const Py_ssize_t named = kwnames != nullptr ? PyTuple_GET_SIZE(kwnames) : 0;
     for (Py_ssize_t place = 0; place < named; ++place) {
         PyObject* const name = PyTuple_GET_ITEM(kwnames, place);
@@ -50,6 +52,8 @@ int try_quickly(QuickCall* self, PyObject* const* args, std::size_t nargsf, PyOb
             root = value;
         else if (name == algorithm_name)
             algorithm = value;
+        else if (name == codec_name)
+            codec = value;
         else
             return 0;
     }
@@ -63,7 +67,7 @@ int try_quickly(QuickCall* self, PyObject* const* args, std::size_t nargsf, PyOb
     try {
         return self->repeats->repeat(self->collective, self->arrays > 0 ? args[0] : nullptr,
                                      self->arrays > 1 ? args[1] : nullptr, op,
-                                     static_cast<std::uint64_t>(root_rank), algorithm)
+                                     static_cast<std::uint64_t>(root_rank), algorithm, codec)
                    ? 1
                    : 0;
     } catch (nb::python_error& error) {

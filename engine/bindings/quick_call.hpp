@@ -13,7 +13,7 @@ class Repeats {
     // Executes the plan of an equal call; false: there was none, nothing was done. `input` is null where the collective
     // takes one array. Throws python_error.
     virtual bool repeat(std::uint64_t collective, nanobind::handle output, nanobind::handle input, nanobind::handle op,
-                        std::uint64_t root, nanobind::handle algorithm) = 0;
+                        std::uint64_t root, nanobind::handle algorithm, nanobind::handle codec) = 0;
 };
 
 nanobind::object make_quick_call(nanobind::object rank, Repeats& repeats, std::uint64_t collective, int arrays,

@@ -7,6 +7,7 @@
 
 #include "complex.hpp"
 #include "numbers.hpp"
+#include "operations.hpp"
 #include "own_scale.hpp"
 #include "unisono/reduce.hpp"
 
@@ -15,25 +16,6 @@ namespace unisono::UNISONO_VARIANT {
 // Any bits but 0 and 1 would be no bool for C++; they are combined as bytes.
 template <>
 struct Lanes<bool> : Lanes<std::uint8_t> {};
-
-// One operation. What it leaves where the result is not a number is any NaN; `finish` makes it the one.
-template <Reduction R, typename T>
-UNISONO_INLINE Vector<T> combine_floats(Vector<T> a, Vector<T> b) {
-    if constexpr (R == Reduction::sum) {
-        return a + b;
-    } else if constexpr (R == Reduction::prod) {
-        return a * b;
-    } else {
-        // Equal numbers have equal bits but for zeros: the sign bit of the larger is the `and` of both.
-        using Bits = Vector<std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>>;
-        const Bits x = bits_as<Bits>(a), y = bits_as<Bits>(b);
-        constexpr bool larger = R == Reduction::max;
-        const Vector<T> even = bits_as<Vector<T>>(larger ? x & y : x | y);
-        const Vector<T> either = (larger ? a > b : a < b) ? a : b;  // b where a is NaN
-        const Vector<T> number = a == b ? even : either;
-        return a == a ? number : a;
-    }
-}
 
 template <typename T>
 UNISONO_INLINE Vector<T> multiply_complex(Vector<T> a, Vector<T> b) {

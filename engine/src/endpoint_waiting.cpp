@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <thread>
 
 #include "unisono/endpoint.hpp"
 
@@ -79,6 +80,20 @@ void Endpoint::wait_slowly(std::function<bool()> ready, const Wait& what) {
         if (!ready() && !broken())
             futex_wait(mine.bell, bell, std::min(nap, std::max<Nanoseconds>(what.deadline - now, Nanoseconds(1))));
         nap = std::min(2 * nap, longest_sleep);
+    }
+}
+
+void Endpoint::send_slowly(std::uint64_t bytes) {
+    wait_for_slow_link();
+    outgoing.carry(bytes);
+}
+
+void Endpoint::wait_for_slow_link() {
+    for (;;) {
+        const Clock::time_point now = Clock::now(), free_at = outgoing.free_at();
+        if (now >= free_at) return;
+        if (look_for_interrupt() || broken()) throw Failure(verdict());
+        std::this_thread::sleep_for(std::min<Nanoseconds>(free_at - now, look_around_every));
     }
 }
 

@@ -35,6 +35,7 @@ void Executor::run(Plan& plan, const void* input, void* output, Clock::time_poin
     fingerprint_ = plan.fingerprint + call * 0x9e3779b97f4a7c15u;  // the same call at another time is another call
     for (std::uint64_t pass = 0; pass < plan.passes; ++pass) run_pass(plan, pass);
     if (!plan.program->unheard.empty()) await_entry(plan);
+    if (endpoint_.outgoing.is_limited()) [[unlikely]] endpoint_.wait_for_slow_link();
 }
 
 void Executor::prepare(Plan& plan) {
@@ -72,6 +73,7 @@ void Executor::await_entry(const Plan& plan) {
 }
 
 void Executor::run_pass(const Plan& plan, std::uint64_t pass) {
+    if (plan.wire != Wire::none) return run_encoded_pass(plan, pass);
     for (const Instruction& op : plan.program->instructions) {
         switch (op.kind) {
             case Kind::send: send(plan, op, pass); break;
@@ -241,6 +243,7 @@ std::byte* Executor::acquire(Writer& writer, std::uint64_t bytes, std::uint32_t 
 }
 
 void Executor::publish(Writer& writer, std::uint64_t bytes) {
+    endpoint_.note_sent(bytes * writer.readers.size());
     writer.publish(bytes, payload_offset_, fingerprint_);
     if (bytes > MessageHeader::inline_bytes) staging_.belongs_to(writer);
     for (const std::uint32_t reader : writer.readers) endpoint_.rouse(reader);

@@ -9,6 +9,12 @@
 
 namespace unisono::UNISONO_VARIANT {
 
+// Rounded numbers: their bits in some format, in the lower bits of each word, and the same as floats.
+struct Rounded {
+    Words code;
+    Floats number;
+};
+
 // A floating-point format: a sign bit, E bits of exponent, M bits of mantissa. With Finite it has no infinity: the
 // highest exponent holds numbers too, all ones is NaN, and what is too large becomes NaN (as float8_e4m3fn).
 template <int E, int M, bool Finite>
@@ -21,6 +27,9 @@ struct Small {
     static constexpr std::uint32_t magnitude_mask = (1u << (E + M)) - 1;
     static constexpr std::uint32_t infinity = ((1u << E) - 1) << M;
     static constexpr std::uint32_t nan = Finite ? magnitude_mask : infinity | (1u << (M - 1));
+    // What is added to the bits of a float whose exponent and mantissa are ours; our smallest normal number as a float.
+    static constexpr std::uint32_t rebias = static_cast<std::uint32_t>(127 - bias) << 23;
+    static constexpr std::uint32_t smallest_normal = rebias + (1u << 23);
 
     // The number at a place of each word, 0 being the lowest bits.
     static UNISONO_INLINE Floats widen(Words words, int place) {
@@ -37,19 +46,22 @@ struct Small {
         return bits_as<Floats>(bits_as<Words>(value) | (special & (Finite ? 0x7fc00000u : 0x7f800000u)));
     }
 
+    // A magnitude that is not too large, rounded to nearest even.
+    static UNISONO_INLINE Rounded round_magnitude(Words magnitude) {
+        // Adding a power of two whose last mantissa bit is our last bit makes the processor round to nearest even.
+        // All subnormal numbers have the last bit of the smallest normal ones.
+        const Words exponent = larger(magnitude, all(smallest_normal)) & 0x7f800000u;
+        const Words magic = exponent + (static_cast<std::uint32_t>(shift) << 23);
+        const Floats sum = bits_as<Floats>(magnitude) + bits_as<Floats>(magic);
+        const Words rounded = bits_as<Words>(sum) - magic;
+        return {rounded + (exponent >> shift) - (smallest_normal >> shift), sum - bits_as<Floats>(magic)};
+    }
+
     // The magnitude of a value that is a number, in the lower bits of each word.
     static UNISONO_INLINE Words narrow_magnitude(Floats value) {
         // The first value that is too large; it has the bits of infinity, or of NaN.
         const std::uint32_t too_large = (Finite ? nan : infinity) << shift;
-        const std::uint32_t rebias = static_cast<std::uint32_t>(127 - bias) << 23;
-        const Words magnitude = smaller(bits_as<Words>(value) & 0x7fffffffu, all(too_large + rebias));
-        // Adding a power of two whose last mantissa bit is our last bit makes the processor round to nearest even.
-        // All subnormal numbers have the last bit of the smallest normal ones.
-        const std::uint32_t smallest_normal = rebias + (1u << 23);
-        const Words exponent = larger(magnitude, all(smallest_normal)) & 0x7f800000u;
-        const Words magic = exponent + (static_cast<std::uint32_t>(shift) << 23);
-        const Words rounded = bits_as<Words>(bits_as<Floats>(magnitude) + bits_as<Floats>(magic)) - magic;
-        return rounded + (exponent >> shift) - (smallest_normal >> shift);
+        return round_magnitude(smaller(bits_as<Words>(value) & 0x7fffffffu, all(too_large + rebias))).code;
     }
 };
 

@@ -32,6 +32,8 @@ bool Outbox::advance(Transfer& transfer) {
             payload = endpoint_.at(endpoint_.layout.transfer_slots(endpoint_.settings.rank, transfer.peer).offset) +
                       writer.written() % geometry.depth * geometry.transfer_bytes;
         if (bytes > 0) copy_bytes(payload, transfer.data + transfer.moved, bytes);
+        endpoint_.outgoing.count_in_transfer(bytes);
+        if (endpoint_.outgoing.is_limited()) [[unlikely]] endpoint_.send_slowly(bytes);
         writer.publish(bytes, transfer.tag, transfer.label);
         endpoint_.rouse(transfer.peer);
         transfer.moved += bytes;

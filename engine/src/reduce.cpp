@@ -3,14 +3,15 @@
 
 namespace unisono {
 
-// What combine.cpp and divide.cpp define once for each set of instructions.
+// What combine.cpp, divide.cpp and wire_loops.cpp define once for each set of instructions.
 #define UNISONO_DECLARE(variant)                                 \
     namespace variant {                                          \
     Combine find_combine(DType dtype, Reduction reduction);      \
     CombineMany find_many(DType dtype, Reduction reduction);     \
     Divide find_divide(DType dtype);                             \
+    const WireLoops* find_wire(Wire wire);                       \
     inline Variant named(const char* name) {                     \
-        return {name, find_combine, find_many, find_divide};     \
+        return {name, find_combine, find_many, find_divide, find_wire}; \
     }                                                            \
     }
 

@@ -53,13 +53,15 @@ std::size_t place_of(const std::string& name, const Names& names) {
     return static_cast<std::size_t>(found - names.begin());
 }
 
-Part read_part(File& file, const Case& whole, std::uint32_t rank, const std::string& dtype, const std::string& op) {
+Part read_part(File& file, const Case& whole, std::uint32_t rank, const std::string& dtype, const std::string& op,
+               const std::string& codec) {
     auto program = std::make_shared<Program>();
     program->instructions = file.table<Instruction>();
     program->operands = file.table<Operand>();
     program->places = file.table<Buffer>();
     program->channels = file.table<ChannelUse>();
     program->results = file.table<std::uint32_t>();
+    program->rounded_last = file.table<std::uint32_t>();
     program->unheard = file.table<std::uint32_t>();
     program->largest_message = static_cast<std::uint32_t>(file.number());
     program->check(rank, whole.geometry.size);
@@ -73,9 +75,11 @@ Part read_part(File& file, const Case& whole, std::uint32_t rank, const std::str
     plan.streams = file.number() != 0;
     const std::size_t type = place_of(dtype, dtype_names);
     plan.element_bytes = dtype_bytes[type];
-    if (!op.empty())
-        plan.combine = variants().front().find_many(static_cast<DType>(type),
-                                                    static_cast<Reduction>(place_of(op, reduction_names)));
+    if (!op.empty()) {
+        plan.reduction = static_cast<Reduction>(place_of(op, reduction_names));
+        plan.combine = variants().front().find_many(static_cast<DType>(type), plan.reduction);
+    }
+    plan.wire = static_cast<Wire>(place_of(codec, wire_names));
     plan.fingerprint = std::hash<std::string>()(whole.text);
     plan.text = whole.text;
     static std::uint64_t made = 0;
@@ -99,9 +103,9 @@ std::vector<Case> read_cases(const char* path) {
         made.geometry.staging_bytes = file.number();
         made.geometry.transfer_bytes = file.number();
         made.text = file.text();
-        const std::string dtype = file.text(), op = file.text();
+        const std::string dtype = file.text(), op = file.text(), codec = file.text();
         for (std::uint32_t rank = 0; rank < made.geometry.size; ++rank)
-            made.parts.push_back(read_part(file, made, rank, dtype, op));
+            made.parts.push_back(read_part(file, made, rank, dtype, op, codec));
     }
     return cases;
 }

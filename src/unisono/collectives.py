@@ -105,6 +105,11 @@ class Collective:
         return self.in_place and not self.blocked
 
     @property
+    def shares_result(self) -> bool:
+        """Whether every rank must end with the same numbers."""
+        return self.in_place and self.after == EVERYONE_ALL and self.carries_data
+
+    @property
     def reduces(self) -> bool:
         """Whether chunks of several ranks are added."""
         return self.result is Result.REDUCED

@@ -10,11 +10,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from unisono import _engine
 from unisono.algorithms import BUILT_IN, catalogue
 from unisono.collectives import COLLECTIVES, barrier, find
 from unisono.errors import UsageError
 from unisono.player import play
 from unisono.player.reduction import check_op
+from unisono.verifier.rounding import rounding_of
 
 SIZES = (1, 2, 3, 5, 8)
 DTYPES = [
@@ -46,12 +48,17 @@ def numbers(count: int, name: str, seed: int) -> np.ndarray:
         return values.astype(dtype_of(name))
 
 
-def run(comm, name, given, length, dtype, op, root, algorithm):
+def run(comm, name, given, length, dtype, op, root, algorithm, codec):
     """Make the call as a user would; return the result as bytes, and whether the input is as it was."""
     collective = find(name)
     held = collective.held_after(comm.rank, comm.size, comm.size, root or 0)
     source = None if given is None else given.copy()
-    how = {"algorithm": algorithm, **({"op": op} if op else {}), **({"root": root} if collective.rooted else {})}
+    how = {
+        "algorithm": algorithm,
+        "codec": codec,
+        **({"op": op} if op else {}),
+        **({"root": root} if collective.rooted else {}),
+    }
     if collective.single_array:
         array = source if source is not None else np.zeros(length, dtype_of(dtype))
         getattr(comm, name)(array, **how)
@@ -62,7 +69,19 @@ def run(comm, name, given, length, dtype, op, root, algorithm):
     return (None if out is None else out.tobytes()), kept
 
 
-def compare(pool, algorithm, length, dtype, op, root, seed):
+def rounded_by(codec: str):
+    """Return a function that rounds a chunk as the codec does."""
+
+    def rounded(values: np.ndarray) -> np.ndarray:
+        values = values.copy()
+        wire = np.empty(_engine.encoded_bytes(codec, len(values)), np.uint8)
+        _engine.encode_rounding_source(codec, wire, values.view(np.uint8))
+        return values
+
+    return rounded
+
+
+def compare(pool, algorithm, length, dtype, op, root, seed, codec=None):
     """Run on real ranks, play in one process, compare bits. ``length`` is that of the whole vector."""
     size, collective = pool.size, algorithm.collective
     schedule = algorithm.schedule(size, root)
@@ -70,8 +89,12 @@ def compare(pool, algorithm, length, dtype, op, root, seed):
     for rank in range(size):
         held = collective.held_before(rank, size, size, root or 0)
         inputs.append(numbers(length * len(held) // size, dtype, seed + rank) if held else None)
-    playback = play(schedule, inputs, op or "sum")
-    same = [[value] * size for value in (length, dtype, op, root, algorithm.name)]
+    playback = (
+        play(schedule, inputs, op or "sum", round_sent=rounded_by(codec), rounds_last=rounding_of(schedule).last)
+        if codec
+        else play(schedule, inputs, op or "sum")
+    )
+    same = [[value] * size for value in (length, dtype, op, root, algorithm.name, codec)]
     results = pool.call(run, [collective.name] * size, inputs, *same)
     for rank, ((found, kept), expected) in enumerate(zip(results, playback.outputs, strict=True)):
         assert kept, f"rank {rank}: the input was changed"

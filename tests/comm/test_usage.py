@@ -13,6 +13,7 @@ from unisono.errors import ScheduleError, UsageError
 READ_ONLY = np.ones(4)
 READ_ONLY.flags.writeable = False
 BASE = np.ones(16)
+F4 = np.ones(4, np.float32)
 
 REFUSED = {
     "not contiguous": (lambda c: c.all_reduce(np.ones((4, 4))[:, ::2]), "not contiguous"),
@@ -35,6 +36,27 @@ REFUSED = {
     ),
     "schedule of another size": (
         lambda c: c.all_reduce(np.ones(4), algorithm=unisono.find("ring").schedule(3)), "on 3 ranks",
+    ),
+    "codec": (
+        lambda c: c.all_reduce(F4, codec="fp9"), "all_reduce: there is no codec 'fp9'; expected one of fp16, bf16",
+    ),
+    "codec of another kind": (lambda c: c.broadcast(F4, codec=8), "broadcast: there is no codec 8; expected one of"),
+    "codec and dtype": (
+        lambda c: c.all_gather(np.ones(8), np.ones(4), codec="int8"),
+        "all_gather: codec=int8 with an array of float64; codecs are for float32. Convert the array",
+    ),
+    "top-k elsewhere": (
+        lambda c: c.reduce_scatter(F4[:2], np.ones(4, "f4"), codec="topk:0.5"),
+        "reduce_scatter: codec=topk:0.5 is for all_reduce only",
+    ),
+    "top-k of maxima": (lambda c: c.all_reduce(F4, codec="topk:0.5", op="max"), "found op='max'"),
+    "top-k and algorithm": (
+        lambda c: c.all_reduce(F4, codec="topk:0.5", algorithm="ring"), "leave the algorithm out",
+    ),
+    "rate": (lambda c: c.limit_rate(0), "limit_rate: 0; expected bytes per second, more than 0, or None"),
+    "rate is no number": (lambda c: c.limit_rate("1 GB/s"), "expected bytes per second"),
+    "prediction": (
+        lambda c: c.predict_sent_bytes("all_to_all", 7), "all_to_all: 7 elements do not divide into 2 equal parts",
     ),
     "timeout": (lambda c: c.all_reduce(np.ones(4), timeout=0), "expected seconds, more than 0"),
     "to itself": (lambda c: c.send(np.ones(4), dst=c.rank), "expected another rank"),

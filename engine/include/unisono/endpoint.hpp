@@ -13,6 +13,7 @@
 
 #include "unisono/channel.hpp"
 #include "unisono/memory.hpp"
+#include "unisono/outgoing.hpp"
 #include "unisono/peers.hpp"
 #include "unisono/waiting.hpp"
 
@@ -71,6 +72,15 @@ class Endpoint {
         std::atomic_signal_fence(std::memory_order_seq_cst);
         if (theirs.asleep.load(std::memory_order_relaxed) != 0) wake(theirs);
     }
+
+    // What this rank sends. A slow link takes the next message when it has carried the last one.
+    void note_sent(std::uint64_t bytes) {
+        outgoing.count_in_collective(bytes);
+        if (outgoing.is_limited()) [[unlikely]] send_slowly(bytes);
+    }
+    void send_slowly(std::uint64_t bytes);
+    void wait_for_slow_link();
+    Outgoing outgoing;
 
     // Tells everyone that this rank begins its next collective. `text` says it in words, and is written down only if
     // it is not there yet (`text_owner` tells whose it is).

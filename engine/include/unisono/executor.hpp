@@ -13,6 +13,7 @@
 #include "unisono/program.hpp"
 #include "unisono/reduce.hpp"
 #include "unisono/staging.hpp"
+#include "unisono/wire.hpp"
 
 namespace unisono {
 
@@ -31,6 +32,11 @@ struct Plan {
     Divide divide = nullptr;   // avg: the result is divided by the number of ranks
     bool skips_empty = false;  // messages without bytes are left out; both ends know the length of every message
     bool streams = false;      // results are too large for the caches: they are written past them
+    // Where numbers are smaller on the wire (float32 only). Segments are then a whole number of blocks.
+    Wire wire = Wire::none;
+    Reduction reduction = Reduction::sum;
+    bool stochastic = false;
+    std::uint64_t seed = 0;
     std::uint64_t fingerprint = 0;
     std::uint64_t number = 0;  // of the plan
     std::string text;          // the call in words, for error messages
@@ -54,6 +60,15 @@ class Executor {
     void move_inside(const Plan& plan, const Instruction& op, std::uint64_t pass);
     void divide_results(const Plan& plan, std::uint64_t pass);
     void await_entry(const Plan& plan);
+
+    // The same with a codec (executor_wire.cpp).
+    void run_encoded_pass(const Plan& plan, std::uint64_t pass);
+    void send_encoded(const Plan& plan, const Instruction& op, std::uint64_t pass);
+    void receive_encoded(const Plan& plan, const Instruction& op, std::uint64_t pass);
+    void reduce_encoded(const Plan& plan, const Instruction& op, std::uint64_t pass);
+    void round_results(const Plan& plan, std::uint64_t pass);
+    std::uint64_t encoded_message_bytes(const Plan& plan, const Instruction& op, std::uint64_t pass) const;
+    Rounding dice(const Plan& plan, std::size_t count);
 
     struct Slice {
         std::byte* data;
@@ -84,6 +99,7 @@ class Executor {
     std::unique_ptr<std::byte[]> work_memory_;
     std::byte* work_ = nullptr;  // aligned
     std::uint64_t work_bytes_ = 0;
+    std::uint64_t elements_rounded_ = 0;  // at random, so far
 
     // Of the call that is running.
     std::byte* buffers_[3] = {};

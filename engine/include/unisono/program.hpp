@@ -56,6 +56,7 @@ struct Program {
     std::vector<Buffer> places;  // the buffer that each place lies in
     std::vector<ChannelUse> channels;
     std::vector<std::uint32_t> results;  // the places that hold the result
+    std::vector<std::uint32_t> rounded_last;  // those of them that a codec rounds once more in the end
     std::vector<std::uint32_t> unheard;  // ranks that are sent to and never heard of: see Endpoint::run
     std::uint32_t largest_message;       // chunks
 

@@ -43,6 +43,9 @@ using CombineMany = void (*)(void* out, void* also, const void* first, const voi
 // out[i] = in[i] / size, which makes an average of a sum. The size is rounded to the type first. `out` may be `in`.
 using Divide = void (*)(void* out, const void* in, std::size_t size, std::size_t count);
 
+enum class Wire : std::uint8_t;
+struct WireLoops;
+
 // A set of loops made for some instructions. All of them give the same bits.
 struct Variant {
     const char* name;  // "baseline", "x86-64-v3", "x86-64-v4"
@@ -51,6 +54,8 @@ struct Variant {
     CombineMany (*find_many)(DType dtype, Reduction reduction);
     // nullptr for integers and booleans: they would round.
     Divide (*find_divide)(DType dtype);
+    // nullptr for Wire::none (see wire.hpp).
+    const WireLoops* (*find_wire)(Wire wire);
 };
 
 // Those that this processor can run, the best one first.

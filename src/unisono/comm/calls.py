@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Literal, overload
 
 from unisono import _engine, collectives
 from unisono.algorithms import find
 from unisono.algorithms.declaration import Algorithm
+from unisono.codecs import Codec
 from unisono.collectives import COLLECTIVES, Collective
 from unisono.comm.arguments import Arguments, arguments_of
 from unisono.comm.arrays import ELEMENT_BYTES, array_of
 from unisono.comm.caches import past_caches
 from unisono.comm.choice import choose
+from unisono.comm.encoding import block_of, codec_for, rounds_of
+from unisono.comm.largest_only import all_reduce_largest
 from unisono.comm.link import Link
 from unisono.comm.programs import Compiled, check_blocks, compiled
+from unisono.comm.rounds import Rounds, agrees
 from unisono.comm.work import Work
 from unisono.compiler import numbers_of
 from unisono.errors import UsageError
@@ -33,13 +37,13 @@ class Calls:
 
     def __init__(self, link: Link) -> None:
         self.link = link
-        self.programs: dict[tuple[object, int | None], Compiled] = {}
+        self.programs: dict[tuple[object, int | None, Rounds], Compiled] = {}
         self.plans: dict[tuple[object, ...], _engine.Plan] = {}
 
     def make(
         self, collective: Collective, out: Any, array: Any, op: str | None, root: int | None, algorithm: Any,
         async_op: bool, timeout: float | None, sizes: Sequence[int] | None = None,
-        out_sizes: Sequence[int] | None = None,
+        out_sizes: Sequence[int] | None = None, codec: Any = None,
     ) -> Work | None:  # fmt: skip
         """Make a call of any collective but barrier."""
         link = self.link
@@ -50,10 +54,13 @@ class Calls:
         given = arguments_of(collective, link.rank, link.size, root, out, array, sizes, out_sizes)
         if op is not None:
             check_op(op, given.dtype)
-        plan = self.plan_for(collective, given, op, root, algorithm)
+        encoded = codec_for(collective, codec, given.dtype)
+        if encoded is not None and encoded.is_topk:
+            return all_reduce_largest(self, out, encoded, op or "sum", algorithm, async_op, timeout)
+        plan = self.plan_for(collective, given, op, root, algorithm, encoded)
         if sizes is None and out_sizes is None:
-            link.endpoint.remember(plan, COLLECTIVES.index(collective), out, array, op, root or 0, algorithm)
-        return self._run(plan, given.input.address, given.output.address, async_op, timeout, (out, array))
+            link.endpoint.remember(plan, COLLECTIVES.index(collective), out, array, op, root or 0, algorithm, codec)
+        return self.run(plan, given.input.address, given.output.address, async_op, timeout, (out, array))
 
     def barrier(self, algorithm: Any, async_op: bool, timeout: float | None) -> Work | None:
         """Make a barrier."""
@@ -61,8 +68,8 @@ class Calls:
         _check_timeout("barrier", timeout)
         plan = self.plan_for(collectives.barrier, Arguments.nothing(), None, None, algorithm)
         number = COLLECTIVES.index(collectives.barrier)
-        self.link.endpoint.remember(plan, number, None, None, None, 0, algorithm)
-        return self._run(plan, 0, 0, async_op, timeout, None)
+        self.link.endpoint.remember(plan, number, None, None, None, 0, algorithm, None)
+        return self.run(plan, 0, 0, async_op, timeout, None)
 
     @overload
     def transfer(
@@ -98,51 +105,63 @@ class Calls:
         words = f"{name} of {given.length} {given.dtype} {'to' if sending else 'from'} {other} with tag {tag}"
         return Work(endpoint, endpoint.start_transfer(*what, keeps=array), words)
 
-    def compiled_for(self, collective: Collective, algorithm: Any, root: int | None, nbytes: int) -> Compiled:
+    def compiled_for(
+        self, collective: Collective, algorithm: Any, root: int | None, nbytes: int, rounds: Rounds = Rounds.NOT
+    ) -> Compiled:
         """Return the program for a call: of the algorithm that was asked for, or the best one known."""
-        size = self.link.size
+        size, terms = self.link.size, self.link.terms
         if algorithm is None:
-            algorithm = choose(collective, size, nbytes, self.link.terms.table, self.link.terms.crowded).algorithm
+            algorithm = choose(
+                collective, size, nbytes, terms.table, terms.crowded,
+                lambda one: rounds is Rounds.NOT or agrees(one.schedule(size, root), rounds),
+            ).algorithm  # fmt: skip
         elif isinstance(algorithm, str):
             algorithm = find(algorithm, collective)
-        key = (algorithm if isinstance(algorithm, Algorithm) else id(algorithm), root)
+        key = (algorithm if isinstance(algorithm, Algorithm) else id(algorithm), root, rounds)
         found = self.programs.get(key)
         if found is None:
             schedule = _schedule(collective, algorithm, size, root)
-            found = self.programs[key] = compiled(schedule, self.link.rank)
+            found = self.programs[key] = compiled(schedule, self.link.rank, rounds)
         return found
 
     def plan_for(
-        self, collective: Collective, given: Arguments, op: str | None, root: int | None, algorithm: Any
-    ) -> _engine.Plan:
-        """Return the plan of a call, made once for all calls alike. Addresses do not matter to it."""
+        self, collective: Collective, given: Arguments, op: str | None, root: int | None, algorithm: Any,
+        codec: Codec | None = None, called: str | None = None,
+    ) -> _engine.Plan:  # fmt: skip
+        """Return the plan of a call, made once for all calls alike. Addresses do not matter to it.
+
+        ``called``: what the user has called, where it is something else.
+        """
         # A schedule is known by its identity: `programs` keeps it alive.
         named = algorithm if isinstance(algorithm, str | Algorithm | None) else id(algorithm)
-        key = (collective.name, given.lengths, given.dtype, op, root, named)
+        key = (collective.name, given.lengths, given.dtype, op, root, named, codec, called)
         plan = self.plans.get(key)
         if plan is None:
             if len(self.plans) >= MOST_PLANS:
                 self.plans.clear()
-            plan = self.plans[key] = self._make_plan(collective, given, op, root, algorithm)
+            plan = self.plans[key] = self._make_plan(collective, given, op, root, algorithm, codec, called)
         return plan
 
     def _make_plan(
-        self, collective: Collective, given: Arguments, op: str | None, root: int | None, algorithm: Any
-    ) -> _engine.Plan:
+        self, collective: Collective, given: Arguments, op: str | None, root: int | None, algorithm: Any,
+        codec: Codec | None, called: str | None,
+    ) -> _engine.Plan:  # fmt: skip
         link, lengths = self.link, given.lengths
         element = ELEMENT_BYTES[given.dtype]
         total = sum(lengths.input)
         if algorithm is None and not lengths.equal:
             algorithm = FOR_UNEQUAL  # every rank must choose the same, and they know different lengths
-        made = self.compiled_for(collective, algorithm, root, total * element)
+        made = self.compiled_for(collective, algorithm, root, total * element, rounds_of(codec))
         check_blocks(made, lengths.equal_blocks)
         numbers = numbers_of(
-            made.lowered, made.schedule, collective, link.rank, lengths, element, link.geometry.staging_bytes
-        )
+            made.lowered, made.schedule, collective, link.rank, lengths, element, link.geometry.staging_bytes,
+            block=block_of(codec),
+        )  # fmt: skip
         words = [f"{total if lengths.equal else 'unequal'} {given.dtype}"] if collective.carries_data else []
         words += [f"op={op}"] if op else []
         words += [f"root={root}"] if root is not None else []
-        text = f"{collective}({', '.join([*words, f'algorithm={made.name}'])})"
+        words += [f"codec={codec}"] if codec is not None else []
+        text = called or f"{collective}({', '.join([*words, f'algorithm={made.name}'])})"
         known_to_all = (lengths.input, lengths.output) if lengths.equal else None
         about = (text, made.digest, known_to_all, numbers.segment_bytes)
         return _engine.make_plan(
@@ -150,20 +169,26 @@ class Calls:
             work_bytes=numbers.work_bytes, dtype=given.dtype,
             reduction="" if op is None else "sum" if op == "avg" else op, divides=op == "avg",
             skips_empty=not lengths.equal, streams=past_caches(collective, given.output.nbytes, link.size),
+            wire="none" if codec is None else codec.name, stochastic=codec is not None and codec.stochastic,
+            seed=0 if codec is None else codec.seed,
             fingerprint=int.from_bytes(hashlib.blake2b(repr(about).encode(), digest_size=8).digest(), "little"),
             text=text,
         )  # fmt: skip
 
-    def _run(
-        self, plan: _engine.Plan, source: int, target: int, async_op: bool, timeout: float | None, keeps: Any
-    ) -> Work | None:
+    def run(
+        self, plan: _engine.Plan, source: int, target: int, async_op: bool, timeout: float | None, keeps: Any,
+        finish: Callable[[], None] | None = None,
+    ) -> Work | None:  # fmt: skip
+        """Execute a plan, now or in the background; ``finish`` is what is left to do when the engine is done."""
         endpoint = self.link.endpoint
         if not async_op:
             endpoint.run(plan, source, target, self._limit(timeout))
+            if finish is not None:
+                finish()
             return None
         endpoint.raise_if_broken()
         completion = endpoint.start(plan, source, target, self._limit(timeout), keeps)
-        return Work(endpoint, completion, plan.text)
+        return Work(endpoint, completion, plan.text, finish)
 
     def _limit(self, timeout: float | None) -> float:
         return self.link.endpoint.timeout_s if timeout is None else timeout

@@ -6,9 +6,11 @@ tune`` measures one for this machine; without it the built-in rules below hold.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from unisono.algorithms import find
+from unisono.algorithms.catalogue import serving
 from unisono.algorithms.declaration import Algorithm
 from unisono.collectives import Collective
 
@@ -48,14 +50,23 @@ class Choice(NamedTuple):
     reason: str
 
 
-def choose(collective: Collective, size: int, nbytes: int, table: Table, crowded: bool = False) -> Choice:
-    """Return the algorithm for a call that was given none; ``crowded``: there are more ranks than cores."""
+def choose(
+    collective: Collective, size: int, nbytes: int, table: Table, crowded: bool = False,
+    may_be_used: Callable[[Algorithm], bool] = lambda algorithm: True,
+) -> Choice:  # fmt: skip
+    """Return the algorithm for a call that was given none; ``crowded``: there are more ranks than cores.
+
+    If the best one may not be used, it is the next one of the list that may.
+    """
     measured = table.get(collective.name, {}).get(str(size))
     rules = [Rule(*row) for row in measured] if measured else (CROWDED if crowded else BUILT_IN)[collective.name]
     rule = max((rule for rule in rules if rule.from_bytes <= nbytes), key=lambda rule: rule.from_bytes)
     origin = (
         "measured by `unisono tune` on this machine" if measured else "the built-in rule; `unisono tune` measures"
     )
-    return Choice(
-        find(rule.algorithm, collective), f"the best from {rule.from_bytes} bytes on with {size} ranks ({origin})"
-    )
+    best = find(rule.algorithm, collective)
+    if may_be_used(best):
+        return Choice(best, f"the best from {rule.from_bytes} bytes on with {size} ranks ({origin})")
+    listed = [find(rule.algorithm, collective) for rule in rules]
+    other = next(one for one in [*listed, *serving(collective, size)] if may_be_used(one))
+    return Choice(other, f"as {best.name}, the best with {size} ranks ({origin}), may not be used here")

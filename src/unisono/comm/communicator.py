@@ -12,6 +12,7 @@ from unisono.collectives import COLLECTIVES, Collective
 from unisono.comm.calls import Calls
 from unisono.comm.explanation import Explanation, explain
 from unisono.comm.link import Link
+from unisono.comm.traffic import predicted_bytes
 from unisono.comm.work import Work
 from unisono.errors import UsageError
 
@@ -24,6 +25,11 @@ class Communicator:
     Arrays are numpy arrays or torch CPU tensors, contiguous, used where they are. Outputs come first. What all
     collectives take, by keyword only: ``algorithm`` (a name, an algorithm of your own, or a schedule; default: the
     best one known), ``async_op`` (return a Work at once), ``timeout`` (seconds; default: that of the communicator).
+
+    All that move data also take ``codec``: "fp16", "bf16", "fp8_e4m3", "fp8_e5m2" or "int8" make float32 numbers
+    smaller while they travel, and round them thereby; "topk:0.01" (all_reduce only) sends the largest hundredth of
+    them. All ranks still end with the same bits. Arrays that are input only are never changed; where one array is
+    both, it is rounded. The codec must be the same on every rank. See docs/codecs.md.
     """
 
     def __init__(self, link: Link) -> None:
@@ -41,63 +47,58 @@ class Communicator:
             setattr(self, collective.name, link.endpoint.quick_call(number, arrays, op, method))
 
     def all_reduce(
-        self,
-        array: Any,
-        *,
-        op: str = "sum",
-        algorithm: Any = None,
-        async_op: bool = False,
-        timeout: float | None = None,
-    ) -> Work | None:
-        """Replace the array by the sum (or product, ...) of the arrays of all ranks."""
-        return self.calls.make(collectives.all_reduce, array, None, op, None, algorithm, async_op, timeout)
-
-    def broadcast(
-        self,
-        array: Any,
-        *,
-        root: int = 0,
-        algorithm: Any = None,
-        async_op: bool = False,
-        timeout: float | None = None,
-    ) -> Work | None:
-        """Replace the array by that of the root."""
-        return self.calls.make(collectives.broadcast, array, None, None, root, algorithm, async_op, timeout)
-
-    def reduce(
-        self, array: Any, *, root: int = 0, op: str = "sum", algorithm: Any = None, async_op: bool = False,
+        self, array: Any, *, op: str = "sum", algorithm: Any = None, codec: Any = None, async_op: bool = False,
         timeout: float | None = None,
     ) -> Work | None:  # fmt: skip
+        """Replace the array by the sum (or product, ...) of the arrays of all ranks."""
+        return self.calls.make(
+            collectives.all_reduce, array, None, op, None, algorithm, async_op, timeout, codec=codec
+        )
+
+    def broadcast(
+        self, array: Any, *, root: int = 0, algorithm: Any = None, codec: Any = None, async_op: bool = False,
+        timeout: float | None = None,
+    ) -> Work | None:  # fmt: skip
+        """Replace the array by that of the root."""
+        return self.calls.make(
+            collectives.broadcast, array, None, None, root, algorithm, async_op, timeout, codec=codec
+        )
+
+    def reduce(
+        self, array: Any, *, root: int = 0, op: str = "sum", algorithm: Any = None, codec: Any = None,
+        async_op: bool = False, timeout: float | None = None,
+    ) -> Work | None:  # fmt: skip
         """Replace the root's array by the sum of the arrays of all ranks; those of the others stay as they are."""
-        return self.calls.make(collectives.reduce, array, None, op, root, algorithm, async_op, timeout)
+        return self.calls.make(collectives.reduce, array, None, op, root, algorithm, async_op, timeout, codec=codec)
 
     def all_gather(
-        self, out: Any, array: Any, *, out_sizes: Sizes | None = None, algorithm: Any = None, async_op: bool = False,
-        timeout: float | None = None,
+        self, out: Any, array: Any, *, out_sizes: Sizes | None = None, algorithm: Any = None, codec: Any = None,
+        async_op: bool = False, timeout: float | None = None,
     ) -> Work | None:  # fmt: skip
         """Put the arrays of all ranks, one after the other, into ``out``.
 
         With ``out_sizes``, rank r gives ``out_sizes[r]`` elements; the same list on every rank.
         """
         return self.calls.make(
-            collectives.all_gather, out, array, None, None, algorithm, async_op, timeout, sizes=out_sizes
+            collectives.all_gather, out, array, None, None, algorithm, async_op, timeout, sizes=out_sizes, codec=codec
         )
 
     def reduce_scatter(
         self, out: Any, array: Any, *, op: str = "sum", in_sizes: Sizes | None = None, algorithm: Any = None,
-        async_op: bool = False, timeout: float | None = None,
+        codec: Any = None, async_op: bool = False, timeout: float | None = None,
     ) -> Work | None:  # fmt: skip
         """Sum the arrays of all ranks and put this rank's part of the sum into ``out``.
 
         With ``in_sizes``, the part of rank r has ``in_sizes[r]`` elements; the same list on every rank.
         """
         return self.calls.make(
-            collectives.reduce_scatter, out, array, op, None, algorithm, async_op, timeout, sizes=in_sizes
-        )
+            collectives.reduce_scatter, out, array, op, None, algorithm, async_op, timeout, sizes=in_sizes,
+            codec=codec,
+        )  # fmt: skip
 
     def all_to_all(
         self, out: Any, array: Any, *, in_sizes: Sizes | None = None, out_sizes: Sizes | None = None,
-        algorithm: Any = None, async_op: bool = False, timeout: float | None = None,
+        algorithm: Any = None, codec: Any = None, async_op: bool = False, timeout: float | None = None,
     ) -> Work | None:  # fmt: skip
         """Send part d of the array to rank d; part s of ``out`` comes from rank s.
 
@@ -105,25 +106,25 @@ class Communicator:
         """
         return self.calls.make(
             collectives.all_to_all, out, array, None, None, algorithm, async_op, timeout, sizes=in_sizes,
-            out_sizes=out_sizes,
+            out_sizes=out_sizes, codec=codec,
         )  # fmt: skip
 
     def gather(
         self, out: Any, array: Any, *, root: int = 0, out_sizes: Sizes | None = None, algorithm: Any = None,
-        async_op: bool = False, timeout: float | None = None,
+        codec: Any = None, async_op: bool = False, timeout: float | None = None,
     ) -> Work | None:  # fmt: skip
         """Put the arrays of all ranks, one after the other, into the root's ``out``; None elsewhere."""
         return self.calls.make(
-            collectives.gather, out, array, None, root, algorithm, async_op, timeout, sizes=out_sizes
+            collectives.gather, out, array, None, root, algorithm, async_op, timeout, sizes=out_sizes, codec=codec
         )
 
     def scatter(
         self, out: Any, array: Any, *, root: int = 0, in_sizes: Sizes | None = None, algorithm: Any = None,
-        async_op: bool = False, timeout: float | None = None,
+        codec: Any = None, async_op: bool = False, timeout: float | None = None,
     ) -> Work | None:  # fmt: skip
         """Give each rank its part of the root's array; ``array`` is None elsewhere."""
         return self.calls.make(
-            collectives.scatter, out, array, None, root, algorithm, async_op, timeout, sizes=in_sizes
+            collectives.scatter, out, array, None, root, algorithm, async_op, timeout, sizes=in_sizes, codec=codec
         )
 
     def barrier(self, *, algorithm: Any = None, async_op: bool = False, timeout: float | None = None) -> Work | None:
@@ -185,6 +186,33 @@ class Communicator:
         """Say which algorithm a call of so many bytes would use, why, and which would be the next best."""
         found = collectives.find(collective) if isinstance(collective, str) else collective
         return explain(found, self.size, nbytes, self._link.terms.table, self._link.terms.crowded)
+
+    @property
+    def sent_bytes(self) -> int:
+        """Bytes that this rank has sent through this communicator; what goes to several counts once for each."""
+        return self._link.endpoint.sent_bytes()
+
+    def predict_sent_bytes(
+        self, collective: str | Collective, count: int, *, dtype: str = "float32", root: int | None = None,
+        algorithm: Any = None, codec: Any = None,
+    ) -> int:  # fmt: skip
+        """Say how many bytes this rank will send in a call, from the program of its algorithm and the codec.
+
+        ``count``: elements of the whole vector, all parts together.
+        """
+        found = collectives.find(collective) if isinstance(collective, str) else collective
+        return predicted_bytes(self.calls, found, count, dtype, root, algorithm, codec)
+
+    def limit_rate(self, bytes_per_s: float | None) -> None:
+        """Let this rank send no more than so many bytes per second from now on; None: as many as it can.
+
+        For experiments: it makes a slow link of the memory that the ranks share. A message is put on the link when
+        the one before it has left, and a call is not over before all that it has sent has. Other communicators
+        (``split``, ``duplicate``) have links of their own.
+        """
+        if bytes_per_s is not None and not (isinstance(bytes_per_s, int | float) and 0 < bytes_per_s < float("inf")):
+            raise UsageError(f"limit_rate: {bytes_per_s!r}; expected bytes per second, more than 0, or None")
+        self._link.endpoint.limit_rate(bytes_per_s or 0.0)
 
     @property
     def memory_in_use(self) -> int:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from unisono import _engine, collectives
 from unisono.collectives import Collective
+from unisono.comm.rounds import Rounds, rounds_last
 from unisono.compiler import Lowered, lower
 from unisono.errors import UsageError
 from unisono.schedule import Schedule
@@ -30,11 +31,14 @@ class Compiled:
         return self.schedule.label.partition("/")[2]
 
 
-def compiled(schedule: Schedule, rank: int) -> Compiled:
+def compiled(schedule: Schedule, rank: int, rounds: Rounds = Rounds.NOT) -> Compiled:
     """Prove a schedule, or find its proof, and compile it; raise ScheduleError if it is wrong."""
     collective = collectives.find(schedule.collective)
     proof, _ = proof_of(schedule)
-    lowered = lower(schedule, rank, int(proof.largest_message * schedule.chunks), int(proof.sent * schedule.chunks))
+    lowered = lower(
+        schedule, rank, int(proof.largest_message * schedule.chunks), int(proof.sent * schedule.chunks),
+        rounds=rounds is not Rounds.NOT, rounds_last=rounds_last(schedule, rounds),
+    )  # fmt: skip
     program = _engine.make_program(**lowered.packed(), rank=rank, size=schedule.size)
     return Compiled(schedule, collective, proof, content_digest(schedule, 1), lowered, program)
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Callable
+
 from unisono import _engine
 from unisono.errors import CollectiveTimeout, UnisonoError
 
@@ -12,17 +15,23 @@ class Work:
     """What ``async_op=True`` returns.
 
     The arrays of the call must be left alone until it is done. The engine keeps them alive so long, whether or not
-    anybody keeps this object.
+    anybody keeps this object. Where something is left to do when the engine is done (``finish``), it is done by
+    whoever learns of that first, from ``done`` or ``wait``.
     """
 
-    def __init__(self, endpoint: _engine.Endpoint, completion: _engine.Completion, what: str) -> None:
+    def __init__(
+        self, endpoint: _engine.Endpoint, completion: _engine.Completion, what: str,
+        finish: Callable[[], None] | None = None,
+    ) -> None:  # fmt: skip
         self._endpoint = endpoint
         self._completion = completion
         self._what = what
+        self._finish = finish
+        self._finishing = threading.Lock()
 
     def done(self) -> bool:
         """Whether the call is over, well or not."""
-        return self._completion.done()
+        return self._completion.done() and self._settled()
 
     def wait(self, timeout: float | None = None) -> None:
         """Wait until the call is over; raise what went wrong with it.
@@ -35,7 +44,7 @@ class Work:
 
     def wait_until_done(self, seconds: float) -> bool:
         """Wait until the call is over, well or not, or the time; say whether it is."""
-        return self._endpoint.wait(self._completion, seconds)
+        return self._endpoint.wait(self._completion, seconds) and self._settled()
 
     def source_rank(self) -> int | None:
         """Return the rank that a receive got its message from.
@@ -47,7 +56,7 @@ class Work:
 
     def exception(self) -> UnisonoError | None:
         """Return what went wrong, or None; None also while the call goes on."""
-        if not self._completion.done():
+        if not self.done():
             return None
         try:
             self._completion.raise_fault()
@@ -55,6 +64,15 @@ class Work:
             return error
         return None
 
+    def _settled(self) -> bool:
+        """Do what is left to do; the engine is done."""
+        if self._finish is not None:
+            with self._finishing:
+                if self._finish is not None and not self._completion.failed():
+                    self._finish()
+                self._finish = None
+        return True
+
     def __repr__(self) -> str:
         state = "failed" if self._completion.failed() else "done"
-        return f"<Work: {self._what}, {state if self.done() else 'running'}>"
+        return f"<Work: {self._what}, {state if self._completion.done() else 'running'}>"

@@ -2,11 +2,12 @@
 
 In the order of the work: ``routes`` says through which channel each message goes, ``lengths`` how long each slot is,
 ``places`` in which buffer a chunk lies, ``fusing`` makes one instruction of several, ``stores`` leaves out what
-nobody reads, ``lower`` does all of it, and ``plans`` adds the numbers of a call and cuts it into segments.
+nobody reads, ``lower`` does all of it, ``plans`` adds the numbers of a call and cuts it into segments, and
+``traffic`` says how many bytes it will send.
 """
 
 from unisono.compiler.instructions import Instruction, Lowered, Place
 from unisono.compiler.lower import lower
-from unisono.compiler.plans import Lengths, Numbers, numbers_of
+from unisono.compiler.plans import Block, Lengths, Numbers, numbers_of
 
-__all__ = ["Instruction", "Lengths", "Lowered", "Numbers", "Place", "lower", "numbers_of"]
+__all__ = ["Block", "Instruction", "Lengths", "Lowered", "Numbers", "Place", "lower", "numbers_of"]

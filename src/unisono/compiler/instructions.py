@@ -95,6 +95,7 @@ class Lowered:
     largest_message: int  # chunks, of any rank
     most_sent: int  # chunks in all, by any rank
     places: tuple[Place, ...] = field(default=())
+    rounded_last: tuple[Place, ...] = ()  # results that a codec rounds once more, so that all ranks have the same
 
     @property
     def text(self) -> str:
@@ -133,6 +134,7 @@ class Lowered:
             "places": b"".join(struct.pack("=I", BUFFERS.index(place.buffer)) for place in self.places),
             "channels": b"".join(struct.pack("=II", channel.peer, channel.to_all) for channel in channels),
             "results": [index[place] for place in self.results],
+            "rounded_last": [index[place] for place in self.rounded_last],
             "unheard": list(self.unheard),
             "largest_message": self.largest_message,
         }

@@ -14,11 +14,19 @@ from unisono.errors import UsageError
 from unisono.schedule import Schedule
 
 
-def lower(schedule: Schedule, rank: int, largest_message: int, most_sent: int) -> Lowered:
+def lower(
+    schedule: Schedule,
+    rank: int,
+    largest_message: int,
+    most_sent: int,
+    rounds: bool = False,
+    rounds_last: bool = False,
+) -> Lowered:
     """Compile the program of one rank; the schedule must have been proved.
 
     ``largest_message`` is how many chunks the largest message of any rank carries, ``most_sent`` how many chunks a
-    rank sends in all, at the most (the proof knows both).
+    rank sends in all, at the most (the proof knows both). ``rounds``: a codec rounds what is sent, and so the sender
+    keeps the rounded numbers; ``rounds_last``: what of the result has not been rounded is so in the end.
     """
     if largest_message > MOST_CHUNKS:
         raise UsageError(
@@ -27,7 +35,7 @@ def lower(schedule: Schedule, rank: int, largest_message: int, most_sent: int) -
     collective = collectives.find(schedule.collective)
     routes = Routes(schedule)
     contents = contents_of(schedule, collective)
-    placing = Placing(schedule, collective, rank, None if contents is None else contents[rank])
+    placing = Placing(schedule, collective, rank, None if contents is None else contents[rank], rounds)
     made = fuse(list(placing.instructions(routes, rank)))
     results = tuple(placing.target(slot, slot) for slot in placing.results) if collective.carries_data else ()
     instructions, places = _numbered(drop_dead_stores(made, results), results)
@@ -38,6 +46,7 @@ def lower(schedule: Schedule, rank: int, largest_message: int, most_sent: int) -
         largest_message=max(1, largest_message),
         most_sent=max(1, most_sent),
         places=places,
+        rounded_last=tuple(placing.target(slot, slot) for slot in placing.unrounded_results()) if rounds_last else (),
     )
 
 

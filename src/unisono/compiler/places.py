@@ -3,6 +3,10 @@
 What a slot holds first is the rank's input. What is written to a slot goes to the output where the slot belongs to
 the result, else to work memory: so inputs stay as they were, and the only buffers written are those the user gave for
 it.
+
+Where a codec rounds what is sent, the sender goes on with the rounded numbers. They are put where the others were;
+only an input stays as it was. If it belongs to the result they go to the output. If it does not, the rank has sent it
+away for good (else it would be counted twice).
 """
 
 from __future__ import annotations
@@ -33,8 +37,12 @@ from unisono.schedule.ops import listed
 class Placing:
     """Follows one rank's program and notes where its chunks lie."""
 
-    def __init__(self, schedule: Schedule, collective: Collective, rank: int, contents: Contents | None) -> None:
+    def __init__(
+        self, schedule: Schedule, collective: Collective, rank: int, contents: Contents | None, rounds: bool = False
+    ) -> None:
         self.carries_data = collective.carries_data
+        self.rounds = rounds
+        self.rounded: set[int] = set()  # slots whose content was sent, or has come from another rank
         where = (rank, schedule.size, schedule.chunks, schedule.root or 0)
         self.results = collective.held_after(*where)
         self.contents = None if contents is None else iter(contents)
@@ -55,7 +63,7 @@ class Placing:
         for move in routes.linear(rank):
             if isinstance(move, Sending):
                 to = Channel(rank, to_all=True) if len(move.to) > 1 else Channel(move.to[0])
-                operands = tuple(Operand(self.holds[slot]) for slot in self._listed(move.chunks))
+                operands = tuple(self._sent(slot) for slot in self._listed(move.chunks))
                 yield Instruction(SEND, move.step, operands, to=to)
                 continue
             step, op = move
@@ -69,6 +77,18 @@ class Placing:
             yield self._receive(step, op, source)
         yield from self._own_part()
 
+    def unrounded_results(self) -> list[int]:
+        """Return the slots of the result that hold what has not been rounded."""
+        return [slot for slot in self.results if slot not in self.rounded]
+
+    def _sent(self, slot: int) -> Operand:
+        place = self.holds[slot]
+        kept = None
+        if self.rounds and (place.buffer != INPUT or slot in self.results):
+            kept = self.holds[slot] = self.target(slot, place.length_of)
+        self.rounded.add(slot)
+        return Operand(place, out=kept)
+
     def _receive(self, step: int, op: ops.Op, source: Channel) -> Instruction:
         slots = self._listed(op.chunks)
         reduces = op.kind == ops.RECV_REDUCE and self.carries_data
@@ -77,6 +97,7 @@ class Placing:
             out = self.target(slot, length_of)
             operands.append(Operand(self.holds[slot] if reduces else out, out=out))
             self.holds[slot] = out
+            (self.rounded.discard if reduces else self.rounded.add)(slot)
         return Instruction(REDUCE if reduces else RECEIVE, step, tuple(operands), sources=(source,))
 
     def _local(self, step: int, op: ops.Op) -> Instruction:
@@ -89,6 +110,8 @@ class Placing:
             else:
                 operands.append(Operand(self.holds[source], out=out))
             self.holds[target] = out
+            copied = op.kind == ops.COPY and source in self.rounded
+            (self.rounded.add if copied else self.rounded.discard)(target)
         return Instruction(COMBINE if op.kind == ops.COMBINE else COPY, step, tuple(operands))
 
     def _own_part(self) -> Iterator[Instruction]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from unisono.collectives import Collective
 from unisono.compiler.instructions import INPUT, OUTPUT, WORK, Lowered, Place
@@ -45,6 +46,13 @@ class Lengths:
         return self.equal and len(set(self.input)) <= 1
 
 
+class Block(NamedTuple):
+    """What a codec encodes at a time. Blocks begin with the chunk, and a segment has a whole number of them."""
+
+    memory_bytes: int
+    wire_bytes: int
+
+
 @dataclass(frozen=True)
 class Numbers:
     """What the engine needs beside the instructions."""
@@ -65,19 +73,25 @@ def chunk_table(blocks: Sequence[int], chunks: int) -> list[tuple[int, int]]:
     return table
 
 
+def slot_table(schedule: Schedule, collective: Collective, lengths: Lengths) -> list[tuple[int, int]]:
+    """Return offset and length of every slot that is not scratch, in elements."""
+    table = chunk_table(lengths.input, schedule.chunks)
+    return table if collective.in_place else table + chunk_table(lengths.output, schedule.chunks)
+
+
 def numbers_of(
     lowered: Lowered, schedule: Schedule, collective: Collective, rank: int, lengths: Lengths, element_bytes: int,
-    staging_bytes: int, segment_limit: int | None = None,
+    staging_bytes: int, segment_limit: int | None = None, block: Block | None = None,
 ) -> Numbers:  # fmt: skip
-    """Compute the numbers of a call."""
+    """Compute the numbers of a call; ``block``: what a codec encodes at a time."""
     chunks = schedule.chunks
-    table = chunk_table(lengths.input, chunks)
-    if not collective.in_place:
-        table += chunk_table(lengths.output, chunks)
+    table = slot_table(schedule, collective, lengths)
     longest = max(length for _, length in table) * element_bytes
     room = staging_bytes // (2 * lowered.most_sent) - PADDING
+    if block is not None:
+        room = room // block.wire_bytes * block.memory_bytes
     limit = segment_limit or _longest_segment(collective)
-    segment, passes = _segments(schedule, longest, min(room, limit), lengths.equal)
+    segment, passes = _segments(schedule, longest, min(room, limit), lengths.equal, block)
     where = (rank, schedule.size, chunks, schedule.root or 0)
     first = {
         INPUT: table[held.start][0] if (held := collective.held_before(*where)) else 0,
@@ -99,9 +113,9 @@ def _longest_segment(collective: Collective) -> int:
     return LONGEST_MOVED_SEGMENT if collective.rooted else LONGEST_EXCHANGED_SEGMENT
 
 
-def _segments(schedule: Schedule, longest: int, room: int, equal: bool) -> tuple[int, int]:
+def _segments(schedule: Schedule, longest: int, room: int, equal: bool, block: Block | None) -> tuple[int, int]:
     """Return the bytes of a segment and how many there are."""
-    unit = LINE if room >= LINE else SMALLEST_SEGMENT
+    unit = block.memory_bytes if block is not None else LINE if room >= LINE else SMALLEST_SEGMENT
     most = room // unit * unit
     if most <= 0:
         raise UsageError(

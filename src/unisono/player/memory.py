@@ -28,6 +28,7 @@ class NumberMemory:
         add: Callable[[Array, Array], Array],
         hearing: bool = False,
         add_wide: Callable[[Array, Array], Array] | None = None,
+        round_sent: Callable[[Array], Array] | None = None,
     ) -> None:
         self.rows = rows
         self.add = add
@@ -36,6 +37,7 @@ class NumberMemory:
         self.wide: list[dict[int, Array]] = [{} for _ in rows]  # sums of the present run, before they are rounded
         # In a barrier a message tells whom its sender has heard of, whatever chunk it is said to be.
         self.hearing = hearing
+        self.round_sent = round_sent  # what a codec makes of a chunk that is sent
 
     def read(self, rank: int, chunks: Chunks) -> list[Cell]:
         """Return the cells that are sent."""
@@ -46,6 +48,15 @@ class NumberMemory:
             if cell is None:
                 raise HazardError(f"chunk {chunk} is read, but nothing was ever put there", chunk=chunk)
             cells.append(cell)
+        return cells
+
+    def send(self, rank: int, chunks: Chunks) -> list[Cell]:
+        """Return the cells that are sent; where they are rounded, the sender keeps the same."""
+        cells = self.read(rank, chunks)
+        if self.round_sent is not None:
+            cells = [Cell(self.round_sent(cell.values), cell.ranks) for cell in cells]
+            for chunk, cell in zip(listed(chunks), cells, strict=True):
+                self.rows[rank][chunk] = cell
         return cells
 
     def write(self, rank: int, op: Op, sent: Chunks, payload: Any) -> None:

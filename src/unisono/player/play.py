@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -50,13 +50,15 @@ class Playback:
 
 
 def play(
-    schedule: Schedule, inputs: Sequence[Any] | None = None, op: str = "sum", *, record: bool = False
-) -> Playback:
+    schedule: Schedule, inputs: Sequence[Any] | None = None, op: str = "sum", *, record: bool = False,
+    round_sent: Callable[[Array], Array] | None = None, rounds_last: bool = False,
+) -> Playback:  # fmt: skip
     """Run the schedule step by step on the inputs of all ranks.
 
     ``inputs[rank]`` is what that rank would pass to the collective; None for ranks that pass nothing (all but the
     root of a broadcast or scatter). A barrier takes no inputs. ``op`` is one of sum, prod, max, min, avg, band,
-    bor, bxor.
+    bor, bxor. ``round_sent`` returns what a codec makes of a chunk that is sent; ``rounds_last`` lets every rank do
+    that to its result once more (verifier/rounding.py says where that is needed).
     """
     collective = collectives.find(schedule.collective)
     collective.check_layout(schedule)
@@ -64,14 +66,15 @@ def play(
     rows = [_first_row(schedule, collective, rank, arrays) for rank in range(schedule.size)]
     means = op if collective.carries_data else "max"
     memory = NumberMemory(
-        rows, combining(means, dtype), hearing=not collective.carries_data, add_wide=combining_wide(means, dtype)
-    )
+        rows, combining(means, dtype), hearing=not collective.carries_data, add_wide=combining_wide(means, dtype),
+        round_sent=round_sent,
+    )  # fmt: skip
     history: list[list[tuple[int, Row]]] = [[(0, list(row))] for row in rows] if record else []
 
     def keep(rank: int, index: int, level: int) -> None:
         history[rank].append((level, list(rows[rank])))
 
-    traffic = run(schedule, memory, end_step=keep if record else None)
+    traffic = run(schedule, memory, end_step=keep if record else None, read_sent=memory.send)
     outputs: list[Array | None] = []
     for rank, row in enumerate(rows):
         slots = collective.held_after(rank, schedule.size, schedule.chunks, schedule.root or 0)
@@ -81,7 +84,8 @@ def play(
                 "a chunk of the result is missing", algorithm=schedule.label, size=schedule.size, rank=rank,
                 chunk=next(slot for slot in slots if row[slot] is None), hint="prove the schedule: that says more",
             )  # fmt: skip
-        total = np.concatenate([cell.values for cell in cells]) if cells else None
+        last = round_sent if rounds_last and round_sent is not None else lambda values: values
+        total = np.concatenate([last(cell.values) for cell in cells]) if cells else None
         outputs.append(
             finished(op, total, schedule.size)
             if total is not None and collective.reduces and collective.carries_data

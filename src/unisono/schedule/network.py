@@ -81,11 +81,13 @@ def run(
     memory: Memory,
     depth: int | None = None,
     end_step: Callable[[int, int, int], None] | None = None,
+    read_sent: Callable[[int, Chunks], Any] | None = None,
 ) -> Traffic:
     """Play every program to its end and return what was counted.
 
-    ``end_step(rank, index, level)`` is called whenever a rank has finished a step. Raises UnmatchedError or
-    DeadlockError where the programs do not fit each other, and passes on what the memory refuses.
+    ``end_step(rank, index, level)`` is called whenever a rank has finished a step. ``read_sent(rank, chunks)`` says
+    what is sent, where sending is more than reading (a codec rounds). Raises UnmatchedError or DeadlockError where
+    the programs do not fit each other, and passes on what the memory refuses.
     """
     size = schedule.size
     channels: dict[int, deque[Message]] = {}  # from src to dst: key src * size + dst
@@ -93,6 +95,7 @@ def run(
     ready = list(range(size - 1, -1, -1))
     states = [_Rank() for _ in range(size)]
     read, write = memory.read, memory.write
+    read_sent = read_sent or read
     deepest = sys.maxsize if depth is None else depth
 
     def process(rank: int, state: _Rank) -> Generator[int, None, None]:
@@ -118,7 +121,7 @@ def run(
                     while len(channel) >= deepest:
                         yield key
                     left = done = (left if left > clock else clock) + 1
-                    channel.append((chunks, read(rank, chunks), sending_level, done))
+                    channel.append((chunks, read_sent(rank, chunks), sending_level, done))
                     messages += 1
                     amount = 1 if type(chunks) is int else len(chunks)  # type: ignore[arg-type]
                     chunks_out += amount

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any
 from unisono.torch_backend.registration import register
 
 if TYPE_CHECKING:
+    from unisono.torch_backend.compressed_gradients import codec_hook
     from unisono.torch_backend.options import Options
     from unisono.torch_backend.process_group import UnisonoProcessGroup
 
-__all__ = ["Options", "UnisonoProcessGroup", "register"]
+__all__ = ["Options", "UnisonoProcessGroup", "codec_hook", "register"]
 
 
 def __getattr__(name: str) -> Any:
@@ -23,6 +24,10 @@ def __getattr__(name: str) -> Any:
         from unisono.torch_backend.options import Options
 
         return Options
+    if name == "codec_hook":
+        from unisono.torch_backend.compressed_gradients import codec_hook
+
+        return codec_hook
     if name == "UnisonoProcessGroup":
         from unisono.torch_backend.process_group import UnisonoProcessGroup
 

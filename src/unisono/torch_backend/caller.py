@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from unisono import _engine
+from unisono.codecs import Codec
 from unisono.collectives import Collective
 from unisono.comm.arguments import Arguments
 from unisono.comm.arrays import Array
@@ -33,20 +34,22 @@ class Caller:
         self.plans: dict[Any, _engine.Plan] = {}
 
     def plan(
-        self, collective: Collective, blocks: Blocks, dtype: str, op: str | None = None, root: int | None = None
-    ) -> _engine.Plan:
+        self, collective: Collective, blocks: Blocks, dtype: str, op: str | None = None, root: int | None = None,
+        codec: Codec | None = None,
+    ) -> _engine.Plan:  # fmt: skip
         """Return the plan of a call; the engine's addresses are given when it runs."""
-        key = (collective.name, blocks, dtype, op, root)
+        key = (collective.name, blocks, dtype, op, root, codec)
         found = self.plans.get(key)
         if found is None:
             if len(self.plans) >= MOST_PLANS:
                 self.plans.clear()
-            found = self.plans[key] = self._make(collective, Lengths(*blocks), dtype, op, root)
+            found = self.plans[key] = self._make(collective, Lengths(*blocks), dtype, op, root, codec)
         return found
 
     def _make(
-        self, collective: Collective, lengths: Lengths, dtype: str, op: str | None, root: int | None
-    ) -> _engine.Plan:
+        self, collective: Collective, lengths: Lengths, dtype: str, op: str | None, root: int | None,
+        codec: Codec | None,
+    ) -> _engine.Plan:  # fmt: skip
         size, rank = self.comm.size, self.comm.rank
         held = collective.held_after(rank, size, size, root or 0)
         result = Array(0, sum(lengths.output) * len(held) // size, dtype)
@@ -54,4 +57,4 @@ class Caller:
         # Unequal blocks have few algorithms; who names one for the collective means the usual calls.
         usual = lengths.equal_blocks or collective.single_array
         algorithm = self.algorithms.get(collective.name) if usual else None
-        return self.comm.calls.plan_for(collective, given, op, root, algorithm)
+        return self.comm.calls.plan_for(collective, given, op, root, algorithm, codec)

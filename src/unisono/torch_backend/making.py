@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import torch.distributed as dist
 from torch._C._autograd import _profiler_enabled
 
+from unisono.codecs import Codec
 from unisono.collectives import Collective
 from unisono.comm.communicator import Communicator
 from unisono.errors import UsageError
@@ -36,6 +37,7 @@ class Call(NamedTuple):
     out: Tensor
     op: str | None = None
     root: int | None = None
+    codec: Codec | None = None
 
 
 class Wish(NamedTuple):
@@ -100,7 +102,7 @@ class Maker:
             pending, key = self._make_aside(call, limit_s, callback)
         else:
             self.calls += 1
-            plan = self.main.plan(call.collective, call.blocks, call.dtype, call.op, call.root)
+            plan = self.main.plan(call.collective, call.blocks, call.dtype, call.op, call.root, call.codec)
             if wish.at_once and self.coalescing is None:
                 self.endpoint.run(plan, call.source.data_ptr(), call.out.data_ptr(), limit_s)
                 if finish is not None:
@@ -115,7 +117,7 @@ class Maker:
     def _make_aside(self, call: Call, limit_s: float, callback: Callback) -> tuple[Pending, str]:
         key = callback.key_of_next_call()
         side = self.aside()
-        plan = side.caller.plan(call.collective, call.blocks, call.dtype, call.op, call.root)
+        plan = side.caller.plan(call.collective, call.blocks, call.dtype, call.op, call.root, call.codec)
 
         def make() -> None:
             side.caller.endpoint.run(plan, call.source.data_ptr(), call.out.data_ptr(), limit_s)

@@ -37,33 +37,35 @@ def proof_of(schedule: Schedule, depth: int | None = 1, directory: Path | None =
     """Return the proof, and whether it was found in the cache; raise ScheduleError if there is none."""
     check_provable(schedule)
     directory = directory or cache_directory()
-    found = _load(directory / f"{content_digest(schedule, depth)}.json", schedule, depth)
+    found = _proof_in(load(directory / f"{content_digest(schedule, depth)}.json"), schedule, depth)
     if found is not None:
         return found, True
     # The key is taken from the very steps that are proved: a program that yields something else each time it is
     # run cannot leave its proof behind for another.
-    watched = _Watched(**vars(schedule))
+    watched = Watched(**vars(schedule))
     proof = prove(watched, depth)
-    _store(directory / f"{_digest(schedule, depth, watched.seen)}.json", proof)
+    facts = {name: str(fact) if isinstance(fact, Fraction) else fact for name, fact in vars(proof).items()}
+    store(directory / f"{digest_of(watched, depth)}.json", facts)
     return proof, False
 
 
-def content_digest(schedule: Schedule, depth: int | None) -> str:
-    """Return a digest of all that the proof depends on."""
-    watched = _Watched(**vars(schedule))
+def content_digest(schedule: Schedule, question: object) -> str:
+    """Return a digest of all that an answer depends on: for a proof, the question is the depth of channels."""
+    watched = Watched(**vars(schedule))
     for rank in range(schedule.size):
         for _ in watched.program(rank):
             pass
-    return _digest(schedule, depth, watched.seen)
+    return digest_of(watched, question)
 
 
 @dataclass(frozen=True)
-class _Watched(Schedule):
+class Watched(Schedule):
     """The same schedule; it digests what its programs yield, in passing."""
 
     seen: dict[int, str] = field(default_factory=dict)
 
     def program(self, rank: int) -> Iterator[Step]:
+        """Yield the steps of a rank."""
         digest = hashlib.sha256()
         for step in super().program(rank):
             digest.update("".join(["%s %s %s;" % op for op in step]).encode() + b"\n")
@@ -71,11 +73,12 @@ class _Watched(Schedule):
         self.seen[rank] = digest.hexdigest()
 
 
-def _digest(schedule: Schedule, depth: int | None, seen: dict[int, str]) -> str:
+def digest_of(schedule: Watched, question: object) -> str:
+    """Return the digest of a schedule whose programs have been run."""
     digest = hashlib.sha256(_digest_of_judges())
     names = (schedule.collective, schedule.algorithm, schedule.label)
-    digest.update(repr((*names, schedule.size, schedule.chunks, schedule.slots, schedule.root, depth)).encode())
-    digest.update(repr(sorted(seen.items())).encode())
+    digest.update(repr((*names, schedule.size, schedule.chunks, schedule.slots, schedule.root, question)).encode())
+    digest.update(repr(sorted(schedule.seen.items())).encode())
     return digest.hexdigest()
 
 
@@ -93,10 +96,11 @@ def _python_files(path: Path) -> Iterator[Path]:
     yield from [path] if path.is_file() else sorted(path.glob("*.py"))
 
 
-def _load(path: Path, schedule: Schedule, depth: int | None) -> Proof | None:
-    """Return a stored proof; a missing file, a damaged one, or one about something else counts as none."""
+def _proof_in(facts: dict[str, Any] | None, schedule: Schedule, depth: int | None) -> Proof | None:
+    """Return a stored proof; a damaged one, or one about something else counts as none."""
+    if facts is None:
+        return None
     try:
-        facts: dict[str, Any] = json.loads(path.read_text())
         facts.update({name: Fraction(facts[name]) for name in FRACTIONS})
         proof = Proof(**facts)
         about = (proof.algorithm, proof.size, proof.depth, proof.chunks)
@@ -106,9 +110,17 @@ def _load(path: Path, schedule: Schedule, depth: int | None) -> Proof | None:
     return proof if whole and about == (schedule.label, schedule.size, depth, schedule.chunks) else None
 
 
-def _store(path: Path, proof: Proof) -> None:
-    """Write the proof so that a reader never sees half of it; not being able to is no error."""
-    facts = {name: str(fact) if isinstance(fact, Fraction) else fact for name, fact in vars(proof).items()}
+def load(path: Path) -> dict[str, Any] | None:
+    """Return what was stored; None if there is nothing, or nothing that makes sense."""
+    try:
+        facts = json.loads(path.read_text())
+    except Exception:  # whatever is in there, it is none of our files
+        return None
+    return facts if isinstance(facts, dict) else None
+
+
+def store(path: Path, facts: dict[str, Any]) -> None:
+    """Write facts so that a reader never sees half of them; not being able to is no error."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         with tempfile.NamedTemporaryFile("w", dir=path.parent, suffix=".part", delete=False) as part:

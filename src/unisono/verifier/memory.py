@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from unisono.collectives import EVERYONE_ALL, Collective
+from unisono.collectives import Collective
 from unisono.errors import GoalError, HazardError, UnmatchedError
 from unisono.schedule import Chunks, Op, Schedule
 from unisono.schedule.ops import COMBINE, COPY, RECV, RECV_REDUCE, listed
@@ -116,10 +116,9 @@ class SymbolicMemory:
         """Compare what every rank holds with the post-condition, and rank with rank (agreement)."""
         schedule, collective, symbols = self.schedule, self.collective, self.symbols
         size, chunks, root = schedule.size, schedule.chunks, schedule.root or 0
-        same_for_all = collective.in_place and collective.after == EVERYONE_ALL
         first_with: dict[int, tuple[int, int]] = {}  # of each chunk of a shared result: who was seen first, with what
         for rank, row in enumerate(self.rows):
-            if rank > 0 and same_for_all and row[:chunks] == self.rows[0][:chunks]:
+            if rank > 0 and collective.shares_result and row[:chunks] == self.rows[0][:chunks]:
                 continue  # the same symbols as on rank 0, which were looked at
             for slot, wanted in collective.goal(rank, size, chunks, root):
                 symbol = row[slot]

@@ -3,7 +3,9 @@
 *Symbol*: a number. 0 stands for nothing; the inputs come first; then one for each sum that was ever made. Two
 slots hold the same symbol if and only if they were added up from the same inputs in the same order (up to
 a+b = b+a, which computers respect): so comparing results, bits included, is comparing numbers. A sum that continues a
-run (schedule/runs.py) is another one than the same sum on its own: it is rounded at other places.
+run (schedule/runs.py) is another one than the same sum on its own: it is rounded at other places. And what a codec
+has rounded (rounding.py) is another symbol than what it was before, written R(x0+x1); R3(x0+x1) where rank 3 has
+rounded it in a way of its own.
 """
 
 from __future__ import annotations
@@ -27,6 +29,9 @@ class Symbols:
         self.first_sum = len(self.ranks)
         self.parts: list[tuple[int, int]] = []  # of each sum, from first_sum on
         self.sums: dict[tuple[int, int], int] = {}  # by parts, the smaller number first; a run's are negative
+        # By what was rounded, and nothing, or -1 - the rank that did it.
+        self.rounded: dict[tuple[int, int], int] = {}
+        self.is_rounded: set[int] = set()
 
     def inputs(self, rank: int) -> range:
         """Return the symbols of a rank's input chunks."""
@@ -46,6 +51,23 @@ class Symbols:
             self.origin.append(self.origin[left])
             self.parts.append(parts)
         return symbol
+
+    def round(self, symbol: int, by: int | None = None) -> int:
+        """Return the symbol of the number that a codec makes of this one; of what it made before, the same.
+
+        ``by``: the rank that rounds, where each does so in a way of its own.
+        """
+        if symbol in self.is_rounded:
+            return symbol
+        parts = (symbol, NOTHING if by is None else -1 - by)
+        found = self.rounded.get(parts)
+        if found is None:
+            found = self.rounded[parts] = len(self.ranks)
+            self.is_rounded.add(found)
+            self.ranks.append(self.ranks[symbol])
+            self.origin.append(self.origin[symbol])
+            self.parts.append(parts)
+        return found
 
     def value(self, symbol: int) -> Value:
         """Return what the symbol means, without the order of addition."""
@@ -67,6 +89,10 @@ class Symbols:
                 continue
             left, right = self.parts[top - self.first_sum]
             outer = top == symbol
+            if right <= NOTHING:
+                name = "R" if right == NOTHING else f"R{-1 - right}"
+                stack += [left, name] if left >= self.first_sum else [")", left, f"{name}("]
+                continue
             # The part that begins with the lower rank goes first: it reads more easily.
             if self._lowest(right) < self._lowest(left):
                 left, right = right, left

@@ -1,0 +1,31 @@
+// Arrays and names of loops, for the bindings that call a loop by itself.
+#pragma once
+
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "names.hpp"
+#include "unisono/reduce.hpp"
+
+namespace unisono::bindings {
+
+// Arrays cross as bytes: numpy cannot hand over a bfloat16 or float8 array as such.
+using Bytes = nanobind::ndarray<std::uint8_t, nanobind::ndim<1>, nanobind::c_contig, nanobind::device::cpu>;
+using ConstBytes = nanobind::ndarray<const std::uint8_t, nanobind::ndim<1>, nanobind::c_contig, nanobind::device::cpu>;
+
+inline std::vector<const char*> variant_names() {
+    std::vector<const char*> names;
+    for (const Variant& variant : variants()) names.push_back(variant.name);
+    return names;
+}
+
+// The variant of a name; without a name, the best one.
+inline const Variant& variant_named(const std::string& name) {
+    return variants()[name.empty() ? 0 : place_of(name, variant_names(), "variant")];
+}
+
+}  // namespace unisono::bindings

@@ -1,0 +1,112 @@
+"""A codec: how an array travels, as a record. It is what ``codec=`` takes, beside the name alone.
+
+``find("fp8_e4m3")`` and ``Codec("fp8_e4m3")`` are the same; ``Codec("fp8_e4m3", stochastic=True, seed=1)``
+rounds stochastically; ``find("topk:0.01")`` keeps the largest hundredth.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import KW_ONLY, dataclass
+from fractions import Fraction
+
+from unisono.codecs.formats import FORMATS, Format
+from unisono.errors import UsageError
+
+TOPK_BLOCK = 65536  # elements; a place within them has 16 bits
+EXPECTED = f"{', '.join(FORMATS)}, or topk:F with a fraction F above 0 and at most 1, such as topk:0.01"
+
+
+@dataclass(frozen=True)
+class Codec:
+    """How float32 numbers travel.
+
+    ``stochastic`` rounds up or down by chance, to the nearer neighbour the more often, so that the
+    expectation is the number itself; the same ``seed`` gives the same bits again. What a codec made of an
+    array it leaves as it is the second time (it is idempotent), whichever way it rounds: this is why ranks
+    that pass on what they received agree.
+    """
+
+    name: str
+    _: KW_ONLY
+    stochastic: bool = False
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.name, str) or (self.name not in FORMATS and _fraction(self.name) is None):
+            raise UsageError(f"there is no codec {self.name!r}; expected one of {EXPECTED}")
+        if self.stochastic and self.is_topk:
+            raise UsageError(f"codec {self.name!r} has no stochastic rounding; expected one of {', '.join(FORMATS)}")
+        if not isinstance(self.seed, int) or not 0 <= self.seed < 2**64:
+            raise UsageError(f"the seed of a codec is {self.seed!r}; expected a whole number from 0 to 2**64 - 1")
+
+    def __str__(self) -> str:
+        return f"{self.name}, stochastic, seed {self.seed}" if self.stochastic else self.name
+
+    @property
+    def is_topk(self) -> bool:
+        """Whether it sends only the largest elements, and their places."""
+        return self.name not in FORMATS
+
+    @property
+    def format(self) -> Format:
+        """The format of the numbers on the wire; those that top-k keeps are bf16."""
+        return FORMATS["bf16" if self.is_topk else self.name]
+
+    def kept(self, n: int) -> int:
+        """Return how many of n elements are sent: all, or those that top-k keeps."""
+        fraction = _fraction(self.name)
+        return n if fraction is None else math.ceil(fraction * n)
+
+    def wire_bytes(self, n: int) -> int:
+        """Return how many bytes n elements are on the wire."""
+        if not self.is_topk:
+            return self.format.wire_bytes(n)
+        return 4 * -(-n // TOPK_BLOCK) + 4 * self.kept(n)
+
+    @property
+    def relative_error(self) -> float:
+        """The most that one rounding changes an element, as a part of it (see bounds.py)."""
+        if self.is_topk:
+            return 1.0  # what is not kept is lost
+        mantissa = self.format.mantissa
+        return 0.0 if mantissa is None else 2.0**-mantissa / self._halves
+
+    @property
+    def absolute_error(self) -> float:
+        """The most that one rounding changes a small element, in units of the scale if there is one."""
+        return self.format.quantum / self._halves
+
+    @property
+    def _halves(self) -> int:
+        """How much nearer than one step the rounded number is: half a step if it is the nearest one."""
+        return 1 if self.stochastic else 2
+
+    def describe(self) -> str:
+        """Return what there is to know, a line each."""
+        lines = [
+            f"codec {self}",
+            f"  bytes: {self.wire_bytes(2**20) / 2**22:.4f} of float32",
+            f"  error: at most the larger of {self.relative_error:g} of the element and {self.absolute_error:g}"
+            + ("" if self.format.block is None else f" of the scale of its {self.format.block} elements"),
+            f"  too large: becomes {self.format.largest:.6g}",
+            f"  infinity: {'kept' if self.format.infinite else 'becomes NaN'}; NaN: kept",
+        ]
+        if self.is_topk:
+            lines[2] = f"  error: what is not kept is lost; what is kept is rounded to {self.format.name}"
+        return "\n".join(lines)
+
+
+def _fraction(name: str) -> Fraction | None:
+    """Return F of topk:F, exactly as it is written; None if the name is something else."""
+    kind, _, number = name.partition(":")
+    try:
+        fraction = Fraction(number) if kind == "topk" else Fraction(0)
+    except (ValueError, ZeroDivisionError):
+        return None
+    return fraction if 0 < fraction <= 1 else None
+
+
+def find(codec: str | Codec) -> Codec:
+    """Return the codec of a name; a codec is itself."""
+    return codec if isinstance(codec, Codec) else Codec(codec)

@@ -1,0 +1,62 @@
+"""Arrays to bytes and back, by the _engine."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unisono import _engine
+from unisono.codecs.arrays import floats_of
+from unisono.codecs.codec import Codec, find
+from unisono.errors import UsageError
+
+Bytes = NDArray[np.uint8]
+
+
+def encode(array: Any, codec: str | Codec) -> Bytes:
+    """Return what a float32 array is on the wire: ``codec.wire_bytes(array.size)`` bytes."""
+    codec, values = find(codec), floats_of(array, "the array to encode")
+    wire = np.empty(codec.wire_bytes(values.size), np.uint8)
+    if codec.is_topk:
+        _engine.encode_topk(wire, values.view(np.uint8), codec.kept(values.size))
+    else:
+        _engine.encode(codec.name, wire, values.view(np.uint8), codec.stochastic, codec.seed)
+    return wire
+
+
+def decode(wire: Bytes, codec: str | Codec, n: int) -> NDArray[np.float32]:
+    """Return the n numbers that are on a wire; what top-k did not keep is 0."""
+    codec = find(codec)
+    check_wire(wire, codec, n)
+    out = np.zeros(n, np.float32)
+    if codec.is_topk:
+        add_kept(out, wire, codec)
+    else:
+        _engine.decode(codec.name, out.view(np.uint8), wire)
+    return out
+
+
+def add_kept(out: NDArray[np.float32], wire: Bytes, codec: Codec) -> None:
+    """Add what top-k kept to an array."""
+    _engine.add_topk(out.view(np.uint8), wire, codec.kept(out.size))
+
+
+def round_in_place(array: Any, codec: str | Codec) -> None:
+    """Make an array what decode makes of it: what others will see of it."""
+    codec, values = find(codec), floats_of(array, "the array to round", writable=True)
+    if codec.is_topk:
+        values[:] = decode(encode(values, codec), codec, values.size)
+        return
+    wire = np.empty(codec.wire_bytes(values.size), np.uint8)
+    _engine.encode_rounding_source(codec.name, wire, values.view(np.uint8), codec.stochastic, codec.seed)
+
+
+def check_wire(wire: Bytes, codec: Codec, n: int) -> None:
+    """Raise UsageError unless an array has the bytes of n elements."""
+    if wire.dtype != np.uint8 or wire.shape != (codec.wire_bytes(n),):
+        raise UsageError(
+            f"a wire of {n} elements in codec {codec} is a flat array of {codec.wire_bytes(n)} uint8; found "
+            f"{wire.dtype} of shape {wire.shape}"
+        )

@@ -1,0 +1,40 @@
+"""Which algorithms may be used where a codec rounds what is sent: those with which all ranks still agree."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+from unisono import collectives
+from unisono.algorithms.catalogue import serving
+from unisono.errors import GoalError
+from unisono.schedule import Schedule
+from unisono.verifier.rounding import rounding_of
+
+
+class Rounds(Enum):
+    """How what is sent is rounded, if it is."""
+
+    NOT = "not"
+    TO_NEAREST = "to nearest"
+    AT_RANDOM = "at random"
+
+
+def rounds_last(schedule: Schedule, rounds: Rounds) -> bool:
+    """Say whether results must be rounded once more in the end; raise GoalError if not even that would do."""
+    if rounds is Rounds.NOT:
+        return False
+    try:
+        return rounding_of(schedule, rounds is Rounds.AT_RANDOM).last
+    except GoalError as error:
+        collective, size = collectives.find(schedule.collective), schedule.size
+        others = [one.name for one in serving(collective, size) if agrees(one.schedule(size, schedule.root), rounds)]
+        hint = f"call it without a codec, or with another algorithm: {', '.join(others)}"
+        raise GoalError(error.what, **{**error.parts(), "hint": hint}) from None
+
+
+def agrees(schedule: Schedule, rounds: Rounds) -> bool:
+    """Say whether all ranks get the same numbers."""
+    try:
+        return rounds is Rounds.NOT or bool(rounding_of(schedule, rounds is Rounds.AT_RANDOM))
+    except GoalError:
+        return False

@@ -1,0 +1,87 @@
+"""Compressed gradients for torch's own DDP: ``ddp.register_comm_hook(None, codec_hook("fp8_e4m3"))``.
+
+A *bucket* is an array of gradients that DDP exchanges at once. The hook gives each one to our all-reduce with a codec
+and hands the average back. (No `from __future__ import annotations` here: DDP looks at the annotations of a hook.)
+"""
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import torch
+import torch.distributed as dist
+
+from unisono.codecs import Codec, ErrorFeedback, encode
+from unisono.codecs.topk import add_pieces
+from unisono.collectives import all_gather, all_reduce
+from unisono.comm.encoding import codec_for
+from unisono.errors import UsageError
+from unisono.torch_backend.caller import Blocks
+from unisono.torch_backend.dynamo import keep_out
+from unisono.torch_backend.making import Call, Maker, Wish
+from unisono.torch_backend.process_group import UnisonoProcessGroup
+from unisono.torch_backend.tensors import number_type
+
+Hook = Callable[[Any, Any], Any]
+
+
+def codec_hook(codec: str | Codec, *, error_feedback: bool = False) -> Hook:
+    """Return a hook for ``register_comm_hook`` that averages gradients with a codec.
+
+    The hook's state is the process group whose ranks exchange gradients, the one that DDP was given; None: the
+    default group. It must be one of backend "unisono", and gradients must be float32 and on the CPU.
+    ``error_feedback``: what the codec cuts off a rank's gradients is added to those of the next step (one more array
+    per bucket).
+    """
+    found = codec_for(all_reduce, codec, "float32")
+    assert found is not None
+    feedback = ErrorFeedback(found) if error_feedback else None
+
+    def exchange(state: Any, bucket: dist.GradBucket) -> torch.futures.Future[torch.Tensor]:
+        group = state if state is not None else dist.group.WORLD
+        if not isinstance(group, UnisonoProcessGroup):
+            backend = dist.get_backend(group) if isinstance(group, dist.ProcessGroup) else type(group).__name__
+            raise UsageError(
+                f"codec_hook({str(found)!r}): the group's backend is {backend}; expected unisono. Make the group "
+                'with init_process_group("unisono"), and register the hook with that group, or None, as its state'
+            )
+        gradients = bucket.buffer()
+        if not gradients.is_cpu:
+            raise UsageError(f"codec_hook({str(found)!r}): gradients on {gradients.device}; expected them on the CPU")
+        codec_for(all_reduce, found, number_type(gradients, "all_reduce"))
+        if feedback is not None:
+            _correct(feedback, bucket.index(), gradients)
+        work = (_average_largest if found.is_topk else _average)(group._maker, gradients, found)
+        return work.get_future().then(lambda done: done.value()[0])
+
+    exchange.__name__ = exchange.__qualname__ = f"codec_hook[{found}]"
+    return exchange
+
+
+def _correct(feedback: ErrorFeedback, key: int, gradients: Any) -> None:
+    residual = feedback.residuals.get(key)
+    if residual is not None and residual.size != gradients.numel():
+        feedback.forget(key)  # after the first step DDP makes other buckets
+    feedback.correct(key, gradients)
+
+
+def _average(maker: Maker, gradients: Any, codec: Codec) -> dist.Work:
+    blocks = Blocks((gradients.numel(),), (gradients.numel(),))
+    call = Call("all_reduce", all_reduce, blocks, "float32", gradients, gradients, "avg", None, codec)
+    return maker.make(call, Wish(), None, [gradients])
+
+
+def _average_largest(maker: Maker, gradients: Any, codec: Codec) -> dist.Work:
+    size = maker.comm.size
+    mine = torch.from_numpy(encode(gradients, codec))
+    pieces = torch.empty(size * mine.numel(), dtype=torch.uint8)
+    blocks = Blocks((mine.numel(),) * size, (mine.numel(),) * size)
+    call = Call("all_reduce", all_gather, blocks, "uint8", mine, pieces)
+
+    def finish() -> None:
+        add_pieces(gradients.detach().numpy(), pieces.numpy(), codec, size, "avg")
+
+    return maker.make(call, Wish(), finish, [gradients])
+
+
+keep_out(sys.modules[__name__])

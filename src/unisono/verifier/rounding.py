@@ -1,0 +1,116 @@
+"""Whether all ranks still agree when numbers are made smaller on the wire.
+
+*Codec*: a way to write numbers in fewer bytes; what comes out at the other end has been *rounded*. The rule is that
+what is sent is rounded in the sender's own memory too, so that both ends go on with the same number; and that
+rounding what has been rounded changes nothing. In symbols: sending puts R(.) round a slot's content, on both sides,
+and R(R(x)) = R(x).
+
+That is not always enough. Where some ranks send their result and others do not, the latter must round theirs once
+more, in the end. And a codec may round at random: then two ranks that round the same number get different ones, and
+only what one of them has rounded for all of them agrees.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from unisono import collectives
+from unisono.errors import GoalError
+from unisono.schedule import Chunks, Schedule
+from unisono.schedule.network import run
+from unisono.verifier.cache import Watched, cache_directory, content_digest, digest_of, load, store
+from unisono.verifier.memory import SymbolicMemory
+
+
+@dataclass(frozen=True)
+class Rounding:
+    """A schedule whose ranks agree although what they send is rounded."""
+
+    algorithm: str
+    size: int
+    at_random: bool
+    last: bool  # whether every rank must round its result once more: without it they would not agree
+
+
+class RoundingMemory(SymbolicMemory):
+    """Slots whose content is rounded when it is sent."""
+
+    at_random = False
+
+    def send(self, rank: int, chunks: Chunks) -> Any:
+        """Return what is sent, and let the sender keep the same."""
+        sent = self.read(rank, chunks)
+        row = self.rows[rank]
+        if isinstance(chunks, int):
+            row[chunks] = self._rounded(rank, sent)
+            return row[chunks]
+        rounded = [self._rounded(rank, symbol) for symbol in sent]
+        for chunk, symbol in zip(chunks, rounded, strict=True):
+            row[chunk] = symbol
+        return rounded
+
+    def _rounded(self, rank: int, symbol: int) -> int:
+        return self.symbols.round(symbol, rank if self.at_random else None)
+
+    def round_results(self) -> None:
+        """Let every rank round its result."""
+        for rank, row in enumerate(self.rows):
+            row[: self.schedule.chunks] = [self._rounded(rank, symbol) for symbol in row[: self.schedule.chunks]]
+
+    def difference(self) -> GoalError | None:
+        """Return what two ranks disagree about, if there is something."""
+        schedule, expression = self.schedule, self.symbols.expression
+        first = self.rows[0][: schedule.chunks]
+        for rank, row in enumerate(self.rows):
+            if row[: schedule.chunks] == first:
+                continue
+            chunk = next(chunk for chunk in range(schedule.chunks) if row[chunk] != first[chunk])
+            return GoalError(
+                f"chunk {chunk} is not the same as on rank 0 where what is sent is rounded"
+                + (" at random" if self.at_random else ""),
+                algorithm=schedule.label, size=schedule.size, rank=rank, chunk=chunk,
+                expected=f"as on rank 0: {expression(first[chunk], 400)}", found=expression(row[chunk], 400),
+                hint="let one rank add and send the result to the others, or call without a codec",
+            )  # fmt: skip
+        return None
+
+
+def prove_rounding(schedule: Schedule, at_random: bool = False) -> Rounding:
+    """Prove that all ranks agree, or raise the GoalError that says where they do not; the schedule has been proved.
+
+    ``at_random``: the codec rounds at random, on every rank in a way of its own.
+    """
+    collective = collectives.find(schedule.collective)
+    about = (schedule.label, schedule.size, at_random)
+    if not collective.shares_result:
+        return Rounding(*about, last=False)  # every number of the result is on one rank only
+    memory = RoundingMemory(schedule, collective)
+    memory.at_random = at_random
+    run(schedule, memory, read_sent=memory.send)
+    difference = memory.difference()
+    if difference is not None and not at_random:
+        memory.round_results()
+        if memory.difference() is None:
+            return Rounding(*about, last=True)
+    if difference is not None:
+        raise difference
+    return Rounding(*about, last=False)
+
+
+def rounding_of(schedule: Schedule, at_random: bool = False, directory: Path | None = None) -> Rounding:
+    """Return the proof, from the cache if it is there; raise GoalError if there is none."""
+    directory = directory or cache_directory()
+    question = f"rounding{' at random' if at_random else ''}"
+    found = load(directory / f"{content_digest(schedule, question)}.json")
+    if found is not None and set(found) == {field.name for field in fields(Rounding)}:
+        known = Rounding(**found)
+        if (known.algorithm, known.size, known.at_random) == (schedule.label, schedule.size, at_random):
+            return known
+    watched = Watched(**vars(schedule))
+    rounding = prove_rounding(watched, at_random)
+    # Where every number is on one rank only, no program was run: there is nothing to remember.
+    if len(watched.seen) == schedule.size:
+        store(directory / f"{digest_of(watched, question)}.json", asdict(rounding))
+    return rounding

@@ -1,0 +1,312 @@
+"""Calls with a codec: all ranks agree, results are as near as promised, and inputs stay as they were."""
+
+from __future__ import annotations
+
+import hashlib
+
+import numpy as np
+import pytest
+
+from rank_pool import RankPool
+from unisono import algorithm, combine, copy, recv, send
+from unisono.codecs import Codec, error_bound
+from unisono.codecs.formats import FORMATS
+from unisono.collectives import all_reduce
+from unisono.comm.local_ranks import outcomes_of
+from unisono.errors import GoalError, MismatchError
+
+CODECS = ["fp16", "bf16", "fp8_e4m3", "fp8_e5m2", "int8"]
+ALGORITHMS = [None, "ring", "recursive_doubling", "rabenseifner", "direct", "tree", "naive", "swing"]
+LENGTHS = [0, 1, 31, 32, 33, 1000, 100_003]
+WINDOW = 63  # wherever blocks of 32 begin, an element's block lies within 31 of it
+
+
+def numbers(kind: str, rank: int, count: int) -> np.ndarray:
+    """Return the input of a rank."""
+    random = np.random.default_rng(rank)
+    if kind == "constant":
+        return np.full(count, 0.1 + rank, np.float32)
+    if kind == "heavy-tailed":
+        return random.standard_cauchy(count).astype(np.float32)
+    return random.standard_normal(count).astype(np.float32)
+
+
+def digest(array: np.ndarray) -> str:
+    return hashlib.sha256(array.tobytes()).hexdigest()
+
+
+def sum_all(comm, algorithms, lengths):
+    found = {}
+    for codec in CODECS:
+        for name in algorithms:
+            for length in lengths:
+                x = numbers("normal", comm.rank, length)
+                comm.all_reduce(x, codec=codec, algorithm=name)
+                found[codec, name, length] = digest(x)
+    return found
+
+
+@pytest.fixture(scope="module")
+def all_pools(pools):
+    four = RankPool(4)
+    yield {**pools, 4: four}
+    four.close()
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 4, 5, pytest.param(8, marks=pytest.mark.slow)])
+def test_all_ranks_have_the_same_bits(all_pools, size):
+    algorithms = [name for name in ALGORITHMS if name != "swing" or size in (2, 4, 8)]
+    first, *others = all_pools[size].call(sum_all, [algorithms] * size, [LENGTHS] * size)
+    assert len(first) == len(CODECS) * len(algorithms) * len(LENGTHS)
+    assert all(other == first for other in others)
+
+
+def sum_of(comm, kind, count, codec, name, op="sum"):
+    x = numbers(kind, comm.rank, count)
+    comm.all_reduce(x, codec=codec, algorithm=name, op=op)
+    return x
+
+
+@pytest.mark.parametrize("kind", ["normal", "heavy-tailed", "constant"])
+@pytest.mark.parametrize("codec", CODECS)
+def test_a_sum_of_eight_ranks_stays_within_the_bound(pools, codec, kind):
+    count, size = 10_007, 8
+    inputs = [numbers(kind, rank, count) for rank in range(size)]
+    exact = np.sum(inputs, axis=0, dtype=np.float64)
+    padded = [np.pad(np.abs(x), WINDOW // 2, mode="edge") for x in inputs]
+    around = np.sum([np.lib.stride_tricks.sliding_window_view(x, WINDOW).max(1) for x in padded], axis=0)
+    bound = error_bound(codec, size, around)
+    for name in (None, "ring", "recursive_doubling"):
+        found = pools[size].call(sum_of, *([value] * size for value in (kind, count, codec, name)))[0]
+        error = np.abs(found - exact)
+        if kind == "heavy-tailed" and codec == "fp16":  # what is beyond 65504 saturates, and has no bound
+            assert (error > 0).any()
+            bound = np.where(around < 65504 / 2, bound, np.inf)
+        assert (error <= bound).all()
+        assert error.max() > 0 or kind == "constant"  # it did round
+
+
+def test_avg_is_the_sum_divided_in_float32(pools):
+    total, average = (
+        pools[3].call(sum_of, *([value] * 3 for value in ("normal", 1000, "fp8_e4m3", "ring", op)))[0]
+        for op in ("sum", "avg")
+    )
+    assert np.array_equal(average, total / np.float32(3))
+
+
+def special(comm, codec):
+    x = np.arange(100, dtype=np.float32)
+    x[5], x[40], x[70] = np.nan, np.inf, -np.inf if comm.rank == 0 else 1.0
+    comm.all_reduce(x, codec=codec)
+    return x
+
+
+@pytest.mark.parametrize("codec", CODECS)
+@pytest.mark.parametrize("size", [2, 3, 5])
+def test_nan_and_infinity_arrive(pools, size, codec):
+    """Infinities become NaN where the format has none; their neighbours in the block are not harmed."""
+    results = pools[size].call(special, [codec] * size)
+    assert len({digest(x) for x in results}) == 1
+    x = results[0]
+    infinite = FORMATS[codec].infinite
+    assert np.isnan(x[5])
+    assert (x[40], x[70]) == (np.inf, -np.inf) if infinite else np.isnan(x[[40, 70]]).all()
+    rest = np.delete(np.arange(100), [5, 40, 70])
+    assert np.allclose(x[rest], size * rest, rtol=0.35, atol=2.5)
+
+
+def inputs_stay(comm, codec):
+    count = 33 * comm.size
+    x = numbers("normal", comm.rank, count)
+    before = x.copy()
+    comm.reduce_scatter(np.empty(33, np.float32), x, codec=codec)
+    comm.all_to_all(np.empty(count, np.float32), x, codec=codec)
+    gathered = np.empty(comm.size * count, np.float32)
+    comm.all_gather(gathered, x, codec=codec)
+    comm.gather(gathered if comm.rank == 0 else None, x, codec=codec)
+    comm.scatter(np.empty(33, np.float32), x if comm.rank == 0 else None, codec=codec)
+    if comm.rank:
+        comm.reduce(x, codec=codec)
+    else:
+        comm.reduce(x.copy(), codec=codec)
+    return np.array_equal(x, before)
+
+
+@pytest.mark.parametrize("codec", CODECS)
+@pytest.mark.parametrize("size", [2, 3, 5])
+def test_arrays_that_are_input_only_stay_as_they_were(pools, size, codec):
+    assert all(pools[size].call(inputs_stay, [codec] * size))
+
+
+def gather_in_ways(comm, codec):
+    x = numbers("normal", comm.rank, 1000)
+    found = []
+    for name in ("naive", "ring", "recursive_doubling", "bruck", "pat", "neighbour_exchange"):
+        if name == "neighbour_exchange" and comm.size % 2:
+            continue
+        out = np.empty(comm.size * 1000, np.float32)
+        comm.all_gather(out, x, codec=codec, algorithm=name)
+        found.append(digest(out))
+    return found
+
+
+@pytest.mark.parametrize("codec", CODECS)
+@pytest.mark.parametrize("size", [2, 3, 5, 8])
+def test_what_is_passed_on_is_the_same_however_often(pools, size, codec):
+    """Sent once by its owner, or by way of others: a part of an all-gather has the same bits, at its owner too."""
+    found = [name for names in pools[size].call(gather_in_ways, [codec] * size) for name in names]
+    assert len(set(found)) == 1
+
+
+def with_and_without(comm):
+    """The calls look alike but for the codec, and are repeated: no plan may serve the wrong one."""
+    x = numbers("normal", comm.rank, 1000)
+    results = {}
+    for _ in range(3):
+        for codec in (None, "bf16", "int8", Codec("int8"), Codec("int8", stochastic=True)):
+            y = x.copy()
+            comm.all_reduce(y, codec=codec)
+            results.setdefault(str(codec), []).append(digest(y))
+    return results
+
+
+def test_calls_with_and_without_a_codec_do_not_mix(pools):
+    results = pools[2].call(with_and_without)
+    assert results[0] == results[1]
+    exact, brain, integers, at_random = (set(found) for found in results[0].values())
+    assert len(exact) == len(brain) == len(integers) == 1
+    assert len(exact | brain | integers) == 3
+    assert len(at_random) == 3  # other dice in every call
+
+
+def in_background(comm, codec, count):
+    x = numbers("normal", comm.rank, count)
+    y = x.copy()
+    comm.all_reduce(y, codec=codec, op="avg")
+    arrays = [x.copy() for _ in range(5)]
+    works = [comm.all_reduce(array, codec=codec, op="avg", async_op=True) for array in arrays]
+    works[0].wait()
+    for work in works[1:]:
+        while not work.done():
+            pass
+        assert work.exception() is None
+    return all(np.array_equal(array, y) for array in arrays)
+
+
+@pytest.mark.parametrize("codec", ["fp8_e4m3", "topk:0.1"])
+@pytest.mark.parametrize("size", [1, 2, 3])
+def test_calls_in_the_background_do_the_same(pools, size, codec):
+    assert all(pools[size].call(in_background, [codec] * size, [10_007] * size))
+
+
+def largest_tenth(comm):
+    x = numbers("normal", comm.rank, 1000)
+    comm.all_reduce(x, codec="topk:0.1")
+    return x
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 5])
+def test_top_k_adds_the_largest_numbers_of_each_rank(pools, size):
+    results = pools[size].call(largest_tenth)
+    expected = np.zeros(1000)
+    for rank in range(size):
+        x = numbers("normal", rank, 1000)
+        kept = np.argsort(-np.abs(x))[:100]
+        expected[kept] += x[kept]
+    assert len({digest(x) for x in results}) == 1
+    assert np.allclose(results[0], expected, rtol=2**-8, atol=1e-2)
+    assert np.array_equal(results[0] == 0, expected == 0)
+
+
+# ---- rounding at random -------------------------------------------------------------------------------------------
+
+
+def at_random(comm, algorithms):
+    found = {}
+    codec = Codec("fp8_e4m3", stochastic=True, seed=3)
+    for name in algorithms:
+        for length in (1, 33, 10_007):
+            x = numbers("normal", comm.rank, length)
+            comm.all_reduce(x, codec=codec, algorithm=name)
+            found[name, length] = digest(x)
+    out = np.empty(1000 * comm.size, np.float32)
+    comm.all_gather(out, numbers("normal", comm.rank, 1000), codec=codec)
+    y = numbers("normal", comm.rank, 1000)
+    comm.broadcast(y, root=comm.size - 1, codec=codec)
+    return found, digest(out), digest(y)
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 5, 8])
+def test_all_ranks_agree_where_each_rounds_at_random(pools, size):
+    algorithms = [None, "ring", "direct", "naive", "tree", "rabenseifner"]
+    results = pools[size].call(at_random, [algorithms] * size)
+    assert all(result == results[0] for result in results)
+
+
+def refused_at_random(comm):
+    with pytest.raises(GoalError) as caught:
+        comm.all_reduce(np.ones(8, np.float32), codec=Codec("int8", stochastic=True), algorithm="recursive_doubling")
+    return str(caught.value)
+
+
+def test_an_algorithm_that_does_not_agree_at_random_is_refused_and_others_are_named(pools):
+    for text in pools[3].call(refused_at_random):
+        assert "all_reduce/recursive_doubling on 3 ranks, rank 1, chunk 0" in text
+        assert "rounded at random" in text
+        assert "with another algorithm: naive, direct, ring" in text
+        assert "recursive_doubling" not in text.split("to do:")[1]
+
+
+def mean_at_random(comm):
+    """0.3 lies between two numbers of fp8: always rounded to the nearer one, or on average right."""
+    x = np.full(32 * 500, 0.3, np.float32)
+    x[::32] = 448.0  # the scale of each block is 1
+    y = x.copy()
+    comm.all_reduce(x, codec="fp8_e4m3", algorithm="naive")
+    comm.all_reduce(y, codec=Codec("fp8_e4m3", stochastic=True), algorithm="naive")
+    return [np.delete(z.reshape(-1, 32), 0, axis=1).mean() / comm.size for z in (x, y)]
+
+
+def test_rounding_at_random_is_right_on_average(pools):
+    to_nearest, by_chance = pools[3].call(mean_at_random)[0]
+    assert abs(to_nearest - 0.3) > 5e-3
+    assert abs(by_chance - 0.3) < 1e-3
+
+
+# ---- programs that do not agree, and ranks that do not -----------------------------------------------------------
+
+
+@algorithm(all_reduce, scratch=1)
+def keeps_a_copy(rank, size):
+    """Right without a codec. With one, each rank has its own number as it was and the other's rounded."""
+    yield copy(0, to=1)
+    yield send(0, dst=1 - rank), recv(0, src=1 - rank)
+    yield combine(1, into=0)
+
+
+def refused(comm):
+    x = np.ones(8, np.float32)
+    comm.all_reduce(x, algorithm=keeps_a_copy)
+    with pytest.raises(GoalError) as caught:
+        comm.all_reduce(x, algorithm=keeps_a_copy, codec="bf16")
+    return str(caught.value)
+
+
+def test_a_program_that_does_not_agree_with_a_codec_is_refused(pools):
+    for text in pools[2].call(refused):
+        assert "all_reduce/keeps_a_copy on 2 ranks, rank 1, chunk 0" in text
+        assert "call it without a codec, or with another algorithm: naive" in text
+
+
+def differing(comm, codecs):
+    comm.all_reduce(np.ones(1000, np.float32), codec=codecs[comm.rank])
+    comm.barrier()
+
+
+@pytest.mark.parametrize("codecs", [("fp8_e4m3", None), ("fp16", "bf16"), ("topk:0.01", "int8"), ("topk:0.1", None)])
+def test_ranks_with_different_codecs_are_told_so(codecs):
+    errors = [outcome.error for outcome in outcomes_of(differing, 2, codecs, patience_s=10.0)]
+    assert [type(error) for error in errors] == [MismatchError] * 2
+    for codec in codecs:
+        assert f"codec={codec}" in str(errors[0]) or codec is None
+    assert str(errors[0]).count("all_reduce(1000 float32, op=sum") == 2

@@ -1,0 +1,121 @@
+"""Do all ranks agree where what is sent is rounded?"""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from unisono import algorithm, combine, copy, find, recv, recv_reduce, send
+from unisono.algorithms import BUILT_IN
+from unisono.collectives import all_reduce
+from unisono.errors import GoalError
+from unisono.schedule.network import run
+from unisono.verifier import prove
+from unisono.verifier.rounding import Rounding, RoundingMemory, prove_rounding, rounding_of
+
+WITH_DATA = [algorithm for algorithm in BUILT_IN if algorithm.collective.carries_data]
+# With these, ranks that hold the same sum round it each for itself: at random, they would not get the same.
+NOT_AT_RANDOM = {"all_reduce/recursive_doubling", "all_reduce/butterfly"}
+
+
+def schedules(algorithm):
+    for size in range(1, 18):
+        if algorithm.can_serve(size):
+            for root in range(size) if algorithm.collective.rooted else [None]:
+                yield algorithm.schedule(size, root)
+
+
+@pytest.mark.parametrize("algorithm", WITH_DATA, ids=str)
+def test_every_built_in_algorithm_agrees_with_a_codec(algorithm):
+    for schedule in schedules(algorithm):
+        last = prove_rounding(schedule).last
+        # Recursive doubling hands its result to the ranks beyond a power of two, and so rounds it on some only.
+        folded = str(algorithm) == "all_reduce/recursive_doubling" and schedule.size & (schedule.size - 1)
+        assert last == bool(folded), schedule.size
+
+
+@pytest.mark.parametrize("algorithm", WITH_DATA, ids=str)
+def test_those_that_agree_at_random_let_one_rank_round_for_all(algorithm):
+    failed = set()
+    for schedule in schedules(algorithm):
+        try:
+            assert not prove_rounding(schedule, at_random=True).last
+        except GoalError:
+            failed.add(schedule.size)
+    assert bool(failed) == (str(algorithm) in NOT_AT_RANDOM)
+    assert failed.isdisjoint({1, 2})  # with two ranks each rounds its own input only
+
+
+@algorithm(all_reduce, scratch=1)
+def keeps_a_copy(rank, size):
+    """Each rank adds what it had before it sent it: nobody has lost anything, and nobody has the same."""
+    yield copy(0, to=1)
+    yield send(0, dst=1 - rank), recv(0, src=1 - rank)
+    yield combine(1, into=0)
+
+
+@algorithm(all_reduce)
+def there_and_back(rank, size):
+    if rank == 0:
+        yield recv_reduce(0, src=1)
+        yield send(0, dst=1)
+    else:
+        yield send(0, dst=0)
+        yield recv(0, src=0)
+
+
+def test_a_program_that_agrees_without_a_codec_but_not_with_one_is_refused():
+    prove(keeps_a_copy.schedule(2))
+    with pytest.raises(GoalError) as caught:
+        prove_rounding(keeps_a_copy.schedule(2))
+    text = str(caught.value)
+    assert "all_reduce/keeps_a_copy on 2 ranks, rank 1, chunk 0" in text
+    assert "x0+R(x1)" in text
+    assert "R(x0)+x1" in text
+
+
+def test_what_is_sent_is_rounded_on_both_sides():
+    schedule = there_and_back.schedule(2)
+    memory = RoundingMemory(schedule, all_reduce)
+    run(schedule, memory, read_sent=memory.send)
+    assert [memory.symbols.expression(row[0]) for row in memory.rows] == ["R(x0+R(x1))"] * 2
+
+
+def test_rounding_twice_is_rounding_once():
+    memory = RoundingMemory(there_and_back.schedule(2), all_reduce)
+    once = memory.symbols.round(1)
+    assert memory.symbols.round(once) == once == memory.symbols.round(1)
+    assert memory.symbols.round(1, by=0) != memory.symbols.round(1, by=1)
+
+
+def test_several_chunks_are_rounded_one_by_one():
+    memory = RoundingMemory(find("ring").schedule(3), all_reduce)
+    sent = memory.send(0, range(2))
+    assert sent == memory.rows[0][:2] == [memory.symbols.round(1), memory.symbols.round(2)]
+    assert memory.send(1, [2, 0]) == [memory.rows[1][2], memory.rows[1][0]]
+
+
+def test_a_proof_is_found_again(tmp_path):
+    schedule = find("recursive_doubling").schedule(3)
+    assert rounding_of(schedule, directory=tmp_path) == Rounding("all_reduce/recursive_doubling", 3, False, True)
+    (stored,) = tmp_path.glob("*.json")
+    facts = json.loads(stored.read_text())
+    stored.write_text(json.dumps({**facts, "last": False}))
+    assert not rounding_of(schedule, directory=tmp_path).last  # what is stored counts
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"algorithm": "x", "size": 3, "at_random": false, "last": false}'])
+def test_a_damaged_proof_counts_as_none(tmp_path, text):
+    schedule = find("recursive_doubling").schedule(3)
+    rounding_of(schedule, directory=tmp_path)
+    (stored,) = tmp_path.glob("*.json")
+    stored.write_text(text)
+    assert rounding_of(schedule, directory=tmp_path).last
+
+
+def test_what_fails_at_random_is_not_remembered(tmp_path):
+    for _ in range(2):
+        with pytest.raises(GoalError, match="rounded at random"):
+            rounding_of(find("recursive_doubling").schedule(4), at_random=True, directory=tmp_path)
+    assert not list(tmp_path.glob("*"))
