@@ -1,9 +1,10 @@
 """Write the tables of collectives into docs/parallel/*.md, from what ``record()`` lists: ``make docs``.
 
 A page says ``<!-- collectives: data_parallel.step -->`` and, some lines later, ``<!-- end -->``. Between them
-goes what the function ``step`` of tools/parallel_steps/data_parallel.py returns. The function runs on RANKS ranks
-(a constant of its file), gets their group, trains one step, and returns the log of it, or a text in Markdown. All
-ranks must return the same. To add a strategy: write such a file, and a page that names its functions.
+goes what the function ``step`` of tools/parallel_steps/data_parallel.py returns. The function runs on RANKS
+ranks (a constant of its file), gets their group, trains one step, and returns the log of it, or a text in
+Markdown. All ranks must return the same. To add a strategy: write such a file, and a page that names its
+functions.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 """Three small models and their data, the same in every process, for the tests that train.
 
-A step has one *global batch*. Rank r of n trains on its share of it, the r-th of n equal parts: the mean of the
-ranks' losses is the loss of the whole batch, and so is the mean of their gradients. One process that trains alone
-(``rank=0, size=1``) has all of it, and is what a strategy is compared with.
+A step has one *global batch*. Rank r of n trains on its share of it, the r-th of n equal parts: the mean of
+the ranks' losses is the loss of the whole batch, and so is the mean of their gradients. One process that
+trains alone (``rank=0, size=1``) has all of it, and is what a strategy is compared with.
 
-The optimiser is SGD with momentum: it is linear in the gradients. Adam divides by their size, so that a gradient that
-is zero but for rounding (a bias before a norm) would give steps of any direction.
+The optimiser is SGD with momentum: it is linear in the gradients. Adam divides by their size, so that a
+gradient that is zero but for rounding (a bias before a norm) would give steps of any direction.
 """
 
 from __future__ import annotations

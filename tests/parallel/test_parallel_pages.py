@@ -1,15 +1,35 @@
-"""The tables of docs/parallel/*.md are what a step does."""
+"""The tables of docs/parallel/*.md are what a step does, and their programs run."""
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
+pytest.importorskip("torch")
+
 import parallel_pages
+from torch_ranks import run_ranks
+
+PAGES = parallel_pages.pages()
+PYTHON = re.compile(r"```python\n(.*?)```", re.DOTALL)
 
 
-@pytest.mark.parametrize("path", parallel_pages.pages(), ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
 def test_the_page_is_current(path):
     """If this fails: make docs."""
     text = path.read_text(encoding="utf-8")
     assert parallel_pages.page(text) == text
     assert parallel_pages.TABLE.search(text), "a page has a table of collectives"
+
+
+def run_blocks(text):
+    for code in PYTHON.findall(text):
+        exec(compile(code, "page", "exec"), {})
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
+def test_the_programs_of_the_page_run(path):
+    text = path.read_text(encoding="utf-8")
+    assert PYTHON.search(text)
+    run_ranks(run_blocks, 2, text, init=False)

@@ -20,6 +20,7 @@ from unisono.parallel.group import Group, group_of
 from unisono.parallel.mesh import Mesh, mesh
 from unisono.parallel.moe import Mixed, MixtureOfExperts, is_expert
 from unisono.parallel.random_numbers import SplitDropout, own_random_numbers
+from unisono.parallel.overlap import Overlap, measure_overlap, replay
 from unisono.parallel.recording import Entry, Log, record
 from unisono.parallel.sequence import SequenceLayerNorm
 from unisono.parallel.split import Split
@@ -37,6 +38,7 @@ __all__ = [
     "Mesh",
     "Mixed",
     "MixtureOfExperts",
+    "Overlap",
     "ParallelAttention",
     "ParallelBlock",
     "ParallelMLP",
@@ -55,11 +57,13 @@ __all__ = [
     "group_of",
     "is_expert",
     "load_full_state_dict",
+    "measure_overlap",
     "mesh",
     "nothing_then_all_reduce",
     "own_random_numbers",
     "record",
     "reduce_scatter_then_all_gather",
+    "replay",
     "split_then_all_gather",
     "vocabulary_cross_entropy",
 ]

@@ -6,14 +6,14 @@
     backward   sums of dy and of dy·x̂ over this rank's rows ─> all-reduce ─> gradient of this rank's rows
     eval       nothing is sent: the running mean and variance are the same on all ranks
 
-x̂ is the normalised input; M2 is the sum of squared distances from the mean, so that the variance is M2 / count.
-From what the ranks r have, every rank computes what all rows have, the same bits everywhere:
+x̂ is the normalised input; M2 is the sum of squared distances from the mean, so that the variance is M2 /
+count. From what the ranks r have, every rank computes what all rows have, the same bits everywhere:
 
     count = Σ count_r      mean = Σ count_r·mean_r / count      M2 = Σ M2_r + Σ count_r·(mean_r - mean)²
 
-Sums of squares could be all-reduced instead. But then the variance would be the difference of two numbers that are
-nearly the same where the mean is far from zero: with float32, nothing is left of it at a mean of a few thousand
-deviations. What is gathered is short, so it takes about as long.
+Sums of squares could be all-reduced instead. But then the variance would be the difference of two numbers
+that are nearly the same where the mean is far from zero: with float32, nothing is left of it at a mean of a
+few thousand deviations. What is gathered is short, so it takes about as long.
 
 Ranks may have different numbers of rows, or none.
 """
@@ -35,8 +35,8 @@ from unisono.parallel.group import Group, group_of
 class SyncBatchNorm(_BatchNorm):
     """BatchNorm1d, 2d or 3d over the batch of all ranks of a group; inputs are rows × features (× any places).
 
-    The other arguments are those of torch's BatchNorm, and parameters and buffers have the same names. ``name``
-    is what ``record()`` calls it.
+    The other arguments are those of torch's BatchNorm, and parameters and buffers have the same names.
+    ``name`` is what ``record()`` calls it.
     """
 
     def __init__(self, num_features: int, group: Any = None, *, name: str = "batchnorm", **options: Any) -> None:

@@ -1,8 +1,9 @@
 """Buckets: gradients that travel together, in one tensor.
 
-*Packed* bucket: many short gradients, one after the other in a flat tensor. Once it is sent, ``parameter.grad``
-is a view of that tensor. Where a gradient was accumulated in place (``zero_grad(set_to_none=False)``) nothing is
-copied; where autograd has made a new one it is copied into the view, and the view put in its place.
+*Packed* bucket: many short gradients, one after the other in a flat tensor. Once it is sent,
+``parameter.grad`` is a view of that tensor. Where a gradient was accumulated in place
+(``zero_grad(set_to_none=False)``) nothing is copied; where autograd has made a new one it is copied into the
+view, and the view put in its place.
 
 *Single* bucket: one long gradient. It is sent from where autograd has put it, without any copy.
 
@@ -12,7 +13,7 @@ Buckets are filled in the reverse order of the parameters, roughly the order in 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch
@@ -32,12 +33,22 @@ class Bucket(ABC):
         self.dtype: torch.dtype = self.parameters[0].dtype
         self.bytes = sum(parameter.numel() * parameter.element_size() for parameter in self.parameters)
         self.codec: Any = None
+        self.feedback: Any = None
         self.waits_for: set[str] = set(self.names)  # whose gradients have not come yet in this backward pass
         self.absent: list[tuple[str, Tensor, Tensor]] = []  # name, parameter and place of those without a gradient
 
     @abstractmethod
     def collect(self) -> Tensor:
         """Return the gradients as one flat tensor. What has no gradient is zero there, and is noted in ``absent``."""
+
+    def encode(self, codec: Any, error_feedback: Callable[[Any], Any] | None) -> None:
+        """Choose how it is written on the wire: by a codec, or by what a function makes of this bucket."""
+        if callable(codec):
+            self.codec = codec(self)
+        elif self.dtype == torch.float32:  # what codecs are for
+            self.codec = codec
+        if self.codec is not None and error_feedback is not None:
+            self.feedback = error_feedback(self.codec)
 
     def reset(self) -> None:
         """Get ready for the next backward pass."""
@@ -93,9 +104,9 @@ class PackedBucket(Bucket):
 class SingleBucket(Bucket):
     """One gradient, sent from where it is.
 
-    The last gradient is kept until the next one is there; then its memory serves gradients that come later. Were
-    all gradients freed at once by ``zero_grad``, the C library would hand their memory back to the system, which
-    clears it page by page when it is used again: a tenth of a step, and more.
+    The last gradient is kept until the next one is there; then its memory serves gradients that come later.
+    Were all gradients freed at once by ``zero_grad``, the C library would hand their memory back to the
+    system, which clears it page by page when it is used again: a tenth of a step, and more.
     """
 
     kept: Tensor | None = None
@@ -116,8 +127,8 @@ class SingleBucket(Bucket):
 def _is_ours_alone(gradient: Tensor) -> bool:
     """Whether no other tensor lies in the same memory.
 
-    Autograd may hand out a view of a gradient that it still works with: of ``weight.view(-1) + x``, the gradients of
-    the weight and of x are the same numbers in the same place.
+    Autograd may hand out a view of a gradient that it still works with: of ``weight.view(-1) + x``, the
+    gradients of the weight and of x are the same numbers in the same place.
     """
     return bool(torch._C._storage_Use_Count(gradient.untyped_storage()._cdata) == 2)  # the tensor's, and this one
 
@@ -125,8 +136,8 @@ def _is_ours_alone(gradient: Tensor) -> bool:
 def fill_buckets(parameters: Iterable[tuple[str, Tensor]], bucket_bytes: int) -> list[Bucket]:
     """Put the parameters of a module, in its order, into buckets; return those in the order of sending.
 
-    A parameter of ``bucket_bytes`` or more is a bucket by itself; shorter ones of the same type share buckets of
-    up to that size.
+    A parameter of ``bucket_bytes`` or more is a bucket by itself; shorter ones of the same type share buckets
+    of up to that size.
     """
     made: list[tuple[int, Bucket]] = []  # with the place of its last member
     open_ones: dict[tuple[torch.dtype, torch.device], list[tuple[str, Tensor]]] = {}

@@ -1,8 +1,8 @@
 """What must be true before a strategy starts, asked on all ranks at once: found early, told to all, with names.
 
-Every function here that takes a group is called by all its ranks, and either returns on all or raises on all: nobody
-waits for a rank that has given up. What is compared are digests, a few bytes per tensor; only where they differ
-do ranks tell each other more.
+Every function here that takes a group is called by all its ranks, and either returns on all or raises on all:
+nobody waits for a rank that has given up. What is compared are digests, a few bytes per tensor; only where
+they differ do ranks tell each other more.
 """
 
 from __future__ import annotations
@@ -33,18 +33,14 @@ def check_parameters(module: nn.Module, who: str) -> None:
 
 
 def check_same_model(
-    module: nn.Module, group: Group, who: str, skip: Callable[[Any], bool] | None = None, **settings: Any
+    module: nn.Module, group: Group, who: str, *, local: Callable[[Tensor], bool] = lambda _: False, **settings: Any
 ) -> None:
     """Raise on all ranks if their modules or settings differ; the first difference is named.
 
-    Parameters for which ``skip`` says yes may differ.
+    ``local`` says which parameters may differ.
     """
     mine = [f"{name}={value!r}" for name, value in settings.items()]
-    mine += [
-        _described("parameter", name, tensor)
-        for name, tensor in module.named_parameters()
-        if skip is None or not skip(tensor)
-    ]
+    mine += [_described("parameter", name, each) for name, each in module.named_parameters() if not local(each)]
     mine += [_described("buffer", name, tensor) for name, tensor in module.named_buffers()]
     digests = group.tell_all(hashlib.blake2b(repr(mine).encode(), digest_size=16).digest())
     others = [rank for rank, digest in enumerate(digests) if digest != digests[0]]
@@ -79,6 +75,17 @@ def check_same_values(tensors: Mapping[str, Tensor], group: Group, who: str) -> 
         "rank: torch.manual_seed() with the same number before the model is made, or the same checkpoint, or "
         "broadcast_parameters=True to take those of rank 0"
     )
+
+
+def make_same_values(tensors: Mapping[str, Tensor], group: Group, who: str, broadcast: bool) -> None:
+    """Give all ranks the tensors of rank 0; without ``broadcast``, raise unless they have them already."""
+    if not broadcast:
+        check_same_values(tensors, group, who)
+        return
+    for name, tensor in tensors.items():
+        whole = tensor.contiguous()
+        group.broadcast(whole, name=name, phase="start")
+        tensor.copy_(whole)
 
 
 def digest_of(tensor: Tensor) -> int:

@@ -114,8 +114,9 @@ class Group(ABC):
         if not is_recording():
             return None
         size = tensor.numel() * tensor.element_size()
+        dtype = str(tensor.dtype).removeprefix("torch.")
         sent = _sent_bytes(collective, tensor.numel(), size, self.size, codec)
-        return note(Entry(collective, name, size, phase, self.size, self.axis, str(codec or ""), sent))
+        return note(Entry(collective, name, size, phase, self.size, self.axis, str(codec or ""), dtype, sent))
 
     def _make(self, entry: Entry | None, async_op: bool, call: Any, *arguments: Any) -> Work:
         if entry is None:

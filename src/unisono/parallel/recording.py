@@ -24,6 +24,7 @@ class Entry:
     size: int  # ranks of the group
     axis: str = ""  # of the mesh, where there is one: "dp", "tp", ...
     codec: str = ""
+    dtype: str = ""  # of the tensor
     sent_bytes: int = 0  # by each rank, at least: algorithms that need fewer steps send more
     waited_s: float = 0.0  # how long the rank stood still for it: its exposed time
 
