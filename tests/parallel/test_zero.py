@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 
 torch = pytest.importorskip("torch")
@@ -15,14 +18,23 @@ from torch.utils.checkpoint import checkpoint  # noqa: E402
 from worlds import run_groups  # noqa: E402
 
 from torch_ranks import run_ranks  # noqa: E402
-from unisono.parallel import Zero  # noqa: E402
+from unisono.parallel import SyncBatchNorm, Zero  # noqa: E402
 
-NAMES = ("mlp", "transformer")
-SIZES = [1, 2, pytest.param(3, marks=pytest.mark.slow), pytest.param(4, marks=pytest.mark.slow)]
+NAMES = ("mlp", "transformer", "conv")
+
+
+def slow(*cases):
+    """Return cases that only ``make test`` runs."""
+    return [pytest.param(*case, marks=pytest.mark.slow) for case in cases]
 
 
 def momentum(shards):
     return torch.optim.SGD(shards, 0.1, momentum=0.9, weight_decay=1e-3)
+
+
+def model_of(name, group, dtype=torch.float64):
+    """Return a model whose batch norms see the batches of all ranks."""
+    return SyncBatchNorm.convert(make(name, dtype), group)
 
 
 def every_stage(group, dtype):
@@ -31,23 +43,40 @@ def every_stage(group, dtype):
     for name in NAMES:
         expected = trained_alone(name, dtype=dtype)
         for stage in (1, 2, 3):
-            zero = Zero(make(name, dtype), group, optimizer=momentum, stage=stage)
+            zero = Zero(model_of(name, group, dtype), group, optimizer=momentum, stage=stage)
             train(zero, name, rank=group.rank, size=group.size, optimizer=zero)
             found[name, stage] = furthest(zero.state_dict(), expected)
     return found
 
 
-@pytest.mark.parametrize("kind", ["comm", "gloo"])
-@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize(
+    ("size", "kind"),
+    [(1, "comm"), (2, "comm"), (1, "gloo"), *slow((3, "comm"), (4, "comm"), (2, "gloo"), (3, "gloo"))],
+)
 def test_twenty_steps_of_every_stage_end_where_one_process_ends(kind, size):
     for found in run_groups(every_stage, size, torch.float64, kind=kind):
-        assert len(found) == 6
+        assert len(found) == 9
         assert max(found.values()) < 1e-10, found
 
 
+@pytest.mark.slow
 def test_in_float32_the_ranks_end_as_near_as_rounding_allows():
     for found in run_groups(every_stage, 3, torch.float32):
         assert max(found.values()) < 1e-4, found
+
+
+def run_page(code):
+    space = {}
+    exec(code, space)
+    return {name: tuple(value.shape) for name, value in space["state"].items()}
+
+
+def test_the_python_of_the_page_runs():
+    text = (Path(__file__).parents[2] / "docs" / "parallel" / "zero.md").read_text(encoding="utf-8")
+    (code,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    for state in run_ranks(run_page, 3, code, init=False):
+        assert state["7.weight"] == (64, 64)
+        assert len(state) == 16
 
 
 def in_hybrid(group, shards, stage):
@@ -55,7 +84,7 @@ def in_hybrid(group, shards, stage):
     across = group.split(group.rank % shards, key=group.rank)
     found = {}
     for name in NAMES:
-        zero = Zero(make(name), inner, replicate=across, optimizer=momentum, stage=stage)
+        zero = Zero(model_of(name, group), inner, replicate=across, optimizer=momentum, stage=stage)
         train(zero, name, rank=group.rank, size=group.size, optimizer=zero)
         found[name] = furthest(zero.state_dict(), trained_alone(name))
     return found
@@ -64,11 +93,11 @@ def in_hybrid(group, shards, stage):
 @pytest.mark.parametrize(
     ("size", "shards", "stage", "kind"),
     [
-        (3, 1, 3, "comm"), (3, 3, 2, "comm"), (4, 2, 3, "comm"),
-        *(pytest.param(4, 2, stage, "comm", marks=pytest.mark.slow) for stage in (1, 2)),
-        pytest.param(4, 2, 3, "gloo", marks=pytest.mark.slow),
+        (3, 1, 3, "comm"),
+        (3, 3, 2, "comm"),
+        *slow((4, 2, 3, "comm"), (4, 2, 2, "comm"), (4, 2, 1, "comm"), (4, 2, 3, "gloo")),
     ],
-)  # fmt: skip
+)
 def test_shards_inside_and_replicas_across_end_where_one_process_ends(size, shards, stage, kind):
     for found in run_groups(in_hybrid, size, shards, stage, kind=kind):
         assert max(found.values()) < 1e-10, found
@@ -76,8 +105,8 @@ def test_shards_inside_and_replicas_across_end_where_one_process_ends(size, shar
 
 def beside_fully_shard(name):
     rank, size = dist.get_rank(), dist.get_world_size()
-    ours = Zero(make(name), optimizer=momentum)
-    theirs = make(name)
+    ours = Zero(model_of(name, None), optimizer=momentum)
+    theirs = model_of(name, None)
     mesh = DeviceMesh.from_group(dist.group.WORLD, "cpu")
     for child in theirs.blocks if name == "transformer" else theirs:
         if list(child.parameters()):
@@ -91,13 +120,15 @@ def beside_fully_shard(name):
             stepper.zero_grad()
             loss_of(model, inputs, targets).backward()
             stepper.step()
-        expected = {key: value.full_tensor() for key, value in theirs.state_dict().items()}
+        state = theirs.state_dict()
+        expected = {
+            key: value.full_tensor() if hasattr(value, "full_tensor") else value for key, value in state.items()
+        }
         furthest_apart = max(furthest_apart, furthest(ours.state_dict(), expected))
     return furthest_apart
 
 
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("size", [2, pytest.param(3, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(("name", "size"), [("mlp", 2), *slow(("transformer", 2), ("conv", 2), ("transformer", 3))])
 def test_stage_3_and_fully_shard_have_the_same_parameters_after_every_step(name, size):
     assert max(run_ranks(beside_fully_shard, size, name, backend="gloo")) < 1e-12
 
@@ -128,9 +159,10 @@ def test_every_optimiser_that_treats_elements_alike_can_be_used():
 
 
 def accumulating(group):
-    """Two half batches, the first without sync; then a batch with two synced backward passes."""
+    """Batches in two halves: of every other one, the first half without sync."""
     found = {}
-    alone, optimizer = _train_alone_in_halves()
+    alone = make("mlp")
+    train(alone, "mlp", 4)
     for stage in (1, 2, 3):
         zero = Zero(make("mlp"), group, optimizer=momentum, stage=stage)
         for step in range(4):
@@ -146,13 +178,6 @@ def accumulating(group):
             zero.step()
         found[stage] = furthest(zero.state_dict(), alone.state_dict())
     return found
-
-
-def _train_alone_in_halves():
-    alone = make("mlp")
-    optimizer = momentum(alone.parameters())
-    train(alone, "mlp", 4, optimizer=optimizer)
-    return alone, optimizer
 
 
 @pytest.mark.parametrize("size", [2, 3])

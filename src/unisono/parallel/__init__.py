@@ -19,8 +19,8 @@ from unisono.parallel.functions import (
 from unisono.parallel.group import Group, group_of
 from unisono.parallel.mesh import Mesh, mesh
 from unisono.parallel.moe import Mixed, MixtureOfExperts, is_expert
-from unisono.parallel.random_numbers import SplitDropout, own_random_numbers
 from unisono.parallel.overlap import Overlap, measure_overlap, replay
+from unisono.parallel.random_numbers import SplitDropout, own_random_numbers
 from unisono.parallel.recording import Entry, Log, record
 from unisono.parallel.sequence import SequenceLayerNorm
 from unisono.parallel.split import Split

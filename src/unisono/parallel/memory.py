@@ -102,7 +102,8 @@ def measure_alone(module: Any, optimizer: Any) -> Held:
 def table(kind: Kind, parameters: int, ranks: Iterable[int]) -> str:
     """Return the formulas' gigabytes for a model, as a Markdown table."""
     ranks = list(ranks)
-    rows = [f"| stage | {' | '.join(f'{each} ranks' for each in ranks)} |", "|---|" + "---:|" * len(ranks)]
+    heads = " | ".join(f"{each} rank{'' if each == 1 else 's'}" for each in ranks)
+    rows = [f"| stage | {heads} |", "|---|" + "---:|" * len(ranks)]
     for stage in range(4):
         totals = [formula(stage, parameters, each, kind).total / 1e9 for each in ranks]
         rows.append(f"| {stage} | " + " | ".join(f"{total:,.1f} GB" for total in totals) + " |")

@@ -86,8 +86,8 @@ class TorchGroup(Group):
         """Return the communicator that our own backend is made of: torch's calls have no codecs."""
         if not isinstance(self.group, UnisonoProcessGroup):
             raise UsageError(
-                f"codec={str(codec)!r} on a process group of {dist.get_backend(self.group)}, which sends numbers as they "
-                "are; use the backend unisono or a unisono.Communicator, or leave the codec out"
+                f"codec={str(codec)!r} on a process group of {dist.get_backend(self.group)}, which sends numbers as "
+                "they are; use the backend unisono or a unisono.Communicator, or leave the codec out"
             )
         return self.group._maker.comm
 

@@ -191,8 +191,8 @@ class Passes:
 
     def _end(self, task: int) -> None:
         """Average the rest, and wait."""
-        self.tasks.discard(task)
-        if self.tasks:
+        if self.tasks != {task}:
+            self.tasks.discard(task)
             return  # a pass within a pass: the outer one goes on
         left = list(reversed(self.open))
         if self.gathering is None:
@@ -206,6 +206,9 @@ class Passes:
         self.averaged.clear()
         if self.gathering is not None:
             self.gathering.free_all()
+        self.tasks.clear()
+        if self.syncs:
+            self.reducing.raise_nan()
 
 
 class _Before:

@@ -23,9 +23,11 @@ import torch
 from torch import Tensor
 
 from unisono.errors import UsageError
+from unisono.parallel.checks import first_nan, raise_nan
 from unisono.parallel.group import Group, Work
 from unisono.parallel.sharding import Flat
 
+WHO = "Zero"
 AT_ONCE = 2  # vectors that are being averaged at the same time, at most
 
 
@@ -51,9 +53,13 @@ class Averaging:
 class Reducing(ABC):
     """Averages gradients over a group, and over the replicas of the group if there are any."""
 
-    def __init__(self, group: Group, replicas: Group | None, codec: Any) -> None:
-        self.group, self.replicas, self.codec = group, replicas, codec
+    def __init__(
+        self, group: Group, replicas: Group | None, codec: Any, check_nan: bool, flats: Sequence[Flat]
+    ) -> None:
+        self.group, self.replicas, self.codec, self.device = group, replicas, codec, flats[0].device
         self.running: list[Averaging] = []
+        self.check_nan = check_nan
+        self.nan: str | None = None  # the first parameter of this rank, in this pass, whose gradient has a NaN
 
     def reduce(self, flats: Sequence[Flat]) -> None:
         """Take over the gradients that autograd has left in the parameters, and start to average them."""
@@ -63,6 +69,9 @@ class Reducing(ABC):
             if self.replicas is not None and self.running:
                 self.running[-1].advance()
             vector = self.pack(flat)
+            if self.check_nan and self.nan is None and vector.sum().isnan():
+                names = (member.names[0] for member in flat.members)
+                self.nan = first_nan(zip(names, flat.views(vector), strict=True))
             self.running.append(Averaging(self.average(flat, vector)))
             flat.has_gradient = True
 
@@ -70,6 +79,20 @@ class Reducing(ABC):
         """Return when all averages are there."""
         while self.running:
             self.running.pop(0).finish()
+
+    def raise_nan(self) -> None:
+        """Raise on all ranks if one has met a NaN."""
+        if not self.check_nan:
+            return
+        groups = [group for group in (self.replicas, self.group) if group is not None]
+        found = torch.tensor([self.nan is not None], dtype=torch.uint8, device=self.device)
+        for group in groups:
+            group.all_reduce(found, op="max", name="(is there a NaN)", phase="backward")
+        name, self.nan = self.nan, None
+        if found.any():
+            if self.replicas is not None:
+                name = next(filter(None, self.replicas.tell_all(name)), None)
+            raise_nan(name, self.group, WHO)
 
     @abstractmethod
     def hold(self, flats: Sequence[Flat]) -> None:
@@ -91,8 +114,10 @@ class Reducing(ABC):
 class WholeGradients(Reducing):
     """Stage 1: the vectors are kept, and the parameters' gradients are views of them, as in data parallelism."""
 
-    def __init__(self, group: Group, replicas: Group | None, codec: Any, flats: Sequence[Flat]) -> None:
-        super().__init__(group, replicas, codec)
+    def __init__(
+        self, group: Group, replicas: Group | None, codec: Any, check_nan: bool, flats: Sequence[Flat]
+    ) -> None:
+        super().__init__(group, replicas, codec, check_nan, flats)
         self.vectors: dict[Flat, Tensor] = {}
         self.views: dict[Flat, list[Tensor]] = {}
         for flat in flats:
@@ -139,8 +164,10 @@ class WholeGradients(Reducing):
 class ShardedGradients(Reducing):
     """Stages 2 and 3: only the gradient of the own shard is kept."""
 
-    def __init__(self, group: Group, replicas: Group | None, codec: Any, flats: Sequence[Flat]) -> None:
-        super().__init__(group, replicas, codec)
+    def __init__(
+        self, group: Group, replicas: Group | None, codec: Any, check_nan: bool, flats: Sequence[Flat]
+    ) -> None:
+        super().__init__(group, replicas, codec, check_nan, flats)
         packed = [flat for flat in flats if not _is_one_tensor(flat)]
         nbytes = max((flat.padded_numel * flat.compute_dtype.itemsize for flat in packed), default=0)
         count = min(AT_ONCE, len(packed))
@@ -160,14 +187,15 @@ class ShardedGradients(Reducing):
     def pack(self, flat: Flat) -> Tensor:
         """Move the gradients of the parameters into the buffer whose turn it is."""
         if _is_one_tensor(flat):
-            parameter = flat.members[0].parameter
-            if parameter.grad is not None and parameter.grad.is_contiguous():
-                vector = parameter.grad.view(-1)
-                parameter.grad = None
-                return vector
-            return flat.vector_of([parameter.grad if parameter.grad is not None else 0.0])
-        self.turn = (self.turn + 1) % len(self.buffers)
-        vector, views = self._in_buffer(flat, self.turn)
+            gradient = flat.members[0].parameter.grad
+            if gradient is not None and gradient.layout == torch.strided and gradient.is_contiguous():
+                flat.members[0].parameter.grad = None
+                return gradient.view(-1)
+            vector = flat.empty_vector(flat.compute_dtype)
+            views = flat.views(vector)
+        else:
+            self.turn = (self.turn + 1) % len(self.buffers)
+            vector, views = self._in_buffer(flat, self.turn)
         _copy_gradients(flat, views)
         for member in flat.members:
             member.parameter.grad = None
@@ -207,8 +235,8 @@ def _copy_gradients(flat: Flat, views: Sequence[Tensor], add: bool = False) -> N
         elif gradient is not None and gradient is not view:
             if gradient.layout != torch.strided:
                 raise UsageError(
-                    f"Zero: the gradient of {member.names[0]!r} is {gradient.layout}; expected a dense one: make the "
-                    "embedding with sparse=False"
+                    f"{WHO}: the gradient of {member.names[0]!r} is {gradient.layout}; expected a dense one: make "
+                    "the embedding with sparse=False"
                 )
             targets.append(view)
             sources.append(gradient)

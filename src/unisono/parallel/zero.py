@@ -30,7 +30,7 @@ import torch
 from torch import Tensor, nn
 
 from unisono.errors import UsageError
-from unisono.parallel import checks, sharded_state, shard_files
+from unisono.parallel import checks, shard_files, sharded_state
 from unisono.parallel.buffers import Buffers
 from unisono.parallel.gathering import Gathering
 from unisono.parallel.group import group_of
@@ -58,7 +58,7 @@ class Zero(nn.Module):
     ``prefetch``: gather the next unit while one computes; costs the memory of one more unit.
     ``free_after_forward``: False keeps parameters whole from the forward to the backward pass: one all-gather of each
     unit instead of two, and the memory of the whole model in between.
-    ``broadcast_buffers``, ``broadcast_parameters``: as in DataParallel.
+    ``check_nan``, ``broadcast_buffers``, ``broadcast_parameters``: as in DataParallel.
 
     Parameters that are not whole show NaN, in their shape. Frozen parameters are shards in stage 3, and whole before.
     """
@@ -66,19 +66,22 @@ class Zero(nn.Module):
     def __init__(
         self, module: nn.Module, group: Any = None, *, optimizer: Callable[[list[nn.Parameter]], Any], stage: int = 3,
         replicate: Any = None, units: Units = None, mixed_precision: torch.dtype | None = None, codec: Any = None,
-        prefetch: bool = True, free_after_forward: bool = True, broadcast_buffers: bool = True,
-        broadcast_parameters: bool = False,
+        prefetch: bool = True, free_after_forward: bool = True, check_nan: bool = False,
+        broadcast_buffers: bool = True, broadcast_parameters: bool = False,
     ) -> None:  # fmt: skip
         super().__init__()
         if stage not in STAGES:
             raise UsageError(f"{WHO}: stage={stage!r}; expected 1, 2 or 3 (for 0, nothing sharded: DataParallel)")
+        if any(isinstance(each, Zero) for each in module.modules()):
+            raise UsageError(f"{WHO}: the module is a {WHO} already, or a part of it is; wrap it once")
         self.module, self.stage, self.mixed_precision = module, stage, mixed_precision
         given, replicas = group_of(group), None if replicate is None else group_of(replicate)
         self._all_groups = [each for each in (given, replicas) if each is not None]
         parts = find_parts(module, units)
         self._start_alike(
             broadcast_parameters, units=[part.name for part in parts], stage=stage, mixed_precision=mixed_precision,
-            prefetch=prefetch, free_after_forward=free_after_forward, broadcast_buffers=broadcast_buffers,
+            prefetch=prefetch, free_after_forward=free_after_forward, check_nan=check_nan,
+            broadcast_buffers=broadcast_buffers,
         )  # fmt: skip
         self._buffers_of_module = Buffers(module)
         self._broadcasts_buffers = broadcast_buffers
@@ -90,6 +93,7 @@ class Zero(nn.Module):
             Unit(part.name, part.module, part.around, flats_of(part, given.rank, given.size, mixed_precision))
             for part in parts
         ]
+        self._frozen = [(name, each) for name, each in module.named_parameters() if not each.requires_grad]
         self.flats = [flat for unit in self.units for flat in unit.flats]
         self.trained = [flat for flat in self.flats if flat.trained]
         for flat in self.flats:
@@ -98,7 +102,7 @@ class Zero(nn.Module):
             else:
                 flat.point([member.parameter.data.to(flat.compute_dtype) for member in flat.members])
         keeping = WholeGradients if stage == 1 else ShardedGradients
-        self._reducing = keeping(self.group, self.replicas, codec, self.trained)
+        self._reducing = keeping(self.group, self.replicas, codec, check_nan, self.trained)
         self._gathering = self._make_gathering(prefetch, free_after_forward) if stage == 3 else None
         self._passes = Passes(self.units, self._reducing, self._gathering, free_after_forward, self._agree)
         self.optimizer = optimizer([flat.master for flat in self.trained])
@@ -108,6 +112,7 @@ class Zero(nn.Module):
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """Call the module."""
         root = self.units[0]
+        self._check_frozen()
         self._passes.begin_forward()
         if self._broadcasts_buffers and self._passes.syncs and self.module.training:
             self._broadcast_buffers("forward")
@@ -168,13 +173,15 @@ class Zero(nn.Module):
             checks.check_same_model(self.module, group, WHO, **settings)
         values = {name: parameter.detach() for name, parameter in self.module.named_parameters()}
         for group in self._all_groups:
-            if not broadcast_parameters:
-                checks.check_same_values(values, group, WHO)
-                continue
-            for name, value in values.items():
-                whole = value.contiguous()
-                group.broadcast(whole, name=name, phase="start")
-                value.copy_(whole)
+            checks.make_same_values(values, group, WHO, broadcast_parameters)
+
+    def _check_frozen(self) -> None:
+        for name, parameter in self._frozen:
+            if parameter.requires_grad:
+                raise UsageError(
+                    f"{WHO}: parameter {name!r} was frozen when the module was wrapped, and is not any more; freeze "
+                    "and thaw before"
+                )
 
     def _broadcast_buffers(self, phase: str) -> None:
         for group in self._all_groups:

@@ -1,0 +1,129 @@
+"""Which collectives each stage makes, on what, and in which order."""
+
+from __future__ import annotations
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from models import batch, loss_of, make, share, train  # noqa: E402
+from worlds import run_groups  # noqa: E402
+
+from unisono.parallel import Zero, record  # noqa: E402
+
+BLOCK, ROOT = 15_072, 2_880  # bytes of the units of the small transformer in float64: 1884 and 360 parameters
+
+
+def sgd(shards):
+    return torch.optim.SGD(shards, 0.1)
+
+
+def recorded(group, settings, replicas=1):
+    shards = group.size // replicas
+    inner, across = (group, None)
+    if replicas > 1:
+        inner = group.split(group.rank // shards, key=group.rank, axis="shard")
+        across = group.split(group.rank % shards, key=group.rank, axis="replica")
+    model = make("transformer")
+    zero = Zero(model, inner, replicate=across, optimizer=sgd, **settings)
+    train(zero, "transformer", 1, group.rank, group.size, optimizer=zero)
+    inputs, targets = (share(part, group.rank, group.size) for part in batch("transformer", 1))
+    with record() as log:
+        loss_of(zero, inputs, targets).backward()
+        zero.step()
+    return [(entry.phase, entry.collective, entry.name, entry.bytes, entry.size) for entry in log]
+
+
+def collectives(size, settings, replicas=1):
+    """Return what a step does: the same on all ranks."""
+    found = run_groups(recorded, size, settings, replicas)
+    assert all(each == found[0] for each in found)
+    return found[0]
+
+
+def update(size):
+    return [
+        ("update", "all_gather", "root", ROOT, size), ("update", "all_gather", "blocks.0", BLOCK, size),
+        ("update", "all_gather", "blocks.1", BLOCK, size),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(("stage", "collective"), [(1, "all_reduce"), (2, "reduce_scatter")])
+def test_stages_1_and_2_send_gradients_as_they_come_and_then_the_new_parameters(stage, collective):
+    assert collectives(2, {"stage": stage}) == [
+        ("backward", collective, "blocks.1", BLOCK, 2), ("backward", collective, "blocks.0", BLOCK, 2),
+        ("backward", collective, "root", ROOT, 2), *update(2),
+    ]  # fmt: skip
+
+
+def test_stage_3_gathers_each_unit_twice_and_scatters_its_gradients_while_the_next_one_runs():
+    assert collectives(3, {}) == [
+        ("forward", "all_gather", "root", ROOT, 3),
+        ("forward", "all_gather", "blocks.0", BLOCK, 3),  # sets out before the root computes
+        ("forward", "all_gather", "blocks.1", BLOCK, 3),  # sets out before block 0 computes
+        ("backward", "all_gather", "root", ROOT, 3),
+        ("backward", "all_gather", "blocks.1", BLOCK, 3),
+        ("backward", "all_gather", "blocks.0", BLOCK, 3),  # sets out before block 1 computes
+        ("backward", "reduce_scatter", "blocks.1", BLOCK, 3),  # sets out before block 0 computes
+        ("backward", "reduce_scatter", "blocks.0", BLOCK, 3),
+        ("backward", "reduce_scatter", "root", ROOT, 3),
+    ]
+
+
+def test_without_prefetch_a_unit_sets_out_when_it_is_needed():
+    order = [entry[:3] for entry in collectives(2, {"prefetch": False})]
+    assert order[-4:] == [
+        ("backward", "all_gather", "blocks.0"), ("backward", "reduce_scatter", "blocks.1"),
+        ("backward", "reduce_scatter", "blocks.0"), ("backward", "reduce_scatter", "root"),
+    ]  # fmt: skip
+    assert len(order) == 9
+
+
+def test_units_that_stay_whole_after_the_forward_pass_are_gathered_once():
+    assert [entry[:3] for entry in collectives(2, {"free_after_forward": False})] == [
+        ("forward", "all_gather", "root"), ("forward", "all_gather", "blocks.0"),
+        ("forward", "all_gather", "blocks.1"), ("backward", "reduce_scatter", "blocks.1"),
+        ("backward", "reduce_scatter", "blocks.0"), ("backward", "reduce_scatter", "root"),
+    ]  # fmt: skip
+
+
+def test_hybrid_adds_an_all_reduce_of_each_shard_over_the_replicas():
+    found = collectives(4, {}, replicas=2)
+    assert [entry for entry in found if entry[1] == "all_reduce"] == [
+        ("backward", "all_reduce", "blocks.1", BLOCK // 2, 2),
+        ("backward", "all_reduce", "blocks.0", BLOCK // 2, 2),
+        ("backward", "all_reduce", "root", ROOT // 2, 2),
+    ]
+    assert [entry[2] for entry in found if entry[1] == "reduce_scatter"] == ["blocks.1", "blocks.0", "root"]
+    assert all(entry[4] == 2 for entry in found)  # nothing goes over all four ranks
+
+
+def test_mixed_precision_halves_the_bytes_of_everything():
+    settings = {"mixed_precision": torch.bfloat16}
+    found = collectives(2, settings)
+    assert {entry[3] for entry in found} == {BLOCK // 4, ROOT // 4}  # two bytes for each parameter, not eight
+    assert len(found) == 9
+
+
+def without_sync(group, stage):
+    zero = Zero(make("mlp"), group, optimizer=sgd, stage=stage)
+    inputs, targets = batch("mlp", 0)
+    with record() as log, zero.no_sync():
+        loss_of(zero, inputs, targets).backward()
+    return [entry.collective for entry in log]
+
+
+@pytest.mark.parametrize(("stage", "expected"), [(1, []), (2, []), (3, ["all_gather"] * 6)])
+def test_without_sync_no_gradient_is_sent(stage, expected):
+    assert run_groups(without_sync, 2, stage) == [expected] * 2
+
+
+def looking(group):
+    zero = Zero(make("mlp"), group, optimizer=sgd)
+    with record() as log, torch.no_grad():
+        zero(batch("mlp", 0)[0])
+    return [(entry.phase, entry.collective) for entry in log]
+
+
+def test_a_pass_without_gradients_gathers_each_unit_once():
+    assert run_groups(looking, 2) == [[("forward", "all_gather")] * 3] * 2
