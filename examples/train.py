@@ -1,12 +1,13 @@
 """Train a small language model on several ranks, with any strategy of ``unisono.parallel``.
 
-Run it:     unisono run -n 4 examples/train.py --strategy zero3
-Compress:   unisono run -n 4 examples/train.py --strategy ddp --codec fp8_e4m3
-With torch: torchrun --nproc-per-node 4 examples/train.py --strategy tp --tp 2
-Alone:      python examples/train.py
+    unisono run -n 4 examples/train.py --strategy zero3
+    unisono run -n 4 examples/train.py --strategy ddp --codec topk:0.01 --error-feedback
+    unisono run -n 4 examples/train.py --strategy tp --tp 2 --collectives
+    torchrun --nproc-per-node 4 examples/train.py --strategy hybrid
+    python examples/train.py
 
-The model is in language/model.py, the text in language/text.txt, and what each strategy does, in a few lines each, in
-language/strategies.py.
+What each strategy does is in language/strategies.py, a few lines each; the model in language/model.py; the text in
+language/text.txt.
 """
 
 from __future__ import annotations
@@ -14,26 +15,24 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Any
+from typing import NamedTuple
 
 import torch
 import torch.distributed as dist
+
+import unisono
 from language.experts import MixtureGPT
 from language.model import GPT, Shape, write
 from language.progress import Steps
 from language.strategies import STRATEGIES
 from language.text import Text
-
-import unisono
 from unisono.errors import UsageError
 from unisono.parallel import Group, Log, full_state_dict, group_of, record
 
 
-@dataclass
-class Trained:
+class Trained(NamedTuple):
     """What came of a training."""
 
     losses: list[float]  # of each step, the mean over all ranks
@@ -42,38 +41,34 @@ class Trained:
     sample: str  # what the model writes
 
 
-def train(asked: argparse.Namespace, group: Group) -> Trained:
-    """Train the model on all ranks of a group. All of them call this."""
-    text = Text()
-    shape = Shape(len(text.characters), **asked.shape)
+def train(
+    asked: argparse.Namespace, group: Group, text: Text, shape: Shape, show: Callable[[int, float], None]
+) -> Trained:
+    """Train a model on all ranks of a group. All of them call this."""
     torch.manual_seed(asked.seed)  # the same on every rank: they begin with the same model
     model, optimizer = STRATEGIES[asked.strategy](shape, group, asked)
 
-    # Ranks that split a model among them have the same rows; the others have other rows of the same global batch.
+    # Ranks that split a model among them have the same rows; the others have other rows of the same batch.
     share, shares = group.rank // asked.tp, group.size // asked.tp
     losses, began = [], time.perf_counter()
-    with Steps(asked.steps, is_shown=asked.shown and group.rank == 0) as progress:
-        for step in range(1, asked.steps + 1):
-            ids, targets = (rows.chunk(shares)[share] for rows in text.batch(step, asked.batch, shape.longest))
-            with record() as log:
-                model.zero_grad()
-                loss = model(ids, targets)
-                loss.backward()
-                optimizer.step()
-            mean = loss.detach().clone()
-            group.all_reduce(mean, op="avg", name="loss", phase="update")
-            losses.append(mean.item())
-            progress.show(step, losses[-1])
+    for step in range(1, asked.steps + 1):
+        ids, targets = (rows.chunk(shares)[share] for rows in text.batch(step, asked.batch, shape.longest))
+        with record() as log:
+            model.zero_grad()
+            loss = model(ids, targets)
+            loss.backward()
+            optimizer.step()
+        mean = loss.detach().clone()
+        group.all_reduce(mean, op="avg", name="loss", phase="update")
+        losses.append(mean.item())
+        show(step, losses[-1])
     steps_per_s = asked.steps / (time.perf_counter() - began)
-    return Trained(losses, steps_per_s, log, sample_of(model, shape, text, group, asked))
 
-
-def sample_of(model: torch.nn.Module, shape: Shape, text: Text, group: Group, asked: argparse.Namespace) -> str:
-    """Return some text by the model. Its parts are put together to an ordinary one, of which each rank has a copy."""
-    alone = group.split(group.rank)  # a group of this rank
-    whole = MixtureGPT(shape, alone) if asked.strategy == "moe" else GPT(shape)
+    # All parts together are an ordinary model, which every rank now has for itself.
+    whole = MixtureGPT(shape, group.split(group.rank)) if asked.strategy == "moe" else GPT(shape)
     whole.load_state_dict(full_state_dict(model))
-    return text.decode(write(whole, text.encode("The "), asked.sample, shape.longest))
+    sample = text.decode(write(whole, text.encode("The "), asked.sample, shape.longest))
+    return Trained(losses, steps_per_s, log, sample)
 
 
 @contextmanager
@@ -88,53 +83,71 @@ def all_ranks(backend: str) -> Iterator[Group]:
             yield group_of(comm)
 
 
-def asked_for(words: list[str] | None = None, **shape: int) -> argparse.Namespace:
-    """Return what was asked for on the command line."""
+def asked_for(words: list[str] | None = None) -> argparse.Namespace:
+    """Return what the command line, or a list of words, asks for."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--strategy", choices=STRATEGIES, default="ddp")
-    parser.add_argument("--codec", help="how gradients are sent: fp16, bf16, fp8_e4m3, fp8_e5m2, int8, topk:0.01")
     parser.add_argument("--steps", type=int, default=100)
-    parser.add_argument("--batch", type=int, default=24, metavar="ROWS", help="of a step, for all ranks together")
+    parser.add_argument("--batch", type=int, default=24, metavar="ROWS", help="of a step, on all ranks together")
     parser.add_argument("--rate", type=float, default=2e-3, help="at which the model learns")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--tp", type=int, help="ranks that split a model among them (with tp, zero1-3 and hybrid)")
+    codecs = "fp16, bf16, fp8_e4m3, fp8_e5m2, int8, topk:0.01, or none"
+    parser.add_argument("--codec", default="none", help=f"how gradients travel: {codecs}")
+    parser.add_argument("--error-feedback", action="store_true", help="add what the codec cut off in the next step")
+    parser.add_argument("--tp", type=int, help="ranks that split a model among them (not with ddp and moe)")
     parser.add_argument("--nodes", type=int, help="groups of ranks, each with a whole model (with hybrid)")
+    parser.add_argument("--backend", default="unisono", help="of torch.distributed, under torchrun")
     parser.add_argument("--sample", type=int, default=200, metavar="CHARACTERS", help="that the model writes")
     parser.add_argument("--collectives", action="store_true", help="list the collectives of a step")
-    parser.add_argument("--backend", default="unisono", help="of torch.distributed, with torchrun")
     asked = parser.parse_args(words)
-    asked.shape, asked.shown = shape, words is None
+    if asked.steps < 1:
+        parser.error("--steps: expected 1 or more")
+    if asked.tp and asked.strategy in ("ddp", "moe"):
+        parser.error(
+            f"--tp does not go with {asked.strategy}; data × tensor parallel is --strategy tp --tp {asked.tp}"
+        )
+    asked.codec = None if asked.codec == "none" else asked.codec
     return asked
 
 
 def fill_in(asked: argparse.Namespace, group: Group) -> None:
-    """Fill in what depends on the number of ranks."""
+    """Choose what was not asked for, and depends on the number of ranks."""
     divisors = [nodes for nodes in range(2, group.size + 1) if group.size % nodes == 0]
     asked.nodes = asked.nodes or min(divisors, default=1)
     asked.tp = asked.tp or (group.size if asked.strategy == "tp" else 1)
-    shares = group.size // asked.tp
+    shares = max(1, group.size // asked.tp)
     asked.batch = -(-asked.batch // shares) * shares  # as many rows for each
+    if asked.codec and shares == 1 < group.size:
+        raise UsageError("--codec is for gradients, and ranks that split a model average none; try --tp 2 on 4 ranks")
 
 
 def main() -> None:
     """Train, and say on rank 0 how it goes."""
     asked = asked_for()
     torch.set_num_threads(1)
+    text = Text()
+    shape = Shape(len(text.characters))
     with all_ranks(asked.backend) as group:
-        fill_in(asked, group)
-        say = print if group.rank == 0 else lambda *_: None
-        by = type(group).__name__
-        say(f"{asked.strategy} on {group.size} ranks")
         try:
-            done = train(asked, group)
+            fill_in(asked, group)
+            with Steps(asked.steps, is_shown=group.rank == 0) as progress:
+                done = train(asked, group, text, shape, progress.show)
         except UsageError as error:
             sys.exit(f"train.py, rank {group.rank}: {error}")
-        if asked.collectives:
-            say(done.log.table())
-        say(
-            f"loss {done.losses[0]:.4f} -> {done.losses[-1]:.4f} in {asked.steps} steps, {done.steps_per_s:.1f} steps/s, "
-        )
-        say(done.sample)
+        if group.rank == 0:
+            tell(asked, group, done)
+
+
+def tell(asked: argparse.Namespace, group: Group, done: Trained) -> None:
+    """Say what came of it."""
+    if asked.collectives:
+        print(done.log.table())
+    print(
+        f"{asked.strategy} on {group.size} ranks, {asked.steps} steps of {asked.batch} rows: "
+        f"loss {done.losses[0]:.4f} -> {done.losses[-1]:.4f}, {done.steps_per_s:.1f} steps/s, "
+        f"{done.log.sent_bytes / 1e6:.2f} MB sent by each rank in a step"
+    )
+    print(done.sample)
 
 
 if __name__ == "__main__":

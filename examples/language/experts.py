@@ -1,12 +1,12 @@
-"""The model with a mixture of experts in place of each MLP: more parameters, and for each character only two of them."""
+"""The model with a mixture of experts in place of each MLP: more parameters, of which each character uses a few."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from language.model import GPT, MLP, Shape
 from torch import Tensor
 
+from language.model import GPT, MLP, Shape
 from unisono.parallel import MixtureOfExperts
 
 BALANCE = 0.01  # how much it matters that all experts are used alike

@@ -11,18 +11,20 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+PATH = Path(__file__).with_name("text.txt")
+
 
 class Text:
     """A text as numbers, one for every character that occurs in it."""
 
-    def __init__(self, path: Path = Path(__file__).with_name("text.txt")) -> None:
+    def __init__(self, path: Path = PATH) -> None:
         text = path.read_text(encoding="utf-8")
         self.characters = sorted(set(text))
         self.number = {character: number for number, character in enumerate(self.characters)}
         self.ids = torch.tensor([self.number[character] for character in text])
 
     def batch(self, step: int, rows: int, length: int) -> tuple[Tensor, Tensor]:
-        """Return the global batch of a step, the same on every rank: rows of characters, and what comes after each."""
+        """Return the global batch of a step, the same on every rank: characters, and what comes after each."""
         chance = torch.Generator().manual_seed(step)
         starts = torch.randint(len(self.ids) - length, (rows, 1), generator=chance)
         places = starts + torch.arange(length)

@@ -54,9 +54,10 @@ class Reducing(ABC):
     """Averages gradients over a group, and over the replicas of the group if there are any."""
 
     def __init__(
-        self, group: Group, replicas: Group | None, codec: Any, check_nan: bool, flats: Sequence[Flat]
+        self, group: Group, replicas: Group | None, codec: Any, feedback: Any, check_nan: bool, flats: Sequence[Flat]
     ) -> None:
         self.group, self.replicas, self.codec, self.device = group, replicas, codec, flats[0].device
+        self.feedback = feedback  # adds what the codec has cut off the vectors of the steps before
         self.running: list[Averaging] = []
         self.check_nan = check_nan
         self.nan: str | None = None  # the first parameter of this rank, in this pass, whose gradient has a NaN
@@ -72,6 +73,8 @@ class Reducing(ABC):
             if self.check_nan and self.nan is None and vector.sum().isnan():
                 names = (member.names[0] for member in flat.members)
                 self.nan = first_nan(zip(names, flat.views(vector), strict=True))
+            if self.feedback is not None:
+                self.feedback.correct(flat.name, vector)
             self.running.append(Averaging(self.average(flat, vector)))
             flat.has_gradient = True
 
@@ -115,9 +118,9 @@ class WholeGradients(Reducing):
     """Stage 1: the vectors are kept, and the parameters' gradients are views of them, as in data parallelism."""
 
     def __init__(
-        self, group: Group, replicas: Group | None, codec: Any, check_nan: bool, flats: Sequence[Flat]
+        self, group: Group, replicas: Group | None, codec: Any, feedback: Any, check_nan: bool, flats: Sequence[Flat]
     ) -> None:
-        super().__init__(group, replicas, codec, check_nan, flats)
+        super().__init__(group, replicas, codec, feedback, check_nan, flats)
         self.vectors: dict[Flat, Tensor] = {}
         self.views: dict[Flat, list[Tensor]] = {}
         for flat in flats:
@@ -165,9 +168,9 @@ class ShardedGradients(Reducing):
     """Stages 2 and 3: only the gradient of the own shard is kept."""
 
     def __init__(
-        self, group: Group, replicas: Group | None, codec: Any, check_nan: bool, flats: Sequence[Flat]
+        self, group: Group, replicas: Group | None, codec: Any, feedback: Any, check_nan: bool, flats: Sequence[Flat]
     ) -> None:
-        super().__init__(group, replicas, codec, check_nan, flats)
+        super().__init__(group, replicas, codec, feedback, check_nan, flats)
         packed = [flat for flat in flats if not _is_one_tensor(flat)]
         nbytes = max((flat.padded_numel * flat.compute_dtype.itemsize for flat in packed), default=0)
         count = min(AT_ONCE, len(packed))

@@ -54,7 +54,7 @@ class Zero(nn.Module):
     ``units``: the modules that are units, or a function of name and module that says so; by default the children of
     the largest ``ModuleList`` or ``Sequential``. What is in none of them forms the unit "root".
     ``mixed_precision``: the dtype of computing and communication (``torch.bfloat16``); the optimiser keeps its own.
-    ``codec``: how gradients are written on the wire.
+    ``codec``, ``error_feedback``: how gradients are written on the wire, as in DataParallel, but for all of them alike.
     ``prefetch``: gather the next unit while one computes; costs the memory of one more unit.
     ``free_after_forward``: False keeps parameters whole from the forward to the backward pass: one all-gather of each
     unit instead of two, and the memory of the whole model in between.
@@ -66,8 +66,8 @@ class Zero(nn.Module):
     def __init__(
         self, module: nn.Module, group: Any = None, *, optimizer: Callable[[list[nn.Parameter]], Any], stage: int = 3,
         replicate: Any = None, units: Units = None, mixed_precision: torch.dtype | None = None, codec: Any = None,
-        prefetch: bool = True, free_after_forward: bool = True, check_nan: bool = False,
-        broadcast_buffers: bool = True, broadcast_parameters: bool = False,
+        error_feedback: Callable[[Any], Any] | None = None, prefetch: bool = True, free_after_forward: bool = True,
+        check_nan: bool = False, broadcast_buffers: bool = True, broadcast_parameters: bool = False,
     ) -> None:  # fmt: skip
         super().__init__()
         if stage not in STAGES:
@@ -102,7 +102,8 @@ class Zero(nn.Module):
             else:
                 flat.point([member.parameter.data.to(flat.compute_dtype) for member in flat.members])
         keeping = WholeGradients if stage == 1 else ShardedGradients
-        self._reducing = keeping(self.group, self.replicas, codec, check_nan, self.trained)
+        feedback = None if codec is None or error_feedback is None else error_feedback(codec)
+        self._reducing = keeping(self.group, self.replicas, codec, feedback, check_nan, self.trained)
         self._gathering = self._make_gathering(prefetch, free_after_forward) if stage == 3 else None
         self._passes = Passes(self.units, self._reducing, self._gathering, free_after_forward, self._agree)
         self.optimizer = optimizer([flat.master for flat in self.trained])
