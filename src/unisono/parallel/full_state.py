@@ -22,12 +22,13 @@ from unisono.errors import UsageError
 from unisono.parallel.ddp import DataParallel
 from unisono.parallel.group import Group
 from unisono.parallel.split import Split
+from unisono.parallel.zero import Zero
 
 
 def full_state_dict(module: nn.Module) -> dict[str, Tensor]:
     """Return the state of the whole model, the same on every rank. All ranks of its groups call this."""
+    own = module.state_dict()  # of a wrapper: the whole of what it wraps
     module = _inner(module)
-    own = module.state_dict()
     splits = _told(module, "splits", own)
     state = {
         name: splits[name].gather(value, name=name, phase="update") if name in splits else value.detach().clone()
@@ -40,9 +41,8 @@ def full_state_dict(module: nn.Module) -> dict[str, Tensor]:
 
 def load_full_state_dict(module: nn.Module, state: dict[str, Any]) -> None:
     """Load the state of a whole model, as one process or ``full_state_dict`` has it; each rank keeps its part."""
-    module = _inner(module)
-    own = module.state_dict()
-    splits, different = _told(module, "splits", own), _told(module, "different")
+    own, inner = module.state_dict(), _inner(module)
+    splits, different = _told(inner, "splits", own), _told(inner, "different")
     parts = {}
     for name, value in state.items():
         if name not in own and any(_is_in(name, child) for child in different):
@@ -58,7 +58,7 @@ def load_full_state_dict(module: nn.Module, state: dict[str, Any]) -> None:
 
 
 def _inner(module: nn.Module) -> nn.Module:
-    return module.module if isinstance(module, DataParallel) else module
+    return module.module if isinstance(module, DataParallel | Zero) else module
 
 
 def _told(module: nn.Module, word: str, state: dict[str, Any] | None = None) -> dict[str, Any]:

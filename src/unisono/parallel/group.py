@@ -16,8 +16,9 @@ from typing import Any, Protocol
 
 from torch import Tensor
 
+from unisono import codecs, collectives
 from unisono.errors import UsageError
-from unisono.parallel.recording import Entry, TimedWork, note
+from unisono.parallel.recording import Entry, TimedWork, is_recording, note
 
 
 class Work(Protocol):
@@ -110,9 +111,12 @@ class Group(ABC):
     def _broadcast(self, async_op: bool, tensor: Tensor, root: int) -> Work | None: ...
 
     def _entry(self, collective: str, tensor: Tensor, name: str, phase: str, codec: Any) -> Entry | None:
+        if not is_recording():
+            return None
         size = tensor.numel() * tensor.element_size()
         dtype = str(tensor.dtype).removeprefix("torch.")
-        return note(Entry(collective, name, size, phase, self.size, self.axis, str(codec or ""), dtype))
+        sent = _sent_bytes(collective, tensor.numel(), size, self.size, codec)
+        return note(Entry(collective, name, size, phase, self.size, self.axis, str(codec or ""), dtype, sent))
 
     def _make(self, entry: Entry | None, async_op: bool, call: Any, *arguments: Any) -> Work:
         if entry is None:
@@ -123,6 +127,15 @@ class Group(ABC):
             entry.waited_s += time.perf_counter() - began
             return Done()
         return TimedWork(work, entry)
+
+
+def _sent_bytes(collective: str, count: int, size_bytes: int, size: int, codec: Any) -> int:
+    """Return what a rank sends at least, of ``count`` elements."""
+    found = None if codec is None else codecs.find(codec)
+    if found is not None and found.is_topk:  # all pieces go to all ranks
+        return (size - 1) * found.wire_bytes(count)
+    wire_bytes = size_bytes if found is None else found.wire_bytes(count)
+    return round(collectives.find(collective).least_bytes(size) * wire_bytes)
 
 
 def group_of(group: Any) -> Group:

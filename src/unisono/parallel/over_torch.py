@@ -7,8 +7,10 @@ from typing import Any
 import torch.distributed as dist
 from torch import Tensor
 
+from unisono.comm import Communicator
 from unisono.errors import UsageError
 from unisono.parallel.group import Group
+from unisono.torch_backend.process_group import UnisonoProcessGroup
 
 OPS = {
     "sum": dist.ReduceOp.SUM, "product": dist.ReduceOp.PRODUCT, "max": dist.ReduceOp.MAX, "min": dist.ReduceOp.MIN,
@@ -56,16 +58,19 @@ class TorchGroup(Group):
         return found
 
     def _all_reduce(self, async_op: bool, tensor: Tensor, op: str, codec: Any) -> Any:
-        _refuse(codec)
+        if codec is not None:
+            return self._comm_for(codec).all_reduce(tensor, op=op, codec=codec, async_op=async_op)
         work = dist.all_reduce(tensor, op=self._op(op), group=self.group, async_op=async_op)
         return self._divided(work, op, tensor)
 
     def _all_gather(self, async_op: bool, out: Tensor, tensor: Tensor, codec: Any) -> Any:
-        _refuse(codec)
+        if codec is not None:
+            return self._comm_for(codec).all_gather(out, tensor, codec=codec, async_op=async_op)
         return dist.all_gather_into_tensor(out, tensor, group=self.group, async_op=async_op)
 
     def _reduce_scatter(self, async_op: bool, out: Tensor, tensor: Tensor, op: str, codec: Any) -> Any:
-        _refuse(codec)
+        if codec is not None:
+            return self._comm_for(codec).reduce_scatter(out, tensor, op=op, codec=codec, async_op=async_op)
         work = dist.reduce_scatter_tensor(out, tensor, op=self._op(op), group=self.group, async_op=async_op)
         return self._divided(work, op, out)
 
@@ -76,6 +81,15 @@ class TorchGroup(Group):
 
     def _broadcast(self, async_op: bool, tensor: Tensor, root: int) -> Any:
         return dist.broadcast(tensor, group=self.group, group_src=root, async_op=async_op)
+
+    def _comm_for(self, codec: Any) -> Communicator:
+        """Return the communicator that our own backend is made of: torch's calls have no codecs."""
+        if not isinstance(self.group, UnisonoProcessGroup):
+            raise UsageError(
+                f"codec={str(codec)!r} on a process group of {dist.get_backend(self.group)}, which sends numbers as "
+                "they are; use the backend unisono or a unisono.Communicator, or leave the codec out"
+            )
+        return self.group._maker.comm
 
     def _op(self, op: str) -> Any:
         return OPS["sum" if op == "avg" and not self.averages else op]
@@ -102,10 +116,3 @@ class _Dividing:
         if self.size != 1:
             self.out.div_(self.size)
             self.size = 1
-
-
-def _refuse(codec: Any) -> None:
-    if codec is not None:
-        raise UsageError(
-            f"codec={codec!r} works on a unisono.Communicator; a process group of torch sends numbers as they are"
-        )
