@@ -148,7 +148,7 @@ def tell(asked: argparse.Namespace, group: Group, done: Trained) -> None:
     if asked.collectives:
         print(done.log.table())
     print(
-        f"{asked.strategy} on {group.size} ranks, {asked.steps} steps of {asked.batch} rows: "
+        f"{asked.strategy} on {group.size} rank{'s'[: group.size > 1]}, {asked.steps} steps of {asked.batch} rows: "
         f"loss {done.losses[0]:.4f} -> {done.losses[-1]:.4f}, {done.steps_per_s:.1f} steps/s, "
         f"{done.log.sent_bytes / 1e6:.2f} MB sent by each rank in a step"
     )
