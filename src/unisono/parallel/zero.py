@@ -54,7 +54,7 @@ class Zero(nn.Module):
     ``units``: the modules that are units, or a function of name and module that says so; by default the children of
     the largest ``ModuleList`` or ``Sequential``. What is in none of them forms the unit "root".
     ``mixed_precision``: the dtype of computing and communication (``torch.bfloat16``); the optimiser keeps its own.
-    ``codec``, ``error_feedback``: how gradients are written on the wire, as in DataParallel, but for all of them alike.
+    ``codec``, ``error_feedback``: how gradients are written on the wire, as in DataParallel; the same for all.
     ``prefetch``: gather the next unit while one computes; costs the memory of one more unit.
     ``free_after_forward``: False keeps parameters whole from the forward to the backward pass: one all-gather of each
     unit instead of two, and the memory of the whole model in between.
