@@ -86,9 +86,8 @@ def strategies(runs: dict[str, Any]) -> str:
         words = name.replace("alone: ddp", "one process").replace("alone: moe", "moe, one process")
         far = "" if name.startswith("alone") else f"{run['furthest']:.1e}"
         encoded = f"{runs[name + FP8]['last']:.4f}" if name + FP8 in runs else ""
-        lines.append(
-            f"| {words} | {run['first']:.4f} | {run['last']:.4f} | {far} | {encoded} | {run['sent_bytes'] / 1e6:.2f} |"
-        )
+        sent = f"{run['sent_bytes'] / 1e6:.2f}"
+        lines.append(f"| {words} | {run['first']:.4f} | {run['last']:.4f} | {far} | {encoded} | {sent} |")
     return "\n".join(lines)
 
 
