@@ -42,7 +42,7 @@ def test_the_demo_plays_compares_proves_and_trains(capsys):
     assert "every element is right" in printed
     assert "   unisono run -n 4 examples/train.py --strategy zero3 --steps 150\n" in printed
     assert f"   {LEARNED.summary}\n" in printed
-    assert "   | The ring\n   | of [1]\n" in printed
+    assert "   | The ring of [1]\n" in printed
 
 
 @pytest.mark.usefixtures("quick_training")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import textwrap
 import time
 
 import numpy as np
@@ -17,6 +18,7 @@ from unisono.player.play import play
 from unisono.verifier import prove
 
 LARGEST = 17  # ranks, of the proofs in the demo
+WIDTH = 70  # of a text that a model has written
 
 
 def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -108,7 +110,7 @@ def _train(out: Console) -> bool:
     else:
         out.print(f"   {training.summary}", soft_wrap=True)
         out.print("   by now it writes:")
-        for line in training.sample.splitlines():
+        for line in textwrap.wrap(training.sample, WIDTH):
             out.print(f"   | {line}", markup=False)
         if not training.right:
             out.print("   [red]it has not learned anything[/]")
