@@ -16,7 +16,6 @@ import numpy as np
 import unisono
 
 CODECS = (None, "fp16", "bf16", "fp8_e4m3", "fp8_e5m2", "int8")
-SIZES = (2, 4)
 
 
 def measure(comm: Any, count: int, rate: float | None, repeats: int) -> list[dict[str, Any]]:
@@ -56,13 +55,14 @@ def measured(size: int, count: int, rate: float | None, repeats: int) -> list[di
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("-n", dest="sizes", type=int, nargs="+", default=[2, 4], help="ranks (default 2 4)")
     parser.add_argument("--mib", type=float, default=64, help="length of the array (default 64 MiB)")
     parser.add_argument("--rate", type=float, default=200e6, help="bytes/s of each rank; 0: no limit (default 200e6)")
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--json", action="store_true")
     args = parser.parse_args()
     count = int(args.mib * 2**20) // 4
-    rows = [row for size in SIZES for row in measured(size, count, args.rate or None, args.repeats)]
+    rows = [row for size in args.sizes for row in measured(size, count, args.rate or None, args.repeats)]
     if args.json:
         print(json.dumps(rows, indent=2))
         return

@@ -1,23 +1,21 @@
-"""Measure steps of our DataParallel and of torch's: ``python tools/measure_parallel.py [-n RANKS] [--json FILE]``.
+"""Measure our strategies beside torch's: ``python tools/measure_parallel.py [-n RANKS] [--json FILE]``.
 
-Two models: a perceptron of 25 million parameters, and a small GPT of 11 million; batches are tiny, so that
-communication is what matters (``--rows`` for larger ones). All contenders live in the same processes and take
-turns, a few steps each; what is printed is of the slowest rank: the median step, and the quickest one, which
-a busy machine disturbs less. "Alone" sends nothing. For ours, also how long a rank stands still in a step,
-and how long the same collectives take alone (unisono.parallel.overlap says how both are measured).
+Two models, a perceptron of 25 million parameters and a GPT of 10.7 million, with tiny batches, so that communication
+is what matters. Everybody lives in the same processes and takes turns, a few steps each; what is printed is the
+median step of the slowest rank.
+
+- Data parallel: our DataParallel on a communicator, torch's DDP on our backend and on Gloo.
+- Sharded (ZeRO-3): our Zero on a communicator, torch's ``fully_shard`` on our backend and on Gloo.
+- "Alone": the same step of the bare model, which sends nothing.
+- Overlap, of our DataParallel: how long a rank stands still in a step (*exposed*), and how long the same collectives
+  take with nothing computed in between; ``unisono.parallel.overlap`` says how both are measured.
 """
 
 from __future__ import annotations
 
 import argparse
-import contextlib
 import json
-import multiprocessing
 import os
-import queue
-import statistics
-import tempfile
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -25,177 +23,114 @@ from typing import Any
 import torch
 import torch.distributed as dist
 from torch import nn
-from torch.nn import functional
+from torch.distributed.device_mesh import DeviceMesh
+from torch.distributed.fsdp import fully_shard
 from torch.nn.parallel import DistributedDataParallel
 
 import unisono
-import unisono.torch_backend
-from unisono.parallel import DataParallel, group_of, measure_overlap
+from timed_steps import (
+    SmallGPT,
+    Step,
+    answers_of_ranks,
+    inputs_of,
+    median_steps,
+    perceptron,
+    slowest,
+    small_gpt,
+    stepper,
+)
+from unisono.parallel import DataParallel, Group, Zero, group_of, measure_overlap
 
-ROUNDS, STEPS = 8, 4  # steps of each contender in a round
-WORDS, LENGTH, WIDTH, HEADS, LAYERS = 96, 64, 384, 6, 6  # of the GPT
-
-
-class Block(nn.Module):
-    """A layer of the GPT."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.before_attention, self.before_mlp = nn.LayerNorm(WIDTH), nn.LayerNorm(WIDTH)
-        self.to_qkv, self.to_out = nn.Linear(WIDTH, 3 * WIDTH), nn.Linear(WIDTH, WIDTH)
-        self.mlp = nn.Sequential(nn.Linear(WIDTH, 4 * WIDTH), nn.GELU(), nn.Linear(4 * WIDTH, WIDTH))
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """Add attention and perceptron."""
-        rows, length, _ = x.shape
-        query, key, value = (
-            part.view(rows, length, HEADS, -1).transpose(1, 2)
-            for part in self.to_qkv(self.before_attention(x)).chunk(3, -1)
-        )
-        heads = functional.scaled_dot_product_attention(query, key, value, is_causal=True)
-        x = x + self.to_out(heads.transpose(1, 2).reshape(rows, length, WIDTH))
-        return x + self.mlp(self.before_mlp(x))
+MODELS: dict[str, Callable[[], nn.Module]] = {"perceptron": perceptron, "GPT": small_gpt}
 
 
-class GPT(nn.Module):
-    """A small language model."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.word, self.place = nn.Embedding(WORDS, WIDTH), nn.Embedding(LENGTH, WIDTH)
-        self.blocks = nn.Sequential(*(Block() for _ in range(LAYERS)))
-        self.norm, self.head = nn.LayerNorm(WIDTH), nn.Linear(WIDTH, WORDS, bias=False)
-
-    def forward(self, words: torch.Tensor) -> torch.Tensor:
-        """Return the scores of every next word."""
-        return self.head(self.norm(self.blocks(self.word(words) + self.place.weight)))
+def sgd(parameters: Any) -> torch.optim.Optimizer:
+    """Return the optimiser of all contenders."""
+    return torch.optim.SGD(parameters, 1e-3)
 
 
-def perceptron() -> nn.Module:
-    """Return 25 million parameters in four layers."""
-    layers = [(nn.Linear(2500, 2500, bias=False), nn.ReLU()) for _ in range(4)]
-    return nn.Sequential(*(part for layer in layers for part in layer))
+def units_of(model: nn.Module) -> list[nn.Module]:
+    """Return the parts of a model that are gathered one at a time."""
+    if isinstance(model, SmallGPT):
+        return list(model.blocks)
+    return [layer for layer in model if isinstance(layer, nn.Linear)]
 
 
-def loss_of_perceptron(model: nn.Module, rows: int) -> torch.Tensor:
-    """Return some loss."""
-    return model(torch.ones(rows, 2500)).square().mean()
+def torch_sharded(make: Callable[[], nn.Module], group: Any) -> Step:
+    """Return a step of torch's fully_shard."""
+    model = make()
+    inputs, mesh = inputs_of(model), DeviceMesh.from_group(group, "cpu")
+    for unit in units_of(model):
+        fully_shard(unit, mesh=mesh)
+    fully_shard(model, mesh=mesh)
+    return stepper(model, inputs)
 
 
-def loss_of_gpt(model: nn.Module, rows: int) -> torch.Tensor:
-    """Return the loss of a language model."""
-    words = torch.arange(rows * LENGTH).view(rows, LENGTH) % WORDS
-    return functional.cross_entropy(model(words).flatten(0, 1), words.flatten())
+def our_sharded(make: Callable[[], nn.Module], group: Group) -> Step:
+    """Return a step of ours."""
+    model = make()
+    zero = Zero(model, group, optimizer=sgd, stage=3, units=units_of(model))
+    return stepper(zero, inputs_of(model), zero.optimizer)
 
 
-MODELS: dict[str, tuple[Callable[[], nn.Module], Callable[[nn.Module, int], torch.Tensor], int]] = {
-    "perceptron": (perceptron, loss_of_perceptron, 4), "gpt": (GPT, loss_of_gpt, 1),
-}  # fmt: skip
+def torch_data_parallel(make: Callable[[], nn.Module], group: Any) -> Step:
+    """Return a step of torch's DDP."""
+    model = make()
+    return stepper(DistributedDataParallel(model, process_group=group), inputs_of(model))
 
 
-def contenders(comm: unisono.Communicator) -> dict[str, Callable[[nn.Module], nn.Module]]:
-    """Return who takes part: what each makes of a model."""
-    theirs = {
-        f"torch DDP on {backend}": lambda model, backend=backend: DistributedDataParallel(
-            model, process_group=dist.new_group(backend=backend)
-        )
-        for backend in ("unisono", "gloo")
-    }
-    return {"alone": lambda model: model, "ours": lambda model: DataParallel(model, comm), **theirs}
+def our_data_parallel(make: Callable[[], nn.Module], group: Group) -> Step:
+    """Return a step of ours."""
+    model = make()
+    return stepper(DataParallel(model, group), inputs_of(model))
 
 
-def measure_model(name: str, comm: unisono.Communicator, rows: int) -> dict[str, Any]:
-    """Return the seconds of each contender on this rank."""
-    make, loss_of, usual_rows = MODELS[name]
-    steps = {}
-    for who, wrap in contenders(comm).items():
-        torch.manual_seed(0)
-        model = wrap(make())
-        optimizer = torch.optim.SGD(model.parameters(), 1e-3)
-
-        def step(model: nn.Module = model, optimizer: torch.optim.Optimizer = optimizer) -> None:
-            optimizer.zero_grad()
-            loss_of(model, rows or usual_rows).backward()
-            optimizer.step()
-
-        steps[who] = step
-    times: dict[str, list[float]] = {who: [] for who in steps}
-    for number in range(ROUNDS + 1):
-        order = list(steps)
-        turn = number % len(order)
-        for who in order[turn:] + order[:turn]:
-            for _ in range(STEPS):
-                comm.barrier()
-                began = time.perf_counter()
-                steps[who]()
-                if number:  # the first round is to warm up
-                    times[who].append(time.perf_counter() - began)
-    overlap = measure_overlap(steps["ours"], group_of(comm))
-    return {
-        "median": {who: statistics.median(found) for who, found in times.items()},
-        "quickest": {who: min(found) for who, found in times.items()},
-        "overlap": {"exposed": overlap.exposed_s, "communication": overlap.alone_s},
-    }
-
-
-def run_rank(rank: int, size: int, folder: str, models: list[str], rows: int, answers: Any) -> None:
+def run_rank(rank: int, size: int, folder: str, together: Any) -> dict[str, dict[str, float]]:
     """Measure, on one rank."""
-    torch.set_num_threads(1)
-    os.environ |= {"RANK": str(rank), "WORLD_SIZE": str(size), "LOCAL_RANK": str(rank), "LOCAL_WORLD_SIZE": str(size)}
-    os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29533", "GLOO_SOCKET_IFNAME": "lo"}
+    os.environ |= {
+        "RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": str(size), "LOCAL_WORLD_SIZE": str(size),
+        "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "0", "TORCHELASTIC_RUN_ID": folder,
+    }  # fmt: skip
     dist.init_process_group("unisono", store=dist.FileStore(f"{folder}/store", size), rank=rank, world_size=size)
+    found: dict[str, dict[str, float]] = {}
     with unisono.connect() as comm:
-        answers.put({name: measure_model(name, comm, rows) for name in models})
+        group = group_of(comm)
+        for model, make in MODELS.items():
+            ours = our_data_parallel(make, group)
+            model_alone = make()
+            steps = {"ours": ours, "alone": stepper(model_alone, inputs_of(model_alone))}
+            steps |= {name: torch_data_parallel(make, dist.new_group(backend=name)) for name in ("unisono", "gloo")}
+            found[f"data parallel, {model}"] = median_steps(steps, comm.barrier)
+            overlap = measure_overlap(ours, group)
+            found[f"overlap, {model}"] = {"exposed": overlap.exposed_s, "all": overlap.alone_s}
+            steps = {"ours": our_sharded(make, group)}
+            steps |= {name: torch_sharded(make, dist.new_group(backend=name)) for name in ("unisono", "gloo")}
+            found[f"sharded, {model}"] = median_steps(steps, comm.barrier)
         comm.barrier()
     dist.destroy_process_group()
+    return found
 
 
-def measure(size: int, models: list[str], rows: int) -> dict[str, Any]:
-    """Return the seconds of each model and contender, on the slowest rank."""
-    context = multiprocessing.get_context("fork")
-    with tempfile.TemporaryDirectory() as folder:
-        answers: Any = context.Queue()
-        ranks = [
-            context.Process(target=run_rank, args=(rank, size, folder, models, rows, answers)) for rank in range(size)
-        ]
-        for process in ranks:
-            process.start()
-        found: list[Any] = []
-        while len(found) < size:
-            with contextlib.suppress(queue.Empty):
-                found.append(answers.get(timeout=1))
-            if len(found) < size and any(process.exitcode for process in ranks):
-                for process in ranks:
-                    process.kill()
-                raise SystemExit("a rank has failed; see above")
-        for process in ranks:
-            process.join(30)
-            process.kill()  # Gloo may not end
-    return {
-        model: {
-            what: {who: max(rank[model][what][who] for rank in found) for who in found[0][model][what]}
-            for what in found[0][model]
-        }
-        for model in found[0]
-    }
+def line(case: str, seconds: dict[str, float]) -> str:
+    """Return what people read of a case."""
+    if "exposed" in seconds:
+        exposed, whole = seconds["exposed"] * 1e3, seconds["all"] * 1e3
+        return f"{case}: {exposed:.1f} ms of {whole:.1f} ms exposed, {exposed / whole:.0%}"
+    ours, on_ours, on_gloo = (seconds[name] * 1e3 for name in ("ours", "unisono", "gloo"))
+    alone = f", alone {seconds['alone'] * 1e3:.1f} ms" if "alone" in seconds else ""
+    return (
+        f"{case}: ours {ours:.1f} ms, torch on unisono {on_ours:.1f} ms ({on_ours / ours:.2f} x), "
+        f"torch on gloo {on_gloo:.1f} ms ({on_gloo / ours:.2f} x){alone}"
+    )
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("-n", dest="size", type=int, default=2, help="ranks (default 2)")
-    parser.add_argument("--models", default=",".join(MODELS), help="which ones (default both)")
-    parser.add_argument("--rows", type=int, default=0, help="rows of a batch (default: few)")
     parser.add_argument("--json", type=Path, help="also write what was measured to this file")
     asked = parser.parse_args()
-    measured = measure(asked.size, asked.models.split(","), asked.rows)
-    for model, seconds in measured.items():
-        print(f"{model} on {asked.size} ranks")
-        for who, median in seconds["median"].items():
-            quickest, ours = seconds["quickest"][who], seconds["quickest"]["ours"]
-            print(
-                f"  {who:24} {median * 1e3:7.1f} ms, quickest {quickest * 1e3:7.1f} ms, {quickest / ours:.2f} × ours"
-            )
-        exposed, alone = seconds["overlap"]["exposed"], seconds["overlap"]["communication"]
-        print(f"  exposed {exposed * 1e3:.1f} ms of {alone * 1e3:.1f} ms of communication: {exposed / alone:.0%}")
+    measured = slowest(answers_of_ranks(run_rank, asked.size))
+    for case, seconds in measured.items():
+        print(f"{asked.size} ranks, {line(case, seconds)}")
     if asked.json:
         asked.json.write_text(json.dumps({"ranks": asked.size, "seconds": measured}, indent=1) + "\n")

@@ -30,6 +30,16 @@ def test_what_was_measured_counts_more_than_the_built_in_rules():
     assert "built-in" in choice.choose(all_reduce, 5, 1000, table).reason
 
 
+def test_what_may_not_be_used_is_passed_over():
+    all_reduce = find("ring").collective
+    allowed = lambda one: one.name != "recursive_doubling"  # noqa: E731
+    chosen = choice.choose(all_reduce, 5, 8, {}, may_be_used=allowed)
+    assert chosen.algorithm.name == "direct"
+    assert "recursive_doubling, the best with 5 ranks" in chosen.reason
+    table = {"all_reduce": {"4": [[0, "recursive_doubling"]]}}
+    assert choice.choose(all_reduce, 4, 8, table, may_be_used=allowed).algorithm.name == "naive"
+
+
 def test_explain_knows_the_next_best():
     said = explain(find("ring").collective, 8, 8, {})
     assert (said.algorithm, said.next_best) == ("recursive_doubling", "butterfly")

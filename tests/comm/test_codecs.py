@@ -8,11 +8,13 @@ import numpy as np
 import pytest
 
 from rank_pool import RankPool
-from unisono import algorithm, combine, copy, recv, send
-from unisono.codecs import Codec, error_bound
+from unisono import algorithm, combine, copy, recv, send, spawn
+from unisono.algorithms import catalogue
+from unisono.codecs import Codec, error_bound, round_in_place
 from unisono.codecs.formats import FORMATS
-from unisono.collectives import all_reduce
+from unisono.collectives import all_gather, all_reduce, broadcast
 from unisono.comm.local_ranks import outcomes_of
+from unisono.comm.rounds import Rounds, agrees
 from unisono.errors import GoalError, MismatchError
 
 CODECS = ["fp16", "bf16", "fp8_e4m3", "fp8_e5m2", "int8"]
@@ -158,6 +160,44 @@ def test_what_is_passed_on_is_the_same_however_often(pools, size, codec):
     assert len(set(found)) == 1
 
 
+def unequal(comm, codec):
+    """What rank r gives to rank d, or to all, is (r + d) * 17 numbers long; some are none at all."""
+    rank, size = comm.rank, comm.size
+    to = [(rank + peer) * 17 for peer in range(size)]
+    x = numbers("normal", rank, sum(to))
+    before = x.copy()
+    out = np.empty(sum(to), np.float32)
+    comm.all_to_all(out, x, in_sizes=to, out_sizes=to, codec=codec)
+    parts = np.split(x, np.cumsum(to)[:-1])
+    sizes = [peer * 17 for peer in range(size)]
+    gathered = np.empty(sum(sizes), np.float32)
+    comm.all_gather(gathered, x[: sizes[rank]], out_sizes=sizes, codec=codec)
+    summed = np.empty(sizes[rank], np.float32)
+    comm.reduce_scatter(summed, numbers("constant", 0, sum(sizes)), in_sizes=sizes, codec=codec)
+    assert np.array_equal(x, before)
+    return parts, np.split(out, np.cumsum(to)[:-1]), x[: sizes[rank]], gathered, summed
+
+
+@pytest.mark.parametrize("codec", CODECS)
+@pytest.mark.parametrize("size", [2, 3, 5])
+def test_parts_of_any_length_are_encoded_by_themselves(pools, size, codec):
+    results = pools[size].call(unequal, [codec] * size)
+
+    def rounded(array):
+        array = array.copy()
+        round_in_place(array, codec)
+        return array
+
+    whole = np.concatenate([rounded(given) for _, _, given, _, _ in results])
+    tenth = rounded(np.full(32, 0.1, np.float32))[0]
+    for rank, (parts, received, _, gathered, summed) in enumerate(results):
+        assert np.array_equal(gathered, whole)
+        assert np.allclose(summed, (size - 1) * tenth + np.float32(0.1), rtol=1e-6)
+        for peer in range(size):
+            sent = results[peer][0][rank]
+            assert np.array_equal(received[peer], parts[rank] if peer == rank else rounded(sent))
+
+
 def with_and_without(comm):
     """The calls look alike but for the codec, and are repeated: no plan may serve the wrong one."""
     x = numbers("normal", comm.rank, 1000)
@@ -221,26 +261,54 @@ def test_top_k_adds_the_largest_numbers_of_each_rank(pools, size):
 # ---- rounding at random -------------------------------------------------------------------------------------------
 
 
-def at_random(comm, algorithms):
+def at_random(comm):
     found = {}
     codec = Codec("fp8_e4m3", stochastic=True, seed=3)
-    for name in algorithms:
-        for length in (1, 33, 10_007):
-            x = numbers("normal", comm.rank, length)
-            comm.all_reduce(x, codec=codec, algorithm=name)
-            found[name, length] = digest(x)
-    out = np.empty(1000 * comm.size, np.float32)
-    comm.all_gather(out, numbers("normal", comm.rank, 1000), codec=codec)
-    y = numbers("normal", comm.rank, 1000)
-    comm.broadcast(y, root=comm.size - 1, codec=codec)
-    return found, digest(out), digest(y)
+    root = comm.size - 1
+    for length in (1, 33, 1000):
+        x = numbers("normal", comm.rank, length)
+        for name in _agreeing(all_reduce, comm.size):
+            y = x.copy()
+            comm.all_reduce(y, codec=codec, algorithm=name)
+            found["all_reduce", name, length] = digest(y)
+        for name in _agreeing(broadcast, comm.size, root):
+            y = x.copy()
+            comm.broadcast(y, root=root, codec=codec, algorithm=name)
+            found["broadcast", name, length] = digest(y)
+        for name in _agreeing(all_gather, comm.size):
+            out = np.empty(length * comm.size, np.float32)
+            comm.all_gather(out, x, codec=codec, algorithm=name)
+            found["all_gather", name, length] = digest(out)
+    return found
+
+
+def _agreeing(collective, size, root=None):
+    """Return all algorithms that may be used, and the automatic choice."""
+    made = catalogue.serving(collective, size)
+    return [None, *(one.name for one in made if agrees(one.schedule(size, root), Rounds.AT_RANDOM))]
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 5, 8])
 def test_all_ranks_agree_where_each_rounds_at_random(pools, size):
-    algorithms = [None, "ring", "direct", "naive", "tree", "rabenseifner"]
-    results = pools[size].call(at_random, [algorithms] * size)
-    assert all(result == results[0] for result in results)
+    first, *others = pools[size].call(at_random)
+    assert len(first) >= 3 * 15
+    assert all(other == first for other in others)
+
+
+def three_times(comm):
+    found = []
+    for _ in range(3):
+        x = numbers("constant", 0, 1000)
+        out = np.empty(comm.size * 1000, np.float32)
+        comm.all_gather(out, x, codec=Codec("fp8_e4m3", stochastic=True, seed=5))
+        found += [digest(part) for part in np.split(out, comm.size)]
+    return found
+
+
+def test_every_rank_and_every_call_has_other_dice_and_a_job_has_the_same_again():
+    first, again = (spawn(three_times, 3)[0] for _ in range(2))
+    assert first == again
+    assert len(set(first)) == 9
 
 
 def refused_at_random(comm):

@@ -12,15 +12,16 @@ from golden import lowered_text
 from unisono import algorithm, find, recv, recv_reduce, send
 from unisono.collectives import all_reduce, broadcast
 from unisono.compiler import Lowered, lower
-from unisono.compiler.instructions import REDUCE, SEND
+from unisono.compiler.instructions import INPUT, REDUCE, SEND
 from unisono.verifier import prove
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "lowered"
 
 
-def lowered(schedule, rank: int) -> Lowered:
+def lowered(schedule, rank: int, **codec: bool) -> Lowered:
     proof = prove(schedule)
-    return lower(schedule, rank, int(proof.largest_message * schedule.chunks), int(proof.sent * schedule.chunks))
+    largest, most = int(proof.largest_message * schedule.chunks), int(proof.sent * schedule.chunks)
+    return lower(schedule, rank, largest, most, **codec)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -44,6 +45,44 @@ def test_a_ring_is_one_send_and_then_passes_on():
         "  4 receive  from 0 to 2: -> output 3\n"
         "  5 receive  from 0: -> output 2\n"
     )
+
+
+def test_with_a_codec_a_ring_stores_no_more_than_without():
+    """What a rank sends first is overwritten later, and what it passes on it either keeps rounded or not at all."""
+    assert lowered(find("ring").schedule(4), 1, rounds=True).text == lowered(find("ring").schedule(4), 1).text
+
+
+def test_with_a_codec_a_sender_keeps_what_it_has_sent_where_it_needs_it():
+    text = lowered(find("recursive_doubling").schedule(2), 0, rounds=True).text
+    assert text == (
+        "  0 send     to 1: output 0 -> output 0\n"  # rounded
+        "  0 reduce   from 1: output 0 -> output 0\n"
+    )
+
+
+def test_with_a_codec_the_owner_of_a_part_takes_the_rounded_one_and_keeps_its_input():
+    made = lowered(find("all_gather/ring").schedule(3), 1, rounds=True)
+    assert made.text == (
+        "  0 send     to 2: input 1 -> output 1\n"
+        "  0 receive  from 0 to 2: -> output 0\n"
+        "  1 receive  from 0: -> output 2\n"
+    )
+
+
+def test_inputs_that_are_not_results_are_never_written():
+    for name in ("reduce_scatter/ring", "reduce_scatter/recursive_halving", "reduce/tree", "all_to_all/bruck"):
+        for rank in range(5):
+            made = lowered(find(name).schedule(5), rank, rounds=True)
+            assert not any(op.out and op.out.buffer == INPUT for i in made.instructions for op in i.operands)
+
+
+def test_only_what_was_neither_sent_nor_received_is_rounded_last():
+    """Three ranks: the core is 0 and 1; rank 0 speaks for rank 2 and hands it the result."""
+    places = [
+        lowered(find("recursive_doubling").schedule(3), rank, rounds=True, rounds_last=True).rounded_last
+        for rank in range(3)
+    ]
+    assert [[str(place) for place in of_rank] for of_rank in places] == [[], ["output 0"], []]
 
 
 def test_partial_sums_that_are_passed_on_are_not_stored():

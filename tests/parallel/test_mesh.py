@@ -78,3 +78,18 @@ def test_sizes_that_do_not_fit_are_refused():
     for said in run_groups(refuse, 3):
         for each, words in zip(said, expected, strict=True):
             assert words in each
+
+
+def part_of_a_part(group):
+    halves = group.split(group.rank // 3)
+    if group.rank < 3:  # the other half makes no mesh, and is not asked to
+        inner = mesh(halves, tp=3)
+        x = torch.ones(1)
+        inner.tp.all_reduce(x, name="x", phase="forward")
+        return x.item()
+    return None
+
+
+@pytest.mark.parametrize("kind", ["comm", "gloo", "unisono"])
+def test_a_part_of_the_ranks_can_have_a_mesh_of_its_own(kind):
+    assert run_groups(part_of_a_part, 6, kind=kind) == [3.0] * 3 + [None] * 3

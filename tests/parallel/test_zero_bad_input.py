@@ -281,7 +281,7 @@ def test_a_nan_is_told_to_all_replicas():
     assert "the gradient of '0.bias' on rank 1 has a NaN" in refusals(build, size=4, kind=GradientError)
 
 
-def test_a_module_is_wrapped_once_and_frozen_before():
+def test_a_module_is_wrapped_once_and_moved_and_frozen_before():
     def twice(group):
         Zero(nn.Sequential(Zero(make("mlp"), group, optimizer=sgd)), group, optimizer=sgd)
 
@@ -292,6 +292,14 @@ def test_a_module_is_wrapped_once_and_frozen_before():
         model[0].bias.requires_grad_(True)
         zero(batch("mlp", 0)[0])
 
+    def moved(group):
+        Zero(make("mlp"), group, optimizer=sgd).half()
+
+    def inside(group):
+        nn.Sequential(Zero(make("mlp"), group, optimizer=sgd)).state_dict()
+
+    assert "do that before the module is wrapped" in refusals(moved)
+    assert "of the outermost module" in refusals(inside)
     assert "wrap it once" in refusals(twice)
     assert "parameter '0.bias' was frozen when the module was wrapped" in refusals(thawed)
 

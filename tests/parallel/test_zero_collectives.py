@@ -7,9 +7,11 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from models import batch, loss_of, make, share, train  # noqa: E402
+from torch import nn  # noqa: E402
 from worlds import run_groups  # noqa: E402
 
 from unisono.parallel import Zero, record  # noqa: E402
+from unisono.parallel.over_comm import CommGroup  # noqa: E402
 
 BLOCK, ROOT = 15_072, 2_880  # bytes of the units of the small transformer in float64: 1884 and 360 parameters
 
@@ -72,6 +74,7 @@ def test_stage_3_gathers_each_unit_twice_and_scatters_its_gradients_while_the_ne
 
 def test_without_prefetch_a_unit_sets_out_when_it_is_needed():
     order = [entry[:3] for entry in collectives(2, {"prefetch": False})]
+    assert order[3:5] == [("backward", "all_gather", "root"), ("backward", "all_gather", "blocks.1")]
     assert order[-4:] == [
         ("backward", "all_gather", "blocks.0"), ("backward", "reduce_scatter", "blocks.1"),
         ("backward", "reduce_scatter", "blocks.0"), ("backward", "reduce_scatter", "root"),
@@ -103,6 +106,55 @@ def test_mixed_precision_halves_the_bytes_of_everything():
     found = collectives(2, settings)
     assert {entry[3] for entry in found} == {BLOCK // 4, ROOT // 4}  # two bytes for each parameter, not eight
     assert len(found) == 9
+
+
+class Plain(CommGroup):
+    """Notes the codecs that it is given, and sends numbers as they are."""
+
+    def duplicate(self):
+        return self
+
+    def _all_reduce(self, async_op, tensor, op, codec):
+        return super()._all_reduce(async_op, tensor, op, None)
+
+    def _reduce_scatter(self, async_op, out, tensor, op, codec):
+        return super()._reduce_scatter(async_op, out, tensor, op, None)
+
+
+class Doubling:
+    """Feedback that doubles what is sent."""
+
+    def __init__(self, codec):
+        assert codec == "fp8_e4m3"
+
+    def correct(self, name, gradients):
+        gradients.mul_(2)
+
+
+def two_types():
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 4).double())
+    model[1].register_forward_pre_hook(lambda _, inputs: inputs[0].double())
+    return model
+
+
+def written(group, stage):
+    alone = two_types()
+    alone(torch.ones(2, 4)).sum().backward()
+    zero = Zero(
+        two_types(), Plain(group.comm), optimizer=sgd, stage=stage, codec="fp8_e4m3", error_feedback=Doubling
+    )  # fmt: skip
+    with record() as log:
+        zero(torch.ones(2, 4)).sum().backward()
+    for flat, layer, factor in zip(zero.trained, alone, (2, 1), strict=True):
+        expected = flat.vector_of([layer.weight.grad, layer.bias.grad])[flat.range_of(flat.rank)]
+        torch.testing.assert_close(flat.gradient, factor * expected)
+    return {entry.name: entry.codec for entry in log if entry.collective != "all_gather"}
+
+
+@pytest.mark.parametrize("stage", [1, 2, 3])
+def test_gradients_in_float32_are_written_by_the_codec_and_corrected_by_its_feedback(stage):
+    assert run_groups(written, 2, stage) == [{"0": "fp8_e4m3", "1": ""}] * 2
 
 
 def without_sync(group, stage):

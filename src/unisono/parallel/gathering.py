@@ -92,12 +92,14 @@ class Guest:
 class Gathering:
     """Brings units into their rooms."""
 
-    def __init__(self, group: Group, units: Sequence[tuple[str, int, Sequence[Flat]]], rooms_per_depth: int) -> None:
+    def __init__(
+        self, group: Group, units: Sequence[tuple[str, int, Sequence[Flat]]], prefetches: bool, rooms_per_depth: int
+    ) -> None:
         """Take the name, the depth (units around it) and the flats of each unit.
 
         A unit and the units around it run at the same time, so every depth has rooms of its own.
         """
-        self.group = group
+        self.group, self.prefetches = group, prefetches
         rooms: dict[tuple[int, int], Room] = {}
         seen: dict[int, int] = {}
         self.guests: dict[str, Guest] = {}
@@ -130,7 +132,7 @@ class Gathering:
     def prefetch(self, name: str, phase: str) -> None:
         """Start to gather a unit, if its room is free."""
         guest = self.guests[name]
-        if guest.room.guest is None:
+        if self.prefetches and guest.room.guest is None:
             self._start(guest, phase, async_op=True)
 
     def free(self, name: str) -> None:

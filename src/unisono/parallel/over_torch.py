@@ -43,12 +43,12 @@ class TorchGroup(Group):
     def split(self, color: int, key: int = 0, axis: str = "") -> Group:
         """Make the group of all ranks that give this color, in the order of their keys. All ranks call this."""
         wishes = self.tell_all((color, key, dist.get_rank()))
-        mine = None
-        for each in sorted({wish[0] for wish in wishes}):  # every rank takes part in the making of every group
-            members = [rank for _, _, rank in sorted(wish for wish in wishes if wish[0] == each)]
-            made = dist.new_group(members)
-            if each == color:
-                mine = made
+        members = [rank for each, _, rank in sorted(wishes) if each == color]
+        if members != sorted(members):
+            raise UsageError(
+                f"split: the keys put the ranks in the order {members}; torch's groups have only 0, 1, 2 ..."
+            )
+        mine = dist.new_group(members, use_local_synchronization=True)  # the ranks of no other group are needed
         return TorchGroup(mine, axis)
 
     def tell_all(self, value: Any) -> list[Any]:

@@ -62,6 +62,7 @@ class Passes:
         self.reducing, self.gathering, self.free_after_forward = reducing, gathering, free_after_forward
         self.agree = agree
         self.syncs = True  # False: gradients are left for a later pass
+        self.pauses = False  # True: units are whole, and nothing is to be done
         self.order = list(self.units)  # in which units run forward; a guess before the first pass
         self.is_agreed = False
         self.ran: list[str] = []  # the units of this forward pass
@@ -218,14 +219,16 @@ class _Before:
         self.passes, self.unit = passes, unit
 
     def __call__(self, module: nn.Module, inputs: Any) -> None:
-        self.passes.before_forward(self.unit)
+        if not self.passes.pauses:
+            self.passes.before_forward(self.unit)
 
 
 class _After(_Before):
     """What torch calls after it."""
 
     def __call__(self, module: nn.Module, inputs: Any, output: Any = None) -> None:
-        self.passes.after_forward(self.unit, output)
+        if not self.passes.pauses:
+            self.passes.after_forward(self.unit, output)
 
 
 def _is_backward() -> bool:

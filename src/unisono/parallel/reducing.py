@@ -16,8 +16,8 @@ parameter, without padding, is not even copied: its gradient is the vector.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -29,6 +29,14 @@ from unisono.parallel.sharding import Flat
 
 WHO = "Zero"
 AT_ONCE = 2  # vectors that are being averaged at the same time, at most
+
+
+class Wire(NamedTuple):
+    """How gradients travel: what DataParallel calls by the same names."""
+
+    codec: Any = None
+    error_feedback: Callable[[Any], Any] | None = None
+    check_nan: bool = False
 
 
 class Averaging:
@@ -53,13 +61,13 @@ class Averaging:
 class Reducing(ABC):
     """Averages gradients over a group, and over the replicas of the group if there are any."""
 
-    def __init__(
-        self, group: Group, replicas: Group | None, codec: Any, feedback: Any, check_nan: bool, flats: Sequence[Flat]
-    ) -> None:
-        self.group, self.replicas, self.codec, self.device = group, replicas, codec, flats[0].device
-        self.feedback = feedback  # adds what the codec has cut off the vectors of the steps before
+    def __init__(self, group: Group, replicas: Group | None, flats: Sequence[Flat], wire: Wire) -> None:
+        self.group, self.replicas, self.device = group, replicas, flats[0].device
         self.running: list[Averaging] = []
-        self.check_nan = check_nan
+        self.check_nan = wire.check_nan
+        self.codecs = {flat: wire.codec for flat in flats if flat.compute_dtype == torch.float32}  # what they are for
+        made = wire.error_feedback if wire.codec is not None else None
+        self.feedbacks = {} if made is None else {flat: made(wire.codec) for flat in self.codecs}
         self.nan: str | None = None  # the first parameter of this rank, in this pass, whose gradient has a NaN
 
     def reduce(self, flats: Sequence[Flat]) -> None:
@@ -73,8 +81,8 @@ class Reducing(ABC):
             if self.check_nan and self.nan is None and vector.sum().isnan():
                 names = (member.names[0] for member in flat.members)
                 self.nan = first_nan(zip(names, flat.views(vector), strict=True))
-            if self.feedback is not None:
-                self.feedback.correct(flat.name, vector)
+            if flat in self.feedbacks:
+                self.feedbacks[flat].correct(flat.name, vector)
             self.running.append(Averaging(self.average(flat, vector)))
             flat.has_gradient = True
 
@@ -117,10 +125,8 @@ class Reducing(ABC):
 class WholeGradients(Reducing):
     """Stage 1: the vectors are kept, and the parameters' gradients are views of them, as in data parallelism."""
 
-    def __init__(
-        self, group: Group, replicas: Group | None, codec: Any, feedback: Any, check_nan: bool, flats: Sequence[Flat]
-    ) -> None:
-        super().__init__(group, replicas, codec, feedback, check_nan, flats)
+    def __init__(self, group: Group, replicas: Group | None, flats: Sequence[Flat], wire: Wire) -> None:
+        super().__init__(group, replicas, flats, wire)
         self.vectors: dict[Flat, Tensor] = {}
         self.views: dict[Flat, list[Tensor]] = {}
         for flat in flats:
@@ -154,7 +160,7 @@ class WholeGradients(Reducing):
         for group in (self.group, self.replicas):
             if group is not None:
                 yield group.all_reduce(
-                    vector, op="avg", name=flat.name, phase="backward", codec=self.codec, async_op=True
+                    vector, op="avg", name=flat.name, phase="backward", codec=self.codecs.get(flat), async_op=True
                 )
         self._show(flat)
 
@@ -167,10 +173,8 @@ class WholeGradients(Reducing):
 class ShardedGradients(Reducing):
     """Stages 2 and 3: only the gradient of the own shard is kept."""
 
-    def __init__(
-        self, group: Group, replicas: Group | None, codec: Any, feedback: Any, check_nan: bool, flats: Sequence[Flat]
-    ) -> None:
-        super().__init__(group, replicas, codec, feedback, check_nan, flats)
+    def __init__(self, group: Group, replicas: Group | None, flats: Sequence[Flat], wire: Wire) -> None:
+        super().__init__(group, replicas, flats, wire)
         packed = [flat for flat in flats if not _is_one_tensor(flat)]
         nbytes = max((flat.padded_numel * flat.compute_dtype.itemsize for flat in packed), default=0)
         count = min(AT_ONCE, len(packed))
@@ -207,7 +211,8 @@ class ShardedGradients(Reducing):
     def average(self, flat: Flat, vector: Tensor) -> Iterator[Work]:
         """Reduce-scatter the vector; all-reduce the shard over the replicas; add it to what is there."""
         mine = torch.empty_like(flat.gradient) if flat.has_gradient else flat.gradient
-        named: dict[str, Any] = {"name": flat.name, "phase": "backward", "codec": self.codec, "async_op": True}
+        named: dict[str, Any] = {"name": flat.name, "phase": "backward", "async_op": True}
+        named["codec"] = self.codecs.get(flat)
         yield self.group.reduce_scatter(mine, vector, op="avg", **named)
         if self.replicas is not None:
             yield self.replicas.all_reduce(mine, op="avg", **named)

@@ -132,6 +132,7 @@ def whole_parameters(zero: Zero) -> Iterator[None]:
         yield
         return
     zero._gathering.free_all()
+    zero._passes.pauses = True
     absent = [[member.parameter.data for member in flat.members] for flat in zero.flats]
     try:
         for flat in zero.flats:
@@ -140,6 +141,7 @@ def whole_parameters(zero: Zero) -> Iterator[None]:
             flat.point(flat.views(vector))
         yield
     finally:
+        zero._passes.pauses = False
         for flat, tensors in zip(zero.flats, absent, strict=True):
             flat.point(tensors)
 

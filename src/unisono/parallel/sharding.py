@@ -17,13 +17,15 @@ told apart from here.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
 from unisono.parallel.units import Member, Part
+
+Label = Callable[[str, Any], str] | None
 
 
 class Piece(NamedTuple):
@@ -38,9 +40,11 @@ class Piece(NamedTuple):
 class Flat:
     """Parameters of one dtype, all trained or all frozen, and this rank's shard of them."""
 
-    def __init__(self, name: str, members: Sequence[Member], rank: int, size: int, compute_dtype: Any = None) -> None:
+    def __init__(
+        self, name: str, members: Sequence[Member], rank: int, size: int, compute_dtype: Any = None, label: str = ""
+    ) -> None:
         first = members[0].parameter
-        self.name, self.members, self.rank, self.size = name, list(members), rank, size
+        self.name, self.members, self.rank, self.size, self.label = name, list(members), rank, size, label
         self.trained = bool(first.requires_grad)
         self.dtype = first.dtype  # of the optimiser, and of the state dict
         mixed = compute_dtype is not None and first.dtype.is_floating_point
@@ -69,6 +73,7 @@ class Flat:
         if self.trained:
             own = vector[self.range_of(self.rank)].clone() if self.is_mixed else self.shard
             self.master = nn.Parameter(own)
+            self.master.label = self.label
         if keep_whole:
             self.point(self.views(whole))
 
@@ -108,15 +113,17 @@ class Flat:
             offset += length
 
 
-def flats_of(part: Part, rank: int, size: int, compute_dtype: Any = None) -> list[Flat]:
-    """Sort the parameters of a unit into flats: one for those that are trained, if all have one dtype."""
-    kinds: dict[tuple[bool, Any], list[Member]] = {}
+def flats_of(part: Part, rank: int, size: int, compute_dtype: Any = None, label: Label = None) -> list[Flat]:
+    """Sort the parameters of a unit into flats: one for those that are trained, if all have one dtype and label."""
+    kinds: dict[tuple[bool, str, Any], list[Member]] = {}
     for member in part.members:
-        kinds.setdefault((not member.parameter.requires_grad, member.parameter.dtype), []).append(member)
+        parameter = member.parameter
+        word = label(member.names[0], parameter) if label is not None else ""
+        kinds.setdefault((not parameter.requires_grad, word, parameter.dtype), []).append(member)
     found = []
-    for (frozen, dtype), members in kinds.items():
-        alike = [kind for kind in kinds if kind[0] == frozen]
-        name = part.name + (".frozen" if frozen else "")
-        name += f".{str(dtype).removeprefix('torch.')}" if len(alike) > 1 else ""
-        found.append(Flat(name, members, rank, size, compute_dtype))
+    for (frozen, word, dtype), members in kinds.items():
+        alike = [kind for kind in kinds if kind[:2] == (frozen, word)]
+        named = [part.name, "frozen" if frozen else "", word]
+        named += [str(dtype).removeprefix("torch.")] if len(alike) > 1 else []
+        found.append(Flat(".".join(filter(None, named)), members, rank, size, compute_dtype, word))
     return found

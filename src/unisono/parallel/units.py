@@ -59,10 +59,7 @@ def find_parts(module: nn.Module, units: Units = None) -> list[Part]:
     for member in _members(module):
         homes = {_home(name, names) for name in member.names}
         parts[homes.pop() if len(homes) == 1 else ROOT].members.append(member)
-    found = [part for part in parts.values() if part.members or part.name == ROOT]
-    if not any(part.members for part in found):
-        raise UsageError(f"{type(module).__name__} has no parameters; expected a module that can be trained")
-    return found
+    return [part for part in parts.values() if part.members or part.name == ROOT]
 
 
 def _chosen_names(module: nn.Module, units: Units) -> list[str]:

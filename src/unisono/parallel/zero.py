@@ -35,8 +35,8 @@ from unisono.parallel.buffers import Buffers
 from unisono.parallel.gathering import Gathering
 from unisono.parallel.group import group_of
 from unisono.parallel.passes import Passes, Unit
-from unisono.parallel.reducing import ShardedGradients, WholeGradients
-from unisono.parallel.sharding import flats_of
+from unisono.parallel.reducing import ShardedGradients, WholeGradients, Wire
+from unisono.parallel.sharding import Label, flats_of
 from unisono.parallel.units import Units, find_parts
 
 WHO = "Zero"
@@ -53,21 +53,24 @@ class Zero(nn.Module):
     ``replicate``: the group of ranks that hold the same shard, for hybrid sharding.
     ``units``: the modules that are units, or a function of name and module that says so; by default the children of
     the largest ``ModuleList`` or ``Sequential``. What is in none of them forms the unit "root".
+    ``label``: a function of name and parameter that returns a word. Parameters of different words do not share a
+    shard, and a shard has its word as ``shard.label``: for optimisers that treat some differently (weight decay).
     ``mixed_precision``: the dtype of computing and communication (``torch.bfloat16``); the optimiser keeps its own.
-    ``codec``, ``error_feedback``: how gradients are written on the wire, as in DataParallel; the same for all.
+    ``codec``: how float32 gradients are written on the wire.
     ``prefetch``: gather the next unit while one computes; costs the memory of one more unit.
     ``free_after_forward``: False keeps parameters whole from the forward to the backward pass: one all-gather of each
     unit instead of two, and the memory of the whole model in between.
-    ``check_nan``, ``broadcast_buffers``, ``broadcast_parameters``: as in DataParallel.
+    ``error_feedback``, ``check_nan``, ``broadcast_buffers``, ``broadcast_parameters``: as in DataParallel.
 
     Parameters that are not whole show NaN, in their shape. Frozen parameters are shards in stage 3, and whole before.
     """
 
     def __init__(
         self, module: nn.Module, group: Any = None, *, optimizer: Callable[[list[nn.Parameter]], Any], stage: int = 3,
-        replicate: Any = None, units: Units = None, mixed_precision: torch.dtype | None = None, codec: Any = None,
-        error_feedback: Callable[[Any], Any] | None = None, prefetch: bool = True, free_after_forward: bool = True,
-        check_nan: bool = False, broadcast_buffers: bool = True, broadcast_parameters: bool = False,
+        replicate: Any = None, units: Units = None, label: Label = None, mixed_precision: torch.dtype | None = None,
+        codec: Any = None, error_feedback: Callable[[Any], Any] | None = None, prefetch: bool = True,
+        free_after_forward: bool = True, check_nan: bool = False, broadcast_buffers: bool = True,
+        broadcast_parameters: bool = False,
     ) -> None:  # fmt: skip
         super().__init__()
         if stage not in STAGES:
@@ -77,11 +80,12 @@ class Zero(nn.Module):
         self.module, self.stage, self.mixed_precision = module, stage, mixed_precision
         given, replicas = group_of(group), None if replicate is None else group_of(replicate)
         self._all_groups = [each for each in (given, replicas) if each is not None]
+        checks.check_parameters(module, WHO)
         parts = find_parts(module, units)
         self._start_alike(
             broadcast_parameters, units=[part.name for part in parts], stage=stage, mixed_precision=mixed_precision,
-            prefetch=prefetch, free_after_forward=free_after_forward, check_nan=check_nan,
-            broadcast_buffers=broadcast_buffers,
+            codec=str(codec), error_feedback=error_feedback is not None, prefetch=prefetch,
+            free_after_forward=free_after_forward, check_nan=check_nan, broadcast_buffers=broadcast_buffers,
         )  # fmt: skip
         self._buffers_of_module = Buffers(module)
         self._broadcasts_buffers = broadcast_buffers
@@ -90,7 +94,7 @@ class Zero(nn.Module):
         self.group = given.duplicate()  # an order of calls of its own, whatever the module sends in between
         self.replicas = None if replicas is None else replicas.duplicate()
         self.units = [
-            Unit(part.name, part.module, part.around, flats_of(part, given.rank, given.size, mixed_precision))
+            Unit(part.name, part.module, part.around, flats_of(part, given.rank, given.size, mixed_precision, label))
             for part in parts
         ]
         self._frozen = [(name, each) for name, each in module.named_parameters() if not each.requires_grad]
@@ -102,8 +106,7 @@ class Zero(nn.Module):
             else:
                 flat.point([member.parameter.data.to(flat.compute_dtype) for member in flat.members])
         keeping = WholeGradients if stage == 1 else ShardedGradients
-        feedback = None if codec is None or error_feedback is None else error_feedback(codec)
-        self._reducing = keeping(self.group, self.replicas, codec, feedback, check_nan, self.trained)
+        self._reducing = keeping(self.group, self.replicas, self.trained, Wire(codec, error_feedback, check_nan))
         self._gathering = self._make_gathering(prefetch, free_after_forward) if stage == 3 else None
         self._passes = Passes(self.units, self._reducing, self._gathering, free_after_forward, self._agree)
         self.optimizer = optimizer([flat.master for flat in self.trained])
@@ -169,7 +172,6 @@ class Zero(nn.Module):
     # ---- the start -----------------------------------------------------------------------------------------------
 
     def _start_alike(self, broadcast_parameters: bool, **settings: Any) -> None:
-        checks.check_parameters(self.module, WHO)
         for group in self._all_groups:
             checks.check_same_model(self.module, group, WHO, **settings)
         values = {name: parameter.detach() for name, parameter in self.module.named_parameters()}
@@ -189,10 +191,9 @@ class Zero(nn.Module):
             self._buffers_of_module.broadcast(group, phase=phase)
 
     def _make_gathering(self, prefetch: bool, free_after_forward: bool) -> Gathering:
-        rooms = 2 if prefetch else 1
-        if not free_after_forward:
-            rooms = len(self.units)
-        return Gathering(self.group, [(unit.name, len(unit.around), unit.flats) for unit in self.units], rooms)
+        rooms = len(self.units) if not free_after_forward else 2 if prefetch else 1
+        units = [(unit.name, len(unit.around), unit.flats) for unit in self.units]
+        return Gathering(self.group, units, prefetch, rooms)
 
     def _agree(self, order: list[str]) -> list[str]:
         """Take the order of units of rank 0; in stage 3 all must have it anyway."""
@@ -239,7 +240,9 @@ class Zero(nn.Module):
 
     def state_dict(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
         """Return the state of the whole module, as the module by itself would. All ranks call this."""
-        return sharded_state.state_of(self, self.module.state_dict(*args, **kwargs))
+        if args or kwargs:  # so it is called for a part of a module
+            raise UsageError(f"{WHO}: state_dict() takes no arguments; make the {WHO} of the outermost module")
+        return sharded_state.state_of(self, self.module.state_dict())
 
     def load_state_dict(self, state: dict[str, Any], strict: bool = True) -> None:
         """Take the state of a whole module, given on every rank."""
@@ -263,7 +266,10 @@ class Zero(nn.Module):
 
     @contextmanager
     def whole_parameters(self) -> Iterator[None]:
-        """Make all parameters whole within the block, to look at; changes are lost. All ranks call this."""
+        """Make all parameters whole within the block; changes are lost. All ranks call this.
+
+        Inside, ``zero.module`` can be called by each rank for itself, and without communication; ``zero`` cannot.
+        """
         with sharded_state.whole_parameters(self):
             yield
 
@@ -276,6 +282,9 @@ class Zero(nn.Module):
     def named_buffers(self, *args: Any, **kwargs: Any) -> Iterator[tuple[str, Tensor]]:
         """Return the buffers of the module, by its names."""
         yield from self.module.named_buffers(*args, **kwargs)
+
+    def _apply(self, *args: Any, **kwargs: Any) -> Any:
+        raise UsageError(f"{WHO}: what is in shards cannot be moved or cast; do that before the module is wrapped")
 
     def __getattr__(self, name: str) -> Any:
         try:

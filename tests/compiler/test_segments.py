@@ -1,0 +1,50 @@
+"""How a call with a codec is cut into segments."""
+
+from __future__ import annotations
+
+import pytest
+
+from unisono import find
+from unisono.compiler import Block, Lengths, Numbers, lower, numbers_of
+from unisono.compiler.plans import PADDING
+from unisono.errors import UsageError
+from unisono.verifier import prove
+
+FP8 = Block(memory_bytes=128, wire_bytes=33)
+STAGING_BYTES = 64 * 1024
+
+
+def numbers(name: str, size: int, length: int, staging_bytes: int = STAGING_BYTES) -> tuple[Numbers, int]:
+    """Return the numbers of an all-reduce with a codec, and how many chunks a rank sends at the most."""
+    schedule = find(name).schedule(size)
+    proof = prove(schedule)
+    largest, most = int(proof.largest_message * schedule.chunks), int(proof.sent * schedule.chunks)
+    lowered = lower(schedule, 0, largest, most, rounds=True)
+    lengths = Lengths((length,), (length,))
+    collective = find(name).collective
+    return numbers_of(lowered, schedule, collective, 0, lengths, 4, staging_bytes, block=FP8), lowered.most_sent
+
+
+@pytest.mark.parametrize("size", [2, 3, 5, 8, 13])
+@pytest.mark.parametrize("length", [1, 31, 33, 1000, 100_003, 10_000_019])
+@pytest.mark.parametrize("name", ["ring", "direct", "recursive_doubling", "all_reduce/naive"])
+def test_no_block_is_cut_and_two_passes_fit_into_the_staging_area(name, size, length):
+    made, most_sent = numbers(name, size, length)
+    assert made.segment_bytes % FP8.memory_bytes == 0
+    on_the_wire = made.segment_bytes // FP8.memory_bytes * FP8.wire_bytes
+    assert 2 * most_sent * (on_the_wire + PADDING) <= STAGING_BYTES
+    chunk = -(-length // find(name).schedule(size).chunks) * 4
+    assert (made.passes - 1) * made.segment_bytes < chunk <= made.passes * made.segment_bytes
+
+
+def test_a_codec_needs_fewer_passes_where_the_staging_area_is_short():
+    with_codec, _ = numbers("direct", 13, 1_000_000)
+    schedule = find("direct").schedule(13)
+    lowered = lower(schedule, 0, 1, 24)
+    plain = numbers_of(lowered, schedule, find("direct").collective, 0, Lengths((10**6,), (10**6,)), 4, STAGING_BYTES)
+    assert with_codec.passes < plain.passes / 3
+
+
+def test_an_area_too_small_for_a_block_is_refused():
+    with pytest.raises(UsageError, match="connect with a larger staging_bytes, or choose another algorithm"):
+        numbers("direct", 13, 1000, staging_bytes=10_000)
