@@ -17,10 +17,12 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import NamedTuple
 
 import torch
 import torch.distributed as dist
+from torch.optim import SGD, AdamW
 
 import unisono
 from language.experts import MixtureGPT
@@ -30,6 +32,8 @@ from language.strategies import STRATEGIES
 from language.text import Text
 from unisono.errors import UsageError
 from unisono.parallel import Group, Log, full_state_dict, group_of, record
+
+OPTIMIZERS = {"adamw": partial(AdamW, lr=2e-3), "sgd": partial(SGD, lr=0.1, momentum=0.9)}
 
 
 class Trained(NamedTuple):
@@ -89,7 +93,7 @@ def asked_for(words: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--strategy", choices=STRATEGIES, default="ddp")
     parser.add_argument("--steps", type=int, default=100)
     parser.add_argument("--batch", type=int, default=24, metavar="ROWS", help="of a step, on all ranks together")
-    parser.add_argument("--rate", type=float, default=2e-3, help="at which the model learns")
+    parser.add_argument("--optimizer", choices=OPTIMIZERS, default="adamw")
     parser.add_argument("--seed", type=int, default=0)
     codecs = "fp16, bf16, fp8_e4m3, fp8_e5m2, int8, topk:0.01, or none"
     parser.add_argument("--codec", default="none", help=f"how gradients travel: {codecs}")
@@ -106,6 +110,7 @@ def asked_for(words: list[str] | None = None) -> argparse.Namespace:
         parser.error(
             f"--tp does not go with {asked.strategy}; data × tensor parallel is --strategy tp --tp {asked.tp}"
         )
+    asked.optimizer = OPTIMIZERS[asked.optimizer]
     asked.codec = None if asked.codec == "none" else asked.codec
     return asked
 
@@ -143,7 +148,7 @@ def tell(asked: argparse.Namespace, group: Group, done: Trained) -> None:
     if asked.collectives:
         print(done.log.table())
     print(
-        f"{asked.strategy} on {group.size} ranks, {asked.steps} steps of {asked.batch} rows: "
+        f"{asked.strategy} on {group.size} rank{'s'[: group.size > 1]}, {asked.steps} steps of {asked.batch} rows: "
         f"loss {done.losses[0]:.4f} -> {done.losses[-1]:.4f}, {done.steps_per_s:.1f} steps/s, "
         f"{done.log.sent_bytes / 1e6:.2f} MB sent by each rank in a step"
     )

@@ -24,8 +24,9 @@ TABLE = re.compile(r"(<!-- collectives: (\w+)\.(\w+) -->\n).*?(<!-- end -->)", r
 
 
 def pages() -> list[Path]:
-    """Return the pages of strategies."""
-    return sorted((ROOT / "docs" / "parallel").glob("*.md"))
+    """Return the pages that have such tables."""
+    every = sorted((ROOT / "docs" / "parallel").glob("*.md"))
+    return [path for path in every if TABLE.search(path.read_text(encoding="utf-8"))]
 
 
 def page(text: str) -> str:

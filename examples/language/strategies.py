@@ -12,7 +12,6 @@ from functools import partial
 from typing import Any
 
 from torch import nn
-from torch.optim import AdamW
 
 from language.experts import MixtureGPT
 from language.model import GPT, Shape
@@ -25,7 +24,7 @@ Made = tuple[nn.Module, Any]
 def ddp(shape: Shape, group: Group, asked: Namespace) -> Made:
     """Data parallel: every rank has the whole model and some of the rows; gradients are averaged."""
     model = DataParallel(GPT(shape), group, **wire(asked))
-    return model, AdamW(model.parameters(), asked.rate)
+    return model, asked.optimizer(model.parameters())
 
 
 def tp(shape: Shape, group: Group, asked: Namespace) -> Made:
@@ -34,30 +33,28 @@ def tp(shape: Shape, group: Group, asked: Namespace) -> Made:
     model = split_model(shape, ranks.tp)
     if ranks.dp.size > 1:
         model = DataParallel(model, ranks.dp, **wire(asked))
-    return model, AdamW(model.parameters(), asked.rate)
+    return model, asked.optimizer(model.parameters())
 
 
 def zero(shape: Shape, group: Group, asked: Namespace, stage: int) -> Made:
     """ZeRO: data parallel, but each rank keeps a shard of the optimiser (1), gradients (2) and parameters (3)."""
     ranks = mesh(group, dp=-1, tp=asked.tp)
-    optimizer = partial(AdamW, lr=asked.rate)
-    model = Zero(split_model(shape, ranks.tp), ranks.dp, optimizer=optimizer, stage=stage, **wire(asked))
+    model = Zero(split_model(shape, ranks.tp), ranks.dp, optimizer=asked.optimizer, stage=stage, **wire(asked))
     return model, model.optimizer
 
 
 def hybrid(shape: Shape, group: Group, asked: Namespace) -> Made:
     """Hybrid: stage 3 of ZeRO within each of ``--nodes`` groups of ranks; between them, shards are averaged."""
     ranks = mesh(group, nodes=asked.nodes, dp=-1, tp=asked.tp)
-    optimizer = partial(AdamW, lr=asked.rate)
     model = split_model(shape, ranks.tp)
-    model = Zero(model, ranks.dp, replicate=ranks.nodes, optimizer=optimizer, stage=3, **wire(asked))
+    model = Zero(model, ranks.dp, replicate=ranks.nodes, optimizer=asked.optimizer, stage=3, **wire(asked))
     return model, model.optimizer
 
 
 def moe(shape: Shape, group: Group, asked: Namespace) -> Made:
     """Mixture of experts: each rank has other experts, to which all ranks send rows. The rest is data parallel."""
     model = DataParallel(MixtureGPT(shape, group), group, local=is_expert, **wire(asked))
-    return model, AdamW(model.parameters(), asked.rate)
+    return model, asked.optimizer(model.parameters())
 
 
 def split_model(shape: Shape, group: Group) -> nn.Module:

@@ -8,6 +8,7 @@ import pytest
 
 pytest.importorskip("torch")
 
+import convergence_page
 import parallel_pages
 from torch_ranks import run_ranks
 
@@ -20,7 +21,18 @@ def test_the_page_is_current(path):
     """If this fails: make docs."""
     text = path.read_text(encoding="utf-8")
     assert parallel_pages.page(text) == text
-    assert parallel_pages.TABLE.search(text), "a page has a table of collectives"
+
+
+def test_every_strategy_has_a_page_with_its_collectives():
+    strategies = "data_parallel zero tensor_parallel sequence_parallel sync_batchnorm mixture_of_experts"
+    assert {path.stem for path in PAGES} == {*strategies.split(), "README"}
+
+
+def test_the_tables_of_convergence_are_what_was_measured():
+    """If this fails: python tools/convergence_page.py."""
+    text = convergence_page.PAGE.read_text(encoding="utf-8")
+    assert convergence_page.page(text) == text
+    assert text.count("<!-- table:") == 3
 
 
 def run_blocks(text):
