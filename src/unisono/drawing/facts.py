@@ -8,7 +8,7 @@ from typing import Any
 from unisono.errors import ScheduleError
 from unisono.verifier import Proof
 
-LONGEST_TREE = 400  # characters
+LONGEST_TREE = 64  # characters
 
 
 def facts_of(proof: Proof) -> dict[str, Any]:
@@ -26,7 +26,7 @@ def facts_of(proof: Proof) -> dict[str, Any]:
 
 def failure_of(error: ScheduleError, level: int) -> dict[str, Any]:
     """Return what is wrong with a schedule, and on which level it shows."""
-    return {**error.context(), "level": level}
+    return {**error.context(), "message": str(error), "level": level}
 
 
 def _part(value: Fraction) -> dict[str, Any]:

@@ -1,11 +1,12 @@
 """Find out which line of a program yields each step, without a change to any program.
 
-*Stack*: where all the programs stand that play together when a step is yielded: the outermost first, then the one that
-it plays with ``yield from``, and so on; for each one its code, the number of a line, and whether it runs backwards.
+*Stack*: where all the programs stand that play together when a step is yielded: the outermost first, then the
+one that it plays with ``yield from``, and so on; for each one its code, the number of a line, and whether it
+runs backwards.
 
-Python's profiler tells of every yield of every generator, and by then the frames on the way to it are all there. Two
-of our own generators yield other steps than they were given, and are followed: ``mapped`` makes one out of each, and
-``backwards`` first runs the whole film and then yields it from its end.
+Python's profiler tells of every yield of every generator, and by then the frames on the way to it are all
+there. Two of our own generators yield other steps than they were given, and are followed: ``mapped`` makes
+one out of each, and ``backwards`` first runs the whole film and then yields it from its end.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Pack columns of numbers so that they take little room in a page.
 
-What is stored is the difference of each number to the one before it, as 32-bit integers, compressed (zlib) and written
-as base64. Columns of a schedule are regular, and so shrink to very little; a browser unpacks them by itself.
+What is stored is the difference of each number to the one before it, as 32-bit integers, compressed (zlib)
+and written as base64. Columns of a schedule are regular, and so shrink to very little; a browser unpacks them
+by itself.
 """
 
 from __future__ import annotations

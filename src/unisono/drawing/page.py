@@ -1,8 +1,8 @@
 """Put scenes and the page's own files into one HTML file, which needs no server and loads nothing.
 
-The scripts are ES modules, so that tests import them as they are. Here they become one script, each file after those
-that it needs and in a scope of its own. For that every import is ``import { names } from "./file.mjs"``, without
-renaming, and every export stands before a function, a class or a const.
+The scripts are ES modules, so that tests import them as they are. Here they become one script, each file
+after those that it needs and in a scope of its own. For that every import is ``import { names } from
+"./file.mjs"``, without renaming, and every export stands before a function, a class or a const.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ def write_page(
 ) -> str:
     """Return a page about one scene, or one that compares several.
 
-    ``numbers``: whether it opens with numbers in the cells; ``language``: that of the browser if None; ``home``: where
-    a link back to all pages leads.
+    ``numbers``: whether it opens with numbers in the cells; ``language``: that of the browser if None;
+    ``home``: where a link back to all pages leads.
     """
     data = {"scenes": scenes, "settings": {"numbers": numbers, "language": language}, "home": home}
     return fill_template("page.html", title, data, script("main"))

@@ -1,7 +1,8 @@
 """Who talks to whom, and the layout that shows it best.
 
-*Layout*: where the ranks stand on the stage. ``ring``: a circle; ``line``: a row; ``tree``: the root on top; ``grid``:
-rows and columns; ``nodes``: a box around the ranks of each node. A reader may choose any of them; this is the first.
+*Layout*: where the ranks stand on the stage. ``ring``: a circle; ``line``: a row; ``tree``: the root on top;
+``grid``: rows and columns; ``nodes``: a box around the ranks of each node. A reader may choose any of them;
+this is the first.
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ RANKS_IN_A_NODE = 4  # where the algorithm knows of no nodes
 def pattern(schedule: Schedule, messages: Mapping[str, Column], options: Mapping[str, Any]) -> dict[str, Any]:
     """Return the best layout and what each of them needs to know.
 
-    ``options`` are the algorithm's, with their defaults: one called ``node`` or ``rows`` says how ranks are placed.
+    ``options`` are the algorithm's, with their defaults: one called ``node`` or ``rows`` says how ranks are
+    placed.
     """
     size, root = schedule.size, schedule.root or 0
     peers = _peers(size, messages)
@@ -68,7 +70,7 @@ def _peers(size: int, messages: Mapping[str, Column]) -> list[list[int]]:
 
 
 def _tree(peers: list[list[int]], root: int) -> tuple[list[int], list[int]]:
-    """Return the parent of each rank (-1: it has none) on the shortest way from the root, and who is reached."""
+    """Return the parent of each rank (-1: none) on the shortest way from the root, and who is reached."""
     parents = [-1] * len(peers)
     reached = [root]
     queue = deque(reached)

@@ -1,8 +1,9 @@
-"""The phases of an algorithm, such as reduce-scatter and then all-gather, found out from how it is made of others.
+"""The phases of an algorithm, such as reduce-scatter and then all-gather, found out from how it is made of
+others.
 
-A step belongs to the first declared algorithm that the program plays with ``yield from`` (forwards: run backwards it is
-another collective). Where it plays none, what the messages do makes the phase: they are added, they are copied, or
-nothing is sent at all.
+A step belongs to the first declared algorithm that the program plays with ``yield from`` (forwards: run
+backwards it is another collective). Where it plays none, what the messages do makes the phase: they are
+added, they are copied, or nothing is sent at all.
 """
 
 from __future__ import annotations

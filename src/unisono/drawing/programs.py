@@ -20,8 +20,8 @@ def program_texts(
 ) -> dict[str, Any]:
     """Return the sources, and every different stack as a list of [source, line in it, runs backwards].
 
-    ``of_step`` has for each rank the number of the stack of each of its steps. A schedule that nobody wrote a program
-    for is shown as text: then the steps of each rank are the lines.
+    ``of_step`` has for each rank the number of the stack of each of its steps. A schedule that nobody wrote a
+    program for is shown as text: then the steps of each rank are the lines.
     """
     if algorithm is None:
         return {"sources": [], "stacks": [], "of_step": {}, "text": _as_text(schedule)}

@@ -1,7 +1,8 @@
 """Play a schedule once and write down what moved: which chunks, from whom to whom, on which levels.
 
-What the chunks hold is not computed here: the page plays the messages itself, from the inputs on. So a recording is
-nothing but columns of numbers, an entry for each message, and even a thousand ranks fit into one.
+What the chunks hold is not computed here: the page plays the messages itself, from the inputs on. So a
+recording is nothing but columns of numbers, an entry for each message, and even a thousand ranks fit into
+one.
 """
 
 from __future__ import annotations
@@ -27,10 +28,11 @@ NEVER = -1  # the level of what did not happen: a message that nobody received
 class Recording:
     """What happened, in columns. Levels count from 1; the state on level 0 is the input.
 
-    ``messages`` are in the order in which they are received: by level, then by rank, then as the step has them. A
-    message is sent on level ``sent`` and received on level ``got``, which may be later, or NEVER. ``amount`` chunks
-    travel in it; which ones (as the sender and as the receiver names them) lies in ``sent_chunks`` and ``got_chunks``,
-    one message after the other. ``locals`` are copies and combines in the same form.
+    ``messages`` are in the order in which they are received: by level, then by rank, then as the step has
+    them. A message is sent on level ``sent`` and received on level ``got``, which may be later, or NEVER.
+    ``amount`` chunks travel in it; which ones (as the sender and as the receiver names them) lies in
+    ``sent_chunks`` and ``got_chunks``, one message after the other. ``locals`` are copies and combines in the
+    same form.
     """
 
     messages: dict[str, Column]

@@ -1,8 +1,9 @@
 """A scene: everything that the page must know to draw one schedule, as plain data.
 
-The page plays the messages itself, so a scene holds the inputs, the messages in columns (``packed``), the goal, and the
-words, programs and facts around them. Where a run was recorded with a clock, ``times`` says when each message was sent
-and received, in seconds, in the order of the columns; a schedule alone has none, and the page counts levels instead.
+The page plays the messages itself, so a scene holds the inputs, the messages in columns (``packed``), the
+goal, and the words, programs and facts around them. Where a run was recorded with a clock, ``times`` says
+when each message was sent and received, in seconds, in the order of the columns; a schedule alone has none,
+and the page counts levels instead.
 """
 
 from __future__ import annotations
@@ -39,8 +40,8 @@ def scene_of(
 ) -> dict[str, Any]:
     """Prove a schedule, play it, and return its scene. One that fails its proof is played up to where it fails.
 
-    ``algorithm`` is what made the schedule, where that is known; ``hidden_files`` are files whose code only stands
-    between programs, and is not shown.
+    ``algorithm`` is what made the schedule, where that is known; ``hidden_files`` are files whose code only
+    stands between programs, and is not shown.
     """
     if schedule.size > MOST_RANKS:
         raise UsageError(
@@ -76,7 +77,7 @@ def scene_of(
         "size": schedule.size, "chunks": schedule.chunks, "slots": schedule.slots, "root": schedule.root,
         "on_stage": on_stage,
         "parts": _parts(schedule, collective),
-        "levels": recording.last_level,
+        "levels": max(recording.last_level, failure["level"] if failure else 0),
         "phases": phases(collective, algorithm, recording, stacks),
         "layout": pattern(schedule, recording.messages, options),
         "code": {key: code[key] for key in ("sources", "stacks", "text")},
@@ -88,9 +89,11 @@ def scene_of(
 
 
 def example_inputs(schedule: Schedule) -> list[list[int] | None]:
-    """Return numbers that are easy to follow, one for each chunk of a rank's input; None for ranks that have none.
+    """Return numbers that are easy to follow, one for each chunk of a rank's input; None for ranks that have
+    none.
 
-    Where numbers are added, chunk c of rank r is r + c. Elsewhere it is r and c side by side: 23 is chunk 3 of rank 2.
+    Where numbers are added, chunk c of rank r is r + c. Elsewhere it is r and c side by side: 23 is chunk 3
+    of rank 2.
     """
     collective = collectives.find(schedule.collective)
     shift = 10 ** len(str(max(schedule.size, schedule.chunks) - 1))

@@ -78,11 +78,13 @@ export function openAlgorithm(root, page, scene) {
   const draw = () => stage.draw(viewAtLevel(scene, state.get("step")));
   const relabel = () => {
     canvas.setAttribute("aria-label", words().stageLabel(scene.label, words().ranks(scene.size)));
-    legend.replaceChildren(...legendItems(scene, words()));
+    legend.replaceChildren(...legendItems(scene, words(), stage.isCrowded()));
   };
   state.onChange((changed) => {
-    if (changed.has("layout") || changed.has("lang")) stage.refresh();
-    if (changed.has("lang")) relabel();
+    if (changed.has("layout") || changed.has("lang")) {
+      stage.refresh();
+      relabel();
+    }
     for (const panel of panels) if (touches(panel, panels, changed)) panel.update(changed);
     draw();
     if (!player.moving) remember(state);
@@ -92,6 +94,7 @@ export function openAlgorithm(root, page, scene) {
   watch(canvas, tip, stage, scene, state, words);
   new ResizeObserver(() => {
     stage.resize();
+    relabel();
     draw();
   }).observe(canvas);
   followTheme(() => {
@@ -123,7 +126,7 @@ function about(scene, language) {
   };
 }
 
-function legendItems(scene, w) {
+function legendItems(scene, w, crowded) {
   const item = (kind, text) => element("span", { class: "key" }, element("i", { class: kind, "aria-hidden": "true" }), text);
   const colours = element("i", { class: "swatches", "aria-hidden": "true" });
   for (let rank = 0; rank < Math.min(scene.size, 8); rank++) {
@@ -132,7 +135,7 @@ function legendItems(scene, w) {
     colours.append(swatch);
   }
   const { collective } = scene;
-  const meaning = !collective.carries_data ? w.legendHeard : collective.reduces ? w.legendSegments : w.legendWhose;
+  const meaning = crowded ? w.legendHeat : !collective.carries_data ? w.legendHeard : collective.reduces ? w.legendSegments : w.legendWhose;
   const items = [];
   const messages = scene.messages;
   if (messages.some(({ reduce }) => reduce)) items.push(item("reduce", w.legendReduce));

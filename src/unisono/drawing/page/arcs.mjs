@@ -22,18 +22,42 @@ export function wayOf(plan, message) {
     };
     return { start, leave, bend, enter, end };
   }
-  const { width } = plan.form;
-  const below = Math.abs(to.x - from.x) < width * 0.6;
-  const side = below ? Math.sign(to.y - from.y) : Math.sign(to.x - from.x);
-  const leave = { x: from.x + (side * width) / 2, y: start.y };
-  const enter = { x: to.x + ((below ? side : -side) * width) / 2, y: end.y };
+  let best = null;
+  for (const out of [1, -1]) {
+    for (const into of [1, -1]) {
+      for (const turn of [1, -1]) {
+        const leave = { x: from.x + (out * plan.form.width) / 2, y: start.y };
+        const enter = { x: to.x + (into * plan.form.width) / 2, y: end.y };
+        const way = { start, leave, bend: bentBetween(leave, enter, turn), enter, end };
+        const cost = costOf(plan, way, turn);
+        if (!best || cost < best.cost) best = { way, cost };
+      }
+    }
+  }
+  return best.way;
+}
+
+function bentBetween(leave, enter, turn) {
   const far = Math.hypot(enter.x - leave.x, enter.y - leave.y) || 1;
-  const bent = below ? Math.max(26, far * 0.2) : Math.min(90, Math.max(14, far * 0.22));
-  const bend = {
+  const bent = turn * Math.min(90, Math.max(16, far * 0.22));
+  return {
     x: (leave.x + enter.x) / 2 + ((enter.y - leave.y) / far) * bent,
     y: (leave.y + enter.y) / 2 - ((enter.x - leave.x) / far) * bent,
   };
-  return { start, leave, bend, enter, end };
+}
+
+/** Short ways are good; ways across cards are bad, as are those that bend to the right or leave the stage. */
+function costOf(plan, way, turn) {
+  const { width, height } = plan.form;
+  let cost = Math.hypot(way.enter.x - way.leave.x, way.enter.y - way.leave.y) + (turn < 0 ? 60 : 0);
+  for (let part = 0.05; part < 1; part += 0.1) {
+    const { x, y } = onArc(way, part);
+    if (x < 2 || y < 2 || x > plan.room.width - 2 || y > plan.room.height - 2) cost += 80;
+    for (const place of plan.places) {
+      if (Math.abs(x - place.x) < width / 2 - 2 && Math.abs(y - place.y) < height / 2 - 2) cost += 45;
+    }
+  }
+  return cost;
 }
 
 /** Where on its way a message is when this part of its time has passed. */

@@ -66,7 +66,8 @@ function paintName(pen, stage, rank, look, colour) {
     if (radial && form.width < 9) return;
     pen.textAlign = "center";
     pen.fillStyle = colour;
-    pen.fillText(`${rank}`, form.width / 2, form.header / 2);
+    const name = look.names.rank(rank);
+    pen.fillText(pen.measureText(name).width <= form.width - 4 ? name : `${rank}`, form.width / 2, form.header / 2);
     return;
   }
   pen.textAlign = "left";
@@ -80,6 +81,11 @@ function paintName(pen, stage, rank, look, colour) {
   pen.fillText(pen.measureText(whole).width <= room ? whole : `${rank}`, form.side + 3 * dot, form.header / 2 + 1.5);
 }
 
+/** Whether a cell is too small for a segment for each rank: then its colour says how many there are. */
+export function isCrowded(scene, { width, height }) {
+  return scene.collective.reduces && (height < 6 || width < 16 || width < 2.2 * scene.size);
+}
+
 /** Paint what a slot holds. */
 export function paintCell(pen, stage, box, cell, slot, look, done) {
   const { paint, scene } = stage;
@@ -90,7 +96,7 @@ export function paintCell(pen, stage, box, cell, slot, look, done) {
     width: box.width - 2 * inset,
     height: box.height - 2 * inset,
   };
-  if (box.height < 6 || box.width < 16) {
+  if (box.height < 6 || box.width < 16 || isCrowded(scene, box)) {
     pen.fillStyle = tinyColour(stage, cell, done);
     pen.fillRect(inner.x, inner.y, inner.width, inner.height);
     return;
@@ -104,7 +110,7 @@ export function paintCell(pen, stage, box, cell, slot, look, done) {
     pen.restore();
     return;
   }
-  pen.fillStyle = done ? paint.done : paint.cell;
+  pen.fillStyle = cell.again ? paint["wrong-paper"] : done ? paint.done : paint.cell;
   pen.fill();
   pen.clip();
   const label = box.height >= 15 && box.width >= 22;
@@ -138,7 +144,7 @@ function paintSegments(pen, scene, cell, box) {
 
 function paintLabel(pen, stage, box, cell, slot, look) {
   const { scene, paint } = stage;
-  const size = Math.min(13, box.height * 0.82);
+  const size = Math.min(16, box.height * 0.78);
   pen.textAlign = "center";
   pen.textBaseline = "middle";
   pen.fillStyle = paint.ink;
@@ -162,6 +168,23 @@ function tinyColour({ scene, paint }, cell, done) {
   if (!scene.collective.reduces) return rankColour(ranksIn(cell.ranks)[0], scene.size);
   if (done) return paint["done-line"];
   return heat(ranksIn(cell.ranks).length / scene.size, paint);
+}
+
+/** Paint the branches of a tree, from each parent to its children. */
+export function paintBranches(pen, plan, parents, paint) {
+  pen.strokeStyle = paint.line;
+  pen.lineWidth = plan.form.small ? 1 : 2;
+  parents.forEach((parent, rank) => {
+    if (parent < 0) return;
+    const above = plan.places[parent];
+    const below = plan.places[rank];
+    const top = above.y + plan.form.height / 2;
+    const bottom = below.y - plan.form.height / 2;
+    pen.beginPath();
+    pen.moveTo(above.x, top);
+    pen.bezierCurveTo(above.x, (top + bottom) / 2, below.x, (top + bottom) / 2, below.x, bottom);
+    pen.stroke();
+  });
 }
 
 /** Paint the box around the ranks of a node. */

@@ -15,8 +15,8 @@ export function codePanel(scene, state, words) {
 
   const update = () => {
     const w = words();
-    const rank = state.get("rank") ?? 0;
     const level = Math.ceil(state.get("step") - 1e-9);
+    const rank = state.get("rank") ?? someoneBusy(scene, level);
     const at = scene.steps[rank] ? stepsBefore(scene.steps[rank], level) : 0;
     const step = scene.steps[rank]?.[at];
     const active = level > 0 && step?.level === level ? step : null;
@@ -48,8 +48,18 @@ export function codePanel(scene, state, words) {
   return { node, update };
 }
 
+/** The first rank that does something on a level: its program is shown where no rank is chosen. */
+function someoneBusy(scene, level) {
+  const found = scene.steps.findIndex((steps) => steps[stepsBefore(steps, level)]?.level === level);
+  return Math.max(0, found);
+}
+
 function block(source) {
-  const lines = highlighted(source.text).map((html) => element("span", { class: "code-line" }, ...html));
+  const texts = source.text.split("\n");
+  const lines = highlighted(source.text).map((pieces, at) => {
+    const indent = texts[at].length - texts[at].trimStart().length;
+    return element("span", { class: "code-line", style: `--indent: ${indent}ch` }, ...pieces);
+  });
   const tag = element("span", { class: "tag" });
   const pre = element("pre", { tabindex: "0", "aria-label": source.name }, element("code", {}, ...lines));
   const node = element(

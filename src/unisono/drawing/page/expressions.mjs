@@ -8,13 +8,14 @@ export function expression(scene, cell, slot) {
   const ranks = ranksIn(cell.ranks);
   if (!scene.collective.carries_data) return `{${ranks.join(", ")}}`;
   const index = needsIndex(scene, cell, slot) ? `[${cell.origin}]` : "";
-  return ranks.map((rank) => `x${rank}${index}`).join("+");
+  const again = new Set(ranksIn(cell.again));
+  return ranks.map((rank) => `${again.has(rank) ? "2·" : ""}x${rank}${index}`).join("+");
 }
 
 /** The same as short as it can be, for places where the whole does not fit. */
 export function shortExpression(scene, cell, slot) {
   const ranks = ranksIn(cell.ranks);
-  if (ranks.length === 1) return expression(scene, cell, slot);
+  if (ranks.length === 1 || cell.again) return expression(scene, cell, slot);
   if (ranks.length === scene.size) return scene.collective.carries_data ? "Σ" : "✓";
   const first = ranks[0];
   const last = ranks[ranks.length - 1];

@@ -44,7 +44,7 @@ function facts(scene, w) {
 }
 
 function fact(name, value, note, extra = null) {
-  const dd = element("dd", {}, element("strong", {}, value));
+  const dd = element("dd", {}, value ? element("strong", {}, value) : "");
   if (note) dd.append(" ", element("span", { class: "note" }, note));
   if (extra) dd.append(extra);
   return element("div", { class: "fact" }, element("dt", {}, name), dd);
@@ -75,6 +75,6 @@ function failure(wrong, w) {
       ? element("p", {}, w.failureAt(wrong.rank, wrong.step), wrong.op ? element("code", {}, ` ${wrong.op}`) : "")
       : "",
     element("p", { lang: "en" }, wrong.what),
-    element("dl", {}, ...details.map(([name, text]) => fact(name, text, ""))),
+    element("dl", { lang: "en" }, ...details.map(([name, text]) => fact(name, "", text))),
   ];
 }

@@ -3,37 +3,34 @@
 // Card: what is drawn of one rank: its name, and its slots in columns. A layout says where the middle of each card is,
 // given the room and the size of a card; the largest cards that do not touch each other are found by trying.
 
-const PAD = 8; // between the cards and the edge of the stage
-const GAP = 14; // between two cards, at least; less where cards are small
-const HEIGHTS = [26, 24, 22, 20, 18, 16, 14, 12, 10, 8, 7, 6, 5, 4, 3, 2.5, 2, 1.5, 1, 0.7, 0.5];
-const WIDEST = 108;
-const RADIAL_FROM = 10; // cells lower than this: then the columns of a ring point outwards instead
+const PAD = 10; // between the cards and the edge of the stage
+const HEIGHTS = [40, 36, 32, 29, 26, 24, 22, 20, 18, 16, 14, 12, 10, 8, 7, 6, 5, 4, 3, 2.5, 2, 1.5, 1, 0.7, 0.5];
+const RADIAL_BELOW = 9; // cells lower than this: then the columns of a ring point outwards instead
+const ROUNDNESS = [2, 2.6, 4]; // of the curve that a ring lies on: 2 is an ellipse, more is nearer to a rectangle
 
 export const LAYOUTS = ["ring", "line", "tree", "grid", "nodes"];
 
 /** Return the places of all cards ({x, y, turn}), the form of the card, and boxes around nodes. */
 export function arrange(scene, layout, room) {
   let best = null;
+  const wraps = layout === "ring" ? [1] : [1, 2, 4, 8, 16];
   for (const place of variants(scene, layout, room)) {
-    for (const wrap of [1, 2, 4, 8, 16]) {
+    for (const wrap of wraps) {
       if (wrap > 1 && (wrap > scene.slots || (best && best.form.cell.height >= 10))) break;
       const found = largest(scene, place, room, wrap);
-      if (found && (!best || better(found.form, best.form))) best = { ...found, place };
+      if (found && (!best || better(found.form, best.form))) best = found;
     }
   }
-  if (layout === "ring" && scene.size > 2 && (!best || best.form.cell.height < RADIAL_FROM)) {
-    const radial = radialRing(scene, room);
-    if (!best || radial.form.cell.height * radial.form.cell.width > best.form.cell.height * best.form.cell.width) {
-      return { ...radial, boxes: [], radial: true };
-    }
+  if (layout === "ring" && scene.size > 8 && best.form.cell.height < RADIAL_BELOW) {
+    return { ...radialRing(scene, room), boxes: [], radial: true };
   }
   const boxes = layout === "nodes" ? nodeBoxes(scene, best.places, best.form) : [];
-  return { places: best.places, form: best.form, boxes, radial: false };
+  return { ...best, boxes, radial: false };
 }
 
 function better(one, other) {
   const area = (form) => form.cell.height * form.cell.height * form.cell.width;
-  return area(one) > area(other) * 1.02;
+  return area(one) > area(other) * 1.3;
 }
 
 /** The size of a card with cells of this size. */
@@ -83,10 +80,12 @@ export function cellBox(form, slot) {
 
 function largest(scene, place, room, wrap) {
   for (const height of HEIGHTS) {
+    if (height > Math.max(26, room.height / 14)) continue;
     const narrow = height >= 14 ? 44 : Math.max(2, height * 1.5);
+    const widest = Math.min(150, Math.max(100, height * 4));
     let found = fitting(scene, place, room, wrap, { width: narrow, height });
     if (!found) continue;
-    for (let width = narrow * 1.08; width <= WIDEST; width *= 1.08) {
+    for (let width = narrow * 1.08; width <= widest; width *= 1.08) {
       const wider = fitting(scene, place, room, wrap, { width, height });
       if (!wider) break;
       found = wider;
@@ -99,21 +98,29 @@ function largest(scene, place, room, wrap) {
 function fitting(scene, place, room, wrap, cell, anyway = false) {
   const form = cardForm(scene, cell, wrap);
   const places = place(form);
-  const gap = Math.min(GAP, 2 + form.width / 5);
+  // Messages need room between cards: the more, the more can be read on them.
+  const gap = form.small ? 2 + form.width / 5 : Math.min(44, 12 + form.width / 4);
   const fits = places.every(
     (one, at) =>
-      one.x - form.width / 2 >= PAD - 0.5 &&
-      one.x + form.width / 2 <= room.width - PAD + 0.5 &&
-      one.y - form.height / 2 >= PAD - 0.5 &&
-      one.y + form.height / 2 <= room.height - PAD + 0.5 &&
+      isInside(one, form, one.within ?? { x: PAD, y: PAD, width: room.width - 2 * PAD, height: room.height - 2 * PAD }) &&
       places
         .slice(at + 1)
         .every(
           (other) =>
-            Math.abs(one.x - other.x) >= form.width + gap - 0.5 || Math.abs(one.y - other.y) >= form.height + gap - 0.5,
+            Math.abs(one.x - other.x) >= form.width + gap - 0.5 ||
+            Math.abs(one.y - other.y) >= form.height + gap / 2 - 0.5,
         ),
   );
   return fits || anyway ? { places, form } : null;
+}
+
+function isInside(place, form, box) {
+  return (
+    place.x - form.width / 2 >= box.x - 0.5 &&
+    place.x + form.width / 2 <= box.x + box.width + 0.5 &&
+    place.y - form.height / 2 >= box.y - 0.5 &&
+    place.y + form.height / 2 <= box.y + box.height + 0.5
+  );
 }
 
 /** The ways in which a layout can be tried: most have one, nodes can be boxed in several. */
@@ -141,12 +148,12 @@ function variants(scene, layout, room) {
     const ways = [];
     for (const outer of divisions(nodes.length)) {
       for (const inner of divisions(largestNode)) {
-        ways.push((form) => upright(nodePoints(nodes, outer, inner, largestNode, room, form)));
+        ways.push((form) => nodePlaces(nodes, outer, inner, largestNode, room, form));
       }
     }
     return ways;
   }
-  return [(form) => upright(ringPoints(size, room, form))];
+  return ROUNDNESS.map((power) => (form) => upright(ringPoints(size, power, room, form)));
 }
 
 function divisions(count) {
@@ -158,16 +165,18 @@ function divisions(count) {
   return found;
 }
 
-function ringPoints(size, room, form) {
+function ringPoints(size, power, room, form) {
   if (size === 1) return [[room.width / 2, room.height / 2]];
-  const across = room.width / 2 - PAD - form.width / 2;
-  const down = room.height / 2 - PAD - form.height / 2;
+  const bow = room.width < 500 ? 4 : 26; // the arcs of messages go round the outside
+  const across = room.width / 2 - PAD - bow - form.width / 2;
+  const down = room.height / 2 - PAD - bow / 2 - form.height / 2;
   // Not too flat, and not too wide: it should still look like a ring.
   const wide = Math.min(across, down * 2.1);
   const high = Math.min(down, across * 1.3);
   return Array.from({ length: size }, (_, rank) => {
     const angle = ringAngle(rank, size);
-    return [room.width / 2 + wide * Math.cos(angle), room.height / 2 + high * Math.sin(angle)];
+    const squared = (value) => Math.sign(value) * Math.abs(value) ** (2 / power);
+    return [room.width / 2 + wide * squared(Math.cos(angle)), room.height / 2 + high * squared(Math.sin(angle))];
   });
 }
 
@@ -183,9 +192,9 @@ function gridPoints(size, columns, room, form) {
 }
 
 /** Places for so many things of a length: evenly, but not further apart than some times their length. */
-function spread(count, room, length, furthest) {
+function spread(count, room, length, furthest, pad = PAD) {
   if (count === 1) return () => room / 2;
-  const step = Math.min((room - 2 * PAD - length) / (count - 1), length * furthest + 30);
+  const step = Math.min((room - 2 * pad - length) / (count - 1), length * furthest + 30);
   const first = room / 2 - (step * (count - 1)) / 2;
   return (index) => first + step * index;
 }
@@ -216,21 +225,26 @@ function treePoints(scene, room, form) {
   return points.map(([x, depth]) => [first + step * x, down(depth)]);
 }
 
-function nodePoints(nodes, outer, inner, largestNode, room, form) {
+function nodePlaces(nodes, outer, inner, largestNode, room, form) {
   const rows = Math.ceil(nodes.length / outer);
-  const within = Math.ceil(largestNode / inner);
-  const box = { width: room.width / outer, height: room.height / rows };
-  const points = [];
+  const down = Math.ceil(largestNode / inner);
+  const box = { width: (room.width - PAD) / outer, height: (room.height - PAD) / rows };
+  const places = [];
   nodes.forEach(([start, stop], node) => {
-    const left = (node % outer) * box.width;
-    const top = Math.floor(node / outer) * box.height;
-    const across = spread(inner, box.width - 36, form.width, 1.6);
-    const down = spread(within, box.height - 52, form.height, 1.4);
+    // The room for cards: beside that of the other boxes, and below the node's name.
+    const within = {
+      x: PAD / 2 + (node % outer) * box.width + 17,
+      y: PAD / 2 + Math.floor(node / outer) * box.height + 32,
+      width: box.width - 34,
+      height: box.height - 50,
+    };
+    const x = spread(inner, within.width, form.width, 1.6, 0);
+    const y = spread(down, within.height, form.height, 1.4, 0);
     for (let at = 0; at < stop - start; at++) {
-      points.push([left + 18 + across(at % inner), top + 32 + down(Math.floor(at / inner))]);
+      places.push({ x: within.x + x(at % inner), y: within.y + y(Math.floor(at / inner)), turn: 0, within });
     }
   });
-  return points;
+  return places;
 }
 
 function nodeBoxes(scene, places, form) {
@@ -248,7 +262,7 @@ function nodeBoxes(scene, places, form) {
 function radialRing(scene, room) {
   const outside = Math.min(room.width, room.height) / 2 - PAD;
   let best = null;
-  for (let part = 0.3; part < 0.9; part += 0.02) {
+  for (let part = 0.48; part < 0.9; part += 0.02) {
     const inside = outside * part;
     const width = Math.min(30, ((2 * Math.PI * inside) / scene.size) * 0.82);
     const lanes = scene.parts.length;

@@ -46,6 +46,7 @@ export function paints(root) {
     "reduce",
     "copy",
     "wrong",
+    "wrong-paper",
     "node",
     "heat-low",
     "heat-high",

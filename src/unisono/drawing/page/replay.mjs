@@ -1,7 +1,8 @@
 // Plays the messages of a scene, from the inputs on, so that for every step of every rank it is known what its slots
 // hold.
 //
-// Cell: what a slot holds: chunk `origin` of the inputs of `ranks` (a set, one bit for each), added up to `value`.
+// Cell: what a slot holds: chunk `origin` of the inputs of `ranks` (a set, one bit for each), added up to `value`. In a
+// program that is wrong some ranks may be in it more than once: those are in the set `again`.
 // rows[rank][k]: the cells of a rank once k of its steps are done; null where there is nothing.
 
 const NEVER = -1;
@@ -45,7 +46,7 @@ export function stepsBefore(steps, level) {
 /** Whether a cell holds what its slot must hold in the end; slots that no goal speaks of never do. */
 export function isDone(scene, rank, slot, cell) {
   const goal = scene.goals[rank].get(slot);
-  return Boolean(cell && goal && cell.origin === goal.origin && cell.ranks === goal.ranks);
+  return Boolean(cell && goal && !cell.again && cell.origin === goal.origin && cell.ranks === goal.ranks);
 }
 
 /** The numbers of the ranks in a set. */
@@ -139,7 +140,7 @@ function firstRows(data, columns) {
     for (let index = 0; index < columns.input_count[rank]; index++, at++) {
       const slot = columns.input_slot[at];
       const value = data.collective.carries_data ? columns.input_value[at] : 1;
-      row[slot] = { origin: slot, ranks: 1n << BigInt(rank), value };
+      row[slot] = { origin: slot, ranks: 1n << BigInt(rank), again: 0n, value };
     }
     rows.push(row);
   }
@@ -183,9 +184,14 @@ function combined(scene, reduce, here, coming) {
   if (!scene.collective.carries_data) {
     // A barrier: whoever gets a message has heard of everyone that its sender had heard of.
     const ranks = (here?.ranks ?? 0n) | (coming?.ranks ?? 0n);
-    return { origin: 0, ranks, value: ranksIn(ranks).length };
+    return { origin: 0, ranks, again: 0n, value: ranksIn(ranks).length };
   }
   if (!reduce || !here) return coming;
   if (!coming) return here;
-  return { origin: here.origin, ranks: here.ranks | coming.ranks, value: here.value + coming.value };
+  return {
+    origin: here.origin,
+    ranks: here.ranks | coming.ranks,
+    again: (here.ranks & coming.ranks) | here.again | coming.again,
+    value: here.value + coming.value,
+  };
 }

@@ -4,7 +4,7 @@
 // is that picture with the messages on top.
 
 import { inCard, middleOf, onArc, onStage, pointOn, wayOf } from "./arcs.mjs";
-import { paintCard, paintCell, paintNode } from "./cards.mjs";
+import { isCrowded, paintBranches, paintCard, paintCell, paintNode } from "./cards.mjs";
 import { arrange, cellBox } from "./layouts.mjs";
 import { paints } from "./palette.mjs";
 
@@ -41,6 +41,7 @@ export class Stage {
     if (!this.room) return;
     const { layout } = this.look();
     const plan = arrange(this.scene, layout, this.room);
+    plan.room = this.room;
     plan.middle = { x: this.room.width / 2, y: this.room.height / 2 };
     plan.inner = plan.radial
       ? Math.hypot(plan.places[0].x - plan.middle.x, plan.places[0].y - plan.middle.y) - plan.form.height / 2
@@ -90,6 +91,11 @@ export class Stage {
     return null;
   }
 
+  /** Whether cells are too small for a segment for each rank. */
+  isCrowded() {
+    return Boolean(this.plan) && isCrowded(this.scene, this.plan.form.cell);
+  }
+
   /** The middle of a cell on the canvas. */
   middle(rank, slot) {
     return middleOf(this.plan, rank, [slot]);
@@ -103,6 +109,7 @@ export class Stage {
     this.plan.boxes.forEach((box, node) => {
       paintNode(pen, box, look.names.node(node), this.paint);
     });
+    if (look.layout === "tree") paintBranches(pen, this.plan, this.scene.layout.parents, this.paint);
     for (let rank = 0; rank < this.scene.size; rank++) {
       const place = this.plan.places[rank];
       pen.save();
@@ -161,7 +168,7 @@ export class Stage {
     pen.save();
     if (beside) pen.globalAlpha = 0.3;
     const { cell } = this.plan.form;
-    if (this.plan.form.small && cell.width < 24) {
+    if (this.plan.radial || (this.plan.form.small && cell.width < 24)) {
       pen.fillStyle = colour;
       pen.strokeStyle = this.paint.surface;
       pen.lineWidth = 1.5;
@@ -173,8 +180,8 @@ export class Stage {
       return;
     }
     const shown = message.cells.slice(0, MOST_IN_A_BUNDLE);
-    const width = Math.min(cell.width, 84);
-    const height = shown.length > 1 ? Math.max(6, Math.min(cell.height * 0.55, 72 / shown.length)) : cell.height;
+    const width = Math.min(cell.width * 0.9, 84);
+    const height = shown.length > 1 ? Math.max(6, Math.min(cell.height * 0.5, 60 / shown.length)) : cell.height * 0.9;
     const left = point.x - width / 2;
     const top = point.y - (height * shown.length) / 2;
     pen.shadowColor = "rgb(0 0 0 / 0.25)";

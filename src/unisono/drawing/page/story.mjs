@@ -62,7 +62,10 @@ function paragraphs(scene, level, language, rank, w, sentencesOf) {
   }
   if (level === scene.levels && !scene.failure) made.push(element("p", { class: "finished" }, w.afterWords));
   if (level === scene.levels && scene.failure) {
-    made.push(element("p", { class: "why" }, w.failure[scene.failure.error] ?? w.failure.ScheduleError));
+    made.push(
+      element("p", { class: "why" }, w.failure[scene.failure.error] ?? w.failure.ScheduleError),
+      element("p", { class: "note", lang: "en" }, [scene.failure.what, scene.failure.found].filter(Boolean).join(": ")),
+    );
   }
   return made;
 }
