@@ -16,15 +16,15 @@ from unisono.schedule.text import format_program
 
 
 def program_texts(
-    algorithm: Algorithm | None, schedule: Schedule, stacks: Mapping[int, Sequence[Stack]]
+    algorithm: Algorithm | None, schedule: Schedule, stacks: Mapping[int, Sequence[Stack]], with_text: bool = True
 ) -> dict[str, Any]:
     """Return the sources, and every different stack as a list of [source, line in it, runs backwards].
 
     ``of_step`` has for each rank the number of the stack of each of its steps. A schedule that nobody wrote a
-    program for is shown as text: then the steps of each rank are the lines.
+    program for is shown as text, if that is not too much: then the steps of each rank are the lines.
     """
     if algorithm is None:
-        return {"sources": [], "stacks": [], "of_step": {}, "text": _as_text(schedule)}
+        return {"sources": [], "stacks": [], "of_step": {}, "text": _as_text(schedule) if with_text else None}
     sources = _Sources()
     sources.number_of(inspect.unwrap(algorithm.function).__code__)  # the program itself comes first
     numbers: dict[Stack, int] = {}

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unisono.errors import ScheduleError
-from unisono.schedule import Chunks, Op, Schedule
+from unisono.schedule import Chunks, Op, Schedule, Step
 from unisono.schedule.network import run
 from unisono.schedule.ops import COMBINE, RECV_REDUCE, SEND, count, listed
 
@@ -29,10 +29,10 @@ class Recording:
     """What happened, in columns. Levels count from 1; the state on level 0 is the input.
 
     ``messages`` are in the order in which they are received: by level, then by rank, then as the step has
-    them. A message is sent on level ``sent`` and received on level ``got``, which may be later, or NEVER.
-    ``amount`` chunks travel in it; which ones (as the sender and as the receiver names them) lies in
-    ``sent_chunks`` and ``got_chunks``, one message after the other. ``locals`` are copies and combines in the
-    same form.
+    them. A message is sent on level ``sent``, as number ``out`` of what its step sends, and received on level
+    ``got``, which may be later, or NEVER. ``amount`` chunks travel in it; which ones (as the sender and as
+    the receiver names them) lies in ``sent_chunks`` and ``got_chunks``, one message after the other.
+    ``locals`` are copies and combines in the same form.
     """
 
     messages: dict[str, Column]
@@ -54,14 +54,28 @@ def record(schedule: Schedule, with_chunks: bool = True) -> Recording:
 
     Without ``with_chunks`` only the first chunk of each message is kept, and how many there are.
     """
-    memory = _Recorder(schedule, with_chunks)
+    patient = _Patient(**vars(schedule))
+    memory = _Recorder(patient, with_chunks)
     error = None
     try:
-        run(schedule, memory, depth=1, end_step=memory.end_step)
+        run(patient, memory, depth=1, end_step=memory.end_step)
     except ScheduleError as found:
         error = found
         memory.find_receivers()
-    return memory.recording(error)
+    return memory.recording(patient.errors[0] if patient.errors else error)
+
+
+@dataclass(frozen=True)
+class _Patient(Schedule):
+    """The same schedule; a program that makes no sense ends there, and what came before it is still played."""
+
+    errors: list[ScheduleError] = field(default_factory=list)
+
+    def program(self, rank: int) -> Iterator[Step]:
+        try:
+            yield from super().program(rank)
+        except ScheduleError as error:
+            self.errors.append(error)
 
 
 @dataclass
@@ -121,24 +135,28 @@ class _Recorder:
     def __init__(self, schedule: Schedule, with_chunks: bool) -> None:
         self.schedule = schedule
         self.with_chunks = with_chunks
-        names = ("src", "dst", "sent", "got", "reduce", "place", "amount")
+        names = ("src", "dst", "sent", "out", "got", "reduce", "place", "amount")
         self.messages = _Log({name: array("i") for name in names})
         self.local = _Log({name: array("i") for name in ("rank", "level", "reduce", "amount")})
         self.levels: list[list[int]] = [[] for _ in range(schedule.size)]
+        self.sending = [0] * schedule.size  # messages of the present step so far
         self.received: list[list[int]] = [[] for _ in range(schedule.size)]  # in the present step
         self.done_here: list[list[int]] = [[] for _ in range(schedule.size)]
 
     def read(self, rank: int, chunks: Chunks) -> int:
         """Note a message; who receives it turns out later."""
         level = self.levels[rank][-1] + 1 if self.levels[rank] else 1
+        out = self.sending[rank]
+        self.sending[rank] += 1
         return self.messages.add(
-            chunks, self.with_chunks, src=rank, dst=NEVER, sent=level, got=NEVER, reduce=0, place=0
+            chunks, self.with_chunks, src=rank, dst=NEVER, sent=level, out=out, got=NEVER, reduce=0, place=0
         )
 
     def write(self, rank: int, op: Op, sent: Chunks, payload: Any) -> None:
         """Note who received a message, or that it was a local op and no message at all."""
         if op.is_local:
             self.messages.remove_last()
+            self.sending[rank] -= 1
             number = self.local.add(sent, self.with_chunks, rank=rank, level=NEVER, reduce=int(op.kind == COMBINE))
             if self.with_chunks:
                 self.local.got_chunks[number] = op.other
@@ -155,6 +173,7 @@ class _Recorder:
     def end_step(self, rank: int, index: int, level: int) -> None:
         """Note the level of everything in this step."""
         self.levels[rank].append(level)
+        self.sending[rank] = 0
         for number in self.received[rank]:
             self.messages.columns["got"][number] = level
         for number in self.done_here[rank]:
@@ -173,13 +192,10 @@ class _Recorder:
                 columns["dst"][number] = receiver
 
     def _receivers(self, rank: int) -> Iterator[int]:
-        try:
-            for step in self.schedule.program(rank):
-                for op in step:
-                    if op.kind == SEND:
-                        yield op.other  # type: ignore[misc]
-        except ScheduleError:
-            return
+        for step in self.schedule.program(rank):
+            for op in step:
+                if op.kind == SEND:
+                    yield op.other  # type: ignore[misc]
 
     def recording(self, error: ScheduleError | None) -> Recording:
         """Return what was noted, in order."""

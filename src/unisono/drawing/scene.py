@@ -31,6 +31,7 @@ from unisono.verifier import proof_of
 MOST_RANKS = 1024
 MOST_RANKS_ON_STAGE = 64
 MOST_SLOTS_ON_STAGE = 20_000  # of all ranks together
+MOST_RANKS_FOLLOWED = 256  # line by line; of more only rank 0
 MOST_STATES_ON_STAGE = 4_000_000  # slots, counted again after each step
 EVERYONE = -1  # in the column of the goal: the chunks of all ranks, added
 
@@ -65,7 +66,7 @@ def scene_of(
         recording = _until(recording, level)
         failure = failure_of(error, level)
     options = {**algorithm.options, **schedule.options} if algorithm else dict(schedule.options)
-    code = program_texts(algorithm, schedule, stacks)
+    code = program_texts(algorithm, schedule, stacks, with_text=on_stage)
     return {
         "label": schedule.label,
         "collective": _about(collective),
@@ -108,16 +109,16 @@ def example_inputs(schedule: Schedule) -> list[list[int] | None]:
 def _played(
     schedule: Schedule, with_chunks: bool, hidden_files: Sequence[str]
 ) -> tuple[Recording, Mapping[int, Sequence[Stack]]]:
-    """Play the schedule; where all of it is drawn, also find out which line yields each step."""
-    if not with_chunks:
-        return record(schedule, with_chunks=False), {}
+    """Play the schedule, and find out which line yields each step."""
     finder = LineFinder(hidden_files)
 
     def made(rank: int) -> Any:
         steps: Any = schedule.make(rank)
-        return finder.run(rank, steps) if hasattr(steps, "__iter__") else steps  # refused by the network, in words
+        followed = rank == 0 or schedule.size <= MOST_RANKS_FOLLOWED
+        # What is not a program is refused by the network, in words.
+        return finder.run(rank, steps) if followed and hasattr(steps, "__iter__") else steps
 
-    return record(dataclasses.replace(schedule, make=made)), finder.stacks
+    return record(dataclasses.replace(schedule, make=made), with_chunks), finder.stacks
 
 
 def _failing_level(error: ScheduleError, recording: Recording) -> int:
@@ -174,6 +175,8 @@ def _columns(
     size, chunks, root = schedule.size, schedule.chunks, schedule.root or 0
     columns: dict[str, Any] = {f"message_{name}": column for name, column in recording.messages.items()}
     columns |= {f"local_{name}": column for name, column in recording.locals.items()}
+    before = [collective.held_before(rank, size, chunks, root) for rank in range(size)]
+    columns["input_count"] = [len(held) for held in before]
     columns["step_count"] = [len(levels) for levels in recording.levels]
     columns["step_level"] = [level for levels in recording.levels for level in levels]
     columns["step_stack"] = [
@@ -183,8 +186,6 @@ def _columns(
     ]
     if not on_stage:
         return columns
-    before = [collective.held_before(rank, size, chunks, root) for rank in range(size)]
-    columns["input_count"] = [len(held) for held in before]
     columns["input_slot"] = [slot for held in before for slot in held]
     columns["input_value"] = [value for values in example_inputs(schedule) for value in values or []]
     goals = [list(collective.goal(rank, size, chunks, root)) for rank in range(size)]

@@ -1,37 +1,41 @@
 // The page of one algorithm.
 
+import { tell, windUp } from "./clock.mjs";
 import { codePanel } from "./code.mjs";
 import { controls } from "./controls.mjs";
 import { element } from "./dom.mjs";
-import { expression } from "./expressions.mjs";
 import { factsPanel } from "./facts.mjs";
 import { footer, header } from "./head.mjs";
 import { LAYOUTS } from "./layouts.mjs";
-import { rankColour } from "./palette.mjs";
+import { legendItems } from "./legend.mjs";
+import { Matrix } from "./matrix.mjs";
+import { outlineSentences } from "./outline.mjs";
 import { Player } from "./player.mjs";
+import { remember, watchKeys } from "./reader.mjs";
+import { stepSentences } from "./sentences.mjs";
 import { Stage } from "./stage.mjs";
-import { nextSpeed, State } from "./state.mjs";
+import { State } from "./state.mjs";
 import { contentsPanel, storyPanel } from "./story.mjs";
 import { followTheme } from "./theme.mjs";
+import { watchPointer } from "./tip.mjs";
 import { viewAtLevel } from "./views.mjs";
 import { browserLanguage, WORDS } from "./words.mjs";
 
 /** Build the page and return what a test may look at. */
 export function openAlgorithm(root, page, scene) {
-  const layouts = LAYOUTS;
+  const layouts = scene.on_stage ? [...LAYOUTS, "matrix"] : ["matrix"];
   const state = new State(
     {
       lang: page.settings.language ?? browserLanguage(navigator.languages),
-      layout: scene.layout.best,
+      layout: scene.on_stage ? scene.layout.best : "matrix",
       numbers: page.settings.numbers,
     },
-    (name, value) =>
-      ({
-        step: () => value >= 0 && value <= scene.levels,
-        rank: () => Number.isInteger(value) && value >= 0 && value < scene.size,
-        layout: () => layouts.includes(value),
-        lang: () => value in WORDS,
-      })[name]?.() ?? true,
+    (name, value) => {
+      if (name === "step") return value >= 0 && value <= scene.levels;
+      if (name === "rank") return Number.isInteger(value) && value >= 0 && value < scene.size;
+      if (name === "layout") return layouts.includes(value);
+      return name !== "lang" || value in WORDS;
+    },
   );
   state.follow(location.hash);
   const words = () => WORDS[state.get("lang")];
@@ -43,73 +47,66 @@ export function openAlgorithm(root, page, scene) {
     layout: state.get("layout"),
     numbers: state.get("numbers"),
     rank: state.get("rank"),
-    names: { rank: words().rank, node: words().node, row: (name) => words().row[name] },
+    names: { rank: words().rank, node: words().node, row: (name) => words().row[name], ranks: words().manyRanks },
   });
 
-  const panels = [
-    header(page, state, words, (language) => about(scene, language)),
-    controls(scene, state, player, layouts, words),
-    storyPanel(scene, state, words),
-    factsPanel(scene, words),
-    codePanel(scene, state, words),
-    contentsPanel(scene, state, words),
-    footer(state, words),
-  ];
-  const [top, bar, story, facts, code, contents, foot] = panels.map(({ node }) => node);
+  const top = header(page, state, words, (language) => about(scene, language));
+  const facts = factsPanel(scene, words);
+  const foot = footer(state, words);
+  const bar = controls(scene, state, player, layouts, words);
+  const code = codePanel(scene, state, words);
+  const story = storyPanel(scene, state, words, scene.on_stage ? stepSentences : outlineSentences);
+  const contents = scene.on_stage ? contentsPanel(scene, state, words) : null;
+  const main = element(
+    "div",
+    { class: "main" },
+    element("figure", { class: "stage" }, canvas, tip, legend),
+    bar.node,
+  );
+  main.append(story.node);
+  if (contents) main.append(contents.node);
   root.append(
-    top,
-    element(
-      "div",
-      { class: "columns" },
-      element(
-        "div",
-        { class: "main" },
-        element("figure", { class: "stage" }, canvas, tip, legend),
-        bar,
-        story,
-        contents,
-      ),
-      element("aside", {}, facts, code),
-    ),
-    foot,
+    top.node,
+    element("div", { class: "columns" }, main, element("aside", {}, facts.node, code.node)),
+    foot.node,
   );
 
-  const stage = new Stage(canvas, scene, look);
-  const draw = () => stage.draw(viewAtLevel(scene, state.get("step")));
+  const painters = {};
+  const painter = () => {
+    const Kind = state.get("layout") === "matrix" ? Matrix : Stage;
+    painters[Kind.name] ??= new Kind(canvas, scene, look);
+    return painters[Kind.name];
+  };
+  const view = () => (scene.on_stage ? viewAtLevel(scene, state.get("step")) : null);
+  const draw = () => painter().draw(view(), state.get("step"));
   const relabel = () => {
     canvas.setAttribute("aria-label", words().stageLabel(scene.label, words().ranks(scene.size)));
-    legend.replaceChildren(...legendItems(scene, words(), stage.isCrowded()));
+    legend.replaceChildren(...legendItems(scene, words(), state.get("layout"), painter().isCrowded()));
   };
   state.onChange((changed) => {
     if (changed.has("layout") || changed.has("lang")) {
-      stage.refresh();
+      painter().resize();
       relabel();
     }
-    for (const panel of panels) if (touches(panel, panels, changed)) panel.update(changed);
+    if (changed.has("lang")) for (const panel of [top, facts, foot]) panel.update();
+    for (const panel of [bar, code, story, contents]) panel?.update(changed);
     draw();
     if (!player.moving) remember(state);
   });
-  relabel();
-  draw();
-  watch(canvas, tip, stage, scene, state, words);
+  watchPointer(canvas, tip, painter, scene, state, words);
   new ResizeObserver(() => {
-    stage.resize();
+    painter().resize();
     relabel();
     draw();
   }).observe(canvas);
   followTheme(() => {
-    stage.refresh();
+    painter().refresh();
+    relabel();
     draw();
   });
-  addEventListener("hashchange", () => state.follow(location.hash));
-  addEventListener("keydown", (event) => press(event, state, player, scene));
-  return { state, player, scene, stage };
-}
-
-/** Header, facts and footer only know languages; everything else is about the moment. */
-function touches(panel, panels, changed) {
-  const still = [panels[0], panels[3], panels[6]].includes(panel);
-  return still ? changed.has("lang") : true;
+  watchKeys(state, player, scene.size, () => scene.levels);
+  const clock = windUp(scene);
+  return { state, player, scene, painter, finish: (alpha, perChunk) => tell(clock, alpha, perChunk).finish };
 }
 
 function about(scene, language) {
@@ -124,99 +121,4 @@ function about(scene, language) {
     story: collective.story[language],
     idea: algorithm.idea[language] || algorithm.idea.en,
   };
-}
-
-function legendItems(scene, w, crowded) {
-  const item = (kind, text) => element("span", { class: "key" }, element("i", { class: kind, "aria-hidden": "true" }), text);
-  const colours = element("i", { class: "swatches", "aria-hidden": "true" });
-  for (let rank = 0; rank < Math.min(scene.size, 8); rank++) {
-    const swatch = element("b");
-    swatch.style.background = rankColour(rank, scene.size);
-    colours.append(swatch);
-  }
-  const { collective } = scene;
-  const meaning = crowded ? w.legendHeat : !collective.carries_data ? w.legendHeard : collective.reduces ? w.legendSegments : w.legendWhose;
-  const items = [];
-  const messages = scene.messages;
-  if (messages.some(({ reduce }) => reduce)) items.push(item("reduce", w.legendReduce));
-  if (messages.some(({ reduce }) => !reduce)) items.push(item("copy", w.legendCopy));
-  items.push(element("span", { class: "key" }, colours, meaning), item("done", w.legendDone));
-  return items;
-}
-
-/** The link to this view in the address bar; in a frame inside a notebook there may be none. */
-function remember(state) {
-  try {
-    history.replaceState(null, "", state.link());
-  } catch {
-    // nothing is lost: the button below the page still has the link
-  }
-}
-
-/** Point at a chunk to read what it holds; press a card to select its rank. */
-function watch(canvas, tip, stage, scene, state, words) {
-  const place = (event) => {
-    const box = canvas.getBoundingClientRect();
-    return { x: event.clientX - box.left, y: event.clientY - box.top };
-  };
-  const hide = () => {
-    tip.hidden = true;
-  };
-  canvas.addEventListener("pointermove", (event) => {
-    const found = stage.at(place(event));
-    canvas.style.cursor = found ? "pointer" : "";
-    if (found === null || found.slot === null) {
-      hide();
-      return;
-    }
-    const view = viewAtLevel(scene, Math.floor(state.get("step") + 1e-9));
-    const cell = scene.rows[found.rank][view.states[found.rank]][found.slot];
-    tip.replaceChildren(...tipLines(scene, found, cell, words()));
-    tip.hidden = false;
-    const middle = stage.middle(found.rank, found.slot);
-    const half = tip.offsetWidth / 2;
-    tip.style.left = `${Math.max(half + 4, Math.min(canvas.clientWidth - half - 4, middle.x))}px`;
-    const above = middle.y - tip.offsetHeight - 14;
-    tip.style.top = `${above > 0 ? above : middle.y + 16}px`;
-  });
-  canvas.addEventListener("pointerleave", hide);
-  canvas.addEventListener("click", (event) => {
-    const found = stage.at(place(event));
-    state.set({ rank: found && found.rank !== state.get("rank") ? found.rank : null });
-  });
-}
-
-function tipLines(scene, { rank, slot }, cell, w) {
-  const part = scene.parts.find(({ first, count }) => slot >= first && slot < first + count);
-  const where = element("small", {}, `${w.rank(rank)} · ${w.slot(part.name, slot - part.first)}`);
-  if (!cell) return [where, element("div", {}, w.nothing)];
-  const text = expression(scene, cell, slot);
-  const value = scene.collective.carries_data ? ` = ${cell.value}` : "";
-  return [where, element("div", {}, `${text}${value}`)];
-}
-
-function press(event, state, player, scene) {
-  if (event.ctrlKey || event.metaKey || event.altKey) return;
-  const { target } = event;
-  const typing = target instanceof HTMLSelectElement || (target instanceof HTMLInputElement && target.type !== "range");
-  if (typing) return;
-  const onButton = target instanceof HTMLButtonElement || target instanceof HTMLElement && target.tagName === "SUMMARY";
-  const rank = state.get("rank");
-  const actions = {
-    " ": onButton ? null : () => player.toggle(),
-    ArrowRight: () => player.forward(),
-    ArrowLeft: () => player.back(),
-    ArrowDown: () => state.set({ rank: rank === null ? 0 : (rank + 1) % scene.size }),
-    ArrowUp: () => state.set({ rank: rank === null ? scene.size - 1 : (rank + scene.size - 1) % scene.size }),
-    Escape: () => state.set({ rank: null }),
-    Home: () => player.go(0, false),
-    End: () => player.go(scene.levels, false),
-    n: () => state.set({ numbers: !state.get("numbers") }),
-    "+": () => state.set({ speed: nextSpeed(state.get("speed"), 1) }),
-    "-": () => state.set({ speed: nextSpeed(state.get("speed"), -1) }),
-  };
-  const action = actions[event.key];
-  if (!action) return;
-  event.preventDefault();
-  action();
 }

@@ -142,18 +142,26 @@ function paintSegments(pen, scene, cell, box) {
   }
 }
 
+/** What can be written into a cell, the longest first. */
+export function labelsOf(scene, cell, slot, look) {
+  if (!cell) return [""];
+  return look.numbers ? [`${cell.value}`] : [expression(scene, cell, slot), shortExpression(scene, cell, slot)];
+}
+
+/** The font of what is written into cells. */
+export function labelFont(points) {
+  return `${points}px ${FONT}`;
+}
+
 function paintLabel(pen, stage, box, cell, slot, look) {
   const { scene, paint } = stage;
   const size = Math.min(16, box.height * 0.78);
   pen.textAlign = "center";
   pen.textBaseline = "middle";
   pen.fillStyle = paint.ink;
-  const texts = look.numbers
-    ? [`${cell.value}`]
-    : [expression(scene, cell, slot), shortExpression(scene, cell, slot)];
-  for (const text of texts) {
+  for (const text of labelsOf(scene, cell, slot, look)) {
     for (const points of [size, size * 0.86]) {
-      pen.font = `${points}px ${FONT}`;
+      pen.font = labelFont(points);
       if (pen.measureText(text).width <= box.width - 4) {
         pen.fillText(text, box.x + box.width / 2, box.y + box.height / 2 + 1);
         return;

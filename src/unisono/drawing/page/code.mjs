@@ -25,7 +25,12 @@ export function codePanel(scene, state, words) {
     shown = key;
     const title = element("h2", {}, scene.size > 1 ? w.codeOf(rank) : w.code);
     if (scene.code.text) {
-      fill(node, title, element("p", { class: "note" }, w.noCode), textBlock(scene.code.text[rank], active ? at : -1));
+      fill(
+        node,
+        title,
+        element("p", { class: "note" }, w.noCode),
+        textBlock(scene.code.text[rank], active ? at : -1),
+      );
       return;
     }
     const stack = active && active.stack >= 0 ? scene.code.stacks[active.stack] : [];
@@ -44,6 +49,7 @@ export function codePanel(scene, state, words) {
     scrollToLine(node);
   };
 
+  node.hidden = !scene.code.text && !blocks.length;
   update();
   return { node, update };
 }
@@ -80,9 +86,11 @@ function block(source) {
 }
 
 function textBlock(lines, at) {
-  const shown = lines.slice(1).map((line, index) =>
-    element("span", { class: index === at ? "code-line here" : "code-line" }, `${line.trim()}\n`),
-  );
+  const shown = lines
+    .slice(1)
+    .map((line, index) =>
+      element("span", { class: index === at ? "code-line here" : "code-line" }, `${line.trim()}\n`),
+    );
   return element("div", { class: "source active" }, element("pre", { tabindex: "0" }, element("code", {}, ...shown)));
 }
 

@@ -101,8 +101,13 @@ function phaseBar(scene, player, w, language) {
 }
 
 function choices(state, options, w) {
-  const layouts = select("layout", w.layout, state.get("layout"), options, (name) => w.layouts[name], (layout) =>
-    state.set({ layout }),
+  const layouts = select(
+    "layout",
+    w.layout,
+    state.get("layout"),
+    options,
+    (name) => w.layouts[name],
+    (layout) => state.set({ layout }),
   );
   const shown = select(
     "labels",
@@ -112,8 +117,13 @@ function choices(state, options, w) {
     (name) => w[name],
     (name) => state.set({ numbers: name === "numbers" }),
   );
-  const speed = select("speed", w.speed, state.get("speed"), SPEEDS, (value) => `${value}×`, (value) =>
-    state.set({ speed: Number(value) }),
+  const speed = select(
+    "speed",
+    w.speed,
+    state.get("speed"),
+    SPEEDS,
+    (value) => `${value}×`,
+    (value) => state.set({ speed: Number(value) }),
   );
   return [layouts, shown, speed];
 }

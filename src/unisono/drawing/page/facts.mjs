@@ -33,12 +33,7 @@ function facts(scene, w) {
     rows.push(fact(w.factAgreement, w.agreement, tree ? w.addedAs : "", tree || null));
   }
   return [
-    element(
-      "h2",
-      {},
-      w.facts,
-      element("span", { class: "proved", title: w.provedNote }, `✓ ${w.proved}`),
-    ),
+    element("h2", {}, w.facts, element("span", { class: "proved", title: w.provedNote }, `✓ ${w.proved}`)),
     element("dl", {}, ...rows),
   ];
 }

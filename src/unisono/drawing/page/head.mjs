@@ -77,4 +77,3 @@ export function footer(state, words) {
   update();
   return { node, update };
 }
-

@@ -102,7 +102,11 @@ function fitting(scene, place, room, wrap, cell, anyway = false) {
   const gap = form.small ? 2 + form.width / 5 : Math.min(44, 12 + form.width / 4);
   const fits = places.every(
     (one, at) =>
-      isInside(one, form, one.within ?? { x: PAD, y: PAD, width: room.width - 2 * PAD, height: room.height - 2 * PAD }) &&
+      isInside(
+        one,
+        form,
+        one.within ?? { x: PAD, y: PAD, width: room.width - 2 * PAD, height: room.height - 2 * PAD },
+      ) &&
       places
         .slice(at + 1)
         .every(
@@ -171,7 +175,7 @@ function ringPoints(size, power, room, form) {
   const across = room.width / 2 - PAD - bow - form.width / 2;
   const down = room.height / 2 - PAD - bow / 2 - form.height / 2;
   // Not too flat, and not too wide: it should still look like a ring.
-  const wide = Math.min(across, down * 2.1);
+  const wide = Math.min(across, down * 3);
   const high = Math.min(down, across * 1.3);
   return Array.from({ length: size }, (_, rank) => {
     const angle = ringAngle(rank, size);

@@ -1,11 +1,12 @@
 // Opens the page: reads the data, replays the schedules, builds what is to be seen.
 
 import { openAlgorithm } from "./algorithm.mjs";
+import { openCompare } from "./compare.mjs";
 import { replayed } from "./replay.mjs";
 import { unpack } from "./unpack.mjs";
 
 const page = JSON.parse(document.getElementById("data").textContent);
 const scenes = await Promise.all(page.scenes.map(async (scene) => replayed(scene, await unpack(scene.packed))));
 const root = document.getElementById("page");
-globalThis.unisono = openAlgorithm(root, page, scenes[0]);
+globalThis.unisono = scenes.length > 1 ? openCompare(root, page, scenes) : openAlgorithm(root, page, scenes[0]);
 document.documentElement.dataset.ready = "true";

@@ -11,7 +11,7 @@ const EVERYONE = -1;
 /** Return the scene with its messages and steps as objects and, where it has a stage, with rows and goals. */
 export function replayed(data, columns) {
   const scene = { ...data, columns };
-  scene.steps = stepsOf(data.size, columns);
+  scene.steps = stepsOf(data, columns);
   if (!data.on_stage) return scene;
   scene.messages = messagesOf(columns);
   scene.locals = localsOf(columns);
@@ -60,19 +60,15 @@ function stepAt(steps, level) {
   return steps[stepsBefore(steps, level)];
 }
 
-function stepsOf(size, columns) {
+/** The steps of each rank; where there is no stage there may be millions, and they know nothing but their level. */
+function stepsOf(data, columns) {
   const steps = [];
   let at = 0;
-  for (let rank = 0; rank < size; rank++) {
+  for (let rank = 0; rank < data.size; rank++) {
     steps.push([]);
     for (let index = 0; index < columns.step_count[rank]; index++, at++) {
-      steps[rank].push({
-        level: columns.step_level[at],
-        stack: columns.step_stack[at],
-        sends: [],
-        gets: [],
-        locals: [],
-      });
+      const step = { level: columns.step_level[at], stack: columns.step_stack[at] };
+      steps[rank].push(data.on_stage ? { ...step, sends: [], gets: [], locals: [] } : step);
     }
   }
   return steps;

@@ -11,7 +11,13 @@ export function messageSentence(scene, message, language, arrived = true) {
   const write = SENTENCES[language];
   if (!scene.collective.carries_data) {
     const heard = ranksIn(message.cells[0]?.ranks ?? 0n);
-    return write.tell(message.src, message.dst, heard.length === scene.size ? null : runs(heard), heard.length, arrived);
+    return write.tell(
+      message.src,
+      message.dst,
+      heard.length === scene.size ? null : runs(heard),
+      heard.length,
+      arrived,
+    );
   }
   const what = write.chunks(part(scene, message.chunks), numbers(scene, message.chunks));
   const holds = contents(scene, message, language);
@@ -93,14 +99,17 @@ const SENTENCES = {
     local: (rank, from, to, reduce) =>
       reduce ? `Rank ${rank} adds ${from} to ${to}.` : `Rank ${rank} copies ${from} to ${to}.`,
     tell: (src, dst, heard, count, arrived) => {
-      const who = heard === null ? "all ranks have" : `rank${count === 1 ? "" : "s"} ${heard} ${count === 1 ? "has" : "have"}`;
+      const who =
+        heard === null ? "all ranks have" : `rank${count === 1 ? "" : "s"} ${heard} ${count === 1 ? "has" : "have"}`;
       return `Rank ${src} tells rank ${dst} that ${who} arrived${arrived ? "" : "; the message is on its way"}.`;
     },
   },
   zh: {
     chunks: ({ name }, indices) => {
       const which = indices.length > 24 ? `${indices.length} 块数据` : `第 ${runs(indices)} 块`;
-      return { data: which, input: `输入的${which}`, output: `输出的${which}`, scratch: `暂存 ${runs(indices)}` }[name];
+      return { data: which, input: `输入的${which}`, output: `输出的${which}`, scratch: `暂存 ${runs(indices)}` }[
+        name
+      ];
     },
     from: (rank) => `来自进程 ${rank}`,
     all: (size) => `全部 ${size} 个进程之和`,

@@ -4,7 +4,7 @@
 // is that picture with the messages on top.
 
 import { inCard, middleOf, onArc, onStage, pointOn, wayOf } from "./arcs.mjs";
-import { isCrowded, paintBranches, paintCard, paintCell, paintNode } from "./cards.mjs";
+import { isCrowded, labelFont, labelsOf, paintBranches, paintCard, paintCell, paintNode } from "./cards.mjs";
 import { arrange, cellBox } from "./layouts.mjs";
 import { paints } from "./palette.mjs";
 
@@ -136,11 +136,7 @@ export class Stage {
     const many = this.scene.size > 16;
     pen.save();
     pen.globalAlpha = strength * (beside ? 0.16 : many ? 0.5 : 0.8);
-    pen.strokeStyle = pen.fillStyle = stuck
-      ? this.paint.wrong
-      : message.reduce
-        ? this.paint.reduce
-        : this.paint.copy;
+    pen.strokeStyle = pen.fillStyle = stuck ? this.paint.wrong : message.reduce ? this.paint.reduce : this.paint.copy;
     pen.lineWidth = many ? 1 : 1.8;
     if (!message.reduce) pen.setLineDash(many ? [3, 3] : [6, 4]);
     pen.beginPath();
@@ -180,7 +176,10 @@ export class Stage {
       return;
     }
     const shown = message.cells.slice(0, MOST_IN_A_BUNDLE);
-    const width = Math.min(cell.width * 0.9, 84);
+    const texts = shown.length === 1 ? labelsOf(this.scene, shown[0], message.chunks[0], look) : [];
+    pen.font = labelFont(cell.height * 0.5);
+    const needed = Math.min(...texts.map((text) => pen.measureText(text).width + 14));
+    const width = Math.min(cell.width * 0.9, 84, texts.length && cell.height >= 15 ? Math.max(36, needed) : 84);
     const height = shown.length > 1 ? Math.max(6, Math.min(cell.height * 0.5, 60 / shown.length)) : cell.height * 0.9;
     const left = point.x - width / 2;
     const top = point.y - (height * shown.length) / 2;
@@ -203,28 +202,29 @@ export class Stage {
     pen.roundRect(left - 2, top - 2, width + 4, height * shown.length + 4, 6);
     pen.stroke();
     pen.setLineDash([]);
-    this.paintBadge(pen, { x: left - 3, y: top - 3 }, message, colour);
+    this.paintBadge(pen, { x: left - 2, y: top - 2 }, this.plan.form.small ? 4.6 : 7, message.reduce, colour);
     pen.restore();
   }
 
   /** The sign at the corner of a message: + where it will be added, = where it will be stored. */
-  paintBadge(pen, corner, message, colour) {
+  paintBadge(pen, corner, radius, reduce, colour) {
     pen.fillStyle = colour;
     pen.beginPath();
-    pen.arc(corner.x, corner.y, 7, 0, 2 * Math.PI);
+    pen.arc(corner.x, corner.y, radius, 0, 2 * Math.PI);
     pen.fill();
-    pen.strokeStyle = "#fff";
-    pen.lineWidth = 1.8;
+    pen.strokeStyle = this.paint.surface;
+    pen.lineWidth = radius / 4;
     pen.beginPath();
-    if (message.reduce) {
-      pen.moveTo(corner.x - 3.4, corner.y);
-      pen.lineTo(corner.x + 3.4, corner.y);
-      pen.moveTo(corner.x, corner.y - 3.4);
-      pen.lineTo(corner.x, corner.y + 3.4);
+    const long = radius / 2;
+    if (reduce) {
+      pen.moveTo(corner.x - long, corner.y);
+      pen.lineTo(corner.x + long, corner.y);
+      pen.moveTo(corner.x, corner.y - long);
+      pen.lineTo(corner.x, corner.y + long);
     } else {
-      for (const down of [-1.7, 1.7]) {
-        pen.moveTo(corner.x - 3.2, corner.y + down);
-        pen.lineTo(corner.x + 3.2, corner.y + down);
+      for (const down of [-long / 2, long / 2]) {
+        pen.moveTo(corner.x - long, corner.y + down);
+        pen.lineTo(corner.x + long, corner.y + down);
       }
     }
     pen.stroke();
@@ -241,7 +241,12 @@ export class Stage {
       const to = cellBox(this.plan.form, local.into[at]);
       const right = to.x >= from.x ? 1 : 0;
       const begin = onStage(this.plan, local.rank, from.x + from.width * right, from.y + from.height / 2);
-      const end = onStage(this.plan, local.rank, to.x + to.width * (from.x === to.x ? right : 1 - right), to.y + to.height / 2);
+      const end = onStage(
+        this.plan,
+        local.rank,
+        to.x + to.width * (from.x === to.x ? right : 1 - right),
+        to.y + to.height / 2,
+      );
       const bow = from.x === to.x ? 14 : 0;
       if (!local.reduce) pen.setLineDash([4, 3]);
       pen.beginPath();

@@ -20,7 +20,9 @@ const LINKED = {
 export class State {
   /** `initial` are the page's own settings; `accepts` says for a name whether a value from a link makes sense. */
   constructor(initial, accepts = () => true) {
-    this.initial = { ...Object.fromEntries(Object.entries(LINKED).map(([name, { initial: value }]) => [name, value])) };
+    this.initial = {
+      ...Object.fromEntries(Object.entries(LINKED).map(([name, { initial: value }]) => [name, value])),
+    };
     for (const [name, value] of Object.entries(initial)) if (value !== undefined) this.initial[name] = value;
     this.accepts = accepts;
     this.values = { ...this.initial, playing: false };

@@ -15,7 +15,13 @@ export function storyPanel(scene, state, words, sentencesOf = stepSentences) {
   const said = element("div", { class: "said" });
   const chosen = element("div", { class: "chosen" });
   const live = element("div", { class: "hidden", role: "status", "aria-live": "polite" });
-  const node = element("section", { class: "panel story" }, element("div", { class: "story-head" }, title, chosen), said, live);
+  const node = element(
+    "section",
+    { class: "panel story" },
+    element("div", { class: "story-head" }, title, chosen),
+    said,
+    live,
+  );
   let shown = "";
 
   const update = () => {
@@ -28,7 +34,8 @@ export function storyPanel(scene, state, words, sentencesOf = stepSentences) {
       shown = key;
       const phase = scene.phases.find(({ first, last }) => level >= first && level <= last);
       const heading = level === 0 ? w.before : w.stepOf(level, scene.levels);
-      title.textContent = level && phase && scene.phases.length > 1 ? `${heading} · ${phase.words[language]}` : heading;
+      title.textContent =
+        level && phase && scene.phases.length > 1 ? `${heading} · ${phase.words[language]}` : heading;
       fill(said, ...paragraphs(scene, level, language, rank, w, sentencesOf));
       fill(chosen, rankChoice(scene, state, w));
     }
@@ -64,7 +71,11 @@ function paragraphs(scene, level, language, rank, w, sentencesOf) {
   if (level === scene.levels && scene.failure) {
     made.push(
       element("p", { class: "why" }, w.failure[scene.failure.error] ?? w.failure.ScheduleError),
-      element("p", { class: "note", lang: "en" }, [scene.failure.what, scene.failure.found].filter(Boolean).join(": ")),
+      element(
+        "p",
+        { class: "note", lang: "en" },
+        [scene.failure.what, scene.failure.found].filter(Boolean).join(": "),
+      ),
     );
   }
   return made;

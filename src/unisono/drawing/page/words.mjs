@@ -55,7 +55,9 @@ const en = {
     if (added) parts.push(`${added} added where ${added === 1 ? "it arrives" : "they arrive"}`);
     if (stored) parts.push(`${stored} stored`);
     const moved = messages ? `${messages} message${messages === 1 ? "" : "s"}: ${parts.join(", ")}.` : "";
-    const inside = local ? `${local} rank${local === 1 ? "" : "s"} work${local === 1 ? "s" : ""} without a message.` : "";
+    const inside = local
+      ? `${local} rank${local === 1 ? "" : "s"} work${local === 1 ? "s" : ""} without a message.`
+      : "";
     return [moved, inside].filter(Boolean).join(" ");
   },
   more: (count) => `… and ${count} more. Choose a rank to read what it does.`,
@@ -88,7 +90,9 @@ const en = {
   addedAs: "added as",
   contents: "What everyone holds, as a table",
   slot: (name, index) =>
-    ({ data: `chunk ${index}`, input: `input ${index}`, output: `output ${index}`, scratch: `scratch ${index}` })[name],
+    ({ data: `chunk ${index}`, input: `input ${index}`, output: `output ${index}`, scratch: `scratch ${index}` })[
+      name
+    ],
   nothing: "nothing",
   failure: {
     UnmatchedError: "A message and its receive do not fit each other.",
@@ -101,6 +105,35 @@ const en = {
   expected: "expected",
   found: "found",
   todo: "to do",
+  manyRanks: "ranks",
+  legendSend: "only sends",
+  legendAddedFrom: "adds what it gets: the hue is the rank that it comes from",
+  legendStoredFrom: "stores what it gets",
+  legendLocal: "works without a message",
+  outlineSent: (rank, dst, what) => `Rank ${rank} sends ${what} to rank ${dst}.`,
+  outlineGot: (rank, src, what, adds) =>
+    `Rank ${rank} gets ${what} from rank ${src} and ${adds ? "adds" : "stores"} it.`,
+  outlineLocal: (rank, amount) => `Rank ${rank} works on ${amount} chunk${amount === 1 ? "" : "s"} of its own.`,
+  aMessage: "a message",
+  someChunks: (amount) => `${amount} chunks`,
+  matrixNote: (most) =>
+    `Above ${most} ranks there is a row for each rank and a column for each step instead of a stage. Point at it to read what a rank does.`,
+  compared: (count) => `${count} ways compared`,
+  lockstep: "In lockstep by",
+  byStep: "by step",
+  byTime: "by time",
+  doneAfterSteps: (steps) => `finished after ${steps} step${steps === 1 ? "" : "s"}`,
+  doneAfter: (time, place) => `finished after ${time} · ${["1st", "2nd", "3rd"][place - 1] ?? `${place}th`}`,
+  clock: "The clock",
+  clockNote: "A message costs α + bytes · β; a rank sends one at a time and receives one at a time.",
+  sliders: { alpha: "α: every message", beta: "β: every byte", bytes: "size of the vector" },
+  finish: "Order of finish",
+  costs: (facts) => `${facts.rounds} rounds, ${facts.bytes.text} of the vector`,
+  winner: (name, bytes, time) => `With ${bytes}, ${name} is the first to finish, after ${time}.`,
+  crossing: (name, bytes) => `From ${bytes} on, ${name} is the quickest.`,
+  chart: "Time over size",
+  chartNote: "Circles mark where another one becomes the quickest. Press anywhere in the chart to choose that size.",
+  chartLabel: (names) => `Chart of time over size for ${names}`,
   madeBy: "Made by unisono draw from the program that is executed.",
   allPages: "All algorithms",
 };
@@ -204,6 +237,34 @@ const zh = {
   expected: "应为",
   found: "实际",
   todo: "建议",
+  manyRanks: "进程",
+  legendSend: "只发送",
+  legendAddedFrom: "把收到的加上：色相表示来自哪个进程",
+  legendStoredFrom: "把收到的存下",
+  legendLocal: "本地计算，不发消息",
+  outlineSent: (rank, dst, what) => `进程 ${rank} 把${what}发给进程 ${dst}。`,
+  outlineGot: (rank, src, what, adds) =>
+    `进程 ${rank} 收到进程 ${src} 的${what}，${adds ? "加到自己的数据上" : "直接存下"}。`,
+  outlineLocal: (rank, amount) => `进程 ${rank} 在本地处理 ${amount} 块数据。`,
+  aMessage: "一条消息",
+  someChunks: (amount) => `${amount} 块数据`,
+  matrixNote: (most) => `超过 ${most} 个进程时，改用矩阵：每个进程一行，每一步一列。指向某处即可看到该进程在做什么。`,
+  compared: (count) => `${count} 种算法比较`,
+  lockstep: "同步方式",
+  byStep: "按步骤",
+  byTime: "按时间",
+  doneAfterSteps: (steps) => `${steps} 步后完成`,
+  doneAfter: (time, place) => `${time} 后完成 · 第 ${place} 名`,
+  clock: "时钟",
+  clockNote: "一条消息耗时 α + 字节数 · β；每个进程一次只发一条、收一条消息。",
+  sliders: { alpha: "α：每条消息", beta: "β：每个字节", bytes: "向量大小" },
+  finish: "完成次序",
+  costs: (facts) => `${facts.rounds} 轮，向量的 ${facts.bytes.text} 倍`,
+  winner: (name, bytes, time) => `向量为 ${bytes} 时，${name} 最先完成，用时 ${time}。`,
+  crossing: (name, bytes) => `从 ${bytes} 起，${name} 最快。`,
+  chart: "时间与大小的关系",
+  chartNote: "圆圈标出名次在哪里改变。点按图中任意位置即可选择该大小。",
+  chartLabel: (names) => `时间随大小变化的曲线：${names}`,
   madeBy: "由 unisono draw 根据实际执行的程序生成。",
   allPages: "全部算法",
 };
