@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from unisono.algorithms import BUILT_IN
 from unisono.cli.main import main
+from unisono.collectives import COLLECTIVES
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
@@ -53,13 +55,20 @@ def test_root_options_and_language(tmp_path, capsys):
 
 
 @pytest.mark.parametrize(
-    ("preset", "title"), [("four", "ring · 4"), ("five", "ring · 5"), ("nodes", "(node=4) · 8"), ("race", "tree · 8")]
+    ("preset", "title"),
+    [
+        ("four", "ring · 4"),
+        ("five", "ring · 5"),
+        ("identity", "all_gather/ring, all_reduce/ring · 4"),
+        ("nodes", "(node=4) · 8"),
+        ("race", "tree · 8"),
+    ],
 )
 def test_presets(tmp_path, capsys, preset, title):
     page = tmp_path / "page.html"
     assert main(["draw", "--preset", preset, "-o", str(page), "--no-open"]) == 0
     assert title in capsys.readouterr().out
-    assert ('"numbers":true' in page.read_text(encoding="utf-8")) == (preset in ("four", "five"))
+    assert ('"numbers":true' in page.read_text(encoding="utf-8")) == (preset not in ("nodes", "race"))
 
 
 def test_a_users_own_file_and_a_schedule_in_text_form(tmp_path, capsys):
@@ -95,7 +104,11 @@ def test_a_program_that_fails_its_proof_is_drawn_and_the_error_is_said(tmp_path,
         (["ring", "--no-open"], "say where to write it"),
         (["ring", "--root", "1"], "has no root"),
         (["ring", "--node", "2"], "no option 'node'"),
-        (["ring", "--preset", "four"], "leave out ring"),
+        (["ring", "--preset", "four"], "leave out names, -n and options"),
+        (["--preset", "four", "-n", "5"], "leave out names, -n and options"),
+        (["--all"], "into a folder"),
+        (["ring", "--all", "-o", "site"], "expected nothing but -o FOLDER"),
+        (["--all", "-o", "/dev/null/site", "--no-open"], "pages cannot be written there"),
         (["ring", "-n", "2000"], "at most 1024"),
         (["ring", "-o", "/nowhere/at/all.html"], "cannot be written"),
     ],
@@ -105,6 +118,20 @@ def test_calls_that_make_no_sense_are_explained(capsys, arguments, complaint):
     printed = capsys.readouterr()
     assert complaint in printed.err
     assert printed.out == ""
+
+
+def test_everything_is_drawn_into_a_folder(tmp_path, capsys):
+    site = tmp_path / "site"
+    assert main(["draw", "--all", "-n", "4", "-o", str(site), "--no-open"]) == 0
+    pages = {path.name for path in site.glob("*.html")}
+    assert f"{len(pages)} pages" in capsys.readouterr().out
+    for algorithm in BUILT_IN:
+        assert f"{algorithm.collective}-{algorithm.name}.html" in pages
+    for collective in COLLECTIVES:
+        assert f"compare-{collective}.html" in pages
+    assert {"index.html", "preset-four.html", "preset-identity.html", "preset-race.html"} <= pages
+    linked = re.findall(r'"(?:page|compare)":"([^"]+)"', (site / "index.html").read_text(encoding="utf-8"))
+    assert set(linked) == pages - {"index.html"}
 
 
 def test_the_help_is_there_in_both_languages(capsys):

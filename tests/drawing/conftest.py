@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import browser as driving
 import pytest
 
+import browser as driving
 from unisono import find
-from unisono.drawing.page import write_page
+from unisono.drawing.page import Settings, write_page
 from unisono.drawing.scene import scene_of
 
 
@@ -32,7 +32,7 @@ def written_page(tmp_path):
         found = [find(name) for name in names]
         scenes = [scene_of(algorithm.schedule(size, root, **options), algorithm) for algorithm in found]
         path = tmp_path / "page.html"
-        path.write_text(write_page(scenes, "page", numbers=numbers), encoding="utf-8")
+        path.write_text(write_page(scenes, "page", Settings(numbers=numbers)), encoding="utf-8")
         return path
 
     return write

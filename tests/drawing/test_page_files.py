@@ -10,6 +10,7 @@ from unisono import find
 from unisono.drawing.page import ASSETS, EXPORT, IMPORT, script, write_page
 from unisono.drawing.scene import scene_of
 
+ENTRIES = ("main", "index")
 MODULES = sorted(ASSETS.glob("*.mjs"))
 
 
@@ -51,15 +52,16 @@ def test_modules_are_written_so_that_they_can_be_put_together(module):
 
 
 def test_every_module_is_used():
-    whole = script("main")
+    whole = script("main") + script("index")
     for module in MODULES:
-        if module.stem != "main":
+        if module.stem not in ENTRIES:
             assert f"const module_{module.stem} = " in whole
 
 
-def test_each_module_comes_after_those_that_it_needs():
-    whole = script("main")
+@pytest.mark.parametrize("entry", ENTRIES)
+def test_each_module_comes_after_those_that_it_needs(entry):
+    whole = script(entry)
     for module in MODULES:
-        for _, needed in IMPORT.findall(module.read_text(encoding="utf-8")):
-            own = whole.index(f"const module_{module.stem} = ") if module.stem != "main" else len(whole)
-            assert whole.index(f"const module_{needed} = ") < own
+        place = len(whole) if module.stem == entry else whole.find(f"const module_{module.stem} = ")
+        for _, needed in IMPORT.findall(module.read_text(encoding="utf-8")) if place >= 0 else ():
+            assert 0 <= whole.index(f"const module_{needed} = ") < place

@@ -165,6 +165,19 @@ def test_a_deadlock_before_the_first_message_has_one_step_in_which_nothing_happe
     assert unpacked(scene["packed"])["message_src"] == []
 
 
+def test_a_program_that_breaks_off_is_drawn_up_to_there():
+    @algorithm(all_reduce, chunks=one)
+    def breaks_off(rank, size):
+        yield send(0, dst=(rank + 1) % size), recv_reduce(0, src=(rank - 1) % size)
+        yield send(0, dst=(rank + 1) // 0), recv_reduce(0, src=0)
+
+    scene = scene_of(breaks_off.schedule(3), breaks_off)
+    assert "ZeroDivisionError" in scene["failure"]["what"]
+    assert scene["failure"]["step"] == 1
+    assert scene["levels"] == 2
+    assert unpacked(scene["packed"])["message_got"] == [1, 1, 1]
+
+
 def test_a_schedule_in_text_form_shows_its_steps():
     schedule = written("all_reduce", 1, "send 0 to 1; recv_reduce 0 from 1", "send 0 to 0; recv_reduce 0 from 0")
     scene = scene_of(schedule)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import webbrowser
+from pathlib import Path
 from typing import Any
 
 from rich.markup import escape
@@ -11,11 +13,12 @@ from rich.markup import escape
 from unisono.algorithms import Algorithm
 from unisono.cli import arguments, names
 from unisono.cli.names import WrittenSchedule, resolve
-from unisono.cli.output import console
+from unisono.cli.output import console, progress_bar
 from unisono.drawing.drawing import Drawing, title_of
-from unisono.drawing.page import write_page
+from unisono.drawing.gallery import write_gallery
+from unisono.drawing.page import Settings, write_page
 from unisono.drawing.presets import PRESETS
-from unisono.drawing.scene import scene_of
+from unisono.drawing.scene import Scene, scene_of
 from unisono.errors import UsageError
 
 SIZE, SIZE_OF_SEVERAL = 4, 8  # ranks, unless -n says otherwise
@@ -46,6 +49,11 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
     parser.add_argument(
         "--preset", choices=PRESETS, help="a page to begin with, instead of names (预设页面)"
     )  # fmt: skip
+    parser.add_argument(
+        "--all",
+        action="store_true",
+        help="every algorithm, into the folder that -o names (全部算法，写入 -o 指定的文件夹)",
+    )
     parser.add_argument("--node", type=int, metavar="K", help="short for --option node=K (每个节点的进程数)")
     arguments.add_options(parser)
     parser.add_argument(
@@ -56,38 +64,66 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
 
 def run(args: argparse.Namespace) -> int:
     """Write the page and open it."""
+    if args.all:
+        return _gallery(args)
     if args.no_open and not args.output:
         raise UsageError("--no-open without -o: nobody would ever see the page; say where to write it, -o page.html")
-    scenes = _scenes(args)
-    numbers = args.numbers or bool(args.preset and PRESETS[args.preset].numbers)
+    scenes, settings = _preset(args) if args.preset else (_scenes(args), Settings())
+    settings = dataclasses.replace(settings, numbers=args.numbers or settings.numbers, language=args.lang)
     title = title_of(scenes)
-    drawing = Drawing(title, write_page(scenes, title, numbers=numbers, language=args.lang))
-    out = console()
+    drawing = Drawing(title, write_page(scenes, title, settings))
     if args.output:
         path = drawing.save(args.output)
-        if not args.no_open:
-            webbrowser.open(path.resolve().as_uri())
+        _open(path, args)
     else:
         path = drawing.show()
-    out.print(f"{escape(title)}: {escape(str(path))} ({len(drawing.html) / 1000:.0f} KB)", soft_wrap=True)
+    size = f"{len(drawing.html.encode()) / 1000:.0f} KB"
+    console().print(f"{escape(title)}: {escape(str(path))} ({size})", soft_wrap=True)
     wrong = [scene["failure"] for scene in scenes if scene["failure"]]
     for failure in wrong:
         console(stderr=True).print(f"[red]{failure['error']}[/] {escape(failure['message'])}", soft_wrap=True)
     return 1 if wrong else 0
 
 
-def _scenes(args: argparse.Namespace) -> list[dict[str, Any]]:
-    preset = PRESETS[args.preset] if args.preset else None
-    chosen = list(preset.names) if preset else args.names
-    if preset and args.names:
-        raise UsageError(f"--preset {args.preset} says what to draw; leave out {' '.join(args.names)}")
-    if not chosen:
+def _open(path: Path, args: argparse.Namespace) -> None:
+    if not args.no_open:
+        webbrowser.open(path.resolve().as_uri())
+
+
+def _gallery(args: argparse.Namespace) -> int:
+    """Write a page for everything."""
+    if args.names or args.preset or not args.output:
+        raise UsageError("--all draws everything into a folder; expected nothing but -o FOLDER, and perhaps -n")
+    with progress_bar() as progress:
+        bar = progress.add_task("drawing", total=None)
+        index = write_gallery(
+            args.output,
+            args.size or SIZE_OF_SEVERAL,
+            args.lang,
+            written=lambda path: progress.update(bar, advance=1, description=escape(path.name)),
+        )
+    _open(index, args)
+    pages = len(list(index.parent.glob("*.html")))
+    console().print(f"{pages} pages: {escape(str(index))}", soft_wrap=True)
+    return 0
+
+
+def _preset(args: argparse.Namespace) -> tuple[list[Scene], Settings]:
+    if args.names or args.size or args.option or args.node:
+        raise UsageError(f"--preset {args.preset} says what to draw; leave out names, -n and options")
+    preset = PRESETS[args.preset]
+    return preset.make(preset)
+
+
+def _scenes(args: argparse.Namespace) -> list[Scene]:
+    if not args.names:
         raise UsageError("nothing to draw; expected a name such as `unisono draw ring -n 5`, or --preset four")
-    options = {**(preset.options if preset else {}), **arguments.options(args.option)}
+    options = arguments.options(args.option)
     if args.node is not None:
         options["node"] = args.node
-    size = args.size or (preset.size if preset else SIZE if len(chosen) == 1 else SIZE_OF_SEVERAL)
-    return [_scene(resolve(name), size, args, options, several=len(chosen) > 1) for name in chosen]
+    several = len(args.names) > 1
+    size = args.size or (SIZE_OF_SEVERAL if several else SIZE)
+    return [_scene(resolve(name), size, args, options, several) for name in args.names]
 
 
 def _scene(
@@ -96,7 +132,7 @@ def _scene(
     args: argparse.Namespace,
     options: dict[str, Any],
     several: bool,
-) -> dict[str, Any]:
+) -> Scene:
     """Return the scene of one; of several, each takes the options that it has."""
     if isinstance(algorithm, WrittenSchedule):
         return scene_of(algorithm.schedule(args.size or algorithm.written.size, args.root))

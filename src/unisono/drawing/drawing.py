@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from unisono.algorithms import Algorithm, find
-from unisono.drawing.page import write_page
-from unisono.drawing.scene import scene_of
+from unisono.drawing.page import Settings, write_page
+from unisono.drawing.scene import Scene, scene_of
 from unisono.errors import UsageError
 from unisono.schedule import Schedule
 
@@ -79,9 +79,9 @@ def draw(
         }
         scenes.append(scene_of(algorithm.schedule(size, root, **suitable), algorithm))
     title = title_of(scenes)
-    return Drawing(title, write_page(scenes, title, numbers=numbers, language=language))
+    return Drawing(title, write_page(scenes, title, Settings(numbers, language)))
 
 
-def title_of(scenes: list[dict[str, Any]]) -> str:
+def title_of(scenes: list[Scene]) -> str:
     """Return what stands in the title bar: the names, and the number of ranks."""
     return f"{', '.join(scene['label'] for scene in scenes)} · {scenes[0]['size']}"

@@ -11,9 +11,12 @@ import html
 import json
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
+
+from unisono.collectives import Words
 
 ASSETS = Path(__file__).parent / "page"
 IMPORT = re.compile(r'^import (\{[^}]*\}) from "\./(\w+)\.mjs";$', re.MULTILINE)
@@ -21,20 +24,27 @@ EXPORT = re.compile(r"^export ((?:async )?(?:function|class|const) (\w+))", re.M
 WITHOUT_SCRIPT = "This page draws with JavaScript, which is switched off. 本页面需要启用 JavaScript。"
 
 
-def write_page(
-    scenes: Sequence[Mapping[str, Any]],
-    title: str,
-    *,
-    numbers: bool = False,
-    language: str | None = None,
-    home: str | None = None,
-) -> str:
-    """Return a page about one scene, or one that compares several.
+@dataclass(frozen=True)
+class Settings:
+    """How a page opens, and what it says in place of the collective's own words."""
 
-    ``numbers``: whether it opens with numbers in the cells; ``language``: that of the browser if None;
-    ``home``: where a link back to all pages leads.
-    """
-    data = {"scenes": scenes, "settings": {"numbers": numbers, "language": language}, "home": home}
+    numbers: bool = False  # in the cells, instead of who is summed in
+    language: str | None = None  # None: that of the browser
+    home: str | None = None  # where a link back to all pages leads
+    offsets: tuple[int, ...] | None = None  # steps after which each of several scenes begins
+    title: Words | None = None
+    story: Words | None = None
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the settings as plain data."""
+        words = {name: value and value._asdict() for name, value in (("title", self.title), ("story", self.story))}
+        return {"numbers": self.numbers, "language": self.language, "offsets": self.offsets, **words}
+
+
+def write_page(scenes: Sequence[Mapping[str, Any]], title: str, settings: Settings | None = None) -> str:
+    """Return a page about one scene, or one that compares several; ``title`` is for the title bar."""
+    chosen = settings or Settings()
+    data = {"scenes": scenes, "settings": chosen.as_dict(), "home": chosen.home}
     return fill_template("page.html", title, data, script("main"))
 
 

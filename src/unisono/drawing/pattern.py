@@ -56,6 +56,11 @@ def pattern(schedule: Schedule, messages: Mapping[str, Column], options: Mapping
     }
 
 
+def pairs_of(size: int, messages: Mapping[str, Column]) -> list[list[int]]:
+    """Return every pair of ranks that talk to each other, once."""
+    return [[rank, peer] for rank, near in enumerate(_peers(size, messages)) for peer in near if rank < peer]
+
+
 def _peers(size: int, messages: Mapping[str, Column]) -> list[list[int]]:
     """Return for each rank whom it sends to or receives from."""
     src, dst = messages["src"].astype(np.int64), messages["dst"].astype(np.int64)

@@ -20,13 +20,15 @@ from unisono.collectives import Collective
 from unisono.drawing.facts import facts_of, failure_of
 from unisono.drawing.lines import LineFinder, Stack
 from unisono.drawing.packing import pack
-from unisono.drawing.pattern import pattern
+from unisono.drawing.pattern import pairs_of, pattern
 from unisono.drawing.phases import phases
 from unisono.drawing.programs import program_texts
 from unisono.drawing.recording import Column, Recording, record
 from unisono.errors import ScheduleError, UsageError
 from unisono.schedule import Schedule
 from unisono.verifier import proof_of
+
+Scene = dict[str, Any]
 
 MOST_RANKS = 1024
 MOST_RANKS_ON_STAGE = 64
@@ -37,11 +39,16 @@ EVERYONE = -1  # in the column of the goal: the chunks of all ranks, added
 
 
 def scene_of(
-    schedule: Schedule, algorithm: Algorithm | None = None, hidden_files: Sequence[str] = ()
-) -> dict[str, Any]:
+    schedule: Schedule,
+    algorithm: Algorithm | None = None,
+    *,
+    inputs: Sequence[Sequence[int] | None] | None = None,
+    hidden_files: Sequence[str] = (),
+) -> Scene:
     """Prove a schedule, play it, and return its scene. One that fails its proof is played up to where it fails.
 
-    ``algorithm`` is what made the schedule, where that is known; ``hidden_files`` are files whose code only
+    ``algorithm`` is what made the schedule, where that is known; ``inputs`` are numbers for each rank, one for each
+    chunk of its input; ``hidden_files`` are files whose code only
     stands between programs, and is not shown.
     """
     if schedule.size > MOST_RANKS:
@@ -66,6 +73,7 @@ def scene_of(
         recording = _until(recording, level)
         failure = failure_of(error, level)
     options = {**algorithm.options, **schedule.options} if algorithm else dict(schedule.options)
+    numbers = (inputs or example_inputs(schedule)) if on_stage else None
     code = program_texts(algorithm, schedule, stacks, with_text=on_stage)
     return {
         "label": schedule.label,
@@ -81,11 +89,12 @@ def scene_of(
         "levels": max(recording.last_level, failure["level"] if failure else 0),
         "phases": phases(collective, algorithm, recording, stacks),
         "layout": pattern(schedule, recording.messages, options),
+        "pairs": pairs_of(schedule.size, recording.messages) if on_stage else [],
         "code": {key: code[key] for key in ("sources", "stacks", "text")},
         "facts": facts_of(proof) if proof else None,
         "failure": failure,
         "times": None,
-        "packed": pack(_columns(schedule, collective, recording, code["of_step"], on_stage)),
+        "packed": pack(_columns(schedule, collective, recording, code["of_step"], numbers)),
     }  # fmt: skip
 
 
@@ -169,9 +178,13 @@ def _parts(schedule: Schedule, collective: Collective) -> list[dict[str, Any]]:
 
 
 def _columns(
-    schedule: Schedule, collective: Collective, recording: Recording, of_step: Mapping[int, list[int]], on_stage: bool
+    schedule: Schedule,
+    collective: Collective,
+    recording: Recording,
+    of_step: Mapping[int, list[int]],
+    numbers: Sequence[Sequence[int] | None] | None,
 ) -> dict[str, Any]:
-    """Return everything that is a long list of numbers."""
+    """Return everything that is a long list of numbers; without ``numbers`` there is no stage to show them on."""
     size, chunks, root = schedule.size, schedule.chunks, schedule.root or 0
     columns: dict[str, Any] = {f"message_{name}": column for name, column in recording.messages.items()}
     columns |= {f"local_{name}": column for name, column in recording.locals.items()}
@@ -184,10 +197,10 @@ def _columns(
         for rank, levels in enumerate(recording.levels)
         for index in range(len(levels))
     ]
-    if not on_stage:
+    if numbers is None:
         return columns
     columns["input_slot"] = [slot for held in before for slot in held]
-    columns["input_value"] = [value for values in example_inputs(schedule) for value in values or []]
+    columns["input_value"] = [value for values in numbers for value in values or []]
     goals = [list(collective.goal(rank, size, chunks, root)) for rank in range(size)]
     columns["goal_count"] = [len(goal) for goal in goals]
     columns["goal_slot"] = [slot for goal in goals for slot, _ in goal]

@@ -50,7 +50,7 @@ export function openAlgorithm(root, page, scene) {
     names: { rank: words().rank, node: words().node, row: (name) => words().row[name], ranks: words().manyRanks },
   });
 
-  const top = header(page, state, words, (language) => about(scene, language));
+  const top = header(page, state, words, (language) => about(page, scene, language));
   const facts = factsPanel(scene, words);
   const foot = footer(state, words);
   const bar = controls(scene, state, player, layouts, words);
@@ -109,7 +109,7 @@ export function openAlgorithm(root, page, scene) {
   return { state, player, scene, painter, finish: (alpha, perChunk) => tell(clock, alpha, perChunk).finish };
 }
 
-function about(scene, language) {
+function about({ settings }, scene, language) {
   const w = WORDS[language];
   const { collective, algorithm } = scene;
   const chips = [w.ranks(scene.size)];
@@ -118,7 +118,7 @@ function about(scene, language) {
   return {
     title: `${collective.title} · ${algorithm.name.replaceAll("_", " ")}`,
     chips,
-    story: collective.story[language],
+    story: (settings.story ?? collective.story)[language],
     idea: algorithm.idea[language] || algorithm.idea.en,
   };
 }

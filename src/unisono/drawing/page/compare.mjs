@@ -23,7 +23,9 @@ const RANGES = {
 
 /** Build the page and return what a test may look at. */
 export function openCompare(root, page, scenes) {
-  const most = Math.max(...scenes.map(({ levels }) => levels));
+  const offsets = page.settings.offsets ?? scenes.map(() => 0);
+  const relay = Boolean(page.settings.offsets); // one takes over from another: then it is no race
+  const most = Math.max(...scenes.map(({ levels }, at) => levels + offsets[at]));
   const state = new State(
     {
       lang: page.settings.language ?? browserLanguage(navigator.languages),
@@ -34,7 +36,7 @@ export function openCompare(root, page, scenes) {
     },
     (name, value) => {
       if (name in RANGES) return isIn(RANGES[name], value * RANGES[name].unit);
-      if (name === "by") return value === "step" || value === "time";
+      if (name === "by") return value === "step" || (value === "time" && !relay);
       if (name === "lang") return value in WORDS;
       if (name === "rank") return Number.isInteger(value) && value >= 0 && scenes.every(({ size }) => value < size);
       return name !== "step" || (value >= 0 && value <= Math.max(most, RACE));
@@ -51,23 +53,25 @@ export function openCompare(root, page, scenes) {
     clocks.map((clock) => tell(clock, cost("alpha"), costPerChunk(clock.scene, cost("beta"), cost("bytes"))));
   let times = told();
 
-  const top = header(page, state, words, (language) => about(scenes, names, language));
+  const top = header(page, state, words, (language) => about(page, scenes, names, language));
   const tracks = scenes.map((scene, at) => track(scene, names[at], at, state, words));
-  const bar = transport(state, player, length, words);
+  const bar = transport(state, player, length, words, relay);
   const board = boardPanel(words);
   const sliders = slidersPanel(state, words);
   const chart = chartPanel(words);
   const foot = footer(state, words);
+  const race = element(
+    "div",
+    { class: "columns even" },
+    element("div", { class: "main" }, sliders.node, board.node),
+    chart.node,
+  );
+  race.hidden = relay;
   root.append(
     top.node,
-    element("div", { class: "tracks" }, ...tracks.map(({ node }) => node)),
+    element("div", { class: relay ? "tracks relay" : "tracks" }, ...tracks.map(({ node }) => node)),
     bar.node,
-    element(
-      "div",
-      { class: "columns even" },
-      element("div", { class: "main" }, sliders.node, board.node),
-      chart.node,
-    ),
+    race,
     foot.node,
   );
 
@@ -77,7 +81,11 @@ export function openCompare(root, page, scenes) {
     const order = orderOf(times);
     tracks.forEach(({ update }, at) => {
       const byTime = state.get("by") === "time";
-      update(byTime ? { moment: (step / RACE) * last, times: times[at], place: order.indexOf(at) } : { step });
+      update(
+        byTime
+          ? { moment: (step / RACE) * last, times: times[at], place: order.indexOf(at) }
+          : { step: Math.max(0, step - offsets[at]) },
+      );
     });
   };
   const measure = () => {
@@ -127,14 +135,18 @@ function namesOf(scenes) {
   return alike ? scenes.map(({ label }) => label) : short;
 }
 
-function about(scenes, names, language) {
+function about({ settings }, scenes, names, language) {
   const w = WORDS[language];
   const [first] = scenes;
   const same = scenes.every(({ collective }) => collective.name === first.collective.name);
   return {
-    title: same ? `${first.collective.title} · ${w.compared(scenes.length)}` : w.compared(scenes.length),
+    title: settings.title
+      ? settings.title[language]
+      : same
+        ? `${first.collective.title} · ${w.compared(scenes.length)}`
+        : w.compared(scenes.length),
     chips: [w.ranks(first.size)],
-    story: first.collective.story[language],
+    story: (settings.story ?? first.collective.story)[language],
     idea: names.join(" · "),
   };
 }
@@ -193,7 +205,7 @@ function track(scene, name, at, state, words) {
 }
 
 /** The bar: buttons, slider, and the choice between steps and the clock. */
-function transport(state, player, length, words) {
+function transport(state, player, length, words, relay) {
   const node = element("section", { class: "controls" });
   const slider = element("input", {
     type: "range",
@@ -252,7 +264,7 @@ function transport(state, player, length, words) {
       ),
       element("div", { class: "scrubber" }, slider),
       where,
-      element("div", { class: "choices" }, ways),
+      relay ? "" : element("div", { class: "choices" }, ways),
     );
   };
   return { node, update };

@@ -1,7 +1,7 @@
 // The stage: a canvas with the card of every rank, and the messages on their ways.
 //
-// What only changes from step to step (cards and cells) is painted into a picture of its own; a frame of the animation
-// is that picture with the messages on top.
+// What only changes from step to step (cards, cells and arcs) is painted into a picture of its own; a frame of the
+// animation is that picture with the messages on top.
 
 import { inCard, middleOf, onArc, onStage, pointOn, wayOf } from "./arcs.mjs";
 import { isCrowded, labelFont, labelsOf, paintBranches, paintCard, paintCell, paintNode } from "./cards.mjs";
@@ -9,6 +9,7 @@ import { arrange, cellBox } from "./layouts.mjs";
 import { paints } from "./palette.mjs";
 
 const MOST_IN_A_BUNDLE = 8; // chunks that are drawn of a message that carries more
+const MOST_OUTLINED = 500; // messages that are dots with a line round each
 
 export class Stage {
   /** `look` is asked for every time: { layout, numbers, rank, names } (see cards.mjs for what they mean). */
@@ -56,10 +57,9 @@ export class Stage {
   draw(view) {
     if (!this.room) return;
     const look = this.look();
-    const changed = changedSlots(view);
-    const key = JSON.stringify([view.states, [...changed], look.rank, look.numbers]);
+    const key = `${view.states} ${view.moving ? "" : view.level} ${flyingIds(view)} ${look.rank} ${look.numbers}`;
     if (key !== this.painted) {
-      this.paintBase(view, look, changed);
+      this.paintBase(view, look);
       this.painted = key;
     }
     const pen = this.canvas.getContext("2d");
@@ -67,10 +67,8 @@ export class Stage {
     pen.clearRect(0, 0, this.canvas.width, this.canvas.height);
     pen.drawImage(this.base, 0, 0);
     pen.setTransform(this.ratio, 0, 0, this.ratio, 0, 0);
-    for (const local of view.locals) this.paintLocal(pen, local);
-    for (const message of view.arrived) this.paintArc(pen, message, look, 1, false);
-    for (const { message, stuck } of view.flying) this.paintArc(pen, message, look, 1, stuck);
-    for (const { message, progress, stuck } of view.flying) this.paintChip(pen, message, progress, look, stuck);
+    if (this.plan.radial || (this.plan.form.small && this.plan.form.cell.width < 24)) this.paintDots(pen, view, look);
+    else for (const flight of view.flying) this.paintChip(pen, flight, look);
   }
 
   /** What is at a point of the canvas: { rank, slot }, slot null beside the cells; null outside of all cards. */
@@ -101,7 +99,8 @@ export class Stage {
     return middleOf(this.plan, rank, [slot]);
   }
 
-  paintBase(view, look, changed) {
+  paintBase(view, look) {
+    const changed = changedSlots(view);
     const pen = this.base.getContext("2d");
     pen.setTransform(1, 0, 0, 1, 0, 0);
     pen.clearRect(0, 0, this.base.width, this.base.height);
@@ -119,6 +118,9 @@ export class Stage {
       paintCard(pen, this, rank, this.scene.rows[rank][view.states[rank]], look, changed);
       pen.restore();
     }
+    for (const local of view.locals) this.paintLocal(pen, local);
+    for (const message of view.arrived) this.paintArc(pen, message, look, false);
+    for (const { message, stuck } of view.flying) this.paintArc(pen, message, look, stuck);
   }
 
   wayOf(message) {
@@ -130,13 +132,16 @@ export class Stage {
     return way;
   }
 
-  paintArc(pen, message, look, strength, stuck) {
+  colourOf(message, stuck) {
+    return stuck ? this.paint.wrong : message.reduce ? this.paint.reduce : this.paint.copy;
+  }
+
+  paintArc(pen, message, look, stuck) {
     const way = this.wayOf(message);
-    const beside = look.rank !== null && look.rank !== message.src && look.rank !== message.dst;
     const many = this.scene.size > 16;
     pen.save();
-    pen.globalAlpha = strength * (beside ? 0.16 : many ? 0.5 : 0.8);
-    pen.strokeStyle = pen.fillStyle = stuck ? this.paint.wrong : message.reduce ? this.paint.reduce : this.paint.copy;
+    pen.globalAlpha = isBeside(look, message) ? 0.16 : many ? 0.5 : 0.8;
+    pen.strokeStyle = pen.fillStyle = this.colourOf(message, stuck);
     pen.lineWidth = many ? 1 : 1.8;
     if (!message.reduce) pen.setLineDash(many ? [3, 3] : [6, 4]);
     pen.beginPath();
@@ -157,24 +162,38 @@ export class Stage {
     pen.restore();
   }
 
-  paintChip(pen, message, progress, look, stuck) {
-    const point = pointOn(this.wayOf(message), Math.max(0, Math.min(1, progress)));
-    const colour = stuck ? this.paint.wrong : message.reduce ? this.paint.reduce : this.paint.copy;
-    const beside = look.rank !== null && look.rank !== message.src && look.rank !== message.dst;
-    pen.save();
-    if (beside) pen.globalAlpha = 0.3;
-    const { cell } = this.plan.form;
-    if (this.plan.radial || (this.plan.form.small && cell.width < 24)) {
-      pen.fillStyle = colour;
-      pen.strokeStyle = this.paint.surface;
-      pen.lineWidth = 1.5;
-      pen.beginPath();
-      pen.arc(point.x, point.y, this.scene.size > 32 ? 3 : 4.5, 0, 2 * Math.PI);
-      pen.fill();
-      pen.stroke();
-      pen.restore();
-      return;
+  /** Where there is no room for more, a message is a dot; all of one colour are painted at once. */
+  paintDots(pen, view, look) {
+    const radius = this.scene.size > 32 ? 3 : 4.5;
+    const groups = new Map();
+    for (const { message, progress, stuck } of view.flying) {
+      const key = `${this.colourOf(message, stuck)} ${isBeside(look, message) ? 0.3 : 1}`;
+      if (!groups.has(key)) groups.set(key, []);
+      groups.get(key).push(pointOn(this.wayOf(message), Math.max(0, Math.min(1, progress))));
     }
+    pen.strokeStyle = this.paint.surface;
+    pen.lineWidth = 1.5;
+    for (const [key, points] of groups) {
+      const [colour, strength] = key.split(" ");
+      pen.globalAlpha = Number(strength);
+      pen.fillStyle = colour;
+      pen.beginPath();
+      for (const { x, y } of points) {
+        pen.moveTo(x + radius, y);
+        pen.arc(x, y, radius, 0, 2 * Math.PI);
+      }
+      if (points.length <= MOST_OUTLINED) pen.stroke();
+      pen.fill();
+    }
+    pen.globalAlpha = 1;
+  }
+
+  paintChip(pen, { message, progress, stuck }, look) {
+    const point = pointOn(this.wayOf(message), Math.max(0, Math.min(1, progress)));
+    const colour = this.colourOf(message, stuck);
+    pen.save();
+    if (isBeside(look, message)) pen.globalAlpha = 0.3;
+    const { cell } = this.plan.form;
     const shown = message.cells.slice(0, MOST_IN_A_BUNDLE);
     const texts = shown.length === 1 ? labelsOf(this.scene, shown[0], message.chunks[0], look) : [];
     pen.font = labelFont(cell.height * 0.5);
@@ -260,6 +279,15 @@ export class Stage {
     });
     pen.restore();
   }
+}
+
+/** Whether a rank is selected and has nothing to do with a message. */
+function isBeside(look, message) {
+  return look.rank !== null && look.rank !== message.src && look.rank !== message.dst;
+}
+
+function flyingIds(view) {
+  return view.level ?? view.flying.map(({ message }) => message.id).join();
 }
 
 /** The slots that the last step wrote, as "rank slot". */

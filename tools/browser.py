@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import shutil
 from collections.abc import Iterator
@@ -18,6 +19,7 @@ SWITCHES = (
 
 
 def is_there() -> bool:
+    """Whether there is a browser to drive."""
     return all(shutil.which(name) for name in ("chromium", "chromedriver"))
 
 
@@ -47,7 +49,7 @@ class Browser:
         self.set_up()
 
     def set_up(self, width: int = 1280, height: int = 900, *, dark: bool = False, motion: bool = False) -> None:
-        """Say how large the window is, and what its user prefers; without motion steps do not take time."""
+        """Say how large the window is, and what its user prefers; without motion a step takes no time."""
         metrics = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
         preferences = [
             {"name": "prefers-color-scheme", "value": "dark" if dark else "light"},
@@ -57,7 +59,7 @@ class Browser:
         self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": preferences})
 
     def open(self, path: Path, link: str = "") -> None:
-        """Open a page from its file and wait until it is ready; what it complains about is an error of the test."""
+        """Open a page from its file and wait until it is ready; whatever it complains about is an error."""
         self.driver.get("about:blank")
         self.driver.get_log("browser")
         self.driver.get(path.as_uri() + link)
@@ -73,6 +75,7 @@ class Browser:
         return self.driver.execute_script(f"return {code}", *values)
 
     def wait_for(self, condition: str) -> None:
+        """Wait until JavaScript says yes."""
         from selenium.webdriver.support.wait import WebDriverWait
 
         WebDriverWait(self.driver, 30, poll_frequency=0.02).until(lambda _: self.run(condition))
@@ -84,9 +87,11 @@ class Browser:
         ActionChains(self.driver, duration=0).send_keys(*keys).perform()
 
     def click(self, selector: str) -> None:
+        """Press an element."""
         self.run("document.querySelector(arguments[0]).click()", selector)
 
     def text(self, selector: str) -> str:
+        """Return the text of an element."""
         return self.run("document.querySelector(arguments[0]).textContent", selector)
 
     def choose(self, selector: str, value: str) -> None:
@@ -99,4 +104,33 @@ class Browser:
         )
 
     def step(self) -> float:
+        """Return the position of the page."""
         return self.run("unisono.state.get('step')")
+
+    def frames_per_second(self, seconds: float = 2.0) -> float:
+        """Play, and count how many frames are painted in a second."""
+        code = """
+            const [seconds, done] = arguments;
+            const { player, state } = unisono;
+            state.set({ playing: true });
+            requestAnimationFrame(() => {
+              const [began, before] = [performance.now(), player.frames];
+              setTimeout(() => {
+                const passed = (performance.now() - began) / 1000;
+                const frames = player.frames - before;
+                player.stop();
+                done(frames / passed);
+              }, seconds * 1000);
+            });
+        """
+        return float(self.driver.execute_async_script(code, seconds))
+
+    def picture(self, path: Path, *, whole: bool = False) -> None:
+        """Write what is to be seen to a PNG file; ``whole``: all of the page, not only the window."""
+        options: dict[str, Any] = {}
+        if whole:
+            size = self.run("[innerWidth, document.documentElement.scrollHeight]")
+            clip = {"x": 0, "y": 0, "width": size[0], "height": size[1], "scale": 1}
+            options = {"captureBeyondViewport": True, "clip": clip}
+        shot = self.driver.execute_cdp_cmd("Page.captureScreenshot", options)
+        path.write_bytes(base64.b64decode(shot["data"]))
