@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { readdirSync, readFileSync } from "node:fs";
 import test from "node:test";
 import { stepSentences } from "../../../src/unisono/drawing/page/sentences.mjs";
 import { nextSpeed, State } from "../../../src/unisono/drawing/page/state.mjs";
@@ -14,6 +15,14 @@ const shapeOf = (value) =>
 
 test("every word is there in both languages", () => {
   assert.deepEqual(shapeOf(WORDS.zh), shapeOf(WORDS.en));
+});
+
+test("no word is left over", () => {
+  const folder = new URL("../../../src/unisono/drawing/page/", import.meta.url);
+  const files = readdirSync(folder).filter((name) => name.endsWith(".mjs") && name !== "words.mjs");
+  const code = files.map((name) => readFileSync(new URL(name, folder), "utf-8")).join("");
+  const unused = Object.keys(WORDS.en).filter((name) => !new RegExp(`\\b(${name})\\b`).test(code));
+  assert.deepEqual(unused, []);
 });
 
 test("Chinese words are Chinese", () => {

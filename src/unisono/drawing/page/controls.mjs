@@ -142,7 +142,8 @@ export function button(icon, label, press, kind = "") {
   return made;
 }
 
-function setIcon(made, icon, label) {
+/** Put another sign on a button. */
+export function setIcon(made, icon, label) {
   if (made.dataset.icon === icon && made.getAttribute("aria-label") === label) return;
   made.dataset.icon = icon;
   made.setAttribute("aria-label", label);

@@ -81,7 +81,9 @@ export function cellBox(form, slot) {
 function largest(scene, place, room, wrap) {
   for (const height of HEIGHTS) {
     if (height > Math.max(26, room.height / 14)) continue;
-    const narrow = height >= 14 ? 44 : Math.max(2, height * 1.5);
+    // High cells are for words: they should be wide enough for the longest, x0+x1+x2 and so on.
+    const wordy = scene.collective?.reduces ? Math.min(104, 24 + 15 * scene.size) : 54;
+    const narrow = height >= 22 ? wordy : height >= 14 ? 44 : Math.max(2, height * 1.5);
     const widest = Math.min(150, Math.max(100, height * 4));
     let found = fitting(scene, place, room, wrap, { width: narrow, height });
     if (!found) continue;
@@ -171,7 +173,7 @@ function divisions(count) {
 
 function ringPoints(size, power, room, form) {
   if (size === 1) return [[room.width / 2, room.height / 2]];
-  const bow = room.width < 500 ? 4 : 26; // the arcs of messages go round the outside
+  const bow = room.width < 500 ? 14 : 26; // the arcs of messages go round the outside
   const across = room.width / 2 - PAD - bow - form.width / 2;
   const down = room.height / 2 - PAD - bow / 2 - form.height / 2;
   // Not too flat, and not too wide: it should still look like a ring.

@@ -16,6 +16,7 @@ export function legendItems(scene, w, layout, crowded) {
     if (stores) items.push(item("hues pale", w.legendStoredFrom));
     items.push(item("send", w.legendSend));
     if (columns.local_rank.length) items.push(item("local", w.legendLocal));
+    if (!scene.on_stage) items.push(element("span", {}, w.matrixNote));
     return items;
   }
   if (adds) items.push(item("reduce", w.legendReduce));

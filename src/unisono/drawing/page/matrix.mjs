@@ -34,6 +34,7 @@ export class Matrix {
     const { width, height } = this.room;
     const cell = Math.min(96, (width - ROOM.left - ROOM.right) / this.scene.levels);
     const row = Math.min(30, (height - ROOM.top - ROOM.bottom) / this.scene.size);
+    this.picture = shrunk(this.picture, cell * this.scene.levels * this.ratio, row * this.scene.size * this.ratio);
     this.box = { x: ROOM.left, y: ROOM.top, width: cell * this.scene.levels, height: row * this.scene.size };
   }
 
@@ -53,7 +54,7 @@ export class Matrix {
     pen.fillRect(box.x, box.y, box.width, box.height);
     const cell = box.width / scene.levels;
     const until = Math.min(scene.levels, position) * cell;
-    pen.imageSmoothingEnabled = cell < 1 || box.height / scene.size < 1;
+    pen.imageSmoothingEnabled = false;
     pen.globalAlpha = 0.22;
     pen.drawImage(this.picture, box.x, box.y, box.width, box.height);
     pen.globalAlpha = 1;
@@ -139,6 +140,15 @@ function picture(scene, paint) {
   });
   pen.putImageData(image, 0, 0);
   return canvas;
+}
+
+/** A picture that is no larger than its place: neighbours are mixed where there are too many, and only then. */
+function shrunk(whole, width, height) {
+  const made = document.createElement("canvas");
+  made.width = Math.max(1, Math.min(whole.width, Math.round(width)));
+  made.height = Math.max(1, Math.min(whole.height, Math.round(height)));
+  made.getContext("2d").drawImage(whole, 0, 0, made.width, made.height);
+  return made;
 }
 
 function bytesOfHex(colour) {

@@ -9,6 +9,8 @@ import { arrange, cellBox } from "./layouts.mjs";
 import { paints } from "./palette.mjs";
 
 const MOST_IN_A_BUNDLE = 8; // chunks that are drawn of a message that carries more
+const MOST_ROOMY = 6; // messages that are drawn with all that is written on them
+const MOST_CHIPS = 12; // messages that are drawn with what they carry, where everyone sends several at once
 const MOST_OUTLINED = 500; // messages that are dots with a line round each
 
 export class Stage {
@@ -67,8 +69,10 @@ export class Stage {
     pen.clearRect(0, 0, this.canvas.width, this.canvas.height);
     pen.drawImage(this.base, 0, 0);
     pen.setTransform(this.ratio, 0, 0, this.ratio, 0, 0);
-    if (this.plan.radial || (this.plan.form.small && this.plan.form.cell.width < 24)) this.paintDots(pen, view, look);
-    else for (const flight of view.flying) this.paintChip(pen, flight, look);
+    const small = this.plan.form.small && this.plan.form.cell.width < 24;
+    const crowd = view.flying.length > MOST_CHIPS && view.flying.length > 2 * this.scene.size;
+    if (this.plan.radial || small || crowd) this.paintDots(pen, view, look);
+    else for (const flight of view.flying) this.paintChip(pen, flight, look, view.flying.length <= MOST_ROOMY);
   }
 
   /** What is at a point of the canvas: { rank, slot }, slot null beside the cells; null outside of all cards. */
@@ -188,17 +192,17 @@ export class Stage {
     pen.globalAlpha = 1;
   }
 
-  paintChip(pen, { message, progress, stuck }, look) {
+  paintChip(pen, { message, progress, stuck }, look, roomy) {
     const point = pointOn(this.wayOf(message), Math.max(0, Math.min(1, progress)));
     const colour = this.colourOf(message, stuck);
     pen.save();
     if (isBeside(look, message)) pen.globalAlpha = 0.3;
     const { cell } = this.plan.form;
     const shown = message.cells.slice(0, MOST_IN_A_BUNDLE);
-    const texts = shown.length === 1 ? labelsOf(this.scene, shown[0], message.chunks[0], look) : [];
-    pen.font = labelFont(cell.height * 0.5);
-    const needed = Math.min(...texts.map((text) => pen.measureText(text).width + 14));
-    const width = Math.min(cell.width * 0.9, 84, texts.length && cell.height >= 15 ? Math.max(36, needed) : 84);
+    const width =
+      shown.length === 1 && cell.height >= 15
+        ? this.chipWidth(pen, message, look, roomy)
+        : Math.min(84, cell.width * 0.9);
     const height = shown.length > 1 ? Math.max(6, Math.min(cell.height * 0.5, 60 / shown.length)) : cell.height * 0.9;
     const left = point.x - width / 2;
     const top = point.y - (height * shown.length) / 2;
@@ -223,6 +227,17 @@ export class Stage {
     pen.setLineDash([]);
     this.paintBadge(pen, { x: left - 2, y: top - 2 }, this.plan.form.small ? 4.6 : 7, message.reduce, colour);
     pen.restore();
+  }
+
+  /** As wide as what is written on it; `roomy`: the whole expression if it fits into a cell, else a short one. */
+  chipWidth(pen, message, look, roomy) {
+    const { cell } = this.plan.form;
+    pen.font = labelFont(Math.min(16, cell.height * 0.52));
+    const widths = labelsOf(this.scene, message.cells[0], message.chunks[0], look).map(
+      (text) => pen.measureText(text).width + 14,
+    );
+    const wanted = roomy ? widths.find((width) => width <= cell.width) : Math.min(...widths);
+    return Math.min(cell.width * 0.95, Math.max(38, wanted ?? cell.width));
   }
 
   /** The sign at the corner of a message: + where it will be added, = where it will be stored. */
