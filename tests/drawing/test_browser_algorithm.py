@@ -238,6 +238,25 @@ def test_a_schedule_in_text_form_has_its_steps_beside_the_stage(browser, tmp_pat
     assert browser.text(".code-line.here").strip() == "0: send 0 to 0; recv_reduce 0 from 0"
 
 
+@pytest.mark.parametrize("size", [1, 2])
+def test_one_rank_and_two_are_drawn_too(browser, written_page, size):
+    browser.open(written_page("ring", size=size))
+    for layout in ("line", "tree", "grid", "nodes", "matrix", "ring"):
+        browser.choose("#layout", layout)
+    browser.press(END)
+    assert browser.step() == 2 * (size - 1)
+    assert browser.complaints() == []
+
+
+def test_a_page_that_cannot_be_drawn_says_so(browser, written_page):
+    path = written_page("ring")
+    path.write_text(path.read_text(encoding="utf-8").replace("new DecompressionStream", "new NoSuchThing"), "utf-8")
+    browser.driver.get(path.as_uri())
+    browser.wait_for("document.querySelector('.why') !== null")
+    assert "needs a browser of 2023 or newer" in browser.text(".why")
+    assert browser.complaints() != []
+
+
 def test_above_64_ranks_a_matrix_says_who_does_what(browser, written_page):
     browser.open(written_page("ring", size=100), "#step=2&rank=7")
     assert browser.run("unisono.state.get('layout')") == "matrix"

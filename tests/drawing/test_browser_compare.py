@@ -86,6 +86,23 @@ def test_nothing_is_wider_than_the_window_here_either(browser, written_page, wid
     assert browser.run("document.documentElement.scrollWidth") <= width
 
 
+def test_a_single_rank_has_nothing_to_race(browser, written_page):
+    browser.open(written_page("ring", "tree", size=1))
+    browser.press(END)
+    assert browser.step() == 0
+    browser.choose("#slider-bytes", "900")
+    assert browser.run("document.querySelectorAll('.crossover').length") == 0
+    assert browser.complaints() == []
+
+
+def test_too_many_ranks_for_a_stage_still_race(browser, written_page):
+    browser.open(written_page("ring", "rabenseifner", size=70))
+    assert browser.run("document.querySelectorAll('.track canvas').length") == 0
+    browser.choose("#slider-bytes", "0")
+    assert browser.run("document.querySelector('.board li').dataset.name") == "rabenseifner"
+    assert browser.complaints() == []
+
+
 def test_different_collectives_keep_their_whole_names(browser, written_page):
     browser.open(written_page("all_gather/ring", "reduce_scatter/ring", size=3))
     names = browser.run("[...document.querySelectorAll('.track')].map((one) => one.dataset.name)")

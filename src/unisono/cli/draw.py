@@ -123,7 +123,14 @@ def _scenes(args: argparse.Namespace) -> list[Scene]:
         options["node"] = args.node
     several = len(args.names) > 1
     size = args.size or (SIZE_OF_SEVERAL if several else SIZE)
-    return [_scene(resolve(name), size, args, options, several) for name in args.names]
+    with progress_bar() as progress:
+        bar = progress.add_task("proving and playing", total=len(args.names))
+        scenes = []
+        for name in args.names:
+            progress.update(bar, description=escape(f"proving and playing {name}"))
+            scenes.append(_scene(resolve(name), size, args, options, several))
+            progress.update(bar, advance=1)
+    return scenes
 
 
 def _scene(

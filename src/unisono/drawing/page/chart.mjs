@@ -16,6 +16,8 @@ export function drawChart(svg, clocks, names, { alpha, beta, bytes }, choose, la
   const sizes = logarithmic(SMALLEST, LARGEST, POINTS);
   const series = clocks.map((clock) => sizes.map((size) => duration(clock, alpha, beta, size)));
   const changes = crossovers(clocks, alpha, beta, sizes);
+  svg.toggleAttribute("hidden", !series.flat().every((time) => time > 0));
+  if (svg.hasAttribute("hidden")) return []; // a single rank takes no time, of which there is no logarithm
   const lowest = Math.min(...series.flat());
   const highest = Math.max(...series.flat());
   const longest = Math.max(...names.map((name) => name.length));

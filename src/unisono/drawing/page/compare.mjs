@@ -51,6 +51,12 @@ export function openCompare(root, page, scenes) {
   const sliders = slidersPanel(state, words);
   const chart = chartPanel(words);
   const foot = footer(state, words);
+  const columns = [1, 1, 2, 3, 2, 3, 3][Math.min(scenes.length, 6)]; // where there is room for them
+  const lanes = element("div", {
+    class: relay ? "tracks relay" : "tracks",
+    style: `--columns: ${relay ? 2 : columns}`,
+  });
+  lanes.append(...tracks.map(({ node }) => node));
   const race = element(
     "div",
     { class: "columns even" },
@@ -58,13 +64,7 @@ export function openCompare(root, page, scenes) {
     chart.node,
   );
   race.hidden = relay;
-  root.append(
-    top.node,
-    element("div", { class: relay ? "tracks relay" : "tracks" }, ...tracks.map(({ node }) => node)),
-    bar.node,
-    race,
-    foot.node,
-  );
+  root.append(top.node, lanes, bar.node, race, foot.node);
 
   const draw = () => {
     const step = state.get("step");

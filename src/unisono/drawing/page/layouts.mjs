@@ -28,9 +28,10 @@ export function arrange(scene, layout, room) {
   return { ...best, boxes, radial: false };
 }
 
+/** Whether cells are clearly larger; more than what words need counts for nothing. */
 function better(one, other) {
-  const area = (form) => form.cell.height * form.cell.height * form.cell.width;
-  return area(one) > area(other) * 1.3;
+  const size = ({ cell }) => Math.min(cell.height, 26) ** 2 * Math.min(cell.width, 60);
+  return size(one) > size(other) * 1.3;
 }
 
 /** The size of a card with cells of this size. */
@@ -101,7 +102,7 @@ function fitting(scene, place, room, wrap, cell, anyway = false) {
   const form = cardForm(scene, cell, wrap);
   const places = place(form);
   // Messages need room between cards: the more, the more can be read on them.
-  const gap = form.small ? 2 + form.width / 5 : Math.min(44, 12 + form.width / 4);
+  const gap = form.small ? 2 + form.width / 5 : Math.min(40, 10 + form.width / 7);
   const fits = places.every(
     (one, at) =>
       isInside(

@@ -52,7 +52,7 @@ export function transport(state, player, length, words, relay) {
     setIcon(parts.play, playing ? "pause" : "play", playing ? w.pause : w.play);
     parts.slider.max = length();
     parts.slider.value = step;
-    parts.slider.style.setProperty("--part", `${(100 * step) / length()}%`);
+    parts.slider.style.setProperty("--part", `${length() ? (100 * step) / length() : 0}%`);
     parts.slider.setAttribute("aria-label", byTime ? w.byTime : w.position);
     const level = Math.ceil(step - 1e-9);
     const text = byTime ? `${Math.round((100 * step) / RACE)} %` : level ? w.stepOf(level, length()) : w.before;
