@@ -5,6 +5,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 INSTALLED := .venv/.installed
 CODE := src tests tools examples
+ON_BOTH_CORES := --numprocesses 2 --dist worksteal
 
 .PHONY: venv demo check test sanitize proofs lint docs screenshots golden peers torch-suite interop clean
 
@@ -35,10 +36,10 @@ lint: venv $(JAVASCRIPT)
 	$(CXX) -fsyntax-only -std=c++20 -O1 -Wall -Wextra -Werror -DUNISONO_VARIANT=baseline -Iengine/include engine/src/*.cpp engine/tests/*.cpp
 
 check: lint
-	$(BIN)/pytest -m "not slow" --numprocesses 2 --dist worksteal
+	$(BIN)/pytest -m "not slow" $(ON_BOTH_CORES)
 
 test: lint
-	$(BIN)/pytest
+	$(BIN)/pytest $(ON_BOTH_CORES)
 
 # The engine with the sanitizers of the compiler, in build/asan and build/tsan (minutes).
 sanitize: venv
