@@ -7,8 +7,9 @@ median step of the slowest rank.
 - Data parallel: our DataParallel on a communicator, torch's DDP on our backend and on Gloo.
 - Sharded (ZeRO-3): our Zero on a communicator, torch's ``fully_shard`` on our backend and on Gloo.
 - "Alone": the same step of the bare model, which sends nothing.
-- Overlap, of our DataParallel: how long a rank stands still in a step (*exposed*), and how long the same collectives
-  take with nothing computed in between; ``unisono.parallel.overlap`` says how both are measured.
+- Overlap, of our DataParallel, with a batch 16 times as large, as there is nothing to hide behind in a tiny one: how
+  long a rank stands still in a step (*exposed*), and how long the same collectives take with nothing computed in
+  between; ``unisono.parallel.overlap`` says how both are measured.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from torch.distributed.fsdp import fully_shard
 from torch.nn.parallel import DistributedDataParallel
 
 import unisono
+import unisono.torch_backend
 from timed_steps import (
     SmallGPT,
     Step,
@@ -41,6 +43,7 @@ from timed_steps import (
 )
 from unisono.parallel import DataParallel, Group, Zero, group_of, measure_overlap
 
+LARGER = 16  # the batch with which overlap is measured
 MODELS: dict[str, Callable[[], nn.Module]] = {"perceptron": perceptron, "GPT": small_gpt}
 
 
@@ -79,10 +82,10 @@ def torch_data_parallel(make: Callable[[], nn.Module], group: Any) -> Step:
     return stepper(DistributedDataParallel(model, process_group=group), inputs_of(model))
 
 
-def our_data_parallel(make: Callable[[], nn.Module], group: Group) -> Step:
+def our_data_parallel(make: Callable[[], nn.Module], group: Group, times: int = 1) -> Step:
     """Return a step of ours."""
     model = make()
-    return stepper(DataParallel(model, group), inputs_of(model))
+    return stepper(DataParallel(model, group), inputs_of(model, times))
 
 
 def run_rank(rank: int, size: int, folder: str, together: Any) -> dict[str, dict[str, float]]:
@@ -96,12 +99,11 @@ def run_rank(rank: int, size: int, folder: str, together: Any) -> dict[str, dict
     with unisono.connect() as comm:
         group = group_of(comm)
         for model, make in MODELS.items():
-            ours = our_data_parallel(make, group)
             model_alone = make()
-            steps = {"ours": ours, "alone": stepper(model_alone, inputs_of(model_alone))}
+            steps = {"ours": our_data_parallel(make, group), "alone": stepper(model_alone, inputs_of(model_alone))}
             steps |= {name: torch_data_parallel(make, dist.new_group(backend=name)) for name in ("unisono", "gloo")}
             found[f"data parallel, {model}"] = median_steps(steps, comm.barrier)
-            overlap = measure_overlap(ours, group)
+            overlap = measure_overlap(our_data_parallel(make, group, LARGER), group, steps=20)
             found[f"overlap, {model}"] = {"exposed": overlap.exposed_s, "all": overlap.alone_s}
             steps = {"ours": our_sharded(make, group)}
             steps |= {name: torch_sharded(make, dist.new_group(backend=name)) for name in ("unisono", "gloo")}

@@ -71,11 +71,11 @@ def small_gpt() -> SmallGPT:
     return SmallGPT()
 
 
-def inputs_of(model: nn.Module) -> Tensor:
-    """Return a tiny batch for a model, so that communication is what matters."""
+def inputs_of(model: nn.Module, times: int = 1) -> Tensor:
+    """Return a tiny batch for a model, so that communication is what matters, or one that is so many times larger."""
     if isinstance(model, SmallGPT):
-        return torch.randint(96, (1, 16))
-    return torch.randn(BATCH, WIDTH)
+        return torch.randint(96, (times, 16))
+    return torch.randn(times * BATCH, WIDTH)
 
 
 def stepper(model: nn.Module, inputs: Tensor, optimizer: Any = None) -> Step:

@@ -2,9 +2,9 @@
 
 **Tolerance.** All strategies add up the same numbers in other orders, so their losses differ by rounding alone: a
 float32 above 4 has its neighbours 4.8e-7 away. Training lets differences grow (AdamW divides by the size of a
-gradient, also where that is little more than rounding), but in 60 steps they were found to stay below 1e-6. We
-allow a hundred times that, as other machines add in yet other orders. It is still ten thousand times less than what
-the model has learned by then.
+gradient, also where that is little more than rounding), but in 60 steps they were found to stay below 1e-6. We allow
+a hundred times that, as other machines add in yet other orders. It is still ten thousand times less than what the
+model has learned by then.
 
 A codec changes the gradients themselves, so there is no such tolerance: the loss must come near that of float32.
 """

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import time
+
 import pytest
 
 torch = pytest.importorskip("torch")
@@ -15,14 +17,33 @@ def overlap(group):
     model = DataParallel(SyncBatchNorm.convert(make("conv"), group), group)
     inputs, targets = (share(part, group.rank, group.size) for part in batch("conv", 0))
     found = measure_overlap(lambda: loss_of(model, inputs, targets).backward(), group, steps=3)
-    return found.step_s, found.exposed_s, found.alone_s, found.exposed_part
+    assert found.exposed_part == found.exposed_s / found.alone_s
+    return found
 
 
 def test_exposed_time_and_time_alone_are_measured():
-    for step_s, exposed_s, alone_s, exposed_part in run_groups(overlap, 2):
-        assert 0 < exposed_s < step_s
-        assert alone_s > 0
-        assert exposed_part == exposed_s / alone_s
+    ranks = run_groups(overlap, 2)
+    for found in ranks:
+        assert 0 < found.exposed_s < found.step_s
+        assert found.waited_s < found.step_s
+        assert found.alone_s > 0
+    assert ranks[0].exposed_s == ranks[1].exposed_s
+
+
+def with_a_late_rank(group):
+    def step():
+        if group.rank == 1:
+            time.sleep(0.05)  # it computes
+        group.all_reduce(torch.ones(4), name="x", phase="backward")
+
+    return measure_overlap(step, group, steps=3)
+
+
+def test_waiting_for_a_late_rank_is_not_exposed_communication():
+    punctual, late = run_groups(with_a_late_rank, 2)
+    assert punctual.waited_s > 0.04
+    assert late.waited_s < 0.04
+    assert punctual.exposed_s == late.exposed_s < 0.04
 
 
 def play_again(group):

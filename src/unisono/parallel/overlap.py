@@ -6,8 +6,11 @@
     communicating        ▒▒▒▒▒▒  ▒▒▒▒▒▒  ▒▒▒▒▒▒▒▒▒▒▒▐
                                         └ exposed ──┘
 
-*Exposed*: how long this rank stands still in a step because a collective is not over; the log has it, as
-every wait is timed (``Entry.waited_s``). A rank also stands still for ranks that are late.
+*Waited*: how long this rank stands still in a step because a collective is not over; the log has it, as every wait
+is timed (``Entry.waited_s``). A rank also stands still for ranks that are late with their computing.
+
+*Exposed*: how long the rank that comes last to a collective waits for it, summed over the collectives of a step. When
+it comes all others are there already, so that what it waits for is communication and nothing else.
 
 *Alone*: how long the same collectives take one after the other while nobody computes, all ranks starting each
 of them together. That is what the step would be longer by, if nothing were hidden.
@@ -35,7 +38,8 @@ class Overlap:
     """Seconds of a step on this rank, in the median."""
 
     step_s: float
-    exposed_s: float
+    waited_s: float
+    exposed_s: float  # the same on all ranks
     alone_s: float
 
     @property
@@ -58,10 +62,19 @@ def measure_overlap(step: Callable[[], Any], *groups: Group, steps: int = 10) ->
             step()
             taken.append(time.perf_counter() - began)
         logs.append(log)
-    exposed = [log.waited_s for log in logs]
+    counted = logs[WARM_UP:]
     return Overlap(
-        statistics.median(taken[WARM_UP:]), statistics.median(exposed[WARM_UP:]), replay(logs[-1], *groups)
-    )
+        statistics.median(taken[WARM_UP:]), statistics.median(log.waited_s for log in counted),
+        sum(_exposed(counted, group) for group in groups), replay(logs[-1], *groups),
+    )  # fmt: skip
+
+
+def _exposed(logs: list[Log], group: Group) -> float:
+    """Return the median, over steps, of what the last rank to come has waited for the collectives of a group."""
+    mine = [[entry.waited_s for entry in log if entry.axis == group.axis] for log in logs]
+    steps = zip(*group.tell_all(mine), strict=True)  # of each step, what all ranks have waited
+    last: list[float] = [sum(min(waits) for waits in zip(*of_ranks, strict=True)) for of_ranks in steps]
+    return statistics.median(last)
 
 
 def replay(log: Log, *groups: Group, times: int = 5) -> float:
