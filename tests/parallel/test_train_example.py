@@ -59,10 +59,9 @@ def test_only_rank_0_says_how_it_goes():
 
 @pytest.mark.slow
 def test_torchrun_starts_it_too():
-    ours = ending([*UNISONO, "-n", "2"], "--strategy", "ddp", "--codec", "int8", "--error-feedback")
-    assert ours == ending([*TORCHRUN, "--nproc-per-node", "2"], "--codec", "int8", "--error-feedback")
-    plain = ending([*TORCHRUN, "--nproc-per-node", "2"], "--backend", "gloo")
-    assert plain == ("ddp", 2, ours[2], pytest.approx(ours[3], abs=0.001), pytest.approx(ours[4] / 0.2578, rel=0.05))
+    ours = ending([*TORCHRUN, "--nproc-per-node", "2"], "--codec", "int8", "--error-feedback")
+    gloo = ending([*TORCHRUN, "--nproc-per-node", "2"], "--backend", "gloo")
+    assert ours == ("ddp", 2, gloo[2], pytest.approx(gloo[3], abs=0.001), pytest.approx(gloo[4] * 0.2578, abs=0.01))
 
 
 @pytest.mark.slow
