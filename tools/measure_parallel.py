@@ -14,11 +14,8 @@ median step of the slowest rank.
 
 from __future__ import annotations
 
-import argparse
-import json
 import os
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -33,11 +30,10 @@ import unisono.torch_backend
 from timed_steps import (
     SmallGPT,
     Step,
-    answers_of_ranks,
     inputs_of,
+    main,
     median_steps,
     perceptron,
-    slowest,
     small_gpt,
     stepper,
 )
@@ -127,12 +123,4 @@ def line(case: str, seconds: dict[str, float]) -> str:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("-n", dest="size", type=int, default=2, help="ranks (default 2)")
-    parser.add_argument("--json", type=Path, help="also write what was measured to this file")
-    asked = parser.parse_args()
-    measured = slowest(answers_of_ranks(run_rank, asked.size))
-    for case, seconds in measured.items():
-        print(f"{asked.size} ranks, {line(case, seconds)}")
-    if asked.json:
-        asked.json.write_text(json.dumps({"ranks": asked.size, "seconds": measured}, indent=1) + "\n")
+    main(__doc__, run_rank, line)

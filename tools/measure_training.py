@@ -10,13 +10,10 @@ takes, in fresh groups that take turns too; all ranks begin it together.
 
 from __future__ import annotations
 
-import argparse
-import json
 import statistics
 import time
 from collections.abc import Callable
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -28,7 +25,7 @@ from torch.distributed.fsdp import fully_shard
 from torch.nn.parallel import DistributedDataParallel
 
 import unisono.torch_backend  # noqa: F401 (where unisono is on the path, but not installed)
-from timed_steps import Step, answers_of_ranks, inputs_of, median_steps, perceptron, slowest, stepper
+from timed_steps import Step, inputs_of, main, median_steps, perceptron, stepper
 
 BACKENDS = ("unisono", "gloo")
 INITS = 7
@@ -94,18 +91,12 @@ def run_rank(rank: int, size: int, folder: str, together: Any) -> dict[str, dict
     return found
 
 
+def line(case: str, seconds: dict[str, float]) -> str:
+    """Return what people read of a case."""
+    ours, theirs = (seconds[name] * 1e3 for name in BACKENDS)
+    rest = f", silent {seconds['silent'] * 1e3:.1f} ms" if "silent" in seconds else ""
+    return f"{case}: unisono {ours:.1f} ms, gloo {theirs:.1f} ms{rest}; ratio {theirs / ours:.2f}"
+
+
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("-n", dest="size", type=int, default=2, help="ranks (default 2)")
-    parser.add_argument("--json", type=Path, help="also write what was measured to this file")
-    asked = parser.parse_args()
-    measured = slowest(answers_of_ranks(run_rank, asked.size))
-    for case, seconds in measured.items():
-        ours, theirs = (seconds[name] * 1e3 for name in BACKENDS)
-        rest = f", silent {seconds['silent'] * 1e3:.1f} ms" if "silent" in seconds else ""
-        print(
-            f"{asked.size} ranks, {case}: unisono {ours:.1f} ms, gloo {theirs:.1f} ms{rest}; "
-            f"ratio {theirs / ours:.2f}"
-        )
-    if asked.json:
-        asked.json.write_text(json.dumps({"ranks": asked.size, "seconds": measured}, indent=1) + "\n")
+    main(__doc__, run_rank, line)

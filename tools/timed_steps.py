@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import argparse
 import contextlib
+import json
 import multiprocessing
 import os
 import queue
@@ -10,6 +12,7 @@ import statistics
 import tempfile
 import time
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -141,3 +144,20 @@ def answers_of_ranks(function: Callable[[int, int, str, Any], Any], size: int) -
         for process in ranks:
             process.join(60)
     return found
+
+
+def main(
+    description: str | None,
+    run_rank: Callable[[int, int, str, Any], Any],
+    line: Callable[[str, dict[str, float]], str],
+) -> None:
+    """Measure on as many ranks as asked for; print a line for each case, and write a file if asked to."""
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("-n", dest="size", type=int, default=2, help="ranks (default 2)")
+    parser.add_argument("--json", type=Path, help="also write what was measured to this file")
+    asked = parser.parse_args()
+    measured = slowest(answers_of_ranks(run_rank, asked.size))
+    for case, seconds in measured.items():
+        print(f"{asked.size} ranks, {line(case, seconds)}")
+    if asked.json:
+        asked.json.write_text(json.dumps({"ranks": asked.size, "seconds": measured}, indent=1) + "\n")
