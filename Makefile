@@ -5,8 +5,9 @@ PYTHON ?= python3
 BIN := .venv/bin
 INSTALLED := .venv/.installed
 CODE := src tests tools examples
+ON_BOTH_CORES := --numprocesses 2 --dist worksteal
 
-.PHONY: venv demo check test sanitize proofs lint docs golden peers torch-suite interop clean
+.PHONY: venv demo check test sanitize proofs lint docs screenshots golden peers torch-suite interop clean
 
 venv: $(INSTALLED)
 
@@ -20,8 +21,14 @@ $(INSTALLED): pyproject.toml CMakeLists.txt $(shell find engine -type f -not -pa
 
 demo: venv
 	$(BIN)/unisono demo
+	$(BIN)/unisono draw --all -o build/site --no-open
 
-lint: venv
+# The linter of the page's JavaScript. Without npm the tests say, loudly, that they skip it.
+JAVASCRIPT := tools/javascript/node_modules/.package-lock.json
+$(JAVASCRIPT): tools/javascript/package-lock.json
+	@npm ci --silent --prefix tools/javascript || echo "SKIPPED: no linter for the page's JavaScript (apt-get install nodejs npm)"
+
+lint: venv $(JAVASCRIPT)
 	$(BIN)/ruff format --check $(CODE)
 	$(BIN)/ruff check $(CODE)
 	$(BIN)/mypy
@@ -29,10 +36,10 @@ lint: venv
 	$(CXX) -fsyntax-only -std=c++20 -O1 -Wall -Wextra -Werror -DUNISONO_VARIANT=baseline -Iengine/include engine/src/*.cpp engine/tests/*.cpp
 
 check: lint
-	$(BIN)/pytest -m "not slow" --numprocesses 2 --dist worksteal
+	$(BIN)/pytest -m "not slow" $(ON_BOTH_CORES)
 
 test: lint
-	$(BIN)/pytest
+	$(BIN)/pytest $(ON_BOTH_CORES)
 
 # The engine with the sanitizers of the compiler, in build/asan and build/tsan (minutes).
 sanitize: venv
@@ -51,6 +58,11 @@ proofs: venv
 docs: venv
 	$(BIN)/python tools/algorithms_page.py
 	$(BIN)/python tools/pictures.py
+	$(BIN)/python tools/parallel_pages.py
+
+# The pictures of the page in the README, photographed in Chromium; look at them before you commit.
+screenshots: venv
+	$(BIN)/python tools/screenshots.py
 
 golden: venv
 	$(BIN)/python tools/golden.py

@@ -58,11 +58,11 @@ class Leaks:
 
 
 @pytest.fixture(autouse=True)
-def nothing_is_left_behind(tmp_path_factory, monkeypatch):
+def nothing_is_left_behind(monkeypatch):
     """Every test of a folder whose conftest imports this: no process, descriptor, shared memory or file is left."""
-    own = str(tmp_path_factory.mktemp("temporary"))
-    monkeypatch.setenv("TMPDIR", own)
-    monkeypatch.setattr(tempfile, "tempdir", own)
-    leaks = Leaks()
-    yield
-    leaks.check()
+    with tempfile.TemporaryDirectory(prefix="u-") as own:  # short: the path of a socket has 107 letters at most
+        monkeypatch.setenv("TMPDIR", own)
+        monkeypatch.setattr(tempfile, "tempdir", own)
+        leaks = Leaks()
+        yield
+        leaks.check()

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-BY_TORCHRUN = ("ddp.py", "fsdp2.py")  # tests/torch_backend/test_examples_of_training.py runs these
+# tests/torch_backend/test_examples_of_training.py and tests/parallel/test_train_example.py run these.
+TRAINING = ("ddp.py", "fsdp2.py", "train.py")
 EXAMPLES = sorted(
-    path for path in (Path(__file__).parent.parent / "examples").glob("*.py") if path.name not in BY_TORCHRUN
+    path for path in (Path(__file__).parent.parent / "examples").glob("*.py") if path.name not in TRAINING
 )
 
 

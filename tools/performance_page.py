@@ -15,7 +15,7 @@ TABLE = re.compile(r"(<!-- table: ([\w.-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 def condensed(measured: dict) -> dict:
     """Return what the tables need of a measurement."""
-    if "seconds" in measured:  # of tools/measure_training.py
+    if "seconds" in measured:  # of tools/measure_training.py and tools/measure_parallel.py
         return measured
     return {
         "ranks": measured["ranks"],
@@ -75,11 +75,35 @@ def training_table(data: dict) -> str:
     return "\n".join(lines) + "\n"
 
 
+def strategies_table(data: dict) -> str:
+    """Return the table of steps with our strategies and with torch's."""
+    lines = [
+        "| | ours ms | torch on Unisono ms | ratio | torch on Gloo ms | ratio | alone ms |",
+        "|---|--:|--:|--:|--:|--:|--:|",
+    ]
+    for case, seconds in data["seconds"].items():
+        if "ours" not in seconds:
+            continue
+        ours, on_ours, on_gloo = (seconds[name] * 1e3 for name in ("ours", "unisono", "gloo"))
+        alone = f"{seconds['alone'] * 1e3:.1f}" if "alone" in seconds else ""
+        lines.append(
+            f"| {case} | {ours:.1f} | {on_ours:.1f} | {on_ours / ours:.2f} | {on_gloo:.1f} "
+            f"| **{on_gloo / ours:.2f}** | {alone} |"
+        )
+    lines += ["", "| | communication ms | exposed ms | |", "|---|--:|--:|--:|"]
+    for case, seconds in data["seconds"].items():
+        if "exposed" in seconds:
+            exposed, whole = seconds["exposed"] * 1e3, seconds["all"] * 1e3
+            lines.append(f"| {case} | {whole:.1f} | {exposed:.1f} | **{exposed / whole:.0%}** |")
+    return "\n".join(lines) + "\n"
+
+
 def table(name: str) -> str:
     """Return the table of one measurement."""
     data = json.loads((MEASUREMENTS / f"{name}.json").read_text())
     if "seconds" in data:
-        return training_table(data)
+        of_strategies = any("ours" in case for case in data["seconds"].values())
+        return strategies_table(data) if of_strategies else training_table(data)
     if any(contender["name"] == "torch" for contender in data["contenders"]):
         return torch_table(data)
     lines = ["| bytes | Unisono µs | best peer | its µs | ratio | Gloo | × memcpy |", "|--:|--:|---|--:|--:|--:|--:|"]

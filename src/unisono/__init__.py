@@ -30,19 +30,20 @@ from unisono.schedule import (
 
 if TYPE_CHECKING:
     from unisono.comm import Communicator, Work, connect, spawn
+    from unisono.drawing import draw
     from unisono.player.play import play
     from unisono.verifier import prove
 
 __version__ = "0.1.0"
 __all__ = [
-    "Communicator", "Schedule", "Work", "algorithm", "backwards", "combine", "connect", "copy", "find", "mapped",
-    "one", "one_per_rank", "play", "prove", "recv", "recv_reduce", "send", "spawn",
+    "Communicator", "Schedule", "Work", "algorithm", "backwards", "combine", "connect", "copy", "draw", "find",
+    "mapped", "one", "one_per_rank", "play", "prove", "recv", "recv_reduce", "send", "spawn",
 ]  # fmt: skip
 
 # What needs numpy or the engine is imported when it is first asked for, so that `import unisono` takes milliseconds.
 _WHERE = {
     "play": "unisono.player", "prove": "unisono.verifier", "Communicator": "unisono.comm", "Work": "unisono.comm",
-    "connect": "unisono.comm", "spawn": "unisono.comm",
+    "connect": "unisono.comm", "spawn": "unisono.comm", "draw": "unisono.drawing",
 }  # fmt: skip
 
 

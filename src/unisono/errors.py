@@ -14,6 +14,7 @@
     │   ├── PeerLost(ConnectionError)
     │   ├── MismatchError
     │   └── Aborted
+    ├── GradientError(ArithmeticError)   a gradient is not a number    .rank .parameter
     └── InternalError                 a bug of ours
 
 Every message says who, where, what was expected, what was found, and what to do next.
@@ -152,6 +153,14 @@ class MismatchError(CommError):
 
 class Aborted(CommError):
     """The communicator was aborted."""
+
+
+class GradientError(UnisonoError, ArithmeticError):
+    """A gradient is not a number: on which rank, and of which parameter."""
+
+    def __init__(self, message: str, *, rank: int | None = None, parameter: str = "") -> None:
+        self.rank, self.parameter = rank, parameter
+        super().__init__(message)
 
 
 class InternalError(UnisonoError):

@@ -7,6 +7,7 @@ import sys
 import pytest
 
 import unisono
+from unisono.cli import demo_training
 from unisono.cli.main import main
 
 
@@ -21,7 +22,17 @@ def test_info_says_what_is_installed(capsys):
     assert "built-in rules" in facts["algorithm_table"]
 
 
-def test_the_demo_plays_compares_and_proves(capsys):
+LEARNED = demo_training.Training(4.1, 2.0, "zero3 on 4 ranks: loss 4.1000 -> 2.0000, 9.0 steps/s", "The ring\nof [1]")
+
+
+@pytest.fixture
+def quick_training(monkeypatch):
+    """A demo without the seconds of its training, which tests/cli/test_demo_training.py does for real."""
+    monkeypatch.setattr(demo_training, "run", lambda: LEARNED)
+
+
+@pytest.mark.usefixtures("quick_training")
+def test_the_demo_plays_compares_proves_and_trains(capsys):
     assert main(["demo"]) == 0
     printed = capsys.readouterr().out
     assert "all-gather then gives everyone [6, 10, 14, 18]" in printed
@@ -29,8 +40,12 @@ def test_the_demo_plays_compares_and_proves(capsys):
     assert "ring on 64 ranks: 126 steps" in printed
     assert "All eight collectives on 4 real processes" in printed
     assert "every element is right" in printed
+    assert "   unisono run -n 4 examples/train.py --strategy zero3 --steps 150\n" in printed
+    assert f"   {LEARNED.summary}\n" in printed
+    assert "   | The ring of [1]\n" in printed
 
 
+@pytest.mark.usefixtures("quick_training")
 def test_the_demo_as_data(capsys):
     assert main(["demo", "--json"]) == 0
     data = json.loads(capsys.readouterr().out)
@@ -39,6 +54,7 @@ def test_the_demo_as_data(capsys):
     for row in data["runs"]:
         assert row["wrong"] == 0
         assert row["busbw"] > 0
+    assert data["training"]["last_loss"] == LEARNED.last_loss
 
 
 def test_the_demo_would_notice_a_wrong_element(monkeypatch):

@@ -36,6 +36,7 @@ def test_real_processes_round_as_play_does(pools, case):
         compare(pools[size], *rest)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("algorithm", [a for a in BUILT_IN if a.collective is not barrier], ids=str)
 def test_every_algorithm_on_long_odd_vectors_with_a_codec(pools, algorithm, size):

@@ -199,6 +199,20 @@ def test_an_exception_in_one_rank_aborts_the_others_with_its_reason():
         assert "rank 1 aborted: ZeroDivisionError: my own mistake" in str(error)
 
 
+def fail_or_wait_in_a_part(comm):
+    part = comm.split(0, key=-comm.rank)
+    if comm.rank == 1:
+        raise ZeroDivisionError("my own mistake")
+    (part if comm.rank == 0 else part.duplicate()).all_reduce(np.ones(4))
+
+
+def test_an_exception_in_one_rank_also_aborts_what_was_split_from_the_communicator():
+    errors = errors_of(fail_or_wait_in_a_part, 3)
+    for error in (errors[0], errors[2]):
+        assert isinstance(error, Aborted)
+        assert "rank 1 aborted: ZeroDivisionError: my own mistake" in str(error)
+
+
 def leave_or_wait(comm):
     if comm.rank == 1:
         comm.close()

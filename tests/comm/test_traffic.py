@@ -52,6 +52,7 @@ def make_all(comm):
     return wrong
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [1, 2, 3, 5])
 def test_what_is_sent_is_what_was_predicted(pools, size):
     assert pools[size].call(make_all) == [[]] * size

@@ -8,6 +8,7 @@ import pytest
 from fault_ranks import the_nursery
 
 from leaks import nothing_is_left_behind  # noqa: F401 (for every test here)
+from slow_folders import mark_slow
 
 pytest.importorskip("torch")
 
@@ -23,7 +24,4 @@ QUICK = ("test_works.py", "test_groups.py")  # what `make check` runs of this fo
 
 
 def pytest_collection_modifyitems(items):
-    """Mark the tests of this folder as slow, but for a few."""
-    for item in items:
-        if item.path.parent == Path(__file__).parent and item.path.name not in QUICK:
-            item.add_marker(pytest.mark.slow)
+    mark_slow(items, Path(__file__).parent, but=QUICK)

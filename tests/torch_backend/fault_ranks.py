@@ -10,6 +10,7 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -146,7 +147,7 @@ class Job:
         order = {
             "module": self.function.__module__, "function": self.function.__name__, "args": args, "rank": rank,
             "size": self.size, "folder": str(self.folder), "output": str(self.folder / f"output-{rank}"),
-            "environment": {"TMPDIR": str(self.folder / "temporary"), **environment},
+            "environment": {"TMPDIR": os.path.realpath(self.folder / "temporary"), **environment},
             "path": [str(HERE), str(HERE.parent)],
         }  # fmt: skip
         self.pids[rank] = self.nursery.order("started", start=order)
@@ -233,17 +234,18 @@ def job(
     **environment: str,
 ) -> Iterator[Job]:
     """Run ``function(rank, *args)`` on so many ranks; keywords become variables of their environment."""
-    (folder / "temporary").mkdir()
-    the_nursery()
-    before = places(folder)
-    running = Job(folder, function, size, limit_s)
-    try:
-        for rank in range(size):
-            running.start(rank, args, environment)
-        yield running
-    finally:
-        running.end()
-    running.check_nothing_is_left(before)
+    with tempfile.TemporaryDirectory() as temporary:  # with a short path: some make sockets there
+        (folder / "temporary").symlink_to(temporary)
+        the_nursery()
+        before = places(folder)
+        running = Job(folder, function, size, limit_s)
+        try:
+            for rank in range(size):
+                running.start(rank, args, environment)
+            yield running
+        finally:
+            running.end()
+        running.check_nothing_is_left(before)
 
 
 def run(folder: Path, function: Callable[..., Any], size: int = 2, *args: Any, **environment: str) -> list[Outcome]:

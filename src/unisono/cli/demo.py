@@ -1,14 +1,16 @@
-"""``unisono demo``: play an algorithm with numbers, prove it, run all collectives on real ranks, and compare."""
+"""``unisono demo``: play an algorithm with numbers, prove it, run all collectives on real ranks, train a model."""
 
 from __future__ import annotations
 
 import argparse
+import textwrap
 import time
 
 import numpy as np
+from rich.console import Console
 
 from unisono.algorithms import BUILT_IN, find
-from unisono.cli import arguments, demo_on_ranks
+from unisono.cli import arguments, demo_on_ranks, demo_training
 from unisono.cli.output import console, print_json, print_table
 from unisono.cli.show import data_tables, play_example, print_legend
 from unisono.collectives import all_reduce
@@ -16,17 +18,18 @@ from unisono.player.play import play
 from unisono.verifier import prove
 
 LARGEST = 17  # ranks, of the proofs in the demo
+WIDTH = 70  # of a text that a model has written
 
 
 def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Declare the verb."""
-    parser = verbs.add_parser("demo", help="a tour in ten seconds", description=arguments.described(__doc__))
+    parser = verbs.add_parser("demo", help="a tour in half a minute", description=arguments.described(__doc__))
     arguments.add_json(parser)
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Play, compare, prove."""
+    """Play, compare, prove, run, train."""
     ring = find("ring")
     schedule = ring.schedule(4)
     inputs = [np.arange(4) + rank for rank in range(4)]
@@ -47,6 +50,7 @@ def run(args: argparse.Namespace) -> int:
     right = whole == direct and not any(row.wrong for row in rows)
 
     if args.json:
+        training = demo_training.run()
         print_json({
             "reduce_scatter": [part.tolist() for part in parts if part is not None], "then_all_gather": whole,
             "all_reduce": direct, "proof": proof.as_dict(), "proofs": proofs, "seconds": round(one_s + all_s, 3),
@@ -58,8 +62,9 @@ def run(args: argparse.Namespace) -> int:
                 }
                 for row in rows
             ],
+            "training": training._asdict(),
         })  # fmt: skip
-        return 0 if right else 1
+        return 0 if right and training.right else 1
     out = console()
     out.print("[bold]1. Play.[/] Four ranks add up their lists round a ring.")
     for made in data_tables(schedule, play_example(schedule, all_reduce), range(4)):
@@ -84,10 +89,32 @@ def run(args: argparse.Namespace) -> int:
     )
     print_table(out, demo_on_ranks.table_of(rows))
     out.print("   every element is right" if right else "   [red]some elements are wrong[/]")
+    right = _train(out) and right
     out.print(
         "\nNext: [cyan]source .venv/bin/activate[/], then [cyan]unisono show ring -n 5 --data[/]; see docs/tour.md"
     )
     return 0 if right else 1
+
+
+def _train(out: Console) -> bool:
+    """Train a model, and say whether it has learned."""
+    out.print(
+        f"\n[bold]5. Train.[/] A language model on {demo_training.RANKS} ranks, each of which keeps a share of it:"
+    )
+    out.print(f"   [cyan]unisono {' '.join(demo_training.words())}[/]", soft_wrap=True)
+    training = demo_training.run()
+    if training.missing:
+        out.print(f"   left out: {training.missing}")
+    elif training.error:
+        out.print(f"   [red]{training.error}[/]")
+    else:
+        out.print(f"   {training.summary}", soft_wrap=True)
+        out.print("   by now it writes:")
+        for line in textwrap.wrap(training.sample, WIDTH):
+            out.print(f"   | {line}", markup=False)
+        if not training.right:
+            out.print("   [red]it has not learned anything[/]")
+    return training.right
 
 
 def _same(outputs: list[np.ndarray | None]) -> list[int] | str:

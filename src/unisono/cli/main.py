@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import unisono
 from unisono.errors import ScheduleError, UnisonoError, UsageError
 
-VERBS = ("list", "show", "verify", "run", "bench", "tune", "info", "demo")
+VERBS = ("list", "show", "verify", "draw", "run", "bench", "tune", "info", "demo")
 
 
 def parser(verb: str | None = None) -> argparse.ArgumentParser:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Sequence
 from os import PathLike
 from types import TracebackType
@@ -38,6 +39,7 @@ class Communicator:
         self.calls = Calls(link)  # for who builds on a communicator: what the calls below are made of
         self.rank = link.rank
         self.size = link.size
+        self._parts: weakref.WeakSet[Communicator] = weakref.WeakSet()  # what was split from this one
         # A call that is like an earlier one does not come here: the engine repeats it (bindings/quick_call.cpp). What
         # follows is the long way, and the documentation.
         for number, collective in enumerate(COLLECTIVES):
@@ -164,14 +166,25 @@ class Communicator:
 
         Every rank must call this. A color of None takes part in no group and gets None.
         """
-        link = self._link.split(self, color, key)
-        return None if link is None else Communicator(link)
+        return self._part(self._link.split(self, color, key))
 
     def duplicate(self) -> Communicator:
         """Make another communicator of the same ranks, with an order of calls of its own. All ranks call this."""
-        link = self._link.twin() or self._link.split(self, 0, self.rank)
-        assert link is not None
-        return Communicator(link)
+        made = self._part(self._link.twin() or self._link.split(self, 0, self.rank))
+        assert made is not None
+        return made
+
+    def _part(self, link: Link | None) -> Communicator | None:
+        if link is None:
+            return None
+        made = Communicator(link)
+        self._parts.add(made)
+        return made
+
+    @property
+    def duplicates_alone(self) -> bool:
+        """Whether the next ``duplicate`` needs no messages: then every rank may call it when it likes."""
+        return self._link.has_room_for_twin
 
     def explain(self, collective: str | Collective, nbytes: int) -> Explanation:
         """Say which algorithm a call of so many bytes would use, why, and which would be the next best."""
@@ -224,6 +237,12 @@ class Communicator:
         """Break the communicator: every rank that waits in a call, or makes one, gets Aborted with this reason."""
         self._link.endpoint.abort(f"rank {self.rank} aborted: {reason}")
 
+    def _abort_all(self, reason: str) -> None:
+        for part in self._parts:
+            if not part.closed:
+                part._abort_all(reason)
+        self.abort(reason)
+
     def close(self) -> None:
         """Finish what was started and leave; the other ranks can do without this one from now on."""
         self._link.close()
@@ -245,7 +264,7 @@ class Communicator:
     ) -> None:
         if error is not None and not self.closed:
             # The others may be waiting for calls that this rank will never make.
-            self.abort(f"{type(error).__name__}: {error}")
+            self._abort_all(f"{type(error).__name__}: {error}")
         self.close()
 
     def __repr__(self) -> str:

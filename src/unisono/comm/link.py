@@ -16,6 +16,7 @@ import numpy as np
 
 from unisono import _engine
 from unisono.comm.choice import Table
+from unisono.comm.doors import DirectoryDoor, Door
 from unisono.comm.environment import JobTrace, Place, place_in_job
 from unisono.comm.geometry import Geometry, geometry_for, shared_bytes
 from unisono.comm.rendezvous import Host, meet
@@ -157,18 +158,18 @@ def connect_link(
     staging_bytes: int,
     table: Callable[[], Table],
     place: Place | None = None,
-    number: int | None = None,
+    door: Door | None = None,
     host: Host | None = None,
 ) -> Link:
     """Meet the other ranks of the job and set up the shared memory.
 
-    ``number`` tells this meeting from others of the same job; by default, how many this process has been to.
-    ``host``: what rank 0 does at the door.
+    ``door``: where; by default, in the directory of the job. ``host``: what rank 0 does there.
     """
     global _meetings
     place = place or place_in_job()
-    if number is None:
-        number = _meetings = _meetings + 1
+    if door is None:
+        _meetings += 1
+        door = DirectoryDoor(place, _meetings)
 
     def decide(told: list[dict[str, Any]]) -> tuple[int, dict[str, Any]]:
         cores = {core for one in told for core in one["cores"]}
@@ -186,7 +187,7 @@ def connect_link(
             ) from error
         return descriptor, asdict(terms)
 
-    meeting = meet(place, number, {"cores": sorted(os.sched_getaffinity(0))}, decide, connect_timeout_s, host)
+    meeting = meet(place, door, {"cores": sorted(os.sched_getaffinity(0))}, decide, connect_timeout_s, host)
     file = SharedFile(meeting.file)
     problem, link = None, None
     try:

@@ -1,7 +1,7 @@
 """How the ranks of a job find each other on one machine: rank 0 opens a door, the others knock.
 
-The door is a Unix socket in a directory that only its owner may enter (0700). Whoever knocks must belong to the same
-user and know the secret of the job. When all are there, everyone gets the descriptor of the shared memory and the
+The door is a Unix socket (doors.py says where). Whoever knocks must belong to the same user and know the secret of
+the job. When all are there, everyone gets the descriptor of the shared memory and the
 process numbers of all; then the door is removed.
 """
 
@@ -10,15 +10,14 @@ from __future__ import annotations
 import hmac
 import json
 import os
-import secrets
 import socket
 import struct
 import time
 from dataclasses import dataclass, field
 from typing import Any
 
+from unisono.comm.doors import Door
 from unisono.comm.environment import Place
-from unisono.comm.private_directory import job_directory, read_secret, remove_quietly, write_secret
 from unisono.errors import CollectiveTimeout, CommError, MismatchError, PeerLost
 
 PROTOCOL = 1
@@ -73,46 +72,36 @@ class Host:
 
 
 def meet(
-    place: Place, number: int, mine: dict[str, Any], decide: Any, timeout_s: float, host: Host | None = None
+    place: Place, door: Door, mine: dict[str, Any], decide: Any, timeout_s: float, host: Host | None = None
 ) -> Meeting:
     """Wait until all ranks of the job are there.
 
-    ``number`` counts the meetings of a job; ``mine`` is what this rank tells rank 0, and ``decide`` is called there
-    with what all have told; it returns the descriptor of the shared memory and the terms for all.
+    ``mine`` is what this rank tells rank 0, and ``decide`` is called there with what all have told; it returns the
+    descriptor of the shared memory and the terms for all.
     """
     deadline = time.monotonic() + timeout_s
     if place.size == 1:
         file, terms = decide([mine])
         return Meeting(file, [os.getpid()], terms)
     if place.rank == 0:
-        with job_directory(place) as directory:
-            return _host(place, directory, number, mine, decide, deadline, timeout_s, host or Host())
-    return _visit(place, number, mine, deadline, timeout_s, host or Host())
-
-
-def _door(directory: int, number: int) -> str:
-    # Through the directory's descriptor: the path of a socket may have no more than 107 letters.
-    return f"/proc/self/fd/{directory}/door-{number}"
+        return _host(place, door, mine, decide, deadline, timeout_s, host or Host())
+    return _visit(place, door, mine, deadline, timeout_s, host or Host())
 
 
 def _host(
-    place: Place, directory: int, number: int, mine: dict[str, Any], decide: Any, deadline: float, timeout_s: float,
-    host: Host,
-) -> Meeting:  # fmt: skip
-    launched = place.launcher == "unisono"
-    secret = read_secret(directory) if launched else write_secret(directory, secrets.token_hex(32))
+    place: Place, door: Door, mine: dict[str, Any], decide: Any, deadline: float, timeout_s: float, host: Host
+) -> Meeting:
     lines: dict[int, socket.socket] = {}
     told: dict[int, dict[str, Any]] = {0: mine}
     processes = {0: os.getpid()}
-    remove_quietly(directory, f"door-{number}")
     try:
-        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as door:
-            door.bind(_door(directory, number))
-            door.listen(place.size)
+        with door.opened() as address, socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
+            listener.bind(address.socket)
+            listener.listen(place.size)
             host.opened()
             while len(told) < place.size:
-                line = _admit(door, deadline, place, told, timeout_s, host)
-                _welcome(line, place, secret, lines, told, processes)
+                line = _admit(listener, deadline, place, told, timeout_s, host)
+                _welcome(line, place, address.secret, lines, told, processes)
         host.all_here()
         file, terms = decide([told[rank] for rank in range(place.size)])
         everyone = [processes[rank] for rank in range(place.size)]
@@ -125,19 +114,15 @@ def _host(
         for line in lines.values():
             line.close()
         raise
-    finally:
-        remove_quietly(directory, f"door-{number}")
-        if not launched:
-            remove_quietly(directory, "secret")
 
 
 def _admit(
-    door: socket.socket, deadline: float, place: Place, told: dict[int, Any], timeout_s: float, host: Host
+    listener: socket.socket, deadline: float, place: Place, told: dict[int, Any], timeout_s: float, host: Host
 ) -> socket.socket:
     while (left := deadline - time.monotonic()) > 0:
-        door.settimeout(min(left, LOOK_EVERY_S))
+        listener.settimeout(min(left, LOOK_EVERY_S))
         try:
-            line, _ = door.accept()
+            line, _ = listener.accept()
         except TimeoutError:
             host.look()
         else:
@@ -154,7 +139,7 @@ def _welcome(
     processes: dict[int, int],
 ) -> None:  # fmt: skip
     """Look at who knocks; strangers are sent away, and mistakes end the meeting."""
-    process, user, _ = struct.unpack("3i", line.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
+    process, user = _who(line)
     try:
         line.settimeout(5)
         hello = _receive(line, -1)
@@ -179,8 +164,14 @@ def _welcome(
     lines[rank], told[rank], processes[rank] = line, hello["mine"], process
 
 
-def _visit(place: Place, number: int, mine: dict[str, Any], deadline: float, timeout_s: float, host: Host) -> Meeting:
-    line, secret = _knock(place, number, deadline, timeout_s, host)
+def _who(line: socket.socket) -> tuple[int, int]:
+    """Return the process and the user at the other end, as the kernel knows them."""
+    process, user, _ = struct.unpack("3i", line.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
+    return process, user
+
+
+def _visit(place: Place, door: Door, mine: dict[str, Any], deadline: float, timeout_s: float, host: Host) -> Meeting:
+    line, secret = _knock(place, door, deadline, timeout_s, host)
     try:
         hello = {"protocol": PROTOCOL, "secret": secret, "rank": place.rank, "size": place.size, "mine": mine}
         _send(line, hello)
@@ -200,15 +191,17 @@ def _visit(place: Place, number: int, mine: dict[str, Any], deadline: float, tim
     return Meeting(descriptors[0], letter["processes"], letter["terms"], {0: line})
 
 
-def _knock(place: Place, number: int, deadline: float, timeout_s: float, host: Host) -> tuple[socket.socket, str]:
+def _knock(place: Place, door: Door, deadline: float, timeout_s: float, host: Host) -> tuple[socket.socket, str]:
     """Try the door until somebody opens; return the line and the secret to say."""
     attempts = 0
     while True:
         line = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
-            with job_directory(place) as directory:
-                line.connect(_door(directory, number))
-                return line, read_secret(directory)
+            with door.found() as address:
+                line.connect(address.socket)
+                if _who(line)[1] != os.getuid():  # it gets our secret only if it is one of us
+                    raise CommError("connect: the door belongs to another user")
+                return line, address.secret
         except (FileNotFoundError, ConnectionRefusedError, BlockingIOError):
             line.close()  # nobody is at home yet
         except BaseException:

@@ -4,7 +4,66 @@ Everything here takes a *group*: a ``unisono.Communicator``, or any process grou
 cluster of GPUs, Gloo, MPI, or Unisono's own backend). The code of the strategies is the same.
 """
 
+from unisono.parallel.attention import ParallelAttention
+from unisono.parallel.batchnorm import SyncBatchNorm
+from unisono.parallel.ddp import DataParallel
+from unisono.parallel.full_state import full_state_dict, load_full_state_dict
+from unisono.parallel.functions import (
+    all_gather_then_reduce_scatter,
+    all_gather_then_split,
+    all_reduce_then_nothing,
+    nothing_then_all_reduce,
+    reduce_scatter_then_all_gather,
+    split_then_all_gather,
+)
 from unisono.parallel.group import Group, group_of
+from unisono.parallel.mesh import Mesh, mesh
+from unisono.parallel.moe import Mixed, MixtureOfExperts, is_expert
+from unisono.parallel.overlap import Overlap, measure_overlap, replay
+from unisono.parallel.random_numbers import SplitDropout, own_random_numbers
 from unisono.parallel.recording import Entry, Log, record
+from unisono.parallel.sequence import SequenceLayerNorm
+from unisono.parallel.split import Split
+from unisono.parallel.tensor import ColumnLinear, RowLinear
+from unisono.parallel.transformer import ParallelBlock, ParallelMLP, ParallelTransformer
+from unisono.parallel.vocabulary import VocabularyEmbedding, vocabulary_cross_entropy
+from unisono.parallel.zero import Zero
 
-__all__ = ["Entry", "Group", "Log", "group_of", "record"]
+__all__ = [
+    "ColumnLinear",
+    "DataParallel",
+    "Entry",
+    "Group",
+    "Log",
+    "Mesh",
+    "Mixed",
+    "MixtureOfExperts",
+    "Overlap",
+    "ParallelAttention",
+    "ParallelBlock",
+    "ParallelMLP",
+    "ParallelTransformer",
+    "RowLinear",
+    "SequenceLayerNorm",
+    "Split",
+    "SplitDropout",
+    "SyncBatchNorm",
+    "VocabularyEmbedding",
+    "Zero",
+    "all_gather_then_reduce_scatter",
+    "all_gather_then_split",
+    "all_reduce_then_nothing",
+    "full_state_dict",
+    "group_of",
+    "is_expert",
+    "load_full_state_dict",
+    "measure_overlap",
+    "mesh",
+    "nothing_then_all_reduce",
+    "own_random_numbers",
+    "record",
+    "reduce_scatter_then_all_gather",
+    "replay",
+    "split_then_all_gather",
+    "vocabulary_cross_entropy",
+]

@@ -16,8 +16,9 @@ from typing import Any, Protocol
 
 from torch import Tensor
 
+from unisono import codecs, collectives
 from unisono.errors import UsageError
-from unisono.parallel.recording import Entry, TimedWork, note
+from unisono.parallel.recording import Entry, TimedWork, is_recording, note
 
 
 class Work(Protocol):
@@ -44,6 +45,7 @@ class Group(ABC):
     rank: int
     size: int
     axis: str = ""  # its name in a mesh
+    bucket_bytes: int = 25 << 20  # what should travel at once, so that the latency of a call matters little
 
     def all_reduce(
         self, tensor: Tensor, *, op: str = "sum", name: str, phase: str, codec: Any = None, async_op: bool = False
@@ -80,9 +82,16 @@ class Group(ABC):
         entry = self._entry("broadcast", tensor, name, phase, None)
         return self._make(entry, async_op, self._broadcast, tensor, root)
 
+    def __deepcopy__(self, memo: Any) -> Group:
+        return self  # a copy of a module communicates with the same ranks
+
     @abstractmethod
     def split(self, color: int, key: int = 0, axis: str = "") -> Group:
         """Make the group of all ranks that give this color, in the order of their keys. All ranks call this."""
+
+    def duplicate(self) -> Group:
+        """Return a group of the same ranks whose calls have an order of their own; itself where that is dear."""
+        return self
 
     @abstractmethod
     def tell_all(self, value: Any) -> list[Any]:
@@ -102,8 +111,12 @@ class Group(ABC):
     def _broadcast(self, async_op: bool, tensor: Tensor, root: int) -> Work | None: ...
 
     def _entry(self, collective: str, tensor: Tensor, name: str, phase: str, codec: Any) -> Entry | None:
+        if not is_recording():
+            return None
         size = tensor.numel() * tensor.element_size()
-        return note(Entry(collective, name, size, phase, self.size, self.axis, str(codec or "")))
+        dtype = str(tensor.dtype).removeprefix("torch.")
+        sent = _sent_bytes(collective, tensor.numel(), size, self.size, codec)
+        return note(Entry(collective, name, size, phase, self.size, self.axis, str(codec or ""), dtype, sent))
 
     def _make(self, entry: Entry | None, async_op: bool, call: Any, *arguments: Any) -> Work:
         if entry is None:
@@ -114,6 +127,15 @@ class Group(ABC):
             entry.waited_s += time.perf_counter() - began
             return Done()
         return TimedWork(work, entry)
+
+
+def _sent_bytes(collective: str, count: int, size_bytes: int, size: int, codec: Any) -> int:
+    """Return what a rank sends at least, of ``count`` elements."""
+    found = None if codec is None else codecs.find(codec)
+    if found is not None and found.is_topk:  # all pieces go to all ranks
+        return (size - 1) * found.wire_bytes(count)
+    wire_bytes = size_bytes if found is None else found.wire_bytes(count)
+    return round(collectives.find(collective).least_bytes(size) * wire_bytes)
 
 
 def group_of(group: Any) -> Group:

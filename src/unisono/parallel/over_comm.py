@@ -15,6 +15,8 @@ from unisono.parallel.group import Group, Work
 class CommGroup(Group):
     """The ranks of a communicator."""
 
+    bucket_bytes = 1 << 20
+
     def __init__(self, comm: Communicator, axis: str = "") -> None:
         self.comm = comm
         self.rank, self.size, self.axis = comm.rank, comm.size, axis
@@ -24,6 +26,10 @@ class CommGroup(Group):
         part = self.comm.split(color, key)
         assert part is not None
         return CommGroup(part, axis)
+
+    def duplicate(self) -> Group:
+        """Return a group of the same ranks whose calls have an order of their own. All ranks call this."""
+        return CommGroup(self.comm.duplicate(), self.axis)
 
     def tell_all(self, value: Any) -> list[Any]:
         """Give a small Python object to all ranks; return those of all, by rank."""

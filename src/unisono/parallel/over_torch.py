@@ -7,14 +7,17 @@ from typing import Any
 import torch.distributed as dist
 from torch import Tensor
 
+from unisono.comm import Communicator
 from unisono.errors import UsageError
 from unisono.parallel.group import Group
+from unisono.torch_backend.process_group import UnisonoProcessGroup
 
 OPS = {
     "sum": dist.ReduceOp.SUM, "product": dist.ReduceOp.PRODUCT, "max": dist.ReduceOp.MAX, "min": dist.ReduceOp.MIN,
     "avg": dist.ReduceOp.AVG,
 }  # fmt: skip
 WITHOUT_AVG = ("gloo", "mpi")  # backends that cannot average
+BUCKET_BYTES = {"unisono": 1 << 20, "gloo": 4 << 20}  # of backends that need less than the others
 
 
 def is_process_group(group: Any) -> bool:
@@ -33,17 +36,19 @@ class TorchGroup(Group):
             )
         self.group = group or dist.group.WORLD
         self.rank, self.size, self.axis = dist.get_rank(self.group), dist.get_world_size(self.group), axis
-        self.averages = dist.get_backend(self.group) not in WITHOUT_AVG
+        backend = dist.get_backend(self.group)
+        self.averages = backend not in WITHOUT_AVG
+        self.bucket_bytes = BUCKET_BYTES.get(backend, Group.bucket_bytes)
 
     def split(self, color: int, key: int = 0, axis: str = "") -> Group:
         """Make the group of all ranks that give this color, in the order of their keys. All ranks call this."""
         wishes = self.tell_all((color, key, dist.get_rank()))
-        mine = None
-        for each in sorted({wish[0] for wish in wishes}):  # every rank takes part in the making of every group
-            members = [rank for _, _, rank in sorted(wish for wish in wishes if wish[0] == each)]
-            made = dist.new_group(members)
-            if each == color:
-                mine = made
+        members = [rank for each, _, rank in sorted(wishes) if each == color]
+        if members != sorted(members):
+            raise UsageError(
+                f"split: the keys put the ranks in the order {members}; torch's groups have only 0, 1, 2 ..."
+            )
+        mine = dist.new_group(members, use_local_synchronization=True)  # the ranks of no other group are needed
         return TorchGroup(mine, axis)
 
     def tell_all(self, value: Any) -> list[Any]:
@@ -53,16 +58,19 @@ class TorchGroup(Group):
         return found
 
     def _all_reduce(self, async_op: bool, tensor: Tensor, op: str, codec: Any) -> Any:
-        _refuse(codec)
+        if codec is not None:
+            return self._comm_for(codec).all_reduce(tensor, op=op, codec=codec, async_op=async_op)
         work = dist.all_reduce(tensor, op=self._op(op), group=self.group, async_op=async_op)
         return self._divided(work, op, tensor)
 
     def _all_gather(self, async_op: bool, out: Tensor, tensor: Tensor, codec: Any) -> Any:
-        _refuse(codec)
+        if codec is not None:
+            return self._comm_for(codec).all_gather(out, tensor, codec=codec, async_op=async_op)
         return dist.all_gather_into_tensor(out, tensor, group=self.group, async_op=async_op)
 
     def _reduce_scatter(self, async_op: bool, out: Tensor, tensor: Tensor, op: str, codec: Any) -> Any:
-        _refuse(codec)
+        if codec is not None:
+            return self._comm_for(codec).reduce_scatter(out, tensor, op=op, codec=codec, async_op=async_op)
         work = dist.reduce_scatter_tensor(out, tensor, op=self._op(op), group=self.group, async_op=async_op)
         return self._divided(work, op, out)
 
@@ -73,6 +81,15 @@ class TorchGroup(Group):
 
     def _broadcast(self, async_op: bool, tensor: Tensor, root: int) -> Any:
         return dist.broadcast(tensor, group=self.group, group_src=root, async_op=async_op)
+
+    def _comm_for(self, codec: Any) -> Communicator:
+        """Return the communicator that our own backend is made of: torch's calls have no codecs."""
+        if not isinstance(self.group, UnisonoProcessGroup):
+            raise UsageError(
+                f"codec={str(codec)!r} on a process group of {dist.get_backend(self.group)}, which sends numbers as "
+                "they are; use the backend unisono or a unisono.Communicator, or leave the codec out"
+            )
+        return self.group._maker.comm
 
     def _op(self, op: str) -> Any:
         return OPS["sum" if op == "avg" and not self.averages else op]
@@ -99,10 +116,3 @@ class _Dividing:
         if self.size != 1:
             self.out.div_(self.size)
             self.size = 1
-
-
-def _refuse(codec: Any) -> None:
-    if codec is not None:
-        raise UsageError(
-            f"codec={codec!r} works on a unisono.Communicator; a process group of torch sends numbers as they are"
-        )

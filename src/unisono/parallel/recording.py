@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 # When in a step a collective runs: before the first one, in the forward pass, in the backward pass, or after it, when
-# the optimiser has changed the parameters.
-PHASES = ("start", "forward", "backward", "update")
+# the optimiser has changed the parameters; or between steps, when a state is saved or loaded.
+PHASES = ("start", "forward", "backward", "update", "state")
 
 
 @dataclass
@@ -24,6 +24,8 @@ class Entry:
     size: int  # ranks of the group
     axis: str = ""  # of the mesh, where there is one: "dp", "tp", ...
     codec: str = ""
+    dtype: str = ""  # of the tensor
+    sent_bytes: int = 0  # by each rank, at least: algorithms that need fewer steps send more
     waited_s: float = 0.0  # how long the rank stood still for it: its exposed time
 
 
@@ -42,6 +44,11 @@ class Log:
     def of(self, phase: str) -> list[Entry]:
         """Return what ran in a phase."""
         return [entry for entry in self.entries if entry.phase == phase]
+
+    @property
+    def sent_bytes(self) -> int:
+        """How many bytes a rank sends, at least."""
+        return sum(entry.sent_bytes for entry in self.entries)
 
     @property
     def waited_s(self) -> float:
@@ -71,10 +78,13 @@ def record() -> Iterator[Log]:
         _open_logs.remove(log)
 
 
-def note(entry: Entry) -> Entry | None:
-    """Write an entry into all logs that are open; None if nobody listens."""
-    if not _open_logs:
-        return None
+def is_recording() -> bool:
+    """Whether anybody wants to know."""
+    return bool(_open_logs)
+
+
+def note(entry: Entry) -> Entry:
+    """Write an entry into all logs that are open."""
     for log in _open_logs:
         log.entries.append(entry)
     return entry

@@ -91,9 +91,7 @@ class GroupFacts:
 
     def set_timeout(self, timeout: timedelta) -> None:
         """Set how long a call may wait."""
-        seconds = timeout.total_seconds()
-        self._maker.timeout_s = seconds
-        self._maker.endpoint.timeout_s = self._maker.aside.endpoint.timeout_s = seconds
+        self._maker.set_timeout(timeout.total_seconds())
 
     _set_default_timeout = set_timeout
 

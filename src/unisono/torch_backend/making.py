@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import weakref
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
@@ -53,6 +54,20 @@ def wish_of(opts: Any, timeout: timedelta | None = None) -> Wish:
     return Wish(not getattr(opts, "asyncOp", True), timeout.total_seconds() if timeout and limited else None)
 
 
+class Aside:
+    """What makes the calls of callbacks: a communicator of the same ranks, and the order of its calls."""
+
+    def __init__(self, comm: Communicator, algorithms: Mapping[str, Any]) -> None:
+        self.comm = comm
+        self.caller = Caller(comm, algorithms)
+        self.lane = SideLane(comm)
+
+    def close(self) -> None:
+        """Leave; calls that still wait fail."""
+        self.lane.close()
+        self.comm.close()
+
+
 class Maker:
     """Makes the calls of one group."""
 
@@ -60,9 +75,11 @@ class Maker:
         self.comm = comm
         self.timeout_s = timeout_s
         self.main = Caller(comm, algorithms)
-        aside = comm.duplicate()
-        self.aside = Caller(aside, algorithms)
-        self.lane = SideLane(aside)
+        self._algorithms = algorithms
+        self._aside: Aside | None = None
+        self._making_aside = threading.Lock()
+        if not comm.duplicates_alone:
+            self.aside()  # all ranks are here now; later they might not be
         self.endpoint = self.main.endpoint
         self.name = ""  # of the group
         self.calls = 0  # that were not made by callbacks
@@ -99,13 +116,27 @@ class Maker:
 
     def _make_aside(self, call: Call, limit_s: float, callback: Callback) -> tuple[Pending, str]:
         key = callback.key_of_next_call()
-        side = self.aside
-        plan = side.plan(call.collective, call.blocks, call.dtype, call.op, call.root, call.codec)
+        side = self.aside()
+        plan = side.caller.plan(call.collective, call.blocks, call.dtype, call.op, call.root, call.codec)
 
         def make() -> None:
-            side.endpoint.run(plan, call.source.data_ptr(), call.out.data_ptr(), limit_s)
+            side.caller.endpoint.run(plan, call.source.data_ptr(), call.out.data_ptr(), limit_s)
 
-        return self.lane.submit(f"{self.name} {key}", make), key
+        return side.lane.submit(f"{self.name} {key}", make), key
+
+    def aside(self) -> Aside:
+        """Return what makes the calls of callbacks; few groups need it, and it takes a while to make."""
+        with self._making_aside:
+            if self._aside is None:
+                self._aside = Aside(self.comm.duplicate(), self._algorithms)
+            return self._aside
+
+    def set_timeout(self, seconds: float) -> None:
+        """Limit the calls from now on."""
+        self.timeout_s = self.endpoint.timeout_s = seconds
+        with self._making_aside:
+            if self._aside is not None:
+                self._aside.caller.endpoint.timeout_s = seconds
 
     def goes_on(self, work: PendingWork) -> PendingWork:
         """Remember a call that goes on in the background."""
@@ -138,15 +169,17 @@ class Maker:
         """Finish what was started, and leave."""
         if not self.closed:
             self.closed = True
-            self.lane.close()
+            if not self.comm.closed:
+                self.aside()  # another rank may wait in its own: it must learn that this one leaves
             self.comm.close()
-            self.aside.comm.close()
+            if self._aside is not None:
+                self._aside.close()
 
     def abort(self, reason: str) -> None:
         """Break off all calls, on all ranks."""
         if not self.closed:
             self.comm.abort(reason)
-            self.aside.comm.abort(reason)
+            self.aside().comm.abort(reason)
             self.close()
 
     def has_unfinished_calls(self) -> bool:

@@ -6,8 +6,7 @@ import contextlib
 import json
 import os
 import secrets
-import shutil
-import tempfile
+import time
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -15,9 +14,9 @@ from typing import Any
 import torch.distributed as dist
 
 from unisono.comm.communicator import Communicator
+from unisono.comm.doors import Door, NamedDoor
 from unisono.comm.environment import Place, job_trace
 from unisono.comm.link import connect_link
-from unisono.comm.private_directory import write_secret
 from unisono.comm.rendezvous import Host
 from unisono.comm.tables import load_table
 from unisono.errors import CollectiveTimeout, CommError, PeerLost, UnisonoError, UsageError
@@ -25,6 +24,10 @@ from unisono.errors import CollectiveTimeout, CommError, PeerLost, UnisonoError,
 WHERE = "unisono/where"  # rank 0's door, and its machine
 PROBLEM = "unisono/problem"  # why the ranks do not meet
 GRACE_S = 2.0  # for rank 0 to say what the problem is
+# Ranks that start together find each other within this time: so long a rank asks again and again, and then leaves
+# the waiting to the store, of which some look every 10 ms.
+TOGETHER_S = 0.05
+ASK_EVERY_S = 0.0003
 
 
 class Visit(Host):
@@ -41,16 +44,16 @@ class Visit(Host):
             raise _error(self.store.get(PROBLEM))
 
 
-class Door(Visit):
+class Welcome(Visit):
     """What rank 0 does beside: it tells where the door is while it is open."""
 
-    def __init__(self, store: Any, directory: str) -> None:
+    def __init__(self, store: Any, name: str, secret: str) -> None:
         super().__init__(store)
-        self.directory = directory
+        self.where = {"name": name, "secret": secret, "machine": _machine()}
 
     def opened(self) -> None:
         """Tell the others."""
-        self.store.set(WHERE, json.dumps({"directory": self.directory, "machine": _machine()}))
+        self.store.set(WHERE, json.dumps(self.where))
 
     def all_here(self) -> None:
         """Forget the place, which all have found.
@@ -64,22 +67,14 @@ class Door(Visit):
 
 def meet_through_store(store: Any, rank: int, size: int, timeout_s: float, staging_bytes: int) -> Communicator:
     """Return the communicator of all ranks that share this store (its keys belong to one group only)."""
-    if size == 1:
-        return _connect(rank, size, "", timeout_s, staging_bytes)
     if rank == 0:
-        directory = tempfile.mkdtemp(prefix="unisono-")  # 0700
+        name, secret = secrets.token_hex(16), secrets.token_hex(32)
+        host = Welcome(store, name, secret) if size > 1 else None
         try:
-            descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
-            try:
-                write_secret(descriptor, secrets.token_hex(32))
-            finally:
-                os.close(descriptor)
-            return _connect(rank, size, directory, timeout_s, staging_bytes, Door(store, directory))
+            return _connect(rank, size, NamedDoor(name, secret), timeout_s, staging_bytes, host)
         except CollectiveTimeout as error:
             store.set(PROBLEM, json.dumps({"late": str(error)}))  # it names those who have not come
             raise
-        finally:
-            shutil.rmtree(directory, ignore_errors=True)
     where, mine = _place(store, size, timeout_s), _machine()
     if where["machine"]["kernel"] != mine["kernel"]:
         problem = (
@@ -89,10 +84,9 @@ def meet_through_store(store: Any, rank: int, size: int, timeout_s: float, stagi
         store.set(PROBLEM, json.dumps({"far": problem}))
         raise UsageError(problem)
     try:
-        return _connect(rank, size, where["directory"], timeout_s, staging_bytes, Visit(store))
-    except (PeerLost, CollectiveTimeout) as error:  # rank 0 went away, or will: it knows why
-        if isinstance(error, PeerLost):
-            shutil.rmtree(where["directory"], ignore_errors=True)  # if it was killed, nobody else removes this
+        door = NamedDoor(where["name"], where["secret"])
+        return _connect(rank, size, door, timeout_s, staging_bytes, Visit(store))
+    except (PeerLost, CollectiveTimeout):  # rank 0 went away, or will: it knows why
         told = _get(store, PROBLEM, GRACE_S)
         if told is None:
             raise
@@ -119,6 +113,9 @@ def _place(store: Any, size: int, timeout_s: float) -> Any:
 
 def _get(store: Any, key: str, timeout_s: float) -> bytes | None:
     """Return what the store has for a key, or None if it has nothing in time."""
+    ends = time.monotonic() + min(TOGETHER_S, timeout_s)
+    while not store.check([key]) and time.monotonic() < ends:
+        time.sleep(ASK_EVERY_S)
     try:
         store.wait([key], timedelta(seconds=timeout_s))  # get() waits as long as the store likes, which is minutes
     except dist.DistNetworkError:
@@ -130,10 +127,10 @@ def _get(store: Any, key: str, timeout_s: float) -> bytes | None:
 
 
 def _connect(
-    rank: int, size: int, directory: str, timeout_s: float, staging_bytes: int, host: Host | None = None
+    rank: int, size: int, door: Door, timeout_s: float, staging_bytes: int, host: Host | None
 ) -> Communicator:
-    place = Place(rank, size, rank, size, "unisono", directory, job_trace())
-    return Communicator(connect_link(timeout_s, timeout_s, staging_bytes, load_table, place, number=1, host=host))
+    place = Place(rank, size, rank, size, "alone", "", job_trace())
+    return Communicator(connect_link(timeout_s, timeout_s, staging_bytes, load_table, place, door, host))
 
 
 def _machine() -> dict[str, str]:

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import atexit
 import sys
+import threading
+import time
 import weakref
 from datetime import timedelta
 from typing import Any
@@ -117,15 +119,23 @@ class UnisonoProcessGroup(facts.GroupFacts, reducing.Reducing, moving.Moving, me
         self._maker.abort("the process group was aborted")
 
 
+LEAVE_S = 2.0  # for callbacks
+WAKE_S = 0.05
+
 _open_groups: weakref.WeakSet[UnisonoProcessGroup] = weakref.WeakSet()
 
 
 @atexit.register
 def _leave_all() -> None:
     # Whoever exits with calls under way will not finish them: the others are told rather than kept waiting.
-    for group in list(_open_groups):
-        if not group._maker.closed and group._maker.has_unfinished_calls():
-            group.abort()
+    unfinished = [
+        group for group in list(_open_groups) if not group._maker.closed and group._maker.has_unfinished_calls()
+    ]
+    for group in unfinished:
+        group.abort()
+    helpers.finish_jobs(LEAVE_S)
+    if unfinished and threading.active_count() > 1:
+        time.sleep(WAKE_S)  # threads that waited in those calls leave the engine before the interpreter ends
 
 
 keep_out(

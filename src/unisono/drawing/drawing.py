@@ -1,0 +1,87 @@
+"""``unisono.draw``: a schedule, or several side by side, as a page that one can watch."""
+
+from __future__ import annotations
+
+import html
+import tempfile
+import webbrowser
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from unisono.algorithms import Algorithm, find
+from unisono.drawing.page import Settings, write_page
+from unisono.drawing.scene import Scene, scene_of
+from unisono.errors import UsageError
+from unisono.schedule import Schedule
+
+FRAME_HEIGHT = 860  # of the frame in a notebook, in pixels
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """A page. In a notebook it shows itself; ``save`` writes it to a file, ``show`` opens it in a browser."""
+
+    title: str
+    html: str = field(repr=False)
+
+    def save(self, path: str | Path) -> Path:
+        """Write the page to a file and return where that is."""
+        target = Path(path)
+        try:
+            target.write_text(self.html, encoding="utf-8")
+        except OSError as error:
+            raise UsageError(f"{str(path)!r} cannot be written: {error.strerror}; expected a file name") from error
+        return target
+
+    def show(self) -> Path:
+        """Open the page in the browser, from a temporary file, and return where that is."""
+        path = self.save(Path(tempfile.mkdtemp(prefix="unisono-")) / "page.html")
+        webbrowser.open(path.as_uri())
+        return path
+
+    def _repr_html_(self) -> str:
+        return (
+            f'<iframe srcdoc="{html.escape(self.html, quote=True)}" title="{html.escape(self.title, quote=True)}" '
+            f'style="width: 100%; height: {FRAME_HEIGHT}px; border: 0"></iframe>'
+        )
+
+
+def draw(
+    *algorithms: str | Algorithm | Schedule,
+    size: int = 4,
+    root: int | None = None,
+    numbers: bool = False,
+    language: str | None = None,
+    **options: Any,
+) -> Drawing:
+    """Draw an algorithm, or several beside each other, on ``size`` ranks.
+
+    An algorithm is given by name, as a decorated generator of one's own, or as a ready schedule. ``options``
+    are those of the algorithm, as in ``draw("hierarchical", size=8, node=4)``; of several they go to each one
+    that has them. ``numbers`` opens the page with numbers in the cells; ``language`` is ``en`` or ``zh``,
+    that of the browser if None.
+    """
+    if not algorithms:
+        raise UsageError("draw() needs at least one algorithm: draw('ring', size=5)")
+    if language not in (None, "en", "zh"):
+        raise UsageError(f"language={language!r}; expected 'en', 'zh' or None for that of the browser")
+    scenes = []
+    for given in algorithms:
+        if isinstance(given, Schedule):
+            scenes.append(scene_of(given))
+            continue
+        algorithm = find(given) if isinstance(given, str) else given
+        if not isinstance(algorithm, Algorithm):
+            raise UsageError(f"cannot draw {given!r}; expected a name, an @algorithm or a schedule")
+        suitable = {
+            name: value for name, value in options.items() if len(algorithms) == 1 or name in algorithm.options
+        }
+        scenes.append(scene_of(algorithm.schedule(size, root, **suitable), algorithm))
+    title = title_of(scenes)
+    return Drawing(title, write_page(scenes, title, Settings(numbers, language)))
+
+
+def title_of(scenes: list[Scene]) -> str:
+    """Return what stands in the title bar: the names, and the number of ranks."""
+    return f"{', '.join(scene['label'] for scene in scenes)} · {scenes[0]['size']}"

@@ -1,0 +1,109 @@
+"""The gallery: a folder with a page for every algorithm, pages that compare, and an index. It needs no server."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from unisono.algorithms import Algorithm, of
+from unisono.collectives import COLLECTIVES, Collective
+from unisono.drawing.drawing import title_of
+from unisono.drawing.page import Settings, fill_template, script, write_page
+from unisono.drawing.presets import PRESETS
+from unisono.drawing.scene import Scene, scene_of
+from unisono.errors import UsageError
+
+INDEX = "index.html"
+MOST_COMPARED = 6  # on one page: the nearest to the lower bounds
+
+
+def write_gallery(
+    folder: str | Path,
+    size: int = 8,
+    language: str | None = None,
+    written: Callable[[Path], None] = lambda path: None,
+) -> Path:
+    """Write all pages for so many ranks and return the index; ``written`` is told of each page."""
+    target = Path(folder)
+    try:
+        target.mkdir(parents=True, exist_ok=True)
+        index: dict[str, Any] = {
+            "size": size,
+            "collectives": [],
+            "presets": list(_presets(target, language, written)),
+        }
+        for collective in COLLECTIVES:
+            index["collectives"].append(_collective(target, collective, size, language, written))
+        data = {"index": index, "settings": Settings(language=language).as_dict(), "home": None}
+        path = target / INDEX
+        path.write_text(fill_template("page.html", "Unisono", data, script("index")), encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"{str(folder)!r}: pages cannot be written there: {error.strerror}") from error
+    written(path)
+    return path
+
+
+def _presets(target: Path, language: str | None, written: Callable[[Path], None]) -> Iterator[dict[str, Any]]:
+    for name, preset in PRESETS.items():
+        scenes, settings = preset.make(preset)
+        path = target / f"preset-{name}.html"
+        _write(path, scenes, replace(settings, language=language, home=INDEX))
+        written(path)
+        yield {"name": name, "page": path.name, "words": preset.words._asdict(), **_thumbnail(scenes[-1])}
+
+
+def _collective(
+    target: Path, collective: Collective, size: int, language: str | None, written: Callable[[Path], None]
+) -> dict[str, Any]:
+    """Write the pages of a collective and return what the index says of them."""
+    settings = Settings(language=language, home=INDEX)
+    scenes: dict[str, Scene] = {}
+    cards = []
+    for algorithm in of(collective):
+        scene = scenes[str(algorithm)] = scene_of(algorithm.schedule(size), algorithm)
+        path = target / f"{collective}-{algorithm.name}.html"
+        _write(path, [scene], settings)
+        written(path)
+        cards.append(_card(algorithm, scene, path.name))
+    compared = target / f"compare-{collective}.html"
+    _write(compared, _best(list(scenes.values())), settings)
+    written(compared)
+    return {
+        "name": collective.name, "title": collective.name.replace("_", "-"),
+        "summary": collective.summary._asdict(), "story": collective.story._asdict(),
+        "bus_factor": _formula(collective), "compare": compared.name, "algorithms": cards,
+    }  # fmt: skip
+
+
+def _write(path: Path, scenes: list[Scene], settings: Settings) -> None:
+    path.write_text(write_page(scenes, title_of(scenes), settings), encoding="utf-8")
+
+
+def _card(algorithm: Algorithm, scene: Scene, page: str) -> dict[str, Any]:
+    facts = ("rounds", "latency_ratio", "bandwidth_ratio", "messages")
+    return {
+        "name": algorithm.name, "page": page, "idea": scene["algorithm"]["idea"],
+        "facts": {name: scene["facts"][name] for name in facts}, **_thumbnail(scene),
+    }  # fmt: skip
+
+
+def _thumbnail(scene: Scene) -> dict[str, Any]:
+    """What a small picture needs: the layout, and who talks to whom."""
+    return {"size": scene["size"], "layout": scene["layout"], "pairs": scene["pairs"]}
+
+
+def _best(scenes: list[Scene]) -> list[Scene]:
+    """Return those that are nearest to the lower bounds, in the order in which they were."""
+    ranked = sorted(scenes, key=lambda scene: scene["facts"]["latency_ratio"] + scene["facts"]["bandwidth_ratio"])
+    chosen = ranked[:MOST_COMPARED]
+    return [scene for scene in scenes if scene in chosen]
+
+
+def _formula(collective: Collective) -> str:
+    """Write by how much bus bandwidth is more than the bytes of the vector per second."""
+    per_peer, constant = collective.bound
+    if not collective.carries_data:
+        return ""
+    return str(constant) if constant else f"{'' if per_peer == 1 else per_peer}(p−1)/p"

@@ -1,0 +1,103 @@
+"""Find out which line of a program yields each step, without a change to any program.
+
+*Stack*: where all the programs stand that play together when a step is yielded: the outermost first, then the
+one that it plays with ``yield from``, and so on; for each one its code, the number of a line, and whether it
+runs backwards.
+
+Python's profiler tells of every yield of every generator, and by then the frames on the way to it are all
+there. Two of our own generators yield other steps than they were given, and are followed: ``mapped`` makes
+one out of each, and ``backwards`` first runs the whole film and then yields it from its end.
+"""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Iterable, Iterator
+from types import CodeType, FrameType
+from typing import Any
+
+from unisono.schedule import backwards, composition, mapped
+
+Stack = tuple[tuple[CodeType, int, bool], ...]
+
+# What lies between programs and is none of them: composition itself, and generator expressions and the like.
+_NOT_A_PROGRAM = {composition.__file__, __file__}
+
+
+class LineFinder:
+    """Runs programs, and remembers the stack of each step that has ops in it."""
+
+    def __init__(self, hidden_files: Iterable[str] = ()) -> None:
+        self.hidden = _NOT_A_PROGRAM | set(hidden_files)
+        self.stacks: dict[int, list[Stack]] = {}
+
+    def run(self, rank: int, steps: Iterable[object]) -> Iterator[object]:
+        """Pass on the steps of one rank's program."""
+        stacks = self.stacks[rank] = []
+        iterator = iter(steps)
+        watch = _Watch(self.hidden)
+        while True:
+            try:
+                step = watch.next_of(iterator)
+            except StopIteration:
+                return
+            if step != () and step != []:  # which are left out of programs, too
+                stacks.append(watch.stack_of(step))
+            yield step
+
+
+class _Watch:
+    """The profiler's function, and what it has seen since the last step."""
+
+    def __init__(self, hidden: set[str]) -> None:
+        self.hidden = hidden
+        self.seen: dict[int, tuple[object, Stack]] = {}  # by identity of what was yielded, which is kept alive here
+        self.latest: dict[int, Stack] = {}  # by identity of a frame: what the generator yielded that it runs
+        self.films: dict[int, list[Stack]] = {}  # by identity of a frame of `backwards`
+
+    def next_of(self, iterator: Iterator[object]) -> object:
+        """Return the next step, watching."""
+        self.seen.clear()
+        before = sys.getprofile()
+        sys.setprofile(self._notice)
+        try:
+            return next(iterator)
+        finally:
+            sys.setprofile(before)
+
+    def stack_of(self, step: object) -> Stack:
+        """Return where the step came from; nothing where no generator yielded it."""
+        return self.seen.get(id(step), (None, ()))[1]
+
+    def _notice(self, frame: FrameType, event: str, value: Any) -> None:
+        if event != "return" or value is None or not frame.f_code.co_flags & inspect.CO_GENERATOR:
+            return
+        known = self.seen.get(id(value))
+        if known is not None:  # yielded before by another one, to which this one delegates
+            stack = known[1]
+        elif frame.f_code is mapped.__code__:
+            stack = self.latest.get(id(frame), ())
+        elif frame.f_code is backwards.__code__:
+            stack = self.films[id(frame)].pop() if self.films.get(id(frame)) else ()
+        else:
+            stack = self._stack(frame)
+        self.seen[id(value)] = value, stack
+        caller = frame.f_back
+        while caller is not None and caller.f_code.co_name.startswith("<"):  # a list that is made in one expression
+            caller = caller.f_back
+        if caller is not None:
+            self.latest[id(caller)] = stack
+            if caller.f_code is backwards.__code__:
+                self.films.setdefault(id(caller), []).append(stack)
+
+    def _stack(self, frame: FrameType | None) -> Stack:
+        found: list[tuple[CodeType, int, bool]] = []
+        while frame is not None and frame.f_code is not _Watch.next_of.__code__:
+            code = frame.f_code
+            if code is backwards.__code__:
+                found = [(code, line, not reverse) for code, line, reverse in found]
+            elif code.co_filename not in self.hidden and not code.co_name.startswith("<"):
+                found.append((code, frame.f_lineno, False))
+            frame = frame.f_back
+        return tuple(reversed(found))

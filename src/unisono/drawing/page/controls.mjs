@@ -1,0 +1,158 @@
+// The bar below the stage: buttons, the slider with the phases above it, and what is shown how.
+
+import { element, fill } from "./dom.mjs";
+import { SPEEDS } from "./state.mjs";
+
+const ICONS = {
+  first: "M6 5v14M19 5l-9 7 9 7z",
+  back: "M15 5l-9 7 9 7z",
+  play: "M7 4l13 8-13 8z",
+  pause: "M7 4h4v16H7zM14 4h4v16h-4z",
+  forward: "M9 5l9 7-9 7z",
+  last: "M18 5v14M5 5l9 7-9 7z",
+};
+
+/** Return the bar: { node, update }; `options` are the layouts to choose from. */
+export function controls(scene, state, player, options, words) {
+  const node = element("section", { class: "controls" });
+  const parts = {};
+
+  const render = () => {
+    const w = words();
+    parts.slider = element("input", {
+      type: "range",
+      id: "position",
+      min: 0,
+      max: scene.levels,
+      step: "any",
+      "aria-label": w.position,
+      oninput: () => player.go(Number(parts.slider.value), false),
+      onchange: () => player.go(Math.round(Number(parts.slider.value)), false),
+    });
+    parts.play = button("play", w.play, () => player.toggle(), "primary");
+    parts.where = element("output", { class: "where", for: "position" });
+    parts.phases = phaseBar(scene, player, w, state.get("lang"));
+    fill(
+      node,
+      element(
+        "div",
+        { class: "transport", role: "group" },
+        button("first", w.first, () => player.go(0, false)),
+        button("back", w.back, () => player.back()),
+        parts.play,
+        button("forward", w.forward, () => player.forward()),
+        button("last", w.last, () => player.go(scene.levels, false)),
+      ),
+      element("div", { class: "scrubber" }, parts.phases.node, parts.slider),
+      parts.where,
+      element("div", { class: "choices" }, ...choices(state, options, w)),
+    );
+    update(new Set(["step", "playing"]));
+  };
+
+  const update = (changed) => {
+    if (changed.has("lang") || changed.has("layout") || changed.has("numbers") || changed.has("speed")) {
+      const focused = node.contains(document.activeElement) ? document.activeElement.id : "";
+      render();
+      if (focused) document.getElementById(focused)?.focus();
+      return;
+    }
+    const w = words();
+    const step = state.get("step");
+    const level = Math.ceil(step - 1e-9);
+    parts.slider.value = step;
+    parts.slider.style.setProperty("--part", `${scene.levels ? (100 * step) / scene.levels : 0}%`);
+    const text = level === 0 ? w.before : w.stepOf(level, scene.levels);
+    parts.slider.setAttribute("aria-valuetext", text);
+    parts.where.textContent = text;
+    const playing = state.get("playing");
+    setIcon(parts.play, playing ? "pause" : "play", playing ? w.pause : w.play);
+    parts.phases.mark(level);
+  };
+
+  render();
+  return { node, update };
+}
+
+/** Buttons for the phases, each as long as its part of the slider. */
+function phaseBar(scene, player, w, language) {
+  const node = element("div", { class: "phases", role: "group", "aria-label": w.phases });
+  const buttons = scene.phases.map(({ words, first, last }) => {
+    const made = element(
+      "button",
+      {
+        type: "button",
+        style: `flex: ${last - first + 1} 1 0`,
+        title: `${words[language]}: ${first}–${last}`,
+        onclick: () => player.go(first, false),
+      },
+      element("span", {}, words[language]),
+    );
+    node.append(made);
+    return { made, first, last };
+  });
+  const mark = (level) => {
+    for (const { made, first, last } of buttons) {
+      if (level >= first && level <= last) made.setAttribute("aria-current", "true");
+      else made.removeAttribute("aria-current");
+    }
+  };
+  return { node, mark };
+}
+
+function choices(state, options, w) {
+  const layouts = select(
+    "layout",
+    w.layout,
+    state.get("layout"),
+    options,
+    (name) => w.layouts[name],
+    (layout) => state.set({ layout }),
+  );
+  const shown = select(
+    "labels",
+    w.labels,
+    state.get("numbers") ? "numbers" : "sets",
+    ["sets", "numbers"],
+    (name) => w[name],
+    (name) => state.set({ numbers: name === "numbers" }),
+  );
+  const speed = select(
+    "speed",
+    w.speed,
+    state.get("speed"),
+    SPEEDS,
+    (value) => `${value}×`,
+    (value) => state.set({ speed: Number(value) }),
+  );
+  return [layouts, shown, speed];
+}
+
+/** A choice with its label. */
+export function select(id, label, value, values, name, choose) {
+  const made = element("select", { id, onchange: () => choose(made.value) });
+  for (const one of values) made.append(element("option", { value: one, selected: one === value }, name(one)));
+  return element("label", { class: "choice" }, element("span", {}, label), made);
+}
+
+/** A round button with a sign on it. */
+export function button(icon, label, press, kind = "") {
+  const made = element("button", { type: "button", class: `round ${kind}`, id: `button-${icon}`, onclick: press });
+  setIcon(made, icon, label);
+  return made;
+}
+
+/** Put another sign on a button. */
+export function setIcon(made, icon, label) {
+  if (made.dataset.icon === icon && made.getAttribute("aria-label") === label) return;
+  made.dataset.icon = icon;
+  made.setAttribute("aria-label", label);
+  made.title = label;
+  const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
+  svg.setAttribute("viewBox", "0 0 24 24");
+  svg.setAttribute("aria-hidden", "true");
+  const path = document.createElementNS("http://www.w3.org/2000/svg", "path");
+  path.setAttribute("d", ICONS[icon]);
+  svg.append(path);
+  fill(made, svg);
+}

@@ -1,0 +1,126 @@
+// The index of the gallery: a card for each preset and each algorithm, with a small picture of who talks to whom.
+
+import { element, fill, shape } from "./dom.mjs";
+import { footer, header } from "./head.mjs";
+import { arrange } from "./layouts.mjs";
+import { State } from "./state.mjs";
+import { followTheme } from "./theme.mjs";
+import { few } from "./units.mjs";
+import { browserLanguage, WORDS } from "./words.mjs";
+
+const THUMBNAIL = { width: 132, height: 92 };
+
+const page = JSON.parse(document.getElementById("data").textContent);
+const root = document.getElementById("page");
+const state = new State(
+  { lang: page.settings.language ?? browserLanguage(navigator.languages) },
+  (name, value) => name === "lang" && value in WORDS,
+);
+state.follow(location.hash);
+const words = () => WORDS[state.get("lang")];
+const top = header(page, state, words, (language) => ({
+  title: WORDS[language].galleryTitle,
+  chips: [WORDS[language].ranks(page.index.size)],
+  story: WORDS[language].galleryStory,
+  idea: WORDS[language].galleryIdea,
+}));
+const body = element("main", { class: "gallery" });
+const foot = footer(state, words);
+root.append(top.node, body, foot.node);
+
+function render() {
+  fill(body, presets(), ...page.index.collectives.map(section), knowledge());
+}
+
+/** A link to a page that opens in the language of this one. */
+function linkTo(name) {
+  return `${name}#lang=${state.get("lang")}`;
+}
+
+function presets() {
+  const cards = page.index.presets.map((preset) =>
+    element(
+      "a",
+      { class: "card", href: linkTo(preset.page) },
+      thumbnail(preset),
+      element("strong", {}, words().presets[preset.name]),
+      element("p", {}, preset.words[state.get("lang")]),
+    ),
+  );
+  return element("section", {}, element("h2", {}, words().begin), element("div", { class: "cards" }, ...cards));
+}
+
+/** Why bus bandwidth has the factor that it has. */
+function knowledge() {
+  const w = words();
+  const rows = page.index.collectives
+    .filter(({ bus_factor: factor }) => factor)
+    .map(({ title, bus_factor: factor }) =>
+      element("tr", {}, element("th", { scope: "row" }, title), element("td", {}, factor)),
+    );
+  return element(
+    "section",
+    { class: "panel" },
+    element("h2", {}, w.busTitle),
+    element("p", {}, w.busWords),
+    element("div", { class: "scroll" }, element("table", {}, element("tbody", {}, ...rows))),
+  );
+}
+
+function section(collective) {
+  const w = words();
+  const language = state.get("lang");
+  return element(
+    "section",
+    { id: collective.name },
+    element(
+      "h2",
+      {},
+      collective.title,
+      element("a", { class: "compare", href: linkTo(collective.compare) }, `${w.compareThem} →`),
+    ),
+    element("p", { class: "tale" }, collective.story[language]),
+    element("div", { class: "cards" }, ...collective.algorithms.map(card)),
+  );
+}
+
+function card(algorithm) {
+  const w = words();
+  const { facts } = algorithm;
+  return element(
+    "a",
+    { class: "card", href: linkTo(algorithm.page) },
+    thumbnail(algorithm),
+    element("strong", {}, algorithm.name.replaceAll("_", " ")),
+    element("p", {}, algorithm.idea[state.get("lang")] || algorithm.idea.en),
+    element("p", { class: "note" }, w.cardFacts(facts.rounds, few(facts.latency_ratio), few(facts.bandwidth_ratio))),
+  );
+}
+
+/** Dots for ranks, lines for pairs of ranks that talk to each other. */
+function thumbnail({ size, layout, pairs }) {
+  const one = { size, slots: 1, parts: [{ name: "data", first: 0, count: 1 }], layout };
+  const { places } = arrange(one, layout.best, THUMBNAIL);
+  const lines = pairs.map(([from, to]) => {
+    const middle = { x: THUMBNAIL.width / 2, y: THUMBNAIL.height / 2 };
+    const [start, end] = [places[from], places[to]];
+    const pull = layout.best === "ring" ? 0.75 : 1;
+    const bend = {
+      x: middle.x + ((start.x + end.x) / 2 - middle.x) * pull,
+      y: middle.y + ((start.y + end.y) / 2 - middle.y) * pull,
+    };
+    return shape("path", { d: `M${start.x} ${start.y} Q${bend.x} ${bend.y} ${end.x} ${end.y}` });
+  });
+  const dots = places.map(({ x, y }) => shape("circle", { cx: x, cy: y, r: 4 }));
+  const box = `0 0 ${THUMBNAIL.width} ${THUMBNAIL.height}`;
+  return shape("svg", { viewBox: box, class: "thumbnail", "aria-hidden": "true" }, ...lines, ...dots);
+}
+
+state.onChange(() => {
+  top.update();
+  foot.update();
+  render();
+});
+followTheme(() => {});
+render();
+document.documentElement.dataset.ready = "true";

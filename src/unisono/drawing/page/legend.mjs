@@ -1,0 +1,48 @@
+// What the lines and colours below the stage mean.
+
+import { element } from "./dom.mjs";
+import { rankColour } from "./palette.mjs";
+
+const MOST_SWATCHES = 8;
+
+/** The items of the legend; `crowded`: cells only show how many ranks are summed in. */
+export function legendItems(scene, w, layout, crowded) {
+  const { columns, collective } = scene;
+  const adds = columns.message_reduce.some((reduce) => reduce === 1);
+  const stores = columns.message_reduce.some((reduce) => reduce === 0);
+  const items = [];
+  if (layout === "matrix") {
+    if (adds) items.push(item("hues strong", w.legendAddedFrom));
+    if (stores) items.push(item("hues pale", w.legendStoredFrom));
+    items.push(item("send", w.legendSend));
+    if (columns.local_rank.length) items.push(item("local", w.legendLocal));
+    if (!scene.on_stage) items.push(element("span", {}, w.matrixNote));
+    return items;
+  }
+  if (adds) items.push(item("reduce", w.legendReduce));
+  if (stores) items.push(item("copy", w.legendCopy));
+  if (crowded) {
+    items.push(
+      element("span", { class: "key" }, element("i", { class: "heat", "aria-hidden": "true" }), w.legendHeat),
+    );
+  } else {
+    const meaning = !collective.carries_data ? w.legendHeard : collective.reduces ? w.legendSegments : w.legendWhose;
+    items.push(element("span", { class: "key" }, swatches(scene.size), meaning));
+  }
+  items.push(item("done", w.legendDone));
+  return items;
+}
+
+function item(kind, text) {
+  return element("span", { class: "key" }, element("i", { class: kind, "aria-hidden": "true" }), text);
+}
+
+function swatches(size) {
+  const made = element("i", { class: "swatches", "aria-hidden": "true" });
+  for (let rank = 0; rank < Math.min(size, MOST_SWATCHES); rank++) {
+    const swatch = element("b");
+    swatch.style.background = rankColour(rank, size);
+    made.append(swatch);
+  }
+  return made;
+}

@@ -1,0 +1,69 @@
+// Words for schedules whose chunks are not known one by one, because there are too many ranks.
+
+import { WORDS } from "./words.mjs";
+
+/** What a rank does on a level, or what happens in all where no rank is chosen. */
+export function outlineSentences(scene, { level }, language, rank = null) {
+  const w = WORDS[language];
+  const got = received(scene, level);
+  const sent = sentOn(scene, level);
+  if (rank === null) {
+    const added = got.filter((id) => scene.columns.message_reduce[id]).length;
+    return [w.summary(got.length, added, got.length - added, 0)].filter(Boolean);
+  }
+  const { columns } = scene;
+  const sentences = [];
+  for (const id of sent) {
+    if (columns.message_src[id] === rank) {
+      sentences.push(w.outlineSent(rank, columns.message_dst[id], chunks(scene, id, w)));
+    }
+  }
+  for (const id of got) {
+    if (columns.message_dst[id] !== rank) continue;
+    const adds = columns.message_reduce[id] === 1;
+    sentences.push(w.outlineGot(rank, columns.message_src[id], chunks(scene, id, w), adds));
+  }
+  for (let id = 0; id < columns.local_rank.length; id++) {
+    if (columns.local_rank[id] === rank && columns.local_level[id] === level) {
+      sentences.push(w.outlineLocal(rank, columns.local_amount[id]));
+    }
+  }
+  return sentences;
+}
+
+function chunks(scene, id, w) {
+  if (!scene.collective.carries_data) return w.aMessage;
+  const amount = scene.columns.message_amount[id];
+  return amount === 1 ? w.slot("data", scene.columns.message_sent_chunks[id]) : w.someChunks(amount);
+}
+
+/** The messages that are received on a level: they stand together, as the columns are sorted that way. */
+function received(scene, level) {
+  const column = scene.columns.message_got;
+  const known = column.length - countNever(scene);
+  let low = 0;
+  let high = known;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (column[middle] < level) low = middle + 1;
+    else high = middle;
+  }
+  const found = [];
+  for (let id = low; id < known && column[id] === level; id++) found.push(id);
+  return found;
+}
+
+function countNever(scene) {
+  const column = scene.columns.message_got;
+  let count = 0;
+  while (count < column.length && column[column.length - 1 - count] < 0) count++;
+  return count;
+}
+
+function sentOn(scene, level) {
+  const found = [];
+  scene.columns.message_sent.forEach((sent, id) => {
+    if (sent === level) found.push(id);
+  });
+  return found;
+}

@@ -1,0 +1,62 @@
+// The colours of ranks.
+//
+// The sixteen were chosen by a search for the largest distance between any two of them, for eyes that see all colours
+// and for the three kinds that do not (a test computes the distances); the first eight are further apart than the rest.
+// The place of a segment in its cell says the same as its colour.
+
+export const RANK_COLOURS = [
+  "#456ee6",
+  "#e17d1b",
+  "#26a989",
+  "#a7332e",
+  "#99e0f1",
+  "#79399b",
+  "#cde039",
+  "#d191e0",
+  "#7663a0",
+  "#c8bc6d",
+  "#b95e33",
+  "#967ccc",
+  "#98bdb2",
+  "#59816d",
+  "#f6c9a3",
+  "#5f5b64",
+];
+
+/** The colour of a rank among so many. */
+export function rankColour(rank, size) {
+  if (size <= RANK_COLOURS.length) return RANK_COLOURS[rank];
+  const hue = Math.round((360 * rank) / size);
+  return `hsl(${hue} 58% ${rank % 2 ? 46 : 62}%)`;
+}
+
+/** What the stage is painted with, read from the style sheet so that light and dark are said in one place. */
+export function paints(root) {
+  const style = getComputedStyle(root);
+  const names = [
+    "ink",
+    "muted",
+    "faint",
+    "line",
+    "surface",
+    "cell",
+    "empty",
+    "done",
+    "done-line",
+    "reduce",
+    "copy",
+    "wrong",
+    "wrong-paper",
+    "node",
+    "heat-low",
+    "heat-high",
+  ];
+  return Object.fromEntries(names.map((name) => [name, style.getPropertyValue(`--${name}`).trim()]));
+}
+
+/** A colour between two, given as "r g b": for cells too small to show who is in them, only how many. */
+export function heat(part, paint) {
+  const low = paint["heat-low"].split(" ").map(Number);
+  const high = paint["heat-high"].split(" ").map(Number);
+  return `rgb(${low.map((value, at) => Math.round(value + (high[at] - value) * part)).join(" ")})`;
+}

@@ -1,0 +1,114 @@
+// What a race by the clock needs: sliders for what messages cost, the order of finish, and the chart of time over size.
+
+import { drawChart, LARGEST, SMALLEST } from "./chart.mjs";
+import { element, fill, shape } from "./dom.mjs";
+import { bandwidthText, bytesText, few, secondsText } from "./units.mjs";
+
+export const RANGES = {
+  alpha: { low: 1e-7, high: 1e-3, unit: 1e-6 }, // seconds for a message; written in µs
+  beta: { low: 1e-12, high: 1e-8, unit: 1e-9 }, // seconds for a byte; written in ns
+  bytes: { low: SMALLEST, high: LARGEST, unit: 1 },
+};
+
+/** Whether a value, in the unit that it is written in, is within the range of its slider. */
+export function isInRange(name, value) {
+  const { low, high, unit } = RANGES[name];
+  return value * unit >= low * 0.999 && value * unit <= high * 1.001;
+}
+
+/** The numbers of the schedules, the quickest first. */
+export function orderOf(times) {
+  return times.map((_, at) => at).sort((one, other) => times[one].finish - times[other].finish);
+}
+
+/** Sliders for alpha, beta and the size, each on a logarithmic scale. */
+export function slidersPanel(state, words) {
+  const node = element("section", { class: "panel sliders" });
+  const inputs = {};
+  const texts = {
+    alpha: (value) => secondsText(value),
+    beta: (value) => `${few(value * 1e9)} ns/B = ${bandwidthText(value)}`,
+    bytes: (value) => bytesText(value),
+  };
+  const update = () => {
+    const w = words();
+    const rows = Object.entries(RANGES).map(([name, { low, high, unit }]) => {
+      const input = element("input", {
+        type: "range",
+        id: `slider-${name}`,
+        min: 0,
+        max: 1000,
+        oninput: () => {
+          const value = low * (high / low) ** (Number(input.value) / 1000);
+          state.set({ [name]: name === "bytes" ? Math.round(value) : Number((value / unit).toPrecision(3)) });
+        },
+      });
+      const output = element("output", { for: `slider-${name}` });
+      inputs[name] = { input, output };
+      return element("label", { class: "slider" }, element("span", {}, w.sliders[name]), input, output);
+    });
+    fill(node, element("h2", {}, w.clock), element("p", { class: "note" }, w.clockNote), ...rows);
+    show();
+  };
+  const show = () => {
+    for (const [name, { low, high, unit }] of Object.entries(RANGES)) {
+      const value = state.get(name) * unit;
+      const part = Math.round((1000 * Math.log(value / low)) / Math.log(high / low));
+      const { input, output } = inputs[name];
+      if (Number(input.value) !== part) input.value = part;
+      input.style.setProperty("--part", `${part / 10}%`);
+      output.textContent = texts[name](value);
+      input.setAttribute("aria-valuetext", texts[name](value));
+    }
+  };
+  update();
+  return { node, update, show };
+}
+
+/** Who finishes when, the quickest first, and what is to be learnt from it. */
+export function boardPanel(words) {
+  const node = element("section", { class: "panel board" });
+  const update = (scenes, names, times, bytes, changes) => {
+    const w = words();
+    const order = orderOf(times);
+    const last = times[order[order.length - 1]].finish || 1;
+    const rows = order.map((at) => {
+      const bar = element("span", { class: `lane series-${at % 6}`, "aria-hidden": "true" });
+      bar.style.setProperty("--full", `${(100 * times[at].finish) / last}%`);
+      return element(
+        "li",
+        { "data-name": names[at] },
+        element("span", { class: "who" }, names[at]),
+        bar,
+        element("span", { class: "when" }, secondsText(times[at].finish)),
+        scenes[at].facts ? element("span", { class: "note" }, w.costs(scenes[at].facts)) : "",
+      );
+    });
+    const sentences = [w.winner(names[order[0]], bytesText(bytes), secondsText(times[order[0]].finish))];
+    for (const change of changes) sentences.push(w.crossing(names[change.after], bytesText(change.bytes)));
+    fill(
+      node,
+      element("h2", {}, w.finish),
+      element("ol", {}, ...rows),
+      element("p", { role: "status", "aria-live": "polite" }, sentences.join(" ")),
+    );
+  };
+  return { node, update };
+}
+
+/** The chart; its update returns where the quickest changes. */
+export function chartPanel(words) {
+  const svg = shape("svg", { role: "img", class: "chart" });
+  const title = element("h2");
+  const note = element("p", { class: "note" });
+  const node = element("section", { class: "panel" }, title, svg, note);
+  const made = { node, changes: [] };
+  made.update = (clocks, names, costs, choose) => {
+    const w = words();
+    title.textContent = w.chart;
+    note.textContent = w.chartNote;
+    made.changes = drawChart(svg, clocks, names, costs, choose, w.chartLabel(names.join(", ")));
+    return made.changes;
+  };
+  return made;
+}

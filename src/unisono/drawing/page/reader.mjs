@@ -1,0 +1,47 @@
+// What the reader does with the keyboard, and the link to what is to be seen.
+
+import { nextSpeed } from "./state.mjs";
+
+/** The link to this view in the address bar; in a frame inside a notebook there may be none. */
+export function remember(state) {
+  try {
+    history.replaceState(null, "", state.link());
+  } catch {
+    // nothing is lost: the button at the foot of the page still has the link
+  }
+}
+
+/** Follow the keyboard, and links that are opened in this window. */
+export function watchKeys(state, player, ranks, length) {
+  addEventListener("hashchange", () => state.follow(location.hash));
+  addEventListener("keydown", (event) => {
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    const action = meaning(event, state, player, ranks, length);
+    if (!action) return;
+    event.preventDefault();
+    action();
+  });
+}
+
+function meaning(event, state, player, ranks, length) {
+  const { target, key } = event;
+  const position = target.id === "position"; // the slider of the position: its keys do what ours do
+  if (target instanceof HTMLSelectElement || (target instanceof HTMLInputElement && !position)) return null;
+  const presses = target instanceof HTMLButtonElement || target.tagName === "SUMMARY";
+  if (presses && (key === " " || key === "Enter")) return null;
+  const rank = state.get("rank");
+  const actions = {
+    " ": () => player.toggle(),
+    ArrowRight: () => player.forward(),
+    ArrowLeft: () => player.back(),
+    ArrowDown: () => state.set({ rank: rank === null ? 0 : (rank + 1) % ranks }),
+    ArrowUp: () => state.set({ rank: rank === null ? ranks - 1 : (rank + ranks - 1) % ranks }),
+    Escape: () => state.set({ rank: null }),
+    Home: () => player.go(0, false),
+    End: () => player.go(length(), false),
+    n: () => state.set({ numbers: !state.get("numbers") }),
+    "+": () => state.set({ speed: nextSpeed(state.get("speed"), 1) }),
+    "-": () => state.set({ speed: nextSpeed(state.get("speed"), -1) }),
+  };
+  return actions[key] ?? null;
+}

@@ -1,0 +1,315 @@
+// The stage: a canvas with the card of every rank, and the messages on their ways.
+//
+// What only changes from step to step (cards, cells and arcs) is painted into a picture of its own; a frame of the
+// animation is that picture with the messages on top.
+
+import { inCard, middleOf, onArc, onStage, pointOn, wayOf } from "./arcs.mjs";
+import { isCrowded, labelFont, labelsOf, paintBranches, paintCard, paintCell, paintNode } from "./cards.mjs";
+import { arrange, cellBox } from "./layouts.mjs";
+import { paints } from "./palette.mjs";
+
+const MOST_IN_A_BUNDLE = 8; // chunks that are drawn of a message that carries more
+const MOST_ROOMY = 6; // messages that are drawn with all that is written on them
+const MOST_CHIPS = 12; // messages that are drawn with what they carry, where everyone sends several at once
+const MOST_OUTLINED = 500; // messages that are dots with a line round each
+
+export class Stage {
+  /** `look` is asked for every time: { layout, numbers, rank, names } (see cards.mjs for what they mean). */
+  constructor(canvas, scene, look) {
+    this.canvas = canvas;
+    this.scene = scene;
+    this.look = look;
+    this.base = document.createElement("canvas");
+    this.painted = "";
+    this.ways = new Map();
+    this.resize();
+  }
+
+  /** Take the room that the canvas has on the page. */
+  resize() {
+    const room = { width: this.canvas.clientWidth, height: this.canvas.clientHeight };
+    if (room.width < 10 || room.height < 10) return;
+    const ratio = globalThis.devicePixelRatio || 1;
+    for (const canvas of [this.canvas, this.base]) {
+      canvas.width = Math.round(room.width * ratio);
+      canvas.height = Math.round(room.height * ratio);
+    }
+    this.ratio = ratio;
+    this.room = room;
+    this.refresh();
+  }
+
+  /** Place everything anew: another layout, another language, another theme. */
+  refresh() {
+    if (!this.room) return;
+    const { layout } = this.look();
+    const plan = arrange(this.scene, layout, this.room);
+    plan.room = this.room;
+    plan.middle = { x: this.room.width / 2, y: this.room.height / 2 };
+    plan.inner = plan.radial
+      ? Math.hypot(plan.places[0].x - plan.middle.x, plan.places[0].y - plan.middle.y) - plan.form.height / 2
+      : 0;
+    this.plan = plan;
+    this.paint = paints(document.documentElement);
+    this.ways.clear();
+    this.painted = "";
+  }
+
+  /** Paint a view (see views.mjs). */
+  draw(view) {
+    if (!this.room) return;
+    const look = this.look();
+    const key = `${view.states} ${view.moving ? "" : view.level} ${flyingIds(view)} ${look.rank} ${look.numbers}`;
+    if (key !== this.painted) {
+      this.paintBase(view, look);
+      this.painted = key;
+    }
+    const pen = this.canvas.getContext("2d");
+    pen.setTransform(1, 0, 0, 1, 0, 0);
+    pen.clearRect(0, 0, this.canvas.width, this.canvas.height);
+    pen.drawImage(this.base, 0, 0);
+    pen.setTransform(this.ratio, 0, 0, this.ratio, 0, 0);
+    const small = this.plan.form.small && this.plan.form.cell.width < 24;
+    const crowd = view.flying.length > MOST_CHIPS && view.flying.length > 2 * this.scene.size;
+    if (this.plan.radial || small || crowd) this.paintDots(pen, view, look);
+    else for (const flight of view.flying) this.paintChip(pen, flight, look, view.flying.length <= MOST_ROOMY);
+  }
+
+  /** What is at a point of the canvas: { rank, slot }, slot null beside the cells; null outside of all cards. */
+  at(point) {
+    if (!this.plan) return null;
+    const { form } = this.plan;
+    for (let rank = 0; rank < this.scene.size; rank++) {
+      const inside = inCard(this.plan, rank, point);
+      if (inside.x < 0 || inside.y < 0 || inside.x > form.width || inside.y > form.height) continue;
+      for (let slot = 0; slot < this.scene.slots; slot++) {
+        const box = cellBox(form, slot);
+        const here = inside.x - box.x;
+        const down = inside.y - box.y;
+        if (here >= 0 && here < box.width && down >= 0 && down < box.height) return { rank, slot };
+      }
+      return { rank, slot: null };
+    }
+    return null;
+  }
+
+  /** Whether cells are too small for a segment for each rank. */
+  isCrowded() {
+    return Boolean(this.plan) && isCrowded(this.scene, this.plan.form.cell);
+  }
+
+  /** The middle of a cell on the canvas. */
+  middle(rank, slot) {
+    return middleOf(this.plan, rank, [slot]);
+  }
+
+  paintBase(view, look) {
+    const changed = changedSlots(view);
+    const pen = this.base.getContext("2d");
+    pen.setTransform(1, 0, 0, 1, 0, 0);
+    pen.clearRect(0, 0, this.base.width, this.base.height);
+    pen.setTransform(this.ratio, 0, 0, this.ratio, 0, 0);
+    this.plan.boxes.forEach((box, node) => {
+      paintNode(pen, box, look.names.node(node), this.paint);
+    });
+    if (look.layout === "tree") paintBranches(pen, this.plan, this.scene.layout.parents, this.paint);
+    for (let rank = 0; rank < this.scene.size; rank++) {
+      const place = this.plan.places[rank];
+      pen.save();
+      pen.translate(place.x, place.y);
+      pen.rotate(place.turn);
+      pen.translate(-this.plan.form.width / 2, -this.plan.form.height / 2);
+      paintCard(pen, this, rank, this.scene.rows[rank][view.states[rank]], look, changed);
+      pen.restore();
+    }
+    for (const local of view.locals) this.paintLocal(pen, local);
+    for (const message of view.arrived) this.paintArc(pen, message, look, false);
+    for (const { message, stuck } of view.flying) this.paintArc(pen, message, look, stuck);
+  }
+
+  wayOf(message) {
+    let way = this.ways.get(message.id);
+    if (!way) {
+      way = wayOf(this.plan, message);
+      this.ways.set(message.id, way);
+    }
+    return way;
+  }
+
+  colourOf(message, stuck) {
+    return stuck ? this.paint.wrong : message.reduce ? this.paint.reduce : this.paint.copy;
+  }
+
+  paintArc(pen, message, look, stuck) {
+    const way = this.wayOf(message);
+    const many = this.scene.size > 16;
+    pen.save();
+    pen.globalAlpha = isBeside(look, message) ? 0.16 : many ? 0.5 : 0.8;
+    pen.strokeStyle = pen.fillStyle = this.colourOf(message, stuck);
+    pen.lineWidth = many ? 1 : 1.8;
+    if (!message.reduce) pen.setLineDash(many ? [3, 3] : [6, 4]);
+    pen.beginPath();
+    pen.moveTo(way.leave.x, way.leave.y);
+    pen.quadraticCurveTo(way.bend.x, way.bend.y, way.enter.x, way.enter.y);
+    pen.stroke();
+    pen.setLineDash([]);
+    const before = onArc(way, 0.94);
+    const angle = Math.atan2(way.enter.y - before.y, way.enter.x - before.x);
+    const length = many ? 5 : 9;
+    pen.beginPath();
+    pen.moveTo(way.enter.x, way.enter.y);
+    for (const turn of [2.7, -2.7]) {
+      pen.lineTo(way.enter.x + length * Math.cos(angle + turn), way.enter.y + length * Math.sin(angle + turn));
+    }
+    pen.closePath();
+    pen.fill();
+    pen.restore();
+  }
+
+  /** Where there is no room for more, a message is a dot; all of one colour are painted at once. */
+  paintDots(pen, view, look) {
+    const radius = this.scene.size > 32 ? 3 : 4.5;
+    const groups = new Map();
+    for (const { message, progress, stuck } of view.flying) {
+      const key = `${this.colourOf(message, stuck)} ${isBeside(look, message) ? 0.3 : 1}`;
+      if (!groups.has(key)) groups.set(key, []);
+      groups.get(key).push(pointOn(this.wayOf(message), Math.max(0, Math.min(1, progress))));
+    }
+    pen.strokeStyle = this.paint.surface;
+    pen.lineWidth = 1.5;
+    for (const [key, points] of groups) {
+      const [colour, strength] = key.split(" ");
+      pen.globalAlpha = Number(strength);
+      pen.fillStyle = colour;
+      pen.beginPath();
+      for (const { x, y } of points) {
+        pen.moveTo(x + radius, y);
+        pen.arc(x, y, radius, 0, 2 * Math.PI);
+      }
+      if (points.length <= MOST_OUTLINED) pen.stroke();
+      pen.fill();
+    }
+    pen.globalAlpha = 1;
+  }
+
+  paintChip(pen, { message, progress, stuck }, look, roomy) {
+    const point = pointOn(this.wayOf(message), Math.max(0, Math.min(1, progress)));
+    const colour = this.colourOf(message, stuck);
+    pen.save();
+    if (isBeside(look, message)) pen.globalAlpha = 0.3;
+    const { cell } = this.plan.form;
+    const shown = message.cells.slice(0, MOST_IN_A_BUNDLE);
+    const width =
+      shown.length === 1 && cell.height >= 15
+        ? this.chipWidth(pen, message, look, roomy)
+        : Math.min(84, cell.width * 0.9);
+    const height = shown.length > 1 ? Math.max(6, Math.min(cell.height * 0.5, 60 / shown.length)) : cell.height * 0.9;
+    const left = point.x - width / 2;
+    const top = point.y - (height * shown.length) / 2;
+    pen.shadowColor = "rgb(0 0 0 / 0.25)";
+    pen.shadowBlur = 10;
+    pen.shadowOffsetY = 2;
+    pen.fillStyle = this.paint.surface;
+    pen.beginPath();
+    pen.roundRect(left - 2, top - 2, width + 4, height * shown.length + 4, 6);
+    pen.fill();
+    pen.shadowColor = "transparent";
+    shown.forEach((one, at) => {
+      const box = { x: left, y: top + at * height, width, height };
+      paintCell(pen, this, box, one, message.chunks[at], look, false);
+    });
+    pen.strokeStyle = colour;
+    pen.lineWidth = 2;
+    if (!message.reduce) pen.setLineDash([5, 3]);
+    pen.beginPath();
+    pen.roundRect(left - 2, top - 2, width + 4, height * shown.length + 4, 6);
+    pen.stroke();
+    pen.setLineDash([]);
+    this.paintBadge(pen, { x: left - 2, y: top - 2 }, this.plan.form.small ? 4.6 : 7, message.reduce, colour);
+    pen.restore();
+  }
+
+  /** As wide as what is written on it; `roomy`: the whole expression if it fits into a cell, else a short one. */
+  chipWidth(pen, message, look, roomy) {
+    const { cell } = this.plan.form;
+    pen.font = labelFont(Math.min(16, cell.height * 0.52));
+    const widths = labelsOf(this.scene, message.cells[0], message.chunks[0], look).map(
+      (text) => pen.measureText(text).width + 14,
+    );
+    const wanted = roomy ? widths.find((width) => width <= cell.width) : Math.min(...widths);
+    return Math.min(cell.width * 0.95, Math.max(38, wanted ?? cell.width));
+  }
+
+  /** The sign at the corner of a message: + where it will be added, = where it will be stored. */
+  paintBadge(pen, corner, radius, reduce, colour) {
+    pen.fillStyle = colour;
+    pen.beginPath();
+    pen.arc(corner.x, corner.y, radius, 0, 2 * Math.PI);
+    pen.fill();
+    pen.strokeStyle = this.paint.surface;
+    pen.lineWidth = radius / 4;
+    pen.beginPath();
+    const long = radius / 2;
+    if (reduce) {
+      pen.moveTo(corner.x - long, corner.y);
+      pen.lineTo(corner.x + long, corner.y);
+      pen.moveTo(corner.x, corner.y - long);
+      pen.lineTo(corner.x, corner.y + long);
+    } else {
+      for (const down of [-long / 2, long / 2]) {
+        pen.moveTo(corner.x - long, corner.y + down);
+        pen.lineTo(corner.x + long, corner.y + down);
+      }
+    }
+    pen.stroke();
+  }
+
+  /** A copy or combine inside a card: a small bow from cell to cell. */
+  paintLocal(pen, local) {
+    if (this.plan.form.small) return;
+    pen.save();
+    pen.strokeStyle = pen.fillStyle = local.reduce ? this.paint.reduce : this.paint.copy;
+    pen.lineWidth = 1.6;
+    local.chunks.forEach((chunk, at) => {
+      const from = cellBox(this.plan.form, chunk);
+      const to = cellBox(this.plan.form, local.into[at]);
+      const right = to.x >= from.x ? 1 : 0;
+      const begin = onStage(this.plan, local.rank, from.x + from.width * right, from.y + from.height / 2);
+      const end = onStage(
+        this.plan,
+        local.rank,
+        to.x + to.width * (from.x === to.x ? right : 1 - right),
+        to.y + to.height / 2,
+      );
+      const bow = from.x === to.x ? 14 : 0;
+      if (!local.reduce) pen.setLineDash([4, 3]);
+      pen.beginPath();
+      pen.moveTo(begin.x, begin.y);
+      pen.quadraticCurveTo((begin.x + end.x) / 2 + bow, (begin.y + end.y) / 2, end.x, end.y);
+      pen.stroke();
+      pen.setLineDash([]);
+      pen.beginPath();
+      pen.arc(end.x, end.y, 2.6, 0, 2 * Math.PI);
+      pen.fill();
+    });
+    pen.restore();
+  }
+}
+
+/** Whether a rank is selected and has nothing to do with a message. */
+function isBeside(look, message) {
+  return look.rank !== null && look.rank !== message.src && look.rank !== message.dst;
+}
+
+function flyingIds(view) {
+  return view.level ?? view.flying.map(({ message }) => message.id).join();
+}
+
+/** The slots that the last step wrote, as "rank slot". */
+function changedSlots(view) {
+  const changed = new Set();
+  if (view.moving) return changed;
+  for (const message of view.arrived) for (const slot of message.into) changed.add(`${message.dst} ${slot}`);
+  for (const local of view.locals) for (const slot of local.into) changed.add(`${local.rank} ${slot}`);
+  return changed;
+}

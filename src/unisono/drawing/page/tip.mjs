@@ -1,0 +1,64 @@
+// Point at a chunk to read what it holds; press a card to select its rank.
+
+import { element } from "./dom.mjs";
+import { expression } from "./expressions.mjs";
+import { outlineSentences } from "./outline.mjs";
+import { stepSentences } from "./sentences.mjs";
+import { viewAtLevel } from "./views.mjs";
+
+const MOST_LINES = 4;
+
+/** Follow the pointer over the canvas; `painter()` is the stage or the matrix that is on it now. */
+export function watchPointer(canvas, tip, painter, scene, state, words) {
+  const place = (event) => {
+    const box = canvas.getBoundingClientRect();
+    return { x: event.clientX - box.left, y: event.clientY - box.top };
+  };
+  const hide = () => {
+    tip.hidden = true;
+  };
+  canvas.addEventListener("pointermove", (event) => {
+    const point = place(event);
+    const found = painter().at(point);
+    canvas.style.cursor = found ? "pointer" : "";
+    const lines = found ? linesAt(scene, found, state, words()) : null;
+    if (!lines) {
+      hide();
+      return;
+    }
+    tip.replaceChildren(...lines);
+    tip.hidden = false;
+    const target = found.slot === null ? point : painter().middle(found.rank, found.slot);
+    const half = tip.offsetWidth / 2;
+    tip.style.left = `${Math.max(half + 4, Math.min(canvas.clientWidth - half - 4, target.x))}px`;
+    const above = target.y - tip.offsetHeight - 14;
+    tip.style.top = `${above > 0 ? above : target.y + 16}px`;
+  });
+  canvas.addEventListener("pointerleave", hide);
+  canvas.addEventListener("click", (event) => {
+    const found = painter().at(place(event));
+    state.set({ rank: found && found.rank !== state.get("rank") ? found.rank : null });
+  });
+}
+
+function linesAt(scene, { rank, slot, level }, state, w) {
+  if (level !== undefined) return actionLines(scene, rank, level, state.get("lang"), w);
+  if (slot === null) return null;
+  const view = viewAtLevel(scene, Math.floor(state.get("step") + 1e-9));
+  const cell = scene.rows[rank][view.states[rank]][slot];
+  const part = scene.parts.find(({ first, count }) => slot >= first && slot < first + count);
+  const where = element("small", {}, `${w.rank(rank)} · ${w.slot(part.name, slot - part.first)}`);
+  if (!cell) return [where, element("div", {}, w.nothing)];
+  const value = scene.collective.carries_data ? ` = ${cell.value}` : "";
+  return [where, element("div", {}, `${expression(scene, cell, slot)}${value}`)];
+}
+
+/** In the matrix: what the rank does on that level. */
+function actionLines(scene, rank, level, language, w) {
+  const sentences = scene.on_stage
+    ? stepSentences(scene, viewAtLevel(scene, level), language, rank)
+    : outlineSentences(scene, { level }, language, rank);
+  const lines = sentences.length ? sentences.slice(0, MOST_LINES) : [w.idle(rank)];
+  if (sentences.length > MOST_LINES) lines.push("…");
+  return [element("small", {}, w.stepOf(level, scene.levels)), ...lines.map((line) => element("div", {}, line))];
+}

@@ -1,0 +1,71 @@
+// The bar of the page that compares: buttons, slider, and the choice between steps and the clock.
+
+import { button, setIcon } from "./controls.mjs";
+import { element, fill } from "./dom.mjs";
+
+export const RACE = 10; // positions from the start to the end of a race by the clock
+
+/** Return the bar: { node, update }; in a relay there is nothing to choose. */
+export function transport(state, player, length, words, relay) {
+  const node = element("section", { class: "controls" });
+  const parts = {};
+
+  const render = () => {
+    const w = words();
+    parts.play = button("play", w.play, () => player.toggle(), "primary");
+    parts.where = element("output", { class: "where", for: "position" });
+    parts.slider = element("input", {
+      type: "range",
+      id: "position",
+      min: 0,
+      step: "any",
+      oninput: () => player.go(Number(parts.slider.value), false),
+    });
+    parts.ways = relay ? [] : [wayButton("step", w.byStep, state), wayButton("time", w.byTime, state)];
+    fill(
+      node,
+      element(
+        "div",
+        { class: "transport", role: "group" },
+        button("first", w.first, () => player.go(0, false)),
+        button("back", w.back, () => player.back()),
+        parts.play,
+        button("forward", w.forward, () => player.forward()),
+        button("last", w.last, () => player.go(length(), false)),
+      ),
+      element("div", { class: "scrubber" }, parts.slider),
+      parts.where,
+      element(
+        "div",
+        { class: "choices" },
+        element("div", { class: "languages", role: "group", "aria-label": w.lockstep, hidden: relay }, ...parts.ways),
+      ),
+    );
+  };
+
+  const update = (changed) => {
+    if (changed.has("lang")) render();
+    const w = words();
+    const step = state.get("step");
+    const byTime = state.get("by") === "time";
+    const playing = state.get("playing");
+    setIcon(parts.play, playing ? "pause" : "play", playing ? w.pause : w.play);
+    parts.slider.max = length();
+    parts.slider.value = step;
+    parts.slider.style.setProperty("--part", `${length() ? (100 * step) / length() : 0}%`);
+    parts.slider.setAttribute("aria-label", byTime ? w.byTime : w.position);
+    const level = Math.ceil(step - 1e-9);
+    const text = byTime ? `${Math.round((100 * step) / RACE)} %` : level ? w.stepOf(level, length()) : w.before;
+    parts.slider.setAttribute("aria-valuetext", text);
+    parts.where.textContent = text;
+    for (const way of parts.ways) way.setAttribute("aria-pressed", `${way.dataset.by === state.get("by")}`);
+  };
+
+  render();
+  return { node, update };
+}
+
+function wayButton(way, name, state) {
+  const press = () => state.set({ by: way, step: 0, playing: false });
+  return element("button", { type: "button", "data-by": way, onclick: press }, name);
+}

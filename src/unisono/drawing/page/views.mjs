@@ -1,0 +1,48 @@
+// A view: what is to be seen at one moment. Which state every rank is in, which messages are on their way and how far,
+// and what has just arrived.
+
+import { stepsBefore } from "./replay.mjs";
+
+const NEVER = -1;
+const STUCK_AT = 0.62; // of the way: where a message stays that nobody receives
+
+/** The view at a position between level 0 and the last one: 2.5 is half-way through level 3. */
+export function viewAtLevel(scene, position) {
+  const done = Math.floor(position + 1e-9);
+  const moving = position - done > 1e-6;
+  const level = moving ? done + 1 : done;
+  const states = scene.steps.map((steps) => stepsBefore(steps, done + 1));
+  const flying = [];
+  const arrived = [];
+  for (const message of scene.messages) {
+    if (message.sent > level) continue;
+    if (message.got === NEVER) {
+      flying.push({ message, progress: Math.min(position - message.sent + 1, STUCK_AT), stuck: true });
+    } else if (message.got === done && !moving) {
+      arrived.push(message);
+    } else if (message.got > done) {
+      const span = message.got - message.sent + 1;
+      flying.push({ message, progress: (position - message.sent + 1) / span, stuck: false });
+    }
+  }
+  const locals = scene.locals.filter((local) => local.level === level);
+  return { level, moving, states, flying, arrived, locals, part: moving ? position - done : 1 };
+}
+
+/** The view at a moment of a run with a clock (see clock.mjs). */
+export function viewAtTime(scene, times, moment) {
+  const states = times.finished.map((finished) => {
+    let done = 0;
+    while (done < finished.length && finished[done] <= moment) done++;
+    return done;
+  });
+  const flying = [];
+  for (const message of scene.messages) {
+    const begin = times.sent[message.id];
+    const end = times.got[message.id];
+    if (begin <= moment && moment < end) {
+      flying.push({ message, progress: (moment - begin) / (end - begin), stuck: false });
+    }
+  }
+  return { level: null, moving: true, states, flying, arrived: [], locals: [], part: 1 };
+}

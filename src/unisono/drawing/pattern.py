@@ -1,0 +1,120 @@
+"""Who talks to whom, and the layout that shows it best.
+
+*Layout*: where the ranks stand on the stage. ``ring``: a circle; ``line``: a row; ``tree``: the root on top;
+``grid``: rows and columns; ``nodes``: a box around the ranks of each node. A reader may choose any of them;
+this is the first.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping
+from math import isqrt
+from typing import Any
+
+import numpy as np
+
+from unisono.algorithms.hierarchical import columns_of
+from unisono.algorithms.nodes import nodes_of
+from unisono.drawing.recording import Column
+from unisono.errors import UsageError
+from unisono.schedule import Schedule
+
+RANKS_IN_A_NODE = 4  # where the algorithm knows of no nodes
+
+
+def pattern(schedule: Schedule, messages: Mapping[str, Column], options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the best layout and what each of them needs to know.
+
+    ``options`` are the algorithm's, with their defaults: one called ``node`` or ``rows`` says how ranks are
+    placed.
+    """
+    size, root = schedule.size, schedule.root or 0
+    peers = _peers(size, messages)
+    nodes, knows_nodes = _nodes(size, options)
+    columns, knows_columns = _columns(size, options)
+    parents, order = _tree(peers, root)
+    edges = sum(map(len, peers)) // 2
+    is_tree = edges == size - 1 and len(order) == size
+    is_line = is_tree and max(map(len, peers)) <= 2
+    if knows_nodes:
+        best = "nodes"
+    elif knows_columns:
+        best = "grid"
+    elif is_line and size > 2:
+        best = "line"
+    elif is_tree and size > 2:
+        best = "tree"
+    else:
+        best = "ring"
+    return {
+        "best": best,
+        "parents": parents,
+        "line": _along(peers, root) if is_line else list(range(size)),
+        "nodes": [[ranks.start, ranks.stop] for ranks in nodes],
+        "columns": columns,
+    }
+
+
+def pairs_of(size: int, messages: Mapping[str, Column]) -> list[list[int]]:
+    """Return every pair of ranks that talk to each other, once."""
+    return [[rank, peer] for rank, near in enumerate(_peers(size, messages)) for peer in near if rank < peer]
+
+
+def _peers(size: int, messages: Mapping[str, Column]) -> list[list[int]]:
+    """Return for each rank whom it sends to or receives from."""
+    src, dst = messages["src"].astype(np.int64), messages["dst"].astype(np.int64)
+    known = dst >= 0
+    pairs = np.unique(np.minimum(src, dst)[known] * size + np.maximum(src, dst)[known])
+    peers: list[list[int]] = [[] for _ in range(size)]
+    for pair in pairs.tolist():
+        low, high = divmod(pair, size)
+        peers[low].append(high)
+        peers[high].append(low)
+    return peers
+
+
+def _tree(peers: list[list[int]], root: int) -> tuple[list[int], list[int]]:
+    """Return the parent of each rank (-1: none) on the shortest way from the root, and who is reached."""
+    parents = [-1] * len(peers)
+    reached = [root]
+    queue = deque(reached)
+    seen = {root}
+    while queue:
+        rank = queue.popleft()
+        for peer in sorted(peers[rank], key=lambda peer: (peer - root) % len(peers)):
+            if peer not in seen:
+                seen.add(peer)
+                parents[peer] = rank
+                reached.append(peer)
+                queue.append(peer)
+    return parents, reached
+
+
+def _along(peers: list[list[int]], root: int) -> list[int]:
+    """Return the ranks of a line from one end to the other, from the root's end where it is one."""
+    ends = [rank for rank, near in enumerate(peers) if len(near) < 2]
+    rank, before = (root if root in ends else ends[0]), -1
+    order = [rank]
+    while following := [peer for peer in peers[rank] if peer != before]:
+        before, rank = rank, following[0]
+        order.append(rank)
+    return order
+
+
+def _nodes(size: int, options: Mapping[str, Any]) -> tuple[tuple[range, ...], bool]:
+    if "node" in options:
+        try:
+            return nodes_of(size, options["node"]), True
+        except UsageError:  # a user's option of that name may mean something else
+            pass
+    return nodes_of(size, RANKS_IN_A_NODE), False
+
+
+def _columns(size: int, options: Mapping[str, Any]) -> tuple[int, bool]:
+    if "rows" in options:
+        try:
+            return columns_of(size, options["rows"]), True
+        except UsageError:
+            pass
+    return max(1, isqrt(size - 1) + 1), False

@@ -1,0 +1,88 @@
+"""The phases of an algorithm, such as reduce-scatter and then all-gather, found out from how it is made of
+others.
+
+A step belongs to the first declared algorithm that the program plays with ``yield from`` (forwards: run
+backwards it is another collective). Where it plays none, what the messages do makes the phase: they are
+added, they are copied, or nothing is sent at all.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from types import CodeType
+from typing import Any
+
+from unisono.algorithms import BUILT_IN, Algorithm
+from unisono.collectives import Collective, Words
+from unisono.drawing.lines import Stack
+from unisono.drawing.recording import Recording
+
+ADDING = Words("adding up", "逐步求和")
+COPYING = Words("passing on", "逐步传递")
+TELLING = Words("spreading the word", "互相通知")
+INSIDE = Words("on each rank", "各自计算")
+
+
+def phases(
+    collective: Collective,
+    algorithm: Algorithm | None,
+    recording: Recording,
+    stacks: Mapping[int, Sequence[Stack]],
+) -> list[dict[str, Any]]:
+    """Return the phases in order: words for each one, and its first and last level."""
+    named = _names_by_level(algorithm, recording, stacks) if algorithm else {}
+    meant = _meanings_by_level(collective, recording)
+    found: list[dict[str, Any]] = []
+    for level in range(1, recording.last_level + 1):
+        words = named.get(level) or meant.get(level, INSIDE)
+        if found and found[-1]["words"] == words._asdict():
+            found[-1]["last"] = level
+        else:
+            found.append({"words": words._asdict(), "first": level, "last": level})
+    return found
+
+
+def _names_by_level(
+    algorithm: Algorithm, recording: Recording, stacks: Mapping[int, Sequence[Stack]]
+) -> dict[int, Words]:
+    """Return for each level the collective that most ranks are then in, where they are in any."""
+    known = _declared(algorithm)
+    inner = {
+        rank: [[known[code] for code, _, reverse in stack[1:] if code in known and not reverse] for stack in of_rank]
+        for rank, of_rank in stacks.items()
+    }
+    every = [algorithms for of_rank in inner.values() for algorithms in of_rank]
+    # A program that does nothing but play another one, as the torus does, has the phases of that one.
+    while every and all(every) and len({id(algorithms[0]) for algorithms in every}) == 1:
+        for algorithms in every:
+            del algorithms[0]
+    counts: dict[int, Counter[str]] = {}
+    for rank, of_rank in inner.items():
+        for algorithms, level in zip(of_rank, recording.levels[rank], strict=False):
+            name = algorithms[0].collective.name if algorithms else ""
+            counts.setdefault(level, Counter())[name] += 1
+    names = {level: count.most_common(1)[0][0] for level, count in counts.items()}
+    titles = {level: name.replace("_", "-") for level, name in names.items() if name}
+    return {level: Words(title, title) for level, title in titles.items()}
+
+
+def _declared(algorithm: Algorithm) -> dict[CodeType, Algorithm]:
+    """Return the algorithms that may play in this one, by their code: ours, and those that its file knows."""
+    around = inspect.unwrap(algorithm.function).__globals__.values()
+    others = [value for value in around if isinstance(value, Algorithm)]
+    return {inspect.unwrap(other.function).__code__: other for other in (*BUILT_IN, *others)}
+
+
+def _meanings_by_level(collective: Collective, recording: Recording) -> dict[int, Words]:
+    """Return for each level what most messages do that are received then, or else sent."""
+    meaning = (COPYING, ADDING) if collective.carries_data else (TELLING, TELLING)
+    found: dict[int, Words] = {}
+    for when in ("sent", "got"):
+        counts: dict[int, Counter[Words]] = {}
+        levels, adds = recording.messages[when].tolist(), recording.messages["reduce"].tolist()
+        for level, adding in zip(levels, adds, strict=True):
+            counts.setdefault(level, Counter())[meaning[adding]] += 1
+        found |= {level: count.most_common(1)[0][0] for level, count in counts.items()}
+    return found

@@ -1,0 +1,207 @@
+"""Play a schedule once and write down what moved: which chunks, from whom to whom, on which levels.
+
+What the chunks hold is not computed here: the page plays the messages itself, from the inputs on. So a
+recording is nothing but columns of numbers, an entry for each message, and even a thousand ranks fit into
+one.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unisono.errors import ScheduleError
+from unisono.schedule import Chunks, Op, Schedule, Step
+from unisono.schedule.network import run
+from unisono.schedule.ops import COMBINE, RECV_REDUCE, SEND, count, listed
+
+Column = NDArray[np.int32]
+NEVER = -1  # the level of what did not happen: a message that nobody received
+
+
+@dataclass(frozen=True)
+class Recording:
+    """What happened, in columns. Levels count from 1; the state on level 0 is the input.
+
+    ``messages`` are in the order in which they are received: by level, then by rank, then as the step has
+    them. A message is sent on level ``sent``, as number ``out`` of what its step sends, and received on level
+    ``got``, which may be later, or NEVER. ``amount`` chunks travel in it; which ones (as the sender and as
+    the receiver names them) lies in ``sent_chunks`` and ``got_chunks``, one message after the other.
+    ``locals`` are copies and combines in the same form.
+    """
+
+    messages: dict[str, Column]
+    locals: dict[str, Column]
+    levels: list[list[int]]  # of each rank: on which level each of its steps was finished
+    with_chunks: bool
+    error: ScheduleError | None = None
+
+    @property
+    def last_level(self) -> int:
+        """The level on which the last thing happened."""
+        sent = self.messages["sent"]
+        finished = max((levels[-1] for levels in self.levels if levels), default=0)
+        return max(finished, int(sent.max()) if len(sent) else 0)
+
+
+def record(schedule: Schedule, with_chunks: bool = True) -> Recording:
+    """Play the schedule with channels of depth 1, as it is proved; what goes wrong ends the recording.
+
+    Without ``with_chunks`` only the first chunk of each message is kept, and how many there are.
+    """
+    patient = _Patient(**vars(schedule))
+    memory = _Recorder(patient, with_chunks)
+    error = None
+    try:
+        run(patient, memory, depth=1, end_step=memory.end_step)
+    except ScheduleError as found:
+        error = found
+        memory.find_receivers()
+    return memory.recording(patient.errors[0] if patient.errors else error)
+
+
+@dataclass(frozen=True)
+class _Patient(Schedule):
+    """The same schedule; a program that makes no sense ends there, and what came before it is still played."""
+
+    errors: list[ScheduleError] = field(default_factory=list)
+
+    def program(self, rank: int) -> Iterator[Step]:
+        try:
+            yield from super().program(rank)
+        except ScheduleError as error:
+            self.errors.append(error)
+
+
+@dataclass
+class _Log:
+    """Columns that grow, an entry for each message or local op."""
+
+    columns: dict[str, array[int]]
+    sent_chunks: array[int] = field(default_factory=lambda: array("i"))
+    got_chunks: dict[int, Chunks] = field(default_factory=dict)  # where they differ from those sent
+    starts: array[int] = field(default_factory=lambda: array("i"))
+
+    def add(self, chunks: Chunks, with_chunks: bool, **entry: int) -> int:
+        """Append an entry and return its number."""
+        for name, value in entry.items():
+            self.columns[name].append(value)
+        self.columns["amount"].append(count(chunks))
+        self.starts.append(len(self.sent_chunks))
+        if with_chunks:
+            self.sent_chunks.extend(listed(chunks))
+        else:
+            self.sent_chunks.append(listed(chunks)[0])
+        return len(self.starts) - 1
+
+    def remove_last(self) -> None:
+        """Take back the entry that was added last."""
+        for column in self.columns.values():
+            column.pop()
+        del self.sent_chunks[self.starts.pop() :]
+
+    def ordered(self, *keys: str) -> dict[str, Column]:
+        """Return the columns sorted by some of them, the first being the most important."""
+        columns = {name: np.array(column, np.int32) for name, column in self.columns.items()}
+        order = np.lexsort([columns[key] for key in reversed(keys)]) if len(self.starts) else np.array([], np.int64)
+        sent, got = self._chunks_in(order)
+        made = {name: column[order] for name, column in columns.items()}
+        return {**made, "sent_chunks": sent, "got_chunks": got}
+
+    def _chunks_in(self, order: NDArray[np.int64]) -> tuple[Column, Column]:
+        sent = np.array(self.sent_chunks, np.int32)
+        got = sent.copy()
+        for number, chunks in self.got_chunks.items():
+            numbers = listed(chunks)
+            got[self.starts[number] : self.starts[number] + len(numbers)] = numbers
+        starts = np.array([*self.starts, len(sent)], np.int64)
+        if len(order) == 0:
+            return sent, got
+        lengths = np.diff(starts)[order]
+        # The place of every chunk: where its message starts, and how far it is from there.
+        within = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+        places = np.repeat(starts[:-1][order], lengths) + within
+        return sent[places], got[places]
+
+
+class _Recorder:
+    """A memory for the network that holds nothing and notes everything."""
+
+    def __init__(self, schedule: Schedule, with_chunks: bool) -> None:
+        self.schedule = schedule
+        self.with_chunks = with_chunks
+        names = ("src", "dst", "sent", "out", "got", "reduce", "place", "amount")
+        self.messages = _Log({name: array("i") for name in names})
+        self.local = _Log({name: array("i") for name in ("rank", "level", "reduce", "amount")})
+        self.levels: list[list[int]] = [[] for _ in range(schedule.size)]
+        self.sending = [0] * schedule.size  # messages of the present step so far
+        self.received: list[list[int]] = [[] for _ in range(schedule.size)]  # in the present step
+        self.done_here: list[list[int]] = [[] for _ in range(schedule.size)]
+
+    def read(self, rank: int, chunks: Chunks) -> int:
+        """Note a message; who receives it turns out later."""
+        level = self.levels[rank][-1] + 1 if self.levels[rank] else 1
+        out = self.sending[rank]
+        self.sending[rank] += 1
+        return self.messages.add(
+            chunks, self.with_chunks, src=rank, dst=NEVER, sent=level, out=out, got=NEVER, reduce=0, place=0
+        )
+
+    def write(self, rank: int, op: Op, sent: Chunks, payload: Any) -> None:
+        """Note who received a message, or that it was a local op and no message at all."""
+        if op.is_local:
+            self.messages.remove_last()
+            self.sending[rank] -= 1
+            number = self.local.add(sent, self.with_chunks, rank=rank, level=NEVER, reduce=int(op.kind == COMBINE))
+            if self.with_chunks:
+                self.local.got_chunks[number] = op.other
+            self.done_here[rank].append(number)
+            return
+        columns = self.messages.columns
+        columns["dst"][payload] = rank
+        columns["reduce"][payload] = int(op.kind == RECV_REDUCE)
+        columns["place"][payload] = len(self.received[rank])
+        if self.with_chunks and op.chunks != sent and count(op.chunks) == count(sent):
+            self.messages.got_chunks[payload] = op.chunks
+        self.received[rank].append(payload)
+
+    def end_step(self, rank: int, index: int, level: int) -> None:
+        """Note the level of everything in this step."""
+        self.levels[rank].append(level)
+        self.sending[rank] = 0
+        for number in self.received[rank]:
+            self.messages.columns["got"][number] = level
+        for number in self.done_here[rank]:
+            self.local.columns["level"][number] = level
+        self.received[rank].clear()
+        self.done_here[rank].clear()
+
+    def find_receivers(self) -> None:
+        """Look up for whom messages were that nobody received: the programs say it."""
+        columns = self.messages.columns
+        by_sender: dict[int, list[int]] = {}
+        for number, src in enumerate(columns["src"]):
+            by_sender.setdefault(src, []).append(number)
+        for rank, numbers in by_sender.items():
+            for number, receiver in zip(numbers, self._receivers(rank), strict=False):
+                columns["dst"][number] = receiver
+
+    def _receivers(self, rank: int) -> Iterator[int]:
+        for step in self.schedule.program(rank):
+            for op in step:
+                if op.kind == SEND:
+                    yield op.other  # type: ignore[misc]
+
+    def recording(self, error: ScheduleError | None) -> Recording:
+        """Return what was noted, in order."""
+        columns = self.messages.columns
+        # What never came in stands at the end.
+        columns["order"] = array("i", (np.iinfo(np.int32).max if got == NEVER else got for got in columns["got"]))
+        messages = self.messages.ordered("order", "dst", "place")
+        del messages["order"], messages["place"]
+        return Recording(messages, self.local.ordered("level", "rank"), self.levels, self.with_chunks, error)

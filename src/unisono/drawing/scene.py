@@ -1,0 +1,211 @@
+"""A scene: everything that the page must know to draw one schedule, as plain data.
+
+The page plays the messages itself, so a scene holds the inputs, the messages in columns (``packed``), the
+goal, and the words, programs and facts around them. Where a run was recorded with a clock, ``times`` says
+when each message was sent and received, in seconds, in the order of the columns; a schedule alone has none,
+and the page counts levels instead.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from unisono import collectives
+from unisono.algorithms import Algorithm
+from unisono.collectives import Collective
+from unisono.drawing.facts import facts_of, failure_of
+from unisono.drawing.lines import LineFinder, Stack
+from unisono.drawing.packing import pack
+from unisono.drawing.pattern import pairs_of, pattern
+from unisono.drawing.phases import phases
+from unisono.drawing.programs import program_texts
+from unisono.drawing.recording import Column, Recording, record
+from unisono.errors import ScheduleError, UsageError
+from unisono.schedule import Schedule
+from unisono.verifier import proof_of
+
+Scene = dict[str, Any]
+
+MOST_RANKS = 1024
+MOST_RANKS_ON_STAGE = 64
+MOST_SLOTS_ON_STAGE = 20_000  # of all ranks together
+MOST_RANKS_FOLLOWED = 256  # line by line; of more only rank 0
+MOST_STATES_ON_STAGE = 4_000_000  # slots, counted again after each step
+EVERYONE = -1  # in the column of the goal: the chunks of all ranks, added
+
+
+def scene_of(
+    schedule: Schedule,
+    algorithm: Algorithm | None = None,
+    *,
+    inputs: Sequence[Sequence[int] | None] | None = None,
+    hidden_files: Sequence[str] = (),
+) -> Scene:
+    """Prove a schedule, play it, and return its scene. One that fails its proof is played up to where it fails.
+
+    ``algorithm`` is what made the schedule, where that is known; ``inputs`` are numbers for each rank, one for each
+    chunk of its input; ``hidden_files`` are files whose code only
+    stands between programs, and is not shown.
+    """
+    if schedule.size > MOST_RANKS:
+        raise UsageError(
+            f"{schedule.label}: {schedule.size} ranks; a page shows at most {MOST_RANKS}: at some point more of the "
+            "same is no longer seen"
+        )
+    collective = collectives.find(schedule.collective)
+    proof, error = None, None
+    try:
+        proof, _ = proof_of(schedule)
+    except ScheduleError as found:
+        error = found
+    on_stage = schedule.size <= MOST_RANKS_ON_STAGE and schedule.size * schedule.slots <= MOST_SLOTS_ON_STAGE
+    recording, stacks = _played(schedule, on_stage, hidden_files)
+    states = sum(map(len, recording.levels)) * schedule.slots
+    if on_stage and states > MOST_STATES_ON_STAGE:
+        on_stage, recording = False, dataclasses.replace(recording, with_chunks=False)
+    failure = None
+    if error is not None:
+        level = _failing_level(error, recording)
+        recording = _until(recording, level)
+        failure = failure_of(error, level)
+    options = {**algorithm.options, **schedule.options} if algorithm else dict(schedule.options)
+    numbers = (inputs or example_inputs(schedule)) if on_stage else None
+    code = program_texts(algorithm, schedule, stacks, with_text=on_stage)
+    return {
+        "label": schedule.label,
+        "collective": _about(collective),
+        "algorithm": {
+            "name": schedule.algorithm,
+            "idea": {language: algorithm.idea_in(language) if algorithm else "" for language in ("en", "zh")},
+            "options": {name: str(value) for name, value in options.items() if value is not None},
+        },
+        "size": schedule.size, "chunks": schedule.chunks, "slots": schedule.slots, "root": schedule.root,
+        "on_stage": on_stage,
+        "parts": _parts(schedule, collective),
+        "levels": max(recording.last_level, failure["level"] if failure else 0),
+        "phases": phases(collective, algorithm, recording, stacks),
+        "layout": pattern(schedule, recording.messages, options),
+        "pairs": pairs_of(schedule.size, recording.messages) if on_stage else [],
+        "code": {key: code[key] for key in ("sources", "stacks", "text")},
+        "facts": facts_of(proof) if proof else None,
+        "failure": failure,
+        "times": None,
+        "packed": pack(_columns(schedule, collective, recording, code["of_step"], numbers)),
+    }  # fmt: skip
+
+
+def example_inputs(schedule: Schedule) -> list[list[int] | None]:
+    """Return numbers that are easy to follow, one for each chunk of a rank's input; None for ranks that have
+    none.
+
+    Where numbers are added, chunk c of rank r is r + c. Elsewhere it is r and c side by side: 23 is chunk 3
+    of rank 2.
+    """
+    collective = collectives.find(schedule.collective)
+    shift = 10 ** len(str(max(schedule.size, schedule.chunks) - 1))
+    factor = 1 if collective.reduces else shift
+    inputs: list[list[int] | None] = []
+    for rank in range(schedule.size):
+        held = collective.held_before(rank, schedule.size, schedule.chunks, schedule.root or 0)
+        inputs.append([factor * rank + chunk for chunk in held] if len(held) else None)
+    return inputs
+
+
+def _played(
+    schedule: Schedule, with_chunks: bool, hidden_files: Sequence[str]
+) -> tuple[Recording, Mapping[int, Sequence[Stack]]]:
+    """Play the schedule, and find out which line yields each step."""
+    finder = LineFinder(hidden_files)
+
+    def made(rank: int) -> Any:
+        steps: Any = schedule.make(rank)
+        followed = rank == 0 or schedule.size <= MOST_RANKS_FOLLOWED
+        # What is not a program is refused by the network, in words.
+        return finder.run(rank, steps) if followed and hasattr(steps, "__iter__") else steps
+
+    return record(dataclasses.replace(schedule, make=made), with_chunks), finder.stacks
+
+
+def _failing_level(error: ScheduleError, recording: Recording) -> int:
+    if error.rank is None or error.step is None:
+        return recording.last_level
+    levels = recording.levels[error.rank]
+    if error.step < len(levels):
+        return levels[error.step]
+    return levels[-1] + 1 if levels else 1
+
+
+def _until(recording: Recording, level: int) -> Recording:
+    """Return what happened up to a level."""
+    messages, local = recording.messages, recording.locals
+    late = (messages["got"] > level) & (messages["sent"] <= level)
+    messages = {**messages, "got": np.where(late, -1, messages["got"]).astype(np.int32)}
+    width = recording.with_chunks
+    return dataclasses.replace(
+        recording,
+        messages=_chosen(messages, messages["sent"] <= level, width),
+        locals=_chosen(local, (local["level"] <= level) & (local["level"] >= 0), width),
+        levels=[[reached for reached in levels if reached <= level] for levels in recording.levels],
+    )
+
+
+def _chosen(columns: Mapping[str, Column], keep: np.ndarray, with_chunks: bool) -> dict[str, Column]:
+    by_chunk = np.repeat(keep, columns["amount"]) if with_chunks else keep
+    return {name: column[by_chunk if name.endswith("_chunks") else keep] for name, column in columns.items()}
+
+
+def _about(collective: Collective) -> dict[str, Any]:
+    return {
+        "name": collective.name, "title": collective.name.replace("_", "-"),
+        "summary": collective.summary._asdict(), "story": collective.story._asdict(),
+        "reduces": collective.reduces, "carries_data": collective.carries_data, "rooted": collective.rooted,
+    }  # fmt: skip
+
+
+def _parts(schedule: Schedule, collective: Collective) -> list[dict[str, Any]]:
+    """Return the parts of a rank's slots: what it works in, or input and output; and scratch."""
+    rows = collective.slots(schedule.chunks)
+    names = ("data",) if len(rows) == 1 else ("input", "output")
+    parts = [{"name": name, "first": row.start, "count": len(row)} for name, row in zip(names, rows, strict=True)]
+    scratch = schedule.slots - rows[-1].stop
+    if scratch:
+        parts.append({"name": "scratch", "first": rows[-1].stop, "count": scratch})
+    return parts
+
+
+def _columns(
+    schedule: Schedule,
+    collective: Collective,
+    recording: Recording,
+    of_step: Mapping[int, list[int]],
+    numbers: Sequence[Sequence[int] | None] | None,
+) -> dict[str, Any]:
+    """Return everything that is a long list of numbers; without ``numbers`` there is no stage to show them on."""
+    size, chunks, root = schedule.size, schedule.chunks, schedule.root or 0
+    columns: dict[str, Any] = {f"message_{name}": column for name, column in recording.messages.items()}
+    columns |= {f"local_{name}": column for name, column in recording.locals.items()}
+    before = [collective.held_before(rank, size, chunks, root) for rank in range(size)]
+    columns["input_count"] = [len(held) for held in before]
+    columns["step_count"] = [len(levels) for levels in recording.levels]
+    columns["step_level"] = [level for levels in recording.levels for level in levels]
+    columns["step_stack"] = [
+        (of_step.get(rank, [])[index : index + 1] or [-1])[0]
+        for rank, levels in enumerate(recording.levels)
+        for index in range(len(levels))
+    ]
+    if numbers is None:
+        return columns
+    columns["input_slot"] = [slot for held in before for slot in held]
+    columns["input_value"] = [value for values in numbers for value in values or []]
+    goals = [list(collective.goal(rank, size, chunks, root)) for rank in range(size)]
+    columns["goal_count"] = [len(goal) for goal in goals]
+    columns["goal_slot"] = [slot for goal in goals for slot, _ in goal]
+    columns["goal_origin"] = [value.origin for goal in goals for _, value in goal]
+    columns["goal_rank"] = [
+        EVERYONE if collective.reduces else value.ranks.bit_length() - 1 for goal in goals for _, value in goal
+    ]
+    return columns

@@ -1,0 +1,127 @@
+"""Memory: what a rank holds, by formula and by measuring.
+
+::
+
+    bytes for each of Ψ parameters, on N ranks       mixed precision with Adam          float32 with Adam
+                                                     p    g    o                        p   g   o
+    stage 0    everything on every rank              2  + 2  + 12        = 16           4 + 4 + 8      = 16
+    stage 1    the optimiser's state is sharded      2  + 2  + 12/N      = 4 + 12/N     4 + 4 + 8/N    = 8 + 8/N
+    stage 2    and the gradients                     2  + (2 + 12)/N     = 2 + 14/N     4 + (4 + 8)/N  = 4 + 12/N
+    stage 3    and the parameters                    (2 + 2 + 12)/N      = 16/N         (4 + 4 + 8)/N  = 16/N
+
+p: parameters, g: gradients, o: what the optimiser has (Adam: two averages; in mixed precision also the
+parameters in float32). Ψ counts the padding of each unit to a multiple of N. Beyond that a step needs memory to work
+with: in stage 3 the root and two whole units at a time (*rooms*), in stages 2 and 3 up to two vectors of gradients
+(*buffers*); and activations, which no stage changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+if TYPE_CHECKING:
+    from unisono.parallel.zero import Zero
+
+STEP_BYTES = 4  # Adam counts its steps, in a tensor for each shard
+
+
+@dataclass(frozen=True)
+class Kind:
+    """Bytes per parameter of a way to train."""
+
+    parameters: int
+    gradients: int
+    optimizer: int
+
+
+MIXED_ADAM = Kind(2, 2, 12)
+FLOAT32_ADAM = Kind(4, 4, 8)
+
+
+@dataclass(frozen=True)
+class Held:
+    """Bytes that a rank holds between the backward pass and the step."""
+
+    parameters: int
+    gradients: int
+    optimizer: int
+    rooms: int = 0  # for units that are whole (stage 3)
+    buffers: int = 0  # for gradients that are being averaged (stages 2 and 3)
+
+    @property
+    def total(self) -> int:
+        """What the formulas are about: not the memory to work with."""
+        return self.parameters + self.gradients + self.optimizer
+
+
+def formula(stage: int, parameters: int, ranks: int, kind: Kind = MIXED_ADAM) -> Held:
+    """Return the bytes of a rank; ``parameters`` counts the padding, so that it is a multiple of the ranks."""
+    share = parameters // ranks
+    return Held(
+        kind.parameters * (share if stage >= 3 else parameters),
+        kind.gradients * (share if stage >= 2 else parameters),
+        kind.optimizer * (share if stage >= 1 else parameters),
+    )
+
+
+def padded(zero: Zero) -> int:
+    """Return the number of parameters that are trained, with their padding."""
+    return sum(flat.padded_numel for flat in zero.trained)
+
+
+def measure(zero: Zero) -> Held:
+    """Return the bytes that this rank holds now: every tensor that is alive, each piece of memory once."""
+    seen: set[int] = set()
+    rooms = () if zero._gathering is None else [room.memory for room in zero._gathering.rooms]
+    room_bytes = _new_bytes(rooms, seen)
+    buffer_bytes = _new_bytes(getattr(zero._reducing, "buffers", ()), seen)
+    _new_bytes([] if zero._gathering is None else zero._gathering.nothings, seen)  # what absent parameters show
+    parameters = [member.parameter.data for flat in zero.flats for member in flat.members]
+    parameter_bytes = _new_bytes([*parameters, *(flat.shard for flat in zero.flats)], seen)
+    gradients = [member.parameter.grad for flat in zero.flats for member in flat.members]
+    gradient_bytes = _new_bytes([*gradients, *(flat.gradient for flat in zero.trained)], seen)
+    return Held(
+        parameter_bytes, gradient_bytes, _new_bytes(_of_optimizer(zero.optimizer), seen), room_bytes, buffer_bytes
+    )
+
+
+def measure_alone(module: Any, optimizer: Any) -> Held:
+    """Return the bytes that a model and its optimiser hold that are not sharded: stage 0."""
+    seen: set[int] = set()
+    parameters = list(module.parameters())
+    return Held(
+        _new_bytes(parameters, seen), _new_bytes([parameter.grad for parameter in parameters], seen),
+        _new_bytes(_of_optimizer(optimizer), seen),
+    )  # fmt: skip
+
+
+def table(kind: Kind, parameters: int, ranks: Iterable[int]) -> str:
+    """Return the formulas' gigabytes for a model, as a Markdown table."""
+    ranks = list(ranks)
+    heads = " | ".join(f"{each} rank{'' if each == 1 else 's'}" for each in ranks)
+    rows = [f"| stage | {heads} |", "|---|" + "---:|" * len(ranks)]
+    for stage in range(4):
+        totals = [formula(stage, parameters, each, kind).total / 1e9 for each in ranks]
+        rows.append(f"| {stage} | " + " | ".join(f"{total:,.1f} GB" for total in totals) + " |")
+    return "\n".join(rows)
+
+
+def _of_optimizer(optimizer: Any) -> list[Any]:
+    kept = [value for state in optimizer.state.values() for value in state.values()]
+    return [parameter for group in optimizer.param_groups for parameter in group["params"]] + kept
+
+
+def _new_bytes(tensors: Iterable[Any], seen: set[int]) -> int:
+    """Return the bytes of memory that has not been seen."""
+    total = 0
+    for tensor in tensors:
+        if torch.is_tensor(tensor):
+            storage = tensor.untyped_storage()
+            if storage.data_ptr() not in seen:
+                seen.add(storage.data_ptr())
+                total += storage.nbytes()
+    return total

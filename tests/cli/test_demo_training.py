@@ -1,0 +1,62 @@
+"""The part of the demo that trains a model."""
+
+from __future__ import annotations
+
+import pytest
+
+from unisono.cli import demo_training
+from unisono.cli.main import main
+from unisono.cli.output import console
+
+
+def shown(capsys):
+    """Run that part alone; return whether it is content, and what it prints."""
+    from unisono.cli import demo
+
+    return demo._train(console()), capsys.readouterr().out
+
+
+@pytest.mark.slow
+def test_it_trains_a_model(monkeypatch, capsys):
+    pytest.importorskip("torch")
+    monkeypatch.setattr(demo_training, "STEPS", 2)
+    monkeypatch.setattr(demo_training, "RANKS", 3)
+    right, printed = shown(capsys)
+    assert right
+    assert "5. Train. A language model on 3 ranks" in printed
+    assert "   zero3 on 3 ranks, 2 steps of 24 rows: loss 4." in printed
+    assert "   | The " in printed
+    assert "step    1" not in printed
+
+
+def test_without_torch_it_says_so_and_the_demo_goes_on(monkeypatch, capsys):
+    monkeypatch.setattr(demo_training, "find_spec", lambda name: None)
+    assert main(["demo"]) == 0
+    assert "left out: torch is not installed" in capsys.readouterr().out
+
+
+def test_outside_of_the_source_tree_it_says_so(monkeypatch, capsys, tmp_path):
+    monkeypatch.setattr(demo_training, "find_spec", lambda name: name)
+    monkeypatch.setattr(demo_training, "ROOT", tmp_path)
+    right, printed = shown(capsys)
+    assert right
+    assert "left out: examples/train.py is not here" in printed
+
+
+@pytest.mark.parametrize(
+    ("program", "said"),
+    [
+        ("raise SystemExit(3)", "the training ended with exit code 3"),
+        ("print('zero3: loss 2.0000 -> 2.5000, slowly')", "it has not learned anything"),
+        ("import signal; signal.pause()", "the training was not over after 1 s"),
+    ],
+)
+def test_a_training_that_fails_is_told(monkeypatch, capsys, tmp_path, program, said):
+    monkeypatch.setattr(demo_training, "find_spec", lambda name: name)
+    monkeypatch.setattr(demo_training, "ROOT", tmp_path)
+    monkeypatch.setattr(demo_training, "LIMIT_S", 1.0)
+    (tmp_path / "examples").mkdir()
+    (tmp_path / demo_training.EXAMPLE).write_text(program)
+    right, printed = shown(capsys)
+    assert not right
+    assert said in printed

@@ -1,0 +1,109 @@
+"""The page that compares, in a real browser."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from unisono import find, prove
+
+pytestmark = pytest.mark.slow
+
+END = "\ue010"
+
+
+def formula(size: int, alpha: float, beta: float) -> float:
+    """Where ring and recursive doubling take the same time: 2(p-1)(α + nβ/p) = log2(p)(α + nβ)."""
+    rounds = math.log2(size)
+    return alpha * (2 * (size - 1) - rounds) / (beta * (rounds - 2 * (size - 1) / size))
+
+
+@pytest.mark.parametrize("size", [4, 8, 16])
+def test_the_sliders_move_the_crossover_to_where_the_formula_says(browser, written_page, size):
+    browser.open(written_page("ring", "recursive_doubling", size=size))
+    for alpha_at, beta_at in ((500, 500), (300, 700), (700, 450)):
+        browser.choose("#slider-alpha", str(alpha_at))
+        browser.choose("#slider-beta", str(beta_at))
+        alpha = browser.run("unisono.state.get('alpha')") * 1e-6
+        beta = browser.run("unisono.state.get('beta')") * 1e-9
+        assert alpha == pytest.approx(1e-7 * 1e4 ** (alpha_at / 1000), rel=0.01)
+        found = browser.run("unisono.crossing()")
+        assert [(change["before"], change["after"]) for change in found] == [("recursive doubling", "ring")]
+        assert found[0]["bytes"] == pytest.approx(formula(size, alpha, beta), rel=1e-6)
+        drawn = browser.run("document.querySelectorAll('.crossover').length")
+        assert drawn == 1
+        assert "ring is the quickest" in browser.text(".board [aria-live]")
+
+
+def test_the_order_of_finish_changes_as_one_drags_the_size(browser, written_page):
+    browser.open(written_page("ring", "recursive_doubling", "tree", size=8))
+    order = "[...document.querySelectorAll('.board li')].map((one) => one.dataset.name)"
+    browser.choose("#slider-bytes", "0")
+    assert browser.run(order) == ["recursive doubling", "tree", "ring"]
+    browser.choose("#slider-bytes", "1000")
+    assert browser.run(order) == ["ring", "recursive doubling", "tree"]
+
+
+def test_by_time_the_quickest_is_done_first(browser, written_page):
+    browser.open(written_page("ring", "recursive_doubling", size=8), "#by=time&bytes=16")
+    browser.run("unisono.player.go(5, false)")
+    said = "[...document.querySelectorAll('.track')].map((one) => one.querySelector('.progress').textContent)"
+    ring, doubling = browser.run(said)
+    assert "finished" not in ring
+    assert "1st" in doubling
+    browser.press(END)
+    ring, doubling = browser.run(said)
+    assert "2nd" in ring
+
+
+def test_by_step_all_go_on_together_until_each_is_done(browser, written_page):
+    browser.open(written_page("ring", "recursive_doubling", size=8), "#step=4")
+    said = "[...document.querySelectorAll('.track')].map((one) => one.querySelector('.progress').textContent)"
+    assert browser.run(said) == ["Step 4 of 14", "finished after 3 steps"]
+
+
+def test_the_clock_counts_rounds_when_only_messages_cost(browser, written_page):
+    names = ["ring", "naive", "direct", "rabenseifner", "double_tree", "hierarchical", "swing", "butterfly"]
+    browser.open(written_page(*names, size=6))
+    rounds = [prove(find(name).schedule(6)).rounds for name in names]
+    assert browser.run("unisono.finish(1, 0)") == rounds
+
+
+def test_the_language_is_switched_here_too(browser, written_page):
+    browser.open(written_page("ring", "tree", size=5))
+    browser.click("[data-language=zh]")
+    shown = browser.run("document.querySelector('#page').innerText")
+    for english in ("Order", "clock", "size", "Step", "quickest", "by time"):
+        assert english not in shown
+    assert "完成次序" in shown
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_nothing_is_wider_than_the_window_here_either(browser, written_page, width):
+    browser.set_up(width, 844)
+    browser.open(written_page("ring", "recursive_doubling", "rabenseifner", "tree", size=8), "#step=2")
+    assert browser.run("document.documentElement.scrollWidth") <= width
+
+
+def test_a_single_rank_has_nothing_to_race(browser, written_page):
+    browser.open(written_page("ring", "tree", size=1))
+    browser.press(END)
+    assert browser.step() == 0
+    browser.choose("#slider-bytes", "900")
+    assert browser.run("document.querySelectorAll('.crossover').length") == 0
+    assert browser.complaints() == []
+
+
+def test_too_many_ranks_for_a_stage_still_race(browser, written_page):
+    browser.open(written_page("ring", "rabenseifner", size=70))
+    assert browser.run("document.querySelectorAll('.track canvas').length") == 0
+    browser.choose("#slider-bytes", "0")
+    assert browser.run("document.querySelector('.board li').dataset.name") == "rabenseifner"
+    assert browser.complaints() == []
+
+
+def test_different_collectives_keep_their_whole_names(browser, written_page):
+    browser.open(written_page("all_gather/ring", "reduce_scatter/ring", size=3))
+    names = browser.run("[...document.querySelectorAll('.track')].map((one) => one.dataset.name)")
+    assert names == ["all_gather/ring", "reduce_scatter/ring"]

@@ -1,0 +1,48 @@
+"""The gallery, and the frame rate, in a real browser."""
+
+from __future__ import annotations
+
+import pytest
+
+from unisono.drawing.gallery import write_gallery
+
+pytestmark = pytest.mark.slow
+
+
+def test_the_index_leads_to_every_page_in_the_language_of_the_reader(browser, tmp_path):
+    index = write_gallery(tmp_path / "site", size=3)
+    browser.open(index)
+    cards = browser.run("[...document.querySelectorAll('.card, .compare')].map((one) => one.getAttribute('href'))")
+    for link in cards:
+        assert (index.parent / link.partition("#")[0]).exists()
+    assert len(cards) == len(list(index.parent.glob("*.html"))) - 1
+    browser.click("[data-language=zh]")
+    assert "每个人手里有一个数，最后每个人都知道总和。" in browser.text("#all_reduce")
+    assert "进程之间如何通信" in browser.text("h1")
+    browser.click("#all_reduce .card:nth-of-type(3)")
+    browser.wait_for("globalThis.unisono !== undefined")
+    assert browser.run("document.documentElement.lang") == "zh-CN"
+    assert "先让每一块绕环一圈求和" in browser.text(".idea")
+    browser.click(".brand")
+    browser.wait_for("document.querySelector('.gallery') !== null")
+    assert browser.complaints() == []
+
+
+def test_reduce_scatter_and_all_gather_are_an_all_reduce_step_for_step(browser, tmp_path):
+    index = write_gallery(tmp_path / "site", size=2)
+    browser.open(index.parent / "preset-identity.html", "#step=4")
+    said = "[...document.querySelectorAll('.track')].map((one) => one.querySelector('.progress').textContent)"
+    assert browser.run(said) == ["finished after 3 steps", "Step 1 of 3", "Step 4 of 6"]
+    states = "unisono.scenes.map(({ rows }) => rows.map((of) => of.at(-1).map((cell) => cell && cell.value)))"
+    scattered, gathered, reduced = browser.run(states)
+    assert [row[rank] for rank, row in enumerate(scattered)] == [6, 10, 14, 18]
+    assert gathered == reduced == [[6, 10, 14, 18]] * 4
+    assert not browser.run("document.querySelector('#slider-alpha').offsetParent")
+
+
+@pytest.mark.parametrize(("size", "least"), [(16, 20), (64, 12)])
+def test_playing_is_smooth(browser, written_page, size, least):
+    """A generous bound, as the machine may be busy; tools/measure_page.py measures."""
+    browser.set_up(motion=True)
+    browser.open(written_page("ring", size=size))
+    assert browser.frames_per_second(1.0) >= least

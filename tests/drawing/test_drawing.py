@@ -1,0 +1,68 @@
+from __future__ import annotations
+
+import webbrowser
+
+import pytest
+
+import unisono
+from unisono import algorithm, draw, find, one, recv_reduce, send
+from unisono.collectives import all_reduce
+from unisono.errors import UsageError
+
+
+@algorithm(all_reduce, chunks=one)
+def pairs(rank, size):
+    """Swap with the other one."""
+    yield send(0, dst=1 - rank), recv_reduce(0, src=1 - rank)
+
+
+def test_a_name_an_algorithm_and_a_schedule_can_be_drawn():
+    assert "all_reduce/ring · 5" in draw("ring", size=5).html
+    assert "all_reduce/pairs · 2" in draw(pairs, size=2).html
+    assert "all_gather/ring · 3" in draw(find("all_gather/ring").schedule(3)).html
+
+
+def test_options_and_root_are_those_of_the_algorithm():
+    assert "hierarchical(node=2)" in draw("hierarchical", size=4, node=2).title
+    assert "broadcast/tree(root=1)" in draw("broadcast/tree", size=3, root=1).title
+
+
+def test_several_are_compared_and_each_takes_the_options_that_it_has():
+    made = draw("ring", "hierarchical", size=4, node=2)
+    assert made.title == "all_reduce/ring, all_reduce/hierarchical(node=2) · 4"
+
+
+def test_in_a_notebook_it_shows_itself_in_a_frame():
+    shown = draw("ring", size=3)._repr_html_()
+    assert shown.startswith('<iframe srcdoc="&lt;!doctype html&gt;')
+    assert "<script" not in shown
+    assert "html=" not in repr(draw("ring", size=3))
+
+
+def test_a_page_is_saved_and_shown(tmp_path, monkeypatch):
+    opened = []
+    monkeypatch.setattr(webbrowser, "open", opened.append)
+    drawing = draw("ring", size=3)
+    assert drawing.save(tmp_path / "ring.html").read_text(encoding="utf-8") == drawing.html
+    path = drawing.show()
+    assert opened == [path.as_uri()]
+    assert path.read_text(encoding="utf-8") == drawing.html
+
+
+def test_calls_that_make_no_sense_are_explained(tmp_path):
+    with pytest.raises(UsageError, match="at least one algorithm"):
+        draw()
+    with pytest.raises(UsageError, match="did you mean"):
+        draw("rnig", size=3)
+    with pytest.raises(UsageError, match="expected a name, an @algorithm or a schedule"):
+        draw(3, size=3)
+    with pytest.raises(UsageError, match="no option 'node'"):
+        draw("ring", size=3, node=2)
+    with pytest.raises(UsageError, match="language='fr'"):
+        draw("ring", language="fr")
+    with pytest.raises(UsageError, match="cannot be written"):
+        draw("ring").save(tmp_path / "nowhere" / "page.html")
+
+
+def test_drawing_is_imported_when_it_is_asked_for():
+    assert unisono.draw is draw

@@ -1,0 +1,202 @@
+from __future__ import annotations
+
+import base64
+import json
+import zlib
+
+import numpy as np
+import pytest
+
+from builders import NAMES, written
+from unisono import find, play, prove
+from unisono.algorithms import algorithm, one
+from unisono.collectives import all_reduce
+from unisono.drawing.packing import pack
+from unisono.drawing.scene import example_inputs, scene_of
+from unisono.errors import UsageError
+from unisono.schedule import recv, recv_reduce, send
+
+
+def unpacked(packed):
+    """Return the columns of a scene, as the page reads them."""
+    numbers = np.frombuffer(zlib.decompress(base64.b64decode(packed["data"])), "<i4").astype(np.int64)
+    columns, start = {}, 0
+    for name, length in zip(packed["names"], packed["lengths"], strict=True):
+        columns[name] = np.cumsum(numbers[start : start + length]).tolist()
+        start += length
+    return columns
+
+
+def drawn(name, size, root=None, **options):
+    chosen = find(name)
+    return scene_of(chosen.schedule(size, root, **options), chosen)
+
+
+def phases_of(scene):
+    return [(phase["words"]["en"], phase["first"], phase["last"]) for phase in scene["phases"]]
+
+
+def test_columns_are_packed_without_loss():
+    columns = {"a": [5, 5, -1, 2**30], "b": [], "c": np.array([7], np.int32)}
+    assert unpacked(pack(columns)) == {"a": [5, 5, -1, 2**30], "b": [], "c": [7]}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_scene_is_plain_data_and_small(name):
+    for size in (1, 5):
+        scene = drawn(name, size)
+        assert len(json.dumps(scene)) < 12_000
+        assert scene["on_stage"]
+        assert scene["failure"] is None
+        assert scene["facts"]["messages"] == len(unpacked(scene["packed"])["message_src"])
+        assert scene["algorithm"]["idea"]["zh"] != scene["algorithm"]["idea"]["en"]
+
+
+@pytest.mark.parametrize(
+    ("name", "phases"),
+    [
+        ("ring", [("reduce-scatter", 1, 4), ("all-gather", 5, 8)]),
+        ("tree", [("reduce", 1, 3), ("broadcast", 4, 6)]),
+        ("broadcast/scatter_all_gather", [("scatter", 1, 3), ("all-gather", 4, 7)]),
+        ("hierarchical", [("reduce-scatter", 1, 3), ("all-reduce", 4, 11), ("all-gather", 12, 14)]),
+        ("torus", [("reduce-scatter", 1, 4), ("all-gather", 5, 8)]),
+        ("reduce/tree", [("adding up", 1, 3)]),
+        ("barrier/dissemination", [("spreading the word", 1, 3)]),
+        ("naive", [("passing on", 1, 1), ("on each rank", 2, 6)]),
+    ],
+)
+def test_phases_follow_from_how_a_program_is_made_of_others(name, phases):
+    assert phases_of(drawn(name, 5)) == phases
+
+
+@pytest.mark.parametrize(
+    ("name", "layout"),
+    [
+        ("ring", "ring"), ("broadcast/chain", "line"), ("tree", "tree"), ("gather/naive", "tree"), ("torus", "grid"),
+        ("hierarchical", "nodes"), ("all_to_all/hierarchical", "nodes"), ("recursive_doubling", "ring"),
+        ("neighbour_exchange_all_gather", "ring"), ("barrier/tree", "tree"),
+    ],
+)  # fmt: skip
+def test_the_layout_fits_who_talks_to_whom(name, layout):
+    assert drawn(name, 6)["layout"]["best"] == layout
+
+
+def test_a_line_begins_at_the_root():
+    assert drawn("broadcast/chain", 5, root=2)["layout"]["line"] == [2, 3, 4, 0, 1]
+
+
+def test_a_tree_has_the_root_on_top():
+    parents = drawn("broadcast/tree", 5, root=3)["layout"]["parents"]
+    assert parents[3] == -1
+    assert parents.count(-1) == 1
+
+
+def test_nodes_are_those_of_the_option():
+    assert drawn("hierarchical", 7, node=(3, 4))["layout"]["nodes"] == [[0, 3], [3, 7]]
+    assert drawn("ring", 6)["layout"]["nodes"] == [[0, 4], [4, 6]]
+
+
+def test_slots_have_the_parts_that_the_collective_gives_them():
+    assert [part["name"] for part in drawn("ring", 4)["parts"]] == ["data"]
+    assert [part["name"] for part in drawn("naive", 4)["parts"]] == ["data", "scratch"]
+    assert [part["name"] for part in drawn("all_to_all/hierarchical", 4)["parts"]] == ["input", "output", "scratch"]
+
+
+def test_the_line_of_each_step_is_there():
+    scene = drawn("ring", 4)
+    columns = unpacked(scene["packed"])
+    sources = scene["code"]["sources"]
+    assert [source["name"] for source in sources] == ["ring", "ring_reduce_scatter", "ring_all_gather"]
+    stacks = [scene["code"]["stacks"][number] for number in columns["step_stack"]]
+    lines = {sources[stack[-1][0]]["text"].splitlines()[stack[-1][1]].strip() for stack in stacks}
+    assert lines == {
+        "yield send((rank - hop) % size, dst=right), recv_reduce((rank - hop - 1) % size, src=left)",
+        "yield send((rank - hop) % size, dst=right), recv((rank - hop - 1) % size, src=left)",
+    }
+
+
+def test_the_facts_are_those_of_the_verifier():
+    facts, proof = drawn("rabenseifner", 6)["facts"], prove(find("rabenseifner").schedule(6))
+    assert facts["bytes"] == {"text": str(proof.busiest), "value": float(proof.busiest)}
+    assert facts["bandwidth_ratio"] == proof.bandwidth_ratio
+    assert facts["tree"] == proof.tree
+
+
+def test_numbers_are_easy_to_follow():
+    assert example_inputs(find("ring").schedule(4)) == [[0, 1, 2, 3], [1, 2, 3, 4], [2, 3, 4, 5], [3, 4, 5, 6]]
+    assert example_inputs(find("all_gather/ring").schedule(3)) == [[0], [11], [22]]
+    assert example_inputs(find("broadcast/naive").schedule(3, root=2)) == [None, None, [20]]
+    assert example_inputs(find("all_to_all/naive").schedule(12))[3][11] == 311
+    play(find("all_to_all/naive").schedule(12), example_inputs(find("all_to_all/naive").schedule(12)))
+
+
+@algorithm(all_reduce, chunks=one)
+def twice(rank, size):
+    """Wrong: on the way back the result is added where it should be stored."""
+    if rank > 0:
+        yield recv_reduce(0, src=rank - 1)
+    if rank < size - 1:
+        yield send(0, dst=rank + 1)
+        yield recv_reduce(0, src=rank + 1)
+    if rank > 0:
+        yield send(0, dst=rank - 1)
+
+
+def test_what_fails_its_proof_is_drawn_up_to_the_failing_step():
+    scene = scene_of(twice.schedule(4), twice)
+    assert scene["facts"] is None
+    assert scene["failure"]["error"] == "GoalError"
+    assert (scene["failure"]["rank"], scene["failure"]["step"]) == (2, 2)
+    assert scene["levels"] == scene["failure"]["level"] == 4
+    columns = unpacked(scene["packed"])
+    assert max(columns["message_got"]) == 4
+    assert len(columns["message_got"]) == 4
+
+
+def test_a_deadlock_before_the_first_message_has_one_step_in_which_nothing_happens():
+    @algorithm(all_reduce, chunks=one)
+    def waits(rank, size):
+        yield recv(0, src=(rank - 1) % size)
+        yield send(0, dst=(rank + 1) % size)
+
+    scene = scene_of(waits.schedule(3), waits)
+    assert scene["failure"]["error"] == "DeadlockError"
+    assert scene["levels"] == 1
+    assert unpacked(scene["packed"])["message_src"] == []
+
+
+def test_a_program_that_breaks_off_is_drawn_up_to_there():
+    @algorithm(all_reduce, chunks=one)
+    def breaks_off(rank, size):
+        yield send(0, dst=(rank + 1) % size), recv_reduce(0, src=(rank - 1) % size)
+        yield send(0, dst=(rank + 1) // 0), recv_reduce(0, src=0)
+
+    scene = scene_of(breaks_off.schedule(3), breaks_off)
+    assert "ZeroDivisionError" in scene["failure"]["what"]
+    assert scene["failure"]["step"] == 1
+    assert scene["levels"] == 2
+    assert unpacked(scene["packed"])["message_got"] == [1, 1, 1]
+
+
+def test_a_schedule_in_text_form_shows_its_steps():
+    schedule = written("all_reduce", 1, "send 0 to 1; recv_reduce 0 from 1", "send 0 to 0; recv_reduce 0 from 0")
+    scene = scene_of(schedule)
+    assert scene["code"]["text"][1] == ["rank 1", "  0: send 0 to 0; recv_reduce 0 from 0"]
+    assert scene["code"]["sources"] == []
+
+
+def test_above_64_ranks_there_is_no_stage_and_the_data_stays_small():
+    scene = drawn("ring", 65)
+    assert not scene["on_stage"]
+    assert len(scene["packed"]["data"]) < 10_000
+    assert phases_of(scene) == [("reduce-scatter", 1, 64), ("all-gather", 65, 128)]
+    assert drawn("ring", 64)["on_stage"]
+
+
+def test_too_many_ranks_are_refused():
+    with pytest.raises(UsageError, match="at most 1024"):
+        drawn("tree", 1025)
+
+
+def test_too_many_chunks_have_no_stage_either():
+    assert not drawn("broadcast/chain", 3, pieces=8000)["on_stage"]

@@ -1,0 +1,110 @@
+"""A language model is trained with each strategy and each codec, by the functions of examples/train.py.
+
+**Tolerance.** All strategies add up the same numbers in other orders, so their losses differ by rounding alone: a
+float32 above 4 has its neighbours 4.8e-7 away. Training lets differences grow (AdamW divides by the size of a
+gradient, also where that is little more than rounding), but in 60 steps they were found to stay below 1e-6. We allow
+a hundred times that, as other machines add in yet other orders. It is still ten thousand times less than what the
+model has learned by then.
+
+A codec changes the gradients themselves, so there is no such tolerance: the loss must come near that of float32.
+"""
+
+from __future__ import annotations
+
+from statistics import mean
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from worlds import run_groups  # noqa: E402
+
+from language.model import Shape  # noqa: E402
+from language.text import Text  # noqa: E402
+from train import asked_for, fill_in, train  # noqa: E402
+
+TOLERANCE = 1e-4
+SMALL = {"features": 32, "heads": 4, "layers": 2, "longest": 16, "experts": 5}
+
+
+def train_all(group, trainings, steps, rows):
+    """Train one model after the other; return the losses of each, and what it writes in the end."""
+    text = Text()
+    shape = Shape(len(text.characters), **SMALL)
+    found = []
+    for words in trainings:
+        asked = asked_for(f"--steps {steps} --batch {rows} --sample 20 --strategy {words}".split())
+        fill_in(asked, group)
+        done = train(asked, group, text, shape, lambda *_: None)
+        found.append((done.losses, done.sample))
+    return found
+
+
+def trained(size, trainings, steps=60, rows=12, kind="comm"):
+    """Return what all ranks have found; they must have the same, to the bit."""
+    found = run_groups(train_all, size, trainings, steps, rows, kind=kind)
+    assert all(each == found[0] for each in found)
+    return found[0]
+
+
+def assert_same(size, trainings, steps=60, rows=12, kind="comm", alone="ddp"):
+    """Compare with one process that has all rows: the loss of each step, and the text of the model in the end."""
+    ((expected, text),) = trained(1, [alone], steps, rows)
+    assert expected[-1] < expected[0] - 0.02 * steps
+    for words, (losses, sample) in zip(trainings, trained(size, trainings, steps, rows, kind), strict=True):
+        assert losses == pytest.approx(expected, abs=TOLERANCE), words
+        assert sample == text, words
+
+
+def test_strategies_come_to_the_same_loss():
+    assert_same(3, ["ddp", "tp", "zero3"], steps=10)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("size", [2, 3])
+def test_each_strategy_comes_to_the_same_loss(size):
+    assert_same(size, ["ddp", "tp", "zero1", "zero2", "zero3", "hybrid"])
+
+
+@pytest.mark.slow
+def test_combinations_come_to_the_same_loss():
+    assert_same(4, ["hybrid", "tp --tp 2", "zero1 --tp 2", "zero3 --tp 2", "hybrid --tp 2"])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("size", "rows"), [(2, 12), (3, 12), (5, 15)])
+def test_a_mixture_of_experts_comes_to_the_same_loss_however_its_experts_are_spread(size, rows):
+    assert_same(size, ["moe"], rows=rows, alone="moe")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["gloo", "unisono"])
+def test_strategies_come_to_the_same_loss_on_process_groups_of_torch(kind):
+    assert_same(2, ["ddp", "tp", "zero3"], steps=20, kind=kind)
+
+
+def last(losses):
+    """Return the mean of the last ten: one step has easier rows than another."""
+    return mean(losses[-10:])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("codec", ["fp16", "bf16", "fp8_e4m3", "fp8_e5m2", "int8"])
+def test_with_a_codec_the_loss_comes_near_that_of_float32(codec):
+    runs = ["ddp", *(f"{each} --codec {codec}" for each in ("ddp", "ddp --error-feedback", "zero3 --error-feedback"))]
+    (exact, _), *others = trained(3, runs, steps=40)
+    for losses, _ in others:
+        assert losses != exact, "the codec changes something"
+        assert last(losses) == pytest.approx(last(exact), abs=0.01)
+
+
+@pytest.mark.slow
+def test_error_feedback_helps_where_a_codec_sends_a_hundredth():
+    runs = ["ddp", "ddp --codec topk:0.01", "ddp --codec topk:0.01 --error-feedback"]
+    exact, without, fed_back = (last(losses) for losses, _ in trained(3, runs, steps=100))
+    assert exact < fed_back < without - 0.02
+
+
+def test_codecs_go_with_process_groups_of_our_backend():
+    runs = ["ddp --codec int8", "zero2 --codec fp16", "zero1 --codec topk:0.1 --error-feedback"]
+    assert trained(2, runs, steps=5, kind="unisono") == trained(2, runs, steps=5)

@@ -1,0 +1,295 @@
+"""What DataParallel says when something is wrong: on every rank, with names, and without waiting for ever."""
+
+from __future__ import annotations
+
+import re
+import time
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from models import batch, make  # noqa: E402
+from torch import nn  # noqa: E402
+from worlds import run_groups  # noqa: E402
+
+import unisono  # noqa: E402
+from torch_ranks import run_ranks  # noqa: E402
+from unisono.errors import Aborted, CommError, GradientError, PeerLost, UsageError  # noqa: E402
+from unisono.parallel import DataParallel, record  # noqa: E402
+
+SOON_S = 2.0
+
+
+def message_of(kind, call, *args, **kwargs):
+    """Return what the call says when it raises."""
+    with pytest.raises(kind) as caught:
+        call(*args, **kwargs)
+    return str(caught.value)
+
+
+# ---- at the start ------------------------------------------------------------------------------------------------
+
+
+def start_with_other_values(group):
+    model = make("mlp")
+    if group.rank in (1, 2):
+        with torch.no_grad():
+            model[2].weight[3, 4] += 1e-12
+            model[4].bias[0] += group.rank
+    return message_of(UsageError, DataParallel, model, group)
+
+
+@pytest.mark.parametrize("kind", ["comm", "gloo"])
+def test_parameters_that_differ_at_the_start_are_named_with_their_ranks(kind):
+    for said in run_groups(start_with_other_values, 3, kind=kind):
+        assert "parameter '2.weight' (and 1 more parameters) of ranks 1, 2 have not the values of rank 0" in said
+        assert "broadcast_parameters=True" in said
+
+
+def take_those_of_rank_0(group):
+    torch.manual_seed(group.rank)
+    model = nn.Sequential(nn.Conv2d(2, 3, 3).to(memory_format=torch.channels_last), nn.Linear(3, 3))
+    with record() as log:
+        DataParallel(model, group, broadcast_parameters=True)
+    sent = [(entry.collective, entry.name, entry.phase) for entry in log]
+    return [parameter.detach() for parameter in model.parameters()], sent
+
+
+def test_rank_0_can_hand_out_its_parameters():
+    ranks = run_groups(take_those_of_rank_0, 3)
+    for parameters, sent in ranks:
+        assert all(torch.equal(a, b) for a, b in zip(parameters, ranks[0][0], strict=True))
+        assert sent == [("broadcast", name, "start") for name in ("0.weight", "0.bias", "1.weight", "1.bias")]
+
+
+OTHER_MODELS = {
+    "a shape": (lambda: nn.Linear(3, 5), "parameter 'weight' float32 (5, 3)", "parameter 'weight' float32 (4, 3)"),
+    "a type": (lambda: nn.Linear(3, 4).double(), "parameter 'weight' float64", "parameter 'weight' float32"),
+    "one less": (lambda: nn.Linear(3, 4, bias=False), "nothing more", "parameter 'bias' float32 (4,)"),
+    "one more": (lambda: nn.ModuleList([nn.Linear(3, 4)]), "parameter '0.weight'", "parameter 'weight'"),
+}
+
+
+def start_with_another_model(group, case):
+    model = OTHER_MODELS[case][0]() if group.rank == 2 else nn.Linear(3, 4)
+    return message_of(UsageError, DataParallel, model, group)
+
+
+@pytest.mark.parametrize("case", OTHER_MODELS)
+def test_a_rank_with_another_model_is_named_with_the_first_difference(case):
+    _, there, here = OTHER_MODELS[case]
+    for said in run_groups(start_with_another_model, 3, case):
+        assert "rank 2 has not the model of rank 0" in said
+        assert there in said.split("on rank 2")[0]
+        assert here in said.split("expected as on rank 0: ")[1]
+
+
+def start_with_other_settings(group):
+    model = nn.Linear(3, 4)
+    if group.rank == 0:
+        model.bias.requires_grad_(False)
+    return (
+        message_of(UsageError, DataParallel, nn.Linear(3, 4), group, bucket_bytes=100 + group.rank),
+        message_of(UsageError, DataParallel, model, group),
+    )
+
+
+def test_other_settings_on_a_rank_are_named():
+    for settings, frozen in run_groups(start_with_other_settings, 2):
+        assert "bucket_bytes=101 on rank 1, expected as on rank 0: bucket_bytes=100" in settings
+        assert (
+            "parameter 'bias' float32 (4,) on rank 1, expected as on rank 0: parameter 'bias' float32 (4,), frozen"
+            in (frozen)
+        )
+
+
+def start_with_nonsense(group):
+    wrapped = DataParallel(nn.Linear(2, 2), group)
+    thawing = nn.Linear(2, 2)
+    thawing.bias.requires_grad_(False)
+    late = DataParallel(thawing, group)
+    thawing.bias.requires_grad_(True)
+    sparse = DataParallel(nn.Embedding(4, 2, sparse=True), group)
+    return [
+        message_of(UsageError, DataParallel, nn.ReLU(), group),
+        message_of(UsageError, DataParallel, nn.Linear(2, 2).requires_grad_(False), group),
+        message_of(UsageError, DataParallel, nn.LazyLinear(2), group),
+        message_of(UsageError, DataParallel, wrapped, group),
+        message_of(UsageError, DataParallel, wrapped.module, group),
+        message_of(UsageError, DataParallel, nn.Linear(2, 2), group, bucket_bytes=0),
+        message_of(UsageError, DataParallel, nn.Linear(2, 2), "all"),
+        message_of(UsageError, late, torch.zeros(1, 2)),
+        message_of(UsageError, lambda: sparse(torch.tensor([1])).sum().backward()),
+    ]
+
+
+def test_what_cannot_be_wrapped_is_refused():
+    (said,) = run_groups(start_with_nonsense, 1)
+    expected = [
+        "nothing to train in ReLU, it has no parameters",
+        "nothing to train in Linear, all its 2 parameters are frozen",
+        "parameter 'weight' has no shape yet",
+        "a DataParallel already",
+        "parameter 'weight' belongs to a DataParallel already",
+        "bucket_bytes=0; expected",
+        "group='all'; expected",
+        "parameter 'bias' was frozen when the module was wrapped",
+        "the gradient of 'weight' is torch.sparse_coo; expected a dense one",
+    ]
+    for each, words in zip(said, expected, strict=True):
+        assert words in each
+
+
+# ---- in the backward pass ----------------------------------------------------------------------------------------
+
+
+class Spoil(torch.autograd.Function):
+    """Does nothing forward; its backward pass is what the test makes it."""
+
+    @staticmethod
+    def forward(ctx, x, backward):
+        ctx.spoil = backward
+        return x.clone()
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return ctx.spoil(gradient), None
+
+
+class Spoiled(nn.Module):
+    """A perceptron whose backward pass goes wrong between the last layer and the one before it."""
+
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(1)
+        self.before, self.after = nn.Linear(4, 4), nn.Linear(4, 4)
+        self.spoil = lambda gradient: gradient
+
+    def forward(self, x):
+        return self.after(Spoil.apply(self.before(x), self.spoil)).sum()
+
+
+def find_nan(group, kind):
+    model = Spoiled()
+    wrapped = DataParallel(model, group, bucket_bytes=40, check_nan=True)
+    data = torch.full((3, 4), group.rank + 1.0)
+    wrapped(data).backward()
+    if group.rank == 1:
+        model.spoil = {
+            "nan": lambda gradient: gradient * float("nan"),
+            "inf": lambda gradient: gradient * torch.tensor([float("inf"), -float("inf"), 1.0, 1.0]),
+        }[kind]
+    if kind == "inf":
+        wrapped(data).backward()
+        return None
+    said = message_of(GradientError, lambda: wrapped(data).backward())
+    model.spoil = lambda gradient: gradient
+    model.zero_grad()
+    wrapped(data).backward()  # one can go on
+    return said, float(model.before.bias.grad.sum())
+
+
+@pytest.mark.parametrize("kind", ["comm", "gloo"])
+def test_a_nan_is_reported_on_all_ranks_with_parameter_and_rank_where_it_arose(kind):
+    found = run_groups(find_nan, 3, "nan", kind=kind)
+    for said, gradient in found:
+        assert "the gradient of 'before.bias' on rank 1 has a NaN before it is averaged" in said
+        assert gradient == found[0][1]
+
+
+def test_an_infinite_gradient_is_no_nan():
+    run_groups(find_nan, 2, "inf")
+
+
+def fail(gradient):
+    raise ZeroDivisionError(f"spoiled at {time.monotonic()}")
+
+
+def fail_in_backward(size):
+    """Rank 1 raises in its backward pass, and leaves the block of its communicator; it stays alive."""
+    try:
+        with unisono.connect(timeout=60) as comm:
+            model = Spoiled()
+            wrapped = DataParallel(model, comm, bucket_bytes=40)
+            if comm.rank == 1:
+                model.spoil = fail
+            wrapped(torch.ones(3, 4)).backward()
+    except ZeroDivisionError as error:
+        return str(error)
+    except Aborted as error:
+        return error.rank, str(error), time.monotonic()
+    return None
+
+
+@pytest.mark.parametrize("size", [2, 5])
+def test_an_exception_in_the_backward_pass_of_one_rank_ends_the_others_with_its_reason(size):
+    found = run_ranks(fail_in_backward, size, size, init=False)
+    raised_at = float(found[1].split()[-1])
+    for culprit, said, heard_at in found[:1] + found[2:]:
+        assert culprit == 1
+        assert "rank 1 aborted: ZeroDivisionError: spoiled" in said
+        assert heard_at - raised_at < SOON_S
+
+
+def fail_and_end(group):
+    model = Spoiled()
+    wrapped = DataParallel(model, group, bucket_bytes=40)
+    if group.rank == 1:
+        model.spoil = fail
+    try:
+        wrapped(torch.ones(3, 4)).backward()
+    except PeerLost as error:
+        raise RuntimeError(f"heard at {time.monotonic()} of rank {error.rank}") from error
+
+
+def test_on_a_group_of_torch_the_others_learn_that_the_rank_was_lost():
+    with pytest.raises(AssertionError) as failure:
+        run_groups(fail_and_end, 3, kind="unisono")
+    text = str(failure.value)
+    raised_at = float(re.findall(r"ZeroDivisionError: spoiled at ([\d.]+)", text)[0])
+    heard = re.findall(r"RuntimeError: heard at ([\d.]+) of rank 1", text)
+    assert len(heard) == 2
+    assert max(map(float, heard)) - raised_at < SOON_S
+
+
+def go_on_after_an_exception(group):
+    model = Spoiled()
+    wrapped = DataParallel(model, group, bucket_bytes=40)
+    model.spoil = fail
+    with pytest.raises(ZeroDivisionError):
+        wrapped(torch.ones(3, 4)).backward()
+    return message_of(CommError, wrapped, torch.ones(3, 4))
+
+
+def test_a_rank_that_goes_on_after_an_exception_is_told_that_it_cannot():
+    for said in run_groups(go_on_after_an_exception, 2):
+        assert re.search(r"on rank \d the last backward pass was left after 1 of 3 buckets", said)
+
+
+def feed_unequally(group):
+    """Odd numbers of rows are nobody's mistake."""
+    model = DataParallel(make("mlp"), group)
+    inputs, targets = batch("mlp", 0, rows=15)
+    own = slice(0, 0) if group.rank == 1 else slice(group.rank, None)
+    loss = nn.functional.cross_entropy(model(inputs[own]), targets[own], reduction="sum") / 15 * group.size
+    loss.backward()
+    alone = make("mlp")
+    parts = [(inputs[rank:], targets[rank:]) for rank in range(group.size) if rank != 1]
+    sum(nn.functional.cross_entropy(alone(x), y, reduction="sum") / 15 for x, y in parts).backward()
+    for mine, other in zip(model.parameters(), alone.parameters(), strict=True):
+        torch.testing.assert_close(mine.grad, other.grad, rtol=0, atol=1e-12)
+
+
+def test_ranks_may_have_other_numbers_of_rows_or_none():
+    run_groups(feed_unequally, 3)
+
+
+def lose_a_codec(group):
+    model = DataParallel(nn.Linear(4, 4), group, codec="fp8_e4m3")
+    return message_of(UsageError, lambda: model(torch.ones(2, 4)).sum().backward())
+
+
+def test_a_group_of_gloo_refuses_codecs():
+    for said in run_groups(lose_a_codec, 2, kind="gloo"):
+        assert "codec='fp8_e4m3' on a process group of gloo, which sends numbers as they are" in said

@@ -1,0 +1,62 @@
+from __future__ import annotations
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from worlds import run_groups  # noqa: E402
+
+from unisono.parallel.routing import balance_loss, choose, plan, wishes  # noqa: E402
+
+
+def two_ranks(group, factor):
+    """Plan for two ranks, with three rows and two rows, two choices each, of three experts."""
+    choices = [torch.tensor([[0, 1], [0, 1], [1, 0]]), torch.tensor([[0, 2], [1, 0]])]
+    everything = torch.stack([wishes(each, 3) for each in choices])
+    plans = [plan(each, everything, rank, factor) for rank, each in enumerate(choices)]
+    sent = [list(zip(each.rows.tolist(), each.choices.tolist(), strict=True)) for each in plans]
+    return sent, plans[0].sent.tolist(), plans[0].wished.tolist(), plans[0].total
+
+
+def test_with_room_for_all_rows_are_sorted_by_expert():
+    [(sent, counts, wished, total)] = run_groups(two_ranks, 1, None)
+    assert sent[0] == [(0, 0), (1, 0), (2, 1), (2, 0), (0, 1), (1, 1)]  # rows and choices for expert 0, then 1
+    assert sent[1] == [(0, 0), (1, 1), (1, 0), (0, 1)]
+    assert counts == [[3, 2], [3, 1], [0, 1]]
+    assert (wished, total) == ([5, 4, 1], 5)
+
+
+def test_where_room_is_short_first_choices_go_first_and_then_lower_ranks():
+    # Room for ceil(0.9 * 2 * 5 / 3) = 3. Expert 0: three first choices fill it. Expert 1: two first choices, then
+    # the second choice of rank 0's row 0, but not that of row 1.
+    [(sent, counts, wished, _)] = run_groups(two_ranks, 1, 0.9)
+    assert sent[0] == [(0, 0), (1, 0), (2, 0), (0, 1)]
+    assert sent[1] == [(0, 0), (1, 0), (0, 1)]
+    assert counts == [[2, 1], [2, 1], [0, 1]]
+    assert wished == [5, 4, 1]
+
+
+def losses(group):
+    even, one = torch.full((4, 4), 0.25), torch.eye(4)[[2, 2, 2, 2]]
+    _, experts, weights = choose(torch.tensor([[1.0, 3.0, 2.0]]), 2)
+    _, _, single = choose(torch.tensor([[1.0, 3.0, 2.0]]), 1)
+    return (
+        float(balance_loss(even, torch.tensor([2, 2, 2, 2]), 4, 2)),
+        float(balance_loss(one, torch.tensor([0, 0, 4, 0]), 4, 1)),
+        float(balance_loss(even[:0], torch.tensor([0, 0, 0, 0]), 0, 1)),
+        experts.tolist(), float(weights.sum()), float(single),
+    )  # fmt: skip
+
+
+def test_the_balance_loss_is_one_for_balance_and_as_many_as_experts_for_one_alone():
+    [(balanced, alone, nothing, *_)] = run_groups(losses, 1)
+    assert balanced == pytest.approx(1)
+    assert alone == pytest.approx(4)
+    assert nothing == 0
+
+
+def test_weights_of_several_choices_add_up_to_one_but_a_single_one_is_the_probability():
+    [(*_, experts, total, single)] = run_groups(losses, 1)
+    assert experts == [[1, 2]]
+    assert total == pytest.approx(1)
+    assert single == pytest.approx(0.6652, abs=1e-3)

@@ -1,0 +1,106 @@
+"""examples/train.py as its users run it: alone, by ``unisono run``, by torchrun, on a terminal and in a pipe."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("torch")
+
+EXAMPLE = str(Path(__file__).parents[2] / "examples" / "train.py")
+UNISONO = [sys.executable, "-m", "unisono", "run"]
+TORCHRUN = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
+SHORT = ["--steps", "3", "--sample", "30"]
+ENDING = re.compile(
+    r"(\w+) on (\d) ranks?, 3 steps of \d+ rows: loss ([\d.]+) -> ([\d.]+), [\d.]+ steps/s, ([\d.]+) MB"
+)
+
+
+def run(launcher, *words):
+    """Run it to its end."""
+    return subprocess.run([*launcher, EXAMPLE, *SHORT, *words], capture_output=True, text=True, timeout=120)
+
+
+def ending(launcher, *words):
+    """Run it; return strategy, ranks, first and last loss, and MB per step, as it says in the end."""
+    done = run(launcher, *words)
+    assert done.returncode == 0, done.stderr
+    strategy, ranks, first, last, sent = ENDING.search(done.stdout).groups()
+    assert float(last) < float(first) - 0.1
+    return strategy, int(ranks), float(first), float(last), float(sent)
+
+
+def test_alone_it_trains_and_writes_something():
+    done = run([sys.executable], "--strategy", "moe")
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert [line[: len("step    1 of 3: loss")] for line in lines[:3]] == [
+        f"step {n:4} of 3: loss" for n in (1, 2, 3)
+    ]
+    assert ENDING.match(lines[3]).group(1, 2, 5) == ("moe", "1", "0.00")
+    assert lines[4].startswith("The ")
+    assert "\x1b" not in done.stdout
+
+
+@pytest.mark.slow
+def test_only_rank_0_says_how_it_goes():
+    done = run([*UNISONO, "-n", "3"], "--strategy", "zero3", "--codec", "bf16", "--collectives")
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    assert all(line.startswith("[0] ") for line in done.stdout.splitlines())
+    assert "[0] | backward | reduce_scatter | blocks.1 |" in done.stdout
+    assert ENDING.search(done.stdout).group(1, 2) == ("zero3", "3")
+
+
+@pytest.mark.slow
+def test_torchrun_starts_it_too():
+    ours = ending([*TORCHRUN, "--nproc-per-node", "2"], "--codec", "int8", "--error-feedback")
+    gloo = ending([*TORCHRUN, "--nproc-per-node", "2"], "--backend", "gloo")
+    assert ours == ("ddp", 2, gloo[2], pytest.approx(gloo[3], abs=0.001), pytest.approx(gloo[4] * 0.2578, abs=0.01))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("launcher", [[sys.executable], [*UNISONO, "-n", "2"]], ids=["alone", "unisono run"])
+def test_on_a_terminal_there_is_a_progress_bar(launcher):
+    ours, theirs = os.openpty()
+    with subprocess.Popen([*launcher, EXAMPLE, *SHORT], stdout=subprocess.PIPE, stderr=theirs, text=True) as process:
+        os.close(theirs)
+        shown = b""
+        while piece := _read(ours):
+            shown += piece
+        printed = process.stdout.read()
+        assert process.wait(timeout=60) == 0
+    os.close(ours)
+    assert "3/3" in shown.decode()
+    assert re.search(r"loss \d\.\d{4} ", shown.decode())
+    assert "step    1 of 3" not in printed
+    assert ENDING.search(printed)
+
+
+def _read(descriptor):
+    try:
+        return os.read(descriptor, 4096)
+    except OSError:  # nobody has the other end any more
+        return b""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--strategy", "tp", "--tp", "3"), "mesh: dp=-1 × tp=3 needs a multiple of 3 ranks, the group has 2"),
+        (("--codec", "fp4"), "there is no codec 'fp4'; expected one of fp16, bf16"),
+        (("--strategy", "tp", "--codec", "int8"), "--codec is for gradients"),
+        (("--tp", "2"), "--tp does not go with ddp"),
+    ],
+)
+def test_a_wrong_call_is_answered_in_a_line(words, said):
+    done = run([*UNISONO, "-n", "2"], *words)
+    assert done.returncode in (1, 2)
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr

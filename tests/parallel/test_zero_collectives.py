@@ -1,0 +1,181 @@
+"""Which collectives each stage makes, on what, and in which order."""
+
+from __future__ import annotations
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from models import batch, loss_of, make, share, train  # noqa: E402
+from torch import nn  # noqa: E402
+from worlds import run_groups  # noqa: E402
+
+from unisono.parallel import Zero, record  # noqa: E402
+from unisono.parallel.over_comm import CommGroup  # noqa: E402
+
+BLOCK, ROOT = 15_072, 2_880  # bytes of the units of the small transformer in float64: 1884 and 360 parameters
+
+
+def sgd(shards):
+    return torch.optim.SGD(shards, 0.1)
+
+
+def recorded(group, settings, replicas=1):
+    shards = group.size // replicas
+    inner, across = (group, None)
+    if replicas > 1:
+        inner = group.split(group.rank // shards, key=group.rank, axis="shard")
+        across = group.split(group.rank % shards, key=group.rank, axis="replica")
+    model = make("transformer")
+    zero = Zero(model, inner, replicate=across, optimizer=sgd, **settings)
+    train(zero, "transformer", 1, group.rank, group.size, optimizer=zero)
+    inputs, targets = (share(part, group.rank, group.size) for part in batch("transformer", 1))
+    with record() as log:
+        loss_of(zero, inputs, targets).backward()
+        zero.step()
+    return [(entry.phase, entry.collective, entry.name, entry.bytes, entry.size) for entry in log]
+
+
+def collectives(size, settings, replicas=1):
+    """Return what a step does: the same on all ranks."""
+    found = run_groups(recorded, size, settings, replicas)
+    assert all(each == found[0] for each in found)
+    return found[0]
+
+
+def update(size):
+    return [
+        ("update", "all_gather", "root", ROOT, size), ("update", "all_gather", "blocks.0", BLOCK, size),
+        ("update", "all_gather", "blocks.1", BLOCK, size),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(("stage", "collective"), [(1, "all_reduce"), (2, "reduce_scatter")])
+def test_stages_1_and_2_send_gradients_as_they_come_and_then_the_new_parameters(stage, collective):
+    assert collectives(2, {"stage": stage}) == [
+        ("backward", collective, "blocks.1", BLOCK, 2), ("backward", collective, "blocks.0", BLOCK, 2),
+        ("backward", collective, "root", ROOT, 2), *update(2),
+    ]  # fmt: skip
+
+
+def test_stage_3_gathers_each_unit_twice_and_scatters_its_gradients_while_the_next_one_runs():
+    assert collectives(3, {}) == [
+        ("forward", "all_gather", "root", ROOT, 3),
+        ("forward", "all_gather", "blocks.0", BLOCK, 3),  # sets out before the root computes
+        ("forward", "all_gather", "blocks.1", BLOCK, 3),  # sets out before block 0 computes
+        ("backward", "all_gather", "root", ROOT, 3),
+        ("backward", "all_gather", "blocks.1", BLOCK, 3),
+        ("backward", "all_gather", "blocks.0", BLOCK, 3),  # sets out before block 1 computes
+        ("backward", "reduce_scatter", "blocks.1", BLOCK, 3),  # sets out before block 0 computes
+        ("backward", "reduce_scatter", "blocks.0", BLOCK, 3),
+        ("backward", "reduce_scatter", "root", ROOT, 3),
+    ]
+
+
+def test_without_prefetch_a_unit_sets_out_when_it_is_needed():
+    order = [entry[:3] for entry in collectives(2, {"prefetch": False})]
+    assert order[3:5] == [("backward", "all_gather", "root"), ("backward", "all_gather", "blocks.1")]
+    assert order[-4:] == [
+        ("backward", "all_gather", "blocks.0"), ("backward", "reduce_scatter", "blocks.1"),
+        ("backward", "reduce_scatter", "blocks.0"), ("backward", "reduce_scatter", "root"),
+    ]  # fmt: skip
+    assert len(order) == 9
+
+
+def test_units_that_stay_whole_after_the_forward_pass_are_gathered_once():
+    assert [entry[:3] for entry in collectives(2, {"free_after_forward": False})] == [
+        ("forward", "all_gather", "root"), ("forward", "all_gather", "blocks.0"),
+        ("forward", "all_gather", "blocks.1"), ("backward", "reduce_scatter", "blocks.1"),
+        ("backward", "reduce_scatter", "blocks.0"), ("backward", "reduce_scatter", "root"),
+    ]  # fmt: skip
+
+
+def test_hybrid_adds_an_all_reduce_of_each_shard_over_the_replicas():
+    found = collectives(4, {}, replicas=2)
+    assert [entry for entry in found if entry[1] == "all_reduce"] == [
+        ("backward", "all_reduce", "blocks.1", BLOCK // 2, 2),
+        ("backward", "all_reduce", "blocks.0", BLOCK // 2, 2),
+        ("backward", "all_reduce", "root", ROOT // 2, 2),
+    ]
+    assert [entry[2] for entry in found if entry[1] == "reduce_scatter"] == ["blocks.1", "blocks.0", "root"]
+    assert all(entry[4] == 2 for entry in found)  # nothing goes over all four ranks
+
+
+def test_mixed_precision_halves_the_bytes_of_everything():
+    settings = {"mixed_precision": torch.bfloat16}
+    found = collectives(2, settings)
+    assert {entry[3] for entry in found} == {BLOCK // 4, ROOT // 4}  # two bytes for each parameter, not eight
+    assert len(found) == 9
+
+
+class Plain(CommGroup):
+    """Notes the codecs that it is given, and sends numbers as they are."""
+
+    def duplicate(self):
+        return self
+
+    def _all_reduce(self, async_op, tensor, op, codec):
+        return super()._all_reduce(async_op, tensor, op, None)
+
+    def _reduce_scatter(self, async_op, out, tensor, op, codec):
+        return super()._reduce_scatter(async_op, out, tensor, op, None)
+
+
+class Doubling:
+    """Feedback that doubles what is sent."""
+
+    def __init__(self, codec):
+        assert codec == "fp8_e4m3"
+
+    def correct(self, name, gradients):
+        gradients.mul_(2)
+
+
+def two_types():
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 4).double())
+    model[1].register_forward_pre_hook(lambda _, inputs: inputs[0].double())
+    return model
+
+
+def written(group, stage):
+    alone = two_types()
+    alone(torch.ones(2, 4)).sum().backward()
+    zero = Zero(
+        two_types(), Plain(group.comm), optimizer=sgd, stage=stage, codec="fp8_e4m3", error_feedback=Doubling
+    )  # fmt: skip
+    with record() as log:
+        zero(torch.ones(2, 4)).sum().backward()
+    for flat, layer, factor in zip(zero.trained, alone, (2, 1), strict=True):
+        expected = flat.vector_of([layer.weight.grad, layer.bias.grad])[flat.range_of(flat.rank)]
+        torch.testing.assert_close(flat.gradient, factor * expected)
+    return {entry.name: entry.codec for entry in log if entry.collective != "all_gather"}
+
+
+@pytest.mark.parametrize("stage", [1, 2, 3])
+def test_gradients_in_float32_are_written_by_the_codec_and_corrected_by_its_feedback(stage):
+    assert run_groups(written, 2, stage) == [{"0": "fp8_e4m3", "1": ""}] * 2
+
+
+def without_sync(group, stage):
+    zero = Zero(make("mlp"), group, optimizer=sgd, stage=stage)
+    inputs, targets = batch("mlp", 0)
+    with record() as log, zero.no_sync():
+        loss_of(zero, inputs, targets).backward()
+    return [entry.collective for entry in log]
+
+
+@pytest.mark.parametrize(("stage", "expected"), [(1, []), (2, []), (3, ["all_gather"] * 6)])
+def test_without_sync_no_gradient_is_sent(stage, expected):
+    assert run_groups(without_sync, 2, stage) == [expected] * 2
+
+
+def looking(group):
+    zero = Zero(make("mlp"), group, optimizer=sgd)
+    with record() as log, torch.no_grad():
+        zero(batch("mlp", 0)[0])
+    return [(entry.phase, entry.collective) for entry in log]
+
+
+def test_a_pass_without_gradients_gathers_each_unit_once():
+    assert run_groups(looking, 2) == [[("forward", "all_gather")] * 3] * 2
