@@ -19,6 +19,7 @@ from typing import Any
 from unisono.collectives import Words
 
 ASSETS = Path(__file__).parent / "page"
+STYLES = ("colours", "frame", "stage", "bar", "words", "facts", "code", "compare", "gallery")
 IMPORT = re.compile(r'^import (\{[^}]*\}) from "\./(\w+)\.mjs";$', re.MULTILINE)
 EXPORT = re.compile(r"^export ((?:async )?(?:function|class|const) (\w+))", re.MULTILINE)
 WITHOUT_SCRIPT = "This page draws with JavaScript, which is switched off. 本页面需要启用 JavaScript。"
@@ -53,9 +54,12 @@ def fill_template(name: str, title: str, data: Mapping[str, Any], program: str) 
     # No text of a user's can end the element that holds it.
     written = json.dumps(data, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
     parts = {
-        "title": html.escape(title), "style": asset("page.css"), "data": written, "script": program,
+        "title": html.escape(title),
+        "style": "\n".join(asset(f"{name}.css") for name in STYLES),
+        "data": written,
+        "script": program,
         "without_script": WITHOUT_SCRIPT,
-    }  # fmt: skip
+    }
     return re.sub(r"\{(\w+)\}", lambda found: parts[found[1]], asset(name))
 
 

@@ -1,16 +1,8 @@
 // The bar below the stage: buttons, the slider with the phases above it, and what is shown how.
 
+import { setIcon, transportButtons } from "./buttons.mjs";
 import { element, fill } from "./dom.mjs";
 import { SPEEDS } from "./state.mjs";
-
-const ICONS = {
-  first: "M6 5v14M19 5l-9 7 9 7z",
-  back: "M15 5l-9 7 9 7z",
-  play: "M7 4l13 8-13 8z",
-  pause: "M7 4h4v16H7zM14 4h4v16h-4z",
-  forward: "M9 5l9 7-9 7z",
-  last: "M18 5v14M5 5l9 7-9 7z",
-};
 
 /** Return the bar: { node, update }; `options` are the layouts to choose from. */
 export function controls(scene, state, player, options, words) {
@@ -29,20 +21,13 @@ export function controls(scene, state, player, options, words) {
       oninput: () => player.go(Number(parts.slider.value), false),
       onchange: () => player.go(Math.round(Number(parts.slider.value)), false),
     });
-    parts.play = button("play", w.play, () => player.toggle(), "primary");
+    const buttons = transportButtons(player, w, () => scene.levels);
+    parts.play = buttons.play;
     parts.where = element("output", { class: "where", for: "position" });
     parts.phases = phaseBar(scene, player, w, state.get("lang"));
     fill(
       node,
-      element(
-        "div",
-        { class: "transport", role: "group" },
-        button("first", w.first, () => player.go(0, false)),
-        button("back", w.back, () => player.back()),
-        parts.play,
-        button("forward", w.forward, () => player.forward()),
-        button("last", w.last, () => player.go(scene.levels, false)),
-      ),
+      buttons.node,
       element("div", { class: "scrubber" }, parts.phases.node, parts.slider),
       parts.where,
       element("div", { class: "choices" }, ...choices(state, options, w)),
@@ -133,26 +118,4 @@ export function select(id, label, value, values, name, choose) {
   const made = element("select", { id, onchange: () => choose(made.value) });
   for (const one of values) made.append(element("option", { value: one, selected: one === value }, name(one)));
   return element("label", { class: "choice" }, element("span", {}, label), made);
-}
-
-/** A round button with a sign on it. */
-export function button(icon, label, press, kind = "") {
-  const made = element("button", { type: "button", class: `round ${kind}`, id: `button-${icon}`, onclick: press });
-  setIcon(made, icon, label);
-  return made;
-}
-
-/** Put another sign on a button. */
-export function setIcon(made, icon, label) {
-  if (made.dataset.icon === icon && made.getAttribute("aria-label") === label) return;
-  made.dataset.icon = icon;
-  made.setAttribute("aria-label", label);
-  made.title = label;
-  const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
-  svg.setAttribute("viewBox", "0 0 24 24");
-  svg.setAttribute("aria-hidden", "true");
-  const path = document.createElementNS("http://www.w3.org/2000/svg", "path");
-  path.setAttribute("d", ICONS[icon]);
-  svg.append(path);
-  fill(made, svg);
 }

@@ -1,6 +1,6 @@
 // The bar of the page that compares: buttons, slider, and the choice between steps and the clock.
 
-import { button, setIcon } from "./controls.mjs";
+import { setIcon, transportButtons } from "./buttons.mjs";
 import { element, fill } from "./dom.mjs";
 
 export const RACE = 10; // positions from the start to the end of a race by the clock
@@ -12,7 +12,8 @@ export function transport(state, player, length, words, relay) {
 
   const render = () => {
     const w = words();
-    parts.play = button("play", w.play, () => player.toggle(), "primary");
+    const buttons = transportButtons(player, w, length);
+    parts.play = buttons.play;
     parts.where = element("output", { class: "where", for: "position" });
     parts.slider = element("input", {
       type: "range",
@@ -24,15 +25,7 @@ export function transport(state, player, length, words, relay) {
     parts.ways = relay ? [] : [wayButton("step", w.byStep, state), wayButton("time", w.byTime, state)];
     fill(
       node,
-      element(
-        "div",
-        { class: "transport", role: "group" },
-        button("first", w.first, () => player.go(0, false)),
-        button("back", w.back, () => player.back()),
-        parts.play,
-        button("forward", w.forward, () => player.forward()),
-        button("last", w.last, () => player.go(length(), false)),
-      ),
+      buttons.node,
       element("div", { class: "scrubber" }, parts.slider),
       parts.where,
       element(

@@ -1,0 +1,49 @@
+// Round buttons with signs on them, and the five of them that move a player.
+
+import { element, fill } from "./dom.mjs";
+
+const ICONS = {
+  first: "M6 5v14M19 5l-9 7 9 7z",
+  back: "M15 5l-9 7 9 7z",
+  play: "M7 4l13 8-13 8z",
+  pause: "M7 4h4v16H7zM14 4h4v16h-4z",
+  forward: "M9 5l9 7-9 7z",
+  last: "M18 5v14M5 5l9 7-9 7z",
+};
+
+/** Return { node, play }: first, back, play, forward, last; `length` says how many positions there are. */
+export function transportButtons(player, w, length) {
+  const play = button("play", w.play, () => player.toggle(), "primary");
+  const node = element(
+    "div",
+    { class: "transport", role: "group" },
+    button("first", w.first, () => player.go(0, false)),
+    button("back", w.back, () => player.back()),
+    play,
+    button("forward", w.forward, () => player.forward()),
+    button("last", w.last, () => player.go(length(), false)),
+  );
+  return { node, play };
+}
+
+/** A round button with a sign on it. */
+function button(icon, label, press, kind = "") {
+  const made = element("button", { type: "button", class: `round ${kind}`, id: `button-${icon}`, onclick: press });
+  setIcon(made, icon, label);
+  return made;
+}
+
+/** Put another sign on a button. */
+export function setIcon(made, icon, label) {
+  if (made.dataset.icon === icon && made.getAttribute("aria-label") === label) return;
+  made.dataset.icon = icon;
+  made.setAttribute("aria-label", label);
+  made.title = label;
+  const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
+  svg.setAttribute("viewBox", "0 0 24 24");
+  svg.setAttribute("aria-hidden", "true");
+  const path = document.createElementNS("http://www.w3.org/2000/svg", "path");
+  path.setAttribute("d", ICONS[icon]);
+  svg.append(path);
+  fill(made, svg);
+}
