@@ -5,6 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any
 
+from unisono.drawing.failure_words import PARTS, in_chinese
 from unisono.errors import ScheduleError
 from unisono.verifier import Proof
 
@@ -26,7 +27,10 @@ def facts_of(proof: Proof) -> dict[str, Any]:
 
 def failure_of(error: ScheduleError, level: int) -> dict[str, Any]:
     """Return what is wrong with a schedule, and on which level it shows."""
-    return {**error.context(), "message": str(error), "level": level}
+    said = error.context()
+    english = {part: said[part] for part in PARTS if part in said}
+    chinese = {part: in_chinese(text) or text for part, text in english.items()}
+    return {**said, "said": {"en": english, "zh": chinese}, "message": str(error), "level": level}
 
 
 def _part(value: Fraction) -> dict[str, Any]:

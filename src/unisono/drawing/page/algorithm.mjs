@@ -51,7 +51,7 @@ export function openAlgorithm(root, page, scene) {
   });
 
   const top = header(page, state, words, (language) => about(page, scene, language));
-  const facts = factsPanel(scene, words);
+  const facts = factsPanel(scene, state, words);
   const foot = footer(state, words);
   const bar = controls(scene, state, player, layouts, words);
   const code = codePanel(scene, state, words);

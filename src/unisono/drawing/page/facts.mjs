@@ -3,11 +3,11 @@
 import { element, fill } from "./dom.mjs";
 
 /** Return the panel: { node, update }. */
-export function factsPanel(scene, words) {
+export function factsPanel(scene, state, words) {
   const node = element("section", { class: "panel facts" });
   const update = () => {
     const w = words();
-    if (scene.failure) fill(node, ...failure(scene.failure, w));
+    if (scene.failure) fill(node, ...failure(scene.failure, w, state.get("lang")));
     else if (scene.facts) fill(node, ...facts(scene, w));
   };
   update();
@@ -57,11 +57,12 @@ function part({ text, value }) {
   return text.includes("/") ? `${text} ≈ ${value.toFixed(2)}` : text;
 }
 
-function failure(wrong, w) {
+function failure(wrong, w, language) {
+  const said = wrong.said[language];
   const details = [
-    [w.expected, wrong.expected],
-    [w.found, wrong.found],
-    [w.todo, wrong.hint],
+    [w.expected, said.expected],
+    [w.found, said.found],
+    [w.todo, said.hint],
   ].filter(([, text]) => text);
   return [
     element("h2", {}, w.facts, element("span", { class: "refused" }, `✗ ${w.failed}`)),
@@ -69,7 +70,7 @@ function failure(wrong, w) {
     wrong.rank !== undefined && wrong.step !== undefined
       ? element("p", {}, w.failureAt(wrong.rank, wrong.step), wrong.op ? element("code", {}, ` ${wrong.op}`) : "")
       : "",
-    element("p", { lang: "en" }, wrong.what),
-    element("dl", { lang: "en" }, ...details.map(([name, text]) => fact(name, "", text))),
+    element("p", {}, said.what),
+    element("dl", {}, ...details.map(([name, text]) => fact(name, "", text))),
   ];
 }

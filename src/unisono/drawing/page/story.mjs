@@ -69,13 +69,10 @@ function paragraphs(scene, level, language, rank, w, sentencesOf) {
   }
   if (level === scene.levels && !scene.failure) made.push(element("p", { class: "finished" }, w.afterWords));
   if (level === scene.levels && scene.failure) {
+    const { what, found } = scene.failure.said[language];
     made.push(
       element("p", { class: "why" }, w.failure[scene.failure.error] ?? w.failure.ScheduleError),
-      element(
-        "p",
-        { class: "note", lang: "en" },
-        [scene.failure.what, scene.failure.found].filter(Boolean).join(": "),
-      ),
+      element("p", { class: "note" }, [what, found].filter(Boolean).join(w.colon)),
     );
   }
   return made;
