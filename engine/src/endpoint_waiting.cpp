@@ -37,14 +37,14 @@ void Endpoint::wait_slowly(std::function<bool()> ready, const Wait& what) {
         if (ready()) return;
     }
     const Clock::time_point began = Clock::now();
-    const Nanoseconds spin =
-        in_background ? settings.patience.background_spin : settings.patience.spin;
+    const Nanoseconds spin = spin_.next(in_background ? settings.patience.background_spin : settings.patience.spin);
     while (Clock::now() - began < spin) {
         for (int look = 0; look < 64; ++look) {
             pause_core();
-            if (ready()) return;
+            if (ready()) return spin_.was_worth_it();
         }
     }
+    if (is_in_this_call(what)) spin_.was_in_vain();
     Board& mine = board(settings.rank);
     struct Notice {  // what others may read while we wait
         Board& mine;
@@ -127,6 +127,11 @@ void Endpoint::look_around(const std::function<bool()>& ready, const Wait& what,
     if (now >= what.deadline && !ready())
         fail(Fault::timeout, what.peer == any_rank ? -1 : static_cast<int>(what.peer),
              describe_wait(what, std::chrono::duration<double>(now - began).count()));
+}
+
+// Whether the rank that we wait for has come as far as this call: it then has nothing to do but to answer.
+bool Endpoint::is_in_this_call(const Wait& what) const {
+    return what.in_collective && board(what.peer).calls.load(std::memory_order_relaxed) >= call_;
 }
 
 // Whether there is nobody left to wait for.

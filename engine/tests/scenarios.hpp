@@ -11,6 +11,7 @@ namespace unisono::tests {
 void collectives_give_the_right_bits(const std::vector<Case>& cases, int repeats);
 void queued_calls_and_transfers_go_on_together(const std::vector<Case>& cases);
 void calls_of_several_threads_take_turns();
+void spinning_in_vain_gets_shorter_and_recovers();
 void messages_are_written_in_the_quicker_way();
 
 // scenarios_transfers.cpp: which message goes to which receive.

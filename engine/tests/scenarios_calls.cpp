@@ -121,6 +121,19 @@ void calls_of_several_threads_take_turns() {
     });
 }
 
+void spinning_in_vain_gets_shorter_and_recovers() {
+    using std::chrono::microseconds;
+    SpinLength spin;
+    CHECK(spin.next(microseconds(1000)) == microseconds(1000));
+    spin.was_in_vain();
+    CHECK(spin.next(microseconds(1000)) == microseconds(250));
+    for (int times = 0; times < 10; ++times) spin.was_in_vain();
+    CHECK(spin.next(microseconds(1000)) == microseconds(20));
+    CHECK(spin.next(microseconds(0)) == microseconds(0));  // where ranks share cores
+    for (int times = 0; times < 6; ++times) spin.was_worth_it();
+    CHECK(spin.next(microseconds(1000)) == microseconds(1000));
+}
+
 // Plain stores where cores are near each other, stores past the caches where they are not, and back again when they move.
 void messages_are_written_in_the_quicker_way() {
     Pace pace;

@@ -18,6 +18,7 @@ int main(int count, char** arguments) {
     collectives_give_the_right_bits(cases, repeats);
     queued_calls_and_transfers_go_on_together(cases);
     calls_of_several_threads_take_turns();
+    spinning_in_vain_gets_shorter_and_recovers();
     messages_are_written_in_the_quicker_way();
     messages_find_their_receives();
     receives_end_in_the_middle_of_a_message();

@@ -129,6 +129,7 @@ class Endpoint {
   private:
     void wait_slowly(std::function<bool()> ready, const Wait& what);
     void look_around(const std::function<bool()>& ready, const Wait& what, Clock::time_point began);
+    bool is_in_this_call(const Wait& what) const;
     bool has_left(std::uint32_t peer) const;
     void wake(Board& theirs);
     std::string place_of(const Wait& what) const;
@@ -140,6 +141,7 @@ class Endpoint {
     Peers peers_;
     int quick_looks_;
     int first_yields_;
+    SpinLength spin_;
     bool has_fence_;  // so that no bell goes unheard
     std::mutex opening_;
     std::set<std::size_t> opened_;  // where they begin
