@@ -80,6 +80,7 @@ async function open(page) {
     (level) => headingOf(scene(), level, words(), state.get("lang")),
     (level) => paragraphsOf(scene(), level, busWords()),
   );
+  told.node.classList.add("short");
   const derivation = derivationPanel(state, busWords);
   const numbers = numbersPanel(state, busWords, sizes);
   const curve = curvePanel(state, busWords, sizes[sizes.length - 1]);

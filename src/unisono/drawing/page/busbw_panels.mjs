@@ -29,8 +29,8 @@ export function derivationPanel(state, words) {
     const rates = [algbw, busbw].map((rate) => rateText(rate / GIGA));
     const formulas = [
       `algbw = n / t = ${n} / ${secondsText(time)} = ${rates[0]}`,
-      `(p−1) · n/p + (p−1) · n/p = 2(p−1)/p · n = 2 · ${p - 1}/${p} · ${n} = ${bytesText(sent)}`,
-      `(p−1)/p + (p−1)/p = 2(p−1)/p = ${few(factor)}`,
+      `(p−1) · n/p + (p−1) · n/p = 2(p−1)/p · n = ${few(factor)} · ${n} = ${bytesText(sent)}`,
+      `2(p−1) · n / p = ${2 * (p - 1)} · ${n} / ${p} = ${bytesText(sent)}`,
       `busbw = algbw · 2(p−1)/p = ${rates[0]} · ${few(factor)} = ${rates[1]}`,
       `busbw = ${rates[1]} = ${w.sliders.link}`,
     ];
@@ -94,8 +94,8 @@ export function curvePanel(state, words, most) {
   const node = element("section", { class: "panel" });
   const update = () => {
     const w = words();
-    const [width, height, left, bottom, top] = [420, 210, 34, 26, 10];
-    const right = 78;
+    const [width, height, left, bottom, top] = [340, 190, 30, 26, 10];
+    const right = 66;
     const x = (p) => left + ((p - 2) / (most - 2)) * (width - left - right);
     const y = (factor) => height - bottom - (factor / 2.1) * (height - bottom - top);
     const lines = [

@@ -26,7 +26,7 @@ const en = {
     {
       title: "It cannot be less",
       words:
-        "A rank must part with what the others need of its numbers, and take in the sums that it does not make itself. Shared out evenly, that is (p−1)/p of the vector each time, whatever the algorithm.",
+        "To bring the p addends of a number together takes p−1 transfers of one number; to tell the other p−1 ranks their sum takes p−1 more. That is 2(p−1) for each number, and p ranks to share them: no algorithm gets by with fewer.",
     },
     {
       title: "What a link carries: busbw",
@@ -98,7 +98,7 @@ const zh = {
     {
       title: "不可能更少",
       words:
-        "每个进程必须把别人需要的数交出去，又必须收进不是由自己算出的总和。平均分摊时，每次都是向量的 (p−1)/p，与算法无关。",
+        "把同一个数的 p 个加数汇到一处，需要传送 p−1 个数；再把总和告诉其余 p−1 个进程，又需要 p−1 个。每个数共 2(p−1) 次传送，由 p 个进程分摊：没有算法能用得更少。",
     },
     {
       title: "链路实际承载的：总线带宽 busbw",

@@ -51,31 +51,33 @@ function column({ ranks, rows, features, hidden, own }, w) {
   const pen = new Row();
   pen.matrix("X", rows, features, 1, 1, w.shape(rows, features));
   pen.sign("·");
-  pen.matrix("A", features, hidden, 1, ranks, `${w.shape(features, hidden)}: ${ranks} × (${w.shape(features, own)})`);
+  pen.matrix("A", features, hidden, 1, ranks, w.shape(features, hidden), `${ranks} × (${w.shape(features, own)})`);
   pen.sign("=");
-  pen.matrix("X·A", rows, hidden, 1, ranks, `${ranks} × (${w.shape(rows, own)})`);
+  pen.matrix("X·A", rows, hidden, 1, ranks, w.shape(rows, hidden), `${ranks} × (${w.shape(rows, own)})`);
   return pen.drawn();
 }
 
 function pointwise({ ranks, rows, hidden, own }, w) {
   const pen = new Row();
-  pen.matrix("X·A", rows, hidden, 1, ranks, `${ranks} × (${w.shape(rows, own)})`);
+  pen.matrix("X·A", rows, hidden, 1, ranks, w.shape(rows, hidden), `${ranks} × (${w.shape(rows, own)})`);
   pen.sign("→");
-  pen.matrix("Z = GELU(X·A)", rows, hidden, 1, ranks, `${ranks} × (${w.shape(rows, own)})`);
+  pen.matrix("Z = GELU(X·A)", rows, hidden, 1, ranks, w.shape(rows, hidden), `${ranks} × (${w.shape(rows, own)})`);
   return pen.drawn();
 }
 
 function row({ ranks, rows, hidden, own, out }, w) {
-  const pen = new Row();
-  pen.matrix("Z", rows, hidden, 1, ranks, w.shape(rows, hidden));
-  pen.sign("·");
-  pen.matrix("B", hidden, out, ranks, 1, `${w.shape(hidden, out)}: ${ranks} × (${w.shape(own, out)})`);
-  pen.sign("=");
+  const product = new Row();
+  product.matrix("Z", rows, hidden, 1, ranks, w.shape(rows, hidden), `${ranks} × (${w.shape(rows, own)})`);
+  product.sign("·");
+  product.matrix("B", hidden, out, ranks, 1, w.shape(hidden, out), `${ranks} × (${w.shape(own, out)})`);
+  const sum = new Row();
+  sum.sign("=");
   for (let rank = 0; rank < ranks; rank++) {
-    pen.matrix(`Z${sub(rank)}·B${sub(rank)}`, rows, out, 1, 1, rank ? "" : w.shape(rows, out), rank);
-    if (rank < ranks - 1) pen.sign("+", true);
+    sum.matrix(`Z${sub(rank)}·B${sub(rank)}`, rows, out, 1, 1, rank ? "" : w.shape(rows, out), "", rank);
+    sum.sign(rank < ranks - 1 ? "+" : "=", true);
   }
-  return pen.drawn();
+  sum.matrix("Y", rows, out, 1, 1, w.shape(rows, out));
+  return element("div", { class: "why-row" }, product.drawn(), sum.drawn());
 }
 
 function sub(number) {
@@ -90,11 +92,12 @@ class Row {
     this.heights = [];
   }
 
-  matrix(name, rows, columns, down, across, note, rank = null) {
+  /** `note` and `detail` stand below; `rank` is whose it is, where one rank has all of it. */
+  matrix(name, rows, columns, down, across, note, detail = "", rank = null) {
     const width = Math.max(26, columns * UNIT);
     const height = Math.max(16, rows * UNIT);
-    const text = Math.max(width, name.length * 9, note.length * 6.6);
-    this.made.push({ name, note, x: this.x + (text - width) / 2, width, height, down, across, rank });
+    const text = Math.max(width, name.length * 9, note.length * 6.6, detail.length * 6.6);
+    this.made.push({ name, note, detail, x: this.x + (text - width) / 2, width, height, down, across, rank });
     this.heights.push(height);
     this.x += text;
   }
@@ -115,9 +118,10 @@ class Row {
         shape("text", { x: one.x + one.width / 2, y: y - 8, class: "why-name" }, one.name),
         ...pieces(one, y),
         shape("text", { x: one.x + one.width / 2, y: y + one.height + 16, class: "why-note" }, one.note),
+        shape("text", { x: one.x + one.width / 2, y: y + one.height + 31, class: "why-note" }, one.detail),
       ];
     });
-    const [width, height] = [this.x + 2, TOP + tallest + 24];
+    const [width, height] = [this.x + 2, TOP + tallest + 39];
     const svg = shape("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-hidden": "true" }, ...children);
     svg.style.maxWidth = `${width * 1.15}px`;
     return svg;

@@ -62,6 +62,7 @@ function open(page) {
   const stage = trainingStage(data, state, words, trainingWords, most);
   const bar = controls(scene, state, player, [], words);
   const told = toldPanel(state, headingOf, paragraphsOf);
+  told.node.classList.add("short");
   const timeline = timelinePanel(data, state, player, trainingWords, allOnOne);
   const why = data.whole ? whyPanel(data, state, trainingWords) : null;
   const log = logPanel(data, page, state, player, trainingWords);
@@ -70,7 +71,8 @@ function open(page) {
   const foot = footer(state, words);
   const main = element("div", { class: "main" }, stage.node, bar.node, told.node, timeline.node);
   if (why) main.append(why.node);
-  const aside = element("aside", {}, log.node, recorded.node, yours.node);
+  main.append(yours.node);
+  const aside = element("aside", {}, log.node, recorded.node);
   root.append(top.node, element("div", { class: "columns" }, main, aside), foot.node);
 
   function headingOf(level) {
@@ -92,20 +94,25 @@ function open(page) {
     return made;
   }
 
+  let shown = "";
   state.onChange((changed) => {
     const spoken = changed.has("lang");
-    if (spoken) for (const panel of [top, foot, recorded, yours]) panel.update();
+    if (spoken) {
+      for (const panel of [top, foot, recorded, yours]) panel.update();
+      for (const panel of [stage, log, timeline]) panel.render();
+    }
     if (SLIDERS.some(({ name }) => changed.has(name)) || changed.has("precision")) yours.show();
-    for (const panel of [stage, told, log]) panel.update();
+    const now = ["rank", "lang"].map((name) => state.get(name)).join(" ") + Math.ceil(state.get("step") - 1e-9);
+    if (now !== shown) for (const panel of [stage, log, timeline, why]) panel?.update();
+    shown = now;
+    if (changed.has("rank")) timeline.render();
+    told.update();
     bar.update(changed);
-    if (spoken || changed.has("rank")) timeline.render();
-    else timeline.update();
-    why?.update();
     if (!player.moving) remember(state);
   });
   followTheme(() => {});
-  for (const panel of [log, recorded, yours]) panel.update();
-  why?.update();
+  log.render();
+  for (const panel of [recorded, yours, why]) panel?.update();
   new ResizeObserver(() => timeline.render()).observe(timeline.node);
   watchKeys(state, player, data.ranks, () => levels);
   return {

@@ -2,55 +2,68 @@
 // that run, and the memory of each rank as a stacked bar.
 
 import { element, fill } from "./dom.mjs";
-import { cellAt, EMPTY, KINDS, memoryAt, product } from "./training_model.mjs";
+import { cellAt, EMPTY, KINDS, memoryAt } from "./training_model.mjs";
 import { titleOf } from "./training_told.mjs";
 import { bytesText, exactBytes } from "./units.mjs";
 
 const LEFT = 2; // the grid column of the first layer
 const TOP = 2; // the grid row of the first rank
 
-/** Return { node, update }; `most` is what a full bar means, in bytes. */
+/** Return { node, update, render }: `render` builds it, in the language that is chosen; `update` shows the moment.
+ *
+ * `most` is what a full bar means, in bytes. */
 export function trainingStage(data, state, words, trainingWords, most) {
   const grid = element("div", { class: "step-grid", role: "group" });
   const legend = element("div", { class: "legend" });
   const node = element("figure", { class: "stage" }, grid, legend);
   grid.style.setProperty("--layers", data.layers.length);
+  let rows = [];
+  let heads = [];
+  let passing = []; // what is there only while a collective runs
 
-  const update = () => {
+  const render = () => {
     const w = trainingWords();
-    const level = Math.ceil(state.get("step") - 1e-9);
-    const moment = data.moments[level];
     grid.setAttribute("aria-label", w.stage(data.layers.length, data.ranks));
-    grid.dataset.phase = moment.phase;
-    const bands = moment.open.map((number) => band(data, number, moment.collective === number));
-    const rows = Array.from({ length: data.ranks }, (_, rank) => row(data, level, rank, state, words(), w, most));
-    fill(grid, ...bands, ...heads(data, moment, w), ...rows.flat(), ...foot(data, moment));
-    fill(legend, ...legendItems(data, w));
-  };
-  update();
-  return { node, update };
-}
-
-function heads(data, moment, w) {
-  const made = data.layers.map((layer, at) => {
-    const name = layer.split || layer.kind === "activation" ? w.splits[layer.split] : w.layer(at);
-    const arrow = moment.what === "compute" && moment.layer === at ? (moment.phase === "forward" ? "→" : "←") : "";
-    return placed(
-      element(
-        "div",
-        { class: arrow ? "layer-head now" : "layer-head" },
-        element("b", {}, arrow === "←" ? "← " : "", name, arrow === "→" ? " →" : ""),
-        element("small", {}, matrixText(data, layer)),
-      ),
-      LEFT + at,
+    heads = data.layers.map((layer, at) => layerHead(data, layer, at, w));
+    const memory = placed(
+      element("div", { class: "layer-head" }, element("b", {}, w.memory)),
+      LEFT + heads.length,
       1,
     );
-  });
-  const memory = placed(element("div", { class: "layer-head" }, element("b", {}, w.memory)), LEFT + made.length, 1);
-  return [...made, memory];
+    rows = Array.from({ length: data.ranks }, (_, rank) => rankRow(data, rank, state, words(), w, most));
+    fill(grid, ...heads.map((head) => head.node), memory, ...rows.flatMap(({ nodes }) => nodes));
+    fill(legend, ...legendItems(data, w));
+    update();
+  };
+  const update = () => {
+    const level = Math.ceil(state.get("step") - 1e-9);
+    const moment = data.moments[level];
+    for (const one of passing) one.remove();
+    passing = [
+      ...moment.open.map((number) => band(data, number, moment.collective === number)),
+      ...foot(data, moment),
+    ];
+    grid.append(...passing);
+    for (const head of heads) head.update(moment);
+    for (const one of rows) one.update(level);
+  };
+  render();
+  return { node, update, render };
 }
 
-/** The shape of the matrix, whole and here: 64 × 256. */
+function layerHead(data, layer, at, w) {
+  const text = layer.split || layer.kind === "activation" ? w.splits[layer.split] : w.layer(at);
+  const name = element("b");
+  const node = element("div", { class: "layer-head" }, name, element("small", {}, matrixText(data, layer)));
+  const update = (moment) => {
+    const busy = moment.what === "compute" && moment.layer === at;
+    node.classList.toggle("now", busy);
+    name.textContent = busy ? (moment.phase === "forward" ? `${text} →` : `← ${text}`) : text;
+  };
+  return { node: placed(node, LEFT + at, 1), update };
+}
+
+/** The shape of the matrix, whole: 64 × 256. */
 function matrixText(data, layer) {
   const weight = layer.parameters.find(([name]) => name === "weight");
   if (!weight) return "";
@@ -58,80 +71,78 @@ function matrixText(data, layer) {
   return `${whole[1]} × ${whole[0]}`;
 }
 
-function row(data, level, rank, state, words, w, most) {
-  const moment = data.moments[level];
-  const selected = state.get("rank") === rank;
+function rankRow(data, rank, state, words, w, most) {
   const name = element(
     "button",
     {
       type: "button",
       class: "rank-name",
-      "aria-pressed": `${selected}`,
-      onclick: () => state.set({ rank: selected ? null : rank }),
+      onclick: () => state.set({ rank: state.get("rank") === rank ? null : rank }),
     },
     element("span", { class: "wide" }, words.rank(rank)),
     element("span", { class: "narrow", "aria-hidden": "true" }, `${rank}`),
   );
-  const cells = data.layers.map((_, at) => {
-    const busy = moment.what === "compute" && moment.layer === at;
-    return placed(cell(data, level, rank, at, busy), LEFT + at, TOP + rank);
+  const cells = data.layers.map((layer, at) => layerCell(data, layer, rank, at));
+  const memory = memoryBar(data, rank, w, most);
+  const update = (level) => {
+    name.setAttribute("aria-pressed", `${state.get("rank") === rank}`);
+    for (const cell of cells) cell.update(level);
+    memory.update(level);
+  };
+  const nodes = [name, ...cells.map(({ node }) => node), memory.node];
+  nodes.forEach((node, at) => {
+    placed(node, at + 1, TOP + rank);
   });
-  return [
-    placed(name, 1, TOP + rank),
-    ...cells,
-    placed(memoryBar(data, level, rank, w, most), LEFT + cells.length, TOP + rank),
-  ];
+  return { nodes, update };
 }
 
 /** What a rank has of a layer: strips with a place for each of p parts. */
-function cell(data, level, rank, at, busy) {
-  const layer = data.layers[at];
-  const made = element("div", { class: `cell ${layer.split}${busy ? " busy" : ""}`, "aria-hidden": "true" });
-  const shown = cellAt(data, level, rank, at);
-  if (layer.parameters.length) {
-    const parts = Array.from({ length: data.ranks }, (_, part) => part);
-    made.append(
-      strip("parameters", parts, (part) =>
-        shown.parameters.includes(part) ? "parameters" : shown.gathered ? "gathered" : "",
-      ),
-      strip("gradients", parts, (part) =>
-        shown.gradients.includes(part) ? (shown.final ? "gradients" : "gradients own") : "",
-      ),
-      strip("optimizer", parts, (part) => (shown.optimizer.includes(part) ? "optimizer" : "")),
-    );
-  }
-  made.append(strip("activations", [0], () => (shown.activations ? "activations" : "")));
-  return made;
+function layerCell(data, layer, rank, at) {
+  const node = element("div", { class: `cell ${layer.split}`, "aria-hidden": "true" });
+  const kinds = layer.parameters.length ? ["parameters", "gradients", "optimizer", "activations"] : ["activations"];
+  const strips = kinds.map((kind) => {
+    const parts = Array.from({ length: kind === "activations" ? 1 : data.ranks }, () => element("i"));
+    node.append(element("div", { class: `strip strip-${kind}` }, ...parts));
+    return { kind, parts };
+  });
+  const update = (level) => {
+    const { what, layer: busy } = data.moments[level];
+    node.classList.toggle("busy", what === "compute" && busy === at);
+    const shown = cellAt(data, level, rank, at);
+    for (const { kind, parts } of strips) {
+      parts.forEach((part, number) => {
+        part.className = `part ${partKind(shown, kind, number)}`;
+      });
+    }
+  };
+  return { node, update };
 }
 
-function strip(kind, parts, kindOf) {
-  return element(
-    "div",
-    { class: `strip strip-${kind}` },
-    ...parts.map((part) => element("i", { class: `part ${kindOf(part)}` })),
-  );
+function partKind(shown, kind, number) {
+  if (kind === "activations") return shown.activations ? kind : "";
+  if (!shown[kind].includes(number)) return kind === "parameters" && shown.gathered ? "gathered" : "";
+  return kind === "gradients" && !shown.final ? "gradients own" : kind;
 }
 
-function memoryBar(data, level, rank, w, most) {
-  const memory = memoryAt(data, level, rank);
-  const shown = [...KINDS, EMPTY].filter((kind) => memory[kind] > 0);
-  const label = w.barLabel(
-    rank,
-    exactBytes(memory.total),
-    shown.map((kind) => `${w.kinds[kind]} ${exactBytes(memory[kind])}`).join(", "),
-  );
-  const bar = element("div", { class: "memory-bar", role: "img", "aria-label": label, title: label });
-  for (const kind of shown) {
-    const part = element("i", { class: `part ${kind}`, "data-kind": kind, "data-bytes": memory[kind] });
-    part.style.width = `${(100 * memory[kind]) / most}%`;
-    bar.append(part);
-  }
-  return element(
-    "div",
-    { class: "memory", "data-rank": rank, "data-total": memory.total },
-    bar,
-    element("small", {}, bytesText(memory.total)),
-  );
+function memoryBar(data, rank, w, most) {
+  const kinds = [...KINDS, EMPTY];
+  const parts = kinds.map((kind) => element("i", { class: `part ${kind}`, "data-kind": kind }));
+  const bar = element("div", { class: "memory-bar", role: "img" }, ...parts);
+  const total = element("small");
+  const node = element("div", { class: "memory", "data-rank": rank }, bar, total);
+  const update = (level) => {
+    const memory = memoryAt(data, level, rank);
+    const named = kinds.filter((kind) => memory[kind]).map((kind) => `${w.kinds[kind]} ${exactBytes(memory[kind])}`);
+    const label = w.barLabel(rank, exactBytes(memory.total), named.join(", "));
+    bar.setAttribute("aria-label", label);
+    bar.title = label;
+    total.textContent = bytesText(memory.total);
+    node.dataset.total = memory.total;
+    kinds.forEach((kind, at) => {
+      parts[at].style.width = `${(100 * memory[kind]) / most}%`;
+    });
+  };
+  return { node, update };
 }
 
 /** A collective that runs: a band across all ranks, where its layers are. */
@@ -195,7 +206,8 @@ export function shapeText(shape) {
   return shape.length ? shape.join(" × ") : "1";
 }
 
-/** How many numbers a list of tensors has. */
-export function countOf(members) {
-  return members.reduce((sum, [, shape]) => sum + product(shape), 0);
+/** A layer in one letter or number. */
+export function letterOf(data, at) {
+  const { split, kind } = data.layers[at];
+  return { column: "A", row: "B" }[split] ?? (kind === "activation" ? "ƒ" : `${at}`);
 }

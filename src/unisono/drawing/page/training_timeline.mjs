@@ -2,6 +2,7 @@
 
 import { element, shape } from "./dom.mjs";
 import { EMPTY, KINDS, memoryAt, memoryFormula, spans } from "./training_model.mjs";
+import { letterOf } from "./training_stage.mjs";
 import { titleOf } from "./training_told.mjs";
 import { bytesText } from "./units.mjs";
 
@@ -59,7 +60,7 @@ export function lanesOf(data) {
 }
 
 function roomOf(width, lanes) {
-  const left = width < 480 ? 8 : 96;
+  const left = width < 480 ? 8 : 106;
   const many = Math.max(0, ...lanes) + 1;
   const sending = LANE + 3 * GAP;
   const holding = sending + many * (LANE + GAP) + 2 * GAP;
@@ -83,7 +84,7 @@ function computation(data, w, room) {
   return data.moments.flatMap(({ what, phase, layer }, level) => {
     if (!["compute", "loss", "update"].includes(what)) return [];
     const x = room.left + level * unit;
-    const text = what === "compute" ? `${layer}` : label[what];
+    const text = what === "compute" ? letterOf(data, layer) : label[what];
     const fits = text.length * 8 < unit || (what === "compute" && unit > 9);
     return [
       shape("rect", { x: x + 1, y: 1, width: unit - 2, height: LANE, rx: 3, class: `work ${phase} ${what}` }),
@@ -98,8 +99,8 @@ function collectives(data, room) {
     const x = room.left + first * room.unit;
     const width = (last - first + 1) * room.unit - 2;
     const y = room.sending + room.lanes[number] * (LANE + GAP);
-    const long = `${titleOf(collective)} ${layers.join(", ")}`;
-    const text = [long, layers.join(", ")].find((one) => one.length * 6.6 + 6 < width) ?? "";
+    const letters = layers.map((layer) => letterOf(data, layer)).join(", ");
+    const text = [`${titleOf(collective)} ${letters}`, letters].find((one) => one.length * 6.6 + 6 < width) ?? "";
     return [
       shape("rect", { x: x + 1, y, width, height: LANE, rx: 3, class: `sent ${collective}` }),
       shape("text", { x: x + 1 + width / 2, y: y + 14, class: "sent-name" }, text),

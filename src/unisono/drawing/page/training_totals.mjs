@@ -26,64 +26,76 @@ export const SLIDERS = [
   },
   { name: "parameters", low: 1e8, high: 1e12, text: countText },
   { name: "depth", values: [4, 8, 12, 16, 24, 32, 40, 48, 64, 80, 96, 128], text: (count) => `${count}` },
-  { name: "tokens", low: 512, high: 4194304, text: countText, whole: true },
+  { name: "tokens", low: 512, high: 4194304, text: (count) => count.toLocaleString("en-US"), whole: true },
 ];
 
-/** The list of all collectives, and what has been sent so far. */
+/** The list of all collectives, and what has been sent so far: { node, update, render }. */
 export function logPanel(data, page, state, player, words) {
   const node = element("section", { class: "panel log" });
-  const update = () => {
+  const facts = ["sent", "held", "most"].map((id) => element("strong", { "data-fact": id }));
+  let rows = [];
+  const render = () => {
     const w = words();
-    const level = Math.ceil(state.get("step") - 1e-9);
-    const rank = state.get("rank") ?? 0;
-    const rows = data.moments.flatMap(({ collective, phase }, at) =>
-      collective === null ? [] : [logRow(data.collectives[collective], at, level, phase)],
+    rows = data.moments.flatMap(({ collective, phase }, at) =>
+      collective === null ? [] : [{ collective, at, node: logRow(data.collectives[collective], at, w.phase[phase]) }],
     );
     const head = w.logHead.map((text) => element("th", { scope: "col" }, text));
+    const body = element("tbody", {}, ...rows.map((row) => row.node));
     fill(
       node,
       element("h2", {}, w.log),
       element(
         "div",
         { class: "scroll" },
-        element("table", {}, element("thead", {}, element("tr", {}, ...head)), element("tbody", {}, ...rows)),
-      ),
-      element(
-        "dl",
-        {},
-        fact(w.sentSoFar, exactBytes(sentUpTo(data, level)), "sent"),
-        fact(w.heldNow, exactBytes(memoryAt(data, level, rank).total), "held"),
-        fact(w.heldMost, exactBytes(mostUpTo(data, level, rank)), "most"),
+        element("table", {}, element("thead", {}, element("tr", {}, ...head)), body),
       ),
       element("p", { class: "note" }, w.logNote),
+      element("dl", {}, ...[w.sentSoFar, w.heldNow, w.heldMost].map((name, at) => fact(name, facts[at]))),
     );
-
-    function logRow({ collective, name, members, bytes }, at, now, phase) {
-      const title = titleOf(collective);
-      const link = page.home ? `${collective}-ring.html#lang=${state.get("lang")}` : null;
-      const where = element(
-        "button",
-        { type: "button", class: "text", onclick: () => player.go(at, false) },
-        w.phase[phase],
-      );
-      const mark = data.moments[now].open.includes(data.moments[at].collective) ? "now" : at <= now ? "past" : "";
-      const shapes = members.map(([member, shape]) => `${member} ${shapeText(shape)}`).join(", ");
-      return element(
-        "tr",
-        { class: mark },
-        element("td", {}, where),
-        element(
-          "td",
-          {},
-          element("i", { class: `swatch ${collective}`, "aria-hidden": "true" }),
-          link ? element("a", { href: link }, title) : title,
-        ),
-        element("td", { class: "tensor", title: shapes }, name, element("small", {}, shapesText(members))),
-        element("td", {}, bytes.toLocaleString("en-US")),
-      );
-    }
+    update();
   };
-  return { node, update };
+  const update = () => {
+    const level = Math.ceil(state.get("step") - 1e-9);
+    const rank = state.get("rank") ?? 0;
+    const { open } = data.moments[level];
+    for (const row of rows)
+      row.node.className = open.includes(row.collective) ? "now" : row.at <= level ? "past" : "";
+    const bytes = [sentUpTo(data, level), memoryAt(data, level, rank).total, mostUpTo(data, level, rank)];
+    facts.forEach((made, at) => {
+      made.textContent = exactBytes(bytes[at]);
+    });
+  };
+
+  function logRow({ collective, name, members, bytes }, at, phase) {
+    const title = titleOf(collective);
+    const link = page.home ? `${collective}-ring.html#lang=${state.get("lang")}` : null;
+    const shapes = members.map(([member, shape]) => `${member} ${shapeText(shape)}`).join(", ");
+    return element(
+      "tr",
+      {},
+      element(
+        "td",
+        {},
+        element("i", { class: `swatch ${collective}`, "aria-hidden": "true" }),
+        link ? element("a", { href: link }, title) : title,
+        element("button", { type: "button", class: "text", onclick: () => player.go(at, false) }, phase),
+      ),
+      element(
+        "td",
+        { class: "tensor", title: shapes },
+        tensorName(name, members, words()),
+        element("small", {}, shapesText(members)),
+      ),
+      element("td", {}, bytes.toLocaleString("en-US")),
+    );
+  }
+  return { node, update, render };
+}
+
+/** The name that the log has for a tensor, in the language of the page. */
+function tensorName(name, members, w) {
+  if (!members.length) return w.existName;
+  return name.startsWith("gradient of ") ? w.gradientOf(members[0][0]) : name.replace("..", " … ");
 }
 
 /** The shapes of the tensors that travel together; what repeats is counted. */
@@ -93,9 +105,8 @@ function shapesText(members) {
   return [...counts].map(([text, count]) => (count > 1 ? `${count} · (${text})` : `(${text})`)).join(" + ");
 }
 
-function fact(name, value, id = "") {
-  const dd = element("dd", {}, element("strong", id ? { "data-fact": id } : {}, value));
-  return element("div", { class: "fact" }, element("dt", {}, name), dd);
+function fact(name, value) {
+  return element("div", { class: "fact even" }, element("dt", {}, name), element("dd", {}, value));
 }
 
 /** The recorded model by formula, beside what was measured. */
@@ -115,7 +126,6 @@ export function recordedPanel(data, words) {
     const one = memoryFormula("data_parallel", { ...given, ranks: 1 }).total;
     const mine = memoryFormula(strategy, given).total;
     const sends = sentFormula(strategy, given);
-    const note = (text) => element("span", { class: "note" }, ` ${text}`);
     const rows = [
       [w.oneHolds, `16 · Ψ`, one, ""],
       [w.eachHolds, recordedMemory(strategy, counted), mine, `${w.measured}: ${exactBytes(held)} ✓`],
@@ -130,7 +140,7 @@ export function recordedPanel(data, words) {
         {},
         ...rows.map(([name, formula, value, seen]) => {
           const dd = element("dd", {}, element("code", {}, formula), " = ", element("strong", {}, exactBytes(value)));
-          if (seen) dd.append(note(seen));
+          if (seen) dd.append(element("div", { class: "note" }, seen));
           return element("div", { class: "fact" }, element("dt", {}, name), dd);
         }),
       ),
@@ -204,8 +214,8 @@ export function yoursPanel(data, state, words) {
     const part = holds.total / one.total;
     fill(
       results,
-      bar(w.oneHolds, sum, one, one.total, ""),
-      bar(w.eachHolds, each, holds, one.total, part < 0.9995 ? w.ofOne(`${few(100 * part)} %`) : ""),
+      bar("one", w.oneHolds, sum, one, one.total, ""),
+      bar("holds", w.eachHolds, each, holds, one.total, part < 0.9995 ? w.ofOne(`${few(100 * part)} %`) : ""),
       element(
         "div",
         { class: "result" },
@@ -245,7 +255,7 @@ function yourSent(strategy, bytes) {
   return `4L · 2(p−1)/p · ${bytes.parameters}·T·h`;
 }
 
-function bar(name, formula, held, most, note) {
+function bar(id, name, formula, held, most, note) {
   const made = element("div", { class: "memory-bar", "aria-hidden": "true" });
   for (const kind of ["parameters", "gradients", "optimizer"]) {
     const part = element("i", { class: `part ${kind}` });
@@ -256,7 +266,7 @@ function bar(name, formula, held, most, note) {
     "div",
     { class: "result" },
     element("span", {}, name),
-    element("strong", { "data-fact": note === "" ? "one" : "holds" }, decimalBytes(held.total)),
+    element("strong", { "data-fact": id }, decimalBytes(held.total)),
     element("code", {}, formula),
     element("span", { class: "note" }, note),
     made,

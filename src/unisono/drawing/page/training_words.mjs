@@ -16,7 +16,7 @@ const en = {
   own: "pale: this rank's own gradient, not yet summed over the ranks",
   stage: (layers, ranks) => `${ranks} ranks, ${layers} layers each. The words below say what happens now.`,
   layer: (at) => `layer ${at}`,
-  splits: { column: "column", row: "row", "": "activation" },
+  splits: { column: "A: by columns", row: "B: by rows", "": "activation" },
   barLabel: (rank, total, parts) => `rank ${rank} holds ${total}: ${parts}`,
   timeline: "The whole step",
   timelineNote:
@@ -29,7 +29,7 @@ const en = {
   loss: "loss",
   adam: "Adam",
   log: "The collectives of this step",
-  logHead: ["", "collective", "tensor", "bytes"],
+  logHead: ["collective", "tensor", "bytes"],
   logNote:
     "Bytes of the tensor. What a rank sends of it depends on the collective: 2(p−1)/p for all-reduce, (p−1)/p else.",
   sentSoFar: "each rank has sent so far",
@@ -70,6 +70,8 @@ const en = {
   },
   blockNote: (forward, backward, bytes) =>
     `A whole layer of a transformer, attention and MLP, was recorded, too: ${forward} all-reduces forward and ${backward} backward, of ${bytes} each.`,
+  existName: "(which gradients exist)",
+  gradientOf: (name) => `gradient of ${name}`,
   existNote: (bytes) => `${bytes} more say which gradients exist.`,
   why: "Why nothing is sent between column and row",
   whySteps: [
@@ -80,7 +82,6 @@ const en = {
   whyBack:
     "Backward it is the mirror image: the gradient of Y is whole on every rank, B and A need nothing from others, and the addends of the gradient of X are summed by one all-reduce.",
   shape: (rows, columns) => `${rows} × ${columns}`,
-  parts: (count) => `${count} parts`,
 };
 
 const zh = {
@@ -99,7 +100,7 @@ const zh = {
   own: "浅色：本进程自己的梯度，尚未在进程间求和",
   stage: (layers, ranks) => `${ranks} 个进程，每个 ${layers} 层。下方的文字说明当前发生的事。`,
   layer: (at) => `第 ${at} 层`,
-  splits: { column: "按列切", row: "按行切", "": "激活函数" },
+  splits: { column: "A：按列切", row: "B：按行切", "": "激活函数" },
   barLabel: (rank, total, parts) => `进程 ${rank} 占用 ${total}：${parts}`,
   timeline: "整个训练步",
   timelineNote: "正在计算什么、同时有哪些通信、进程占用多少内存。点按任意位置即可跳到该时刻。",
@@ -111,7 +112,7 @@ const zh = {
   loss: "损失",
   adam: "更新",
   log: "这一步中的集合操作",
-  logHead: ["", "集合操作", "张量", "字节"],
+  logHead: ["集合操作", "张量", "字节"],
   logNote: "字节数指整个张量。每个进程实际发出的量取决于集合操作：all-reduce 为 2(p−1)/p，其他为 (p−1)/p。",
   sentSoFar: "每个进程至今已发出",
   heldNow: "当前占用",
@@ -144,6 +145,8 @@ const zh = {
   },
   blockNote: (forward, backward, bytes) =>
     `我们还录制了一个完整的 Transformer 层（注意力加 MLP）：前向 ${forward} 次、反向 ${backward} 次 all-reduce，每次 ${bytes}。`,
+  existName: "（哪些梯度存在）",
+  gradientOf: (name) => `${name} 的梯度`,
   existNote: (bytes) => `另有 ${bytes} 用来说明哪些梯度存在。`,
   why: "为什么按列切与按行切之间不需要通信",
   whySteps: [
@@ -154,7 +157,6 @@ const zh = {
   whyBack:
     "反向正好对称：Y 的梯度在每个进程上都是完整的，计算 B 和 A 的梯度不需要别人的数据，X 梯度的各个加数由一次 all-reduce 求和。",
   shape: (rows, columns) => `${rows} × ${columns}`,
-  parts: (count) => `${count} 份`,
 };
 
 export const TRAINING_WORDS = { en, zh };
