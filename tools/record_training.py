@@ -96,7 +96,9 @@ def zero3(comm: unisono.Communicator) -> dict[str, Any]:
     gathering.free = watched_free  # type: ignore[method-assign]
 
     def measure() -> tuple[list[dict[str, int]], int]:
-        sent = [each for number in watch.open if (each := watch.collectives[number])["collective"] == "reduce_scatter"]
+        sent = [
+            each for number in watch.open if (each := watch.collectives[number])["collective"] == "reduce_scatter"
+        ]
         found = []
         empty = _bytes([room.memory for room in gathering.rooms]) + _bytes(reducing.buffers)
         for name in layers:
@@ -191,11 +193,10 @@ def _shapes(watch: Watch, described: dict[str, Any]) -> dict[str, Any]:
 
 
 def _whole_shapes(mlp: Any) -> dict[str, list[int]]:
-    whole = {
+    return {
         "up.weight": [mlp.up.out_features, mlp.up.in_features], "up.bias": [mlp.up.out_features],
         "down.weight": [mlp.down.out_features, mlp.down.in_features], "down.bias": [mlp.down.out_features],
     }  # fmt: skip
-    return whole
 
 
 def _of_module(layer: nn.Module, optimizer: Any) -> dict[str, int]:

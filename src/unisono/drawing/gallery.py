@@ -109,4 +109,3 @@ def _best(scenes: list[Scene]) -> list[Scene]:
     ranked = sorted(scenes, key=lambda scene: scene["facts"]["latency_ratio"] + scene["facts"]["bandwidth_ratio"])
     chosen = ranked[:MOST_COMPARED]
     return [scene for scene in scenes if scene in chosen]
-

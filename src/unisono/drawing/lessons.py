@@ -50,7 +50,12 @@ def _ring() -> dict[str, Any]:
     return {
         "rings": [_without_code(scene_of(ring.schedule(size), ring)) for size in RING_SIZES],
         "collectives": [
-            {"name": each.name, "title": each.name.replace("_", "-"), "factor": bus_formula(each), "bound": each.bound}
+            {
+                "name": each.name,
+                "title": each.name.replace("_", "-"),
+                "factor": bus_formula(each),
+                "bound": each.bound,
+            }
             for each in COLLECTIVES
             if each.carries_data
         ],
@@ -79,8 +84,8 @@ LESSONS = {
     "tensor-parallel": Lesson(
         Words("Tensor parallel: column, then row", "张量并行：先按列切，再按行切"),
         Words(
-            "Every matrix is cut into parts. Cut the first by columns and the second by rows, and nothing needs to be "
-            "sent in between.",
+            "Every matrix is cut into parts. Cut the first by columns and the second by rows, and nothing is sent in "
+            "between.",
             "每个矩阵都切成几份。第一个按列切，第二个按行切，两者之间就不需要任何通信。",
         ),
         "training", partial(_recorded, "tensor_parallel"),
