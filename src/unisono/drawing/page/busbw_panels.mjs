@@ -52,7 +52,7 @@ export function derivationPanel(state, words) {
 
 /** Sliders for p, n and the link, and what follows from them. */
 export function numbersPanel(state, words, sizes) {
-  const node = element("section", { class: "panel sliders yours" });
+  const node = element("section", { class: "panel sliders yours narrow" });
   const list = element("dl");
   let sliders = null;
   const update = () => {

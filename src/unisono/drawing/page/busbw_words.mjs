@@ -39,7 +39,7 @@ const en = {
     },
   ],
   numbers: "Your numbers",
-  sliders: { ranks: "p: ranks", bytes: "n: size of the vector", link: "speed of a link" },
+  sliders: { ranks: "p: ranks", bytes: "n: vector size", link: "speed of a link" },
   facts: {
     factor: "factor 2(p−1)/p",
     sent: "a rank sends 2(p−1)/p · n",

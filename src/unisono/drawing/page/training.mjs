@@ -61,12 +61,12 @@ function open(page) {
   }));
   const stage = trainingStage(data, state, words, trainingWords, most);
   const bar = controls(scene, state, player, [], words);
+  const recorded = recordedPanel(data, trainingWords);
   const told = toldPanel(state, headingOf, paragraphsOf);
   told.node.classList.add("short");
   const timeline = timelinePanel(data, state, player, trainingWords, allOnOne);
   const why = data.whole ? whyPanel(data, state, trainingWords) : null;
   const log = logPanel(data, page, state, player, trainingWords);
-  const recorded = recordedPanel(data, trainingWords);
   const yours = yoursPanel(data, state, trainingWords);
   const foot = footer(state, words);
   const main = element("div", { class: "main" }, stage.node, bar.node, told.node, timeline.node);
@@ -87,9 +87,8 @@ function open(page) {
       ...rest.map((text) => element("p", { class: "lead" }, text)),
     ];
     if (level === levels) {
-      const w = trainingWords();
-      const [sent, held] = [sentUpTo(data, level), mostUpTo(data, level, 0)].map(exactBytes);
-      made.push(element("p", { class: "finished" }, `${w.sentSoFar}: ${sent}. ${w.heldMost}: ${held}.`));
+      const texts = [recorded.sent, recorded.held, allOnOne].map(exactBytes);
+      made.push(element("p", { class: "finished" }, trainingWords().total(...texts)));
     }
     return made;
   }

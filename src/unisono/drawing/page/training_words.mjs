@@ -35,6 +35,8 @@ const en = {
   sentSoFar: "each rank has sent so far",
   heldNow: "and holds now",
   heldMost: "at most so far",
+  total: (sent, held, one) =>
+    `In this step each rank sent ${sent}. It held ${held} of parameters, gradients and optimiser; all on one rank, that is ${one}.`,
   recordedTitle: "This model, recorded",
   yours: "Your model",
   yoursNote: "Activations come on top, and memory to work with.",
@@ -117,6 +119,8 @@ const zh = {
   sentSoFar: "每个进程至今已发出",
   heldNow: "当前占用",
   heldMost: "至今的峰值",
+  total: (sent, held, one) =>
+    `这一步中每个进程发出 ${sent}，参数、梯度和优化器状态占用 ${held}；全部放在一个进程则为 ${one}。`,
   recordedTitle: "录制的这个模型",
   yours: "换成你的模型",
   yoursNote: "激活和工作内存另计。",
