@@ -117,6 +117,9 @@ def test_the_ring_is_counted_step_by_step_and_the_verifier_agrees(browser, lesso
                 shown = float(browser.text(f"[data-factor={collective}]"))
                 assert shown == pytest.approx(float(collective.bus_factor(size)), rel=0.005)
     assert browser.text("[data-fact=busbw]") == "50 GB/s"
+    browser.run("(location.hash = '#step=3&ranks=7&bytes=4096')")
+    browser.wait_for("unisono.state.get('ranks') === 7")
+    assert browser.run("[unisono.state.get('step'), unisono.sent(4), unisono.state.get('bytes')]") == [3, 3, 4096]
     browser.click("[data-language=zh]")
     assert LESSONS["busbw"].title.zh in browser.text("h1")
     assert browser.complaints() == []

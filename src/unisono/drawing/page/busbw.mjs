@@ -48,6 +48,7 @@ async function open(page) {
       link: 50,
     },
     (name, value) => {
+      if (name === "step") return value >= 0 && value <= page.rings[page.rings.length - 1].levels;
       if (name === "ranks") return sizes.includes(value);
       if (name === "link") return LINK.values.includes(value);
       if (name === "bytes") return value >= BYTES.low && value <= BYTES.high;
@@ -101,7 +102,8 @@ async function open(page) {
   state.onChange((changed) => {
     const spoken = changed.has("lang");
     if (changed.has("ranks")) {
-      if (state.get("step") !== 0) state.set({ step: 0, playing: false });
+      // A link may say both; who moves the slider begins anew.
+      if (!changed.has("step") || state.get("step") > scene().levels) state.set({ step: 0, playing: false });
       equip();
       ring.equip();
     } else buttons.update(changed);
