@@ -9,6 +9,7 @@ import pytest
 from unisono.algorithms import BUILT_IN
 from unisono.cli.main import main
 from unisono.collectives import COLLECTIVES
+from unisono.drawing.lessons import LESSONS
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
@@ -71,6 +72,14 @@ def test_presets(tmp_path, capsys, preset, title):
     assert ('"numbers":true' in page.read_text(encoding="utf-8")) == (preset not in ("nodes", "race"))
 
 
+@pytest.mark.parametrize("preset", LESSONS)
+def test_lessons_are_presets_too(tmp_path, capsys, preset):
+    page = tmp_path / "page.html"
+    assert main(["draw", "--preset", preset, "-o", str(page), "--no-open", "--lang", "zh"]) == 0
+    assert LESSONS[preset].title.en in capsys.readouterr().out
+    assert '"language":"zh"' in page.read_text(encoding="utf-8")
+
+
 def test_a_users_own_file_and_a_schedule_in_text_form(tmp_path, capsys):
     page = str(tmp_path / "page.html")
     assert main(["draw", str(EXAMPLES / "zigzag.py"), "-o", page, "--no-open"]) == 0
@@ -106,6 +115,7 @@ def test_a_program_that_fails_its_proof_is_drawn_and_the_error_is_said(tmp_path,
         (["ring", "--node", "2"], "no option 'node'"),
         (["ring", "--preset", "four"], "leave out names, -n and options"),
         (["--preset", "four", "-n", "5"], "leave out names, -n and options"),
+        (["--preset", "zero3", "-n", "5"], "leave out names, -n and options"),
         (["--all"], "into a folder"),
         (["ring", "--all", "-o", "site"], "expected nothing but -o FOLDER"),
         (["--all", "-o", "/dev/null/site", "--no-open"], "pages cannot be written there"),
@@ -130,6 +140,7 @@ def test_everything_is_drawn_into_a_folder(tmp_path, capsys):
     for collective in COLLECTIVES:
         assert f"compare-{collective}.html" in pages
     assert {"index.html", "preset-four.html", "preset-identity.html", "preset-race.html"} <= pages
+    assert {f"{name}.html" for name in LESSONS} <= pages
     linked = re.findall(r'"(?:page|compare)":"([^"]+)"', (site / "index.html").read_text(encoding="utf-8"))
     assert set(linked) == pages - {"index.html"}
 

@@ -16,6 +16,7 @@ from unisono.cli.names import WrittenSchedule, resolve
 from unisono.cli.output import console, progress_bar
 from unisono.drawing.drawing import Drawing, title_of
 from unisono.drawing.gallery import write_gallery
+from unisono.drawing.lessons import LESSONS
 from unisono.drawing.page import Settings, write_page
 from unisono.drawing.presets import PRESETS
 from unisono.drawing.scene import Scene, scene_of
@@ -47,7 +48,7 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
     parser.add_argument("--no-open", action="store_true", help="do not open a browser (不打开浏览器)")
     parser.add_argument("--numbers", action="store_true", help="open it with numbers in the chunks (显示数值)")
     parser.add_argument(
-        "--preset", choices=PRESETS, help="a page to begin with, instead of names (预设页面)"
+        "--preset", choices=[*PRESETS, *LESSONS], help="a page to begin with, instead of names (预设页面)"
     )  # fmt: skip
     parser.add_argument(
         "--all",
@@ -68,17 +69,14 @@ def run(args: argparse.Namespace) -> int:
         return _gallery(args)
     if args.no_open and not args.output:
         raise UsageError("--no-open without -o: nobody would ever see the page; say where to write it, -o page.html")
-    scenes, settings = _preset(args) if args.preset else (_scenes(args), Settings())
-    settings = dataclasses.replace(settings, numbers=args.numbers or settings.numbers, language=args.lang)
-    title = title_of(scenes)
-    drawing = Drawing(title, write_page(scenes, title, settings))
+    drawing, scenes = (_lesson(args), []) if args.preset in LESSONS else _drawing(args)
     if args.output:
         path = drawing.save(args.output)
         _open(path, args)
     else:
         path = drawing.show()
     size = f"{len(drawing.html.encode()) / 1000:.0f} KB"
-    console().print(f"{escape(title)}: {escape(str(path))} ({size})", soft_wrap=True)
+    console().print(f"{escape(drawing.title)}: {escape(str(path))} ({size})", soft_wrap=True)
     wrong = [scene["failure"] for scene in scenes if scene["failure"]]
     for failure in wrong:
         console(stderr=True).print(f"[red]{failure['error']}[/] {escape(failure['message'])}", soft_wrap=True)
@@ -108,9 +106,28 @@ def _gallery(args: argparse.Namespace) -> int:
     return 0
 
 
-def _preset(args: argparse.Namespace) -> tuple[list[Scene], Settings]:
+def _drawing(args: argparse.Namespace) -> tuple[Drawing, list[Scene]]:
+    """Draw algorithms."""
+    scenes, settings = _preset(args) if args.preset else (_scenes(args), Settings())
+    settings = dataclasses.replace(settings, numbers=args.numbers or settings.numbers, language=args.lang)
+    title = title_of(scenes)
+    return Drawing(title, write_page(scenes, title, settings)), scenes
+
+
+def _lesson(args: argparse.Namespace) -> Drawing:
+    """Draw what collectives are for."""
+    _check_alone(args)
+    lesson = LESSONS[args.preset]
+    return Drawing(lesson.title.en, lesson.write(Settings(language=args.lang)))
+
+
+def _check_alone(args: argparse.Namespace) -> None:
     if args.names or args.size or args.option or args.node:
         raise UsageError(f"--preset {args.preset} says what to draw; leave out names, -n and options")
+
+
+def _preset(args: argparse.Namespace) -> tuple[list[Scene], Settings]:
+    _check_alone(args)
     preset = PRESETS[args.preset]
     return preset.make(preset)
 

@@ -1,4 +1,4 @@
-"""The gallery: a folder with a page for every algorithm, pages that compare, and an index. It needs no server."""
+"""The gallery: a page for every algorithm, pages that compare, lessons, and an index. It needs no server."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any
 from unisono.algorithms import Algorithm, of
 from unisono.collectives import COLLECTIVES, Collective
 from unisono.drawing.drawing import title_of
+from unisono.drawing.lessons import LESSONS
 from unisono.drawing.page import Settings, fill_template, script, write_page
 from unisono.drawing.presets import PRESETS
 from unisono.drawing.scene import Scene, scene_of
@@ -33,6 +34,7 @@ def write_gallery(
             "size": size,
             "collectives": [],
             "presets": list(_presets(target, language, written)),
+            "lessons": list(_lessons(target, language, written)),
         }
         for collective in COLLECTIVES:
             index["collectives"].append(_collective(target, collective, size, language, written))
@@ -54,6 +56,14 @@ def _presets(target: Path, language: str | None, written: Callable[[Path], None]
         yield {"name": name, "page": path.name, "words": preset.words._asdict(), **_thumbnail(scenes[-1])}
 
 
+def _lessons(target: Path, language: str | None, written: Callable[[Path], None]) -> Iterator[dict[str, Any]]:
+    for name, lesson in LESSONS.items():
+        path = target / f"{name}.html"
+        path.write_text(lesson.write(Settings(language=language, home=INDEX)), encoding="utf-8")
+        written(path)
+        yield {"name": name, "page": path.name, "title": lesson.title._asdict(), "words": lesson.words._asdict()}
+
+
 def _collective(
     target: Path, collective: Collective, size: int, language: str | None, written: Callable[[Path], None]
 ) -> dict[str, Any]:
@@ -73,7 +83,7 @@ def _collective(
     return {
         "name": collective.name, "title": collective.name.replace("_", "-"),
         "summary": collective.summary._asdict(), "story": collective.story._asdict(),
-        "bus_factor": _formula(collective), "compare": compared.name, "algorithms": cards,
+        "compare": compared.name, "algorithms": cards,
     }  # fmt: skip
 
 
@@ -99,11 +109,3 @@ def _best(scenes: list[Scene]) -> list[Scene]:
     ranked = sorted(scenes, key=lambda scene: scene["facts"]["latency_ratio"] + scene["facts"]["bandwidth_ratio"])
     chosen = ranked[:MOST_COMPARED]
     return [scene for scene in scenes if scene in chosen]
-
-
-def _formula(collective: Collective) -> str:
-    """Write by how much bus bandwidth is more than the bytes of the vector per second."""
-    per_peer, constant = collective.bound
-    if not collective.carries_data:
-        return ""
-    return str(constant) if constant else f"{'' if per_peer == 1 else per_peer}(p−1)/p"

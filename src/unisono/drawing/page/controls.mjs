@@ -4,7 +4,7 @@ import { setIcon, transportButtons } from "./buttons.mjs";
 import { element, fill } from "./dom.mjs";
 import { SPEEDS } from "./state.mjs";
 
-/** Return the bar: { node, update }; `options` are the layouts to choose from. */
+/** Return the bar: { node, update }; `options` are the layouts to choose from, none where there is no stage. */
 export function controls(scene, state, player, options, words) {
   const node = element("section", { class: "controls" });
   const parts = {};
@@ -110,7 +110,7 @@ function choices(state, options, w) {
     (value) => `${value}×`,
     (value) => state.set({ speed: Number(value) }),
   );
-  return [layouts, shown, speed];
+  return options.length ? [layouts, shown, speed] : [speed];
 }
 
 /** A choice with its label. */

@@ -3,6 +3,7 @@
 import { element, fill, shape } from "./dom.mjs";
 import { footer, header } from "./head.mjs";
 import { arrange } from "./layouts.mjs";
+import { lessonPicture } from "./lesson_pictures.mjs";
 import { State } from "./state.mjs";
 import { followTheme } from "./theme.mjs";
 import { few } from "./units.mjs";
@@ -29,7 +30,7 @@ const foot = footer(state, words);
 root.append(top.node, body, foot.node);
 
 function render() {
-  fill(body, presets(), ...page.index.collectives.map(section), knowledge());
+  fill(body, presets(), lessons(), ...page.index.collectives.map(section));
 }
 
 /** A link to a page that opens in the language of this one. */
@@ -50,21 +51,19 @@ function presets() {
   return element("section", {}, element("h2", {}, words().begin), element("div", { class: "cards" }, ...cards));
 }
 
-/** Why bus bandwidth has the factor that it has. */
-function knowledge() {
-  const w = words();
-  const rows = page.index.collectives
-    .filter(({ bus_factor: factor }) => factor)
-    .map(({ title, bus_factor: factor }) =>
-      element("tr", {}, element("th", { scope: "row" }, title), element("td", {}, factor)),
-    );
-  return element(
-    "section",
-    { class: "panel" },
-    element("h2", {}, w.busTitle),
-    element("p", {}, w.busWords),
-    element("div", { class: "scroll" }, element("table", {}, element("tbody", {}, ...rows))),
+/** What collectives are for. */
+function lessons() {
+  const language = state.get("lang");
+  const cards = page.index.lessons.map(({ name, page: file, title, words: said }) =>
+    element(
+      "a",
+      { class: "card", href: linkTo(file) },
+      lessonPicture(name),
+      element("strong", {}, title[language]),
+      element("p", {}, said[language]),
+    ),
   );
+  return element("section", {}, element("h2", {}, words().purpose), element("div", { class: "cards" }, ...cards));
 }
 
 function section(collective) {

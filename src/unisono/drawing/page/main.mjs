@@ -2,7 +2,7 @@
 
 import { openAlgorithm } from "./algorithm.mjs";
 import { openCompare } from "./compare.mjs";
-import { element } from "./dom.mjs";
+import { complain } from "./complaint.mjs";
 import { replayed } from "./replay.mjs";
 import { unpack } from "./unpack.mjs";
 
@@ -14,8 +14,6 @@ try {
   globalThis.unisono = scenes.length > 1 ? openCompare(root, page, scenes) : openAlgorithm(root, page, scenes[0]);
   document.documentElement.dataset.ready = "true";
 } catch (error) {
-  const said =
-    "This page could not be drawn. It needs a browser of 2023 or newer. 页面无法显示，请使用 2023 年或更新的浏览器。";
-  root.append(element("p", { class: "why" }, said, " ", element("code", {}, `${error}`)));
+  complain(root, error);
   throw error;
 }

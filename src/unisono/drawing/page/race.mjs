@@ -2,6 +2,7 @@
 
 import { drawChart, LARGEST, SMALLEST } from "./chart.mjs";
 import { element, fill, shape } from "./dom.mjs";
+import { sliderRows } from "./sliders.mjs";
 import { bandwidthText, bytesText, few, secondsText } from "./units.mjs";
 
 export const RANGES = {
@@ -24,45 +25,25 @@ export function orderOf(times) {
 /** Sliders for alpha, beta and the size, each on a logarithmic scale. */
 export function slidersPanel(state, words) {
   const node = element("section", { class: "panel sliders" });
-  const inputs = {};
   const texts = {
     alpha: (value) => secondsText(value),
     beta: (value) => `${few(value * 1e9)} ns/B = ${bandwidthText(value)}`,
     bytes: (value) => bytesText(value),
   };
+  const specs = Object.entries(RANGES).map(([name, range]) => ({
+    name,
+    ...range,
+    text: texts[name],
+    whole: name === "bytes",
+  }));
+  let sliders = null;
   const update = () => {
     const w = words();
-    const rows = Object.entries(RANGES).map(([name, { low, high, unit }]) => {
-      const input = element("input", {
-        type: "range",
-        id: `slider-${name}`,
-        min: 0,
-        max: 1000,
-        oninput: () => {
-          const value = low * (high / low) ** (Number(input.value) / 1000);
-          state.set({ [name]: name === "bytes" ? Math.round(value) : Number((value / unit).toPrecision(3)) });
-        },
-      });
-      const output = element("output", { for: `slider-${name}` });
-      inputs[name] = { input, output };
-      return element("label", { class: "slider" }, element("span", {}, w.sliders[name]), input, output);
-    });
-    fill(node, element("h2", {}, w.clock), element("p", { class: "note" }, w.clockNote), ...rows);
-    show();
-  };
-  const show = () => {
-    for (const [name, { low, high, unit }] of Object.entries(RANGES)) {
-      const value = state.get(name) * unit;
-      const part = Math.round((1000 * Math.log(value / low)) / Math.log(high / low));
-      const { input, output } = inputs[name];
-      if (Number(input.value) !== part) input.value = part;
-      input.style.setProperty("--part", `${part / 10}%`);
-      output.textContent = texts[name](value);
-      input.setAttribute("aria-valuetext", texts[name](value));
-    }
+    sliders = sliderRows(state, specs, w.sliders);
+    fill(node, element("h2", {}, w.clock), element("p", { class: "note" }, w.clockNote), ...sliders.rows);
   };
   update();
-  return { node, update, show };
+  return { node, update, show: () => sliders.show() };
 }
 
 /** Who finishes when, the quickest first, and what is to be learnt from it. */

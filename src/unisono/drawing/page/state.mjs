@@ -15,6 +15,12 @@ const LINKED = {
   alpha: { initial: null, read: number, write: (value) => `${value}` },
   beta: { initial: null, read: number, write: (value) => `${value}` },
   bytes: { initial: null, read: number, write: (value) => `${value}` },
+  ranks: { initial: null, read: number, write: (value) => `${value}` },
+  parameters: { initial: null, read: number, write: (value) => `${value}` },
+  tokens: { initial: null, read: number, write: (value) => `${value}` },
+  depth: { initial: null, read: number, write: (value) => `${value}` },
+  link: { initial: null, read: number, write: (value) => `${value}` },
+  precision: { initial: null, read: word, write: (value) => value },
 };
 
 export class State {

@@ -4,49 +4,23 @@ import { element, fill } from "./dom.mjs";
 import { expression } from "./expressions.mjs";
 import { isDone } from "./replay.mjs";
 import { beginning, stepSentences } from "./sentences.mjs";
+import { toldPanel } from "./told.mjs";
 import { viewAtLevel } from "./views.mjs";
 
 const MOST_SENTENCES = 8;
 const MOST_IN_A_TABLE = 16; // ranks; of more only the selected one is shown
 
-/** Return the panel with the words of the step: { node, update }; also speaks to screen readers when it rests. */
+/** Return the panel with the words of the step: { node, update }. */
 export function storyPanel(scene, state, words, sentencesOf = stepSentences) {
-  const title = element("h2");
-  const said = element("div", { class: "said" });
-  const chosen = element("div", { class: "chosen" });
-  const live = element("div", { class: "hidden", role: "status", "aria-live": "polite" });
-  const node = element(
-    "section",
-    { class: "panel story" },
-    element("div", { class: "story-head" }, title, chosen),
-    said,
-    live,
-  );
-  let shown = "";
-
-  const update = () => {
+  const headingOf = (level) => {
     const w = words();
-    const language = state.get("lang");
-    const rank = state.get("rank");
-    const level = Math.ceil(state.get("step") - 1e-9);
-    const key = `${language} ${rank} ${level}`;
-    if (key !== shown) {
-      shown = key;
-      const phase = scene.phases.find(({ first, last }) => level >= first && level <= last);
-      const heading = level === 0 ? w.before : w.stepOf(level, scene.levels);
-      title.textContent =
-        level && phase && scene.phases.length > 1 ? `${heading} · ${phase.words[language]}` : heading;
-      fill(said, ...paragraphs(scene, level, language, rank, w, sentencesOf));
-      fill(chosen, rankChoice(scene, state, w));
-    }
-    if (!state.get("playing") && Number.isInteger(state.get("step"))) {
-      const text = `${title.textContent}. ${said.textContent}`;
-      if (live.textContent !== text) live.textContent = text;
-    }
+    const phase = scene.phases.find(({ first, last }) => level >= first && level <= last);
+    const heading = level === 0 ? w.before : w.stepOf(level, scene.levels);
+    return level && phase && scene.phases.length > 1 ? `${heading} · ${phase.words[state.get("lang")]}` : heading;
   };
-
-  update();
-  return { node, update };
+  const paragraphsOf = (level) =>
+    paragraphs(scene, level, state.get("lang"), state.get("rank"), words(), sentencesOf);
+  return toldPanel(state, headingOf, paragraphsOf, () => [rankChoice(scene, state, words())]);
 }
 
 function paragraphs(scene, level, language, rank, w, sentencesOf) {

@@ -34,3 +34,32 @@ export function bandwidthText(secondsPerByte) {
 export function few(value) {
   return `${Number(value.toPrecision(3))}`;
 }
+
+/** Bytes to the last one: 66,560 B. */
+export function exactBytes(bytes) {
+  return `${Math.round(bytes).toLocaleString("en-US")} B`;
+}
+
+/** Bytes of large models, in powers of ten: 112 GB. */
+export function decimalBytes(bytes) {
+  const units = [
+    ["TB", 1e12],
+    ["GB", 1e9],
+    ["MB", 1e6],
+    ["kB", 1e3],
+  ];
+  const [name, unit] = units.find(([, least]) => bytes >= least * 0.9995) ?? ["B", 1];
+  return `${few(bytes / unit)} ${name}`;
+}
+
+/** How many: 7 billion are 7B. */
+export function countText(count) {
+  const units = [
+    ["T", 1e12],
+    ["B", 1e9],
+    ["M", 1e6],
+    ["K", 1e3],
+  ];
+  const [name, unit] = units.find(([, least]) => count >= least * 0.9995) ?? ["", 1];
+  return `${few(count / unit)}${name}`;
+}

@@ -134,6 +134,7 @@ const en = {
   galleryStory: "Collective communication, one algorithm at a time.",
   galleryIdea: "Every page is made from the program that is proved and executed. Choose one and press play.",
   begin: "To begin with",
+  purpose: "What they are for",
   presets: {
     four: "Four ranks, one sum",
     five: "A ring of five",
@@ -143,9 +144,6 @@ const en = {
   },
   compareThem: "compare them",
   cardFacts: (rounds, latency, bytes) => `${rounds} rounds (${latency}×), bytes ${bytes}× the least`,
-  busTitle: "Why bus bandwidth has a factor",
-  busWords:
-    "In an all-reduce on p ranks every rank must give away what the others need of its vector, (p−1)/p of it, and take in the finished sums that it lacks, (p−1)/p again. So 2(p−1)/p of the vector passes through every link, however clever the algorithm is. Bytes of the vector per second, times this factor, is what a link really carries: that is the bus bandwidth, and it can be compared between different numbers of ranks. For the other collectives the factor follows in the same way:",
   madeBy: "Made by unisono draw from the program that is executed.",
   allPages: "All algorithms",
 };
@@ -278,6 +276,7 @@ const zh = {
   galleryStory: "集合通信，一次看懂一个算法。",
   galleryIdea: "每个页面都由经过证明、实际执行的程序生成。选一个，按播放。",
   begin: "从这里开始",
+  purpose: "用在哪里",
   presets: {
     four: "四个进程，一个总和",
     five: "五个进程的环",
@@ -287,9 +286,6 @@ const zh = {
   },
   compareThem: "比较它们",
   cardFacts: (rounds, latency, bytes) => `${rounds} 轮（下界的 ${latency} 倍），字节为下界的 ${bytes} 倍`,
-  busTitle: "总线带宽为什么有一个系数",
-  busWords:
-    "在 p 个进程的 all-reduce 中，每个进程必须把自己向量中别人需要的部分送出去，即 (p−1)/p；还必须收进自己缺少的总和，又是 (p−1)/p。因此无论算法多么巧妙，每条链路都要通过向量的 2(p−1)/p。每秒处理的向量字节数乘以这个系数，就是链路真正传输的数据量，即总线带宽；它可以在不同的进程数之间比较。其他集合操作的系数同理：",
   madeBy: "由 unisono draw 根据实际执行的程序生成。",
   allPages: "全部算法",
 };

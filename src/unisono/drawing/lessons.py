@@ -1,0 +1,109 @@
+"""Lessons: pages that say what collectives are for, and how their speed is counted.
+
+Three of them show a training step that was recorded on real ranks (``training/*.json``, written by
+tools/record_training.py): the drawing knows neither torch nor the strategies. The fourth counts what the ring sends.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from unisono.algorithms import find
+from unisono.collectives import COLLECTIVES, Collective, Words
+from unisono.drawing.page import Settings, fill_template, script
+from unisono.drawing.scene import Scene, scene_of
+
+RECORDED = Path(__file__).parent / "training"
+RING_SIZES = (2, 3, 4, 5, 6, 7, 8, 12, 16, 24, 32, 48, 64)
+
+
+@dataclass(frozen=True)
+class Lesson:
+    """What it is called, what there is to see, the script of its page and the data for that."""
+
+    title: Words
+    words: Words
+    script: str
+    data: Callable[[], dict[str, Any]]
+
+    def write(self, settings: Settings) -> str:
+        """Return the page."""
+        data = {
+            **self.data(), "title": self.title._asdict(), "words": self.words._asdict(),
+            "settings": settings.as_dict(), "home": settings.home,
+        }  # fmt: skip
+        return fill_template("page.html", self.title.en, data, script(self.script))
+
+
+def _recorded(strategy: str) -> dict[str, Any]:
+    text = (RECORDED / f"{strategy}.json").read_text(encoding="utf-8")
+    return {"training": {"strategy": strategy, **json.loads(text)}}
+
+
+def _ring() -> dict[str, Any]:
+    ring = find("ring")
+    return {
+        "rings": [_without_code(scene_of(ring.schedule(size), ring)) for size in RING_SIZES],
+        "collectives": [
+            {
+                "name": each.name,
+                "title": each.name.replace("_", "-"),
+                "factor": bus_formula(each),
+                "bound": each.bound,
+            }
+            for each in COLLECTIVES
+            if each.carries_data
+        ],
+    }
+
+
+def _without_code(scene: Scene) -> Scene:
+    return {**scene, "code": {"sources": [], "stacks": [], "text": []}}
+
+
+def bus_formula(collective: Collective) -> str:
+    """Write by how much bus bandwidth is more than the bytes of the vector per second."""
+    per_peer, constant = collective.bound
+    return str(constant) if constant else f"{'' if per_peer == 1 else per_peer}(p−1)/p"
+
+
+LESSONS = {
+    "data-parallel": Lesson(
+        Words("Data parallel", "数据并行"),
+        Words(
+            "Everyone has the whole model and other data; gradients are averaged while the backward pass still runs.",
+            "每个进程都有完整的模型、不同的数据；反向传播还在进行时，梯度就已经开始求平均。",
+        ),
+        "training", partial(_recorded, "data_parallel"),
+    ),
+    "tensor-parallel": Lesson(
+        Words("Tensor parallel: column, then row", "张量并行：先按列切，再按行切"),
+        Words(
+            "Every matrix is cut into parts. Cut the first by columns and the second by rows, and nothing is sent in "
+            "between.",
+            "每个矩阵都切成几份。第一个按列切，第二个按行切，两者之间就不需要任何通信。",
+        ),
+        "training", partial(_recorded, "tensor_parallel"),
+    ),
+    "zero3": Lesson(
+        Words("ZeRO-3 / FSDP", "ZeRO-3 / FSDP"),
+        Words(
+            "Nobody keeps what another keeps as well: a layer is put together when it is needed, and dropped again.",
+            "谁也不重复保存别人已有的东西：一层参数在用到时才拼完整，用完就丢掉。",
+        ),
+        "training", partial(_recorded, "zero3"),
+    ),
+    "busbw": Lesson(
+        Words("Why bus bandwidth has the factor 2(p−1)/p", "总线带宽为什么有系数 2(p−1)/p"),
+        Words(
+            "Count what a rank really sends in an all-reduce: the factor is nothing else.",
+            "数一数 all-reduce 中每个进程实际发出多少数据：系数就是这么来的。",
+        ),
+        "busbw", _ring,
+    ),
+}  # fmt: skip

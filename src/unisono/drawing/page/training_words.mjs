@@ -1,0 +1,166 @@
+// Every word on the pages of training steps, in English and Chinese. What a moment is called is in training_told.mjs.
+
+const en = {
+  recorded: (ranks) => `Recorded on ${ranks} real ranks: which collective ran when, and what every rank held.`,
+  data: "float32, Adam",
+  phase: { forward: "forward", backward: "backward", update: "update" },
+  memory: "memory of the rank",
+  kinds: {
+    parameters: "parameters",
+    gradients: "gradients",
+    optimizer: "optimiser",
+    gathered: "parameters of others, gathered",
+    activations: "activations, kept for the backward pass",
+    empty: "kept ready, empty now",
+  },
+  own: "pale: this rank's own gradient, not yet summed over the ranks",
+  stage: (layers, ranks) => `${ranks} ranks, ${layers} layers each. The words below say what happens now.`,
+  layer: (at) => `layer ${at}`,
+  splits: { column: "A: by columns", row: "B: by rows", "": "activation" },
+  barLabel: (rank, total, parts) => `rank ${rank} holds ${total}: ${parts}`,
+  timeline: "The whole step",
+  timelineNote:
+    "What is computed, what is under way meanwhile, and what a rank holds. Press anywhere to go to that moment.",
+  timelineLabel: "Chart of the step: computation, collectives and memory over time",
+  computes: "computes",
+  sends: "communicates",
+  holds: "holds",
+  allOnOne: "all on one rank",
+  loss: "loss",
+  adam: "Adam",
+  log: "The collectives of this step",
+  logHead: ["collective", "tensor", "bytes"],
+  logNote:
+    "Bytes of the tensor. What a rank sends of it depends on the collective: 2(p−1)/p for all-reduce, (p−1)/p else.",
+  sentSoFar: "each rank has sent so far",
+  heldNow: "and holds now",
+  heldMost: "at most so far",
+  total: (sent, held, one) =>
+    `In this step each rank sent ${sent}. It held ${held} of parameters, gradients and optimiser; all on one rank, that is ${one}.`,
+  recordedTitle: "This model, recorded",
+  yours: "Your model",
+  yoursNote: "Activations come on top, and memory to work with.",
+  sliders: {
+    ranks: "p: ranks",
+    parameters: "Ψ: parameters",
+    tokens: "T: tokens in a step",
+    depth: "L: layers",
+  },
+  precision: "bytes per parameter",
+  precisions: { mixed: "mixed precision: 2 + 2 + 12", float32: "float32: 4 + 4 + 8" },
+  precisionNote:
+    "for itself, its gradient, and Adam (two averages; in mixed precision also a float32 copy of the parameter)",
+  eachHolds: "each rank holds",
+  eachSends: "each rank sends in a step",
+  oneHolds: "all on one rank",
+  measured: "measured",
+  ofOne: (part) => `${part} of it`,
+  width: (text) => `h: width, √(Ψ / 12L) ≈ ${text}`,
+  counted: (count) => `Ψ = ${count} parameters`,
+  extra: {
+    data_parallel:
+      "Adding ranks does not make a model fit: every rank holds all of it. It makes the batch larger, or the step shorter.",
+    tensor_parallel:
+      "What is not cut (norms, the bias of a row) is on every rank; in a large model that is little. Everyone waits for these all-reduces, so the ranks should be close to each other.",
+    zero3:
+      "To work with: two whole layers, and two vectors of gradients that are being averaged, however deep the model is. Half as much again is sent as in data parallel, most of it while something is computed.",
+  },
+  sentNote: {
+    data_parallel: "an all-reduce of all gradients",
+    tensor_parallel: "4 all-reduces of an activation, T · h numbers, in each of L layers",
+    zero3: "all-gather forward, all-gather backward, reduce-scatter",
+  },
+  blockNote: (forward, backward, bytes) =>
+    `A whole layer of a transformer, attention and MLP, was recorded, too: ${forward} all-reduces forward and ${backward} backward, of ${bytes} each.`,
+  existName: "(which gradients exist)",
+  gradientOf: (name) => `gradient of ${name}`,
+  existNote: (bytes) => `${bytes} more say which gradients exist.`,
+  why: "Why nothing is sent between column and row",
+  whySteps: [
+    "Every rank has the whole X and some columns of A. A column of the product needs nothing but that column of A: so each rank gets some columns of the product, finished.",
+    "The activation looks at one number at a time. A part is as good as the whole.",
+    "Row j of B meets only column j of its input. The columns that a rank has are those that its rows of B need. What comes out are addends of Y: only their sum has to be made, and that is the one all-reduce.",
+  ],
+  whyBack:
+    "Backward it is the mirror image: the gradient of Y is whole on every rank, B and A need nothing from others, and the addends of the gradient of X are summed by one all-reduce.",
+  shape: (rows, columns) => `${rows} × ${columns}`,
+};
+
+const zh = {
+  recorded: (ranks) => `在 ${ranks} 个真实进程上录制：何时执行哪个集合操作，每个进程当时占用多少内存。`,
+  data: "float32，Adam 优化器",
+  phase: { forward: "前向", backward: "反向", update: "更新" },
+  memory: "进程占用的内存",
+  kinds: {
+    parameters: "参数",
+    gradients: "梯度",
+    optimizer: "优化器状态",
+    gathered: "临时收集的其他进程的参数",
+    activations: "为反向传播保留的激活",
+    empty: "预留、当前为空",
+  },
+  own: "浅色：本进程自己的梯度，尚未在进程间求和",
+  stage: (layers, ranks) => `${ranks} 个进程，每个 ${layers} 层。下方的文字说明当前发生的事。`,
+  layer: (at) => `第 ${at} 层`,
+  splits: { column: "A：按列切", row: "B：按行切", "": "激活函数" },
+  barLabel: (rank, total, parts) => `进程 ${rank} 占用 ${total}：${parts}`,
+  timeline: "整个训练步",
+  timelineNote: "正在计算什么、同时有哪些通信、进程占用多少内存。点按任意位置即可跳到该时刻。",
+  timelineLabel: "训练步的时间图：计算、通信与内存",
+  computes: "计算",
+  sends: "通信",
+  holds: "内存",
+  allOnOne: "全部放在一个进程",
+  loss: "损失",
+  adam: "更新",
+  log: "这一步中的集合操作",
+  logHead: ["集合操作", "张量", "字节"],
+  logNote: "字节数指整个张量。每个进程实际发出的量取决于集合操作：all-reduce 为 2(p−1)/p，其他为 (p−1)/p。",
+  sentSoFar: "每个进程至今已发出",
+  heldNow: "当前占用",
+  heldMost: "至今的峰值",
+  total: (sent, held, one) =>
+    `这一步中每个进程发出 ${sent}，参数、梯度和优化器状态占用 ${held}；全部放在一个进程则为 ${one}。`,
+  recordedTitle: "录制的这个模型",
+  yours: "换成你的模型",
+  yoursNote: "激活和工作内存另计。",
+  sliders: { ranks: "p：进程数", parameters: "Ψ：参数量", tokens: "T：每步的 token 数", depth: "L：层数" },
+  precision: "每个参数的字节数",
+  precisions: { mixed: "混合精度：2 + 2 + 12", float32: "float32：4 + 4 + 8" },
+  precisionNote: "依次为参数本身、梯度、Adam 状态（两个滑动平均；混合精度还有一份 float32 参数）",
+  eachHolds: "每个进程占用",
+  eachSends: "每个进程每步发出",
+  oneHolds: "全部放在一个进程",
+  measured: "实测",
+  ofOne: (part) => `相当于其 ${part}`,
+  width: (text) => `h：隐藏层宽度，√(Ψ / 12L) ≈ ${text}`,
+  counted: (count) => `Ψ = ${count} 个参数`,
+  extra: {
+    data_parallel: "增加进程并不能让放不下的模型放得下：每个进程都保存整个模型。得到的是更大的批量，或更短的一步。",
+    tensor_parallel:
+      "不切分的部分（归一化层、按行切分层的偏置）每个进程都有一份；在大模型中这部分很小。所有进程都要等这些 all-reduce 完成，因此这些进程之间的连接要快。",
+    zero3:
+      "工作内存：两个完整的层，以及两份正在求平均的梯度，与模型深度无关。通信量比数据并行多一半，但大部分与计算重叠。",
+  },
+  sentNote: {
+    data_parallel: "对全部梯度做一次 all-reduce",
+    tensor_parallel: "L 层中每层 4 次 all-reduce，每次一份激活（T · h 个数）",
+    zero3: "前向 all-gather、反向 all-gather、reduce-scatter",
+  },
+  blockNote: (forward, backward, bytes) =>
+    `我们还录制了一个完整的 Transformer 层（注意力加 MLP）：前向 ${forward} 次、反向 ${backward} 次 all-reduce，每次 ${bytes}。`,
+  existName: "（哪些梯度存在）",
+  gradientOf: (name) => `${name} 的梯度`,
+  existNote: (bytes) => `另有 ${bytes} 用来说明哪些梯度存在。`,
+  why: "为什么按列切与按行切之间不需要通信",
+  whySteps: [
+    "每个进程都有完整的 X 和 A 的若干列。乘积的某一列只需要 A 的那一列，因此每个进程直接得到乘积的若干列，而且已是最终结果。",
+    "激活函数逐个数计算，对一部分计算与对整体计算没有区别。",
+    "B 的第 j 行只与输入的第 j 列相乘。进程手里的列，恰好就是它那几行 B 所需要的。得到的是 Y 的加数：只差求和，这就是那唯一一次 all-reduce。",
+  ],
+  whyBack:
+    "反向正好对称：Y 的梯度在每个进程上都是完整的，计算 B 和 A 的梯度不需要别人的数据，X 梯度的各个加数由一次 all-reduce 求和。",
+  shape: (rows, columns) => `${rows} × ${columns}`,
+};
+
+export const TRAINING_WORDS = { en, zh };
