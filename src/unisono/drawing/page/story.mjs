@@ -46,7 +46,7 @@ function paragraphs(scene, level, language, rank, w, sentencesOf) {
     const { what, found } = scene.failure.said[language];
     made.push(
       element("p", { class: "why" }, w.failure[scene.failure.error] ?? w.failure.ScheduleError),
-      element("p", { class: "note" }, [what, found].filter(Boolean).join(w.colon)),
+      ...[what, found].filter(Boolean).map((text) => element("p", { class: "note" }, text)),
     );
   }
   return made;
