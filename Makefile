@@ -7,7 +7,7 @@ INSTALLED := .venv/.installed
 CODE := src tests tools examples
 ON_BOTH_CORES := --numprocesses 2 --dist worksteal
 
-.PHONY: venv demo check test sanitize proofs lint docs screenshots golden peers torch-suite interop clean
+.PHONY: venv demo check test sanitize proofs stress lint docs screenshots golden peers torch-suite interop clean
 
 venv: $(INSTALLED)
 
@@ -39,7 +39,12 @@ check: lint
 	$(BIN)/pytest -m "not slow" $(ON_BOTH_CORES)
 
 test: lint
-	$(BIN)/pytest $(ON_BOTH_CORES)
+	$(BIN)/pytest -m "not long" $(ON_BOTH_CORES)
+
+# The long versions of tests: hundreds of groups, all of torch.compile, every codec; and, after `make peers`, our benchmark
+# beside other libraries.
+stress: venv
+	$(BIN)/pytest -m long
 
 # The engine with the sanitizers of the compiler, in build/asan and build/tsan (minutes).
 sanitize: venv

@@ -18,6 +18,8 @@ from unisono.bench.contender import CaseUnsupported, ContenderFailed, Order
 from unisono.bench.local_group import memory_group
 from unisono.collectives import all_reduce
 
+pytestmark = pytest.mark.slow
+
 CASE = Case(all_reduce, 256, "float32")
 ORDER = Order(iterations=4, warmup=1, check=True)
 PATIENCE_S = 20

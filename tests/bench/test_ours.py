@@ -12,7 +12,7 @@ from unisono.collectives import COLLECTIVES, all_reduce, reduce_scatter
 ORDER = Order(iterations=3, warmup=1, check=True)
 
 
-@pytest.fixture(params=[1, 2, 3, 5])
+@pytest.fixture(params=[1, 3, *(pytest.param(size, marks=pytest.mark.slow) for size in (2, 5))])
 def group(request):
     made = unisono_group(request.param, answer_timeout_s=60)
     made.start()

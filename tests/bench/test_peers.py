@@ -154,6 +154,7 @@ def every_setting():
 
 
 @pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("size", [2, 3])
 @pytest.mark.parametrize(("peer", "name"), list(every_setting()))
 def test_peers_do_what_they_should_in_every_setting(peer, name, size):

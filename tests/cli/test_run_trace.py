@@ -12,6 +12,8 @@ from launching import LIMIT_S
 from stories import check_structure
 from unisono.tracing import read_run
 
+pytestmark = pytest.mark.slow
+
 SCRIPT = """
 import numpy as np, unisono
 with unisono.connect() as comm:

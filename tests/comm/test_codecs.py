@@ -55,7 +55,7 @@ def all_pools(pools):
     four.close()
 
 
-@pytest.mark.parametrize("size", [1, 2, 3, 4, 5, pytest.param(8, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("size", [1, 2, 3, *(pytest.param(size, marks=pytest.mark.slow) for size in (4, 5, 8))])
 def test_all_ranks_have_the_same_bits(all_pools, size):
     algorithms = [name for name in ALGORITHMS if name != "swing" or size in (2, 4, 8)]
     first, *others = all_pools[size].call(sum_all, [algorithms] * size, [LENGTHS] * size)
@@ -153,7 +153,7 @@ def gather_in_ways(comm, codec):
 
 
 @pytest.mark.parametrize("codec", CODECS)
-@pytest.mark.parametrize("size", [2, 3, 5, 8])
+@pytest.mark.parametrize("size", [3, *(pytest.param(size, marks=pytest.mark.slow) for size in (2, 5, 8))])
 def test_what_is_passed_on_is_the_same_however_often(pools, size, codec):
     """Sent once by its owner, or by way of others: a part of an all-gather has the same bits, at its owner too."""
     found = [name for names in pools[size].call(gather_in_ways, [codec] * size) for name in names]
@@ -288,7 +288,7 @@ def _agreeing(collective, size, root=None):
     return [None, *(one.name for one in made if agrees(one.schedule(size, root), Rounds.AT_RANDOM))]
 
 
-@pytest.mark.parametrize("size", [1, 2, 3, 5, 8])
+@pytest.mark.parametrize("size", [1, 3, *(pytest.param(size, marks=pytest.mark.slow) for size in (2, 5, 8))])
 def test_all_ranks_agree_where_each_rounds_at_random(pools, size):
     first, *others = pools[size].call(at_random)
     assert len(first) >= 3 * 15

@@ -15,6 +15,8 @@ from unisono.comm.local_ranks import outcomes_of
 from unisono.errors import CollectiveTimeout, PeerLost, UsageError
 from unisono.tracing import read_run, slow_rank
 
+pytestmark = pytest.mark.slow
+
 SIZES = (2, 3, 5)
 
 

@@ -72,7 +72,10 @@ def test_combinations_come_to_the_same_loss():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("size", "rows"), [(2, 12), (3, 12), (5, 15)])
+@pytest.mark.parametrize(
+    ("size", "rows"),
+    [(3, 12), *(pytest.param(size, rows, marks=pytest.mark.long) for size, rows in ((2, 12), (5, 15)))],
+)
 def test_a_mixture_of_experts_comes_to_the_same_loss_however_its_experts_are_spread(size, rows):
     assert_same(size, ["moe"], rows=rows, alone="moe")
 
@@ -89,7 +92,10 @@ def last(losses):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("codec", ["fp16", "bf16", "fp8_e4m3", "fp8_e5m2", "int8"])
+@pytest.mark.parametrize(
+    "codec",
+    ["fp8_e4m3", "int8", *(pytest.param(each, marks=pytest.mark.long) for each in ("fp16", "bf16", "fp8_e5m2"))],
+)
 def test_with_a_codec_the_loss_comes_near_that_of_float32(codec):
     runs = ["ddp", *(f"{each} --codec {codec}" for each in ("ddp", "ddp --error-feedback", "zero3 --error-feedback"))]
     (exact, _), *others = trained(3, runs, steps=40)

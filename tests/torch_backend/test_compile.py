@@ -39,20 +39,21 @@ class Model(torch.nn.Module):
         return torch.tanh(self.layers(inputs) * 2)
 
 
-def train_compiled(folder):
+def train_compiled(folder, backend):
     compile_into(folder)
     found = []
     for compiled in (True, False):
         model = DistributedDataParallel(Model())
-        called = torch.compile(model) if compiled else model
+        called = torch.compile(model, backend=backend) if compiled else model
         train(called, torch.optim.SGD(model.parameters(), 0.1), dist.get_rank(), 3)
         found.append(parameters_of(model))
     return counters["stats"]["unique_graphs"], found
 
 
 @pytest.mark.slow
-def test_a_compiled_model_trains_as_one_that_is_not(folder):
-    results = run_ranks(train_compiled, 2, str(folder), limit_s=LIMIT_S)
+@pytest.mark.parametrize("backend", ["aot_eager", pytest.param("inductor", marks=pytest.mark.long)])
+def test_a_compiled_model_trains_as_one_that_is_not(folder, backend):
+    results = run_ranks(train_compiled, 2, str(folder), backend, limit_s=LIMIT_S)
     for graphs, (compiled, plain) in results:
         assert graphs > 0
         assert_close(compiled, plain, 16, "not as without torch.compile")

@@ -28,20 +28,22 @@ def losses(example, size, *options):
     return found
 
 
-def test_the_ddp_example_learns():
-    found = losses("ddp.py", 2, "--epochs", "5")
-    assert len(found) == 5
-    assert found[4] < 0.75 * found[0]
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize(("example", "count"), [("ddp.py", 20), ("fsdp2.py", 6)])
-def test_an_example_prints_what_it_prints_with_gloo(example, count):
-    ours = losses(example, 4)
+@pytest.mark.parametrize(
+    ("example", "size", "options", "count"),
+    [
+        ("ddp.py", 2, ["--epochs", "10"], 10),
+        ("fsdp2.py", 3, [], 6),
+        pytest.param("ddp.py", 4, [], 20, marks=pytest.mark.long),
+        pytest.param("fsdp2.py", 4, [], 6, marks=pytest.mark.long),
+    ],
+)
+def test_an_example_prints_what_it_prints_with_gloo(example, size, options, count):
+    ours = losses(example, size, *options)
     assert len(ours) == count
-    assert ours[-1] < 0.3 * ours[0]
+    assert ours[-1] < 0.5 * ours[0]
     # Only what Gloo prints: once in ten times or so, a rank of it was aborted on its way out, after the last line.
-    _, theirs = run(example, 4, "--backend", "gloo")
+    _, theirs = run(example, size, *options, "--backend", "gloo")
     # Rounding differs with the order of a sum, and grows from step to step.
     assert ours == pytest.approx(theirs, rel=0.02, abs=0.005)
 
