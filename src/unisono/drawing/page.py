@@ -19,7 +19,7 @@ from typing import Any
 from unisono.collectives import Words
 
 ASSETS = Path(__file__).parent / "page"
-STYLES = ("colours", "frame", "stage", "bar", "words", "facts", "code", "compare", "gallery")
+STYLES = ("colours", "frame", "stage", "bar", "words", "facts", "code", "compare", "gallery", "run")
 IMPORT = re.compile(r'^import (\{[^}]*\}) from "\./(\w+)\.mjs";$', re.MULTILINE)
 EXPORT = re.compile(r"^export ((?:async )?(?:function|class|const) (\w+))", re.MULTILINE)
 WITHOUT_SCRIPT = "This page draws with JavaScript, which is switched off. 本页面需要启用 JavaScript。"
