@@ -14,7 +14,6 @@ import { RUN_WORDS } from "./run_words.mjs";
 import { LINKED, State } from "./state.mjs";
 import { followTheme } from "./theme.mjs";
 import { timelinePanel } from "./timeline_panel.mjs";
-import { durationText } from "./units.mjs";
 import { unpack } from "./unpack.mjs";
 import { browserLanguage } from "./words.mjs";
 
@@ -82,11 +81,11 @@ async function openRun(page) {
   const choose = (at, moment = null) => {
     const call = current.calls[at];
     if (!call) return;
-    const follows = timeline.isFitted();
+    const fitted = timeline.fitted();
     const other = call.number !== open.call().number;
     pending = moment;
     state.set({ call: call.number, playing: false, ...(other ? { step: 0 } : {}) });
-    if (other && follows) timeline.fitCall();
+    if (other && fitted) timeline.fit(fitted);
     if (!other && moment !== null) replay.player.go(replay.positionAt(moment), false);
   };
   let pending = null; // the moment to show of a call that is not on the stage yet
@@ -102,7 +101,8 @@ async function openRun(page) {
     top.node,
     notes,
     timeline.node,
-    element("div", { class: "columns" }, replay.node, element("aside", {}, calls.node, waits.node)),
+    element("div", { class: "columns" }, replay.node, element("aside", {}, calls.node)),
+    waits.node,
     foot.node,
   );
 
@@ -187,7 +187,7 @@ function about(run, group, w, language) {
   const { title, tale, why } = group.verdict;
   return {
     title: title[language],
-    chips: [w.runTitle(run.name), w.ranks(group.size), w.calls(group.calls.length), durationText(group.end)],
+    chips: [run.name, w.ranks(group.size)],
     story: tale?.[language] ?? group.overview[language],
     idea: why?.[language] ?? "",
   };

@@ -80,70 +80,86 @@ function pathParts(group, call, w, language) {
   const total = Math.max(1, call.end - call.begin);
   const items = lines.map(({ at, text }) => {
     const part = at === null ? 0 : group.columns.path_end[at] / total;
-    const made = element("li", {}, text);
-    made.style.setProperty("--part", `${Math.max(1, 100 * part)}%`);
+    const made = element("li", {}, unbroken(text));
+    made.style.setProperty("--part", `${part < 0.01 ? 0 : 100 * part}%`);
     return made;
   });
   return [element("ol", { class: "path-list" }, ...items), element("p", { class: "note" }, w.pathNote)];
 }
 
-/** Return the panel with who waited because of whom: { node, update }. */
+/** A time stays on the line of its unit. */
+function unbroken(text) {
+  return text.replaceAll(/(\d) (?=(?:ns|µs|ms|s)\b)/g, "$1\u00a0");
+}
+
+/** Return the panel with who waited for whom, and because of whom: { node, update }. */
 export function waitsPanel(open, words) {
   const node = element("section", { class: "panel waits-panel" });
+  let shown = "blamed";
   const update = () => {
     const w = words();
     const group = open.group();
-    const pairs = group.blamed.map(([waiter, culprit, late, slow]) => ({ waiter, culprit, ns: late + slow }));
-    pairs.sort((one, other) => other.ns - one.ns);
-    if (!pairs.length) {
+    const pairs = {
+      blamed: group.blamed.map(([waiter, peer, late, slow]) => ({ waiter, peer, ns: late + slow })),
+      waited: group.waited.map(([waiter, peer, ns]) => ({ waiter, peer, ns })),
+    };
+    for (const list of Object.values(pairs)) list.sort((one, other) => other.ns - one.ns);
+    if (!pairs.waited.length) {
       fill(node, element("h2", {}, w.waitsTitle), element("p", { class: "note" }, w.nobodyWaited));
       return;
     }
-    const directly = new Map(group.waited.map(([waiter, peer, ns]) => [`${waiter} ${peer}`, ns]));
-    const sentences = pairs
-      .slice(0, MOST_PAIRS)
-      .map(({ waiter, culprit, ns }) =>
-        w.pair(group.names[waiter], ns, group.names[culprit], w.directly(directly.get(`${waiter} ${culprit}`) ?? 0)),
+    const directly = new Map(pairs.waited.map(({ waiter, peer, ns }) => [`${waiter} ${peer}`, ns]));
+    const sentences = pairs.blamed.slice(0, MOST_PAIRS).map(({ waiter, peer, ns }) => {
+      return w.pair(group.names[waiter], group.names[peer], ns, directly.get(`${waiter} ${peer}`) ?? 0);
+    });
+    const choice = (name) =>
+      element(
+        "button",
+        { type: "button", "data-table": name, "aria-pressed": `${shown === name}`, onclick: () => choose(name) },
+        w.tables[name],
       );
+    const switches = element(
+      "div",
+      { class: "languages", role: "group", "aria-label": w.waitsTitle },
+      choice("blamed"),
+      choice("waited"),
+    );
     fill(
       node,
-      element("h2", {}, w.waitsTitle),
-      element("p", { class: "note" }, w.waitsNote),
-      group.size <= MOST_IN_A_TABLE ? element("div", { class: "scroll" }, table(group, pairs, w)) : "",
-      element("ul", { class: "pairs" }, ...sentences.map((text) => element("li", {}, text))),
+      element("div", { class: "story-head" }, element("h2", {}, w.waitsTitle), switches),
+      element("p", { class: "note" }, w.tableNotes[shown]),
+      element(
+        "div",
+        { class: "waits-body" },
+        group.size <= MOST_IN_A_TABLE ? element("div", { class: "scroll" }, table(group, pairs[shown], w)) : "",
+        element("ul", { class: "pairs" }, ...sentences.map((text) => element("li", {}, unbroken(text)))),
+      ),
     );
+  };
+  const choose = (name) => {
+    shown = name;
+    update();
+    node.querySelector(`[data-table=${name}]`).focus();
   };
   return { node, update };
 }
 
 function table(group, pairs, w) {
-  const most = pairs[0].ns;
-  const cells = new Map(pairs.map(({ waiter, culprit, ns }) => [`${waiter} ${culprit}`, ns]));
+  const most = pairs[0]?.ns ?? 1;
+  const cells = new Map(pairs.map(({ waiter, peer, ns }) => [`${waiter} ${peer}`, ns]));
   const ranks = Array.from({ length: group.size }, (_, rank) => rank);
-  const heading = (rank, scope) =>
-    element(
-      "th",
-      { scope, class: rank === group.slow ? "slow" : "" },
-      scope === "col" ? group.names[rank] : w.rank(group.names[rank]),
-    );
+  const heading = (rank, scope, text) => element("th", { scope, class: rank === group.slow ? "slow" : "" }, text);
   const rows = ranks.map((waiter) => {
-    const row = element("tr", {}, heading(waiter, "row"));
-    for (const culprit of ranks) {
-      const ns = cells.get(`${waiter} ${culprit}`) ?? 0;
-      const cell = element(
-        "td",
-        {
-          class: waiter === culprit ? "own" : "",
-          title: ns ? w.becauseOf(group.names[culprit], durationText(ns)) : "",
-        },
-        ns ? durationText(ns) : "",
-      );
-      cell.style.setProperty("--part", `${Math.round(85 * (ns / most))}%`);
+    const row = element("tr", {}, heading(waiter, "row", w.rank(group.names[waiter])));
+    for (const peer of ranks) {
+      const ns = cells.get(`${waiter} ${peer}`) ?? 0;
+      const cell = element("td", { class: waiter === peer ? "own" : "" }, ns ? durationText(ns) : "");
+      cell.style.setProperty("--part", `${Math.round((85 * ns) / most)}%`);
       if (ns > 0.55 * most) cell.classList.add("strong");
       row.append(cell);
     }
     return row;
   });
-  const head = element("tr", {}, element("td", {}, ""), ...ranks.map((rank) => heading(rank, "col")));
+  const head = element("tr", {}, element("td"), ...ranks.map((rank) => heading(rank, "col", group.names[rank])));
   return element("table", { class: "heat-table" }, element("thead", {}, head), element("tbody", {}, ...rows));
 }

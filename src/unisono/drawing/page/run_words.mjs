@@ -4,9 +4,8 @@ import { durationText } from "./units.mjs";
 import { WORDS } from "./words.mjs";
 
 const en = {
-  keys: "Keys: space plays, ← → to what arrives next, n p next and previous call, + − zoom, shift ← → move, a all, c the call.",
+  keys: "Keys: space plays, ← → to what arrives next, n p next and previous call, + − zoom, shift ← → move, a all, c the call, k its path.",
   madeBy: "Made by unisono draw from what the ranks recorded.",
-  runTitle: (name) => `Run ${name}`,
   calls: (count) => `${count} call${count === 1 ? "" : "s"}`,
   communicator: "Communicator",
   communicatorOf: (names, calls) => `ranks ${names}: ${calls} call${calls === 1 ? "" : "s"}`,
@@ -17,10 +16,11 @@ const en = {
   further: "Zoom out",
   fitAll: "Whole run",
   fitCall: "This call",
+  fitPath: "Its path",
   slowMark: "slow",
   missingMark: "no trace",
   lateMark: (ns) => `${durationText(ns)} late`,
-  waitsFor: (name) => `waits for ${name}`,
+  waitsFor: (name) => [`waits for ${name}`, `for ${name}`],
   call: (number) => `call ${number}`,
   legendWait: "waits for another rank (in its colour)",
   legendLate: "comes late",
@@ -70,13 +70,18 @@ const en = {
   path: "Critical path",
   pathNote: "What is not on it could have taken longer without anybody noticing.",
   noPath: "It is not known: of this call not everything was recorded.",
-  waitsTitle: "Who waited because of whom",
-  waitsNote: "Rows wait, columns are the cause. In all calls together.",
-  becauseOf: (name, total) => `because of rank ${name}: ${total}`,
-  pair: (name, ns, cause, own) => `rank ${name} waited ${durationText(ns)} because of rank ${cause} (${own})`,
-  directly: (ns) => (ns ? `${durationText(ns)} directly for it` : "never directly for it"),
+  waitsTitle: "Who waited for whom, and because of whom",
+  tables: { blamed: "because of whom", waited: "for whom" },
+  tableNotes: {
+    blamed:
+      "Rows wait, columns are the cause: as long as the rank that is waited for waits itself, it is not the cause.",
+    waited: "Rows wait for columns: for the next in line, which may itself wait for another.",
+  },
+  pair: (name, cause, ns, own) =>
+    own
+      ? `rank ${name} waited ${durationText(own)} for rank ${cause}, and ${durationText(ns)} because of it`
+      : `rank ${name} never waited for rank ${cause} itself, but ${durationText(ns)} because of it`,
   nobodyWaited: "Nobody waited because of another rank.",
-  waiter: "waits",
   replay: "Replay",
   replayOf: (number, label) => `Call ${number} once more: ${label}`,
   replayLabel: (number, label, ranks) =>
@@ -99,9 +104,8 @@ const en = {
 };
 
 const zh = {
-  keys: "按键：空格播放，← → 跳到下一次到达，n p 切换调用，+ − 缩放，shift ← → 平移，a 全部，c 当前调用。",
+  keys: "按键：空格播放，← → 跳到下一次到达，n p 切换调用，+ − 缩放，shift ← → 平移，a 全部，c 当前调用，k 其路径。",
   madeBy: "由 unisono draw 根据各进程的记录生成。",
-  runTitle: (name) => `运行 ${name}`,
   calls: (count) => `${count} 次调用`,
   communicator: "通信器",
   communicatorOf: (names, calls) => `进程 ${names}：${calls} 次调用`,
@@ -111,10 +115,11 @@ const zh = {
   further: "缩小",
   fitAll: "全部",
   fitCall: "当前调用",
+  fitPath: "其路径",
   slowMark: "较慢",
   missingMark: "无记录",
   lateMark: (ns) => `晚到 ${durationText(ns)}`,
-  waitsFor: (name) => `等 ${name}`,
+  waitsFor: (name) => [`等进程 ${name}`, `等 ${name}`],
   call: (number) => `第 ${number} 次`,
   legendWait: "等待另一个进程（用它的颜色）",
   legendLate: "晚到",
@@ -164,13 +169,17 @@ const zh = {
   path: "关键路径",
   pathNote: "不在这条路径上的部分即使更久，也不会有人察觉。",
   noPath: "无从得知：这次调用没有完整的记录。",
-  waitsTitle: "谁因谁而等",
-  waitsNote: "行是等待的进程，列是原因。所有调用合计。",
-  becauseOf: (name, total) => `因进程 ${name}：${total}`,
-  pair: (name, ns, cause, own) => `进程 ${name} 因进程 ${cause} 等了 ${durationText(ns)}（${own}）`,
-  directly: (ns) => (ns ? `其中直接等它 ${durationText(ns)}` : "从未直接等它"),
+  waitsTitle: "谁等谁，又因谁而等",
+  tables: { blamed: "因谁而等", waited: "直接等谁" },
+  tableNotes: {
+    blamed: "行是等待的进程，列是原因：被等的进程如果自己也在等，它就不是原因。",
+    waited: "行等待列：只看下一个，它自己可能也在等别人。",
+  },
+  pair: (name, cause, ns, own) =>
+    own
+      ? `进程 ${name} 等待进程 ${cause} 共 ${durationText(own)}，因它而等待 ${durationText(ns)}`
+      : `进程 ${name} 从未直接等待进程 ${cause}，但因它而等待 ${durationText(ns)}`,
   nobodyWaited: "没有进程因别人而等待。",
-  waiter: "等待者",
   replay: "重放",
   replayOf: (number, label) => `重放第 ${number} 次调用：${label}`,
   replayLabel: (number, label, ranks) =>

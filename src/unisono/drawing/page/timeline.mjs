@@ -278,11 +278,11 @@ export class Timeline {
       if (high < 14 || end - begin < 26) continue;
       const from = Math.max(begin, this.left);
       const to = Math.min(end, this.left + this.width);
-      pen.font = `500 ${Math.min(12, high * 0.5)}px ${FONT}`;
-      const long = words.waitsFor(group.names[peer]);
-      const text = pen.measureText(long).width + 14 < to - from ? long : group.names[peer];
+      pen.font = `500 ${Math.min(11.5, high * 0.5)}px ${FONT}`;
+      const fits = (one) => pen.measureText(one).width + 12 <= to - from;
+      const text = words.waitsFor(group.names[peer]).find(fits);
+      if (!text) continue;
       const width = pen.measureText(text).width;
-      if (width + 10 > to - from) continue;
       pen.fillStyle = this.paint.cell;
       pen.globalAlpha = 0.85;
       pen.fillRect((from + to - width) / 2 - 4, top + high / 2 - 8, width + 8, 16);

@@ -11,7 +11,7 @@ const ZOOM = 1.5; // by a button or a key
 const A_CLICK = 4; // pixels that a pointer may move and still not drag
 const SCROLLS_MS = 300; // after the page has scrolled, so long the wheel goes on scrolling it
 
-/** Return the panel: { node, draw, resize, refresh, keys, painter, fitCall }; `open` is what run.mjs has open. */
+/** Return the panel: { node, draw, resize, refresh, keys, painter, fit, fitted }; `open` is what run.mjs has open. */
 export function timelinePanel(open, state, words, choose) {
   const canvas = element("canvas", { id: "timeline", role: "img", tabindex: "0" });
   const tip = element("div", { class: "tip", hidden: true });
@@ -19,7 +19,7 @@ export function timelinePanel(open, state, words, choose) {
   const note = element("p", { class: "note", role: "status" });
   const bar = element("div", { class: "timeline-bar" });
   const frame = element("div", { class: "timeline-frame" }, canvas, tip);
-  const node = element("section", { class: "panel timeline" }, bar, frame, legend, note);
+  const node = element("section", { class: "panel timeline" }, bar, frame, legend);
   const { group } = open;
 
   const range = () =>
@@ -48,10 +48,21 @@ export function timelinePanel(open, state, words, choose) {
   const move = (part) => show(moved(range(), part, group().end));
   const fitAll = () => state.set({ from: null, to: null });
   const fitCall = () => open.call() && show(around(open.call()));
-  const isFitted = () => {
-    const wanted = open.call() && around(open.call());
-    return Boolean(wanted) && state.get("from") === wanted.from && state.get("to") === wanted.to;
+  /** The critical path without what is before its first op: where one rank comes late, that is nearly all of a call. */
+  const pathRange = (call) => {
+    const [first] = group().pathsOf[call.at];
+    const { path_begin: begin, path_end: long, path_what: what } = group().columns;
+    const begins = first !== undefined && group().whats[what[first]] === "begin";
+    return around({ begin: begins ? begin[first] + long[first] : call.begin, end: call.end });
   };
+  const fitPath = () => open.call() && show(pathRange(open.call()));
+  const fits = { call: around, path: pathRange };
+  /** What the window is filled with: the call, its path, or neither (null). */
+  const fitted = () => {
+    const isShown = ({ from, to }) => state.get("from") === from && state.get("to") === to;
+    return Object.keys(fits).find((name) => open.call() && isShown(fits[name](open.call()))) ?? null;
+  };
+  const fit = (name) => show(fits[name](open.call()));
 
   const refresh = () => {
     const w = words();
@@ -65,11 +76,13 @@ export function timelinePanel(open, state, words, choose) {
     fill(
       bar,
       element("h2", {}, w.timeline),
+      note,
       element(
         "div",
         { class: "buttons", role: "group", "aria-label": w.timeline },
         press("fit-all", w.fitAll, w.fitAll, fitAll),
         press("fit-call", w.fitCall, w.fitCall, fitCall),
+        press("fit-path", w.fitPath, w.fitPath, fitPath),
         press("zoom-out", "−", w.further, () => zoom(ZOOM)),
         press("zoom-in", "+", w.nearer, () => zoom(1 / ZOOM)),
       ),
@@ -93,8 +106,9 @@ export function timelinePanel(open, state, words, choose) {
     "Shift+ArrowRight": () => move(0.2),
     a: fitAll,
     c: fitCall,
+    k: fitPath,
   };
-  return { node, draw, resize: () => painter.resize(), refresh, keys, painter, fitCall, isFitted };
+  return { node, draw, resize: () => painter.resize(), refresh, keys, painter, fit, fitted };
 }
 
 function noteText({ shown, all, ofCall }, call, w) {
