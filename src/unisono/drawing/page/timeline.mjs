@@ -1,27 +1,17 @@
 // The timeline: a canvas with a row for each rank, and time from left to right.
 //
-// Everything but the playhead is painted into a picture of its own, anew only when something else is to be seen. What
-// is narrower than a pixel is put together: its colour is that of the kind which takes most of the pixel.
+// Everything but the playhead is painted into a picture of its own, anew only when something else is to be seen.
 
-import { paints, rankColour } from "./palette.mjs";
+import { paints } from "./palette.mjs";
 import { marksOf } from "./run_axis.mjs";
-import { between, doing, endOf } from "./run_group.mjs";
+import { doing } from "./run_group.mjs";
+import { FONT, paintOps, paintTransfers, paintVisits, paintWaits } from "./timeline_bars.mjs";
 import { paintMessages, paintPath } from "./timeline_lines.mjs";
 
-export const KIND_COLOURS = {
-  send: "series-green",
-  receive: "copy",
-  reduce: "reduce",
-  copy: "series-purple",
-  combine: "series-pink",
-  results: "series-brown",
-};
 const AXIS = 24; // the marks of the axis
 const STRIP = 20; // the names of the calls
 const BELOW = 8;
 const NARROW = 560; // pixels; then the names of ranks are shorter
-const FONT =
-  'system-ui, -apple-system, "Segoe UI", "Noto Sans", "PingFang SC", "Microsoft YaHei", "Noto Sans CJK SC", sans-serif';
 
 export class Timeline {
   /** `look` is asked for every time: { group, range, call, rank, words, now }; `now`: the playhead, or null. */
@@ -134,10 +124,10 @@ export class Timeline {
     pen.clip();
     this.paintCalls(pen, look);
     for (let rank = 0; rank < look.group.size; rank++) {
-      this.paintVisits(pen, look, rank);
-      this.paintWaits(pen, look, rank);
-      this.paintOps(pen, look, rank);
-      this.paintTransfers(pen, look, rank);
+      paintVisits(pen, this, look, rank);
+      paintWaits(pen, this, look, rank);
+      paintOps(pen, this, look, rank);
+      paintTransfers(pen, this, look, rank);
     }
     this.note = paintMessages(pen, this, look);
     paintPath(pen, this, look);
@@ -194,13 +184,15 @@ export class Timeline {
         pen.fillRect(begin, AXIS + STRIP - 3, end - begin - 1, 3);
       }
       const from = Math.max(begin, this.left + 2);
+      const following = group.calls[call.at + 1];
+      const room = Math.min(end, following ? this.x(following.begin) : end) - from;
+      if (!here && (room < 8 || from < free)) continue;
       pen.font = `${here ? 700 : 500} 11.5px ${FONT}`;
       const long = `${call.number} ${call.label}`;
-      const room = end - from;
       const text = pen.measureText(long).width < room ? long : words.call(call.number);
       const name = pen.measureText(text).width < room ? text : `${call.number}`;
       const width = pen.measureText(name).width;
-      if (!here && (from < free || width > room)) continue;
+      if (!here && width > room) continue;
       pen.fillStyle = here ? this.paint.accent : this.paint.muted;
       pen.fillText(name, Math.min(from, this.left + this.width - width), AXIS + STRIP / 2 - 2);
       free = from + width + 6;
@@ -210,169 +202,6 @@ export class Timeline {
   band(rank) {
     const high = Math.max(2, this.row * 0.72);
     return { top: this.y(rank) + (this.row - high) / 2, high };
-  }
-
-  /** The time that a rank spends in calls; and how late the slow one comes. */
-  paintVisits(pen, look, rank) {
-    const { group, range, words } = look;
-    const { top, high } = this.band(rank);
-    const list = group.rows[rank].entered;
-    const [first, last] = between(group, rank, "entered", range.from, range.to);
-    let drawn = Number.NEGATIVE_INFINITY;
-    for (let place = first; place < last; place++) {
-      const at = list[place];
-      const begin = this.x(group.columns.entered_begin[at]);
-      const end = this.x(endOf(group, "entered", at));
-      const call = group.calls[group.columns.entered_call[at]];
-      const late = group.columns.entered_begin[at] - call.begin;
-      if (late > 0 && (rank === group.slow || (call === look.call && rank === call.culprit))) {
-        this.paintLate(pen, this.x(call.begin), begin, top, high, words.lateMark(late));
-      }
-      if (end < drawn + 0.5) continue;
-      pen.fillStyle = group.columns.entered_failed[at] ? this.paint["wrong-paper"] : this.paint.cell;
-      pen.fillRect(begin, top, Math.max(0.75, end - begin), high);
-      if (end - begin > 5) {
-        pen.strokeStyle = this.paint.line;
-        pen.lineWidth = 1;
-        pen.strokeRect(begin + 0.5, top + 0.5, end - begin - 1, high - 1);
-      }
-      drawn = end;
-    }
-  }
-
-  paintLate(pen, from, to, top, high, text) {
-    if (to - from < 0.5) return;
-    pen.globalAlpha = 0.2;
-    pen.fillStyle = this.paint.wrong;
-    pen.fillRect(from, top, to - from, high);
-    pen.globalAlpha = 1;
-    pen.fillRect(from, top + high / 2 - 1, to - from, 2);
-    pen.fillRect(from, top, 1.5, high);
-    const begin = Math.max(from, this.left);
-    const end = Math.min(to, this.left + this.width);
-    pen.font = `600 ${Math.min(12, high * 0.5)}px ${FONT}`;
-    const width = pen.measureText(text).width;
-    if (end - begin < width + 12 || high < 14) return;
-    const middle = (begin + end) / 2;
-    pen.fillStyle = this.paint["wrong-paper"];
-    pen.fillRect(middle - width / 2 - 4, top + high / 2 - 8, width + 8, 16);
-    pen.fillStyle = this.paint.wrong;
-    pen.fillText(text, middle - width / 2, top + high / 2 + 0.5);
-  }
-
-  paintWaits(pen, { group, range, words }, rank) {
-    const { top, high } = this.band(rank);
-    const { columns } = group;
-    const list = group.rows[rank].wait;
-    const [first, last] = between(group, rank, "wait", range.from, range.to);
-    let drawn = Number.NEGATIVE_INFINITY;
-    for (let place = first; place < last; place++) {
-      const at = list[place];
-      const begin = this.x(columns.wait_begin[at]);
-      const end = this.x(endOf(group, "wait", at));
-      if (end < drawn + 0.5) continue;
-      drawn = end;
-      const peer = columns.wait_peer[at];
-      pen.fillStyle = this.hatch(pen, peer, group.size);
-      pen.fillRect(begin, top + 1, Math.max(0.5, end - begin), high - 2);
-      if (high < 14 || end - begin < 26) continue;
-      const from = Math.max(begin, this.left);
-      const to = Math.min(end, this.left + this.width);
-      pen.font = `500 ${Math.min(11.5, high * 0.5)}px ${FONT}`;
-      const fits = (one) => pen.measureText(one).width + 12 <= to - from;
-      const text = words.waitsFor(group.names[peer]).find(fits);
-      if (!text) continue;
-      const width = pen.measureText(text).width;
-      pen.fillStyle = this.paint.cell;
-      pen.globalAlpha = 0.85;
-      pen.fillRect((from + to - width) / 2 - 4, top + high / 2 - 8, width + 8, 16);
-      pen.globalAlpha = 1;
-      pen.fillStyle = this.paint.muted;
-      pen.fillText(text, (from + to - width) / 2, top + high / 2 + 0.5);
-    }
-  }
-
-  /** Stripes in the colour of the rank that is waited for. */
-  hatch(pen, peer, size) {
-    if (!this.patterns.has(peer)) {
-      const tile = document.createElement("canvas");
-      tile.width = tile.height = 8;
-      const small = tile.getContext("2d");
-      small.strokeStyle = rankColour(peer, size);
-      small.globalAlpha = 0.5;
-      small.lineWidth = 1.6;
-      small.beginPath();
-      for (const shift of [-8, 0, 8]) {
-        small.moveTo(shift - 1, 9);
-        small.lineTo(shift + 9, -1);
-      }
-      small.stroke();
-      this.patterns.set(peer, pen.createPattern(tile, "repeat"));
-    }
-    return this.patterns.get(peer);
-  }
-
-  paintOps(pen, { group, range }, rank) {
-    const { top, high } = this.band(rank);
-    const { columns, details } = group;
-    const list = group.rows[rank].op;
-    const [first, last] = between(group, rank, "op", range.from, range.to);
-    const perPixel = (range.to - range.from) / this.width;
-    const merged = { pixel: Number.NaN, kinds: new Map() };
-    const flush = () => {
-      let [kind, most, all] = ["", 0, 0];
-      for (const [one, ns] of merged.kinds) {
-        all += ns;
-        if (ns > most) [kind, most] = [one, ns];
-      }
-      merged.kinds.clear();
-      if (!kind) return;
-      pen.globalAlpha = Math.max(0.35, Math.min(1, all / perPixel));
-      pen.fillStyle = this.colourOf(kind);
-      pen.fillRect(merged.pixel, top, 1, high);
-      pen.globalAlpha = 1;
-    };
-    for (let place = first; place < last; place++) {
-      const at = list[place];
-      const [kind] = details[columns.op_detail[at]];
-      const begin = this.x(columns.op_begin[at]);
-      const width = columns.op_end[at] / perPixel;
-      if (width < 1) {
-        const pixel = Math.floor(begin);
-        if (pixel !== merged.pixel) flush();
-        merged.pixel = pixel;
-        merged.kinds.set(kind, (merged.kinds.get(kind) ?? 0) + Math.max(1, columns.op_end[at]));
-        continue;
-      }
-      flush();
-      pen.fillStyle = this.colourOf(kind);
-      pen.beginPath();
-      pen.roundRect(begin, top, width - (width > 4 ? 0.75 : 0), high, Math.min(3, width / 3));
-      pen.fill();
-    }
-    flush();
-  }
-
-  colourOf(kind) {
-    return this.paint[KIND_COLOURS[kind] ?? "muted"];
-  }
-
-  /** Send and recv outside of calls: a line below the calls. */
-  paintTransfers(pen, { group, range }, rank) {
-    const list = group.rows[rank].transfer;
-    const [first, last] = between(group, rank, "transfer", range.from, range.to);
-    const high = Math.max(1, this.row * 0.1);
-    for (let place = first; place < last; place++) {
-      const at = list[place];
-      pen.fillStyle = group.columns.transfer_sending[at] ? this.paint["series-green"] : this.paint.copy;
-      const begin = this.x(group.columns.transfer_begin[at]);
-      pen.fillRect(
-        begin,
-        this.y(rank) + this.row - high,
-        Math.max(1.5, this.x(endOf(group, "transfer", at)) - begin),
-        high,
-      );
-    }
   }
 
   paintAxis(pen, { group, range }) {

@@ -4,6 +4,7 @@ import { endOf } from "./run_group.mjs";
 
 const MOST_OF_ALL = 500; // messages in view that are all drawn; of more only those of the chosen call
 const MOST_OF_CALL = 1500; // of more, only every so manyeth
+const HEIGHT = 0.76; // of a band, where the path runs: below what is written
 const NARROWEST = 8; // pixels of a call whose path is drawn
 
 /** Draw the messages in view and return how many: { shown, all, ofCall }. */
@@ -83,7 +84,7 @@ export function paintPath(pen, timeline, { group, range, call: chosen }) {
     for (const at of group.pathsOf[call.at]) {
       const { columns } = group;
       const { top, high } = timeline.band(columns.path_rank[at]);
-      const y = top + high / 2;
+      const y = top + high * HEIGHT;
       const begin = timeline.x(columns.path_begin[at]);
       if (first) line.moveTo(begin, y);
       else line.lineTo(begin, y);

@@ -4,7 +4,8 @@ import { element, fill } from "./dom.mjs";
 import { around, moved, whole, zoomed } from "./run_axis.mjs";
 import { callAt } from "./run_group.mjs";
 import { linesAbout } from "./run_sentences.mjs";
-import { KIND_COLOURS, Timeline } from "./timeline.mjs";
+import { Timeline } from "./timeline.mjs";
+import { KIND_COLOURS } from "./timeline_bars.mjs";
 import { showTip } from "./tip.mjs";
 
 const ZOOM = 1.5; // by a button or a key
