@@ -10,7 +10,7 @@ from unisono import find
 from unisono.drawing.page import ASSETS, EXPORT, IMPORT, script, write_page
 from unisono.drawing.scene import scene_of
 
-ENTRIES = ("main", "index")
+ENTRIES = ("main", "index", "run")
 MODULES = sorted(ASSETS.glob("*.mjs"))
 
 
@@ -52,7 +52,7 @@ def test_modules_are_written_so_that_they_can_be_put_together(module):
 
 
 def test_every_module_is_used():
-    whole = script("main") + script("index")
+    whole = "".join(map(script, ENTRIES))
     for module in MODULES:
         if module.stem not in ENTRIES:
             assert f"const module_{module.stem} = " in whole

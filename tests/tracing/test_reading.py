@@ -154,7 +154,7 @@ def test_what_is_too_large_is_refused_with_advice(both):
 def test_a_place_without_a_trace_is_refused(tmp_path):
     with pytest.raises(UsageError, match="there is no file or folder"):
         read_run(tmp_path / "nothing")
-    with pytest.raises(UsageError, match="there is no trace in this folder .* unisono run -n 4 --trace"):
+    with pytest.raises(UsageError, match=r"there is no trace in this folder .* unisono run -n 4 --trace"):
         read_run(tmp_path)
     for name in ("one", "two"):
         write_trace(tmp_path / f"{name}.json", [part_of(0)[0]], [])

@@ -43,7 +43,14 @@ def test_the_critical_path_names_its_ops():
     """In the second call, rank 2 came after the message of rank 1."""
     work = [row for row in rows(LINE.path, "call", "rank", "op", "what") if row[3] == WHAT.index("work")]
     assert [row[:3] for row in work] == [(0, 1, 0), (0, 2, 1), (0, 0, 2), (1, 2, 4), (1, 0, 5)]
-    assert rows(LINE.path, "call", "rank", "what", "op", "begin", "end")[0] == (0, 1, WHAT.index("begin"), -1, 100, 100)
+    assert rows(LINE.path, "call", "rank", "what", "op", "begin", "end")[0] == (
+        0,
+        1,
+        WHAT.index("begin"),
+        -1,
+        100,
+        100,
+    )
 
 
 def test_waits_and_their_causes_are_there():

@@ -65,7 +65,10 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
         "--lang", choices=("en", "zh"), help="language of the page (默认跟随浏览器; default: the browser's)"
     )
     parser.add_argument(
-        "--calls", type=_calls, metavar="A-B", help="of a run: only these calls (只画这些调用), such as 100-200, or 100-"
+        "--calls",
+        type=_calls,
+        metavar="A-B",
+        help="of a run: only these calls (只画这些调用), such as 100-200, or 100-",
     )
     parser.set_defaults(run=run)
 
@@ -105,8 +108,8 @@ def _run(args: argparse.Namespace) -> int:
     """Draw a recorded run."""
     if len(args.names) > 1 or args.size or args.root is not None or args.option or args.node or args.preset:
         raise UsageError(
-            f"{' '.join(args.names)}: a recorded run is drawn by itself, as it was; leave out other names, -n, --root, "
-            "--option, --node and --preset"
+            f"{' '.join(args.names)}: a recorded run is drawn by itself, as it was; leave out other names, -n, "
+            "--root, --option, --node and --preset"
         )
     page = write_run_page(args.names[0], Settings(numbers=args.numbers, language=args.lang), args.calls)
     _write(Drawing(page.title, page.html), args)

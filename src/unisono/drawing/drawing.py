@@ -65,8 +65,8 @@ def draw(
     that has them. ``numbers`` opens the page with numbers in the cells; ``language`` is ``en`` or ``zh``,
     that of the browser if None.
 
-    A recorded run is drawn by the place of its trace, ``draw("run/")`` or ``draw("run.json")``, or as ``read_run`` has
-    read it.
+    A recorded run is drawn by the place of its trace, ``draw("run/")`` or ``draw("run.json")``, or as ``read_run``
+    has read it.
     """
     if not algorithms:
         raise UsageError("draw() needs at least one algorithm: draw('ring', size=5)")

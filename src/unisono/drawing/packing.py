@@ -14,7 +14,6 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-
 LOW_BITS = 30
 HIGH = ".high"  # after the name of a column: what is above those bits
 

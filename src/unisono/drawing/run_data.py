@@ -55,7 +55,7 @@ class Replays:
 
 
 def group_data(whole: Group, drawn: Group, note: Words | None, replays: Replays, named: bool) -> dict[str, Any]:
-    """Return what the page shows of a communicator: the calls that are ``drawn``, and what is found in all of them."""
+    """Return what the page shows of a communicator: the calls ``drawn``, and what was found in all of them."""
     line = timeline_of(drawn)
     causes = blames(whole)
     notes = [*absent(whole), *([note] if note else [])]
@@ -83,14 +83,13 @@ def _verdict(group: Group) -> dict[str, Words | None]:
         title, tale, why = (_sentence(words) for words in said)
         return {"title": Words(title.en.rstrip("."), title.zh.rstrip("。")), "tale": tale, "why": why}
     if group.size == 1:
-        title = Words("One rank, and nobody to wait for", "只有一个进程，无人可等")
+        title, told = Words("One rank, and nobody to wait for", "只有一个进程，无人可等"), None
     elif len(group.calls) < FEWEST_CALLS:
-        title = Words("Too few calls to call a rank slow", "调用太少，无法断定哪个进程较慢")
+        title, told = Words("Too few calls to call a rank slow", "调用太少，无法断定哪个进程较慢"), None
     else:
         title = Words("No rank was slow", "没有哪个进程较慢")
-    enough = len(group.calls) >= FEWEST_CALLS and group.size > 1
-    tale = Words("No rank held the others up again and again.", "没有哪个进程一再拖慢其他进程。") if enough else None
-    return {"title": title, "tale": tale, "why": None}
+        told = Words("No rank held the others up again and again.", "没有哪个进程一再拖慢其他进程。")
+    return {"title": title, "tale": told, "why": None}
 
 
 def _sentence(words: Words) -> Words:
@@ -131,9 +130,9 @@ def _columns(line: Timeline, causes: list[Blame]) -> dict[str, Any]:
         ("entered", line.entered), ("op", line.ops), ("wait", line.waits), ("message", line.messages),
         ("path", line.path), ("transfer", line.transfers),
     ):  # fmt: skip
-        for column, numbers in table.items():
+        for column, values in table.items():
             # How long a thing takes is a smaller number than when it ends.
-            columns[f"{name}_{column}"] = numbers - table["begin"] if column == "end" else numbers
+            columns[f"{name}_{column}"] = values - table["begin"] if column == "end" else values
     return columns
 
 

@@ -1,8 +1,8 @@
 """``unisono draw run/``: the page of a recorded run.
 
-The page shows one communicator at a time: its calls on a timeline, who waited because of whom, and each call once more
-on the stage, at its real times. What is long is in packed columns (``run_data.py``); schedules that several calls have
-in common are there once.
+The page shows one communicator at a time: its calls on a timeline, who waited because of whom, and each call once
+more on the stage, at its real times. What is long is in packed columns (``run_data.py``); schedules that several
+calls have in common are there once.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
-from typing import Any
 
 from unisono.algorithms import BUILT_IN
 from unisono.collectives import Words
@@ -56,8 +55,8 @@ def write_run_page(
 ) -> RunPage:
     """Return the page of a recorded run, given as read by ``read_run``, or the place of its trace.
 
-    ``calls``: the numbers of the first and the last call to draw, the last None for all that follow. Where that is more
-    than ``most_events``, the first of them are drawn.
+    ``calls``: the numbers of the first and the last call to draw, the last None for all that follow. Where that is
+    more than ``most_events``, the first of them are drawn.
     """
     found = run if isinstance(run, Run) else read_run(run, missing_ok=True)
     parts = _parts(found, calls, most_events)
@@ -69,7 +68,9 @@ def write_run_page(
     chosen = settings or Settings()
     data = {
         "run": {
-            "name": name, "groups": groups, "scenes": replays.scenes,
+            "name": name,
+            "groups": groups,
+            "scenes": replays.scenes,
             "kinds": {kind: words._asdict() for kind, words in KINDS.items()},
         },
         "settings": chosen.as_dict(),

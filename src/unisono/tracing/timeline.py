@@ -58,7 +58,8 @@ class Timeline:
 
 def timeline_of(group: Group) -> Timeline:
     """Return everything that is drawn of the calls of one communicator. Calls are known by their place here."""
-    zero = min((one.begin_ns for one in (*group.calls, *group.transfers)), default=0)
+    begins = [call.begin_ns for call in group.calls] + [transfer.begin_ns for transfer in group.transfers]
+    zero = min(begins, default=0)
     place = {call.number: at for at, call in enumerate(group.calls)}
     ops = sorted(((at, op) for at, call in enumerate(group.calls) for op in _ops(call)), key=_begin)
     number = {id(op): at for at, (_, op) in enumerate(ops)}
@@ -67,8 +68,14 @@ def timeline_of(group: Group) -> Timeline:
     for at, call in enumerate(group.calls):
         found = messages_of(call)
         path += [
-            (at, one.rank, WHAT.index(one.what), -1 if one.op is None else number[id(one.op)], one.begin_ns - zero,
-             one.end_ns - zero)
+            (
+                at,
+                one.rank,
+                WHAT.index(one.what),
+                -1 if one.op is None else number[id(one.op)],
+                one.begin_ns - zero,
+                one.end_ns - zero,
+            )
             for one in critical_path(call, found)
         ]
         messages += [(at, number[id(one.sent)], number[id(one.received)]) for one in found]

@@ -1,10 +1,15 @@
 // The time axis of the timeline: which part of the run is to be seen, and where its marks are.
 
-import { durationText } from "./units.mjs";
-
 export const SHORTEST = 200; // nanoseconds that can be seen at the least
 const APART = 90; // pixels between two marks, at least
 const EDGE = 0.03; // beside a call that fills the window
+
+const UNITS = [
+  ["s", 1e9],
+  ["ms", 1e6],
+  ["µs", 1e3],
+  ["ns", 1],
+];
 
 /** The part that is seen when everything is: { from, to }. */
 export function whole(end) {
@@ -46,9 +51,9 @@ export function marksOf({ from, to }, width) {
   const base = from > coarse ? Math.floor(from / coarse) * coarse : null;
   const marks = [];
   for (let at = Math.ceil(Math.max(0, from) / step) * step; at <= to; at += step) {
-    marks.push({ at, text: base === null ? axisText(at, step) : `+${axisText(at - base, step)}` });
+    marks.push({ at, text: base === null ? axisText(at, step, to) : `+${axisText(at - base, step, to - base)}` });
   }
-  return { base: base === null ? null : { at: base, text: axisText(base, coarse) }, marks };
+  return { base: base === null ? null : { at: base, text: axisText(base, coarse, base) }, marks };
 }
 
 /** 1, 2 or 5 and zeros. */
@@ -57,15 +62,10 @@ function niceStep(least) {
   return power * ([1, 2, 5].find((digit) => digit * power >= least) ?? 10);
 }
 
-/** A time on the axis: with as many digits as the step between marks needs. */
-function axisText(ns, step) {
+/** A time on the axis: in the unit of the last mark, with as many digits as the step between marks needs. */
+function axisText(ns, step, last) {
   if (ns === 0) return "0";
-  const [name, unit] = [
-    ["s", 1e9],
-    ["ms", 1e6],
-    ["µs", 1e3],
-    ["ns", 1],
-  ].find(([, length]) => ns >= length) ?? ["ns", 1];
-  const digits = Math.max(0, Math.min(9, Math.ceil(Math.log10(unit / step) - 1e-9)));
-  return step < 1 ? durationText(ns) : `${(ns / unit).toFixed(digits)} ${name}`;
+  const [name, unit] = UNITS.find(([, length]) => last >= length);
+  const digits = Math.max(0, Math.ceil(Math.log10(unit / step) - 1e-9));
+  return `${(ns / unit).toFixed(digits)} ${name}`;
 }

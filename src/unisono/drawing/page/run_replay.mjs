@@ -25,6 +25,11 @@ class MomentPlayer extends Player {
     this.moments = moments;
   }
 
+  /** Always at once: what lies between two moments is not worth a slow ride. */
+  go(position) {
+    super.go(position, false);
+  }
+
   after(here) {
     return this.moments().find((moment) => moment > here + APART) ?? POSITIONS;
   }
