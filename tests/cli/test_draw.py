@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from trace_parts import write_part
 from unisono.algorithms import BUILT_IN
 from unisono.cli.main import main
 from unisono.collectives import COLLECTIVES
@@ -148,12 +149,10 @@ def test_the_help_is_there_in_both_languages(capsys):
 @pytest.fixture
 def trace(tmp_path):
     """Return the folder of a trace of two ranks."""
-    from test_reading import write
-
     folder = tmp_path / "job"
     folder.mkdir()
-    write(folder, 0)
-    write(folder, 1)
+    write_part(folder, 0)
+    write_part(folder, 1)
     return folder
 
 
