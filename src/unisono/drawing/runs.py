@@ -129,9 +129,8 @@ def _cut(group: Group, chosen: list[Call], share: int, calls: tuple[int, int | N
     en = f"calls {first} to {last} are drawn, of {every} in all"
     zh = f"图中画出第 {first} 至 {last} 次调用，共 {every} 次"
     if len(drawn) < len(chosen):
-        following = f"--calls {last + 1}-"
-        en += f": more would be too much for a page. The next ones: unisono draw ... {following}"
-        zh += f"：再多页面就放不下了。接下来的部分：unisono draw ... {following}"
+        en += f": more would be too much for a page. Use --calls {last + 1}- to see the next ones"
+        zh += f"：再多页面就放不下了。用 --calls {last + 1}- 查看接下来的部分"
     return _Part(group, part, Words(en, zh))
 
 

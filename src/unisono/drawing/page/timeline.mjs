@@ -149,7 +149,9 @@ export class Timeline {
       }
       pen.fillStyle = this.paint.line;
       pen.fillRect(0, top, this.left + this.width, this.row >= 8 ? 1 : 0.3);
-      if (this.row < 11 && !slow && rank % 8) continue;
+      // Where rows are low, every eighth has its name, and none that would touch that of the slow one.
+      const hidden = rank % 8 || (group.slow !== null && Math.abs(rank - group.slow) * this.row < 11);
+      if (this.row < 11 && !slow && hidden) continue;
       const name = narrow ? group.names[rank] : words.rank(group.names[rank]);
       const mark = slow ? words.slowMark : group.missing.includes(rank) ? words.missingMark : "";
       const size = Math.max(9, Math.min(14, this.row * 0.42));

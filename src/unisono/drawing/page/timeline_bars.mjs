@@ -76,11 +76,12 @@ export function paintWaits(pen, timeline, { group, range, words }, rank) {
     const at = list[place];
     const begin = timeline.x(columns.wait_begin[at]);
     const end = timeline.x(endOf(group, "wait", at));
-    if (end < drawn + 0.5) continue;
+    if (end < drawn + 0.75) continue;
     drawn = end;
     const peer = columns.wait_peer[at];
-    pen.fillStyle = hatch(pen, timeline, peer, group.size);
-    pen.fillRect(begin, top + 1, Math.max(0.5, end - begin), high - 2);
+    const wide = end - begin > 3; // else stripes would not be seen
+    pen.fillStyle = wide ? hatch(pen, timeline, peer, group.size) : timeline.paint.line;
+    pen.fillRect(begin, top + 1, Math.max(0.75, end - begin), high - 2);
     if (high < 14 || end - begin < 26) continue;
     const from = Math.max(begin, timeline.left);
     const to = Math.min(end, timeline.left + timeline.width);
@@ -149,8 +150,12 @@ export function paintOps(pen, timeline, { group, range }, rank) {
     }
     flush();
     pen.fillStyle = colourOf(timeline, kind);
+    if (width < 4) {
+      pen.fillRect(begin, top, width, high);
+      continue;
+    }
     pen.beginPath();
-    pen.roundRect(begin, top, width - (width > 4 ? 0.75 : 0), high, Math.min(3, width / 3));
+    pen.roundRect(begin, top, width - 0.75, high, Math.min(3, width / 3));
     pen.fill();
   }
   flush();

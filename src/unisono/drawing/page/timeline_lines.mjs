@@ -5,7 +5,8 @@ import { endOf } from "./run_group.mjs";
 const MOST_OF_ALL = 500; // messages in view that are all drawn; of more only those of the chosen call
 const MOST_OF_CALL = 1500; // of more, only every so manyeth
 const HEIGHT = 0.76; // of a band, where the path runs: below what is written
-const NARROWEST = 8; // pixels of a call whose path is drawn
+const NARROWEST = 8; // pixels of the chosen call, if its messages and its path are drawn
+const NARROWEST_BESIDE = 24; // of another one, if its path is
 
 /** Draw the messages in view and return how many: { shown, all, ofCall }. */
 export function paintMessages(pen, timeline, { group, range, call }) {
@@ -77,8 +78,9 @@ export function paintPath(pen, timeline, { group, range, call: chosen }) {
   pen.lineJoin = pen.lineCap = "round";
   for (const call of group.calls) {
     if (call.end < range.from || call.begin > range.to) continue;
-    if (timeline.x(call.end) - timeline.x(call.begin) < NARROWEST) continue;
     const here = call === chosen;
+    const width = timeline.x(call.end) - timeline.x(call.begin);
+    if (width < (here ? NARROWEST : NARROWEST_BESIDE)) continue;
     const line = new Path2D();
     let first = true;
     for (const at of group.pathsOf[call.at]) {
