@@ -205,6 +205,46 @@ def test_one_zooms_and_moves_by_keys_and_buttons(browser, drawn):
     assert browser.run(span) == whole
 
 
+def test_the_wheel_zooms_towards_the_pointer_and_dragging_moves(browser, drawn):
+    from selenium.webdriver.common.action_chains import ActionChains
+
+    show(browser, drawn(4))
+    x, y = browser.run(
+        "(() => { const { timeline } = unisono; const box = timeline.canvas.getBoundingClientRect();"
+        "return [Math.round(box.left + timeline.left + timeline.width / 4), Math.round(box.top + timeline.y(1))]; })()"
+    )
+    under = (
+        "(() => { const { timeline } = unisono;"
+        "return timeline.momentAt(arguments[0] - timeline.canvas.getBoundingClientRect().left); })()"
+    )
+    before = browser.run(under, x)
+    for turned in (100, -100):  # out, which at first is too far, and in
+        browser.run(
+            "unisono.timeline.canvas.dispatchEvent(new WheelEvent('wheel', { deltaY: arguments[0], "
+            "clientX: arguments[1], clientY: arguments[2], cancelable: true }))",
+            turned, x, y,
+        )  # fmt: skip
+    assert browser.run("unisono.state.get('from')") is not None
+    span = browser.run("unisono.timeline.look().range.to - unisono.timeline.look().range.from")
+    assert browser.run(under, x) == pytest.approx(before, abs=1e-3 * span)
+    pointer = ActionChains(browser.driver, duration=0)
+    finger = pointer.w3c_actions.pointer_action
+    finger.move_to_location(x, y).pointer_down().move_to_location(x + 40, y).pointer_up()
+    pointer.perform()
+    assert browser.run(under, x + 40) == pytest.approx(before, abs=1e-3 * span)
+    assert browser.run("unisono.open.call().number") == 1  # that was no click
+
+
+def test_of_too_long_a_run_the_page_says_what_is_drawn(browser, tmp_path):
+    calls = [ring_of_three(late=1, at=5000 * number, number=number + 1) for number in range(60)]
+    page = tmp_path / "long.html"
+    page.write_text(write_run_page(story(group(3, *calls)), most_events=200).html, encoding="utf-8")
+    show(browser, page)
+    assert "Calls 1 to 40 are drawn, of 60 in all" in browser.text(".run-notes")
+    assert browser.run("document.querySelectorAll('#call option').length") == 40
+    assert "in 60 of 60 calls" in browser.text(".tale")
+
+
 def test_a_link_reproduces_the_view(browser, drawn):
     page = drawn(4)
     show(browser, page, "#call=3&at=42&rank=1&lang=zh")

@@ -23,7 +23,7 @@ def pack(columns: Mapping[str, ArrayLike]) -> dict[str, object]:
     arrays: dict[str, NDArray[np.int64]] = {}
     for name, column in columns.items():
         array = np.asarray(column, np.int64)
-        if len(array) and np.abs(array).max() >= 1 << LOW_BITS:
+        if len(array) and max(np.abs(array).max(), np.abs(np.diff(array, prepend=0)).max()) >= 1 << 31:
             arrays[name + HIGH] = array >> LOW_BITS
             array = array & ((1 << LOW_BITS) - 1)
         arrays[name] = array

@@ -140,6 +140,7 @@ async function openRun(page) {
       await showCall();
       return;
     }
+    tidy(state, open);
     if (changed.has("lang")) showAll();
     else if (changed.has("call")) calls.update();
     if (changed.has("call")) await showCall();
@@ -173,7 +174,7 @@ async function openRun(page) {
   return { state, player: replay.player, open, replay, timeline: timeline.painter };
 }
 
-/** What a link said of another communicator makes no sense here. */
+/** Leave out what a link says that makes no sense here. */
 function tidy(state, open) {
   const { from, to, rank, call } = state.values;
   const changes = {};
