@@ -211,7 +211,7 @@ def test_the_wheel_zooms_towards_the_pointer_and_dragging_moves(browser, drawn):
     show(browser, drawn(4))
     x, y = browser.run(
         "(() => { const { timeline } = unisono; const box = timeline.canvas.getBoundingClientRect();"
-        "return [Math.round(box.left + timeline.left + timeline.width / 4), Math.round(box.top + timeline.y(1))]; })()"
+        "return [box.left + timeline.left + timeline.width / 4, box.top + timeline.y(1)].map(Math.round); })()"
     )
     under = (
         "(() => { const { timeline } = unisono;"
