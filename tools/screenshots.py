@@ -1,10 +1,13 @@
-"""Photograph the page for the README: the five-rank ring, in both languages, in a real browser.
+"""Photograph the pages for the README and the docs, in a real browser: the five-rank ring, in both languages, and a
+recorded run with a slow rank.
 
 python tools/screenshots.py; then look at docs/images/page-*.png
 """
 
 from __future__ import annotations
 
+import re
+import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -14,11 +17,21 @@ from unisono import draw
 
 IMAGES = Path(__file__).parent.parent / "docs" / "images"
 WINDOW = (1280, 866)  # down to the bar below the stage
+RUN_WINDOW = (1280, 1010)  # down to the stage
 MOMENT = "#step=2.55"  # the third step, its messages half-way
 
 
+def record(folder: Path) -> Path:
+    """Record the example of docs/tracing.md, in which rank 2 is slow, and return the folder of the trace."""
+    text = (IMAGES.parent / "tracing.md").read_text(encoding="utf-8")
+    (folder / "train.py").write_text(re.findall(r"```python\n(.*?)```", text, re.DOTALL)[0])
+    command = [sys.executable, "-m", "unisono", "run", "-n", "4", "--trace", "run", "train.py"]
+    subprocess.run(command, cwd=folder, check=True)
+    return folder / "run"
+
+
 def main() -> int:
-    """Write a picture for each language."""
+    """Write the pictures."""
     if not browser.is_there():
         print(browser.MISSING)
         return 1
@@ -28,6 +41,9 @@ def main() -> int:
             started.set_up(*WINDOW)
             started.open(page, MOMENT)
             started.picture(IMAGES / f"page-{language}.png")
+        started.set_up(*RUN_WINDOW)
+        started.open(draw(record(Path(folder)), language="en").save(Path(folder) / "run.html"), "#call=4&at=62")
+        started.picture(IMAGES / "page-run.png")
     return 0
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from trace_parts import write_part
 from unisono.algorithms import BUILT_IN
 from unisono.cli.main import main
 from unisono.collectives import COLLECTIVES
@@ -154,3 +155,67 @@ def test_the_help_is_there_in_both_languages(capsys):
     for line in re.findall(r"^  --?\w.*(?:\n {10,}.*)*", printed, re.MULTILINE):
         if not re.match(r"  (-h|--root|--option)", line):
             assert re.search(r"[\u4e00-\u9fff]", line), line
+
+
+@pytest.fixture
+def trace(tmp_path):
+    """Return the folder of a trace of two ranks."""
+    folder = tmp_path / "job"
+    folder.mkdir()
+    write_part(folder, 0)
+    write_part(folder, 1)
+    return folder
+
+
+def test_a_recorded_run_is_drawn_from_its_folder_or_its_file(trace, tmp_path, capsys, opened):
+    page = tmp_path / "run.html"
+    assert main(["draw", str(trace), "-o", str(page), "--lang", "zh"]) == 0
+    assert opened == [page.as_uri()]
+    printed = capsys.readouterr().out
+    assert re.search(r"job · 2: .*run\.html \(\d+ KB\)", printed)
+    assert "调用太少" in printed
+    assert '"language":"zh"' in page.read_text(encoding="utf-8")
+    (part,) = trace.glob("rank-0*.json")
+    assert main(["draw", str(part), "-o", str(page), "--no-open"]) == 0
+    assert "There is no trace of rank 1" in capsys.readouterr().err.replace("\n", " ")
+
+
+def test_some_calls_of_a_run_are_drawn(trace, tmp_path, capsys):
+    page = str(tmp_path / "run.html")
+    assert main(["draw", str(trace), "-o", page, "--no-open", "--calls", "2-9"]) == 0
+    assert "Calls 2 to 2 are drawn, of 2 in all" in capsys.readouterr().err.replace("\n", " ")
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (["{trace}", "-n", "4"], "a recorded run is drawn by itself"),
+        (["{trace}", "--root", "1"], "a recorded run is drawn by itself"),
+        (["{trace}", "ring"], "a recorded run is drawn by itself"),
+        (["{trace}", "--calls", "7-9"], "there is no such call; expected some of 1-2"),
+        (["{trace}", "--calls", "x"], "names no calls; expected e.g. 100-200"),
+        (["{trace}", "--calls", "9-7"], "names no calls"),
+        (["ring", "--calls", "7-9"], "--calls is for recorded runs"),
+        (["{trace}/nothing.json"], "there is no file or folder"),
+        (["{trace}/empty/"], "To make one: unisono run -n 4 --trace DIR"),
+        (["{trace}/cut.json"], "this trace is damaged"),
+        (["{trace}/text.json"], "is no JSON"),
+        (["{trace}/other.json"], "not a trace of Unisono"),
+    ],
+)
+def test_what_is_no_trace_is_refused_in_words(trace, capsys, words, complaint):
+    (trace / "empty").mkdir()
+    whole = next(trace.glob("rank-0*.json")).read_text()
+    (trace / "cut.json").write_text(whole[: len(whole) // 2])
+    (trace / "text.json").write_text("hello")
+    (trace / "other.json").write_text('{"traceEvents": []}')
+    try:
+        code = main(
+            ["draw", *(word.replace("{trace}", str(trace)) for word in words), "-o", "page.html", "--no-open"]
+        )
+    except SystemExit as refused:  # by the reader of arguments
+        code = refused.code
+    assert code == 2
+    printed = capsys.readouterr()
+    assert complaint in " ".join(printed.err.split())
+    assert printed.out == ""

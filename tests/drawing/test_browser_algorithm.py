@@ -229,7 +229,7 @@ def test_a_program_that_fails_says_so_where_it_fails(browser, tmp_path):
     browser.click("[data-language=zh]")
     assert "未通过证明" in browser.text(".facts")
     assert "进程 0 的输入被计算了两次" in browser.text(".facts")
-    assert "counted" not in browser.text("body")
+    assert "counted" not in browser.text(".facts") + browser.text(".said")
 
 
 def test_a_schedule_in_text_form_has_its_steps_beside_the_stage(browser, tmp_path):

@@ -10,7 +10,7 @@ from unisono import find
 from unisono.drawing.page import ASSETS, EXPORT, IMPORT, script, write_page
 from unisono.drawing.scene import scene_of
 
-ENTRIES = ("main", "index", "training", "busbw")
+ENTRIES = ("main", "index", "run", "training", "busbw")
 MODULES = sorted(ASSETS.glob("*.mjs"))
 
 

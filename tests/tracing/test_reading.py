@@ -2,58 +2,20 @@ from __future__ import annotations
 
 import json
 
-import numpy as np
 import pytest
 
 from stories import CLOCK
+from trace_parts import part_of, write_part
 from unisono.errors import UsageError
 from unisono.tracing import read_run
-from unisono.tracing.chrome import lines_of
-from unisono.tracing.facts import InstructionFacts, Origin, Part, PlanFacts
-from unisono.tracing.files import part_path, write_trace
-from unisono.tracing.tape import EVENT, Moment, Tape
-
-NOTHING = Tape(np.array([], EVENT), 0)
-
-
-def plan(rank):
-    """Return a plan of two ranks: rank 0 sends two chunks to rank 1."""
-    sends = InstructionFacts("send", 0, (), (1,), "0-1", (40, 40))
-    receives = InstructionFacts("receive", 0, (0,), (), "0-1", (40, 40))
-    return PlanFacts(
-        "a call", "broadcast", "naive", "digest", "float32", 20, 80, 1, 80, (receives if rank else sends,), root=0
-    )
-
-
-def tape(rank, dropped=0):
-    """Return two calls; the receiver waits in the first one."""
-    events = []
-    for call, begin in ((1, 1000), (2, 3000)):
-        waits = rank == 1 and call == 1
-        if waits:
-            events.append((begin, begin + 700, call, 7, 0, 0, Moment.AWAITS_MESSAGE, 0))
-        events.append((begin, begin + 800, call, 7, 0, 0, Moment.INSTRUCTION, 0))
-        events.append((begin - 10, begin + 800, call, 7, 0, 0, Moment.CALL, 0))
-    return Tape(np.array(events, EVENT), dropped)
-
-
-def part_of(rank, run="r", clock=CLOCK, dropped=0, number=0):
-    origin = Origin(run, "c", rank, 2, 100 + rank, (100, 101), rank, number)
-    return lines_of(Part(origin, {7: plan(rank)}, {}, clock, 500, 900, 5000), tape(rank, dropped), NOTHING)
-
-
-def write(folder, rank, **options):
-    header, lines = part_of(rank, **options)
-    path = part_path(folder, header)
-    write_trace(path, [header], lines)
-    return path
+from unisono.tracing.files import write_trace
 
 
 @pytest.fixture
 def both(tmp_path):
     """Return a folder with the parts of two ranks."""
-    write(tmp_path, 0)
-    write(tmp_path, 1)
+    write_part(tmp_path, 0)
+    write_part(tmp_path, 1)
     return tmp_path
 
 
@@ -119,15 +81,15 @@ def test_a_file_of_bytes_that_are_no_text_is_refused(tmp_path):
 
 
 def test_traces_of_two_runs_are_not_mixed(tmp_path):
-    write(tmp_path, 0)
-    write(tmp_path, 1, run="another")
+    write_part(tmp_path, 0)
+    write_part(tmp_path, 1, run="another")
     with pytest.raises(UsageError, match=r"traces of 2 runs \(another, r\); expected those of one"):
         read_run(tmp_path)
 
 
 def test_times_of_two_clocks_are_not_compared(tmp_path):
-    write(tmp_path, 0)
-    write(tmp_path, 1, clock={**CLOCK, "machine": "elsewhere"})
+    write_part(tmp_path, 0)
+    write_part(tmp_path, 1, clock={**CLOCK, "machine": "elsewhere"})
     with pytest.raises(UsageError, match="2 different clocks"):
         read_run(tmp_path)
 
@@ -140,7 +102,7 @@ def test_a_rank_has_one_trace_of_a_communicator(both):
 
 
 def test_a_missing_rank_is_named_unless_that_is_all_right(tmp_path):
-    write(tmp_path, 0)
+    write_part(tmp_path, 0)
     with pytest.raises(UsageError, match=r"no trace of rank 1 of 2.*missing_ok=True"):
         read_run(tmp_path)
     assert read_run(tmp_path, missing_ok=True).groups[0].missing == [1]
@@ -154,7 +116,7 @@ def test_what_is_too_large_is_refused_with_advice(both):
 def test_a_place_without_a_trace_is_refused(tmp_path):
     with pytest.raises(UsageError, match="there is no file or folder"):
         read_run(tmp_path / "nothing")
-    with pytest.raises(UsageError, match=r"there is no run\.json here"):
+    with pytest.raises(UsageError, match=r"there is no trace in this folder .* unisono run -n 4 --trace"):
         read_run(tmp_path)
     for name in ("one", "two"):
         write_trace(tmp_path / f"{name}.json", [part_of(0)[0]], [])

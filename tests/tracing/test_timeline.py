@@ -4,7 +4,7 @@ import numpy as np
 
 from stories import call as made_call
 from stories import group, op, rank_call, ring_of_three
-from unisono.tracing.timeline import HOW, KINDS, REASONS, timeline_of
+from unisono.tracing.timeline import HOW, REASONS, WHAT, timeline_of
 
 LINE = timeline_of(group(3, ring_of_three(late=1, at=5000), ring_of_three(late=2, at=9000, number=2)))
 
@@ -19,10 +19,16 @@ def test_times_begin_with_the_first_call():
 
 
 def test_every_op_has_its_call_rank_kind_and_times():
-    first = [row for row in rows(LINE.ops, "call", "rank", "kind", "begin", "end") if row[0] == 0]
-    assert first == [
-        (0, 1, KINDS.index("send"), 100, 110), (0, 2, KINDS.index("reduce"), 110, 120),
-        (0, 0, KINDS.index("reduce"), 120, 130),
+    found = rows(LINE.ops, "call", "rank", "detail", "begin", "end")
+    first = [(call, rank, LINE.details[detail].kind, *times) for call, rank, detail, *times in found if call == 0]
+    assert first == [(0, 1, "send", 100, 110), (0, 2, "reduce", 110, 120), (0, 0, "reduce", 120, 130)]
+
+
+def test_what_ops_have_in_common_is_said_once():
+    """Two calls with three ops each, and every op of the second has one like it in the first."""
+    assert len(LINE.ops["detail"]) == 6
+    assert [(one.kind, one.sources, one.to) for one in LINE.details] == [
+        ("send", (), (2,)), ("reduce", (1,), (0,)), ("reduce", (2,), ()),
     ]  # fmt: skip
 
 
@@ -33,11 +39,18 @@ def test_messages_join_two_ops():
     assert len(LINE.messages["sent"]) == 4
 
 
-def test_ops_on_the_critical_path_are_marked():
+def test_the_critical_path_names_its_ops():
     """In the second call, rank 2 came after the message of rank 1."""
-    assert rows(LINE.ops, "call", "rank", "on_path") == [
-        (0, 1, 1), (0, 2, 1), (0, 0, 1), (1, 1, 0), (1, 2, 1), (1, 0, 1),
-    ]  # fmt: skip
+    work = [row for row in rows(LINE.path, "call", "rank", "op", "what") if row[3] == WHAT.index("work")]
+    assert [row[:3] for row in work] == [(0, 1, 0), (0, 2, 1), (0, 0, 2), (1, 2, 4), (1, 0, 5)]
+    assert rows(LINE.path, "call", "rank", "what", "op", "begin", "end")[0] == (
+        0,
+        1,
+        WHAT.index("begin"),
+        -1,
+        100,
+        100,
+    )
 
 
 def test_waits_and_their_causes_are_there():
@@ -46,8 +59,6 @@ def test_waits_and_their_causes_are_there():
     )  # fmt: skip
     causes = rows(LINE.blames, "call", "waiter", "culprit", "how", "ns")
     assert (1, 0, 2, HOW.index("late"), 100) in causes
-    assert LINE.slow is None
-    assert "who waited for whom, and because of whom:" in [line.en for line in LINE.words]
 
 
 def test_every_call_of_every_rank_is_there_with_its_times():

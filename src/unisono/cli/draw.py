@@ -1,4 +1,7 @@
-"""``unisono draw``: an algorithm as a page that one can watch, in a single file; several names are compared."""
+"""``unisono draw``: an algorithm as a page that one can watch, in a single file; several names are compared.
+
+The folder of a recorded run is drawn, too: `unisono run --trace run ...`, then `unisono draw run`.
+"""
 
 from __future__ import annotations
 
@@ -19,6 +22,7 @@ from unisono.drawing.gallery import write_gallery
 from unisono.drawing.lessons import LESSONS
 from unisono.drawing.page import Settings, write_page
 from unisono.drawing.presets import PRESETS
+from unisono.drawing.runs import is_trace, write_run_page
 from unisono.drawing.scene import Scene, scene_of
 from unisono.errors import UsageError
 
@@ -27,6 +31,7 @@ DESCRIPTION = (
     "%(english)s\n\n"
     "把算法画成一个可以逐步观看的网页（单个文件，不需要服务器和网络）；给出多个名字则并排比较。"
     "你自己的程序也可以：unisono draw my_algo.py -n 5。"
+    "记录下来的真实运行也可以：先 unisono run --trace run ...，再 unisono draw run。"
 )
 
 
@@ -38,7 +43,7 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )  # fmt: skip
     parser.add_argument(
-        "names", nargs="*", metavar="name", help="as in `unisono show`; several are compared (多个则比较)"
+        "names", nargs="*", metavar="name", help="as in `unisono show`, or a trace; several are compared (多个则比较)"
     )
     parser.add_argument(
         "-n", dest="size", type=arguments.size,
@@ -60,6 +65,12 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
     parser.add_argument(
         "--lang", choices=("en", "zh"), help="language of the page (默认跟随浏览器; default: the browser's)"
     )
+    parser.add_argument(
+        "--calls",
+        type=_calls,
+        metavar="A-B",
+        help="of a run: only these calls (只画这些调用), such as 100-200, or 100-",
+    )
     parser.set_defaults(run=run)
 
 
@@ -69,7 +80,20 @@ def run(args: argparse.Namespace) -> int:
         return _gallery(args)
     if args.no_open and not args.output:
         raise UsageError("--no-open without -o: nobody would ever see the page; say where to write it, -o page.html")
+    if any(map(is_trace, args.names)):
+        return _run(args)
+    if args.calls:
+        raise UsageError("--calls is for recorded runs: unisono draw run/ --calls 100-200")
     drawing, scenes = (_lesson(args), []) if args.preset in LESSONS else _drawing(args)
+    _write(drawing, args)
+    wrong = [scene["failure"] for scene in scenes if scene["failure"]]
+    for failure in wrong:
+        console(stderr=True).print(f"[red]{failure['error']}[/] {escape(failure['message'])}", soft_wrap=True)
+    return 1 if wrong else 0
+
+
+def _write(drawing: Drawing, args: argparse.Namespace) -> None:
+    """Write a page to where it belongs, and say where that is."""
     if args.output:
         path = drawing.save(args.output)
         _open(path, args)
@@ -77,10 +101,32 @@ def run(args: argparse.Namespace) -> int:
         path = drawing.show()
     size = f"{len(drawing.html.encode()) / 1000:.0f} KB"
     console().print(f"{escape(drawing.title)}: {escape(str(path))} ({size})", soft_wrap=True)
-    wrong = [scene["failure"] for scene in scenes if scene["failure"]]
-    for failure in wrong:
-        console(stderr=True).print(f"[red]{failure['error']}[/] {escape(failure['message'])}", soft_wrap=True)
-    return 1 if wrong else 0
+
+
+def _run(args: argparse.Namespace) -> int:
+    """Draw a recorded run."""
+    if len(args.names) > 1 or args.size or args.root is not None or args.option or args.node or args.preset:
+        raise UsageError(
+            f"{' '.join(args.names)}: a recorded run is drawn by itself, as it was; leave out other names, -n, "
+            "--root, --option, --node and --preset"
+        )
+    page = write_run_page(args.names[0], Settings(numbers=args.numbers, language=args.lang), args.calls)
+    _write(Drawing(page.title, page.html), args)
+    for words in page.verdict:
+        console().print(escape(words.zh if args.lang == "zh" else words.en), soft_wrap=True)
+    for words in page.notes:
+        note = words.zh if args.lang == "zh" else words.en
+        console(stderr=True).print(f"[yellow]{escape(note)}[/]", soft_wrap=True)
+    return 0
+
+
+def _calls(text: str) -> tuple[int, int | None]:
+    """Read which calls to draw: 100-200, or 100- for all that follow, or a single one."""
+    first, dash, last = text.partition("-")
+    numbers = len(text) < 20 and first.isdecimal() and (last.isdecimal() or not last)
+    if not numbers or (last and int(last) < int(first)):
+        raise argparse.ArgumentTypeError(f"{text!r} names no calls; expected e.g. 100-200, 100- or 100")
+    return int(first), int(last) if last else None if dash else int(first)
 
 
 def _open(path: Path, args: argparse.Namespace) -> None:

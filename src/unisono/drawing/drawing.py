@@ -1,4 +1,4 @@
-"""``unisono.draw``: a schedule, or several side by side, as a page that one can watch."""
+"""``unisono.draw``: a schedule, several side by side, or a recorded run, as a page that one can watch."""
 
 from __future__ import annotations
 
@@ -6,14 +6,17 @@ import html
 import tempfile
 import webbrowser
 from dataclasses import dataclass, field
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
 from unisono.algorithms import Algorithm, find
 from unisono.drawing.page import Settings, write_page
+from unisono.drawing.runs import is_trace, write_run_page
 from unisono.drawing.scene import Scene, scene_of
 from unisono.errors import UsageError
 from unisono.schedule import Schedule
+from unisono.tracing.run import Run
 
 FRAME_HEIGHT = 860  # of the frame in a notebook, in pixels
 
@@ -48,7 +51,7 @@ class Drawing:
 
 
 def draw(
-    *algorithms: str | Algorithm | Schedule,
+    *algorithms: str | Algorithm | Schedule | Run | PathLike[str],
     size: int = 4,
     root: int | None = None,
     numbers: bool = False,
@@ -61,11 +64,20 @@ def draw(
     are those of the algorithm, as in ``draw("hierarchical", size=8, node=4)``; of several they go to each one
     that has them. ``numbers`` opens the page with numbers in the cells; ``language`` is ``en`` or ``zh``,
     that of the browser if None.
+
+    A recorded run is drawn by the place of its trace, ``draw("run/")`` or ``draw("run.json")``, or as ``read_run``
+    has read it.
     """
     if not algorithms:
         raise UsageError("draw() needs at least one algorithm: draw('ring', size=5)")
     if language not in (None, "en", "zh"):
         raise UsageError(f"language={language!r}; expected 'en', 'zh' or None for that of the browser")
+    settings = Settings(numbers, language)
+    if any(isinstance(given, Run | PathLike) or (isinstance(given, str) and is_trace(given)) for given in algorithms):
+        if len(algorithms) > 1 or root is not None or options:
+            raise UsageError("a run is drawn by itself: draw('run/'), without other names, root and options")
+        page = write_run_page(algorithms[0], settings)  # type: ignore[arg-type]
+        return Drawing(page.title, page.html)
     scenes = []
     for given in algorithms:
         if isinstance(given, Schedule):
@@ -73,13 +85,13 @@ def draw(
             continue
         algorithm = find(given) if isinstance(given, str) else given
         if not isinstance(algorithm, Algorithm):
-            raise UsageError(f"cannot draw {given!r}; expected a name, an @algorithm or a schedule")
+            raise UsageError(f"cannot draw {given!r}; expected a name, an @algorithm or a schedule, or a run")
         suitable = {
             name: value for name, value in options.items() if len(algorithms) == 1 or name in algorithm.options
         }
         scenes.append(scene_of(algorithm.schedule(size, root, **suitable), algorithm))
     title = title_of(scenes)
-    return Drawing(title, write_page(scenes, title, Settings(numbers, language)))
+    return Drawing(title, write_page(scenes, title, settings))
 
 
 def title_of(scenes: list[Scene]) -> str:

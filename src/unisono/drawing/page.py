@@ -21,7 +21,7 @@ from unisono.collectives import Words
 ASSETS = Path(__file__).parent / "page"
 STYLES = (
     "colours", "frame", "stage", "bar", "words", "facts", "code", "compare", "gallery", "training", "training_panels",
-    "lessons",
+    "lessons", "run",
 )  # fmt: skip
 IMPORT = re.compile(r'^import (\{[^}]*\}) from "\./(\w+)\.mjs";$', re.MULTILINE)
 EXPORT = re.compile(r"^export ((?:async )?(?:function|class|const) (\w+))", re.MULTILINE)

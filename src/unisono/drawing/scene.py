@@ -1,9 +1,8 @@
 """A scene: everything that the page must know to draw one schedule, as plain data.
 
 The page plays the messages itself, so a scene holds the inputs, the messages in columns (``packed``), the
-goal, and the words, programs and facts around them. Where a run was recorded with a clock, ``times`` says
-when each message was sent and received, in seconds, in the order of the columns; a schedule alone has none,
-and the page counts levels instead.
+goal, and the words, programs and facts around them. When things happened in a recorded run is not here, as many
+calls have one schedule: see ``run_data.py``.
 """
 
 from __future__ import annotations
@@ -93,7 +92,6 @@ def scene_of(
         "code": {key: code[key] for key in ("sources", "stacks", "text")},
         "facts": facts_of(proof) if proof else None,
         "failure": failure,
-        "times": None,
         "packed": pack(_columns(schedule, collective, recording, code["of_step"], numbers)),
     }  # fmt: skip
 

@@ -68,7 +68,8 @@ def _files(where: Path) -> list[Path]:
         if len(others) == 1:
             return others
         hint = f"; name one of them: {', '.join(other.name for other in others[:5])}" if others else ""
-        raise UsageError(f"{where}: there is no {JOINED} here, and no file of a rank{hint}")
+        hint = hint or ". To make one: unisono run -n 4 --trace DIR script.py"
+        raise UsageError(f"{where}: there is no trace in this folder ({JOINED}, or the files of the ranks){hint}")
     return [where / JOINED, *parts]
 
 

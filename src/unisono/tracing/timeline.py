@@ -1,31 +1,40 @@
 """A run as columns of numbers: what one needs to draw it, rank by rank over time.
 
-All times are nanoseconds since the first call of the group began. ``ops``, ``waits`` and ``messages`` are in the
+All times are nanoseconds since the group first did something. ``ops``, ``waits`` and ``messages`` are in the
 order in which they begin (messages: in which they are received); a message names the ops at its two ends by their
-number.
+number. ``details`` is what many ops have in common, such as all the sends of rank 0 in step 2: an op names its own by
+its number.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from unisono.collectives import Words
-from unisono.tracing.critical_path import critical_path
+from unisono.tracing.critical_path import What, critical_path
 from unisono.tracing.matching import messages_of
 from unisono.tracing.run import Call, Group, Op
-from unisono.tracing.slowness import SlowRank, slow_rank
 from unisono.tracing.waiting import blames
-from unisono.tracing.words import lines_about
 
 Columns = dict[str, NDArray[np.int64]]
-KINDS = ("send", "receive", "reduce", "copy", "combine", "results")
 REASONS = ("message", "room", "entry")
 HOW = ("late", "slow")
+WHAT = get_args(What)
+
+
+class Detail(NamedTuple):
+    """What several ops have in common."""
+
+    kind: str
+    step: int
+    chunks: str
+    nbytes: int
+    sources: tuple[int, ...]
+    to: tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -38,26 +47,37 @@ class Timeline:
     dropped: int  # events that are not there
     calls: list[dict[str, Any]]  # number, label, ..., begin, end; see _about
     entered: Columns  # call, rank, begin, end, background, failed: each call as each rank made it
-    ops: Columns  # call, rank, kind (KINDS), pass, step, begin, end, bytes, on_path
+    details: list[Detail]
+    ops: Columns  # call, rank, detail, pass, begin, end
+    path: Columns  # the critical paths: call, rank, what (WHAT), op (-1: none), begin, end
     waits: Columns  # call, rank, peer, reason (REASONS), begin, end
     messages: Columns  # call, sent, received: numbers of ops
     transfers: Columns  # rank, peer, sending, tag, begin, end, bytes, number
     blames: Columns  # call, waiter, culprit, how (HOW), ns
-    slow: SlowRank | None
-    words: list[Words]  # what it shows
 
 
 def timeline_of(group: Group) -> Timeline:
     """Return everything that is drawn of the calls of one communicator. Calls are known by their place here."""
-    zero = min((call.begin_ns for call in group.calls), default=0)
+    begins = [call.begin_ns for call in group.calls] + [transfer.begin_ns for transfer in group.transfers]
+    zero = min(begins, default=0)
     place = {call.number: at for at, call in enumerate(group.calls)}
     ops = sorted(((at, op) for at, call in enumerate(group.calls) for op in _ops(call)), key=_begin)
     number = {id(op): at for at, (_, op) in enumerate(ops)}
-    on_path: set[int] = set()
-    messages = []
+    details: dict[Detail, int] = {}
+    messages, path = [], []
     for at, call in enumerate(group.calls):
         found = messages_of(call)
-        on_path.update(id(stretch.op) for stretch in critical_path(call, found) if stretch.op is not None)
+        path += [
+            (
+                at,
+                one.rank,
+                WHAT.index(one.what),
+                -1 if one.op is None else number[id(one.op)],
+                one.begin_ns - zero,
+                one.end_ns - zero,
+            )
+            for one in critical_path(call, found)
+        ]
         messages += [(at, number[id(one.sent)], number[id(one.received)]) for one in found]
     waits = [
         (at, wait.rank, wait.peer, REASONS.index(wait.reason), wait.begin_ns - zero, wait.end_ns - zero)
@@ -75,13 +95,15 @@ def timeline_of(group: Group) -> Timeline:
         calls=[_about(call, zero) for call in group.calls],
         entered=_columns("call rank begin end background failed", entered),
         ops=_columns(
-            "call rank kind pass step begin end bytes on_path",
+            "call rank detail pass begin end",
             [
-                (at, op.rank, _kind(op), op.number_of_pass, op.step, op.begin_ns - zero, op.end_ns - zero, op.nbytes,
-                 id(op) in on_path)
+                (at, op.rank, details.setdefault(_detail(op), len(details)), op.number_of_pass, op.begin_ns - zero,
+                 op.end_ns - zero)
                 for at, op in ops
             ],
         ),
+        details=list(details),  # after the ops, which fill it
+        path=_columns("call rank what op begin end", path),
         waits=_columns("call rank peer reason begin end", sorted(waits, key=lambda wait: wait[4])),
         messages=_columns("call sent received", sorted(messages, key=lambda message: message[2])),
         transfers=_columns(
@@ -96,8 +118,6 @@ def timeline_of(group: Group) -> Timeline:
             "call waiter culprit how ns",
             [(place[one.call], one.waiter, one.culprit, HOW.index(one.how), one.ns) for one in blames(group)],
         ),
-        slow=slow_rank(group),
-        words=lines_about(group),
     )  # fmt: skip
 
 
@@ -109,8 +129,8 @@ def _begin(one: tuple[int, Op]) -> int:
     return one[1].begin_ns
 
 
-def _kind(op: Op) -> int:
-    return KINDS.index(op.kind) if op.kind in KINDS else -1
+def _detail(op: Op) -> Detail:
+    return Detail(op.kind, op.step, op.chunks, op.nbytes, op.sources, op.to)
 
 
 def _about(call: Call, zero: int) -> dict[str, Any]:

@@ -31,11 +31,23 @@ def duration(ns: float) -> str:
 
 
 def slow_rank_words(slow: SlowRank, group: Group) -> Words:
+    """Say which rank was slow, and how much that cost."""
+    who, how = slow_rank_name(slow, group), slow_rank_cost(slow)
+    return Words(f"{who.en}: {how.en}", f"{who.zh}：{how.zh}")
+
+
+def slow_rank_name(slow: SlowRank, group: Group) -> Words:
     """Say which rank was slow."""
-    rank, waited = group.name(slow.rank), duration(slow.waited_ns)
+    rank = group.name(slow.rank)
+    return Words(f"rank {rank} was slow", f"进程 {rank} 较慢")
+
+
+def slow_rank_cost(slow: SlowRank) -> Words:
+    """Say how long the others waited for the slow rank."""
+    waited = duration(slow.waited_ns)
     return Words(
-        f"rank {rank} was slow: the others waited {waited} for it in {slow.calls} of {slow.of_calls} calls",
-        f"进程 {rank} 较慢：在 {slow.of_calls} 次调用中的 {slow.calls} 次里，其他进程共等了它 {waited}",
+        f"the others waited {waited} for it in {slow.calls} of {slow.of_calls} calls",
+        f"在 {slow.of_calls} 次调用中的 {slow.calls} 次里，其他进程共等了它 {waited}",
     )
 
 
@@ -98,11 +110,12 @@ def summary(run: Run, language: str = "en") -> str:
 
 def lines_about(group: Group, named: bool = True) -> list[Words]:
     """Return the lines on one communicator; ``named``: with its ranks, to tell it from others."""
-    about = [_overview(group, named), *_absent(group)]
+    about = [overview(group, named), *absent(group)]
     return about if group.size == 1 else [*about, *_slowness(group), *_pairs(group), *_longest(group)]
 
 
-def _overview(group: Group, named: bool) -> Words:
+def overview(group: Group, named: bool) -> Words:
+    """Say how many ranks there were, and what they did."""
     labels = Counter(call.label for call in group.calls)
     what = ", ".join(f"{count} × {label}" for label, count in labels.most_common(5))
     what += ", ..." if len(labels) > 5 else ""
@@ -119,7 +132,8 @@ def _overview(group: Group, named: bool) -> Words:
     )
 
 
-def _absent(group: Group) -> list[Words]:
+def absent(group: Group) -> list[Words]:
+    """Say what is not in the trace."""
     lines = []
     if group.missing:
         ranks = ", ".join(map(group.name, group.missing))

@@ -93,7 +93,7 @@ export function openAlgorithm(root, page, scene) {
     draw();
     if (!player.moving) remember(state);
   });
-  watchPointer(canvas, tip, painter, scene, state, words);
+  watchPointer(canvas, tip, painter, state, words, () => viewAtLevel(scene, Math.floor(state.get("step") + 1e-9)));
   new ResizeObserver(() => {
     painter().resize();
     relabel();

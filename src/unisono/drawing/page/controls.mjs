@@ -85,7 +85,8 @@ function phaseBar(scene, player, w, language) {
   return { node, mark };
 }
 
-function choices(state, options, w) {
+/** What is shown how: the layout, what stands in the cells, the speed. */
+export function choices(state, options, w) {
   const layouts = select(
     "layout",
     w.layout,

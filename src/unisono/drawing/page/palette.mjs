@@ -50,6 +50,12 @@ export function paints(root) {
     "node",
     "heat-low",
     "heat-high",
+    "paper",
+    "accent",
+    "series-green",
+    "series-purple",
+    "series-pink",
+    "series-brown",
   ];
   return Object.fromEntries(names.map((name) => [name, style.getPropertyValue(`--${name}`).trim()]));
 }

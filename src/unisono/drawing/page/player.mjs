@@ -4,10 +4,11 @@ const STEPS_PER_SECOND = 0.9;
 const GLIDE_S = 0.75; // from one step to the next, at speed 1
 
 export class Player {
-  /** `length()` is the last position; positions at rest are whole numbers. */
-  constructor(state, length) {
+  /** `length()` is the last position; positions at rest are whole numbers; `rate` of them are played in a second. */
+  constructor(state, length, rate = STEPS_PER_SECOND) {
     this.state = state;
     this.length = length;
+    this.rate = rate;
     this.target = null;
     this.last = null;
     this.frames = 0; // painted so far; what a measurement of smoothness counts
@@ -53,12 +54,22 @@ export class Player {
 
   forward() {
     const here = this.target ?? this.state.get("step");
-    this.go(Math.floor(here + 1e-6) + 1);
+    this.go(this.after(here));
   }
 
   back() {
     const here = this.target ?? this.state.get("step");
-    this.go(Math.ceil(here - 1e-6) - 1);
+    this.go(this.before(here));
+  }
+
+  /** The next position at rest. */
+  after(here) {
+    return Math.floor(here + 1e-6) + 1;
+  }
+
+  /** The last one before. */
+  before(here) {
+    return Math.ceil(here - 1e-6) - 1;
   }
 
   wake() {
@@ -90,16 +101,15 @@ export class Player {
 
   playOn(amount) {
     const here = this.state.get("step");
-    const whole = Math.floor(here + 1e-9);
     if (this.still) {
       // No motion: stand still on each step, then show the next one.
       this.rested += amount * STEPS_PER_SECOND;
       if (this.rested < 1) return;
       this.rested = 0;
-      this.arrive(whole + 1);
+      this.arrive(this.after(here));
       return;
     }
-    const next = here + amount * STEPS_PER_SECOND;
+    const next = here + amount * this.rate;
     if (next >= this.length()) this.arrive(this.length());
     else this.state.set({ step: next });
   }

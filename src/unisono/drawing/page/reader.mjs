@@ -11,19 +11,20 @@ export function remember(state) {
   }
 }
 
-/** Follow the keyboard, and links that are opened in this window. */
-export function watchKeys(state, player, ranks, length) {
+/** Follow the keyboard, and links that are opened in this window; `own` are keys that mean something on this page only.
+ */
+export function watchKeys(state, player, ranks, length, own = {}) {
   addEventListener("hashchange", () => state.follow(location.hash));
   addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
-    const action = meaning(event, state, player, ranks, length);
+    const action = meaning(event, state, player, ranks, length, own);
     if (!action) return;
     event.preventDefault();
     action();
   });
 }
 
-function meaning(event, state, player, ranks, length) {
+function meaning(event, state, player, ranks, length, own) {
   const { target, key } = event;
   const position = target.id === "position"; // the slider of the position: its keys do what ours do
   if (target instanceof HTMLSelectElement || (target instanceof HTMLInputElement && !position)) return null;
@@ -42,6 +43,7 @@ function meaning(event, state, player, ranks, length) {
     n: () => state.set({ numbers: !state.get("numbers") }),
     "+": () => state.set({ speed: nextSpeed(state.get("speed"), 1) }),
     "-": () => state.set({ speed: nextSpeed(state.get("speed"), -1) }),
+    ...own,
   };
-  return actions[key] ?? null;
+  return (event.shiftKey && actions[`Shift+${key}`]) || (actions[key] ?? null);
 }

@@ -59,7 +59,7 @@ export class Stage {
   draw(view) {
     if (!this.room) return;
     const look = this.look();
-    const key = `${view.states} ${view.moving ? "" : view.level} ${flyingIds(view)} ${look.rank} ${look.numbers}`;
+    const key = `${view.states} ${view.moving ? "" : view.level} ${flyingIds(view)} ${look.rank} ${look.numbers} ${view.away}`;
     if (key !== this.painted) {
       this.paintBase(view, look);
       this.painted = key;
@@ -119,6 +119,7 @@ export class Stage {
       pen.translate(place.x, place.y);
       pen.rotate(place.turn);
       pen.translate(-this.plan.form.width / 2, -this.plan.form.height / 2);
+      if (view.away?.includes(rank)) pen.globalAlpha = 0.35; // it has not come yet
       paintCard(pen, this, rank, this.scene.rows[rank][view.states[rank]], look, changed);
       pen.restore();
     }

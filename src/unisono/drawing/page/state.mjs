@@ -3,8 +3,9 @@
 
 export const SPEEDS = [0.25, 0.5, 1, 2, 4, 8];
 
-/** Which values are good for a link, and what stands for them when a page is opened without. */
-const LINKED = {
+/** Which values are good for a link, and what stands for them when a page is opened without; `key`: what the link
+ * calls them, if not by their name. */
+export const LINKED = {
   step: { initial: 0, read: number, write: (value) => `${Math.round(value * 100) / 100}` },
   rank: { initial: null, read: number, write: (value) => `${value}` },
   layout: { initial: null, read: word, write: (value) => value },
@@ -24,10 +25,13 @@ const LINKED = {
 };
 
 export class State {
-  /** `initial` are the page's own settings; `accepts` says for a name whether a value from a link makes sense. */
-  constructor(initial, accepts = () => true) {
+  /** `initial` are the page's own settings; `accepts` says for a name whether a value from a link makes sense;
+   * `linked` is which values there are, the first of which stands in every link. */
+  constructor(initial, accepts = () => true, linked = LINKED) {
+    this.linked = linked;
+    this.always = Object.keys(linked)[0];
     this.initial = {
-      ...Object.fromEntries(Object.entries(LINKED).map(([name, { initial: value }]) => [name, value])),
+      ...Object.fromEntries(Object.entries(linked).map(([name, { initial: value }]) => [name, value])),
     };
     for (const [name, value] of Object.entries(initial)) if (value !== undefined) this.initial[name] = value;
     this.accepts = accepts;
@@ -54,10 +58,10 @@ export class State {
   /** The part of a link after #, with what differs from the page as it is opened; the position is always there. */
   link() {
     const parts = [];
-    for (const [name, { write }] of Object.entries(LINKED)) {
+    for (const [name, { write, key = name }] of Object.entries(this.linked)) {
       const value = this.values[name];
-      if (value === null || (value === this.initial[name] && name !== "step")) continue;
-      parts.push(`${name}=${write(value)}`);
+      if (value === null || (value === this.initial[name] && name !== this.always)) continue;
+      parts.push(`${key}=${write(value)}`);
     }
     return `#${parts.join("&")}`;
   }
@@ -66,9 +70,10 @@ export class State {
   follow(hash) {
     const changes = {};
     for (const part of hash.replace(/^#/, "").split("&")) {
-      const [name, text] = part.split("=");
-      if (!(name in LINKED) || text === undefined) continue;
-      const value = LINKED[name].read(text);
+      const [said, text] = part.split("=");
+      const name = Object.keys(this.linked).find((one) => (this.linked[one].key ?? one) === said);
+      if (name === undefined || text === undefined) continue;
+      const value = this.linked[name].read(text);
       if (value !== null && this.accepts(name, value)) changes[name] = value;
     }
     this.set(changes);

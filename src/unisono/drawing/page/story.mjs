@@ -64,8 +64,14 @@ function rankChoice(scene, state, w) {
   return element("label", { class: "choice" }, element("span", {}, w.choose), made);
 }
 
-/** Return the table of what everyone holds: { node, update }. */
-export function contentsPanel(scene, state, words) {
+/** Return the table of what everyone holds: { node, update }; `shown()` is the view, that after the last whole step if
+ * nothing else is said. */
+export function contentsPanel(
+  scene,
+  state,
+  words,
+  shown = () => viewAtLevel(scene, Math.floor(state.get("step") + 1e-9)),
+) {
   const summary = element("summary");
   const body = element("div", { class: "scroll" });
   const node = element("details", { class: "panel contents" }, summary, body);
@@ -73,7 +79,7 @@ export function contentsPanel(scene, state, words) {
     const w = words();
     summary.textContent = w.contents;
     if (!node.open) return;
-    const view = viewAtLevel(scene, Math.floor(state.get("step") + 1e-9));
+    const view = shown();
     const all = Array.from({ length: scene.size }, (_, rank) => rank);
     const ranks = scene.size <= MOST_IN_A_TABLE ? all : [state.get("rank") ?? 0];
     const head = element("tr", {}, element("td"));

@@ -8,8 +8,8 @@ import { viewAtLevel } from "./views.mjs";
 
 const MOST_LINES = 4;
 
-/** Follow the pointer over the canvas; `painter()` is the stage or the matrix that is on it now. */
-export function watchPointer(canvas, tip, painter, scene, state, words) {
+/** Follow the pointer over the canvas; `painter()` is the stage or the matrix that is on it now, `shown()` the view. */
+export function watchPointer(canvas, tip, painter, state, words, shown) {
   const place = (event) => {
     const box = canvas.getBoundingClientRect();
     return { x: event.clientX - box.left, y: event.clientY - box.top };
@@ -21,18 +21,12 @@ export function watchPointer(canvas, tip, painter, scene, state, words) {
     const point = place(event);
     const found = painter().at(point);
     canvas.style.cursor = found ? "pointer" : "";
-    const lines = found ? linesAt(scene, found, state, words()) : null;
+    const lines = found ? linesAt(painter().scene, found, state, words(), shown) : null;
     if (!lines) {
       hide();
       return;
     }
-    tip.replaceChildren(...lines);
-    tip.hidden = false;
-    const target = found.slot === null ? point : painter().middle(found.rank, found.slot);
-    const half = tip.offsetWidth / 2;
-    tip.style.left = `${Math.max(half + 4, Math.min(canvas.clientWidth - half - 4, target.x))}px`;
-    const above = target.y - tip.offsetHeight - 14;
-    tip.style.top = `${above > 0 ? above : target.y + 16}px`;
+    showTip(tip, canvas, found.slot === null ? point : painter().middle(found.rank, found.slot), lines);
   });
   canvas.addEventListener("pointerleave", hide);
   canvas.addEventListener("click", (event) => {
@@ -41,11 +35,20 @@ export function watchPointer(canvas, tip, painter, scene, state, words) {
   });
 }
 
-function linesAt(scene, { rank, slot, level }, state, w) {
+/** Put some lines above a point of the canvas, or below it where there is no room. */
+export function showTip(tip, canvas, target, lines) {
+  tip.replaceChildren(...lines);
+  tip.hidden = false;
+  const half = tip.offsetWidth / 2;
+  tip.style.left = `${Math.max(half + 4, Math.min(canvas.clientWidth - half - 4, target.x))}px`;
+  const above = target.y - tip.offsetHeight - 14;
+  tip.style.top = `${above > 0 ? above : target.y + 16}px`;
+}
+
+function linesAt(scene, { rank, slot, level }, state, w, shown) {
   if (level !== undefined) return actionLines(scene, rank, level, state.get("lang"), w);
   if (slot === null) return null;
-  const view = viewAtLevel(scene, Math.floor(state.get("step") + 1e-9));
-  const cell = scene.rows[rank][view.states[rank]][slot];
+  const cell = scene.rows[rank][shown().states[rank]][slot];
   const part = scene.parts.find(({ first, count }) => slot >= first && slot < first + count);
   const where = element("small", {}, `${w.rank(rank)} · ${w.slot(part.name, slot - part.first)}`);
   if (!cell) return [where, element("div", {}, w.nothing)];

@@ -14,14 +14,18 @@ export function bytesText(bytes) {
 
 /** Seconds: 42 µs, 1.3 ms. */
 export function secondsText(seconds) {
+  return durationText(seconds * 1e9);
+}
+
+/** Nanoseconds: 42 µs, 1.3 ms; as unisono/tracing/words.py writes them. */
+export function durationText(ns) {
   const units = [
-    ["s", 1],
-    ["ms", 1e-3],
-    ["µs", 1e-6],
-    ["ns", 1e-9],
+    ["s", 1e9],
+    ["ms", 1e6],
+    ["µs", 1e3],
   ];
-  const [name, unit] = units.find(([, least]) => seconds >= least) ?? units[units.length - 1];
-  return `${few(seconds / unit)} ${name}`;
+  const [name, unit] = units.find(([, length]) => ns >= 0.9995 * length) ?? ["ns", 1]; // 999.6 µs are 1 ms
+  return `${ns < 999.5 * unit ? few(ns / unit) : Math.round(ns / unit)} ${name}`;
 }
 
 /** What a beta means as a bandwidth: 10 GB/s. */

@@ -1,5 +1,7 @@
 // Columns of numbers, as unisono/drawing/packing.py packs them: differences, compressed, in base64.
 
+const HIGH = ".high"; // after the name of a column: what is above its lower 30 bits
+
 /** Return the columns by name. */
 export async function unpack(packed) {
   const bytes = Uint8Array.from(atob(packed.data), (letter) => letter.charCodeAt(0));
@@ -14,7 +16,8 @@ export async function unpack(packed) {
       value += column[at];
       column[at] = value;
     }
-    columns[name] = column;
+    const high = columns[name + HIGH];
+    columns[name] = high ? Float64Array.from(column, (low, at) => high[at] * 2 ** 30 + low) : column;
     start += column.length;
   });
   return columns;

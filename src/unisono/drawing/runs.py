@@ -1,0 +1,160 @@
+"""``unisono draw run/``: the page of a recorded run.
+
+The page shows one communicator at a time: its calls on a timeline, who waited because of whom, and each call once
+more on the stage, at its real times. What is long is in packed columns (``run_data.py``); schedules that several
+calls have in common are there once.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+
+from unisono.algorithms import BUILT_IN
+from unisono.collectives import Words
+from unisono.drawing.page import Settings, fill_template, script
+from unisono.drawing.run_data import Replays, group_data
+from unisono.errors import UsageError
+from unisono.tracing.reading import read_run
+from unisono.tracing.run import Call, Group, Run
+from unisono.tracing.words import KINDS
+
+MOST_EVENTS = 160_000  # ops and waits on a page: some 4 MB
+
+
+@dataclass(frozen=True)
+class RunPage:
+    """The page of a run, and what is said of it in the terminal."""
+
+    title: str
+    html: str
+    verdict: list[Words]
+    notes: list[Words]  # what is not on the page
+
+
+def is_trace(name: str | PathLike[str]) -> bool:
+    """Whether a name stands for a trace: a folder, or a file of JSON. A bare word may also be an algorithm."""
+    path = Path(name)
+    if path.suffix == ".json":
+        return True
+    known = {part for algorithm in BUILT_IN for part in (algorithm.name, str(algorithm), str(algorithm.collective))}
+    try:
+        return str(name) not in known and path.is_dir()
+    except OSError:  # such as a name that is too long
+        return False
+
+
+def write_run_page(
+    run: Run | str | PathLike[str],
+    settings: Settings | None = None,
+    calls: tuple[int, int | None] | None = None,
+    most_events: int = MOST_EVENTS,
+) -> RunPage:
+    """Return the page of a recorded run, given as read by ``read_run``, or the place of its trace.
+
+    ``calls``: the numbers of the first and the last call to draw, the last None for all that follow. Where that is
+    more than ``most_events``, the first of them are drawn.
+    """
+    found = run if isinstance(run, Run) else read_run(run, missing_ok=True)
+    parts = _parts(found, calls, most_events)
+    replays = Replays(found)
+    groups = [group_data(part.whole, part.drawn, part.note, replays, len(parts) > 1) for part in parts]
+    name = Path(found.source).resolve().parent.name if found.source.endswith("run.json") else Path(found.source).name
+    size = max(part.whole.size for part in parts)
+    title = f"{name} · {size}"
+    chosen = settings or Settings()
+    data = {
+        "run": {
+            "name": name,
+            "groups": groups,
+            "scenes": replays.scenes,
+            "kinds": {kind: words._asdict() for kind, words in KINDS.items()},
+        },
+        "settings": chosen.as_dict(),
+        "home": chosen.home,
+    }
+    html = fill_template("page.html", title, data, script("run"))
+    verdict = [Words(**groups[0]["verdict"][key]) for key in ("title", "tale", "why") if groups[0]["verdict"][key]]
+    notes = [Words(**note) for group in groups for note in group["notes"]]
+    return RunPage(title, html, verdict, notes)
+
+
+# ---- which calls -------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Part:
+    """What is drawn of a communicator, and what is said of the rest."""
+
+    whole: Group
+    drawn: Group
+    note: Words | None
+
+
+def _parts(run: Run, calls: tuple[int, int | None] | None, most_events: int) -> list[_Part]:
+    """Return what fits on a page of each communicator; those first that were in calls longest."""
+    asked = [(group, _asked_for(group, calls)) for group in run.groups]
+    wanted = [(group, chosen) for group, chosen in asked if chosen or (calls is None and group.transfers)]
+    if not wanted:
+        raise UsageError(_nothing(run, calls))
+    shares = _shares([sum(map(_events, chosen)) for _, chosen in wanted], most_events)
+    parts = [_cut(*one, share, calls) for one, share in zip(wanted, shares, strict=True)]
+    return sorted(parts, key=lambda part: -_time_in_calls(part.whole))
+
+
+def _asked_for(group: Group, calls: tuple[int, int | None] | None) -> list[Call]:
+    if calls is None:
+        return group.calls
+    first, last = calls
+    return [call for call in group.calls if call.number >= first and (last is None or call.number <= last)]
+
+
+def _cut(group: Group, chosen: list[Call], share: int, calls: tuple[int, int | None] | None) -> _Part:
+    """Return as many of the calls as may be drawn, at least one."""
+    drawn: list[Call] = []
+    for call in chosen:
+        share -= _events(call)
+        if drawn and share < 0:
+            break
+        drawn.append(call)
+    if len(drawn) == len(group.calls):
+        return _Part(group, group, None)
+    begin, end = min(call.begin_ns for call in drawn), max(call.end_ns for call in drawn)
+    transfers = [one for one in group.transfers if one.end_ns >= begin and one.begin_ns <= end]
+    part = dataclasses.replace(group, calls=drawn, transfers=transfers)
+    first, last, every = drawn[0].number, drawn[-1].number, len(group.calls)
+    en = f"calls {first} to {last} are drawn, of {every} in all"
+    zh = f"图中画出第 {first} 至 {last} 次调用，共 {every} 次"
+    if len(drawn) < len(chosen):
+        en += f": more would be too much for a page. Use --calls {last + 1}- to see the next ones"
+        zh += f"：再多页面就放不下了。用 --calls {last + 1}- 查看接下来的部分"
+    return _Part(group, part, Words(en, zh))
+
+
+def _shares(needed: Sequence[int], most: int) -> list[int]:
+    """Divide what a page can hold: who needs little gets all of it, and the others share the rest."""
+    shares = [0] * len(needed)
+    left = most
+    for done, at in enumerate(sorted(range(len(needed)), key=lambda at: needed[at])):
+        shares[at] = min(needed[at], left // (len(needed) - done))
+        left -= shares[at]
+    return shares
+
+
+def _events(call: Call) -> int:
+    return sum(len(rank.ops) + len(rank.waits) for rank in call.ranks.values())
+
+
+def _time_in_calls(group: Group) -> int:
+    return sum(rank.end_ns - rank.begin_ns for call in group.calls for rank in call.ranks.values())
+
+
+def _nothing(run: Run, calls: tuple[int, int | None] | None) -> str:
+    numbers = [call.number for group in run.groups for call in group.calls]
+    if calls is None or not numbers:
+        return f"{run.source}: no rank has made a call; expected a run that communicates"
+    asked = f"{calls[0]}-{'' if calls[1] is None else calls[1]}"
+    return f"{run.source}: --calls {asked}: there is no such call; expected some of {min(numbers)}-{max(numbers)}"

@@ -1,0 +1,336 @@
+"""The page of a real run, in a real browser: recorded here, with a rank that is planted to be slow."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+
+import pytest
+
+from launching import LIMIT_S
+from stories import group, ring_of_three
+from stories import run as story
+from unisono.cli.main import main
+from unisono.drawing.runs import write_run_page
+from unisono.tracing import read_run
+from unisono.tracing.critical_path import critical_path
+from unisono.tracing.words import stretch_words
+
+pytestmark = pytest.mark.slow
+
+RIGHT, LEFT, DOWN, HOME, END, SHIFT = "\ue014", "\ue012", "\ue015", "\ue011", "\ue010", "\ue008"
+SCRIPT = """
+import time, numpy as np, unisono
+with unisono.connect() as comm:
+    for step in range(5):
+        time.sleep(0.040 if comm.rank == {slow} else 0.002)
+        comm.all_reduce(np.ones(1000 * comm.size, np.float32), algorithm="ring")
+    comm.broadcast(np.ones(64), root=comm.size - 1, algorithm="tree")
+    half = comm.split(comm.rank % 2)
+    half.all_gather(np.ones(5 * half.size), np.ones(5), algorithm="ring")
+"""
+DONE = """(() => { const { scene } = unisono.replay.shown(); const { states } = unisono.replay.view();
+    return scene.goals.every((goal, rank) => [...goal].every(([slot, want]) => {
+      const cell = scene.rows[rank][states[rank]][slot];
+      return cell && cell.origin === want.origin && cell.ranks === want.ranks; })); })()"""
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory):
+    """Record a run with so many ranks, one of which is slow, and return its folder."""
+    made = {}
+
+    def record(size, slow=2):
+        if size not in made:
+            folder = tmp_path_factory.mktemp(f"job{size}")
+            (folder / "script.py").write_text(SCRIPT.format(slow=slow))
+            words = ["run", "-n", str(size), "--trace", "run", "script.py"]
+            done = subprocess.run(
+                [sys.executable, "-m", "unisono", *words], cwd=folder, capture_output=True, text=True, timeout=LIMIT_S
+            )
+            assert done.returncode == 0, done.stderr
+            made[size] = folder / "run"
+        return made[size]
+
+    return record
+
+
+@pytest.fixture
+def drawn(recorded, tmp_path):
+    """Draw a recorded run as a user does, and return the page."""
+
+    def draw(size, *words):
+        page = tmp_path / "run.html"
+        assert main(["draw", str(recorded(size)), "-o", str(page), "--no-open", *words]) == 0
+        return page
+
+    return draw
+
+
+def show(browser, page, link=""):
+    browser.open(page, link)
+    browser.wait_for("document.documentElement.dataset.shown !== undefined")
+
+
+def wait_for_call(browser, number):
+    browser.wait_for(f"document.documentElement.dataset.shown === '{number}'")
+
+
+def colours_in_row(browser, rank):
+    """Return the colour of the first pixels of a row on the timeline: its mark."""
+    return browser.run(
+        "(() => { const { timeline } = unisono; const pen = timeline.canvas.getContext('2d');"
+        "const y = Math.round((timeline.y(arguments[0]) + timeline.row / 2) * timeline.ratio);"
+        "return [...pen.getImageData(2, y, 1, 1).data].join(); })()",
+        rank,
+    )
+
+
+def test_the_slow_rank_is_named_in_both_languages_and_its_row_is_marked(browser, drawn, capsys):
+    page = drawn(4)
+    assert "Rank 2 was slow" in capsys.readouterr().out
+    show(browser, page)
+    assert browser.run("document.querySelector('h1').firstChild.textContent") == "Rank 2 was slow"
+    assert re.fullmatch(r"The others waited \d+ ms for it in \d of 8 calls\.", browser.text(".tale"))
+    assert "It came late to its calls" in browser.text(".idea")
+    rows = [colours_in_row(browser, rank) for rank in range(4)]
+    assert len({*rows[:2], rows[3]}) == 1
+    assert rows[2] != rows[0]
+    assert browser.text(".heat-table th.slow") in ("2", "rank 2")
+    browser.click("[data-language=zh]")
+    assert browser.run("document.querySelector('h1').firstChild.textContent") == "进程 2 较慢"
+    shown = browser.run("document.querySelector('#page').innerText")
+    for english in ("Rank", "rank", "call", "waited", "Timeline", "slow", "Speed", "path"):
+        assert english not in shown.replace("all_reduce", "").replace("broadcast", ""), english
+    assert [one for one in browser.complaints() if "willReadFrequently" not in one] == []
+
+
+@pytest.mark.parametrize("size", [3, 4, 5])
+def test_every_call_is_replayed_to_the_state_that_its_collective_demands(browser, drawn, size):
+    show(browser, drawn(size))
+    assert "Rank 2" in browser.text("h1")
+    count = browser.run("unisono.open.group().calls.length")
+    assert count >= 6  # and what split() needs
+    for number in range(1, count + 1):
+        wait_for_call(browser, number)
+        browser.press(HOME)
+        assert not browser.run(DONE)
+        browser.press(END)
+        assert browser.run(DONE)
+        assert "The call is over" in browser.text(".story .said")
+        browser.press("n")
+    assert browser.complaints() == []
+
+
+def test_the_playhead_is_the_same_on_the_timeline_and_on_the_stage(browser, drawn):
+    browser.set_up(motion=True)
+    show(browser, drawn(4), "#call=2")
+    begin, end = browser.run("[unisono.open.call().begin, unisono.open.call().end]")
+    assert browser.run("unisono.open.now()") == begin
+    browser.press(" ")
+    browser.wait_for("unisono.state.get('step') > 5")
+    browser.press(" ")
+    now, step = browser.run("[unisono.open.now(), unisono.state.get('step')]")
+    assert begin < now < end
+    assert browser.run("unisono.open.now() === unisono.timeline.look().now")
+    assert float(browser.run("document.querySelector('#position').value")) == pytest.approx(step)
+    browser.press(RIGHT)
+    later = browser.run("unisono.open.now()")
+    assert later > now
+    browser.press(LEFT, LEFT)
+    assert browser.run("unisono.open.now()") < later
+    browser.press(END)
+    assert browser.run("unisono.open.now()") == end
+
+
+def test_ranks_that_wait_and_ranks_that_have_not_come_are_told_in_words(browser, drawn):
+    show(browser, drawn(4), "#call=3")
+    browser.run("unisono.player.go(unisono.replay.positionAt(unisono.open.call().begin + 20e6))")  # 20 ms later
+    said = browser.text(".story .said")
+    assert "Rank 2 has not come yet." in said
+    assert "Rank 3 waits for rank 2." in said
+    assert browser.run("unisono.replay.view().away") == [2]
+    assert said in browser.text(".replay [aria-live]")
+
+
+def test_calls_are_chosen_by_key_by_list_and_by_pressing_the_timeline(browser, drawn):
+    from selenium.webdriver.common.action_chains import ActionChains
+
+    show(browser, drawn(4))
+    browser.press("n", "n", "p")
+    wait_for_call(browser, 2)
+    browser.choose("#call", "4")
+    wait_for_call(browser, 5)
+    assert "Call 5 once more: all_reduce/ring" in browser.text(".replay h2")
+    x, y = browser.run(
+        "(() => { const { timeline, open } = unisono; const box = timeline.canvas.getBoundingClientRect();"
+        "const call = open.group().calls[2];"
+        "return [box.left + timeline.x((call.begin + call.end) / 2), box.top + timeline.y(1) + 10]; })()"
+    )
+    pointer = ActionChains(browser.driver, duration=0)
+    pointer.w3c_actions.pointer_action.move_to_location(int(x), int(y)).click()
+    pointer.perform()
+    wait_for_call(browser, 3)
+    middle = browser.run("(unisono.open.call().begin + unisono.open.call().end) / 2")
+    span = browser.run("unisono.open.call().end - unisono.open.call().begin")
+    assert abs(browser.run("unisono.open.now()") - middle) < 0.1 * span
+    assert browser.run("unisono.state.get('rank')") == 1
+    assert "rank 1 waits for" in browser.text(".timeline .tip")
+
+
+def test_one_zooms_and_moves_by_keys_and_buttons(browser, drawn):
+    from selenium.webdriver.common.action_chains import ActionChains
+
+    show(browser, drawn(4), "#call=2")
+    span = "(() => { const { from, to } = unisono.timeline.look().range; return to - from; })()"
+    whole = browser.run(span)
+    browser.press("+")
+    near = browser.run(span)
+    assert near == pytest.approx(whole / 1.5)
+    before = browser.run("unisono.state.get('from')")
+    ActionChains(browser.driver, duration=0).key_down(SHIFT).send_keys(RIGHT).key_up(SHIFT).perform()
+    assert browser.run("unisono.state.get('from')") == pytest.approx(before + 0.2 * near)
+    browser.press("-", "-")
+    assert browser.run("unisono.state.get('from')") is None
+    browser.click("#fit-call")
+    call = browser.run("unisono.open.call().end - unisono.open.call().begin")
+    assert call < browser.run(span) < 1.1 * call
+    browser.press("n")
+    wait_for_call(browser, 3)
+    assert browser.run("unisono.state.get('from') < unisono.open.call().begin")  # the window goes on with the call
+    browser.press("k")
+    assert browser.run(span) < 0.5 * call  # without the time in which all wait for the slow one
+    browser.press("a")
+    assert browser.run(span) == whole
+
+
+def test_the_wheel_zooms_towards_the_pointer_and_dragging_moves(browser, drawn):
+    from selenium.webdriver.common.action_chains import ActionChains
+
+    show(browser, drawn(4))
+    x, y = browser.run(
+        "(() => { const { timeline } = unisono; const box = timeline.canvas.getBoundingClientRect();"
+        "return [box.left + timeline.left + timeline.width / 4, box.top + timeline.y(1)].map(Math.round); })()"
+    )
+    under = (
+        "(() => { const { timeline } = unisono;"
+        "return timeline.momentAt(arguments[0] - timeline.canvas.getBoundingClientRect().left); })()"
+    )
+    before = browser.run(under, x)
+    for turned in (100, -100):  # out, which at first is too far, and in
+        browser.run(
+            "unisono.timeline.canvas.dispatchEvent(new WheelEvent('wheel', { deltaY: arguments[0], "
+            "clientX: arguments[1], clientY: arguments[2], cancelable: true }))",
+            turned, x, y,
+        )  # fmt: skip
+    assert browser.run("unisono.state.get('from')") is not None
+    span = browser.run("unisono.timeline.look().range.to - unisono.timeline.look().range.from")
+    assert browser.run(under, x) == pytest.approx(before, abs=1e-3 * span)
+    pointer = ActionChains(browser.driver, duration=0)
+    finger = pointer.w3c_actions.pointer_action
+    finger.move_to_location(x, y).pointer_down().move_to_location(x + 40, y).pointer_up()
+    pointer.perform()
+    assert browser.run(under, x + 40) == pytest.approx(before, abs=1e-3 * span)
+    assert browser.run("unisono.open.call().number") == 1  # that was no click
+
+
+def test_of_too_long_a_run_the_page_says_what_is_drawn(browser, tmp_path):
+    calls = [ring_of_three(late=1, at=5000 * number, number=number + 1) for number in range(60)]
+    page = tmp_path / "long.html"
+    page.write_text(write_run_page(story(group(3, *calls)), most_events=200).html, encoding="utf-8")
+    show(browser, page)
+    assert "Calls 1 to 40 are drawn, of 60 in all" in browser.text(".run-notes")
+    assert browser.run("document.querySelectorAll('#call option').length") == 40
+    assert "in 60 of 60 calls" in browser.text(".tale")
+
+
+def test_a_link_reproduces_the_view(browser, drawn):
+    page = drawn(4)
+    show(browser, page, "#call=3&at=42&rank=1&lang=zh")
+    assert browser.run("[unisono.open.call().number, unisono.state.get('step'), unisono.state.get('rank')]") == [
+        3,
+        42,
+        1,
+    ]
+    assert "第 3 次" in browser.text(".replay h2")
+    browser.click("#fit-call")
+    link = browser.run("location.hash")
+    assert re.fullmatch(r"#call=3&at=42&from=[\d.]+&to=[\d.]+&rank=1&lang=zh", link)
+    before = browser.run("[unisono.timeline.look().range, unisono.open.now()]")
+    show(browser, page, link)
+    (there, now), (was, then) = browser.run("[unisono.timeline.look().range, unisono.open.now()]"), before
+    assert (there["from"], there["to"], now) == pytest.approx((was["from"], was["to"], then), abs=1)  # a nanosecond
+    show(browser, page, "#call=99&at=1000&comm=9&rank=77&from=5&to=1&lang=xx")
+    assert browser.run("[unisono.open.call().number, unisono.state.get('step'), unisono.state.get('from')]") == [
+        1,
+        0,
+        None,
+    ]
+
+
+def test_the_critical_path_is_told_as_in_the_terminal(browser, tmp_path):
+    calls = [ring_of_three(late=number % 3, at=5000 * number, number=number + 1) for number in range(4)]
+    made = group(3, *calls)
+    page = tmp_path / "story.html"
+    page.write_text(write_run_page(story(made)).html, encoding="utf-8")
+    for language in ("en", "zh"):
+        show(browser, page, f"#call=2&lang={language}")
+        found = browser.run(
+            "[...document.querySelectorAll('.path-list li')].map((one) => one.textContent.replaceAll('\\u00a0', ' '))"
+        )
+        wanted = [stretch_words(one, calls[1], made) for one in critical_path(calls[1])]
+        assert found == [getattr(words, language) for words in wanted]
+    assert "无法重放这次调用：记录里没有它的调度" in browser.text(".why-not")
+    assert not browser.run("document.querySelector('#stage').offsetParent")
+
+
+def test_one_communicator_of_several_is_chosen(browser, drawn):
+    show(browser, drawn(5))
+    assert browser.run("document.querySelectorAll('#communicator option').length") == 3
+    browser.choose("#communicator", "1")
+    browser.wait_for("unisono.open.group().size < 5")
+    names = browser.run("unisono.open.group().names")
+    assert names in (["0", "2", "4"], ["1", "3"])
+    browser.wait_for("document.querySelector('.replay h2').textContent.includes('all_gather')")
+    browser.press(END)
+    assert browser.run(DONE)
+    assert browser.complaints() == []
+
+
+def test_a_table_says_who_waited_for_whom_or_because_of_whom(browser, drawn):
+    show(browser, drawn(4))
+    strong = """[...document.querySelectorAll('.heat-table tbody tr')].map(
+        (row) => [...row.querySelectorAll('td')].findIndex((cell) => cell.classList.contains('strong')))"""
+    assert browser.run(strong) == [2, 2, -1, 2]  # all because of rank 2
+    browser.click("[data-table=waited]")
+    assert browser.run(strong)[:2] == [3, 0]  # each for its neighbour
+    assert "because of it" in browser.text(".pairs")
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_nothing_of_a_run_is_wider_than_the_window(browser, drawn, width):
+    browser.set_up(width, 844, dark=width == 390)
+    show(browser, drawn(4), f"#call=2&at=60&lang={'zh' if width == 390 else 'en'}")
+    assert browser.run("document.documentElement.scrollWidth") <= width
+    cut = browser.run(
+        "[...document.querySelectorAll('h1, h2, h3, p, li, dt, dd, output, label, .key, button')]"
+        ".filter((one) => one.offsetParent && !one.closest('.hidden') && one.clientWidth)"
+        ".filter((one) => one.scrollWidth > one.clientWidth + 1).map((one) => one.textContent)"
+    )
+    assert cut == []
+
+
+def test_a_run_with_a_rank_that_left_no_trace_is_drawn_with_the_others(browser, recorded, tmp_path):
+    found = read_run(recorded(3))
+    whole = max(found.groups, key=lambda one: one.size)
+    for call in whole.calls:
+        call.ranks.pop(1)
+    whole.job_ranks.pop(1)
+    page = tmp_path / "missing.html"
+    page.write_text(write_run_page(found).html, encoding="utf-8")
+    show(browser, page)
+    assert "There is no trace of rank 1" in browser.text(".run-notes")
+    assert "not all ranks have recorded it" in browser.text(".why-not")
+    browser.press(" ", RIGHT, END, "n", "k")
+    assert browser.complaints() == []

@@ -1,0 +1,235 @@
+"""The page of a run as data: stories with times that one can check by hand."""
+
+from __future__ import annotations
+
+import base64
+import dataclasses
+import json
+import re
+import zlib
+
+import numpy as np
+import pytest
+
+from stories import call, group, op, rank_call, ring_of_three, run, wait
+from unisono import draw, find
+from unisono.drawing.packing import HIGH, LOW_BITS, pack
+from unisono.drawing.page import Settings
+from unisono.drawing.run_data import NO_SCHEDULE, NOT_WHOLE, RANKS_MISSING
+from unisono.drawing.runs import is_trace, write_run_page
+from unisono.errors import UsageError
+from unisono.schedule.text import format_schedule
+from unisono.tracing.run import Transfer
+from unisono.tracing.words import duration
+
+
+def data_of(page):
+    """Return what the page knows, as a browser would read it."""
+    found = re.search(r'id="data">(.*?)</script>', page.html, re.DOTALL)
+    return json.loads(found[1])["run"]
+
+
+def columns_of(packed):
+    """Unpack, as unpack.mjs does."""
+    numbers = np.frombuffer(zlib.decompress(base64.b64decode(packed["data"])), "<i4").astype(np.int64)
+    ends = np.cumsum(packed["lengths"])[:-1]
+    columns = dict(zip(packed["names"], map(np.cumsum, np.split(numbers, ends)), strict=True))
+    return {
+        name: ((columns[name + HIGH] << LOW_BITS if name + HIGH in columns else 0) + column).tolist()
+        for name, column in columns.items()
+        if not name.endswith(HIGH)
+    }
+
+
+def late(count=4, at=0):
+    """Return calls to which rank 1 comes late, again and again."""
+    return [ring_of_three(late=1, at=at + 5000 * number, number=number + 1) for number in range(count)]
+
+
+def two_ranks(number=1, at=0, schedule="naive"):
+    """Return a broadcast on two ranks with the schedule of the built-in."""
+    return dataclasses.replace(
+        call(
+            rank_call(0, at, at + 30, op(0, "send", at + 10, at + 30, to=[1])),
+            rank_call(
+                1, at + 5, at + 50,
+                op(1, "receive", at + 30, at + 50, wait(1, 0, at + 5, at + 30), sources=[0]),
+            ),
+            number=number, collective="broadcast", algorithm="naive",
+        ),
+        schedule=schedule,
+    )  # fmt: skip
+
+
+def test_the_slow_rank_is_named_first_in_both_languages():
+    page = write_run_page(run(group(3, *late())))
+    (found,) = data_of(page)["groups"]
+    assert found["slow"] == 1
+    assert found["verdict"]["title"] == {"en": "Rank 1 was slow", "zh": "进程 1 较慢"}
+    assert found["verdict"]["tale"]["en"] == "The others waited 400 ns for it in 4 of 4 calls."
+    assert "It came late to its calls" in found["verdict"]["why"]["en"]
+    assert page.verdict[0].en == "Rank 1 was slow"
+
+
+def test_where_no_rank_was_slow_that_is_said():
+    verdicts = [
+        data_of(write_run_page(run(group(*given))))["groups"][0]["verdict"]["title"]["en"]
+        for given in (
+            (3, *[ring_of_three(late=number % 3, at=5000 * number, number=number) for number in range(6)]),
+            (3, ring_of_three()),
+            (1, call(rank_call(0, 0, 10, op(0, "copy", 0, 10)))),
+        )
+    ]
+    assert verdicts == [
+        "No rank was slow", "Too few calls to call a rank slow", "One rank, and nobody to wait for",
+    ]  # fmt: skip
+
+
+def test_ops_waits_messages_and_the_path_are_there_with_their_times():
+    (found,) = data_of(write_run_page(run(group(3, *late(2)))))["groups"]
+    columns = columns_of(found["packed"])
+    assert columns["call_begin"] == [0, 5000]
+    assert columns["op_begin"][:3] == [100, 110, 120]
+    assert columns["op_end"][:3] == [10, 10, 10]  # how long they take
+    assert [found["details"][detail][0] for detail in columns["op_detail"][:3]] == ["send", "reduce", "reduce"]
+    assert (columns["wait_rank"][0], columns["wait_peer"][0], columns["wait_end"][0]) == (0, 2, 120)
+    assert columns["message_sent"][:2] == [0, 1]
+    assert [found["whats"][what] for what in columns["path_what"]][:2] == ["begin", "work"]
+    assert (columns["call_culprit"], columns["call_lost"]) == ([1, 1], [110, 110])  # late, and 10 for its send
+
+
+def test_who_waited_for_whom_and_because_of_whom_are_told_apart():
+    (found,) = data_of(write_run_page(run(group(3, *late(3)))))["groups"]
+    assert [0, 2, 360] in found["waited"]  # rank 2 is the next in line, and rank 1 is the cause
+    assert any(pair[:2] == [0, 1] and pair[2] == 300 for pair in found["blamed"])
+    assert not any(pair[:2] == [0, 1] for pair in found["waited"])
+
+
+def test_times_longer_than_two_seconds_are_kept_to_the_nanosecond():
+    far = 7_123_456_789
+    (found,) = data_of(write_run_page(run(group(3, ring_of_three(), ring_of_three(at=far, number=2)))))["groups"]
+    assert columns_of(found["packed"])["call_begin"] == [0, far]
+    assert columns_of(pack({"large": [5, 10**13, -7]}))["large"] == [5, 10**13, -7]
+
+
+def test_a_call_with_its_schedule_can_be_replayed_at_its_times():
+    schedules = {"naive": format_schedule(find("broadcast/naive").schedule(2, 0))}
+    made = dataclasses.replace(run(group(2, two_ranks(), two_ranks(2, 900))), schedules=schedules)
+    data = data_of(write_run_page(made))
+    assert [scene["label"] for scene in data["scenes"]] == ["broadcast/naive"]  # one for both calls
+    columns = columns_of(data["groups"][0]["packed"])
+    assert (columns["call_scene"], columns["call_why"]) == ([0, 0], [0, 0])
+    assert (columns["time_sent"], columns["time_taken"]) == ([10, 10], [40, 40])
+    assert columns["time_finished"] == [10, 50, 10, 50]
+
+
+def test_why_a_call_cannot_be_replayed_is_known():
+    schedules = {"naive": format_schedule(find("broadcast/naive").schedule(2, 0)), "nonsense": "what is this?"}
+    alone = two_ranks(3)
+    alone = dataclasses.replace(alone, ranks={0: alone.ranks[0]})
+    failed = two_ranks(4)
+    failed.ranks[1].failed = True
+    calls = [two_ranks(1, schedule="unknown"), two_ranks(2, schedule="nonsense"), alone, failed]
+    made = dataclasses.replace(run(group(2, *calls)), schedules=schedules)
+    columns = columns_of(data_of(write_run_page(made))["groups"][0]["packed"])
+    assert columns["call_why"] == [NO_SCHEDULE, NO_SCHEDULE, RANKS_MISSING, NOT_WHOLE]
+    assert columns["call_scene"] == [-1] * 4
+
+
+def test_the_communicator_with_most_time_in_calls_comes_first():
+    small = dataclasses.replace(group(1, call(rank_call(0, 0, 10, op(0, "copy", 0, 10)))), communicator="small")
+    sizes = [found["size"] for found in data_of(write_run_page(run(small, group(3, *late()))))["groups"]]
+    assert sizes == [3, 1]
+
+
+def test_a_communicator_that_only_sent_and_received_is_drawn_too():
+    both = [Transfer(0, 1, True, 0, 8, 1, 500, 600), Transfer(1, 0, False, 0, 8, 1, 450, 650)]
+    made = dataclasses.replace(group(2), transfers=both)
+    columns = columns_of(data_of(write_run_page(run(made)))["groups"][0]["packed"])
+    assert sorted(columns["transfer_begin"]) == [0, 50]
+
+
+def test_of_too_much_the_first_calls_are_drawn_and_the_page_says_so():
+    events = sum(len(one.ops) + len(one.waits) for one in ring_of_three(late=1).ranks.values())
+    page = write_run_page(run(group(3, *late(20))), most_events=5 * events)
+    (found,) = data_of(page)["groups"]
+    assert found["call_count"] == 5
+    assert "Calls 1 to 5 are drawn, of 20 in all" in found["notes"][0]["en"]
+    assert "--calls 6-" in page.notes[0].en
+    assert "第 1 至 5 次调用" in page.notes[0].zh
+    assert "in 20 of 20 calls" in page.verdict[1].en  # what is found is found in all calls
+
+
+def test_other_calls_can_be_asked_for():
+    made = run(group(3, *late(20)))
+    numbers = {
+        calls: columns_of(data_of(write_run_page(made, calls=calls))["groups"][0]["packed"])["call_number"]
+        for calls in ((7, 9), (18, None), (4, 4))
+    }
+    assert numbers == {(7, 9): [7, 8, 9], (18, None): [18, 19, 20], (4, 4): [4]}
+    with pytest.raises(UsageError, match=r"--calls 30-40: there is no such call; expected some of 1-20"):
+        write_run_page(made, calls=(30, 40))
+
+
+def test_who_needs_little_room_gets_it_and_the_others_share_the_rest():
+    one_call = sum(len(one.ops) + len(one.waits) for one in ring_of_three(late=1).ranks.values())
+    groups = [dataclasses.replace(group(3, *late(count)), communicator=str(count)) for count in (1, 30, 20)]
+    counts = [
+        found["call_count"] for found in data_of(write_run_page(run(*groups), most_events=11 * one_call))["groups"]
+    ]
+    assert counts == [5, 5, 1]
+
+
+def test_missing_ranks_and_dropped_events_are_said():
+    made = run(group(3, ring_of_three(), missing=[2], dropped={0: 7}))
+    (found,) = data_of(write_run_page(made))["groups"]
+    assert found["missing"] == [2]
+    assert [note["en"] for note in found["notes"]] == [
+        "There is no trace of rank 2: it ended before it could write one.", "The oldest 7 events were dropped.",
+    ]  # fmt: skip
+
+
+def test_a_run_in_which_nobody_communicates_is_refused():
+    with pytest.raises(UsageError, match="no rank has made a call"):
+        write_run_page(run(group(2)))
+
+
+def test_a_trace_is_told_from_an_algorithm(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ("run", "ring"):
+        (tmp_path / name).mkdir()
+    assert is_trace("run")
+    assert is_trace("run/")
+    assert is_trace("nothing.json")
+    assert not is_trace("ring")  # the algorithm
+    assert is_trace("./ring")
+    assert not is_trace("rnig")
+    assert not is_trace("x" * 5000)
+
+
+def test_in_python_a_run_is_drawn_by_its_place_or_as_it_was_read(tmp_path):
+    drawing = draw(run(group(3, *late())), language="zh")
+    assert '"language":"zh"' in drawing.html
+    assert drawing._repr_html_().startswith("<iframe")
+    with pytest.raises(UsageError, match="there is no trace in this folder"):
+        draw(tmp_path)
+    with pytest.raises(UsageError, match="a run is drawn by itself"):
+        draw("ring", tmp_path)
+    with pytest.raises(UsageError, match="a run is drawn by itself"):
+        draw(str(tmp_path), node=2)
+
+
+def test_a_name_in_the_trace_cannot_end_the_page():
+    wicked = dataclasses.replace(ring_of_three(), algorithm="</script><b>")
+    page = write_run_page(run(group(3, wicked)), Settings(language="en"))
+    assert "</script><b>" not in page.html
+
+
+def test_a_page_without_data_is_small():
+    assert len(write_run_page(run(group(3, ring_of_three()))).html.encode()) < 300_000
+
+
+def test_durations_are_those_of_the_page():
+    """The same list as in tests/drawing/page/runs.test.mjs."""
+    said = [duration(ns) for ns in (0, 7, 999, 999.6, 1500, 48_400_000, 999_600_000, 3.2e9, 1234e9)]
+    assert said == ["0 ns", "7 ns", "999 ns", "1 µs", "1.5 µs", "48.4 ms", "1 s", "3.2 s", "1234 s"]
