@@ -52,7 +52,7 @@ export function openAlgorithm(root, page, scene) {
 
   const top = header(page, state, words, (language) => about(page, scene, language));
   const facts = factsPanel(scene, state, words);
-  const foot = footer(state, words);
+  const foot = footer(state, words, ["keys", "numbersKey"]);
   const bar = controls(scene, state, player, layouts, words);
   const code = codePanel(scene, state, words);
   const story = storyPanel(scene, state, words, scene.on_stage ? stepSentences : outlineSentences);

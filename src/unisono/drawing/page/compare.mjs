@@ -50,7 +50,7 @@ export function openCompare(root, page, scenes) {
   const board = boardPanel(words);
   const sliders = slidersPanel(state, words);
   const chart = chartPanel(words);
-  const foot = footer(state, words);
+  const foot = footer(state, words, ["keys", "numbersKey"]);
   const columns = [1, 1, 2, 3, 2, 3, 3][Math.min(scenes.length, 6)]; // where there is room for them
   const lanes = element("div", {
     class: relay ? "tracks relay" : "tracks",

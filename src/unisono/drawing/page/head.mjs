@@ -57,8 +57,8 @@ function themeChoice(w) {
   return select("theme", w.theme, themeWish(), Object.keys(w.themes), (name) => w.themes[name], wishForTheme);
 }
 
-/** The foot of the page: the keys, a link to this view, who made it. */
-export function footer(state, words) {
+/** The foot of the page: its keys, by the names of the words about them; a link to this view; who made it. */
+export function footer(state, words, keys = ["keys"]) {
   const node = element("footer", { class: "foot" });
   const update = () => {
     const w = words();
@@ -72,7 +72,8 @@ export function footer(state, words) {
         location.hash = state.link(); // without a clipboard the address bar has it
       }
     });
-    fill(node, element("p", { class: "keys" }, w.keys), element("p", {}, copy), element("p", {}, w.madeBy));
+    const about = keys.map((name) => w[name]).join(" ");
+    fill(node, element("p", { class: "keys" }, about), element("p", {}, copy), element("p", {}, w.madeBy));
   };
   update();
   return { node, update };

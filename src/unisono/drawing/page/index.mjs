@@ -26,7 +26,7 @@ const top = header(page, state, words, (language) => ({
   idea: WORDS[language].galleryIdea,
 }));
 const body = element("main", { class: "gallery" });
-const foot = footer(state, words);
+const foot = footer(state, words, []);
 root.append(top.node, body, foot.node);
 
 function render() {
