@@ -7,7 +7,7 @@ INSTALLED := .venv/.installed
 CODE := src tests tools examples
 ON_BOTH_CORES := --numprocesses 2 --dist worksteal
 
-.PHONY: venv demo check test sanitize proofs stress lint docs screenshots golden peers torch-suite interop clean
+.PHONY: venv demo check browser test sanitize proofs stress lint docs screenshots golden peers torch-suite interop clean
 
 venv: $(INSTALLED)
 
@@ -38,7 +38,11 @@ lint: venv $(JAVASCRIPT)
 check: lint
 	$(BIN)/pytest -m "not slow" $(ON_BOTH_CORES)
 
-test: lint
+# What Debian has and pip has not: a browser, and node. Before `lint`, which looks for npm.
+browser: venv
+	@$(BIN)/python tools/get_browser.py
+
+test: browser lint
 	$(BIN)/pytest -m "not long" $(ON_BOTH_CORES)
 
 # The long versions of tests: hundreds of groups, all of torch.compile, every codec; and, after `make peers`, our benchmark

@@ -270,6 +270,17 @@ def test_above_64_ranks_a_matrix_says_who_does_what(browser, written_page):
     assert browser.complaints() == []
 
 
+@pytest.mark.parametrize(("name", "peer", "levels"), [("recursive_doubling", 1022, 10), ("tree", 511, 20)])
+def test_a_matrix_has_room_for_1024_ranks(browser, written_page, name, peer, levels):
+    browser.open(written_page(name, size=1024), "#step=1&rank=1023")
+    assert browser.run("unisono.state.get('layout')") == "matrix"
+    assert f"Rank 1023 sends chunk 0 to rank {peer}." in browser.text(".said")
+    browser.press(END)
+    assert browser.step() == levels
+    assert browser.run("unisono.finish(1, 0)") == levels
+    assert browser.complaints() == []
+
+
 def test_in_a_notebook_the_frame_works(browser, tmp_path):
     from unisono import draw
 
