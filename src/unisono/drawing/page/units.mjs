@@ -46,24 +46,16 @@ export function exactBytes(bytes) {
 
 /** Bytes of large models, in powers of ten: 112 GB. */
 export function decimalBytes(bytes) {
-  const units = [
-    ["TB", 1e12],
-    ["GB", 1e9],
-    ["MB", 1e6],
-    ["kB", 1e3],
-  ];
-  const [name, unit] = units.find(([, least]) => bytes >= least * 0.9995) ?? ["B", 1];
-  return `${few(bytes / unit)} ${name}`;
+  return inThousands(bytes, [" TB", " GB", " MB", " kB", " B"]);
 }
 
 /** How many: 7 billion are 7B. */
 export function countText(count) {
-  const units = [
-    ["T", 1e12],
-    ["B", 1e9],
-    ["M", 1e6],
-    ["K", 1e3],
-  ];
-  const [name, unit] = units.find(([, least]) => count >= least * 0.9995) ?? ["", 1];
-  return `${few(count / unit)}${name}`;
+  return inThousands(count, ["T", "B", "M", "K", ""]);
+}
+
+function inThousands(value, names) {
+  const at = [1e12, 1e9, 1e6, 1e3].findIndex((least) => value >= least * 0.9995);
+  const power = at < 0 ? 4 : at;
+  return `${few(value / 1000 ** (4 - power))}${names[power]}`;
 }
