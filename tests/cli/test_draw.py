@@ -219,3 +219,13 @@ def test_what_is_no_trace_is_refused_in_words(trace, capsys, words, complaint):
     printed = capsys.readouterr()
     assert complaint in " ".join(printed.err.split())
     assert printed.out == ""
+
+
+def test_every_option_is_explained_in_chinese_too(capsys):
+    with pytest.raises(SystemExit):
+        main(["draw", "--help"])
+    _, _, options = capsys.readouterr().out.partition("options:")
+    described = re.split(r"\n  (?=-)", options)[1:]
+    assert len(described) > 10
+    for text in described:
+        assert re.search("[\u4e00-\u9fff]", text) or text.startswith("-h"), text

@@ -61,7 +61,7 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
         help="every algorithm, into the folder that -o names (全部算法，写入 -o 指定的文件夹)",
     )
     parser.add_argument("--node", type=int, metavar="K", help="short for --option node=K (每个节点的进程数)")
-    arguments.add_options(parser)
+    arguments.add_options(parser, chinese=True)
     parser.add_argument(
         "--lang", choices=("en", "zh"), help="language of the page (默认跟随浏览器; default: the browser's)"
     )
