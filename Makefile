@@ -28,12 +28,17 @@ JAVASCRIPT := tools/javascript/node_modules/.package-lock.json
 $(JAVASCRIPT): tools/javascript/package-lock.json
 	@npm ci --silent --prefix tools/javascript || echo "SKIPPED: no linter for the page's JavaScript (apt-get install nodejs npm)"
 
-lint: venv $(JAVASCRIPT)
+# The compiler's warnings about the engine; again when a file of it has changed.
+ENGINE_CHECKED := build/.engine-checked
+$(ENGINE_CHECKED): $(shell find engine -name '*.cpp' -o -name '*.hpp')
+	ls engine/src/*.cpp engine/tests/*.cpp | xargs -P 2 -n 3 $(CXX) -fsyntax-only -std=c++20 -O1 -Wall -Wextra -Werror -DUNISONO_VARIANT=baseline -Iengine/include
+	@mkdir -p build && touch $@
+
+lint: venv $(JAVASCRIPT) $(ENGINE_CHECKED)
 	$(BIN)/ruff format --check $(CODE)
 	$(BIN)/ruff check $(CODE)
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache --no-logo
-	ls engine/src/*.cpp engine/tests/*.cpp | xargs -P 2 -n 3 $(CXX) -fsyntax-only -std=c++20 -O1 -Wall -Wextra -Werror -DUNISONO_VARIANT=baseline -Iengine/include
 
 check: lint
 	$(BIN)/pytest -m "not slow" $(ON_BOTH_CORES)

@@ -55,7 +55,8 @@ def every_stage(group, dtype):
         (1, "comm"),
         (2, "comm"),
         (1, "gloo"),
-        *slow((3, "comm"), (4, "comm"), (2, "gloo"), (3, "gloo"), (2, "unisono")),
+        *slow((3, "comm"), (4, "comm"), (2, "gloo"), (2, "unisono")),
+        pytest.param(3, "gloo", marks=pytest.mark.long),
     ],
 )
 def test_twenty_steps_of_every_stage_end_where_one_process_ends(kind, size):

@@ -33,7 +33,7 @@ def losses(example, size, *options):
     ("example", "size", "options", "count"),
     [
         ("ddp.py", 2, ["--epochs", "10"], 10),
-        ("fsdp2.py", 3, [], 6),
+        ("fsdp2.py", 2, [], 6),
         pytest.param("ddp.py", 4, [], 20, marks=pytest.mark.long),
         pytest.param("fsdp2.py", 4, [], 6, marks=pytest.mark.long),
     ],
