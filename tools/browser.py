@@ -94,6 +94,16 @@ class Browser:
         """Return the text of an element."""
         return self.run("document.querySelector(arguments[0]).textContent", selector)
 
+    def cut_off(self) -> list[str]:
+        """Return the texts that do not fit where they stand; that the page is wider than its window counts as one."""
+        return self.run("""[
+            ...(document.documentElement.scrollWidth > innerWidth ? ["the page"] : []),
+            ...[...document.querySelectorAll("h1, h2, h3, p, li, dt, dd, output, label, button, .key")]
+                .filter((one) => one.offsetParent && !one.closest(".hidden") && one.clientWidth)
+                .filter((one) => one.scrollWidth > one.clientWidth + 1)
+                .map((one) => one.textContent),
+        ]""")
+
     def choose(self, selector: str, value: str) -> None:
         """Choose from a list, or move a slider, as a reader does."""
         self.run(

@@ -312,13 +312,7 @@ def test_a_table_says_who_waited_for_whom_or_because_of_whom(browser, drawn):
 def test_nothing_of_a_run_is_wider_than_the_window(browser, drawn, width):
     browser.set_up(width, 844, dark=width == 390)
     show(browser, drawn(4), f"#call=2&at=60&lang={'zh' if width == 390 else 'en'}")
-    assert browser.run("document.documentElement.scrollWidth") <= width
-    cut = browser.run(
-        "[...document.querySelectorAll('h1, h2, h3, p, li, dt, dd, output, label, .key, button')]"
-        ".filter((one) => one.offsetParent && !one.closest('.hidden') && one.clientWidth)"
-        ".filter((one) => one.scrollWidth > one.clientWidth + 1).map((one) => one.textContent)"
-    )
-    assert cut == []
+    assert browser.cut_off() == []
 
 
 def test_a_run_with_a_rank_that_left_no_trace_is_drawn_with_the_others(browser, recorded, tmp_path):
