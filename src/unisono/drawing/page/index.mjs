@@ -92,8 +92,17 @@ function card(algorithm) {
     thumbnail(algorithm),
     element("strong", {}, algorithm.name.replaceAll("_", " ")),
     element("p", {}, algorithm.idea[state.get("lang")] || algorithm.idea.en),
-    element("p", { class: "note" }, w.cardFacts(facts.rounds, few(facts.latency_ratio), few(facts.bandwidth_ratio))),
+    element(
+      "p",
+      { class: "note" },
+      w.cardFacts(facts.rounds, above(facts.latency_ratio), above(facts.bandwidth_ratio)),
+    ),
   );
+}
+
+/** How many times the least something is; null for the least. */
+function above(ratio) {
+  return ratio < 1.005 ? null : few(ratio);
 }
 
 /** Dots for ranks, lines for pairs of ranks that talk to each other. */

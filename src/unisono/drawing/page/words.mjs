@@ -96,7 +96,7 @@ const en = {
     DeadlockError: "Ranks wait for each other and nobody can go on.",
     HazardError: "A step reads or writes something that has no one meaning.",
     GoalError: "The result is missing, wrong, or not the same everywhere.",
-    ScheduleError: "The program yields something that is not a step.",
+    ScheduleError: "This program cannot be played to its end.",
   },
   failureAt: (rank, step) => `Rank ${rank}, its step ${step}.`,
   expected: "expected",
@@ -143,7 +143,8 @@ const en = {
     race: "A race",
   },
   compareThem: "compare them",
-  cardFacts: (rounds, latency, bytes) => `${rounds} rounds (${latency}×), bytes ${bytes}× the least`,
+  cardFacts: (rounds, latency, bytes) =>
+    `${rounds} rounds (${latency ? `${latency}× the least` : "the least"}), bytes: ${bytes ? `${bytes}× the least` : "the least"}`,
   madeBy: "Made by unisono draw from the program that is executed.",
   allPages: "All algorithms",
 };
@@ -238,7 +239,7 @@ const zh = {
     DeadlockError: "进程互相等待，谁也无法继续（死锁）。",
     HazardError: "某一步的读写没有唯一的含义。",
     GoalError: "结果缺失、错误，或各进程不一致。",
-    ScheduleError: "程序产生的内容不是一个步骤。",
+    ScheduleError: "这个程序无法执行到结束。",
   },
   failureAt: (rank, step) => `进程 ${rank}，它的第 ${step} 步。`,
   expected: "应为",
@@ -285,7 +286,8 @@ const zh = {
     race: "赛跑",
   },
   compareThem: "比较它们",
-  cardFacts: (rounds, latency, bytes) => `${rounds} 轮（下界的 ${latency} 倍），字节为下界的 ${bytes} 倍`,
+  cardFacts: (rounds, latency, bytes) =>
+    `${rounds} 轮（${latency ? `下界的 ${latency} 倍` : "达到下界"}），字节${bytes ? `为下界的 ${bytes} 倍` : "达到下界"}`,
   madeBy: "由 unisono draw 根据实际执行的程序生成。",
   allPages: "全部算法",
 };
