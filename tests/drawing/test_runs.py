@@ -173,6 +173,24 @@ def test_of_too_much_the_first_calls_are_drawn_and_the_page_says_so():
     assert "in 20 of 20 calls" in page.verdict[1].en  # what is found is found in all calls
 
 
+def test_a_call_that_is_too_large_for_a_page_is_refused_with_advice():
+    small = call(rank_call(0, 0, 10, op(0, "copy", 0, 10)), number=7)
+    made = run(group(3, small, *late(2)))
+    with pytest.raises(
+        UsageError, match=r"call 1, 2 \(all_reduce/ring\): \d+ ops and waits; a page holds 3\. .*--calls"
+    ):
+        write_run_page(made, most_events=3)
+    assert write_run_page(made, calls=(7, 7), most_events=3).html
+
+
+def test_of_very_many_sends_the_first_are_drawn_and_the_page_says_so():
+    sends = [Transfer(0, 1, True, 0, 8, number, 10 * number, 10 * number + 5) for number in range(50)]
+    page = write_run_page(run(dataclasses.replace(group(2), transfers=sends)), most_events=20)
+    (found,) = data_of(page)["groups"]
+    assert len(columns_of(found["packed"])["transfer_begin"]) == 20
+    assert found["notes"][0]["en"].startswith("20 of 50 sends and receives are drawn")
+
+
 def test_other_calls_can_be_asked_for():
     made = run(group(3, *late(20)))
     numbers = {
