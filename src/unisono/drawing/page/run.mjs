@@ -168,8 +168,8 @@ async function openRun(page) {
   }).observe(root);
   watchKeys(state, replay.player, current.size, () => POSITIONS, {
     ...timeline.keys,
-    n: () => choose(open.call().at + 1),
-    p: () => choose(open.call().at - 1),
+    n: () => open.call() && choose(open.call().at + 1),
+    p: () => open.call() && choose(open.call().at - 1),
   });
   return { state, player: replay.player, open, replay, timeline: timeline.painter };
 }
