@@ -1,4 +1,4 @@
-"""Traces that somebody has written by hand, or damaged: they are read or refused in words, and never anything else."""
+"""Traces that somebody has damaged or written by hand: they are read, or refused in words."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ from unisono.tracing import read_run
 from unisono.tracing.files import write_trace
 
 NASTY = [
-    None, True, -1, 0, 1, 2, 3, 10**9, 2**53, 2**63, 10**30, -(10**30), 0.5, 1e300, -1e300, float("nan"), float("inf"),
+    None, True, -1, 0, 1, 2, 3, 10**9, 2**53, 2**63, 10**30, -(10**30), 0.5, 1e300, -1e300,
+    float("nan"), float("inf"),
     "", "</script><b>", "<!--", "\u2028", "\ud800", "x" * 300, "rank 0", [], [[]], [0, 1], [9], {}, {"a": {}},
 ]  # fmt: skip
 MUTANTS = 400

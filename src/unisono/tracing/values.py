@@ -47,4 +47,5 @@ def shortened(value: Any) -> str:
 def _nanoseconds(microseconds: Any) -> int:
     if type(microseconds) not in (int, float) or not abs(microseconds) < MOST / 1000:  # NaN is not smaller, either
         raise ValueError(f"{shortened(microseconds)} in place of a time in µs")
-    return round(microseconds * 1000)
+    nanoseconds: int = round(microseconds * 1000)
+    return nanoseconds
