@@ -178,7 +178,9 @@ async function openRun(page) {
 function tidy(state, open) {
   const { from, to, rank, call } = state.values;
   const changes = {};
-  if (from === null || to === null || !(to > from)) Object.assign(changes, { from: null, to: null });
+  const { end } = open.group();
+  if (from === null || to === null || !(to > from && from < end && to > 0))
+    Object.assign(changes, { from: null, to: null });
   if (rank !== null && rank >= open.group().size) changes.rank = null;
   if (call === null || open.call()?.number !== call) changes.call = open.call()?.number ?? null;
   state.set(changes);
