@@ -293,3 +293,10 @@ def test_in_a_notebook_the_frame_works(browser, tmp_path):
 def test_what_the_cells_show_is_named_by_what_the_collective_does(browser, written_page, name, said):
     browser.open(written_page(name, size=3, root=0 if name.startswith("broadcast") else None))
     assert browser.text("#labels option") == said
+
+
+@pytest.mark.parametrize("link", ["#lang=constructor", "#lang=__proto__&step=1e308&rank=1e9", "#step=NaN&rank=-1"])
+def test_a_link_that_makes_no_sense_still_opens_the_page(browser, written_page, link):
+    path = written_page("ring", size=3)
+    browser.open(path, link)
+    assert browser.text("h1").startswith("all-reduce")

@@ -15,7 +15,7 @@ const page = JSON.parse(document.getElementById("data").textContent);
 const root = document.getElementById("page");
 const state = new State(
   { lang: page.settings.language ?? browserLanguage(navigator.languages) },
-  (name, value) => name === "lang" && value in WORDS,
+  (name, value) => name === "lang" && Object.hasOwn(WORDS, value),
 );
 state.follow(location.hash);
 const words = () => WORDS[state.get("lang")];

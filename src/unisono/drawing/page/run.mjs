@@ -64,7 +64,7 @@ async function openRun(page) {
       if (name === "step") return value >= 0 && value <= POSITIONS;
       if (name === "layout") return LAYOUTS.includes(value);
       if (name === "rank") return Number.isInteger(value) && value >= 0;
-      return name !== "lang" || value in RUN_WORDS;
+      return name !== "lang" || Object.hasOwn(RUN_WORDS, value);
     },
     RUN_LINKED,
   );
