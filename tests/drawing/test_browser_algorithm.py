@@ -288,3 +288,20 @@ def test_in_a_notebook_the_frame_works(browser, tmp_path):
     assert browser.step() >= 1
     browser.driver.switch_to.default_content()
     assert [entry for entry in browser.complaints() if "SEVERE" in entry] == []
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [("all_reduce/ring", "who is summed in"), ("broadcast/tree", "whose it is"),
+     ("barrier/tree", "who has been heard of")],
+)  # fmt: skip
+def test_what_the_cells_show_is_named_by_what_the_collective_does(browser, written_page, name, said):
+    browser.open(written_page(name, size=3, root=0 if name.startswith("broadcast") else None))
+    assert browser.text("#labels option") == said
+
+
+@pytest.mark.parametrize("link", ["#lang=constructor", "#lang=__proto__&step=1e308&rank=1e9", "#step=NaN&rank=-1"])
+def test_a_link_that_makes_no_sense_still_opens_the_page(browser, written_page, link):
+    path = written_page("ring", size=3)
+    browser.open(path, link)
+    assert browser.text("h1").startswith("all-reduce")

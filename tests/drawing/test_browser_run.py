@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 import subprocess
 import sys
@@ -15,6 +16,7 @@ from unisono.cli.main import main
 from unisono.drawing.runs import write_run_page
 from unisono.tracing import read_run
 from unisono.tracing.critical_path import critical_path
+from unisono.tracing.run import Transfer
 from unisono.tracing.words import stretch_words
 
 pytestmark = pytest.mark.slow
@@ -327,4 +329,45 @@ def test_a_run_with_a_rank_that_left_no_trace_is_drawn_with_the_others(browser, 
     assert "There is no trace of rank 1" in browser.text(".run-notes")
     assert "not all ranks have recorded it" in browser.text(".why-not")
     browser.press(" ", RIGHT, END, "n", "k")
+    assert browser.complaints() == []
+
+
+def test_a_run_without_collectives_has_arrows_and_no_call_to_go_to(browser, tmp_path):
+    sent, got = Transfer(0, 2, True, 0, 8, 1, 500, 600), Transfer(2, 0, False, 0, 8, 1, 450, 900)
+    page = tmp_path / "run.html"
+    page.write_text(write_run_page(story(dataclasses.replace(group(3), transfers=[sent, got]))).html)
+    show(browser, page)
+    assert browser.run("unisono.open.group().transferPairs") == [[0, 1]]
+    browser.press("n", "p", "c", "k", "a", " ", RIGHT)
+    assert browser.complaints() == []
+
+
+def test_many_turns_of_the_wheel_are_one_repaint(browser, drawn):
+    show(browser, drawn(3))
+    painted = browser.driver.execute_async_script("""
+        const done = arguments[0];
+        const { timeline } = unisono;
+        const paint = timeline.paintBase.bind(timeline);
+        let count = 0;
+        timeline.paintBase = (look) => { count += 1; paint(look); };
+        const box = timeline.canvas.getBoundingClientRect();
+        const at = { clientX: box.left + 500, clientY: box.top + 60, deltaY: -100, bubbles: true, cancelable: true };
+        for (let turn = 0; turn < 8; turn++) timeline.canvas.dispatchEvent(new WheelEvent("wheel", at));
+        requestAnimationFrame(() => requestAnimationFrame(() => {
+          const { from, to } = timeline.look().range;
+          done([count, (to - from) / unisono.open.group().end]);
+        }));
+    """)
+    assert painted[0] == 1
+    assert painted[1] < 0.1  # all of them count: e^(-8/3)
+
+
+def test_names_in_a_trace_are_text_on_the_page_and_nothing_else(browser, tmp_path):
+    name = "</script><b id=in>\u2028<!--<img src=x onerror=alert(1)>\ud800\"'&amp;"
+    calls = [dataclasses.replace(ring_of_three(number=one, at=1000 * one), algorithm=name) for one in (1, 2)]
+    page = tmp_path / "run.html"
+    page.write_text(write_run_page(story(group(3, *calls))).html, encoding="utf-8")
+    show(browser, page)
+    assert browser.run("document.getElementById('in')") is None
+    assert "</script><b id=in>" in browser.text("#page")
     assert browser.complaints() == []

@@ -15,7 +15,7 @@ from stories import call, group, op, rank_call, ring_of_three, run, wait
 from unisono import draw, find
 from unisono.drawing.packing import HIGH, LOW_BITS, pack
 from unisono.drawing.page import Settings
-from unisono.drawing.run_data import NO_SCHEDULE, NOT_WHOLE, RANKS_MISSING
+from unisono.drawing.run_data import NO_SCHEDULE, NOT_WHOLE, RANKS_MISSING, WRONG_SCHEDULE
 from unisono.drawing.runs import is_trace, write_run_page
 from unisono.errors import UsageError
 from unisono.schedule.text import format_schedule
@@ -132,8 +132,21 @@ def test_why_a_call_cannot_be_replayed_is_known():
     calls = [two_ranks(1, schedule="unknown"), two_ranks(2, schedule="nonsense"), alone, failed]
     made = dataclasses.replace(run(group(2, *calls)), schedules=schedules)
     columns = columns_of(data_of(write_run_page(made))["groups"][0]["packed"])
-    assert columns["call_why"] == [NO_SCHEDULE, NO_SCHEDULE, RANKS_MISSING, NOT_WHOLE]
+    assert columns["call_why"] == [NO_SCHEDULE, WRONG_SCHEDULE, RANKS_MISSING, NOT_WHOLE]
     assert columns["call_scene"] == [-1] * 4
+
+
+def test_a_schedule_that_is_not_that_of_the_call_is_not_replayed():
+    ring = format_schedule(find("all_reduce/ring").schedule(2))
+    texts = {
+        "other size": format_schedule(find("broadcast/naive").schedule(3, 0)),
+        "other collective": ring,
+        "wrong": ring.replace("all_reduce", "broadcast").replace("size 2", "size 2\nroot 0"),
+        "huge": ring.replace("chunks 2", "chunks 999999999").replace("slots 2", "slots 999999999"),
+    }
+    calls = [two_ranks(number, 1000 * number, schedule=name) for number, name in enumerate(texts)]
+    page = write_run_page(dataclasses.replace(run(group(2, *calls)), schedules=texts))
+    assert columns_of(data_of(page)["groups"][0]["packed"])["call_why"] == [WRONG_SCHEDULE] * 4
 
 
 def test_the_communicator_with_most_time_in_calls_comes_first():
@@ -158,6 +171,24 @@ def test_of_too_much_the_first_calls_are_drawn_and_the_page_says_so():
     assert "--calls 6-" in page.notes[0].en
     assert "第 1 至 5 次调用" in page.notes[0].zh
     assert "in 20 of 20 calls" in page.verdict[1].en  # what is found is found in all calls
+
+
+def test_a_call_that_is_too_large_for_a_page_is_refused_with_advice():
+    small = call(rank_call(0, 0, 10, op(0, "copy", 0, 10)), number=7)
+    made = run(group(3, small, *late(2)))
+    with pytest.raises(
+        UsageError, match=r"call 1, 2 \(all_reduce/ring\): \d+ ops and waits; a page holds 3\. .*--calls"
+    ):
+        write_run_page(made, most_events=3)
+    assert write_run_page(made, calls=(7, 7), most_events=3).html
+
+
+def test_of_very_many_sends_the_first_are_drawn_and_the_page_says_so():
+    sends = [Transfer(0, 1, True, 0, 8, number, 10 * number, 10 * number + 5) for number in range(50)]
+    page = write_run_page(run(dataclasses.replace(group(2), transfers=sends)), most_events=20)
+    (found,) = data_of(page)["groups"]
+    assert len(columns_of(found["packed"])["transfer_begin"]) == 20
+    assert found["notes"][0]["en"].startswith("20 of 50 sends and receives are drawn")
 
 
 def test_other_calls_can_be_asked_for():

@@ -62,7 +62,7 @@ def test_a_scene_is_plain_data_and_small(name):
         ("torus", [("reduce-scatter", 1, 4), ("all-gather", 5, 8)]),
         ("reduce/tree", [("adding up", 1, 3)]),
         ("barrier/dissemination", [("spreading the word", 1, 3)]),
-        ("naive", [("passing on", 1, 1), ("on each rank", 2, 6)]),
+        ("naive", [("passing on", 1, 1), ("locally", 2, 6)]),
     ],
 )
 def test_phases_follow_from_how_a_program_is_made_of_others(name, phases):

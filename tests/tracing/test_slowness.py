@@ -31,6 +31,27 @@ def test_ranks_that_are_late_in_turns_are_not_named():
     assert slow_rank(group(3, *calls_with([0, 1, 2] * 4))) is None
 
 
+def quick(number, at):
+    """Return a call in which nobody waits."""
+    return call(*(rank_call(rank, at, at + 10, op(rank, "copy", at, at + 10)) for rank in range(3)), number=number)
+
+
+def test_a_rank_that_is_late_in_the_first_of_several_calls_of_every_step_is_named():
+    calls = []
+    for step in range(6):
+        calls.append(ring_of_three(late=1, at=1000 * step, number=10 * step))
+        calls += [quick(10 * step + more, 1000 * step + 300 + 20 * more) for more in range(1, 5)]
+    slow = slow_rank(group(3, *calls))
+    assert slow is not None
+    assert (slow.rank, slow.calls, slow.of_calls, slow.late_ns) == (1, 6, 30, 600)
+
+
+def test_a_rank_that_is_late_in_a_few_of_very_many_calls_is_not_named():
+    often = [quick(number, 1000 * number) for number in range(100)]
+    late = [ring_of_three(late=1, at=1000 * number, number=number) for number in range(100, 105)]
+    assert slow_rank(group(3, *often, *late)) is None
+
+
 def test_two_calls_are_too_few_to_say():
     assert slow_rank(group(3, *calls_with([1, 1]))) is None
 

@@ -63,7 +63,8 @@ def fill_template(name: str, title: str, data: Mapping[str, Any], program: str) 
         "script": program,
         "without_script": WITHOUT_SCRIPT,
     }
-    return re.sub(r"\{(\w+)\}", lambda found: parts[found[1]], asset(name))
+    filled = re.sub(r"\{(\w+)\}", lambda found: parts[found[1]], asset(name))
+    return filled.encode(errors="replace").decode()  # a text of a user's may have halves of characters
 
 
 @cache

@@ -22,7 +22,7 @@ from unisono.drawing.recording import Recording
 ADDING = Words("adding up", "逐步求和")
 COPYING = Words("passing on", "逐步传递")
 TELLING = Words("spreading the word", "互相通知")
-INSIDE = Words("on each rank", "各自计算")
+INSIDE = Words("locally", "本地")
 
 
 def phases(

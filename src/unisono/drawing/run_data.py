@@ -9,7 +9,7 @@ import numpy as np
 
 from unisono.collectives import Words
 from unisono.drawing.packing import pack
-from unisono.drawing.scene import Scene, scene_of
+from unisono.drawing.scene import MOST_RANKS_ON_STAGE, Scene, scene_of
 from unisono.errors import UnisonoError
 from unisono.schedule import Schedule
 from unisono.schedule.ops import SEND
@@ -21,7 +21,7 @@ from unisono.tracing.waiting import Blame, blames, waited_ns
 from unisono.tracing.words import absent, overview, reason_words, slow_rank_cost, slow_rank_name
 
 # Why a call cannot be replayed, as the page knows it; 0: it can.
-NO_SCHEDULE, RANKS_MISSING, NOT_WHOLE, TOO_LARGE = 1, 2, 3, 4
+NO_SCHEDULE, RANKS_MISSING, NOT_WHOLE, TOO_LARGE, WRONG_SCHEDULE = 1, 2, 3, 4, 5
 UNKNOWN = -1  # when something happened that the trace does not have
 
 
@@ -33,20 +33,27 @@ class Replays:
         self.scenes: list[Scene] = []
         self.known: dict[str, tuple[int, Schedule, list[Key]] | int] = {}  # by digest; a number: why there is none
 
-    def of(self, call: Call) -> tuple[int, Schedule, list[Key]] | int:
+    def of(self, call: Call, size: int) -> tuple[int, Schedule, list[Key]] | int:
         """Return the number of the scene of a call, with the schedule and its messages; or why there is none."""
         if call.schedule not in self.known:
             self.known[call.schedule] = self._made(call)
-        return self.known[call.schedule]
+        found = self.known[call.schedule]
+        if isinstance(found, tuple) and (found[1].size, found[1].collective) != (size, call.collective):
+            return WRONG_SCHEDULE
+        return found
 
     def _made(self, call: Call) -> tuple[int, Schedule, list[Key]] | int:
         try:
             schedule = schedule_of(self.run, call)
             if schedule is None:
                 return NO_SCHEDULE
+            if schedule.size > MOST_RANKS_ON_STAGE:
+                return TOO_LARGE
             scene = scene_of(schedule)
         except UnisonoError:  # the text in the trace makes no sense
-            return NO_SCHEDULE
+            return WRONG_SCHEDULE
+        if scene["failure"]:  # no such program is ever executed
+            return WRONG_SCHEDULE
         if not scene["on_stage"]:
             return TOO_LARGE
         scene["code"] = None  # it is not shown here
@@ -147,7 +154,7 @@ def _replay_columns(group: Group, replays: Replays) -> dict[str, Any]:
     got: list[int] = []
     finished: list[int] = []
     for call in group.calls:
-        found = replays.of(call)
+        found = replays.of(call, group.size)
         if len(call.ranks) < group.size:
             found = RANKS_MISSING
         elif not all(rank.whole for rank in call.ranks.values()):

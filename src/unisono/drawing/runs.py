@@ -97,11 +97,14 @@ class _Part:
 def _parts(run: Run, calls: tuple[int, int | None] | None, most_events: int) -> list[_Part]:
     """Return what fits on a page of each communicator; those first that were in calls longest."""
     asked = [(group, _asked_for(group, calls)) for group in run.groups]
+    large = [call for _, chosen in asked for call in chosen if _events(call) > most_events]
+    if large:
+        raise UsageError(_too_large(run, large, most_events))
     wanted = [(group, chosen) for group, chosen in asked if chosen or (calls is None and group.transfers)]
     if not wanted:
         raise UsageError(_nothing(run, calls))
     shares = _shares([sum(map(_events, chosen)) for _, chosen in wanted], most_events)
-    parts = [_cut(*one, share, calls) for one, share in zip(wanted, shares, strict=True)]
+    parts = [_cut(*one, share, most_events) for one, share in zip(wanted, shares, strict=True)]
     return sorted(parts, key=lambda part: -_time_in_calls(part.whole))
 
 
@@ -112,7 +115,7 @@ def _asked_for(group: Group, calls: tuple[int, int | None] | None) -> list[Call]
     return [call for call in group.calls if call.number >= first and (last is None or call.number <= last)]
 
 
-def _cut(group: Group, chosen: list[Call], share: int, calls: tuple[int, int | None] | None) -> _Part:
+def _cut(group: Group, chosen: list[Call], share: int, most_events: int) -> _Part:
     """Return as many of the calls as may be drawn, at least one."""
     drawn: list[Call] = []
     for call in chosen:
@@ -121,9 +124,9 @@ def _cut(group: Group, chosen: list[Call], share: int, calls: tuple[int, int | N
             break
         drawn.append(call)
     if len(drawn) == len(group.calls):
-        return _Part(group, group, None)
+        return _without_most_transfers(group, most_events)
     begin, end = min(call.begin_ns for call in drawn), max(call.end_ns for call in drawn)
-    transfers = [one for one in group.transfers if one.end_ns >= begin and one.begin_ns <= end]
+    transfers = [one for one in group.transfers if one.end_ns >= begin and one.begin_ns <= end][:most_events]
     part = dataclasses.replace(group, calls=drawn, transfers=transfers)
     first, last, every = drawn[0].number, drawn[-1].number, len(group.calls)
     en = f"calls {first} to {last} are drawn, of {every} in all"
@@ -132,6 +135,16 @@ def _cut(group: Group, chosen: list[Call], share: int, calls: tuple[int, int | N
         en += f": more would be too much for a page. Use --calls {last + 1}- to see the next ones"
         zh += f"：再多页面就放不下了。用 --calls {last + 1}- 查看接下来的部分"
     return _Part(group, part, Words(en, zh))
+
+
+def _without_most_transfers(group: Group, most_events: int) -> _Part:
+    """Return a group with all calls, and as many sends and receives as fit."""
+    every = len(group.transfers)
+    if every <= most_events:
+        return _Part(group, group, None)
+    en = f"{most_events} of {every} sends and receives are drawn, the first ones: more would be too much for a page"
+    zh = f"共 {every} 次 send 和 recv，只画出最早的 {most_events} 次：再多页面就放不下了"
+    return _Part(group, dataclasses.replace(group, transfers=group.transfers[:most_events]), Words(en, zh))
 
 
 def _shares(needed: Sequence[int], most: int) -> list[int]:
@@ -150,6 +163,14 @@ def _events(call: Call) -> int:
 
 def _time_in_calls(group: Group) -> int:
     return sum(rank.end_ns - rank.begin_ns for call in group.calls for rank in call.ranks.values())
+
+
+def _too_large(run: Run, large: list[Call], most_events: int) -> str:
+    numbers = ", ".join(str(call.number) for call in large[:5]) + (", ..." if len(large) > 5 else "")
+    return (
+        f"{run.source}: call {numbers} ({large[0].label}): {_events(large[0]):,} ops and waits; a page holds "
+        f"{most_events:,}. Draw others: --calls A-B; Perfetto opens all of it"
+    )
 
 
 def _nothing(run: Run, calls: tuple[int, int | None] | None) -> str:

@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 from typing import Any, get_args
 
+from unisono.tracing import values
 from unisono.tracing.run import Call, Op, RankCall, Reason, Transfer, Wait
 
 REASONS = get_args(Reason)
@@ -25,27 +26,39 @@ class Assembly:
 
     def add(self, event: Mapping[str, Any]) -> None:
         """Add a slice; raise KeyError, TypeError or ValueError if it lacks something."""
-        begin, end = _times(event)
+        begin, end = values.moments(event)
         args, category = event["args"], event["cat"]
+        if type(args) is not dict:
+            raise ValueError(f"{values.shortened(args)} in place of what is known of it")
         if category == "transfer":
             self._add_transfer(args, begin, end)
             return
-        call = _number(args["call"])
+        call = values.number(args["call"])
         if category == "call":
-            self.args[call] = {name: args[name] for name in ("collective", "algorithm", "schedule", "dtype")} | args
-            for name in ("count", "bytes", "passes", "ops"):
-                _number(args[name])
+            self.args[call] = self._call_args(args)
             self.spans[call] = (begin, end)
         elif category == "wait":
             if args["for"] not in REASONS:
-                raise ValueError(f"for {args['for']!r}")
-            place = (_number(args["pass"]), _number(args["instruction"]))
+                raise ValueError(f"for {values.shortened(args['for'])}")
+            place = (values.number(args["pass"]), values.number(args["instruction"]))
             self.waits[call].append((place, Wait(self.rank, self._peer(args["peer"]), args["for"], begin, end)))
         elif category == "op":
             self.ops[call].append(self._op(args, begin, end))
 
+    def _call_args(self, args: Mapping[str, Any]) -> dict[str, Any]:
+        known: dict[str, Any] = {
+            key: values.name(args[key]) for key in ("collective", "algorithm", "schedule", "dtype")
+        }
+        known |= {key: values.number(args[key]) for key in ("count", "bytes", "passes", "ops")}
+        known |= {key: values.name(args[key]) for key in ("op", "codec") if args.get(key) is not None}
+        known |= {key: bool(args.get(key)) for key in ("background", "failed", "unfinished")}
+        known["truncated"] = values.number(args.get("truncated", 0))
+        if args.get("root") is not None:
+            known["root"] = self._peer(args["root"])
+        return known
+
     def _op(self, args: Mapping[str, Any], begin: int, end: int) -> dict[str, Any]:
-        made = {"rank": self.rank, "kind": str(args["kind"]), "number_of_pass": _number(args["pass"])}
+        made = {"rank": self.rank, "kind": values.name(args["kind"]), "number_of_pass": values.number(args["pass"])}
         if args["kind"] == "results":
             moved: dict[str, Any] = {
                 "instruction": -1,
@@ -57,21 +70,21 @@ class Assembly:
             }
         else:
             moved = {
-                "instruction": _number(args["instruction"]), "step": _number(args["step"]),
+                "instruction": values.number(args["instruction"]), "step": values.number(args["step"]),
                 "sources": tuple(map(self._peer, args.get("from", ()))),
                 "to": tuple(map(self._peer, args.get("to", ()))),
-                "chunks": str(args["chunks"]), "nbytes": _number(args["bytes"]),
+                "chunks": _text(args["chunks"]), "nbytes": values.number(args["bytes"]),
             }  # fmt: skip
         return {**made, **moved, "begin_ns": begin, "end_ns": end}
 
     def _add_transfer(self, args: Mapping[str, Any], begin: int, end: int) -> None:
         sending = args["kind"] == "send"
-        tag, nbytes, number = (_number(args[name]) for name in ("tag", "bytes", "number"))
+        tag, nbytes, number = (values.number(args[name]) for name in ("tag", "bytes", "number"))
         self.transfers.append(Transfer(self.rank, self._peer(args["peer"]), sending, tag, nbytes, number, begin, end))
 
     def _peer(self, peer: Any) -> int:
         if type(peer) is not int or not 0 <= peer < self.size:
-            raise ValueError(f"rank {peer!r} of {self.size}")
+            raise ValueError(f"rank {values.shortened(peer)} of {self.size}")
         return peer
 
     def rank_call(self, call: int) -> RankCall:
@@ -86,8 +99,8 @@ class Assembly:
         ]
         return RankCall(
             rank=self.rank, begin_ns=begin, end_ns=end, ops=ops, waits=[wait for _, wait in self.waits[call]],
-            background=bool(args.get("background")), failed=bool(args.get("failed")),
-            unfinished=bool(args.get("unfinished")), truncated=int(args.get("truncated", 0)),
+            background=args["background"], failed=args["failed"], unfinished=args["unfinished"],
+            truncated=args["truncated"],
         )  # fmt: skip
 
     @staticmethod
@@ -114,15 +127,8 @@ def _place(op: Mapping[str, Any]) -> tuple[int, bool, int]:
     return op["number_of_pass"], op["instruction"] < 0, op["instruction"]
 
 
-def _number(value: Any) -> int:
-    if type(value) is not int or value < 0:
-        raise ValueError(f"{value!r} in place of a number")
+def _text(value: Any) -> str:
+    """Return which chunks an op is about; of many, a long list."""
+    if type(value) is not str:
+        raise ValueError(f"{values.shortened(value)} in place of chunks")
     return value
-
-
-def _times(event: Mapping[str, Any]) -> tuple[int, int]:
-    """Return beginning and end in nanoseconds."""
-    begin, length = round(event["ts"] * 1000), round(event["dur"] * 1000)
-    if length < 0:
-        raise ValueError(f"{event['dur']} µs long")
-    return begin, begin + length

@@ -10,12 +10,14 @@ from pathlib import Path
 from typing import Any, NoReturn, cast
 
 from unisono.errors import UsageError
+from unisono.tracing import values
 from unisono.tracing.assembling import Assembly
 from unisono.tracing.chrome import FORMAT, LANES
 from unisono.tracing.files import BEFORE_EVENTS, JOINED, parts_in
 from unisono.tracing.run import Group, Run
 
 MOST_BYTES = 256 * 2**20
+MOST_RANKS = 1024  # of a communicator
 HEADER = {
     "run": str, "communicator": str, "number": int, "rank": int, "size": int, "job_rank": int, "clock": dict,
     "base_ns": int, "dropped": int, "schedules": dict,
@@ -29,8 +31,11 @@ def read_run(path: str | PathLike[str], *, missing_ok: bool = False, most_bytes:
     did. ``most_bytes``: larger traces are refused.
     """
     where = Path(path)
-    files = _files(where)
-    size = sum(file.stat().st_size for file in files)
+    try:
+        files = _files(where)
+        size = sum(file.stat().st_size for file in files)
+    except OSError as error:
+        _unreadable(where, error)
     if size > most_bytes:
         raise UsageError(
             f"{where}: a trace of {size / 2**20:.0f} MiB; expected {most_bytes / 2**20:.0f} MiB or less. Record only "
@@ -42,7 +47,7 @@ def read_run(path: str | PathLike[str], *, missing_ok: bool = False, most_bytes:
     for file in files:
         _read_file(file, headers, assemblies)
     _check_one_run(where, headers)
-    groups = _groups(headers, assemblies)
+    groups = _groups(where, headers, assemblies)
     if not missing_ok:
         for group in groups:
             if group.missing:
@@ -58,6 +63,8 @@ def read_run(path: str | PathLike[str], *, missing_ok: bool = False, most_bytes:
 def _files(where: Path) -> list[Path]:
     if where.is_file():
         return [where]
+    if where.exists() and not where.is_dir():
+        _refuse_special(where)
     if not where.is_dir():
         raise UsageError(f"there is no file or folder {str(where)!r}; expected a trace (unisono run --trace DIR ...)")
     parts = parts_in(where)
@@ -70,7 +77,21 @@ def _files(where: Path) -> list[Path]:
         hint = f"; name one of them: {', '.join(other.name for other in others[:5])}" if others else ""
         hint = hint or ". To make one: unisono run -n 4 --trace DIR script.py"
         raise UsageError(f"{where}: there is no trace in this folder ({JOINED}, or the files of the ranks){hint}")
-    return [where / JOINED, *parts]
+    files = [where / JOINED, *parts]
+    for file in files:
+        if not file.is_file():
+            _refuse_special(file)
+    return files
+
+
+def _refuse_special(file: Path) -> NoReturn:
+    raise UsageError(
+        f"{file}: a folder, a pipe or a device; expected a file with a trace (unisono run --trace DIR ...)"
+    )
+
+
+def _unreadable(file: Path, error: OSError) -> NoReturn:
+    raise UsageError(f"{file}: cannot be read: {error.strerror}; expected a trace that you may read") from error
 
 
 # ---- one file ----------------------------------------------------------------------------------------------------
@@ -93,7 +114,13 @@ def _read_file(file: Path, headers: list[dict[str, Any]], assemblies: dict[tuple
                 assemblies[place] = Assembly(header["rank"], header["size"])
             headers += found
             _read_events(file, events, assemblies)
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+    except UsageError:
+        raise
+    except OSError as error:
+        _unreadable(file, error)
+    except RecursionError:
+        _damaged(file, "has lists in lists in lists, deeper than any trace")
+    except ValueError as error:  # of JSON, of UTF-8, or a number of thousands of digits
         _damaged(file, f"is no JSON ({error})")
 
 
@@ -104,8 +131,8 @@ def _events_by_line(file: Path, lines: Iterator[str]) -> Iterator[tuple[int, Any
             return
         try:
             yield number, json.loads(line.rstrip().removesuffix(","))
-        except json.JSONDecodeError as error:
-            _damaged(file, f"has no whole event on line {number + 1} ({error.msg})")
+        except ValueError as error:
+            _damaged(file, f"has no whole event on line {number + 1} ({error})")
     _damaged(file, "ends in the middle")
 
 
@@ -114,13 +141,16 @@ def _is_trace(about: Any) -> bool:
 
 
 def _headers(file: Path, about: Any) -> list[dict[str, Any]]:
-    ours = about.get("otherData", {}).get("unisono") if _is_trace(about) else None
+    other = about.get("otherData") if _is_trace(about) else None
+    ours = other.get("unisono") if isinstance(other, dict) else None
     if not isinstance(ours, dict):
         raise UsageError(
             f"{file}: not a trace of Unisono; expected a file of `unisono run --trace DIR` or comm.trace()"
         )
     if ours.get("format") != FORMAT:
-        raise UsageError(f"{file}: format {ours.get('format')!r}; this version of Unisono reads format {FORMAT}")
+        raise UsageError(
+            f"{file}: format {values.shortened(ours.get('format'))}; this version of Unisono reads format {FORMAT}"
+        )
     parts = ours.get("parts")
     if not isinstance(parts, list) or not parts:
         _damaged(file, "says of nobody that it is theirs")
@@ -128,9 +158,26 @@ def _headers(file: Path, about: Any) -> list[dict[str, Any]]:
         for name, kind in HEADER.items():
             if not isinstance(part, dict) or type(part.get(name)) is not kind:
                 _damaged(file, f"has a header without {name}")
-        if not 0 <= part["rank"] < part["size"]:
-            _damaged(file, f"has a rank {part['rank']} of {part['size']}")
+        _check_header(file, part)
     return cast(list[dict[str, Any]], parts)
+
+
+def _check_header(file: Path, part: dict[str, Any]) -> None:
+    try:
+        for key in ("run", "communicator"):
+            values.name(part[key])
+        for key in ("number", "rank", "size", "job_rank", "dropped"):
+            values.number(part[key])
+        for table in ("clock", "schedules"):
+            for key, value in part[table].items():
+                if type(value) is not str:
+                    raise ValueError(f"{values.shortened(value)} as {values.shortened(key)}")
+    except ValueError as error:
+        _damaged(file, f"has a header that makes no sense ({error})")
+    if part["size"] > MOST_RANKS:
+        raise UsageError(f"{file}: a communicator of {part['size']} ranks; expected at most {MOST_RANKS}")
+    if part["rank"] >= part["size"]:
+        _damaged(file, f"has a rank {part['rank']} of {part['size']}")
 
 
 def _read_events(
@@ -141,7 +188,8 @@ def _read_events(
             if event["ph"] == "X":
                 assemblies[event["pid"], event["tid"] // LANES].add(event)
         except (KeyError, TypeError, ValueError, OverflowError) as error:
-            what = f"without {error}" if isinstance(error, KeyError) else f"that makes no sense ({error})"
+            missing = isinstance(error, KeyError)
+            what = f"without {values.shortened(error.args[0])}" if missing else f"that makes no sense ({error})"
             _damaged(file, f"has an event {what}: the {number}th")
 
 
@@ -167,12 +215,18 @@ def _check_one_run(where: Path, headers: list[dict[str, Any]]) -> None:
         )
 
 
-def _groups(headers: list[dict[str, Any]], assemblies: Mapping[tuple[int, int], Assembly]) -> list[Group]:
+def _groups(
+    where: Path, headers: list[dict[str, Any]], assemblies: Mapping[tuple[int, int], Assembly]
+) -> list[Group]:
     by_communicator = defaultdict(list)
     for header in headers:
         by_communicator[header["communicator"]].append(header)
     groups = []
     for communicator, members in by_communicator.items():
+        if len({header["size"] for header in members}) > 1:
+            _damaged(where, f"says that a communicator ({communicator}) has different numbers of ranks")
+        if len({header["rank"] for header in members}) < len(members):
+            _damaged(where, f"has two traces of one rank of a communicator ({communicator})")
         parts = {header["rank"]: assemblies[header["job_rank"], header["number"]] for header in members}
         groups.append(
             Group(

@@ -9,10 +9,12 @@ from statistics import median
 from unisono.tracing.run import Group
 from unisono.tracing.waiting import Blame, blames, paces
 
-# A rank is called slow if, in the middle one of all calls, the others lost by it ...
-OF_A_CALL = 0.1  # ... so much of what a call takes,
-TIMES_THE_NEXT = 3  # ... and so many times what they lost by any other rank.
-FEWEST_CALLS = 3
+# A rank is called slow if the others lost by it again and again. A call counts if they lost ...
+OF_A_CALL = 0.1  # ... so much of it. There have to be ...
+OF_ALL_CALLS = 0.1  # ... so many of all calls (a training step makes several, and a late rank is felt in the first),
+FEWEST_CALLS = 3  # ... and so many. What was lost in the middle one of them, times their number, has to be ...
+OF_ALL_TIME = 0.1  # ... so much of the time of all calls, of which one may be very long: the middle one times all,
+TIMES_THE_NEXT = 3  # ... and so many times what was lost by any other rank.
 # It is slow inside its calls only if it takes so many times as long for what it does as the others do.
 PACE = 1.5
 
@@ -47,21 +49,26 @@ def slow_rank(group: Group) -> SlowRank | None:
     lost: dict[int, dict[int, Counter[str]]] = defaultdict(dict)  # by culprit, then by call
     for (call, culprit), kinds in losses(counted).items():
         lost[culprit][call] = kinds
-    usually = {
-        rank: _middle([kinds.total() for kinds in calls.values()], len(lengths)) for rank, calls in lost.items()
+    felt_by = {
+        rank: [kinds for call, kinds in calls.items() if kinds.total() >= OF_A_CALL * lengths[call]]
+        for rank, calls in lost.items()
     }
-    if not usually:
+    often = max(FEWEST_CALLS, OF_ALL_CALLS * len(lengths))
+    cost = {
+        rank: _steadily([kinds.total() for kinds in felt]) for rank, felt in felt_by.items() if len(felt) >= often
+    }
+    if not cost:
         return None
-    first, *others = sorted(usually, key=lambda rank: -usually[rank])
-    if usually[first] < OF_A_CALL * median(lengths.values()):
+    first, *others = sorted(cost, key=lambda rank: -cost[rank])
+    felt = felt_by[first]
+    if cost[first] < OF_ALL_TIME * _steadily(list(lengths.values())):
         return None
-    if others and usually[first] < TIMES_THE_NEXT * usually[others[0]]:
+    if others and cost[first] < TIMES_THE_NEXT * cost[others[0]]:
         return None
-    felt = [kinds for call, kinds in lost[first].items() if kinds.total() >= OF_A_CALL * lengths[call]]
     late, slow = (sum(kinds[how] for kinds in felt) for how in ("late", "slow"))
     return SlowRank(first, late + slow, len(felt), len(lengths), late, slow)
 
 
-def _middle(values: list[int], count: int) -> float:
-    """Return the median of so many numbers, of which those that are not given are 0."""
-    return median([*values, *[0] * (count - len(values))])
+def _steadily(values: list[int]) -> float:
+    """Return what the numbers would add up to if all were like the middle one: a few large ones do not count."""
+    return median(values) * len(values)

@@ -19,6 +19,7 @@ from unisono.tracing.matching import messages_of
 from unisono.tracing.run import Group, Wait
 
 How = Literal["late", "slow"]
+LONGEST_CHAIN = 200  # of ranks that wait for each other
 PER_OP_BYTES = 512  # what an op costs beside its bytes, in bytes
 
 
@@ -93,11 +94,12 @@ class _Causes:
         waits, at = self.waits[peer], begin
         for number in range(bisect_right(self.wait_ends.get(peer, []), begin), len(waits)):
             other = waits[number]
-            if other.begin_ns >= end:
+            if other.begin_ns >= end or at >= end:
                 break
             yield from self._not_waiting(peer, at, max(at, other.begin_ns))
             until = min(end, other.end_ns)
-            if other.peer in before or other.peer == peer:  # in a circle: the clocks disagree a little
+            # In a circle: the clocks disagree a little.
+            if other.peer in before or other.peer == peer or len(before) >= LONGEST_CHAIN:
                 yield from self._not_waiting(peer, max(at, other.begin_ns), until)
             else:
                 yield from self._follow(other, max(at, other.begin_ns), until, (*before, peer))

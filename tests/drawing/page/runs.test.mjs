@@ -54,14 +54,14 @@ function story() {
     path_op: [-1, 1],
     path_begin: [900, 1000],
     path_end: [100, 100],
-    transfer_rank: [],
-    transfer_peer: [],
-    transfer_sending: [],
-    transfer_tag: [],
-    transfer_begin: [],
-    transfer_end: [],
-    transfer_bytes: [],
-    transfer_number: [],
+    transfer_rank: [0, 1, 1, 1],
+    transfer_peer: [1, 0, 0, 0],
+    transfer_sending: [1, 0, 0, 1],
+    transfer_tag: [7, 7, 7, 7],
+    transfer_begin: [1500, 1500, 1600, 1650],
+    transfer_end: [10, 20, 20, 20],
+    transfer_bytes: [8, 8, 8, 8],
+    transfer_number: [3, 3, 4, 3],
     time_sent: [],
     time_taken: [],
     time_finished: [],
@@ -100,6 +100,10 @@ test("what is visible is found without looking at the rest", () => {
   assert.deepEqual(between(group, 0, "op", 50, 60), [0, 1]); // it began before, and goes on
   assert.deepEqual(between(group, 0, "op", 200, 300), [1, 1]);
   assert.equal(group.end, 2200);
+});
+
+test("a send belongs to the receive with its number, and to no other", () => {
+  assert.deepEqual(story().transferPairs, [[0, 1]]);
 });
 
 test("a place on the timeline is an op before it is a wait, and a wait before it is a call", () => {

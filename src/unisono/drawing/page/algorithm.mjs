@@ -34,7 +34,7 @@ export function openAlgorithm(root, page, scene) {
       if (name === "step") return value >= 0 && value <= scene.levels;
       if (name === "rank") return Number.isInteger(value) && value >= 0 && value < scene.size;
       if (name === "layout") return layouts.includes(value);
-      return name !== "lang" || value in WORDS;
+      return name !== "lang" || Object.hasOwn(WORDS, value);
     },
   );
   state.follow(location.hash);

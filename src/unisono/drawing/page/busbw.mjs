@@ -52,7 +52,7 @@ async function open(page) {
       if (name === "ranks") return sizes.includes(value);
       if (name === "link") return LINK.values.includes(value);
       if (name === "bytes") return value >= BYTES.low && value <= BYTES.high;
-      return name !== "lang" || value in WORDS;
+      return name !== "lang" || Object.hasOwn(WORDS, value);
     },
   );
   state.follow(location.hash);

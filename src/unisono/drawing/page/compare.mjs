@@ -28,7 +28,7 @@ export function openCompare(root, page, scenes) {
     (name, value) => {
       if (name in RANGES) return isInRange(name, value);
       if (name === "by") return value === "step" || (value === "time" && !relay);
-      if (name === "lang") return value in WORDS;
+      if (name === "lang") return Object.hasOwn(WORDS, value);
       if (name === "rank") return Number.isInteger(value) && value >= 0 && scenes.every(({ size }) => value < size);
       return name !== "step" || (value >= 0 && value <= Math.max(most, RACE));
     },

@@ -2,6 +2,7 @@
 
 import { setIcon, transportButtons } from "./buttons.mjs";
 import { element, fill } from "./dom.mjs";
+import { meaningOf } from "./legend.mjs";
 import { SPEEDS } from "./state.mjs";
 
 /** Return the bar: { node, update }; `options` are the layouts to choose from, none where there is no stage. */
@@ -30,7 +31,7 @@ export function controls(scene, state, player, options, words) {
       buttons.node,
       element("div", { class: "scrubber" }, parts.phases.node, parts.slider),
       parts.where,
-      element("div", { class: "choices" }, ...choices(state, options, w)),
+      element("div", { class: "choices" }, ...choices(state, options, w, scene.collective)),
     );
     update(new Set(["step", "playing"]));
   };
@@ -85,8 +86,17 @@ function phaseBar(scene, player, w, language) {
   return { node, mark };
 }
 
-/** What is shown how: the layout, what stands in the cells, the speed. */
-export function choices(state, options, w) {
+/** What is shown how: the layout, what stands in the cells of this collective, the speed. */
+export function choices(state, options, w, collective) {
+  const speed = select(
+    "speed",
+    w.speed,
+    state.get("speed"),
+    SPEEDS,
+    (value) => `${value}×`,
+    (value) => state.set({ speed: Number(value) }),
+  );
+  if (!options.length) return [speed];
   const layouts = select(
     "layout",
     w.layout,
@@ -100,18 +110,10 @@ export function choices(state, options, w) {
     w.labels,
     state.get("numbers") ? "numbers" : "sets",
     ["sets", "numbers"],
-    (name) => w[name],
+    (name) => (name === "numbers" ? w.numbers : w.sets[meaningOf(collective)]),
     (name) => state.set({ numbers: name === "numbers" }),
   );
-  const speed = select(
-    "speed",
-    w.speed,
-    state.get("speed"),
-    SPEEDS,
-    (value) => `${value}×`,
-    (value) => state.set({ speed: Number(value) }),
-  );
-  return options.length ? [layouts, shown, speed] : [speed];
+  return [layouts, shown, speed];
 }
 
 /** A choice with its label. */

@@ -15,7 +15,7 @@ const page = JSON.parse(document.getElementById("data").textContent);
 const root = document.getElementById("page");
 const state = new State(
   { lang: page.settings.language ?? browserLanguage(navigator.languages) },
-  (name, value) => name === "lang" && value in WORDS,
+  (name, value) => name === "lang" && Object.hasOwn(WORDS, value),
 );
 state.follow(location.hash);
 const words = () => WORDS[state.get("lang")];
@@ -92,8 +92,17 @@ function card(algorithm) {
     thumbnail(algorithm),
     element("strong", {}, algorithm.name.replaceAll("_", " ")),
     element("p", {}, algorithm.idea[state.get("lang")] || algorithm.idea.en),
-    element("p", { class: "note" }, w.cardFacts(facts.rounds, few(facts.latency_ratio), few(facts.bandwidth_ratio))),
+    element(
+      "p",
+      { class: "note" },
+      w.cardFacts(facts.rounds, above(facts.latency_ratio), above(facts.bandwidth_ratio)),
+    ),
   );
+}
+
+/** How many times the least something is; null for the least. */
+function above(ratio) {
+  return ratio < 1.005 ? null : few(ratio);
 }
 
 /** Dots for ranks, lines for pairs of ranks that talk to each other. */

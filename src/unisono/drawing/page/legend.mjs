@@ -26,11 +26,17 @@ export function legendItems(scene, w, layout, crowded) {
       element("span", { class: "key" }, element("i", { class: "heat", "aria-hidden": "true" }), w.legendHeat),
     );
   } else {
-    const meaning = !collective.carries_data ? w.legendHeard : collective.reduces ? w.legendSegments : w.legendWhose;
-    items.push(element("span", { class: "key" }, swatches(scene.size), meaning));
+    const meanings = { heard: w.legendHeard, summed: w.legendSegments, whose: w.legendWhose };
+    items.push(element("span", { class: "key" }, swatches(scene.size), meanings[meaningOf(collective)]));
   }
   items.push(item("done", w.legendDone));
   return items;
+}
+
+/** What the colours of a cell say: who is summed in, whose the data is, or who has been heard of. */
+export function meaningOf(collective) {
+  if (!collective.carries_data) return "heard";
+  return collective.reduces ? "summed" : "whose";
 }
 
 function item(kind, text) {

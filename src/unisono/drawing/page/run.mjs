@@ -64,7 +64,7 @@ async function openRun(page) {
       if (name === "step") return value >= 0 && value <= POSITIONS;
       if (name === "layout") return LAYOUTS.includes(value);
       if (name === "rank") return Number.isInteger(value) && value >= 0;
-      return name !== "lang" || value in RUN_WORDS;
+      return name !== "lang" || Object.hasOwn(RUN_WORDS, value);
     },
     RUN_LINKED,
   );
@@ -168,8 +168,8 @@ async function openRun(page) {
   }).observe(root);
   watchKeys(state, replay.player, current.size, () => POSITIONS, {
     ...timeline.keys,
-    n: () => choose(open.call().at + 1),
-    p: () => choose(open.call().at - 1),
+    n: () => open.call() && choose(open.call().at + 1),
+    p: () => open.call() && choose(open.call().at - 1),
   });
   return { state, player: replay.player, open, replay, timeline: timeline.painter };
 }
@@ -178,7 +178,9 @@ async function openRun(page) {
 function tidy(state, open) {
   const { from, to, rank, call } = state.values;
   const changes = {};
-  if (from === null || to === null || !(to > from)) Object.assign(changes, { from: null, to: null });
+  const { end } = open.group();
+  if (from === null || to === null || !(to > from && from < end && to > 0))
+    Object.assign(changes, { from: null, to: null });
   if (rank !== null && rank >= open.group().size) changes.rank = null;
   if (call === null || open.call()?.number !== call) changes.call = open.call()?.number ?? null;
   state.set(changes);

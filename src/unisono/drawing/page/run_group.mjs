@@ -19,6 +19,7 @@ export function openGroup(data, columns, scenes) {
   for (const name of ["op", "wait", "message", "path", "entered"]) {
     group[`${name}sOf`] = listsBy(columns[`${name}_call`], count);
   }
+  group.transferPairs = pairsOf(columns);
   let [message, step] = [0, 0];
   for (const call of group.calls) {
     Object.assign(call, { firstMessage: message, firstStep: step });
@@ -97,6 +98,21 @@ export function callAt(group, moment) {
     if (away < nearest) [best, nearest] = [at, away];
   }
   return best;
+}
+
+/** Sends and the receives that got what they sent, by their places: both ends of a message know its number. */
+function pairsOf({ transfer_rank: rank, transfer_peer: peer, transfer_sending: sending, ...columns }) {
+  const sent = new Map();
+  const key = (from, to, at) => `${from} ${to} ${columns.transfer_number[at]} ${columns.transfer_tag[at]}`;
+  rank.forEach((mine, at) => {
+    if (sending[at]) sent.set(key(mine, peer[at], at), at);
+  });
+  const pairs = [];
+  rank.forEach((mine, at) => {
+    const other = sending[at] ? undefined : sent.get(key(peer[at], mine, at));
+    if (other !== undefined && peer[at] !== mine) pairs.push([other, at]);
+  });
+  return pairs;
 }
 
 function callsOf(data, columns) {

@@ -125,7 +125,12 @@ export function replayPanel(open, state, words) {
       buttons.node,
       element("div", { class: "scrubber" }, parts.slider),
       parts.where,
-      element("div", { class: "choices" }, ...choices(state, LAYOUTS, w), element("span", { class: "note" }, note)),
+      element(
+        "div",
+        { class: "choices" },
+        ...choices(state, LAYOUTS, w, shown.scene.collective),
+        element("span", { class: "note" }, note),
+      ),
     );
   };
 

@@ -100,6 +100,7 @@ const en = {
     2: "This call cannot be replayed: not all ranks have recorded it.",
     3: "This call cannot be replayed: it failed, or not everything of it was recorded.",
     4: "This call cannot be replayed: it has too many chunks for a stage.",
+    5: "This call cannot be replayed: the schedule in the trace is not that of this call.",
   },
 };
 
@@ -197,6 +198,7 @@ const zh = {
     2: "无法重放这次调用：不是所有进程都记录了它。",
     3: "无法重放这次调用：它失败了，或记录不完整。",
     4: "无法重放这次调用：数据块太多，舞台放不下。",
+    5: "无法重放这次调用：记录里的调度与这次调用不符。",
   },
 };
 

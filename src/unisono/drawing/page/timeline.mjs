@@ -6,7 +6,7 @@ import { paints } from "./palette.mjs";
 import { marksOf } from "./run_axis.mjs";
 import { doing } from "./run_group.mjs";
 import { FONT, paintOps, paintTransfers, paintVisits, paintWaits } from "./timeline_bars.mjs";
-import { paintMessages, paintPath } from "./timeline_lines.mjs";
+import { paintMessages, paintPath, paintTransferArrows } from "./timeline_lines.mjs";
 
 const AXIS = 24; // the marks of the axis
 const STRIP = 20; // the names of the calls
@@ -130,6 +130,7 @@ export class Timeline {
       paintTransfers(pen, this, look, rank);
     }
     this.note = paintMessages(pen, this, look);
+    paintTransferArrows(pen, this, look);
     paintPath(pen, this, look);
     this.paintAxis(pen, look);
     pen.restore();

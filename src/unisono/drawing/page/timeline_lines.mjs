@@ -45,11 +45,35 @@ function paintMessage(pen, timeline, group, at) {
   const { columns } = group;
   const [sent, received] = [columns.message_sent[at], columns.message_received[at]];
   const arrival = columns.op_begin[received];
-  const from = {
-    x: timeline.x(Math.min(endOf(group, "op", sent), arrival)),
-    y: edge(timeline, columns.op_rank[sent], columns.op_rank[received]),
-  };
-  const to = { x: timeline.x(arrival), y: edge(timeline, columns.op_rank[received], columns.op_rank[sent]) };
+  const leaves = Math.min(endOf(group, "op", sent), arrival);
+  const [src, dst] = [columns.op_rank[sent], columns.op_rank[received]];
+  paintArrow(
+    pen,
+    timeline,
+    { x: timeline.x(leaves), y: edge(timeline, src, dst) },
+    { x: timeline.x(arrival), y: edge(timeline, dst, src) },
+  );
+}
+
+/** Draw what was sent and received outside of collectives, if that is not too much; a recv is over when it has it. */
+export function paintTransferArrows(pen, timeline, { group, range }) {
+  const { transfer_rank: rank, transfer_begin: begin } = group.columns;
+  const inView = ([sent, received]) => begin[sent] <= range.to && endOf(group, "transfer", received) >= range.from;
+  const found = group.transferPairs.filter(inView);
+  if (found.length > MOST_OF_ALL) return;
+  pen.save();
+  pen.strokeStyle = pen.fillStyle = timeline.paint.muted;
+  pen.lineWidth = 1;
+  const place = (moment, row) => ({ x: timeline.x(moment), y: timeline.y(row) + timeline.row });
+  for (const [sent, received] of found) {
+    const arrival = endOf(group, "transfer", received);
+    const leaves = Math.min(endOf(group, "transfer", sent), arrival);
+    paintArrow(pen, timeline, place(leaves, rank[sent]), place(arrival, rank[received]));
+  }
+  pen.restore();
+}
+
+function paintArrow(pen, timeline, from, to) {
   pen.globalAlpha = 0.75;
   pen.beginPath();
   pen.moveTo(from.x, from.y);

@@ -23,12 +23,19 @@ export function timelinePanel(open, state, words, choose) {
   const node = element("section", { class: "panel timeline" }, bar, frame, legend);
   const { group } = open;
 
+  let soon = null; // what the wheel or a finger asks for, until the next frame
   const range = () =>
-    state.get("from") === null ? whole(group().end) : { from: state.get("from"), to: state.get("to") };
+    soon ?? (state.get("from") === null ? whole(group().end) : { from: state.get("from"), to: state.get("to") });
   const show = ({ from, to }) => {
+    soon = null;
     const all = whole(group().end);
     if (to - from >= (all.to - all.from) * 0.999) state.set({ from: null, to: null });
     else state.set({ from, to });
+  };
+  /** Show at the next frame: a wheel and fingers say more than can be painted. */
+  const showSoon = (wanted) => {
+    if (soon === null) requestAnimationFrame(() => soon && show(soon));
+    soon = wanted;
   };
   const look = () => ({
     group: group(),
@@ -47,7 +54,7 @@ export function timelinePanel(open, state, words, choose) {
   };
   const zoom = (factor, moment = focus()) => show(zoomed(range(), moment, factor, group().end));
   const move = (part) => show(moved(range(), part, group().end));
-  const fitAll = () => state.set({ from: null, to: null });
+  const fitAll = () => show(whole(group().end));
   const fitCall = () => open.call() && show(around(open.call()));
   /** The critical path without what is before its first op: where one rank comes late, that is nearly all of a call. */
   const pathRange = (call) => {
@@ -97,8 +104,13 @@ export function timelinePanel(open, state, words, choose) {
     if (note.textContent !== text) note.textContent = text;
   };
 
-  watchWheel(canvas, painter, zoom, move, () => state.get("from") === null);
-  watchDrag(canvas, painter, range, show, group, (point) => press(point, painter, open, state, choose));
+  const gestures = {
+    zoom: (factor, moment) => showSoon(zoomed(range(), moment, factor, group().end)),
+    move: (part) => showSoon(moved(range(), part, group().end)),
+    isWhole: () => soon === null && state.get("from") === null,
+  };
+  watchWheel(canvas, painter, gestures);
+  watchDrag(canvas, painter, range, showSoon, group, (point) => press(point, painter, open, state, choose));
   watchHover(canvas, tip, painter, open, words, state);
   const keys = {
     "+": () => zoom(1 / ZOOM),
@@ -151,7 +163,7 @@ function pointIn(canvas, event) {
 }
 
 /** The wheel zooms, or moves to the side; where it cannot zoom out further, and while the page scrolls, it scrolls on. */
-function watchWheel(canvas, painter, zoom, move, isWhole) {
+function watchWheel(canvas, painter, { zoom, move, isWhole }) {
   let scrolled = Number.NEGATIVE_INFINITY;
   addEventListener("scroll", (event) => {
     scrolled = event.timeStamp;

@@ -41,7 +41,7 @@ function open(page) {
       if (name === "precision") return value in PRECISIONS;
       const slider = SLIDERS.find((one) => one.name === name);
       if (slider) return isOnSlider(slider, value);
-      return name !== "lang" || value in WORDS;
+      return name !== "lang" || Object.hasOwn(WORDS, value);
     },
   );
   state.follow(location.hash);

@@ -1,0 +1,165 @@
+"""Traces that somebody has damaged or written by hand: they are read, or refused in words."""
+
+from __future__ import annotations
+
+import copy
+import json
+import os
+import random
+
+import pytest
+
+from trace_parts import part_of
+from unisono import find
+from unisono.drawing.runs import write_run_page
+from unisono.errors import UsageError
+from unisono.schedule.text import format_schedule
+from unisono.tracing import read_run
+from unisono.tracing.files import write_trace
+
+NASTY = [
+    None, True, -1, 0, 1, 2, 3, 10**9, 2**53, 2**63, 10**30, -(10**30), 0.5, 1e300, -1e300,
+    float("nan"), float("inf"),
+    "", "</script><b>", "<!--", "\u2028", "\ud800", "x" * 300, "rank 0", [], [[]], [0, 1], [9], {}, {"a": {}},
+]  # fmt: skip
+MUTANTS = 400
+
+
+def honest():
+    """Return the trace of two ranks as data, with its schedule and a message of send and recv."""
+    parts = [part_of(rank) for rank in range(2)]
+    headers = [header for header, _ in parts]
+    headers[0]["schedules"] = {"digest": format_schedule(find("broadcast/naive").schedule(2, 0))}
+    events = [json.loads(line) for _, lines in parts for line in lines]
+    for rank, kind in enumerate(("send", "recv")):
+        args = {"kind": kind, "peer": 1 - rank, "tag": 0, "bytes": 8, "number": 1}
+        events.append({"ph": "X", "cat": "transfer", "pid": rank, "tid": 1, "ts": 9, "dur": 1, "args": args})
+    return {"otherData": {"unisono": {"format": 1, "parts": headers}}, "traceEvents": events}
+
+
+def places(data, path=()):
+    """Yield the way to everything in it."""
+    for key in list(data) if isinstance(data, dict) else range(len(data)):
+        yield (*path, key)
+        if isinstance(data[key], dict | list):
+            yield from places(data[key], (*path, key))
+
+
+def changed(data, path, value=None, *, remove=False):
+    made = copy.deepcopy(data)
+    inside = made
+    for key in path[:-1]:
+        inside = inside[key]
+    if remove:
+        del inside[path[-1]]
+    else:
+        inside[path[-1]] = value
+    return made
+
+
+def outcome(path):
+    """Draw it: return the page, or what is said."""
+    try:
+        return write_run_page(path).html
+    except UsageError as error:
+        return str(error)
+
+
+def test_whatever_is_changed_in_a_trace_it_is_drawn_or_refused_in_words(tmp_path):
+    chance = random.Random(6)
+    trace, path = honest(), tmp_path / "run.json"
+    ways = list(places(trace))
+    outcomes = set()
+    for _ in range(MUTANTS):
+        mutant = trace
+        for _ in range(chance.choice((1, 1, 3))):
+            remove = chance.random() < 0.2
+            try:
+                mutant = changed(mutant, chance.choice(ways), chance.choice(NASTY), remove=remove)
+            except (KeyError, IndexError, TypeError):  # what the first change left does not have this place
+                continue
+        path.write_text(json.dumps(mutant))
+        said = outcome(path)
+        said.encode()
+        assert "</script><b>" not in said or not said.startswith("<!doctype")
+        drawn = said.startswith("<!doctype")
+        assert drawn or (str(tmp_path) in said and len(said) < 1000)
+        outcomes.add(drawn)
+    assert outcomes == {True, False}
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("[" * 100_000, "lists in lists"),
+        ('{"traceEvents":[],"otherData":[]}', "not a trace of Unisono"),
+        ('{"traceEvents":[],"otherData":' + "9" * 5000 + "}", "is no JSON"),
+        ("", "is no JSON"),
+    ],
+)
+def test_a_text_that_is_made_to_break_a_reader_is_refused(tmp_path, text, words):
+    path = tmp_path / "run.json"
+    path.write_text(text)
+    with pytest.raises(UsageError, match=words):
+        read_run(path)
+
+
+def test_an_event_that_is_made_to_break_a_reader_is_refused(tmp_path):
+    path = tmp_path / "run.json"
+    for line, words in (("[" * 100_000, "lists in lists"), ('{"ph":"X","ts":' + "9" * 5000 + "}", "on line 2")):
+        write_trace(path, [part_of(0)[0]], [line])
+        with pytest.raises(UsageError, match=words):
+            read_run(path)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"size": 10**9}, "a communicator of 1000000000 ranks; expected at most 1024"),
+        ({"size": 3}, "different numbers of ranks"),
+        ({"rank": 1}, "two traces of one rank"),
+        ({"job_rank": -1}, "header that makes no sense"),
+        ({"schedules": {"digest": 7}}, "7 as 'digest'"),
+        ({"clock": {"name": []}}, r"\[\] as 'name'"),
+    ],
+)
+def test_a_header_that_lies_is_refused(tmp_path, change, words):
+    trace = honest()
+    trace["otherData"]["unisono"]["parts"][0].update(change)
+    path = tmp_path / "run.json"
+    path.write_text(json.dumps(trace))
+    with pytest.raises(UsageError, match=words):
+        read_run(path)
+
+
+def test_what_is_no_file_is_refused_and_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "pipe.json")
+    with pytest.raises(UsageError, match=r"pipe\.json: a folder, a pipe or a device"):
+        read_run(tmp_path / "pipe.json")
+    (tmp_path / "run").mkdir()
+    os.mkfifo(tmp_path / "run" / "run.json")
+    with pytest.raises(UsageError, match=r"run\.json: a folder, a pipe or a device"):
+        read_run(tmp_path / "run")
+
+
+def test_a_file_that_one_may_not_read_is_refused(tmp_path):
+    header, lines = part_of(0)
+    path = tmp_path / "run.json"
+    write_trace(path, [header], lines)
+    path.chmod(0)
+    if os.access(path, os.R_OK):
+        pytest.skip("root may read everything")
+    with pytest.raises(UsageError, match=r"cannot be read: Permission denied"):
+        read_run(path)
+
+
+def test_waits_that_all_overlap_do_not_take_for_ever(tmp_path):
+    trace = honest()
+    wait = next(event for event in trace["traceEvents"] if event.get("cat") == "wait")
+    wait["dur"] = 1000
+    other = copy.deepcopy(wait)
+    other["pid"], other["args"]["peer"] = 0, 1
+    trace["traceEvents"] += [wait, other] * 5000
+    path = tmp_path / "run.json"
+    path.write_text(json.dumps(trace))
+    assert write_run_page(path).html
