@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 import webbrowser
 
 import pytest
@@ -7,6 +8,7 @@ import pytest
 import unisono
 from unisono import algorithm, draw, find, one, recv_reduce, send
 from unisono.collectives import all_reduce
+from unisono.drawing.gallery import write_gallery
 from unisono.errors import UsageError
 
 
@@ -66,3 +68,12 @@ def test_calls_that_make_no_sense_are_explained(tmp_path):
 
 def test_drawing_is_imported_when_it_is_asked_for():
     assert unisono.draw is draw
+
+
+def test_the_gallery_compares_the_best_algorithms_with_the_ring(tmp_path):
+    write_gallery(tmp_path, size=3)
+    title = re.search("<title>(.*)</title>", (tmp_path / "compare-all_reduce.html").read_text(encoding="utf-8"))[1]
+    names = title.partition(" · ")[0].split(", ")
+    assert len(names) == 6
+    assert "all_reduce/ring" in names
+    assert "all_reduce/recursive_doubling" in names
