@@ -45,6 +45,13 @@ def test_the_order_of_finish_changes_as_one_drags_the_size(browser, written_page
     assert browser.run(order) == ["ring", "recursive doubling", "tree"]
 
 
+def test_who_takes_the_same_time_finishes_together(browser, written_page):
+    browser.open(written_page("ring", "rabenseifner", "swing", size=8))
+    assert "rabenseifner and swing finish together" in browser.text(".board [aria-live]")
+    browser.click("[data-language=zh]")
+    assert "rabenseifner 与 swing 同时最先完成" in browser.text(".board [aria-live]")
+
+
 def test_by_time_the_quickest_is_done_first(browser, written_page):
     browser.open(written_page("ring", "recursive_doubling", size=8), "#by=time&bytes=16")
     browser.run("unisono.player.go(5, false)")

@@ -125,6 +125,15 @@ def test_the_ring_is_counted_step_by_step_and_the_verifier_agrees(browser, lesso
     assert browser.complaints() == []
 
 
+def test_every_rank_of_the_ring_can_be_chosen_by_the_keyboard(browser, lesson):
+    browser.open(lesson("busbw"), "#ranks=5")
+    up, down = "\ue013", "\ue015"
+    browser.press(up)
+    assert browser.run("unisono.state.get('rank')") == 4
+    browser.press(down)
+    assert browser.run("unisono.state.get('rank')") == 0
+
+
 def test_links_lead_to_pages_of_the_gallery(browser, tmp_path):
     site = write_gallery(tmp_path / "site", size=2).parent
     for name in LESSONS:

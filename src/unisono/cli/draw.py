@@ -110,7 +110,9 @@ def _run(args: argparse.Namespace) -> int:
             f"{' '.join(args.names)}: a recorded run is drawn by itself, as it was; leave out other names, -n, "
             "--root, --option, --node and --preset"
         )
-    page = write_run_page(args.names[0], Settings(numbers=args.numbers, language=args.lang), args.calls)
+    with progress_bar() as progress:
+        progress.add_task(f"reading {escape(args.names[0])}", total=None)
+        page = write_run_page(args.names[0], Settings(numbers=args.numbers, language=args.lang), args.calls)
     _write(Drawing(page.title, page.html), args)
     for words in page.verdict:
         console().print(escape(words.zh if args.lang == "zh" else words.en), soft_wrap=True)

@@ -84,7 +84,8 @@ def _collective(
     return {
         "name": collective.name, "title": collective.name.replace("_", "-"),
         "summary": collective.summary._asdict(), "story": collective.story._asdict(),
-        "compare": compared.name, "algorithms": cards,
+        "carries_data": collective.carries_data, "compare": compared.name,
+        "algorithms": cards,
     }  # fmt: skip
 
 

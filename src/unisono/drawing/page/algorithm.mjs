@@ -104,7 +104,12 @@ export function openAlgorithm(root, page, scene) {
     relabel();
     draw();
   });
-  watchKeys(state, player, scene.size, () => scene.levels);
+  watchKeys(
+    state,
+    player,
+    () => scene.size,
+    () => scene.levels,
+  );
   const clock = windUp(scene);
   return { state, player, scene, painter, finish: (alpha, perChunk) => tell(clock, alpha, perChunk).finish };
 }

@@ -118,7 +118,12 @@ async function open(page) {
   });
   followTheme(() => ring.refresh());
   new ResizeObserver(() => ring.resize()).observe(ring.node);
-  watchKeys(state, player, sizes[0], () => scene().levels);
+  watchKeys(
+    state,
+    player,
+    () => scene().size,
+    () => scene().levels,
+  );
   return {
     state,
     player,

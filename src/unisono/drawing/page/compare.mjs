@@ -111,7 +111,8 @@ export function openCompare(root, page, scenes) {
     for (const one of tracks) one.resize();
     draw();
   }).observe(root);
-  watchKeys(state, player, Math.min(...scenes.map(({ size }) => size)), length);
+  const fewest = Math.min(...scenes.map(({ size }) => size));
+  watchKeys(state, player, () => fewest, length);
   const crossing = () =>
     chart.changes.map(({ bytes, before, after }) => ({ bytes, before: names[before], after: names[after] }));
   const finish = (alpha, perChunk) => clocks.map((clock) => tell(clock, alpha, perChunk).finish);

@@ -79,24 +79,21 @@ function section(collective) {
       element("a", { class: "compare", href: linkTo(collective.compare) }, `${w.compareThem} →`),
     ),
     element("p", { class: "tale" }, collective.story[language]),
-    element("div", { class: "cards" }, ...collective.algorithms.map(card)),
+    element("div", { class: "cards" }, ...collective.algorithms.map((one) => card(one, collective.carries_data))),
   );
 }
 
-function card(algorithm) {
+function card(algorithm, carriesData) {
   const w = words();
   const { facts } = algorithm;
+  const bytes = carriesData ? w.cardBytes(above(facts.bandwidth_ratio)) : "";
   return element(
     "a",
     { class: "card", href: linkTo(algorithm.page) },
     thumbnail(algorithm),
     element("strong", {}, algorithm.name.replaceAll("_", " ")),
     element("p", {}, algorithm.idea[state.get("lang")] || algorithm.idea.en),
-    element(
-      "p",
-      { class: "note" },
-      w.cardFacts(facts.rounds, above(facts.latency_ratio), above(facts.bandwidth_ratio)),
-    ),
+    element("p", { class: "note" }, w.cardRounds(facts.rounds, above(facts.latency_ratio)), bytes),
   );
 }
 

@@ -11,6 +11,8 @@ export const RANGES = {
   bytes: { low: SMALLEST, high: LARGEST, unit: 1 },
 };
 
+const SAME = 1.0005; // times that are written the same
+
 /** Whether a value, in the unit that it is written in, is within the range of its slider. */
 export function isInRange(name, value) {
   const { low, high, unit } = RANGES[name];
@@ -65,7 +67,9 @@ export function boardPanel(words) {
         scenes[at].facts ? element("span", { class: "note" }, w.costs(scenes[at].facts)) : "",
       );
     });
-    const sentences = [w.winner(names[order[0]], bytesText(bytes), secondsText(times[order[0]].finish))];
+    const best = times[order[0]].finish;
+    const first = order.filter((at) => times[at].finish <= best * SAME).map((at) => names[at]);
+    const sentences = [w.winner(first, bytesText(bytes), secondsText(best))];
     for (const change of changes) sentences.push(w.crossing(names[change.after], bytesText(change.bytes)));
     fill(
       node,

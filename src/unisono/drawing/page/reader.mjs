@@ -11,8 +11,8 @@ export function remember(state) {
   }
 }
 
-/** Follow the keyboard, and links that are opened in this window; `own` are keys that mean something on this page only.
- */
+/** Follow the keyboard, and links that are opened in this window. `ranks` and `length` say how many ranks and positions
+ * there are now; `own` are keys that mean something on this page only. */
 export function watchKeys(state, player, ranks, length, own = {}) {
   addEventListener("hashchange", () => state.follow(location.hash));
   addEventListener("keydown", (event) => {
@@ -31,12 +31,13 @@ function meaning(event, state, player, ranks, length, own) {
   const presses = target instanceof HTMLButtonElement || target.tagName === "SUMMARY";
   if (presses && (key === " " || key === "Enter")) return null;
   const rank = state.get("rank");
+  const last = ranks() - 1;
   const actions = {
     " ": () => player.toggle(),
     ArrowRight: () => player.forward(),
     ArrowLeft: () => player.back(),
-    ArrowDown: () => state.set({ rank: rank === null ? 0 : (rank + 1) % ranks }),
-    ArrowUp: () => state.set({ rank: rank === null ? ranks - 1 : (rank + ranks - 1) % ranks }),
+    ArrowDown: () => state.set({ rank: rank === null || rank >= last ? 0 : rank + 1 }),
+    ArrowUp: () => state.set({ rank: rank === null || rank <= 0 ? last : rank - 1 }),
     Escape: () => state.set({ rank: null }),
     Home: () => player.go(0, false),
     End: () => player.go(length(), false),

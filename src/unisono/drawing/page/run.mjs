@@ -166,11 +166,17 @@ async function openRun(page) {
     replay.resize();
     draw();
   }).observe(root);
-  watchKeys(state, replay.player, current.size, () => POSITIONS, {
-    ...timeline.keys,
-    n: () => open.call() && choose(open.call().at + 1),
-    p: () => open.call() && choose(open.call().at - 1),
-  });
+  watchKeys(
+    state,
+    replay.player,
+    () => current.size,
+    () => POSITIONS,
+    {
+      ...timeline.keys,
+      n: () => open.call() && choose(open.call().at + 1),
+      p: () => open.call() && choose(open.call().at - 1),
+    },
+  );
   return { state, player: replay.player, open, replay, timeline: timeline.painter };
 }
 

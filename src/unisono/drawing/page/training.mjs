@@ -113,7 +113,12 @@ function open(page) {
   log.render();
   for (const panel of [recorded, yours, why]) panel?.update();
   new ResizeObserver(() => timeline.render()).observe(timeline.node);
-  watchKeys(state, player, data.ranks, () => levels);
+  watchKeys(
+    state,
+    player,
+    () => data.ranks,
+    () => levels,
+  );
   return {
     state,
     player,

@@ -125,7 +125,10 @@ const en = {
   sliders: { alpha: "α: every message", beta: "β: every byte", bytes: "size of the vector" },
   finish: "Order of finish",
   costs: (facts) => `${facts.rounds} rounds, ${facts.bytes.text} of the vector`,
-  winner: (name, bytes, time) => `With ${bytes}, ${name} is the first to finish, after ${time}.`,
+  winner: ([name, ...others], bytes, time) =>
+    others.length
+      ? `With ${bytes}, ${name} and ${others.join(", ")} finish together, after ${time}.`
+      : `With ${bytes}, ${name} is the first to finish, after ${time}.`,
   crossing: (name, bytes) => `From ${bytes} on, ${name} is the quickest.`,
   chart: "Time over size",
   chartNote: "Circles mark where another one becomes the quickest. Press anywhere in the chart to choose that size.",
@@ -143,8 +146,8 @@ const en = {
     race: "A race",
   },
   compareThem: "compare them",
-  cardFacts: (rounds, latency, bytes) =>
-    `${rounds} rounds (${latency ? `${latency}× the least` : "the least"}), bytes: ${bytes ? `${bytes}× the least` : "the least"}`,
+  cardRounds: (rounds, ratio) => `${rounds} rounds (${ratio ? `${ratio}× the least` : "the least"})`,
+  cardBytes: (ratio) => `, bytes: ${ratio ? `${ratio}× the least` : "the least"}`,
   madeBy: "Made by unisono draw from the program that is executed.",
   allPages: "All algorithms",
 };
@@ -268,7 +271,10 @@ const zh = {
   sliders: { alpha: "α：每条消息", beta: "β：每个字节", bytes: "向量大小" },
   finish: "完成次序",
   costs: (facts) => `${facts.rounds} 轮，向量的 ${facts.bytes.text} 倍`,
-  winner: (name, bytes, time) => `向量为 ${bytes} 时，${name} 最先完成，用时 ${time}。`,
+  winner: ([name, ...others], bytes, time) =>
+    others.length
+      ? `向量为 ${bytes} 时，${name} 与 ${others.join("、")} 同时最先完成，用时 ${time}。`
+      : `向量为 ${bytes} 时，${name} 最先完成，用时 ${time}。`,
   crossing: (name, bytes) => `从 ${bytes} 起，${name} 最快。`,
   chart: "时间与大小的关系",
   chartNote: "圆圈标出名次在哪里改变。点按图中任意位置即可选择该大小。",
@@ -286,8 +292,8 @@ const zh = {
     race: "赛跑",
   },
   compareThem: "比较它们",
-  cardFacts: (rounds, latency, bytes) =>
-    `${rounds} 轮（${latency ? `下界的 ${latency} 倍` : "达到下界"}），字节${bytes ? `为下界的 ${bytes} 倍` : "达到下界"}`,
+  cardRounds: (rounds, ratio) => `${rounds} 轮（${ratio ? `下界的 ${ratio} 倍` : "达到下界"}）`,
+  cardBytes: (ratio) => `，字节${ratio ? `为下界的 ${ratio} 倍` : "达到下界"}`,
   madeBy: "由 unisono draw 根据实际执行的程序生成。",
   allPages: "全部算法",
 };
