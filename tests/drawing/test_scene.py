@@ -15,6 +15,7 @@ from unisono.drawing.packing import pack
 from unisono.drawing.scene import example_inputs, scene_of
 from unisono.errors import UsageError
 from unisono.schedule import recv, recv_reduce, send
+from wrong.zigzag_twice import zigzag_twice
 
 
 def unpacked(packed):
@@ -130,20 +131,8 @@ def test_numbers_are_easy_to_follow():
     play(find("all_to_all/naive").schedule(12), example_inputs(find("all_to_all/naive").schedule(12)))
 
 
-@algorithm(all_reduce, chunks=one)
-def twice(rank, size):
-    """Wrong: on the way back the result is added where it should be stored."""
-    if rank > 0:
-        yield recv_reduce(0, src=rank - 1)
-    if rank < size - 1:
-        yield send(0, dst=rank + 1)
-        yield recv_reduce(0, src=rank + 1)
-    if rank > 0:
-        yield send(0, dst=rank - 1)
-
-
 def test_what_fails_its_proof_is_drawn_up_to_the_failing_step():
-    scene = scene_of(twice.schedule(4), twice)
+    scene = scene_of(zigzag_twice.schedule(4), zigzag_twice)
     assert scene["facts"] is None
     assert scene["failure"]["error"] == "GoalError"
     assert (scene["failure"]["rank"], scene["failure"]["step"]) == (2, 2)

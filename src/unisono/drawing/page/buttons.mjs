@@ -1,4 +1,4 @@
-// Round buttons with signs on them, and the five of them that move a player.
+// What moves a player: five round buttons with signs on them, and a slider.
 
 import { element, fill } from "./dom.mjs";
 
@@ -24,6 +24,19 @@ export function transportButtons(player, w, length) {
     button("last", w.last, () => player.go(length(), false)),
   );
   return { node, play };
+}
+
+/** The slider of the position, with what is special about it on this page. */
+export function positionSlider(player, special) {
+  const made = element("input", {
+    type: "range",
+    id: "position",
+    min: 0,
+    step: "any",
+    oninput: () => player.go(Number(made.value), false),
+    ...special,
+  });
+  return made;
 }
 
 /** A round button with a sign on it. */

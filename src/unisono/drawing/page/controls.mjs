@@ -1,6 +1,6 @@
 // The bar below the stage: buttons, the slider with the phases above it, and what is shown how.
 
-import { setIcon, transportButtons } from "./buttons.mjs";
+import { positionSlider, setIcon, transportButtons } from "./buttons.mjs";
 import { element, fill } from "./dom.mjs";
 import { meaningOf } from "./legend.mjs";
 import { SPEEDS } from "./state.mjs";
@@ -12,14 +12,9 @@ export function controls(scene, state, player, options, words) {
 
   const render = () => {
     const w = words();
-    parts.slider = element("input", {
-      type: "range",
-      id: "position",
-      min: 0,
+    parts.slider = positionSlider(player, {
       max: scene.levels,
-      step: "any",
       "aria-label": w.position,
-      oninput: () => player.go(Number(parts.slider.value), false),
       onchange: () => player.go(Math.round(Number(parts.slider.value)), false),
     });
     const buttons = transportButtons(player, w, () => scene.levels);

@@ -1,6 +1,6 @@
 // A call of a recorded run once more, on the stage, at its real times.
 
-import { setIcon, transportButtons } from "./buttons.mjs";
+import { positionSlider, setIcon, transportButtons } from "./buttons.mjs";
 import { choices } from "./controls.mjs";
 import { element, fill } from "./dom.mjs";
 import { LAYOUTS } from "./layouts.mjs";
@@ -107,15 +107,7 @@ export function replayPanel(open, state, words) {
     fill(legend, ...legendItems(shown.scene, w, look().layout, shown.stage.isCrowded()));
     const buttons = transportButtons(player, w, () => POSITIONS);
     parts.play = buttons.play;
-    parts.slider = element("input", {
-      type: "range",
-      id: "position",
-      min: 0,
-      max: POSITIONS,
-      step: "any",
-      "aria-label": w.replay,
-      oninput: () => player.go(Number(parts.slider.value), false),
-    });
+    parts.slider = positionSlider(player, { max: POSITIONS, "aria-label": w.replay });
     parts.where = element("output", { class: "where", for: "position" });
     const { slower, faster } = shown.clock;
     const speed = (SECONDS * 1e9 * slower) / state.get("speed");

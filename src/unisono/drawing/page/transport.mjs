@@ -1,6 +1,6 @@
 // The bar of the page that compares: buttons, slider, and the choice between steps and the clock.
 
-import { setIcon, transportButtons } from "./buttons.mjs";
+import { positionSlider, setIcon, transportButtons } from "./buttons.mjs";
 import { element, fill } from "./dom.mjs";
 
 export const RACE = 10; // positions from the start to the end of a race by the clock
@@ -15,13 +15,7 @@ export function transport(state, player, length, words, relay) {
     const buttons = transportButtons(player, w, length);
     parts.play = buttons.play;
     parts.where = element("output", { class: "where", for: "position" });
-    parts.slider = element("input", {
-      type: "range",
-      id: "position",
-      min: 0,
-      step: "any",
-      oninput: () => player.go(Number(parts.slider.value), false),
-    });
+    parts.slider = positionSlider(player, {});
     parts.ways = relay ? [] : [wayButton("step", w.byStep, state), wayButton("time", w.byTime, state)];
     fill(
       node,
