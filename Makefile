@@ -7,7 +7,7 @@ INSTALLED := .venv/.installed
 CODE := src tests tools examples
 ON_BOTH_CORES := --numprocesses 2 --dist worksteal
 
-.PHONY: venv demo check browser test sanitize proofs stress lint docs screenshots golden peers torch-suite interop clean
+.PHONY: venv demo check browser test sanitize proofs stress lint style docs screenshots golden peers torch-suite interop clean
 
 venv: $(INSTALLED)
 
@@ -34,7 +34,9 @@ $(ENGINE_CHECKED): $(shell find engine -name '*.cpp' -o -name '*.hpp')
 	ls engine/src/*.cpp engine/tests/*.cpp | xargs -P 2 -n 3 $(CXX) -fsyntax-only -std=c++20 -O1 -Wall -Wextra -Werror -DUNISONO_VARIANT=baseline -Iengine/include
 	@mkdir -p build && touch $@
 
-lint: venv $(JAVASCRIPT) $(ENGINE_CHECKED)
+lint: style $(ENGINE_CHECKED)
+
+style: venv $(JAVASCRIPT)
 	$(BIN)/ruff format --check $(CODE)
 	$(BIN)/ruff check $(CODE)
 	$(BIN)/mypy
@@ -43,11 +45,12 @@ lint: venv $(JAVASCRIPT) $(ENGINE_CHECKED)
 check: lint
 	$(BIN)/pytest -m "not slow" $(ON_BOTH_CORES)
 
-# What Debian has and pip has not: a browser, and node. Before `lint`, which looks for npm.
+# What Debian has and pip has not: a browser, and node. Before `style`, which looks for npm.
 browser: venv
 	@$(BIN)/python tools/get_browser.py
 
-test: browser lint
+# Here the compiler warns when the programs of engine/tests are built (tests/engine/test_native.py).
+test: browser style
 	$(BIN)/pytest -m "not long" $(ON_BOTH_CORES)
 
 # The long versions of tests: hundreds of groups, all of torch.compile, every codec; and, after `make peers`, our benchmark

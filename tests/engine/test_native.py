@@ -20,7 +20,7 @@ def inputs():
         native.compiler()
     except native.CannotBuild as problem:
         pytest.skip(str(problem))
-    native.build(FOLDER, "-O1", "-DUNISONO_BUILD_EXTENSION=OFF", "-DUNISONO_BASELINE_ONLY=ON")
+    native.build(FOLDER, "-O1 -Wall -Wextra -Werror", "-DUNISONO_BUILD_EXTENSION=OFF", "-DUNISONO_BASELINE_ONLY=ON")
     return native.write_inputs(FOLDER)
 
 
