@@ -30,18 +30,18 @@ def losses(example, size, *options):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("example", "size", "options", "count"),
+    ("example", "size", "options", "count", "learned"),
     [
-        ("ddp.py", 2, ["--epochs", "10"], 10),
-        ("fsdp2.py", 2, [], 6),
-        pytest.param("ddp.py", 4, [], 20, marks=pytest.mark.long),
-        pytest.param("fsdp2.py", 4, [], 6, marks=pytest.mark.long),
+        ("ddp.py", 2, ["--epochs", "10"], 10, 0.5),  # half of the epochs
+        ("fsdp2.py", 2, [], 6, 0.3),
+        pytest.param("ddp.py", 4, [], 20, 0.3, marks=pytest.mark.long),
+        pytest.param("fsdp2.py", 4, [], 6, 0.3, marks=pytest.mark.long),
     ],
 )
-def test_an_example_prints_what_it_prints_with_gloo(example, size, options, count):
+def test_an_example_prints_what_it_prints_with_gloo(example, size, options, count, learned):
     ours = losses(example, size, *options)
     assert len(ours) == count
-    assert ours[-1] < 0.5 * ours[0]
+    assert ours[-1] < learned * ours[0]
     # Only what Gloo prints: once in ten times or so, a rank of it was aborted on its way out, after the last line.
     _, theirs = run(example, size, *options, "--backend", "gloo")
     # Rounding differs with the order of a sum, and grows from step to step.
