@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import threading
+from pathlib import Path
 
 import pytest
 
@@ -74,6 +75,31 @@ def test_those_that_come_at_the_same_time_join_once(tmp_path):
         assert sum(joined) == 1
         assert len(headers_in(path)) == 4
         assert not folder.exists()
+
+
+def test_who_comes_when_another_one_has_joined_the_parts_and_removed_their_folder_has_nothing_to_do(
+    tmp_path, monkeypatch
+):
+    folder = tmp_path / "run.json.parts"
+    monkeypatch.setattr(Path, "is_dir", lambda path: True)  # it was there a moment ago
+    assert not join_when_all_are_there(folder, "r", 2, tmp_path / "run.json")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_folder_that_another_rank_removes_before_anything_is_in_it_is_made_again(tmp_path, monkeypatch):
+    make_folder, removed = Path.mkdir, []
+
+    def make_folder_that_is_removed_at_once(path, *args, **options):
+        make_folder(path, *args, **options)
+        if not removed:
+            path.rmdir()
+            removed.append(path)
+
+    monkeypatch.setattr(Path, "mkdir", make_folder_that_is_removed_at_once)
+    folder = tmp_path / "run.json.parts"
+    part = write(folder, 0)
+    assert removed == [folder]
+    assert headers_in(part) == [header(0)]
 
 
 def test_a_place_that_cannot_be_written_is_named(tmp_path):

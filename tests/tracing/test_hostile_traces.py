@@ -142,11 +142,11 @@ def test_what_is_no_file_is_refused_and_not_waited_for(tmp_path):
         read_run(tmp_path / "run")
 
 
-def test_a_file_that_one_may_not_read_is_refused(tmp_path):
+@pytest.mark.parametrize("closed", ["run", "run/run.json"])
+def test_a_folder_or_file_that_one_may_not_read_is_refused(tmp_path, closed):
     header, lines = part_of(0)
-    path = tmp_path / "run.json"
-    write_trace(path, [header], lines)
-    path.chmod(0)
+    write_trace(tmp_path / "run" / "run.json", [header], lines)
+    (tmp_path / closed).chmod(0)
     tmp_path.chmod(0o755)
     child = os.fork()
     if child == 0:
@@ -154,9 +154,9 @@ def test_a_file_that_one_may_not_read_is_refused(tmp_path):
         if os.getuid() == 0:  # who may read everything
             os.setuid(65534)
         try:
-            read_run("run.json")
+            read_run("run")
         except UsageError as error:
-            os._exit(7 if "cannot be read: Permission denied" in str(error) else 1)
+            os._exit(7 if f"{closed}: cannot be read: Permission denied" in str(error) else 1)
         except BaseException:
             os._exit(1)
         os._exit(0)

@@ -12,6 +12,7 @@ when all of it is written). A file is an object of JSON with an event on each li
 from __future__ import annotations
 
 import contextlib
+import fnmatch
 import json
 import os
 from collections.abc import Iterable, Iterator, Sequence
@@ -37,14 +38,28 @@ def write_trace(path: Path, headers: Sequence[dict[str, Any]], lines: Iterable[s
     """Write a trace; it is there when it is whole, or not at all."""
     unfinished = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with open(unfinished, "w", encoding="utf-8") as file:
+        with _new_file(unfinished) as file:
             _write(file, headers, lines)
         os.replace(unfinished, path)
     except OSError as error:
         with contextlib.suppress(OSError):
             unfinished.unlink()
         raise UsageError(f"trace: {path} cannot be written: {error.strerror}; name another place") from error
+
+
+def _new_file(path: Path) -> IO[str]:
+    """Open a new file, in a folder that another rank may remove at any time, as long as nothing is in it.
+
+    That rank has joined an earlier run: it removes the folder once, so few attempts are enough.
+    """
+    for attempts_left in reversed(range(10)):
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            return open(path, "w", encoding="utf-8")
+        except (FileNotFoundError, FileExistsError):  # the second: it was there, and then was no folder
+            if not attempts_left:
+                raise
+    raise AssertionError("the last attempt returns or raises")
 
 
 def _write(file: IO[str], headers: Sequence[dict[str, Any]], lines: Iterable[str]) -> None:
@@ -58,9 +73,12 @@ def _write(file: IO[str], headers: Sequence[dict[str, Any]], lines: Iterable[str
 
 
 def parts_in(folder: Path, run: str | None = None) -> list[Path]:
-    """Return the parts in a folder; of one run, if it is named."""
-    found = sorted(folder.glob(PARTS))
-    return found if run is None else [path for path in found if f".{run}-" in path.name]
+    """Return the parts in a folder; of one run, if it is named. Where no folder is (any more), there are none."""
+    try:
+        names = sorted(fnmatch.filter(os.listdir(folder), PARTS))
+    except FileNotFoundError:
+        return []
+    return [folder / name for name in names if run is None or f".{run}-" in name]
 
 
 def headers_in(path: Path) -> list[dict[str, Any]]:

@@ -67,7 +67,10 @@ def _files(where: Path) -> list[Path]:
         _refuse_special(where)
     if not where.is_dir():
         raise UsageError(f"there is no file or folder {str(where)!r}; expected a trace (unisono run --trace DIR ...)")
-    parts = parts_in(where)
+    try:
+        parts = parts_in(where)
+    except OSError as error:
+        _unreadable(where, error)
     if not (where / JOINED).exists():
         if parts:
             return parts
