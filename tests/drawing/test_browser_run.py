@@ -237,6 +237,53 @@ def test_the_wheel_zooms_towards_the_pointer_and_dragging_moves(browser, drawn):
     assert browser.run("unisono.open.call().number") == 1  # that was no click
 
 
+def test_two_fingers_zoom_and_the_moments_under_them_stay_under_them(browser, drawn):
+    show(browser, drawn(4))
+    left, y, width = browser.run(
+        "(() => { const { timeline } = unisono; const box = timeline.canvas.getBoundingClientRect();"
+        "return [box.left + timeline.left, box.top + timeline.y(1) + 5, timeline.width]; })()"
+    )
+    shown = "[unisono.timeline.look().range.from, unisono.timeline.look().range.to]"
+    (begin, end), number = browser.run(shown), browser.run("unisono.open.call().number")
+
+    def touch(kind, *parts):
+        points = [{"x": left + part * width, "y": y, "id": finger} for finger, part in enumerate(parts)]
+        browser.driver.execute_cdp_cmd("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
+
+    touch("touchStart", 0.4)
+    touch("touchStart", 0.4, 0.6)
+    for apart in (0.15, 0.2, 0.25):
+        touch("touchMove", 0.5 - apart, 0.5 + apart)
+    touch("touchEnd")
+    browser.wait_for("unisono.state.get('from') !== null")
+    first, last = browser.run(shown)
+    assert last - first == pytest.approx((end - begin) * 0.2 / 0.5, rel=0.02)
+    assert (first + last) / 2 == pytest.approx((begin + end) / 2, abs=0.02 * (end - begin))
+    assert browser.run("unisono.open.call().number") == number  # that was no click
+    assert browser.complaints() == []
+
+
+def test_where_send_and_recv_are_too_many_for_arrows_the_page_says_so(browser, tmp_path):
+    pairs = [
+        one
+        for number in range(1, 701)
+        for one in (
+            Transfer(0, 2, True, 0, 8, number, 100 * number, 100 * number + 20),
+            Transfer(2, 0, False, 0, 8, number, 100 * number, 100 * number + 50),
+        )
+    ]
+    made = dataclasses.replace(group(3, ring_of_three(late=1)), transfers=pairs)
+    page = tmp_path / "pairs.html"
+    page.write_text(write_run_page(story(made)).html, encoding="utf-8")
+    show(browser, page)
+    assert "700 pairs of send and recv are too many for arrows" in browser.text(".timeline-bar .note")
+    show(browser, page, "#lang=zh")
+    assert browser.text(".timeline-bar .note") == "700 对 send 与 recv 太多，画不下箭头。放大可看到。"
+    browser.press("+")
+    browser.wait_for("document.querySelector('.timeline-bar .note').textContent === ''")
+    assert 100 < browser.run("unisono.timeline.transfers.shown") < 500
+
+
 def test_of_too_long_a_run_the_page_says_what_is_drawn(browser, tmp_path):
     calls = [ring_of_three(late=1, at=5000 * number, number=number + 1) for number in range(60)]
     page = tmp_path / "long.html"

@@ -34,6 +34,16 @@ def test_several_are_compared_and_each_takes_the_options_that_it_has():
     assert made.title == "all_reduce/ring, all_reduce/hierarchical(node=2) · 4"
 
 
+@pytest.mark.parametrize(
+    ("preset", "title"), [("five", "all_reduce/ring · 5"), ("zero3", "ZeRO-3 / FSDP"), ("busbw", "Why bus bandwidth")]
+)
+def test_presets_and_lessons_are_drawn_by_name(preset, title):
+    made = draw(preset=preset, language="zh")
+    assert made.title.startswith(title)
+    assert '"language":"zh"' in made.html
+    assert ('"numbers":true' in made.html) == (preset == "five")
+
+
 def test_in_a_notebook_it_shows_itself_in_a_frame():
     shown = draw("ring", size=3)._repr_html_()
     assert shown.startswith('<iframe srcdoc="&lt;!doctype html&gt;')
@@ -62,6 +72,12 @@ def test_calls_that_make_no_sense_are_explained(tmp_path):
         draw("ring", size=3, node=2)
     with pytest.raises(UsageError, match="language='fr'"):
         draw("ring", language="fr")
+    with pytest.raises(UsageError, match="language='fr'"):
+        draw(preset="four", language="fr")
+    with pytest.raises(UsageError, match=r"no preset 'zero4'; expected four, .* zero3, busbw"):
+        draw(preset="zero4")
+    with pytest.raises(UsageError, match="preset='four' says what to draw; leave out"):
+        draw(size=5, preset="four")
     with pytest.raises(UsageError, match="cannot be written"):
         draw("ring").save(tmp_path / "nowhere" / "page.html")
 

@@ -6,7 +6,6 @@ The folder of a recorded run is drawn, too: `unisono run --trace run ...`, then 
 from __future__ import annotations
 
 import argparse
-import dataclasses
 import webbrowser
 from pathlib import Path
 from typing import Any
@@ -17,10 +16,10 @@ from unisono.algorithms import Algorithm
 from unisono.cli import arguments, names
 from unisono.cli.names import WrittenSchedule, resolve
 from unisono.cli.output import console, progress_bar
-from unisono.drawing.drawing import Drawing, title_of
+from unisono.drawing.drawing import Drawing, draw_preset, draw_scenes
 from unisono.drawing.gallery import write_gallery
 from unisono.drawing.lessons import LESSONS
-from unisono.drawing.page import Settings, write_page
+from unisono.drawing.page import Settings
 from unisono.drawing.presets import PRESETS
 from unisono.drawing.runs import is_trace, write_run_page
 from unisono.drawing.scene import Scene, scene_of
@@ -84,7 +83,7 @@ def run(args: argparse.Namespace) -> int:
         return _run(args)
     if args.calls:
         raise UsageError("--calls is for recorded runs: unisono draw run/ --calls 100-200")
-    drawing, scenes = (_lesson(args), []) if args.preset in LESSONS else _drawing(args)
+    drawing, scenes = _drawing(args)
     _write(drawing, args)
     wrong = [scene["failure"] for scene in scenes if scene["failure"]]
     for failure in wrong:
@@ -155,29 +154,13 @@ def _gallery(args: argparse.Namespace) -> int:
 
 
 def _drawing(args: argparse.Namespace) -> tuple[Drawing, list[Scene]]:
-    """Draw algorithms."""
-    scenes, settings = _preset(args) if args.preset else (_scenes(args), Settings())
-    settings = dataclasses.replace(settings, numbers=args.numbers or settings.numbers, language=args.lang)
-    title = title_of(scenes)
-    return Drawing(title, write_page(scenes, title, settings)), scenes
-
-
-def _lesson(args: argparse.Namespace) -> Drawing:
-    """Draw what collectives are for."""
-    _check_alone(args)
-    lesson = LESSONS[args.preset]
-    return Drawing(lesson.title.en, lesson.write(Settings(language=args.lang)))
-
-
-def _check_alone(args: argparse.Namespace) -> None:
-    if args.names or args.size or args.option or args.node:
-        raise UsageError(f"--preset {args.preset} says what to draw; leave out names, -n and options")
-
-
-def _preset(args: argparse.Namespace) -> tuple[list[Scene], Settings]:
-    _check_alone(args)
-    preset = PRESETS[args.preset]
-    return preset.make(preset)
+    """Draw algorithms, or a page to begin with."""
+    if args.preset:
+        if args.names or args.size or args.root is not None or args.option or args.node:
+            raise UsageError(f"--preset {args.preset} says what to draw; leave out names, -n, --root and options")
+        return draw_preset(args.preset, numbers=args.numbers, language=args.lang), []
+    scenes = _scenes(args)
+    return draw_scenes(scenes, Settings(numbers=args.numbers, language=args.lang)), scenes
 
 
 def _scenes(args: argparse.Namespace) -> list[Scene]:

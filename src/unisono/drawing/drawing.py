@@ -5,13 +5,15 @@ from __future__ import annotations
 import html
 import tempfile
 import webbrowser
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
 from unisono.algorithms import Algorithm, find
+from unisono.drawing.lessons import LESSONS
 from unisono.drawing.page import Settings, write_page
+from unisono.drawing.presets import PRESETS
 from unisono.drawing.runs import is_trace, write_run_page
 from unisono.drawing.scene import Scene, scene_of
 from unisono.errors import UsageError
@@ -52,13 +54,14 @@ class Drawing:
 
 def draw(
     *algorithms: str | Algorithm | Schedule | Run | PathLike[str],
-    size: int = 4,
+    size: int | None = None,
     root: int | None = None,
     numbers: bool = False,
     language: str | None = None,
+    preset: str | None = None,
     **options: Any,
 ) -> Drawing:
-    """Draw an algorithm, or several beside each other, on ``size`` ranks.
+    """Draw an algorithm, or several beside each other, on ``size`` ranks (4 if None).
 
     An algorithm is given by name, as a decorated generator of one's own, or as a ready schedule. ``options``
     are those of the algorithm, as in ``draw("hierarchical", size=8, node=4)``; of several they go to each one
@@ -67,12 +70,16 @@ def draw(
 
     A recorded run is drawn by the place of its trace, ``draw("run/")`` or ``draw("run.json")``, or as ``read_run``
     has read it.
+
+    ``preset`` is a page to begin with, instead of algorithms: ``draw(preset="four")`` or ``draw(preset="zero3")``.
     """
+    if preset is not None:
+        if algorithms or size is not None or root is not None or options:
+            raise UsageError(f"preset={preset!r} says what to draw; leave out algorithms, size, root and options")
+        return draw_preset(preset, numbers=numbers, language=_checked(language))
     if not algorithms:
         raise UsageError("draw() needs at least one algorithm: draw('ring', size=5)")
-    if language not in (None, "en", "zh"):
-        raise UsageError(f"language={language!r}; expected 'en', 'zh' or None for that of the browser")
-    settings = Settings(numbers, language)
+    settings = Settings(numbers, _checked(language))
     if any(isinstance(given, Run | PathLike) or (isinstance(given, str) and is_trace(given)) for given in algorithms):
         if len(algorithms) > 1 or root is not None or options:
             raise UsageError("a run is drawn by itself: draw('run/'), without other names, root and options")
@@ -89,11 +96,33 @@ def draw(
         suitable = {
             name: value for name, value in options.items() if len(algorithms) == 1 or name in algorithm.options
         }
-        scenes.append(scene_of(algorithm.schedule(size, root, **suitable), algorithm))
-    title = title_of(scenes)
+        scenes.append(scene_of(algorithm.schedule(4 if size is None else size, root, **suitable), algorithm))
+    return draw_scenes(scenes, settings)
+
+
+def draw_preset(name: str, *, numbers: bool, language: str | None) -> Drawing:
+    """Draw a page to begin with: a preset, or a lesson."""
+    if name in LESSONS:
+        lesson = LESSONS[name]
+        return Drawing(lesson.title.en, lesson.write(Settings(language=language)))
+    if name not in PRESETS:
+        raise UsageError(f"there is no preset {name!r}; expected {', '.join([*PRESETS, *LESSONS])}")
+    scenes, settings = PRESETS[name].make(PRESETS[name])
+    return draw_scenes(scenes, replace(settings, numbers=numbers or settings.numbers, language=language))
+
+
+def draw_scenes(scenes: list[Scene], settings: Settings) -> Drawing:
+    """Put scenes on a page."""
+    title = _title_of(scenes)
     return Drawing(title, write_page(scenes, title, settings))
 
 
-def title_of(scenes: list[Scene]) -> str:
+def _checked(language: str | None) -> str | None:
+    if language not in (None, "en", "zh"):
+        raise UsageError(f"language={language!r}; expected 'en', 'zh' or None for that of the browser")
+    return language
+
+
+def _title_of(scenes: list[Scene]) -> str:
     """Return what stands in the title bar: the names, and the number of ranks."""
     return f"{', '.join(scene['label'] for scene in scenes)} · {scenes[0]['size']}"

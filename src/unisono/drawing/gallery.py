@@ -9,9 +9,9 @@ from typing import Any
 
 from unisono.algorithms import Algorithm, of
 from unisono.collectives import COLLECTIVES, Collective
-from unisono.drawing.drawing import title_of
+from unisono.drawing.drawing import draw_scenes
 from unisono.drawing.lessons import LESSONS
-from unisono.drawing.page import Settings, fill_template, script, write_page
+from unisono.drawing.page import Settings, fill_template, script
 from unisono.drawing.presets import PRESETS
 from unisono.drawing.scene import Scene, scene_of
 from unisono.errors import UsageError
@@ -90,7 +90,7 @@ def _collective(
 
 
 def _write(path: Path, scenes: list[Scene], settings: Settings) -> None:
-    path.write_text(write_page(scenes, title_of(scenes), settings), encoding="utf-8")
+    path.write_text(draw_scenes(scenes, settings).html, encoding="utf-8")
 
 
 def _card(algorithm: Algorithm, scene: Scene, page: str) -> dict[str, Any]:

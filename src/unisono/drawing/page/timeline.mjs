@@ -19,7 +19,8 @@ export class Timeline {
     this.canvas = canvas;
     this.look = look;
     this.base = document.createElement("canvas");
-    this.note = { shown: 0, all: 0, ofCall: false };
+    this.messages = { shown: 0, all: 0, ofCall: false };
+    this.transfers = { shown: 0, all: 0 };
     this.painted = "";
   }
 
@@ -129,8 +130,8 @@ export class Timeline {
       paintOps(pen, this, look, rank);
       paintTransfers(pen, this, look, rank);
     }
-    this.note = paintMessages(pen, this, look);
-    paintTransferArrows(pen, this, look);
+    this.messages = paintMessages(pen, this, look);
+    this.transfers = paintTransferArrows(pen, this, look);
     paintPath(pen, this, look);
     this.paintAxis(pen, look);
     pen.restore();

@@ -55,12 +55,13 @@ function paintMessage(pen, timeline, group, at) {
   );
 }
 
-/** Draw what was sent and received outside of collectives, if that is not too much; a recv is over when it has it. */
+/** Draw what was sent and received outside of collectives, if that is not too much, and return how many: { shown, all }.
+ * A recv is over when it has it. */
 export function paintTransferArrows(pen, timeline, { group, range }) {
   const { transfer_rank: rank, transfer_begin: begin } = group.columns;
   const inView = ([sent, received]) => begin[sent] <= range.to && endOf(group, "transfer", received) >= range.from;
   const found = group.transferPairs.filter(inView);
-  if (found.length > MOST_OF_ALL) return;
+  if (found.length > MOST_OF_ALL) return { shown: 0, all: found.length };
   pen.save();
   pen.strokeStyle = pen.fillStyle = timeline.paint.muted;
   pen.lineWidth = 1;
@@ -71,6 +72,7 @@ export function paintTransferArrows(pen, timeline, { group, range }) {
     paintArrow(pen, timeline, place(leaves, rank[sent]), place(arrival, rank[received]));
   }
   pen.restore();
+  return { shown: found.length, all: found.length };
 }
 
 function paintArrow(pen, timeline, from, to) {

@@ -100,7 +100,7 @@ export function timelinePanel(open, state, words, choose) {
   };
   const draw = () => {
     painter.draw();
-    const text = noteText(painter.note, open.call(), words());
+    const text = noteText(painter, open.call(), words());
     if (note.textContent !== text) note.textContent = text;
   };
 
@@ -124,10 +124,15 @@ export function timelinePanel(open, state, words, choose) {
   return { node, draw, resize: () => painter.resize(), refresh, keys, painter, fit, fitted };
 }
 
-function noteText({ shown, all, ofCall }, call, w) {
-  if (all === 0 || shown === all) return "";
-  if (ofCall && shown === 0) return w.noMessages;
-  return ofCall ? w.onlyOfCall(call.number) : w.someOfThem(shown, all);
+/** What is left out of the picture, in words. */
+function noteText({ messages, transfers }, call, w) {
+  const notes = [];
+  if (messages.shown < messages.all) {
+    if (!messages.ofCall) notes.push(w.someOfThem(messages.shown, messages.all));
+    else notes.push(messages.shown ? w.onlyOfCall(call.number) : w.noMessages);
+  }
+  if (transfers.shown < transfers.all) notes.push(w.noArrows(transfers.all));
+  return notes.join(" ");
 }
 
 function legendItems(group, w, language) {
