@@ -2,6 +2,7 @@
 #include <thread>
 
 #include "check.hpp"
+#include "letters.hpp"
 #include "members.hpp"
 #include "scenarios.hpp"
 #include "small_plans.hpp"
@@ -12,7 +13,6 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr Nanoseconds long_enough = std::chrono::seconds(100);
 constexpr Geometry two_ranks{2, 8, page, 4096};
 
 bool says(const Verdict& verdict, const char* words) { return std::strstr(verdict.text, words) != nullptr; }
