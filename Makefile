@@ -12,11 +12,12 @@ ON_BOTH_CORES := --numprocesses 2 --dist worksteal
 venv: $(INSTALLED)
 
 # Python files are used from where they are; a change in the engine or in the dependencies needs another install.
+# Not compiled at once: most of the files of torch are never imported, and those that are get compiled then.
 $(INSTALLED): pyproject.toml CMakeLists.txt $(shell find engine -type f -not -path 'engine/tests/*')
 	@$(PYTHON) -c "import sys; sys.exit(sys.version_info < (3, 11) and 'Unisono needs Python 3.11 or newer; say which: make PYTHON=python3.12')"
 	$(PYTHON) -m venv .venv
 	$(BIN)/pip install --quiet --upgrade "pip>=25.1"
-	$(BIN)/pip install --quiet --group dev --editable .
+	$(BIN)/pip install --quiet --no-compile --group dev --editable .
 	@touch $@
 
 demo: venv
