@@ -5,6 +5,8 @@ PYTHON ?= python3
 BIN := .venv/bin
 INSTALLED := .venv/.installed
 CODE := src tests tools examples
+# Tests start hundreds of processes: each file is compiled once, where it is first imported, whatever a shell may say.
+unexport PYTHONDONTWRITEBYTECODE
 ON_BOTH_CORES := --numprocesses 2 --dist worksteal
 
 .PHONY: venv demo check browser test sanitize proofs stress lint style docs screenshots golden peers torch-suite interop clean
@@ -12,7 +14,7 @@ ON_BOTH_CORES := --numprocesses 2 --dist worksteal
 venv: $(INSTALLED)
 
 # Python files are used from where they are; a change in the engine or in the dependencies needs another install.
-# Not compiled at once: most of the files of torch are never imported, and those that are get compiled then.
+# Nothing is compiled ahead of that: most files of torch are never imported.
 $(INSTALLED): pyproject.toml CMakeLists.txt $(shell find engine -type f -not -path 'engine/tests/*')
 	@$(PYTHON) -c "import sys; sys.exit(sys.version_info < (3, 11) and 'Unisono needs Python 3.11 or newer; say which: make PYTHON=python3.12')"
 	$(PYTHON) -m venv .venv

@@ -17,6 +17,9 @@ SWITCHES = (
     "--disable-background-networking", "--disable-component-update", "--disable-sync", "--lang=en-US",
 )  # fmt: skip
 
+# Keys without a letter, as WebDriver writes them.
+SHIFT, ESCAPE, END, HOME, LEFT, RIGHT, DOWN = "\ue008", "\ue00c", "\ue010", "\ue011", "\ue012", "\ue014", "\ue015"
+
 
 def is_there() -> bool:
     """Whether there is a browser to drive."""

@@ -1,13 +1,29 @@
-"""One browser for all tests of the page."""
+"""One browser for all tests of the page, and what it shows."""
 
 from __future__ import annotations
+
+import subprocess
+import sys
 
 import pytest
 
 import browser as driving
+from launching import LIMIT_S
 from unisono import find
+from unisono.cli.main import main
 from unisono.drawing.page import Settings, write_page
 from unisono.drawing.scene import scene_of
+
+SLOW_RANK = """
+import time, numpy as np, unisono
+with unisono.connect() as comm:
+    for step in range(5):
+        time.sleep(0.040 if comm.rank == {slow} else 0.002)
+        comm.all_reduce(np.ones(1000 * comm.size, np.float32), algorithm="ring")
+    comm.broadcast(np.ones(64), root=comm.size - 1, algorithm="tree")
+    half = comm.split(comm.rank % 2)
+    half.all_gather(np.ones(5 * half.size), np.ones(5), algorithm="ring")
+"""
 
 
 @pytest.fixture(scope="session")
@@ -36,3 +52,35 @@ def written_page(tmp_path):
         return path
 
     return write
+
+
+@pytest.fixture(scope="session")
+def recorded(tmp_path_factory):
+    """Record a run with so many ranks, one of which is slow, and return its folder."""
+    made = {}
+
+    def record(size, slow=2):
+        if size not in made:
+            folder = tmp_path_factory.mktemp(f"job{size}")
+            (folder / "script.py").write_text(SLOW_RANK.format(slow=slow))
+            words = ["run", "-n", str(size), "--trace", "run", "script.py"]
+            done = subprocess.run(
+                [sys.executable, "-m", "unisono", *words], cwd=folder, capture_output=True, text=True, timeout=LIMIT_S
+            )
+            assert done.returncode == 0, done.stderr
+            made[size] = folder / "run"
+        return made[size]
+
+    return record
+
+
+@pytest.fixture
+def drawn(recorded, tmp_path):
+    """Draw a recorded run as a user does, and return the page."""
+
+    def draw(size, *words):
+        page = tmp_path / "run.html"
+        assert main(["draw", str(recorded(size)), "-o", str(page), "--no-open", *words]) == 0
+        return page
+
+    return draw

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from browser import DOWN, END, ESCAPE, HOME, LEFT, RIGHT
 from builders import NAMES, written
 from unisono import find, play, prove
 from unisono.algorithms import algorithm, one
@@ -15,7 +16,6 @@ from unisono.schedule import recv_reduce, send
 
 pytestmark = pytest.mark.slow
 
-RIGHT, LEFT, DOWN, HOME, END, ESCAPE = "\ue014", "\ue012", "\ue015", "\ue011", "\ue010", "\ue00c"
 TABLE = """[...document.querySelectorAll('.contents tbody tr')].map(
     (row) => [...row.querySelectorAll('td')].map((cell) => cell.textContent))"""
 

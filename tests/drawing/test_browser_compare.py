@@ -6,11 +6,10 @@ import math
 
 import pytest
 
+from browser import END
 from unisono import find, prove
 
 pytestmark = pytest.mark.slow
-
-END = "\ue010"
 
 
 def formula(size: int, alpha: float, beta: float) -> float:

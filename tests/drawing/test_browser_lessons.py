@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from browser import END, HOME, LEFT, RIGHT
 from unisono import find, prove
 from unisono.collectives import COLLECTIVES
 from unisono.drawing.gallery import write_gallery
@@ -14,7 +15,6 @@ from unisono.drawing.page import Settings
 
 pytestmark = pytest.mark.slow
 
-RIGHT, LEFT, HOME, END = "\ue014", "\ue012", "\ue011", "\ue010"
 TRAINING = {"data-parallel": "data_parallel", "tensor-parallel": "tensor_parallel", "zero3": "zero3"}
 TOTALS = "[...document.querySelectorAll('.memory')].map((one) => Number(one.dataset.total))"
 

@@ -4,79 +4,25 @@ from __future__ import annotations
 
 import dataclasses
 import re
-import subprocess
-import sys
 
 import pytest
 
-from launching import LIMIT_S
+from browser import END, HOME, LEFT, RIGHT
 from stories import group, ring_of_three
 from stories import run as story
-from unisono.cli.main import main
 from unisono.drawing.runs import write_run_page
 from unisono.tracing import read_run
 from unisono.tracing.critical_path import critical_path
 from unisono.tracing.run import Transfer
 from unisono.tracing.words import stretch_words
+from watching import show, wait_for_call
 
 pytestmark = pytest.mark.slow
 
-RIGHT, LEFT, DOWN, HOME, END, SHIFT = "\ue014", "\ue012", "\ue015", "\ue011", "\ue010", "\ue008"
-SCRIPT = """
-import time, numpy as np, unisono
-with unisono.connect() as comm:
-    for step in range(5):
-        time.sleep(0.040 if comm.rank == {slow} else 0.002)
-        comm.all_reduce(np.ones(1000 * comm.size, np.float32), algorithm="ring")
-    comm.broadcast(np.ones(64), root=comm.size - 1, algorithm="tree")
-    half = comm.split(comm.rank % 2)
-    half.all_gather(np.ones(5 * half.size), np.ones(5), algorithm="ring")
-"""
 DONE = """(() => { const { scene } = unisono.replay.shown(); const { states } = unisono.replay.view();
     return scene.goals.every((goal, rank) => [...goal].every(([slot, want]) => {
       const cell = scene.rows[rank][states[rank]][slot];
       return cell && cell.origin === want.origin && cell.ranks === want.ranks; })); })()"""
-
-
-@pytest.fixture(scope="module")
-def recorded(tmp_path_factory):
-    """Record a run with so many ranks, one of which is slow, and return its folder."""
-    made = {}
-
-    def record(size, slow=2):
-        if size not in made:
-            folder = tmp_path_factory.mktemp(f"job{size}")
-            (folder / "script.py").write_text(SCRIPT.format(slow=slow))
-            words = ["run", "-n", str(size), "--trace", "run", "script.py"]
-            done = subprocess.run(
-                [sys.executable, "-m", "unisono", *words], cwd=folder, capture_output=True, text=True, timeout=LIMIT_S
-            )
-            assert done.returncode == 0, done.stderr
-            made[size] = folder / "run"
-        return made[size]
-
-    return record
-
-
-@pytest.fixture
-def drawn(recorded, tmp_path):
-    """Draw a recorded run as a user does, and return the page."""
-
-    def draw(size, *words):
-        page = tmp_path / "run.html"
-        assert main(["draw", str(recorded(size)), "-o", str(page), "--no-open", *words]) == 0
-        return page
-
-    return draw
-
-
-def show(browser, page, link=""):
-    browser.open(page, link)
-    browser.wait_for("document.documentElement.dataset.shown !== undefined")
-
-
-def wait_for_call(browser, number):
-    browser.wait_for(f"document.documentElement.dataset.shown === '{number}'")
 
 
 def colours_in_row(browser, rank):
@@ -179,109 +125,6 @@ def test_calls_are_chosen_by_key_by_list_and_by_pressing_the_timeline(browser, d
     assert abs(browser.run("unisono.open.now()") - middle) < 0.1 * span
     assert browser.run("unisono.state.get('rank')") == 1
     assert "rank 1 waits for" in browser.text(".timeline .tip")
-
-
-def test_one_zooms_and_moves_by_keys_and_buttons(browser, drawn):
-    from selenium.webdriver.common.action_chains import ActionChains
-
-    show(browser, drawn(4), "#call=2")
-    span = "(() => { const { from, to } = unisono.timeline.look().range; return to - from; })()"
-    whole = browser.run(span)
-    browser.press("+")
-    near = browser.run(span)
-    assert near == pytest.approx(whole / 1.5)
-    before = browser.run("unisono.state.get('from')")
-    ActionChains(browser.driver, duration=0).key_down(SHIFT).send_keys(RIGHT).key_up(SHIFT).perform()
-    assert browser.run("unisono.state.get('from')") == pytest.approx(before + 0.2 * near)
-    browser.press("-", "-")
-    assert browser.run("unisono.state.get('from')") is None
-    browser.click("#fit-call")
-    call = browser.run("unisono.open.call().end - unisono.open.call().begin")
-    assert call < browser.run(span) < 1.1 * call
-    browser.press("n")
-    wait_for_call(browser, 3)
-    assert browser.run("unisono.state.get('from') < unisono.open.call().begin")  # the window goes on with the call
-    browser.press("k")
-    assert browser.run(span) < 0.5 * call  # without the time in which all wait for the slow one
-    browser.press("a")
-    assert browser.run(span) == whole
-
-
-def test_the_wheel_zooms_towards_the_pointer_and_dragging_moves(browser, drawn):
-    from selenium.webdriver.common.action_chains import ActionChains
-
-    show(browser, drawn(4))
-    x, y = browser.run(
-        "(() => { const { timeline } = unisono; const box = timeline.canvas.getBoundingClientRect();"
-        "return [box.left + timeline.left + timeline.width / 4, box.top + timeline.y(1)].map(Math.round); })()"
-    )
-    under = (
-        "(() => { const { timeline } = unisono;"
-        "return timeline.momentAt(arguments[0] - timeline.canvas.getBoundingClientRect().left); })()"
-    )
-    before = browser.run(under, x)
-    for turned in (100, -100):  # out, which at first is too far, and in
-        browser.run(
-            "unisono.timeline.canvas.dispatchEvent(new WheelEvent('wheel', { deltaY: arguments[0], "
-            "clientX: arguments[1], clientY: arguments[2], cancelable: true }))",
-            turned, x, y,
-        )  # fmt: skip
-    browser.wait_for("unisono.state.get('from') !== null")  # at the next frame
-    span = browser.run("unisono.timeline.look().range.to - unisono.timeline.look().range.from")
-    assert browser.run(under, x) == pytest.approx(before, abs=1e-3 * span)
-    pointer = ActionChains(browser.driver, duration=0)
-    finger = pointer.w3c_actions.pointer_action
-    finger.move_to_location(x, y).pointer_down().move_to_location(x + 40, y).pointer_up()
-    pointer.perform()
-    assert browser.run(under, x + 40) == pytest.approx(before, abs=1e-3 * span)
-    assert browser.run("unisono.open.call().number") == 1  # that was no click
-
-
-def test_two_fingers_zoom_and_the_moments_under_them_stay_under_them(browser, drawn):
-    show(browser, drawn(4))
-    left, y, width = browser.run(
-        "(() => { const { timeline } = unisono; const box = timeline.canvas.getBoundingClientRect();"
-        "return [box.left + timeline.left, box.top + timeline.y(1) + 5, timeline.width]; })()"
-    )
-    shown = "[unisono.timeline.look().range.from, unisono.timeline.look().range.to]"
-    (begin, end), number = browser.run(shown), browser.run("unisono.open.call().number")
-
-    def touch(kind, *parts):
-        points = [{"x": left + part * width, "y": y, "id": finger} for finger, part in enumerate(parts)]
-        browser.driver.execute_cdp_cmd("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
-
-    touch("touchStart", 0.4)
-    touch("touchStart", 0.4, 0.6)
-    for apart in (0.15, 0.2, 0.25):
-        touch("touchMove", 0.5 - apart, 0.5 + apart)
-    touch("touchEnd")
-    wanted = (end - begin) * 0.2 / 0.5
-    browser.wait_for(f"Math.abs({shown}[1] - {shown}[0] - {wanted}) < {0.02 * wanted}")
-    first, last = browser.run(shown)
-    assert (first + last) / 2 == pytest.approx((begin + end) / 2, abs=0.02 * (end - begin))
-    assert browser.run("unisono.open.call().number") == number  # that was no click
-    assert browser.complaints() == []
-
-
-def test_where_send_and_recv_are_too_many_for_arrows_the_page_says_so(browser, tmp_path):
-    pairs = [
-        one
-        for number in range(1, 701)
-        for one in (
-            Transfer(0, 2, True, 0, 8, number, 100 * number, 100 * number + 20),
-            Transfer(2, 0, False, 0, 8, number, 100 * number, 100 * number + 50),
-        )
-    ]
-    made = dataclasses.replace(group(3, ring_of_three(late=1)), transfers=pairs)
-    page = tmp_path / "pairs.html"
-    page.write_text(write_run_page(story(made)).html, encoding="utf-8")
-    show(browser, page)
-    assert "700 pairs of send and recv are too many for arrows" in browser.text(".timeline-bar .note")
-    show(browser, page, "#lang=zh")
-    assert browser.text(".timeline-bar .note") == "700 对 send 与 recv 太多，画不下箭头。放大可看到。"
-    browser.press("+")
-    browser.wait_for("document.querySelector('.timeline-bar .note').textContent === ''")
-    assert 100 < browser.run("unisono.timeline.transfers.shown") < 500
 
 
 def test_of_too_long_a_run_the_page_says_what_is_drawn(browser, tmp_path):
@@ -387,26 +230,6 @@ def test_a_run_without_collectives_has_arrows_and_no_call_to_go_to(browser, tmp_
     assert browser.run("unisono.open.group().transferPairs") == [[0, 1]]
     browser.press("n", "p", "c", "k", "a", " ", RIGHT)
     assert browser.complaints() == []
-
-
-def test_many_turns_of_the_wheel_are_one_repaint(browser, drawn):
-    show(browser, drawn(3))
-    painted = browser.driver.execute_async_script("""
-        const done = arguments[0];
-        const { timeline } = unisono;
-        const paint = timeline.paintBase.bind(timeline);
-        let count = 0;
-        timeline.paintBase = (look) => { count += 1; paint(look); };
-        const box = timeline.canvas.getBoundingClientRect();
-        const at = { clientX: box.left + 500, clientY: box.top + 60, deltaY: -100, bubbles: true, cancelable: true };
-        for (let turn = 0; turn < 8; turn++) timeline.canvas.dispatchEvent(new WheelEvent("wheel", at));
-        requestAnimationFrame(() => requestAnimationFrame(() => {
-          const { from, to } = timeline.look().range;
-          done([count, (to - from) / unisono.open.group().end]);
-        }));
-    """)
-    assert painted[0] == 1
-    assert painted[1] < 0.1  # all of them count: e^(-8/3)
 
 
 def test_names_in_a_trace_are_text_on_the_page_and_nothing_else(browser, tmp_path):
