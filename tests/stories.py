@@ -47,12 +47,12 @@ def run(*groups: Group) -> Run:
     return Run("a story", list(groups), CLOCK, {})
 
 
-def ring_of_three(late: int = 0, at: int = 0, number: int = 1) -> Call:
+def ring_of_three(late: int = 0, at: int = 0, number: int = 1, late_ns: int = 100) -> Call:
     """Return a call in which rank 1 sends to 2, 2 adds and passes on to 0, and 0 adds; all begin at 0 but one.
 
-    Every op takes 10. Rank ``late`` begins 100 later.
+    Every op takes 10 ns. Rank ``late`` begins ``late_ns`` later.
     """
-    begins = [at + (100 if rank == late else 0) for rank in range(3)]
+    begins = [at + (late_ns if rank == late else 0) for rank in range(3)]
     first = begins[1] + 10  # when the message of rank 1 is there
     second = max(begins[2], first) + 10
     waits2 = [wait(2, 1, begins[2], first)] if begins[2] < first else []

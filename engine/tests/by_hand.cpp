@@ -27,7 +27,8 @@ using tests::Handmade;
 double estimated_seconds(std::uint64_t bytes, std::uint32_t size) {
     return (1e-6 * size + static_cast<double>(bytes) / 2e9) * (tests::enough_cores(size) ? 1 : 10);
 }
-constexpr double turn_seconds = 5e-3;  // before it is the other one's turn
+constexpr double longest_turn = 5e-3;  // seconds before it is the other one's turn
+constexpr double least_turns = 3;
 
 double median(std::vector<double>& values) {
     std::sort(values.begin(), values.end());
@@ -85,9 +86,10 @@ struct Times {
 Times compete(Contest& contest, std::uint32_t rank, std::uint32_t size, double seconds) {
     contest.check(rank, size);
     const double estimate = estimated_seconds(contest.bytes(), size);
-    const auto calls = static_cast<std::uint64_t>(std::max(1.0, turn_seconds / estimate));
+    const double turn = std::min(longest_turn, seconds / (2 * least_turns));
+    const auto calls = static_cast<std::uint64_t>(std::max(1.0, turn / estimate));
     const auto turns =
-        static_cast<std::uint64_t>(std::max(3.0, seconds / (2 * estimate * static_cast<double>(calls))));
+        static_cast<std::uint64_t>(std::max(least_turns, seconds / (2 * estimate * static_cast<double>(calls))));
     std::vector<double> programs, hands;
     for (std::uint64_t done = 0; done < turns; ++done) {
         programs.push_back(contest.seconds_per_call(&Contest::by_program, calls));

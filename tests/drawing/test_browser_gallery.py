@@ -42,9 +42,9 @@ def test_reduce_scatter_and_all_gather_are_an_all_reduce_step_for_step(browser, 
     assert not browser.run("document.querySelector('#slider-alpha').offsetParent")
 
 
-@pytest.mark.parametrize(("size", "least"), [(16, 20), (64, 12)])
-def test_playing_is_smooth(browser, written_page, size, least):
-    """A generous bound, as the machine may be busy; tools/measure_page.py measures."""
+@pytest.mark.parametrize("size", [16, 64])
+def test_playing_is_smooth(browser, written_page, size):
+    """In one of several seconds, as the machine may be busy in others; tools/measure_page.py measures."""
     browser.set_up(motion=True)
     browser.open(written_page("ring", size=size))
-    assert browser.frames_per_second(1.0) >= least
+    assert any(browser.frames_per_second(1.0) >= 30 for _ in range(10))

@@ -36,10 +36,18 @@ def test_one_zooms_and_moves_by_keys_and_buttons(browser, drawn):
     browser.press("n")
     wait_for_call(browser, 3)
     assert browser.run("unisono.state.get('from') < unisono.open.call().begin")  # the window goes on with the call
-    browser.press("k")
-    assert browser.run(span) < 0.5 * call  # without the time in which all wait for the slow one
     browser.press("a")
     assert browser.run(span) == whole
+
+
+def test_a_path_fills_the_window_without_the_time_in_which_all_wait_for_the_late_rank(browser, tmp_path):
+    page = tmp_path / "late.html"
+    page.write_text(write_run_page(story(group(3, ring_of_three(late=1, late_ns=50_000)))).html, encoding="utf-8")
+    show(browser, page)
+    browser.press("k")
+    shown = browser.run("unisono.timeline.look().range")
+    assert 49_800 < shown["from"] < 50_000  # when it comes
+    assert 50_030 < shown["to"] < 50_230  # after three ops
 
 
 def test_the_wheel_zooms_towards_the_pointer_and_dragging_moves(browser, drawn):
