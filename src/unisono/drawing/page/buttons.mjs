@@ -39,6 +39,17 @@ export function positionSlider(player, special) {
   return made;
 }
 
+/** Fill the bar that moves a player: its buttons, what is above its slider and the slider, where it is, and choices. */
+export function fillBar(bar, { buttons, above = [], slider, where, choices }) {
+  fill(
+    bar,
+    buttons.node,
+    element("div", { class: "scrubber" }, ...above, slider),
+    where,
+    element("div", { class: "choices" }, ...choices),
+  );
+}
+
 /** A round button with a sign on it. */
 function button(icon, label, press, kind = "") {
   const made = element("button", { type: "button", class: `round ${kind}`, id: `button-${icon}`, onclick: press });

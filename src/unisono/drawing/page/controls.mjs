@@ -1,7 +1,7 @@
 // The bar below the stage: buttons, the slider with the phases above it, and what is shown how.
 
-import { positionSlider, setIcon, transportButtons } from "./buttons.mjs";
-import { element, fill } from "./dom.mjs";
+import { fillBar, positionSlider, setIcon, transportButtons } from "./buttons.mjs";
+import { element } from "./dom.mjs";
 import { meaningOf } from "./legend.mjs";
 import { SPEEDS } from "./state.mjs";
 
@@ -21,13 +21,8 @@ export function controls(scene, state, player, options, words) {
     parts.play = buttons.play;
     parts.where = element("output", { class: "where", for: "position" });
     parts.phases = phaseBar(scene, player, w, state.get("lang"));
-    fill(
-      node,
-      buttons.node,
-      element("div", { class: "scrubber" }, parts.phases.node, parts.slider),
-      parts.where,
-      element("div", { class: "choices" }, ...choices(state, options, w, scene.collective)),
-    );
+    const shownHow = choices(state, options, w, scene.collective);
+    fillBar(node, { ...parts, buttons, above: [parts.phases.node], choices: shownHow });
     update(new Set(["step", "playing"]));
   };
 

@@ -1,6 +1,6 @@
 // A call of a recorded run once more, on the stage, at its real times.
 
-import { positionSlider, setIcon, transportButtons } from "./buttons.mjs";
+import { fillBar, positionSlider, setIcon, transportButtons } from "./buttons.mjs";
 import { choices } from "./controls.mjs";
 import { element, fill } from "./dom.mjs";
 import { LAYOUTS } from "./layouts.mjs";
@@ -112,18 +112,8 @@ export function replayPanel(open, state, words) {
     const { slower, faster } = shown.clock;
     const speed = (SECONDS * 1e9 * slower) / state.get("speed");
     const note = w.slower(few(Number(speed.toPrecision(2))), faster > 1.5 ? few(Number(faster.toPrecision(2))) : "");
-    fill(
-      bar,
-      buttons.node,
-      element("div", { class: "scrubber" }, parts.slider),
-      parts.where,
-      element(
-        "div",
-        { class: "choices" },
-        ...choices(state, LAYOUTS, w, shown.scene.collective),
-        element("span", { class: "note" }, note),
-      ),
-    );
+    const shownHow = choices(state, LAYOUTS, w, shown.scene.collective);
+    fillBar(bar, { ...parts, buttons, choices: [...shownHow, element("span", { class: "note" }, note)] });
   };
 
   const draw = () => {

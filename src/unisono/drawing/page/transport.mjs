@@ -1,7 +1,7 @@
 // The bar of the page that compares: buttons, slider, and the choice between steps and the clock.
 
-import { positionSlider, setIcon, transportButtons } from "./buttons.mjs";
-import { element, fill } from "./dom.mjs";
+import { fillBar, positionSlider, setIcon, transportButtons } from "./buttons.mjs";
+import { element } from "./dom.mjs";
 
 export const RACE = 10; // positions from the start to the end of a race by the clock
 
@@ -17,17 +17,8 @@ export function transport(state, player, length, words, relay) {
     parts.where = element("output", { class: "where", for: "position" });
     parts.slider = positionSlider(player, {});
     parts.ways = relay ? [] : [wayButton("step", w.byStep, state), wayButton("time", w.byTime, state)];
-    fill(
-      node,
-      buttons.node,
-      element("div", { class: "scrubber" }, parts.slider),
-      parts.where,
-      element(
-        "div",
-        { class: "choices" },
-        element("div", { class: "languages", role: "group", "aria-label": w.lockstep, hidden: relay }, ...parts.ways),
-      ),
-    );
+    const group = { class: "languages", role: "group", "aria-label": w.lockstep, hidden: relay };
+    fillBar(node, { ...parts, buttons, choices: [element("div", group, ...parts.ways)] });
   };
 
   const update = (changed) => {
