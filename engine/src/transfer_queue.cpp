@@ -163,7 +163,12 @@ void TransferQueue::work() {
             const auto has_work = [&] { return unsent_ > 0 || inbox_.in_background() > 0; };
             std::unique_lock lock(mutex_);
             changed_.wait(lock, [&] { return stopping_ || has_work(); });
-            if (!has_work()) return;
+            // The work may be gone again: a thread that receives for itself takes what comes for others, too, and does
+            // so without this lock. That is no reason to end, as nobody would start this thread again.
+            if (!has_work()) {
+                if (stopping_) return;
+                continue;
+            }
         }
         const Verdict verdict = verdict_of([&] {
             if (advance_all()) return look_at_the_time();

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from letters import LONG, is_letter, letter
+from unisono import spawn
 from unisono.comm.calls import LARGEST_TAG
 
 LENGTHS = {"empty": 0, "short": 3, "a slot": 1000, "many slots": LONG}
@@ -88,6 +89,21 @@ def shuffled_exchange(comm, seed):
 def test_all_with_all_in_all_orders(pools, size):
     for seed in range(10):
         pools[size].call(shuffled_exchange, [100 * seed] * size)
+
+
+def exchange_often(comm, times):
+    for seed in range(times):
+        shuffled_exchange(comm, 100 * seed)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("times", [500, pytest.param(40_000, marks=pytest.mark.long)])
+def test_the_thread_that_moves_transfers_is_there_as_long_as_it_is_needed(times):
+    """Who receives for itself may finish the last receive of the thread, just when that looks for work.
+
+    The thread once ended then. It took 8,000 to 25,000 exchanges until that happened.
+    """
+    spawn(exchange_often, 3, times, timeout=30.0)
 
 
 def stay_in_the_channel(comm):
