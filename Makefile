@@ -14,7 +14,7 @@ ON_BOTH_CORES := --numprocesses 2 --dist worksteal
 venv: $(INSTALLED)
 
 # Python files are used from where they are; a change in the engine or in the dependencies needs another install.
-# Nothing is compiled ahead of that: most files of torch are never imported.
+# pip compiles no Python file ahead of its first import: most files of torch are never imported.
 $(INSTALLED): pyproject.toml CMakeLists.txt $(shell find engine -type f -not -path 'engine/tests/*')
 	@$(PYTHON) -c "import sys; sys.exit(sys.version_info < (3, 11) and 'Unisono needs Python 3.11 or newer; say which: make PYTHON=python3.12')"
 	$(PYTHON) -m venv .venv
