@@ -14,6 +14,7 @@ from unisono.algorithms import BUILT_IN, find
 ROOT = Path(__file__).parent.parent
 PROGRAMS = {
     "latency": ["latency", "ranks"],
+    "wakeups": ["wakeups", "ranks"],
     "by_hand": ["by_hand", "cases", "ranks"],
     "threads": [
         "threads",

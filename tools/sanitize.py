@@ -51,7 +51,12 @@ def without_random_addresses() -> list[str]:
 def run_programs(folder: Path, before: Sequence[str]) -> None:
     """Run all programs of engine/tests, briefly."""
     every, around = write_inputs(folder)
-    arguments = {"latency": ["2", "20000"], "by_hand": [str(around), "0.02"], "threads": [str(every), "5"]}
+    arguments = {
+        "latency": ["2", "20000"],
+        "wakeups": ["2000"],
+        "by_hand": [str(around), "0.02"],
+        "threads": [str(every), "5"],
+    }
     for name in PROGRAMS:
         check([*before, folder / name, *arguments[name]], FOR_PROGRAMS)
 

@@ -13,9 +13,12 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// A bell that rings in the very moment in which somebody lies down would go unheard, as who rings has no fence between
-// writing a message and looking who sleeps: it would cost every message more than it is worth to the few that sleep. So
-// who lies down calls a fence for all. Where there is none, sleeps are short.
+// A waker writes a message and then reads whether the receiver sleeps. The processor may swap the two, because a fence
+// between them would cost every message more than it is worth to the few receivers that sleep. The sleeper pays instead:
+// after it has announced that it sleeps, and before it looks for the message a last time, it runs a fence on the cores of
+// all ranks (`fence_everywhere`). Either the waker then sees the sleeper, or the sleeper sees the message; a model that
+// is checked exhaustively says so (tests/engine/test_wake_up_model.py). Where the kernel has no such fence, a wake-up can
+// be lost, and the length of a sleep bounds the delay.
 constexpr Nanoseconds shortest_sleep = milliseconds(1);
 constexpr Nanoseconds longest_sleep = milliseconds(8);
 // How often a waiting rank looks whether the others still live, and whether somebody wants it to stop.
@@ -77,6 +80,7 @@ void Endpoint::wait_slowly(std::function<bool()> ready, const Wait& what) {
             explicit Asleep(Board& board) : mine(board) { mine.asleep.fetch_add(1, std::memory_order_seq_cst); }
             ~Asleep() { mine.asleep.fetch_sub(1, std::memory_order_relaxed); }
         } asleep(mine);
+        if (has_fence_) fence_everywhere();
         if (!ready() && !broken())
             futex_wait(mine.bell, bell, std::min(nap, std::max<Nanoseconds>(what.deadline - now, Nanoseconds(1))));
         nap = std::min(2 * nap, longest_sleep);

@@ -39,6 +39,10 @@ def test_the_shortest_all_reduce(inputs, size):
     assert re.match(rf"{size} ranks, 8 bytes, 2000 calls: minimum \d", output_of("latency", str(size), "2000"))
 
 
+def test_messages_wake_a_rank_that_goes_to_sleep(inputs):
+    assert re.match(r"2000 messages: \d+ later than 900 microseconds", output_of("wakeups", "2000"))
+
+
 def test_a_program_computes_what_a_loop_by_hand_computes(inputs):
     rows = output_of("by_hand", str(inputs[1]), "0.01").splitlines()[1:]
     assert [row.split("|")[0].strip() for row in rows] == ["2"] * 5 + ["4"] * 5

@@ -68,8 +68,8 @@ class Endpoint {
     // Wakes a rank that has gone to sleep. Cheap where it has not: the line is seldom written.
     void rouse(std::uint32_t rank) {
         Board& theirs = board(rank);
-        // The compiler must look at the sleeper after it has written what the sleeper waits for. The processor may do it
-        // before; whoever lies down sees to that (see wait_slowly).
+        // The compiler must read `asleep` after it has written the message that the sleeper waits for. The processor may
+        // still read it before; the fence in wait_slowly makes that harmless.
         std::atomic_signal_fence(std::memory_order_seq_cst);
         if (theirs.asleep.load(std::memory_order_relaxed) != 0) wake(theirs);
     }
@@ -142,7 +142,7 @@ class Endpoint {
     int quick_looks_;
     int first_yields_;
     SpinLength spin_;
-    bool has_fence_;  // so that no bell goes unheard
+    bool has_fence_;  // whether fence_everywhere works on this system
     std::mutex opening_;
     std::set<std::size_t> opened_;  // where they begin
     std::atomic<std::uint64_t> opened_bytes_ = 0;  // a thread may ask while another one opens more

@@ -49,8 +49,9 @@ inline void pause_core() {
 #endif
 }
 
-// A fence for all threads of all processes that have said that they want it, wherever they are. It costs who calls it
-// microseconds, and the others next to nothing. False: this system has none.
+// Runs a memory fence on every core that runs a thread of a process that has called `join_fence` (membarrier). The caller
+// pays about a microsecond; the other threads are interrupted for less. `join_fence` returns false where the kernel has
+// no such fence.
 bool join_fence();
 void fence_everywhere();
 
