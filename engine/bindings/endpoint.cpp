@@ -7,6 +7,8 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include <unistd.h>
+
 #include <cmath>
 #include <memory>
 #include <optional>
@@ -36,11 +38,29 @@ Nanoseconds nanoseconds(double seconds) {
     return Nanoseconds(static_cast<std::int64_t>(std::clamp(seconds, 0.0, longest) * 1e9));
 }
 
-Settings settings_from(int file, std::uint64_t offset, std::uint32_t rank, std::uint32_t size, std::uint32_t depth,
-                       std::uint64_t staging_bytes, std::uint64_t transfer_bytes, const std::vector<int>& processes,
-                       double spin_s, double yield_s, double background_spin_s) {
+// An open file. Whoever uses it shares it: an endpoint may outlive the Python objects around it, and must not find another
+// file under the same number.
+class File {
+  public:
+    explicit File(int descriptor) : descriptor(descriptor) {}
+    ~File() { ::close(descriptor); }
+    File(const File&) = delete;
+    File& operator=(const File&) = delete;
+
+    const int descriptor;
+};
+
+struct Files {
+    std::shared_ptr<File> memory;
+    std::shared_ptr<File> fault_log;  // or nullptr
+};
+
+Settings settings_from(const Files& files, std::uint64_t offset, std::uint32_t rank, std::uint32_t size,
+                       std::uint32_t depth, std::uint64_t staging_bytes, std::uint64_t transfer_bytes,
+                       const std::vector<int>& processes, double spin_s, double yield_s, double background_spin_s) {
     Settings settings;
-    settings.file = file;
+    settings.file = files.memory->descriptor;
+    settings.fault_log = files.fault_log ? files.fault_log->descriptor : -1;
     settings.offset = offset;
     settings.geometry = {size, depth, staging_bytes, transfer_bytes};
     settings.rank = rank;
@@ -51,20 +71,19 @@ Settings settings_from(int file, std::uint64_t offset, std::uint32_t rank, std::
 
 class Rank : public Repeats {
   public:
-    explicit Rank(const Settings& settings)
-        : endpoint_(settings), executor_(endpoint_),
+    Rank(Files files, const Settings& settings)
+        : files_(std::move(files)), endpoint_(settings), executor_(endpoint_),
           collectives_(std::make_unique<CollectiveQueue>(executor_)),
           transfer_queue_(std::make_unique<TransferQueue>(endpoint_)) {
         endpoint_.interrupted = look_for_signals;
     }
     // The threads give back what they kept for Python, for which they need the interpreter's lock: nobody may hold it
     // while waiting for them.
-    ~Rank() override {
-        if (!abandoned_) close();
-    }
+    ~Rank() override { close(); }
 
     bool repeat(std::uint64_t collective, nb::handle output, nb::handle input, nb::handle op, std::uint64_t root,
                 nb::handle algorithm, nb::handle codec) override {
+        check_process();
         View out, in;
         if (output.is_valid() && !out.look_at(output, true)) return false;
         if (input.is_valid() && (!in.look_at(input, false) || in.overlaps(out))) return false;
@@ -94,17 +113,24 @@ class Rank : public Repeats {
     void forget() { known_.clear(); }
 
     void run(std::shared_ptr<Plan> plan, std::uint64_t input, std::uint64_t output, double timeout_s) {
+        check_process();
         guarded([&] { collectives_->run(call(std::move(plan), input, output, timeout_s)); });
     }
     std::shared_ptr<Completion> start(std::shared_ptr<Plan> plan, std::uint64_t input, std::uint64_t output,
                                       double timeout_s, nb::object keeps) {
+        check_process();
         CollectiveQueue::Call made = call(std::move(plan), input, output, timeout_s);
         made.kept = kept(std::move(keeps));
-        return collectives_->start(made);
+        try {
+            return collectives_->start(made);
+        } catch (const Failure& failure) {  // no thread
+            raise_verdict(failure.verdict);
+        }
     }
     // Returns the other rank.
     std::uint32_t transfer(bool sending, std::int64_t peer, std::uint32_t tag, std::uint64_t data, std::uint64_t count,
                            const std::string& dtype, double timeout_s) {
+        check_process();
         const Transfer made = make_transfer(sending, peer, tag, data, count, dtype);
         std::uint32_t source = 0;
         guarded([&] { source = transfer_queue_->run(made, nanoseconds(timeout_s)); });
@@ -113,13 +139,23 @@ class Rank : public Repeats {
     std::shared_ptr<Completion> start_transfer(bool sending, std::int64_t peer, std::uint32_t tag, std::uint64_t data,
                                                std::uint64_t count, const std::string& dtype, double timeout_s,
                                                nb::object keeps) {
+        check_process();
         const Transfer made = make_transfer(sending, peer, tag, data, count, dtype);
         Kept held = kept(std::move(keeps));
-        const nb::gil_scoped_release released;  // what was put aside is copied at once, and may be long
-        return transfer_queue_->start(made, nanoseconds(timeout_s), std::move(held));
+        std::shared_ptr<Completion> completion;
+        // Without the interpreter's lock: what was put aside is copied at once, and may be long.
+        guarded([&] { completion = transfer_queue_->start(made, nanoseconds(timeout_s), std::move(held)); });
+        return completion;
+    }
+    // Whether a call that was started is over. A forked child may ask for one that was over before the fork.
+    bool is_done(const std::shared_ptr<Completion>& completion) const {
+        if (completion->done()) return true;
+        check_process();
+        return false;
     }
     // Waits for a call that was started; false: it is not over yet.
     bool wait(const std::shared_ptr<Completion>& completion, double timeout_s) {
+        if (is_done(completion)) return true;
         const Clock::time_point deadline = Clock::now() + nanoseconds(timeout_s);
         for (;;) {
             {
@@ -133,6 +169,7 @@ class Rank : public Repeats {
     }
 
     void close() {
+        if (abandoned_) return;
         const nb::gil_scoped_release released;
         collectives_->stop();
         transfer_queue_->stop();
@@ -147,21 +184,45 @@ class Rank : public Repeats {
         static_cast<void>(transfer_queue_.release());
         endpoint_.abandon();
     }
-    void abort(const std::string& text) {
-        if (abandoned_) return;
-        endpoint_.break_with(Fault::aborted, static_cast<int>(endpoint_.settings.rank), text);
+    // Raises UsageError in a forked child.
+    void check_process() const {
+        if (abandoned_) [[unlikely]]
+            raise_forked(endpoint_.own_name(), endpoint_.settings.processes[endpoint_.settings.rank]);
     }
+    void abort(const std::string& reason) {
+        check_process();
+        endpoint_.break_with(Fault::aborted, static_cast<int>(endpoint_.settings.rank),
+                             endpoint_.own_name() + " aborted: " + reason);
+    }
+    void name_ranks(const std::vector<std::uint32_t>& job_ranks) { endpoint_.names = RankNames(job_ranks); }
+    std::string note() const { return endpoint_.names.note(); }
     void raise_if_broken() {
+        check_process();
         const Verdict verdict = endpoint_.verdict();
         if (verdict.fault != Fault::none) raise_verdict(verdict);
     }
-    bool broken() const { return endpoint_.broken(); }
-    std::uint64_t reserve_space(std::uint64_t bytes) { return endpoint_.reserve_space(bytes); }
+    bool broken() const {
+        check_process();
+        return endpoint_.broken();
+    }
+    std::uint64_t reserve_space(std::uint64_t bytes) {
+        check_process();
+        return endpoint_.reserve_space(bytes);
+    }
     std::uint64_t memory_in_use() const { return endpoint_.memory_in_use(); }
     std::uint64_t sent_bytes() const { return endpoint_.outgoing.bytes(); }
-    void limit_rate(double bytes_per_s) { endpoint_.outgoing.limit(bytes_per_s); }
-    std::shared_ptr<Recording> record(std::size_t capacity) { return endpoint_.recordings.start(capacity); }
-    void stop_recording(const std::shared_ptr<Recording>& recording) { endpoint_.recordings.stop(recording); }
+    void limit_rate(double bytes_per_s) {
+        check_process();
+        endpoint_.outgoing.limit(bytes_per_s);
+    }
+    std::shared_ptr<Recording> record(std::size_t capacity) {
+        check_process();
+        return endpoint_.recordings.start(capacity);
+    }
+    void stop_recording(const std::shared_ptr<Recording>& recording) {
+        check_process();
+        endpoint_.recordings.stop(recording);
+    }
 
     double timeout_s = 300;
 
@@ -206,6 +267,7 @@ class Rank : public Repeats {
         if (verdict) raise_verdict(*verdict);
     }
 
+    const Files files_;  // first: the endpoint uses them until its end
     Endpoint endpoint_;
     Executor executor_;
     std::unique_ptr<CollectiveQueue> collectives_;
@@ -222,6 +284,9 @@ std::pair<nb::bytes, std::uint64_t> as_bytes(const Tape::Reading& reading) {
 }  // namespace
 
 void bind_endpoint(nb::module_& module) {
+    nb::class_<File>(module, "File", "An open file, closed when nobody uses it any more.")
+        .def(nb::init<int>(), nb::arg("descriptor"))
+        .def_ro("descriptor", &File::descriptor);
     nb::class_<Recording>(module, "Recording", "What an endpoint does, written down with times.")
         .def("collectives", [](const Recording& self) { return as_bytes(self.read_collectives()); })
         .def("transfers", [](Recording& self) { return as_bytes(self.read_transfers()); });
@@ -235,23 +300,29 @@ void bind_endpoint(nb::module_& module) {
         });
     nb::class_<Rank>(module, "Endpoint", "One rank's end of a communicator.")
         .def("__init__",
-             [](Rank* self, int file, std::uint64_t offset, std::uint32_t rank, std::uint32_t size, std::uint32_t depth,
-                std::uint64_t staging_bytes, std::uint64_t transfer_bytes, const std::vector<int>& processes,
-                double spin_s, double yield_s, double background_spin_s) {
+             [](Rank* self, const std::shared_ptr<File>& file, std::uint64_t offset, std::uint32_t rank,
+                std::uint32_t size, std::uint32_t depth, std::uint64_t staging_bytes, std::uint64_t transfer_bytes,
+                const std::vector<int>& processes, double spin_s, double yield_s, double background_spin_s,
+                const std::vector<std::uint32_t>& job_ranks, const std::shared_ptr<File>& fault_log) {
                  try {
-                     new (self) Rank(settings_from(file, offset, rank, size, depth, staging_bytes, transfer_bytes,
-                                                   processes, spin_s, yield_s, background_spin_s));
+                     const Files files{file, fault_log};
+                     new (self) Rank(files, settings_from(files, offset, rank, size, depth, staging_bytes,
+                                                          transfer_bytes, processes, spin_s, yield_s,
+                                                          background_spin_s));
+                     self->name_ranks(job_ranks);
                  } catch (const std::system_error& error) {
+                     const RankNames names(job_ranks);
                      Verdict verdict;
                      verdict.fault = Fault::no_memory;
-                     verdict.culprit = static_cast<int>(rank);
-                     std::snprintf(verdict.text, sizeof verdict.text, "%s", error.what());
+                     verdict.culprit = names.job_rank(static_cast<int>(rank));
+                     std::snprintf(verdict.text, sizeof verdict.text, "%s: %s; %s%s", names.name(rank).c_str(),
+                                   error.what(), more_memory_advice, names.note().c_str());
                      raise_verdict(verdict);
                  }
              },
              nb::arg("file"), nb::arg("offset"), nb::arg("rank"), nb::arg("size"), nb::arg("depth"),
              nb::arg("staging_bytes"), nb::arg("transfer_bytes"), nb::arg("processes"), nb::arg("spin_s"), nb::arg("yield_s"),
-             nb::arg("background_spin_s"))
+             nb::arg("background_spin_s"), nb::arg("job_ranks"), nb::arg("fault_log").none())
         .def("quick_call", [](nb::object self, std::uint64_t collective, int arrays, nb::object default_op,
                               nb::object method) {
             return make_quick_call(self, nb::cast<Rank&>(self), collective, arrays, default_op, method);
@@ -267,10 +338,14 @@ void bind_endpoint(nb::module_& module) {
              nb::arg("count"), nb::arg("dtype"), nb::arg("timeout_s"))
         .def("start_transfer", &Rank::start_transfer, nb::arg("sending"), nb::arg("peer"), nb::arg("tag"),
              nb::arg("data"), nb::arg("count"), nb::arg("dtype"), nb::arg("timeout_s"), nb::arg("keeps").none())
+        .def("is_done", &Rank::is_done, nb::arg("completion"))
         .def("wait", &Rank::wait, nb::arg("completion"), nb::arg("timeout_s"))
         .def("close", &Rank::close)
         .def("abandon", &Rank::abandon)
-        .def("abort", &Rank::abort, nb::arg("text"))
+        .def("check_process", &Rank::check_process)
+        .def("abort", &Rank::abort, nb::arg("reason"))
+        .def("name_ranks", &Rank::name_ranks, nb::arg("job_ranks"))
+        .def("note", &Rank::note)
         .def("raise_if_broken", &Rank::raise_if_broken)
         .def_prop_ro("broken", &Rank::broken)
         .def("reserve_space", &Rank::reserve_space, nb::arg("size_bytes"))

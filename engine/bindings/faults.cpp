@@ -1,5 +1,7 @@
 #include "faults.hpp"
 
+#include <nanobind/stl/string.h>
+
 #include <optional>
 
 namespace nb = nanobind;
@@ -35,6 +37,12 @@ void rethrow_from_signal() {
 void raise_verdict(const Verdict& verdict) {
     const nb::object error = nb::module_::import_("unisono.comm.faults")
                                  .attr("exception_for")(static_cast<int>(verdict.fault), verdict.culprit, verdict.text);
+    PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(error.ptr())), error.ptr());
+    throw nb::python_error();
+}
+
+void raise_forked(const std::string& rank, int process) {
+    const nb::object error = nb::module_::import_("unisono.comm.faults").attr("forked_child")(rank, process);
     PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(error.ptr())), error.ptr());
     throw nb::python_error();
 }

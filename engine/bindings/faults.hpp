@@ -3,6 +3,8 @@
 
 #include <nanobind/nanobind.h>
 
+#include <string>
+
 #include "unisono/endpoint.hpp"
 
 namespace unisono::bindings {
@@ -21,5 +23,8 @@ void rethrow_from_signal();
 
 // Throws the Python exception for a verdict.
 [[noreturn]] void raise_verdict(const Verdict& verdict);
+
+// Throws the Python exception for a call in a forked child of a rank; `process` is the rank's own.
+[[noreturn]] void raise_forked(const std::string& rank, int process);
 
 }  // namespace unisono::bindings

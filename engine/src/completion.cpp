@@ -10,20 +10,17 @@ constexpr auto look_every = std::chrono::milliseconds(50);
 
 void Completion::finish(const Verdict& verdict, std::int64_t source) {
     const std::lock_guard lock(mutex_);
+    if (done()) return;
     verdict_ = verdict;
     source_ = source;
-    done_ = true;
+    done_.store(true, std::memory_order_release);
     changed_.notify_all();
 }
 
-bool Completion::done() const {
-    const std::lock_guard lock(mutex_);
-    return done_;
-}
-
 bool Completion::wait_until(Clock::time_point deadline) {
+    if (done()) return true;
     std::unique_lock lock(mutex_);
-    return changed_.wait_until(lock, deadline, [&] { return done_; });
+    return changed_.wait_until(lock, deadline, [&] { return done(); });
 }
 
 void Completion::finish_or_fail(Endpoint& endpoint) {
@@ -32,14 +29,8 @@ void Completion::finish_or_fail(Endpoint& endpoint) {
     if (found.fault != Fault::none) throw Failure(found);
 }
 
-Verdict Completion::verdict() const {
-    const std::lock_guard lock(mutex_);
-    return verdict_;
-}
+Verdict Completion::verdict() const { return done() ? verdict_ : Verdict{}; }
 
-std::int64_t Completion::source() const {
-    const std::lock_guard lock(mutex_);
-    return source_;
-}
+std::int64_t Completion::source() const { return done() ? source_ : -1; }
 
 }  // namespace unisono

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdint>
+#include <cstdio>
 #include <cstring>
 #include <stdexcept>
 #include <system_error>
@@ -26,14 +27,15 @@ constexpr Nanoseconds longest_look{50};
 void give_memory(int file, std::uint64_t offset, std::uint64_t bytes) {
     while (::fallocate(file, 0, static_cast<off_t>(offset), static_cast<off_t>(bytes)) != 0) {
         if (errno == EINTR) continue;
-        throw std::system_error(errno, std::generic_category(), "shared memory");
+        throw std::system_error(errno, std::generic_category(),
+                                "no shared memory for " + std::to_string(bytes) + " bytes");
     }
 }
 
 // At an address that is a multiple of a huge page, as the offset in the file is: else none could be used.
 std::byte* map_memory(const Settings& settings, std::size_t bytes) {
     void* room = ::mmap(nullptr, bytes + huge_page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (room == MAP_FAILED) throw std::system_error(errno, std::generic_category(), "address space");
+    if (room == MAP_FAILED) throw std::system_error(errno, std::generic_category(), "no address space for " + std::to_string(bytes) + " bytes");
     auto* const begin = static_cast<std::byte*>(room);
     const std::size_t before = -reinterpret_cast<std::uintptr_t>(room) % huge_page;
     void* memory = ::mmap(begin + before, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, settings.file,
@@ -41,7 +43,8 @@ std::byte* map_memory(const Settings& settings, std::size_t bytes) {
     if (memory == MAP_FAILED) {
         const int error = errno;
         ::munmap(room, bytes + huge_page);
-        throw std::system_error(error, std::generic_category(), "address space");
+        throw std::system_error(error, std::generic_category(),
+                                "no address space for " + std::to_string(bytes) + " bytes");
     }
     if (before > 0) ::munmap(begin, before);
     if (before < huge_page) ::munmap(begin + before + bytes, huge_page - before);
@@ -87,9 +90,7 @@ void Endpoint::open(Layout::Range range) {
         give_memory(settings.file, settings.offset + range.offset, range.bytes);
     } catch (const std::system_error& error) {
         fail(Fault::no_memory, static_cast<int>(settings.rank),
-             "rank " + std::to_string(settings.rank) + " got no shared memory for " + std::to_string(range.bytes) +
-                 " bytes: " + error.code().message() +
-                 "; connect with a smaller memory_bytes, or allow more memory");
+             own_name() + ": " + error.what() + "; " + more_memory_advice);
     }
     if (range.offset % huge_page == 0 && range.bytes % huge_page == 0) use_huge_pages(at(range.offset), range.bytes);
     opened_bytes_ += range.bytes;
@@ -147,9 +148,8 @@ void Endpoint::check_same_call(std::uint32_t peer) {
 
 void Endpoint::report_mismatch(std::uint32_t peer) {
     fail(Fault::mismatch, static_cast<int>(peer),
-         "call " + std::to_string(call_) + " of this communicator differs between ranks: rank " +
-             std::to_string(settings.rank) + " called " + call_of(settings.rank, call_) + "; rank " +
-             std::to_string(peer) + " called " + call_of(peer, call_) +
+         "call " + std::to_string(call_) + " of this communicator differs between ranks: " + own_name() + " called " +
+             call_of(settings.rank, call_) + "; " + names.name(peer) + " called " + call_of(peer, call_) +
              ". Every rank must make the same calls in the same order");
 }
 
@@ -159,9 +159,12 @@ Verdict Endpoint::break_with(Fault fault, int culprit, const std::string& text) 
     std::uint32_t whole = 0;
     if (control_->broken.compare_exchange_strong(whole, 1)) {
         control_->verdict.fault = fault;
-        control_->verdict.culprit = culprit;
-        std::strncpy(control_->verdict.text, text.c_str(), sizeof control_->verdict.text - 1);
+        control_->verdict.culprit = names.job_rank(culprit);
+        std::strncpy(control_->verdict.text, (text + names.note()).c_str(), sizeof control_->verdict.text - 1);
         control_->broken.store(2, std::memory_order_release);
+        // One line, written at once: the lines of several ranks do not mix.
+        if (settings.fault_log >= 0)
+            ::dprintf(settings.fault_log, "%u %d\n", static_cast<unsigned>(fault), names.job_rank(culprit));
         for (std::uint32_t rank = 0; rank < settings.geometry.size; ++rank) rouse(rank);
     }
     return verdict();
@@ -182,5 +185,16 @@ Verdict Endpoint::verdict() const {
 }
 
 void Endpoint::fail(Fault fault, int culprit, const std::string& text) { throw Failure(break_with(fault, culprit, text)); }
+
+std::thread Endpoint::start_thread(std::function<void()> work) {
+    try {
+        return std::thread(std::move(work));
+    } catch (const std::system_error& error) {
+        fail(Fault::no_memory, static_cast<int>(settings.rank),
+             own_name() + " could not start a thread for calls in the background: " + error.code().message() +
+                 "; raise the limit on processes (ulimit -u, or the pids limit of the container) or on address space "
+                 "(ulimit -v)");
+    }
+}
 
 }  // namespace unisono

@@ -24,8 +24,6 @@ constexpr Nanoseconds longest_sleep = milliseconds(8);
 // How often a waiting rank looks whether the others still live, and whether somebody wants it to stop.
 constexpr Nanoseconds look_around_every = milliseconds(20);
 
-std::string name_of(std::uint32_t peer) { return peer == any_rank ? "any rank" : "rank " + std::to_string(peer); }
-
 }  // namespace
 
 void Endpoint::wake(Board& theirs) {
@@ -103,21 +101,20 @@ void Endpoint::wait_for_slow_link() {
 
 bool Endpoint::look_for_interrupt() {
     if (!interrupted || !interrupted()) return false;
-    break_with(Fault::interrupted, static_cast<int>(settings.rank),
-               "rank " + std::to_string(settings.rank) + " was interrupted");
+    break_with(Fault::interrupted, static_cast<int>(settings.rank), own_name() + " was interrupted");
     return true;
 }
 
 void Endpoint::look_around(const std::function<bool()>& ready, const Wait& what, Clock::time_point began) {
-    const std::string me = "rank " + std::to_string(settings.rank);
+    const std::string me = own_name();
     if (look_for_interrupt()) throw Failure(verdict());
     for (const std::uint32_t rank : peers_.lost()) {
         // What a rank sent before it ended counts; and one that closed first has left in good order.
         if (ready()) return;
         if (board(rank).closed.load(std::memory_order_acquire)) continue;
         fail(Fault::peer_lost, static_cast<int>(rank),
-             "rank " + std::to_string(rank) + " (process " + std::to_string(settings.processes[rank]) + ") has ended; " +
-                 me + " was waiting for " + name_of(what.peer) + place_of(what));
+             names.name(rank, "process " + std::to_string(settings.processes[rank])) + " has ended; " + me +
+                 " was waiting for " + name_of(what.peer) + place_of(what));
     }
     if (has_left(what.peer) && !ready())
         fail(Fault::peer_lost, what.peer == any_rank ? -1 : static_cast<int>(what.peer),
@@ -128,9 +125,10 @@ void Endpoint::look_around(const std::function<bool()>& ready, const Wait& what,
         for (std::uint32_t rank = 0; rank < settings.geometry.size; ++rank)
             if (rank != settings.rank) check_same_call(rank);
     const Clock::time_point now = Clock::now();
-    if (now >= what.deadline && !ready())
-        fail(Fault::timeout, what.peer == any_rank ? -1 : static_cast<int>(what.peer),
-             describe_wait(what, std::chrono::duration<double>(now - began).count()));
+    if (now >= what.deadline && !ready()) {
+        const auto [text, culprit] = describe_wait(what, std::chrono::duration<double>(now - began).count());
+        fail(Fault::timeout, culprit, text);
+    }
 }
 
 // Whether the rank that we wait for has come as far as this call: it then has nothing to do but to answer.
@@ -152,13 +150,13 @@ std::string Endpoint::place_of(const Wait& what) const {
 }
 
 // Follows the ranks from one that waits to the one that it waits for, as far as that goes.
-std::string Endpoint::describe_wait(const Wait& what, double seconds) const {
+std::pair<std::string, int> Endpoint::describe_wait(const Wait& what, double seconds) const {
     char length[32];
     std::snprintf(length, sizeof length, "%.1f s", seconds);
-    std::string text = "rank " + std::to_string(settings.rank) + " gave up at its timeout after " + length +
+    std::string text = own_name() + " gave up at its timeout after " + length +
                        (what.in_collective ? place_of(what) : " in send or recv") + ": it waits for " +
                        name_of(what.peer) + (what.in_collective ? "" : place_of(what));
-    if (what.peer == any_rank) return text + ", and no rank has sent a message with this tag";
+    if (what.peer == any_rank) return {text + ", and no rank has sent a message with this tag", -1};
     std::uint32_t rank = what.peer;
     for (std::uint32_t hops = 0; hops < settings.geometry.size; ++hops) {
         const Board& theirs = board(rank);
@@ -181,11 +179,11 @@ std::string Endpoint::describe_wait(const Wait& what, double seconds) const {
         }
         const std::int32_t next = waiting_for - 1;
         text += ", which waits at step " + std::to_string(theirs.waiting_step.load(std::memory_order_relaxed)) +
-                " for rank " + std::to_string(next);
+                " for " + names.name(static_cast<std::uint32_t>(next));
         rank = static_cast<std::uint32_t>(next);
-        if (rank == settings.rank) break;
+        if (rank == settings.rank) return {text, static_cast<int>(what.peer)};  // in a circle: nobody in particular
     }
-    return text;
+    return {text, static_cast<int>(rank)};
 }
 
 }  // namespace unisono

@@ -283,10 +283,9 @@ void Executor::release(Reader& reader) {
 }
 
 void Executor::report_length(std::uint32_t peer, std::uint64_t sent, std::uint64_t expected, std::uint32_t step) {
-    const std::string me = "rank " + std::to_string(endpoint_.settings.rank);
     endpoint_.fail(Fault::mismatch, static_cast<int>(peer),
-                   "rank " + std::to_string(peer) + " sent " + std::to_string(sent) + " bytes to " + me + ", which expects " +
-                       std::to_string(expected) + " at step " + std::to_string(step) +
+                   endpoint_.names.name(peer) + " sent " + std::to_string(sent) + " bytes to " + endpoint_.own_name() +
+                       ", which expects " + std::to_string(expected) + " at step " + std::to_string(step) +
                        ": what a rank sends to another must be as long as what that one says it receives");
 }
 

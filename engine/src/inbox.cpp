@@ -289,18 +289,16 @@ std::shared_ptr<Inbox::Parcel> Inbox::make_parcel(std::uint32_t peer, std::uint3
         return parcel;
     } catch (const std::bad_alloc&) {
         endpoint_.fail(Fault::no_memory, static_cast<int>(endpoint_.settings.rank),
-                       "rank " + std::to_string(endpoint_.settings.rank) + " has no memory to put aside " +
-                           label_in_words(label) + " with tag " + std::to_string(tag) + " from rank " +
-                           std::to_string(peer) + ", which nobody has asked for yet; receive them earlier");
+                       endpoint_.own_name() + " has no memory to put aside " + label_in_words(label) + " with tag " +
+                           std::to_string(tag) + " from " + endpoint_.names.name(peer) + ", which nobody has asked for yet; receive them earlier");
     }
 }
 
 void Inbox::check_label(const Transfer& wanted, std::uint32_t source, std::uint64_t sent) {
     if (wanted.label == sent) return;
     endpoint_.fail(Fault::mismatch, static_cast<int>(source),
-                   "rank " + std::to_string(source) + " sends " + label_in_words(sent) + " with tag " +
-                       std::to_string(wanted.tag) + "; rank " + std::to_string(endpoint_.settings.rank) +
-                       " receives " + label_in_words(wanted.label) +
+                   endpoint_.names.name(source) + " sends " + label_in_words(sent) + " with tag " +
+                       std::to_string(wanted.tag) + "; " + endpoint_.own_name() + " receives " + label_in_words(wanted.label) +
                        ": both sides of a transfer must name the same type and number of elements");
 }
 

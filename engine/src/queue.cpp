@@ -27,9 +27,9 @@ void CollectiveQueue::run(const Call& call) {
 std::shared_ptr<Completion> CollectiveQueue::start(const Call& call) {
     auto completion = std::make_shared<Completion>();
     const std::lock_guard lock(mutex_);
+    if (!thread_.joinable()) thread_ = executor_.endpoint().start_thread([this] { work(); });  // first, as it may fail
     waiting_.emplace_back(call, completion);
     queued_.fetch_add(1, std::memory_order_release);
-    if (!thread_.joinable()) thread_ = std::thread([this] { work(); });
     changed_.notify_one();
     return completion;
 }

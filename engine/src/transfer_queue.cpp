@@ -107,7 +107,7 @@ void TransferQueue::tell_thread() {
     {
         const std::lock_guard lock(mutex_);
         started_.fetch_add(1);
-        if (!thread_.joinable()) thread_ = std::thread([this] { work(); });
+        if (!thread_.joinable()) thread_ = endpoint_.start_thread([this] { work(); });
         changed_.notify_all();
     }
     endpoint_.rouse(endpoint_.settings.rank);

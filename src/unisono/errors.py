@@ -132,7 +132,10 @@ class UsageError(UnisonoError, ValueError):
 
 
 class CommError(UnisonoError, RuntimeError):
-    """Communication failed; ``rank`` is the one that it is about, if there is one."""
+    """Communication failed; ``rank`` is the one that it is about, if there is one.
+
+    It is the rank in the job, also where the communicator is a part of it (``split``, torch's ``new_group``).
+    """
 
     def __init__(self, message: str, *, rank: int | None = None) -> None:
         self.rank = rank

@@ -210,7 +210,7 @@ def test_an_exception_in_one_rank_also_aborts_what_was_split_from_the_communicat
     errors = errors_of(fail_or_wait_in_a_part, 3)
     for error in (errors[0], errors[2]):
         assert isinstance(error, Aborted)
-        assert "rank 1 aborted: ZeroDivisionError: my own mistake" in str(error)
+        assert "rank 1 of the job (rank 1 of its group) aborted: ZeroDivisionError: my own mistake" in str(error)
 
 
 def leave_or_wait(comm):

@@ -9,12 +9,15 @@
 #include <mutex>
 #include <set>
 #include <string>
+#include <thread>
+#include <utility>
 #include <vector>
 
 #include "unisono/channel.hpp"
 #include "unisono/memory.hpp"
 #include "unisono/outgoing.hpp"
 #include "unisono/peers.hpp"
+#include "unisono/rank_names.hpp"
 #include "unisono/tape.hpp"
 #include "unisono/waiting.hpp"
 
@@ -34,8 +37,12 @@ struct Settings {
     Geometry geometry{};
     std::uint32_t rank = 0;
     std::vector<int> processes;  // process numbers of all ranks
+    int fault_log = -1;          // descriptor of a file that collects the faults of a job; not closed either
     Patience patience{};
 };
+
+inline constexpr const char* more_memory_advice =
+    "connect with smaller staging_bytes, or raise the limits on memory and file size (ulimit -v, ulimit -f)";
 
 // Stands for whichever rank it is.
 inline constexpr std::uint32_t any_rank = ~std::uint32_t{0};
@@ -92,11 +99,17 @@ class Endpoint {
     bool has_entered(std::uint32_t peer) const { return board(peer).calls.load(std::memory_order_acquire) >= call_; }
 
     // Marks the communicator as broken for every rank, unless it is already so. Returns the verdict that stands.
+    // `culprit`: a rank of this communicator, or -1.
     Verdict break_with(Fault fault, int culprit, const std::string& text);
     Verdict verdict() const;  // fault none: it is not broken
     bool broken() const { return control_->broken.load(std::memory_order_relaxed) != 0; }
     [[noreturn]] void fail(Fault fault, int culprit, const std::string& text);
     [[noreturn]] void report_mismatch(std::uint32_t peer);
+    // Starts a thread for the calls in the background; fails, for every rank, where the system allows none.
+    std::thread start_thread(std::function<void()> work);
+
+    RankNames names;  // to be set before the first call
+    std::string own_name() const { return names.name(settings.rank); }
 
     // Gives a part its memory, so that no later write can fail for want of it.
     void open(Layout::Range range);
@@ -133,7 +146,9 @@ class Endpoint {
     bool has_left(std::uint32_t peer) const;
     void wake(Board& theirs);
     std::string place_of(const Wait& what) const;
-    std::string describe_wait(const Wait& what, double seconds) const;
+    // In words, and the rank that everyone on the way waits for.
+    std::pair<std::string, int> describe_wait(const Wait& what, double seconds) const;
+    std::string name_of(std::uint32_t peer) const { return peer == any_rank ? "any rank" : names.name(peer); }
     std::string call_of(std::uint32_t rank, std::uint64_t number) const;
 
     std::byte* base_ = nullptr;

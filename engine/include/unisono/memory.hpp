@@ -39,7 +39,7 @@ enum class Fault : std::uint32_t { none, peer_lost, timeout, mismatch, aborted, 
 
 struct Verdict {
     Fault fault = Fault::none;
-    std::int32_t culprit = -1;  // the rank that it is about; -1: none in particular
+    std::int32_t culprit = -1;  // the rank in the job that it is about; -1: none in particular
     char text[1000] = {};
 };
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-import secrets
 import sys
 from pathlib import Path
 
 from unisono.bench.group import STANDALONE, Command, ProcessGroup
+from unisono.comm.launch import prepare_directory
 
 
 class LocalGroup(ProcessGroup):
@@ -59,9 +59,7 @@ class LocalGroup(ProcessGroup):
     def _prepare_unisono(self, folder: Path) -> dict[str, str]:
         job = folder / "job"
         job.mkdir(mode=0o700)
-        descriptor = os.open(job / "secret", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(descriptor, "w") as file:
-            file.write(secrets.token_hex(32))
+        prepare_directory(str(job))
         return {"UNISONO_SIZE": str(self.size), "UNISONO_JOB": str(job), "PYTHONPATH": _path_with_ours()}
 
 

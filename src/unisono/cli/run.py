@@ -10,7 +10,8 @@ import sys
 from pathlib import Path
 
 from unisono.cli import arguments
-from unisono.comm.launch import Outcome, launch, no_prefix, plain_prefix
+from unisono.comm.launch import MOST_RANKS, launch, no_prefix, plain_prefix
+from unisono.comm.outcome import Outcome
 from unisono.errors import UsageError
 
 COLOURS = ("cyan", "magenta", "green", "yellow", "blue", "bright_cyan", "bright_magenta", "bright_green")
@@ -25,9 +26,9 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
         usage="unisono run [-h] [-n N] [--bind] [--no-prefix] [--trace DIR] "
         "(script.py | -m module | [--] program) ...",
         epilog="Every line that a rank writes is shown whole, with its rank in front. Rank 0 has our standard input. "
-        "If a rank fails, the others get two seconds to notice; the exit code is that of the rank that failed first, "
-        "or 128 + n if signal n ended it. Ctrl-C and SIGTERM reach every rank; who is there after five seconds, "
-        "or at a second Ctrl-C, is killed.",
+        "If a rank fails, the others get two seconds to notice; the exit code is that of the rank that failed first "
+        "(the one that the others name), or 128 + n if signal n ended it. Ctrl-C and SIGTERM "
+        "reach every rank; who is there after five seconds, or at a second Ctrl-C, is killed.",
     )
     parser.add_argument(
         "-n", dest="size", type=arguments.size, metavar="N", help="number of ranks (default: the cores)"
@@ -52,7 +53,7 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
 def run(args: argparse.Namespace) -> int:
     """Run the program on all ranks."""
     command = _command(args)
-    size = args.size or len(os.sched_getaffinity(0))
+    size = args.size or min(len(os.sched_getaffinity(0)), MOST_RANKS)
     prefix = no_prefix if args.no_prefix else _prefix
     folder = None if args.trace is None else _trace_folder(args.trace)
     outcome = launch(command, size, prefix=prefix, bind=args.bind, trace=str(folder) if folder else None)
@@ -133,10 +134,15 @@ def _said(outcome: Outcome, size: int) -> list[str]:
         return ["interrupted" if outcome.ended_by == signal.SIGINT else f"ended by {outcome.ended_by.name}"]
     if outcome.failed_rank is None:
         return []
+    rank = f"rank {outcome.failed_rank} of {size}"
+    if outcome.stalled:
+        return [f"{rank} did not respond: other ranks timed out while they waited for it"]
+    if outcome.returncode == 0:
+        return [f"{rank} ended before the others: exit code 0, but they still needed it"]
     how = f"exit code {outcome.returncode}"
     if outcome.returncode < 0:
         how = f"killed by {_name(-outcome.returncode)}"
-    return [f"rank {outcome.failed_rank} of {size} failed first: {how}"]
+    return [f"{rank} failed first: {how}"]
 
 
 def _name(number: int) -> str:

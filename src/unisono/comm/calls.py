@@ -51,7 +51,7 @@ class Calls:
     ) -> Work | None:  # fmt: skip
         """Make a call of any collective but barrier."""
         link = self.link
-        self._check_open(collective.name)
+        self.link.check_open(collective.name)
         _check_timeout(collective.name, timeout)
         if collective.rooted and not (type(root) is int and 0 <= root < link.size):
             raise UsageError(f"{collective}: root={root!r}; expected a rank from 0 to {link.size - 1}")
@@ -68,7 +68,7 @@ class Calls:
 
     def barrier(self, algorithm: Any, async_op: bool, timeout: float | None) -> Work | None:
         """Make a barrier."""
-        self._check_open("barrier")
+        self.link.check_open("barrier")
         _check_timeout("barrier", timeout)
         plan = self.plan_for(collectives.barrier, Arguments.nothing(), None, None, algorithm)
         number = COLLECTIVES.index(collectives.barrier)
@@ -88,7 +88,7 @@ class Calls:
     ) -> Work | int | None:
         """Send to a peer, or receive from it. From any (None): return the one whose message it was."""
         name = "send" if sending else "recv"
-        self._check_open(name)
+        self.link.check_open(name)
         _check_timeout(name, timeout)
         any_rank = peer is None and not sending and self.link.size > 1
         if not any_rank and not (type(peer) is int and 0 <= peer < self.link.size and peer != self.link.rank):
@@ -200,10 +200,6 @@ class Calls:
 
     def _limit(self, timeout: float | None) -> float:
         return self.link.endpoint.timeout_s if timeout is None else timeout
-
-    def _check_open(self, name: str) -> None:
-        if self.link.closed:
-            raise UsageError(f"{name}: this communicator was closed; connect() makes a new one")
 
 
 def _schedule(collective: Collective, algorithm: Any, size: int, root: int | None) -> Schedule:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Sequence
 from os import PathLike
 from types import TracebackType
 from typing import Any
@@ -11,6 +10,7 @@ from typing import Any
 from unisono import collectives
 from unisono.collectives import COLLECTIVES, Collective
 from unisono.comm.calls import Calls
+from unisono.comm.collective_methods import CollectiveMethods
 from unisono.comm.explanation import Explanation, explain
 from unisono.comm.link import Link
 from unisono.comm.tracing import EVENTS, Trace, trace_job
@@ -18,10 +18,8 @@ from unisono.comm.traffic import predicted_bytes
 from unisono.comm.work import Work
 from unisono.errors import UsageError
 
-Sizes = Sequence[int]
 
-
-class Communicator:
+class Communicator(CollectiveMethods):
     """A group of ranks that communicate; every rank makes the same calls in the same order.
 
     Arrays are numpy arrays or torch CPU tensors, contiguous, used where they are. Outputs come first. What all
@@ -36,104 +34,21 @@ class Communicator:
 
     def __init__(self, link: Link) -> None:
         self._link = link
-        self.calls = Calls(link)  # for who builds on a communicator: what the calls below are made of
+        super().__init__(Calls(link))
         self.rank = link.rank
         self.size = link.size
         self._parts: weakref.WeakSet[Communicator] = weakref.WeakSet()  # what was split from this one
-        # A call that is like an earlier one does not come here: the engine repeats it (bindings/quick_call.cpp). What
-        # follows is the long way, and the documentation.
+        # The engine repeats a call that is like an earlier one (bindings/quick_call.cpp); the methods that we inherit
+        # are the long way, and the documentation. The quick calls refer to another object with these methods and not
+        # to this one: a communicator without any reference is freed, and so closed, at once.
+        long_way = CollectiveMethods(self.calls)
         for number, collective in enumerate(COLLECTIVES):
             arrays = 0 if not collective.carries_data else 1 if collective.single_array else 2
             op = "sum" if collective.reduces and collective.carries_data else None
-            method = getattr(self, collective.name)
+            method = getattr(long_way, collective.name)
             setattr(self, collective.name, link.endpoint.quick_call(number, arrays, op, method))
         if link.trace is not None:
             trace_job(self.calls, link.trace)
-
-    def all_reduce(
-        self, array: Any, *, op: str = "sum", algorithm: Any = None, codec: Any = None, async_op: bool = False,
-        timeout: float | None = None,
-    ) -> Work | None:  # fmt: skip
-        """Replace the array by the sum (or product, ...) of the arrays of all ranks."""
-        return self.calls.make(
-            collectives.all_reduce, array, None, op, None, algorithm, async_op, timeout, codec=codec
-        )
-
-    def broadcast(
-        self, array: Any, *, root: int = 0, algorithm: Any = None, codec: Any = None, async_op: bool = False,
-        timeout: float | None = None,
-    ) -> Work | None:  # fmt: skip
-        """Replace the array by that of the root."""
-        return self.calls.make(
-            collectives.broadcast, array, None, None, root, algorithm, async_op, timeout, codec=codec
-        )
-
-    def reduce(
-        self, array: Any, *, root: int = 0, op: str = "sum", algorithm: Any = None, codec: Any = None,
-        async_op: bool = False, timeout: float | None = None,
-    ) -> Work | None:  # fmt: skip
-        """Replace the root's array by the sum of the arrays of all ranks; those of the others stay as they are."""
-        return self.calls.make(collectives.reduce, array, None, op, root, algorithm, async_op, timeout, codec=codec)
-
-    def all_gather(
-        self, out: Any, array: Any, *, out_sizes: Sizes | None = None, algorithm: Any = None, codec: Any = None,
-        async_op: bool = False, timeout: float | None = None,
-    ) -> Work | None:  # fmt: skip
-        """Put the arrays of all ranks, one after the other, into ``out``.
-
-        With ``out_sizes``, rank r gives ``out_sizes[r]`` elements; the same list on every rank.
-        """
-        return self.calls.make(
-            collectives.all_gather, out, array, None, None, algorithm, async_op, timeout, sizes=out_sizes, codec=codec
-        )
-
-    def reduce_scatter(
-        self, out: Any, array: Any, *, op: str = "sum", in_sizes: Sizes | None = None, algorithm: Any = None,
-        codec: Any = None, async_op: bool = False, timeout: float | None = None,
-    ) -> Work | None:  # fmt: skip
-        """Sum the arrays of all ranks and put this rank's part of the sum into ``out``.
-
-        With ``in_sizes``, the part of rank r has ``in_sizes[r]`` elements; the same list on every rank.
-        """
-        return self.calls.make(
-            collectives.reduce_scatter, out, array, op, None, algorithm, async_op, timeout, sizes=in_sizes,
-            codec=codec,
-        )  # fmt: skip
-
-    def all_to_all(
-        self, out: Any, array: Any, *, in_sizes: Sizes | None = None, out_sizes: Sizes | None = None,
-        algorithm: Any = None, codec: Any = None, async_op: bool = False, timeout: float | None = None,
-    ) -> Work | None:  # fmt: skip
-        """Send part d of the array to rank d; part s of ``out`` comes from rank s.
-
-        With sizes, ``in_sizes[d]`` elements go to rank d and ``out_sizes[s]`` come from rank s.
-        """
-        return self.calls.make(
-            collectives.all_to_all, out, array, None, None, algorithm, async_op, timeout, sizes=in_sizes,
-            out_sizes=out_sizes, codec=codec,
-        )  # fmt: skip
-
-    def gather(
-        self, out: Any, array: Any, *, root: int = 0, out_sizes: Sizes | None = None, algorithm: Any = None,
-        codec: Any = None, async_op: bool = False, timeout: float | None = None,
-    ) -> Work | None:  # fmt: skip
-        """Put the arrays of all ranks, one after the other, into the root's ``out``; None elsewhere."""
-        return self.calls.make(
-            collectives.gather, out, array, None, root, algorithm, async_op, timeout, sizes=out_sizes, codec=codec
-        )
-
-    def scatter(
-        self, out: Any, array: Any, *, root: int = 0, in_sizes: Sizes | None = None, algorithm: Any = None,
-        codec: Any = None, async_op: bool = False, timeout: float | None = None,
-    ) -> Work | None:  # fmt: skip
-        """Give each rank its part of the root's array; ``array`` is None elsewhere."""
-        return self.calls.make(
-            collectives.scatter, out, array, None, root, algorithm, async_op, timeout, sizes=in_sizes, codec=codec
-        )
-
-    def barrier(self, *, algorithm: Any = None, async_op: bool = False, timeout: float | None = None) -> Work | None:
-        """Wait until every rank has called this."""
-        return self.calls.barrier(algorithm, async_op, timeout)
 
     def send(
         self, array: Any, dst: int, *, tag: int = 0, async_op: bool = False, timeout: float | None = None
@@ -164,7 +79,8 @@ class Communicator:
     def split(self, color: int | None, key: int = 0) -> Communicator | None:
         """Make a communicator of all ranks that give the same color, in the order of their keys, then ranks.
 
-        Every rank must call this. A color of None takes part in no group and gets None.
+        Every rank must call this. A color of None takes part in no group and gets None. What is split from a
+        communicator does not depend on it: either can be closed first. A part without any reference is closed.
         """
         return self._part(self._link.split(self, color, key))
 
@@ -235,21 +151,21 @@ class Communicator:
 
     def abort(self, reason: str) -> None:
         """Break the communicator: every rank that waits in a call, or makes one, gets Aborted with this reason."""
-        self._link.endpoint.abort(f"rank {self.rank} aborted: {reason}")
+        self._link.endpoint.abort(reason)
 
-    def _abort_all(self, reason: str) -> None:
-        for part in self._parts:
-            if not part.closed:
-                part._abort_all(reason)
-        self.abort(reason)
+    def _open_parts(self) -> list[Communicator]:
+        """Return this communicator and what was split from it, and from those, as far as it is open."""
+        found = [one for part in list(self._parts) for one in part._open_parts()]
+        return [*found, self] if not self.closed else found
 
     def close(self) -> None:
-        """Finish what was started and leave; the other ranks can do without this one from now on."""
+        """Finish what was started and leave; the other ranks can do without this one from now on.
+
+        Communicators that were split from this one stay open.
+        """
         self._link.close()
         for collective in COLLECTIVES:
-            self.__dict__.pop(
-                collective.name, None
-            )  # the quick calls refer to us: without them, memory is freed at once
+            self.__dict__.pop(collective.name, None)  # the quick calls keep the endpoint, and so the memory
 
     @property
     def closed(self) -> bool:
@@ -262,9 +178,13 @@ class Communicator:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if error is not None and not self.closed:
-            # The others may be waiting for calls that this rank will never make.
-            self._abort_all(f"{type(error).__name__}: {error}")
+        if error is not None:
+            # The others may be waiting for calls that this rank will never make, also on parts of this communicator.
+            left = self._open_parts()
+            for one in left:
+                one.abort(f"{type(error).__name__}: {error}")
+            for one in left:
+                one.close()
         self.close()
 
     def __repr__(self) -> str:

@@ -1,13 +1,16 @@
 """Start the ranks of a job as processes of this machine, show what they write, and leave none behind.
 
 All that happens is an event of one loop: a rank has written or ended, a signal has come, a time has passed. How a job
-is ended is a **plan**: signals to all ranks, each with its time.
+is ended is a **plan**: signals to all ranks, each with its time. outcome.py says
+which rank a job failed because of.
 """
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
+import secrets
 import shutil
 import signal
 import subprocess
@@ -20,8 +23,11 @@ from signal import SIGCONT, SIGHUP, SIGINT, SIGKILL, SIGTERM, SIGTSTP
 from typing import IO, NamedTuple
 
 from unisono.comm.environment import environment_of_rank
+from unisono.comm.fault_log import make_fault_log, read_fault_log
 from unisono.comm.group import ProcessGroup
 from unisono.comm.lines import Lines, write_whole
+from unisono.comm.outcome import Ending, Outcome, outcome_of
+from unisono.comm.private_directory import write_secret
 from unisono.comm.signals import SignalsToUs
 from unisono.comm.terminal import TypedInput, is_our_terminal
 from unisono.errors import UsageError
@@ -29,6 +35,7 @@ from unisono.errors import UsageError
 STDIN, STDOUT, STDERR = 0, 1, 2
 READ_BYTES = 1 << 16  # what a pipe holds
 SAME_PRESS_S = 0.25  # two interrupts within this are one: `timeout` for one sends each signal twice
+MOST_RANKS = 1024  # of one machine: each is a process with three descriptors here; more is a slip of the keyboard
 
 Prefix = Callable[[int, int], bytes]  # of a rank's lines on standard output (1) or standard error (2)
 
@@ -43,22 +50,6 @@ class Patience:
 
 
 PATIENCE = Patience()
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """How a job has ended."""
-
-    failed_rank: int | None = None  # the first that failed
-    returncode: int = 0  # of that rank; as in subprocess, -n means that signal n killed it
-    ended_by: signal.Signals | None = None  # a signal to us, before any rank failed
-
-    @property
-    def code(self) -> int:
-        """Return the exit code for all: as in a shell, 128 + n stands for signal n."""
-        if self.ended_by is not None:
-            return 128 + self.ended_by
-        return self.returncode if self.returncode >= 0 else 128 - self.returncode
 
 
 class Planned(NamedTuple):
@@ -87,8 +78,8 @@ def launch(
     Rank 0 has our standard input. With ``bind``, rank r is pinned to core r modulo the number of cores. ``trace`` is
     the folder that every rank writes to what it did on every communicator, and when.
     """
-    if size < 1:
-        raise UsageError(f"{size} ranks; expected 1 or more")
+    if not 1 <= size <= MOST_RANKS:
+        raise UsageError(f"{size} ranks; expected 1 to {MOST_RANKS}: every rank is a process of this machine")
     with (
         SignalsToUs((SIGINT, SIGTERM, SIGHUP, SIGTSTP)) as signals,
         _directory() as directory,
@@ -96,7 +87,8 @@ def launch(
         contextlib.closing(_Job(size, group, signals, patience)) as job,
     ):
         job.start(command, directory, prefix, bind, None if trace is None else f"{time.monotonic_ns()}:{trace}")
-        return job.wait()
+        job.wait()
+        return outcome_of(job.endings, read_fault_log(directory), job.ended_by)
 
 
 @contextlib.contextmanager
@@ -104,11 +96,20 @@ def _directory() -> Iterator[str]:
     """A directory for the ranks to meet in, closed to others, with a secret by which they know each other."""
     path = tempfile.mkdtemp(prefix="unisono-")
     try:
-        with open(os.open(f"{path}/secret", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-            file.write(os.urandom(32).hex())
+        prepare_directory(path)
         yield path
     finally:
         shutil.rmtree(path, ignore_errors=True)
+
+
+def prepare_directory(path: str) -> None:
+    """Write what the ranks of a job expect in its directory."""
+    directory = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        write_secret(directory, secrets.token_hex(32))
+    finally:
+        os.close(directory)
+    make_fault_log(path)
 
 
 class _Stream:
@@ -148,13 +149,16 @@ class _Job:
         self.patience = patience
         self.running: dict[int, subprocess.Popen[bytes]] = {}
         self.streams: list[_Stream] = []  # that are still open
-        self.outcome: Outcome | None = None  # known as soon as something goes wrong
+        self.endings: list[Ending] = []  # in the order in which they happened
+        self.ended_by: signal.Signals | None = None  # a signal to us, before any rank failed
+        self.ending = False  # we have told the ranks to end
         self.plan: list[Planned] = []
         self.interrupted_s: float | None = None
         self.selector = DefaultSelector()
         self.typed = TypedInput(STDIN, self.selector) if is_our_terminal(STDIN) else None
 
     def start(self, command: Sequence[str], directory: str, prefix: Prefix, bind: bool, trace: str | None) -> None:
+        """Start the ranks, unless a signal comes or a rank fails before all of them run."""
         self.selector.register(self.signals, EVENT_READ, self._on_signal)
         cores = os.sched_getaffinity(0)
         try:
@@ -162,6 +166,9 @@ class _Job:
                 if bind:  # a process may run where the one that starts it may: so it is never anywhere else
                     os.sched_setaffinity(0, {sorted(cores)[rank % len(cores)]})
                 self._start_rank(rank, command, environment_of_rank(rank, self.size, directory, trace=trace), prefix)
+                self._handle_events(0)
+                if self.plan:
+                    break
         finally:
             if bind:
                 os.sched_setaffinity(0, cores)
@@ -176,7 +183,8 @@ class _Job:
             self.running[rank] = process
             pidfd = os.pidfd_open(process.pid)
         except OSError as error:
-            raise UsageError(f"rank {rank}: {command[0]!r} cannot be run: {error.strerror}") from error
+            advice = "; raise the limit on open files (ulimit -n)" if error.errno == errno.EMFILE else ""
+            raise UsageError(f"rank {rank}: {command[0]!r} cannot be run: {error.strerror}{advice}") from error
         if self.typed and rank == 0:
             self.typed.handed_over()
         self.selector.register(pidfd, EVENT_READ, lambda: self._on_end(rank, pidfd))
@@ -188,7 +196,7 @@ class _Job:
         self.streams.append(stream)
         self.selector.register(stream.pipe, EVENT_READ, lambda: self._on_output(stream))
 
-    def wait(self) -> Outcome:
+    def wait(self) -> None:
         """Wait for all ranks, and then for the last of what they and those that they started have to say."""
         while self.running:
             self._wait_for_events()
@@ -198,17 +206,21 @@ class _Job:
             self._wait_for_events()
         for stream in self.streams:
             stream.give_up()
-        return self.outcome or Outcome()
 
     def _wait_for_events(self) -> None:
         waits_s = [max(0.0, self.plan[0].at_s - time.monotonic())] if self.plan else []
         if self.typed:
             waits_s += self.typed.watch()
-        # In the order in which they happened, as epoll keeps it: the first rank that failed comes first.
-        for key, _ in self.selector.select(min(waits_s, default=None)):
-            key.data()
+        self._handle_events(min(waits_s, default=None))
         while self.plan and self.plan[0].at_s <= time.monotonic():
+            self.ending = True
             self._send(self.plan.pop(0).number)
+
+    def _handle_events(self, longest_s: float | None) -> None:
+        """Wait until something happens, but no longer than that (None: for ever), and do what is to be done."""
+        # In the order in which they happened, as epoll keeps it: the first rank that ended comes first.
+        for key, _ in self.selector.select(longest_s):
+            key.data()
 
     def _send(self, number: signal.Signals) -> None:
         """Send a signal to all ranks, with what they have started, also to those that have left our group."""
@@ -235,8 +247,8 @@ class _Job:
         self.selector.unregister(pidfd)
         os.close(pidfd)
         returncode = self.running.pop(rank).wait()
-        if returncode and self.outcome is None:
-            self.outcome = Outcome(failed_rank=rank, returncode=returncode)
+        self.endings.append(Ending(rank, returncode, self.ending))
+        if returncode and not self.plan and not self.ending:
             told_s = time.monotonic() + self.patience.after_failure_s
             self.plan = [Planned(told_s, SIGTERM), Planned(told_s + self.patience.after_signal_s, SIGKILL)]
 
@@ -252,7 +264,9 @@ class _Job:
                     self.plan = [Planned(now_s, SIGKILL)]
             else:
                 self.interrupted_s = now_s if number == SIGINT else self.interrupted_s
-                self.outcome = self.outcome or Outcome(ended_by=number)
+                if not any(ending.returncode for ending in self.endings):
+                    self.ended_by = self.ended_by or number
+                self.ending = True
                 self._send(number)
                 kill = Planned(now_s + self.patience.after_signal_s, SIGKILL)
                 self.plan = [min([kill, *self.plan[-1:]])]  # what was planned before may come sooner

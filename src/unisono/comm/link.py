@@ -18,6 +18,7 @@ from unisono import _engine
 from unisono.comm.choice import Table
 from unisono.comm.doors import DirectoryDoor, Door
 from unisono.comm.environment import JobTrace, Place, place_in_job
+from unisono.comm.fault_log import open_fault_log
 from unisono.comm.geometry import Geometry, geometry_for, shared_bytes
 from unisono.comm.rendezvous import Host, meet
 from unisono.errors import UnisonoError, UsageError
@@ -46,18 +47,26 @@ class Terms:
 class SharedFile:
     """The file without a name that all communicators of a job lie in; the first one of them keeps the books."""
 
-    def __init__(self, descriptor: int) -> None:
-        self.descriptor = descriptor
+    def __init__(self, descriptor: int, fault_log: int | None = None) -> None:
+        self.memory = _engine.File(descriptor)
+        self.fault_log = None if fault_log is None else _engine.File(fault_log)
         self.first: _engine.Endpoint | None = None
-        weakref.finalize(self, os.close, descriptor)
+
+    @property
+    def descriptor(self) -> int:
+        """The descriptor of the shared memory."""
+        return self.memory.descriptor
 
 
 class Link:
-    """One rank's part of a communicator."""
+    """One rank's part of a communicator.
+
+    ``job_ranks[r]`` is the rank in the job of rank r of the communicator; by default, both are the same.
+    """
 
     def __init__(
         self, file: SharedFile, offset: int, rank: int, processes: list[int], terms: Terms, timeout_s: float,
-        trace: JobTrace | None = None,
+        trace: JobTrace | None = None, job_ranks: list[int] | None = None,
     ) -> None:  # fmt: skip
         self.number = next(_numbers)
         self.file = file
@@ -67,16 +76,18 @@ class Link:
         self.rank = rank
         self.size = len(processes)
         self.processes = processes
+        self.job_ranks = list(range(self.size)) if job_ranks is None else job_ranks
         self.terms = terms
         self.geometry: Geometry = geometry_for(terms.staging_bytes)
         self.closed = False
         self.has_room_for_twin = False
         self.endpoint = _engine.Endpoint(
-            file=file.descriptor, offset=offset, rank=rank, size=self.size, depth=self.geometry.depth,
+            file=file.memory, offset=offset, rank=rank, size=self.size, depth=self.geometry.depth,
             staging_bytes=self.geometry.staging_bytes, transfer_bytes=self.geometry.transfer_bytes,
             processes=processes, spin_s=0.0 if terms.crowded else SPIN_S,
             yield_s=CROWDED_YIELD_S if terms.crowded else 0.0,
             background_spin_s=SPIN_S if terms.roomy else 0.0 if terms.crowded else SHORT_SPIN_S,
+            job_ranks=self.job_ranks, fault_log=file.fault_log,
         )  # fmt: skip
         self.endpoint.timeout_s = timeout_s
         if file.first is None:
@@ -89,8 +100,20 @@ class Link:
             self.closed = True
             self.endpoint.forget()
             self.endpoint.close()
-            for action in self.after_close:
+            actions, self.after_close = self.after_close, []  # they refer to us: kept, nothing of this were freed
+            for action in actions:
                 action()
+
+    def check_open(self, name: str) -> None:
+        """Raise UsageError if a call can no longer be made; in a forked child it never could."""
+        if self.closed:
+            self.endpoint.check_process()
+            raise UsageError(f"{name}: this communicator was closed; connect() makes a new one")
+
+    def name_ranks(self, job_ranks: list[int]) -> None:
+        """Say which ranks of the job these are, where it is not known when the link is made."""
+        self.job_ranks = job_ranks
+        self.endpoint.name_ranks(job_ranks)
 
     def reserve_twin(self) -> None:
         """Take the room behind this communicator for a second one; rank 0 does, before anybody else takes any."""
@@ -103,7 +126,10 @@ class Link:
             return None
         self.has_room_for_twin = False
         offset = shared_bytes(self.size, self.geometry)
-        return Link(self.file, offset, self.rank, self.processes, self.terms, self.endpoint.timeout_s, self.trace)
+        return Link(
+            self.file, offset, self.rank, self.processes, self.terms, self.endpoint.timeout_s, self.trace,
+            self.job_ranks,
+        )  # fmt: skip
 
     def split(self, communicator: Any, color: int | None, key: int) -> Link | None:
         """Make the link of the group that this rank belongs to. The calls go through ``communicator``."""
@@ -125,7 +151,7 @@ class Link:
             return None
         return Link(
             self.file, int(offsets[members[0]]), members.index(self.rank), [self.processes[rank] for rank in members],
-            self.terms, self.endpoint.timeout_s, self.trace,
+            self.terms, self.endpoint.timeout_s, self.trace, [self.job_ranks[rank] for rank in members],
         )  # fmt: skip
 
 
@@ -141,7 +167,10 @@ def _close_all() -> None:
 
 
 def _leave_in_child() -> None:
-    """After a fork: the child is not a rank. It has neither the shared memory nor the engine's threads."""
+    """After a fork: the child is not a rank. It has neither the shared memory nor the engine's threads.
+
+    Whatever it calls on a communicator raises UsageError (Endpoint.check_process); closing one does nothing.
+    """
     for link in list(_open_links):
         link.closed = True
         link.endpoint.abandon()
@@ -188,7 +217,7 @@ def connect_link(
         return descriptor, asdict(terms)
 
     meeting = meet(place, door, {"cores": sorted(os.sched_getaffinity(0))}, decide, connect_timeout_s, host)
-    file = SharedFile(meeting.file)
+    file = SharedFile(meeting.file, open_fault_log(place))
     problem, link = None, None
     try:
         link = Link(file, 0, place.rank, meeting.processes, Terms(**meeting.terms), timeout_s, place.trace)

@@ -2,27 +2,31 @@
 
 from __future__ import annotations
 
+import contextlib
 import multiprocessing
 import os
 import pickle
 import secrets
-import shutil
 import signal
 import sys
-import tempfile
 import time
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
-from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
+from unisono.comm.communicator import Communicator
+from unisono.comm.doors import NamedDoor
 from unisono.comm.environment import Place
-from unisono.comm.joining import connect
+from unisono.comm.geometry import STAGING_BYTES
+from unisono.comm.launch import MOST_RANKS
+from unisono.comm.link import connect_link
+from unisono.comm.tables import load_table
 from unisono.errors import CommError, PeerLost, UsageError
 
 GRACE_S = 2.0  # for the other ranks to end by themselves when one has failed
+CONNECT_S = 60.0
 
 
 @dataclass
@@ -63,30 +67,30 @@ def outcomes_of(
 
     When a rank has failed, the others have ``patience_s`` seconds left.
     """
-    if type(size) is not int or size < 1:
-        raise UsageError(f"spawn: size={size!r}; expected a number of ranks, 1 or more")
+    if type(size) is not int or not 1 <= size <= MOST_RANKS:
+        raise UsageError(f"spawn: size={size!r}; expected a number of ranks, 1 to {MOST_RANKS}")
     if start not in ("fork", "spawn"):
         raise UsageError(f"spawn: start={start!r}; expected 'fork' or 'spawn'")
-    directory = tempfile.mkdtemp(prefix="unisono-")  # mode 0700
     context: Any = multiprocessing.get_context(start)
+    # The ranks get the name and the secret from us directly: no file can be left behind, however we end.
+    door = secrets.token_hex(16), secrets.token_hex(32)
     ranks: list[Any] = []
     lines: dict[Connection, int] = {}
+    ends: dict[int, int] = {}
     try:
-        secret = Path(directory) / "secret"
-        secret.touch(mode=0o600)
-        secret.write_text(secrets.token_hex(32))
         for rank in range(size):
             ours, theirs = context.Pipe(duplex=False)
-            place = Place(rank, size, rank, size, "unisono", directory)
+            place = Place(rank, size, rank, size, "alone", "")
             process = context.Process(
-                target=_run_rank, args=(theirs, place, os.getpid(), timeout, function, args, kwargs), daemon=True,
-                name=f"rank {rank}",
+                target=_run_rank, args=(theirs, place, door, os.getpid(), timeout, function, args, kwargs),
+                daemon=True, name=f"rank {rank}",
             )  # fmt: skip
             process.start()
             theirs.close()
             ranks.append(process)
             lines[ours] = rank
-        return _collect(ranks, lines, patience_s)
+            ends[os.pidfd_open(process.pid)] = rank
+        return _collect(ranks, lines, ends, patience_s)
     finally:
         for process in ranks:
             if process.is_alive():
@@ -95,22 +99,29 @@ def outcomes_of(
             process.close()
         for line in lines:
             line.close()
-        shutil.rmtree(directory, ignore_errors=True)
+        for end in ends:
+            os.close(end)
 
 
-def _collect(ranks: list[Any], lines: dict[Connection, int], patience_s: float) -> list[Outcome]:
-    """Wait for all ranks, or for the first that fails and a little longer for the others."""
+def _collect(
+    ranks: list[Any], lines: dict[Connection, int], ends: dict[int, int], patience_s: float
+) -> list[Outcome]:
+    """Wait for all ranks, or for the first that fails and a little longer for the others.
+
+    ``ends`` are descriptors of the processes. A rank may have ended although its line is open: a process that it has
+    forked holds the other side, too.
+    """
     outcomes: dict[int, Outcome] = {}
-    open_lines = dict(lines)
+    line_of = {rank: line for line, rank in lines.items()}
+    watched: dict[Any, int] = {**lines, **ends}
     deadline = None
-    while open_lines:
-        ready = wait(list(open_lines), None if deadline is None else max(0.0, deadline - time.monotonic()))
+    while len(outcomes) < len(ranks):
+        ready = wait(list(watched), None if deadline is None else max(0.0, deadline - time.monotonic()))
         if not ready:
             break
-        for line in ready:
-            assert isinstance(line, Connection)
-            rank = open_lines.pop(line)
-            outcomes[rank] = _outcome(line, rank, ranks[rank])
+        for rank in sorted({watched[one] for one in ready}):
+            outcomes[rank] = _outcome(line_of[rank], rank, ranks[rank])
+            watched = {one: other for one, other in watched.items() if other != rank}
             if outcomes[rank].error is not None and deadline is None:
                 deadline = time.monotonic() + patience_s
     stopped = PeerLost("this rank was stopped: it had not ended when another had failed")
@@ -118,29 +129,36 @@ def _collect(ranks: list[Any], lines: dict[Connection, int], patience_s: float) 
 
 
 def _outcome(line: Connection, rank: int, process: Any) -> Outcome:
-    try:
-        found: Outcome = pickle.loads(line.recv_bytes())
-        return found
-    except EOFError:
-        process.join()
-        code = process.exitcode
-        how = f"by {signal.Signals(-code).name}" if code and code < 0 else f"with exit code {code}"
-        return Outcome(error=PeerLost(f"rank {rank} ended {how} before it returned", rank=rank))
+    """Return what a rank has sent, or how it ended: one of both can be read."""
+    if line.poll():
+        with contextlib.suppress(EOFError):
+            found: Outcome = pickle.loads(line.recv_bytes())
+            return found
+    process.join()
+    code = process.exitcode
+    how = f"by {signal.Signals(-code).name}" if code and code < 0 else f"with exit code {code}"
+    return Outcome(error=PeerLost(f"rank {rank} ended {how} before it returned", rank=rank))
 
 
 def _run_rank(
-    line: Connection, place: Place, parent: int, timeout: float, function: Callable[..., Any], args: Any, kwargs: Any
-) -> None:
+    line: Connection, place: Place, door: tuple[str, str], parent: int, timeout: float, function: Callable[..., Any],
+    args: Any, kwargs: Any,
+) -> None:  # fmt: skip
     from unisono.comm.orphans import die_with_parent
 
     die_with_parent(parent)
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C is for the parent, which stops us
+    rank_process = os.getpid()
     outcome = Outcome()
     try:
-        with connect(timeout=timeout, place=place) as comm:
+        with Communicator(
+            connect_link(timeout, CONNECT_S, STAGING_BYTES, load_table, place, NamedDoor(*door))
+        ) as comm:
             outcome.value = function(comm, *args, **kwargs)
     except BaseException as error:
         outcome = Outcome(error=error, story=traceback.format_exc())
+    if os.getpid() != rank_process:
+        _end_forked_child(outcome)
     try:
         letter = pickle.dumps(outcome)
     except Exception as error:
@@ -154,3 +172,16 @@ def _run_rank(
     line.send_bytes(letter)
     line.close()
     sys.stdout.flush()
+
+
+def _end_forked_child(outcome: Outcome) -> NoReturn:
+    """End a process that the function has forked, as Python would: it must not answer for the rank."""
+    error, code = outcome.error, 0
+    if isinstance(error, SystemExit):
+        code = error.code if isinstance(error.code, int) else 0 if error.code is None else 1
+    elif error is not None:
+        print(outcome.story, file=sys.stderr, end="")
+        code = 1
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code & 0xFF)

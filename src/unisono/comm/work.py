@@ -31,7 +31,7 @@ class Work:
 
     def done(self) -> bool:
         """Whether the call is over, well or not."""
-        return self._completion.done() and self._settled()
+        return self._endpoint.is_done(self._completion) and self._settled()
 
     def wait(self, timeout: float | None = None) -> None:
         """Wait until the call is over; raise what went wrong with it.
@@ -39,7 +39,10 @@ class Work:
         After ``timeout`` seconds CollectiveTimeout is raised, but the call itself goes on: one can wait again.
         """
         if not self.wait_until_done(FOREVER_S if timeout is None else timeout):
-            raise CollectiveTimeout(f"{self._what} is not done after {timeout} s; it goes on, wait again or close()")
+            raise CollectiveTimeout(
+                f"{self._what} is not done after {timeout} s; it goes on, wait again or close()"
+                f"{self._endpoint.note()}"
+            )
         self._completion.raise_fault()
 
     def wait_until_done(self, seconds: float) -> bool:
@@ -67,6 +70,7 @@ class Work:
     def _settled(self) -> bool:
         """Do what is left to do; the engine is done."""
         if self._finish is not None:
+            self._endpoint.check_process()  # nobody in a forked child would release the lock
             with self._finishing:
                 if self._finish is not None and not self._completion.failed():
                     self._finish()

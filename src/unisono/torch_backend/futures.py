@@ -9,12 +9,15 @@ call's callback, and the how manyeth call in it (see side_lane.py).
 from __future__ import annotations
 
 import itertools
+import os
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import torch
+
+from unisono.errors import UsageError
 
 
 class Callback:
@@ -81,11 +84,21 @@ class CollectiveFuture(torch.futures.Future):
         super().__init__()
         self.key = key
         self._callbacks = itertools.count()
+        self._process = os.getpid()
 
     def fail(self, error: Exception) -> None:
         """Complete it with an error."""
         self._set_unwrap_func(_raise)
         self.set_result(Failed(error))
+
+    def wait(self) -> Any:
+        """Wait for the result; in a forked child nobody would ever complete the future."""
+        if not self.done() and self._process != os.getpid():
+            raise UsageError(
+                f"process {os.getpid()} was forked from process {self._process}, to which this future belongs: wait "
+                "for it there"
+            )
+        return super().wait()
 
     def then(self, callback: Callable[[Any], Any]) -> CollectiveFuture:
         """Return the future of what the callback returns, which gets this future when it is complete."""

@@ -163,6 +163,7 @@ class Maker:
     def check_open(self, what: str) -> None:
         """Raise if the group was destroyed."""
         if self.closed:
+            self.endpoint.check_process()
             raise UsageError(f"{what}: the process group {self.name} was destroyed")
 
     def close(self) -> None:
@@ -174,6 +175,15 @@ class Maker:
             self.comm.close()
             if self._aside is not None:
                 self._aside.close()
+
+    def leave_in_child(self) -> None:
+        """After a fork, in the child: what goes on belongs to the parent. Take no lock, as nobody may release it."""
+        self.closed = True
+        try:
+            self.endpoint.check_process()
+        except UsageError as error:
+            for work in list(self.unfinished):
+                work.leave_in_child(error)
 
     def abort(self, reason: str) -> None:
         """Break off all calls, on all ranks."""

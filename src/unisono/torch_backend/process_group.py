@@ -6,6 +6,7 @@ Its methods bear torch's names. Where torch has two for the same thing, an older
 from __future__ import annotations
 
 import atexit
+import os
 import sys
 import threading
 import time
@@ -67,13 +68,19 @@ class UnisonoProcessGroup(facts.GroupFacts, reducing.Reducing, moving.Moving, me
             raise UsageError(
                 f"pg_options={options!r}; the backend unisono expects unisono.torch_backend.Options, or none"
             )
+        for group in list(_open_groups):
+            # In a forked child: torch's store is the parent's, too. After destroy_process_group() it may begin anew.
+            group._maker.endpoint.check_process()
         options = options or Options()
         seconds = asked.timeout.total_seconds()
         comm = meet_through_store(asked.store, asked.group_rank, asked.group_size, seconds, options.staging_bytes)
+        if asked.global_ranks_in_group:
+            comm.calls.link.name_ranks(list(asked.global_ranks_in_group))
         return cls(comm, asked.store, asked.timeout, options)
 
     def monitored_barrier(self, timeout: timedelta | None = None, wait_all_ranks: bool = False) -> None:
         """Wait for all ranks; rank 0 says who is missing."""
+        self._maker.check_open("monitored_barrier")
         self._barriers += 1
         # Here torch's "as long as the group says" is below zero; zero is no time at all.
         limited = timeout is not None and timeout >= making.NO_LIMIT
@@ -109,6 +116,7 @@ class UnisonoProcessGroup(facts.GroupFacts, reducing.Reducing, moving.Moving, me
 
     def shutdown(self) -> None:
         """Finish what was started, and leave."""
+        _open_groups.discard(self)
         self._maker.close()
         for backend in self._others.values():
             backend.shutdown()
@@ -136,6 +144,14 @@ def _leave_all() -> None:
     helpers.finish_jobs(LEAVE_S)
     if unfinished and threading.active_count() > 1:
         time.sleep(WAKE_S)  # threads that waited in those calls leave the engine before the interpreter ends
+
+
+def _leave_in_child() -> None:
+    for group in list(_open_groups):
+        group._maker.leave_in_child()
+
+
+os.register_at_fork(after_in_child=_leave_in_child)  # after the hook of comm/link.py, which is imported before
 
 
 keep_out(

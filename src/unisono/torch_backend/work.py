@@ -40,7 +40,7 @@ class EngineCall:
 
     def done(self) -> bool:
         """Whether it is over."""
-        return self.completion.done()
+        return self.endpoint.is_done(self.completion)
 
     def wait(self, seconds: float) -> bool:
         """Wait until it is over, or the time."""
@@ -185,9 +185,16 @@ class PendingWork(dist.Work):
             run_aside(lambda: self._complete(future))
         return future
 
+    def leave_in_child(self, error: Exception) -> None:
+        """After a fork, in the child: unless its result is already there, the call is over with this error."""
+        self._lock = threading.Lock()
+        if not self._settled:
+            self._error, self._settled = error, True
+
     def _complete(self, future: CollectiveFuture) -> None:
-        self.pending.wait(FOREVER_S)
-        self._settle()
+        if not self._settled:
+            self.pending.wait(FOREVER_S)
+            self._settle()
         if self._error is None:
             future.set_result(self._result)
         else:

@@ -1,0 +1,46 @@
+#include "unisono/rank_names.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace unisono {
+
+namespace {
+
+constexpr std::size_t most_listed = 16;
+
+bool counts_up_from_zero(const std::vector<std::uint32_t>& ranks) {
+    for (std::size_t rank = 0; rank < ranks.size(); ++rank)
+        if (ranks[rank] != rank) return false;
+    return true;
+}
+
+}  // namespace
+
+// {0, 1} of a job of four is a group as well, but its numbers need no explanation.
+RankNames::RankNames(std::vector<std::uint32_t> job_ranks) : job_ranks_(std::move(job_ranks)) {
+    if (counts_up_from_zero(job_ranks_)) job_ranks_.clear();
+}
+
+int RankNames::job_rank(int rank) const {
+    if (rank < 0 || static_cast<std::size_t>(rank) >= job_ranks_.size()) return rank;
+    return static_cast<int>(job_ranks_[static_cast<std::size_t>(rank)]);
+}
+
+std::string RankNames::name(std::uint32_t rank, const std::string& detail) const {
+    const std::string number = std::to_string(rank);
+    if (job_ranks_.empty()) return "rank " + number + (detail.empty() ? "" : " (" + detail + ")");
+    return "rank " + std::to_string(job_rank(static_cast<int>(rank))) + " of the job (rank " + number + " of its group" +
+           (detail.empty() ? "" : ", " + detail) + ")";
+}
+
+std::string RankNames::note() const {
+    if (job_ranks_.empty()) return {};
+    std::string listed;
+    for (std::size_t rank = 0; rank < std::min(job_ranks_.size(), most_listed); ++rank)
+        listed += (rank > 0 ? ", " : "") + std::to_string(job_ranks_[rank]);
+    if (job_ranks_.size() > most_listed) listed += ", ... (" + std::to_string(job_ranks_.size()) + " ranks)";
+    return ". The group is {" + listed + "}";
+}
+
+}  // namespace unisono
