@@ -73,7 +73,7 @@ def work():
     if child == 0:
         try:
             comm.abort("a child has nothing to abort")
-        except unisono.UsageError:
+        except unisono.errors.UsageError:
             return  # and ends as any Python program does
     assert os.waitpid(child, 0)[1] == 0
     comm.all_reduce(np.ones(3))

@@ -122,6 +122,7 @@ class Link:
 
     def twin(self) -> Link | None:
         """Make the link of a second communicator of the same ranks without asking them, if its room is known."""
+        self.check_open("duplicate")
         if not self.has_room_for_twin:
             return None
         self.has_room_for_twin = False

@@ -55,10 +55,9 @@ def outcome_of(endings: Sequence[Ending], blames: Sequence[Blame], ended_by: sig
     named = [
         (blame, by_rank[blame.rank]) for blame in blames if blame.rank in by_rank and not _is(blame, MismatchError)
     ]
-    for _, ending in named:
+    for blame, ending in named:
         if ending.returncode and not ending.was_told:
             return Outcome(ending.rank, ending.returncode)
-    for blame, ending in named:
         if ending.was_told and _is(blame, CollectiveTimeout):
             return Outcome(ending.rank, ending.returncode, stalled=True, others_returncode=first.returncode)
         if not ending.returncode and not _is(blame, CollectiveTimeout):

@@ -90,8 +90,7 @@ class Trace:
         if self._recording is not None:
             raise UsageError("trace: this block was entered before; comm.trace() makes another one")
         link = self.calls.link
-        if link.closed:
-            raise UsageError("trace: this communicator was closed; connect() makes a new one")
+        link.check_open("trace")
         self.calls.traces += 1  # the same on every rank, as they make the same calls
         run = f"{link.terms.token}-{link.offset:x}-{self.calls.traces}"
         self._recording = _Recording(self.calls, self.events, run, link.terms.met_ns, link.rank, 0)

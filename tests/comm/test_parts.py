@@ -1,0 +1,127 @@
+"""What is split from a communicator: it lives on without it, and is given back without the garbage collector."""
+
+from __future__ import annotations
+
+import gc
+import os
+import re
+import weakref
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import unisono
+from unisono.comm.local_ranks import outcomes_of
+from unisono.errors import PeerLost
+
+
+def resources():
+    """Return the descriptors, threads and mapped shared memories of this process."""
+    status = Path("/proc/self/status").read_text()
+    threads = int(re.search(r"Threads:\s+(\d+)", status)[1])
+    maps = Path("/proc/self/maps").read_text().count("memfd:unisono")
+    return len(os.listdir("/proc/self/fd")), threads, maps
+
+
+def make_and_drop_parts(comm, rounds, how):
+    """Make parts that nobody closes, and use them in all ways that leave something behind."""
+    gc.disable()
+    found = []
+    x = np.ones(1000)
+    for _ in range(rounds):
+        part = comm.split(0)
+        twin = part.duplicate()
+        inner = part.split(comm.rank % 2)
+        gone = weakref.ref(part)
+        part.all_reduce(x)
+        twin.all_reduce(x, async_op=True).wait()
+        inner.barrier()
+        work = part.send(x, 1 - comm.rank, async_op=True)
+        part.recv(np.empty_like(x), 1 - comm.rank)
+        work.wait()
+        method = part.all_reduce
+        del part, twin, inner, work
+        assert gone() is None, "something refers to the communicator"
+        method(x)  # as a method does, it keeps alive what it needs
+        del method
+        if how == "barrier":
+            comm.barrier()
+        found.append(resources())
+    return found[1], found[-1]
+
+
+@pytest.mark.parametrize("how", ["barrier", "no barrier"])
+def test_parts_that_nobody_refers_to_are_closed_without_the_garbage_collector(how):
+    for early, late in unisono.spawn(make_and_drop_parts, 2, 12, how):
+        assert late == early
+
+
+def use_a_part_alone(comm):
+    part = comm.split(0, key=-comm.rank)
+    comm.close()
+    x = np.ones(3)
+    part.all_reduce(x)
+    inner = part.split(0)
+    part.close()
+    inner.all_reduce(x)
+    return x[0]
+
+
+def test_a_part_does_not_depend_on_the_communicator_that_it_was_split_from():
+    assert unisono.spawn(use_a_part_alone, 3) == [9, 9, 9]
+
+
+def fail_with_parts(comm):
+    before = resources()
+    try:
+        with comm.duplicate() as whole:
+            part = whole.split(0)
+            inner = part.duplicate()
+            for one in (whole, part, inner):
+                one.all_reduce(np.ones(1000), async_op=True).wait()
+            if comm.rank == 2:
+                os._exit(3)
+            works = [one.all_reduce(np.ones(1000), async_op=True) for one in (part, inner)]
+            whole.all_reduce(np.ones(1000))
+    except PeerLost:
+        pass
+    assert part.closed
+    assert inner.closed
+    del works, one
+    # the lost rank never closes its side, but nothing of ours is left: no thread, mapping or descriptor
+    del whole, part, inner
+    return before, resources()
+
+
+def test_an_exception_closes_a_communicator_and_its_parts():
+    for outcome in outcomes_of(fail_with_parts, 3, patience_s=10.0)[:2]:
+        assert outcome.value is not None, outcome.story
+        before, after = outcome.value
+        assert after == before
+
+
+def outlive_the_file(comm):
+    """Keep a work, and so an endpoint, longer than anything else of its communicator."""
+    gc.disable()
+    part = comm.split(0)
+    work = part.all_reduce(np.ones(4), async_op=True)
+    work.wait()
+    part.barrier()
+    del part
+    comm.close()
+    comm._link.file = None
+    blocks = Path(f"/tmp/unisono-test-{os.getpid()}")
+    data = os.urandom(1 << 20) * 64  # longer than where a communicator lies in its file
+    try:
+        with blocks.open("wb") as file:  # it may get a number that the memory had
+            file.write(data)
+            file.flush()
+            del work
+            return blocks.read_bytes() == data
+    finally:
+        blocks.unlink()
+
+
+def test_an_endpoint_that_outlives_its_communicator_gives_back_no_memory_of_other_files():
+    assert unisono.spawn(outlive_the_file, 2) == [True, True]
