@@ -57,13 +57,7 @@ def read_record(path: Path, most_bytes: int = MOST_BYTES) -> Any | None:
     """
     try:
         with _opened(path.parent) as folder:
-            file = os.open(path.name, READ, dir_fd=folder)
-            with os.fdopen(file, "rb") as source:
-                status = os.fstat(file)
-                if not stat.S_ISREG(status.st_mode):
-                    raise Unbelievable("expected a file, found something else")
-                _check_private(status)
-                text = source.read(most_bytes + 1)
+            text = _read_private(folder, path.name, most_bytes + 1)
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
@@ -71,11 +65,27 @@ def read_record(path: Path, most_bytes: int = MOST_BYTES) -> Any | None:
     if len(text) > most_bytes:
         raise Unbelievable(f"expected at most {most_bytes} bytes, found more")
     try:
-        return json.loads(text.decode())
+        record = json.loads(text.decode())
     except RecursionError:
         raise Unbelievable("expected JSON, found brackets that are nested too deeply") from None
     except ValueError as error:
         raise Unbelievable(f"expected JSON, found something else ({error})") from None
+    if record is None:
+        raise Unbelievable("expected a record, found null")
+    return record
+
+
+def _read_private(folder: int, name: str, most_bytes: int) -> bytes:
+    file = os.open(name, READ, dir_fd=folder)
+    try:
+        status = os.fstat(file)
+        if not stat.S_ISREG(status.st_mode):
+            raise Unbelievable("expected a file, found something else")
+        _check_private(status)
+        with os.fdopen(file, "rb", closefd=False) as source:
+            return source.read(most_bytes)
+    finally:
+        os.close(file)
 
 
 def write_record(path: Path, record: Any, indent: int | None = None) -> None:
@@ -104,16 +114,18 @@ def warn_ignored(path: Path, reason: str, hint: str) -> None:
 
 @contextmanager
 def _opened(folder: Path) -> Iterator[int]:
-    """Open a folder of ours; raise Unbelievable if others can write into it, or into the one that it is in."""
+    """Open a folder of ours; raise Untrusted if others can write into it, or into the one of ours that it is in."""
     ours = user_cache()
-    for parent in (ours, folder) if folder != ours and folder.is_relative_to(ours) else (folder,):
-        descriptor = os.open(parent, DIRECTORY)
-        try:
-            _check_private(os.fstat(descriptor), parent)
-            if parent == folder:
-                yield descriptor
-        finally:
-            os.close(descriptor)
+    if folder != ours and folder.parent == ours:
+        with _opened(ours) as above:
+            descriptor = os.open(folder.name, DIRECTORY | os.O_NOFOLLOW, dir_fd=above)
+    else:
+        descriptor = os.open(folder, DIRECTORY)  # which may be a link that the user has made
+    try:
+        _check_private(os.fstat(descriptor), folder)
+        yield descriptor
+    finally:
+        os.close(descriptor)
 
 
 def _check_private(status: os.stat_result, folder: Path | None = None) -> None:

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from unisono import collectives
+from unisono.collectives import Collective
 from unisono.errors import GoalError
 from unisono.schedule import Chunks, Schedule, freeze
 from unisono.schedule.network import run
@@ -68,6 +69,21 @@ class RoundingMemory(SymbolicMemory):
         return None
 
 
+def count_roundings(schedule: Schedule, at_random: bool = False) -> int:
+    """Return how many roundings feed a number of the result, at the most, where a codec rounds what is sent.
+
+    A rounding counts as often as it stands in the expression of the result: in R(R(x0)+R(x1)) there are three. With p
+    ranks there are at most 2p - 1, as the expression of a sum of p inputs has 2p - 1 parts, and R(R(x)) = R(x).
+    ``unisono.codecs.error_bound`` takes the number. Raises GoalError if ranks would not agree.
+    """
+    collective = collectives.find(schedule.collective)
+    if not collective.carries_data:
+        return 0
+    memory, _ = _played_with_codec(schedule, collective, at_random)
+    counts = memory.symbols.roundings()
+    return max(counts[symbol] for symbol in memory.results())
+
+
 def prove_rounding(schedule: Schedule, at_random: bool = False) -> Rounding:
     """Prove that all ranks agree, or raise the GoalError that says where they do not; the schedule has been proved.
 
@@ -77,17 +93,22 @@ def prove_rounding(schedule: Schedule, at_random: bool = False) -> Rounding:
     about = (schedule.label, schedule.size, at_random)
     if not collective.shares_result:
         return Rounding(*about, last=False)  # every number of the result is on one rank only
+    return Rounding(*about, last=_played_with_codec(schedule, collective, at_random)[1])
+
+
+def _played_with_codec(schedule: Schedule, collective: Collective, at_random: bool) -> tuple[RoundingMemory, bool]:
+    """Play the schedule; return what ranks hold, and whether they had to round their results once more to agree."""
     memory = RoundingMemory(schedule, collective)
     memory.at_random = at_random
     run(schedule, memory, read_sent=memory.send)
-    difference = memory.difference()
-    if difference is not None and not at_random:
+    difference = memory.difference() if collective.shares_result else None
+    if difference is None:
+        return memory, False
+    if not at_random:
         memory.round_results()
         if memory.difference() is None:
-            return Rounding(*about, last=True)
-    if difference is not None:
-        raise difference
-    return Rounding(*about, last=False)
+            return memory, True
+    raise difference
 
 
 def rounding_of(
