@@ -188,15 +188,12 @@ def test_a_relative_cache_folder_is_ignored_and_a_user_without_a_home_has_none(m
     monkeypatch.setenv("XDG_CACHE_HOME", "somewhere")
     monkeypatch.setenv("HOME", str(tmp_path))
     assert user_cache() == tmp_path / ".cache" / "unisono"
-
-    def no_home():
-        raise RuntimeError("Could not determine home directory.")
-
-    monkeypatch.setattr(cache_files.Path, "home", no_home)
+    monkeypatch.setenv("HOME", str(tmp_path / "missing"))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert not proved(find("ring").schedule(3)).cached
         assert tables.load_table() == {}
+    assert not (tmp_path / "missing").exists()
 
 
 def test_the_user_is_told_where_a_measured_table_cannot_be_stored(monkeypatch):

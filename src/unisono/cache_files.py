@@ -43,10 +43,9 @@ def user_cache() -> Path:
     """Return the folder of all that we keep."""
     base = os.environ.get("XDG_CACHE_HOME", "")
     if not os.path.isabs(base):  # the specification of XDG directories says: ignore it
-        try:
-            base = os.fspath(Path.home() / ".cache")
-        except RuntimeError:  # a user without a home
-            base = os.devnull  # where nothing can be stored
+        home = os.path.expanduser("~")
+        # Without a home nothing is stored: we do not make one.
+        base = os.path.join(home, ".cache") if os.path.isabs(home) and os.path.isdir(home) else os.devnull
     return Path(base) / "unisono"
 
 
