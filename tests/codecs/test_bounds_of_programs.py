@@ -92,18 +92,19 @@ def worst_inputs(setting: Setting, steps: int) -> np.ndarray:
     return inputs
 
 
-@pytest.mark.parametrize("size", [2, 5, 8])
-@pytest.mark.parametrize("name", ["fp16", "fp8_e4m3", "int8"])
+@pytest.mark.parametrize("size", [5, 8])
+@pytest.mark.parametrize("name", ["fp16", "int8"])
 @pytest.mark.parametrize("algorithm", REDUCING, ids=str)
 def test_no_inputs_that_we_find_get_past_the_bound(algorithm, name, size):
     if algorithm.can_serve(size):
         setting = setting_of(algorithm.schedule(size), codecs.find(name))
-        share = setting.share(worst_inputs(setting, 8))
+        share = setting.share(worst_inputs(setting, 6))
         assert 0.02 < share.max() <= 1
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("size", [3, 4, 6, 7, 8, 13, 16])
+@pytest.mark.long
+@pytest.mark.parametrize("size", [2, 3, 4, 6, 7, 8, 13, 16])
 @pytest.mark.parametrize("stochastic", [False, True])
 @pytest.mark.parametrize("name", FORMATS)
 @pytest.mark.parametrize("algorithm", REDUCING, ids=str)
