@@ -163,6 +163,9 @@ def test_the_steps_of_one_rank_can_be_kept_alone():
     assert (alone.label, alone.size, alone.slots) == (frozen.label, 5, 5)
     with pytest.raises(InternalError, match="rank 2 were not kept"):
         alone.program(2)
+    with pytest.raises(InternalError, match="rank 2 were not kept"):
+        alone.make(2)  # nothing that it refers to keeps them
+    assert list(alone.make(3)) == list(frozen.program(3))
     with pytest.raises(UsageError, match="no rank 5"):
         alone.program(5)
 

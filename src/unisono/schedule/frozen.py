@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from itertools import chain, islice, repeat
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from unisono.errors import InternalError, UsageError
 from unisono.schedule.ops import COMBINE, COPY, RECV, RECV_REDUCE, SEND, Chunks, Op, Step, new_op
@@ -117,13 +117,10 @@ class FrozenSchedule(Schedule):
     def alone(self, rank: int) -> FrozenSchedule:
         """Return the same schedule with the steps of one rank only: those of many ranks take memory."""
         packed = tuple(program if rank == other else None for other, program in enumerate(self.packed))
-        return FrozenSchedule(**{**_fields(self), "packed": packed})
+        return _frozen(self, packed, self.label)
 
     def _packed(self, rank: int) -> PackedProgram:
-        found = self.packed[rank]
-        if found is None:
-            raise InternalError(f"{self.label}: the steps of rank {rank} were not kept")
-        return found
+        return _present(self.packed[rank], self.label, rank)
 
 
 def freeze(schedule: Schedule) -> FrozenSchedule:
@@ -131,10 +128,22 @@ def freeze(schedule: Schedule) -> FrozenSchedule:
     if isinstance(schedule, FrozenSchedule):
         return schedule
     label = schedule.label
-    packed = tuple(pack(schedule.program(rank)) for rank in range(schedule.size))
-    return FrozenSchedule(
-        **{**_fields(schedule), "make": lambda rank: packed[rank].steps(), "packed": packed, "label_": label}
-    )
+    return _frozen(schedule, tuple(pack(schedule.program(rank)) for rank in range(schedule.size)), label)
+
+
+def _frozen(schedule: Schedule, packed: tuple[PackedProgram | None, ...], label: str) -> FrozenSchedule:
+    facts = {one.name: getattr(schedule, one.name) for one in fields(Schedule)}
+
+    def make(rank: int) -> Iterator[Step]:
+        return _present(packed[rank], label, rank).steps()
+
+    return FrozenSchedule(**{**facts, "make": make, "packed": packed, "label_": label})
+
+
+def _present(program: PackedProgram | None, label: str, rank: int) -> PackedProgram:
+    if program is None:
+        raise InternalError(f"{label}: the steps of rank {rank} were not kept")
+    return program
 
 
 def pack(program: Iterable[Step]) -> PackedProgram:
@@ -167,7 +176,3 @@ def _short(numbers: array[int]) -> Numbers:
         return Numbers(SHORT, array(SHORT, numbers).tobytes())
     except OverflowError:
         return Numbers(LONG, numbers.tobytes())
-
-
-def _fields(schedule: Schedule) -> dict[str, Any]:
-    return {one.name: getattr(schedule, one.name) for one in fields(schedule)}
