@@ -6,16 +6,15 @@ from unisono.algorithms import BUILT_IN
 from unisono.compiler import lower
 from unisono.schedule import Schedule
 from unisono.schedule.text import format_schedule
-from unisono.verifier import prove
+from unisono.verifier import proved
 
 GOLDEN = Path(__file__).parent.parent / "tests" / "golden"
 
 
 def lowered_text(schedule: Schedule) -> str:
     """Return the instructions of all ranks."""
-    proof = prove(schedule)
-    sizes = int(proof.largest_message * schedule.chunks), int(proof.sent * schedule.chunks)
-    ranks = (f"rank {rank}\n{lower(schedule, rank, *sizes).text}" for rank in range(schedule.size))
+    found = proved(schedule)
+    ranks = (f"rank {rank}\n{lower(found, rank).text}" for rank in range(schedule.size))
     return f"# {schedule.label} on {schedule.size} ranks\n" + "".join(ranks)
 
 

@@ -71,7 +71,9 @@ def test_the_sum_of_a_ring_stays_within_its_bound(name, stochastic, ranks):
 
 
 def test_the_bound_of_eight_ranks_and_e4m3_as_the_documents_say():
-    assert float(codecs.error_bound("fp8_e4m3", 8, 1.0)) == pytest.approx((1 + 1 / 16) ** 8 - 1, rel=1e-5)
+    assert float(codecs.error_bound("fp8_e4m3", 8, 1.0)) == pytest.approx((1 + 1 / 16) ** 15 - 1, rel=1e-5)
+    in_a_ring = codecs.error_bound("fp8_e4m3", 8, 1.0, roundings=8)
+    assert float(in_a_ring) == pytest.approx((1 + 1 / 16) ** 8 - 1, rel=1e-5)
 
 
 @pytest.mark.parametrize(

@@ -13,15 +13,15 @@ from unisono import algorithm, find, recv, recv_reduce, send
 from unisono.collectives import all_reduce, broadcast
 from unisono.compiler import Lowered, lower
 from unisono.compiler.instructions import INPUT, REDUCE, SEND
-from unisono.verifier import prove
+from unisono.verifier import proved
+from unisono.verifier.rounding import proved_with_codec
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "lowered"
 
 
-def lowered(schedule, rank: int, **codec: bool) -> Lowered:
-    proof = prove(schedule)
-    largest, most = int(proof.largest_message * schedule.chunks), int(proof.sent * schedule.chunks)
-    return lower(schedule, rank, largest, most, **codec)
+def lowered(schedule, rank: int, rounds: bool = False) -> Lowered:
+    found = proved(schedule)
+    return lower(proved_with_codec(found) if rounds else found, rank)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -78,10 +78,7 @@ def test_inputs_that_are_not_results_are_never_written():
 
 def test_only_what_was_neither_sent_nor_received_is_rounded_last():
     """Three ranks: the core is 0 and 1; rank 0 speaks for rank 2 and hands it the result."""
-    places = [
-        lowered(find("recursive_doubling").schedule(3), rank, rounds=True, rounds_last=True).rounded_last
-        for rank in range(3)
-    ]
+    places = [lowered(find("recursive_doubling").schedule(3), rank, rounds=True).rounded_last for rank in range(3)]
     assert [[str(place) for place in of_rank] for of_rank in places] == [[], ["output 0"], []]
 
 

@@ -9,16 +9,28 @@ largest code L, so s < 2 A / L (or s is the smallest scale, 2**-126). For int8, 
 that is A / 127; for the others the relative error is what counts, 2**-4 for fp8_e4m3 and 2**-3 for fp8_e5m2,
 and only elements below about A / 30,000 are bounded by a part of A.
 
-*A sum over ranks.* A ring rounds a chunk p times with p ranks: it travels p - 1 hops, encoded anew before
-each, and the complete sum is rounded once more before it is shared; from then on the same bytes are passed
-on. Any other order in which each rank's numbers are added in once has p - 1 messages into the sum of a chunk
-and a last one out of it, so p roundings again. (An order that rounds more often has as many
-more terms: give them all to ``sum_error``.) Let S(k) bound the k-th partial sum that is rounded, and E(k)
-the error by then. The number that is rounded is at most S(k) + E(k) in magnitude, after an addition in
-float32, which rounds by 2**-24 of it. So the error grows by at most rounding(S(k) + E(k)), and with S(k) <= S
-for all k, and r the relative error, to first order p * r * S, exactly S * ((1 + r)**p - 1): for 8 ranks and
-fp8_e4m3 0.62 S. Errors of nearest rounding have all signs, and are typically as large as the square root of p
-roundings.
+*A sum over ranks.* The verifier writes the result of an algorithm as an expression of inputs, additions and
+roundings R, such as R(R(R(x0)+x1)+x2) for a chunk of a ring, and counts the roundings
+(``unisono.verifier.count_roundings``). A ring of p ranks has p, recursive doubling on 8 ranks 8 + 4 + 2 = 14, and
+nothing has more than 2p - 1: an expression of p inputs has p - 1 additions, so 2p - 1 parts, and R(R(x)) = R(x).
+
+Let S bound the magnitude of every part of the expression without its roundings, the inputs and the partial sums, in
+the element's block. Let E be the error of a part, and M = S + E, so that M bounds what is computed. Then
+
+* a rounding makes of M at most M + rounding(M), where rounding(M) grows with M: max((1 + r) M, M + c);
+* an addition of parts with errors E1 and E2 has error E1 + E2, before float32 rounds it: (1 + u)(S + E1 + E2), where
+  u = 2**-24.
+
+Both add the more, the larger M is. So E1 + E2 is no more than the error of all roundings and additions of both parts,
+done one after the other on one number: those of the second part add at least as much to S + E1 as they do to S. By
+induction the error of an expression is at most that of all its roundings and additions in some order. The order with
+the roundings first is the worst, as (1 + u) max((1 + r) M, M + c) >= max((1 + r)(1 + u) M, (1 + u) M + c). Therefore
+
+    error <= (1 + u)**(p - 1) * R^n(S) - S,
+
+where R^n is M -> max((1 + r) M, M + c), n times: S ((1 + r)**n - 1) for n roundings, n r S to first order. Errors of
+nearest rounding have all signs, and are typically as large as the square root of n roundings. Top-k rounds nothing
+but inputs, once each, and may lose all of one: p S.
 
 The bounds hold while nothing saturates, ``codec.format.largest``, and where nothing is infinite or NaN.
 """
@@ -33,6 +45,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from unisono.codecs.codec import Codec, find
 from unisono.codecs.formats import SMALLEST_SCALE
+from unisono.errors import UsageError
 
 Doubles = NDArray[np.float64]
 ADDITION = 2.0**-24  # of the result, in float32
@@ -53,7 +66,7 @@ def rounding_error(codec: str | Codec, magnitude: ArrayLike, largest: ArrayLike 
 
 
 def sum_error(codec: str | Codec, sums: Sequence[ArrayLike], largest: Sequence[ArrayLike] | None = None) -> Doubles:
-    """Return the most that a sum is wrong after its partial sums were rounded one after the other.
+    """Return the most that a sum is wrong after its partial sums were rounded one after the other, as in a ring.
 
     ``sums`` are the magnitudes of the partial sums without error, of an element or of many, in the order of
     the hops; the last one is the complete sum. ``largest`` are the largest of their blocks; without it each
@@ -72,10 +85,28 @@ def sum_error(codec: str | Codec, sums: Sequence[ArrayLike], largest: Sequence[A
     return np.asarray(error)
 
 
-def error_bound(codec: str | Codec, ranks: int, largest: ArrayLike) -> Doubles:
-    """Return the most that an element of an all-reduce is wrong.
+def error_bound(codec: str | Codec, ranks: int, largest: ArrayLike, *, roundings: int | None = None) -> Doubles:
+    """Return the most that an element of a sum over ranks is wrong (all_reduce, reduce_scatter, reduce).
 
-    ``largest`` bounds the magnitudes of all partial sums in the element's block, for instance the sum over
-    the ranks of the largest magnitude that each has in it.
+    ``largest`` bounds the magnitudes of all inputs and partial sums in the element's block, for instance the sum over
+    the ranks of the largest magnitude that each has in it. ``roundings`` is how many roundings feed a result:
+    ``unisono.verifier.count_roundings(schedule)`` counts those of an algorithm. Without it the bound holds for every
+    algorithm. An average has this error divided by the number of ranks, and that of a division in float32.
     """
-    return sum_error(codec, [largest] * ranks)
+    codec = find(codec)
+    most = 2 * ranks - 1
+    if type(ranks) is not int or ranks < 1:
+        raise UsageError(f"error_bound: ranks={ranks!r}; expected a number of ranks, 1 or more")
+    if roundings is not None and not (type(roundings) is int and 0 <= roundings <= most):
+        raise UsageError(
+            f"error_bound: roundings={roundings!r} with {ranks} ranks; expected a number from 0 to {most}, such as "
+            "unisono.verifier.count_roundings(schedule)"
+        )
+    largest = np.abs(np.asarray(largest, np.float64))
+    magnitude: Doubles = largest
+    if codec.is_topk:
+        magnitude = largest * (1 + ranks)
+    else:
+        for _ in range(most if roundings is None else roundings):
+            magnitude = magnitude + rounding_error(codec, magnitude)
+    return np.asarray(magnitude * (1 + ADDITION) ** (ranks - 1) - largest)

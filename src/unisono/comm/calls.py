@@ -28,6 +28,7 @@ from unisono.player.reduction import check_op
 from unisono.schedule import Schedule
 
 MOST_PLANS = 1024
+MOST_PROGRAMS = 256
 LARGEST_TAG = 2**32 - 1
 ANY_RANK = -1  # to the engine
 FOR_UNEQUAL = "naive"
@@ -124,6 +125,10 @@ class Calls:
         key = (algorithm if isinstance(algorithm, Algorithm) else id(algorithm), root, rounds)
         found = self.programs.get(key)
         if found is None:
+            if len(self.programs) >= MOST_PROGRAMS:
+                # Together: what a key means is known only as long as `programs` keeps the schedule alive.
+                self.programs.clear()
+                self.plans.clear()
             schedule = _schedule(collective, algorithm, size, root)
             found = self.programs[key] = compiled(schedule, self.link.rank, rounds)
         return found

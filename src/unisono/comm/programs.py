@@ -6,24 +6,27 @@ from dataclasses import dataclass
 
 from unisono import _engine, collectives
 from unisono.collectives import Collective
-from unisono.comm.rounds import Rounds, rounds_last
+from unisono.comm.rounds import Rounds, with_codec
 from unisono.compiler import Lowered, lower
 from unisono.errors import UsageError
-from unisono.schedule import Schedule
-from unisono.verifier import Proof, proof_of
-from unisono.verifier.cache import content_digest
+from unisono.schedule import FrozenSchedule, Schedule
+from unisono.verifier import Proof, proved
+
+# With more ranks, the steps of the other ranks are not kept once a program is compiled: they take megabytes.
+MOST_RANKS_KEPT = 64
 
 
 @dataclass(frozen=True)
 class Compiled:
     """A proved schedule and this rank's part of it, ready to be executed."""
 
-    schedule: Schedule
+    schedule: FrozenSchedule  # the steps that were proved; of this rank alone where there are many
     collective: Collective
     proof: Proof
     digest: str  # of all programs: the ranks compare it
     lowered: Lowered
     program: _engine.Program
+    source: Schedule  # what was asked for; kept alive, as the caches of calls know it by its identity
 
     @property
     def name(self) -> str:
@@ -32,15 +35,15 @@ class Compiled:
 
 
 def compiled(schedule: Schedule, rank: int, rounds: Rounds = Rounds.NOT) -> Compiled:
-    """Prove a schedule, or find its proof, and compile it; raise ScheduleError if it is wrong."""
-    collective = collectives.find(schedule.collective)
-    proof, _ = proof_of(schedule)
-    lowered = lower(
-        schedule, rank, int(proof.largest_message * schedule.chunks), int(proof.sent * schedule.chunks),
-        rounds=rounds is not Rounds.NOT, rounds_last=rounds_last(schedule, rounds),
-    )  # fmt: skip
-    program = _engine.make_program(**lowered.packed(), rank=rank, size=schedule.size)
-    return Compiled(schedule, collective, proof, content_digest(schedule, 1), lowered, program)
+    """Run the programs once, prove them or find their proof, and compile this rank's.
+
+    Raise ScheduleError if they are wrong.
+    """
+    made = with_codec(proved(schedule, warns=rank == 0), rounds)
+    lowered = lower(made, rank)
+    program = _engine.make_program(**lowered.packed(), rank=rank, size=made.schedule.size)
+    kept = made.schedule if made.schedule.size <= MOST_RANKS_KEPT else made.schedule.alone(rank)
+    return Compiled(kept, collectives.find(kept.collective), made.proof, made.digest, lowered, program, schedule)
 
 
 def check_blocks(made: Compiled, equal: bool) -> None:

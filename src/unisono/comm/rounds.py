@@ -8,7 +8,8 @@ from unisono import collectives
 from unisono.algorithms.catalogue import serving
 from unisono.errors import GoalError
 from unisono.schedule import Schedule
-from unisono.verifier.rounding import rounding_of
+from unisono.verifier import ProvedSchedule
+from unisono.verifier.rounding import proved_with_codec, rounding_of
 
 
 class Rounds(Enum):
@@ -19,13 +20,14 @@ class Rounds(Enum):
     AT_RANDOM = "at random"
 
 
-def rounds_last(schedule: Schedule, rounds: Rounds) -> bool:
-    """Say whether results must be rounded once more in the end; raise GoalError if not even that would do."""
+def with_codec(proved: ProvedSchedule, rounds: Rounds) -> ProvedSchedule:
+    """Return what is proved where numbers are rounded in this way; raise GoalError if ranks would not agree."""
     if rounds is Rounds.NOT:
-        return False
+        return proved
     try:
-        return rounding_of(schedule, rounds is Rounds.AT_RANDOM).last
+        return proved_with_codec(proved, rounds is Rounds.AT_RANDOM, warns=False)
     except GoalError as error:
+        schedule = proved.schedule
         collective, size = collectives.find(schedule.collective), schedule.size
         others = [one.name for one in serving(collective, size) if agrees(one.schedule(size, schedule.root), rounds)]
         hint = f"call it without a codec, or with another algorithm: {', '.join(others)}"
@@ -35,6 +37,6 @@ def rounds_last(schedule: Schedule, rounds: Rounds) -> bool:
 def agrees(schedule: Schedule, rounds: Rounds) -> bool:
     """Say whether all ranks get the same numbers."""
     try:
-        return rounds is Rounds.NOT or bool(rounding_of(schedule, rounds is Rounds.AT_RANDOM))
+        return rounds is Rounds.NOT or bool(rounding_of(schedule, rounds is Rounds.AT_RANDOM, warns=False))
     except GoalError:
         return False

@@ -11,6 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
+from unisono.comm.programs import MOST_RANKS_KEPT
 from unisono.errors import UnisonoError, UsageError
 from unisono.tracing.facts import Origin, PlanFacts
 
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 EVENTS = 1 << 15
 MOST_EVENTS = 1 << 26
-LARGEST_SCHEDULE = 64  # ranks: those of more are not written down
+LARGEST_SCHEDULE = MOST_RANKS_KEPT  # ranks: those of more are not written down
 
 
 class _Recording:

@@ -10,24 +10,20 @@ from unisono.compiler.lengths import contents_of
 from unisono.compiler.places import Placing
 from unisono.compiler.routes import Routes, Sending
 from unisono.compiler.stores import drop_dead_stores
-from unisono.errors import UsageError
-from unisono.schedule import Schedule
+from unisono.errors import InternalError, UsageError
+from unisono.verifier import ProvedSchedule
 
 
-def lower(
-    schedule: Schedule,
-    rank: int,
-    largest_message: int,
-    most_sent: int,
-    rounds: bool = False,
-    rounds_last: bool = False,
-) -> Lowered:
-    """Compile the program of one rank; the schedule must have been proved.
+def lower(proved: ProvedSchedule, rank: int) -> Lowered:
+    """Compile the program of one rank: the steps that were proved, and nothing else can be given.
 
-    ``largest_message`` is how many chunks the largest message of any rank carries, ``most_sent`` how many chunks a
-    rank sends in all, at the most (the proof knows both). ``rounds``: a codec rounds what is sent, and so the sender
-    keeps the rounded numbers; ``rounds_last``: what of the result has not been rounded is so in the end.
+    Where the proof is one with a codec, the sender keeps the rounded numbers of what it sends; and if the proof says
+    so, what of the result has not been rounded is so at the end.
     """
+    if type(proved) is not ProvedSchedule:
+        raise InternalError(f"lower: {type(proved).__name__} was given; expected a ProvedSchedule")
+    schedule, proof, rounding = proved.schedule, proved.proof, proved.rounding
+    largest_message, most_sent = int(proof.largest_message * schedule.chunks), int(proof.sent * schedule.chunks)
     if largest_message > MOST_CHUNKS:
         raise UsageError(
             f"{schedule.label}: a message of {largest_message} chunks; the engine carries at most {MOST_CHUNKS}"
@@ -35,7 +31,7 @@ def lower(
     collective = collectives.find(schedule.collective)
     routes = Routes(schedule)
     contents = contents_of(schedule, collective)
-    placing = Placing(schedule, collective, rank, None if contents is None else contents[rank], rounds)
+    placing = Placing(schedule, collective, rank, None if contents is None else contents[rank], rounding is not None)
     made = fuse(list(placing.instructions(routes, rank)))
     results = tuple(placing.target(slot, slot) for slot in placing.results) if collective.carries_data else ()
     instructions, places = _numbered(drop_dead_stores(made, results), results)
@@ -46,7 +42,9 @@ def lower(
         largest_message=max(1, largest_message),
         most_sent=max(1, most_sent),
         places=places,
-        rounded_last=tuple(placing.target(slot, slot) for slot in placing.unrounded_results()) if rounds_last else (),
+        rounded_last=tuple(placing.target(slot, slot) for slot in placing.unrounded_results())
+        if rounding is not None and rounding.last
+        else (),
     )
 
 

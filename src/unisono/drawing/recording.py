@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 import numpy as np
@@ -54,7 +54,7 @@ def record(schedule: Schedule, with_chunks: bool = True) -> Recording:
 
     Without ``with_chunks`` only the first chunk of each message is kept, and how many there are.
     """
-    patient = _Patient(**vars(schedule))
+    patient = _Patient(**{one.name: getattr(schedule, one.name) for one in fields(Schedule)})
     memory = _Recorder(patient, with_chunks)
     error = None
     try:

@@ -17,15 +17,15 @@ from unisono import collectives
 from unisono.algorithms import Algorithm
 from unisono.collectives import Collective
 from unisono.drawing.facts import facts_of, failure_of
-from unisono.drawing.lines import LineFinder, Stack
+from unisono.drawing.lines import LineFinder
 from unisono.drawing.packing import pack
 from unisono.drawing.pattern import pairs_of, pattern
 from unisono.drawing.phases import phases
 from unisono.drawing.programs import program_texts
 from unisono.drawing.recording import Column, Recording, record
 from unisono.errors import ScheduleError, UsageError
-from unisono.schedule import Schedule
-from unisono.verifier import proof_of
+from unisono.schedule import FrozenSchedule, Schedule, freeze
+from unisono.verifier import proved
 
 Scene = dict[str, Any]
 
@@ -56,13 +56,16 @@ def scene_of(
             "same is no longer seen"
         )
     collective = collectives.find(schedule.collective)
+    finder = LineFinder(hidden_files)
+    played = _run_once(schedule, finder)
     proof, error = None, None
     try:
-        proof, _ = proof_of(schedule)
-    except ScheduleError as found:
-        error = found
+        found = proved(played)
+        proof, played = found.proof, found.schedule  # the steps that are drawn are those that were proved
+    except ScheduleError as failed:
+        error = failed
     on_stage = schedule.size <= MOST_RANKS_ON_STAGE and schedule.size * schedule.slots <= MOST_SLOTS_ON_STAGE
-    recording, stacks = _played(schedule, on_stage, hidden_files)
+    recording, stacks = record(played, on_stage), finder.stacks
     states = sum(map(len, recording.levels)) * schedule.slots
     if on_stage and states > MOST_STATES_ON_STAGE:
         on_stage, recording = False, dataclasses.replace(recording, with_chunks=False)
@@ -73,7 +76,7 @@ def scene_of(
         failure = failure_of(error, level)
     options = {**algorithm.options, **schedule.options} if algorithm else dict(schedule.options)
     numbers = (inputs or example_inputs(schedule)) if on_stage else None
-    code = program_texts(algorithm, schedule, stacks, with_text=on_stage)
+    code = program_texts(algorithm, played, stacks, with_text=on_stage)
     return {
         "label": schedule.label,
         "collective": _about(collective),
@@ -113,11 +116,11 @@ def example_inputs(schedule: Schedule) -> list[list[int] | None]:
     return inputs
 
 
-def _played(
-    schedule: Schedule, with_chunks: bool, hidden_files: Sequence[str]
-) -> tuple[Recording, Mapping[int, Sequence[Stack]]]:
-    """Play the schedule, and find out which line yields each step."""
-    finder = LineFinder(hidden_files)
+def _run_once(schedule: Schedule, finder: LineFinder) -> Schedule:
+    """Run the programs, and find out which line yields each step.
+
+    One that makes no sense is run again when it is played, up to where it fails.
+    """
 
     def made(rank: int) -> Any:
         steps: Any = schedule.make(rank)
@@ -125,7 +128,11 @@ def _played(
         # What is not a program is refused by the network, in words.
         return finder.run(rank, steps) if followed and hasattr(steps, "__iter__") else steps
 
-    return record(dataclasses.replace(schedule, make=made), with_chunks), finder.stacks
+    followed = schedule if isinstance(schedule, FrozenSchedule) else dataclasses.replace(schedule, make=made)
+    try:
+        return freeze(followed)
+    except ScheduleError:
+        return followed
 
 
 def _failing_level(error: ScheduleError, recording: Recording) -> int:

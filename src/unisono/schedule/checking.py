@@ -59,6 +59,7 @@ def checked(make: Callable[[], object], bounds: Bounds) -> Iterator[Step]:
             ops: Any = (yielded,) if type(yielded) is Op else yielded
             if type(ops) is not tuple and type(ops) is not list:
                 raise ScheduleError("this is not a step", found=_describe(yielded), hint=STEP_HINT)
+            ops = tuple(ops)  # a list may change while we look at it
             if not ops:
                 continue  # a step in which this rank does nothing
             plain, in_order, before = True, True, SEND
@@ -70,7 +71,7 @@ def checked(make: Callable[[], object], bounds: Bounds) -> Iterator[Step]:
                 if not (
                     type(chunks) is int and 0 <= chunks < slots
                     and type(other) is int and 0 <= other < size and other != rank
-                    and (kind == SEND or kind == RECV or kind == RECV_REDUCE)
+                    and type(kind) is str and (kind == SEND or kind == RECV or kind == RECV_REDUCE)
                 ):  # fmt: skip
                     plain = False
                     break
@@ -119,7 +120,7 @@ def _normal_op(op: Any, bounds: Bounds) -> Op:
         raise ScheduleError("this is not an op", found=_describe(op), hint=STEP_HINT)
     kind, chunks, other = op
     try:
-        if kind not in LINK:
+        if type(kind) is not str or kind not in LINK:
             raise ScheduleError(f"there is no op {kind!r}", expected=f"one of {', '.join(LINK)}")
         chunks = _normal_chunks(chunks, bounds.slots)
         if op.is_local:
@@ -151,6 +152,8 @@ def _normal_peer(other: object, bounds: Bounds) -> int:
 
 def _normal_chunks(chunks: object, slots: int) -> Chunks:
     if isinstance(chunks, Sequence) and not isinstance(chunks, str):
+        if type(chunks) is not range:
+            chunks = tuple(chunks)  # somebody's own sequence need not say the same twice
         if not chunks:
             raise ScheduleError("the op names no chunk", hint="leave the op out of the step")
         if type(chunks) is range:
@@ -187,7 +190,7 @@ def _shortest_form(chunks: Sequence[int]) -> Chunks:
 def _integer(value: Any, what: str) -> int:
     if type(value) is not bool:
         try:
-            number = operator.index(value)
+            number = int.__int__(operator.index(value))  # also of a subclass: its operators are not those of int
         except TypeError:
             pass
         else:

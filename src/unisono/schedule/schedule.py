@@ -1,7 +1,8 @@
 """A schedule: the programs of all ranks, made on demand.
 
 Nothing is stored: ``program(rank)`` runs the author's generator anew, so a schedule of 100,000 ranks costs
-nothing until somebody asks for a rank.
+nothing until somebody asks for a rank. What must mean the same program every time works on a frozen schedule
+(frozen.py).
 """
 
 from __future__ import annotations
@@ -49,9 +50,13 @@ class Schedule:
 
     def program(self, rank: int) -> Iterator[Step]:
         """Run the author's program for one rank and yield its steps, each one checked."""
-        if not 0 <= rank < self.size:
-            raise UsageError(f"{self.label}: there is no rank {rank}; expected a rank from 0 to {self.size - 1}")
+        self.check_rank(rank)
         try:
             yield from checked(lambda: self.make(rank), Bounds(rank, self.size, self.slots, self.step_limit))
         except ScheduleError as error:
             raise error.at(algorithm=self.label, size=self.size) from error.__cause__
+
+    def check_rank(self, rank: int) -> None:
+        """Raise UsageError if there is no such rank."""
+        if not 0 <= rank < self.size:
+            raise UsageError(f"{self.label}: there is no rank {rank}; expected a rank from 0 to {self.size - 1}")

@@ -1,84 +1,69 @@
-"""Remember proofs, by the content of the programs.
+"""Prove a schedule, or find its proof: proofs are remembered by the content of the programs.
 
-The key is a digest of every step of every rank, of the collective and its pre- and post-condition's code, and of the
-verifier itself: change any of them and the proof is made anew. Making the programs is what remains to be done when
-a proof is found; playing them is saved.
+The programs are run once (schedule/frozen.py). The key of a proof is a digest of every step of every rank, of the
+collective and its pre- and post-condition's code, and of the verifier itself: change any of them and the proof is
+made anew. When a proof is found, playing the programs is saved.
 """
 
 from __future__ import annotations
 
 import hashlib
-import json
-import os
-import tempfile
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from contextlib import suppress
 from fractions import Fraction
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from unisono.schedule import Schedule, Step
-from unisono.verifier.proof import Proof, check_provable, prove
+from unisono.cache_files import Unbelievable, Untrusted, read_record, user_cache, warn_ignored, write_record
+from unisono.schedule import FrozenSchedule, Schedule, freeze
+from unisono.verifier.proof import Proof, check_provable, chunk_part, prove
+from unisono.verifier.proved import SEAL, ProvedSchedule
 
 # What a proof depends on, beside the programs.
-JUDGES = ("collectives.py", "schedule", "verifier")
+JUDGES = ("collectives", "schedule", "verifier")
 WHOLE = ("steps", "levels", "rounds", "messages", "messages_per_rank", "least_rounds")
 FRACTIONS = ("sent", "received", "sent_total", "largest_message", "least_bytes", "extra_memory")
+HINT = "delete it, or make it yours alone (chmod go-w)"
 
 
 def cache_directory() -> Path:
     """Return where proofs are kept; a user may delete it at any time."""
-    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(base) / "unisono" / "proofs"
+    return user_cache() / "proofs"
+
+
+def proved(
+    schedule: Schedule, depth: int | None = 1, directory: Path | None = None, warns: bool = True
+) -> ProvedSchedule:
+    """Run the programs once and prove them, or find their proof; raise ScheduleError if they are wrong.
+
+    ``warns``: say so if there is a cache that somebody else can write to, which is not used.
+    """
+    check_provable(schedule)
+    directory = directory or cache_directory()
+    frozen = freeze(schedule)
+    digest = content_digest(frozen, depth)
+    found = _proof_in(load(directory, digest, warns), frozen, depth)
+    if found is not None:
+        return ProvedSchedule(frozen, found, digest, cached=True, seal=SEAL)
+    proof = prove(frozen, depth)
+    facts = {name: str(fact) if isinstance(fact, Fraction) else fact for name, fact in vars(proof).items()}
+    store(directory, digest, facts)
+    return ProvedSchedule(frozen, proof, digest, cached=False, seal=SEAL)
 
 
 def proof_of(schedule: Schedule, depth: int | None = 1, directory: Path | None = None) -> tuple[Proof, bool]:
     """Return the proof, and whether it was found in the cache; raise ScheduleError if there is none."""
-    check_provable(schedule)
-    directory = directory or cache_directory()
-    found = _proof_in(load(directory / f"{content_digest(schedule, depth)}.json"), schedule, depth)
-    if found is not None:
-        return found, True
-    # The key is taken from the very steps that are proved: a program that yields something else each time it is
-    # run cannot leave its proof behind for another.
-    watched = Watched(**vars(schedule))
-    proof = prove(watched, depth)
-    facts = {name: str(fact) if isinstance(fact, Fraction) else fact for name, fact in vars(proof).items()}
-    store(directory / f"{digest_of(watched, depth)}.json", facts)
-    return proof, False
+    found = proved(schedule, depth, directory)
+    return found.proof, found.cached
 
 
-def content_digest(schedule: Schedule, question: object) -> str:
+def content_digest(schedule: FrozenSchedule, question: object) -> str:
     """Return a digest of all that an answer depends on: for a proof, the question is the depth of channels."""
-    watched = Watched(**vars(schedule))
-    for rank in range(schedule.size):
-        for _ in watched.program(rank):
-            pass
-    return digest_of(watched, question)
-
-
-@dataclass(frozen=True)
-class Watched(Schedule):
-    """The same schedule; it digests what its programs yield, in passing."""
-
-    seen: dict[int, str] = field(default_factory=dict)
-
-    def program(self, rank: int) -> Iterator[Step]:
-        """Yield the steps of a rank."""
-        digest = hashlib.sha256()
-        for step in super().program(rank):
-            digest.update("".join(["%s %s %s;" % op for op in step]).encode() + b"\n")
-            yield step
-        self.seen[rank] = digest.hexdigest()
-
-
-def digest_of(schedule: Watched, question: object) -> str:
-    """Return the digest of a schedule whose programs have been run."""
     digest = hashlib.sha256(_digest_of_judges())
     names = (schedule.collective, schedule.algorithm, schedule.label)
     digest.update(repr((*names, schedule.size, schedule.chunks, schedule.slots, schedule.root, question)).encode())
-    digest.update(repr(sorted(schedule.seen.items())).encode())
+    digest.update(schedule.digest)
     return digest.hexdigest()
 
 
@@ -87,17 +72,25 @@ def _digest_of_judges() -> bytes:
     package = Path(__file__).parent.parent
     digest = hashlib.sha256()
     for judge in JUDGES:
-        for path in _python_files(package / judge):
+        for path in _code_files(package / judge):
             digest.update(path.read_bytes())
     return digest.digest()
 
 
-def _python_files(path: Path) -> Iterator[Path]:
-    yield from [path] if path.is_file() else sorted(path.glob("*.py"))
+def _code_files(path: Path) -> Iterator[Path]:
+    """Return the files of a module or package: its source or, if it was installed without, its bytecode."""
+    for ending in (".py", ".pyc"):
+        found = sorted(path.glob(f"*{ending}")) if path.is_dir() else [path.with_suffix(ending)]
+        if found and all(file.is_file() for file in found):
+            return iter(found)
+    raise FileNotFoundError(f"the code of {path.name} is not there")
 
 
-def _proof_in(facts: dict[str, Any] | None, schedule: Schedule, depth: int | None) -> Proof | None:
-    """Return a stored proof; a damaged one, or one about something else counts as none."""
+def _proof_in(facts: dict[str, Any] | None, schedule: FrozenSchedule, depth: int | None) -> Proof | None:
+    """Return a stored proof; a damaged one, or one about something else, counts as none.
+
+    What the compiler takes from a proof is compared with the steps.
+    """
     if facts is None:
         return None
     try:
@@ -107,24 +100,38 @@ def _proof_in(facts: dict[str, Any] | None, schedule: Schedule, depth: int | Non
         whole = all(type(fact) is int for name, fact in facts.items() if name in WHOLE)
     except Exception:  # whatever is in there, it is not a proof
         return None
-    return proof if whole and about == (schedule.label, schedule.size, depth, schedule.chunks) else None
-
-
-def load(path: Path) -> dict[str, Any] | None:
-    """Return what was stored; None if there is nothing, or nothing that makes sense."""
-    try:
-        facts = json.loads(path.read_text())
-    except Exception:  # whatever is in there, it is none of our files
+    if not whole or about != (schedule.label, schedule.size, depth, schedule.chunks):
         return None
-    return facts if isinstance(facts, dict) else None
+    return proof if type(proof.equal_blocks_only) is bool and _counted(proof) == _counts(schedule) else None
 
 
-def store(path: Path, facts: dict[str, Any]) -> None:
-    """Write facts so that a reader never sees half of them; not being able to is no error."""
+def _counted(proof: Proof) -> tuple[int, Fraction, Fraction]:
+    return proof.messages, proof.largest_message, proof.sent
+
+
+def _counts(schedule: FrozenSchedule) -> tuple[int, Fraction, Fraction]:
+    """Return what a proof must say of messages: how many there are, the largest, and the most that a rank sends."""
+    part = chunk_part(schedule)
+    return schedule.sent_messages, schedule.largest_message * part, max(schedule.sent_chunks) * part
+
+
+def load(directory: Path, digest: str, warns: bool = True) -> dict[str, Any] | None:
+    """Return what was stored under a digest; None if there is nothing, or nothing that can be believed."""
+    path = directory / f"{digest}.json"
     try:
-        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        with tempfile.NamedTemporaryFile("w", dir=path.parent, suffix=".part", delete=False) as part:
-            json.dump(facts, part)
-        os.replace(part.name, path)
-    except OSError:
-        pass
+        record = read_record(path)
+    except Untrusted as error:
+        if warns:
+            warn_ignored(directory, str(error), HINT)
+        return None
+    except Unbelievable:
+        return None
+    if not isinstance(record, dict) or record.pop("digest", None) != digest:
+        return None  # damaged, or moved here from another place
+    return record
+
+
+def store(directory: Path, digest: str, facts: dict[str, Any]) -> None:
+    """Remember facts; not being able to is no error."""
+    with suppress(OSError, Unbelievable):
+        write_record(directory / f"{digest}.json", {"digest": digest, **facts})

@@ -142,6 +142,16 @@ class SymbolicMemory:
                         "order), or let one rank add and send the result",
                     )  # fmt: skip
 
+    def results(self) -> list[int]:
+        """Return the symbols of all chunks of the result, of every rank."""
+        return [
+            row[slot]
+            for rank, row in enumerate(self.rows)
+            for slot in self.collective.held_after(
+                rank, self.schedule.size, self.schedule.chunks, self.schedule.root or 0
+            )
+        ]
+
     def result_tree(self) -> str:
         """Write how the first chunk of the result is added up."""
         return self.symbols.expression(next(iter(self._results().values())))

@@ -120,6 +120,12 @@ def check_provable(schedule: Schedule) -> None:
         )
 
 
+def chunk_part(schedule: Schedule) -> Fraction:
+    """Return which part of the vector a chunk is; messages without data have none."""
+    carries_data = collectives.find(schedule.collective).carries_data
+    return Fraction(1, schedule.chunks) if carries_data else Fraction(0)
+
+
 def _memory(schedule: Schedule, collective: Collective) -> SymbolicMemory | HearingMemory:
     return SymbolicMemory(schedule, collective) if collective.carries_data else HearingMemory(schedule)
 
@@ -156,7 +162,7 @@ def _facts(
     depth: int | None,
 ) -> Proof:
     size = schedule.size
-    part = Fraction(1, schedule.chunks) if collective.carries_data else Fraction(0)
+    part = chunk_part(schedule)
     proof = Proof(
         algorithm=schedule.label, size=size, depth=depth, chunks=schedule.chunks,
         steps=max(traffic.steps), levels=traffic.levels, rounds=traffic.rounds,

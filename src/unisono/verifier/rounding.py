@@ -12,26 +12,18 @@ only what one of them has rounded for all of them agrees.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
 from unisono import collectives
+from unisono.collectives import Collective
 from unisono.errors import GoalError
-from unisono.schedule import Chunks, Schedule
+from unisono.schedule import Chunks, Schedule, freeze
 from unisono.schedule.network import run
-from unisono.verifier.cache import Watched, cache_directory, content_digest, digest_of, load, store
+from unisono.verifier.cache import cache_directory, content_digest, load, store
 from unisono.verifier.memory import SymbolicMemory
-
-
-@dataclass(frozen=True)
-class Rounding:
-    """A schedule whose ranks agree although what they send is rounded."""
-
-    algorithm: str
-    size: int
-    at_random: bool
-    last: bool  # whether every rank must round its result once more: without it they would not agree
+from unisono.verifier.proved import SEAL, ProvedSchedule, Rounding
 
 
 class RoundingMemory(SymbolicMemory):
@@ -77,6 +69,21 @@ class RoundingMemory(SymbolicMemory):
         return None
 
 
+def count_roundings(schedule: Schedule, at_random: bool = False) -> int:
+    """Return how many roundings feed a number of the result, at the most, where a codec rounds what is sent.
+
+    A rounding counts as often as it stands in the expression of the result: in R(R(x0)+R(x1)) there are three. With p
+    ranks there are at most 2p - 1, as the expression of a sum of p inputs has 2p - 1 parts, and R(R(x)) = R(x).
+    ``unisono.codecs.error_bound`` takes the number. Raises GoalError if ranks would not agree.
+    """
+    collective = collectives.find(schedule.collective)
+    if not collective.carries_data:
+        return 0
+    memory, _ = _played_with_codec(schedule, collective, at_random)
+    counts = memory.symbols.roundings()
+    return max(counts[symbol] for symbol in memory.results())
+
+
 def prove_rounding(schedule: Schedule, at_random: bool = False) -> Rounding:
     """Prove that all ranks agree, or raise the GoalError that says where they do not; the schedule has been proved.
 
@@ -86,31 +93,46 @@ def prove_rounding(schedule: Schedule, at_random: bool = False) -> Rounding:
     about = (schedule.label, schedule.size, at_random)
     if not collective.shares_result:
         return Rounding(*about, last=False)  # every number of the result is on one rank only
+    return Rounding(*about, last=_played_with_codec(schedule, collective, at_random)[1])
+
+
+def _played_with_codec(schedule: Schedule, collective: Collective, at_random: bool) -> tuple[RoundingMemory, bool]:
+    """Play the schedule; return what ranks hold, and whether they had to round their results once more to agree."""
     memory = RoundingMemory(schedule, collective)
     memory.at_random = at_random
     run(schedule, memory, read_sent=memory.send)
-    difference = memory.difference()
-    if difference is not None and not at_random:
+    difference = memory.difference() if collective.shares_result else None
+    if difference is None:
+        return memory, False
+    if not at_random:
         memory.round_results()
         if memory.difference() is None:
-            return Rounding(*about, last=True)
-    if difference is not None:
-        raise difference
-    return Rounding(*about, last=False)
+            return memory, True
+    raise difference
 
 
-def rounding_of(schedule: Schedule, at_random: bool = False, directory: Path | None = None) -> Rounding:
+def rounding_of(
+    schedule: Schedule, at_random: bool = False, directory: Path | None = None, warns: bool = True
+) -> Rounding:
     """Return the proof, from the cache if it is there; raise GoalError if there is none."""
+    if not collectives.find(schedule.collective).shares_result:
+        return prove_rounding(schedule, at_random)  # nothing is played: there is nothing to remember
     directory = directory or cache_directory()
-    question = f"rounding{' at random' if at_random else ''}"
-    found = load(directory / f"{content_digest(schedule, question)}.json")
+    frozen = freeze(schedule)
+    digest = content_digest(frozen, f"rounding{' at random' if at_random else ''}")
+    found = load(directory, digest, warns)
     if found is not None and set(found) == {field.name for field in fields(Rounding)}:
         known = Rounding(**found)
-        if (known.algorithm, known.size, known.at_random) == (schedule.label, schedule.size, at_random):
+        about = (known.algorithm, known.size, known.at_random)
+        if type(known.last) is bool and about == (schedule.label, schedule.size, at_random):
             return known
-    watched = Watched(**vars(schedule))
-    rounding = prove_rounding(watched, at_random)
-    # Where every number is on one rank only, no program was run: there is nothing to remember.
-    if len(watched.seen) == schedule.size:
-        store(directory / f"{digest_of(watched, question)}.json", asdict(rounding))
+    rounding = prove_rounding(frozen, at_random)
+    store(directory, digest, asdict(rounding))
     return rounding
+
+
+def proved_with_codec(
+    proved: ProvedSchedule, at_random: bool = False, directory: Path | None = None, warns: bool = True
+) -> ProvedSchedule:
+    """Prove of the same steps that all ranks agree where a codec rounds what is sent; raise GoalError if not."""
+    return proved.with_rounding(rounding_of(proved.schedule, at_random, directory, warns), SEAL)

@@ -69,6 +69,13 @@ class Symbols:
             self.parts.append(parts)
         return found
 
+    def roundings(self) -> list[int]:
+        """Return of each symbol how many roundings its expression has."""
+        counts = [0] * self.first_sum
+        for left, right in self.parts:  # parts are older than what is made of them
+            counts.append(counts[left] + (1 if right <= NOTHING else counts[right]))
+        return counts
+
     def value(self, symbol: int) -> Value:
         """Return what the symbol means, without the order of addition."""
         return Value(self.origin[symbol], self.ranks[symbol])
