@@ -17,6 +17,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from os import getpid, getuid
 from selectors import EVENT_READ, PollSelector
+from typing import Any
 
 from unisono.comm.environment import Place
 from unisono.comm.framing import Line
@@ -37,7 +38,7 @@ GREETING_S = 5.0  # for a connection to say everything
 SETTLING_S = 1.0  # for a better claimant to come
 LOOK_EVERY_S = 0.2
 MOST_UNKNOWN = 64  # connections that have not said yet which rank they are, beside one for each rank
-MOST_AT_ONCE = 256  # connections accepted before others are served
+MOST_AT_ONCE = 32  # connections accepted before others are served
 BACKLOG = 4096
 
 
@@ -104,12 +105,18 @@ class Reception:
 
     def tell_all(self, error: BaseException, listener: socket.socket | None = None) -> None:
         """Tell every rank why the meeting has failed, and close the connections."""
-        if listener is not None:
-            with suppress(OSError, UnisonoError):
-                self._accept(listener)  # those that have just come, too
         message = message_of(error, 0)
         guests = [*self.guests.values(), *self.claimants]
-        for line in [*self._unknown, *(guest.line for guest in guests)]:
+        self._part_from([*self._unknown, *(guest.line for guest in guests)], message)
+        if listener is None:
+            return
+        self._unknown.clear()
+        with suppress(OSError, UnisonoError):
+            self._accept(listener)  # those that have just come are told, too
+        self._part_from(list(self._unknown), message)
+
+    def _part_from(self, lines: list[Line], message: dict[str, Any]) -> None:
+        for line in lines:
             with suppress(OSError):
                 line.send(message)
             line.close()
@@ -265,6 +272,8 @@ class Reception:
     def _admit(self, guest: Guest) -> None:
         hello = guest.hello
         self.guests[hello.rank] = guest
+        if guest.line.received:
+            raise self._speaks_unasked(guest)
         ends_s = time.monotonic() + max(0.0, hello.left_s)
         if ends_s < self.ends_s:  # its error, too, is to name the ranks that are missing
             self.ends_s, self.patience_s = ends_s, hello.timeout_s
@@ -342,4 +351,8 @@ class Reception:
             raise PeerLost(
                 f"connect: rank {rank} (process {process}) has gone away before all ranks had arrived", rank=rank
             )
-        raise CommError(f"connect: rank {rank} (process {process}) speaks before it is asked", rank=rank)
+        raise self._speaks_unasked(guest)
+
+    def _speaks_unasked(self, guest: Guest) -> CommError:
+        rank = guest.hello.rank
+        return CommError(f"connect: rank {rank} (process {guest.line.process}) speaks before it is asked", rank=rank)

@@ -68,7 +68,9 @@ class Meeting:
         line = self.lines[0]
         with suppress(OSError):  # it may have closed the connection, and said why
             line.send({} if problem is None else message_of(problem, self.rank))
-        verdict = _hear(line, self.ends_s + GRACE_S, self.timeout_s, "all ranks were ready")
+        verdict = _hear(line, self.ends_s + GRACE_S, self.timeout_s)
+        if verdict is None:
+            raise _rank_0_lost(line, "all ranks were ready")
         if "problem" in verdict and problem is None:
             raise error_of(verdict)
 
@@ -164,7 +166,8 @@ def _receive(place: Place, door: Door, own: Hello, decide: Decide, host: Host) -
             _send_letter(rank, line, {"processes": processes, "terms": terms}, file)
         return Meeting(0, file, processes, terms, lines, own.timeout_s, time.monotonic() + own.timeout_s)
     except BaseException as error:
-        reception.tell_all(error)
+        failed = isinstance(error, UsageError)  # here; the calls of the other ranks were right
+        reception.tell_all(CommError(f"connect: rank 0 has failed: {error}", rank=0) if failed else error)
         if file is not None:
             os.close(file)
         raise
@@ -196,9 +199,13 @@ def _visit(place: Place, door: Door, own: Hello, host: Host) -> Meeting:
     ends_s = time.monotonic() + own.timeout_s
     line, secret = _knock(place, door, ends_s, own.timeout_s, host)
     try:
-        with suppress(BrokenPipeError, ConnectionResetError):  # rank 0 has closed it, and perhaps said why
-            _introduce(line, secret, replace(own, left_s=max(0.0, ends_s - time.monotonic())))
-        letter = _hear(line, ends_s + GRACE_S, own.timeout_s, "all ranks had arrived", descriptors=1)
+        while (letter := _exchange(line, secret, own, ends_s)) is None:
+            # Rank 0 is gone, or has dropped us in a crowd of other connections.
+            found = _try_door(door)
+            if found is None:
+                raise _rank_0_lost(line, "all ranks had arrived")
+            line.close()
+            line, secret = found
         if "problem" in letter:
             raise error_of(letter)
         if not line.descriptors:  # the kernel leaves out what there is no room for
@@ -206,7 +213,9 @@ def _visit(place: Place, door: Door, own: Hello, host: Host) -> Meeting:
             with suppress(OSError):
                 line.send(message_of(error, place.rank))
             raise error
-        file, processes, terms = line.descriptors[0], letter["processes"], letter["terms"]
+        file, processes, terms = line.descriptors[0], letter.get("processes"), letter.get("terms")
+        if not isinstance(terms, dict) or not isinstance(processes, list) or len(processes) != place.size:
+            raise CommError(f"connect: rank 0 (process {line.process}) has sent {sorted(letter)}", rank=0)
         ready_s = time.monotonic() + own.timeout_s
         return Meeting(place.rank, file, processes, terms, {0: line}, own.timeout_s, ready_s)
     except BaseException:
@@ -216,24 +225,28 @@ def _visit(place: Place, door: Door, own: Hello, host: Host) -> Meeting:
         raise
 
 
+def _exchange(line: Line, secret: str, own: Hello, ends_s: float) -> dict[str, Any] | None:
+    """Say which rank this is and return the letter of rank 0, or None if it has closed the connection."""
+    with suppress(BrokenPipeError, ConnectionResetError):  # rank 0 has closed it, and perhaps said why
+        _introduce(line, secret, replace(own, left_s=max(0.0, ends_s - time.monotonic())))
+    return _hear(line, ends_s + GRACE_S, own.timeout_s, descriptors=1)
+
+
 def _introduce(line: Line, secret: str, hello: Hello) -> None:
     line.send_bytes(preamble(secret))
     line.send(hello.as_message())
 
 
-def _hear(line: Line, ends_s: float, timeout_s: float, before: str, *, descriptors: int = 0) -> dict[str, Any]:
-    """Return the next message of rank 0."""
+def _hear(line: Line, ends_s: float, timeout_s: float, *, descriptors: int = 0) -> dict[str, Any] | None:
+    """Return the next message of rank 0, or None if it has closed the connection."""
     try:
-        message = line.wait_for_message(ends_s, descriptors=descriptors)
+        return line.wait_for_message(ends_s, descriptors=descriptors)
     except TimeoutError:
         raise CollectiveTimeout(
             f"connect: rank 0 (process {line.process}) has not answered within {timeout_s:g} s", rank=0
         ) from None
     except (OSError, ValueError) as error:
         raise CommError(f"connect: rank 0 (process {line.process}): {error}", rank=0) from error
-    if message is None:
-        raise PeerLost(f"connect: rank 0 (process {line.process}) has gone away before {before}", rank=0)
-    return message
 
 
 def _knock(place: Place, door: Door, ends_s: float, timeout_s: float, host: Host) -> tuple[Line, str]:
@@ -263,6 +276,10 @@ def is_open(door: Door) -> int | None:
         return None
     found[0].close()
     return found[0].process
+
+
+def _rank_0_lost(line: Line, before: str) -> PeerLost:
+    return PeerLost(f"connect: rank 0 (process {line.process}) has gone away before {before}", rank=0)
 
 
 def _try_door(door: Door) -> tuple[Line, str] | None:
