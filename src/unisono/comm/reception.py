@@ -110,16 +110,17 @@ class Reception:
         self._part_from([*self._unknown, *(guest.line for guest in guests)], message)
         if listener is None:
             return
-        self._unknown.clear()
-        with suppress(OSError, UnisonoError):
-            self._accept(listener)  # those that have just come are told, too
+        with suppress(OSError, UnisonoError):  # those that have just come are told, too
+            listener.shutdown(socket.SHUT_RDWR)  # and nobody comes after them
+            while self._accept(listener):
+                self._part_from(list(self._unknown), message)
         self._part_from(list(self._unknown), message)
 
     def _part_from(self, lines: list[Line], message: dict[str, Any]) -> None:
         for line in lines:
             with suppress(OSError):
                 line.send(message)
-            line.close()
+            self._drop(line)
 
     def _serve(self, listener: socket.socket, secret: str) -> None:
         look_s = time.monotonic() + LOOK_EVERY_S
@@ -152,12 +153,13 @@ class Reception:
             f"{refused}; see whether they were started, or {self.host.more_time}"
         )
 
-    def _accept(self, listener: socket.socket) -> None:
+    def _accept(self, listener: socket.socket) -> bool:
+        """Accept connections; return whether there may be more."""
         for _ in range(MOST_AT_ONCE):
             try:
                 connection, _ = listener.accept()
             except BlockingIOError:
-                return
+                return False
             except ConnectionAbortedError:
                 continue
             except OSError as error:
@@ -176,15 +178,17 @@ class Reception:
                 self._drop(next(iter(self._unknown)))
             self._unknown[line] = time.monotonic() + GREETING_S
             self._selector.register(line, EVENT_READ, line)
+        return True
 
     def _drop_slow(self, now_s: float) -> None:
         for line in [line for line, until_s in self._unknown.items() if now_s >= until_s]:
             self._drop(line)
 
     def _drop(self, line: Line) -> None:
-        """Close a connection that is none of ours."""
+        """Close a connection."""
         self._unknown.pop(line, None)
-        self._selector.unregister(line)
+        with suppress(KeyError):  # not watched any more
+            self._selector.unregister(line)
         line.close()
 
     def _refuse(self, line: Line, error: UnisonoError) -> None:
@@ -262,9 +266,7 @@ class Reception:
             self.claimants[guest] = time.monotonic()
             self._refuse_ranks_of_rivals()
         elif ours:
-            with suppress(OSError):
-                guest.line.send(message_of(problem, 0))
-            guest.line.close()
+            self._part_from([guest.line], message_of(problem, 0))
             raise problem
         else:
             self._refuse(guest.line, problem)
