@@ -21,6 +21,8 @@ from containers import NEW_NETWORK, NEW_PROCESSES, enter_new, needs_namespaces  
 from unisono.comm.handshake import preamble  # noqa: E402
 from unisono.torch_backend.meeting import PROBLEM, WHERE  # noqa: E402
 
+pytestmark = pytest.mark.usefixtures("nursery")
+
 NOBODY = 65534
 needs_root = pytest.mark.skipif(
     os.getuid() != 0, reason="SKIPPED, NOT TESTED: connections of another user (only root can become somebody else)"
