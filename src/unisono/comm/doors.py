@@ -4,19 +4,28 @@ from __future__ import annotations
 
 import secrets
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import NamedTuple
 
 from unisono.comm.environment import Place
-from unisono.comm.private_directory import job_directory, read_secret, remove_quietly, write_secret
+from unisono.comm.private_directory import (
+    directory_of_rank_0,
+    job_directory,
+    read_secret,
+    remove_quietly,
+    write_secret,
+)
 
 
 class Address(NamedTuple):
-    """Where to knock, and what to say."""
+    """Where to knock, and what to say.
+
+    A rank asks for the secret once it is connected: before, there may be the secret of a job that was killed.
+    """
 
     socket: str
-    secret: str
+    secret: Callable[[], str]
 
 
 class Door(ABC):
@@ -24,7 +33,10 @@ class Door(ABC):
 
     @abstractmethod
     def opened(self) -> AbstractContextManager[Address]:
-        """Rank 0: give the address, and remove what was made for it afterwards."""
+        """Rank 0: give the address, and remove what was made for it afterwards.
+
+        DirectoryTaken if another process is rank 0 here.
+        """
 
     @abstractmethod
     def found(self) -> AbstractContextManager[Address]:
@@ -41,11 +53,11 @@ class DirectoryDoor(Door):
     def opened(self) -> Iterator[Address]:
         """Rank 0: give the address, and remove what was made for it afterwards."""
         launched = self.place.launcher == "unisono"  # then the secret is there, and stays
-        with job_directory(self.place) as directory:
-            secret = read_secret(directory) if launched else write_secret(directory, secrets.token_hex(32))
+        with directory_of_rank_0(self.place) as directory:
             remove_quietly(directory, self.name)
+            secret = read_secret(directory) if launched else write_secret(directory, secrets.token_hex(32))
             try:
-                yield Address(self._path(directory), secret)
+                yield Address(self._path(directory), lambda: secret)
             finally:
                 remove_quietly(directory, self.name)
                 if not launched:
@@ -55,7 +67,7 @@ class DirectoryDoor(Door):
     def found(self) -> Iterator[Address]:
         """The others: give the address; FileNotFoundError if it is not there yet."""
         with job_directory(self.place) as directory:
-            yield Address(self._path(directory), read_secret(directory))
+            yield Address(self._path(directory), lambda: read_secret(directory))
 
     def _path(self, directory: int) -> str:
         # Through the directory's descriptor: the path of a socket may have no more than 107 letters.
@@ -65,11 +77,13 @@ class DirectoryDoor(Door):
 class NamedDoor(Door):
     """A door without a file, known by a name that nobody can guess: there is nothing that could be left behind.
 
-    Whoever uses it has another way to tell the ranks both words.
+    Whoever uses it has another way to tell the ranks both words. Other users can see the name and connect, which does
+    not help them: reception.py closes such a connection before it reads a byte (docs/adr/0035).
     """
 
     def __init__(self, name: str, secret: str) -> None:
-        self.address = Address(f"\0unisono-{name}", secret)  # \0: a socket of Linux that is not in the file system
+        # \0: a socket of Linux that is not in the file system
+        self.address = Address(f"\0unisono-{name}", lambda: secret)
 
     @contextmanager
     def opened(self) -> Iterator[Address]:

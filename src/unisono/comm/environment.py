@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Literal, NamedTuple
 
 from unisono.comm.ancestry import starter_of
@@ -40,6 +40,7 @@ class Place:
     launcher: LauncherName
     job: str  # the same on every rank of a job; another one for any other job on this machine, also after a restart
     trace: JobTrace | None = None
+    by_hand: bool = field(default=False, compare=False)  # the variables do not come from a launcher: job is a guess
 
 
 class Names(NamedTuple):
@@ -134,7 +135,8 @@ def _place(environ: Mapping[str, str]) -> Place:
         return _from(environ, "slurm", SLURM, _job(environ, SLURM, starter=False))
     # Set by hand or by a script, as torch.distributed wants them: any process may have started the ranks.
     if TORCH.rank in environ or TORCH.size in environ:
-        return _from(environ, "torchrun", TORCH, _job(environ, TORCH, starter=False))
+        place = _from(environ, "torchrun", TORCH, _job(environ, TORCH, starter=False))
+        return replace(place, by_hand=True)
     return Place(0, 1, 0, 1, "alone", f"alone {os.getpid()}")
 
 

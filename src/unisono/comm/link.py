@@ -9,6 +9,7 @@ import secrets
 import time
 import weakref
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -21,7 +22,7 @@ from unisono.comm.environment import JobTrace, Place, place_in_job
 from unisono.comm.fault_log import open_fault_log
 from unisono.comm.geometry import Geometry, geometry_for, shared_bytes
 from unisono.comm.rendezvous import Host, meet
-from unisono.errors import UnisonoError, UsageError
+from unisono.errors import CommError, UnisonoError, UsageError
 
 # Where every rank has a core it spins, and then sleeps: who only gives up the core to somebody else may get it back
 # after milliseconds, while a sleeper that is woken goes first. Where ranks share cores they give them up at once.
@@ -206,7 +207,12 @@ def connect_link(
         crowded, roomy = place.size > len(cores), 2 * place.size <= len(cores)
         terms = Terms(staging_bytes, crowded, roomy, table(), secrets.token_hex(8), time.monotonic_ns())
         space = shared_bytes(place.size, geometry_for(staging_bytes))
-        descriptor = os.memfd_create("unisono", os.MFD_CLOEXEC)
+        try:
+            descriptor = os.memfd_create("unisono", os.MFD_CLOEXEC)
+        except OSError as error:
+            raise CommError(
+                f"connect: rank 0 cannot make shared memory: {error.strerror}; raise the limits (ulimit -n)", rank=0
+            ) from error
         try:
             os.ftruncate(descriptor, space)
         except OSError as error:
@@ -219,15 +225,24 @@ def connect_link(
 
     meeting = meet(place, door, {"cores": sorted(os.sched_getaffinity(0))}, decide, connect_timeout_s, host)
     file = SharedFile(meeting.file, open_fault_log(place))
-    problem, link = None, None
     try:
         link = Link(file, 0, place.rank, meeting.processes, Terms(**meeting.terms), timeout_s, place.trace)
         link.has_room_for_twin = True
         if place.rank == 0:
             link.reserve_twin()
-    except (UnisonoError, MemoryError) as error:
-        problem = f"connect: rank {place.rank}: {error}"
-        meeting.confirm(problem)
+    except Exception as error:
+        problem = CommError(f"connect: rank {place.rank}: {error}", rank=place.rank)
+        with suppress(UnisonoError):  # what is wrong here comes first
+            meeting.confirm(problem)
+        if isinstance(error, UnisonoError | MemoryError):
+            raise
+        raise problem from error
+    except BaseException:
+        meeting.leave()
         raise
-    meeting.confirm(None)
+    try:
+        meeting.confirm(None)
+    except BaseException:
+        link.close()
+        raise
     return link

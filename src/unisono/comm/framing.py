@@ -1,0 +1,119 @@
+"""Messages over a Unix socket that never blocks.
+
+A message is a JSON object, preceded by its length in 4 bytes. Nothing here waits, so one process can serve many
+connections, and a peer that stops in the middle of a message delays nobody.
+"""
+
+from __future__ import annotations
+
+import json
+import socket
+import struct
+import time
+from collections.abc import Sequence
+from select import POLLIN, POLLOUT, poll
+from typing import Any
+
+LENGTH = struct.Struct("=I")
+READ_BYTES = 1 << 16
+LONGEST_MESSAGE = 1 << 20
+
+
+class Line:
+    """One connection; ``process`` and ``user`` are the peer's, as the kernel knows them."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        connection.setblocking(False)
+        self.socket = connection
+        found = struct.unpack("3i", connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
+        self.process, self.user = int(found[0]), int(found[1])
+        self.received = bytearray()
+        self.descriptors: list[int] = []  # received with the messages
+        self._unsent = bytearray()
+
+    def fileno(self) -> int:
+        """Return the descriptor, for select and poll."""
+        return self.socket.fileno()
+
+    def send(self, message: dict[str, Any], descriptors: Sequence[int] = ()) -> None:
+        """Send a message as far as the connection takes it now; ``flush`` sends the rest."""
+        body = json.dumps(message).encode()
+        self.send_bytes(LENGTH.pack(len(body)) + body, descriptors)
+
+    def send_bytes(self, data: bytes, descriptors: Sequence[int] = ()) -> None:
+        """Send bytes as ``send`` does."""
+        if descriptors:  # they travel with the first byte
+            sent = socket.send_fds(self.socket, [data], list(descriptors), socket.MSG_NOSIGNAL)
+            data = data[sent:]
+        self._unsent += data
+        self.flush()
+
+    def flush(self) -> bool:
+        """Send what the connection takes now; return whether everything is sent."""
+        while self._unsent:
+            try:
+                del self._unsent[: self.socket.send(self._unsent, socket.MSG_NOSIGNAL)]
+            except BlockingIOError:
+                return False
+        return True
+
+    def read(self, *, descriptors: int = 0) -> bool:
+        """Read what has arrived; return False if the peer has closed the connection.
+
+        Descriptors that come with it are taken up to this number; the kernel closes the others.
+        """
+        try:
+            if descriptors:
+                piece, found, _, _ = socket.recv_fds(self.socket, READ_BYTES, descriptors, socket.MSG_CMSG_CLOEXEC)
+                self.descriptors += found
+            else:
+                piece = self.socket.recv(READ_BYTES)
+        except BlockingIOError:
+            return True
+        except ConnectionResetError:
+            return False
+        self.received += piece
+        return bool(piece)
+
+    def take(self, longest: int = LONGEST_MESSAGE) -> dict[str, Any] | None:
+        """Return the next message, or None if it is not complete yet; ValueError if it is none of ours."""
+        if len(self.received) < LENGTH.size:
+            return None
+        (length,) = LENGTH.unpack_from(self.received)
+        if length > longest:
+            raise ValueError(f"a message of {length} bytes; expected at most {longest}")
+        end = LENGTH.size + length
+        if len(self.received) < end:
+            return None
+        body = bytes(self.received[LENGTH.size : end])
+        del self.received[:end]
+        try:
+            message = json.loads(body)
+        except RecursionError:
+            raise ValueError("a message that is nested too deeply") from None
+        if not isinstance(message, dict):
+            raise ValueError(f"a message that is a {type(message).__name__}; expected an object")
+        return message
+
+    def wait_for_message(self, ends_s: float, *, descriptors: int = 0) -> dict[str, Any] | None:
+        """Return the next message, or None if the peer has closed the connection; TimeoutError at ``ends_s``."""
+        watch = poll()
+        while (message := self.take()) is None:
+            left_s = ends_s - time.monotonic()
+            if left_s <= 0:
+                raise TimeoutError
+            watch.register(self, POLLIN if self._all_sent() else POLLIN | POLLOUT)
+            if watch.poll(left_s * 1000) and not self.read(descriptors=descriptors):
+                return self.take()
+        return message
+
+    def _all_sent(self) -> bool:
+        """Send the rest; a peer that has closed the connection may still have left a message for us to read."""
+        try:
+            return self.flush()
+        except (BrokenPipeError, ConnectionResetError):
+            return True
+
+    def close(self) -> None:
+        """Close the connection."""
+        self.socket.close()

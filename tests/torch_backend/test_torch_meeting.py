@@ -1,0 +1,227 @@
+"""How the ranks of a group meet while others interfere: strangers, stores of other jobs, containers."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import struct
+import time
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+torch = pytest.importorskip("torch")
+import torch.distributed as dist  # noqa: E402
+from fault_ranks import SOON_S, Rank, job, run  # noqa: E402
+
+from containers import NEW_NETWORK, NEW_PROCESSES, enter_new, needs_namespaces  # noqa: E402
+from unisono.comm.handshake import preamble  # noqa: E402
+from unisono.torch_backend.meeting import PROBLEM, WHERE  # noqa: E402
+
+pytestmark = pytest.mark.usefixtures("nursery")
+
+NOBODY = 65534
+needs_root = pytest.mark.skipif(
+    os.getuid() != 0, reason="SKIPPED, NOT TESTED: connections of another user (only root can become somebody else)"
+)
+
+
+def join_when_told(rank: Rank, late: int) -> float:
+    """Join; one rank does only when the test says so."""
+    rank.say("started")
+    if rank.rank == late:
+        while not (rank.folder / "go").exists():
+            time.sleep(0.01)
+    began_s = time.monotonic()
+    rank.join(timeout_s=30.0)
+    x = torch.ones(3)
+    dist.all_reduce(x)
+    assert torch.equal(x, torch.full((3,), 2.0))
+    dist.destroy_process_group()
+    return time.monotonic() - began_s
+
+
+def keys_of_group(folder):
+    """Return the store of the ranks as the default group has it: torch puts these words before its keys."""
+    store = dist.FileStore(str(folder / "store"), 2)
+    return dist.PrefixStore("cpu/", dist.PrefixStore("0/", store))
+
+
+def where_of(folder):
+    """Wait until rank 0 has opened its door; return what it says of it."""
+    store = keys_of_group(folder)
+    store.wait([WHERE], timedelta(seconds=20))
+    return json.loads(store.get(WHERE))
+
+
+def stranger(name, secret, kind):
+    """Be another user that knocks at a door; it has read the name in /proc/net/unix."""
+    child = os.fork()
+    if child:
+        return child
+    try:
+        os.setgid(NOBODY)
+        os.setuid(NOBODY)
+        assert f"@unisono-{name}" in Path("/proc/net/unix").read_text(errors="replace")
+        lines = []
+        ends_s = time.monotonic() + 20
+        while time.monotonic() < ends_s:
+            line = socket.socket(socket.AF_UNIX)
+            line.settimeout(0.2)
+            try:
+                line.connect(f"\0unisono-{name}")
+                if kind == "deep":
+                    line.sendall(struct.pack("=I", 200_000) + b"[" * 200_000)
+                elif kind == "secret":
+                    line.sendall(preamble(secret) + struct.pack("=I", 200_000) + b"[" * 200_000)
+                elif kind == "drip":
+                    line.sendall(struct.pack("=I", 1 << 20))
+            except OSError:
+                time.sleep(0.001)
+            lines = [*lines[-100:], line]
+    finally:
+        os._exit(0)
+
+
+@needs_root
+@pytest.mark.parametrize("kind", ["deep", "secret", "drip", "silent"])
+def test_another_user_neither_breaks_nor_delays_the_start_of_a_group(tmp_path, kind):
+    with job(tmp_path, join_when_told, 2, 1) as running:
+        where = where_of(tmp_path)
+        others = [stranger(where["name"], where["secret"], kind) for _ in range(2)]
+        try:
+            time.sleep(0.5)
+            (tmp_path / "go").touch()
+            first, second = running.outcomes()
+        finally:
+            for other in others:
+                os.kill(other, signal.SIGKILL)
+                os.waitpid(other, 0)
+        assert first.value is not None, first.output
+        assert second.value < SOON_S
+
+
+def join_alone(rank: Rank) -> None:
+    if rank.rank == 1:
+        rank.join(timeout_s=30.0)
+
+
+@needs_root
+def test_an_address_that_leads_to_another_user_is_refused_and_gets_nothing(tmp_path):
+    with socket.socket(socket.AF_UNIX) as listener:
+        os.setegid(NOBODY)
+        os.seteuid(NOBODY)
+        try:
+            listener.bind(f"\0unisono-false-{os.getpid()}")
+            listener.listen(8)  # whose credentials the other side sees
+        finally:
+            os.seteuid(0)
+            os.setegid(0)
+        store = keys_of_group(tmp_path)
+        place = {"name": f"false-{os.getpid()}", "secret": "x", "rank 0": surroundings_of_test()}
+        store.set(WHERE, json.dumps(place))
+        with job(tmp_path, join_alone) as running:
+            running.outcome(1).check_raised("CommError", f"belongs to user {NOBODY}, not to user 0: refused")
+        listener.settimeout(5)
+        line, _ = listener.accept()
+        line.settimeout(5)
+        assert line.recv(100) == b""
+        line.close()
+
+
+def surroundings_of_test():
+    from unisono.comm.surroundings import surroundings
+
+    return surroundings()
+
+
+@pytest.mark.parametrize(
+    "value", [b"[]", b"{}", b"\xff", b"[" * 100_000, b'{"name": 1, "secret": 2, "rank 0": {}}', b"null"]
+)
+def test_an_address_that_rank_0_has_not_written_is_refused_at_once(tmp_path, value):
+    keys_of_group(tmp_path).set(WHERE, value)
+    with job(tmp_path, join_alone) as running:
+        running.outcome(1).check_raised("CommError", "unisono/where is not what rank 0 writes there")
+
+
+@pytest.mark.parametrize("value", [b"[]", b"\xff", b"[" * 100_000, b'{"meeting": "an older one", "problem": "old"}'])
+def test_words_about_another_meeting_do_not_end_this_one(tmp_path, value):
+    keys_of_group(tmp_path).set(PROBLEM, value)
+    with job(tmp_path, join_when_told, 2, 1) as running:
+        where_of(tmp_path)
+        time.sleep(0.5)  # rank 0 has looked
+        (tmp_path / "go").touch()
+        assert all(outcome.value is not None for outcome in running.outcomes())
+
+
+def test_the_store_of_a_job_that_was_killed_serves_the_next_one(tmp_path):
+    with job(tmp_path, join_when_told, 2, 1) as running:
+        old = where_of(tmp_path)
+        running.kill(0, signal.SIGKILL)
+        running.outcome(0)
+        running.kill(1, signal.SIGKILL)
+    (tmp_path / "temporary").unlink()
+    (tmp_path / "go").unlink(missing_ok=True)
+    with job(tmp_path, join_when_told, 2, 0) as running:  # rank 1 finds the old address first
+        running.wait_for("started")
+        time.sleep(0.5)
+        assert where_of(tmp_path) == old
+        (tmp_path / "go").touch()
+        for outcome in running.outcomes():
+            assert outcome.value is not None, outcome.output
+
+
+def be_rank_0_too(rank: Rank) -> None:
+    rank.say("started")
+    if rank.rank == 1:
+        where_of(rank.folder)
+        store = dist.FileStore(str(rank.folder / "store"), 2)
+        dist.init_process_group("unisono", store=store, rank=0, world_size=2, timeout=timedelta(seconds=30))
+    rank.join(timeout_s=3.0)
+
+
+def test_a_second_rank_0_in_one_store_is_told_which_process_is_the_first(tmp_path):
+    with job(tmp_path, be_rank_0_too) as running:
+        first, second = running.outcomes()
+        second.check_raised("UsageError", f"process {running.pids[0]} is rank 0 in this store already")
+        first.check_raised("CollectiveTimeout", "these ranks of 2 have not arrived: 1")
+
+
+def join_in_a_container(rank: Rank, kind: int, inside: int) -> None:
+    if rank.rank == inside:
+        enter_new(kind)
+        if kind == NEW_PROCESSES and (child := os.fork()):
+            os.waitpid(child, 0)
+            os._exit(1)  # the child has told what became of it
+    rank.join(timeout_s=30.0)
+
+
+@needs_namespaces
+@pytest.mark.parametrize(("kind", "word"), [(NEW_NETWORK, "network"), (NEW_PROCESSES, "PID")])
+@pytest.mark.parametrize("inside", [0, 1])
+def test_ranks_in_different_containers_say_so_at_once(tmp_path, kind, word, inside):
+    began_s = time.monotonic()
+    for outcome in run(tmp_path, join_in_a_container, 3, kind, inside):
+        outcome.check_raised("UsageError", f"is in another {word} namespace (container) than rank 0")
+    assert time.monotonic() - began_s < 10
+
+
+def fail_after_the_others(rank: Rank) -> None:
+    rank.say("started")
+    if rank.rank == 0:
+        from unisono.comm import link
+
+        def refuse(*args: object) -> int:
+            raise OSError(24, "Too many open files")
+
+        link.os.memfd_create = refuse
+    rank.join(timeout_s=30.0)
+
+
+def test_every_rank_learns_why_rank_0_cannot_make_the_group(tmp_path):
+    for outcome in run(tmp_path, fail_after_the_others, 3):
+        outcome.check_raised("CommError", "rank 0 cannot make shared memory: Too many open files")
+        assert outcome.about == 0
