@@ -40,6 +40,14 @@ class Call(NamedTuple):
     codec: Codec | None = None
 
 
+class Prepared(NamedTuple):
+    """A call whose arguments were checked: nothing has been sent yet."""
+
+    call: Call
+    finish: Finish | None  # to be done when the engine is done
+    result: Sequence[Tensor]  # what a future of the call holds
+
+
 class Wish(NamedTuple):
     """How the caller wants it."""
 
@@ -87,6 +95,10 @@ class Maker:
         self.coalescing: list[dist.Work] | None = None
         self.unfinished: weakref.WeakSet[PendingWork] = weakref.WeakSet()
 
+    def make_all(self, prepared: Sequence[Prepared], wish: Wish, result: Sequence[Tensor]) -> dist.Work:
+        """Make several calls as one; all were prepared, so that a wrong argument fails before the first is made."""
+        return self.together([self.make(one.call, wish, one.finish, one.result) for one in prepared], result)
+
     def make(self, call: Call, wish: Wish, finish: Finish | None, result: Sequence[Tensor]) -> dist.Work:
         """Make a call. ``finish`` is done when the engine is done; ``result`` is what a future of it holds."""
         if _profiler_enabled():
@@ -109,7 +121,7 @@ class Maker:
                     finish()
                 return FINISHED
             self.endpoint.raise_if_broken()
-            arrays = (call.source, call.out)
+            arrays = (call.source, call.out, result)  # kept alive: the result may lie one behind the other
             completion = self.endpoint.start(plan, call.source.data_ptr(), call.out.data_ptr(), limit_s, arrays)
             pending, key = EngineCall(self.endpoint, completion), f"{self.name}#{self.calls}"
         return self.goes_on(PendingWork(pending, result, finish, f"{call.what} of group {self.name}", key))

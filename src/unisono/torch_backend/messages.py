@@ -12,7 +12,15 @@ from unisono.comm.work import Work
 from unisono.torch_backend.making import Maker
 from unisono.torch_backend.other_devices import also_elsewhere
 from unisono.torch_backend.profiling import in_profile
-from unisono.torch_backend.tensors import KNOWN, Finish, Tensor, check, contiguous_output
+from unisono.torch_backend.tensors import (
+    KNOWN,
+    Finish,
+    Tensor,
+    check,
+    check_output,
+    contiguous_input,
+    contiguous_output,
+)
 from unisono.torch_backend.work import FOREVER_S, PendingWork
 
 
@@ -47,7 +55,7 @@ class Messages:
     @also_elsewhere
     def send(self, tensors: Any, dst: int, tag: int = 0) -> dist.Work:
         """Send a tensor to a rank."""
-        tensor = check(tensors[0], "send").contiguous()
+        tensor = contiguous_input(check(tensors[0], "send"))
         maker = self._maker
         with in_profile("send", [tensor]):
             work = maker.comm.send(_bytes_of(tensor), dst, tag=tag, async_op=True, timeout=maker.timeout_s)
@@ -56,7 +64,7 @@ class Messages:
     @also_elsewhere
     def recv(self, tensors: Any, src: int | None, tag: int = 0) -> dist.Work:
         """Receive a tensor from a rank."""
-        memory, finish = contiguous_output(check(tensors[0], "recv"), keep=False)
+        memory, finish = contiguous_output(check_output(tensors[0], "recv"), keep=False)
         maker = self._maker
         with in_profile("recv" if src is not None else "recvAnySource", [memory]):
             work = maker.comm.recv(_bytes_of(memory), src, tag=tag, async_op=True, timeout=maker.timeout_s)

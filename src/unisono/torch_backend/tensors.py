@@ -6,10 +6,13 @@ A user's tensor is never turned into a numpy array: that would mark its memory a
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import Any, TypeAlias
 
+import numpy as np
 import torch
 
+from unisono.codecs.arrays import address_of
 from unisono.comm.arrays import ELEMENT_BYTES
 from unisono.errors import UsageError
 
@@ -25,9 +28,44 @@ def check(tensor: Any, who: str) -> Tensor:
         raise UsageError(f"{who}: {type(tensor).__name__}; expected a tensor")
     if not tensor.is_cpu:
         raise UsageError(f"{who}: a tensor on {tensor.device}; the backend unisono takes tensors on the CPU")
-    if tensor.layout is not torch.strided:
-        raise UsageError(f"{who}: a tensor of layout {tensor.layout}; expected a dense one")
+    if tensor.layout is not torch.strided or tensor.is_nested:
+        kind = "nested tensor" if tensor.is_nested else f"tensor of layout {tensor.layout}"
+        raise UsageError(f"{who}: a {kind}; expected a dense one")
+    if tensor.is_quantized:  # a call would move the numbers, but not the scale that they mean something with
+        raise UsageError(f"{who}: a quantized tensor; pass x.dequantize() or x.int_repr()")
+    address_of(tensor, f"{who}: the tensor")
     return tensor
+
+
+def check_output(tensor: Any, who: str) -> Tensor:
+    """Return the tensor, if a result can be written into it; checked before anything is sent."""
+    tensor = check(tensor, who)
+    if not tensor.is_contiguous() and _repeats_places(tensor):
+        raise UsageError(
+            f"{who}: several elements of the tensor lie at one place in memory (shape {tuple(tensor.shape)}, strides "
+            f"{tensor.stride()}), so that it cannot hold a result; pass x.clone() of an expanded tensor"
+        )
+    return tensor
+
+
+def _repeats_places(tensor: Tensor) -> bool:
+    """Whether two elements of a tensor are one in memory."""
+    reach = 0  # from the first to the last place of the dimensions looked at so far
+    dimensions = sorted(
+        (stride, size) for size, stride in zip(tensor.shape, tensor.stride(), strict=True) if size > 1
+    )
+    for stride, size in dimensions:
+        if stride <= reach:
+            break
+        reach += stride * (size - 1)
+    else:
+        return False
+    if dimensions[0][0] == 0:
+        return True
+    places = np.zeros(1, np.int64)
+    for stride, size in dimensions:
+        places = np.add.outer(places, np.arange(size, dtype=np.int64) * stride).reshape(-1)
+    return bool(np.unique(places).size < places.size)
 
 
 def number_type(tensor: Tensor, who: str) -> str:
@@ -44,20 +82,45 @@ def moved_as(tensor: Tensor) -> tuple[str, int]:
     return (name, 1) if name is not None else ("uint8", tensor.element_size())
 
 
-def contiguous_output(tensor: Tensor, keep: bool) -> tuple[Tensor, Finish | None]:
+def holds_values(tensor: Tensor) -> bool:
+    """Whether the memory of a tensor holds its values, in one piece.
+
+    That of a view with the conjugate or the negative bit set (``z.conj()``, ``z.conj().imag``) does not.
+    """
+    return tensor.is_contiguous() and not (tensor.is_neg() or tensor.is_conj())
+
+
+def contiguous_input(tensor: Tensor) -> Tensor:
+    """Return memory that holds the values of a tensor in one piece: its own, or a copy."""
+    return tensor if holds_values(tensor) else separate(tensor)
+
+
+def separate(tensor: Tensor) -> Tensor:
+    """Return the values of a tensor in new memory, in one piece."""
+    memory = _new_memory(tensor.shape, tensor.dtype)
+    copy(memory, tensor)
+    return memory
+
+
+def _new_memory(shape: Sequence[int], dtype: torch.dtype) -> Tensor:
+    return torch.empty(shape, dtype=dtype, device="cpu")  # not on the user's default device
+
+
+def contiguous_output(tensor: Tensor, keep: bool, apart: bool = False) -> tuple[Tensor, Finish | None]:
     """Return memory in one piece for a result, and what remains to be done once it is there.
 
-    ``keep``: what is in the tensor matters, too.
+    ``keep``: what is in the tensor matters, too. ``apart``: in new memory, whatever the tensor is like.
     """
-    if tensor.is_contiguous():
+    if not apart and holds_values(tensor):
         return tensor, None
-    memory = tensor.contiguous() if keep else torch.empty_like(tensor, memory_format=torch.contiguous_format)
+    memory = separate(tensor) if keep else _new_memory(tensor.shape, tensor.dtype)
     return memory, lambda: copy(tensor, memory)
 
 
 def copy(to: Tensor, source: Tensor) -> None:
-    """Write into a tensor, whatever autograd thinks of it."""
-    to.detach().copy_(source)
+    """Write into a tensor, whatever autograd thinks of it: also into one made in inference mode."""
+    with torch.inference_mode():
+        to.copy_(source)
 
 
 def flat(tensors: Sequence[Tensor]) -> Tensor:
@@ -77,25 +140,44 @@ def adjacent(tensors: Sequence[Tensor]) -> bool:
     """Whether they lie one after the other in memory already, each in one piece."""
     place = tensors[0].data_ptr()
     for tensor in tensors:
-        if tensor.data_ptr() != place or not tensor.is_contiguous():
+        if tensor.data_ptr() != place or not holds_values(tensor):
             return False
         place += tensor.nbytes
     return True
 
 
-def in_one_piece(parts: list[Tensor]) -> tuple[Tensor, Finish | None]:
-    """Return memory for all of them, and what is to be done once it is full."""
+def in_one_piece(parts: list[Tensor], apart: bool = False) -> tuple[Tensor, Finish | None]:
+    """Return memory for all of them, and what is to be done once it is full. ``apart``: in any case new memory."""
     total = sum(part.numel() for part in parts)
-    if total and adjacent(parts):
+    if total and not apart and adjacent(parts):
         return parts[0], None
-    memory = torch.empty(total, dtype=parts[0].dtype)
+    memory = _new_memory((total,), parts[0].dtype)
     return memory, lambda: spread(parts, memory)
 
 
-def overlap(first: Tensor, second: Tensor) -> bool:
-    """Whether the two share memory."""
-    start, other = first.data_ptr(), second.data_ptr()
-    return bool(start < other + second.nbytes and other < start + first.nbytes)
+def share_memory(tensors: Sequence[Tensor]) -> bool:
+    """Whether some of the tensors may: whether the ranges of memory from first to last element meet."""
+    ranges = sorted(_range_of(tensor) for tensor in tensors if tensor.numel())
+    return any(start < end for (_, end), (start, _) in pairwise(ranges))
+
+
+def read_first(sources: Sequence[Tensor], outs: Sequence[Tensor]) -> tuple[Sequence[Tensor], bool]:
+    """Return the inputs of several calls that are made as one, and whether their results must be kept apart.
+
+    Where the tensors of such calls share memory, all inputs are read first, and then the results are written, in
+    their order: a call must not read what an earlier one has written.
+    """
+    if len(sources) > 1 and share_memory([*sources, *outs]):
+        return [separate(source) for source in sources], True
+    return sources, False
+
+
+def _range_of(tensor: Tensor) -> tuple[int, int]:
+    start, nbytes = tensor.data_ptr(), tensor.nbytes
+    if not tensor.is_contiguous():
+        last = sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True))
+        nbytes = (last + 1) * tensor.itemsize
+    return start, start + nbytes
 
 
 def as_list(tensors: Any) -> list[Any]:
@@ -104,11 +186,12 @@ def as_list(tensors: Any) -> list[Any]:
 
 
 def check_list(what: str, name: str, parts: Any, like: Any, size: int) -> list[Tensor]:
-    """Return one tensor for each rank, all of the same type."""
+    """Return one tensor for each rank, all of the same type; ``name``: whether they are "input" or "output"."""
+    look = check_output if name == "output" else check
     if len(parts) != size:
         raise UsageError(f"{what}: {len(parts)} tensors as {name}; expected {size}, one for each rank")
     for place, part in enumerate(parts):
-        if check(part, f"{what}: {name} {place}").dtype != like.dtype:
+        if look(part, f"{what}: {name} {place}").dtype != like.dtype:
             raise UsageError(f"{what}: {name} {place} is {part.dtype}; expected {like.dtype}")
     return list(parts)
 
