@@ -55,17 +55,15 @@ class Reducing:
             tensor, maker = tensors[0], self._maker
             found = self._quick.get((tensor.numel(), tensor.dtype, hash(opts.reduceOp)))
             if (
-                found is not None and tensor.is_contiguous() and not tensor.is_sparse and not tensor.is_neg()
-                and running_callback() is None and maker.coalescing is None and not _profiler_enabled()
-                and not maker.closed
+                found is not None and tensor.layout is torch.strided and tensor.is_contiguous()
+                and not tensor.is_neg() and running_callback() is None and maker.coalescing is None
+                and not _profiler_enabled() and not maker.closed
             ):  # fmt: skip
                 plan, nbytes = found
-                limit, place = opts.timeout, tensor.data_ptr()
-                held_bytes = tensor.untyped_storage().nbytes()
-                if place and (
-                    held_bytes == nbytes or held_bytes >= nbytes + tensor.storage_offset() * tensor.itemsize
-                ):
+                place = _address_of_all(tensor, nbytes)
+                if place:
                     maker.calls += 1
+                    limit = opts.timeout
                     limit_s = limit.total_seconds() if limit > NO_LIMIT else maker.timeout_s
                     maker.endpoint.run(plan, place, place, limit_s)
                     return FINISHED
@@ -195,6 +193,17 @@ class Reducing:
             what, collectives.reduce_scatter, Blocks(sizes, sizes), number_type(out, what), source, memory, asked.op
         )
         return Prepared(call, _after(memory, asked, finish), [out])
+
+
+def _address_of_all(tensor: Tensor, nbytes: int) -> int:
+    """Return the address of a contiguous tensor; 0 if so many bytes are not there, or it has no memory at all."""
+    try:
+        held_bytes = tensor.untyped_storage().nbytes()
+        if held_bytes == nbytes or held_bytes >= nbytes + tensor.storage_offset() * tensor.itemsize:
+            return int(tensor.data_ptr())
+    except RuntimeError:  # a tensor that stands for another one
+        pass
+    return 0
 
 
 def _is_sparse(tensor: Any) -> bool:
