@@ -55,9 +55,9 @@ class Reducing:
             tensor, maker = tensors[0], self._maker
             found = self._quick.get((tensor.numel(), tensor.dtype, hash(opts.reduceOp)))
             if (
-                found is not None and tensor.layout is torch.strided and tensor.is_contiguous()
-                and not tensor.is_neg() and running_callback() is None and maker.coalescing is None
-                and not _profiler_enabled() and not maker.closed
+                found is not None and tensor.layout is torch.strided and not tensor.is_nested
+                and tensor.is_contiguous() and not tensor.is_neg() and running_callback() is None
+                and maker.coalescing is None and not _profiler_enabled() and not maker.closed
             ):  # fmt: skip
                 plan, nbytes = found
                 place = _address_of_all(tensor, nbytes)
