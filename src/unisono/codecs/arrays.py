@@ -38,6 +38,8 @@ def address_of(tensor: Any, who: str) -> int:
 
     They do not in a tensor whose storage was freed or shrunk, nor in one that only stands for another tensor.
     """
+    if tensor.is_nested:
+        raise UsageError(f"{who} is a nested tensor; expected a dense one")
     try:
         first, held_bytes, address = tensor.storage_offset(), tensor.untyped_storage().nbytes(), tensor.data_ptr()
         count = tensor.numel()

@@ -28,9 +28,8 @@ def check(tensor: Any, who: str) -> Tensor:
         raise UsageError(f"{who}: {type(tensor).__name__}; expected a tensor")
     if not tensor.is_cpu:
         raise UsageError(f"{who}: a tensor on {tensor.device}; the backend unisono takes tensors on the CPU")
-    if tensor.layout is not torch.strided or tensor.is_nested:
-        kind = "nested tensor" if tensor.is_nested else f"tensor of layout {tensor.layout}"
-        raise UsageError(f"{who}: a {kind}; expected a dense one")
+    if tensor.layout is not torch.strided:
+        raise UsageError(f"{who}: a tensor of layout {tensor.layout}; expected a dense one")
     if tensor.is_quantized:  # a call would move the numbers, but not the scale that they mean something with
         raise UsageError(f"{who}: a quantized tensor; pass x.dequantize() or x.int_repr()")
     address_of(tensor, f"{who}: the tensor")
