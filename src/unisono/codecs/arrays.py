@@ -38,15 +38,17 @@ def address_of(tensor: Any, who: str) -> int:
 
     They do not in a tensor whose storage was freed or shrunk, nor in one that only stands for another tensor.
     """
-    if tensor.is_nested:
-        raise UsageError(f"{who} is a nested tensor; expected a dense one")
     try:
-        first, held_bytes, address = tensor.storage_offset(), tensor.untyped_storage().nbytes(), tensor.data_ptr()
-        count = tensor.numel()
+        address, held_bytes = tensor.data_ptr(), tensor.untyped_storage().nbytes()
+        if address and held_bytes == tensor.nbytes and tensor.is_contiguous() and not tensor.is_nested:
+            return int(address)  # it fills its storage, as most do
+        first, count = tensor.storage_offset(), tensor.numel()
         if count and not tensor.is_contiguous():
             count = 1 + sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True))
     except RuntimeError as error:  # NotImplementedError is one
         raise UsageError(f"{who} is a {type(tensor).__name__} without memory; expected a dense tensor") from error
+    if tensor.is_nested:
+        raise UsageError(f"{who} is a nested tensor; expected a dense one")
     if count == 0:
         return int(address)
     needed_bytes = (first + count) * tensor.itemsize

@@ -78,7 +78,7 @@ def _of_numpy(given: np.ndarray[Any, Any], who: str, writable: bool) -> Array:
 
 
 def _of_torch(given: Any, who: str, writable: bool) -> Array:
-    if given.device.type != "cpu":
+    if not given.is_cpu:
         raise UsageError(f"{who} is on {given.device}; expected a tensor on the CPU")
     address = address_of(given, who)
     if not given.is_contiguous():

@@ -55,11 +55,17 @@ class Wish(NamedTuple):
     limit_s: float | None = None  # how long it may wait; None: as long as the group says
 
 
+AT_ONCE, LATER = Wish(True), Wish(False)
+
+
 def wish_of(opts: Any, timeout: timedelta | None = None) -> Wish:
     """Read torch's options: an object of many kinds, a bare number, or nothing."""
-    timeout = timeout if timeout is not None else getattr(opts, "timeout", None)
-    limited = timeout is not None and timeout > NO_LIMIT
-    return Wish(not getattr(opts, "asyncOp", True), timeout.total_seconds() if timeout and limited else None)
+    if timeout is None:
+        timeout = getattr(opts, "timeout", None)
+    at_once = not getattr(opts, "asyncOp", True)
+    if timeout is not None and timeout > NO_LIMIT:
+        return Wish(at_once, timeout.total_seconds())
+    return AT_ONCE if at_once else LATER
 
 
 class Aside:
@@ -97,6 +103,8 @@ class Maker:
 
     def make_all(self, prepared: Sequence[Prepared], wish: Wish, result: Sequence[Tensor]) -> dist.Work:
         """Make several calls as one; all were prepared, so that a wrong argument fails before the first is made."""
+        if len(prepared) == 1:
+            return self.make(prepared[0].call, wish, prepared[0].finish, result)
         return self.together([self.make(one.call, wish, one.finish, one.result) for one in prepared], result)
 
     def make(self, call: Call, wish: Wish, finish: Finish | None, result: Sequence[Tensor]) -> dist.Work:

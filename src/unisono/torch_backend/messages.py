@@ -17,9 +17,9 @@ from unisono.torch_backend.tensors import (
     Finish,
     Tensor,
     check,
-    check_output,
     contiguous_input,
     contiguous_output,
+    moved_as,
 )
 from unisono.torch_backend.work import FOREVER_S, PendingWork
 
@@ -64,7 +64,7 @@ class Messages:
     @also_elsewhere
     def recv(self, tensors: Any, src: int | None, tag: int = 0) -> dist.Work:
         """Receive a tensor from a rank."""
-        memory, finish = contiguous_output(check_output(tensors[0], "recv"), keep=False)
+        memory, finish = contiguous_output(check(tensors[0], "recv"), keep=False)
         maker = self._maker
         with in_profile("recv" if src is not None else "recvAnySource", [memory]):
             work = maker.comm.recv(_bytes_of(memory), src, tag=tag, async_op=True, timeout=maker.timeout_s)
@@ -81,4 +81,5 @@ class Messages:
 def _bytes_of(tensor: Tensor) -> Tensor:
     """Return the tensor, or its bytes where the engine does not know the type."""
     tensor = tensor.detach()
-    return tensor if tensor.dtype in KNOWN else tensor.view(-1).view(torch.uint8)
+    name, _ = moved_as(tensor)
+    return tensor if name == KNOWN.get(tensor.dtype) else tensor.view(-1).view(torch.uint8)

@@ -21,7 +21,6 @@ from unisono.torch_backend.tensors import (
     check,
     check_equal,
     check_list,
-    check_output,
     check_whole,
     contiguous_input,
     contiguous_output,
@@ -47,7 +46,7 @@ class Moving:
     @also_elsewhere
     def broadcast(self, tensors: Any, opts: Any = None, timeout: timedelta | None = None) -> dist.Work:
         """Replace every tensor by the root's."""
-        root, tensors = _root_of(opts), [check_output(tensor, "broadcast") for tensor in as_list(tensors)]
+        root, tensors = _root_of(opts), [check(tensor, "broadcast") for tensor in as_list(tensors)]
         is_root, apart = root == self._maker.comm.rank, len(tensors) > 1 and share_memory(tensors)
         prepared = []
         for tensor in tensors:
@@ -69,28 +68,31 @@ class Moving:
     @also_elsewhere
     def _allgather_base(self, out: Any, source: Any, opts: Any = None) -> dist.Work:
         """Put the tensors of all ranks one after the other into one."""
-        return self._allgather_bases([out], [source], opts)
+        call, finish, result = self._prepare_gathering_into(out, source)
+        return self._maker.make(call, wish_of(opts), finish, result)
 
     all_gather_single = _allgather_base
 
     @also_elsewhere
     def allgather_into_tensor_coalesced(self, outs: Any, sources: Any, opts: Any = None) -> dist.Work:
         """Gather several pairs."""
-        return self._allgather_bases(outs, sources, opts)
+        what = "all_gather_into_tensor"
+        outs, sources = [check(out, what) for out in outs], [check(source, what) for source in sources]
+        sources, apart = read_first(sources, outs)
+        prepared = [
+            self._prepare_gathering_into(out, source, apart) for out, source in zip(outs, sources, strict=True)
+        ]
+        return self._maker.make_all(prepared, wish_of(opts), outs)
 
     all_gather_single_coalesced = allgather_into_tensor_coalesced
 
-    def _allgather_bases(self, outs: Any, sources: Any, opts: Any) -> dist.Work:
+    def _prepare_gathering_into(self, out: Any, source: Any, apart: bool = False) -> Prepared:
         what, size = "all_gather_into_tensor", self._maker.comm.size
-        outs, sources = [check_output(out, what) for out in outs], [check(source, what) for source in sources]
-        for out, source in zip(outs, sources, strict=True):
-            check_whole(what, ("output", "input"), out, source, size)
-        (sources, apart), prepared = read_first(sources, outs), []
-        for out, source in zip(outs, sources, strict=True):
-            memory, finish = contiguous_output(out, keep=False, apart=apart)
-            call = self._gathering(what, collectives.all_gather, memory, source, (source.numel(),) * size)
-            prepared.append(Prepared(call, finish, [out]))
-        return self._maker.make_all(prepared, wish_of(opts), outs)
+        out, source = check(out, what), check(source, what)
+        check_whole(what, ("output", "input"), out, source, size)
+        memory, finish = contiguous_output(out, keep=False, apart=apart)
+        call = self._gathering(what, collectives.all_gather, memory, source, (source.numel(),) * size)
+        return Prepared(call, finish, [out])
 
     def _gathering(
         self, what: str, collective: Collective, memory: Tensor, source: Tensor, sizes: tuple[int, ...],
@@ -165,7 +167,7 @@ class Moving:
         if torch.is_tensor(outs):
             outs, sources = [outs], [sources] if sources else []
         comm, root = self._maker.comm, _root_of(opts)
-        out = check_output(outs[0], "scatter")
+        out = check(outs[0], "scatter")
         memory, finish = contiguous_output(out, keep=False)
         source = memory
         if root == comm.rank:
@@ -182,7 +184,7 @@ class Moving:
     ) -> dist.Work:  # fmt: skip
         """Exchange rows: so many go to each rank, so many come from each."""
         what, size = "all_to_all_single", self._maker.comm.size
-        out, source = check_output(out, what), check(source, what)
+        out, source = check(out, what), check(source, what)
         if out.dtype != source.dtype:
             raise UsageError(
                 f"{what}: the input is {source.dtype} and the output {out.dtype}; expected the same type"

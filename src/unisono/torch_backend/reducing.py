@@ -26,7 +26,6 @@ from unisono.torch_backend.tensors import (
     as_list,
     check,
     check_list,
-    check_output,
     check_whole,
     contiguous_input,
     contiguous_output,
@@ -82,14 +81,14 @@ class Reducing:
     def _all_reduce(self, tensor: Any, op: Any, wish: Wish) -> dist.Work:
         if _is_sparse(tensor):
             return sparse.all_reduce(self, tensor, op)
-        call, finish, result = self._prepare_all_reduce(check_output(tensor, "all_reduce"), op)
+        call, finish, result = self._prepare_all_reduce(check(tensor, "all_reduce"), op)
         if finish is None and is_plain(op) and not tensor.is_complex():  # a complex one may be a conjugated view
             key = (tensor.numel(), tensor.dtype, hash(op))
             self._quick[key] = self._maker.main.plan(call.collective, call.blocks, call.dtype, call.op), tensor.nbytes
         return self._maker.make(call, wish, finish, result)
 
     def _all_reduce_together(self, tensors: Sequence[Any], op: Any, wish: Wish) -> dist.Work:
-        dense = [check_output(tensor, "all_reduce") for tensor in tensors if not _is_sparse(tensor)]
+        dense = [check(tensor, "all_reduce") for tensor in tensors if not _is_sparse(tensor)]
         apart = share_memory(dense)
         prepared = iter([self._prepare_all_reduce(tensor, op, apart) for tensor in dense])
         works = []
@@ -120,7 +119,7 @@ class Reducing:
     @also_elsewhere
     def reduce(self, tensors: Any, opts: Any = None, op: Any = None, timeout: timedelta | None = None) -> dist.Work:
         """Replace the root's tensor by the sum over all ranks; those of the others stay as they are."""
-        tensors = [check_output(tensor, "reduce") for tensor in as_list(tensors)]
+        tensors = [check(tensor, "reduce") for tensor in as_list(tensors)]
         root = opts if isinstance(opts, int) else getattr(opts, "rootRank", 0)
         op = op if op is not None else getattr(opts, "reduceOp", dist.ReduceOp.SUM)
         apart, size = len(tensors) > 1 and share_memory(tensors), self._maker.comm.size
@@ -151,7 +150,7 @@ class Reducing:
 
     def _reduce_scatter_bases(self, outs: Any, sources: Any, opts: Any) -> dist.Work:
         what, size = "reduce_scatter_tensor", self._maker.comm.size
-        outs, sources = [check_output(out, what) for out in outs], [check(source, what) for source in sources]
+        outs, sources = [check(out, what) for out in outs], [check(source, what) for source in sources]
         for out, source in zip(outs, sources, strict=True):
             check_whole(what, ("input", "output"), source, out, size)
         op = getattr(opts, "reduceOp", dist.ReduceOp.SUM)
@@ -171,7 +170,7 @@ class Reducing:
             outs, sources = [outs], [sources]
         op = getattr(opts, "reduceOp", opts if opts is not None else dist.ReduceOp.SUM)
         what, comm, prepared = "reduce_scatter", self._maker.comm, []
-        outs = [check_output(out, what) for out in outs]
+        outs = [check(out, what) for out in outs]
         for out, parts in zip(outs, sources, strict=True):
             parts = check_list(what, "input", parts, out, comm.size)
             sizes = tuple(part.numel() for part in parts)

@@ -24,27 +24,23 @@ KNOWN = {getattr(torch, name): name for name in ELEMENT_BYTES if hasattr(torch, 
 
 def check(tensor: Any, who: str) -> Tensor:
     """Return the tensor, if it is one that this backend can use."""
-    if not torch.is_tensor(tensor):
+    if not isinstance(tensor, Tensor):
         raise UsageError(f"{who}: {type(tensor).__name__}; expected a tensor")
     if not tensor.is_cpu:
         raise UsageError(f"{who}: a tensor on {tensor.device}; the backend unisono takes tensors on the CPU")
     if tensor.layout is not torch.strided:
         raise UsageError(f"{who}: a tensor of layout {tensor.layout}; expected a dense one")
-    if tensor.is_quantized:  # a call would move the numbers, but not the scale that they mean something with
-        raise UsageError(f"{who}: a quantized tensor; pass x.dequantize() or x.int_repr()")
-    address_of(tensor, f"{who}: the tensor")
+    address_of(tensor, who)
     return tensor
 
 
-def check_output(tensor: Any, who: str) -> Tensor:
-    """Return the tensor, if a result can be written into it; checked before anything is sent."""
-    tensor = check(tensor, who)
+def _check_places(tensor: Tensor) -> None:
+    """Raise UsageError if a result cannot be written into a tensor; before anything is sent."""
     if not tensor.is_contiguous() and _repeats_places(tensor):
         raise UsageError(
-            f"{who}: several elements of the tensor lie at one place in memory (shape {tuple(tensor.shape)}, strides "
-            f"{tensor.stride()}), so that it cannot hold a result; pass x.clone() of an expanded tensor"
+            f"an output of shape {tuple(tensor.shape)} and strides {tensor.stride()}: several of its elements lie at "
+            "one place in memory, so that it cannot hold a result; pass x.clone() of an expanded tensor"
         )
-    return tensor
 
 
 def _repeats_places(tensor: Tensor) -> bool:
@@ -78,7 +74,11 @@ def number_type(tensor: Tensor, who: str) -> str:
 def moved_as(tensor: Tensor) -> tuple[str, int]:
     """Return a type, and how many of it one element is: what is only moved may be of any type, at last as bytes."""
     name = KNOWN.get(tensor.dtype)
-    return (name, 1) if name is not None else ("uint8", tensor.element_size())
+    if name is not None:
+        return name, 1
+    if tensor.is_quantized:  # its numbers would be moved, but not the scale that gives them a meaning
+        raise UsageError(f"a quantized tensor ({tensor.dtype}); pass x.dequantize() or x.int_repr()")
+    return "uint8", tensor.element_size()
 
 
 def holds_values(tensor: Tensor) -> bool:
@@ -112,6 +112,7 @@ def contiguous_output(tensor: Tensor, keep: bool, apart: bool = False) -> tuple[
     """
     if not apart and holds_values(tensor):
         return tensor, None
+    _check_places(tensor)
     memory = separate(tensor) if keep else _new_memory(tensor.shape, tensor.dtype)
     return memory, lambda: copy(tensor, memory)
 
@@ -150,6 +151,8 @@ def in_one_piece(parts: list[Tensor], apart: bool = False) -> tuple[Tensor, Fini
     total = sum(part.numel() for part in parts)
     if total and not apart and adjacent(parts):
         return parts[0], None
+    for part in parts:
+        _check_places(part)
     memory = _new_memory((total,), parts[0].dtype)
     return memory, lambda: spread(parts, memory)
 
@@ -185,12 +188,11 @@ def as_list(tensors: Any) -> list[Any]:
 
 
 def check_list(what: str, name: str, parts: Any, like: Any, size: int) -> list[Tensor]:
-    """Return one tensor for each rank, all of the same type; ``name``: whether they are "input" or "output"."""
-    look = check_output if name == "output" else check
+    """Return one tensor for each rank, all of the same type."""
     if len(parts) != size:
         raise UsageError(f"{what}: {len(parts)} tensors as {name}; expected {size}, one for each rank")
     for place, part in enumerate(parts):
-        if look(part, f"{what}: {name} {place}").dtype != like.dtype:
+        if check(part, f"{what}: {name} {place}").dtype != like.dtype:
             raise UsageError(f"{what}: {name} {place} is {part.dtype}; expected {like.dtype}")
     return list(parts)
 
