@@ -103,7 +103,8 @@ INPUTS = (*KINDS, read_only, negative_bit, conjugate_bit)
 def values_of(rank, count, dtype):
     if dtype == "bfloat16":
         from ml_dtypes import bfloat16 as dtype
-    return (1 + (np.arange(count) + rank) % 3).astype(dtype)
+    found = 1 + (np.arange(count) + rank) % 3
+    return (found * (1 + 2j) if str(dtype).startswith("complex") else found).astype(dtype)
 
 
 def as_numpy(array):

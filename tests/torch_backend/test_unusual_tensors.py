@@ -31,7 +31,8 @@ IN_GLOO = ("float32", "float64", "float16", "bfloat16", "int8", "int32", "int64"
 def values(shape, rank, number, dtype):
     """Small numbers, whose sums are exact in every type; different on every rank and in every tensor."""
     count = torch.arange(torch.Size(shape).numel())
-    return (1 + (count + rank + number) % 3).view(shape).to(getattr(torch, dtype))
+    found = (1 + (count + rank + number) % 3).view(shape)
+    return (found * (1 + 2j) if dtype.startswith("complex") else found).to(getattr(torch, dtype))
 
 
 def place():
