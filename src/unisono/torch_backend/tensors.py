@@ -24,7 +24,7 @@ KNOWN = {getattr(torch, name): name for name in ELEMENT_BYTES if hasattr(torch, 
 
 def check(tensor: Any, who: str) -> Tensor:
     """Return the tensor, if it is one that this backend can use."""
-    if not isinstance(tensor, Tensor):
+    if not isinstance(tensor, torch.Tensor):
         raise UsageError(f"{who}: {type(tensor).__name__}; expected a tensor")
     if not tensor.is_cpu:
         raise UsageError(f"{who}: a tensor on {tensor.device}; the backend unisono takes tensors on the CPU")
