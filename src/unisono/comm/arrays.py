@@ -5,10 +5,12 @@ Numpy arrays and torch CPU tensors are taken alike; torch is not imported for th
 
 from __future__ import annotations
 
+import functools
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from unisono.codecs.arrays import address_of
 from unisono.errors import UsageError
 
 ELEMENT_BYTES = {
@@ -24,6 +26,7 @@ class Array(NamedTuple):
     address: int
     length: int  # elements
     dtype: str
+    owner: Any = None  # the object that the memory belongs to; it must live as long as the call
 
     @property
     def nbytes(self) -> int:
@@ -32,6 +35,8 @@ class Array(NamedTuple):
 
     def overlaps(self, other: Array) -> bool:
         """Whether the two share memory."""
+        if not self.length or not other.length:
+            return False
         return self.address < other.address + other.nbytes and other.address < self.address + self.nbytes
 
 
@@ -39,11 +44,14 @@ NO_ARRAY = Array(0, 0, "uint8")
 
 
 def array_of(given: Any, who: str, writable: bool) -> Array:
-    """Describe an array, or raise UsageError if the engine cannot use it as it is."""
+    """Describe an array, or raise UsageError if the engine cannot use it as it is.
+
+    ``writable``: the call writes into it.
+    """
     if isinstance(given, np.ndarray):
         found = _of_numpy(given, who, writable)
     elif hasattr(given, "data_ptr") and hasattr(given, "is_contiguous"):
-        found = _of_torch(given, who)
+        found = _of_torch(given, who, writable)
     else:
         raise UsageError(f"{who} is a {type(given).__name__}; expected a numpy array or a torch CPU tensor")
     if found.dtype not in ELEMENT_BYTES:
@@ -52,6 +60,8 @@ def array_of(given: Any, who: str, writable: bool) -> Array:
 
 
 def _of_numpy(given: np.ndarray[Any, Any], who: str, writable: bool) -> Array:
+    if type(given) is not np.ndarray and isinstance(given, np.ma.MaskedArray):
+        raise UsageError(f"{who} is a masked array, whose mask a call cannot respect; pass x.data or x.filled()")
     if not given.flags.c_contiguous:
         raise UsageError(
             f"{who} is not contiguous (shape {given.shape}, strides {given.strides}); pass "
@@ -64,14 +74,34 @@ def _of_numpy(given: np.ndarray[Any, Any], who: str, writable: bool) -> Array:
             f"{who} has bytes in foreign order ({given.dtype.str}); convert it with "
             "x.astype(x.dtype.newbyteorder('='))"
         )
-    return Array(given.__array_interface__["data"][0], given.size, given.dtype.name)
+    return Array(given.__array_interface__["data"][0], given.size, given.dtype.name, given)
 
 
-def _of_torch(given: Any, who: str) -> Array:
-    if given.device.type != "cpu":
+def _of_torch(given: Any, who: str, writable: bool) -> Array:
+    if not given.is_cpu:
         raise UsageError(f"{who} is on {given.device}; expected a tensor on the CPU")
+    address = address_of(given, who)
     if not given.is_contiguous():
         raise UsageError(
             f"{who} is not contiguous (shape {tuple(given.shape)}, strides {given.stride()}); pass x.contiguous()"
         )
-    return Array(given.data_ptr(), given.numel(), str(given.dtype).removeprefix("torch."))
+    if given.is_neg() or given.is_conj():
+        given = _resolved(given, who, writable)
+        address = given.data_ptr()
+    return Array(address, given.numel(), _dtype_name(given.dtype), given)
+
+
+def _resolved(given: Any, who: str, writable: bool) -> Any:
+    """Return an input whose memory holds its values; those of a lazy view are computed from its memory."""
+    if writable:
+        bit = "conjugate" if given.is_conj() else "negative"
+        raise UsageError(
+            f"{who} is a view with the {bit} bit set, whose memory does not hold its values; pass "
+            "y = x.resolve_conj().resolve_neg() and copy the result back with x.copy_(y)"
+        )
+    return given.detach().resolve_conj().resolve_neg()
+
+
+@functools.cache
+def _dtype_name(dtype: Any) -> str:
+    return str(dtype).removeprefix("torch.")

@@ -65,7 +65,8 @@ class Calls:
         plan = self.plan_for(collective, given, op, root, algorithm, encoded)
         if sizes is None and out_sizes is None:
             link.endpoint.remember(plan, COLLECTIVES.index(collective), out, array, op, root or 0, algorithm, codec)
-        return self.run(plan, given.input.address, given.output.address, async_op, timeout, (out, array))
+        keeps = (given.input.owner, given.output.owner)
+        return self.run(plan, given.input.address, given.output.address, async_op, timeout, keeps)
 
     def barrier(self, algorithm: Any, async_op: bool, timeout: float | None) -> Work | None:
         """Make a barrier."""
@@ -108,7 +109,7 @@ class Calls:
             return source if peer is None else None
         other = "any rank" if peer is None else f"rank {peer}"
         words = f"{name} of {given.length} {given.dtype} {'to' if sending else 'from'} {other} with tag {tag}"
-        return Work(endpoint, endpoint.start_transfer(*what, keeps=array), words)
+        return Work(endpoint, endpoint.start_transfer(*what, keeps=given.owner), words)
 
     def compiled_for(
         self, collective: Collective, algorithm: Any, root: int | None, nbytes: int, rounds: Rounds = Rounds.NOT

@@ -74,7 +74,7 @@ def _average(maker: Maker, gradients: Any, codec: Codec) -> dist.Work:
 def _average_largest(maker: Maker, gradients: Any, codec: Codec) -> dist.Work:
     size = maker.comm.size
     mine = torch.from_numpy(encode(gradients, codec))
-    pieces = torch.empty(size * mine.numel(), dtype=torch.uint8)
+    pieces = torch.empty(size * mine.numel(), dtype=torch.uint8, device="cpu")
     blocks = Blocks((mine.numel(),) * size, (mine.numel(),) * size)
     call = Call("all_reduce", all_gather, blocks, "uint8", mine, pieces)
 

@@ -40,6 +40,14 @@ class Call(NamedTuple):
     codec: Codec | None = None
 
 
+class Prepared(NamedTuple):
+    """A call whose arguments were checked: nothing has been sent yet."""
+
+    call: Call
+    finish: Finish | None  # to be done when the engine is done
+    result: Sequence[Tensor]  # what a future of the call holds
+
+
 class Wish(NamedTuple):
     """How the caller wants it."""
 
@@ -47,11 +55,17 @@ class Wish(NamedTuple):
     limit_s: float | None = None  # how long it may wait; None: as long as the group says
 
 
+AT_ONCE, LATER = Wish(True), Wish(False)
+
+
 def wish_of(opts: Any, timeout: timedelta | None = None) -> Wish:
     """Read torch's options: an object of many kinds, a bare number, or nothing."""
-    timeout = timeout if timeout is not None else getattr(opts, "timeout", None)
-    limited = timeout is not None and timeout > NO_LIMIT
-    return Wish(not getattr(opts, "asyncOp", True), timeout.total_seconds() if timeout and limited else None)
+    if timeout is None:
+        timeout = getattr(opts, "timeout", None)
+    at_once = not getattr(opts, "asyncOp", True)
+    if timeout is not None and timeout > NO_LIMIT:
+        return Wish(at_once, timeout.total_seconds())
+    return AT_ONCE if at_once else LATER
 
 
 class Aside:
@@ -87,6 +101,12 @@ class Maker:
         self.coalescing: list[dist.Work] | None = None
         self.unfinished: weakref.WeakSet[PendingWork] = weakref.WeakSet()
 
+    def make_all(self, prepared: Sequence[Prepared], wish: Wish, result: Sequence[Tensor]) -> dist.Work:
+        """Make several calls as one; all were prepared, so that a wrong argument fails before the first is made."""
+        if len(prepared) == 1:
+            return self.make(prepared[0].call, wish, prepared[0].finish, result)
+        return self.together([self.make(one.call, wish, one.finish, one.result) for one in prepared], result)
+
     def make(self, call: Call, wish: Wish, finish: Finish | None, result: Sequence[Tensor]) -> dist.Work:
         """Make a call. ``finish`` is done when the engine is done; ``result`` is what a future of it holds."""
         if _profiler_enabled():
@@ -109,7 +129,7 @@ class Maker:
                     finish()
                 return FINISHED
             self.endpoint.raise_if_broken()
-            arrays = (call.source, call.out)
+            arrays = (call.source, call.out, result)  # kept alive: the result may lie one behind the other
             completion = self.endpoint.start(plan, call.source.data_ptr(), call.out.data_ptr(), limit_s, arrays)
             pending, key = EngineCall(self.endpoint, completion), f"{self.name}#{self.calls}"
         return self.goes_on(PendingWork(pending, result, finish, f"{call.what} of group {self.name}", key))

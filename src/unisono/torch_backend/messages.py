@@ -12,7 +12,15 @@ from unisono.comm.work import Work
 from unisono.torch_backend.making import Maker
 from unisono.torch_backend.other_devices import also_elsewhere
 from unisono.torch_backend.profiling import in_profile
-from unisono.torch_backend.tensors import KNOWN, Finish, Tensor, check, contiguous_output
+from unisono.torch_backend.tensors import (
+    KNOWN,
+    Finish,
+    Tensor,
+    check,
+    contiguous_input,
+    contiguous_output,
+    moved_as,
+)
 from unisono.torch_backend.work import FOREVER_S, PendingWork
 
 
@@ -47,7 +55,7 @@ class Messages:
     @also_elsewhere
     def send(self, tensors: Any, dst: int, tag: int = 0) -> dist.Work:
         """Send a tensor to a rank."""
-        tensor = check(tensors[0], "send").contiguous()
+        tensor = contiguous_input(check(tensors[0], "send"))
         maker = self._maker
         with in_profile("send", [tensor]):
             work = maker.comm.send(_bytes_of(tensor), dst, tag=tag, async_op=True, timeout=maker.timeout_s)
@@ -73,4 +81,5 @@ class Messages:
 def _bytes_of(tensor: Tensor) -> Tensor:
     """Return the tensor, or its bytes where the engine does not know the type."""
     tensor = tensor.detach()
-    return tensor if tensor.dtype in KNOWN else tensor.view(-1).view(torch.uint8)
+    name, _ = moved_as(tensor)
+    return tensor if name == KNOWN.get(tensor.dtype) else tensor.view(-1).view(torch.uint8)

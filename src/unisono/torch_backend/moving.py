@@ -12,7 +12,7 @@ from unisono import collectives
 from unisono.collectives import Collective
 from unisono.errors import UsageError
 from unisono.torch_backend.caller import Blocks
-from unisono.torch_backend.making import Call, Maker, Wish, wish_of
+from unisono.torch_backend.making import Call, Maker, Prepared, Wish, wish_of
 from unisono.torch_backend.other_devices import also_elsewhere
 from unisono.torch_backend.profiling import in_profile
 from unisono.torch_backend.tensors import (
@@ -22,12 +22,15 @@ from unisono.torch_backend.tensors import (
     check_equal,
     check_list,
     check_whole,
+    contiguous_input,
     contiguous_output,
     elements_of_rows,
     flat,
     in_one_piece,
     moved_as,
-    overlap,
+    read_first,
+    separate,
+    share_memory,
 )
 
 
@@ -43,15 +46,14 @@ class Moving:
     @also_elsewhere
     def broadcast(self, tensors: Any, opts: Any = None, timeout: timedelta | None = None) -> dist.Work:
         """Replace every tensor by the root's."""
-        root, wish, works = _root_of(opts), wish_of(opts, timeout), []
-        tensors = as_list(tensors)
+        root, tensors = _root_of(opts), [check(tensor, "broadcast") for tensor in as_list(tensors)]
+        is_root, apart = root == self._maker.comm.rank, len(tensors) > 1 and share_memory(tensors)
+        prepared = []
         for tensor in tensors:
-            tensor = check(tensor, "broadcast")
-            is_root = root == self._maker.comm.rank
-            memory, finish = contiguous_output(tensor, keep=is_root)
+            memory, finish = contiguous_output(tensor, keep=is_root, apart=apart)
             call = self._move("broadcast", collectives.broadcast, memory, memory, (tensor.numel(),), root)
-            works.append(self._maker.make(call, wish, None if is_root else finish, [tensor]))
-        return self._maker.together(works, tensors)
+            prepared.append(Prepared(call, None if is_root else finish, [tensor]))
+        return self._maker.make_all(prepared, wish_of(opts, timeout), tensors)
 
     def _move(
         self, what: str, collective: Collective, source: Tensor, out: Tensor, sizes: tuple[int, ...],
@@ -66,40 +68,50 @@ class Moving:
     @also_elsewhere
     def _allgather_base(self, out: Any, source: Any, opts: Any = None) -> dist.Work:
         """Put the tensors of all ranks one after the other into one."""
-        what, size = "all_gather_into_tensor", self._maker.comm.size
-        out, source = check(out, what), check(source, what)
-        check_whole(what, ("output", "input"), out, source, size)
-        memory, finish = contiguous_output(out, keep=False)
-        call = self._gathering(what, memory, source, (source.numel(),) * size)
-        return self._maker.make(call, wish_of(opts), finish, [out])
+        call, finish, result = self._prepare_gathering_into(out, source)
+        return self._maker.make(call, wish_of(opts), finish, result)
 
     all_gather_single = _allgather_base
 
-    def _gathering(self, what: str, memory: Tensor, source: Tensor, sizes: tuple[int, ...]) -> Call:
-        source = source.contiguous()
-        own_place = memory.data_ptr() + sum(sizes[: self._maker.comm.rank]) * source.element_size()
-        if overlap(memory, source) and source.data_ptr() != own_place:
-            source = source.clone()
-        return self._move(what, collectives.all_gather, source, memory, sizes)
+    @also_elsewhere
+    def allgather_into_tensor_coalesced(self, outs: Any, sources: Any, opts: Any = None) -> dist.Work:
+        """Gather several pairs."""
+        what = "all_gather_into_tensor"
+        outs, sources = [check(out, what) for out in outs], [check(source, what) for source in sources]
+        sources, apart = read_first(sources, outs)
+        prepared = [
+            self._prepare_gathering_into(out, source, apart) for out, source in zip(outs, sources, strict=True)
+        ]
+        return self._maker.make_all(prepared, wish_of(opts), outs)
+
+    all_gather_single_coalesced = allgather_into_tensor_coalesced
+
+    def _prepare_gathering_into(self, out: Any, source: Any, apart: bool = False) -> Prepared:
+        what, size = "all_gather_into_tensor", self._maker.comm.size
+        out, source = check(out, what), check(source, what)
+        check_whole(what, ("output", "input"), out, source, size)
+        memory, finish = contiguous_output(out, keep=False, apart=apart)
+        call = self._gathering(what, collectives.all_gather, memory, source, (source.numel(),) * size)
+        return Prepared(call, finish, [out])
+
+    def _gathering(
+        self, what: str, collective: Collective, memory: Tensor, source: Tensor, sizes: tuple[int, ...],
+        root: int | None = None,
+    ) -> Call:  # fmt: skip
+        """Describe a call whose result has this rank's input in it: that may already lie where it belongs."""
+        source = contiguous_input(source)
+        start, place, element = memory.data_ptr(), source.data_ptr(), source.itemsize
+        meets = place < start + sum(sizes) * element and start < place + source.nbytes
+        if meets and place != start + sum(sizes[: self._maker.comm.rank]) * element:
+            source = separate(source)
+        return self._move(what, collective, source, memory, sizes, root)
 
     @also_elsewhere
     def allgather(self, outs: Any, sources: Any, opts: Any = None, timeout: timedelta | None = None) -> dist.Work:
         """Give every rank the tensors of all ranks, in a list; they may differ in length."""
         if torch.is_tensor(sources):
             outs, sources = [outs], [sources]
-        what, comm, works = "all_gather", self._maker.comm, []
-        for parts, source in zip(outs, sources, strict=True):
-            parts = check_list(what, "output", parts, check(source, what), comm.size)
-            sizes = tuple(part.numel() for part in parts)
-            if sizes[comm.rank] != source.numel():
-                raise UsageError(
-                    f"{what}: output {comm.rank} has {sizes[comm.rank]} elements; expected {source.numel()}, as the "
-                    "input"
-                )
-            memory, finish = in_one_piece(parts)
-            call = self._gathering(what, memory, source, sizes)
-            works.append(self._maker.make(call, wish_of(opts, timeout), finish, parts))
-        return self._maker.together(works, [tensor for parts in outs for tensor in parts])
+        return self._allgather(outs, sources, wish_of(opts, timeout))
 
     @also_elsewhere
     def allgather_coalesced(self, out_lists: Any, sources: Any, opts: Any = None) -> dist.Work:
@@ -107,15 +119,28 @@ class Moving:
         size = self._maker.comm.size
         outs = [[out_lists[rank][place] for rank in range(size)] for place in range(len(sources))]
         with in_profile("all_gather", sources):
-            return self.allgather(outs, sources, opts)
+            return self._allgather(outs, sources, wish_of(opts))
 
-    @also_elsewhere
-    def allgather_into_tensor_coalesced(self, outs: Any, sources: Any, opts: Any = None) -> dist.Work:
-        """Gather several pairs."""
-        works = [self._allgather_base(out, source, opts) for out, source in zip(outs, sources, strict=True)]
-        return self._maker.together(works, outs)
-
-    all_gather_single_coalesced = allgather_into_tensor_coalesced
+    def _allgather(self, outs: Any, sources: Any, wish: Wish) -> dist.Work:
+        what, comm = "all_gather", self._maker.comm
+        sources = [check(source, what) for source in sources]
+        lists = [
+            check_list(what, "output", parts, source, comm.size) for parts, source in zip(outs, sources, strict=True)
+        ]
+        for parts, source in zip(lists, sources, strict=True):
+            if parts[comm.rank].numel() != source.numel():
+                raise UsageError(
+                    f"{what}: output {comm.rank} has {parts[comm.rank].numel()} elements; expected {source.numel()}, "
+                    "as the input"
+                )
+        results = [tensor for parts in lists for tensor in parts]
+        (sources, apart), prepared = read_first(sources, results), []
+        for parts, source in zip(lists, sources, strict=True):
+            memory, finish = in_one_piece(parts, apart)
+            sizes = tuple(part.numel() for part in parts)
+            call = self._gathering(what, collectives.all_gather, memory, source, sizes)
+            prepared.append(Prepared(call, finish, parts))
+        return self._maker.make_all(prepared, wish, results)
 
     @also_elsewhere
     def gather(self, outs: Any, sources: Any, opts: Any = None, timeout: timedelta | None = None) -> dist.Work:
@@ -123,14 +148,18 @@ class Moving:
         if torch.is_tensor(sources):
             outs, sources = [outs] if outs else [], [sources]
         comm, root = self._maker.comm, _root_of(opts)
-        source = check(sources[0], "gather").contiguous()
-        out, finish, parts = source, None, []
-        if root == comm.rank:
-            parts = check_list("gather", "output", outs[0] if outs else [], source, comm.size)
-            check_equal("gather", "output", parts, source)
-            out, finish = in_one_piece(parts)
-        call = self._move("gather", collectives.gather, source, out, (source.numel(),) * comm.size, root)
-        return self._maker.make(call, wish_of(opts, timeout), finish, parts)
+        source = check(sources[0], "gather")
+        sizes, wish = (source.numel(),) * comm.size, wish_of(opts, timeout)
+        if root != comm.rank:
+            source = contiguous_input(source)
+            return self._maker.make(
+                self._move("gather", collectives.gather, source, source, sizes, root), wish, None, []
+            )
+        parts = check_list("gather", "output", outs[0] if outs else [], source, comm.size)
+        check_equal("gather", "output", parts, source)
+        memory, finish = in_one_piece(parts)
+        call = self._gathering("gather", collectives.gather, memory, source, sizes, root)
+        return self._maker.make(call, wish, finish, parts)
 
     @also_elsewhere
     def scatter(self, outs: Any, sources: Any, opts: Any = None, timeout: timedelta | None = None) -> dist.Work:
@@ -163,9 +192,7 @@ class Moving:
         sizes = elements_of_rows(what, "input", source, splits, size)
         out_sizes = elements_of_rows(what, "output", out, out_splits, size)
         memory, finish = contiguous_output(out, keep=False)
-        source = source.contiguous()
-        if overlap(memory, source):
-            source = source.clone()
+        source = separate(source) if share_memory([memory, source]) else contiguous_input(source)
         call = self._exchange(what, source, memory, sizes, out_sizes, equal=not (splits or out_splits))
         return self._maker.make(call, wish_of(opts, timeout), finish, [out])
 
@@ -192,7 +219,7 @@ class Moving:
         """Wait until every rank has come here."""
         if isinstance(opts, timedelta):
             opts, timeout = None, opts
-        nothing = torch.empty(0, dtype=torch.uint8)
+        nothing = torch.empty(0, dtype=torch.uint8, device="cpu")
         call = self._move("barrier", collectives.barrier, nothing, nothing, (0,))
         wish: Wish = wish_of(opts, timeout)
         return self._maker.make(call, wish, None, [])

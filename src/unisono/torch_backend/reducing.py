@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -10,11 +11,12 @@ import torch.distributed as dist
 from torch._C._autograd import _profiler_enabled
 
 from unisono import _engine, collectives
+from unisono.collectives import Collective
 from unisono.errors import UsageError
 from unisono.torch_backend import sparse
 from unisono.torch_backend.caller import Blocks
 from unisono.torch_backend.futures import running_callback
-from unisono.torch_backend.making import FINISHED, Call, Maker, Wish, wish_of
+from unisono.torch_backend.making import FINISHED, NO_LIMIT, Call, Maker, Prepared, Wish, wish_of
 from unisono.torch_backend.other_devices import also_elsewhere
 from unisono.torch_backend.profiling import in_profile
 from unisono.torch_backend.reductions import Reduction, is_plain, reduction
@@ -25,11 +27,13 @@ from unisono.torch_backend.tensors import (
     check,
     check_list,
     check_whole,
+    contiguous_input,
     contiguous_output,
     copy,
     flat,
     number_type,
-    overlap,
+    read_first,
+    share_memory,
 )
 
 
@@ -37,7 +41,8 @@ class Reducing:
     """The part of a process group that adds."""
 
     _maker: Maker
-    _quick: dict[Any, _engine.Plan]  # plans of all-reduces that need nothing before or after
+    # Plans of all-reduces that need nothing before or after, and how many bytes the tensors have.
+    _quick: dict[Any, tuple[_engine.Plan, int]]
 
     def allreduce(self, tensors: Any, opts: Any = None, timeout: timedelta | None = None) -> dist.Work:
         """Replace every tensor by its sum (or product, ...) over all ranks."""
@@ -45,24 +50,28 @@ class Reducing:
         if tensors and not tensors[0].is_cpu:
             return self.backend_of(tensors[0].device).allreduce(tensors, opts)  # type: ignore[attr-defined]
         if len(tensors) == 1 and isinstance(opts, dist.AllreduceOptions) and not opts.asyncOp:
-            # The short way of the call that everybody makes most.
+            # The fast path of the most frequent call.
             tensor, maker = tensors[0], self._maker
-            plan = self._quick.get((tensor.numel(), tensor.dtype, hash(opts.reduceOp)))
+            found = self._quick.get((tensor.numel(), tensor.dtype, hash(opts.reduceOp)))
             if (
-                plan is not None and tensor.is_contiguous() and not tensor.is_sparse and running_callback() is None
+                found is not None and tensor.layout is torch.strided and not tensor.is_nested
+                and tensor.is_contiguous() and not tensor.is_neg() and running_callback() is None
                 and maker.coalescing is None and not _profiler_enabled() and not maker.closed
             ):  # fmt: skip
-                maker.calls += 1
-                place = tensor.data_ptr()
-                limit_s = wish_of(opts).limit_s
-                maker.endpoint.run(plan, place, place, maker.timeout_s if limit_s is None else limit_s)
-                return FINISHED
+                plan, nbytes = found
+                place = _address_of_all(tensor, nbytes)
+                if place:
+                    maker.calls += 1
+                    limit = opts.timeout
+                    limit_s = limit.total_seconds() if limit > NO_LIMIT else maker.timeout_s
+                    maker.endpoint.run(plan, place, place, limit_s)
+                    return FINISHED
         op = getattr(opts, "reduceOp", opts if opts is not None else dist.ReduceOp.SUM)
         wish = wish_of(opts, timeout)
         if len(tensors) == 1:
             return self._all_reduce(tensors[0], op, wish)
         with in_profile("all_reduce", tensors):
-            return self._maker.together([self._all_reduce(tensor, op, wish) for tensor in tensors], tensors)
+            return self._all_reduce_together(tensors, op, wish)
 
     @also_elsewhere
     def allreduce_coalesced(self, tensors: Any, opts: Any = None) -> dist.Work:
@@ -70,40 +79,55 @@ class Reducing:
         return self.allreduce(tensors, opts)
 
     def _all_reduce(self, tensor: Any, op: Any, wish: Wish) -> dist.Work:
-        if torch.is_tensor(tensor) and tensor.layout is torch.sparse_coo:
+        if _is_sparse(tensor):
             return sparse.all_reduce(self, tensor, op)
-        tensor = check(tensor, "all_reduce")
+        call, finish, result = self._prepare_all_reduce(check(tensor, "all_reduce"), op)
+        if finish is None and is_plain(op) and not tensor.is_complex():  # a complex one may be a conjugated view
+            key = (tensor.numel(), tensor.dtype, hash(op))
+            self._quick[key] = self._maker.main.plan(call.collective, call.blocks, call.dtype, call.op), tensor.nbytes
+        return self._maker.make(call, wish, finish, result)
+
+    def _all_reduce_together(self, tensors: Sequence[Any], op: Any, wish: Wish) -> dist.Work:
+        dense = [check(tensor, "all_reduce") for tensor in tensors if not _is_sparse(tensor)]
+        apart = share_memory(dense)
+        prepared = iter([self._prepare_all_reduce(tensor, op, apart) for tensor in dense])
+        works = []
+        for tensor in tensors:
+            if _is_sparse(tensor):
+                works.append(sparse.all_reduce(self, tensor, op))
+            else:
+                call, finish, result = next(prepared)
+                works.append(self._maker.make(call, wish, finish, result))
+        return self._maker.together(works, tensors)
+
+    def _prepare_all_reduce(self, tensor: Tensor, op: Any, apart: bool = False) -> Prepared:
         asked = reduction(op, tensor.dtype, self._maker.comm.size, "all_reduce")
-        memory, finish = contiguous_output(tensor, keep=True)
+        return self._prepare(collectives.all_reduce, tensor, asked, None, apart)
+
+    def _prepare(
+        self, collective: Collective, tensor: Tensor, asked: Reduction, root: int | None, apart: bool
+    ) -> Prepared:
+        """Prepare a reduction in place."""
+        memory, finish = contiguous_output(tensor, keep=True, apart=apart)
         if asked.factor is not None:
-            memory, finish = asked.before(memory).contiguous(), None
+            memory = contiguous_input(asked.before(memory))
             finish = _copying(tensor, memory)
         finish = _after(memory, asked, finish)
-        call = self._in_place(collectives.all_reduce, memory, asked.op, None)
-        if finish is None and is_plain(op) and asked.factor is None and asked.divisor == 1:
-            key = (tensor.numel(), tensor.dtype, hash(op))
-            self._quick[key] = self._maker.main.plan(call.collective, call.blocks, call.dtype, call.op)
-        return self._maker.make(call, wish, finish, [tensor])
+        is_written = root is None or root == self._maker.comm.rank
+        return Prepared(self._in_place(collective, memory, asked.op, root), finish if is_written else None, [tensor])
 
     @also_elsewhere
     def reduce(self, tensors: Any, opts: Any = None, op: Any = None, timeout: timedelta | None = None) -> dist.Work:
         """Replace the root's tensor by the sum over all ranks; those of the others stay as they are."""
-        tensors = as_list(tensors)
+        tensors = [check(tensor, "reduce") for tensor in as_list(tensors)]
         root = opts if isinstance(opts, int) else getattr(opts, "rootRank", 0)
         op = op if op is not None else getattr(opts, "reduceOp", dist.ReduceOp.SUM)
-        wish = wish_of(opts, timeout)
-        return self._maker.together([self._reduce(tensor, op, root, wish) for tensor in tensors], tensors)
-
-    def _reduce(self, tensor: Any, op: Any, root: int, wish: Wish) -> dist.Work:
-        tensor = check(tensor, "reduce")
-        asked = reduction(op, tensor.dtype, self._maker.comm.size, "reduce")
-        is_root = root == self._maker.comm.rank
-        memory, finish = contiguous_output(tensor, keep=True)
-        if asked.factor is not None:
-            memory = asked.before(memory).contiguous()
-            finish = _copying(tensor, memory)
-        call = self._in_place(collectives.reduce, memory, asked.op, root)
-        return self._maker.make(call, wish, _after(memory, asked, finish) if is_root else None, [tensor])
+        apart, size = len(tensors) > 1 and share_memory(tensors), self._maker.comm.size
+        prepared = [
+            self._prepare(collectives.reduce, tensor, reduction(op, tensor.dtype, size, "reduce"), root, apart)
+            for tensor in tensors
+        ]
+        return self._maker.make_all(prepared, wish_of(opts, timeout), tensors)
 
     def _in_place(self, collective: Any, memory: Tensor, op: str, root: int | None) -> Call:
         blocks = Blocks((memory.numel(),), (memory.numel(),))
@@ -113,13 +137,29 @@ class Reducing:
     @also_elsewhere
     def _reduce_scatter_base(self, out: Any, source: Any, opts: Any = None) -> dist.Work:
         """Sum over all ranks; every rank gets its part."""
-        what, size = "reduce_scatter_tensor", self._maker.comm.size
-        out, source = check(out, what), check(source, what)
-        check_whole(what, ("input", "output"), source, out, size)
-        op = getattr(opts, "reduceOp", dist.ReduceOp.SUM)
-        return self._reduce_scatter(what, out, source, (out.numel(),) * size, op, wish_of(opts))
+        return self._reduce_scatter_bases([out], [source], opts)
 
     reduce_scatter_single = _reduce_scatter_base
+
+    @also_elsewhere
+    def reduce_scatter_tensor_coalesced(self, outs: Any, sources: Any, opts: Any = None) -> dist.Work:
+        """Do a reduce-scatter of every pair."""
+        return self._reduce_scatter_bases(outs, sources, opts)
+
+    reduce_scatter_single_coalesced = reduce_scatter_tensor_coalesced
+
+    def _reduce_scatter_bases(self, outs: Any, sources: Any, opts: Any) -> dist.Work:
+        what, size = "reduce_scatter_tensor", self._maker.comm.size
+        outs, sources = [check(out, what) for out in outs], [check(source, what) for source in sources]
+        for out, source in zip(outs, sources, strict=True):
+            check_whole(what, ("input", "output"), source, out, size)
+        op = getattr(opts, "reduceOp", dist.ReduceOp.SUM)
+        sources, apart = read_first(sources, outs)
+        prepared = [
+            self._prepare_reduce_scatter(what, out, source, (out.numel(),) * size, op, apart)
+            for out, source in zip(outs, sources, strict=True)
+        ]
+        return self._maker.make_all(prepared, wish_of(opts), outs)
 
     @also_elsewhere
     def reduce_scatter(
@@ -129,39 +169,44 @@ class Reducing:
         if torch.is_tensor(outs):
             outs, sources = [outs], [sources]
         op = getattr(opts, "reduceOp", opts if opts is not None else dist.ReduceOp.SUM)
-        what, comm, works = "reduce_scatter", self._maker.comm, []
+        what, comm, prepared = "reduce_scatter", self._maker.comm, []
+        outs = [check(out, what) for out in outs]
         for out, parts in zip(outs, sources, strict=True):
-            parts = check_list(what, "input", parts, check(out, what), comm.size)
+            parts = check_list(what, "input", parts, out, comm.size)
             sizes = tuple(part.numel() for part in parts)
             if sizes[comm.rank] != out.numel():
                 raise UsageError(
                     f"{what}: input {comm.rank} has {sizes[comm.rank]} elements; expected {out.numel()}, as the "
                     "output"
                 )
-            works.append(self._reduce_scatter(what, out, flat(parts), sizes, op, wish_of(opts, timeout)))
-        return self._maker.together(works, outs)
+            prepared.append(self._prepare_reduce_scatter(what, out, flat(parts), sizes, op, len(outs) > 1))
+        return self._maker.make_all(prepared, wish_of(opts, timeout), outs)
 
-    @also_elsewhere
-    def reduce_scatter_tensor_coalesced(self, outs: Any, sources: Any, opts: Any = None) -> dist.Work:
-        """Do a reduce-scatter of every pair."""
-        works = [self._reduce_scatter_base(out, source, opts) for out, source in zip(outs, sources, strict=True)]
-        return self._maker.together(works, outs)
-
-    reduce_scatter_single_coalesced = reduce_scatter_tensor_coalesced
-
-    def _reduce_scatter(
-        self, what: str, out: Tensor, source: Tensor, sizes: tuple[int, ...], op: Any, wish: Wish
-    ) -> dist.Work:
+    def _prepare_reduce_scatter(
+        self, what: str, out: Tensor, source: Tensor, sizes: tuple[int, ...], op: Any, apart: bool
+    ) -> Prepared:
         asked = reduction(op, out.dtype, self._maker.comm.size, what)
-        memory, finish = contiguous_output(out, keep=False)
-        source = asked.before(source).contiguous()
-        if overlap(memory, source):
-            memory = torch.empty_like(memory)
-            finish = _copying(out, memory)
+        source = contiguous_input(asked.before(source))
+        memory, finish = contiguous_output(out, keep=False, apart=apart or share_memory([out, source]))
         call = Call(
             what, collectives.reduce_scatter, Blocks(sizes, sizes), number_type(out, what), source, memory, asked.op
         )
-        return self._maker.make(call, wish, _after(memory, asked, finish), [out])
+        return Prepared(call, _after(memory, asked, finish), [out])
+
+
+def _address_of_all(tensor: Tensor, nbytes: int) -> int:
+    """Return the address of a contiguous tensor; 0 if so many bytes are not there, or it has no memory at all."""
+    try:
+        held_bytes = tensor.untyped_storage().nbytes()
+        if held_bytes == nbytes or held_bytes >= nbytes + tensor.storage_offset() * tensor.itemsize:
+            return int(tensor.data_ptr())
+    except RuntimeError:  # a tensor that stands for another one
+        pass
+    return 0
+
+
+def _is_sparse(tensor: Any) -> bool:
+    return torch.is_tensor(tensor) and tensor.layout is torch.sparse_coo
 
 
 def _copying(to: Tensor, source: Tensor) -> Finish:

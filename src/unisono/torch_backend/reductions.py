@@ -15,6 +15,8 @@ NAMES = {
     KINDS.BAND: "band", KINDS.BOR: "bor", KINDS.BXOR: "bxor",
 }  # fmt: skip
 
+WITHOUT_DIVISION = (torch.uint16, torch.uint32, torch.uint64)  # in torch
+
 
 class Reduction(NamedTuple):
     """A reduction of a call."""
@@ -24,13 +26,18 @@ class Reduction(NamedTuple):
     divisor: int = 1  # by which the result is divided, towards zero: an average of integers
 
     def before(self, tensor: torch.Tensor) -> torch.Tensor:
-        """Return what goes into the reduction."""
-        return tensor if self.factor is None else tensor * self.factor
+        """Return what goes into the reduction, of the same type as what the user gave."""
+        return tensor if self.factor is None else (tensor.detach() * self.factor).to(tensor.dtype)
 
     def after(self, tensor: torch.Tensor) -> None:
         """Finish the result, where it is."""
-        if self.divisor > 1:
-            tensor.detach().div_(self.divisor, rounding_mode="trunc")
+        if self.divisor == 1:
+            return
+        with torch.inference_mode():  # the tensor may have been made in it
+            if tensor.dtype in WITHOUT_DIVISION:
+                tensor.copy_(torch.from_numpy(tensor.clone().numpy() // self.divisor))
+            else:
+                tensor.div_(self.divisor, rounding_mode="trunc")
 
 
 def reduction(op: Any, dtype: torch.dtype, size: int, who: str) -> Reduction:

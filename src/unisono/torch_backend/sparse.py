@@ -17,13 +17,13 @@ def all_reduce(group: Any, tensor: torch.Tensor, op: Any) -> dist.Work:
         raise UsageError(f"all_reduce of a sparse tensor: op={op}; expected SUM")
     mine = tensor.coalesce()
     size = group.getSize()
-    counts = torch.zeros(size, dtype=torch.int64)
+    counts = torch.zeros(size, dtype=torch.int64, device="cpu")
     now = _Now()
-    group._allgather_base(counts, torch.tensor([mine._nnz()]), now)
+    group._allgather_base(counts, torch.tensor([mine._nnz()], device="cpu"), now)
     numbers = [int(count) for count in counts]
     indices, values = mine.indices(), mine.values()
-    places = [torch.empty((indices.shape[0], count), dtype=torch.int64) for count in numbers]
-    parts = [torch.empty((count, *values.shape[1:]), dtype=values.dtype) for count in numbers]
+    places = [torch.empty((indices.shape[0], count), dtype=torch.int64, device="cpu") for count in numbers]
+    parts = [torch.empty((count, *values.shape[1:]), dtype=values.dtype, device="cpu") for count in numbers]
     group.allgather([places], [indices], now)
     group.allgather([parts], [values], now)
     total = torch.sparse_coo_tensor(torch.cat(places, 1), torch.cat(parts), tensor.shape).coalesce()

@@ -6,10 +6,13 @@ A user's tensor is never turned into a numpy array: that would mark its memory a
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import Any, TypeAlias
 
+import numpy as np
 import torch
 
+from unisono.codecs.arrays import address_of
 from unisono.comm.arrays import ELEMENT_BYTES
 from unisono.errors import UsageError
 
@@ -21,13 +24,43 @@ KNOWN = {getattr(torch, name): name for name in ELEMENT_BYTES if hasattr(torch, 
 
 def check(tensor: Any, who: str) -> Tensor:
     """Return the tensor, if it is one that this backend can use."""
-    if not torch.is_tensor(tensor):
+    if not isinstance(tensor, torch.Tensor):
         raise UsageError(f"{who}: {type(tensor).__name__}; expected a tensor")
     if not tensor.is_cpu:
         raise UsageError(f"{who}: a tensor on {tensor.device}; the backend unisono takes tensors on the CPU")
     if tensor.layout is not torch.strided:
         raise UsageError(f"{who}: a tensor of layout {tensor.layout}; expected a dense one")
+    address_of(tensor, who)
     return tensor
+
+
+def _check_places(tensor: Tensor) -> None:
+    """Raise UsageError if a result cannot be written into a tensor; before anything is sent."""
+    if not tensor.is_contiguous() and _repeats_places(tensor):
+        raise UsageError(
+            f"an output of shape {tuple(tensor.shape)} and strides {tensor.stride()}: several of its elements lie at "
+            "one place in memory, so that it cannot hold a result; pass x.clone() of an expanded tensor"
+        )
+
+
+def _repeats_places(tensor: Tensor) -> bool:
+    """Whether two elements of a tensor are one in memory."""
+    reach = 0  # from the first to the last place of the dimensions looked at so far
+    dimensions = sorted(
+        (stride, size) for size, stride in zip(tensor.shape, tensor.stride(), strict=True) if size > 1
+    )
+    for stride, size in dimensions:
+        if stride <= reach:
+            break
+        reach += stride * (size - 1)
+    else:
+        return False
+    if dimensions[0][0] == 0:
+        return True
+    places = np.zeros(1, np.int64)
+    for stride, size in dimensions:
+        places = np.add.outer(places, np.arange(size, dtype=np.int64) * stride).reshape(-1)
+    return bool(np.unique(places).size < places.size)
 
 
 def number_type(tensor: Tensor, who: str) -> str:
@@ -41,23 +74,53 @@ def number_type(tensor: Tensor, who: str) -> str:
 def moved_as(tensor: Tensor) -> tuple[str, int]:
     """Return a type, and how many of it one element is: what is only moved may be of any type, at last as bytes."""
     name = KNOWN.get(tensor.dtype)
-    return (name, 1) if name is not None else ("uint8", tensor.element_size())
+    if name is not None:
+        return name, 1
+    if tensor.is_quantized:  # its numbers would be moved, but not the scale that gives them a meaning
+        raise UsageError(f"a quantized tensor ({tensor.dtype}); pass x.dequantize() or x.int_repr()")
+    return "uint8", tensor.element_size()
 
 
-def contiguous_output(tensor: Tensor, keep: bool) -> tuple[Tensor, Finish | None]:
+def holds_values(tensor: Tensor) -> bool:
+    """Whether the memory of a tensor holds its values, in one piece.
+
+    That of a view with the conjugate or the negative bit set (``z.conj()``, ``z.conj().imag``) does not.
+    """
+    return tensor.is_contiguous() and not (tensor.is_neg() or tensor.is_conj())
+
+
+def contiguous_input(tensor: Tensor) -> Tensor:
+    """Return memory that holds the values of a tensor in one piece: its own, or a copy."""
+    return tensor if holds_values(tensor) else separate(tensor)
+
+
+def separate(tensor: Tensor) -> Tensor:
+    """Return the values of a tensor in new memory, in one piece."""
+    memory = _new_memory(tensor.shape, tensor.dtype)
+    copy(memory, tensor)
+    return memory
+
+
+def _new_memory(shape: Sequence[int], dtype: torch.dtype) -> Tensor:
+    return torch.empty(shape, dtype=dtype, device="cpu")  # not on the user's default device
+
+
+def contiguous_output(tensor: Tensor, keep: bool, apart: bool = False) -> tuple[Tensor, Finish | None]:
     """Return memory in one piece for a result, and what remains to be done once it is there.
 
-    ``keep``: what is in the tensor matters, too.
+    ``keep``: what is in the tensor matters, too. ``apart``: in new memory, whatever the tensor is like.
     """
-    if tensor.is_contiguous():
+    if not apart and holds_values(tensor):
         return tensor, None
-    memory = tensor.contiguous() if keep else torch.empty_like(tensor, memory_format=torch.contiguous_format)
+    _check_places(tensor)
+    memory = separate(tensor) if keep else _new_memory(tensor.shape, tensor.dtype)
     return memory, lambda: copy(tensor, memory)
 
 
 def copy(to: Tensor, source: Tensor) -> None:
-    """Write into a tensor, whatever autograd thinks of it."""
-    to.detach().copy_(source)
+    """Write into a tensor, whatever autograd thinks of it: also into one made in inference mode."""
+    with torch.inference_mode():
+        to.copy_(source)
 
 
 def flat(tensors: Sequence[Tensor]) -> Tensor:
@@ -77,25 +140,46 @@ def adjacent(tensors: Sequence[Tensor]) -> bool:
     """Whether they lie one after the other in memory already, each in one piece."""
     place = tensors[0].data_ptr()
     for tensor in tensors:
-        if tensor.data_ptr() != place or not tensor.is_contiguous():
+        if tensor.data_ptr() != place or not holds_values(tensor):
             return False
         place += tensor.nbytes
     return True
 
 
-def in_one_piece(parts: list[Tensor]) -> tuple[Tensor, Finish | None]:
-    """Return memory for all of them, and what is to be done once it is full."""
+def in_one_piece(parts: list[Tensor], apart: bool = False) -> tuple[Tensor, Finish | None]:
+    """Return memory for all of them, and what is to be done once it is full. ``apart``: in any case new memory."""
     total = sum(part.numel() for part in parts)
-    if total and adjacent(parts):
+    if total and not apart and adjacent(parts):
         return parts[0], None
-    memory = torch.empty(total, dtype=parts[0].dtype)
+    for part in parts:
+        _check_places(part)
+    memory = _new_memory((total,), parts[0].dtype)
     return memory, lambda: spread(parts, memory)
 
 
-def overlap(first: Tensor, second: Tensor) -> bool:
-    """Whether the two share memory."""
-    start, other = first.data_ptr(), second.data_ptr()
-    return bool(start < other + second.nbytes and other < start + first.nbytes)
+def share_memory(tensors: Sequence[Tensor]) -> bool:
+    """Whether some of the tensors may: whether the ranges of memory from first to last element meet."""
+    ranges = sorted(_range_of(tensor) for tensor in tensors if tensor.numel())
+    return any(start < end for (_, end), (start, _) in pairwise(ranges))
+
+
+def read_first(sources: Sequence[Tensor], outs: Sequence[Tensor]) -> tuple[Sequence[Tensor], bool]:
+    """Return the inputs of several calls that are made as one, and whether their results must be kept apart.
+
+    Where the tensors of such calls share memory, all inputs are read first, and then the results are written, in
+    their order: a call must not read what an earlier one has written.
+    """
+    if len(sources) > 1 and share_memory([*sources, *outs]):
+        return [separate(source) for source in sources], True
+    return sources, False
+
+
+def _range_of(tensor: Tensor) -> tuple[int, int]:
+    start, nbytes = tensor.data_ptr(), tensor.nbytes
+    if not tensor.is_contiguous():
+        last = sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True))
+        nbytes = (last + 1) * tensor.itemsize
+    return start, start + nbytes
 
 
 def as_list(tensors: Any) -> list[Any]:
