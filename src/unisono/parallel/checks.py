@@ -97,8 +97,14 @@ def check_same_calls(calls: list[str], group: Group, device: Any, phase: str, wh
     largest = found.tolist()
     if all(byte + complement == 255 for byte, complement in zip(largest[:4], largest[4:], strict=True)):
         return
-    told = group.tell_all(calls)
-    rank = next(rank for rank, each in enumerate(told) if each != told[0])
+    raise_if_orders_differ(group.tell_all(calls), who)
+
+
+def raise_if_orders_differ(told: list[list[str]], who: str) -> None:
+    """Raise if the ranks have run other units, or in another order; ``told`` has those of each rank."""
+    rank = next((rank for rank, each in enumerate(told) if each != told[0]), 0)
+    if rank == 0:
+        return
     raise UsageError(
         f"{who}: rank {rank} ran the units {_listed(told[rank])}; expected the order of rank 0: {_listed(told[0])}. "
         "In stage 3 every unit is gathered from all ranks: run the same units on all, or use stage 2"

@@ -127,10 +127,10 @@ class Passes:
         """Agree on the order of units, once; drop what was prefetched for nothing."""
         if _is_backward():
             return
-        self._compare("forward")
         if not self.is_agreed:
             self.order = self.agree(list(dict.fromkeys([*self.ran, *self.units])))
             self.is_agreed = True
+        self._compare("forward")
         if self.gathering is not None and self.free_after_forward:
             self.gathering.free_all()
 

@@ -224,9 +224,12 @@ class Zero(nn.Module):
         return Gathering(self.group, units, prefetch, rooms)
 
     def _agree(self, order: list[str]) -> list[str]:
-        """Take the order of units of rank 0."""
+        """Take the order of units of rank 0; in stage 3 all must have it anyway."""
         for group in self.all_groups:
-            order = group.tell_all(order)[0]
+            orders = group.tell_all(order)
+            if self.stage == 3:
+                checks.raise_if_orders_differ(orders, WHO)
+            order = orders[0]
         return order
 
     def _compare(self, calls: list[str], phase: str) -> None:
