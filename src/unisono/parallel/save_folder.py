@@ -205,7 +205,7 @@ def _fact(file: dict[str, Any], fact: str) -> Any:
 def is_same(one: Any, two: Any) -> bool:
     """Return whether two values of a file are equal, tensors included."""
     if torch.is_tensor(one) and torch.is_tensor(two):
-        return one.shape == two.shape and torch.equal(one, two)
+        return bool(one.shape == two.shape and torch.equal(one, two))
     if isinstance(one, dict) and isinstance(two, dict):
         return one.keys() == two.keys() and all(is_same(one[key], two[key]) for key in one)
     if isinstance(one, list | tuple) and isinstance(two, list | tuple):

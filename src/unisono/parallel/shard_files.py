@@ -118,10 +118,10 @@ def load(zero: Zero, folder: Any) -> None:
 
     def open_files() -> str | None:
         opened.append(Saved(*save_folder.open_save(Path(folder))))
-        return opened[0].number
+        return opened[0].save
 
-    numbers = _on_all_ranks(zero, f"load_shards: {folder} was not loaded", open_files, UsageError)
-    if any(number != numbers[0] for number in numbers):
+    saves = _on_all_ranks(zero, f"load_shards: {folder} was not loaded", open_files, UsageError)
+    if any(each != saves[0] for each in saves):
         raise UsageError(f"load_shards: {folder} was saved into while it was loaded; load again")
     saved = opened[0]
     _check_shapes(zero, saved, folder)
@@ -157,8 +157,8 @@ def _check_shapes(zero: Zero, saved: Saved, folder: Any) -> None:
 class Saved:
     """The files of a save, by rank."""
 
-    def __init__(self, number: str | None, files: list[dict[str, Any]]) -> None:
-        self.number, self.files = number, files
+    def __init__(self, save: str | None, files: list[dict[str, Any]]) -> None:
+        self.save, self.files = save, files
         # Where each parameter begins: which flat, and which element of its vector.
         self.places: dict[str, tuple[int, int]] = {}
         self.shapes: dict[str, list[int]] = {}
