@@ -56,7 +56,8 @@ class Watch:
             yield log
             self.is_on = False
         found = [(each["collective"], each["name"], each["bytes"]) for each in self.collectives]
-        assert found == [(entry.collective, entry.name, entry.bytes) for entry in log]
+        told = [entry for entry in log if entry.name not in COMPARISONS]
+        assert found == [(entry.collective, entry.name, entry.bytes) for entry in told]
 
     def note(self, what: str, layer: int | None = None, collective: int | None = None) -> None:
         """Remember that this has happened, and what the rank holds."""
