@@ -18,6 +18,7 @@ from torch import Tensor, nn
 import unisono
 from training_watch import Watch, WatchedGroup
 from unisono.parallel import DataParallel, ParallelBlock, ParallelMLP, Zero, record
+from unisono.parallel.sharded_parameter import gradient_of
 
 FOLDER = Path(__file__).parent.parent / "src" / "unisono" / "drawing" / "training"
 RANKS = 4
@@ -106,7 +107,8 @@ def zero3(comm: unisono.Communicator) -> dict[str, Any]:
             vector = flat.padded_numel * flat.compute_dtype.itemsize
             gathered = vector if gathering.guests[name].room.guest is gathering.guests[name] else 0
             on_the_way = sum(each["bytes"] for each in sent if each["name"] == name)
-            whole = [member.parameter.grad for member in flat.members if member.parameter.grad is not None]
+            left = (gradient_of(member.parameter) for member in flat.members)
+            whole = [gradient for gradient in left if gradient is not None]
             own = _bytes([flat.gradient])
             empty -= gathered + on_the_way - (0 if flat.has_gradient else own)
             found.append({

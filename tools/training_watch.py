@@ -56,7 +56,8 @@ class Watch:
             yield log
             self.is_on = False
         found = [(each["collective"], each["name"], each["bytes"]) for each in self.collectives]
-        assert found == [(entry.collective, entry.name, entry.bytes) for entry in log]
+        told = [entry for entry in log if entry.name not in COMPARISONS]
+        assert found == [(entry.collective, entry.name, entry.bytes) for entry in told]
 
     def note(self, what: str, layer: int | None = None, collective: int | None = None) -> None:
         """Remember that this has happened, and what the rank holds."""
@@ -183,6 +184,10 @@ class _Kept:
         self.tensor, self.layer = tensor, layer
 
 
+# What the ranks of Zero compare, in a few bytes: no part of what a page tells.
+COMPARISONS = ("(order of the units)", "(which gradients are late)")
+
+
 class WatchedGroup(CommGroup):
     """A group that tells of its collectives."""
 
@@ -195,7 +200,7 @@ class WatchedGroup(CommGroup):
         return WatchedGroup(self.comm.duplicate(), self.watch)
 
     def _make(self, entry: Entry | None, async_op: bool, call: Any, *arguments: Any) -> Any:
-        if entry is None or not self.watch.is_on:
+        if entry is None or not self.watch.is_on or entry.name in COMPARISONS:
             return super()._make(entry, async_op, call, *arguments)
         self.watch.before(entry)
         work = super()._make(entry, async_op, call, *arguments)

@@ -16,6 +16,7 @@ from unisono.parallel.functions import (
     reduce_scatter_then_all_gather,
     split_then_all_gather,
 )
+from unisono.parallel.grad_scaler import ShardedGradScaler
 from unisono.parallel.group import Group, group_of
 from unisono.parallel.mesh import Mesh, mesh
 from unisono.parallel.moe import Mixed, MixtureOfExperts, is_expert
@@ -45,6 +46,7 @@ __all__ = [
     "ParallelTransformer",
     "RowLinear",
     "SequenceLayerNorm",
+    "ShardedGradScaler",
     "Split",
     "SplitDropout",
     "SyncBatchNorm",

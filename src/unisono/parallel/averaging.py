@@ -39,6 +39,8 @@ class Averager:
         self.queued = False  # autograd will call _finish
         self.sent = 0  # buckets that have set out
         self.works: list[Work] = []
+        # Versions of the parameters when the first gradient came that was not sent (``no_sync``).
+        self.unsent: list[int] | None = None
         # Hooks refer to this object weakly: what autograd refers to, the garbage collector does not find.
         own = weakref.ref(self)
         self.hooks = [
@@ -60,6 +62,19 @@ class Averager:
                 f"{len(self.buckets)} buckets, and the other ranks wait for the rest. If it raised an exception: "
                 "start again on all ranks. If parameters are unused under checkpoint(use_reentrant=True): give False "
                 "there"
+            )
+
+    def versions(self) -> list[int]:
+        """Return how often each parameter was changed."""
+        return [parameter._version for bucket in self.buckets for parameter in bucket.parameters]
+
+    def check_sent(self) -> None:
+        """Raise if parameters were changed while gradients waited to be sent: an update without an average."""
+        if self.unsent is not None and self.unsent != self.versions():
+            raise UsageError(
+                f"{WHO}: parameters of rank {self.group.rank} were updated after a backward pass inside no_sync(): "
+                "its gradients were not averaged, so the ranks have different parameters now. Run the last backward "
+                "pass before the update outside of no_sync(), and start again from a checkpoint"
             )
 
     def begin(self) -> None:
@@ -107,7 +122,7 @@ class Averager:
                     parameter.grad = gradient
         nan, self.nan = self.nan, None
         self.works.clear()
-        self.sent, self.open = 0, False
+        self.sent, self.open, self.unsent = 0, False, None
         for bucket in self.buckets:
             bucket.reset()
         if self.check_nan and exists[-1]:
@@ -139,6 +154,8 @@ class _Ready:
                 "as long as you train, or unwrap() it before you let it go"
             )
         if not averager.is_on:
+            if averager.unsent is None:
+                averager.unsent = averager.versions()
             return
         if not averager.queued:
             averager.begin()

@@ -88,6 +88,29 @@ def make_same_values(tensors: Mapping[str, Tensor], group: Group, who: str, broa
         tensor.copy_(whole)
 
 
+def check_same_calls(calls: list[str], group: Group, device: Any, phase: str, who: str) -> None:
+    """Raise on all ranks if they have called different units, or in another order. One all-reduce of eight bytes."""
+    digest = list(zlib.crc32("\n".join(calls).encode()).to_bytes(4, "little"))
+    # A byte is the same on all ranks if the largest one, and the largest complement to 255, add up to 255.
+    found = torch.tensor([*digest, *(255 - byte for byte in digest)], dtype=torch.uint8, device=device)
+    group.all_reduce(found, op="max", name="(order of the units)", phase=phase)
+    largest = found.tolist()
+    if all(byte + complement == 255 for byte, complement in zip(largest[:4], largest[4:], strict=True)):
+        return
+    raise_if_orders_differ(group.tell_all(calls), who)
+
+
+def raise_if_orders_differ(told: list[list[str]], who: str) -> None:
+    """Raise if the ranks have run other units, or in another order; ``told`` has those of each rank."""
+    rank = next((rank for rank, each in enumerate(told) if each != told[0]), 0)
+    if rank == 0:
+        return
+    raise UsageError(
+        f"{who}: rank {rank} ran the units {_listed(told[rank])}; expected the order of rank 0: {_listed(told[0])}. "
+        "In stage 3 every unit is gathered from all ranks: run the same units on all, or use stage 2"
+    )
+
+
 def digest_of(tensor: Tensor) -> int:
     """Return a number that two tensors share only if all their bits are the same (else: one chance in 2³²)."""
     return zlib.crc32(tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy())
@@ -122,3 +145,7 @@ def _ranks(ranks: list[int]) -> str:
     if len(ranks) == 1:
         return f"rank {ranks[0]} has"
     return f"ranks {', '.join(map(str, ranks[:8]))}{', ...' if len(ranks) > 8 else ''} have"
+
+
+def _listed(names: list[str]) -> str:
+    return ", ".join(names[:6]) + (", ..." if len(names) > 6 else "")

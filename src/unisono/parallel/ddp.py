@@ -33,6 +33,7 @@ from unisono.parallel.averaging import WHO, Averager, check_not_averaged
 from unisono.parallel.buckets import Bucket, fill_buckets
 from unisono.parallel.buffers import Buffers
 from unisono.parallel.group import group_of
+from unisono.parallel.structure import Structure
 
 Codec = Any  # what Group.all_reduce takes
 
@@ -80,6 +81,7 @@ class DataParallel(nn.Module):
         )  # fmt: skip
         self.module = module
         self.register_load_state_dict_pre_hook(_add_prefix)
+        self._structure = Structure(module, WHO)
         self._module_buffers = Buffers(module)
         self._broadcasts_buffers = broadcast_buffers
         common = [(name, parameter) for name, parameter in module.named_parameters() if not local(parameter)]
@@ -101,6 +103,8 @@ class DataParallel(nn.Module):
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """Call the module."""
         self._averager.check_finished()
+        self._averager.check_sent()
+        self._structure.check()
         for name, parameter in self._frozen:
             if parameter.requires_grad:
                 raise UsageError(
@@ -122,6 +126,7 @@ class DataParallel(nn.Module):
 
     def unwrap(self) -> nn.Module:
         """Take the hooks off the parameters; return the module, which is an ordinary one again."""
+        self._averager.check_sent()
         self._averager.remove_hooks()
         return self.module
 
@@ -137,11 +142,14 @@ class DataParallel(nn.Module):
 
     def state_dict(self, *args: Any, **kwargs: Any) -> Any:
         """Return the state of the module."""
+        self._averager.check_sent()
         return self.module.state_dict(*args, **kwargs)
 
     def load_state_dict(self, *args: Any, **kwargs: Any) -> Any:
         """Load the state of the module."""
-        return self.module.load_state_dict(*args, **kwargs)
+        loaded = self.module.load_state_dict(*args, **kwargs)
+        self._averager.unsent = None  # whatever was updated before is gone
+        return loaded
 
     def __getattr__(self, name: str) -> Any:
         try:

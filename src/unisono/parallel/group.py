@@ -50,7 +50,7 @@ class Group(ABC):
     def all_reduce(
         self, tensor: Tensor, *, op: str = "sum", name: str, phase: str, codec: Any = None, async_op: bool = False
     ) -> Work:
-        """Replace the tensor by the sum (avg, max, min, product) of those of all ranks."""
+        """Replace the tensor by the sum of those of all ranks, or by their avg, prod, min, max, band, bor or bxor."""
         entry = self._entry("all_reduce", tensor, name, phase, codec)
         return self._make(entry, async_op, self._all_reduce, tensor, op, codec)
 

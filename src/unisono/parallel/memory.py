@@ -23,6 +23,8 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from unisono.parallel.sharded_parameter import gradient_of
+
 if TYPE_CHECKING:
     from unisono.parallel.zero import Zero
 
@@ -82,7 +84,7 @@ def measure(zero: Zero) -> Held:
     _new_bytes([] if zero._gathering is None else zero._gathering.nothings, seen)  # what absent parameters show
     parameters = [member.parameter.data for flat in zero.flats for member in flat.members]
     parameter_bytes = _new_bytes([*parameters, *(flat.shard for flat in zero.flats)], seen)
-    gradients = [member.parameter.grad for flat in zero.flats for member in flat.members]
+    gradients = [gradient_of(member.parameter) for flat in zero.flats for member in flat.members]
     gradient_bytes = _new_bytes([*gradients, *(flat.gradient for flat in zero.trained)], seen)
     return Held(
         parameter_bytes, gradient_bytes, _new_bytes(_of_optimizer(zero.optimizer), seen), room_bytes, buffer_bytes

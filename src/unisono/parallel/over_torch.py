@@ -13,8 +13,8 @@ from unisono.parallel.group import Group
 from unisono.torch_backend.process_group import UnisonoProcessGroup
 
 OPS = {
-    "sum": dist.ReduceOp.SUM, "product": dist.ReduceOp.PRODUCT, "max": dist.ReduceOp.MAX, "min": dist.ReduceOp.MIN,
-    "avg": dist.ReduceOp.AVG,
+    "sum": dist.ReduceOp.SUM, "avg": dist.ReduceOp.AVG, "prod": dist.ReduceOp.PRODUCT, "min": dist.ReduceOp.MIN,
+    "max": dist.ReduceOp.MAX, "band": dist.ReduceOp.BAND, "bor": dist.ReduceOp.BOR, "bxor": dist.ReduceOp.BXOR,
 }  # fmt: skip
 WITHOUT_AVG = ("gloo", "mpi")  # backends that cannot average
 BUCKET_BYTES = {"unisono": 1 << 20, "gloo": 4 << 20}  # of backends that need less than the others
@@ -60,7 +60,7 @@ class TorchGroup(Group):
     def _all_reduce(self, async_op: bool, tensor: Tensor, op: str, codec: Any) -> Any:
         if codec is not None:
             return self._comm_for(codec).all_reduce(tensor, op=op, codec=codec, async_op=async_op)
-        work = dist.all_reduce(tensor, op=self._op(op), group=self.group, async_op=async_op)
+        work = dist.all_reduce(tensor, op=self._op(op, tensor), group=self.group, async_op=async_op)
         return self._divided(work, op, tensor)
 
     def _all_gather(self, async_op: bool, out: Tensor, tensor: Tensor, codec: Any) -> Any:
@@ -71,7 +71,7 @@ class TorchGroup(Group):
     def _reduce_scatter(self, async_op: bool, out: Tensor, tensor: Tensor, op: str, codec: Any) -> Any:
         if codec is not None:
             return self._comm_for(codec).reduce_scatter(out, tensor, op=op, codec=codec, async_op=async_op)
-        work = dist.reduce_scatter_tensor(out, tensor, op=self._op(op), group=self.group, async_op=async_op)
+        work = dist.reduce_scatter_tensor(out, tensor, op=self._op(op, tensor), group=self.group, async_op=async_op)
         return self._divided(work, op, out)
 
     def _all_to_all(
@@ -91,7 +91,14 @@ class TorchGroup(Group):
             )
         return self.group._maker.comm
 
-    def _op(self, op: str) -> Any:
+    def _op(self, op: str, tensor: Tensor) -> Any:
+        """Return the reduction as torch calls it; refuse what a communicator refuses."""
+        if op not in OPS:
+            raise UsageError(f"there is no reduction {op!r}; expected one of {', '.join(OPS)}")
+        if op == "avg" and not (tensor.is_floating_point() or tensor.is_complex()):
+            raise UsageError(
+                f"op='avg' on {tensor.dtype} would round; convert the inputs to a floating-point dtype first"
+            )
         return OPS["sum" if op == "avg" and not self.averages else op]
 
     def _divided(self, work: Any, op: str, out: Tensor) -> Any:

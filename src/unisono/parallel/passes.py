@@ -11,10 +11,11 @@
 That unit k+1 has all its gradients when unit k begins is a property of autograd: it runs backward what was run
 forward, in exactly the reverse order. So no parameter needs a hook of its own, and a parameter that got no gradient
 (it was not used) delays nothing. What comes later all the same (a unit that is called twice, a checkpoint that runs
-a part of the model again) is averaged at the end and added.
+a part of the model again, a weight that is used outside its unit) is averaged at the end and added.
 
-In stage 3 all ranks must run the same units in the same order: each is gathered from all ranks. In stages 1 and
-2 a rank may leave units out: gradients are averaged in one order, agreed on after the first forward pass.
+In stage 3 all ranks must run the same units in the same order, as each is gathered from all ranks: compared after
+every pass. In stages 1 and 2 a rank may leave units out, or run them in another order: gradients are averaged in one
+order, agreed on after the first forward pass, and a unit that is not through holds up those that follow it.
 """
 
 from __future__ import annotations
@@ -54,13 +55,13 @@ class Passes:
 
     def __init__(
         self, units: Sequence[Unit], reducing: Reducing, gathering: Gathering | None, free_after_forward: bool,
-        agree: Callable[[list[str]], list[str]],
+        agree: Callable[[list[str]], list[str]], compare: Callable[[list[str], str], None],
     ) -> None:  # fmt: skip
+        """Take also two calls over all ranks: ``agree`` on one order of units, ``compare`` what was called."""
         self.units = {unit.name: unit for unit in units}
         self.trained = {unit.name: unit.trained for unit in units}
-        self.all_trained = [flat for flats in self.trained.values() for flat in flats]
         self.reducing, self.gathering, self.free_after_forward = reducing, gathering, free_after_forward
-        self.agree = agree
+        self.agree, self.compare = agree, compare
         self.syncs = True  # False: gradients are left for a later pass
         self.pauses = False  # True: units are whole, and nothing is to be done
         self.order = list(self.units)  # in which units run forward; a guess before the first pass
@@ -69,6 +70,9 @@ class Passes:
         self.trail: list[str] = []  # calls that have been made forward, and not backward yet
         self.open: list[str] = []  # units that run backward now, or did, and whose gradients are not averaged
         self.averaged: set[str] = set()  # in this backward pass
+        # In stage 3, what nobody has called yet and must have no gradient.
+        self.never_whole = {flat for unit in units for flat in unit.trained} if gathering is not None else set()
+        self.calls: list[str] = []  # what was gathered or averaged since the ranks were last compared (stage 3)
         self.tasks: set[int] = set()  # the backward passes (they can be nested) that will call `_end`
         for unit in units:
             if unit.name != ROOT:
@@ -97,6 +101,8 @@ class Passes:
             self.ran.append(unit.name)
         if self.gathering is None:
             return
+        self.calls.append(unit.name)
+        self.never_whole.difference_update(self.trained[unit.name])
         self.gathering.need(unit.name, "backward" if again else "forward")
         if not again:
             self.gathering.guests[unit.name].busy += 1
@@ -124,8 +130,15 @@ class Passes:
         if not self.is_agreed:
             self.order = self.agree(list(dict.fromkeys([*self.ran, *self.units])))
             self.is_agreed = True
+        self._compare("forward")
         if self.gathering is not None and self.free_after_forward:
             self.gathering.free_all()
+
+    def _compare(self, phase: str) -> None:
+        """Raise on all ranks, in stage 3, if they have not made the same calls: they hold numbers of other units."""
+        if self.gathering is not None:
+            calls, self.calls = self.calls, []
+            self.compare(calls, phase)
 
     def _watch(self, unit: Unit, output: Any) -> None:
         tensors = list(_tensors_in(output))
@@ -150,21 +163,30 @@ class Passes:
         self._begin_backward()
         if unit.name in self.trail:
             del self.trail[len(self.trail) - 1 - self.trail[::-1].index(unit.name)]
-        through = [name for name in self.open if self._is_through(name, unit)]
         if self.gathering is not None:
+            through = [name for name in self.open if self._is_through(name, unit)]
+            self.calls.append(unit.name)
             for name in through:
                 self.gathering.free(name)
             self.gathering.need(unit.name, "backward")
             if self.trail:
                 self.gathering.prefetch(self.trail[-1], "backward")
-        else:  # also those that this rank has left out, and others have not
-            after = reversed(self.order[self.order.index(unit.name) + 1 :])
-            through = [name for name in after if name not in self.averaged and self._is_through(name, unit)]
-        for name in through:
-            if name not in self.trail:
-                self._average(name)
+            for name in through:
+                if name not in self.trail:
+                    self._average(name)
+        else:
+            self._average_in_order(unit)
         if unit.name not in self.open:
             self.open.append(unit.name)
+
+    def _average_in_order(self, unit: Unit) -> None:
+        """Average, in the order of all ranks, the units that are through; also those that only other ranks ran."""
+        for name in reversed(self.order[self.order.index(unit.name) + 1 :]):
+            if name in self.averaged:
+                continue
+            if name in self.trail or not self._is_through(name, unit):
+                return
+            self._average(name)
 
     def _is_through(self, name: str, unit: Unit) -> bool:
         """Whether a unit has all its gradients when another begins: not one of which is inside of the other."""
@@ -200,16 +222,13 @@ class Passes:
             left = [name for name in reversed(self.order) if name not in self.averaged]
         for name in left:
             self._average(name)
-        self.reducing.finish()
-        if self.syncs:
-            self.reducing.reduce([flat for flat in self.all_trained if self.reducing.has_more(flat)])
-            self.reducing.finish()
         self.averaged.clear()
         if self.gathering is not None:
             self.gathering.free_all()
         self.tasks.clear()
+        self._compare("backward")
         if self.syncs:
-            self.reducing.raise_nan()
+            self.reducing.settle(self.never_whole)
 
 
 class _Before:

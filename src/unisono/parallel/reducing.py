@@ -11,12 +11,17 @@
 Autograd makes each gradient in memory of its own; that is copied into the vector once, and dropped. (To let autograd
 add into the vector would cost more: the vector has to be cleared first, and is then read and written.) A unit of one
 parameter, without padding, is not even copied: its gradient is the vector.
+
+A *late* gradient arrives after its unit was packed: the unit runs twice, or its weight is used outside its forward.
+Late gradients are averaged when the pass is over and added. Until then no parameter shows its part of a vector:
+autograd would add the late gradient to it, on this rank alone. A gradient may be late on some ranks only, so the
+ranks agree on what is late (``settle``), with a byte for each flat.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -25,6 +30,7 @@ from torch import Tensor
 from unisono.errors import UsageError
 from unisono.parallel.checks import first_nan, raise_nan
 from unisono.parallel.group import Group, Work
+from unisono.parallel.sharded_parameter import gradient_of, guard_gradients, set_gradient
 from unisono.parallel.sharding import Flat
 
 WHO = "Zero"
@@ -63,6 +69,8 @@ class Reducing(ABC):
 
     def __init__(self, group: Group, replicas: Group | None, flats: Sequence[Flat], wire: Wire) -> None:
         self.group, self.replicas, self.device = group, replicas, flats[0].device
+        self.flats = list(flats)
+        self.held: set[Flat] = set()  # flats with gradients that were not averaged (``no_sync``)
         self.running: list[Averaging] = []
         self.check_nan = wire.check_nan
         self.codecs = {flat: wire.codec for flat in flats if flat.compute_dtype == torch.float32}  # what they are for
@@ -85,33 +93,81 @@ class Reducing(ABC):
                 self.feedbacks[flat].correct(flat.name, vector)
             self.running.append(Averaging(self.average(flat, vector)))
             flat.has_gradient = True
+            self.held.discard(flat)
+            if flat.is_mixed:
+                flat.master.grad = None  # a copy of what was there before
 
-    def finish(self) -> None:
-        """Return when all averages are there."""
+    def settle(self, never_whole: Collection[Flat]) -> None:
+        """Average the late gradients of all ranks, wait for all averages; raise on all ranks if one has met a NaN.
+
+        Raise also if there are gradients of what no rank had whole, to compute with.
+        """
+        late, has_nan = self._compare()
+        while late:
+            absent = next((flat for flat in late if flat in never_whole), None)
+            if absent is not None:
+                raise UsageError(
+                    f"{WHO}: parameters of unit {absent.name!r} were used, but the forward of the unit was not "
+                    "called, so they were not whole (stage 3) and the result is NaN; call the unit, give as a unit "
+                    "the module that uses its parameters, or use stage 2"
+                )
+            self.reduce(late)
+            late, has_nan = self._compare()
         while self.running:
             self.running.pop(0).finish()
-
-    def raise_nan(self) -> None:
-        """Raise on all ranks if one has met a NaN."""
-        if not self.check_nan:
-            return
-        groups = [group for group in (self.replicas, self.group) if group is not None]
-        found = torch.tensor([self.nan is not None], dtype=torch.uint8, device=self.device)
-        for group in groups:
-            group.all_reduce(found, op="max", name="(is there a NaN)", phase="backward")
+        self.show()
         name, self.nan = self.nan, None
-        if found.any():
+        if has_nan:
             if self.replicas is not None:
                 name = next(filter(None, self.replicas.tell_all(name)), None)
             raise_nan(name, self.group, WHO)
+
+    def _compare(self) -> tuple[list[Flat], bool]:
+        """Return the flats with late gradients on any rank, and whether any rank has met a NaN."""
+        facts = [self.has_more(flat) for flat in self.flats] + [self.nan is not None]
+        found = torch.tensor(facts, dtype=torch.uint8, device=self.device)
+        for group in (self.group, self.replicas):
+            if group is not None:
+                group.all_reduce(found, op="max", name="(which gradients are late)", phase="backward")
+        *late, has_nan = found.tolist()
+        return [flat for flat, is_late in zip(self.flats, late, strict=True) if is_late], bool(has_nan)
+
+    def has_more(self, flat: Flat) -> bool:
+        """Whether autograd has left gradients that were not packed."""
+        return any(gradient_of(member.parameter) is not None for member in flat.members)
+
+    def forget(self) -> None:
+        """Drop all gradients."""
+        self.held.clear()
+        for flat in self.flats:
+            flat.has_gradient = False
+            flat.master.grad = None
+            for member in flat.members:
+                set_gradient(member.parameter, None)
+
+    def raise_held(self, flat: Flat) -> None:
+        """Raise: the gradients of a flat are those of this rank alone."""
+        raise UsageError(
+            f"{WHO}: the gradients of unit {flat.name!r} are those of rank {self.group.rank} alone, and were not "
+            "averaged: their backward pass ran inside no_sync(), or did not go through the forward of this "
+            f"{WHO}. Run the last backward pass before the update outside of no_sync(), or call zero_grad()"
+        )
+
+    @abstractmethod
+    def show(self) -> None:
+        """Give the parameters their gradients, where these are whole."""
 
     @abstractmethod
     def hold(self, flats: Sequence[Flat]) -> None:
         """Keep the gradients for a later ``reduce``."""
 
     @abstractmethod
-    def has_more(self, flat: Flat) -> bool:
-        """Whether autograd has left gradients that were not packed."""
+    def collect(self, flat: Flat) -> Tensor | None:
+        """Return the gradient of the own shard, averaged; None if there is none."""
+
+    @abstractmethod
+    def scaled_by_clipping(self, flat: Flat) -> Tensor:
+        """Return what is to be scaled if the gradients of a flat are: all that this rank has."""
 
     @abstractmethod
     def pack(self, flat: Flat) -> Tensor:
@@ -129,6 +185,7 @@ class WholeGradients(Reducing):
         super().__init__(group, replicas, flats, wire)
         self.vectors: dict[Flat, Tensor] = {}
         self.views: dict[Flat, list[Tensor]] = {}
+        self.packed: set[Flat] = set()  # in this pass, and not shown yet
         for flat in flats:
             vector = self.vectors[flat] = flat.empty_vector(flat.compute_dtype)
             self.views[flat] = flat.views(vector)
@@ -137,22 +194,33 @@ class WholeGradients(Reducing):
     def hold(self, flats: Sequence[Flat]) -> None:
         """Keep the gradients for a later ``reduce``: in the vector."""
         for flat in flats:
+            if self.has_more(flat):
+                self.held.add(flat)
             self.pack(flat)
-            self._show(flat)
-
-    def has_more(self, flat: Flat) -> bool:
-        """Whether autograd has left gradients that were not packed."""
-        gradients = (member.parameter.grad for member in flat.members)
-        return any(
-            gradient is not None and gradient is not view
-            for gradient, view in zip(gradients, self.views[flat], strict=True)
-        )
+        self.show()
 
     def pack(self, flat: Flat) -> Tensor:
-        """Move the gradients of the parameters into the vector; those that are there already stay."""
-        _copy_gradients(flat, self.views[flat], add=flat.has_gradient)
+        """Move the gradients of the parameters into the vector."""
+        _copy_gradients(flat, self.views[flat], add=flat in self.packed)
+        self.packed.add(flat)
         for member in flat.members:  # what comes while the vector is on its way must not be added to it
             member.parameter.grad = None
+        return self.vectors[flat]
+
+    def collect(self, flat: Flat) -> Tensor | None:
+        """Return the own part of the vector, in which a parameter whose gradient was set to None has zeros."""
+        if not self.has_more(flat):
+            return None
+        for member, view in zip(flat.members, self.views[flat], strict=True):
+            if member.parameter.grad is None:
+                view.zero_()
+            elif member.parameter.grad is not view or flat in self.held:
+                self.raise_held(flat)
+        found: Tensor = flat.gradient
+        return found
+
+    def scaled_by_clipping(self, flat: Flat) -> Tensor:
+        """Return the vector."""
         return self.vectors[flat]
 
     def average(self, flat: Flat, vector: Tensor) -> Iterator[Work]:
@@ -162,12 +230,17 @@ class WholeGradients(Reducing):
                 yield group.all_reduce(
                     vector, op="avg", name=flat.name, phase="backward", codec=self.codecs.get(flat), async_op=True
                 )
-        self._show(flat)
 
-    def _show(self, flat: Flat) -> None:
-        for member, view in zip(flat.members, self.views[flat], strict=True):
-            if member.parameter.grad is None:
+    def show(self) -> None:
+        """Make the gradients of the parameters views of the vectors.
+
+        Between two passes the parameters decide: a gradient that was set to None is gone, for the next pass and for
+        the update.
+        """
+        for flat in self.packed:
+            for member, view in zip(flat.members, self.views[flat], strict=True):
                 member.parameter.grad = view
+        self.packed.clear()
 
 
 class ShardedGradients(Reducing):
@@ -183,20 +256,32 @@ class ShardedGradients(Reducing):
         self.views: dict[tuple[Flat, int], tuple[Tensor, list[Tensor]]] = {}
         for flat in flats:
             flat.gradient = torch.zeros(flat.shard_numel, dtype=flat.compute_dtype, device=flat.device)
+            guard_gradients(flat)
 
     def hold(self, flats: Sequence[Flat]) -> None:
         """Leave the gradients where autograd has put them, and will add to them."""
 
-    def has_more(self, flat: Flat) -> bool:
-        """Whether autograd has left gradients that were not packed."""
-        return any(member.parameter.grad is not None for member in flat.members)
+    def show(self) -> None:
+        """Show nothing: no rank has a whole gradient."""
+
+    def collect(self, flat: Flat) -> Tensor | None:
+        """Return the gradient of the own shard, averaged; None if there is none."""
+        if self.has_more(flat):
+            self.raise_held(flat)
+        found: Tensor = flat.gradient
+        return found if flat.has_gradient else None
+
+    def scaled_by_clipping(self, flat: Flat) -> Tensor:
+        """Return the gradient of the shard."""
+        found: Tensor = flat.gradient
+        return found
 
     def pack(self, flat: Flat) -> Tensor:
         """Move the gradients of the parameters into the buffer whose turn it is."""
         if _is_one_tensor(flat):
-            gradient = flat.members[0].parameter.grad
+            gradient = gradient_of(flat.members[0].parameter)
             if gradient is not None and gradient.layout == torch.strided and gradient.is_contiguous():
-                flat.members[0].parameter.grad = None
+                set_gradient(flat.members[0].parameter, None)
                 return gradient.view(-1)
             vector = flat.empty_vector(flat.compute_dtype)
             views = flat.views(vector)
@@ -205,7 +290,7 @@ class ShardedGradients(Reducing):
             vector, views = self._in_buffer(flat, self.turn)
         _copy_gradients(flat, views)
         for member in flat.members:
-            member.parameter.grad = None
+            set_gradient(member.parameter, None)
         return vector
 
     def average(self, flat: Flat, vector: Tensor) -> Iterator[Work]:
@@ -237,7 +322,7 @@ def _copy_gradients(flat: Flat, views: Sequence[Tensor], add: bool = False) -> N
     """Copy (or add) the gradients into the views; zero for a parameter that has none in this step."""
     targets, sources = [], []
     for member, view in zip(flat.members, views, strict=True):
-        gradient = member.parameter.grad
+        gradient = gradient_of(member.parameter)
         if gradient is None and not add:
             view.zero_()
         elif gradient is not None and gradient is not view:

@@ -11,8 +11,8 @@
 One all-gather of the shards makes the vector, of which the parameters are views: nothing is packed or unpacked. One
 reduce-scatter of a gradient vector leaves each rank the gradient of its shard. The optimiser sees only the shard,
 as one long parameter; that is right for every optimiser that treats each element for itself (SGD, Adam, AdamW, ...).
-It is wrong for those that look at the shape of a parameter, or at its norm (LAMB, Muon, Shampoo): they cannot be
-told apart from here.
+It is wrong for those that look at the shape of a parameter, or at its norm (LAMB, Muon, Shampoo): elementwise.py
+finds them.
 """
 
 from __future__ import annotations

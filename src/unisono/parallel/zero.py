@@ -32,11 +32,13 @@ from torch import Tensor, nn
 from unisono.errors import UsageError
 from unisono.parallel import checks, shard_files, sharded_state
 from unisono.parallel.buffers import Buffers
+from unisono.parallel.elementwise import check_elementwise
 from unisono.parallel.gathering import Gathering
 from unisono.parallel.group import group_of
 from unisono.parallel.passes import Passes, Unit
 from unisono.parallel.reducing import ShardedGradients, WholeGradients, Wire
-from unisono.parallel.sharding import Label, flats_of
+from unisono.parallel.sharding import Flat, Label, flats_of
+from unisono.parallel.structure import Structure
 from unisono.parallel.units import Units, find_parts
 
 WHO = "Zero"
@@ -48,7 +50,7 @@ class Zero(nn.Module):
 
     ``optimizer``: a function that makes a torch optimiser, ``lambda shards: AdamW(shards, lr=1e-3)``. It gets
     one long parameter for each unit, this rank's shard of it; so the optimiser must treat every element for itself,
-    as SGD, Adam and AdamW do.
+    as SGD, Adam and AdamW do. ``check_optimizer``: try that out, and refuse others.
     ``stage``: 1, 2 or 3, as in the picture.
     ``replicate``: the group of ranks that hold the same shard, for hybrid sharding.
     ``units``: the modules that are units, or a function of name and module that says so; by default the children of
@@ -70,7 +72,7 @@ class Zero(nn.Module):
         replicate: Any = None, units: Units = None, label: Label = None, mixed_precision: torch.dtype | None = None,
         codec: Any = None, error_feedback: Callable[[Any], Any] | None = None, prefetch: bool = True,
         free_after_forward: bool = True, check_nan: bool = False, broadcast_buffers: bool = True,
-        broadcast_parameters: bool = False,
+        broadcast_parameters: bool = False, check_optimizer: bool = True,
     ) -> None:  # fmt: skip
         super().__init__()
         if stage not in STAGES:
@@ -79,7 +81,7 @@ class Zero(nn.Module):
             raise UsageError(f"{WHO}: the module is a {WHO} already, or a part of it is; wrap it once")
         self.module, self.stage, self.mixed_precision = module, stage, mixed_precision
         given, replicas = group_of(group), None if replicate is None else group_of(replicate)
-        self._all_groups = [each for each in (given, replicas) if each is not None]
+        self.all_groups = [each for each in (given, replicas) if each is not None]
         checks.check_parameters(module, WHO)
         parts = find_parts(module, units)
         self._start_alike(
@@ -97,7 +99,8 @@ class Zero(nn.Module):
             Unit(part.name, part.module, part.around, flats_of(part, given.rank, given.size, mixed_precision, label))
             for part in parts
         ]
-        self._frozen = [(name, each) for name, each in module.named_parameters() if not each.requires_grad]
+        self._structure = Structure(module, WHO)
+        self._trains = [(name, each, each.requires_grad) for name, each in module.named_parameters()]
         self.flats = [flat for unit in self.units for flat in unit.flats]
         self.trained = [flat for flat in self.flats if flat.trained]
         for flat in self.flats:
@@ -108,15 +111,23 @@ class Zero(nn.Module):
         keeping = WholeGradients if stage == 1 else ShardedGradients
         self._reducing = keeping(self.group, self.replicas, self.trained, Wire(codec, error_feedback, check_nan))
         self._gathering = self._make_gathering(prefetch, free_after_forward) if stage == 3 else None
-        self._passes = Passes(self.units, self._reducing, self._gathering, free_after_forward, self._agree)
+        self._passes = Passes(
+            self.units, self._reducing, self._gathering, free_after_forward, self._agree, self._compare
+        )
         self.optimizer = optimizer([flat.master for flat in self.trained])
+        self._check_optimizer()
+        if check_optimizer:
+            check_elementwise(self.optimizer, self.trained[0].device, WHO)
+        self.optimizer.zero_grad = self.zero_grad
         self.optimizer.register_step_pre_hook(self._before_step)
         self.optimizer.register_step_post_hook(self._after_step)
+        # torch's GradScaler then calls step() in any case, and `_before_step` sees that it was there.
+        self.optimizer._step_supports_amp_scaling = True
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """Call the module."""
         root = self.units[0]
-        self._check_frozen()
+        self._check_module()
         self._passes.begin_forward()
         if self._broadcasts_buffers and self._passes.syncs and self.module.training:
             self._broadcast_buffers("forward")
@@ -128,17 +139,16 @@ class Zero(nn.Module):
         self._passes.end_forward()
         return output
 
-    def step(self) -> None:
-        """Update the own shard, and share it (stages 1 and 2)."""
-        self.optimizer.step()
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
+        """Update the own shard, and share it (stages 1 and 2).
+
+        ``closure`` computes the loss and its gradients again, as for an optimiser of torch; return what it returns.
+        """
+        return self.optimizer.step() if closure is None else self.optimizer.step(closure)
 
     def zero_grad(self, set_to_none: bool = True) -> None:
-        """Forget all gradients; they are set to None."""
-        for flat in self.trained:
-            flat.has_gradient = False
-            flat.master.grad = None
-            for member in flat.members:
-                member.parameter.grad = None
+        """Forget all gradients; they are set to None. ``zero.optimizer.zero_grad`` does the same."""
+        self._reducing.forget()
 
     @contextmanager
     def no_sync(self) -> Iterator[None]:
@@ -157,37 +167,55 @@ class Zero(nn.Module):
 
         Return the norm as it was. All ranks call this, between the backward pass and ``step``.
         """
-        gradients = [flat.gradient for flat in self.trained if flat.has_gradient]
-        device = self.trained[0].device
-        total = torch.zeros((), dtype=torch.float64, device=device)
-        for gradient in gradients:
+        found = [(flat, gradient) for flat in self.trained if (gradient := self._gradient(flat)) is not None]
+        total = torch.zeros((), dtype=torch.float64, device=self.trained[0].device)
+        for _, gradient in found:
             total += torch.linalg.vector_norm(gradient, dtype=torch.promote_types(gradient.dtype, torch.float32)) ** 2
         self.group.all_reduce(total, name="(norm of the gradients)", phase="update")
         norm = total.sqrt()
         scale = (max_norm / (norm + 1e-6)).clamp(max=1.0)
-        for gradient in gradients:
-            gradient.mul_(scale.to(gradient.dtype))
+        for flat, gradient in found:
+            scaled = self._reducing.scaled_by_clipping(flat) if gradient is flat.gradient else gradient
+            scaled.mul_(scale.to(scaled.dtype))
         return norm
 
     # ---- the start -----------------------------------------------------------------------------------------------
 
     def _start_alike(self, broadcast_parameters: bool, **settings: Any) -> None:
-        for group in self._all_groups:
+        for group in self.all_groups:
             checks.check_same_model(self.module, group, WHO, **settings)
         values = {name: parameter.detach() for name, parameter in self.module.named_parameters()}
-        for group in self._all_groups:
+        for group in self.all_groups:
             checks.make_same_values(values, group, WHO, broadcast_parameters)
 
-    def _check_frozen(self) -> None:
-        for name, parameter in self._frozen:
-            if parameter.requires_grad:
+    def _check_module(self) -> None:
+        """Raise if the module has not the parameters any more that are in shards, or trains others of them."""
+        self._structure.check()
+        for name, parameter, trains in self._trains:
+            if parameter.requires_grad != trains:
+                before, now = ("trained", "frozen now") if trains else ("frozen", "not any more")
                 raise UsageError(
-                    f"{WHO}: parameter {name!r} was frozen when the module was wrapped, and is not any more; freeze "
-                    "and thaw before"
+                    f"{WHO}: parameter {name!r} was {before} when the module was wrapped, and is {now}; freeze and "
+                    "thaw before"
                 )
 
+    def _check_optimizer(self) -> None:
+        if not isinstance(self.optimizer, torch.optim.Optimizer):
+            raise UsageError(
+                f"{WHO}: optimizer= made a {type(self.optimizer).__name__}; expected a function that takes the "
+                "shards and returns a torch.optim.Optimizer of them"
+            )
+        shards = {id(flat.master) for flat in self.trained}
+        strange = [each for part in self.optimizer.param_groups for each in part["params"] if id(each) not in shards]
+        if strange:
+            raise UsageError(
+                f"{WHO}: the optimiser has {len(strange)} parameters that are no shards, the first of shape "
+                f"{tuple(strange[0].shape)}; expected only shards, which the function for the optimiser is given: "
+                "ranks would update others differently"
+            )
+
     def _broadcast_buffers(self, phase: str) -> None:
-        for group in self._all_groups:
+        for group in self.all_groups:
             self._buffers_of_module.broadcast(group, phase=phase)
 
     def _make_gathering(self, prefetch: bool, free_after_forward: bool) -> Gathering:
@@ -197,23 +225,61 @@ class Zero(nn.Module):
 
     def _agree(self, order: list[str]) -> list[str]:
         """Take the order of units of rank 0; in stage 3 all must have it anyway."""
-        for group in self._all_groups:
+        for group in self.all_groups:
             orders = group.tell_all(order)
-            if self.stage == 3 and any(each != orders[0] for each in orders):
-                rank = next(rank for rank, each in enumerate(orders) if each != orders[0])
-                raise UsageError(
-                    f"{WHO}: rank {rank} ran the units {_listed(orders[rank])}; expected the order of rank 0: "
-                    f"{_listed(orders[0])}. In stage 3 every unit is gathered from all ranks: run the same units on "
-                    "all, or use stage 2"
-                )
+            if self.stage == 3:
+                checks.raise_if_orders_differ(orders, WHO)
             order = orders[0]
         return order
 
+    def _compare(self, calls: list[str], phase: str) -> None:
+        """Raise on all ranks, in stage 3, if they have not called the same units in the same order."""
+        for group in (self.group, self.replicas):  # where the calls were made: one too many meets this one
+            if group is not None:
+                checks.check_same_calls(calls, group, self.trained[0].device, phase, WHO)
+
     # ---- the update ----------------------------------------------------------------------------------------------
 
-    def _before_step(self, *_: Any) -> None:
+    def show_gradients(self) -> None:
+        """Give the shards their gradients, in the dtype of the optimiser; a step does this by itself."""
         for flat in self.trained:
-            flat.master.grad = flat.gradient.to(flat.dtype) if flat.has_gradient else None
+            gradient = self._gradient(flat)
+            flat.master.grad = None if gradient is None else gradient.to(flat.dtype)
+
+    def _gradient(self, flat: Flat) -> Tensor | None:
+        """Return the gradient of the own shard, averaged; the copy in the dtype of the optimiser if there is one."""
+        found = self._reducing.collect(flat)
+        copied = flat.is_mixed and flat.master.grad is not None
+        return flat.master.grad if found is not None and copied else found
+
+    def _before_step(self, optimizer: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        self._check_optimizer()
+        if hasattr(optimizer, "found_inf"):
+            del optimizer.found_inf, optimizer.grad_scale  # which the scaler has set for this call
+            raise UsageError(
+                f"{WHO}: a GradScaler sees the gradients of one shard, so ranks would skip different steps; use "
+                "unisono.parallel.ShardedGradScaler(zero) in its place"
+            )
+        closure = kwargs.get("closure", args[1] if len(args) > 1 else None)
+        if closure is None:
+            self.show_gradients()
+            return None
+
+        def compute() -> Any:
+            loss = closure()
+            self.show_gradients()
+            return loss
+
+        return (optimizer, compute), {name: value for name, value in kwargs.items() if name != "closure"}
+
+    @contextmanager
+    def unscaled_steps(self) -> Iterator[None]:
+        """Let a ShardedGradScaler decide, within the block, whether to call the optimiser."""
+        self.optimizer._step_supports_amp_scaling = False
+        try:
+            yield
+        finally:
+            self.optimizer._step_supports_amp_scaling = True
 
     def _after_step(self, *_: Any) -> None:
         for flat in self.trained:
@@ -302,7 +368,3 @@ def _cast(found: Any, dtype: torch.dtype) -> Any:
     if type(found) in (list, tuple):
         return type(found)(_cast(each, dtype) for each in found)
     return found
-
-
-def _listed(names: list[str]) -> str:
-    return ", ".join(names[:6]) + (", ..." if len(names) > 6 else "")

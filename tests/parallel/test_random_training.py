@@ -1,0 +1,89 @@
+"""Random models, trained in random ways by every strategy on 1, 2 and 3 ranks, come to what one process comes to.
+
+One run is one model, trained for two or three updates by one strategy on one number of ranks. The short version is
+part of `make test`, the long one of `make stress`.
+"""
+
+from __future__ import annotations
+
+import warnings
+from contextlib import nullcontext
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from random_models import Model, loss_of, make_optimizer, plan_of, train_alone  # noqa: E402
+from torch import nn  # noqa: E402
+from worlds import run_groups  # noqa: E402
+
+from unisono.parallel import DataParallel, Zero  # noqa: E402
+
+STRATEGIES = (0, 1, 2, 3)  # DataParallel, and the stages of Zero
+SHORT, LONG = 24, 500  # models
+AT_ONCE = 25  # models that one group of processes trains
+TOLERANCES = {"float64": 1e-10, "float32": 2e-4}
+UNITS = {None: None, "linear": lambda name, module: isinstance(module, nn.Linear), "none": lambda name, module: False}
+
+
+def train(group, plan, stage):
+    """Return the state of a model that was trained by a strategy."""
+    model = Model(plan)
+    model.rank = group.rank
+    if stage == 0:
+        wrapped = DataParallel(model, group)
+        optimizer = make_optimizer(plan, [each for each in model.parameters() if each.requires_grad])
+    else:
+        settings = {**plan.zero_settings, "units": UNITS[plan.zero_settings["units"]]}
+        wrapped = Zero(model, group, optimizer=lambda shards: make_optimizer(plan, shards), stage=stage, **settings)
+        optimizer = wrapped
+    for step in range(plan.steps):
+        optimizer.zero_grad()
+        for micro_batch, averages in enumerate(plan.micro_batches):
+            with nullcontext() if averages else wrapped.no_sync():
+                loss_of(wrapped, plan, step, micro_batch, group.rank).backward()
+        if plan.clip is not None and stage == 0:
+            torch.nn.utils.clip_grad_norm_(wrapped.parameters(), plan.clip)
+        elif plan.clip is not None:
+            wrapped.clip_grad_norm(plan.clip)
+        optimizer.step()
+        if plan.reloads:
+            wrapped.load_state_dict(wrapped.state_dict())
+    return wrapped.state_dict()
+
+
+def runs(group, seeds):
+    """Return how many runs there were, and what is wrong with each that is not as one process."""
+    torch.set_num_threads(1)
+    warnings.simplefilter("ignore")  # of reentrant checkpoints
+    count, wrong = 0, []
+    for seed in seeds:
+        for stage in STRATEGIES:
+            plan = plan_of(seed, group.size, stage)
+            found, expected = train(group, plan, stage), train_alone(plan)
+            furthest = max(float((found[name] - value).abs().max()) for name, value in expected.items())
+            count += 1
+            if not furthest < TOLERANCES[plan.dtype]:
+                wrong.append(f"seed {seed}, strategy {stage}, {group.size} ranks: off by {furthest:.1e}; {plan}")
+    return count, wrong
+
+
+def campaign(size, models):
+    for first in range(0, models, AT_ONCE):
+        seeds = range(first, min(first + AT_ONCE, models))
+        for count, wrong in run_groups(runs, size, seeds):
+            assert not wrong, f"{len(wrong)} runs are wrong; the first: {wrong[0]}"
+            assert count == len(seeds) * len(STRATEGIES)
+
+
+@pytest.mark.parametrize("size", [1, 2, 3])
+def test_random_models_train_as_in_one_process(size):
+    """288 runs in all."""
+    campaign(size, SHORT)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("size", [1, 2, 3])
+def test_many_random_models_train_as_in_one_process(size):
+    """6,000 runs in all."""
+    campaign(size, LONG)

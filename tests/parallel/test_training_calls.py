@@ -1,0 +1,418 @@
+"""Calls of a training loop that would do nothing, or too much, without a word: they work, or they raise."""
+
+from __future__ import annotations
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from models import batch, furthest, loss_of, make, share  # noqa: E402
+from torch import nn  # noqa: E402
+from worlds import KINDS, run_groups  # noqa: E402
+
+from unisono.errors import UsageError  # noqa: E402
+from unisono.parallel import DataParallel, ShardedGradScaler, Zero  # noqa: E402
+
+STAGES = (1, 2, 3)
+
+
+def sgd(parameters):
+    return torch.optim.SGD(parameters, 0.1, momentum=0.9)
+
+
+def zero_of(group, stage, optimizer=sgd, **settings):
+    return Zero(make("mlp"), group, optimizer=optimizer, stage=stage, **settings)
+
+
+def backward(model, group, step=0, scale=lambda loss: loss):
+    inputs, targets = (share(part, group.rank, group.size) for part in batch("mlp", step))
+    loss = scale(loss_of(model, inputs, targets))
+    loss.backward()
+    return loss
+
+
+def alone(steps, before_update=lambda model: None, optimizer=sgd):
+    """Return the state after some steps of one process on whole batches."""
+    model = make("mlp")
+    made = optimizer(model.parameters())
+    for step in range(steps):
+        made.zero_grad()
+        loss_of(model, *batch("mlp", step)).backward()
+        before_update(model)
+        made.step()
+    return model.state_dict()
+
+
+def told(call, kind=UsageError):
+    with pytest.raises(kind) as error:
+        call()
+    return str(error.value)
+
+
+# ---- clipping ----------------------------------------------------------------------------------------------------
+
+
+def clip(model):
+    return torch.nn.utils.clip_grad_norm_(model.parameters(), 0.05)
+
+
+def clipped_by_torch(group, stage):
+    zero = zero_of(group, stage)
+    for step in range(3):
+        zero.zero_grad()
+        backward(zero, group, step)
+        if stage == 1:
+            clip(zero)
+        else:
+            assert "the gradient of '0.weight' is in shards" in told(lambda: clip(zero))
+            assert "is in shards" in told(lambda: torch.nn.utils.clip_grad_value_(zero.parameters(), 0.1))
+            assert "is in shards" in told(sgd(zero.parameters()).step)
+            zero.clip_grad_norm(0.05)
+        zero.step()
+    return furthest(zero.state_dict(), alone(3, clip))
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_clipping_by_torch_works_on_whole_gradients_and_is_refused_on_shards(stage):
+    assert max(run_groups(clipped_by_torch, 2, stage)) < 1e-10
+
+
+def clipped(group, stage):
+    zero = zero_of(group, stage)
+    backward(zero, group)
+    zero.clip_grad_norm(1e-3)
+    if stage > 1:
+        return 0.0
+    return abs(float(torch.nn.utils.get_total_norm([each.grad for each in zero.parameters()])) - 1e-3)
+
+
+def test_in_stage_1_clipping_scales_what_the_parameters_show():
+    assert max(run_groups(clipped, 2, 1)) < 1e-6
+
+
+# ---- no_sync -----------------------------------------------------------------------------------------------------
+
+
+def step_without_sync(group, stage):
+    zero = zero_of(group, stage)
+    backward(zero, group)
+    zero.step()
+    zero.zero_grad()
+    with zero.no_sync():
+        backward(zero, group, 1)
+    before = {name: value.clone() for name, value in zero.state_dict().items()}
+    for call in (zero.step, lambda: zero.clip_grad_norm(1.0), zero.optimizer.step):
+        assert f"are those of rank {group.rank} alone, and were not averaged" in told(call)
+    assert furthest(zero.state_dict(), before) == 0.0
+    zero.zero_grad()
+    zero.step()
+    assert furthest(zero.state_dict(), before) == 0.0, "gradients that were forgotten are no error"
+    with zero.no_sync():
+        backward(zero, group, 1)
+    backward(zero, group, 2)
+    zero.step()
+    return True
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_an_update_with_gradients_that_were_not_averaged_is_refused(stage):
+    assert run_groups(step_without_sync, 2, stage) == [True, True]
+
+
+def data_parallel_without_sync(group):
+    model = DataParallel(make("mlp"), group)
+    optimizer = sgd(model.parameters())
+    with model.no_sync():
+        backward(model, group)
+        backward(model, group)
+    backward(model, group)
+    optimizer.step()
+    backward(model, group)  # an update after a pass that was averaged is none of these
+    with model.no_sync():
+        backward(model, group)
+    optimizer.step()
+    optimizer.zero_grad()
+    calls = (lambda: backward(model, group), model.state_dict, model.unwrap)
+    assert all("were updated after a backward pass inside no_sync()" in told(call) for call in calls)
+    model.load_state_dict(make("mlp").state_dict())
+    backward(model, group)
+    return True
+
+
+def test_data_parallel_notices_an_update_with_gradients_that_were_not_averaged():
+    assert run_groups(data_parallel_without_sync, 2) == [True, True]
+
+
+# ---- a module that changes ---------------------------------------------------------------------------------------
+
+
+def replace(model):
+    model[2].weight = nn.Parameter(torch.zeros(13, 16, dtype=torch.float64))
+
+
+def add(model):
+    model[1].scale = nn.Parameter(torch.ones(3))
+
+
+def append(model):
+    model.append(nn.Linear(5, 5).double())
+
+
+def remove(model):
+    model[2].bias = None
+
+
+def add_without_parameters(model):
+    model.append(nn.Identity())
+
+
+CHANGES = {
+    replace: "'2.weight' was replaced in", add: "'1.scale' was added to", append: "'5.weight' was added to",
+    remove: "'2.bias' was removed from",
+}  # fmt: skip
+
+
+def changed(group, stage):
+    for change, expected in CHANGES.items():
+        model = make("mlp")
+        wrapped = DataParallel(model, group) if stage == 0 else Zero(model, group, optimizer=sgd, stage=stage)
+        add_without_parameters(model)
+        backward(wrapped, group)
+        del model[-1]
+        change(model)
+        assert expected in told(lambda wrapped=wrapped: backward(wrapped, group))
+    return True
+
+
+@pytest.mark.parametrize("stage", [0, *STAGES])
+def test_a_parameter_that_is_added_removed_or_replaced_later_is_named(stage):
+    assert run_groups(changed, 2, stage) == [True, True]
+
+
+def frozen_later(group, stage):
+    zero = zero_of(group, stage)
+    backward(zero, group)
+    zero.module[0].weight.requires_grad_(False)
+    return told(lambda: backward(zero, group))
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_a_parameter_that_is_frozen_later_is_named(stage):
+    """It would move on, with momentum and weight decay."""
+    for each in run_groups(frozen_later, 2, stage):
+        assert "'0.weight' was trained when the module was wrapped, and is frozen now" in each
+
+
+def freeze_in_data_parallel(group):
+    found = []
+    for freezes in (make("mlp"), DataParallel(make("mlp"), group)):
+        optimizer = sgd(freezes.parameters())
+        for step in range(4):
+            if step == 2:
+                next(freezes.parameters()).requires_grad_(False)
+            optimizer.zero_grad()
+            inputs, targets = batch("mlp", step)
+            loss_of(freezes, inputs, targets).backward()
+            optimizer.step()
+        found.append(freezes.state_dict())
+    return furthest(*found)
+
+
+def test_in_data_parallel_a_parameter_can_be_frozen_later():
+    assert max(run_groups(freeze_in_data_parallel, 2)) < 1e-12
+
+
+# ---- gradients that are forgotten --------------------------------------------------------------------------------
+
+
+def forget(zero, how):
+    if how == "zero":
+        zero.zero_grad()
+    elif how == "zero in place":
+        zero.zero_grad(set_to_none=False)
+    elif how == "optimizer":
+        zero.optimizer.zero_grad()
+    elif how == "module":
+        zero.module.zero_grad()
+    elif how == "module in place":
+        zero.module.zero_grad(set_to_none=False)
+    else:
+        for parameter in zero.parameters():
+            parameter.grad = None
+
+
+def forgotten(group, stage, how):
+    zero = zero_of(group, stage)
+    for step in range(3):
+        if stage > 1 and step and how not in ("zero", "zero in place", "optimizer"):
+            assert "is in shards" in told(lambda: forget(zero, how))
+            zero.zero_grad()
+        forget(zero, how)
+        backward(zero, group, step)
+        zero.step()
+    return furthest(zero.state_dict(), alone(3))
+
+
+@pytest.mark.parametrize("how", ["zero", "zero in place", "optimizer", "module", "module in place", "each"])
+@pytest.mark.parametrize("stage", STAGES)
+def test_gradients_are_forgotten_however_that_is_said(stage, how):
+    assert max(run_groups(forgotten, 2, stage, how)) < 1e-10
+
+
+def one_forgotten(group):
+    zero = zero_of(group, 1, lambda shards: torch.optim.SGD(shards, 0.1))
+    backward(zero, group)
+    zero.module[2].weight.grad = None
+    zero.step()
+    assert torch.equal(zero.state_dict()["2.weight"], make("mlp").state_dict()["2.weight"])
+    assert not torch.equal(zero.state_dict()["2.bias"], make("mlp").state_dict()["2.bias"])
+    backward(zero, group)
+    zero.module[2].weight.grad = torch.ones(13, 16, dtype=torch.float64)
+    return told(zero.step)
+
+
+def test_in_stage_1_a_gradient_can_be_dropped_and_not_replaced():
+    for each in run_groups(one_forgotten, 2):
+        assert "were not averaged" in each
+
+
+# ---- optimisers --------------------------------------------------------------------------------------------------
+
+
+class Lamb(torch.optim.SGD):
+    """Scales the update of a parameter by its norm."""
+
+    def step(self, closure=None):
+        for group in self.param_groups:
+            for each in group["params"]:
+                if each.grad is not None:
+                    each.data.sub_(each.grad, alpha=float(group["lr"] * each.data.norm() / each.grad.norm()))
+
+
+class NormOfAll(torch.optim.SGD):
+    """Clips by the norm of all its parameters."""
+
+    def step(self, closure=None):
+        torch.nn.utils.clip_grad_norm_([each for group in self.param_groups for each in group["params"]], 0.1)
+        super().step(closure)
+
+
+ELEMENTWISE = ("SGD", "Adam", "AdamW", "RMSprop", "Adagrad", "NAdam", "RAdam", "Adamax", "ASGD", "Rprop", "Adadelta")
+
+
+def try_optimizers(group):
+    for name in ELEMENTWISE:
+        zero_of(group, 2, lambda shards, name=name: getattr(torch.optim, name)(shards, lr=0.0))
+    for kind in (torch.optim.Adafactor, Lamb, NormOfAll):
+        message = told(lambda kind=kind: zero_of(group, 2, lambda shards: kind(shards, lr=0.0)))
+        assert f"{kind.__name__} gives a part of a vector other values" in message
+        zero_of(group, 2, lambda shards, kind=kind: kind(shards, lr=0.0), check_optimizer=False)
+    for name in ("LBFGS", "SparseAdam"):
+        message = told(lambda name=name: zero_of(group, 2, getattr(torch.optim, name)))
+        assert f"{name} could not be tried on a vector" in message
+    assert "Muon only supports 2D" in told(lambda: zero_of(group, 2, torch.optim.Muon), ValueError)
+    assert "made a NoneType; expected a function" in told(lambda: zero_of(group, 2, lambda shards: None))
+    model = make("mlp")
+    others = told(lambda: Zero(model, group, optimizer=lambda shards: sgd(model.parameters()), stage=2))
+    assert "6 parameters that are no shards, the first of shape (16, 8)" in others
+    zero = zero_of(group, 2)
+    zero.optimizer.add_param_group({"params": [nn.Parameter(torch.ones(3))]})
+    backward(zero, group)
+    assert "1 parameters that are no shards" in told(zero.step)
+    return True
+
+
+def test_an_optimiser_that_needs_whole_tensors_is_refused():
+    assert run_groups(try_optimizers, 2) == [True, True]
+
+
+def with_closure(group, stage):
+    zero = zero_of(group, stage)
+    for step in range(3):
+
+        def compute(step=step):
+            zero.zero_grad()
+            return backward(zero, group, step)
+
+        assert float(zero.step(compute)) > 0
+    return furthest(zero.state_dict(), alone(3))
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_a_step_can_compute_its_gradients_itself(stage):
+    assert max(run_groups(with_closure, 2, stage)) < 1e-10
+
+
+# ---- loss scaling ------------------------------------------------------------------------------------------------
+
+
+def scaled(group, stage, mixed):
+    """Train with a loss scale; one rank has an infinite gradient in the second step, which all ranks skip."""
+    settings = {"mixed_precision": torch.float16} if mixed else {}
+    model = make("mlp", torch.float32)
+    zero = Zero(model, group, optimizer=lambda shards: torch.optim.SGD(shards, 0.1), stage=stage, **settings)
+    scaler = ShardedGradScaler(zero, init_scale=64.0)
+    expected = make("mlp", torch.float32)
+    optimizer = torch.optim.SGD(expected.parameters(), 0.1)
+    for step in range(3):
+        inputs, targets = batch("mlp", step, torch.float32)
+        spoiled = step == 1
+        zero.zero_grad()
+        own = [share(part, group.rank, group.size) for part in (inputs, targets)]
+        factor = float("inf") if spoiled and group.rank == 1 else 1.0
+        scaler.scale(loss_of(zero, *own).float() * factor).backward()
+        if step == 2:
+            scaler.unscale_(zero.optimizer)
+            zero.clip_grad_norm(0.1)
+        scaler.step(zero.optimizer)
+        scaler.update()
+        assert scaler.get_scale() == (64.0 if step == 0 else 32.0)
+        if not spoiled:
+            optimizer.zero_grad()
+            loss_of(expected, inputs, targets).backward()
+            if step == 2:
+                torch.nn.utils.clip_grad_norm_(expected.parameters(), 0.1)
+            optimizer.step()
+    plain = torch.amp.GradScaler("cpu")
+    zero.zero_grad()
+    plain.scale(loss_of(zero, *own).float()).backward()
+    assert "use unisono.parallel.ShardedGradScaler(zero)" in told(lambda: plain.step(zero.optimizer))
+    assert "expected zero.optimizer" in told(lambda: scaler.step(zero))
+    return furthest(zero.state_dict(), expected.state_dict())
+
+
+@pytest.mark.parametrize("mixed", [False, True])
+@pytest.mark.parametrize("stage", STAGES)
+def test_with_a_loss_scale_all_ranks_skip_the_same_steps(stage, mixed):
+    assert max(run_groups(scaled, 2, stage, mixed)) < (2e-3 if mixed else 1e-5)
+
+
+# ---- reductions of a group ---------------------------------------------------------------------------------------
+
+
+def reduced(group):
+    found = {}
+    for op in ("sum", "prod", "max", "min", "band", "bor", "bxor"):
+        x = torch.tensor([2, 3, 6]) + group.rank
+        group.all_reduce(x, op=op, name="x", phase="forward")
+        found[op] = x.tolist()
+    average = torch.tensor([1.0 + group.rank])
+    group.all_reduce(average, op="avg", name="x", phase="forward")
+    out = torch.zeros(1)
+    group.reduce_scatter(out, torch.tensor([2.0, 3.0]), op="prod", name="x", phase="forward")
+    found["avg"], found["scattered"] = average.tolist(), out.tolist()
+    for call in (group.all_reduce, lambda x, **settings: group.reduce_scatter(x[:1].clone(), x, **settings)):
+        message = told(lambda call=call: call(torch.ones(2), op="product", name="x", phase="forward"))
+        assert "there is no reduction 'product'; expected one of sum, " in message
+    assert "op='avg' on" in told(lambda: group.all_reduce(torch.ones(2).long(), op="avg", name="x", phase="forward"))
+    return found
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_all_groups_know_the_same_reductions_by_the_same_names(kind):
+    one, two = run_groups(reduced, 2, kind=kind)
+    assert {op: one[op] for op in one if op != "scattered"} == {
+        "sum": [5, 7, 13], "prod": [6, 12, 42], "max": [3, 4, 7], "min": [2, 3, 6], "band": [2, 0, 6],
+        "bor": [3, 7, 7], "bxor": [1, 7, 1], "avg": [1.5],
+    }  # fmt: skip
+    assert (one["scattered"], two["scattered"]) == ([4.0], [9.0])
