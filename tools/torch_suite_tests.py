@@ -11,6 +11,7 @@ import importlib
 import multiprocessing
 import os
 import unittest
+from collections.abc import Callable
 from typing import Any
 
 from unisono.comm.orphans import die_with_parent
@@ -96,7 +97,7 @@ def _compare_profiles(tests: Any, backend: str) -> None:
     tests.get_profiling_event = found
 
 
-def run(suite: type, name: str) -> dict:
+def run(suite: Callable[[str], unittest.TestCase], name: str) -> dict:
     """Run a test in this process and the ranks that it forks; return how it went."""
     outcome = _run_once(suite, name)
     if outcome.get("why") == TOO_FEW:
@@ -111,7 +112,7 @@ def run(suite: type, name: str) -> dict:
     return outcome
 
 
-def _run_once(suite: type, name: str) -> dict:
+def _run_once(suite: Callable[[str], unittest.TestCase], name: str) -> dict:
     result = unittest.TestResult()
     suite(name).run(result)
     if result.skipped:

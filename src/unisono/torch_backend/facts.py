@@ -7,10 +7,12 @@ from typing import Any
 
 import torch
 
+from unisono.errors import UsageError
 from unisono.torch_backend.making import Maker
 from unisono.torch_backend.options import Options
-from unisono.torch_backend.other_devices import make_backend
+from unisono.torch_backend.other_devices import Others
 from unisono.torch_backend.registration import NAME
+from unisono.torch_backend.torch_errors import raises_torchs
 
 
 class BackendFacts:
@@ -43,7 +45,7 @@ class GroupFacts:
     _store: Any
     _description: str
     _facts: BackendFacts
-    _others: dict[str, Any]  # backends of other devices
+    _others: Others
 
     def getBackendName(self) -> str:  # noqa: N802
         """Return our name."""
@@ -95,15 +97,18 @@ class GroupFacts:
 
     _set_default_timeout = set_timeout
 
+    @raises_torchs
     def _get_backend(self, device: Any) -> Any:
         device = torch.device(device)
         return self._facts if device.type == "cpu" else self.backend_of(device)
 
+    @raises_torchs
     def backend_of(self, device: torch.device) -> Any:
         """Return the backend for tensors that are not on the CPU."""
-        found = self._others.get(device.type)
+        found = self._others.backends.get(device.type)
         if found is None:
-            limit = timedelta(seconds=self._maker.timeout_s)
-            found = make_backend(device, self._store, self.getRank(), self.getSize(), limit)
-            self._others[device.type] = found
+            raise UsageError(
+                f"a tensor on {device}: the backend unisono takes tensors on the CPU, and there is no other one for "
+                f'this device in this group; name one, as in init_process_group("cpu:{NAME},{device.type}:BACKEND")'
+            )
         return found

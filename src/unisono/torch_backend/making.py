@@ -9,7 +9,6 @@ from datetime import timedelta
 from typing import Any, NamedTuple
 
 import torch.distributed as dist
-from torch._C._autograd import _profiler_enabled
 
 from unisono.codecs import Codec
 from unisono.collectives import Collective
@@ -17,6 +16,7 @@ from unisono.comm.communicator import Communicator
 from unisono.errors import UsageError
 from unisono.torch_backend.caller import Blocks, Caller
 from unisono.torch_backend.futures import Callback, running_callback
+from unisono.torch_backend.private import profiler_enabled
 from unisono.torch_backend.profiling import in_profile
 from unisono.torch_backend.side_lane import SideLane
 from unisono.torch_backend.tensors import Finish, Tensor
@@ -89,7 +89,7 @@ class Maker:
 
     def make(self, call: Call, wish: Wish, finish: Finish | None, result: Sequence[Tensor]) -> dist.Work:
         """Make a call. ``finish`` is done when the engine is done; ``result`` is what a future of it holds."""
-        if _profiler_enabled():
+        if profiler_enabled():
             with in_profile(call.what, [call.source]):
                 return self._make(call, wish, finish, result)
         return self._make(call, wish, finish, result)

@@ -29,6 +29,7 @@ from unisono.torch_backend.tensors import (
     moved_as,
     overlap,
 )
+from unisono.torch_backend.torch_errors import raises_torchs
 
 
 def _root_of(opts: Any) -> int:
@@ -188,6 +189,7 @@ class Moving:
     ) -> Call:
         return self._move(what, collectives.all_to_all, source, out, sizes, out_sizes=out_sizes, equal=equal)
 
+    @raises_torchs
     def barrier(self, opts: Any = None, timeout: timedelta | None = None) -> dist.Work:
         """Wait until every rank has come here."""
         if isinstance(opts, timedelta):

@@ -11,13 +11,14 @@ import threading
 import time
 import weakref
 from datetime import timedelta
+from types import FrameType
 from typing import Any
 
 import torch
 import torch.distributed as dist
 
 from unisono.comm.communicator import Communicator
-from unisono.errors import UsageError
+from unisono.errors import UnisonoError
 from unisono.torch_backend import (
     barriers,
     caller,
@@ -33,18 +34,23 @@ from unisono.torch_backend import (
     side_lane,
     sparse,
     tensors,
+    torch_errors,
     work,
 )
 from unisono.torch_backend.dynamo import keep_out
 from unisono.torch_backend.functional import register_kernels
 from unisono.torch_backend.meeting import meet_through_store
-from unisono.torch_backend.options import Options
+from unisono.torch_backend.options import Options, own_options
+from unisono.torch_backend.torch_errors import raises_torchs
 
 
 class UnisonoProcessGroup(facts.GroupFacts, reducing.Reducing, moving.Moving, messages.Messages, dist.ProcessGroup):
     """A group of ranks, as torch.distributed knows it, on a communicator of ours."""
 
-    def __init__(self, comm: Communicator, store: Any, timeout: timedelta, options: Options) -> None:
+    def __init__(
+        self, comm: Communicator, store: Any, timeout: timedelta, options: Options,
+        others: other_devices.Others | None = None,
+    ) -> None:  # fmt: skip
         dist.ProcessGroup.__init__(self, comm.rank, comm.size)
         self._maker = making.Maker(comm, timeout.total_seconds(), options.algorithms)
         self._store = store
@@ -52,26 +58,31 @@ class UnisonoProcessGroup(facts.GroupFacts, reducing.Reducing, moving.Moving, me
         self._facts = facts.BackendFacts(options)
         self._description = "undefined"
         self._quick = {}
-        self._others = {}
+        self._others = others or other_devices.Others()
         self._barriers = 0
         register_kernels()
         self.set_timeout(timeout)
         self._register_backend(torch.device("cpu"), dist.ProcessGroup.BackendType.CUSTOM)
         self._set_default_backend(dist.ProcessGroup.BackendType.CUSTOM)
+        self._others.register(self)
         _open_groups.add(self)
 
     @classmethod
-    def from_store(cls, asked: Any, options: Any) -> UnisonoProcessGroup:
-        """Meet the other ranks through torch's store."""
-        if options is not None and not isinstance(options, Options):
-            raise UsageError(
-                f"pg_options={options!r}; the backend unisono expects unisono.torch_backend.Options, or none"
-            )
-        options = options or Options()
-        seconds = asked.timeout.total_seconds()
-        comm = meet_through_store(asked.store, asked.group_rank, asked.group_size, seconds, options.staging_bytes)
-        return cls(comm, asked.store, asked.timeout, options)
+    def from_store(cls, asked: Any, options: Any, frame: FrameType | None = None) -> UnisonoProcessGroup:
+        """Meet the other ranks through torch's store. ``frame``: see other_devices.make_others."""
+        others = other_devices.Others()
+        try:
+            others = other_devices.make_others(frame, options)
+            own = own_options(options, shared=bool(others.names))
+            seconds = asked.timeout.total_seconds()
+            comm = meet_through_store(asked.store, asked.group_rank, asked.group_size, seconds, own.staging_bytes)
+            return cls(comm, asked.store, asked.timeout, own, others)
+        except UnisonoError as error:
+            torch_errors.as_torchs(error, torch_errors.AT_THE_START)
+            others.shutdown()
+            raise
 
+    @raises_torchs
     def monitored_barrier(self, timeout: timedelta | None = None, wait_all_ranks: bool = False) -> None:
         """Wait for all ranks; rank 0 says who is missing."""
         self._barriers += 1
@@ -86,10 +97,12 @@ class UnisonoProcessGroup(facts.GroupFacts, reducing.Reducing, moving.Moving, me
     def _start_coalescing(self, device: Any) -> None:
         self._maker.coalescing = []
 
+    @raises_torchs
     def _end_coalescing(self, device: Any) -> dist.Work:
         works, self._maker.coalescing = self._maker.coalescing or [], None
         return self._maker.together(works, []) if works else making.FINISHED
 
+    @raises_torchs
     def split_group(
         self, new_ranks: list[int], timeout: timedelta | None = None, opts: Any = None, group_name: str | None = None,
         group_desc: str | None = None, device_types: Any = None,
@@ -107,16 +120,20 @@ class UnisonoProcessGroup(facts.GroupFacts, reducing.Reducing, moving.Moving, me
         group.setGroupDesc(group_desc or "undefined")
         return group
 
+    @raises_torchs
     def shutdown(self) -> None:
         """Finish what was started, and leave."""
         self._maker.close()
-        for backend in self._others.values():
-            backend.shutdown()
-        self._others = {}
+        self._others.shutdown()
+        self._others = other_devices.Others()
 
+    @raises_torchs
     def abort(self) -> None:
         """Break off all calls, on all ranks."""
         self._maker.abort("the process group was aborted")
+        for backend in self._others.backends.values():
+            backend.abort()
+        self._others = other_devices.Others()
 
 
 LEAVE_S = 2.0  # for callbacks
@@ -140,5 +157,5 @@ def _leave_all() -> None:
 
 keep_out(
     barriers, caller, facts, futures, helpers, making, messages, moving, other_devices, profiling, reducing,
-    side_lane, sparse, tensors, work, sys.modules[__name__],
+    side_lane, sparse, tensors, torch_errors, work, sys.modules[__name__],
 )  # fmt: skip

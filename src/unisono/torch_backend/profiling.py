@@ -6,9 +6,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 
-from torch._C._autograd import _profiler_enabled
-from torch._C._profiler import _RecordFunctionFast
-
+from unisono.torch_backend.private import RecordFunctionFast, profiler_enabled
 from unisono.torch_backend.registration import NAME
 from unisono.torch_backend.tensors import Tensor
 
@@ -25,14 +23,14 @@ def in_profile(what: str, tensors: Sequence[Tensor]) -> AbstractContextManager[N
 
     A call may be made of several others, such as one for each tensor of a list; it is one event.
     """
-    return _event(what, tensors) if _profiler_enabled() and not _making.event else nullcontext()
+    return _event(what, tensors) if profiler_enabled() and not _making.event else nullcontext()
 
 
 @contextmanager
 def _event(what: str, tensors: Sequence[Tensor]) -> Iterator[None]:
     _making.event = True
     try:
-        with _RecordFunctionFast(f"{NAME}:{what}", list(tensors), {}):
+        with RecordFunctionFast(f"{NAME}:{what}", list(tensors), {}):
             yield
     finally:
         _making.event = False

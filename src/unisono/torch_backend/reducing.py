@@ -7,15 +7,15 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
-from torch._C._autograd import _profiler_enabled
 
 from unisono import _engine, collectives
-from unisono.errors import UsageError
+from unisono.errors import UnisonoError, UsageError
 from unisono.torch_backend import sparse
 from unisono.torch_backend.caller import Blocks
 from unisono.torch_backend.futures import running_callback
 from unisono.torch_backend.making import FINISHED, Call, Maker, Wish, wish_of
 from unisono.torch_backend.other_devices import also_elsewhere
+from unisono.torch_backend.private import profiler_enabled
 from unisono.torch_backend.profiling import in_profile
 from unisono.torch_backend.reductions import Reduction, is_plain, reduction
 from unisono.torch_backend.tensors import (
@@ -31,6 +31,7 @@ from unisono.torch_backend.tensors import (
     number_type,
     overlap,
 )
+from unisono.torch_backend.torch_errors import as_torchs, raises_torchs
 
 
 class Reducing:
@@ -50,12 +51,15 @@ class Reducing:
             plan = self._quick.get((tensor.numel(), tensor.dtype, hash(opts.reduceOp)))
             if (
                 plan is not None and tensor.is_contiguous() and not tensor.is_sparse and running_callback() is None
-                and maker.coalescing is None and not _profiler_enabled() and not maker.closed
+                and maker.coalescing is None and not profiler_enabled() and not maker.closed
             ):  # fmt: skip
                 maker.calls += 1
                 place = tensor.data_ptr()
                 limit_s = wish_of(opts).limit_s
-                maker.endpoint.run(plan, place, place, maker.timeout_s if limit_s is None else limit_s)
+                try:
+                    maker.endpoint.run(plan, place, place, maker.timeout_s if limit_s is None else limit_s)
+                except UnisonoError as error:
+                    raise as_torchs(error)  # noqa: B904 (it is the same error)
                 return FINISHED
         op = getattr(opts, "reduceOp", opts if opts is not None else dist.ReduceOp.SUM)
         wish = wish_of(opts, timeout)
@@ -69,6 +73,7 @@ class Reducing:
         """Do an all-reduce of every tensor."""
         return self.allreduce(tensors, opts)
 
+    @raises_torchs
     def _all_reduce(self, tensor: Any, op: Any, wish: Wish) -> dist.Work:
         if torch.is_tensor(tensor) and tensor.layout is torch.sparse_coo:
             return sparse.all_reduce(self, tensor, op)

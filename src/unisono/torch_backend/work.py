@@ -14,6 +14,7 @@ from unisono.errors import CollectiveTimeout, CommError, UnisonoError
 from unisono.torch_backend.futures import CollectiveFuture
 from unisono.torch_backend.helpers import run_aside
 from unisono.torch_backend.tensors import Finish, Tensor
+from unisono.torch_backend.torch_errors import as_torchs
 
 NO_LIMIT = timedelta(0)
 FOREVER_S = 3e8
@@ -124,6 +125,8 @@ class PendingWork(dist.Work):
                     self._finish()
                 except Exception as error:
                     self._error = error
+            if self._error is not None:
+                as_torchs(self._error)
             self._finish = None
             self._settled = True
 
@@ -132,7 +135,9 @@ class PendingWork(dist.Work):
         if not self._settled:
             seconds = timeout.total_seconds() if timeout > NO_LIMIT else FOREVER_S
             if not self.pending.wait(seconds):
-                raise CollectiveTimeout(f"{self._what} is not done after {seconds:g} s; it goes on, wait again")
+                raise as_torchs(
+                    CollectiveTimeout(f"{self._what} is not done after {seconds:g} s; it goes on, wait again")
+                )
             self._settle()
         if self._error is not None:
             raise self._error
@@ -168,7 +173,7 @@ class PendingWork(dist.Work):
         ask = getattr(self.pending, "source_rank", None)
         found = ask() if ask is not None else None
         if found is None:
-            raise CommError(f"{self._what}: only a receive has a source")
+            raise as_torchs(CommError(f"{self._what}: only a receive has a source"))
         return int(found)
 
     _source_rank = source_rank
