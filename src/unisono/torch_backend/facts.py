@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -24,7 +25,7 @@ class BackendFacts:
     supports_time_estimate = False
 
     def __init__(self, options: Options) -> None:
-        self.options = options
+        self.options = replace(options)  # the user may give one object to several groups
 
     def supports_tensor_alloc(self, device: Any) -> bool:
         """Whether it hands out memory of its own."""
@@ -81,6 +82,11 @@ class GroupFacts:
     group_name = property(getGroupName)
     group_desc = property(getGroupDesc)
 
+    @property
+    def options(self) -> Options:
+        """Return the options of the group, with its timeout."""
+        return self._facts.options
+
     def get_group_store(self) -> Any:
         """Return the store of the group."""
         return self._store
@@ -94,6 +100,7 @@ class GroupFacts:
     def set_timeout(self, timeout: timedelta) -> None:
         """Set how long a call may wait."""
         self._maker.set_timeout(timeout.total_seconds())
+        self._facts.options._timeout = timeout
 
     _set_default_timeout = set_timeout
 

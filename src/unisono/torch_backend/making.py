@@ -16,6 +16,7 @@ from unisono.comm.communicator import Communicator
 from unisono.errors import UsageError
 from unisono.torch_backend.caller import Blocks, Caller
 from unisono.torch_backend.futures import Callback, running_callback
+from unisono.torch_backend.helpers import InOrder
 from unisono.torch_backend.private import profiler_enabled
 from unisono.torch_backend.profiling import in_profile
 from unisono.torch_backend.side_lane import SideLane
@@ -85,6 +86,7 @@ class Maker:
         self.calls = 0  # that were not made by callbacks
         self.closed = False
         self.coalescing: list[dist.Work] | None = None
+        self.order = InOrder()
         self.unfinished: weakref.WeakSet[PendingWork] = weakref.WeakSet()
 
     def make(self, call: Call, wish: Wish, finish: Finish | None, result: Sequence[Tensor]) -> dist.Work:
@@ -111,7 +113,7 @@ class Maker:
             self.endpoint.raise_if_broken()
             arrays = (call.source, call.out)
             completion = self.endpoint.start(plan, call.source.data_ptr(), call.out.data_ptr(), limit_s, arrays)
-            pending, key = EngineCall(self.endpoint, completion), f"{self.name}#{self.calls}"
+            pending, key = EngineCall(self.endpoint, completion, self.order), f"{self.name}#{self.calls}"
         return self.goes_on(PendingWork(pending, result, finish, f"{call.what} of group {self.name}", key))
 
     def _make_aside(self, call: Call, limit_s: float, callback: Callback) -> tuple[Pending, str]:

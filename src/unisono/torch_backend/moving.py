@@ -11,6 +11,7 @@ import torch.distributed as dist
 from unisono import collectives
 from unisono.collectives import Collective
 from unisono.errors import UsageError
+from unisono.torch_backend import several
 from unisono.torch_backend.caller import Blocks
 from unisono.torch_backend.making import Call, Maker, Wish, wish_of
 from unisono.torch_backend.other_devices import also_elsewhere
@@ -46,6 +47,8 @@ class Moving:
         """Replace every tensor by the root's."""
         root, wish, works = _root_of(opts), wish_of(opts, timeout), []
         tensors = as_list(tensors)
+        if len(tensors) != 1:
+            return several.broadcast(self, tensors, opts, timeout)
         for tensor in tensors:
             tensor = check(tensor, "broadcast")
             is_root = root == self._maker.comm.rank
@@ -88,6 +91,11 @@ class Moving:
         """Give every rank the tensors of all ranks, in a list; they may differ in length."""
         if torch.is_tensor(sources):
             outs, sources = [outs], [sources]
+        elif len(sources) != 1:
+            return several.all_gather(self, outs, sources, opts)
+        return self._allgather(outs, sources, opts, timeout)
+
+    def _allgather(self, outs: Any, sources: Any, opts: Any, timeout: timedelta | None = None) -> dist.Work:
         what, comm, works = "all_gather", self._maker.comm, []
         for parts, source in zip(outs, sources, strict=True):
             parts = check_list(what, "output", parts, check(source, what), comm.size)
@@ -108,7 +116,7 @@ class Moving:
         size = self._maker.comm.size
         outs = [[out_lists[rank][place] for rank in range(size)] for place in range(len(sources))]
         with in_profile("all_gather", sources):
-            return self.allgather(outs, sources, opts)
+            return self._allgather(outs, sources, opts)
 
     @also_elsewhere
     def allgather_into_tensor_coalesced(self, outs: Any, sources: Any, opts: Any = None) -> dist.Work:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import Any
 
 from unisono.comm.geometry import STAGING_BYTES
@@ -22,6 +23,9 @@ class Options:
     algorithms: Mapping[str, Any] = field(default_factory=dict)
     staging_bytes: int = STAGING_BYTES
     others: Mapping[str, Any] = field(default_factory=dict)
+    _timeout: timedelta | None = field(
+        default=None, repr=False
+    )  # of the group; torch's options have it under this name
 
 
 def own_options(given: Any, shared: bool) -> Options:

@@ -22,6 +22,14 @@ from unisono.torch_backend.registration import NAME
 from unisono.torch_backend.torch_errors import as_torchs
 
 Method = TypeVar("Method", bound=Callable[..., Any])
+# The names that torch's own groups have for the arguments of their methods, and ours. A root stands where other calls
+# have their options.
+SPELLINGS = {
+    "tensor": "tensors", "root": "opts", "output_tensors": "outs", "output_tensor": "outs",
+    "input_tensors": "sources", "input_tensor": "sources", "outputs": "outs", "inputs": "sources",
+    "output": "out", "input": "source", "output_lists": "out_lists", "input_list": "sources",
+    "output_split_sizes": "out_splits", "input_split_sizes": "splits", "dstRank": "dst", "srcRank": "src",
+}  # fmt: skip
 CUSTOM = dist.ProcessGroup.BackendType.CUSTOM
 
 
@@ -45,7 +53,9 @@ def also_elsewhere(method: Method) -> Method:
 
     @functools.wraps(method)
     def wrapper(self: Any, *args: Any, **kwargs: Any) -> Any:
-        tensor = first_tensor(args)
+        if kwargs:
+            kwargs = {SPELLINGS.get(name, name): value for name, value in kwargs.items()}
+        tensor = first_tensor(args) if args else first_tensor(list(kwargs.values()))
         try:
             if tensor is not None and not tensor.is_cpu:
                 return getattr(self.backend_of(tensor.device), method.__name__)(*args, **kwargs)

@@ -10,7 +10,7 @@ import torch.distributed as dist
 
 from unisono import _engine, collectives
 from unisono.errors import UnisonoError, UsageError
-from unisono.torch_backend import sparse
+from unisono.torch_backend import several, sparse
 from unisono.torch_backend.caller import Blocks
 from unisono.torch_backend.futures import running_callback
 from unisono.torch_backend.making import FINISHED, Call, Maker, Wish, wish_of
@@ -40,7 +40,9 @@ class Reducing:
     _maker: Maker
     _quick: dict[Any, _engine.Plan]  # plans of all-reduces that need nothing before or after
 
-    def allreduce(self, tensors: Any, opts: Any = None, timeout: timedelta | None = None) -> dist.Work:
+    def allreduce(
+        self, tensors: Any, opts: Any = None, timeout: timedelta | None = None, op: Any = None
+    ) -> dist.Work:
         """Replace every tensor by its sum (or product, ...) over all ranks."""
         tensors = as_list(tensors)
         if tensors and not tensors[0].is_cpu:
@@ -61,17 +63,20 @@ class Reducing:
                 except UnisonoError as error:
                     raise as_torchs(error)  # noqa: B904 (it is the same error)
                 return FINISHED
-        op = getattr(opts, "reduceOp", opts if opts is not None else dist.ReduceOp.SUM)
+        if op is None:
+            op = getattr(opts, "reduceOp", opts if opts is not None else dist.ReduceOp.SUM)
         wish = wish_of(opts, timeout)
         if len(tensors) == 1:
             return self._all_reduce(tensors[0], op, wish)
         with in_profile("all_reduce", tensors):
-            return self._maker.together([self._all_reduce(tensor, op, wish) for tensor in tensors], tensors)
+            return several.all_reduce(self, tensors, op, wish)
 
     @also_elsewhere
     def allreduce_coalesced(self, tensors: Any, opts: Any = None) -> dist.Work:
         """Do an all-reduce of every tensor."""
-        return self.allreduce(tensors, opts)
+        op, wish = getattr(opts, "reduceOp", dist.ReduceOp.SUM), wish_of(opts)
+        with in_profile("all_reduce", tensors):
+            return self._maker.together([self._all_reduce(tensor, op, wish) for tensor in tensors], tensors)
 
     @raises_torchs
     def _all_reduce(self, tensor: Any, op: Any, wish: Wish) -> dist.Work:

@@ -12,7 +12,7 @@ import torch.distributed as dist
 from unisono import _engine
 from unisono.errors import CollectiveTimeout, CommError, UnisonoError
 from unisono.torch_backend.futures import CollectiveFuture
-from unisono.torch_backend.helpers import run_aside
+from unisono.torch_backend.helpers import InOrder
 from unisono.torch_backend.tensors import Finish, Tensor
 from unisono.torch_backend.torch_errors import as_torchs
 
@@ -36,8 +36,8 @@ class Pending(Protocol):
 class EngineCall:
     """A call that the engine makes in the background."""
 
-    def __init__(self, endpoint: _engine.Endpoint, completion: _engine.Completion) -> None:
-        self.endpoint, self.completion = endpoint, completion
+    def __init__(self, endpoint: _engine.Endpoint, completion: _engine.Completion, order: InOrder) -> None:
+        self.endpoint, self.completion, self.order = endpoint, completion, order
 
     def done(self) -> bool:
         """Whether it is over."""
@@ -187,11 +187,11 @@ class PendingWork(dist.Work):
         if self.is_completed():
             self._complete(future)
         else:
-            run_aside(lambda: self._complete(future))
+            order = getattr(self.pending, "order", None) or InOrder()
+            order.add(lambda: self.pending.wait(FOREVER_S), lambda: self._complete(future))
         return future
 
     def _complete(self, future: CollectiveFuture) -> None:
-        self.pending.wait(FOREVER_S)
         self._settle()
         if self._error is None:
             future.set_result(self._result)
@@ -204,6 +204,8 @@ class AllPending:
 
     def __init__(self, parts: Sequence[Pending]) -> None:
         self.parts = parts
+        orders = {getattr(part, "order", None) for part in parts}
+        self.order = orders.pop() if len(orders) == 1 else None  # calls of one group end in order, so these do, too
 
     def done(self) -> bool:
         """Whether all are over."""
