@@ -6,11 +6,13 @@ Its methods bear torch's names. Where torch has two for the same thing, an older
 from __future__ import annotations
 
 import atexit
+import os
 import sys
 import threading
 import time
 import weakref
 from datetime import timedelta
+from pathlib import Path
 from types import FrameType
 from typing import Any
 
@@ -23,6 +25,7 @@ from unisono.torch_backend import (
     barriers,
     caller,
     facts,
+    flight,
     futures,
     helpers,
     making,
@@ -44,6 +47,13 @@ from unisono.torch_backend.options import Options, own_options
 from unisono.torch_backend.torch_errors import raises_torchs
 
 
+class NoPlans(dict[Any, Any]):
+    """Keeps no plans for the short way of an all-reduce: where calls are recorded, all go the long way."""
+
+    def __setitem__(self, key: Any, plan: Any) -> None:
+        """Do nothing."""
+
+
 class UnisonoProcessGroup(facts.GroupFacts, reducing.Reducing, moving.Moving, messages.Messages, dist.ProcessGroup):
     """A group of ranks, as torch.distributed knows it, on a communicator of ours."""
 
@@ -52,12 +62,18 @@ class UnisonoProcessGroup(facts.GroupFacts, reducing.Reducing, moving.Moving, me
         others: other_devices.Others | None = None,
     ) -> None:  # fmt: skip
         dist.ProcessGroup.__init__(self, comm.rank, comm.size)
-        self._maker = making.Maker(comm, timeout.total_seconds(), options.algorithms)
+        for other in list(_open_groups):  # one that is alike has proved and compiled most programs already
+            if (other.getRank(), other.getSize()) == (comm.rank, comm.size):
+                comm.calls.programs = other._maker.comm.calls.programs
+                break
+        kept = flight.kept_calls(os.environ)
+        given = (comm, timeout.total_seconds(), options.algorithms)
+        self._maker = flight.RecordingMaker(*given, kept=kept) if kept else making.Maker(*given)
         self._store = store
         self._options = options
         self._facts = facts.BackendFacts(options)
         self._description = "undefined"
-        self._quick = {}
+        self._quick = NoPlans() if kept else {}
         self._others = others or other_devices.Others()
         self._barriers = 0
         register_kernels()
@@ -136,6 +152,16 @@ class UnisonoProcessGroup(facts.GroupFacts, reducing.Reducing, moving.Moving, me
         self._others = other_devices.Others()
 
 
+def flight_record() -> dict[str, Any]:
+    """Return the last calls of all groups of this process (see flight.py)."""
+    return flight.record_of([group for group in list(_open_groups) if not group._maker.closed])
+
+
+def write_flight_record(folder: str | os.PathLike[str]) -> Path:
+    """Write the last calls of all groups of this process for ``torchfrtrace``, one file for each rank."""
+    return flight.write_record(flight_record(), folder, dist.get_rank())
+
+
 LEAVE_S = 2.0  # for callbacks
 WAKE_S = 0.05
 
@@ -156,6 +182,6 @@ def _leave_all() -> None:
 
 
 keep_out(
-    barriers, caller, facts, futures, helpers, making, messages, moving, other_devices, profiling, reducing,
+    barriers, caller, facts, flight, futures, helpers, making, messages, moving, other_devices, profiling, reducing,
     side_lane, sparse, tensors, torch_errors, work, sys.modules[__name__],
 )  # fmt: skip

@@ -18,6 +18,7 @@ from unisono.errors import UsageError
 from unisono.torch_backend.making import Wish
 from unisono.torch_backend.reductions import KINDS
 from unisono.torch_backend.tensors import Finish, Tensor, check, copy
+from unisono.torch_backend.torch_errors import raises_torchs
 from unisono.torch_backend.work import AllPending, FinishedWork, PendingWork
 
 COMBINE = {
@@ -47,6 +48,7 @@ def check_alike(tensors: Sequence[Any], what: str) -> list[Tensor]:
     return list(tensors)
 
 
+@raises_torchs
 def all_reduce(group: Any, tensors: Sequence[Any], op: Any, wish: Wish) -> dist.Work:
     """Reduce all tensors of all ranks to one, and put it into each."""
     tensors = check_alike(tensors, "all_reduce")
@@ -95,7 +97,10 @@ def all_gather(group: Any, outs: Sequence[Any], sources: Sequence[Any], opts: An
 
 def _fill(tensors: Sequence[Tensor], source: Tensor) -> None:
     for tensor in tensors:
-        if tensor is not source:
+        if tensor.layout is torch.sparse_coo:
+            with torch.no_grad():  # not detach(): what it returns has places and values of its own
+                tensor.copy_(source)
+        elif tensor is not source:
             copy(tensor, source)
 
 
