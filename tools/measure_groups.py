@@ -12,7 +12,6 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -67,15 +66,15 @@ def measure(rank: int, size: int, backend: str, kind: str, groups: int, path: st
     return found
 
 
-def in_processes(size: int, work: Callable[[int], Any]) -> list[Any]:
-    """Run a function in as many forked processes; return what each returned."""
+def in_processes(size: int, arguments: tuple[Any, ...]) -> list[Any]:
+    """Measure in as many forked processes; return what each found."""
     readers = []
     for rank in range(size):
         reader, writer = os.pipe()
         if os.fork() == 0:
             status = 1
             try:
-                os.write(writer, json.dumps(work(rank)).encode())
+                os.write(writer, json.dumps(measure(rank, *arguments)).encode())
                 status = 0
             finally:
                 os._exit(status)
@@ -107,9 +106,7 @@ def main() -> None:
             for backend in BACKENDS:  # in turns: both meet the same neighbours
                 with tempfile.TemporaryDirectory() as folder:
                     path = str(Path(folder) / "store")
-                    ranks = in_processes(
-                        given.ranks, lambda rank: measure(rank, given.ranks, backend, kind, given.groups, path)
-                    )
+                    ranks = in_processes(given.ranks, (given.ranks, backend, kind, given.groups, path))
                 samples[backend].append({name: max(rank[name] for rank in ranks) for name in ranks[0]})
         for backend in BACKENDS:
             medians = {name: statistics.median(one[name] for one in samples[backend]) for name in samples[backend][0]}

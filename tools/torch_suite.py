@@ -157,6 +157,8 @@ def main() -> int:
         parser.error(f"--only {' '.join(patterns)}: no test has such a name; expected one as test_all_reduce_sum")
     found = run(suite, names, given.jobs, given.timeout)
     counts = torch_suite_page.counts(found)
+    if given.tests is not None:
+        counts[torch_suite_page.WORDED] = sum(test["outcome"] == torch_suite_page.WORDED for test in found.values())
     print(f"{given.backend}: " + ", ".join(f"{number} {outcome}" for outcome, number in counts.items()))
     if given.json is not None:
         import torch
@@ -165,7 +167,8 @@ def main() -> int:
             outcome.pop("log", None)
             if "why" in outcome:
                 outcome["why"] = torch_suite_page.last_words(outcome["why"])
-        given.json.write_text(json.dumps({"torch": torch.__version__, "tests": found}, indent=1) + "\n")
+        text = json.dumps({"torch": torch.__version__, "tests": found}, indent=1) + "\n"
+        given.json.write_text(text if given.tests is None else text.replace(str(given.tests.resolve()), "."))
     return 1 if counts["failed"] else 0
 
 

@@ -22,7 +22,11 @@ from typing import Any
 
 from unisono.comm.orphans import die_with_parent
 
-FILES = ("test_c10d_common.py", "test_c10d_gloo.py", "test_c10d_object_collectives.py", "test_c10d_spawn_gloo.py")
+FILES = (
+    "test_backends.py", "test_c10d_common.py", "test_c10d_functional_native.py", "test_c10d_gloo.py",
+    "test_c10d_logger.py", "test_c10d_object_collectives.py", "test_c10d_pypg.py", "test_c10d_spawn_gloo.py",
+    "test_collective_utils.py",
+)  # fmt: skip
 PLAYED = "gloo"
 USED = "used"  # this file in the folder of a test says that the test has made a group of the backend
 

@@ -62,7 +62,7 @@ def tensors_that_differ():
 
 def test_several_tensors_must_be_alike():
     none, shape, kind = run_ranks(tensors_that_differ, 1)[0]
-    assert "no tensor" in none
+    assert "requires non-empty tensor list" in none
     assert "[3]; expected [2]" in shape
     assert "torch.float64; expected torch.float32" in kind
 
@@ -116,3 +116,32 @@ def test_options_tell_the_timeout_as_those_of_gloo():
     before, after, of_backend = run_ranks(options_with_timeout, 1)[0]
     assert before > timedelta(seconds=1)
     assert after == of_backend == timedelta(seconds=23)
+
+
+def lists_of_wrong_lengths():
+    group, one = dist.group.WORLD, torch.ones(1)
+    opts = dist.GatherOptions()
+    opts.rootRank = group.rank()
+    root = dist.ScatterOptions()
+    root.rootRank = group.rank()
+    other = dist.ScatterOptions()
+    other.rootRank = 1 - group.rank()
+    calls = [
+        lambda: group.gather([], [], opts), lambda: group.gather([], [one, one], opts),
+        lambda: group.gather([], [one], opts), lambda: group.gather([[one] * 2] * 2, [one], opts),
+        lambda: group.scatter([], [], root), lambda: group.scatter([one, one], [], root),
+        lambda: group.scatter([one], [], root), lambda: group.scatter([one], [[one] * 2] * 2, root),
+        lambda: group.scatter([one], [[one] * 2], other), lambda: group.reduce([one, one], dist.ReduceOptions()),
+        lambda: group.allgather([], []), lambda: group.allgather([], [one]),
+        lambda: group.allgather([[one] * 2] * 2, [one]), lambda: group.allreduce_coalesced([]),
+    ]  # fmt: skip
+    words = []
+    for call in calls:
+        with pytest.raises(RuntimeError) as caught:
+            call()
+        words.append("requires" in str(caught.value))
+    return words
+
+
+def test_lists_of_wrong_lengths_are_refused_with_torchs_class_of_error():
+    assert run_ranks(lists_of_wrong_lengths, 2) == [[True] * 14] * 2

@@ -17,6 +17,7 @@ import torch.distributed as dist
 
 from unisono.errors import UnisonoError, UsageError
 from unisono.torch_backend import private
+from unisono.torch_backend.lists import CHECKS
 from unisono.torch_backend.options import Options
 from unisono.torch_backend.registration import NAME
 from unisono.torch_backend.torch_errors import as_torchs
@@ -50,6 +51,7 @@ def also_elsewhere(method: Method) -> Method:
 
     Errors of ours that leave the method are errors of torch's, too.
     """
+    check = CHECKS.get(method.__name__)
 
     @functools.wraps(method)
     def wrapper(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -59,6 +61,8 @@ def also_elsewhere(method: Method) -> Method:
         try:
             if tensor is not None and not tensor.is_cpu:
                 return getattr(self.backend_of(tensor.device), method.__name__)(*args, **kwargs)
+            if check is not None:
+                check(self, *args, **kwargs)
             return method(self, *args, **kwargs)
         except UnisonoError as error:
             as_torchs(error)

@@ -28,12 +28,14 @@ from unisono.torch_backend import (
     flight,
     futures,
     helpers,
+    lists,
     making,
     messages,
     moving,
     other_devices,
     profiling,
     reducing,
+    several,
     side_lane,
     sparse,
     tensors,
@@ -182,6 +184,6 @@ def _leave_all() -> None:
 
 
 keep_out(
-    barriers, caller, facts, flight, futures, helpers, making, messages, moving, other_devices, profiling, reducing,
-    side_lane, sparse, tensors, torch_errors, work, sys.modules[__name__],
+    barriers, caller, facts, flight, futures, helpers, lists, making, messages, moving, other_devices, profiling,
+    reducing, several, side_lane, sparse, tensors, torch_errors, work, sys.modules[__name__],
 )  # fmt: skip

@@ -30,7 +30,7 @@ COMBINE = {
 def check_alike(tensors: Sequence[Any], what: str) -> list[Tensor]:
     """Return the tensors, if they are of one type and shape."""
     if not tensors:
-        raise UsageError(f"{what}: no tensor; expected one or more (it requires a non-empty tensor list)")
+        raise UsageError(f"{what}: requires non-empty tensor list; found no tensor")
     first = tensors[0]
     for place, tensor in enumerate(tensors):
         if tensor.layout != first.layout:
