@@ -122,6 +122,8 @@ def lists_of_wrong_lengths():
     group, one = dist.group.WORLD, torch.ones(1)
     opts = dist.GatherOptions()
     opts.rootRank = group.rank()
+    away = dist.GatherOptions()
+    away.rootRank = 1 - group.rank()
     root = dist.ScatterOptions()
     root.rootRank = group.rank()
     other = dist.ScatterOptions()
@@ -129,6 +131,7 @@ def lists_of_wrong_lengths():
     calls = [
         lambda: group.gather([], [], opts), lambda: group.gather([], [one, one], opts),
         lambda: group.gather([], [one], opts), lambda: group.gather([[one] * 2] * 2, [one], opts),
+        lambda: group.gather([[one] * 2], [one], away),
         lambda: group.scatter([], [], root), lambda: group.scatter([one, one], [], root),
         lambda: group.scatter([one], [], root), lambda: group.scatter([one], [[one] * 2] * 2, root),
         lambda: group.scatter([one], [[one] * 2], other), lambda: group.reduce([one, one], dist.ReduceOptions()),
@@ -144,4 +147,4 @@ def lists_of_wrong_lengths():
 
 
 def test_lists_of_wrong_lengths_are_refused_with_torchs_class_of_error():
-    assert run_ranks(lists_of_wrong_lengths, 2) == [[True] * 14] * 2
+    assert run_ranks(lists_of_wrong_lengths, 2) == [[True] * 15] * 2

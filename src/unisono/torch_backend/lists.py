@@ -23,8 +23,11 @@ def _gather(group: Any, outs: Any, sources: Any, opts: Any = None, *_: Any, **__
         return
     if len(sources) != 1:
         raise UsageError(f"gather: requires a single-element input tensor list; found {len(sources)} tensors")
-    if len(outs) != 1 and _is_root(group, opts):
+    is_root = _is_root(group, opts)
+    if is_root and len(outs) != 1:
         raise UsageError(f"gather: requires a single-element output list on the root; found {len(outs)} lists")
+    if not is_root and len(outs) != 0:
+        raise UsageError(f"gather: requires empty output on non-root ranks; found {len(outs)} lists")
 
 
 def _scatter(group: Any, outs: Any, sources: Any, opts: Any = None, *_: Any, **__: Any) -> None:
