@@ -93,6 +93,10 @@ torch-suite: venv
 	rm -f docs/measurements/torch_suite-*.json
 	-$(BIN)/python tools/torch_suite.py --backend gloo --json docs/measurements/torch_suite-gloo.json
 	-$(BIN)/python tools/torch_suite.py --backend unisono --json docs/measurements/torch_suite-unisono.json
+ifdef TESTS
+	-$(BIN)/python tools/torch_suite.py --backend gloo --tests $(TESTS) --json docs/measurements/torch_suite_files-gloo.json
+	-$(BIN)/python tools/torch_suite.py --backend unisono --tests $(TESTS) --json docs/measurements/torch_suite_files-unisono.json
+endif
 	$(BIN)/python tools/torch_suite.py --page
 
 # Environments with Gloo, Open MPI, MPICH and Intel MPI, for `unisono bench --against`. They take about 2 GB and are left

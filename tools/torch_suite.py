@@ -18,9 +18,11 @@ import tempfile
 import time
 import traceback
 import unittest
+from collections.abc import Callable
 from multiprocessing import connection
 from pathlib import Path
 
+import torch_suite_files
 import torch_suite_page
 import torch_suite_tests
 from unisono.comm.orphans import die_with_parent
@@ -31,11 +33,13 @@ LOG_LINES = 60
 RANK_SAYS_WHY = "and exception:"  # torch's words, after which comes the traceback of a rank
 PR_SET_CHILD_SUBREAPER = 36
 
+Suite = Callable[[str], unittest.TestCase]  # makes a test from its name; a class of tests is one
+
 
 class Running:
     """A test that is running."""
 
-    def __init__(self, suite: type, name: str, limit_s: float) -> None:
+    def __init__(self, suite: Suite, name: str, limit_s: float) -> None:
         self.name = name
         self.directory = Path(tempfile.mkdtemp(prefix="torch-suite-"))
         self.began = time.monotonic()
@@ -58,11 +62,12 @@ class Running:
         if outcome["outcome"] == "failed" and RANK_SAYS_WHY not in outcome["why"]:
             log = (self.directory / "log").read_text(errors="replace")
             outcome["log"] = "\n".join(log.splitlines()[-LOG_LINES:])
+        outcome["used"] = (self.directory / torch_suite_files.USED).exists()
         shutil.rmtree(self.directory, ignore_errors=True)
         return {**outcome, "seconds": round(time.monotonic() - self.began, 1)}
 
 
-def _be_the_test(suite: type, name: str, directory: Path, parent: int) -> None:
+def _be_the_test(suite: Suite, name: str, directory: Path, parent: int) -> None:
     """Run a test, write how it went into the directory, and exit."""
     try:
         os.setsid()
@@ -89,7 +94,7 @@ def _kill_session(leader: int) -> None:
             return
 
 
-def run(suite: type, names: list[str], jobs: int, limit_s: float) -> dict[str, dict]:
+def run(suite: Suite, names: list[str], jobs: int, limit_s: float) -> dict[str, dict]:
     """Run the tests, so many at a time; return how each went."""
     waiting, running, found = list(reversed(names)), {}, {}
     try:
@@ -113,11 +118,27 @@ def run(suite: type, names: list[str], jobs: int, limit_s: float) -> dict[str, d
     return {name: found[name] for name in names}
 
 
+def _load(given: argparse.Namespace) -> tuple[Suite, list[str]]:
+    if given.tests is None:
+        suite = torch_suite_tests.load(given.backend, given.timeout)
+        return suite, list(unittest.TestLoader().getTestCaseNames(suite))
+    files = given.files or torch_suite_files.FILES
+    cases = torch_suite_files.load(given.tests.resolve(), files, given.backend, given.timeout)
+
+    def make(name: str) -> unittest.TestCase:
+        kind, test = cases[name]
+        return kind(test)
+
+    return make, list(cases)
+
+
 def main() -> int:
     """Run tests, or write the page; the exit status is 1 if a test failed."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--backend", choices=BACKENDS, default=BACKENDS[0])
     parser.add_argument("--only", metavar="PATTERN", action="append", help="tests with such names, as *all_reduce*")
+    parser.add_argument("--tests", type=Path, metavar="FOLDER", help="PyTorch's test/distributed; its files are run")
+    parser.add_argument("--files", metavar="PATTERN", action="append", help="with --tests: files, as test_c10d_*.py")
     parser.add_argument("--jobs", type=int, default=1, help="how many tests at a time (each has four ranks)")
     parser.add_argument("--timeout", type=float, default=120, help="seconds for a test")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write how each test went")
@@ -129,14 +150,15 @@ def main() -> int:
         return torch_suite_page.write()
     # Whoever loses its parent becomes our child: so nobody gets away.
     ctypes.CDLL(None, use_errno=True).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-    suite = torch_suite_tests.load(given.backend, given.timeout)
     patterns = given.only or ["*"]
-    names = unittest.TestLoader().getTestCaseNames(suite)
+    suite, names = _load(given)
     names = [name for name in names if any(fnmatch.fnmatch(name, pattern) for pattern in patterns)]
     if not names:
         parser.error(f"--only {' '.join(patterns)}: no test has such a name; expected one as test_all_reduce_sum")
     found = run(suite, names, given.jobs, given.timeout)
     counts = torch_suite_page.counts(found)
+    if given.tests is not None:
+        counts[torch_suite_page.WORDED] = sum(test["outcome"] == torch_suite_page.WORDED for test in found.values())
     print(f"{given.backend}: " + ", ".join(f"{number} {outcome}" for outcome, number in counts.items()))
     if given.json is not None:
         import torch
@@ -145,7 +167,8 @@ def main() -> int:
             outcome.pop("log", None)
             if "why" in outcome:
                 outcome["why"] = torch_suite_page.last_words(outcome["why"])
-        given.json.write_text(json.dumps({"torch": torch.__version__, "tests": found}, indent=1) + "\n")
+        text = json.dumps({"torch": torch.__version__, "tests": found}, indent=1) + "\n"
+        given.json.write_text(text if given.tests is None else text.replace(str(given.tests.resolve()), "."))
     return 1 if counts["failed"] else 0
 
 

@@ -12,6 +12,8 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+import torch_suite_files_page
+
 Tests = Mapping[str, Mapping]  # by name: outcome, and why if it did not pass
 
 ROOT = Path(__file__).parent.parent
@@ -19,6 +21,7 @@ PAGE = ROOT / "docs" / "torch_suite.md"
 FOUND = ROOT / "docs" / "measurements" / "torch_suite-{backend}.json"
 PART = re.compile(r"(<!-- (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 OUTCOMES = ("passed", "failed", "refused", "skipped")
+WORDED = "worded"  # passes when the texts of errors are not compared
 
 
 def counts(found: Tests) -> dict[str, int]:
@@ -45,6 +48,7 @@ def page(text: str) -> str:
         "counts": _table(ours["tests"], gloo["tests"]) + f"\n\ntorch {ours['torch']}; tensors on the CPU.",
         "differences": _differences(ours["tests"], gloo["tests"]),
         "skipped": _reasons(ours["tests"]),
+        **torch_suite_files_page.parts(),
     }
     return PART.sub(lambda part: f"{part[1]}{parts[part[2]]}\n{part[3]}", text)
 
@@ -87,6 +91,7 @@ def write() -> int:
     PAGE.write_text(page(PAGE.read_text()))
     ours, gloo = load()
     missing = unexplained(ours["tests"], gloo["tests"])
+    missing += torch_suite_files_page.unexplained(*(found["tests"] for found in torch_suite_files_page.load()))
     for name in missing:
         print(f"{name} passes on gloo and not on unisono", file=sys.stderr)
     return 1 if missing else 0

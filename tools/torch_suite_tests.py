@@ -11,6 +11,7 @@ import importlib
 import multiprocessing
 import os
 import unittest
+from collections.abc import Callable
 from typing import Any
 
 from unisono.comm.orphans import die_with_parent
@@ -29,6 +30,11 @@ REFUSED = (
     "`torch.distributed.monitored_barrier` refuses every backend but Gloo by its name. With that check taken out the "
     "test passes: the group's own method, `group.monitored_barrier()`, does what the test expects."
 )
+
+# What unittest says of an error of the expected class with another text. The test is run again, and the texts are not
+# compared: if it passes, the classes of all errors are the expected ones.
+OTHER_WORDS = '" does not match "'
+WORDS_LEFT_OUT = "also when texts are not compared: "
 
 # torch runs all-to-all of CPU tensors on MPI only. Others can do it as well: it is run on all of them.
 MPI_ONLY = "Only MPI supports"
@@ -96,7 +102,7 @@ def _compare_profiles(tests: Any, backend: str) -> None:
     tests.get_profiling_event = found
 
 
-def run(suite: type, name: str) -> dict:
+def run(suite: Callable[[str], unittest.TestCase], name: str) -> dict:
     """Run a test in this process and the ranks that it forks; return how it went."""
     outcome = _run_once(suite, name)
     if outcome.get("why") == TOO_FEW:
@@ -108,10 +114,20 @@ def run(suite: type, name: str) -> dict:
         torchs.get_backend = lambda group=None: PLAYED
         outcome = _run_once(suite, name)
         return {"outcome": "refused", "why": REFUSED} if outcome["outcome"] == "passed" else outcome
+    if outcome["outcome"] == "failed" and OTHER_WORDS in outcome["why"]:
+        unittest.TestCase.assertRaisesRegex = _assert_raises
+        again = _run_once(suite, name)
+        if again["outcome"] == "passed":
+            return {"outcome": "worded", "why": outcome["why"]}
+        return {**again, "why": f"{WORDS_LEFT_OUT}{again.get('why', '')}"}
     return outcome
 
 
-def _run_once(suite: type, name: str) -> dict:
+def _assert_raises(self: Any, kind: Any, words: Any, *args: Any, **kwargs: Any) -> Any:
+    return self.assertRaises(kind, *args, **kwargs)  # noqa: PT027 (torch's tests are for unittest)
+
+
+def _run_once(suite: Callable[[str], unittest.TestCase], name: str) -> dict:
     result = unittest.TestResult()
     suite(name).run(result)
     if result.skipped:

@@ -85,7 +85,8 @@ Endpoint::~Endpoint() {
 
 void Endpoint::open(Layout::Range range) {
     const std::lock_guard lock(opening_);
-    if (!opened_.insert(range.offset).second) return;
+    std::size_t& known = opened_[range.offset];
+    if (known >= range.bytes) return;
     try {
         give_memory(settings.file, settings.offset + range.offset, range.bytes);
     } catch (const std::system_error& error) {
@@ -93,7 +94,8 @@ void Endpoint::open(Layout::Range range) {
              own_name() + ": " + error.what() + "; " + more_memory_advice);
     }
     if (range.offset % huge_page == 0 && range.bytes % huge_page == 0) use_huge_pages(at(range.offset), range.bytes);
-    opened_bytes_ += range.bytes;
+    opened_bytes_ += range.bytes - known;
+    known = range.bytes;
 }
 
 std::uint64_t Endpoint::reserve_space(std::uint64_t bytes) {

@@ -21,7 +21,7 @@ Executor::Executor(Endpoint& endpoint) : endpoint_(endpoint) {
         readers_of_all_.emplace_back(endpoint.channel(layout.to_all(peer)), layout, depth, peer, rank - (rank > peer));
     }
     writer_to_all_ = Writer(endpoint.channel(layout.to_all(rank)), layout, depth, others);
-    staging_ = Staging(layout.staging(rank).offset, layout.staging(rank).bytes);
+    staging_ = Staging(layout.staging(rank).offset, layout.front_of_staging(rank).bytes);
 }
 
 void Executor::run(Plan& plan, const void* input, void* output, Clock::time_point deadline) {
@@ -62,12 +62,21 @@ void Executor::prepare(Plan& plan) {
         endpoint_.open_channel(use.reach == Reach::all ? layout.to_all(writes ? rank : use.peer)
                                : writes                ? layout.between(rank, use.peer)
                                                        : layout.between(use.peer, rank));
-        if (writes && plan.segment_bytes * program.largest_message > MessageHeader::inline_bytes)
-            endpoint_.open(layout.staging(rank));
     };
+    std::uint64_t sent_bytes = 0;  // in a pass, at most, with the gaps between messages
     for (const Instruction& op : program.instructions) {
         for (int source = 0; source < op.sources; ++source) open(program.channels[op.from + source], false);
-        if (op.to != no_channel) open(program.channels[op.to], true);
+        if (op.to == no_channel) continue;
+        open(program.channels[op.to], true);
+        sent_bytes += op.chunks * plan.segment_bytes + line + apart;
+    }
+    if (sent_bytes > 0 && plan.segment_bytes * program.largest_message > MessageHeader::inline_bytes) {
+        // Twice, as the end of the area may be too short for a message; and `depth` calls may be on their way, as a root
+        // does not wait for its readers.
+        const Layout::Range front = layout.front_of_staging(rank), whole = layout.staging(rank);
+        const bool is_short = plan.wire == Wire::none && sent_bytes * 2 * endpoint_.settings.geometry.depth <= front.bytes;
+        endpoint_.open(is_short ? front : whole);
+        if (!is_short) staging_.grow(whole.bytes);
     }
     if (plan.work_bytes > work_bytes_) {
         constexpr std::size_t alignment = 64;

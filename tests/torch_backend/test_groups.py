@@ -29,23 +29,6 @@ def test_a_group_knows_what_torch_asks():
     assert len(set(run_ranks(answer_questions, 3))) == 1
 
 
-def mixed_backends():
-    dist.init_process_group("cpu:unisono,cuda:nccl", timeout=timedelta(seconds=30))
-    x = torch.ones(2)
-    dist.all_reduce(x)
-    if torch.cuda.is_available():
-        return x.tolist(), "there is a GPU here"
-    with pytest.raises(ValueError, match="no other one for this device") as caught:
-        dist.group.WORLD.backend_of(torch.device("cuda"))
-    return x.tolist(), str(caught.value)
-
-
-def test_a_backend_for_another_device_may_stand_beside_ours():
-    for found, words in run_ranks(mixed_backends, 2, init=False):
-        assert found == [2.0, 2.0]
-        assert "cuda" in words or "GPU" in words
-
-
 def parts_of_groups():
     rank = dist.get_rank()
     world = dist.group.WORLD
@@ -78,16 +61,6 @@ def test_a_monitored_barrier_names_the_ranks_that_are_missing():
     assert "Ranks 1, 3 failed to pass" in found[0]
     assert "Ranks 1, 3 failed to pass" in found[2]
     assert found[1] == found[3] == "stayed away"
-
-
-def wrong_options():
-    with pytest.raises(ValueError, match=r"expected.* unisono\.torch_backend\.Options|expects"):
-        dist.init_process_group("unisono", pg_options=object())
-    return True
-
-
-def test_options_of_another_backend_are_refused():
-    assert run_ranks(wrong_options, 1, init=False) == [True]
 
 
 def barriers_of_two_groups(path):

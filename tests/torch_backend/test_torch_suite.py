@@ -12,6 +12,7 @@ import unittest
 import pytest
 
 import torch_suite
+import torch_suite_files_page
 import torch_suite_page
 from console_blocks import ROOT
 
@@ -50,6 +51,58 @@ def test_what_passes_on_gloo_passes_on_ours():
     ours, gloo = torch_suite_page.load()
     assert len(gloo["tests"]) > 250
     assert torch_suite_page.unexplained(ours["tests"], gloo["tests"]) == []
+
+
+def test_what_passes_on_gloo_in_torchs_test_files_passes_on_ours_or_is_explained():
+    """If this fails, the last `make torch-suite TESTS=...` has found a fault of ours."""
+    ours, gloo = torch_suite_files_page.load()
+    assert len(gloo["tests"]) > 400
+    assert torch_suite_files_page.unexplained(ours["tests"], gloo["tests"]) == []
+
+
+def test_a_fault_that_was_fixed_is_not_listed_as_one():
+    assert torch_suite_files_page.fixed(torch_suite_files_page.load()[0]["tests"]) == []
+
+
+def test_a_difference_without_a_reason_is_found():
+    names = ("f.py::T.test_x", "f.py::T.test_y", "f.py::T.test_z_checks", "f.py::T.test_allreduce_basics")
+    gloo = {name: {"outcome": "passed"} for name in names}
+    outcomes = dict(zip(names, ("failed", "passed", "worded", "failed"), strict=True))
+    ours = {name: {"outcome": outcome} for name, outcome in outcomes.items()}
+    assert torch_suite_files_page.unexplained(ours, gloo) == ["f.py::T.test_x"]
+    assert torch_suite_files_page.unexplained({}, gloo) == list(names[:3])
+
+
+FILE = """
+import unittest
+import torch
+import torch.distributed as dist
+
+class MyTest(unittest.TestCase):
+    def test_sum(self):
+        dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+        dist.all_reduce(torch.ones(1))
+        self.assertEqual(dist.get_backend(), "BACKEND")
+        dist.destroy_process_group()
+
+    def test_nothing(self):
+        pass
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("backend", ["unisono", "gloo"])
+def test_files_of_a_folder_run_on_the_wanted_backend(tmp_path, backend):
+    pytest.importorskip("expecttest", reason="torch's tests need it")
+    (tmp_path / "test_mine.py").write_text(FILE.replace("BACKEND", backend))
+    tool, report = str(ROOT / "tools" / "torch_suite.py"), tmp_path / "found.json"
+    command = [sys.executable, tool, "--tests", str(tmp_path), "--files", "test_mine.py", "--backend", backend]
+    done = subprocess.run([*command, "--json", str(report)], capture_output=True, text=True, timeout=200)
+    assert done.returncode == 0, done.stdout + done.stderr
+    found = json.loads(report.read_text())["tests"]
+    assert {name: (test["outcome"], test["used"]) for name, test in found.items()} == {
+        "test_mine.py::MyTest.test_nothing": ("passed", False), "test_mine.py::MyTest.test_sum": ("passed", True)
+    }  # fmt: skip
 
 
 def test_the_page_of_torchs_own_tests_says_what_was_found():

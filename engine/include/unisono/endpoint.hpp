@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <exception>
 #include <functional>
+#include <map>
 #include <mutex>
-#include <set>
 #include <string>
 #include <thread>
 #include <utility>
@@ -159,7 +159,7 @@ class Endpoint {
     SpinLength spin_;
     bool has_fence_;  // whether fence_everywhere works on this system
     std::mutex opening_;
-    std::set<std::size_t> opened_;  // where they begin
+    std::map<std::size_t, std::size_t> opened_;  // where they begin, and how many bytes
     std::atomic<std::uint64_t> opened_bytes_ = 0;  // a thread may ask while another one opens more
     std::uint64_t call_ = 0;  // number of the collective that is running, or ran last
     std::uint64_t fingerprint_ = 0;

@@ -25,6 +25,9 @@ inline constexpr std::size_t page = 4096;
 // too. Scattered over small pages, some of them crowd the same corner of the caches, other ones in each run: the same
 // call took 48, 60 or 86 µs, and now and then 550.
 inline constexpr std::size_t huge_page = 2 << 20;
+// A communicator that makes short calls only has this much of each staging area: programs make hundreds of groups, and
+// most of them exchange little.
+inline constexpr std::size_t small_staging = 64 << 10;
 
 // What every rank must agree on before it touches the memory.
 struct Geometry {
@@ -107,6 +110,10 @@ class Layout {
     std::size_t board(std::size_t rank) const { return boards_ + rank * page; }
     Range channel(std::size_t number) const;
     Range staging(std::size_t rank) const { return {staging_ + rank * staging_bytes_, staging_bytes_}; }
+    // The part of it that suffices for programs that send little.
+    Range front_of_staging(std::size_t rank) const {
+        return {staging(rank).offset, staging_bytes_ < small_staging ? staging_bytes_ : small_staging};
+    }
     // The payloads of a channel of send and recv.
     Range transfer_slots(std::size_t from, std::size_t to) const {
         return {transfers_ + (from * size_ + to) * transfer_stride_, transfer_stride_};

@@ -18,6 +18,17 @@ class Staging {
     Staging() = default;
     Staging(std::uint64_t offset, std::uint64_t bytes) : offset_(offset), capacity_(bytes) {}
 
+    // Takes the area to be longer from now on. Messages that wait for their readers stay where they are: in the front of
+    // the area, which is in use until the last of them was taken.
+    void grow(std::uint64_t bytes) {
+        if (bytes <= capacity_) return;
+        const std::uint64_t lap = (head_ / bytes + 1) * bytes;  // the beginning of the longer circle
+        for (Message& message : waiting_) message.end = lap;
+        oldest_ = lap;
+        head_ = waiting_.empty() ? lap : lap + capacity_;
+        if (!waiting_.empty()) waiting_.back().end = head_;
+        capacity_ = bytes;
+    }
     // Whether a message is so short that it may lie a little behind the beginning of a line. (The compiler leaves room
     // for that; programs that fill the area to the last byte are not its own.)
     bool is_roomy_for(std::uint64_t bytes) const { return bytes + line <= capacity_ / 2; }

@@ -14,9 +14,9 @@ from unisono.torch_backend.registration import register
 if TYPE_CHECKING:
     from unisono.torch_backend.compressed_gradients import codec_hook
     from unisono.torch_backend.options import Options
-    from unisono.torch_backend.process_group import UnisonoProcessGroup
+    from unisono.torch_backend.process_group import UnisonoProcessGroup, flight_record, write_flight_record
 
-__all__ = ["Options", "UnisonoProcessGroup", "codec_hook", "register"]
+__all__ = ["Options", "UnisonoProcessGroup", "codec_hook", "flight_record", "register", "write_flight_record"]
 
 
 def __getattr__(name: str) -> Any:
@@ -28,10 +28,10 @@ def __getattr__(name: str) -> Any:
         from unisono.torch_backend.compressed_gradients import codec_hook
 
         return codec_hook
-    if name == "UnisonoProcessGroup":
-        from unisono.torch_backend.process_group import UnisonoProcessGroup
+    if name in ("UnisonoProcessGroup", "flight_record", "write_flight_record"):
+        from unisono.torch_backend import process_group
 
-        return UnisonoProcessGroup
+        return getattr(process_group, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

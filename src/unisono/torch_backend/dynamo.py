@@ -6,11 +6,7 @@ import types
 from collections.abc import Iterator
 from types import CodeType, ModuleType
 
-# What torch._dynamo.eval_frame.skip_code does; to import that takes a second.
-from torch._C._dynamo import eval_frame
-
-# Neither a function itself nor what it calls, which may be wrapped by it or be in other parts of Unisono.
-SKIP = eval_frame._FrameExecStrategy(eval_frame._FrameAction.SKIP, eval_frame._FrameAction.SKIP)
+from unisono.torch_backend.private import SKIP_CODE, eval_frame
 
 
 def _codes_of(code: CodeType) -> Iterator[CodeType]:
@@ -34,4 +30,5 @@ def keep_out(*modules: ModuleType) -> None:
     for module in modules:
         for function in _functions_of(module):
             for code in _codes_of(function.__code__):
-                eval_frame.set_code_exec_strategy(code, SKIP)
+                # What torch._dynamo.eval_frame.skip_code does; to import that takes a second.
+                eval_frame.set_code_exec_strategy(code, SKIP_CODE)

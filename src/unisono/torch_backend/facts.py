@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
 import torch
 
+from unisono.errors import UsageError
 from unisono.torch_backend.making import Maker
 from unisono.torch_backend.options import Options
-from unisono.torch_backend.other_devices import make_backend
+from unisono.torch_backend.other_devices import Others
 from unisono.torch_backend.registration import NAME
+from unisono.torch_backend.torch_errors import raises_torchs
 
 
 class BackendFacts:
@@ -22,7 +25,7 @@ class BackendFacts:
     supports_time_estimate = False
 
     def __init__(self, options: Options) -> None:
-        self.options = options
+        self.options = replace(options)  # the user may give one object to several groups
 
     def supports_tensor_alloc(self, device: Any) -> bool:
         """Whether it hands out memory of its own."""
@@ -43,7 +46,7 @@ class GroupFacts:
     _store: Any
     _description: str
     _facts: BackendFacts
-    _others: dict[str, Any]  # backends of other devices
+    _others: Others
 
     def getBackendName(self) -> str:  # noqa: N802
         """Return our name."""
@@ -79,6 +82,11 @@ class GroupFacts:
     group_name = property(getGroupName)
     group_desc = property(getGroupDesc)
 
+    @property
+    def options(self) -> Options:
+        """Return the options of the group, with its timeout."""
+        return self._facts.options
+
     def get_group_store(self) -> Any:
         """Return the store of the group."""
         return self._store
@@ -92,18 +100,22 @@ class GroupFacts:
     def set_timeout(self, timeout: timedelta) -> None:
         """Set how long a call may wait."""
         self._maker.set_timeout(timeout.total_seconds())
+        self._facts.options._timeout = timeout
 
     _set_default_timeout = set_timeout
 
+    @raises_torchs
     def _get_backend(self, device: Any) -> Any:
         device = torch.device(device)
         return self._facts if device.type == "cpu" else self.backend_of(device)
 
+    @raises_torchs
     def backend_of(self, device: torch.device) -> Any:
         """Return the backend for tensors that are not on the CPU."""
-        found = self._others.get(device.type)
+        found = self._others.backends.get(device.type)
         if found is None:
-            limit = timedelta(seconds=self._maker.timeout_s)
-            found = make_backend(device, self._store, self.getRank(), self.getSize(), limit)
-            self._others[device.type] = found
+            raise UsageError(
+                f"a tensor on {device}: the backend unisono takes tensors on the CPU, and there is no other one for "
+                f'this device in this group; name one, as in init_process_group("cpu:{NAME},{device.type}:BACKEND")'
+            )
         return found

@@ -9,7 +9,8 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
-from torch._C._distributed_c10d import _register_work, _resolve_process_group
+
+from unisono.torch_backend.private import register_work, resolve_process_group
 
 _library: torch.library.Library | None = None
 
@@ -24,11 +25,11 @@ def register_kernels() -> None:
 
 
 def _group_of(name: Any) -> Any:
-    return name if isinstance(name, dist.ProcessGroup) else _resolve_process_group(name)
+    return name if isinstance(name, dist.ProcessGroup) else resolve_process_group(name)
 
 
 def _all_gather_into(source: torch.Tensor, group_size: int, group_name: Any, *, out: torch.Tensor) -> torch.Tensor:
-    _register_work(out, _group_of(group_name)._allgather_base(out, source))
+    register_work(out, _group_of(group_name)._allgather_base(out, source))
     return out
 
 
@@ -38,5 +39,5 @@ def _transfer_all(
     group = _group_of(group_name)
     for op, peer, tag, tensor in zip(ops, peers, tags, tensors, strict=True):
         start = group.send if op == "isend" else group.recv
-        _register_work(tensor, start([tensor], peer, tag))
+        register_work(tensor, start([tensor], peer, tag))
     return tensors

@@ -1,12 +1,13 @@
 """Threads that wait for calls and complete their futures.
 
-The engine's own threads must not: a callback may wait for further calls, which they would have to make. Each
-waits for one call at a time, as a callback may wait for the next one; so there are as many as calls with
-futures under way.
+The engine's own threads must not: a callback may wait for further calls, which they would have to make. The calls of
+a group end in order, so one thread waits for the first of them; when that is over it leaves the waiting to another
+thread and completes the future, whose callbacks may wait for the next call.
 """
 
 from __future__ import annotations
 
+import collections
 import os
 import queue
 import threading
@@ -35,6 +36,34 @@ def run_aside(job: Callable[[], None]) -> None:
         threading.Thread(target=_work, args=(job,), name="unisono-future", daemon=True).start()
     else:
         _jobs.put(job)
+
+
+class InOrder:
+    """Calls that end in the order in which they were started, and what is to be done after each."""
+
+    def __init__(self) -> None:
+        self._calls: collections.deque[tuple[Callable[[], object], Callable[[], None]]] = collections.deque()
+        self._lock = threading.Lock()
+        self._waiting = False  # whether a thread waits for the first of them
+
+    def add(self, wait: Callable[[], object], complete: Callable[[], None]) -> None:
+        """Have ``complete`` called on some thread when ``wait`` returns, which waits for a call."""
+        with self._lock:
+            self._calls.append((wait, complete))
+            start, self._waiting = not self._waiting, True
+        if start:
+            run_aside(self._wait_for_first)
+
+    def _wait_for_first(self) -> None:
+        with self._lock:
+            wait, complete = self._calls.popleft()
+        wait()
+        with self._lock:
+            self._waiting = bool(self._calls)
+            more = self._waiting
+        if more:
+            run_aside(self._wait_for_first)
+        complete()
 
 
 def finish_jobs(seconds: float) -> None:

@@ -9,7 +9,6 @@ from datetime import timedelta
 from typing import Any, NamedTuple
 
 import torch.distributed as dist
-from torch._C._autograd import _profiler_enabled
 
 from unisono.codecs import Codec
 from unisono.collectives import Collective
@@ -17,6 +16,8 @@ from unisono.comm.communicator import Communicator
 from unisono.errors import UsageError
 from unisono.torch_backend.caller import Blocks, Caller
 from unisono.torch_backend.futures import Callback, running_callback
+from unisono.torch_backend.helpers import InOrder
+from unisono.torch_backend.private import profiler_enabled
 from unisono.torch_backend.profiling import in_profile
 from unisono.torch_backend.side_lane import SideLane
 from unisono.torch_backend.tensors import Finish, Tensor
@@ -99,6 +100,7 @@ class Maker:
         self.calls = 0  # that were not made by callbacks
         self.closed = False
         self.coalescing: list[dist.Work] | None = None
+        self.order = InOrder()
         self.unfinished: weakref.WeakSet[PendingWork] = weakref.WeakSet()
 
     def make_all(self, prepared: Sequence[Prepared], wish: Wish, result: Sequence[Tensor]) -> dist.Work:
@@ -109,7 +111,7 @@ class Maker:
 
     def make(self, call: Call, wish: Wish, finish: Finish | None, result: Sequence[Tensor]) -> dist.Work:
         """Make a call. ``finish`` is done when the engine is done; ``result`` is what a future of it holds."""
-        if _profiler_enabled():
+        if profiler_enabled():
             with in_profile(call.what, [call.source]):
                 return self._make(call, wish, finish, result)
         return self._make(call, wish, finish, result)
@@ -131,7 +133,7 @@ class Maker:
             self.endpoint.raise_if_broken()
             arrays = (call.source, call.out, result)  # kept alive: the result may lie one behind the other
             completion = self.endpoint.start(plan, call.source.data_ptr(), call.out.data_ptr(), limit_s, arrays)
-            pending, key = EngineCall(self.endpoint, completion), f"{self.name}#{self.calls}"
+            pending, key = EngineCall(self.endpoint, completion, self.order), f"{self.name}#{self.calls}"
         return self.goes_on(PendingWork(pending, result, finish, f"{call.what} of group {self.name}", key))
 
     def _make_aside(self, call: Call, limit_s: float, callback: Callback) -> tuple[Pending, str]:

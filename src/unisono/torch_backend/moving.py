@@ -11,6 +11,7 @@ import torch.distributed as dist
 from unisono import collectives
 from unisono.collectives import Collective
 from unisono.errors import UsageError
+from unisono.torch_backend import several
 from unisono.torch_backend.caller import Blocks
 from unisono.torch_backend.making import Call, Maker, Prepared, Wish, wish_of
 from unisono.torch_backend.other_devices import also_elsewhere
@@ -32,6 +33,7 @@ from unisono.torch_backend.tensors import (
     separate,
     share_memory,
 )
+from unisono.torch_backend.torch_errors import raises_torchs
 
 
 def _root_of(opts: Any) -> int:
@@ -46,14 +48,14 @@ class Moving:
     @also_elsewhere
     def broadcast(self, tensors: Any, opts: Any = None, timeout: timedelta | None = None) -> dist.Work:
         """Replace every tensor by the root's."""
-        root, tensors = _root_of(opts), [check(tensor, "broadcast") for tensor in as_list(tensors)]
-        is_root, apart = root == self._maker.comm.rank, len(tensors) > 1 and share_memory(tensors)
-        prepared = []
-        for tensor in tensors:
-            memory, finish = contiguous_output(tensor, keep=is_root, apart=apart)
-            call = self._move("broadcast", collectives.broadcast, memory, memory, (tensor.numel(),), root)
-            prepared.append(Prepared(call, None if is_root else finish, [tensor]))
-        return self._maker.make_all(prepared, wish_of(opts, timeout), tensors)
+        tensors = as_list(tensors)
+        if len(tensors) != 1:
+            return several.broadcast(self, tensors, opts, timeout)
+        root, tensor = _root_of(opts), check(tensors[0], "broadcast")
+        is_root = root == self._maker.comm.rank
+        memory, finish = contiguous_output(tensor, keep=is_root)
+        call = self._move("broadcast", collectives.broadcast, memory, memory, (tensor.numel(),), root)
+        return self._maker.make(call, wish_of(opts, timeout), None if is_root else finish, [tensor])
 
     def _move(
         self, what: str, collective: Collective, source: Tensor, out: Tensor, sizes: tuple[int, ...],
@@ -111,6 +113,8 @@ class Moving:
         """Give every rank the tensors of all ranks, in a list; they may differ in length."""
         if torch.is_tensor(sources):
             outs, sources = [outs], [sources]
+        elif len(sources) != 1:
+            return several.all_gather(self, outs, sources, opts)
         return self._allgather(outs, sources, wish_of(opts, timeout))
 
     @also_elsewhere
@@ -215,6 +219,7 @@ class Moving:
     ) -> Call:
         return self._move(what, collectives.all_to_all, source, out, sizes, out_sizes=out_sizes, equal=equal)
 
+    @raises_torchs
     def barrier(self, opts: Any = None, timeout: timedelta | None = None) -> dist.Work:
         """Wait until every rank has come here."""
         if isinstance(opts, timedelta):

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import Any
 
 from unisono.comm.geometry import STAGING_BYTES
@@ -14,8 +16,31 @@ class Options:
     """``init_process_group("unisono", pg_options=Options(...))``.
 
     ``algorithms`` names the algorithm of a collective, or gives one of your own: ``{"all_reduce": my_ring}``. It must
-    be the same on every rank. ``staging_bytes`` is the shared memory of each rank.
+    be the same on every rank. ``staging_bytes`` is the shared memory of each rank. ``others`` holds the options of
+    the other backends of a group, by device: ``{"cuda": dist.ProcessGroupNCCL.Options()}``.
     """
 
     algorithms: Mapping[str, Any] = field(default_factory=dict)
     staging_bytes: int = STAGING_BYTES
+    others: Mapping[str, Any] = field(default_factory=dict)
+    _timeout: timedelta | None = field(
+        default=None, repr=False
+    )  # of the group; torch's options have it under this name
+
+
+def own_options(given: Any, shared: bool) -> Options:
+    """Return the options for our part of a group.
+
+    Options of another class are ignored, as Gloo ignores them. If the group has other backends (``shared``) they are
+    meant for one of these; otherwise a warning says that they have no effect.
+    """
+    if isinstance(given, Options):
+        return given
+    if given is not None and not shared:
+        kind = type(given)
+        warnings.warn(
+            f"pg_options of type {kind.__module__}.{kind.__qualname__} have no effect on the backend unisono; it "
+            "takes unisono.torch_backend.Options",
+            stacklevel=2,
+        )
+    return Options()

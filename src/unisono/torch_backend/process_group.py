@@ -12,72 +12,100 @@ import threading
 import time
 import weakref
 from datetime import timedelta
+from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import torch
 import torch.distributed as dist
 
 from unisono.comm.communicator import Communicator
-from unisono.errors import UsageError
+from unisono.errors import UnisonoError
 from unisono.torch_backend import (
     barriers,
     caller,
     facts,
+    flight,
     futures,
     helpers,
+    lists,
     making,
     messages,
     moving,
     other_devices,
     profiling,
     reducing,
+    several,
     side_lane,
     sparse,
     tensors,
+    torch_errors,
     work,
 )
 from unisono.torch_backend.dynamo import keep_out
 from unisono.torch_backend.functional import register_kernels
 from unisono.torch_backend.meeting import meet_through_store
-from unisono.torch_backend.options import Options
+from unisono.torch_backend.options import Options, own_options
+from unisono.torch_backend.torch_errors import raises_torchs
+
+
+class NoPlans(dict[Any, Any]):
+    """Keeps no plans for the short way of an all-reduce: where calls are recorded, all go the long way."""
+
+    def __setitem__(self, key: Any, plan: Any) -> None:
+        """Do nothing."""
 
 
 class UnisonoProcessGroup(facts.GroupFacts, reducing.Reducing, moving.Moving, messages.Messages, dist.ProcessGroup):
     """A group of ranks, as torch.distributed knows it, on a communicator of ours."""
 
-    def __init__(self, comm: Communicator, store: Any, timeout: timedelta, options: Options) -> None:
+    def __init__(
+        self, comm: Communicator, store: Any, timeout: timedelta, options: Options,
+        others: other_devices.Others | None = None,
+    ) -> None:  # fmt: skip
         dist.ProcessGroup.__init__(self, comm.rank, comm.size)
-        self._maker = making.Maker(comm, timeout.total_seconds(), options.algorithms)
+        for other in list(_open_groups):  # one that is alike has proved and compiled most programs already
+            if (other.getRank(), other.getSize()) == (comm.rank, comm.size):
+                comm.calls.programs = other._maker.comm.calls.programs
+                break
+        kept = flight.kept_calls(os.environ)
+        given = (comm, timeout.total_seconds(), options.algorithms)
+        self._maker = flight.RecordingMaker(*given, kept=kept) if kept else making.Maker(*given)
         self._store = store
         self._options = options
         self._facts = facts.BackendFacts(options)
         self._description = "undefined"
-        self._quick = {}
-        self._others = {}
+        self._quick = NoPlans() if kept else {}
+        self._others = others or other_devices.Others()
         self._barriers = 0
         register_kernels()
         self.set_timeout(timeout)
         self._register_backend(torch.device("cpu"), dist.ProcessGroup.BackendType.CUSTOM)
         self._set_default_backend(dist.ProcessGroup.BackendType.CUSTOM)
+        self._others.register(self)
         _open_groups.add(self)
 
     @classmethod
-    def from_store(cls, asked: Any, options: Any) -> UnisonoProcessGroup:
-        """Meet the other ranks through torch's store."""
-        if options is not None and not isinstance(options, Options):
-            raise UsageError(
-                f"pg_options={options!r}; the backend unisono expects unisono.torch_backend.Options, or none"
-            )
-        for group in list(_open_groups):
-            # In a forked child: torch's store is the parent's, too. After destroy_process_group() it may begin anew.
-            group._maker.endpoint.check_process()
-        options = options or Options()
-        seconds = asked.timeout.total_seconds()
-        comm = meet_through_store(asked.store, asked.group_rank, asked.group_size, seconds, options.staging_bytes)
-        if asked.global_ranks_in_group:
-            comm.calls.link.name_ranks(list(asked.global_ranks_in_group))
-        return cls(comm, asked.store, asked.timeout, options)
+    def from_store(cls, asked: Any, options: Any, frame: FrameType | None = None) -> UnisonoProcessGroup:
+        """Meet the other ranks through torch's store. ``frame``: see other_devices.make_others."""
+        others = other_devices.Others()
+        try:
+            for group in list(_open_groups):
+                # In a forked child the store is the parent's too. After destroy_process_group() the child may start anew.
+                group._maker.endpoint.check_process()
+            others = other_devices.make_others(frame, options)
+            own = own_options(options, shared=bool(others.names))
+            seconds = asked.timeout.total_seconds()
+            comm = meet_through_store(asked.store, asked.group_rank, asked.group_size, seconds, own.staging_bytes)
+            if asked.global_ranks_in_group:
+                comm.calls.link.name_ranks(list(asked.global_ranks_in_group))
+            return cls(comm, asked.store, asked.timeout, own, others)
+        except UnisonoError as error:
+            torch_errors.as_torchs(error, torch_errors.AT_THE_START)
+            others.shutdown()
+            raise
 
+    @raises_torchs
     def monitored_barrier(self, timeout: timedelta | None = None, wait_all_ranks: bool = False) -> None:
         """Wait for all ranks; rank 0 says who is missing."""
         self._maker.check_open("monitored_barrier")
@@ -93,10 +121,12 @@ class UnisonoProcessGroup(facts.GroupFacts, reducing.Reducing, moving.Moving, me
     def _start_coalescing(self, device: Any) -> None:
         self._maker.coalescing = []
 
+    @raises_torchs
     def _end_coalescing(self, device: Any) -> dist.Work:
         works, self._maker.coalescing = self._maker.coalescing or [], None
         return self._maker.together(works, []) if works else making.FINISHED
 
+    @raises_torchs
     def split_group(
         self, new_ranks: list[int], timeout: timedelta | None = None, opts: Any = None, group_name: str | None = None,
         group_desc: str | None = None, device_types: Any = None,
@@ -114,17 +144,31 @@ class UnisonoProcessGroup(facts.GroupFacts, reducing.Reducing, moving.Moving, me
         group.setGroupDesc(group_desc or "undefined")
         return group
 
+    @raises_torchs
     def shutdown(self) -> None:
         """Finish what was started, and leave."""
         _open_groups.discard(self)
         self._maker.close()
-        for backend in self._others.values():
-            backend.shutdown()
-        self._others = {}
+        self._others.shutdown()
+        self._others = other_devices.Others()
 
+    @raises_torchs
     def abort(self) -> None:
         """Break off all calls, on all ranks."""
         self._maker.abort("the process group was aborted")
+        for backend in self._others.backends.values():
+            backend.abort()
+        self._others = other_devices.Others()
+
+
+def flight_record() -> dict[str, Any]:
+    """Return the last calls of all groups of this process (see flight.py)."""
+    return flight.record_of([group for group in list(_open_groups) if not group._maker.closed])
+
+
+def write_flight_record(folder: str | os.PathLike[str]) -> Path:
+    """Write the last calls of all groups of this process for ``torchfrtrace``, one file for each rank."""
+    return flight.write_record(flight_record(), folder, dist.get_rank())
 
 
 LEAVE_S = 2.0  # for callbacks
@@ -155,6 +199,6 @@ os.register_at_fork(after_in_child=_leave_in_child)  # after the hook of comm/li
 
 
 keep_out(
-    barriers, caller, facts, futures, helpers, making, messages, moving, other_devices, profiling, reducing,
-    side_lane, sparse, tensors, work, sys.modules[__name__],
+    barriers, caller, facts, flight, futures, helpers, lists, making, messages, moving, other_devices, profiling,
+    reducing, several, side_lane, sparse, tensors, torch_errors, work, sys.modules[__name__],
 )  # fmt: skip

@@ -8,16 +8,16 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
-from torch._C._autograd import _profiler_enabled
 
 from unisono import _engine, collectives
 from unisono.collectives import Collective
-from unisono.errors import UsageError
-from unisono.torch_backend import sparse
+from unisono.errors import UnisonoError, UsageError
+from unisono.torch_backend import several, sparse
 from unisono.torch_backend.caller import Blocks
 from unisono.torch_backend.futures import running_callback
 from unisono.torch_backend.making import FINISHED, NO_LIMIT, Call, Maker, Prepared, Wish, wish_of
 from unisono.torch_backend.other_devices import also_elsewhere
+from unisono.torch_backend.private import profiler_enabled
 from unisono.torch_backend.profiling import in_profile
 from unisono.torch_backend.reductions import Reduction, is_plain, reduction
 from unisono.torch_backend.tensors import (
@@ -35,6 +35,7 @@ from unisono.torch_backend.tensors import (
     read_first,
     share_memory,
 )
+from unisono.torch_backend.torch_errors import as_torchs, raises_torchs
 
 
 class Reducing:
@@ -44,7 +45,9 @@ class Reducing:
     # Plans of all-reduces that need nothing before or after, and how many bytes the tensors have.
     _quick: dict[Any, tuple[_engine.Plan, int]]
 
-    def allreduce(self, tensors: Any, opts: Any = None, timeout: timedelta | None = None) -> dist.Work:
+    def allreduce(
+        self, tensors: Any, opts: Any = None, timeout: timedelta | None = None, op: Any = None
+    ) -> dist.Work:
         """Replace every tensor by its sum (or product, ...) over all ranks."""
         tensors = as_list(tensors)
         if tensors and not tensors[0].is_cpu:
@@ -56,7 +59,7 @@ class Reducing:
             if (
                 found is not None and tensor.layout is torch.strided and not tensor.is_nested
                 and tensor.is_contiguous() and not tensor.is_neg() and running_callback() is None
-                and maker.coalescing is None and not _profiler_enabled() and not maker.closed
+                and maker.coalescing is None and not profiler_enabled() and not maker.closed
             ):  # fmt: skip
                 plan, nbytes = found
                 place = _address_of_all(tensor, nbytes)
@@ -64,20 +67,27 @@ class Reducing:
                     maker.calls += 1
                     limit = opts.timeout
                     limit_s = limit.total_seconds() if limit > NO_LIMIT else maker.timeout_s
-                    maker.endpoint.run(plan, place, place, limit_s)
+                    try:
+                        maker.endpoint.run(plan, place, place, limit_s)
+                    except UnisonoError as error:
+                        raise as_torchs(error)  # noqa: B904 (it is the same error)
                     return FINISHED
-        op = getattr(opts, "reduceOp", opts if opts is not None else dist.ReduceOp.SUM)
+        if op is None:
+            op = getattr(opts, "reduceOp", opts if opts is not None else dist.ReduceOp.SUM)
         wish = wish_of(opts, timeout)
         if len(tensors) == 1:
             return self._all_reduce(tensors[0], op, wish)
         with in_profile("all_reduce", tensors):
-            return self._all_reduce_together(tensors, op, wish)
+            return several.all_reduce(self, tensors, op, wish)
 
     @also_elsewhere
     def allreduce_coalesced(self, tensors: Any, opts: Any = None) -> dist.Work:
         """Do an all-reduce of every tensor."""
-        return self.allreduce(tensors, opts)
+        op, wish = getattr(opts, "reduceOp", dist.ReduceOp.SUM), wish_of(opts)
+        with in_profile("all_reduce", tensors):
+            return self._all_reduce_together(tensors, op, wish)
 
+    @raises_torchs
     def _all_reduce(self, tensor: Any, op: Any, wish: Wish) -> dist.Work:
         if _is_sparse(tensor):
             return sparse.all_reduce(self, tensor, op)
@@ -87,6 +97,7 @@ class Reducing:
             self._quick[key] = self._maker.main.plan(call.collective, call.blocks, call.dtype, call.op), tensor.nbytes
         return self._maker.make(call, wish, finish, result)
 
+    @raises_torchs
     def _all_reduce_together(self, tensors: Sequence[Any], op: Any, wish: Wish) -> dist.Work:
         dense = [check(tensor, "all_reduce") for tensor in tensors if not _is_sparse(tensor)]
         apart = share_memory(dense)

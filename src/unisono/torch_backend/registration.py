@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 NAME = "unisono"
@@ -18,4 +19,4 @@ def register() -> None:
 def _create(backend_options: Any, group_options: Any) -> Any:
     from unisono.torch_backend.process_group import UnisonoProcessGroup
 
-    return UnisonoProcessGroup.from_store(backend_options, group_options)
+    return UnisonoProcessGroup.from_store(backend_options, group_options, sys._getframe(1))

@@ -12,8 +12,9 @@ import torch.distributed as dist
 from unisono import _engine
 from unisono.errors import CollectiveTimeout, CommError, UnisonoError
 from unisono.torch_backend.futures import CollectiveFuture
-from unisono.torch_backend.helpers import run_aside
+from unisono.torch_backend.helpers import InOrder
 from unisono.torch_backend.tensors import Finish, Tensor
+from unisono.torch_backend.torch_errors import as_torchs
 
 NO_LIMIT = timedelta(0)
 FOREVER_S = 3e8
@@ -35,8 +36,8 @@ class Pending(Protocol):
 class EngineCall:
     """A call that the engine makes in the background."""
 
-    def __init__(self, endpoint: _engine.Endpoint, completion: _engine.Completion) -> None:
-        self.endpoint, self.completion = endpoint, completion
+    def __init__(self, endpoint: _engine.Endpoint, completion: _engine.Completion, order: InOrder) -> None:
+        self.endpoint, self.completion, self.order = endpoint, completion, order
 
     def done(self) -> bool:
         """Whether it is over."""
@@ -124,6 +125,8 @@ class PendingWork(dist.Work):
                     self._finish()
                 except Exception as error:
                     self._error = error
+            if self._error is not None:
+                as_torchs(self._error)
             self._finish = None
             self._settled = True
 
@@ -132,7 +135,9 @@ class PendingWork(dist.Work):
         if not self._settled:
             seconds = timeout.total_seconds() if timeout > NO_LIMIT else FOREVER_S
             if not self.pending.wait(seconds):
-                raise CollectiveTimeout(f"{self._what} is not done after {seconds:g} s; it goes on, wait again")
+                raise as_torchs(
+                    CollectiveTimeout(f"{self._what} is not done after {seconds:g} s; it goes on, wait again")
+                )
             self._settle()
         if self._error is not None:
             raise self._error
@@ -168,7 +173,7 @@ class PendingWork(dist.Work):
         ask = getattr(self.pending, "source_rank", None)
         found = ask() if ask is not None else None
         if found is None:
-            raise CommError(f"{self._what}: only a receive has a source")
+            raise as_torchs(CommError(f"{self._what}: only a receive has a source"))
         return int(found)
 
     _source_rank = source_rank
@@ -182,7 +187,8 @@ class PendingWork(dist.Work):
         if self.is_completed():
             self._complete(future)
         else:
-            run_aside(lambda: self._complete(future))
+            order = getattr(self.pending, "order", None) or InOrder()
+            order.add(lambda: self.pending.wait(FOREVER_S), lambda: self._complete(future))
         return future
 
     def leave_in_child(self, error: Exception) -> None:
@@ -193,7 +199,6 @@ class PendingWork(dist.Work):
 
     def _complete(self, future: CollectiveFuture) -> None:
         if not self._settled:
-            self.pending.wait(FOREVER_S)
             self._settle()
         if self._error is None:
             future.set_result(self._result)
@@ -206,6 +211,8 @@ class AllPending:
 
     def __init__(self, parts: Sequence[Pending]) -> None:
         self.parts = parts
+        orders = {getattr(part, "order", None) for part in parts}
+        self.order = orders.pop() if len(orders) == 1 else None  # calls of one group end in order, so these do, too
 
     def done(self) -> bool:
         """Whether all are over."""

@@ -1,0 +1,117 @@
+"""Several tensors on one rank in a single call.
+
+torch's process groups once had one tensor for every GPU of a rank, and their methods still take lists. Gloo gives
+lists this meaning: all tensors of all ranks take part, as if each were on a rank of its own. (Coalesced calls are
+different: they are one call for every tensor.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any
+
+import torch
+import torch.distributed as dist
+
+from unisono.errors import UsageError
+from unisono.torch_backend.making import Wish
+from unisono.torch_backend.reductions import KINDS
+from unisono.torch_backend.tensors import Finish, Tensor, check, copy
+from unisono.torch_backend.torch_errors import raises_torchs
+from unisono.torch_backend.work import AllPending, FinishedWork, PendingWork
+
+COMBINE = {
+    KINDS.SUM: torch.add, KINDS.PRODUCT: torch.mul, KINDS.MIN: torch.minimum, KINDS.MAX: torch.maximum,
+    KINDS.BAND: torch.bitwise_and, KINDS.BOR: torch.bitwise_or, KINDS.BXOR: torch.bitwise_xor,
+}  # fmt: skip
+
+
+def check_alike(tensors: Sequence[Any], what: str) -> list[Tensor]:
+    """Return the tensors, if they are of one type and shape."""
+    if not tensors:
+        raise UsageError(f"{what}: requires non-empty tensor list; found no tensor")
+    first = tensors[0]
+    for place, tensor in enumerate(tensors):
+        if tensor.layout != first.layout:
+            raise UsageError(
+                f"{what}: invalid tensor layout at index {place}: {tensor.layout}; expected {first.layout}"
+            )
+        if tensor.layout is not torch.sparse_coo:
+            check(tensor, what)
+        if tensor.dtype != first.dtype:
+            raise UsageError(f"{what}: invalid tensor type at index {place}: {tensor.dtype}; expected {first.dtype}")
+        if tensor.shape != first.shape:
+            raise UsageError(
+                f"{what}: invalid tensor size at index {place}: {list(tensor.shape)}; expected {list(first.shape)}"
+            )
+    return list(tensors)
+
+
+@raises_torchs
+def all_reduce(group: Any, tensors: Sequence[Any], op: Any, wish: Wish) -> dist.Work:
+    """Reduce all tensors of all ranks to one, and put it into each."""
+    tensors = check_alike(tensors, "all_reduce")
+    combine = COMBINE.get(getattr(op, "op", op))
+    if combine is None:
+        raise UsageError(f"all_reduce: op={op} with {len(tensors)} tensors on a rank; expected one tensor")
+    total = tensors[0].detach().clone()
+    for tensor in tensors[1:]:
+        total = combine(total, tensor.detach())
+    return _then(group._all_reduce(total, op, wish), lambda: _fill(tensors, total), tensors, "all_reduce")
+
+
+def broadcast(group: Any, tensors: Sequence[Any], opts: Any, timeout: timedelta | None = None) -> dist.Work:
+    """Replace all tensors of all ranks by one of the root's."""
+    tensors = check_alike(tensors, "broadcast")
+    place = getattr(opts, "rootTensor", 0)
+    if not 0 <= place < len(tensors):
+        raise UsageError(f"broadcast: invalid root tensor {place} of {len(tensors)}")
+    source = tensors[place]
+    return _then(group.broadcast([source], opts, timeout), lambda: _fill(tensors, source), tensors, "broadcast")
+
+
+def all_gather(group: Any, outs: Sequence[Any], sources: Sequence[Any], opts: Any) -> dist.Work:
+    """Give every list of outputs the inputs of all ranks: those of rank 0, then those of rank 1, and so on."""
+    sources, size = check_alike(sources, "all_gather"), group.getSize()
+    count, shape = len(sources), sources[0].shape
+    for place, parts in enumerate(outs):
+        if len(parts) != count * size:
+            raise UsageError(
+                f"all_gather: invalid output tensor list at index {place}: {len(parts)} tensors; expected "
+                f"{count * size}, {count} for each rank"
+            )
+        check_alike([sources[0], *parts], "all_gather")
+    if len(outs) != count:
+        raise UsageError(f"all_gather: {len(outs)} lists of outputs; expected {count}, one for each input")
+    mine = torch.stack([source.detach() for source in sources])
+    gathered = mine.new_empty((size * count, *shape))
+
+    def finish() -> None:
+        for parts in outs:
+            for part, found in zip(parts, gathered, strict=True):
+                copy(part, found)
+
+    return _then(group._allgather_base(gathered, mine, opts), finish, [list(parts) for parts in outs], "all_gather")
+
+
+def _fill(tensors: Sequence[Tensor], source: Tensor) -> None:
+    for tensor in tensors:
+        if tensor.layout is torch.sparse_coo:
+            with torch.no_grad():  # not detach(): what it returns has places and values of its own
+                tensor.copy_(source)
+        elif tensor is not source:
+            copy(tensor, source)
+
+
+def _then(work: dist.Work, finish: Finish, result: Sequence[Any], what: str) -> dist.Work:
+    """Return the work of a call after which something remains to be done."""
+    if not isinstance(work, PendingWork):
+        finish()
+        return FinishedWork(result)
+
+    def wait_and_finish() -> None:
+        work.wait()
+        finish()
+
+    return PendingWork(AllPending([work.pending]), result, wait_and_finish, what, work.key)

@@ -1,0 +1,144 @@
+"""Groups with a backend for another device beside ours, and options that are meant for another backend."""
+
+from __future__ import annotations
+
+import copy
+import warnings
+from datetime import timedelta
+
+import pytest
+
+torch = pytest.importorskip("torch")
+import torch.distributed as dist  # noqa: E402
+
+from torch_ranks import run_ranks  # noqa: E402
+from unisono.torch_backend import Options  # noqa: E402
+
+META = torch.device("meta")  # a device that any torch has; the backend "fake" takes its tensors
+
+
+def init(backend, **options):
+    import torch.testing._internal.distributed.fake_pg  # noqa: F401 (registers the backend "fake")
+
+    dist.init_process_group(backend, timeout=timedelta(seconds=30), **options)
+    return dist.group.WORLD
+
+
+def work_of_each_device(backend):
+    group = init(backend)
+    x = torch.ones(2)
+    dist.all_reduce(x)
+    work = dist.all_reduce(torch.ones(2, device=META), async_op=True)
+    gathered = group._allgather_base(torch.ones(4, device=META), torch.ones(2, device=META))
+    part = dist.new_group([0, 1])
+    found = [type(of._get_backend(META)).__name__ for of in (group, part)]
+    devices = sorted(device.type for device in group._device_types)
+    listed = len(dist.distributed_c10d._world.pg_map), len(dist.distributed_c10d._world.tags_to_pg[""])
+    dist.destroy_process_group()
+    return x.tolist(), type(work).__name__, type(gathered).__name__, found, devices, listed
+
+
+@pytest.mark.parametrize("backend", ["cpu:unisono,meta:fake", "meta:fake,cpu:unisono"])
+def test_tensors_of_another_device_go_to_the_backend_that_was_named_for_it(backend):
+    for found in run_ranks(work_of_each_device, 2, backend, init=False):
+        assert found == (
+            [2.0, 2.0], "FakeWork", "FakeWork", ["FakeProcessGroup"] * 2, ["cpu", "meta"], (2, 2)
+        )  # fmt: skip
+
+
+def backend_of_cuda(name):
+    group = init(f"cpu:unisono,cuda:{name}")
+    backend = group._get_backend(torch.device("cuda"))
+    return type(backend).__name__, backend.name(), backend.size(), dist.get_backend_config()
+
+
+def test_gloo_is_the_backend_for_cuda_where_gloo_was_named():
+    for found in run_ranks(backend_of_cuda, 2, "gloo", init=False):
+        assert found == ("ProcessGroupGloo", "gloo", 2, "cpu:unisono,cuda:gloo")
+
+
+def error_of_init(backend):
+    with pytest.raises((RuntimeError, AssertionError, ValueError)) as caught:
+        init(backend)
+    assert not dist.is_initialized()
+    return str(caught.value)
+
+
+@pytest.mark.skipif(dist.is_nccl_available(), reason="this torch has NCCL")
+def test_a_backend_that_torch_lacks_fails_at_init():
+    assert run_ranks(error_of_init, 1, "cpu:unisono,cuda:nccl", init=False) == [
+        "Distributed package doesn't have NCCL built in"
+    ]
+
+
+def test_a_backend_that_nobody_knows_fails_at_init():
+    assert "NOPE" in run_ranks(error_of_init, 1, "cpu:unisono,cuda:nope", init=False)[0]
+
+
+def test_ours_is_refused_for_another_device_at_init():
+    said = run_ranks(error_of_init, 1, "cpu:unisono,cuda:unisono", init=False)[0]
+    assert "takes tensors on the CPU" in said
+    assert "cuda" in said
+
+
+def tensor_of_another_device():
+    init("unisono")
+    with pytest.raises(ValueError, match="a tensor on meta") as caught:
+        dist.all_reduce(torch.ones(2, device=META))
+    return str(caught.value)
+
+
+def test_a_group_without_a_backend_for_a_device_refuses_its_tensors():
+    assert 'init_process_group("cpu:unisono,meta:BACKEND")' in run_ranks(tensor_of_another_device, 1, init=False)[0]
+
+
+class Given:
+    """Options of a backend that a test registers."""
+
+
+def options_that_arrive(pg_options):
+    arrived = []
+
+    def create(asked, options):
+        from torch._C._distributed_c10d import FakeProcessGroup
+
+        arrived.append(options)
+        return FakeProcessGroup._create_internal(asked.group_rank, asked.group_size)
+
+    dist.Backend.register_backend("recorder", create, extended_api=True, devices=["meta"])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        group = init("cpu:unisono,meta:recorder", pg_options=pg_options)
+    return type(arrived[0]).__name__, group._options.algorithms
+
+
+def test_options_of_the_other_backend_reach_it():
+    assert run_ranks(options_that_arrive, 1, Given(), init=False) == [("Given", {})]
+
+
+def test_our_options_may_hold_those_of_the_other_backend():
+    ours = Options(algorithms={"all_reduce": "ring"}, others={"meta": Given()})
+    assert run_ranks(options_that_arrive, 1, ours, init=False) == [("Given", {"all_reduce": "ring"})]
+
+
+def test_our_options_do_not_reach_the_other_backend():
+    ours = Options(algorithms={"all_reduce": "ring"})
+    assert run_ranks(options_that_arrive, 1, ours, init=False) == [("NoneType", {"all_reduce": "ring"})]
+
+
+def warnings_of(kind):
+    options = dist.ProcessGroupGloo._Options() if kind == "gloo" else Given()
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        init("unisono", pg_options=options)
+        part = dist.new_group([0], pg_options=copy.copy(options) if kind != "gloo" else options)
+    x = torch.ones(1)
+    dist.all_reduce(x, group=part)
+    return [str(one.message) for one in said if "pg_options" in str(one.message)]
+
+
+@pytest.mark.parametrize("kind", ["gloo", "unknown"])
+def test_options_of_another_backend_are_ignored_with_a_warning(kind):
+    said = run_ranks(warnings_of, 1, kind, init=False)[0]
+    assert len(said) == 2
+    assert all("have no effect on the backend unisono" in one for one in said)

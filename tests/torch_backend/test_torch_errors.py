@@ -1,0 +1,135 @@
+"""Errors of the backend are caught by what a program for torch catches, and by what one for Unisono catches."""
+
+from __future__ import annotations
+
+import pickle
+import traceback
+from datetime import timedelta
+
+import pytest
+
+torch = pytest.importorskip("torch")
+import torch.distributed as dist  # noqa: E402
+
+from torch_ranks import run_ranks  # noqa: E402
+from unisono import errors as unisono  # noqa: E402
+from unisono.torch_backend.torch_errors import AT_THE_START, as_torchs, raises_torchs  # noqa: E402
+
+COMM_ERRORS = [
+    unisono.CommError, unisono.CollectiveTimeout, unisono.PeerLost, unisono.MismatchError, unisono.Aborted
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", COMM_ERRORS)
+def test_an_error_of_communication_is_both_ours_and_torchs(kind):
+    before = kind("rank 2 is gone", rank=2)
+    error = as_torchs(before)
+    assert error is before
+    assert isinstance(error, kind)
+    assert isinstance(error, dist.DistBackendError)
+    assert (str(error), error.rank, type(error).__name__) == ("rank 2 is gone", 2, kind.__name__)
+    kinds = type(error)
+    assert type(as_torchs(error)) is kinds
+
+
+@pytest.mark.parametrize("kind", COMM_ERRORS)
+def test_an_error_survives_pickling(kind):
+    error = as_torchs(kind("rank 2 is gone", rank=2))
+    copy = pickle.loads(pickle.dumps(error))
+    assert type(copy) is type(error)
+    assert (str(copy), copy.rank) == ("rank 2 is gone", 2)
+
+
+def test_a_usage_error_is_a_value_error_and_a_runtime_error():
+    error = as_torchs(unisono.UsageError("no such root"))
+    assert isinstance(error, unisono.UsageError)
+    assert isinstance(error, ValueError)
+    assert isinstance(error, RuntimeError)
+    assert not isinstance(error, dist.DistError)
+    assert str(pickle.loads(pickle.dumps(error))) == "no such root"
+
+
+def test_errors_of_others_are_left_as_they_are():
+    assert type(as_torchs(ZeroDivisionError("x"))) is ZeroDivisionError
+
+
+def test_the_traceback_leads_to_the_place_and_names_the_error_once():
+    @raises_torchs
+    def fail():
+        raise unisono.PeerLost("rank 1 has ended", rank=1)
+
+    with pytest.raises(dist.DistBackendError) as caught:
+        fail()
+    lines = "".join(traceback.format_exception(caught.value))
+    assert lines.count("unisono.errors.PeerLost: rank 1 has ended") == 1
+    assert 'raise unisono.PeerLost("rank 1 has ended", rank=1)' in lines
+
+
+def test_at_the_start_a_timeout_is_a_store_error_and_a_lost_peer_a_network_error():
+    assert isinstance(as_torchs(unisono.CollectiveTimeout("late"), AT_THE_START), dist.DistStoreError)
+    assert isinstance(as_torchs(unisono.PeerLost("gone"), AT_THE_START), dist.DistNetworkError)
+
+
+def caught_in(call):
+    try:
+        call()
+    except unisono.UnisonoError as error:
+        return [
+            kind.__name__ for kind in (dist.DistBackendError, RuntimeError, ValueError) if isinstance(error, kind)
+        ]
+    return None
+
+
+def errors_of_ranks():
+    rank, group = dist.get_rank(), dist.group.WORLD
+    x = torch.ones(2 + rank)
+    found = {}
+    late = dist.irecv(torch.ones(1), (rank + 1) % 2)
+    found["wait"] = caught_in(lambda: late.wait(timedelta(milliseconds=50)))
+    found["usage"] = caught_in(lambda: group.broadcast([torch.ones(1)], 7))
+    found["tensor"] = caught_in(lambda: group.allreduce([torch.ones(1, dtype=torch.complex32)]))
+    found["mismatch"] = caught_in(lambda: dist.all_reduce(x))
+    dist.destroy_process_group()
+    found["destroyed"] = caught_in(lambda: group.allreduce([x]).wait())
+    found["barrier"] = caught_in(lambda: group.barrier())
+    return found
+
+
+def test_what_calls_raise_is_torchs_too():
+    for found in run_ranks(errors_of_ranks, 2):
+        assert found == {
+            "wait": ["DistBackendError", "RuntimeError"],
+            "usage": ["RuntimeError", "ValueError"],
+            "tensor": ["RuntimeError", "ValueError"],
+            "mismatch": ["DistBackendError", "RuntimeError"],
+            "destroyed": ["RuntimeError", "ValueError"],
+            "barrier": ["RuntimeError", "ValueError"],
+        }
+
+
+def init_alone():
+    with pytest.raises(dist.DistStoreError) as caught:
+        dist.init_process_group(
+            "unisono", store=dist.HashStore(), rank=0, world_size=2, timeout=timedelta(seconds=0.3)
+        )
+    assert isinstance(caught.value, unisono.CollectiveTimeout)
+    assert isinstance(caught.value, dist.DistBackendError)
+    return str(caught.value)
+
+
+def test_init_without_the_others_raises_what_torchs_stores_raise():
+    assert "have not arrived: 1" in run_ranks(init_alone, 1, init=False)[0]
+
+
+def warm_call_that_fails():
+    rank = dist.get_rank()
+    for _ in range(3):
+        dist.all_reduce(torch.ones(4))
+    if rank == 1:
+        dist.destroy_process_group()
+        return None
+    return caught_in(lambda: dist.all_reduce(torch.ones(4)))
+
+
+def test_the_short_way_of_an_all_reduce_raises_torchs_errors_too():
+    assert run_ranks(warm_call_that_fails, 2)[0] == ["DistBackendError", "RuntimeError"]

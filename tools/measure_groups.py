@@ -1,0 +1,120 @@
+"""Measure what process groups of torch cost, ours and Gloo's: time, memory, descriptors and threads of each rank.
+
+Each measurement runs in new processes. Groups are made by ``dist.new_group``, then each is used once.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import sys
+import tempfile
+import time
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.distributed as dist
+
+BACKENDS = ("gloo", "unisono")
+KINDS = ("all ranks", "pairs")
+
+
+def state() -> dict[str, float]:
+    """Return what this process has: memory in kB, descriptors, threads."""
+    rollup = dict(
+        line.split()[:2] for line in Path("/proc/self/smaps_rollup").read_text().splitlines()[1:] if "kB" in line
+    )
+    return {
+        "rss_kb": int(rollup["Rss:"]),
+        "pss_kb": int(rollup["Pss:"]),
+        "descriptors": len(os.listdir("/proc/self/fd")),
+        "threads": len(os.listdir("/proc/self/task")),
+    }
+
+
+def measure(rank: int, size: int, backend: str, kind: str, groups: int, path: str) -> dict[str, float]:
+    """Make groups and use them; return what each step cost this rank."""
+    store = dist.FileStore(path, size)
+    dist.init_process_group(backend, store=store, rank=rank, world_size=size, timeout=timedelta(seconds=60))
+    x = torch.ones(8)
+    for _ in range(3):
+        dist.all_reduce(x)
+    dist.barrier()
+    before, began = state(), time.perf_counter()
+    made = []
+    for number in range(groups):
+        ranks = list(range(size)) if kind == "all ranks" else [number % size, (number + 1) % size]
+        group = dist.new_group(ranks)
+        if rank in ranks:
+            made.append(group)
+    dist.barrier()
+    found = {"make_s": time.perf_counter() - began}
+    found.update({f"made_{name}": value - before[name] for name, value in state().items()})
+    began = time.perf_counter()
+    for group in made:
+        dist.all_reduce(x, group=group)
+    dist.barrier()
+    found["use_s"] = time.perf_counter() - began
+    found.update({f"used_{name}": value - before[name] for name, value in state().items()})
+    began = time.perf_counter()
+    dist.destroy_process_group()
+    found["destroy_s"] = time.perf_counter() - began
+    return found
+
+
+def in_processes(size: int, arguments: tuple[Any, ...]) -> list[Any]:
+    """Measure in as many forked processes; return what each found."""
+    readers = []
+    for rank in range(size):
+        reader, writer = os.pipe()
+        if os.fork() == 0:
+            status = 1
+            try:
+                os.write(writer, json.dumps(measure(rank, *arguments)).encode())
+                status = 0
+            finally:
+                os._exit(status)
+        os.close(writer)
+        readers.append(reader)
+    texts = []
+    for reader in readers:
+        with open(reader, "rb") as pipe:
+            texts.append(pipe.read())
+    for _ in range(size):
+        os.wait()
+    return [json.loads(text) for text in texts]
+
+
+def main() -> None:
+    """Measure both backends in turns, and print the medians."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--groups", type=int, default=100)
+    parser.add_argument("--ranks", type=int, default=4)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--json", type=Path, metavar="FILE")
+    given = parser.parse_args()
+    import unisono.torch_backend.process_group  # noqa: F401 (before the fork, as torch itself)
+
+    results: list[dict[str, Any]] = []
+    for kind in KINDS:
+        samples: dict[str, list[dict[str, float]]] = {backend: [] for backend in BACKENDS}
+        for _ in range(given.rounds):
+            for backend in BACKENDS:  # in turns: both meet the same neighbours
+                with tempfile.TemporaryDirectory() as folder:
+                    path = str(Path(folder) / "store")
+                    ranks = in_processes(given.ranks, (given.ranks, backend, kind, given.groups, path))
+                samples[backend].append({name: max(rank[name] for rank in ranks) for name in ranks[0]})
+        for backend in BACKENDS:
+            medians = {name: statistics.median(one[name] for one in samples[backend]) for name in samples[backend][0]}
+            results.append({"groups": given.groups, "ranks": given.ranks, "of": kind, "backend": backend, **medians})
+            print(json.dumps(results[-1]), flush=True)
+    if given.json is not None:
+        given.json.write_text(json.dumps({"torch": torch.__version__, "results": results}, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,98 @@
+"""Write what the files of PyTorch's ``test/distributed`` found into docs/torch_suite.md, and explain the differences.
+
+A test that passes on Gloo must pass on ours, unless it asks for something that Gloo alone has.
+"""
+
+from __future__ import annotations
+
+import collections
+import fnmatch
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+Tests = Mapping[str, Mapping]
+
+ROOT = Path(__file__).parent.parent
+FOUND = ROOT / "docs" / "measurements" / "torch_suite_files-{backend}.json"
+
+# Names of tests that need not pass on ours, and why.
+REASONS = {
+    "*.test_allreduce_basics": "compares a sum of float16 with one that was rounded once. Of the 24 orders in which "
+    "four ranks can add these numbers one after the other, 2 come close enough",
+    "*.test_allgather_checks": "expects that outputs of different lengths are refused; ours takes them",
+    "*.test_allreduce_op_timeout": "looks for Gloo's words in `work.exception()`; the other ranks have ended by "
+    "then, and ours says that (`PeerLost`)",
+    "*.test_alltoall_checks": "expects that parts of different lengths are refused; ours takes them",
+    "*.test_allreduce_coalesced_checks": "expects that tensors of different types are refused; ours takes them",
+    "*.test_broadcast_checks": "expects that a `rootTensor` is refused in a call with one tensor; ours ignores it",
+    "*.test_reduce_checks": "expects that a `rootTensor` is refused in a call with one tensor; ours ignores it",
+    "*.test_gloo_set_pg_timeout_api": "`_set_pg_timeout` looks for the class of Gloo's or NCCL's backend; "
+    "`group.set_timeout()` works",
+    "*.test_gloo_backend_cpu_module*": "makes a device of Gloo (`create_device`)",
+    "*.test_broadcast_coalesced_gloo_cpu": "makes a device of Gloo (`create_device`)",
+    "*GlooFRTest.test_long": "torch's flight recorder takes no entries from Python; ours is `flight_record()`",
+    "*GlooFRTest.test_short_*": "torch's flight recorder takes no entries from Python; ours is `flight_record()`",
+    "*DispatchedCollectivesTests.test_all_to_all_single": "expects that the backend has no all-to-all",
+    "*.test_device_to_backend_mapping_cpu": "expects that the default backend for the CPU is Gloo",
+    "*.test_parse_backend_string": "expects that the default backend for the CPU is Gloo",
+    "*.test_monitored_barrier": "`torch.distributed.monitored_barrier` refuses every backend but Gloo by its name",
+}
+# Faults that are known; a test on this list must leave it when it passes.
+FAULTS = {
+    "*.test_allreduce_coalesced_async": "A FAULT of ours: one tensor twice in a coalesced call is reduced twice",
+    "*.test_allreduce_coalesced_stress": "A FAULT of ours: one tensor twice in a coalesced call is reduced twice",
+}
+WORDED = "passes when the texts of errors are not compared: their classes are the expected ones"
+AS_EXPECTED = ("passed", "worded")
+
+
+def load() -> tuple[dict, dict]:
+    """Return what was found on ours and on Gloo."""
+    ours, gloo = (json.loads(Path(str(FOUND).format(backend=name)).read_text()) for name in ("unisono", "gloo"))
+    return ours, gloo
+
+
+def reason_of(name: str) -> str | None:
+    """Return why a test need not pass on ours, if there is a reason."""
+    return next((why for pattern, why in {**REASONS, **FAULTS}.items() if fnmatch.fnmatch(name, pattern)), None)
+
+
+def unexplained(ours: Tests, gloo: Tests) -> list[str]:
+    """Return the tests that pass on Gloo, do not pass on ours, and have no reason for that."""
+    passed = [name for name, test in gloo.items() if test["outcome"] == "passed"]
+    bad = [name for name in passed if ours.get(name, {}).get("outcome") not in AS_EXPECTED]
+    return [name for name in bad if reason_of(name) is None]
+
+
+def fixed(ours: Tests) -> list[str]:
+    """Return the tests on the list of faults that pass."""
+    return [
+        name for name, test in ours.items()
+        if test["outcome"] == "passed" and any(fnmatch.fnmatch(name, pattern) for pattern in FAULTS)
+    ]  # fmt: skip
+
+
+def parts() -> dict[str, str]:
+    """Return the parts of the page."""
+    ours, gloo = (found["tests"] for found in load())
+    rows = collections.defaultdict(lambda: [0, 0, 0, 0])
+    for name, test in gloo.items():
+        row, passed = rows[name.partition("::")[0]], test["outcome"] == "passed"
+        row[0] += 1
+        row[1] += passed
+        row[2] += passed and test["used"]
+        row[3] += passed and ours.get(name, {}).get("outcome") == "passed"
+    total = [sum(column) for column in zip(*rows.values(), strict=True)]
+    lines = ["| file | tests | pass on Gloo | and make a group | of those that pass on Gloo, pass on ours |"]
+    lines += ["|---|--:|--:|--:|--:|"]
+    lines += [f"| {name} | {' | '.join(map(str, row))} |" for name, row in rows.items()]
+    lines += [f"| all | {' | '.join(map(str, total))} |"]
+    different = collections.defaultdict(list)
+    for name, test in gloo.items():
+        if test["outcome"] == "passed" and ours.get(name, {}).get("outcome") != "passed":
+            worded = ours.get(name, {}).get("outcome") == "worded"
+            why = WORDED if worded else reason_of(name) or "NOT EXPLAINED, a fault of ours"
+            different[why].append(name.rpartition("::")[2])
+    lists = [f"- {reason}: {', '.join(f'`{name}`' for name in names)}." for reason, names in different.items()]
+    return {"files": "\n".join(lines), "files_differences": "\n".join(lists) or "None."}
