@@ -91,7 +91,7 @@ class UnisonoProcessGroup(facts.GroupFacts, reducing.Reducing, moving.Moving, me
         others = other_devices.Others()
         try:
             for group in list(_open_groups):
-                # In a forked child the store is the parent's too. After destroy_process_group() the child may start anew.
+                # In a forked child the store is the parent's too; after destroy_process_group() it may start anew.
                 group._maker.endpoint.check_process()
             others = other_devices.make_others(frame, options)
             own = own_options(options, shared=bool(others.names))
