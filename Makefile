@@ -9,7 +9,7 @@ CODE := src tests tools examples
 unexport PYTHONDONTWRITEBYTECODE
 ON_BOTH_CORES := --numprocesses 2 --dist worksteal
 
-.PHONY: venv demo check browser test sanitize proofs stress lint style docs screenshots golden peers torch-suite interop clean
+.PHONY: venv demo check browser test sanitize proofs stress soundness lint style docs screenshots golden peers torch-suite interop clean
 
 venv: $(INSTALLED)
 
@@ -60,6 +60,11 @@ test: browser style
 # beside other libraries.
 stress: venv
 	$(BIN)/pytest -m long
+
+# Every campaign in its long version, and the table of docs/soundness.md from what they counted.
+soundness: venv
+	$(BIN)/pytest -m campaign $(ON_BOTH_CORES) --junitxml build/soundness.xml
+	$(BIN)/python tools/soundness_page.py build/soundness.xml
 
 # The engine with the sanitizers of the compiler, in build/asan and build/tsan (minutes).
 sanitize: venv

@@ -92,23 +92,28 @@ def worst_inputs(setting: Setting, steps: int) -> np.ndarray:
     return inputs
 
 
+@pytest.mark.campaign
 @pytest.mark.parametrize("size", [5, 8])
 @pytest.mark.parametrize("name", ["fp16", "int8"])
 @pytest.mark.parametrize("algorithm", REDUCING, ids=str)
-def test_no_inputs_that_we_find_get_past_the_bound(algorithm, name, size):
+def test_no_inputs_that_we_find_get_past_the_bound(algorithm, name, size, record_property):
     if algorithm.can_serve(size):
+        record_property("searches", 1)
         setting = setting_of(algorithm.schedule(size), codecs.find(name))
         share = setting.share(worst_inputs(setting, 6))
         assert 0.02 < share.max() <= 1
 
 
+@pytest.mark.campaign
 @pytest.mark.slow
 @pytest.mark.long
 @pytest.mark.parametrize("size", [2, 3, 4, 6, 7, 8, 13, 16])
 @pytest.mark.parametrize("stochastic", [False, True])
 @pytest.mark.parametrize("name", FORMATS)
 @pytest.mark.parametrize("algorithm", REDUCING, ids=str)
-def test_no_inputs_that_we_find_in_a_longer_search_get_past_the_bound(algorithm, name, stochastic, size):
+def test_no_inputs_that_we_find_in_a_longer_search_get_past_the_bound(
+    algorithm, name, stochastic, size, record_property
+):
     if not algorithm.can_serve(size):
         return
     try:
@@ -116,6 +121,7 @@ def test_no_inputs_that_we_find_in_a_longer_search_get_past_the_bound(algorithm,
     except GoalError:
         assert stochastic  # this one cannot be used with it
         return
+    record_property("searches", 1)
     assert setting.share(worst_inputs(setting, 20)).max() <= 1
 
 

@@ -139,14 +139,16 @@ def test_real_processes_give_the_bits_of_play(pools, case):
     compare(pools[size], *rest)
 
 
+@pytest.mark.campaign
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("algorithm", [a for a in BUILT_IN if a.collective is not barrier], ids=str)
-def test_every_algorithm_on_long_odd_vectors(pools, algorithm, size):
+def test_every_algorithm_on_long_odd_vectors(pools, algorithm, size, record_property):
     if not algorithm.can_serve(size):
         pytest.skip(f"not declared for {size} ranks")
     length = 100_003 if not algorithm.collective.blocked else 20_011 * size
     root = size - 1 if algorithm.collective.rooted else None
     compare(pools[size], algorithm, length, "float32", "sum" if algorithm.collective.reduces else None, root, 7)
+    record_property("calls", size)
 
 
 @pytest.mark.parametrize("size", SIZES)

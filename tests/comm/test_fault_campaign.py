@@ -26,6 +26,8 @@ from leaks import Leaks
 from unisono.comm.local_ranks import outcomes_of
 from unisono.errors import Aborted, CommError
 
+pytestmark = [pytest.mark.slow, pytest.mark.campaign]
+
 SOON_S = 15.0  # what takes milliseconds may take longer on a busy machine
 STOPPED_S = 3.0  # the timeout of calls where a rank is stopped: nothing else tells the others
 AFTER_STOPPED_S = 5.0  # the stopped rank itself never ends
@@ -162,7 +164,7 @@ def trial(seed, stopped=False):
         pytest.param(1000, 20, marks=pytest.mark.long),
     ],
 )
-def test_every_survivor_of_random_faults_is_told_which_rank_failed(trials, stopped):
+def test_every_survivor_of_random_faults_is_told_which_rank_failed(trials, stopped, record_property):
     leaks = Leaks()
     counts, survivors, named = Counter(), 0, 0
     for number in range(trials + stopped):
@@ -173,5 +175,6 @@ def test_every_survivor_of_random_faults_is_told_which_rank_failed(trials, stopp
         if number % 50 == 49:
             leaks.check()
     leaks.check()
+    record_property("faults", sum(counts.values()))
     print(f"{sum(counts.values())} faults ({dict(counts)}), {survivors} survivors, {named} told the rank")
     assert set(counts) == {*ENDS, "stopped"}

@@ -16,6 +16,8 @@ import unisono
 from unisono.comm.local_ranks import outcomes_of
 from unisono.errors import PeerLost, UsageError
 
+pytestmark = pytest.mark.slow
+
 LIMIT_S = 20  # of a child, which should need milliseconds
 
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import unisono
+from unisono.comm import local_ranks
 
 ELEMENTS = (1 << 31) + 5
 MEMORY = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_AVPHYS_PAGES")
@@ -33,19 +34,6 @@ def small_staging(comm):
     return bool((x == comm.size * np.arange(10_000_000, dtype=np.int32)).all())
 
 
-def connected_with_little(rank_function):
-    from unisono.comm import joining, local_ranks
-
-    def connect_small(**how):
-        return joining.connect(**how, staging_bytes=64 * 1024)
-
-    original = local_ranks.connect
-    local_ranks.connect = connect_small
-    try:
-        return unisono.spawn(rank_function, 3)
-    finally:
-        local_ranks.connect = original
-
-
-def test_the_smallest_staging_area_is_enough():
-    assert connected_with_little(small_staging) == [True] * 3
+def test_the_smallest_staging_area_is_enough(monkeypatch):
+    monkeypatch.setattr(local_ranks, "STAGING_BYTES", 64 * 1024)
+    assert unisono.spawn(small_staging, 3) == [True] * 3

@@ -21,6 +21,8 @@ from unisono.comm.launch import MOST_RANKS
 from unisono.comm.local_ranks import outcomes_of
 from unisono.errors import CommError, UsageError
 
+pytestmark = pytest.mark.slow
+
 
 def address_space_bytes():
     return int(re.search(r"VmSize:\s+(\d+)", Path("/proc/self/status").read_text())[1]) * 1024

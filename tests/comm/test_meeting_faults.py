@@ -33,6 +33,8 @@ from meeting_faults import (
     strangers,
 )
 
+pytestmark = [pytest.mark.slow, pytest.mark.campaign]
+
 DOORS = ("directory", "named")
 TIMEOUT_S = 20.0  # of ranks that are to meet
 SHORT_S = 2.0  # of ranks that are not
@@ -80,14 +82,16 @@ def check_met(found):
 
 
 @pytest.mark.parametrize("door", DOORS)
-def test_processes_that_do_not_know_the_secret_disturb_nobody(started, door):
+def test_processes_that_do_not_know_the_secret_disturb_nobody(started, door, record_property):
+    record_property("faults", len(STRANGERS))
     with site(door) as where:
         started(play_strangers, where, os.getuid(), STRANGERS, False)
         check_met(meet_beside(started, where))
 
 
 @needs_root
-def test_processes_of_another_user_disturb_nobody(started):
+def test_processes_of_another_user_disturb_nobody(started, record_property):
+    record_property("faults", len(STRANGERS) + len(CONFUSED))
     with site("named") as where:
         started(play_strangers, where, NOBODY, STRANGERS, False)
         started(play_strangers, where, NOBODY, CONFUSED, True)  # even if they knew the secret
@@ -95,7 +99,8 @@ def test_processes_of_another_user_disturb_nobody(started):
 
 
 @pytest.mark.parametrize("door", DOORS)
-def test_processes_that_know_the_secret_and_make_no_sense_disturb_nobody(started, door):
+def test_processes_that_know_the_secret_and_make_no_sense_disturb_nobody(started, door, record_property):
+    record_property("faults", len(CONFUSED))
     with site(door) as where:
         started(play_strangers, where, os.getuid(), CONFUSED, True)
         check_met(meet_beside(started, where))
@@ -115,7 +120,8 @@ def test_a_crowd_that_comes_again_and_again_does_not_keep_the_ranks_from_meeting
     [("directory", os.getuid()), ("named", os.getuid()), pytest.param("named", NOBODY, marks=needs_root)],
 )
 @pytest.mark.parametrize("fault", [*((name, False) for name in STRANGERS), *((name, True) for name in CONFUSED)])
-def test_one_stranger_disturbs_nobody(started, door, user, fault):
+def test_one_stranger_disturbs_nobody(started, door, user, fault, record_property):
+    record_property("faults", 1)
     with site(door) as where:
         started(play_strangers, where, user, [fault[0]], fault[1])
         check_met(meet_beside(started, where))
@@ -200,7 +206,7 @@ def check_failed(found, expected, failure):
 
 @pytest.mark.parametrize("door", DOORS)
 @pytest.mark.parametrize("part", range(3))
-def test_when_a_rank_fails_at_any_step_every_other_one_says_which_and_why(started, door, part):
+def test_when_a_rank_fails_at_any_step_every_other_one_says_which_and_why(started, door, part, record_property):
     jobs = []
     sites = [(failure, site(door)) for failure in sorted(FAILURES)[part::3]]
     try:
@@ -210,6 +216,7 @@ def test_when_a_rank_fails_at_any_step_every_other_one_says_which_and_why(starte
         for failure, (first, other), expected in jobs:
             check_failed(first.result(ends_s), expected, failure)
             check_failed(other.result(ends_s), expected, failure)
+        record_property("faults", len(jobs))
     finally:
         for _, made in sites:
             made.__exit__(None, None, None)
@@ -270,7 +277,8 @@ FAILURES_OF_RANK_0 = {
 
 
 @pytest.mark.parametrize("door", DOORS)
-def test_when_rank_0_fails_at_any_step_the_others_say_so(started, door):
+def test_when_rank_0_fails_at_any_step_the_others_say_so(started, door, record_property):
+    record_property("faults", len(FAILURES_OF_RANK_0))
     sites = [(failure, site(door, 2)) for failure in sorted(FAILURES_OF_RANK_0)]
     jobs = []
     try:

@@ -12,6 +12,8 @@ from meeting_faults import FORK, LIMIT_S, Started, rank_of, site
 from containers import NEW_NETWORK, NEW_PROCESSES, enter_new, needs_namespaces
 from unisono.comm.surroundings import surroundings, why_apart
 
+pytestmark = pytest.mark.slow
+
 
 def rank_in_new(kind, where, rank, come):
     """Be a rank in a new namespace, when another rank has come."""

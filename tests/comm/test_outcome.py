@@ -10,6 +10,8 @@ import pytest
 from unisono.comm.fault_log import Blame
 from unisono.comm.outcome import Ending, Outcome, outcome_of
 
+pytestmark = pytest.mark.slow
+
 LOST, LATE, MISMATCH, ABORTED, INTERRUPTED = 1, 2, 3, 4, 5
 
 

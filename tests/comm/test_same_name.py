@@ -18,6 +18,8 @@ from unisono.comm.environment import Place, place_in_job
 from unisono.comm.private_directory import directory_of_rank_0
 from unisono.errors import UsageError
 
+pytestmark = pytest.mark.slow
+
 LIMIT_S = 60
 SCRIPT = """
 import os, sys, time, numpy as np, unisono
@@ -86,7 +88,7 @@ ORDERS = ("A0 B1 A1 B0", "A0 B0 A1 B1", "A0 B0 B1 A1", "A1 B0 A0 B1", "B1 A1 A0 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("order", ORDERS)
-@pytest.mark.parametrize("every_s", [0.0, 0.1])
+@pytest.mark.parametrize("every_s", [pytest.param(0.0, marks=pytest.mark.long), 0.1])
 def test_two_jobs_with_the_same_port_never_exchange_data(jobs, tmp_path, order, every_s):
     ranks = [jobs(job, rank, WAIT_S=5) for job in "AB" for rank in (0, 1)]
     said = said_by(ranks, order.split(), every_s)

@@ -10,6 +10,8 @@ import pytest
 from unisono.comm.geometry import STAGING_BYTES
 from unisono.comm.local_ranks import spawn
 
+pytestmark = pytest.mark.slow
+
 SHORT = 100  # elements
 
 

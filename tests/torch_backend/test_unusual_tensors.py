@@ -19,6 +19,8 @@ import unusual_tensors as kinds  # noqa: E402
 from torch_ranks import run_ranks  # noqa: E402
 from unisono.errors import UsageError  # noqa: E402
 
+pytestmark = pytest.mark.campaign
+
 SHORT = ("float32", "complex64", "int64")
 LONG = (
     "float64", "float16", "bfloat16", "complex128", "int8", "int16", "int32", "uint8", "uint16", "uint32", "uint64",
@@ -137,17 +139,18 @@ VIEWS_ALLOWED = (
 
 
 @pytest.mark.parametrize(("size", "limit"), [(1, 500), (2, 900), (3, 600)])
-def test_calls_on_unusual_tensors_give_what_they_give_on_plain_ones(size, limit):
+def test_calls_on_unusual_tensors_give_what_they_give_on_plain_ones(size, limit, record_property):
     made = run_ranks(check_kinds, size, SHORT, size, limit)
+    record_property("calls", sum(made))
     assert made == [2 * limit] * size
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("size", [1, 2, 3, 4])
 @pytest.mark.parametrize("dtype", SHORT + LONG)
-def test_every_call_on_every_kind_of_tensor_and_every_type(size, dtype):
+def test_every_call_on_every_kind_of_tensor_and_every_type(size, dtype, record_property):
     made = run_ranks(check_kinds, size, (dtype,), size, None, limit_s=600)
-    print(f"{sum(made)} calls on unusual tensors of {dtype} compared on {size} ranks")
+    record_property("calls", sum(made))
     assert min(made) > 500
 
 

@@ -59,7 +59,9 @@ def test_there_are_thousands_of_mutants_of_every_kind(verdicts):
     assert min(kinds.values()) >= 50
 
 
-def test_every_mutant_that_is_accepted_gives_the_right_results(verdicts):
+@pytest.mark.campaign
+def test_every_mutant_that_is_accepted_gives_the_right_results(verdicts, record_property):
+    record_property("programs", len(verdicts))
     wrong = [what for what, schedule, error in verdicts if error is None and not is_right(schedule)]
     assert wrong == []
 

@@ -1,0 +1,36 @@
+"""docs/soundness.md says what the campaigns counted."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+import soundness_page
+
+
+def test_the_page_shows_the_stored_counts():
+    counts = json.loads(soundness_page.COUNTS.read_text())
+    page = soundness_page.PAGE.read_text()
+    assert soundness_page.table_of(counts) in page
+    assert soundness_page.filled(page, counts) == page
+
+
+def test_counts_of_one_file_are_added_up(tmp_path):
+    report = tmp_path / "report.xml"
+    report.write_text(
+        """<testsuites><testsuite>
+        <testcase classname="tests.comm.test_calls" name="a"><properties><property name="calls" value="3"/></properties></testcase>
+        <testcase classname="tests.comm.test_calls" name="b"><properties><property name="calls" value="4"/></properties></testcase>
+        </testsuite></testsuites>"""
+    )
+    assert soundness_page.counts_of(report) == {"tests/comm/test_calls.py": {"calls": 7}}
+
+
+def test_a_campaign_that_failed_writes_no_page(tmp_path):
+    report = tmp_path / "report.xml"
+    report.write_text(
+        '<testsuite><testcase classname="tests.x" name="a"><failure message="wrong"/></testcase></testsuite>'
+    )
+    with pytest.raises(SystemExit, match=r"tests\.x\.a failed"):
+        soundness_page.counts_of(report)

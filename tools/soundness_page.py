@@ -1,0 +1,56 @@
+"""Write the table of docs/soundness.md from the counts that the campaigns reported: `make soundness`.
+
+A campaign is a test that compares many calls with something we did not write, or injects many faults. It is marked
+``campaign`` and reports how much it did with pytest's ``record_property`` under one of the names of KINDS; pytest writes
+these numbers into its JUnit file, and this program adds them up for each test file.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+import sys
+from collections import defaultdict
+from pathlib import Path
+from xml.etree import ElementTree
+
+ROOT = Path(__file__).parent.parent
+PAGE = ROOT / "docs" / "soundness.md"
+COUNTS = ROOT / "docs" / "measurements" / "soundness.json"
+TABLE = re.compile(r"(<!-- table: campaigns -->\n).*?(<!-- end -->)", re.DOTALL)
+KINDS = ("calls", "training runs", "faults", "programs", "searches")
+
+
+def counts_of(report: Path) -> dict[str, dict[str, int]]:
+    """Return the counts of each test file in a JUnit report; exit where a campaign failed."""
+    counts: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
+    for case in ElementTree.parse(report).iter("testcase"):
+        if case.find("failure") is not None or case.find("error") is not None:
+            sys.exit(f"{case.get('classname')}.{case.get('name')} failed: no page is written")
+        file = case.get("classname", "").replace(".", "/") + ".py"
+        for entry in case.iter("property"):
+            if entry.get("name") in KINDS:
+                counts[file][entry.get("name", "")] += int(entry.get("value", ""))
+    return {file: dict(kinds) for file, kinds in sorted(counts.items())}
+
+
+def table_of(counts: dict[str, dict[str, int]]) -> str:
+    """Return the table: one row for each file, described by the first line of its docstring."""
+    lines = ["| campaign | file | count |", "|---|---|--:|"]
+    for file, kinds in counts.items():
+        docstring = ast.get_docstring(ast.parse((ROOT / file).read_text())) or ""
+        words = ", ".join(f"{kinds[kind]:,} {kind}" for kind in KINDS if kind in kinds)
+        lines.append(f"| {docstring.splitlines()[0]} | [`{Path(file).name}`](../{file}) | {words} |")
+    return "\n".join(lines) + "\n"
+
+
+def filled(page: str, counts: dict[str, dict[str, int]]) -> str:
+    """Return the page with its table made from the counts."""
+    return TABLE.sub(lambda found: found[1] + table_of(counts) + found[2], page)
+
+
+if __name__ == "__main__":
+    found = counts_of(Path(sys.argv[1]))
+    COUNTS.write_text(json.dumps(found, indent=2) + "\n")
+    PAGE.write_text(filled(PAGE.read_text(), found))
