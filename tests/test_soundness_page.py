@@ -18,12 +18,9 @@ def test_the_page_shows_the_stored_counts():
 
 def test_counts_of_one_file_are_added_up(tmp_path):
     report = tmp_path / "report.xml"
-    report.write_text(
-        """<testsuites><testsuite>
-        <testcase classname="tests.comm.test_calls" name="a"><properties><property name="calls" value="3"/></properties></testcase>
-        <testcase classname="tests.comm.test_calls" name="b"><properties><property name="calls" value="4"/></properties></testcase>
-        </testsuite></testsuites>"""
-    )
+    count = '<properties><property name="calls" value="{}"/></properties>'
+    case = f'<testcase classname="tests.comm.test_calls">{count}</testcase>'
+    report.write_text(f"<testsuite>{case.format(3)}{case.format(4)}</testsuite>")
     assert soundness_page.counts_of(report) == {"tests/comm/test_calls.py": {"calls": 7}}
 
 

@@ -1,8 +1,8 @@
 """Write the table of docs/soundness.md from the counts that the campaigns reported: `make soundness`.
 
 A campaign is a test that compares many calls with something we did not write, or injects many faults. It is marked
-``campaign`` and reports how much it did with pytest's ``record_property`` under one of the names of KINDS; pytest writes
-these numbers into its JUnit file, and this program adds them up for each test file.
+``campaign`` and reports how much it did with pytest's ``record_property``, under one of the names in KINDS. pytest
+writes these numbers into its JUnit file, and this program adds them up for each test file.
 """
 
 from __future__ import annotations
