@@ -40,6 +40,7 @@ from unisono.parallel.reducing import ShardedGradients, WholeGradients, Wire
 from unisono.parallel.sharding import Flat, Label, flats_of
 from unisono.parallel.structure import Structure
 from unisono.parallel.units import Units, find_parts
+from unisono.parallel.writes import Places, take_over
 
 WHO = "Zero"
 STAGES = (1, 2, 3)
@@ -108,6 +109,7 @@ class Zero(nn.Module):
                 flat.divide(keep_whole=stage < 3)
             else:
                 flat.point([member.parameter.data.to(flat.compute_dtype) for member in flat.members])
+        self._places = Places(self.trained, WHO)
         keeping = WholeGradients if stage == 1 else ShardedGradients
         self._reducing = keeping(self.group, self.replicas, self.trained, Wire(codec, error_feedback, check_nan))
         self._gathering = self._make_gathering(prefetch, free_after_forward) if stage == 3 else None
@@ -191,6 +193,7 @@ class Zero(nn.Module):
     def _check_module(self) -> None:
         """Raise if the module has not the parameters any more that are in shards, or trains others of them."""
         self._structure.check()
+        self._check_writes()
         for name, parameter, trains in self._trains:
             if parameter.requires_grad != trains:
                 before, now = ("trained", "frozen now") if trains else ("frozen", "not any more")
@@ -198,6 +201,18 @@ class Zero(nn.Module):
                     f"{WHO}: parameter {name!r} was {before} when the module was wrapped, and is {now}; freeze and "
                     "thaw before"
                 )
+
+    def _check_writes(self) -> None:
+        """Raise if something was written into parameters that would be lost."""
+        self._places.check()
+        if self._gathering is not None:
+            self._gathering.check_absent()
+
+    def _take_writes(self) -> None:
+        """Let the optimiser have what was written into parameters."""
+        self._check_writes()
+        for flat in self.trained:
+            take_over(flat)
 
     def _check_optimizer(self) -> None:
         if not isinstance(self.optimizer, torch.optim.Optimizer):
@@ -254,6 +269,7 @@ class Zero(nn.Module):
 
     def _before_step(self, optimizer: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         self._check_optimizer()
+        self._take_writes()
         if hasattr(optimizer, "found_inf"):
             del optimizer.found_inf, optimizer.grad_scale  # which the scaler has set for this call
             raise UsageError(
@@ -308,10 +324,12 @@ class Zero(nn.Module):
         """Return the state of the whole module, as the module by itself would. All ranks call this."""
         if args or kwargs:  # so it is called for a part of a module
             raise UsageError(f"{WHO}: state_dict() takes no arguments; make the {WHO} of the outermost module")
+        self._take_writes()
         return sharded_state.state_of(self, self.module.state_dict())
 
     def load_state_dict(self, state: dict[str, Any], strict: bool = True) -> None:
         """Take the state of a whole module, given on every rank."""
+        self._take_writes()
         sharded_state.load(self, state, strict)
 
     def optimizer_state_dict(self) -> dict[str, Any]:
@@ -324,6 +342,7 @@ class Zero(nn.Module):
 
     def save_shards(self, folder: Any) -> None:
         """Write the own shard of parameters and optimiser into a file of the folder. All ranks call this."""
+        self._take_writes()
         shard_files.save(self, folder)
 
     def load_shards(self, folder: Any) -> None:
