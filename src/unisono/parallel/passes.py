@@ -144,7 +144,7 @@ class Passes:
             self.compare(calls, phase)
 
     def _watch(self, unit: Unit, output: Any, is_known: bool) -> None:
-        tensors = list(_tensors_in(output))
+        tensors = list(tensors_in(output))
         if not tensors and (self.gathering is not None or unit.name == ROOT):
             raise UsageError(
                 f"unit {unit.name} ({type(unit.module).__name__}) returned a {type(output).__name__} in which no "
@@ -258,15 +258,16 @@ def _is_backward() -> bool:
     return bool(torch._C._current_graph_task_id() != -1)
 
 
-def _tensors_in(found: Any) -> Iterator[Any]:
+def tensors_in(found: Any) -> Iterator[Any]:
+    """Return the tensors in tuples, lists, dicts and dataclasses."""
     if torch.is_tensor(found):
         yield found
     elif isinstance(found, dict):
         for each in found.values():
-            yield from _tensors_in(each)
+            yield from tensors_in(each)
     elif isinstance(found, list | tuple):
         for each in found:
-            yield from _tensors_in(each)
+            yield from tensors_in(each)
     elif dataclasses.is_dataclass(found) and not isinstance(found, type):
         for field in dataclasses.fields(found):
-            yield from _tensors_in(getattr(found, field.name))
+            yield from tensors_in(getattr(found, field.name))

@@ -23,7 +23,7 @@ model, and the ranks of ``replicate`` (the same place in every node) have the sa
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import torch
@@ -31,6 +31,7 @@ from torch import Tensor, nn
 
 from unisono.errors import UsageError
 from unisono.parallel import checks, shard_files, sharded_state
+from unisono.parallel.absent_uses import AbsentUses
 from unisono.parallel.buffers import Buffers
 from unisono.parallel.elementwise import check_elementwise
 from unisono.parallel.gathering import Gathering
@@ -113,6 +114,7 @@ class Zero(nn.Module):
         keeping = WholeGradients if stage == 1 else ShardedGradients
         self._reducing = keeping(self.group, self.replicas, self.trained, Wire(codec, error_feedback, check_nan))
         self._gathering = self._make_gathering(prefetch, free_after_forward) if stage == 3 else None
+        self._absent_uses = None if self._gathering is None else AbsentUses(self._gathering.guests.values(), WHO)
         self._passes = Passes(
             self.units, self._reducing, self._gathering, free_after_forward, self._agree, self._compare
         )
@@ -136,9 +138,13 @@ class Zero(nn.Module):
         if self.mixed_precision is not None:
             args, kwargs = _cast(args, self.mixed_precision), _cast(kwargs, self.mixed_precision)
         self._passes.before_forward(root)
-        output = self.module(*args, **kwargs)
+        uses = self._absent_uses if torch.is_grad_enabled() else None
+        with uses or nullcontext():
+            output = self.module(*args, **kwargs)
         self._passes.after_forward(root, output)
         self._passes.end_forward()
+        if uses is not None:
+            self._absent_uses = None  # the first pass has shown which parameters are used where
         return output
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
