@@ -165,9 +165,10 @@ def failures(group, first, rank, after):
     return found
 
 
+@pytest.mark.campaign
 @pytest.mark.parametrize("after", [False, pytest.param(True, marks=pytest.mark.long)])
 @pytest.mark.parametrize("rank", [0, 1])
-def test_a_save_that_fails_on_a_rank_is_absent_or_complete(tmp_path, rank, after):
+def test_a_save_that_fails_on_a_rank_is_absent_or_complete(tmp_path, rank, after, record_property):
     """The disk is full at each call that changes the folder in turn, before the call or after it."""
     ranks = run_groups(failures, 2, prepared(tmp_path), rank, after)
     assert ranks[0] == ranks[1], "all ranks are told the same"
@@ -182,6 +183,7 @@ def test_a_save_that_fails_on_a_rank_is_absent_or_complete(tmp_path, rank, after
             assert not told or "has the new save, but a file could not be given its name" in told
     assert {value for value, _, _ in ranks[0]} == {1.0, 2.0}
     assert ranks[0][-1][1] == "", "the last save was not interrupted: all calls were tried"
+    record_property("faults", len(ranks[0]) - 1)
 
 
 def killed(tmp_path, rank, count, after):
@@ -200,6 +202,7 @@ def killed(tmp_path, rank, count, after):
 COMMITS = 7
 
 
+@pytest.mark.campaign
 @pytest.mark.parametrize(
     ("rank", "count", "after", "expected"),
     [
@@ -208,26 +211,34 @@ COMMITS = 7
     ],
 )  # fmt: skip
 def test_after_a_rank_was_killed_in_a_save_the_save_before_or_the_new_one_loads(
-    tmp_path, rank, count, after, expected
+    tmp_path, rank, count, after, expected, record_property
 ):
     prepared(tmp_path)
     assert killed(tmp_path, rank, count, after) == expected
+    record_property("faults", 1)
 
 
 @pytest.mark.long
-def test_a_rank_may_be_killed_at_any_point_of_a_save(tmp_path):
+@pytest.mark.campaign
+def test_a_rank_may_be_killed_at_any_point_of_a_save(tmp_path, record_property):
     prepared(tmp_path)
+    faults = 0
     for after in (False, True):
         found = [killed(tmp_path, 0, count, after) for count in range(13)]
         assert found == [1.0] * (COMMITS + 1 - after) + [2.0] * (13 - COMMITS - 1 + after)
-        assert [killed(tmp_path, 1, count, after) for count in range(5)] == [1.0] * 4 + [2.0]
+        others = [killed(tmp_path, 1, count, after) for count in range(5)]
+        assert others == [1.0] * 4 + [2.0]
+        faults += len(found) + len(others)
+    record_property("faults", faults)
 
 
-def test_an_interrupted_first_save_is_no_save(tmp_path):
+@pytest.mark.campaign
+def test_an_interrupted_first_save_is_no_save(tmp_path, record_property):
     with pytest.raises(AssertionError):
         run_groups(save_interrupted, 2, tmp_path, 0, COMMITS - 2, die, False)
     with pytest.raises(UsageError, match=r"there are no shards in .*; a save was interrupted before it was complete"):
         loaded(tmp_path)
+    record_property("faults", 1)
 
 
 # ---- folders of earlier versions, and readers that come at the wrong moment --------------------------------------

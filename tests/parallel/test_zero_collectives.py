@@ -86,41 +86,49 @@ def test_stage_3_gathers_each_unit_twice_and_scatters_its_gradients_while_the_ne
 
 
 def test_without_prefetch_a_unit_sets_out_when_it_is_needed():
-    calls = [entry[:3] for entry in collectives(2, {"prefetch": False}) if not entry[2].startswith("(")]
-    assert calls[3:5] == [("backward", "all_gather", "root"), ("backward", "all_gather", "blocks.1")]
-    assert calls[-4:] == [
-        ("backward", "all_gather", "blocks.0"), ("backward", "reduce_scatter", "blocks.1"),
-        ("backward", "reduce_scatter", "blocks.0"), ("backward", "reduce_scatter", "root"),
+    assert collectives(2, {"prefetch": False}) == [
+        ("forward", "all_gather", "root", ROOT, 2), ("forward", "all_gather", "blocks.0", BLOCK, 2),
+        ("forward", "all_gather", "blocks.1", BLOCK, 2), order("forward", 2),
+        ("backward", "all_gather", "root", ROOT, 2), ("backward", "all_gather", "blocks.1", BLOCK, 2),
+        ("backward", "all_gather", "blocks.0", BLOCK, 2), ("backward", "reduce_scatter", "blocks.1", BLOCK, 2),
+        ("backward", "reduce_scatter", "blocks.0", BLOCK, 2), ("backward", "reduce_scatter", "root", ROOT, 2),
+        order("backward", 2), late(2),
     ]  # fmt: skip
-    assert len(calls) == 9
 
 
 def test_units_that_stay_whole_after_the_forward_pass_are_gathered_once():
-    assert [entry[:3] for entry in collectives(2, {"free_after_forward": False})] == [
-        ("forward", "all_gather", "root"), ("forward", "all_gather", "blocks.0"),
-        ("forward", "all_gather", "blocks.1"), order("forward", 2)[:3], ("backward", "reduce_scatter", "blocks.1"),
-        ("backward", "reduce_scatter", "blocks.0"), ("backward", "reduce_scatter", "root"),
-        order("backward", 2)[:3], late(2)[:3],
+    assert collectives(2, {"free_after_forward": False}) == [
+        ("forward", "all_gather", "root", ROOT, 2), ("forward", "all_gather", "blocks.0", BLOCK, 2),
+        ("forward", "all_gather", "blocks.1", BLOCK, 2), order("forward", 2),
+        ("backward", "reduce_scatter", "blocks.1", BLOCK, 2), ("backward", "reduce_scatter", "blocks.0", BLOCK, 2),
+        ("backward", "reduce_scatter", "root", ROOT, 2), order("backward", 2), late(2),
     ]  # fmt: skip
 
 
 def test_hybrid_adds_an_all_reduce_of_each_shard_over_the_replicas():
-    found = collectives(4, {}, replicas=2)
-    assert [entry for entry in found if entry[1] == "all_reduce"] == [
-        order("forward", 2), order("forward", 2), ("backward", "all_reduce", "blocks.1", BLOCK // 2, 2),
-        ("backward", "all_reduce", "blocks.0", BLOCK // 2, 2),
-        order("backward", 2), order("backward", 2), late(2), late(2),  # over the shards, and over the replicas
+    assert collectives(4, {}, replicas=2) == [  # nothing goes over all four ranks
+        ("forward", "all_gather", "root", ROOT, 2), ("forward", "all_gather", "blocks.0", BLOCK, 2),
+        ("forward", "all_gather", "blocks.1", BLOCK, 2),
+        order("forward", 2), order("forward", 2),  # over the shards, and over the replicas
+        ("backward", "all_gather", "root", ROOT, 2), ("backward", "all_gather", "blocks.1", BLOCK, 2),
+        ("backward", "all_gather", "blocks.0", BLOCK, 2), ("backward", "reduce_scatter", "blocks.1", BLOCK, 2),
+        ("backward", "all_reduce", "blocks.1", BLOCK // 2, 2), ("backward", "reduce_scatter", "blocks.0", BLOCK, 2),
+        ("backward", "all_reduce", "blocks.0", BLOCK // 2, 2), ("backward", "reduce_scatter", "root", ROOT, 2),
+        order("backward", 2), order("backward", 2), late(2), late(2),
         ("backward", "all_reduce", "root", ROOT // 2, 2),
     ]  # fmt: skip
-    assert [entry[2] for entry in found if entry[1] == "reduce_scatter"] == ["blocks.1", "blocks.0", "root"]
-    assert all(entry[4] == 2 for entry in found)  # nothing goes over all four ranks
 
 
-def test_mixed_precision_halves_the_bytes_of_everything():
-    settings = {"mixed_precision": torch.bfloat16}
-    found = [entry for entry in collectives(2, settings) if not entry[2].startswith("(")]
-    assert {entry[3] for entry in found} == {BLOCK // 4, ROOT // 4}  # two bytes for each parameter, not eight
-    assert len(found) == 9
+def test_mixed_precision_sends_two_bytes_for_each_parameter_instead_of_eight():
+    block, root = BLOCK // 4, ROOT // 4
+    assert collectives(2, {"mixed_precision": torch.bfloat16}) == [
+        ("forward", "all_gather", "root", root, 2), ("forward", "all_gather", "blocks.0", block, 2),
+        ("forward", "all_gather", "blocks.1", block, 2), order("forward", 2),
+        ("backward", "all_gather", "root", root, 2), ("backward", "all_gather", "blocks.1", block, 2),
+        ("backward", "all_gather", "blocks.0", block, 2), ("backward", "reduce_scatter", "blocks.1", block, 2),
+        ("backward", "reduce_scatter", "blocks.0", block, 2), ("backward", "reduce_scatter", "root", root, 2),
+        order("backward", 2), late(2),
+    ]  # fmt: skip
 
 
 class Plain(CommGroup):
@@ -164,12 +172,14 @@ def written(group, stage):
     for flat, layer, factor in zip(zero.trained, alone, (2, 1), strict=True):
         expected = flat.vector_of([layer.weight.grad, layer.bias.grad])[flat.range_of(flat.rank)]
         torch.testing.assert_close(flat.gradient, factor * expected)
-    return {entry.name: entry.codec for entry in log if entry.name in ("0", "1") and entry.collective != "all_gather"}
+    return [(entry.name, entry.codec) for entry in log if entry.collective != "all_gather"]
 
 
 @pytest.mark.parametrize("stage", [1, 2, 3])
 def test_gradients_in_float32_are_written_by_the_codec_and_corrected_by_its_feedback(stage):
-    assert run_groups(written, 2, stage) == [{"0": "fp8_e4m3", "1": ""}] * 2
+    order = [("(order of the units)", "")] if stage == 3 else []
+    gradients = [("1", ""), ("0", "fp8_e4m3")]
+    assert run_groups(written, 2, stage) == [[*order, *gradients, *order, ("(which gradients are late)", "")]] * 2
 
 
 def without_sync(group, stage):
@@ -177,10 +187,18 @@ def without_sync(group, stage):
     inputs, targets = batch("mlp", 0)
     with record() as log, zero.no_sync():
         loss_of(zero, inputs, targets).backward()
-    return [entry.collective for entry in log]
+    return [(entry.phase, entry.collective, entry.name) for entry in log]
 
 
-@pytest.mark.parametrize(("stage", "expected"), [(1, []), (2, []), (3, [*["all_gather"] * 3, "all_reduce"] * 2)])
+WITHOUT_SYNC = [
+    ("forward", "all_gather", "0"), ("forward", "all_gather", "2"), ("forward", "all_gather", "4"),
+    ("forward", "all_reduce", "(order of the units)"),
+    ("backward", "all_gather", "4"), ("backward", "all_gather", "2"), ("backward", "all_gather", "0"),
+    ("backward", "all_reduce", "(order of the units)"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("stage", "expected"), [(1, []), (2, []), (3, WITHOUT_SYNC)])
 def test_without_sync_no_gradient_is_sent(stage, expected):
     assert run_groups(without_sync, 2, stage) == [expected] * 2
 
@@ -189,8 +207,8 @@ def looking(group):
     zero = Zero(make("mlp"), group, optimizer=sgd)
     with record() as log, torch.no_grad():
         zero(batch("mlp", 0)[0])
-    return [(entry.phase, entry.collective) for entry in log]
+    return [(entry.phase, entry.collective, entry.name) for entry in log]
 
 
 def test_a_pass_without_gradients_gathers_each_unit_once():
-    assert run_groups(looking, 2) == [[*[("forward", "all_gather")] * 3, ("forward", "all_reduce")]] * 2
+    assert run_groups(looking, 2) == [WITHOUT_SYNC[:4]] * 2

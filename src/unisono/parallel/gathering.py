@@ -21,7 +21,7 @@ When an optimiser has changed the shards, the version moves on for good.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import torch
 from torch import Tensor
@@ -59,8 +59,9 @@ class Guest:
         self.works: list[Work] = []
         self.is_whole = False
         self.busy = 0  # calls of its module that are running
-        parameters = [member.parameter for flat in flats for member in flat.members]
-        self.parameters = tuple(parameters)
+        members = [member for flat in flats for member in flat.members]
+        parameters = [member.parameter for member in members]
+        self.parameters, self.parameter_names = tuple(parameters), [member.names[0] for member in members]
         self.version = 2 * max((parameter._version for parameter in parameters), default=0)
         room.nbytes = max(room.nbytes, sum(_aligned(f.padded_numel * f.compute_dtype.itemsize) for f in flats))
 
@@ -83,9 +84,17 @@ class Guest:
         if self.room.guest is self:
             self.room.guest = None
 
+    def written(self) -> str | None:
+        """Return the name of a parameter that somebody has written into, or given other memory."""
+        for name, parameter, place in zip(self.parameter_names, self.parameters, self.places, strict=True):
+            if parameter._version != self.shown_version or parameter.data_ptr() != place:
+                return name
+        return None
+
     def _show(self, tensors: Sequence[Tensor], version: int) -> None:
         for parameter, tensor in zip(self.parameters, tensors, strict=True):
             parameter.data = tensor
+        self.shown_version, self.places = version, [tensor.data_ptr() for tensor in tensors]
         torch._C._autograd._unsafe_set_version_counter(self.parameters, (version,) * len(self.parameters))
 
 
@@ -153,6 +162,23 @@ class Gathering:
             guest.busy = 0
             self.free(guest.name)
 
+    def check_absent(self) -> None:
+        """Raise if somebody has written into parameters that are absent: there is nowhere to keep the values."""
+        written = None
+        for guest in self.guests.values():
+            if not guest.is_whole:
+                name = guest.written()
+                if name is not None:
+                    written = written or f"parameter {name!r}"
+                    guest.leave()
+        for nothing in self.nothings:
+            value = _nothing_of(nothing.dtype)
+            if not bool(nothing.isnan() if value != value else nothing == value):
+                written = written or "a parameter (through parameter.data)"
+                nothing.fill_(value)
+        if written is not None:
+            _raise_written(written)
+
     def _start(self, guest: Guest, phase: str, async_op: bool) -> None:
         self._clear(guest.room)
         guest.room.guest = guest
@@ -173,7 +199,18 @@ class Gathering:
         for work in guest.works:
             work.wait()  # the memory is still being written
         guest.works = []
+        written = guest.written()
         guest.leave()
+        if written is not None:
+            _raise_written(f"parameter {written!r}")
+
+
+def _raise_written(parameter: str) -> NoReturn:
+    raise UsageError(
+        f"Zero: {parameter} was written into, or given other memory, after the module was wrapped; in stage 3 it is "
+        "made from shards each time that it is needed, and the change would be lost: use zero.load_state_dict(), or "
+        "change the module before it is wrapped, or use stage 2"
+    )
 
 
 def _aligned(nbytes: int) -> int:
@@ -182,5 +219,8 @@ def _aligned(nbytes: int) -> int:
 
 def _nothing(dtype: Any, device: Any) -> Tensor:
     """Return what an absent parameter shows: one element for all of its own."""
-    value = float("nan") if dtype.is_floating_point or dtype.is_complex else 0
-    return torch.full((), value, dtype=dtype, device=device)
+    return torch.full((), _nothing_of(dtype), dtype=dtype, device=device)
+
+
+def _nothing_of(dtype: Any) -> float:
+    return float("nan") if dtype.is_floating_point or dtype.is_complex else 0

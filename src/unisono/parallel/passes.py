@@ -119,9 +119,12 @@ class Passes:
             keep = torch.is_grad_enabled() and not self.free_after_forward
             if not (keep or guest.busy):
                 self.gathering.free(unit.name)
+        # A checkpoint that is not reentrant computes a call again that is in the trail, or open, already; this output
+        # gets no gradient then. A reentrant one computes a call that was not watched, maybe of a unit that is in the
+        # trail for another call: only the hook makes it whole in time.
         known = again and (unit.name in self.trail or unit.name in self.open)
-        if torch.is_grad_enabled() and not known:
-            self._watch(unit, output)
+        if torch.is_grad_enabled() and not (known and self.gathering is None):
+            self._watch(unit, output, is_known=known)
 
     def end_forward(self) -> None:
         """Agree on the order of units, once; drop what was prefetched for nothing."""
@@ -140,8 +143,8 @@ class Passes:
             calls, self.calls = self.calls, []
             self.compare(calls, phase)
 
-    def _watch(self, unit: Unit, output: Any) -> None:
-        tensors = list(_tensors_in(output))
+    def _watch(self, unit: Unit, output: Any, is_known: bool) -> None:
+        tensors = list(tensors_in(output))
         if not tensors and (self.gathering is not None or unit.name == ROOT):
             raise UsageError(
                 f"unit {unit.name} ({type(unit.module).__name__}) returned a {type(output).__name__} in which no "
@@ -150,7 +153,8 @@ class Passes:
         watched = [tensor for tensor in tensors if tensor.requires_grad]
         if not watched:
             return
-        self.trail.append(unit.name)
+        if not is_known:
+            self.trail.append(unit.name)
         if len(watched) == 1:
             watched[0].register_hook(lambda _: self.before_backward(unit))
         else:
@@ -254,15 +258,16 @@ def _is_backward() -> bool:
     return bool(torch._C._current_graph_task_id() != -1)
 
 
-def _tensors_in(found: Any) -> Iterator[Any]:
+def tensors_in(found: Any) -> Iterator[Any]:
+    """Return the tensors in tuples, lists, dicts and dataclasses."""
     if torch.is_tensor(found):
         yield found
     elif isinstance(found, dict):
         for each in found.values():
-            yield from _tensors_in(each)
+            yield from tensors_in(each)
     elif isinstance(found, list | tuple):
         for each in found:
-            yield from _tensors_in(each)
+            yield from tensors_in(each)
     elif dataclasses.is_dataclass(found) and not isinstance(found, type):
         for field in dataclasses.fields(found):
-            yield from _tensors_in(getattr(found, field.name))
+            yield from tensors_in(getattr(found, field.name))

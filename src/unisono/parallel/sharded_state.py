@@ -133,7 +133,6 @@ def whole_parameters(zero: Zero) -> Iterator[None]:
         return
     zero._gathering.free_all()
     zero._passes.pauses = True
-    absent = [[member.parameter.data for member in flat.members] for flat in zero.flats]
     try:
         for flat in zero.flats:
             vector = torch.empty(flat.padded_numel, dtype=flat.compute_dtype, device=flat.device)
@@ -142,8 +141,8 @@ def whole_parameters(zero: Zero) -> Iterator[None]:
         yield
     finally:
         zero._passes.pauses = False
-        for flat, tensors in zip(zero.flats, absent, strict=True):
-            flat.point(tensors)
+        for guest in zero._gathering.guests.values():
+            guest.leave()
 
 
 def _whole(zero: Zero, flat: Flat) -> Tensor:

@@ -23,7 +23,7 @@ model, and the ranks of ``replicate`` (the same place in every node) have the sa
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import torch
@@ -31,6 +31,7 @@ from torch import Tensor, nn
 
 from unisono.errors import UsageError
 from unisono.parallel import checks, shard_files, sharded_state
+from unisono.parallel.absent_uses import AbsentUses
 from unisono.parallel.buffers import Buffers
 from unisono.parallel.elementwise import check_elementwise
 from unisono.parallel.gathering import Gathering
@@ -40,6 +41,7 @@ from unisono.parallel.reducing import ShardedGradients, WholeGradients, Wire
 from unisono.parallel.sharding import Flat, Label, flats_of
 from unisono.parallel.structure import Structure
 from unisono.parallel.units import Units, find_parts
+from unisono.parallel.writes import Places, take_over
 
 WHO = "Zero"
 STAGES = (1, 2, 3)
@@ -108,9 +110,11 @@ class Zero(nn.Module):
                 flat.divide(keep_whole=stage < 3)
             else:
                 flat.point([member.parameter.data.to(flat.compute_dtype) for member in flat.members])
+        self._places = Places(self.trained, WHO)
         keeping = WholeGradients if stage == 1 else ShardedGradients
         self._reducing = keeping(self.group, self.replicas, self.trained, Wire(codec, error_feedback, check_nan))
         self._gathering = self._make_gathering(prefetch, free_after_forward) if stage == 3 else None
+        self._absent_uses = None if self._gathering is None else AbsentUses(self._gathering.guests.values(), WHO)
         self._passes = Passes(
             self.units, self._reducing, self._gathering, free_after_forward, self._agree, self._compare
         )
@@ -134,9 +138,13 @@ class Zero(nn.Module):
         if self.mixed_precision is not None:
             args, kwargs = _cast(args, self.mixed_precision), _cast(kwargs, self.mixed_precision)
         self._passes.before_forward(root)
-        output = self.module(*args, **kwargs)
+        uses = self._absent_uses if torch.is_grad_enabled() else None
+        with uses or nullcontext():
+            output = self.module(*args, **kwargs)
         self._passes.after_forward(root, output)
         self._passes.end_forward()
+        if uses is not None:
+            self._absent_uses = None  # the first pass has shown which parameters are used where
         return output
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
@@ -191,6 +199,7 @@ class Zero(nn.Module):
     def _check_module(self) -> None:
         """Raise if the module has not the parameters any more that are in shards, or trains others of them."""
         self._structure.check()
+        self._check_writes()
         for name, parameter, trains in self._trains:
             if parameter.requires_grad != trains:
                 before, now = ("trained", "frozen now") if trains else ("frozen", "not any more")
@@ -198,6 +207,18 @@ class Zero(nn.Module):
                     f"{WHO}: parameter {name!r} was {before} when the module was wrapped, and is {now}; freeze and "
                     "thaw before"
                 )
+
+    def _check_writes(self) -> None:
+        """Raise if something was written into parameters that would be lost."""
+        self._places.check()
+        if self._gathering is not None:
+            self._gathering.check_absent()
+
+    def _take_writes(self) -> None:
+        """Let the optimiser have what was written into parameters."""
+        self._check_writes()
+        for flat in self.trained:
+            take_over(flat)
 
     def _check_optimizer(self) -> None:
         if not isinstance(self.optimizer, torch.optim.Optimizer):
@@ -254,6 +275,7 @@ class Zero(nn.Module):
 
     def _before_step(self, optimizer: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         self._check_optimizer()
+        self._take_writes()
         if hasattr(optimizer, "found_inf"):
             del optimizer.found_inf, optimizer.grad_scale  # which the scaler has set for this call
             raise UsageError(
@@ -308,10 +330,12 @@ class Zero(nn.Module):
         """Return the state of the whole module, as the module by itself would. All ranks call this."""
         if args or kwargs:  # so it is called for a part of a module
             raise UsageError(f"{WHO}: state_dict() takes no arguments; make the {WHO} of the outermost module")
+        self._take_writes()
         return sharded_state.state_of(self, self.module.state_dict())
 
     def load_state_dict(self, state: dict[str, Any], strict: bool = True) -> None:
         """Take the state of a whole module, given on every rank."""
+        self._take_writes()
         sharded_state.load(self, state, strict)
 
     def optimizer_state_dict(self) -> dict[str, Any]:
@@ -324,6 +348,7 @@ class Zero(nn.Module):
 
     def save_shards(self, folder: Any) -> None:
         """Write the own shard of parameters and optimiser into a file of the folder. All ranks call this."""
+        self._take_writes()
         shard_files.save(self, folder)
 
     def load_shards(self, folder: Any) -> None:

@@ -1,0 +1,45 @@
+"""Stage 3: finds a computation with a parameter that is absent, outside of the forward of its unit.
+
+Without this the result is NaN, and torch raises in the backward pass ("modified by an inplace operation"), where
+nothing tells which parameter it is. All torch functions are watched during the first forward pass that records
+gradients; watching takes time, and a model rarely uses other parameters in later passes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import torch
+from torch.overrides import TorchFunctionMode
+
+from unisono.errors import UsageError
+from unisono.parallel.gathering import Guest
+from unisono.parallel.passes import tensors_in
+
+
+class AbsentUses(TorchFunctionMode):
+    """Raises, within its block, where an absent parameter is an argument of what autograd records."""
+
+    def __init__(self, guests: Iterable[Guest], who: str) -> None:
+        super().__init__()
+        self.who = who
+        self.owners = {
+            id(parameter): (guest, name)
+            for guest in guests
+            for parameter, name in zip(guest.parameters, guest.parameter_names, strict=True)
+        }
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """Call the function, and look at its arguments if its result will be differentiated."""
+        result = func(*args, **(kwargs or {}))
+        if torch.is_grad_enabled() and any(each.grad_fn is not None for each in tensors_in(result)):
+            for each in tensors_in((args, kwargs)):
+                guest, name = self.owners.get(id(each), (None, ""))
+                if guest is not None and not guest.is_whole:
+                    raise UsageError(
+                        f"{self.who}: parameter {name!r} was used outside of the forward of its unit, "
+                        f"{guest.name!r}, where it is not whole (stage 3); use it only inside, give as a unit the "
+                        "module that uses it (units=...), or use stage 2"
+                    )
+        return result

@@ -1,0 +1,51 @@
+"""Values that a program writes into parameters after the module was wrapped: taken over or refused, never lost.
+
+::
+
+    stages 1, 2   a parameter is a view of its flat's vector, so a written value is in the shard at once. With mixed
+                  precision the optimiser has a copy of the shard in another dtype: ``take_over`` updates the copy
+    stage 3       a parameter has no memory of its own: gathering.py refuses what was written
+
+A parameter that is given other memory (``parameter.data = ...``, ``module.half()``) leaves its flat: refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import torch
+
+from unisono.errors import UsageError
+from unisono.parallel.sharding import Flat
+
+
+class Places:
+    """Where the parameters of flats lie that are kept whole."""
+
+    def __init__(self, flats: Iterable[Flat], who: str) -> None:
+        members = [member for flat in flats if flat.whole is not None for member in flat.members]
+        self.places = [(member.names[0], member.parameter, member.parameter.data_ptr()) for member in members]
+        self.who = who
+
+    def check(self) -> None:
+        """Raise if a parameter is no longer a part of the vector that is updated."""
+        for name, parameter, place in self.places:
+            if parameter.data_ptr() != place:
+                raise UsageError(
+                    f"{self.who}: parameter {name!r} was given other memory after the module was wrapped "
+                    "(parameter.data = ..., or a cast of the module), and would not be updated; write the values "
+                    "into it (parameter.copy_() under torch.no_grad()), or change the module before it is wrapped"
+                )
+
+
+def take_over(flat: Flat) -> None:
+    """Let the optimiser's copy of the shard have what was written into the parameters since the last update.
+
+    Only elements that differ are copied: the others keep the digits that the dtype of computing does not have.
+    """
+    if flat.whole is None or not flat.is_mixed:
+        return
+    known = flat.master.data.to(flat.compute_dtype)
+    if not torch.equal(known, flat.shard):
+        written = known != flat.shard
+        flat.master.data[written] = flat.shard[written].to(flat.dtype)
