@@ -15,6 +15,7 @@ from unisono.errors import UnisonoError, UsageError
 from unisono.torch_backend import several, sparse
 from unisono.torch_backend.caller import Blocks
 from unisono.torch_backend.futures import running_callback
+from unisono.torch_backend.lists import root_of
 from unisono.torch_backend.making import FINISHED, NO_LIMIT, Call, Maker, Prepared, Wish, wish_of
 from unisono.torch_backend.other_devices import also_elsewhere
 from unisono.torch_backend.private import profiler_enabled
@@ -99,17 +100,10 @@ class Reducing:
 
     @raises_torchs
     def _all_reduce_together(self, tensors: Sequence[Any], op: Any, wish: Wish) -> dist.Work:
-        dense = [check(tensor, "all_reduce") for tensor in tensors if not _is_sparse(tensor)]
-        apart = share_memory(dense)
-        prepared = iter([self._prepare_all_reduce(tensor, op, apart) for tensor in dense])
-        works = []
-        for tensor in tensors:
-            if _is_sparse(tensor):
-                works.append(sparse.all_reduce(self, tensor, op))
-            else:
-                call, finish, result = next(prepared)
-                works.append(self._maker.make(call, wish, finish, result))
-        return self._maker.together(works, tensors)
+        tensors = [check(tensor, "all_reduce") for tensor in tensors]
+        apart = share_memory(tensors)
+        prepared = [self._prepare_all_reduce(tensor, op, apart) for tensor in tensors]
+        return self._maker.make_all(prepared, wish, tensors)
 
     def _prepare_all_reduce(self, tensor: Tensor, op: Any, apart: bool = False) -> Prepared:
         asked = reduction(op, tensor.dtype, self._maker.comm.size, "all_reduce")
@@ -131,7 +125,7 @@ class Reducing:
     def reduce(self, tensors: Any, opts: Any = None, op: Any = None, timeout: timedelta | None = None) -> dist.Work:
         """Replace the root's tensor by the sum over all ranks; those of the others stay as they are."""
         tensors = [check(tensor, "reduce") for tensor in as_list(tensors)]
-        root = opts if isinstance(opts, int) else getattr(opts, "rootRank", 0)
+        root = root_of(opts, self._maker.comm.size, "reduce", len(tensors))
         op = op if op is not None else getattr(opts, "reduceOp", dist.ReduceOp.SUM)
         apart, size = len(tensors) > 1 and share_memory(tensors), self._maker.comm.size
         prepared = [
