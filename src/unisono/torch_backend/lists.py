@@ -33,7 +33,7 @@ def root_tensor_of(opts: Any, what: str, tensors: int) -> int:
 def wrong_count(what: str, name: str, found: int, size: int) -> UsageError:
     """Return the error for a list that does not have one tensor for each rank, with the words of Gloo's errors."""
     if what == "all_gather":
-        text = f"invalid {name} tensor list: {found} tensors; expected {size}"
+        text = f"invalid {name} tensor list: {found} tensors as {name}; expected {size}"
     elif what == "all_to_all":
         text = f"{name} tensor list size {found} does not match world size {size}"
     else:

@@ -11,7 +11,7 @@ import torch.distributed as dist
 from unisono import collectives
 from unisono.collectives import Collective
 from unisono.errors import UsageError
-from unisono.torch_backend import several
+from unisono.torch_backend import quick, several
 from unisono.torch_backend.caller import Blocks
 from unisono.torch_backend.lists import root_of
 from unisono.torch_backend.making import Call, Maker, Prepared, Wish, wish_of
@@ -41,6 +41,7 @@ class Moving:
     """The part of a process group that moves."""
 
     _maker: Maker
+    _quick: quick.Plans
 
     @also_elsewhere
     def broadcast(self, tensors: Any, opts: Any = None, timeout: timedelta | None = None) -> dist.Work:
@@ -56,7 +57,13 @@ class Moving:
         is_root = root == self._maker.comm.rank
         memory, finish = contiguous_output(tensor, keep=is_root)
         call = self._move("broadcast", collectives.broadcast, memory, memory, (tensor.numel(),), root)
+        if finish is None:
+            self._remember((quick.broadcast, tensor.numel(), tensor.dtype, root), call)
         return self._maker.make(call, wish, None if is_root else finish, [tensor])
+
+    def _remember(self, key: Any, call: Call) -> None:
+        """Keep the plan of a call for the short way."""
+        quick.remember(self._quick, key, self._maker.plan_of(call), call.source)
 
     def _move(
         self, what: str, collective: Collective, source: Tensor, out: Tensor, sizes: tuple[int, ...],
@@ -72,6 +79,8 @@ class Moving:
     def _allgather_base(self, out: Any, source: Any, opts: Any = None) -> dist.Work:
         """Put the tensors of all ranks one after the other into one."""
         call, finish, result = self._prepare_gathering_into(out, source)
+        key = (quick.all_gather_into, source.numel(), source.dtype, out.numel(), out.dtype)
+        self._remember(key, call)
         return self._maker.make(call, wish_of(opts), finish, result)
 
     all_gather_single = _allgather_base
@@ -145,6 +154,8 @@ class Moving:
             sizes = tuple(part.numel() for part in parts)
             call = self._gathering(what, collectives.all_gather, memory, source, sizes)
             prepared.append(Prepared(call, finish, parts))
+            if len(set(sizes)) == 1:
+                self._remember((quick.all_gather, source.numel(), source.dtype, len(parts)), call)
         return self._maker.make_all(prepared, wish, results)
 
     @also_elsewhere
@@ -198,9 +209,16 @@ class Moving:
             )
         sizes = elements_of_rows(what, "input", source, splits, size)
         out_sizes = elements_of_rows(what, "output", out, out_splits, size)
+        if not (splits or out_splits) and out.numel() != source.numel():
+            raise UsageError(
+                f"{what}: the input has {source.numel()} elements and the output {out.numel()}; expected as many, or "
+                "the splits"
+            )
         memory, finish = contiguous_output(out, keep=False)
         source = separate(source) if share_memory([memory, source]) else contiguous_input(source)
         call = self._exchange(what, source, memory, sizes, out_sizes, equal=not (splits or out_splits))
+        if call.blocks.equal:
+            self._remember((quick.all_to_all, source.shape, source.dtype, out.shape, out.dtype), call)
         return self._maker.make(call, wish_of(opts, timeout), finish, [out])
 
     all_to_all_single = alltoall_base

@@ -34,6 +34,7 @@ from unisono.torch_backend import (
     moving,
     other_devices,
     profiling,
+    quick,
     reducing,
     several,
     side_lane,
@@ -200,5 +201,5 @@ os.register_at_fork(after_in_child=_leave_in_child)  # after the hook of comm/li
 
 keep_out(
     barriers, caller, facts, flight, futures, helpers, lists, making, messages, moving, other_devices, profiling,
-    reducing, several, side_lane, sparse, tensors, torch_errors, work, sys.modules[__name__],
+    quick, reducing, several, side_lane, sparse, tensors, torch_errors, work, sys.modules[__name__],
 )  # fmt: skip
