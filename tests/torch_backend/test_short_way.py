@@ -63,7 +63,11 @@ def on_unusual_tensors():
         expected = expected_of(name)
         for kind in (strided, negative, behind, torch.nn.Parameter):
             with torch.no_grad():
-                x, out = kind(numbers(given)), kind(torch.zeros(made)) if made else torch.zeros(0)
+                x, out = numbers(given), torch.zeros(made)
+                if dist.get_rank() == 0:  # alone: what two negative bits do to a sum, none does as well
+                    x = kind(x)
+                elif made:
+                    out = kind(out)
                 call(out, x)
                 if (x.tolist(), out.tolist()) != expected:
                     bad.append((name, kind.__name__, x.tolist(), out.tolist(), expected))
