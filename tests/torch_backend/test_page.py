@@ -10,6 +10,7 @@ import pytest
 torch = pytest.importorskip("torch")
 import torch.distributed as dist  # noqa: E402
 
+import measure_groups  # noqa: E402
 from torch_ranks import run_ranks  # noqa: E402
 
 HERE = Path(__file__).parent
@@ -38,3 +39,10 @@ def run_the_program_with_an_algorithm():
 def test_the_program_with_an_algorithm_of_ones_own_runs(size):
     mean = 4 * sum(range(1, size + 1)) / size
     assert run_ranks(run_the_program_with_an_algorithm, size, init=False) == [("unisono", [[mean] * 8])] * size
+
+
+def test_the_table_of_groups_shows_what_was_measured():
+    """If this fails: python tools/measure_groups.py --page."""
+    text = PAGE.read_text(encoding="utf-8")
+    assert measure_groups.page(text) == text
+    assert "| pairs | unisono | " in measure_groups.TABLE.search(text)[0]
