@@ -51,7 +51,7 @@ from unisono.torch_backend.torch_errors import raises_torchs
 
 
 class NoPlans(dict[Any, Any]):
-    """Keeps no plans for the short way of an all-reduce: where calls are recorded, all go the long way."""
+    """Keeps no plans for the short way (quick.py): where calls are recorded, all go the long way."""
 
     def __setitem__(self, key: Any, plan: Any) -> None:
         """Do nothing."""
