@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import statistics
 import sys
 import tempfile
@@ -21,6 +22,29 @@ import torch.distributed as dist
 
 BACKENDS = ("gloo", "unisono")
 KINDS = ("all ranks", "pairs")
+PAGE = Path(__file__).parent.parent / "docs" / "pytorch.md"
+FOUND = PAGE.parent / "measurements" / "groups-4.json"
+TABLE = re.compile(r"(<!-- groups -->\n).*?(<!-- end -->)", re.DOTALL)
+COLUMNS = {  # the title of each column, the measured quantity, what one unit of the column is, and its decimals
+    "making them, s": ("make_s", 1, 2), "first use, s": ("use_s", 1, 2), "destroying, s": ("destroy_s", 1, 2),
+    "RSS, MB": ("used_rss_kb", 1024, 1), "PSS, MB": ("used_pss_kb", 1024, 1),
+    "descriptors": ("used_descriptors", 1, 0), "threads": ("used_threads", 1, 0),
+}  # fmt: skip
+
+
+def table(results: list[dict[str, Any]]) -> str:
+    """Return the table of docs/pytorch.md."""
+    lines = [f"| {results[0]['groups']} groups of | backend | {' | '.join(COLUMNS)} |", "|---|---" + "|--:" * 7 + "|"]
+    for one in results:
+        cells = [f"{one[name] / unit:.{decimals}f}" for name, unit, decimals in COLUMNS.values()]
+        lines.append(f"| {one['of']} | {one['backend']} | {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
+def page(text: str) -> str:
+    """Return docs/pytorch.md with the table of what was measured."""
+    made = table(json.loads(FOUND.read_text())["results"])
+    return TABLE.sub(lambda part: part[1] + made + part[2], text)
 
 
 def state() -> dict[str, float]:
@@ -96,7 +120,11 @@ def main() -> None:
     parser.add_argument("--ranks", type=int, default=4)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--json", type=Path, metavar="FILE")
+    parser.add_argument("--page", action="store_true", help="write the table of docs/pytorch.md; measure nothing")
     given = parser.parse_args()
+    if given.page:
+        PAGE.write_text(page(PAGE.read_text()))
+        return
     import unisono.torch_backend.process_group  # noqa: F401 (before the fork, as torch itself)
 
     results: list[dict[str, Any]] = []

@@ -10,6 +10,7 @@ import pytest
 torch = pytest.importorskip("torch")
 import torch.distributed as dist  # noqa: E402
 
+import measure_groups  # noqa: E402
 from torch_ranks import run_ranks  # noqa: E402
 
 HERE = Path(__file__).parent
@@ -17,16 +18,18 @@ PAGE = HERE.parent.parent / "docs" / "pytorch.md"
 
 
 def test_every_line_of_the_table_names_a_test_that_exists():
-    rows = [line for line in PAGE.read_text(encoding="utf-8").splitlines() if line.startswith("| ")][1:]
+    _, table = PAGE.read_text(encoding="utf-8").split("| program | | test |\n")
+    rows = [line for line in table.splitlines() if line.startswith("| ")]
     assert len(rows) > 30
     for row in rows:
         file, name = re.search(r"`(test_\w+\.py)::(test_\w+)` \|$", row).groups()
         assert f"def {name}(" in (HERE / file).read_text(encoding="utf-8"), row
 
 
-def run_the_second_program():
+def run_the_program_with_an_algorithm():
     """Return the gradient of the page's model: the mean over all ranks."""
-    _, program, *_ = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+    _, section = PAGE.read_text(encoding="utf-8").split("## A model that trains by your own algorithm\n")
+    program, *_ = re.findall(r"```python\n(.*?)```", section, re.DOTALL)
     space = {"__name__": "docs"}
     exec(compile(program, "docs/pytorch.md", "exec"), space)
     return dist.get_backend(), space["model"].module.weight.grad.tolist()
@@ -35,4 +38,11 @@ def run_the_second_program():
 @pytest.mark.parametrize("size", [2, 4])
 def test_the_program_with_an_algorithm_of_ones_own_runs(size):
     mean = 4 * sum(range(1, size + 1)) / size
-    assert run_ranks(run_the_second_program, size, init=False) == [("unisono", [[mean] * 8])] * size
+    assert run_ranks(run_the_program_with_an_algorithm, size, init=False) == [("unisono", [[mean] * 8])] * size
+
+
+def test_the_table_of_groups_shows_what_was_measured():
+    """If this fails: python tools/measure_groups.py --page."""
+    text = PAGE.read_text(encoding="utf-8")
+    assert measure_groups.page(text) == text
+    assert "| pairs | unisono | " in measure_groups.TABLE.search(text)[0]

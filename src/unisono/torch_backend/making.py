@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import torch.distributed as dist
 
+from unisono import _engine
 from unisono.codecs import Codec
 from unisono.collectives import Collective
 from unisono.comm.communicator import Communicator
@@ -124,7 +125,7 @@ class Maker:
             pending, key = self._make_aside(call, limit_s, callback)
         else:
             self.calls += 1
-            plan = self.main.plan(call.collective, call.blocks, call.dtype, call.op, call.root, call.codec)
+            plan = self.plan_of(call)
             if wish.at_once and self.coalescing is None:
                 self.endpoint.run(plan, call.source.data_ptr(), call.out.data_ptr(), limit_s)
                 if finish is not None:
@@ -135,6 +136,10 @@ class Maker:
             completion = self.endpoint.start(plan, call.source.data_ptr(), call.out.data_ptr(), limit_s, arrays)
             pending, key = EngineCall(self.endpoint, completion, self.order), f"{self.name}#{self.calls}"
         return self.goes_on(PendingWork(pending, result, finish, f"{call.what} of group {self.name}", key))
+
+    def plan_of(self, call: Call) -> _engine.Plan:
+        """Return the plan of a call that is not made by a callback."""
+        return self.main.plan(call.collective, call.blocks, call.dtype, call.op, call.root, call.codec)
 
     def _make_aside(self, call: Call, limit_s: float, callback: Callback) -> tuple[Pending, str]:
         key = callback.key_of_next_call()

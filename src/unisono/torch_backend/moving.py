@@ -11,8 +11,9 @@ import torch.distributed as dist
 from unisono import collectives
 from unisono.collectives import Collective
 from unisono.errors import UsageError
-from unisono.torch_backend import several
+from unisono.torch_backend import quick, several
 from unisono.torch_backend.caller import Blocks
+from unisono.torch_backend.lists import root_of
 from unisono.torch_backend.making import Call, Maker, Prepared, Wish, wish_of
 from unisono.torch_backend.other_devices import also_elsewhere
 from unisono.torch_backend.profiling import in_profile
@@ -36,14 +37,11 @@ from unisono.torch_backend.tensors import (
 from unisono.torch_backend.torch_errors import raises_torchs
 
 
-def _root_of(opts: Any) -> int:
-    return opts if isinstance(opts, int) else getattr(opts, "rootRank", 0)
-
-
 class Moving:
     """The part of a process group that moves."""
 
     _maker: Maker
+    _quick: quick.Plans
 
     @also_elsewhere
     def broadcast(self, tensors: Any, opts: Any = None, timeout: timedelta | None = None) -> dist.Work:
@@ -51,11 +49,21 @@ class Moving:
         tensors = as_list(tensors)
         if len(tensors) != 1:
             return several.broadcast(self, tensors, opts, timeout)
-        root, tensor = _root_of(opts), check(tensors[0], "broadcast")
+        root = root_of(opts, self._maker.comm.size, "broadcast")
+        return self._broadcast(tensors[0], root, wish_of(opts, timeout))
+
+    def _broadcast(self, tensor: Any, root: int, wish: Wish) -> dist.Work:
+        tensor = check(tensor, "broadcast")
         is_root = root == self._maker.comm.rank
         memory, finish = contiguous_output(tensor, keep=is_root)
         call = self._move("broadcast", collectives.broadcast, memory, memory, (tensor.numel(),), root)
-        return self._maker.make(call, wish_of(opts, timeout), None if is_root else finish, [tensor])
+        if finish is None:
+            self._remember((quick.broadcast, tensor.numel(), tensor.dtype, root), call)
+        return self._maker.make(call, wish, None if is_root else finish, [tensor])
+
+    def _remember(self, key: Any, call: Call) -> None:
+        """Keep the plan of a call for the short way."""
+        quick.remember(self._quick, key, self._maker.plan_of(call), call.source)
 
     def _move(
         self, what: str, collective: Collective, source: Tensor, out: Tensor, sizes: tuple[int, ...],
@@ -71,6 +79,8 @@ class Moving:
     def _allgather_base(self, out: Any, source: Any, opts: Any = None) -> dist.Work:
         """Put the tensors of all ranks one after the other into one."""
         call, finish, result = self._prepare_gathering_into(out, source)
+        key = (quick.all_gather_into, source.numel(), source.dtype, out.numel(), out.dtype)
+        self._remember(key, call)
         return self._maker.make(call, wish_of(opts), finish, result)
 
     all_gather_single = _allgather_base
@@ -134,8 +144,8 @@ class Moving:
         for parts, source in zip(lists, sources, strict=True):
             if parts[comm.rank].numel() != source.numel():
                 raise UsageError(
-                    f"{what}: output {comm.rank} has {parts[comm.rank].numel()} elements; expected {source.numel()}, "
-                    "as the input"
+                    f"{what}: invalid tensor size at index {comm.rank}: output {comm.rank} has "
+                    f"{parts[comm.rank].numel()} elements; expected {source.numel()}, as the input"
                 )
         results = [tensor for parts in lists for tensor in parts]
         (sources, apart), prepared = read_first(sources, results), []
@@ -144,6 +154,8 @@ class Moving:
             sizes = tuple(part.numel() for part in parts)
             call = self._gathering(what, collectives.all_gather, memory, source, sizes)
             prepared.append(Prepared(call, finish, parts))
+            if len(set(sizes)) == 1:
+                self._remember((quick.all_gather, source.numel(), source.dtype, len(parts)), call)
         return self._maker.make_all(prepared, wish, results)
 
     @also_elsewhere
@@ -151,7 +163,8 @@ class Moving:
         """Give the root the tensors of all ranks, in a list."""
         if torch.is_tensor(sources):
             outs, sources = [outs] if outs else [], [sources]
-        comm, root = self._maker.comm, _root_of(opts)
+        comm = self._maker.comm
+        root = root_of(opts, comm.size, "gather")
         source = check(sources[0], "gather")
         sizes, wish = (source.numel(),) * comm.size, wish_of(opts, timeout)
         if root != comm.rank:
@@ -170,7 +183,8 @@ class Moving:
         """Give every rank its tensor of the root's list."""
         if torch.is_tensor(outs):
             outs, sources = [outs], [sources] if sources else []
-        comm, root = self._maker.comm, _root_of(opts)
+        comm = self._maker.comm
+        root = root_of(opts, comm.size, "scatter")
         out = check(outs[0], "scatter")
         memory, finish = contiguous_output(out, keep=False)
         source = memory
@@ -195,9 +209,16 @@ class Moving:
             )
         sizes = elements_of_rows(what, "input", source, splits, size)
         out_sizes = elements_of_rows(what, "output", out, out_splits, size)
+        if not (splits or out_splits) and out.numel() != source.numel():
+            raise UsageError(
+                f"{what}: the input has {source.numel()} elements and the output {out.numel()}; expected as many, or "
+                "the splits"
+            )
         memory, finish = contiguous_output(out, keep=False)
         source = separate(source) if share_memory([memory, source]) else contiguous_input(source)
         call = self._exchange(what, source, memory, sizes, out_sizes, equal=not (splits or out_splits))
+        if call.blocks.equal:
+            self._remember((quick.all_to_all, source.shape, source.dtype, out.shape, out.dtype), call)
         return self._maker.make(call, wish_of(opts, timeout), finish, [out])
 
     all_to_all_single = alltoall_base
@@ -206,9 +227,19 @@ class Moving:
     def alltoall(self, outs: Any, sources: Any, opts: Any = None, timeout: timedelta | None = None) -> dist.Work:
         """Send tensor d to rank d; tensor s comes from rank s."""
         what, size = "all_to_all", self._maker.comm.size
-        like = sources[0] if sources else None
-        parts = check_list(what, "input", sources, like, size)
-        targets = check_list(what, "output", outs, like, size)
+        parts = check_list(what, "input", sources, sources[0] if sources else None, size)
+        targets = check_list(what, "output", outs, outs[0] if outs else None, size)
+        if parts[0].dtype != targets[0].dtype:
+            raise UsageError(
+                f"{what}: input and output tensors must have the same type; found {parts[0].dtype} and "
+                f"{targets[0].dtype}"
+            )
+        mine = self._maker.comm.rank
+        if parts[mine].numel() != targets[mine].numel():
+            raise UsageError(
+                f"{what}: invalid tensor size at index {mine}, which stays on this rank: the input has "
+                f"{parts[mine].numel()} elements and the output {targets[mine].numel()}"
+            )
         memory, finish = in_one_piece(targets)
         sizes, out_sizes = tuple(part.numel() for part in parts), tuple(target.numel() for target in targets)
         call = self._exchange(what, flat(parts), memory, sizes, out_sizes, equal=False)

@@ -16,7 +16,7 @@ import torch
 import torch.distributed as dist
 
 from unisono.errors import UnisonoError, UsageError
-from unisono.torch_backend import private
+from unisono.torch_backend import private, quick
 from unisono.torch_backend.lists import CHECKS
 from unisono.torch_backend.options import Options
 from unisono.torch_backend.registration import NAME
@@ -30,6 +30,10 @@ SPELLINGS = {
     "input_tensors": "sources", "input_tensor": "sources", "outputs": "outs", "inputs": "sources",
     "output": "out", "input": "source", "output_lists": "out_lists", "input_list": "sources",
     "output_split_sizes": "out_splits", "input_split_sizes": "splits", "dstRank": "dst", "srcRank": "src",
+}  # fmt: skip
+SHORT: Mapping[str, Callable[..., Any]] = {
+    "broadcast": quick.broadcast, "_allgather_base": quick.all_gather_into, "allgather": quick.all_gather,
+    "reduce": quick.reduce, "_reduce_scatter_base": quick.reduce_scatter, "alltoall_base": quick.all_to_all,
 }  # fmt: skip
 CUSTOM = dist.ProcessGroup.BackendType.CUSTOM
 
@@ -49,12 +53,16 @@ def first_tensor(given: Any) -> torch.Tensor | None:
 def also_elsewhere(method: Method) -> Method:
     """Have a method of the group call the same method of the backend of its tensors' device.
 
-    Errors of ours that leave the method are errors of torch's, too.
+    Errors of ours that leave the method are errors of torch's, too. Calls that can go the short way (quick.py) do.
     """
-    check = CHECKS.get(method.__name__)
+    check, short = CHECKS.get(method.__name__), SHORT.get(method.__name__)
 
     @functools.wraps(method)
     def wrapper(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if short is not None and not kwargs:
+            work = short(self, *args)
+            if work is not None:
+                return work
         if kwargs:
             kwargs = {SPELLINGS.get(name, name): value for name, value in kwargs.items()}
         tensor = first_tensor(args) if args else first_tensor(list(kwargs.values()))

@@ -34,6 +34,7 @@ from unisono.torch_backend import (
     moving,
     other_devices,
     profiling,
+    quick,
     reducing,
     several,
     side_lane,
@@ -50,7 +51,7 @@ from unisono.torch_backend.torch_errors import raises_torchs
 
 
 class NoPlans(dict[Any, Any]):
-    """Keeps no plans for the short way of an all-reduce: where calls are recorded, all go the long way."""
+    """Keeps no plans for the short way (quick.py): where calls are recorded, all go the long way."""
 
     def __setitem__(self, key: Any, plan: Any) -> None:
         """Do nothing."""
@@ -200,5 +201,5 @@ os.register_at_fork(after_in_child=_leave_in_child)  # after the hook of comm/li
 
 keep_out(
     barriers, caller, facts, flight, futures, helpers, lists, making, messages, moving, other_devices, profiling,
-    reducing, several, side_lane, sparse, tensors, torch_errors, work, sys.modules[__name__],
+    quick, reducing, several, side_lane, sparse, tensors, torch_errors, work, sys.modules[__name__],
 )  # fmt: skip

@@ -9,15 +9,14 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
-from unisono import _engine, collectives
+from unisono import collectives
 from unisono.collectives import Collective
-from unisono.errors import UnisonoError, UsageError
-from unisono.torch_backend import several, sparse
+from unisono.errors import UsageError
+from unisono.torch_backend import quick, several, sparse
 from unisono.torch_backend.caller import Blocks
-from unisono.torch_backend.futures import running_callback
-from unisono.torch_backend.making import FINISHED, NO_LIMIT, Call, Maker, Prepared, Wish, wish_of
+from unisono.torch_backend.lists import root_of
+from unisono.torch_backend.making import Call, Maker, Prepared, Wish, wish_of
 from unisono.torch_backend.other_devices import also_elsewhere
-from unisono.torch_backend.private import profiler_enabled
 from unisono.torch_backend.profiling import in_profile
 from unisono.torch_backend.reductions import Reduction, is_plain, reduction
 from unisono.torch_backend.tensors import (
@@ -35,15 +34,14 @@ from unisono.torch_backend.tensors import (
     read_first,
     share_memory,
 )
-from unisono.torch_backend.torch_errors import as_torchs, raises_torchs
+from unisono.torch_backend.torch_errors import raises_torchs
 
 
 class Reducing:
     """The part of a process group that adds."""
 
     _maker: Maker
-    # Plans of all-reduces that need nothing before or after, and how many bytes the tensors have.
-    _quick: dict[Any, tuple[_engine.Plan, int]]
+    _quick: quick.Plans
 
     def allreduce(
         self, tensors: Any, opts: Any = None, timeout: timedelta | None = None, op: Any = None
@@ -56,22 +54,11 @@ class Reducing:
             # The fast path of the most frequent call.
             tensor, maker = tensors[0], self._maker
             found = self._quick.get((tensor.numel(), tensor.dtype, hash(opts.reduceOp)))
-            if (
-                found is not None and tensor.layout is torch.strided and not tensor.is_nested
-                and tensor.is_contiguous() and not tensor.is_neg() and running_callback() is None
-                and maker.coalescing is None and not profiler_enabled() and not maker.closed
-            ):  # fmt: skip
+            if found is not None and quick.is_usual(maker):
                 plan, nbytes = found
-                place = _address_of_all(tensor, nbytes)
+                place = quick.address_of_plain(tensor, nbytes)
                 if place:
-                    maker.calls += 1
-                    limit = opts.timeout
-                    limit_s = limit.total_seconds() if limit > NO_LIMIT else maker.timeout_s
-                    try:
-                        maker.endpoint.run(plan, place, place, limit_s)
-                    except UnisonoError as error:
-                        raise as_torchs(error)  # noqa: B904 (it is the same error)
-                    return FINISHED
+                    return quick.run(maker, plan, place, place, opts)
         if op is None:
             op = getattr(opts, "reduceOp", opts if opts is not None else dist.ReduceOp.SUM)
         wish = wish_of(opts, timeout)
@@ -92,24 +79,16 @@ class Reducing:
         if _is_sparse(tensor):
             return sparse.all_reduce(self, tensor, op)
         call, finish, result = self._prepare_all_reduce(check(tensor, "all_reduce"), op)
-        if finish is None and is_plain(op) and not tensor.is_complex():  # a complex one may be a conjugated view
-            key = (tensor.numel(), tensor.dtype, hash(op))
-            self._quick[key] = self._maker.main.plan(call.collective, call.blocks, call.dtype, call.op), tensor.nbytes
+        if finish is None and is_plain(op):
+            quick.remember(self._quick, (tensor.numel(), tensor.dtype, hash(op)), self._maker.plan_of(call), tensor)
         return self._maker.make(call, wish, finish, result)
 
     @raises_torchs
     def _all_reduce_together(self, tensors: Sequence[Any], op: Any, wish: Wish) -> dist.Work:
-        dense = [check(tensor, "all_reduce") for tensor in tensors if not _is_sparse(tensor)]
-        apart = share_memory(dense)
-        prepared = iter([self._prepare_all_reduce(tensor, op, apart) for tensor in dense])
-        works = []
-        for tensor in tensors:
-            if _is_sparse(tensor):
-                works.append(sparse.all_reduce(self, tensor, op))
-            else:
-                call, finish, result = next(prepared)
-                works.append(self._maker.make(call, wish, finish, result))
-        return self._maker.together(works, tensors)
+        tensors = [check(tensor, "all_reduce") for tensor in tensors]
+        apart = share_memory(tensors)
+        prepared = [self._prepare_all_reduce(tensor, op, apart) for tensor in tensors]
+        return self._maker.make_all(prepared, wish, tensors)
 
     def _prepare_all_reduce(self, tensor: Tensor, op: Any, apart: bool = False) -> Prepared:
         asked = reduction(op, tensor.dtype, self._maker.comm.size, "all_reduce")
@@ -131,13 +110,17 @@ class Reducing:
     def reduce(self, tensors: Any, opts: Any = None, op: Any = None, timeout: timedelta | None = None) -> dist.Work:
         """Replace the root's tensor by the sum over all ranks; those of the others stay as they are."""
         tensors = [check(tensor, "reduce") for tensor in as_list(tensors)]
-        root = opts if isinstance(opts, int) else getattr(opts, "rootRank", 0)
+        root = root_of(opts, self._maker.comm.size, "reduce", len(tensors))
         op = op if op is not None else getattr(opts, "reduceOp", dist.ReduceOp.SUM)
         apart, size = len(tensors) > 1 and share_memory(tensors), self._maker.comm.size
         prepared = [
             self._prepare(collectives.reduce, tensor, reduction(op, tensor.dtype, size, "reduce"), root, apart)
             for tensor in tensors
         ]
+        tensor, (call, finish, _) = tensors[0], prepared[0]
+        if finish is None and is_plain(op) and call.source is tensor:
+            key = (quick.reduce, tensor.numel(), tensor.dtype, root, hash(op))
+            quick.remember(self._quick, key, self._maker.plan_of(call), tensor)
         return self._maker.make_all(prepared, wish_of(opts, timeout), tensors)
 
     def _in_place(self, collective: Any, memory: Tensor, op: str, root: int | None) -> Call:
@@ -148,7 +131,7 @@ class Reducing:
     @also_elsewhere
     def _reduce_scatter_base(self, out: Any, source: Any, opts: Any = None) -> dist.Work:
         """Sum over all ranks; every rank gets its part."""
-        return self._reduce_scatter_bases([out], [source], opts)
+        return self._reduce_scatter_bases([out], [source], opts, short=True)
 
     reduce_scatter_single = _reduce_scatter_base
 
@@ -159,7 +142,7 @@ class Reducing:
 
     reduce_scatter_single_coalesced = reduce_scatter_tensor_coalesced
 
-    def _reduce_scatter_bases(self, outs: Any, sources: Any, opts: Any) -> dist.Work:
+    def _reduce_scatter_bases(self, outs: Any, sources: Any, opts: Any, short: bool = False) -> dist.Work:
         what, size = "reduce_scatter_tensor", self._maker.comm.size
         outs, sources = [check(out, what) for out in outs], [check(source, what) for source in sources]
         for out, source in zip(outs, sources, strict=True):
@@ -170,6 +153,11 @@ class Reducing:
             self._prepare_reduce_scatter(what, out, source, (out.numel(),) * size, op, apart)
             for out, source in zip(outs, sources, strict=True)
         ]
+        call, finish, _ = prepared[0]
+        if short and finish is None and is_plain(op):
+            source, out = sources[0], outs[0]
+            key = (quick.reduce_scatter, source.numel(), source.dtype, out.numel(), out.dtype, hash(op))
+            quick.remember(self._quick, key, self._maker.plan_of(call), call.source)
         return self._maker.make_all(prepared, wish_of(opts), outs)
 
     @also_elsewhere
@@ -203,17 +191,6 @@ class Reducing:
             what, collectives.reduce_scatter, Blocks(sizes, sizes), number_type(out, what), source, memory, asked.op
         )
         return Prepared(call, _after(memory, asked, finish), [out])
-
-
-def _address_of_all(tensor: Tensor, nbytes: int) -> int:
-    """Return the address of a contiguous tensor; 0 if so many bytes are not there, or it has no memory at all."""
-    try:
-        held_bytes = tensor.untyped_storage().nbytes()
-        if held_bytes == nbytes or held_bytes >= nbytes + tensor.storage_offset() * tensor.itemsize:
-            return int(tensor.data_ptr())
-    except RuntimeError:  # a tensor that stands for another one
-        pass
-    return 0
 
 
 def _is_sparse(tensor: Any) -> bool:

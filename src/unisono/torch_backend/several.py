@@ -15,7 +15,8 @@ import torch
 import torch.distributed as dist
 
 from unisono.errors import UsageError
-from unisono.torch_backend.making import Wish
+from unisono.torch_backend.lists import root_of, root_tensor_of
+from unisono.torch_backend.making import Wish, wish_of
 from unisono.torch_backend.reductions import KINDS
 from unisono.torch_backend.tensors import Finish, Tensor, check, copy
 from unisono.torch_backend.torch_errors import raises_torchs
@@ -63,12 +64,10 @@ def all_reduce(group: Any, tensors: Sequence[Any], op: Any, wish: Wish) -> dist.
 
 def broadcast(group: Any, tensors: Sequence[Any], opts: Any, timeout: timedelta | None = None) -> dist.Work:
     """Replace all tensors of all ranks by one of the root's."""
-    tensors = check_alike(tensors, "broadcast")
-    place = getattr(opts, "rootTensor", 0)
-    if not 0 <= place < len(tensors):
-        raise UsageError(f"broadcast: invalid root tensor {place} of {len(tensors)}")
-    source = tensors[place]
-    return _then(group.broadcast([source], opts, timeout), lambda: _fill(tensors, source), tensors, "broadcast")
+    root = root_of(opts, group.getSize(), "broadcast", len(tensors))
+    source = check_alike(tensors, "broadcast")[root_tensor_of(opts, "broadcast", len(tensors))]
+    work = group._broadcast(source, root, wish_of(opts, timeout))
+    return _then(work, lambda: _fill(tensors, source), tensors, "broadcast")
 
 
 def all_gather(group: Any, outs: Sequence[Any], sources: Sequence[Any], opts: Any) -> dist.Work:

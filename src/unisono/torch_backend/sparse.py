@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 import torch
@@ -14,7 +15,8 @@ from unisono.torch_backend.work import FinishedWork
 def all_reduce(group: Any, tensor: torch.Tensor, op: Any) -> dist.Work:
     """Replace the sparse tensor by the sum over all ranks; done when it returns."""
     if op != dist.ReduceOp.SUM:
-        raise UsageError(f"all_reduce of a sparse tensor: op={op}; expected SUM")
+        name = getattr(op, "op", op)
+        raise UsageError(f"all_reduce of a sparse tensor: unsupported reduction operation {name}; expected SUM")
     mine = tensor.coalesce()
     size = group.getSize()
     counts = torch.zeros(size, dtype=torch.int64, device="cpu")
@@ -34,3 +36,4 @@ def all_reduce(group: Any, tensor: torch.Tensor, op: Any) -> dist.Work:
 
 class _Now:
     asyncOp = False  # noqa: N815 (torch's name)
+    timeout = timedelta(0)  # as long as the group says

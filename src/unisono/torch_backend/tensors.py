@@ -15,6 +15,7 @@ import torch
 from unisono.codecs.arrays import address_of
 from unisono.comm.arrays import ELEMENT_BYTES
 from unisono.errors import UsageError
+from unisono.torch_backend.lists import wrong_count
 
 Tensor: TypeAlias = torch.Tensor
 Finish = Callable[[], None]
@@ -190,10 +191,12 @@ def as_list(tensors: Any) -> list[Any]:
 def check_list(what: str, name: str, parts: Any, like: Any, size: int) -> list[Tensor]:
     """Return one tensor for each rank, all of the same type."""
     if len(parts) != size:
-        raise UsageError(f"{what}: {len(parts)} tensors as {name}; expected {size}, one for each rank")
+        raise wrong_count(what, name, len(parts), size)
     for place, part in enumerate(parts):
         if check(part, f"{what}: {name} {place}").dtype != like.dtype:
-            raise UsageError(f"{what}: {name} {place} is {part.dtype}; expected {like.dtype}")
+            raise UsageError(
+                f"{what}: invalid tensor type at index {place}: {name} {place} is {part.dtype}; expected {like.dtype}"
+            )
     return list(parts)
 
 
@@ -201,7 +204,10 @@ def check_equal(what: str, name: str, parts: list[Tensor], like: Tensor) -> None
     """Look whether all are as long as one."""
     for place, part in enumerate(parts):
         if part.numel() != like.numel():
-            raise UsageError(f"{what}: {name} {place} has {part.numel()} elements; expected {like.numel()}")
+            raise UsageError(
+                f"{what}: invalid tensor size at index {place}: {name} {place} has {part.numel()} elements; expected "
+                f"{like.numel()}"
+            )
 
 
 def elements_of_rows(what: str, name: str, tensor: Tensor, splits: Any, size: int) -> tuple[int, ...]:
