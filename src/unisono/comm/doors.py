@@ -78,7 +78,7 @@ class NamedDoor(Door):
     """A door without a file, known by a name that nobody can guess: there is nothing that could be left behind.
 
     Whoever uses it has another way to tell the ranks both words. Other users can see the name and connect, which does
-    not help them: reception.py closes such a connection before it reads a byte (docs/adr/0035).
+    not help them: reception.py closes such a connection before it reads a byte (docs/adr/0022).
     """
 
     def __init__(self, name: str, secret: str) -> None:
