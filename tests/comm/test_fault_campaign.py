@@ -160,7 +160,7 @@ def trial(seed, stopped=False):
 @pytest.mark.parametrize(
     ("trials", "stopped"),
     [
-        (50, 1),
+        (30, 1),
         pytest.param(1000, 20, marks=pytest.mark.long),
     ],
 )

@@ -146,12 +146,13 @@ def test_nothing_is_left_of_spawn_when_its_process_is_killed(tmp_path, number, w
     folder.mkdir()
     with output.open("wb") as file:
         process = subprocess.Popen(
-            [sys.executable, "-c", SPAWNS.format(when=when, start=start)], stdout=file,
+            [sys.executable, "-c", SPAWNS.format(when=when, start=start)], stdout=file, stderr=subprocess.STDOUT,
             env={**os.environ, "TMPDIR": str(folder)},
         )  # fmt: skip
     pids = lambda: [int(word) for word in re.findall(r"pid (\d+)\n", output.read_text())]  # noqa: E731
     try:
-        wait_until(lambda: len(pids()) == 2)
+        wait_until(lambda: len(pids()) == 2 or process.poll() is not None)
+        assert len(pids()) == 2, output.read_text()
         assert list(folder.iterdir()) == [], "a file could be left behind"
         process.send_signal(number)
         process.wait(LIMIT_S)

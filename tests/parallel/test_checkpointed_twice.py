@@ -107,8 +107,9 @@ def differences(group, way, settings):
 @pytest.mark.parametrize(
     "settings",
     [
-        {"stage": 1}, {"stage": 2}, {"stage": 3}, {"stage": 3, "free_after_forward": False},
-        {"stage": 3, "prefetch": False},
+        {"stage": 1}, {"stage": 3}, pytest.param({"stage": 2}, marks=pytest.mark.long),
+        pytest.param({"stage": 3, "free_after_forward": False}, marks=pytest.mark.long),
+        pytest.param({"stage": 3, "prefetch": False}, marks=pytest.mark.long),
     ],
     ids=str,
 )  # fmt: skip
