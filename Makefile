@@ -63,8 +63,8 @@ stress: venv
 
 # Every campaign in its long version, and the table of docs/soundness.md from what they counted.
 soundness: venv
-	$(BIN)/pytest -m campaign $(ON_BOTH_CORES) --junitxml build/soundness.xml
-	$(BIN)/python tools/soundness_page.py build/soundness.xml
+	$(BIN)/pytest -m campaign $(ON_BOTH_CORES) -o junit_family=xunit1 --junitxml build/soundness.xml
+	$(BIN)/python tools/soundness_page.py build/soundness.xml '`make soundness`'
 
 # The engine with the sanitizers of the compiler, in build/asan and build/tsan (minutes).
 sanitize: venv

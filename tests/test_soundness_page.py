@@ -10,10 +10,11 @@ import soundness_page
 
 
 def test_the_page_shows_the_stored_counts():
-    counts = json.loads(soundness_page.COUNTS.read_text())
+    stored = json.loads(soundness_page.COUNTS.read_text())
     page = soundness_page.PAGE.read_text()
-    assert soundness_page.table_of(counts) in page
-    assert soundness_page.filled(page, counts) == page
+    assert soundness_page.table_of(stored["counts"]) in page
+    assert stored["run"] in page
+    assert soundness_page.filled(page, stored) == page
 
 
 def test_counts_of_one_file_are_added_up(tmp_path):

@@ -13,12 +13,14 @@ import re
 import sys
 from collections import defaultdict
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "soundness.md"
 COUNTS = ROOT / "docs" / "measurements" / "soundness.json"
 TABLE = re.compile(r"(<!-- table: campaigns -->\n).*?(<!-- end -->)", re.DOTALL)
+RUN = re.compile(r"(<!-- run -->\n).*?(<!-- end -->)", re.DOTALL)
 KINDS = ("calls", "training runs", "faults", "programs", "searches")
 
 
@@ -45,12 +47,13 @@ def table_of(counts: dict[str, dict[str, int]]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def filled(page: str, counts: dict[str, dict[str, int]]) -> str:
-    """Return the page with its table made from the counts."""
-    return TABLE.sub(lambda found: found[1] + table_of(counts) + found[2], page)
+def filled(page: str, stored: dict[str, Any]) -> str:
+    """Return the page with its table made from the stored counts, and the run that they come from."""
+    page = RUN.sub(lambda found: f"{found[1]}The numbers come from {stored['run']}.\n{found[2]}", page)
+    return TABLE.sub(lambda found: found[1] + table_of(stored["counts"]) + found[2], page)
 
 
 if __name__ == "__main__":
-    found = counts_of(Path(sys.argv[1]))
-    COUNTS.write_text(json.dumps(found, indent=2) + "\n")
-    PAGE.write_text(filled(PAGE.read_text(), found))
+    made = {"run": sys.argv[2], "counts": counts_of(Path(sys.argv[1]))}
+    COUNTS.write_text(json.dumps(made, indent=2) + "\n")
+    PAGE.write_text(filled(PAGE.read_text(), made))
