@@ -64,7 +64,7 @@ stress: venv
 # Every campaign in its long version, and the table of docs/soundness.md from what they counted.
 soundness: venv
 	$(BIN)/pytest -m campaign $(ON_BOTH_CORES) -o junit_family=xunit1 --junitxml build/soundness.xml
-	$(BIN)/python tools/soundness_page.py build/soundness.xml '`make soundness`'
+	$(BIN)/python tools/soundness_page.py '`make soundness`' build/soundness.xml
 
 # The engine with the sanitizers of the compiler, in build/asan and build/tsan (minutes).
 sanitize: venv

@@ -1,5 +1,8 @@
 """Write the table of docs/soundness.md from the counts that the campaigns reported: `make soundness`.
 
+    python tools/soundness_page.py RUN REPORT...        RUN: words that name the run
+
+
 A campaign is a test that compares many calls with something we did not write, or injects many faults. It is marked
 ``campaign`` and reports how much it did with pytest's ``record_property``, under one of the names in KINDS. pytest
 writes these numbers into its JUnit file, and this program adds them up for each test file.
@@ -24,10 +27,10 @@ RUN = re.compile(r"(<!-- run -->\n).*?(<!-- end -->)", re.DOTALL)
 KINDS = ("calls", "training runs", "faults", "programs", "searches")
 
 
-def counts_of(report: Path) -> dict[str, dict[str, int]]:
-    """Return the counts of each test file in a JUnit report; exit where a campaign failed."""
+def counts_of(*reports: Path) -> dict[str, dict[str, int]]:
+    """Return the counts of each test file in JUnit reports; exit where a campaign failed."""
     counts: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
-    for case in ElementTree.parse(report).iter("testcase"):
+    for case in (case for report in reports for case in ElementTree.parse(report).iter("testcase")):
         if case.find("failure") is not None or case.find("error") is not None:
             sys.exit(f"{case.get('classname')}.{case.get('name')} failed: no page is written")
         file = case.get("classname", "").replace(".", "/") + ".py"
@@ -54,6 +57,7 @@ def filled(page: str, stored: dict[str, Any]) -> str:
 
 
 if __name__ == "__main__":
-    made = {"run": sys.argv[2], "counts": counts_of(Path(sys.argv[1]))}
+    run, *reports = sys.argv[1:]
+    made = {"run": run, "counts": counts_of(*map(Path, reports))}
     COUNTS.write_text(json.dumps(made, indent=2) + "\n")
     PAGE.write_text(filled(PAGE.read_text(), made))

@@ -161,7 +161,7 @@ def trial(seed, stopped=False):
     ("trials", "stopped"),
     [
         (30, 1),
-        pytest.param(1000, 20, marks=pytest.mark.long),
+        pytest.param(300, 6, marks=pytest.mark.long),
     ],
 )
 def test_every_survivor_of_random_faults_is_told_which_rank_failed(trials, stopped, record_property):
