@@ -61,7 +61,7 @@ def test_strategies_come_to_the_same_loss():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("size", [2, 3])
+@pytest.mark.parametrize("size", [pytest.param(2, marks=pytest.mark.long), 3])
 def test_each_strategy_comes_to_the_same_loss(size):
     assert_same(size, ["ddp", "tp", "zero1", "zero2", "zero3", "hybrid"])
 
@@ -81,7 +81,7 @@ def test_a_mixture_of_experts_comes_to_the_same_loss_however_its_experts_are_spr
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["gloo", "unisono"])
+@pytest.mark.parametrize("kind", [pytest.param("gloo", marks=pytest.mark.long), "unisono"])
 def test_strategies_come_to_the_same_loss_on_process_groups_of_torch(kind):
     assert_same(2, ["ddp", "tp", "zero3"], steps=20, kind=kind)
 

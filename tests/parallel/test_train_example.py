@@ -66,7 +66,9 @@ def test_torchrun_starts_it_too():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("launcher", [ALONE, [*UNISONO, "-n", "2"]], ids=["alone", "unisono run"])
+@pytest.mark.parametrize(
+    "launcher", [pytest.param(ALONE, marks=pytest.mark.long), [*UNISONO, "-n", "2"]], ids=["alone", "unisono run"]
+)
 def test_on_a_terminal_there_is_a_progress_bar(launcher):
     ours, theirs = os.openpty()
     with subprocess.Popen([*launcher, EXAMPLE, *SHORT], stdout=subprocess.PIPE, stderr=theirs, text=True) as process:
@@ -95,8 +97,10 @@ def _read(descriptor):
     ("launcher", "words", "said"),
     [
         (ALONE, ("--strategy", "tp", "--tp", "3"), "mesh: dp=-1 × tp=3 needs a multiple of 3 ranks, the group has 1"),
-        (ALONE, ("--codec", "fp4"), "there is no codec 'fp4'; expected one of fp16, bf16"),
-        (ALONE, ("--tp", "2"), "--tp does not go with ddp"),
+        pytest.param(
+            ALONE, ("--codec", "fp4"), "there is no codec 'fp4'; expected one of fp16, bf16", marks=pytest.mark.long
+        ),
+        pytest.param(ALONE, ("--tp", "2"), "--tp does not go with ddp", marks=pytest.mark.long),
         ([*UNISONO, "-n", "2"], ("--strategy", "tp", "--codec", "int8"), "--codec is for gradients"),
     ],
 )

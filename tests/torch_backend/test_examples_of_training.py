@@ -33,7 +33,7 @@ def losses(example, size, *options):
     ("example", "size", "options", "count", "learned"),
     [
         ("ddp.py", 2, ["--epochs", "10"], 10, 0.5),  # half of the epochs
-        ("fsdp2.py", 2, [], 6, 0.3),
+        pytest.param("fsdp2.py", 2, [], 6, 0.3, marks=pytest.mark.long),
         pytest.param("ddp.py", 4, [], 20, 0.3, marks=pytest.mark.long),
         pytest.param("fsdp2.py", 4, [], 6, 0.3, marks=pytest.mark.long),
     ],

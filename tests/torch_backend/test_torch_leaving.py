@@ -155,7 +155,7 @@ def create_and_destroy(rank: Rank, what: str, times: int) -> list[dict[str, int]
 
 @pytest.mark.slow
 @pytest.mark.parametrize("times", [50, pytest.param(200, marks=pytest.mark.long)])
-@pytest.mark.parametrize("what", ["init", "new_group"])
+@pytest.mark.parametrize("what", [pytest.param("init", marks=pytest.mark.long), "new_group"])
 def test_many_groups_leave_nothing_behind(tmp_path, what, times):
     for outcome in run(tmp_path, create_and_destroy, 2, what, times):
         assert outcome.code == 0, outcome.output

@@ -109,7 +109,7 @@ def check_survivors(running, victim: int, died_at: float) -> None:
             assert found.at - died_at < SOON_S
 
 
-@pytest.mark.parametrize("size", [2, 3])
+@pytest.mark.parametrize("size", [pytest.param(2, marks=pytest.mark.long), 3])
 @pytest.mark.parametrize(
     "function",
     [die_in_backward_of_ddp, die_before_an_all_gather_of_fsdp, die_in_a_checkpoint],

@@ -87,7 +87,9 @@ def stranger(name, secret, kind):
 
 
 @needs_root
-@pytest.mark.parametrize("kind", ["deep", "secret", "drip", "silent"])
+@pytest.mark.parametrize(
+    "kind", ["deep", "drip", *(pytest.param(kind, marks=pytest.mark.long) for kind in ("secret", "silent"))]
+)
 def test_another_user_neither_breaks_nor_delays_the_start_of_a_group(tmp_path, kind):
     with job(tmp_path, join_when_told, 2, 1) as running:
         where = where_of(tmp_path)

@@ -91,7 +91,7 @@ class MyTest(unittest.TestCase):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("backend", ["unisono", "gloo"])
+@pytest.mark.parametrize("backend", ["unisono", pytest.param("gloo", marks=pytest.mark.long)])
 def test_files_of_a_folder_run_on_the_wanted_backend(tmp_path, backend):
     pytest.importorskip("expecttest", reason="torch's tests need it")
     (tmp_path / "test_mine.py").write_text(FILE.replace("BACKEND", backend))
