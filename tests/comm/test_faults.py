@@ -201,9 +201,10 @@ def test_an_exception_in_one_rank_aborts_the_others_with_its_reason():
 
 def fail_or_wait_in_a_part(comm):
     part = comm.split(0, key=-comm.rank)
+    inner = part.duplicate()
     if comm.rank == 1:
         raise ZeroDivisionError("my own mistake")
-    (part if comm.rank == 0 else part.duplicate()).all_reduce(np.ones(4))
+    (part if comm.rank == 0 else inner).all_reduce(np.ones(4))
 
 
 def test_an_exception_in_one_rank_also_aborts_what_was_split_from_the_communicator():
