@@ -12,6 +12,8 @@ import pytest
 from unisono.comm.local_ranks import outcomes_of
 from unisono.errors import Aborted, CollectiveTimeout, CommError, MismatchError, PeerLost
 
+pytestmark = pytest.mark.slow
+
 SOON_S = 10.0
 
 
