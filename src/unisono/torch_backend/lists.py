@@ -1,6 +1,6 @@
 """The lists that torch's groups take: how many tensors a call must have, told in torch's words.
 
-torch's functions give lists of the right length. Who calls the methods of a group may not.
+torch's functions give lists of the right length. A program that calls the methods of a group directly may not.
 """
 
 from __future__ import annotations
