@@ -77,8 +77,8 @@ class DirectoryDoor(Door):
 class NamedDoor(Door):
     """A door without a file, known by a name that nobody can guess: there is nothing that could be left behind.
 
-    Its user must have another way to tell the ranks the name and the secret. Other users can see the name and connect, which does
-    not help them: reception.py closes such a connection before it reads a byte (docs/adr/0022).
+    The ranks learn the name and the secret in another way. Other users can see the name and connect, which does not
+    help them: reception.py closes such a connection before it reads a byte (docs/adr/0022).
     """
 
     def __init__(self, name: str, secret: str) -> None:
