@@ -85,14 +85,15 @@ def test_arguments_may_have_the_names_that_torch_gives_them():
 
 
 def many_futures():
+    """Return how many threads wait for 600 calls, none of which can end before the threads are counted."""
     group = dist.group.WORLD
     other = 1 - dist.get_rank()
     tensors = [torch.tensor([float(number)]) for number in range(600)]
     if other == 0:
-        dist.recv(torch.ones(1), other)  # until then the calls of rank 0 wait
+        dist.recv(torch.ones(1), other)  # until then the calls of rank 0 wait; those of rank 1 end as they are made
     before = threading.active_count()
     futures = [group.allreduce([tensor]).get_future() for tensor in tensors]
-    threads = threading.active_count() - before
+    threads = threading.active_count() - before if other == 1 else None
     if other == 1:
         dist.send(torch.ones(1), other)
     values = [future.wait()[0].item() for future in futures]
@@ -100,9 +101,9 @@ def many_futures():
 
 
 def test_hundreds_of_futures_under_way_take_a_few_threads():
-    for threads, are_right in run_ranks(many_futures, 2):
-        assert threads < 8
-        assert are_right
+    (threads, first_is_right), (_, second_is_right) = run_ranks(many_futures, 2)
+    assert threads <= 2
+    assert first_is_right and second_is_right
 
 
 def options_with_timeout():
