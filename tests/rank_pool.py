@@ -9,8 +9,8 @@ from collections.abc import Callable, Sequence
 from multiprocessing.connection import Connection
 from typing import Any
 
-from unisono.comm.local_ranks import outcomes_of
-from unisono.comm.orphans import die_with_parent
+from unisono.launch.parent_death import die_with_parent
+from unisono.launch.spawn import outcomes_of
 
 
 def _serve(comm: Any, lines: Sequence[Connection]) -> None:

@@ -6,9 +6,9 @@ import numpy as np
 
 from stories import CLOCK
 from unisono.tracing.chrome import lines_of
+from unisono.tracing.events import EVENT, Moment, Tape
 from unisono.tracing.facts import InstructionFacts, Origin, Part, PlanFacts
 from unisono.tracing.files import part_path, write_trace
-from unisono.tracing.tape import EVENT, Moment, Tape
 
 NOTHING = Tape(np.array([], EVENT), 0)
 

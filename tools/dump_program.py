@@ -20,13 +20,13 @@ import numpy as np
 
 from unisono.algorithms import BUILT_IN, find
 from unisono.algorithms.declaration import Algorithm
+from unisono.bootstrap.geometry import DEPTH, STAGING_BYTES, TRANSFER_BYTES
 from unisono.codecs import round_in_place
 from unisono.comm.arrays import ELEMENT_BYTES
-from unisono.comm.caches import past_caches
-from unisono.comm.encoding import block_of, codec_for, rounds_of
-from unisono.comm.geometry import DEPTH, STAGING_BYTES, TRANSFER_BYTES
+from unisono.comm.encoding import block_of, codec_for, rounding_mode_of
+from unisono.comm.nontemporal import writes_past_caches
 from unisono.comm.programs import compiled
-from unisono.compiler import Lengths, numbers_of
+from unisono.compiler import Lengths, lay_out_call
 from unisono.player import play
 from unisono.schedule import Schedule
 from unisono.verifier.rounding import rounding_of
@@ -97,7 +97,7 @@ def arrays_of(case: Case, schedule: Schedule) -> list[Arrays]:
         outputs = play(schedule, inputs, case.op).outputs
     else:
         round_sent, last = partial(rounded, codec=case.codec), rounding_of(schedule).last
-        outputs = play(schedule, inputs, case.op, round_sent=round_sent, rounds_last=last).outputs
+        outputs = play(schedule, inputs, case.op, round_sent=round_sent, needs_final_rounding=last).outputs
     if not collective.single_array:
         return [
             Arrays(False, *(b"" if array is None else array.tobytes() for array in pair))
@@ -126,21 +126,21 @@ def pieces(case: Case, with_data: bool) -> Iterator[bytes]:
     arrays = arrays_of(case, schedule) if with_data else [Arrays(True, b"", b"")] * case.size
     for rank in range(case.size):
         codec = codec_for(collective, case.codec, case.dtype)
-        lowered = compiled(schedule, rank, rounds_of(codec)).lowered
+        lowered = compiled(schedule, rank, rounding_mode_of(codec)).lowered
         tables = lowered.packed()
         for name in ("instructions", "operands", "places", "channels"):
             yield blob(tables[name])
-        for name in ("results", "rounded_last", "unheard"):
+        for name in ("results", "rounded_last", "silent_receivers"):
             yield blob(b"".join(struct.pack("=I", value) for value in tables[name]))
         yield number(tables["largest_message"])
-        numbers = numbers_of(
+        numbers = lay_out_call(
             lowered, schedule, collective, rank, lengths, element, case.staging_bytes, block=block_of(codec)
         )
         yield blob(numbers.extents)
         for value in (numbers.segment_bytes, numbers.passes, numbers.work_bytes):
             yield number(value)
         held = collective.held_after(rank, case.size, case.size, case.root or 0)
-        yield number(past_caches(collective, case.length * len(held) // case.size * element, case.size))
+        yield number(writes_past_caches(collective, case.length * len(held) // case.size * element, case.size))
         mine = arrays[rank]
         yield number(mine.shared)
         yield blob(mine.source)

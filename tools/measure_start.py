@@ -13,8 +13,8 @@ from pathlib import Path
 
 import numpy as np
 
-from unisono.comm.local_ranks import outcomes_of
 from unisono.errors import PeerLost
+from unisono.launch.spawn import outcomes_of
 
 ROUNDS = 9
 SCRIPT = "import numpy as np, unisono\nwith unisono.connect() as comm:\n    comm.all_reduce(np.ones(4))\n"

@@ -96,7 +96,15 @@ def run_python(folder: Path) -> None:
     }
     where = "import unisono._engine as e; assert 'asan' in e.__file__, e.__file__; print(e.__file__)"
     check([python, "-c", where], preload)
-    tests = ["tests/engine", "tests/comm", "tests/compiler", "--ignore", "tests/engine/test_native.py"]
+    tests = [
+        "tests/engine",
+        "tests/bootstrap",
+        "tests/launch",
+        "tests/comm",
+        "tests/compiler",
+        "--ignore",
+        "tests/engine/test_native.py",
+    ]
     try:
         check([python, "-m", "pytest", "-p", "no:cacheprovider", *tests], preload)
     finally:

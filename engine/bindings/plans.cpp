@@ -31,7 +31,7 @@ std::vector<T> table(const nb::bytes& bytes, const char* what) {
 
 std::shared_ptr<Program> make_program(const nb::bytes& instructions, const nb::bytes& operands, const nb::bytes& places,
                                       const nb::bytes& channels, std::vector<std::uint32_t> results,
-                                      std::vector<std::uint32_t> rounded_last, std::vector<std::uint32_t> unheard,
+                                      std::vector<std::uint32_t> rounded_last, std::vector<std::uint32_t> silent_receivers,
                                       std::uint32_t largest_message, std::uint32_t rank, std::uint32_t size) {
     auto program = std::make_shared<Program>();
     program->instructions = table<Instruction>(instructions, "instructions");
@@ -40,7 +40,7 @@ std::shared_ptr<Program> make_program(const nb::bytes& instructions, const nb::b
     program->channels = table<ChannelUse>(channels, "channels");
     program->results = std::move(results);
     program->rounded_last = std::move(rounded_last);
-    program->unheard = std::move(unheard);
+    program->silent_receivers = std::move(silent_receivers);
     program->largest_message = largest_message;
     program->check(rank, size);
     return program;
@@ -118,7 +118,7 @@ void bind_plans(nb::module_& module) {
         .def_ro("text", &Plan::text)
         .def_ro("number", &Plan::number);
     module.def("make_program", &make_program, nb::arg("instructions"), nb::arg("operands"), nb::arg("places"),
-               nb::arg("channels"), nb::arg("results"), nb::arg("rounded_last"), nb::arg("unheard"),
+               nb::arg("channels"), nb::arg("results"), nb::arg("rounded_last"), nb::arg("silent_receivers"),
                nb::arg("largest_message"), nb::arg("rank"), nb::arg("size"));
     module.def("make_plan", &make_plan, nb::arg("program"), nb::arg("extents"), nb::arg("segment_bytes"),
                nb::arg("passes"), nb::arg("work_bytes"), nb::arg("dtype"), nb::arg("reduction"), nb::arg("divides"),

@@ -47,7 +47,7 @@ void Executor::run(Plan& plan, const void* input, void* output, Clock::time_poin
 
 void Executor::perform(const Plan& plan) {
     for (std::uint64_t pass = 0; pass < plan.passes; ++pass) run_pass(plan, pass);
-    if (!plan.program->unheard.empty()) await_entry(plan);
+    if (!plan.program->silent_receivers.empty()) await_entry(plan);
     if (endpoint_.outgoing.is_limited()) [[unlikely]] {
         endpoint_.wait_for_slow_link();
         if (recorder_.on()) recorder_.begin_anew();
@@ -92,7 +92,7 @@ void Executor::prepare(Plan& plan) {
 // No rank leaves a collective before those that it sent to have entered it: else it could not be told that they called
 // something else.
 void Executor::await_entry(const Plan& plan) {
-    for (const std::uint32_t peer : plan.program->unheard) {
+    for (const std::uint32_t peer : plan.program->silent_receivers) {
         wait(Moment::awaits_entry, [&] { return endpoint_.has_entered(peer); }, {peer, 0, deadline_, true});
         endpoint_.check_same_call(peer);
     }

@@ -21,7 +21,7 @@ void Program::check(std::uint32_t rank, std::uint32_t size) const {
         require(use.peer < size && (use.reach == Reach::all || use.peer != rank), "no such peer", 0);
     for (const std::uint32_t place : results) require(is_place(place), "no such place of a result", 0);
     for (const std::uint32_t place : rounded_last) require(is_place(place), "no such place to be rounded", 0);
-    for (const std::uint32_t peer : unheard) require(peer < size && peer != rank, "no such peer", 0);
+    for (const std::uint32_t peer : silent_receivers) require(peer < size && peer != rank, "no such peer", 0);
     for (const Buffer buffer : places) require(buffer <= Buffer::work, "no such buffer", 0);
     for (std::size_t at = 0; at < instructions.size(); ++at) {
         const Instruction& op = instructions[at];

@@ -62,7 +62,7 @@ Part read_part(File& file, const Case& whole, std::uint32_t rank, const std::str
     program->channels = file.table<ChannelUse>();
     program->results = file.table<std::uint32_t>();
     program->rounded_last = file.table<std::uint32_t>();
-    program->unheard = file.table<std::uint32_t>();
+    program->silent_receivers = file.table<std::uint32_t>();
     program->largest_message = static_cast<std::uint32_t>(file.number());
     program->check(rank, whole.geometry.size);
     Part part;

@@ -29,8 +29,9 @@ from unisono.schedule import (
 )
 
 if TYPE_CHECKING:
-    from unisono.comm import Communicator, Work, connect, spawn
+    from unisono.comm import Communicator, Work, connect
     from unisono.drawing import draw
+    from unisono.launch.spawn import spawn
     from unisono.player.play import play
     from unisono.verifier import prove
 
@@ -43,7 +44,7 @@ __all__ = [
 # What needs numpy or the engine is imported when it is first asked for, so that `import unisono` takes milliseconds.
 _WHERE = {
     "play": "unisono.player", "prove": "unisono.verifier", "Communicator": "unisono.comm", "Work": "unisono.comm",
-    "connect": "unisono.comm", "spawn": "unisono.comm", "draw": "unisono.drawing",
+    "connect": "unisono.comm", "spawn": "unisono.launch.spawn", "draw": "unisono.drawing",
 }  # fmt: skip
 
 

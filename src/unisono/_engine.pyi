@@ -55,7 +55,7 @@ class Plan:
 
 def make_program(
     instructions: bytes, operands: bytes, places: bytes, channels: bytes, results: list[int], rounded_last: list[int],
-    unheard: list[int], largest_message: int, rank: int, size: int,
+    silent_receivers: list[int], largest_message: int, rank: int, size: int,
 ) -> Program: ...  # fmt: skip
 def make_plan(
     program: Program, extents: bytes, segment_bytes: int, passes: int, work_bytes: int, dtype: str, reduction: str,

@@ -10,7 +10,7 @@ import pytest
 from launching import LIMIT_S, lines_of
 from unisono.cli import run
 from unisono.cli.main import main
-from unisono.comm.launch import Outcome
+from unisono.launch.run import Outcome
 
 SHOW = "import os, sys; print(os.environ['UNISONO_RANK'], *sys.argv[1:], flush=True)\n"
 

@@ -45,7 +45,7 @@ class Setting(NamedTuple):
         if exact:
             played = play(self.schedule, given, record=True)
         else:
-            played = play(self.schedule, given, round_sent=rounded, rounds_last=self.last)
+            played = play(self.schedule, given, round_sent=rounded, needs_final_rounding=self.last)
         found = [out for out in played.outputs if out is not None]
         whole = np.concatenate(found) if found[0].size * len(found) == spread[0].size else found[0]
         largest = np.abs(inputs).max(axis=0).astype(np.float64)

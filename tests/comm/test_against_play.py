@@ -90,7 +90,13 @@ def compare(pool, algorithm, length, dtype, op, root, seed, codec=None):
         held = collective.held_before(rank, size, size, root or 0)
         inputs.append(numbers(length * len(held) // size, dtype, seed + rank) if held else None)
     playback = (
-        play(schedule, inputs, op or "sum", round_sent=rounded_by(codec), rounds_last=rounding_of(schedule).last)
+        play(
+            schedule,
+            inputs,
+            op or "sum",
+            round_sent=rounded_by(codec),
+            needs_final_rounding=rounding_of(schedule).last,
+        )
         if codec
         else play(schedule, inputs, op or "sum")
     )

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from test_against_play import SIZES, WITH_DATA, compare
 
+from tests.comm.test_against_play import SIZES, WITH_DATA, compare
 from unisono.algorithms import BUILT_IN, catalogue
 from unisono.collectives import barrier
 

@@ -13,9 +13,9 @@ from unisono.algorithms import catalogue
 from unisono.codecs import Codec, error_bound, round_in_place
 from unisono.codecs.formats import FORMATS
 from unisono.collectives import all_gather, all_reduce, broadcast
-from unisono.comm.local_ranks import outcomes_of
-from unisono.comm.rounds import Rounds, agrees
+from unisono.comm.codec_agreement import RoundingMode, agrees
 from unisono.errors import GoalError, MismatchError
+from unisono.launch.spawn import outcomes_of
 
 CODECS = ["fp16", "bf16", "fp8_e4m3", "fp8_e5m2", "int8"]
 ALGORITHMS = [None, "ring", "recursive_doubling", "rabenseifner", "direct", "tree", "naive", "swing"]
@@ -285,7 +285,7 @@ def at_random(comm):
 def _agreeing(collective, size, root=None):
     """Return all algorithms that may be used, and the automatic choice."""
     made = catalogue.serving(collective, size)
-    return [None, *(one.name for one in made if agrees(one.schedule(size, root), Rounds.AT_RANDOM))]
+    return [None, *(one.name for one in made if agrees(one.schedule(size, root), RoundingMode.STOCHASTIC))]
 
 
 @pytest.mark.parametrize("size", [1, 3, *(pytest.param(size, marks=pytest.mark.slow) for size in (2, 5, 8))])

@@ -23,8 +23,8 @@ import numpy as np
 import pytest
 
 from leaks import Leaks
-from unisono.comm.local_ranks import outcomes_of
 from unisono.errors import Aborted, CommError
+from unisono.launch.spawn import outcomes_of
 
 pytestmark = [pytest.mark.slow, pytest.mark.campaign]
 

@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 import unisono
-from unisono.comm.local_ranks import outcomes_of
 from unisono.errors import Aborted, CollectiveTimeout, CommError, MismatchError, PeerLost, UsageError
+from unisono.launch.spawn import outcomes_of
 
 # What takes milliseconds may take longer on a busy machine; docs/performance.md has the measured times.
 SOON_S = 10.0
@@ -266,7 +266,7 @@ def limited(limits):
         for what, value in limits:
             resource.setrlimit(what, (value, value))
 
-    from unisono.comm import local_ranks
+    from unisono.launch import spawn as local_ranks
 
     original = local_ranks._run_rank
 

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 import unisono
-from unisono.comm.local_ranks import outcomes_of
 from unisono.errors import PeerLost, UsageError
+from unisono.launch.spawn import outcomes_of
 
 pytestmark = pytest.mark.slow
 

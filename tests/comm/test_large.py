@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import unisono
-from unisono.comm import local_ranks
+from unisono.launch import spawn as local_ranks
 
 ELEMENTS = (1 << 31) + 5
 MEMORY = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_AVPHYS_PAGES")

@@ -13,7 +13,7 @@ import weakref
 import numpy as np
 import pytest
 
-from unisono.comm.local_ranks import outcomes_of
+from unisono.launch.spawn import outcomes_of
 
 SOON_S = 10.0
 

@@ -17,9 +17,9 @@ import pytest
 import unisono
 from launching import LIMIT_S, is_alive, job, wait_until
 from unisono.cli.main import main
-from unisono.comm.launch import MOST_RANKS
-from unisono.comm.local_ranks import outcomes_of
 from unisono.errors import CommError, UsageError
+from unisono.launch.run import MOST_RANKS
+from unisono.launch.spawn import outcomes_of
 
 pytestmark = pytest.mark.slow
 
@@ -129,7 +129,7 @@ def wait(comm, when):
 if "{when}" == "connected":
     unisono.spawn(wait, 2, "{when}", start="{start}")
 else:
-    import unisono.comm.local_ranks as local_ranks
+    import unisono.launch.spawn as local_ranks
     def late(*args, **kwargs):
         print("pid", os.getpid(), flush=True)
         time.sleep(100)

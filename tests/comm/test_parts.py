@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 import unisono
-from unisono.comm.local_ranks import outcomes_of
 from unisono.errors import PeerLost
+from unisono.launch.spawn import outcomes_of
 
 
 def resources():

@@ -9,8 +9,8 @@ import time
 import numpy as np
 import pytest
 
-from unisono.comm.local_ranks import outcomes_of
 from unisono.errors import Aborted, CollectiveTimeout, CommError, MismatchError, PeerLost
+from unisono.launch.spawn import outcomes_of
 
 pytestmark = pytest.mark.slow
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from unisono.comm.local_ranks import outcomes_of
 from unisono.errors import MismatchError
+from unisono.launch.spawn import outcomes_of
 
 
 def rows_and_columns(comm):
@@ -55,7 +55,7 @@ def memory_comes_back(comm):
     """A communicator that all have closed gives its memory back."""
     import os
 
-    from unisono.comm.link import Link
+    from unisono.bootstrap.membership import Link
 
     link: Link = comm._link
 

@@ -7,8 +7,8 @@ import time
 import numpy as np
 import pytest
 
-from unisono.comm.geometry import STAGING_BYTES
-from unisono.comm.local_ranks import spawn
+from unisono.bootstrap.geometry import STAGING_BYTES
+from unisono.launch.spawn import spawn
 
 pytestmark = pytest.mark.slow
 

@@ -11,7 +11,7 @@ import pytest
 
 from letters import LONG, is_letter, letter
 from unisono import spawn
-from unisono.comm.calls import LARGEST_TAG
+from unisono.comm.dispatch import LARGEST_TAG
 
 LENGTHS = {"empty": 0, "short": 3, "a slot": 1000, "many slots": LONG}
 

@@ -12,8 +12,8 @@ import pytest
 
 import unisono
 from letters import LONG
-from unisono.comm.local_ranks import outcomes_of
 from unisono.errors import Aborted, CollectiveTimeout, MismatchError, PeerLost
+from unisono.launch.spawn import outcomes_of
 
 SOON_S = 10.0
 

@@ -10,7 +10,7 @@ import pytest
 
 from stories import check_structure, events_of
 from unisono import find, spawn
-from unisono.comm.call_facts import MadePlan
+from unisono.comm.plan_record import PlanRecord
 from unisono.tracing import read_run
 from unisono.tracing.matching import messages_of, transfers_of
 from unisono.tracing.replay import schedule_of, times_of
@@ -44,7 +44,7 @@ def several_algorithms(comm):
     comm.all_to_all(out, np.ones(comm.size * 1000))
     comm.all_gather(out, np.ones(1000))
     comm.barrier()
-    made: dict[int, MadePlan] = comm.calls.made
+    made: dict[int, PlanRecord] = comm.calls.made
     return [
         (one.made.schedule.label, one.numbers.passes, [(op.kind, op.step) for op in one.made.lowered.instructions])
         for _, one in sorted(made.items())

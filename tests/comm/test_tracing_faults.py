@@ -11,8 +11,8 @@ import pytest
 
 from stories import check_structure
 from unisono import spawn
-from unisono.comm.local_ranks import outcomes_of
 from unisono.errors import CollectiveTimeout, PeerLost, UsageError
+from unisono.launch.spawn import outcomes_of
 from unisono.tracing import read_run, slow_rank
 
 pytestmark = pytest.mark.slow

@@ -12,8 +12,8 @@ from rank_pool import RankPool
 from unisono import find
 from unisono.algorithms import catalogue
 from unisono.collectives import COLLECTIVES, all_reduce, barrier
-from unisono.comm.local_ranks import outcomes_of
 from unisono.errors import Aborted
+from unisono.launch.spawn import outcomes_of
 from unisono.verifier import prove
 
 CODECS = [None, "fp16", "bf16", "fp8_e4m3", "fp8_e5m2", "int8"]

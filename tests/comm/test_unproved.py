@@ -8,7 +8,7 @@ import pytest
 import unisono
 from unisono import algorithm, one, recv, recv_reduce, send
 from unisono.collectives import all_reduce
-from unisono.comm.calls import MOST_PROGRAMS
+from unisono.comm.dispatch import MOST_PROGRAMS
 from unisono.errors import MismatchError, UnisonoError
 
 

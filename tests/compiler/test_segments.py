@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from unisono import find
-from unisono.compiler import Block, Lengths, Numbers, lower, numbers_of
-from unisono.compiler.plans import PADDING
+from unisono.compiler import Block, CallLayout, Lengths, lay_out_call, lower
+from unisono.compiler.call_layout import PADDING
 from unisono.errors import UsageError
 from unisono.verifier import proved
 from unisono.verifier.rounding import proved_with_codec
@@ -15,13 +15,13 @@ FP8 = Block(memory_bytes=128, wire_bytes=33)
 STAGING_BYTES = 64 * 1024
 
 
-def numbers(name: str, size: int, length: int, staging_bytes: int = STAGING_BYTES) -> tuple[Numbers, int]:
+def numbers(name: str, size: int, length: int, staging_bytes: int = STAGING_BYTES) -> tuple[CallLayout, int]:
     """Return the numbers of an all-reduce with a codec, and how many chunks a rank sends at the most."""
     schedule = find(name).schedule(size)
     lowered = lower(proved_with_codec(proved(schedule)), 0)
     lengths = Lengths((length,), (length,))
     collective = find(name).collective
-    return numbers_of(lowered, schedule, collective, 0, lengths, 4, staging_bytes, block=FP8), lowered.most_sent
+    return lay_out_call(lowered, schedule, collective, 0, lengths, 4, staging_bytes, block=FP8), lowered.most_sent
 
 
 @pytest.mark.parametrize("size", [2, 3, 5, 8, 13])
@@ -40,7 +40,9 @@ def test_a_codec_needs_fewer_passes_where_the_staging_area_is_short():
     with_codec, _ = numbers("direct", 13, 1_000_000)
     schedule = find("direct").schedule(13)
     lowered = lower(proved(schedule), 0)
-    plain = numbers_of(lowered, schedule, find("direct").collective, 0, Lengths((10**6,), (10**6,)), 4, STAGING_BYTES)
+    plain = lay_out_call(
+        lowered, schedule, find("direct").collective, 0, Lengths((10**6,), (10**6,)), 4, STAGING_BYTES
+    )
     assert with_codec.passes < plain.passes / 3
 
 

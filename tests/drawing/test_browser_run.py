@@ -13,8 +13,8 @@ from stories import run as story
 from unisono.drawing.runs import write_run_page
 from unisono.tracing import read_run
 from unisono.tracing.critical_path import critical_path
+from unisono.tracing.narration import stretch_words
 from unisono.tracing.run import Transfer
-from unisono.tracing.words import stretch_words
 from watching import show, wait_for_call
 
 pytestmark = pytest.mark.slow

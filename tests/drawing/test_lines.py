@@ -8,7 +8,7 @@ import pytest
 
 from builders import NAMES
 from unisono import backwards, find, mapped, recv, recv_reduce, send
-from unisono.drawing.lines import LineFinder
+from unisono.drawing.source_lines import LineFinder
 from unisono.schedule.network import run
 
 

@@ -19,8 +19,8 @@ from unisono.drawing.run_data import NO_SCHEDULE, NOT_WHOLE, RANKS_MISSING, WRON
 from unisono.drawing.runs import is_trace, write_run_page
 from unisono.errors import UsageError
 from unisono.schedule.text import format_schedule
+from unisono.tracing.narration import duration
 from unisono.tracing.run import Transfer
-from unisono.tracing.words import duration
 
 
 def data_of(page):

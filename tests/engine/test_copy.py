@@ -13,14 +13,14 @@ from unisono import _engine
 @settings(max_examples=300, deadline=None)
 @given(
     length=st.one_of(st.integers(0, 400), st.integers(0, 100_000)), to=st.integers(0, 70), start=st.integers(0, 70),
-    seed=st.integers(0, 2**32), past_caches=st.booleans(),
+    seed=st.integers(0, 2**32), writes_past_caches=st.booleans(),
 )  # fmt: skip
-def test_every_byte_and_no_byte_more(length, to, start, seed, past_caches):
+def test_every_byte_and_no_byte_more(length, to, start, seed, writes_past_caches):
     source = np.random.default_rng(seed).integers(0, 256, length + 100, dtype=np.uint8)
     out = np.full(length + 200, 77, np.uint8)
     wanted = out.copy()
     wanted[to : to + length] = source[start : start + length][:length]
-    _engine.copy(out[to : to + length], source[start : start + length], past_caches)
+    _engine.copy(out[to : to + length], source[start : start + length], writes_past_caches)
     assert np.array_equal(out, wanted)
 
 

@@ -157,7 +157,7 @@ def test_a_step_makes_two_all_to_alls_in_each_direction_after_one_small_all_gath
     for lines, received, total, load in run_groups(collectives_of_a_step, size, rows):
         sent = 2 * rows * k * WIDTH * 4
         assert lines == [
-            ("all_gather", "moe.wishes", size * experts * k * 8, "forward"),
+            ("all_gather", "moe.expert_counts", size * experts * k * 8, "forward"),
             ("all_to_all", "moe.dispatch", sent, "forward"),
             ("all_to_all", "moe.combine", received * WIDTH * 4, "forward"),
             ("all_to_all", "gradient of moe.combine", sent, "backward"),

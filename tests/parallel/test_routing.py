@@ -6,13 +6,13 @@ torch = pytest.importorskip("torch")
 
 from worlds import run_groups  # noqa: E402
 
-from unisono.parallel.routing import balance_loss, choose, plan, wishes  # noqa: E402
+from unisono.parallel.routing import balance_loss, choose, expert_counts, plan  # noqa: E402
 
 
 def two_ranks(group, factor):
     """Plan for two ranks, with three rows and two rows, two choices each, of three experts."""
     choices = [torch.tensor([[0, 1], [0, 1], [1, 0]]), torch.tensor([[0, 2], [1, 0]])]
-    everything = torch.stack([wishes(each, 3) for each in choices])
+    everything = torch.stack([expert_counts(each, 3) for each in choices])
     plans = [plan(each, everything, rank, factor) for rank, each in enumerate(choices)]
     sent = [list(zip(each.rows.tolist(), each.choices.tolist(), strict=True)) for each in plans]
     return sent, plans[0].sent.tolist(), plans[0].wished.tolist(), plans[0].total

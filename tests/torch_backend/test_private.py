@@ -24,7 +24,7 @@ def is_private(name):
 
 def names_that_we_define():
     """Return the private names of our own: functions, classes, and attributes that are assigned or declared."""
-    found = {"_maker", "_engine", "_getframe"}  # sys._getframe is Python's
+    found = {"_dispatcher", "_engine", "_getframe"}  # sys._getframe is Python's
     for tree in TREES.values():
         for node in ast.walk(tree):
             if isinstance(node, ast.FunctionDef | ast.ClassDef):

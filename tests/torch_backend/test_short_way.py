@@ -1,4 +1,4 @@
-"""Calls that go the short way (quick.py) do what those of the long way do, also on unusual tensors.
+"""Calls that go the short way (fast_path.py) do what those of the long way do, also on unusual tensors.
 
 Each call is first made on ordinary tensors, so that its plan is known, and then on others as long and of their type.
 """
@@ -13,7 +13,7 @@ torch = pytest.importorskip("torch")
 import torch.distributed as dist  # noqa: E402
 
 from torch_ranks import run_ranks  # noqa: E402
-from unisono.torch_backend import quick  # noqa: E402
+from unisono.torch_backend import fast_path  # noqa: E402
 
 warnings.filterwarnings("ignore", category=FutureWarning)  # torch has newer names for some of these calls
 SIZE = 2
@@ -126,13 +126,13 @@ def test_tensors_without_memory_or_of_a_wrong_length_are_refused_before_anything
 
 def counted():
     """Return how many calls of each kind go the short way after the first one."""
-    found, run = {}, quick.run
+    found, run = {}, fast_path.run
     for name in CALLS:
         calls = []
-        quick.run = lambda *given, calls=calls: calls.append(1) or run(*given)
+        fast_path.run = lambda *given, calls=calls: calls.append(1) or run(*given)
         expected_of(name)
         found[name] = len(calls)
-    quick.run = run
+    fast_path.run = run
     return found
 
 

@@ -102,7 +102,7 @@ def test_a_rank_that_comes_when_the_others_have_given_up_is_told_at_once(tmp_pat
 
 
 def be_elsewhere(rank: Rank) -> None:
-    from unisono.torch_backend import meeting
+    from unisono.torch_backend import store_rendezvous as meeting
 
     if rank.rank == 1:
         here = meeting.surroundings()

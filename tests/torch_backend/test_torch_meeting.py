@@ -18,8 +18,8 @@ import torch.distributed as dist  # noqa: E402
 from fault_ranks import SOON_S, Rank, job, run  # noqa: E402
 
 from containers import NEW_NETWORK, NEW_PROCESSES, enter_new, needs_namespaces  # noqa: E402
-from unisono.comm.handshake import preamble  # noqa: E402
-from unisono.torch_backend.meeting import PROBLEM, WHERE  # noqa: E402
+from unisono.bootstrap.handshake import preamble  # noqa: E402
+from unisono.torch_backend.store_rendezvous import PROBLEM, WHERE  # noqa: E402
 
 pytestmark = pytest.mark.usefixtures("nursery")
 
@@ -135,7 +135,7 @@ def test_an_address_that_leads_to_another_user_is_refused_and_gets_nothing(tmp_p
 
 
 def surroundings_of_test():
-    from unisono.comm.surroundings import surroundings
+    from unisono.bootstrap.locality import surroundings
 
     return surroundings()
 
@@ -225,7 +225,7 @@ def test_ranks_in_different_containers_say_so_at_once(tmp_path, kind, word, insi
 def fail_after_the_others(rank: Rank) -> None:
     rank.say("started")
     if rank.rank == 0:
-        from unisono.comm import link
+        from unisono.bootstrap import membership as link
 
         def refuse(*args: object) -> int:
             raise OSError(24, "Too many open files")

@@ -6,9 +6,9 @@ import numpy as np
 
 from stories import CLOCK, check_structure
 from unisono.tracing.chrome import LANES, lines_of, microseconds
+from unisono.tracing.events import EVENT, FAILED, IN_BACKGROUND, Moment, Tape
 from unisono.tracing.facts import InstructionFacts, Origin, Part, PlanFacts
 from unisono.tracing.files import write_trace
-from unisono.tracing.tape import EVENT, FAILED, IN_BACKGROUND, Moment, Tape
 
 SEND = InstructionFacts("send", 3, (), (1, 2), "4", (100,))
 COPY = InstructionFacts("copy", 4, (), (), "5", (100,))

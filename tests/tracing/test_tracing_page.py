@@ -9,9 +9,9 @@ import sys
 from console_blocks import ROOT
 from unisono.comm.tracing import EVENTS
 from unisono.tracing import read_run, slow_rank
+from unisono.tracing.events import EVENT
 from unisono.tracing.reading import MOST_BYTES
-from unisono.tracing.slowness import OF_A_CALL, PACE, TIMES_THE_NEXT
-from unisono.tracing.tape import EVENT
+from unisono.tracing.stragglers import OF_A_CALL, PACE, TIMES_THE_NEXT
 
 PAGE = (ROOT / "docs" / "tracing.md").read_text(encoding="utf-8")
 

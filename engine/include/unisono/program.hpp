@@ -57,7 +57,7 @@ struct Program {
     std::vector<ChannelUse> channels;
     std::vector<std::uint32_t> results;  // the places that hold the result
     std::vector<std::uint32_t> rounded_last;  // those of them that a codec rounds once more in the end
-    std::vector<std::uint32_t> unheard;  // ranks that are sent to and never heard of: see Executor::await_entry
+    std::vector<std::uint32_t> silent_receivers;  // ranks that are sent to and never heard of: see Executor::await_entry
     std::uint32_t largest_message;       // chunks
 
     // Throws std::invalid_argument where an index points nowhere.

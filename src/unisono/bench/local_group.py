@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from unisono.bench.group import STANDALONE, Command, ProcessGroup
-from unisono.comm.launch import prepare_directory
+from unisono.launch.run import prepare_directory
 
 
 class LocalGroup(ProcessGroup):

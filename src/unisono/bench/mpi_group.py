@@ -35,8 +35,8 @@ class MpiGroup(ProcessGroup):
         """Return the launcher with all its options."""
         del folder
         flavour = self.installation.flavour
-        crowded = self.size > len(os.sched_getaffinity(0))
-        around = flavour.crowded if crowded else flavour.roomy
+        oversubscribed = self.size > len(os.sched_getaffinity(0))
+        around = flavour.oversubscribed if oversubscribed else flavour.spare_cores
         environment = self.rank_environment(**{**around.environment, **self.setting.environment})
         as_root = flavour.as_root if os.geteuid() == 0 else ()
         argv = [

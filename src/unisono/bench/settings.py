@@ -32,8 +32,8 @@ class Flavour:
     signs: tuple[str, ...]  # one of them is in what `mpiexec --version` prints
     settings: tuple[Setting, ...]
     as_root: tuple[str, ...] = ()  # options without which it refuses to work for root
-    roomy: Setting = Setting("roomy", "a core for every rank")
-    crowded: Setting = Setting("crowded", "more ranks than cores: who waits must let others work")
+    spare_cores: Setting = Setting("spare_cores", "a core for every rank")
+    oversubscribed: Setting = Setting("oversubscribed", "more ranks than cores: who waits must let others work")
 
 
 def mca(**parameters: str | int) -> tuple[str, ...]:
@@ -63,9 +63,9 @@ OPEN_MPI = Flavour(
     "openmpi",
     ("Open MPI", "OpenRTE"),  # the second: before version 5
     as_root=("--allow-run-as-root",),
-    roomy=Setting("roomy", "a core for every rank", ("--bind-to", "core", *ONE_MACHINE)),
-    crowded=Setting(
-        "crowded",
+    spare_cores=Setting("spare_cores", "a core for every rank", ("--bind-to", "core", *ONE_MACHINE)),
+    oversubscribed=Setting(
+        "oversubscribed",
         "more ranks than cores: who waits must let others work",
         ("--oversubscribe", "--bind-to", "none", *mca(mpi_yield_when_idle=1), *ONE_MACHINE),
     ),
@@ -91,8 +91,10 @@ GENERAL = {
 MPICH = Flavour(
     "mpich",
     ("HYDRA",),
-    roomy=Setting("roomy", "a core for every rank", ("-bind-to", "core")),
-    crowded=Setting("crowded", "more ranks than cores: who waits must let others work", environment=GENERAL),
+    spare_cores=Setting("spare_cores", "a core for every rank", ("-bind-to", "core")),
+    oversubscribed=Setting(
+        "oversubscribed", "more ranks than cores: who waits must let others work", environment=GENERAL
+    ),
     settings=(
         Setting("default", "as it is installed"),
         Setting("huge", "huge pages for its temporary buffers", environment=HUGE),

@@ -10,8 +10,8 @@ import numpy as np
 from unisono import collectives
 from unisono.cli.output import table
 from unisono.collectives import Collective
-from unisono.comm import spawn
-from unisono.comm.choice import choose
+from unisono.comm.selection import choose
+from unisono.launch.spawn import spawn
 from unisono.player.play import play
 from unisono.player.reduction import Array
 

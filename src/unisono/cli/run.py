@@ -10,9 +10,9 @@ import sys
 from pathlib import Path
 
 from unisono.cli import arguments
-from unisono.comm.launch import MOST_RANKS, launch, no_prefix, plain_prefix
-from unisono.comm.outcome import Outcome
 from unisono.errors import UsageError
+from unisono.launch.outcome import Outcome
+from unisono.launch.run import MOST_RANKS, launch, no_prefix, plain_prefix
 
 COLOURS = ("cyan", "magenta", "green", "yellow", "blue", "bright_cyan", "bright_magenta", "bright_green")
 

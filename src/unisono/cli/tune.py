@@ -33,8 +33,8 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
 
 def run(args: argparse.Namespace) -> int:
     """Measure, show, store."""
-    from unisono.comm import spawn
     from unisono.comm.tables import store_table, table_path
+    from unisono.launch.spawn import spawn
 
     if not args.budget > 0:
         raise UsageError(f"--budget {args.budget}: expected seconds, more than 0")

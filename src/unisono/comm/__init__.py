@@ -1,18 +1,17 @@
-"""The communicator: the calls people make, how ranks meet and are started, and which algorithm does the work."""
+"""The communicator: the calls users make, how each is dispatched, and which algorithm performs it."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from unisono.comm.communicator import Communicator
-    from unisono.comm.joining import connect
-    from unisono.comm.local_ranks import spawn
+    from unisono.comm.connection import connect
     from unisono.comm.work import Work
 
-__all__ = ["Communicator", "Work", "connect", "spawn"]
+__all__ = ["Communicator", "Work", "connect"]
 
-# A launcher needs neither the engine nor numpy: they are imported when they are first asked for.
-_WHERE = {"Communicator": "communicator", "Work": "work", "connect": "joining", "spawn": "local_ranks"}
+# A launcher needs neither the engine nor numpy: they are imported on first use.
+_WHERE = {"Communicator": "communicator", "Work": "work", "connect": "connection"}
 
 
 def __getattr__(name: str) -> Any:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from unisono import collectives
-from unisono.comm.calls import Calls
+from unisono.comm.dispatch import Calls
 from unisono.comm.work import Work
 
 Sizes = Sequence[int]

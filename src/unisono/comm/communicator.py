@@ -8,11 +8,11 @@ from types import TracebackType
 from typing import Any
 
 from unisono import collectives
+from unisono.bootstrap.membership import Link
 from unisono.collectives import COLLECTIVES, Collective
-from unisono.comm.calls import Calls
 from unisono.comm.collective_methods import CollectiveMethods
+from unisono.comm.dispatch import Calls
 from unisono.comm.explanation import Explanation, explain
-from unisono.comm.link import Link
 from unisono.comm.tracing import EVENTS, Trace, trace_job
 from unisono.comm.traffic import predicted_bytes
 from unisono.comm.work import Work
@@ -86,7 +86,7 @@ class Communicator(CollectiveMethods):
 
     def duplicate(self) -> Communicator:
         """Make another communicator of the same ranks, with an order of calls of its own. All ranks call this."""
-        made = self._part(self._link.twin() or self._link.split(self, 0, self.rank))
+        made = self._part(self._link.spare_duplicate() or self._link.split(self, 0, self.rank))
         assert made is not None
         return made
 
@@ -98,14 +98,14 @@ class Communicator(CollectiveMethods):
         return made
 
     @property
-    def duplicates_alone(self) -> bool:
+    def can_duplicate_locally(self) -> bool:
         """Whether the next ``duplicate`` needs no messages: then every rank may call it when it likes."""
-        return self._link.has_room_for_twin
+        return self._link.has_spare_duplicate
 
     def explain(self, collective: str | Collective, nbytes: int) -> Explanation:
         """Say which algorithm a call of so many bytes would use, why, and which would be the next best."""
         found = collectives.find(collective) if isinstance(collective, str) else collective
-        return explain(found, self.size, nbytes, self._link.terms.table, self._link.terms.crowded)
+        return explain(found, self.size, nbytes, self._link.config.table, self._link.config.oversubscribed)
 
     @property
     def sent_bytes(self) -> int:

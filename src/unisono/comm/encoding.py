@@ -8,7 +8,7 @@ from unisono.codecs import Codec, find
 from unisono.codecs.formats import BLOCK
 from unisono.collectives import Collective, all_reduce
 from unisono.comm.arrays import ELEMENT_BYTES
-from unisono.comm.rounds import Rounds
+from unisono.comm.codec_agreement import RoundingMode
 from unisono.compiler import Block
 from unisono.errors import UsageError
 
@@ -40,6 +40,12 @@ def block_of(codec: Codec | None) -> Block | None:
     return None if codec is None else Block(BLOCK * ELEMENT_BYTES[ENCODED], codec.wire_bytes(BLOCK))
 
 
-def rounds_of(codec: Codec | None) -> Rounds:
+def rounding_mode_of(codec: Codec | None) -> RoundingMode:
     """Return how what is sent is rounded."""
-    return Rounds.NOT if codec is None else Rounds.AT_RANDOM if codec.stochastic else Rounds.TO_NEAREST
+    return (
+        RoundingMode.NONE
+        if codec is None
+        else RoundingMode.STOCHASTIC
+        if codec.stochastic
+        else RoundingMode.TO_NEAREST
+    )

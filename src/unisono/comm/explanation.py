@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from unisono.algorithms import catalogue
+from unisono.bootstrap.membership import Table
 from unisono.collectives import Collective
-from unisono.comm.choice import Table, choose
+from unisono.comm.selection import choose
 from unisono.verifier import proof_of
 
 
@@ -27,9 +28,11 @@ class Explanation(NamedTuple):
         )
 
 
-def explain(collective: Collective, size: int, nbytes: int, table: Table, crowded: bool = False) -> Explanation:
+def explain(
+    collective: Collective, size: int, nbytes: int, table: Table, oversubscribed: bool = False
+) -> Explanation:
     """Say which algorithm a call would use, why, and the next best."""
-    chosen = choose(collective, size, nbytes, table, crowded)
+    chosen = choose(collective, size, nbytes, table, oversubscribed)
     return Explanation(
         collective.name, size, nbytes, chosen.algorithm.name, chosen.reason,
         _next_best(collective, size, nbytes, chosen.algorithm.name),

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from unisono import _engine, collectives
 from unisono.collectives import Collective
-from unisono.comm.rounds import Rounds, with_codec
+from unisono.comm.codec_agreement import RoundingMode, with_codec
 from unisono.compiler import Lowered, lower
 from unisono.errors import UsageError
 from unisono.schedule import FrozenSchedule, Schedule
@@ -34,7 +34,7 @@ class Compiled:
         return self.schedule.label.partition("/")[2]
 
 
-def compiled(schedule: Schedule, rank: int, rounds: Rounds = Rounds.NOT) -> Compiled:
+def compiled(schedule: Schedule, rank: int, rounds: RoundingMode = RoundingMode.NONE) -> Compiled:
     """Run the programs once, prove them or find their proof, and compile this rank's.
 
     Raise ScheduleError if they are wrong.

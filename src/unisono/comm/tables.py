@@ -1,4 +1,4 @@
-"""Where the measured table of algorithms is kept (see choice.py).
+"""Where the measured table of algorithms is kept (see selection.py).
 
 A table that makes no sense is not used, and a warning says why: no job fails because of it.
 """
@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from unisono import algorithms, collectives
+from unisono.bootstrap.membership import Table
 from unisono.cache_files import Unbelievable, read_record, user_cache, warn_ignored, write_record
-from unisono.comm.choice import Table
 from unisono.errors import UsageError
 
 # Rank 0 sends the table to the others when they connect, in a message of at most a megabyte.

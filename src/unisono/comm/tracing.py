@@ -16,8 +16,8 @@ from unisono.errors import UnisonoError, UsageError
 from unisono.tracing.facts import Origin, PlanFacts
 
 if TYPE_CHECKING:
-    from unisono.comm.calls import Calls
-    from unisono.comm.environment import JobTrace
+    from unisono.bootstrap.environment import JobTrace
+    from unisono.comm.dispatch import Calls
 
 EVENTS = 1 << 15
 MOST_EVENTS = 1 << 26
@@ -35,7 +35,7 @@ class _Recording:
         self.engine = link.endpoint.record(events)
         calls.recordings += 1
         self.origin = Origin(
-            run=run, communicator=f"{link.terms.token}-{link.offset:x}", rank=link.rank, size=link.size,
+            run=run, communicator=f"{link.config.token}-{link.offset:x}", rank=link.rank, size=link.size,
             process=os.getpid(), processes=tuple(link.processes), job_rank=job_rank, number=number,
         )  # fmt: skip
 
@@ -49,9 +49,9 @@ class _Recording:
         # Here and not above: who records nothing connects sooner without it.
         from unisono.tracing.chrome import lines_of
         from unisono.tracing.clock import this_clock
+        from unisono.tracing.events import Tape
         from unisono.tracing.facts import Part
         from unisono.tracing.files import part_path, write_trace
-        from unisono.tracing.tape import Tape
 
         collectives, transfers = Tape.of(self.engine.collectives()), Tape.of(self.engine.transfers())
         used = set(collectives.events["about"].tolist())
@@ -93,8 +93,8 @@ class Trace:
         link = self.calls.link
         link.check_open("trace")
         self.calls.traces += 1  # the same on every rank, as they make the same calls
-        run = f"{link.terms.token}-{link.offset:x}-{self.calls.traces}"
-        self._recording = _Recording(self.calls, self.events, run, link.terms.met_ns, link.rank, 0)
+        run = f"{link.config.token}-{link.offset:x}-{self.calls.traces}"
+        self._recording = _Recording(self.calls, self.events, run, link.config.met_ns, link.rank, 0)
         return self
 
     def __exit__(

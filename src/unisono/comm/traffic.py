@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 from unisono.collectives import Collective, all_gather
 from unisono.comm.arrays import ELEMENT_BYTES
-from unisono.comm.encoding import codec_for, rounds_of
+from unisono.comm.encoding import codec_for, rounding_mode_of
 from unisono.compiler import Lengths
 from unisono.compiler.traffic import sent_bytes
 from unisono.errors import UsageError
 
 if TYPE_CHECKING:
-    from unisono.comm.calls import Calls
+    from unisono.comm.dispatch import Calls
 
 
 def predicted_bytes(
@@ -26,6 +26,6 @@ def predicted_bytes(
     if found is not None and found.is_topk:  # an all-gather of what each rank keeps
         return predicted_bytes(calls, all_gather, size * found.wire_bytes(count), "uint8", None, None, None)
     blocks = (count // size,) * size if collective.blocked else (count,)
-    made = calls.compiled_for(collective, algorithm, root, count * element, rounds_of(found))
+    made = calls.compiled_for(collective, algorithm, root, count * element, rounding_mode_of(found))
     bytes_of = (lambda n: n * element) if found is None else found.wire_bytes
     return sent_bytes(made.lowered, made.schedule, collective, Lengths(blocks, blocks), bytes_of)

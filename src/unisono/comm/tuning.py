@@ -14,8 +14,8 @@ import numpy as np
 
 from unisono import collectives
 from unisono.algorithms import catalogue
+from unisono.bootstrap.membership import Table
 from unisono.collectives import Collective, barrier
-from unisono.comm.choice import Table
 from unisono.comm.communicator import Communicator
 
 SIZES_BYTES = (8, 256, 2048, 16 << 10, 128 << 10, 1 << 20, 8 << 20, 32 << 20)

@@ -6,8 +6,8 @@ nobody reads, ``lower`` does all of it, ``plans`` adds the numbers of a call and
 ``traffic`` says how many bytes it will send.
 """
 
+from unisono.compiler.call_layout import Block, CallLayout, Lengths, lay_out_call
 from unisono.compiler.instructions import Instruction, Lowered, Place
 from unisono.compiler.lower import lower
-from unisono.compiler.plans import Block, Lengths, Numbers, numbers_of
 
-__all__ = ["Block", "Instruction", "Lengths", "Lowered", "Numbers", "Place", "lower", "numbers_of"]
+__all__ = ["Block", "CallLayout", "Instruction", "Lengths", "Lowered", "Place", "lay_out_call", "lower"]

@@ -1,7 +1,7 @@
 """Makes one instruction of several that follow each other.
 
 - Receive-reduces into the same chunks that follow each other directly become one, which adds all messages at
-  once (a run: schedule/runs.py; it is part of what a program means).
+  once (a run: schedule/accumulation.py; it is part of what a program means).
 - A send of this rank's own part, and the copy of it to the output, become one.
 - A receive, or a receive-reduce, and the send that passes its result on become one: the result goes straight from
   one channel into the next.
@@ -13,7 +13,7 @@ be a message deeper than the proof says; the engine's are (docs/adr/0008).
 from __future__ import annotations
 
 from unisono.compiler.instructions import COPY, RECEIVE, REDUCE, SEND, Instruction, Operand, Place
-from unisono.schedule.runs import may_continue
+from unisono.schedule.accumulation import may_continue
 
 
 def fuse(instructions: list[Instruction]) -> list[Instruction]:

@@ -91,7 +91,7 @@ class Lowered:
 
     instructions: tuple[Instruction, ...]
     results: tuple[Place, ...]
-    unheard: tuple[int, ...]  # peers that are sent to and that nothing is received from
+    silent_receivers: tuple[int, ...]  # peers that are sent to and that nothing is received from
     largest_message: int  # chunks, of any rank
     most_sent: int  # chunks in all, by any rank
     places: tuple[Place, ...] = field(default=())
@@ -135,6 +135,6 @@ class Lowered:
             "channels": b"".join(struct.pack("=II", channel.peer, channel.to_all) for channel in channels),
             "results": [index[place] for place in self.results],
             "rounded_last": [index[place] for place in self.rounded_last],
-            "unheard": list(self.unheard),
+            "silent_receivers": list(self.silent_receivers),
             "largest_message": self.largest_message,
         }

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from unisono import collectives
 from unisono.collectives import Collective
+from unisono.compiler.dead_stores import drop_dead_stores
 from unisono.compiler.fusing import fuse
 from unisono.compiler.instructions import MOST_CHUNKS, WORK, Instruction, Lowered, Operand, Place
 from unisono.compiler.lengths import contents_of
 from unisono.compiler.places import Placing
 from unisono.compiler.routes import Routes, Sending
-from unisono.compiler.stores import drop_dead_stores
 from unisono.errors import InternalError, UsageError
 from unisono.verifier import ProvedSchedule
 
@@ -38,7 +38,7 @@ def lower(proved: ProvedSchedule, rank: int) -> Lowered:
     return Lowered(
         instructions=tuple(instructions),
         results=results,
-        unheard=_unheard(routes, collective, rank),
+        silent_receivers=_unheard(routes, collective, rank),
         largest_message=max(1, largest_message),
         most_sent=max(1, most_sent),
         places=places,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from unisono.collectives import Collective
+from unisono.compiler.call_layout import Lengths, slot_table
 from unisono.compiler.instructions import Lowered
-from unisono.compiler.plans import Lengths, slot_table
 from unisono.schedule import Schedule
 
 

@@ -16,8 +16,8 @@ from typing import Any
 
 from unisono.algorithms import BUILT_IN, Algorithm
 from unisono.collectives import Collective, Words
-from unisono.drawing.lines import Stack
 from unisono.drawing.recording import Recording
+from unisono.drawing.source_lines import Stack
 
 ADDING = Words("adding up", "逐步求和")
 COPYING = Words("passing on", "逐步传递")

@@ -10,7 +10,7 @@ from types import CodeType
 from typing import Any
 
 from unisono.algorithms import Algorithm
-from unisono.drawing.lines import Stack
+from unisono.drawing.source_lines import Stack
 from unisono.schedule import Schedule
 from unisono.schedule.text import format_program
 

@@ -13,12 +13,12 @@ from unisono.drawing.scene import MOST_RANKS_ON_STAGE, Scene, scene_of
 from unisono.errors import UnisonoError
 from unisono.schedule import Schedule
 from unisono.schedule.ops import SEND
+from unisono.tracing.narration import absent, overview, reason_words, slow_rank_cost, slow_rank_name
 from unisono.tracing.replay import Key, schedule_of, times_of
 from unisono.tracing.run import Call, Group, Run
-from unisono.tracing.slowness import FEWEST_CALLS, losses, slow_rank
+from unisono.tracing.stragglers import FEWEST_CALLS, losses, slow_rank
 from unisono.tracing.timeline import HOW, REASONS, WHAT, Timeline, timeline_of
 from unisono.tracing.waiting import Blame, blames, waited_ns
-from unisono.tracing.words import absent, overview, reason_words, slow_rank_cost, slow_rank_name
 
 # Why a call cannot be replayed, as the page knows it; 0: it can.
 NO_SCHEDULE, RANKS_MISSING, NOT_WHOLE, TOO_LARGE, WRONG_SCHEDULE = 1, 2, 3, 4, 5

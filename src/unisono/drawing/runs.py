@@ -18,9 +18,9 @@ from unisono.collectives import Words
 from unisono.drawing.page import Settings, fill_template, script
 from unisono.drawing.run_data import Replays, group_data
 from unisono.errors import UsageError
+from unisono.tracing.narration import KINDS
 from unisono.tracing.reading import read_run
 from unisono.tracing.run import Call, Group, Run
-from unisono.tracing.words import KINDS
 
 MOST_EVENTS = 160_000  # ops and waits on a page: some 4 MB
 

@@ -17,12 +17,12 @@ from unisono import collectives
 from unisono.algorithms import Algorithm
 from unisono.collectives import Collective
 from unisono.drawing.facts import facts_of, failure_of
-from unisono.drawing.lines import LineFinder
+from unisono.drawing.layout import pairs_of, pattern
 from unisono.drawing.packing import pack
-from unisono.drawing.pattern import pairs_of, pattern
 from unisono.drawing.phases import phases
 from unisono.drawing.programs import program_texts
 from unisono.drawing.recording import Column, Recording, record
+from unisono.drawing.source_lines import LineFinder
 from unisono.errors import ScheduleError, UsageError
 from unisono.schedule import FrozenSchedule, Schedule, freeze
 from unisono.verifier import proved

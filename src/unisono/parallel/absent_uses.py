@@ -14,8 +14,8 @@ import torch
 from torch.overrides import TorchFunctionMode
 
 from unisono.errors import UsageError
-from unisono.parallel.gathering import Guest
-from unisono.parallel.passes import tensors_in
+from unisono.parallel.unit_buffers import Guest
+from unisono.parallel.unit_hooks import tensors_in
 
 
 class AbsentUses(TorchFunctionMode):

@@ -29,9 +29,9 @@ from torch import Tensor, nn
 
 from unisono.errors import UsageError
 from unisono.parallel import checks
-from unisono.parallel.averaging import WHO, Averager, check_not_averaged
 from unisono.parallel.buckets import Bucket, fill_buckets
 from unisono.parallel.buffers import Buffers
+from unisono.parallel.ddp_reducer import WHO, Averager, check_not_averaged
 from unisono.parallel.group import group_of
 from unisono.parallel.structure import Structure
 

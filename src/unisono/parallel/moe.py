@@ -5,7 +5,7 @@
     forward                                              backward
 
     x (own rows) ── router ──> choices, weights          router <── gradient of the weights
-      │     all-gather of the wishes (small)
+      │     all-gather of the expert counts (small)
       ├── dispatch: all-to-all of rows ──> experts       x <── all-to-all of gradients ──┐
       │                                      │                                       experts
     y = sum of weight * result <── combine: all-to-all   gradient of y ── all-to-all ──┘
@@ -13,7 +13,7 @@
 The backward of an all-to-all is the all-to-all with what was sent and what was received exchanged. How many
 rows go where differs in every step: before the rows, every rank tells all others how many of its rows would
 like to go to which expert. That is an all-gather of size * experts * k numbers, where an all-to-all (to each
-rank the wishes for its experts) would do to receive the rows. But with it everybody knows everything, and an
+rank the counts for its experts) would do to receive the rows. But with it everybody knows everything, and an
 expert's capacity can be that of the whole batch (see routing.py): the result does not depend on how many
 ranks the rows are on.
 
@@ -36,7 +36,7 @@ from unisono.errors import UsageError
 from unisono.parallel.agreement import require_same
 from unisono.parallel.functions import gradient_of, pair
 from unisono.parallel.group import group_of
-from unisono.parallel.routing import Plan, balance_loss, choose, plan, wishes
+from unisono.parallel.routing import Plan, balance_loss, choose, expert_counts, plan
 from unisono.parallel.split import Split
 
 
@@ -100,9 +100,9 @@ class MixtureOfExperts(nn.Module):
             raise UsageError(f"{self._who()}: an input with {x.shape[-1]} features; expected {self.features}")
         rows = x.flatten(0, -2)
         probabilities, experts, weights = choose(self.router(rows), self.top_k)
-        own = wishes(experts, self.count)
+        own = expert_counts(experts, self.count)
         of_all = own.new_empty((self.group.size * self.count, self.top_k))
-        self.group.all_gather(of_all, own, name=f"{self.name}.wishes", phase="forward")
+        self.group.all_gather(of_all, own, name=f"{self.name}.expert_counts", phase="forward")
         todo = plan(experts, of_all.view(self.group.size, *own.shape), self.group.rank, self.capacity_factor)
         results = self._at_experts(rows[todo.rows], todo)
         chosen = weights[todo.rows, todo.choices].unsqueeze(-1).to(rows.dtype)

@@ -42,8 +42,8 @@ class TorchGroup(Group):
 
     def split(self, color: int, key: int = 0, axis: str = "") -> Group:
         """Make the group of all ranks that give this color, in the order of their keys. All ranks call this."""
-        wishes = self.tell_all((color, key, dist.get_rank()))
-        members = [rank for each, _, rank in sorted(wishes) if each == color]
+        requests = self.tell_all((color, key, dist.get_rank()))
+        members = [rank for each, _, rank in sorted(requests) if each == color]
         if members != sorted(members):
             raise UsageError(
                 f"split: the keys put the ranks in the order {members}; torch's groups have only 0, 1, 2 ..."
@@ -89,7 +89,7 @@ class TorchGroup(Group):
                 f"codec={str(codec)!r} on a process group of {dist.get_backend(self.group)}, which sends numbers as "
                 "they are; use the backend unisono or a unisono.Communicator, or leave the codec out"
             )
-        return self.group._maker.comm
+        return self.group._dispatcher.comm
 
     def _op(self, op: str, tensor: Tensor) -> Any:
         """Return the reduction as torch calls it; refuse what a communicator refuses."""

@@ -9,7 +9,7 @@
 An expert has room for ``capacity`` rows of the whole batch: of the rows of all ranks. It takes first choices
 before second ones, and among them the rows of rank 0 before those of rank 1: as one process would that has
 all rows. What finds no room is dropped. Every rank knows how many rows every rank would like to send
-(``wishes``), so all decide alike, without a word more.
+(``expert_counts``), so all decide alike, without a word more.
 """
 
 from __future__ import annotations
@@ -41,21 +41,21 @@ def choose(logits: Tensor, top_k: int) -> tuple[Tensor, Tensor, Tensor]:
     return probabilities, experts, weights
 
 
-def wishes(experts: Tensor, count: int) -> Tensor:
+def expert_counts(experts: Tensor, count: int) -> Tensor:
     """Return how many rows would like to go to which expert (of ``count``), by choice: (experts, k)."""
     k = experts.shape[1]
     return torch.bincount(_slots(experts).flatten(), minlength=count * k).view(count, k)
 
 
-def plan(experts: Tensor, all_wishes: Tensor, rank: int, capacity_factor: float | None) -> Plan:
-    """Decide what this rank sends, given the choices of its rows, and the wishes of all ranks (ranks, experts, k)."""
-    _, count, k = all_wishes.shape
-    wished = all_wishes.sum(dim=(0, 2))
+def plan(experts: Tensor, all_counts: Tensor, rank: int, capacity_factor: float | None) -> Plan:
+    """Decide which rows this rank sends, from its choices and the counts of all ranks (ranks, experts, k)."""
+    _, count, k = all_counts.shape
+    wished = all_counts.sum(dim=(0, 2))
     total = int(wished.sum()) // k
     room = total if capacity_factor is None else math.ceil(capacity_factor * k * total / count)
 
     # How many are before the first of a rank's rows, in the queue of an expert: (experts, k, ranks).
-    queue = all_wishes.permute(1, 2, 0)
+    queue = all_counts.permute(1, 2, 0)
     ends = queue.flatten(1).cumsum(dim=1).view_as(queue)
     before = ends - queue
     sent = (room - before).clamp(min=0).minimum(queue).sum(dim=1)

@@ -34,14 +34,14 @@ from unisono.parallel import checks, shard_files, sharded_state
 from unisono.parallel.absent_uses import AbsentUses
 from unisono.parallel.buffers import Buffers
 from unisono.parallel.elementwise import check_elementwise
-from unisono.parallel.gathering import Gathering
 from unisono.parallel.group import group_of
-from unisono.parallel.passes import Passes, Unit
-from unisono.parallel.reducing import ShardedGradients, WholeGradients, Wire
 from unisono.parallel.sharding import Flat, Label, flats_of
 from unisono.parallel.structure import Structure
+from unisono.parallel.unit_buffers import Gathering
+from unisono.parallel.unit_hooks import Passes, Unit
 from unisono.parallel.units import Units, find_parts
 from unisono.parallel.writes import Places, take_over
+from unisono.parallel.zero_reducer import ShardedGradients, WholeGradients, Wire
 
 WHO = "Zero"
 STAGES = (1, 2, 3)

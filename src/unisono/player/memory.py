@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 from unisono.errors import HazardError
 from unisono.player.reduction import Array, rounded
 from unisono.schedule import Chunks, Op
+from unisono.schedule.accumulation import Run
 from unisono.schedule.ops import COMBINE, RECV_REDUCE, listed
-from unisono.schedule.runs import Run
 
 
 class Cell(NamedTuple):

@@ -51,14 +51,14 @@ class Playback:
 
 def play(
     schedule: Schedule, inputs: Sequence[Any] | None = None, op: str = "sum", *, record: bool = False,
-    round_sent: Callable[[Array], Array] | None = None, rounds_last: bool = False,
+    round_sent: Callable[[Array], Array] | None = None, needs_final_rounding: bool = False,
 ) -> Playback:  # fmt: skip
     """Run the schedule step by step on the inputs of all ranks.
 
     ``inputs[rank]`` is what that rank would pass to the collective; None for ranks that pass nothing (all but the
     root of a broadcast or scatter). A barrier takes no inputs. ``op`` is one of sum, prod, max, min, avg, band,
-    bor, bxor. ``round_sent`` returns what a codec makes of a chunk that is sent; ``rounds_last`` lets every rank do
-    that to its result once more (verifier/rounding.py says where that is needed).
+    bor, bxor. ``round_sent`` returns what a codec makes of a chunk that is sent; ``needs_final_rounding`` lets
+    every rank do that to its result once more (verifier/rounding.py says where that is needed).
     """
     collective = collectives.find(schedule.collective)
     collective.check_layout(schedule)
@@ -84,7 +84,7 @@ def play(
                 "a chunk of the result is missing", algorithm=schedule.label, size=schedule.size, rank=rank,
                 chunk=next(slot for slot in slots if row[slot] is None), hint="prove the schedule: that says more",
             )  # fmt: skip
-        last = round_sent if rounds_last and round_sent is not None else lambda values: values
+        last = round_sent if needs_final_rounding and round_sent is not None else lambda values: values
         total = np.concatenate([last(cell.values) for cell in cells]) if cells else None
         outputs.append(
             finished(op, total, schedule.size)

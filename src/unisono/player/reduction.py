@@ -64,7 +64,7 @@ def combining(op: str, dtype: np.dtype[Any]) -> Callable[[Array, Array], Array]:
 
 def combining_wide(op: str, dtype: np.dtype[Any]) -> Callable[[Array, Array], Array] | None:
     """Return how numbers of 16 and 8 bits are added within a run: as 32-bit numbers, not yet rounded (see
-    schedule/runs.py).
+    schedule/accumulation.py).
 
     None for all other types: they are added as what they are.
     """

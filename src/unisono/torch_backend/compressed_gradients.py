@@ -16,9 +16,9 @@ from unisono.codecs.topk import add_pieces
 from unisono.collectives import all_gather, all_reduce
 from unisono.comm.encoding import codec_for
 from unisono.errors import UsageError
-from unisono.torch_backend.caller import Blocks
-from unisono.torch_backend.dynamo import keep_out
-from unisono.torch_backend.making import Call, Maker, Wish
+from unisono.torch_backend.dispatch import Call, CallOptions, GroupDispatcher
+from unisono.torch_backend.dynamo import hide_from_dynamo
+from unisono.torch_backend.plan_cache import Blocks
 from unisono.torch_backend.process_group import UnisonoProcessGroup
 from unisono.torch_backend.tensors import number_type
 
@@ -51,7 +51,7 @@ def codec_hook(codec: str | Codec, *, error_feedback: bool = False) -> Hook:
         codec_for(all_reduce, found, number_type(gradients, "all_reduce"))
         if feedback is not None:
             _correct(feedback, bucket.index(), gradients)
-        work = (_average_largest if found.is_topk else _average)(group._maker, gradients, found)
+        work = (_average_largest if found.is_topk else _average)(group._dispatcher, gradients, found)
         return work.get_future().then(lambda done: done.value()[0])
 
     exchange.__name__ = exchange.__qualname__ = f"codec_hook[{found}]"
@@ -65,14 +65,14 @@ def _correct(feedback: ErrorFeedback, key: int, gradients: Any) -> None:
     feedback.correct(key, gradients)
 
 
-def _average(maker: Maker, gradients: Any, codec: Codec) -> dist.Work:
+def _average(dispatcher: GroupDispatcher, gradients: Any, codec: Codec) -> dist.Work:
     blocks = Blocks((gradients.numel(),), (gradients.numel(),))
     call = Call("all_reduce", all_reduce, blocks, "float32", gradients, gradients, "avg", None, codec)
-    return maker.make(call, Wish(), None, [gradients])
+    return dispatcher.make(call, CallOptions(), None, [gradients])
 
 
-def _average_largest(maker: Maker, gradients: Any, codec: Codec) -> dist.Work:
-    size = maker.comm.size
+def _average_largest(dispatcher: GroupDispatcher, gradients: Any, codec: Codec) -> dist.Work:
+    size = dispatcher.comm.size
     mine = torch.from_numpy(encode(gradients, codec))
     pieces = torch.empty(size * mine.numel(), dtype=torch.uint8, device="cpu")
     blocks = Blocks((mine.numel(),) * size, (mine.numel(),) * size)
@@ -81,7 +81,7 @@ def _average_largest(maker: Maker, gradients: Any, codec: Codec) -> dist.Work:
     def finish() -> None:
         add_pieces(gradients.detach().numpy(), pieces.numpy(), codec, size, "avg")
 
-    return maker.make(call, Wish(), finish, [gradients])
+    return dispatcher.make(call, CallOptions(), finish, [gradients])
 
 
-keep_out(sys.modules[__name__])
+hide_from_dynamo(sys.modules[__name__])

@@ -25,7 +25,7 @@ def _functions_of(module: ModuleType) -> Iterator[types.FunctionType]:
                 yield member
 
 
-def keep_out(*modules: ModuleType) -> None:
+def hide_from_dynamo(*modules: ModuleType) -> None:
     """Have torch.compile leave the functions of these modules alone."""
     for module in modules:
         for function in _functions_of(module):

@@ -19,7 +19,7 @@ from typing import Any
 
 import torch.distributed as dist
 
-from unisono.torch_backend.making import Call, Maker, Wish
+from unisono.torch_backend.dispatch import Call, CallOptions, GroupDispatcher
 from unisono.torch_backend.tensors import Finish, Tensor
 from unisono.torch_backend.work import PendingWork
 
@@ -90,7 +90,7 @@ class Entry:
         }
 
 
-class RecordingMaker(Maker):
+class RecordingMaker(GroupDispatcher):
     """Makes the calls of a group, and keeps the last of them on record."""
 
     def __init__(self, *args: Any, kept: int) -> None:
@@ -98,12 +98,12 @@ class RecordingMaker(Maker):
         self.entries: deque[Entry] = deque(maxlen=kept)
         self.recorded = 0
 
-    def make(self, call: Call, wish: Wish, finish: Finish | None, result: Sequence[Tensor]) -> dist.Work:
+    def make(self, call: Call, options: CallOptions, finish: Finish | None, result: Sequence[Tensor]) -> dist.Work:
         """Make a call; it is on the record before it begins."""
         self.recorded += 1
-        entry = Entry(self.recorded, call, self.timeout_s if wish.limit_s is None else wish.limit_s)
+        entry = Entry(self.recorded, call, self.timeout_s if options.limit_s is None else options.limit_s)
         self.entries.append(entry)
-        work = super().make(call, wish, finish, result)
+        work = super().make(call, options, finish, result)
         if isinstance(work, PendingWork):
             entry.work = work.pending  # and not the work, which keeps the user's tensors
         else:
@@ -115,7 +115,7 @@ def record_of(groups: Sequence[Any]) -> dict[str, Any]:
     """Return the record of groups as torch's recorder would have it."""
     entries, config, status = [], {}, {}
     for group in groups:
-        found = group._maker
+        found = group._dispatcher
         if not isinstance(found, RecordingMaker):
             continue
         name = group.getGroupName()

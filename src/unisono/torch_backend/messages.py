@@ -9,8 +9,8 @@ import torch
 import torch.distributed as dist
 
 from unisono.comm.work import Work
-from unisono.torch_backend.making import Maker
-from unisono.torch_backend.other_devices import also_elsewhere
+from unisono.torch_backend.dispatch import GroupDispatcher
+from unisono.torch_backend.other_devices import dispatch_by_device
 from unisono.torch_backend.profiling import in_profile
 from unisono.torch_backend.tensors import (
     KNOWN,
@@ -50,24 +50,24 @@ class Message:
 class Messages:
     """The part of a process group that sends and receives."""
 
-    _maker: Maker
+    _dispatcher: GroupDispatcher
 
-    @also_elsewhere
+    @dispatch_by_device
     def send(self, tensors: Any, dst: int, tag: int = 0) -> dist.Work:
         """Send a tensor to a rank."""
         tensor = contiguous_input(check(tensors[0], "send"))
-        maker = self._maker
+        dispatcher = self._dispatcher
         with in_profile("send", [tensor]):
-            work = maker.comm.send(_bytes_of(tensor), dst, tag=tag, async_op=True, timeout=maker.timeout_s)
+            work = dispatcher.comm.send(_bytes_of(tensor), dst, tag=tag, async_op=True, timeout=dispatcher.timeout_s)
         return self._on_its_way("send", work, None, [])
 
-    @also_elsewhere
+    @dispatch_by_device
     def recv(self, tensors: Any, src: int | None, tag: int = 0) -> dist.Work:
         """Receive a tensor from a rank."""
         memory, finish = contiguous_output(check(tensors[0], "recv"), keep=False)
-        maker = self._maker
+        dispatcher = self._dispatcher
         with in_profile("recv" if src is not None else "recvAnySource", [memory]):
-            work = maker.comm.recv(_bytes_of(memory), src, tag=tag, async_op=True, timeout=maker.timeout_s)
+            work = dispatcher.comm.recv(_bytes_of(memory), src, tag=tag, async_op=True, timeout=dispatcher.timeout_s)
         return self._on_its_way("recv", work, finish, tensors)
 
     def recv_anysource(self, tensors: Any, tag: int = 0) -> dist.Work:
@@ -75,7 +75,9 @@ class Messages:
         return self.recv(tensors, None, tag)
 
     def _on_its_way(self, what: str, work: Any, finish: Finish | None, result: Sequence[Tensor]) -> dist.Work:
-        return self._maker.goes_on(PendingWork(Message(work), result, finish, f"{what} of group {self._maker.name}"))
+        return self._dispatcher.goes_on(
+            PendingWork(Message(work), result, finish, f"{what} of group {self._dispatcher.name}")
+        )
 
 
 def _bytes_of(tensor: Tensor) -> Tensor:

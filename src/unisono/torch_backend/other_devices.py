@@ -16,7 +16,7 @@ import torch
 import torch.distributed as dist
 
 from unisono.errors import UnisonoError, UsageError
-from unisono.torch_backend import private, quick
+from unisono.torch_backend import fast_path, private
 from unisono.torch_backend.lists import CHECKS
 from unisono.torch_backend.options import Options
 from unisono.torch_backend.registration import NAME
@@ -32,9 +32,13 @@ SPELLINGS = {
     "output_split_sizes": "out_splits", "input_split_sizes": "splits", "dstRank": "dst", "srcRank": "src",
 }  # fmt: skip
 SHORT: Mapping[str, Callable[..., Any]] = {
-    "broadcast": quick.broadcast, "_allgather_base": quick.all_gather_into, "allgather": quick.all_gather,
-    "reduce": quick.reduce, "_reduce_scatter_base": quick.reduce_scatter, "alltoall_base": quick.all_to_all,
-}  # fmt: skip
+    "broadcast": fast_path.broadcast,
+    "_allgather_base": fast_path.all_gather_into,
+    "allgather": fast_path.all_gather,
+    "reduce": fast_path.reduce,
+    "_reduce_scatter_base": fast_path.reduce_scatter,
+    "alltoall_base": fast_path.all_to_all,
+}
 CUSTOM = dist.ProcessGroup.BackendType.CUSTOM
 
 
@@ -50,10 +54,10 @@ def first_tensor(given: Any) -> torch.Tensor | None:
     return None
 
 
-def also_elsewhere(method: Method) -> Method:
+def dispatch_by_device(method: Method) -> Method:
     """Have a method of the group call the same method of the backend of its tensors' device.
 
-    Errors of ours that leave the method are errors of torch's, too. Calls that can go the short way (quick.py) do.
+    Errors of ours that leave the method are errors of torch's, too. Calls that can take the fast path do.
     """
     check, short = CHECKS.get(method.__name__), SHORT.get(method.__name__)
 

@@ -23,19 +23,19 @@ from unisono.comm.communicator import Communicator
 from unisono.errors import UnisonoError
 from unisono.torch_backend import (
     barriers,
-    caller,
-    facts,
+    dispatch,
+    fast_path,
     flight,
+    future_threads,
     futures,
-    helpers,
+    introspection,
     lists,
-    making,
     messages,
-    moving,
+    movement_ops,
     other_devices,
+    plan_cache,
     profiling,
-    quick,
-    reducing,
+    reduction_ops,
     several,
     side_lane,
     sparse,
@@ -43,21 +43,23 @@ from unisono.torch_backend import (
     torch_errors,
     work,
 )
-from unisono.torch_backend.dynamo import keep_out
+from unisono.torch_backend.dynamo import hide_from_dynamo
 from unisono.torch_backend.functional import register_kernels
-from unisono.torch_backend.meeting import meet_through_store
 from unisono.torch_backend.options import Options, own_options
+from unisono.torch_backend.store_rendezvous import meet_through_store
 from unisono.torch_backend.torch_errors import raises_torchs
 
 
 class NoPlans(dict[Any, Any]):
-    """Keeps no plans for the short way (quick.py): where calls are recorded, all go the long way."""
+    """Keeps no plans for the short way (fast_path.py): where calls are recorded, all go the long way."""
 
     def __setitem__(self, key: Any, plan: Any) -> None:
         """Do nothing."""
 
 
-class UnisonoProcessGroup(facts.GroupFacts, reducing.Reducing, moving.Moving, messages.Messages, dist.ProcessGroup):
+class UnisonoProcessGroup(
+    introspection.GroupFacts, reduction_ops.Reducing, movement_ops.Moving, messages.Messages, dist.ProcessGroup
+):
     """A group of ranks, as torch.distributed knows it, on a communicator of ours."""
 
     def __init__(
@@ -67,14 +69,14 @@ class UnisonoProcessGroup(facts.GroupFacts, reducing.Reducing, moving.Moving, me
         dist.ProcessGroup.__init__(self, comm.rank, comm.size)
         for other in list(_open_groups):  # one that is alike has proved and compiled most programs already
             if (other.getRank(), other.getSize()) == (comm.rank, comm.size):
-                comm.calls.programs = other._maker.comm.calls.programs
+                comm.calls.programs = other._dispatcher.comm.calls.programs
                 break
         kept = flight.kept_calls(os.environ)
         given = (comm, timeout.total_seconds(), options.algorithms)
-        self._maker = flight.RecordingMaker(*given, kept=kept) if kept else making.Maker(*given)
+        self._dispatcher = flight.RecordingMaker(*given, kept=kept) if kept else dispatch.GroupDispatcher(*given)
         self._store = store
         self._options = options
-        self._facts = facts.BackendFacts(options)
+        self._facts = introspection.BackendFacts(options)
         self._description = "undefined"
         self._quick = NoPlans() if kept else {}
         self._others = others or other_devices.Others()
@@ -93,7 +95,7 @@ class UnisonoProcessGroup(facts.GroupFacts, reducing.Reducing, moving.Moving, me
         try:
             for group in list(_open_groups):
                 # In a forked child the store is the parent's too; after destroy_process_group() it may start anew.
-                group._maker.endpoint.check_process()
+                group._dispatcher.endpoint.check_process()
             others = other_devices.make_others(frame, options)
             own = own_options(options, shared=bool(others.names))
             seconds = asked.timeout.total_seconds()
@@ -109,23 +111,23 @@ class UnisonoProcessGroup(facts.GroupFacts, reducing.Reducing, moving.Moving, me
     @raises_torchs
     def monitored_barrier(self, timeout: timedelta | None = None, wait_all_ranks: bool = False) -> None:
         """Wait for all ranks; rank 0 says who is missing."""
-        self._maker.check_open("monitored_barrier")
+        self._dispatcher.check_open("monitored_barrier")
         self._barriers += 1
         # Here torch's "as long as the group says" is below zero; zero is no time at all.
-        limited = timeout is not None and timeout >= making.NO_LIMIT
-        seconds = timeout.total_seconds() if timeout is not None and limited else self._maker.timeout_s
-        comm = self._maker.comm
+        limited = timeout is not None and timeout >= dispatch.NO_LIMIT
+        seconds = timeout.total_seconds() if timeout is not None and limited else self._dispatcher.timeout_s
+        comm = self._dispatcher.comm
         # The store may have served a group before this one: its barriers have other names.
-        name = f"{comm.calls.link.terms.token}/{self._barriers}"
+        name = f"{comm.calls.link.config.token}/{self._barriers}"
         barriers.monitored_barrier(self._store, comm.rank, comm.size, name, seconds, wait_all_ranks)
 
     def _start_coalescing(self, device: Any) -> None:
-        self._maker.coalescing = []
+        self._dispatcher.coalescing = []
 
     @raises_torchs
     def _end_coalescing(self, device: Any) -> dist.Work:
-        works, self._maker.coalescing = self._maker.coalescing or [], None
-        return self._maker.together(works, []) if works else making.FINISHED
+        works, self._dispatcher.coalescing = self._dispatcher.coalescing or [], None
+        return self._dispatcher.together(works, []) if works else dispatch.FINISHED
 
     @raises_torchs
     def split_group(
@@ -133,13 +135,13 @@ class UnisonoProcessGroup(facts.GroupFacts, reducing.Reducing, moving.Moving, me
         group_desc: str | None = None, device_types: Any = None,
     ) -> UnisonoProcessGroup | None:  # fmt: skip
         """Make a group of some of our ranks. All of them must call this, each with the group that it belongs to."""
-        comm, rank = self._maker.comm, self.getRank()
+        comm, rank = self._dispatcher.comm, self.getRank()
         mine = rank in new_ranks
         part = comm.split(min(new_ranks) if mine else None, new_ranks.index(rank) if mine else 0)
         if part is None:
             return None
         store = dist.PrefixStore(f"{group_name or 'split'}/", self._store)
-        limit = timeout if timeout is not None else timedelta(seconds=self._maker.timeout_s)
+        limit = timeout if timeout is not None else timedelta(seconds=self._dispatcher.timeout_s)
         group = UnisonoProcessGroup(part, store, limit, opts if isinstance(opts, Options) else self._options)
         group.setGroupName(group_name or "")
         group.setGroupDesc(group_desc or "undefined")
@@ -149,14 +151,14 @@ class UnisonoProcessGroup(facts.GroupFacts, reducing.Reducing, moving.Moving, me
     def shutdown(self) -> None:
         """Finish what was started, and leave."""
         _open_groups.discard(self)
-        self._maker.close()
+        self._dispatcher.close()
         self._others.shutdown()
         self._others = other_devices.Others()
 
     @raises_torchs
     def abort(self) -> None:
         """Break off all calls, on all ranks."""
-        self._maker.abort("the process group was aborted")
+        self._dispatcher.abort("the process group was aborted")
         for backend in self._others.backends.values():
             backend.abort()
         self._others = other_devices.Others()
@@ -164,7 +166,7 @@ class UnisonoProcessGroup(facts.GroupFacts, reducing.Reducing, moving.Moving, me
 
 def flight_record() -> dict[str, Any]:
     """Return the last calls of all groups of this process (see flight.py)."""
-    return flight.record_of([group for group in list(_open_groups) if not group._maker.closed])
+    return flight.record_of([group for group in list(_open_groups) if not group._dispatcher.closed])
 
 
 def write_flight_record(folder: str | os.PathLike[str]) -> Path:
@@ -182,24 +184,29 @@ _open_groups: weakref.WeakSet[UnisonoProcessGroup] = weakref.WeakSet()
 def _leave_all() -> None:
     # Whoever exits with calls under way will not finish them: the others are told rather than kept waiting.
     unfinished = [
-        group for group in list(_open_groups) if not group._maker.closed and group._maker.has_unfinished_calls()
+        group
+        for group in list(_open_groups)
+        if not group._dispatcher.closed and group._dispatcher.has_unfinished_calls()
     ]
     for group in unfinished:
         group.abort()
-    helpers.finish_jobs(LEAVE_S)
+    future_threads.finish_jobs(LEAVE_S)
     if unfinished and threading.active_count() > 1:
         time.sleep(WAKE_S)  # threads that waited in those calls leave the engine before the interpreter ends
 
 
 def _leave_in_child() -> None:
     for group in list(_open_groups):
-        group._maker.leave_in_child()
+        group._dispatcher.leave_in_child()
 
 
-os.register_at_fork(after_in_child=_leave_in_child)  # after the hook of comm/link.py, which is imported before
+os.register_at_fork(
+    after_in_child=_leave_in_child
+)  # after the hook of bootstrap/membership.py, which is imported before
 
 
-keep_out(
-    barriers, caller, facts, flight, futures, helpers, lists, making, messages, moving, other_devices, profiling,
-    quick, reducing, several, side_lane, sparse, tensors, torch_errors, work, sys.modules[__name__],
+hide_from_dynamo(
+    barriers, plan_cache, introspection, flight, futures, future_threads, lists, dispatch, messages, movement_ops,
+    other_devices, profiling, fast_path, reduction_ops, several, side_lane, sparse, tensors, torch_errors, work,
+    sys.modules[__name__],
 )  # fmt: skip

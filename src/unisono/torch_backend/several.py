@@ -15,8 +15,8 @@ import torch
 import torch.distributed as dist
 
 from unisono.errors import UsageError
+from unisono.torch_backend.dispatch import CallOptions, call_options_of
 from unisono.torch_backend.lists import root_of, root_tensor_of
-from unisono.torch_backend.making import Wish, wish_of
 from unisono.torch_backend.reductions import KINDS
 from unisono.torch_backend.tensors import Finish, Tensor, check, copy
 from unisono.torch_backend.torch_errors import raises_torchs
@@ -50,7 +50,7 @@ def check_alike(tensors: Sequence[Any], what: str) -> list[Tensor]:
 
 
 @raises_torchs
-def all_reduce(group: Any, tensors: Sequence[Any], op: Any, wish: Wish) -> dist.Work:
+def all_reduce(group: Any, tensors: Sequence[Any], op: Any, options: CallOptions) -> dist.Work:
     """Reduce all tensors of all ranks to one, and put it into each."""
     tensors = check_alike(tensors, "all_reduce")
     combine = COMBINE.get(getattr(op, "op", op))
@@ -59,14 +59,14 @@ def all_reduce(group: Any, tensors: Sequence[Any], op: Any, wish: Wish) -> dist.
     total = tensors[0].detach().clone()
     for tensor in tensors[1:]:
         total = combine(total, tensor.detach())
-    return _then(group._all_reduce(total, op, wish), lambda: _fill(tensors, total), tensors, "all_reduce")
+    return _then(group._all_reduce(total, op, options), lambda: _fill(tensors, total), tensors, "all_reduce")
 
 
 def broadcast(group: Any, tensors: Sequence[Any], opts: Any, timeout: timedelta | None = None) -> dist.Work:
     """Replace all tensors of all ranks by one of the root's."""
     root = root_of(opts, group.getSize(), "broadcast", len(tensors))
     source = check_alike(tensors, "broadcast")[root_tensor_of(opts, "broadcast", len(tensors))]
-    work = group._broadcast(source, root, wish_of(opts, timeout))
+    work = group._broadcast(source, root, call_options_of(opts, timeout))
     return _then(work, lambda: _fill(tensors, source), tensors, "broadcast")
 
 

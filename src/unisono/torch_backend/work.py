@@ -11,8 +11,8 @@ import torch.distributed as dist
 
 from unisono import _engine
 from unisono.errors import CollectiveTimeout, CommError, UnisonoError
+from unisono.torch_backend.future_threads import InOrder
 from unisono.torch_backend.futures import CollectiveFuture
-from unisono.torch_backend.helpers import InOrder
 from unisono.torch_backend.tensors import Finish, Tensor
 from unisono.torch_backend.torch_errors import as_torchs
 

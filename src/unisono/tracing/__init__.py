@@ -4,28 +4,28 @@
 communicator; a file of its own until the parts are joined. *Call*: one collective, as every rank made it. *Op*: one
 instruction in one pass of a call. *Wait*: how long a rank waited for another one, and for what.
 
-On the way to the file: ``tape`` (events as the engine writes them), ``facts`` (what the numbers in them mean),
+On the way to the file: ``events`` (events as the engine writes them), ``facts`` (what the numbers in them mean),
 ``chrome`` (both as lines of a trace), ``files`` (parts, and how they are joined), ``clock``. On the way back:
 ``reading`` (checks a trace), ``assembling`` (sorts its events), ``run`` (what it says), ``matching`` (which send
-belongs to which receive), ``critical_path``, ``waiting`` (who waited, and because of whom), ``slowness``, ``words``
-(the same in sentences), ``timeline`` and ``replay`` (numbers and times for the drawing).
+belongs to which receive), ``critical_path``, ``waiting`` (which rank waited for which), ``stragglers``,
+``narration`` (the same in sentences), ``timeline`` and ``replay`` (numbers and times for the drawing).
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from unisono.tracing.narration import summary
     from unisono.tracing.reading import read_run
     from unisono.tracing.run import Call, Group, Run
-    from unisono.tracing.slowness import SlowRank, slow_rank
-    from unisono.tracing.words import summary
+    from unisono.tracing.stragglers import SlowRank, slow_rank
 
 __all__ = ["Call", "Group", "Run", "SlowRank", "read_run", "slow_rank", "summary"]
 
 # A rank that only writes a trace does not need what reads one.
 _WHERE = {
-    "Call": "run", "Group": "run", "Run": "run", "SlowRank": "slowness", "read_run": "reading",
-    "slow_rank": "slowness", "summary": "words",
+    "Call": "run", "Group": "run", "Run": "run", "SlowRank": "stragglers", "read_run": "reading",
+    "slow_rank": "stragglers", "summary": "narration",
 }  # fmt: skip
 
 

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 from typing import Any, get_args
 
-from unisono.tracing import values
+from unisono.tracing import validation
 from unisono.tracing.run import Call, Op, RankCall, Reason, Transfer, Wait
 
 REASONS = get_args(Reason)
@@ -26,39 +26,43 @@ class Assembly:
 
     def add(self, event: Mapping[str, Any]) -> None:
         """Add a slice; raise KeyError, TypeError or ValueError if it lacks something."""
-        begin, end = values.moments(event)
+        begin, end = validation.moments(event)
         args, category = event["args"], event["cat"]
         if type(args) is not dict:
-            raise ValueError(f"{values.shortened(args)} in place of what is known of it")
+            raise ValueError(f"{validation.shortened(args)} in place of what is known of it")
         if category == "transfer":
             self._add_transfer(args, begin, end)
             return
-        call = values.number(args["call"])
+        call = validation.number(args["call"])
         if category == "call":
             self.args[call] = self._call_args(args)
             self.spans[call] = (begin, end)
         elif category == "wait":
             if args["for"] not in REASONS:
-                raise ValueError(f"for {values.shortened(args['for'])}")
-            place = (values.number(args["pass"]), values.number(args["instruction"]))
+                raise ValueError(f"for {validation.shortened(args['for'])}")
+            place = (validation.number(args["pass"]), validation.number(args["instruction"]))
             self.waits[call].append((place, Wait(self.rank, self._peer(args["peer"]), args["for"], begin, end)))
         elif category == "op":
             self.ops[call].append(self._op(args, begin, end))
 
     def _call_args(self, args: Mapping[str, Any]) -> dict[str, Any]:
         known: dict[str, Any] = {
-            key: values.name(args[key]) for key in ("collective", "algorithm", "schedule", "dtype")
+            key: validation.name(args[key]) for key in ("collective", "algorithm", "schedule", "dtype")
         }
-        known |= {key: values.number(args[key]) for key in ("count", "bytes", "passes", "ops")}
-        known |= {key: values.name(args[key]) for key in ("op", "codec") if args.get(key) is not None}
+        known |= {key: validation.number(args[key]) for key in ("count", "bytes", "passes", "ops")}
+        known |= {key: validation.name(args[key]) for key in ("op", "codec") if args.get(key) is not None}
         known |= {key: bool(args.get(key)) for key in ("background", "failed", "unfinished")}
-        known["truncated"] = values.number(args.get("truncated", 0))
+        known["truncated"] = validation.number(args.get("truncated", 0))
         if args.get("root") is not None:
             known["root"] = self._peer(args["root"])
         return known
 
     def _op(self, args: Mapping[str, Any], begin: int, end: int) -> dict[str, Any]:
-        made = {"rank": self.rank, "kind": values.name(args["kind"]), "number_of_pass": values.number(args["pass"])}
+        made = {
+            "rank": self.rank,
+            "kind": validation.name(args["kind"]),
+            "number_of_pass": validation.number(args["pass"]),
+        }
         if args["kind"] == "results":
             moved: dict[str, Any] = {
                 "instruction": -1,
@@ -70,21 +74,21 @@ class Assembly:
             }
         else:
             moved = {
-                "instruction": values.number(args["instruction"]), "step": values.number(args["step"]),
+                "instruction": validation.number(args["instruction"]), "step": validation.number(args["step"]),
                 "sources": tuple(map(self._peer, args.get("from", ()))),
                 "to": tuple(map(self._peer, args.get("to", ()))),
-                "chunks": _text(args["chunks"]), "nbytes": values.number(args["bytes"]),
+                "chunks": _text(args["chunks"]), "nbytes": validation.number(args["bytes"]),
             }  # fmt: skip
         return {**made, **moved, "begin_ns": begin, "end_ns": end}
 
     def _add_transfer(self, args: Mapping[str, Any], begin: int, end: int) -> None:
         sending = args["kind"] == "send"
-        tag, nbytes, number = (values.number(args[name]) for name in ("tag", "bytes", "number"))
+        tag, nbytes, number = (validation.number(args[name]) for name in ("tag", "bytes", "number"))
         self.transfers.append(Transfer(self.rank, self._peer(args["peer"]), sending, tag, nbytes, number, begin, end))
 
     def _peer(self, peer: Any) -> int:
         if type(peer) is not int or not 0 <= peer < self.size:
-            raise ValueError(f"rank {values.shortened(peer)} of {self.size}")
+            raise ValueError(f"rank {validation.shortened(peer)} of {self.size}")
         return peer
 
     def rank_call(self, call: int) -> RankCall:
@@ -130,5 +134,5 @@ def _place(op: Mapping[str, Any]) -> tuple[int, bool, int]:
 def _text(value: Any) -> str:
     """Return which chunks an op is about; of many, a long list."""
     if type(value) is not str:
-        raise ValueError(f"{values.shortened(value)} in place of chunks")
+        raise ValueError(f"{validation.shortened(value)} in place of chunks")
     return value

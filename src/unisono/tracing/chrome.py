@@ -15,8 +15,8 @@ from collections.abc import Iterator
 from hashlib import blake2b
 from typing import Any
 
+from unisono.tracing.events import FAILED, IN_BACKGROUND, Moment, Tape
 from unisono.tracing.facts import InstructionFacts, Part, PlanFacts
-from unisono.tracing.tape import FAILED, IN_BACKGROUND, Moment, Tape
 
 FORMAT = 1
 LANES = 1000  # thread numbers for each communicator of a process

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, NoReturn, cast
 
 from unisono.errors import UsageError
-from unisono.tracing import values
+from unisono.tracing import validation
 from unisono.tracing.assembling import Assembly
 from unisono.tracing.chrome import FORMAT, LANES
 from unisono.tracing.files import BEFORE_EVENTS, JOINED, parts_in
@@ -152,7 +152,8 @@ def _headers(file: Path, about: Any) -> list[dict[str, Any]]:
         )
     if ours.get("format") != FORMAT:
         raise UsageError(
-            f"{file}: format {values.shortened(ours.get('format'))}; this version of Unisono reads format {FORMAT}"
+            f"{file}: format {validation.shortened(ours.get('format'))}; this version of Unisono reads "
+            f"format {FORMAT}"
         )
     parts = ours.get("parts")
     if not isinstance(parts, list) or not parts:
@@ -168,13 +169,13 @@ def _headers(file: Path, about: Any) -> list[dict[str, Any]]:
 def _check_header(file: Path, part: dict[str, Any]) -> None:
     try:
         for key in ("run", "communicator"):
-            values.name(part[key])
+            validation.name(part[key])
         for key in ("number", "rank", "size", "job_rank", "dropped"):
-            values.number(part[key])
+            validation.number(part[key])
         for table in ("clock", "schedules"):
             for key, value in part[table].items():
                 if type(value) is not str:
-                    raise ValueError(f"{values.shortened(value)} as {values.shortened(key)}")
+                    raise ValueError(f"{validation.shortened(value)} as {validation.shortened(key)}")
     except ValueError as error:
         _damaged(file, f"has a header that makes no sense ({error})")
     if part["size"] > MOST_RANKS:
@@ -192,7 +193,7 @@ def _read_events(
                 assemblies[event["pid"], event["tid"] // LANES].add(event)
         except (KeyError, TypeError, ValueError, OverflowError) as error:
             missing = isinstance(error, KeyError)
-            what = f"without {values.shortened(error.args[0])}" if missing else f"that makes no sense ({error})"
+            what = f"without {validation.shortened(error.args[0])}" if missing else f"that makes no sense ({error})"
             _damaged(file, f"has an event {what}: the {number}th")
 
 

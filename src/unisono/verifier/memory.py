@@ -13,8 +13,8 @@ from typing import Any
 from unisono.collectives import Collective
 from unisono.errors import GoalError, HazardError, UnmatchedError
 from unisono.schedule import Chunks, Op, Schedule
+from unisono.schedule.accumulation import Run
 from unisono.schedule.ops import COMBINE, COPY, RECV, RECV_REDUCE, listed
-from unisono.schedule.runs import Run
 from unisono.verifier.symbols import NOTHING, Symbols, describe, listing, ranks_in
 
 

@@ -17,7 +17,7 @@ from unisono.collectives import Collective
 from unisono.errors import DeadlockError, InternalError, ScheduleError, UsageError
 from unisono.schedule import Schedule
 from unisono.schedule.network import Traffic, run
-from unisono.verifier.hearing import HearingMemory
+from unisono.verifier.barrier_memory import HearingMemory
 from unisono.verifier.memory import SymbolicMemory
 
 # A bound missed by this factor is said to be far away.

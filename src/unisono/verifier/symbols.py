@@ -3,9 +3,9 @@
 *Symbol*: a number. 0 stands for nothing; the inputs come first; then one for each sum that was ever made. Two
 slots hold the same symbol if and only if they were added up from the same inputs in the same order (up to
 a+b = b+a, which computers respect): so comparing results, bits included, is comparing numbers. A sum that continues a
-run (schedule/runs.py) is another one than the same sum on its own: it is rounded at other places. And what a codec
-has rounded (rounding.py) is another symbol than what it was before, written R(x0+x1); R3(x0+x1) where rank 3 has
-rounded it in a way of its own.
+run (schedule/accumulation.py) is another one than the same sum on its own: it is rounded at other places. And
+what a codec has rounded (rounding.py) is another symbol than what it was before, written R(x0+x1);
+R3(x0+x1) where rank 3 has rounded it in a way of its own.
 """
 
 from __future__ import annotations

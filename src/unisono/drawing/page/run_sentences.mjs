@@ -67,7 +67,7 @@ function workWords(group, op, ns, w, language) {
   return w.work(names[columns.op_rank[op]], said, listed(sources), listed(to), ns);
 }
 
-/** What a part of a critical path is; the same words as unisono/tracing/words.py finds, which a test compares. */
+/** What a part of a critical path is; the same words as unisono/tracing/narration.py finds, which a test compares. */
 export function stretchWords(group, at, w, language) {
   const { columns, names } = group;
   const what = group.whats[columns.path_what[at]];

@@ -17,7 +17,7 @@ export function secondsText(seconds) {
   return durationText(seconds * 1e9);
 }
 
-/** Nanoseconds: 42 µs, 1.3 ms; as unisono/tracing/words.py writes them. */
+/** Nanoseconds: 42 µs, 1.3 ms; as unisono/tracing/narration.py writes them. */
 export function durationText(ns) {
   const units = [
     ["s", 1e9],

@@ -1,0 +1,1 @@
+"""How the processes of a job become connected ranks: environment, rendezvous, shared memory."""

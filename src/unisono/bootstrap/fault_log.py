@@ -1,0 +1,51 @@
+"""The fault log: what broke the communicators of a job, in the order in which it happened.
+
+``unisono run`` makes the file, and the rank that breaks a communicator appends a line (engine/src/endpoint.cpp). At
+the end it tells the launcher which rank failed by itself, and which failed because of that one: the order in which
+processes end does not.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from typing import NamedTuple
+
+from unisono.bootstrap.environment import Place
+
+NAME = "faults"
+
+
+class Blame(NamedTuple):
+    """A line of the log."""
+
+    fault: int  # see comm/faults.py
+    rank: int  # of the job: the one that the fault is about; -1 for none
+
+
+def make_fault_log(directory: str) -> None:
+    """Make an empty log in the directory of a job."""
+    os.close(os.open(os.path.join(directory, NAME), os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+
+
+def open_fault_log(place: Place) -> int | None:
+    """Return a descriptor of the log of this job to append to, or None if nobody reads one."""
+    if place.launcher != "unisono":
+        return None
+    with suppress(OSError):  # the log only makes the launcher's last line better
+        return os.open(os.path.join(place.job, NAME), os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC)
+    return None
+
+
+def read_fault_log(directory: str) -> list[Blame]:
+    """Return what was written so far; lines that make no sense are left out."""
+    try:
+        with open(os.path.join(directory, NAME), errors="replace") as log:
+            lines = [line.split() for line in log]
+    except OSError:
+        return []
+    return [
+        Blame(int(words[0]), int(words[1]))
+        for words in lines
+        if len(words) == 2 and words[0].isdecimal() and words[1].lstrip("-").isdecimal()
+    ]

@@ -1,0 +1,253 @@
+"""What a communicator stands on: the shared memory, this rank's endpoint, and what all ranks agreed on."""
+
+from __future__ import annotations
+
+import atexit
+import itertools
+import os
+import secrets
+import time
+import weakref
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+
+from unisono import _engine
+from unisono.bootstrap.environment import JobTrace, Place, place_in_job
+from unisono.bootstrap.fault_log import open_fault_log
+from unisono.bootstrap.geometry import Geometry, geometry_for, shared_bytes
+from unisono.bootstrap.rendezvous import Host, meet
+from unisono.bootstrap.rendezvous_address import DirectoryDoor, Door
+from unisono.errors import CommError, UnisonoError, UsageError
+
+# Where every rank has a core it spins, and then sleeps: who only gives up the core to somebody else may get it back
+# after milliseconds, while a sleeper that is woken goes first. Where ranks share cores they give them up at once.
+SPIN_S = 1e-3
+OVERSUBSCRIBED_YIELD_S = 2e-3
+# A thread in the background works while the rank's own thread computes. Where there are not two cores for each rank,
+# it must not take the core for long.
+SHORT_SPIN_S = 50e-6
+
+# The measured table of algorithms, in the form in which it is stored (see comm/choice.py):
+# {"all_reduce": {"4": [[0, "naive"], [16384, "direct"]]}}
+Table = dict[str, dict[str, list[list[Any]]]]
+
+
+@dataclass
+class JobConfig:
+    """What rank 0 decides for all."""
+
+    staging_bytes: int
+    oversubscribed: bool  # more ranks than cores
+    spare_cores: bool = False  # two cores for each rank
+    table: Table = field(default_factory=dict)
+    token: str = ""  # another one for every meeting
+    met_ns: int = 0  # when that was
+
+
+class SharedFile:
+    """The file without a name that all communicators of a job lie in; the first one of them keeps the books."""
+
+    def __init__(self, descriptor: int, fault_log: int | None = None) -> None:
+        self.memory = _engine.File(descriptor)
+        self.fault_log = None if fault_log is None else _engine.File(fault_log)
+        self.first: _engine.Endpoint | None = None
+
+    @property
+    def descriptor(self) -> int:
+        """The descriptor of the shared memory."""
+        return self.memory.descriptor
+
+
+class Link:
+    """One rank's part of a communicator.
+
+    ``job_ranks[r]`` is the rank in the job of rank r of the communicator; by default, both are the same.
+    """
+
+    def __init__(
+        self, file: SharedFile, offset: int, rank: int, processes: list[int], config: JobConfig, timeout_s: float,
+        trace: JobTrace | None = None, job_ranks: list[int] | None = None,
+    ) -> None:  # fmt: skip
+        self.number = next(_numbers)
+        self.file = file
+        self.offset = offset
+        self.trace = trace
+        self.after_close: list[Callable[[], None]] = []
+        self.rank = rank
+        self.size = len(processes)
+        self.processes = processes
+        self.job_ranks = list(range(self.size)) if job_ranks is None else job_ranks
+        self.config = config
+        self.geometry: Geometry = geometry_for(config.staging_bytes)
+        self.closed = False
+        self.has_spare_duplicate = False
+        self.endpoint = _engine.Endpoint(
+            file=file.memory, offset=offset, rank=rank, size=self.size, depth=self.geometry.depth,
+            staging_bytes=self.geometry.staging_bytes, transfer_bytes=self.geometry.transfer_bytes,
+            processes=processes, spin_s=0.0 if config.oversubscribed else SPIN_S,
+            yield_s=OVERSUBSCRIBED_YIELD_S if config.oversubscribed else 0.0,
+            background_spin_s=SPIN_S if config.spare_cores else 0.0 if config.oversubscribed else SHORT_SPIN_S,
+            job_ranks=self.job_ranks, fault_log=file.fault_log,
+        )  # fmt: skip
+        self.endpoint.timeout_s = timeout_s
+        if file.first is None:
+            file.first = self.endpoint
+        _open_links.add(self)
+
+    def close(self) -> None:
+        """Finish what was started, and leave."""
+        if not self.closed:
+            self.closed = True
+            self.endpoint.forget()
+            self.endpoint.close()
+            actions, self.after_close = self.after_close, []  # they refer to us: kept, nothing of this were freed
+            for action in actions:
+                action()
+
+    def check_open(self, name: str) -> None:
+        """Raise UsageError if a call can no longer be made; in a forked child it never could."""
+        if self.closed:
+            self.endpoint.check_process()
+            raise UsageError(f"{name}: this communicator was closed; connect() makes a new one")
+
+    def name_ranks(self, job_ranks: list[int]) -> None:
+        """Say which ranks of the job these are, where it is not known when the link is made."""
+        self.job_ranks = job_ranks
+        self.endpoint.name_ranks(job_ranks)
+
+    def reserve_spare_duplicate(self) -> None:
+        """Take the room behind this communicator for a second one; rank 0 does, before anybody else takes any."""
+        self.endpoint.reserve_space(shared_bytes(self.size, self.geometry))
+        self.has_spare_duplicate = True
+
+    def spare_duplicate(self) -> Link | None:
+        """Make the link of a second communicator of the same ranks without asking them, if its room is known."""
+        self.check_open("duplicate")
+        if not self.has_spare_duplicate:
+            return None
+        self.has_spare_duplicate = False
+        offset = shared_bytes(self.size, self.geometry)
+        return Link(
+            self.file, offset, self.rank, self.processes, self.config, self.endpoint.timeout_s, self.trace,
+            self.job_ranks,
+        )  # fmt: skip
+
+    def split(self, communicator: Any, color: int | None, key: int) -> Link | None:
+        """Make the link of the group that this rank belongs to. The calls go through ``communicator``."""
+        if not (color is None or isinstance(color, int)) or not isinstance(key, int):
+            raise UsageError(f"split: color={color!r}, key={key!r}; expected integers (or None for no group)")
+        wishes = np.zeros((self.size, 3), dtype=np.int64)
+        communicator.all_gather(wishes, np.array([color is not None, color or 0, key], dtype=np.int64))
+        members = [
+            rank for rank in sorted(range(self.size), key=lambda rank: (wishes[rank, 2], rank))
+            if color is not None and wishes[rank, 0] and wishes[rank, 1] == color
+        ]  # fmt: skip
+        offsets = np.zeros(self.size, dtype=np.int64)
+        mine = np.zeros(1, dtype=np.int64)
+        if members and members[0] == self.rank:
+            assert self.file.first is not None
+            mine[0] = self.file.first.reserve_space(shared_bytes(len(members), self.geometry))
+        communicator.all_gather(offsets, mine)
+        if not members:
+            return None
+        return Link(
+            self.file, int(offsets[members[0]]), members.index(self.rank), [self.processes[rank] for rank in members],
+            self.config, self.endpoint.timeout_s, self.trace, [self.job_ranks[rank] for rank in members],
+        )  # fmt: skip
+
+
+_numbers = itertools.count()  # of the links of this process
+_open_links: weakref.WeakSet[Link] = weakref.WeakSet()
+
+
+@atexit.register
+def _close_all() -> None:
+    # A thread of the engine must not outlive the interpreter, and the others must learn that this rank has left.
+    for link in list(_open_links):
+        link.close()
+
+
+def _leave_in_child() -> None:
+    """After a fork: the child is not a rank. It has neither the shared memory nor the engine's threads.
+
+    Whatever it calls on a communicator raises UsageError (Endpoint.check_process); closing one does nothing.
+    """
+    for link in list(_open_links):
+        link.closed = True
+        link.endpoint.abandon()
+
+
+os.register_at_fork(after_in_child=_leave_in_child)
+
+_meetings = 0  # of this process; all ranks of a job count alike
+
+
+def connect_link(
+    timeout_s: float,
+    connect_timeout_s: float,
+    staging_bytes: int,
+    table: Callable[[], Table],
+    place: Place | None = None,
+    door: Door | None = None,
+    host: Host | None = None,
+) -> Link:
+    """Meet the other ranks of the job and set up the shared memory.
+
+    ``door``: where; by default, in the directory of the job. ``host``: what rank 0 does there.
+    """
+    global _meetings
+    place = place or place_in_job()
+    if door is None:
+        _meetings += 1
+        door = DirectoryDoor(place, _meetings)
+
+    def decide(told: list[dict[str, Any]]) -> tuple[int, dict[str, Any]]:
+        cores = {core for one in told for core in one["cores"]}
+        oversubscribed, spare_cores = place.size > len(cores), 2 * place.size <= len(cores)
+        config = JobConfig(
+            staging_bytes, oversubscribed, spare_cores, table(), secrets.token_hex(8), time.monotonic_ns()
+        )
+        space = shared_bytes(place.size, geometry_for(staging_bytes))
+        try:
+            descriptor = os.memfd_create("unisono", os.MFD_CLOEXEC)
+        except OSError as error:
+            raise CommError(
+                f"connect: rank 0 cannot make shared memory: {error.strerror}; raise the limits (ulimit -n)", rank=0
+            ) from error
+        try:
+            os.ftruncate(descriptor, space)
+        except OSError as error:
+            os.close(descriptor)
+            raise UsageError(
+                f"connect: no shared memory of {space} bytes: {error.strerror}; connect with a smaller "
+                "staging_bytes, or raise the limit on file sizes (ulimit -f)"
+            ) from error
+        return descriptor, asdict(config)
+
+    meeting = meet(place, door, {"cores": sorted(os.sched_getaffinity(0))}, decide, connect_timeout_s, host)
+    file = SharedFile(meeting.file, open_fault_log(place))
+    try:
+        link = Link(file, 0, place.rank, meeting.processes, JobConfig(**meeting.config), timeout_s, place.trace)
+        link.has_spare_duplicate = True
+        if place.rank == 0:
+            link.reserve_spare_duplicate()
+    except Exception as error:
+        problem = CommError(f"connect: rank {place.rank}: {error}", rank=place.rank)
+        with suppress(UnisonoError):  # what is wrong here comes first
+            meeting.confirm(problem)
+        if isinstance(error, UnisonoError | MemoryError):
+            raise
+        raise problem from error
+    except BaseException:
+        meeting.leave()
+        raise
+    try:
+        meeting.confirm(None)
+    except BaseException:
+        link.close()
+        raise
+    return link

@@ -1,0 +1,99 @@
+"""What a trace says of a call: computed from its plan, when somebody wants to know."""
+
+from __future__ import annotations
+
+import struct
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from unisono.codecs import Codec
+from unisono.comm.arrays import ELEMENT_BYTES
+from unisono.comm.programs import Compiled
+from unisono.compiler import CallLayout, Instruction, Lengths
+from unisono.schedule import Schedule
+from unisono.schedule.ops import SEND, format_chunks
+from unisono.tracing.facts import InstructionFacts, PlanFacts
+
+MOST_CHUNKS_SHOWN = 100
+
+
+@dataclass(frozen=True)
+class PlanRecord:
+    """What a plan was made of."""
+
+    made: Compiled
+    numbers: CallLayout
+    lengths: Lengths
+    dtype: str
+    op: str | None
+    root: int | None
+    codec: Codec | None
+    text: str
+
+    def facts(self, rank: int) -> PlanFacts:
+        """Return what a trace says of calls with this plan on one rank."""
+        element, codec, schedule = ELEMENT_BYTES[self.dtype], self.codec, self.made.schedule
+        count = sum(self.lengths.input)
+        return PlanFacts(
+            text=self.text, collective=self.made.collective.name, algorithm=self.made.name,
+            schedule=self.made.digest[:16], dtype=self.dtype, count=count, nbytes=count * element,
+            passes=self.numbers.passes, segment_bytes=self.numbers.segment_bytes,
+            instructions=tuple(self._instructions(rank, schedule)), op=self.op, root=self.root,
+            codec=None if codec is None else str(codec), skips_empty=not self.lengths.equal,
+            wire_bytes=int if codec is None else lambda nbytes: codec.wire_bytes(nbytes // element),
+        )  # fmt: skip
+
+    def _instructions(self, rank: int, schedule: Schedule) -> list[InstructionFacts]:
+        lowered = self.made.lowered
+        extents = struct.iter_unpack("=QQ", self.numbers.extents)
+        length = {place: nbytes for place, (_, nbytes) in zip(lowered.places, extents, strict=True)}
+        messages = _Messages(schedule, rank)
+        return [
+            InstructionFacts(
+                kind=one.kind, step=one.step,
+                sources=tuple(source.peer for source in one.sources),
+                to=_readers(one, rank, schedule.size),
+                chunks=messages.chunks_of(one, rank, schedule.size),
+                chunk_bytes=tuple(length[operand.left] for operand in one.operands),
+            )
+            for one in lowered.instructions
+        ]  # fmt: skip
+
+
+def _readers(instruction: Instruction, rank: int, size: int) -> tuple[int, ...]:
+    if instruction.to is None:
+        return ()
+    if not instruction.to.to_all:
+        return (instruction.to.peer,)
+    return tuple(peer for peer in range(size) if peer != rank)
+
+
+class _Peer(NamedTuple):
+    """The messages to or from a peer."""
+
+    sends: bool
+    rank: int
+
+
+class _Messages:
+    """The messages of a rank, as the author of the program wrote them: which chunks, in the order of each peer."""
+
+    def __init__(self, schedule: Schedule, rank: int) -> None:
+        self.chunks: dict[_Peer, list[str]] = defaultdict(list)
+        for step in schedule.program(rank):
+            for op in step:
+                if not op.is_local:
+                    peer = _Peer(op.kind == SEND, int(op.other))  # type: ignore[arg-type]
+                    self.chunks[peer].append(format_chunks(op.chunks, MOST_CHUNKS_SHOWN))
+        self.taken: dict[_Peer, int] = defaultdict(int)
+
+    def chunks_of(self, instruction: Instruction, rank: int, size: int) -> str:
+        """Return the chunks of the next instruction: those that it receives, or sends, or moves inside."""
+        found = None
+        peers = [_Peer(False, source.peer) for source in instruction.sources]
+        for peer in (*peers, *(_Peer(True, to) for to in _readers(instruction, rank, size))):
+            at = self.taken[peer]
+            self.taken[peer] += 1
+            found = found or self.chunks[peer][at]
+        return found or format_chunks([operand.left.length_of for operand in instruction.operands], MOST_CHUNKS_SHOWN)

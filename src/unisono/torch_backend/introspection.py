@@ -1,0 +1,121 @@
+"""What torch wants to know of a group. C++ asks in camelCase; both spellings are one thing."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import torch
+
+from unisono.errors import UsageError
+from unisono.torch_backend.dispatch import GroupDispatcher
+from unisono.torch_backend.options import Options
+from unisono.torch_backend.other_devices import Others
+from unisono.torch_backend.registration import NAME
+from unisono.torch_backend.torch_errors import raises_torchs
+
+
+class BackendFacts:
+    """What torch's Python code asks of a backend."""
+
+    supports_splitting = False
+    supports_coalescing = False
+    supports_shrinking = False
+    supports_time_estimate = False
+
+    def __init__(self, options: Options) -> None:
+        self.options = replace(options)  # the user may give one object to several groups
+
+    def supports_tensor_alloc(self, device: Any) -> bool:
+        """Whether it hands out memory of its own."""
+        return False
+
+    def name(self) -> str:
+        """Return the name of the backend."""
+        return NAME
+
+    def _set_sequence_number_for_group(self) -> None:
+        pass
+
+
+class GroupFacts:
+    """The part of a process group that answers questions."""
+
+    _dispatcher: GroupDispatcher
+    _store: Any
+    _description: str
+    _facts: BackendFacts
+    _others: Others
+
+    def getBackendName(self) -> str:  # noqa: N802
+        """Return our name."""
+        return NAME
+
+    name = _get_backend_name = getBackendName
+
+    def getSize(self) -> int:  # noqa: N802
+        """Return how many ranks there are."""
+        return self._dispatcher.comm.size
+
+    def getRank(self) -> int:  # noqa: N802
+        """Return which of them this is."""
+        return self._dispatcher.comm.rank
+
+    def getGroupName(self) -> str:  # noqa: N802
+        """Return the name that torch gave the group."""
+        return self._dispatcher.name
+
+    def setGroupName(self, name: str) -> None:  # noqa: N802
+        """Name the group."""
+        self._dispatcher.name = name
+
+    def getGroupDesc(self) -> str:  # noqa: N802
+        """Return what torch says of the group."""
+        return self._description
+
+    def setGroupDesc(self, description: str) -> None:  # noqa: N802
+        """Describe the group."""
+        self._description = description
+
+    _set_group_name, _set_group_desc = setGroupName, setGroupDesc
+    group_name = property(getGroupName)
+    group_desc = property(getGroupDesc)
+
+    @property
+    def options(self) -> Options:
+        """Return the options of the group, with its timeout."""
+        return self._facts.options
+
+    def get_group_store(self) -> Any:
+        """Return the store of the group."""
+        return self._store
+
+    def _get_sequence_number_for_group(self) -> int:
+        return self._dispatcher.calls
+
+    def _set_sequence_number_for_group(self) -> None:
+        pass  # it counts from 0 on every rank
+
+    def set_timeout(self, timeout: timedelta) -> None:
+        """Set how long a call may wait."""
+        self._dispatcher.set_timeout(timeout.total_seconds())
+        self._facts.options._timeout = timeout
+
+    _set_default_timeout = set_timeout
+
+    @raises_torchs
+    def _get_backend(self, device: Any) -> Any:
+        device = torch.device(device)
+        return self._facts if device.type == "cpu" else self.backend_of(device)
+
+    @raises_torchs
+    def backend_of(self, device: torch.device) -> Any:
+        """Return the backend for tensors that are not on the CPU."""
+        found = self._others.backends.get(device.type)
+        if found is None:
+            raise UsageError(
+                f"a tensor on {device}: the backend unisono takes tensors on the CPU, and there is no other one for "
+                f'this device in this group; name one, as in init_process_group("cpu:{NAME},{device.type}:BACKEND")'
+            )
+        return found

@@ -1,0 +1,1 @@
+from leaks import nothing_is_left_behind  # noqa: F401 (for every test here)

@@ -1,0 +1,218 @@
+"""What the launchers set was seen by running each of them: Open MPI 4.1 and 5.0, MPICH 3.4 to 5.0, Intel MPI 2021,
+torchrun 2.13, Slurm 22.05.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from unisono.bootstrap.environment import JobTrace, Place, environment_of_rank, job_trace, place_in_job
+from unisono.errors import UsageError
+
+UNISONO = {"UNISONO_RANK": "1", "UNISONO_SIZE": "3", "UNISONO_JOB": "/a/job"}
+TORCHRUN = {
+    "RANK": "1", "WORLD_SIZE": "3", "LOCAL_RANK": "1", "LOCAL_WORLD_SIZE": "3", "MASTER_ADDR": "localhost",
+    "MASTER_PORT": "36225", "TORCHELASTIC_RUN_ID": "none", "TORCHELASTIC_RESTART_COUNT": "0",
+}  # fmt: skip
+OPEN_MPI = {
+    "OMPI_COMM_WORLD_RANK": "1", "OMPI_COMM_WORLD_SIZE": "3", "OMPI_COMM_WORLD_LOCAL_RANK": "1",
+    "OMPI_COMM_WORLD_LOCAL_SIZE": "3", "PMIX_NAMESPACE": "prterun-host-32277@1",
+}  # fmt: skip
+MPICH = {"PMI_RANK": "1", "PMI_SIZE": "3", "MPI_LOCALRANKID": "1", "MPI_LOCALNRANKS": "3", "PMI_FD": "11"}
+FORKER = {"PMI_RANK": "1", "PMI_SIZE": "3", "PMI_FD": "12"}  # mpiexec.gforker of MPICH
+SALLOC = {"SLURM_JOB_ID": "7", "SLURM_NTASKS": "3", "SLURM_TASKS_PER_NODE": "3", "SLURM_NNODES": "1"}
+SBATCH = {**SALLOC, "SLURM_PROCID": "0", "SLURM_LOCALID": "0", "SLURM_NODEID": "0"}
+SRUN = {
+    **SALLOC, "SLURM_PROCID": "1", "SLURM_LOCALID": "1", "SLURM_NODEID": "0", "SLURM_STEP_ID": "0",
+    "SLURM_STEP_NUM_TASKS": "3", "SLURM_STEP_TASKS_PER_NODE": "3",
+}  # fmt: skip
+SRUN_PMI2 = {**SRUN, "PMI_RANK": "1", "PMI_SIZE": "3", "PMI_FD": "13", "PMI_JOBID": "7.0"}
+SALLOC_SHELL_ON_A_NODE = {**SRUN, "SLURM_PROCID": "0", "SLURM_LOCALID": "0", "SLURM_STEP_NUM_TASKS": "1",
+                          "SLURM_STEP_TASKS_PER_NODE": "1", "SLURM_STEP_ID": "4294967290"}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("launcher", "environ"),
+    [
+        ("unisono", UNISONO), ("torchrun", TORCHRUN), ("openmpi", OPEN_MPI), ("mpich", MPICH), ("mpich", FORKER),
+        ("slurm", SRUN), ("slurm", SRUN_PMI2),
+    ],
+)  # fmt: skip
+def test_every_launcher_is_understood(launcher, environ):
+    place = place_in_job(environ)
+    assert place == Place(1, 3, 1, 3, launcher, place.job)
+    assert place.job
+
+
+@pytest.mark.parametrize(
+    ("launcher", "environ"),
+    [
+        ("unisono", {**UNISONO, **TORCHRUN, **OPEN_MPI, **MPICH, **SRUN}),
+        ("torchrun", {**TORCHRUN, **OPEN_MPI, **MPICH, **SRUN}),
+        ("openmpi", {**OPEN_MPI, **SRUN}),
+        ("mpich", {**MPICH, **SRUN}),
+        ("mpich", {**MPICH, **SALLOC}),
+    ],
+)
+def test_the_nearer_launcher_is_the_one_that_is_meant(launcher, environ):
+    assert place_in_job(environ).launcher == launcher
+
+
+@pytest.mark.parametrize("environ", [{}, SALLOC, SBATCH])
+def test_alone_it_is_rank_0_of_1(environ):
+    """Also in a batch script, which Slurm tells that it is rank 0 of 3 although nobody has started the others."""
+    place = place_in_job(environ)
+    assert place == Place(0, 1, 0, 1, "alone", place.job)
+
+
+def test_a_shell_that_salloc_has_started_on_a_node_is_a_step_of_one():
+    assert place_in_job(SALLOC_SHELL_ON_A_NODE).size == 1
+
+
+def test_variables_set_by_hand_for_torch_are_the_last_to_be_believed():
+    """Pods of Kubernetes have them for a whole machine, in which somebody then calls mpirun."""
+    by_hand = {"RANK": "0", "WORLD_SIZE": "2", "MASTER_ADDR": "localhost", "MASTER_PORT": "29500"}
+    assert place_in_job(by_hand) == Place(0, 2, 0, 2, "torchrun", "localhost 29500")
+    assert place_in_job({**by_hand, **OPEN_MPI}).launcher == "openmpi"
+    assert place_in_job({**by_hand, **SRUN}).launcher == "slurm"
+
+
+@pytest.mark.parametrize(
+    ("environ", "name", "value"),
+    [
+        (UNISONO, "UNISONO_JOB", "/another/job"), (TORCHRUN, "TORCHELASTIC_RESTART_COUNT", "1"),
+        (TORCHRUN, "TORCHELASTIC_RUN_ID", "other"), (TORCHRUN, "MASTER_PORT", "1234"),
+        (OPEN_MPI, "PMIX_NAMESPACE", "prterun-host-32277@2"), (SRUN, "SLURM_JOB_ID", "8"),
+        (SRUN, "SLURM_STEP_ID", "1"), (SRUN, "SLURM_RESTART_COUNT", "1"),
+    ],
+)  # fmt: skip
+def test_another_job_or_a_restart_has_another_name(environ, name, value):
+    assert place_in_job(environ).job != place_in_job({**environ, name: value}).job
+
+
+@pytest.mark.parametrize("environ", [UNISONO, TORCHRUN, OPEN_MPI, MPICH, SRUN])
+def test_every_rank_calls_the_job_the_same(environ):
+    ranks = (
+        "UNISONO_RANK",
+        "RANK",
+        "LOCAL_RANK",
+        "OMPI_COMM_WORLD_RANK",
+        "PMI_RANK",
+        "MPI_LOCALRANKID",
+        "SLURM_PROCID",
+    )
+    other = {name: "2" if name in ranks else value for name, value in environ.items()}
+    assert place_in_job(other).rank == 2
+    assert place_in_job(other).job == place_in_job(environ).job
+
+
+LAUNCHER = """
+import os, subprocess, sys
+code = "import json; from unisono.bootstrap.environment import place_in_job as p; print(json.dumps(p().job))"
+for rank in "01":
+    environ = {**os.environ, "PMI_RANK": rank, "PMI_SIZE": "2"}
+    subprocess.run(["sh", "-c", '"$0" -c "$1"; true', sys.executable, code], env=environ, check=True)
+"""
+
+
+def test_a_job_without_a_name_is_known_by_who_started_it_whatever_stands_between():
+    """A launcher as MPICH has it; above each rank is a shell of its own."""
+    jobs = []
+    for _ in range(2):
+        done = subprocess.run(
+            [sys.executable, "-c", LAUNCHER], capture_output=True, text=True, check=True, timeout=60
+        )
+        first, second = [json.loads(line) for line in done.stdout.splitlines()]
+        assert first == second
+        jobs.append(first)
+    assert jobs[0] != jobs[1]
+
+
+@pytest.mark.parametrize(
+    ("environ", "complaint"),
+    [
+        ({**UNISONO, "UNISONO_RANK": "3"}, "UNISONO_RANK=3 with UNISONO_SIZE=3; expected a rank that is less"),
+        ({**UNISONO, "UNISONO_RANK": "-1"}, "UNISONO_RANK='-1'; expected a whole number"),
+        ({**UNISONO, "UNISONO_SIZE": "x"}, "UNISONO_SIZE='x'; expected a whole number"),
+        ({**UNISONO, "UNISONO_SIZE": ""}, "UNISONO_SIZE=''; expected a whole number"),
+        ({**UNISONO, "UNISONO_SIZE": "9" * 5000}, "expected a whole number"),
+        ({**UNISONO, "UNISONO_SIZE": "²"}, "expected a whole number"),
+        ({"UNISONO_RANK": "1", "UNISONO_SIZE": "3"}, "UNISONO_SIZE=3 and no UNISONO_JOB"),
+        ({"UNISONO_JOB": "/a/job"}, "UNISONO_JOB='/a/job' and no UNISONO_RANK and no UNISONO_SIZE; expected all"),
+        ({"RANK": "0"}, "RANK='0' and no WORLD_SIZE"),
+        ({"WORLD_SIZE": "2"}, "WORLD_SIZE='2' and no RANK"),
+        ({"RANK": "0", "WORLD_SIZE": "2"}, "WORLD_SIZE=2 and no MASTER_ADDR and no MASTER_PORT"),
+        ({**TORCHRUN, "LOCAL_RANK": "3"}, "LOCAL_RANK=3 with LOCAL_WORLD_SIZE=3"),
+        ({**TORCHRUN, "LOCAL_WORLD_SIZE": "4"}, "LOCAL_WORLD_SIZE=4 with WORLD_SIZE=3"),
+        ({"TORCHELASTIC_RUN_ID": "none"}, "TORCHELASTIC_RUN_ID='none' and no RANK and no WORLD_SIZE"),
+        ({"OMPI_COMM_WORLD_RANK": "0"}, "and no OMPI_COMM_WORLD_SIZE; expected all of them, as openmpi sets them"),
+        ({"PMI_SIZE": "2"}, "PMI_SIZE='2' and no PMI_RANK"),
+        ({**SRUN, "SLURM_STEP_TASKS_PER_NODE": "many"}, "SLURM_STEP_TASKS_PER_NODE='many' on node 0; expected"),
+        ({**SRUN, "SLURM_NODEID": "1"}, "SLURM_STEP_TASKS_PER_NODE='3' on node 1"),
+    ],
+)
+def test_what_does_not_fit_together_is_named(environ, complaint):
+    with pytest.raises(UsageError) as caught:
+        place_in_job(environ)
+    assert complaint in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "environ",
+    [
+        {**TORCHRUN, "WORLD_SIZE": "6"},
+        {**OPEN_MPI, "OMPI_COMM_WORLD_SIZE": "6"},
+        {**MPICH, "PMI_SIZE": "6"},
+        {**SRUN, "SLURM_STEP_NUM_TASKS": "6", "SLURM_STEP_TASKS_PER_NODE": "3(x2)"},
+        {**SRUN, "SLURM_STEP_NUM_TASKS": "6", "SLURM_STEP_TASKS_PER_NODE": "1(x3),3", "SLURM_NODEID": "3"},
+    ],
+)
+def test_several_machines_are_refused(environ):
+    with pytest.raises(UsageError, match=r"has started 6 ranks, 3 of them on this machine.*not supported yet"):
+        place_in_job(environ)
+
+
+def test_a_rank_inherits_everything_but_its_place_in_other_jobs():
+    outer = {**TORCHRUN, **OPEN_MPI, **MPICH, **SRUN, "HOME": "/home", "RANKING": "1", "OMPI_MCA_btl": "self"}
+    inner = environment_of_rank(0, 2, "/a/job", outer)
+    assert place_in_job(inner) == Place(0, 2, 0, 2, "unisono", "/a/job")
+    kept = {"HOME", "RANKING", "OMPI_MCA_btl", "MASTER_ADDR", "MASTER_PORT", "SLURM_NODEID", *SALLOC}
+    assert set(inner) == kept | {"UNISONO_RANK", "UNISONO_SIZE", "UNISONO_JOB", "PYTHONUNBUFFERED"}
+
+
+def test_the_environment_of_this_process_is_the_default(monkeypatch):
+    for name in os.environ.keys() - {"PATH", "HOME"}:
+        monkeypatch.delenv(name)
+    assert place_in_job().launcher == "alone"
+    for name, value in UNISONO.items():
+        monkeypatch.setenv(name, value)
+    assert place_in_job().job == "/a/job"
+
+
+def test_a_rank_of_a_recorded_job_knows_where_its_trace_goes():
+    given = environment_of_rank(2, 3, "/tmp/unisono-abc", {}, trace="12345:/a/folder: of mine")
+    trace = JobTrace("/a/folder: of mine", 2, "unisono-abc", 12345)
+    assert job_trace(given) == trace
+    assert place_in_job(given).trace == trace
+
+
+def test_torchrun_says_which_rank_of_a_recorded_job_it_is():
+    given = environment_of_rank(0, 1, "/tmp/unisono-abc", {}, trace="12345:/a")
+    inner = {**given, "TORCHELASTIC_RUN_ID": "x", "RANK": "5", "WORLD_SIZE": "8"}
+    assert job_trace(inner) == JobTrace("/a", 5, "unisono-abc", 12345)
+
+
+@pytest.mark.parametrize("said", [None, "", "12345", "12345:", ":/a", "x:/a"])
+def test_a_job_is_recorded_only_if_all_of_it_is_said(said):
+    environ = {"UNISONO_RANK": "0"} if said is None else {"UNISONO_RANK": "0", "UNISONO_TRACE": said}
+    assert job_trace(environ) is None
+
+
+def test_a_job_inside_of_a_recorded_one_is_not_recorded():
+    outer = environment_of_rank(0, 1, "/tmp/outer", {}, trace="12345:/a")
+    assert job_trace(environment_of_rank(0, 2, "/tmp/inner", outer)) is None

@@ -1,0 +1,303 @@
+"""Ranks that meet while something goes wrong: every fault at every step, at both kinds of doors.
+
+The short version puts many harmless processes into one meeting. The long version (marked `long`) gives each fault a
+meeting of its own; both count the faults that they inject.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from dataclasses import replace
+
+import pytest
+
+from meeting_faults import (
+    FORK,
+    LIMIT_S,
+    NOBODY,
+    NONSENSE,
+    Started,
+    confused,
+    crowd,
+    half_close,
+    play_rank_0,
+    play_strangers,
+    rank_of,
+    read_hello,
+    read_letter,
+    same_hello,
+    send,
+    send_letter,
+    site,
+    stay,
+    strangers,
+)
+
+pytestmark = [pytest.mark.slow, pytest.mark.campaign]
+
+DOORS = ("directory", "named")
+TIMEOUT_S = 20.0  # of ranks that are to meet
+SHORT_S = 2.0  # of ranks that are not
+SOON_S = 8.0  # in which they say so, on a busy machine
+needs_root = pytest.mark.skipif(
+    os.getuid() != 0, reason="SKIPPED, NOT TESTED: connections of another user (only root can become somebody else)"
+)
+
+
+def names_of(faults):
+    with site("named") as where:
+        return sorted(faults(where, "secret"))
+
+
+STRANGERS, CONFUSED = names_of(strangers), names_of(confused)
+
+
+@pytest.fixture
+def started():
+    """Start processes, and end them with the test."""
+    found = []
+
+    def start(function, *args):
+        found.append(Started(function, *args))
+        return found[-1]
+
+    yield start
+    for process in found:
+        process.end()
+
+
+def meet_beside(started, where, timeout_s=TIMEOUT_S):
+    """Let three ranks meet, one of them late; return what became of them."""
+    ranks = [started(rank_of, where, rank, timeout_s, 1.0 if rank == 2 else 0.0) for rank in range(3)]
+    ends_s = time.monotonic() + LIMIT_S
+    return [rank.result(ends_s) for rank in ranks]
+
+
+def check_met(found):
+    assert [one.value for one in found] == [3.0] * 3, found
+    assert max(one.seconds for one in found) < SOON_S, found
+
+
+# ---- strangers: the ranks meet all the same ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("door", DOORS)
+def test_processes_that_do_not_know_the_secret_disturb_nobody(started, door, record_property):
+    record_property("faults", len(STRANGERS))
+    with site(door) as where:
+        started(play_strangers, where, os.getuid(), STRANGERS, False)
+        check_met(meet_beside(started, where))
+
+
+@needs_root
+def test_processes_of_another_user_disturb_nobody(started, record_property):
+    record_property("faults", len(STRANGERS) + len(CONFUSED))
+    with site("named") as where:
+        started(play_strangers, where, NOBODY, STRANGERS, False)
+        started(play_strangers, where, NOBODY, CONFUSED, True)  # even if they knew the secret
+        check_met(meet_beside(started, where))
+
+
+@pytest.mark.parametrize("door", DOORS)
+def test_processes_that_know_the_secret_and_make_no_sense_disturb_nobody(started, door, record_property):
+    record_property("faults", len(CONFUSED))
+    with site(door) as where:
+        started(play_strangers, where, os.getuid(), CONFUSED, True)
+        check_met(meet_beside(started, where))
+
+
+@pytest.mark.parametrize("user", [os.getuid(), pytest.param(NOBODY, marks=needs_root)])
+def test_a_crowd_that_comes_again_and_again_does_not_keep_the_ranks_from_meeting(started, user):
+    with site("named") as where:
+        for _ in range(3):
+            started(crowd, where, user, 150)
+        check_met(meet_beside(started, where))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("door", "user"),
+    [("directory", os.getuid()), ("named", os.getuid()), pytest.param("named", NOBODY, marks=needs_root)],
+)
+@pytest.mark.parametrize("fault", [*((name, False) for name in STRANGERS), *((name, True) for name in CONFUSED)])
+def test_one_stranger_disturbs_nobody(started, door, user, fault, record_property):
+    record_property("faults", 1)
+    with site(door) as where:
+        started(play_strangers, where, user, [fault[0]], fault[1])
+        check_met(meet_beside(started, where))
+
+
+# ---- a rank that fails: all others say which --------------------------------------------------------------------
+
+# What rank 1 does, and what the others must say: the class of their error, words in it, the rank that it is about.
+FAILURES = {
+    "another version": (
+        {"protocol": 9}, [stay], ("MismatchError", "runs another version of Unisono than rank 0", None)
+    ),
+    "another size": (
+        {"changed": {"size": 4}}, [stay],
+        ("MismatchError", "rank 1 was told that there are 4 ranks, rank 0 that there are 3", None),
+    ),
+    "a rank that is none": ({"rank": 3}, [stay], ("MismatchError", "there are two of rank 3, or it is none", None)),
+    "a negative rank": ({"rank": -1}, [stay], ("MismatchError", "there are two of rank -1, or it is none", None)),
+    "a rank that is there": ({"rank": 2}, [stay], ("MismatchError", "there are two of rank 2, or it is none", None)),
+    "another PID namespace": (
+        {"changed": {"process_namespace": "pid:[1]"}}, [stay],
+        ("UsageError", "rank 1 is in another PID namespace (container) than rank 0: pid:[1]", None),
+    ),
+    "an end after the hello": ({}, [], ("PeerLost", "has gone away before all ranks", 1)),
+    "an end of sending after the hello": ({}, [half_close, stay], ("PeerLost", "has gone away before all ranks", 1)),
+    "a word before it is asked": (
+        {}, [lambda line: send(line, b"x"), stay], ("CommError", "speaks before it is asked", 1)
+    ),
+    "an impatient rank": (
+        {"changed": {"left_s": 0.0, "timeout_s": 3.0}}, [stay],
+        ("CollectiveTimeout", "after 3 s these ranks of 4 have not arrived: 3", None),
+    ),
+    "an end after the letter": ({}, [read_letter], ("PeerLost", "has gone away before all ranks were ready", 1)),
+    "a stop after the letter": (
+        {}, [read_letter, stay], ("CollectiveTimeout", "has not set up its shared memory", 1)
+    ),
+    "an end of sending after the letter": (
+        {}, [read_letter, half_close, stay], ("PeerLost", "has gone away before all ranks were ready", 1)
+    ),
+    "a problem after the letter": (
+        {}, [read_letter, lambda line: line.send({"problem": "no room", "kind": "CommError", "rank": 1}), stay],
+        ("CommError", "no room", 1),
+    ),
+    "a problem of an unknown kind": (
+        {}, [read_letter, lambda line: line.send({"problem": "no room", "kind": [], "rank": "x"}), stay],
+        ("CommError", "no room", None),
+    ),
+    "half a message after the letter": (
+        {}, [read_letter, lambda line: send(line, b"\4\0\0\0{"), stay],
+        ("CollectiveTimeout", "has not set up its shared memory", 1),
+    ),
+    **{
+        f"{name} after the letter": (
+            {}, [read_letter, lambda line, data=data: send(line, data), stay], ("CommError", "connect: rank 1", 1)
+        )
+        for name, data in NONSENSE.items()
+        if data[4:5] != b"{"
+    },
+}  # fmt: skip
+MISSING_A_RANK = ("an impatient rank", "a word before it is asked", "an end after the hello")
+
+
+def fail_in(started, where, failure):
+    """Start a meeting in which rank 1 fails; return a function that tells what became of the others."""
+    hello, after, expected = FAILURES[failure]
+    come = FORK.Event()
+    if failure in MISSING_A_RANK:
+        where = replace(where, size=where.size + 1)  # so that the others still wait when it happens
+    hello = {"rank": 1, "changed": {}, "protocol": None, **hello}
+    ranks = [started(rank_of, where, 0, SHORT_S), started(rank_of, where, 2, SHORT_S, 0.0, come)]
+    started(same_hello, where, hello["rank"], hello["changed"], after, hello["protocol"], come)
+    return ranks, expected
+
+
+def check_failed(found, expected, failure):
+    kind, words, about = expected
+    assert found.kind == kind, (failure, found)
+    assert words in found.text, (failure, found)
+    assert found.about == about, (failure, found)
+    assert found.seconds < SHORT_S + SOON_S, (failure, found)
+
+
+@pytest.mark.parametrize("door", DOORS)
+@pytest.mark.parametrize("part", range(3))
+def test_when_a_rank_fails_at_any_step_every_other_one_says_which_and_why(started, door, part, record_property):
+    jobs = []
+    sites = [(failure, site(door)) for failure in sorted(FAILURES)[part::3]]
+    try:
+        for failure, made in sites:
+            jobs.append((failure, *fail_in(started, made.__enter__(), failure)))
+        ends_s = time.monotonic() + LIMIT_S
+        for failure, (first, other), expected in jobs:
+            check_failed(first.result(ends_s), expected, failure)
+            check_failed(other.result(ends_s), expected, failure)
+        record_property("faults", len(jobs))
+    finally:
+        for _, made in sites:
+            made.__exit__(None, None, None)
+
+
+def test_a_rank_that_never_comes_is_named_by_all_others(started):
+    for door in DOORS:
+        with site(door) as where:
+            ranks = [started(rank_of, where, rank, SHORT_S, 0.2 * rank) for rank in (0, 2)]
+            ends_s = time.monotonic() + LIMIT_S
+            for rank in ranks:
+                found = rank.result(ends_s)
+                check_failed(
+                    found, ("CollectiveTimeout", "these ranks of 3 have not arrived: 1", None), "never comes"
+                )
+
+
+# ---- a rank 0 that fails ----------------------------------------------------------------------------------------
+
+FAILURES_OF_RANK_0 = {
+    "an end after the connection": ([], ("PeerLost", "has gone away before all ranks had arrived")),
+    "a stop after the connection": ([stay], ("CollectiveTimeout", "has not answered within 2 s")),
+    "an end of sending": ([half_close, stay], ("CollectiveTimeout", "has not answered within 2 s")),
+    "an end after the hello": ([read_hello], ("PeerLost", "has gone away before all ranks had arrived")),
+    "half a letter": (
+        [read_hello, lambda line: send(line, b"\4\0\0\0{"), stay],
+        ("CollectiveTimeout", "has not answered within 2 s"),
+    ),
+    "a letter without processes": (
+        [read_hello, lambda line: send_letter(line, processes=None), stay], ("CommError", "has sent ['config']")
+    ),
+    "a letter with too few processes": (
+        [read_hello, lambda line: send_letter(line, processes=[1]), stay], ("CommError", "has sent")
+    ),
+    "a letter with config that are a list": (
+        [read_hello, lambda line: send_letter(line, config=[]), stay], ("CommError", "has sent")
+    ),
+    "a letter without a descriptor": (
+        [read_hello, lambda line: line.send({"processes": [1, 2], "config": {}}), stay],
+        ("CommError", "rank 1 has no file descriptor left"),
+    ),
+    "a problem": (
+        [read_hello, lambda line: line.send({"problem": "no", "kind": "PeerLost", "rank": 0}), stay],
+        ("PeerLost", "no"),
+    ),
+    "a problem of an unknown kind": (
+        [read_hello, lambda line: line.send({"problem": "no", "kind": "SystemExit", "rank": 0}), stay],
+        ("CommError", "no"),
+    ),
+    **{
+        f"{name} as a letter": (
+            [read_hello, lambda line, data=data: send(line, data), stay], ("CommError", "connect: rank 0 (process")
+        )
+        for name, data in NONSENSE.items()
+        if data[4:5] != b"{"
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("door", DOORS)
+def test_when_rank_0_fails_at_any_step_the_others_say_so(started, door, record_property):
+    record_property("faults", len(FAILURES_OF_RANK_0))
+    sites = [(failure, site(door, 2)) for failure in sorted(FAILURES_OF_RANK_0)]
+    jobs = []
+    try:
+        for failure, made in sites:
+            where = made.__enter__()
+            started(play_rank_0, where, FAILURES_OF_RANK_0[failure][0])
+            jobs.append((failure, started(rank_of, where, 1, SHORT_S)))
+        ends_s = time.monotonic() + LIMIT_S
+        for failure, rank in jobs:
+            about = 1 if failure == "a letter without a descriptor" else 0
+            check_failed(rank.result(ends_s), (*FAILURES_OF_RANK_0[failure][1], about), failure)
+    finally:
+        for _, made in sites:
+            made.__exit__(None, None, None)
+
+
+def test_the_number_of_faults_is_the_one_that_the_documentation_gives():
+    strangers_short = 2 * len(STRANGERS) + (len(STRANGERS) + len(CONFUSED)) + 2 * len(CONFUSED) + 2
+    failures = 2 * len(FAILURES) + 2 + 2 * len(FAILURES_OF_RANK_0)
+    long = 3 * (len(STRANGERS) + len(CONFUSED))
+    assert (strangers_short + failures, long) == (259, 165)

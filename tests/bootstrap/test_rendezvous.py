@@ -1,0 +1,216 @@
+"""How ranks find each other, whoever started them, and whom they do not let in."""
+
+from __future__ import annotations
+
+import os
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+import threading
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import unisono
+from unisono.bootstrap.environment import Place
+from unisono.bootstrap.private_directory import job_directory, write_secret
+from unisono.errors import CollectiveTimeout, MismatchError, UsageError
+
+SCRIPT = """
+import sys, numpy as np, unisono
+for _ in range(2):
+    with unisono.connect(connect_timeout=60) as comm:
+        x = np.full(3, comm.rank + 1.0)
+        comm.all_reduce(x)
+        assert x[0] == comm.size * (comm.size + 1) / 2
+print("met", comm.rank, comm.size)
+"""
+
+LAUNCHERS = {
+    "torchrun": lambda rank, size: {
+        "RANK": rank, "WORLD_SIZE": size, "LOCAL_RANK": rank, "LOCAL_WORLD_SIZE": size, "MASTER_ADDR": "localhost",
+        "MASTER_PORT": 29500, "TORCHELASTIC_RUN_ID": "job-1", "TORCHELASTIC_RESTART_COUNT": 0,
+    },
+    "Open MPI": lambda rank, size: {
+        "OMPI_COMM_WORLD_RANK": rank, "OMPI_COMM_WORLD_SIZE": size, "OMPI_COMM_WORLD_LOCAL_RANK": rank,
+        "OMPI_COMM_WORLD_LOCAL_SIZE": size, "PMIX_NAMESPACE": "prterun-1",
+    },
+    "MPICH": lambda rank, size: {
+        "PMI_RANK": rank, "PMI_SIZE": size, "MPI_LOCALRANKID": rank, "MPI_LOCALNRANKS": size,
+    },
+    "srun": lambda rank, size: {
+        "SLURM_PROCID": rank, "SLURM_STEP_NUM_TASKS": size, "SLURM_LOCALID": rank, "SLURM_STEP_TASKS_PER_NODE": size,
+        "SLURM_JOB_ID": 7, "SLURM_STEP_ID": 0, "SLURM_NTASKS": size,
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("launcher", LAUNCHERS)
+def test_ranks_of_other_launchers_meet_as_often_as_they_like(launcher, tmp_path):
+    size = 3
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    environment.pop("XDG_RUNTIME_DIR", None)
+    ranks = []
+    for rank in range(size):
+        told = {name: str(value) for name, value in LAUNCHERS[launcher](rank, size).items()}
+        ranks.append(
+            subprocess.Popen(
+                [sys.executable, "-c", SCRIPT], env={**environment, **told}, stdout=subprocess.PIPE, text=True
+            )
+        )
+    printed = [rank.communicate(timeout=120)[0] for rank in ranks]
+    assert printed == [f"met {rank} {size}\n" for rank in range(size)]
+    assert list(tmp_path.glob("unisono*")) == []
+
+
+def test_alone_a_script_is_rank_0_of_1():
+    done = subprocess.run([sys.executable, "-c", SCRIPT], capture_output=True, text=True, timeout=120)
+    assert done.stdout == "met 0 1\n", done.stderr
+
+
+@contextmanager
+def a_job():
+    """Make the directory of a job as our launcher does; yield a function that makes the place of a rank in it."""
+    with tempfile.TemporaryDirectory(prefix="unisono-") as directory:
+        descriptor = os.open(directory, os.O_RDONLY)
+        write_secret(descriptor, "open sesame")
+        os.close(descriptor)
+        yield lambda rank, size: Place(rank, size, rank, size, "unisono", directory)
+
+
+def connect_in_thread(place, found, **settings):
+    def run():
+        try:
+            with unisono.connect(place=place, **settings) as comm:
+                comm.barrier()
+                found.append(comm.rank)
+        except Exception as error:
+            found.append(error)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    return thread
+
+
+def test_a_rank_that_does_not_come_is_named():
+    with a_job() as place, pytest.raises(CollectiveTimeout, match=r"these ranks of 3 have not arrived: 1, 2"):
+        unisono.connect(place=place(0, 3), connect_timeout=0.3)
+
+
+def test_rank_0_that_does_not_come_is_named():
+    with a_job() as place, pytest.raises(CollectiveTimeout, match=r"rank 2 has waited 0.3 s for rank 0 of 3"):
+        unisono.connect(place=place(2, 3), connect_timeout=0.3)
+
+
+def meet_with(*places):
+    """Let rank 0 and others connect, each in a process of its own; return what each one says."""
+    script = (
+        "import sys, unisono\n"
+        "from unisono.bootstrap.environment import Place\n"
+        "rank, size, job = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]\n"
+        "try:\n"
+        "    unisono.connect(place=Place(rank, size, rank, size, 'unisono', job), connect_timeout=20).close()\n"
+        "    print('connected')\n"
+        "except Exception as error:\n"
+        "    print(type(error).__name__, error)\n"
+    )
+    started = [
+        subprocess.Popen(
+            [sys.executable, "-c", script, str(place.rank), str(place.size), place.job],
+            stdout=subprocess.PIPE, text=True,
+        )
+        for place in places
+    ]  # fmt: skip
+    return [process.communicate(timeout=120)[0].strip() for process in started]
+
+
+def test_ranks_that_disagree_on_the_size_are_told():
+    with a_job() as place:
+        said = meet_with(place(0, 2), place(1, 3))
+    for text in said:
+        assert text == "MismatchError connect: rank 1 was told that there are 3 ranks, rank 0 that there are 2"
+
+
+def test_two_ranks_of_one_number_are_told():
+    with a_job() as place:
+        said = meet_with(place(0, 3), place(1, 3), place(1, 3))
+    assert "MismatchError connect: there are two of rank 1, or it is none of 0 to 2" in said[0]
+
+
+def test_who_does_not_know_the_secret_is_sent_away_and_disturbs_nobody():
+    with a_job() as place:
+        door = Path(place(0, 2).job) / "door-1"
+        stop = threading.Event()
+        tried = []
+
+        def knock():
+            while not stop.is_set():
+                with socket.socket(socket.AF_UNIX) as line:
+                    try:
+                        line.connect(str(door))
+                    except OSError:
+                        continue
+                    body = b'{"secret": "guess", "rank": 1, "size": 2, "protocol": 1, "mine": {}}'
+                    for letter in (struct.pack("=I", len(body)) + body, b"\xff" * 100, b""):
+                        try:
+                            line.sendall(letter)
+                            tried.append(line.recv(10))
+                        except OSError:
+                            break
+                        break
+
+        stranger = threading.Thread(target=knock)
+        stranger.start()
+        said = meet_with(place(0, 2), place(1, 2))
+        stop.set()
+        stranger.join()
+    assert said == ["connected", "connected"]
+    assert set(tried) <= {b""}
+
+
+def test_a_directory_that_others_may_enter_is_refused(tmp_path):
+    tmp_path.chmod(0o755)
+    with (
+        pytest.raises(UsageError, match="is not private"),
+        job_directory(Place(1, 2, 1, 2, "unisono", str(tmp_path))),
+    ):
+        pass
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can become somebody else")
+def test_another_user_cannot_join():
+    with a_job() as place:
+        child = os.fork()
+        if child == 0:
+            os.setuid(65534)
+            try:
+                unisono.connect(place=place(1, 2), connect_timeout=1)
+            except UsageError:
+                os._exit(7)
+            except BaseException:
+                os._exit(1)
+            os._exit(0)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+
+
+def test_a_forked_child_is_not_a_rank():
+    with unisono.connect() as comm:
+        comm.all_reduce(np.ones(3), async_op=True).wait()
+        child = os.fork()
+        if child == 0:
+            try:
+                comm.all_reduce(np.ones(3))
+            except UsageError:
+                del comm
+                os._exit(7)
+            os._exit(1)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+        comm.all_reduce(np.ones(3))
+
+
+def test_mismatch_is_an_error_of_communication():
+    assert issubclass(MismatchError, unisono.errors.CommError)

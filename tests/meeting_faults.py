@@ -1,0 +1,340 @@
+"""Faults for the ranks of a meeting: processes that break the protocol at one step of it, and what they do there.
+
+Everything runs in forked processes, as a rank does. Every process has a time limit.
+"""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import secrets
+import socket
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from unisono.bootstrap.environment import Place
+from unisono.bootstrap.framing import LENGTH, Line
+from unisono.bootstrap.handshake import Hello, preamble
+from unisono.bootstrap.locality import process_namespace
+from unisono.bootstrap.membership import connect_link
+from unisono.bootstrap.private_directory import write_secret
+from unisono.bootstrap.rendezvous_address import DirectoryDoor, Door, NamedDoor
+from unisono.comm.communicator import Communicator
+from unisono.errors import UnisonoError
+from unisono.launch.parent_death import die_with_parent
+
+NOBODY = 65534
+LIMIT_S = 30.0  # after which a process is killed, and the test fails
+FORK = multiprocessing.get_context("fork")
+Step = Callable[[Line], None]
+
+
+# ---- a meeting ---------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Site:
+    """Where the ranks of one meeting meet."""
+
+    door: Door
+    size: int
+    launcher: Any
+    job: str
+
+    def place(self, rank: int) -> Place:
+        return Place(rank, self.size, rank, self.size, self.launcher, self.job)
+
+
+@contextmanager
+def site(kind: str, size: int = 3) -> Iterator[Site]:
+    """Make the door of `unisono run` ("directory") or that of the PyTorch backend ("named")."""
+    if kind == "named":
+        yield Site(NamedDoor(secrets.token_hex(16), secrets.token_hex(32)), size, "alone", "")
+        return
+    with tempfile.TemporaryDirectory(prefix="m-") as folder:
+        descriptor = os.open(folder, os.O_RDONLY)
+        write_secret(descriptor, secrets.token_hex(32))
+        os.close(descriptor)
+        yield Site(DirectoryDoor(Place(0, size, 0, size, "unisono", folder), 1), size, "unisono", folder)
+
+
+@dataclass(frozen=True)
+class Found:
+    """What became of a rank: its sum, or its error."""
+
+    value: float | None = None
+    kind: str = ""
+    ours: bool = False  # the error is a UnisonoError
+    text: str = ""
+    about: int | None = None
+    seconds: float = 0.0
+
+
+class Started:
+    """A process of the test."""
+
+    def __init__(self, function: Callable[..., Any], *args: Any) -> None:
+        self.answer, theirs = FORK.Pipe(duplex=False)
+        self.process = FORK.Process(target=self._run, args=(theirs, function, args), daemon=True)
+        self.process.start()
+        theirs.close()
+
+    @staticmethod
+    def _run(answer: Any, function: Callable[..., Any], args: tuple[Any, ...]) -> None:
+        answer.send(function(*args))
+
+    def result(self, ends_s: float) -> Any:
+        assert self.answer.poll(max(0.0, ends_s - time.monotonic())), "a process has not ended in time"
+        return self.answer.recv()
+
+    def end(self) -> None:
+        self.process.kill()
+        self.process.join()
+        self.process.close()
+        self.answer.close()
+
+
+class AnnouncedDoor(Door):
+    """A door that tells when a rank has connected to rank 0."""
+
+    def __init__(self, door: Door, come: Any) -> None:
+        self.door, self.come = door, come
+
+    def opened(self) -> Any:
+        return self.door.opened()
+
+    @contextmanager
+    def found(self) -> Iterator[Any]:
+        with self.door.found() as address:
+            yield address
+        self.come.set()
+
+
+def rank_of(where: Site, rank: int, timeout_s: float, delay_s: float = 0.0, come: Any = None) -> Found:
+    """Be a rank: connect, add, and say what came of it. ``come`` is set when it has connected to rank 0."""
+    time.sleep(delay_s)
+    began_s = time.monotonic()
+    door = where.door if come is None else AnnouncedDoor(where.door, come)
+    try:
+        link = connect_link(10, timeout_s, 1 << 16, dict, where.place(rank), door)
+        with Communicator(link) as comm:
+            x = np.ones(4)
+            comm.all_reduce(x)
+        return Found(float(x[0]), seconds=time.monotonic() - began_s)
+    except BaseException as error:
+        return Found(
+            None, type(error).__name__, isinstance(error, UnisonoError), str(error), getattr(error, "rank", None),
+            time.monotonic() - began_s,
+        )  # fmt: skip
+
+
+# ---- faults of a process that connects to rank 0 -----------------------------------------------------------------
+
+
+def connected(where: Site) -> tuple[Line, str]:
+    """Return a connection to rank 0, and the secret."""
+    ends_s = time.monotonic() + 10
+    while time.monotonic() < ends_s:
+        connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            with where.door.found() as address:
+                connection.connect(address.socket)
+                return Line(connection), address.secret()
+        except (FileNotFoundError, ConnectionRefusedError, BlockingIOError):
+            connection.close()
+            time.sleep(0.005)
+    raise TimeoutError
+
+
+def frame(body: bytes) -> bytes:
+    return LENGTH.pack(len(body)) + body
+
+
+def send(line: Line, data: bytes) -> None:
+    """Send everything, or as much as the other side takes."""
+    line.socket.settimeout(2.0)
+    with suppress(OSError):
+        line.socket.sendall(data)
+
+
+def drip(line: Line, data: bytes) -> None:
+    line.socket.settimeout(2.0)
+    with suppress(OSError):
+        for byte in data:
+            line.socket.sendall(bytes([byte]))
+            time.sleep(0.05)
+
+
+def stay(line: Line) -> None:
+    time.sleep(LIMIT_S)
+
+
+def half_close(line: Line) -> None:
+    line.socket.shutdown(socket.SHUT_WR)
+
+
+NONSENSE = {
+    "a list": frame(b"[]"),
+    "null": frame(b"null"),
+    "a number": frame(b"9" * 900),
+    "a number of 200,000 digits": frame(b"9" * 200_000),
+    "deep nesting": frame(b"[" * 200_000),
+    "deep objects": frame(b'{"a":' * 40_000),
+    "no UTF-8": frame(b"\xff\xfe"),
+    "half a surrogate": frame(b'{"secret": "\\ud800"}'),
+    "a secret that is not ASCII": frame('{"secret": "é"}'.encode()),
+    "a length of 4 GiB": LENGTH.pack(0xFFFFFFFF),
+    "a long message": LENGTH.pack(1 << 19) + b" " * (1 << 19),
+    "random bytes": bytes(range(7, 256, 3)),
+    "the protocol of version 1": frame(b'{"protocol": 1, "secret": "x", "rank": 1, "size": 3, "mine": {}}'),
+}
+
+
+def hello_of(where: Site, rank: int, /, **changed: Any) -> bytes:
+    hello = Hello(rank, where.size, {"cores": [0]}, 20.0, 20.0, process_namespace(), {})
+    return frame(json.dumps({**hello.as_message(), **changed}).encode())
+
+
+def without(where: Site, part: str) -> bytes:
+    told = Hello(1, where.size, {"cores": [0]}, 20.0, 20.0, process_namespace(), {}).as_message()
+    del told[part]
+    return frame(json.dumps(told).encode())
+
+
+def strangers(where: Site, secret: str) -> dict[str, list[Step]]:
+    """Return what processes do that do not know the secret; a step gets the connection."""
+    steps: dict[str, list[Step]] = {
+        name: [lambda line, data=data: send(line, data)] for name, data in NONSENSE.items()
+    }
+    wrong = preamble("a guess") + hello_of(where, 1)
+    return {
+        **steps,
+        "nothing": [stay],
+        "an end at once": [],
+        "half a preamble": [lambda line: send(line, preamble(secret)[:20]), stay],
+        "half a preamble, then an end of sending": [lambda line: send(line, preamble(secret)[:20]), half_close, stay],
+        "a wrong secret": [lambda line: send(line, wrong)],
+        "a secret with one bit wrong": [
+            lambda line: send(line, preamble(secret)[:-1] + bytes([preamble(secret)[-1] ^ 1]) + hello_of(where, 1))
+        ],
+        "a byte now and then": [lambda line: drip(line, wrong)],
+    }
+
+
+def confused(where: Site, secret: str) -> dict[str, list[Step]]:
+    """Return what processes do that know the secret and then say nothing that a rank says."""
+    hellos = {
+        "a rank that is a text": hello_of(where, 1, rank="1"),
+        "a rank that is true": hello_of(where, 1, rank=True),
+        "a rank that is a fraction": hello_of(where, 1, rank=1.0),
+        "a size that is a list": hello_of(where, 1, size=[3]),
+        "a time that is no number": hello_of(where, 1, left_s=float("nan")),
+        "an endless time": hello_of(where, 1, timeout_s=float("inf")),
+        "a time that is a text": hello_of(where, 1, timeout_s="4"),
+        "cores that are texts": hello_of(where, 1, mine={"cores": ["0"]}),
+        "cores in cores": hello_of(where, 1, mine={"cores": [[0]]}),
+        "other facts": hello_of(where, 1, mine={"colours": [0]}),
+        "facts that are a list": hello_of(where, 1, mine=[0]),
+        "looks that are a list": hello_of(where, 1, looks=[]),
+        "looks that are numbers": hello_of(where, 1, looks={"a": 1}),
+        "a namespace that is a number": hello_of(where, 1, process_namespace=4),
+        "an unknown part": hello_of(where, 1, more=1),
+        "no rank": without(where, "rank"),
+        "another rank 0": hello_of(where, 0),
+        **NONSENSE,
+    }
+    said = {name: [lambda line, data=data: send(line, preamble(secret) + data)] for name, data in hellos.items()}
+    start = preamble(secret) + hello_of(where, 1)
+    return {
+        **{f"the secret, then {name}": steps for name, steps in said.items()},
+        "the secret, then nothing": [lambda line: send(line, preamble(secret)), stay],
+        "the secret, then an end": [lambda line: send(line, preamble(secret))],
+        "half a hello": [lambda line: send(line, start[:-30]), stay],
+        "half a hello, then an end": [lambda line: send(line, start[:-30])],
+        "half a hello, then an end of sending": [lambda line: send(line, start[:-30]), half_close, stay],
+    }
+
+
+def play_strangers(where: Site, user: int, named: list[str], secret_known: bool) -> int:
+    """Connect once for each fault, and carry them out side by side, each in a process; return how many."""
+    if user != os.getuid():
+        os.setgid(user)
+        os.setuid(user)
+    children, parent = [], os.getpid()
+    for name in named:
+        child = os.fork()
+        if child == 0:
+            with suppress(BaseException):
+                die_with_parent(parent)
+                line, secret = connected(where)
+                for step in (confused if secret_known else strangers)(where, secret)[name]:
+                    step(line)
+            os._exit(0)
+        children.append(child)
+    time.sleep(LIMIT_S)
+    return len(children)
+
+
+def crowd(where: Site, user: int, connections: int) -> None:
+    """Connect many times, and stay; where the other side closes a connection, make another one."""
+    if user != os.getuid():
+        os.setgid(user)
+        os.setuid(user)
+    ends_s = time.monotonic() + 4
+    lines: list[Line] = []
+    while time.monotonic() < ends_s:
+        with suppress(OSError, TimeoutError):
+            lines.append(connected(where)[0])
+        if len(lines) > connections:
+            lines.pop(0).close()
+
+
+def same_hello(
+    where: Site, rank: int, changed: dict[str, Any], after: list[Step], protocol: int | None, come: Any
+) -> None:
+    """Be a rank as far as its hello, which may be wrong, and then do something, once another rank has come."""
+    come.wait(10)
+    line, secret = connected(where)
+    start = preamble(secret) if protocol is None else preamble(secret, protocol)
+    send(line, start + hello_of(where, rank, **changed))
+    for step in after:
+        step(line)
+
+
+def read_letter(line: Line) -> None:
+    """Wait for the letter of rank 0."""
+    line.socket.setblocking(False)
+    line.wait_for_message(time.monotonic() + 10, descriptors=1)
+
+
+# ---- a rank 0 that fails -----------------------------------------------------------------------------------------
+
+
+def play_rank_0(where: Site, after: list[Step]) -> None:
+    """Be rank 0 as far as the first connection, and then do something."""
+    with where.door.opened() as address, socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(address.socket)
+        listener.listen(8)
+        line = Line(listener.accept()[0])
+        line.socket.settimeout(5.0)
+        for step in after:
+            step(line)
+
+
+def read_hello(line: Line) -> None:
+    line.socket.settimeout(5.0)
+    line.socket.recv(1 << 16)
+
+
+def send_letter(line: Line, **changed: Any) -> None:
+    """Send a letter that is right but for what is changed, with the descriptor of an empty file."""
+    told = {"processes": [os.getpid(), line.process], "config": {}, **changed}
+    with tempfile.TemporaryFile() as file:
+        line.send({name: value for name, value in told.items() if value is not None}, [file.fileno()])

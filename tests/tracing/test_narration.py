@@ -1,0 +1,70 @@
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from stories import group, ring_of_three, run
+from unisono.tracing import summary
+from unisono.tracing.narration import duration
+
+RING = ring_of_three(late=1)
+CHINESE = re.compile("[\u4e00-\u9fff]")
+
+
+@pytest.mark.parametrize(
+    ("ns", "text"),
+    [
+        (0, "0 ns"),
+        (999, "999 ns"),
+        (1000, "1 µs"),
+        (41_200_000, "41.2 ms"),
+        (999_600, "1 ms"),
+        (999_400, "999 µs"),
+        (4e12, "4000 s"),
+        (2.5e9, "2.5 s"),
+    ],
+)
+def test_a_duration_has_a_unit_that_fits(ns, text):
+    assert duration(ns) == text
+
+
+def test_a_summary_says_what_was_called_who_waited_and_what_the_end_waited_for():
+    assert summary(run(group(3, RING))).splitlines() == [
+        "3 ranks, 1 call in 130 ns: 1 × all_reduce/ring",
+        "no rank held the others up again and again",
+        "who waited for whom, and because of whom:",
+        "  rank 0 waited 0 ns for rank 1, and 110 ns because of it",
+        "  rank 2 waited 110 ns for rank 1, and 110 ns because of it",
+        "  rank 0 waited 120 ns for rank 2, and 10 ns because of it",
+        "the longest call was number 1 (all_reduce/ring, 250 float32): 130 ns; its critical path:",
+        "  rank 1 comes 100 ns after the first (0 ns until its first op)",
+        "  rank 1: send to 2 (10 ns)",
+        "  until rank 2 notices the message (0 ns)",
+        "  rank 2: receive and add from 1 to 0 (10 ns)",
+        "  until rank 0 notices the message (0 ns)",
+        "  rank 0: receive and add from 2 (10 ns)",
+    ]
+
+
+def test_the_chinese_summary_says_the_same():
+    recorded = run(group(3, RING, dropped={0: 3, 1: 4}))
+    english, chinese = (summary(recorded, language).splitlines() for language in ("en", "zh"))
+    assert len(english) == len(chinese)
+    for one, other in zip(english, chinese, strict=True):
+        assert not CHINESE.search(one)
+        assert CHINESE.search(other)
+        numbers = [sorted(re.findall(r"\d+ (?:ns|µs)", line)) for line in (one, other)]
+        assert numbers[0] == numbers[1]
+
+
+def test_what_is_missing_is_said():
+    text = summary(run(group(3, RING, missing=[1], dropped={0: 3, 2: 4})))
+    assert "there is no trace of rank 1: it ended before it could write one" in text
+    assert "the oldest 7 events were dropped" in text
+
+
+def test_several_communicators_are_told_apart_by_the_ranks_of_the_job():
+    text = summary(run(group(3, RING), group(1)))
+    assert "3 ranks (0, 1, 2 of the job), 1 call in 130 ns: 1 × all_reduce/ring" in text
+    assert "\n\n1 rank (0 of the job), 0 calls in -: " in text
