@@ -31,7 +31,7 @@ def test_a_message_says_who_where_expected_found_and_what_to_do():
     )  # fmt: skip
     assert str(error) == (
         "all_reduce/mine on 3 ranks, rank 1, step 4, `recv 0 from 2`: two ranks wait\n"
-        "  expected: progress\n  found:    none\n  to do:    send first"
+        "  expected: progress\n  found:    none\n  hint:     send first"
     )
     assert (error.rank, error.step, error.op) == (1, 4, "recv 0 from 2")
 

@@ -17,19 +17,58 @@
     ├── GradientError(ArithmeticError)   a gradient is not a number    .rank .parameter
     └── InternalError                 a bug of ours
 
-Every message says who, where, what was expected, what was found, and what to do next.
+Every message states the rank, the place, what was expected, what was found, and a hint. All of them are data: see
+``message.py``.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
+
+from unisono.message import ENGLISH, Message, Template, join, translated
 
 # What a ScheduleError can know beside its complaint.
 PARTS = ("algorithm", "size", "rank", "step", "op", "chunk", "expected", "found", "hint")
 
 
+WITH_LABEL = Template("errors.with_label", "{place}: {what}", "{place}：{what}")
+ON_RANKS = Template("errors.on_ranks", "{algorithm} on {size} ranks", "{size} 个进程的 {algorithm}")
+ON_ONE_RANK = Template("errors.on_one_rank", "{algorithm} on {size} rank", "{size} 个进程的 {algorithm}")
+RANK = Template("errors.rank", "rank {rank}", "进程 {rank}")
+STEP = Template("errors.step", "step {step}", "第 {step} 步")
+CHUNK = Template("errors.chunk", "chunk {chunk}", "第 {chunk} 块")
+EXPECTED = Template("errors.expected", "  expected: {what}", "  应为：{what}")
+FOUND = Template("errors.found", "  found:    {what}", "  实际：{what}")
+HINT = Template("errors.hint", "  hint:     {what}", "  建议：{what}")
+
+
 class UnisonoError(Exception):
-    """The root of the tree: ``except UnisonoError`` catches everything of ours."""
+    """The root of the tree: ``except UnisonoError`` catches everything of ours.
+
+    The text is a message (``message.py``): ``id`` names its template, ``parameters`` holds what was filled in, and
+    ``text("zh")`` is the Chinese.
+    """
+
+    message: str
+
+    def __init__(self, message: str = "") -> None:
+        self.message = message
+        super().__init__(message)
+
+    @property
+    def id(self) -> str:
+        """The id of the message, which never changes; empty where the error was raised with plain text."""
+        return self.message.id if isinstance(self.message, Message) else ""
+
+    @property
+    def parameters(self) -> Mapping[str, Any]:
+        """The parameters of the message."""
+        return self.message.parameters if isinstance(self.message, Message) else {}
+
+    def text(self, language: str = ENGLISH) -> str:
+        """Return the whole text in a language: "en" or "zh"."""
+        return translated(self.message, language)
 
 
 class ScheduleError(UnisonoError, ValueError):
@@ -63,29 +102,36 @@ class ScheduleError(UnisonoError, ValueError):
         self.expected = expected
         self.found = found
         self.hint = hint
-        super().__init__(self._message())
+        super().__init__(what)
+        self.args = (self.text(),)
 
-    def _message(self) -> str:
-        where = []
-        if self.algorithm is not None:
-            ranks = "" if self.size is None else f" on {self.size} rank{'' if self.size == 1 else 's'}"
-            where.append(f"{self.algorithm}{ranks}")
+    def text(self, language: str = ENGLISH) -> str:
+        """Return the whole text in a language: the place, the complaint, expected, found and hint."""
+        place = self.place()
+        first = WITH_LABEL(place=place, what=self.what) if place else self.what
+        lines = [first]
+        for template, part in ((EXPECTED, self.expected), (FOUND, self.found), (HINT, self.hint)):
+            if part is not None:
+                lines.append(template(what=part))
+        return "\n".join(translated(line, language) for line in lines)
+
+    def place(self) -> str:
+        """Return the known parts of the location: algorithm, rank, step, op and chunk."""
+        parts: list[str] = []
+        if self.algorithm is not None and self.size is None:
+            parts.append(self.algorithm)
+        elif self.algorithm is not None:
+            template = ON_ONE_RANK if self.size == 1 else ON_RANKS
+            parts.append(template(algorithm=self.algorithm, size=self.size))
         if self.rank is not None:
-            where.append(f"rank {self.rank}")
+            parts.append(RANK(rank=self.rank))
         if self.step is not None:
-            where.append(f"step {self.step}")
+            parts.append(STEP(step=self.step))
         if self.op is not None:
-            where.append(f"`{self.op}`")
+            parts.append(f"`{self.op}`")
         if self.chunk is not None and self.chunk != getattr(self.op, "chunks", None):
-            where.append(f"chunk {self.chunk}")
-        lines = [": ".join(part for part in (", ".join(where), self.what) if part)]
-        if self.expected is not None:
-            lines.append(f"  expected: {self.expected}")
-        if self.found is not None:
-            lines.append(f"  found:    {self.found}")
-        if self.hint is not None:
-            lines.append(f"  to do:    {self.hint}")
-        return "\n".join(lines)
+            parts.append(CHUNK(chunk=self.chunk))
+        return join(parts, ", ", "，") if parts else ""
 
     def parts(self) -> dict[str, Any]:
         """Return what is known beside the complaint."""

@@ -322,7 +322,7 @@ def test_an_algorithm_that_does_not_agree_at_random_is_refused_and_others_are_na
         assert "all_reduce/recursive_doubling on 3 ranks, rank 1, chunk 0" in text
         assert "rounded at random" in text
         assert "with another algorithm: naive, direct, ring" in text
-        assert "recursive_doubling" not in text.split("to do:")[1]
+        assert "recursive_doubling" not in text.split("hint:")[1]
 
 
 def mean_at_random(comm):
