@@ -84,7 +84,7 @@ def test_the_text_form_is_written_and_read(capsys, tmp_path):
     assert main(["verify", str(path)]) == 0
     assert "1 proved, 0 failed" in capsys.readouterr().out
     assert main(["show", str(path), "-n", "6"]) == 2
-    assert "for 5 ranks only" in capsys.readouterr().err
+    assert "for 5 ranks; expected -n 5" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

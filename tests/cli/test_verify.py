@@ -172,11 +172,11 @@ def test_a_program_that_never_yields_is_stopped(capsys, user_file, monkeypatch):
         ("def mine(rank, size:\n    pass", "", "my_algo.py, line 4: SyntaxError"),
         ("import nothing_of_that_name", "", "my_algo.py, line 4: ModuleNotFoundError"),
         ("raise SystemExit(3)", "", "my_algo.py, line 4: SystemExit"),
-        ("", "", "has 0 algorithms; expected a generator with @algorithm"),
-        ("def mine(rank, size):\n    yield", ":mine", "mine is not declared; write @algorithm"),
+        ("", "", "declares no algorithm; expected a generator decorated with @algorithm"),
+        ("def mine(rank, size):\n    yield", ":mine", "mine is not declared as an algorithm; write @algorithm"),
         ("@algorithm(all_reduce)\ndef mine(rank, size):\n    yield", ":mien", "did you mean 'mine'?"),
         ("\n".join(f"@algorithm(all_reduce)\ndef mine{i}(rank, size):\n    yield" for i in range(2)), "",
-         "one of them after a colon: mine0, mine1"),
+         "the name of one of them: mine0, mine1"),
     ],
 )  # fmt: skip
 def test_a_file_that_does_not_fit_gets_a_clear_error(capsys, user_file, text, function, complaint):

@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, Literal, overload
 
 from unisono import _engine, collectives
-from unisono.algorithms import find
 from unisono.algorithms.declaration import Algorithm
+from unisono.algorithms.user_files import WrittenSchedule, resolve
 from unisono.bootstrap.membership import Link
 from unisono.codecs import Codec
 from unisono.collectives import COLLECTIVES, Collective
@@ -127,7 +127,8 @@ class Calls:
                 lambda one: rounds is RoundingMode.NONE or agrees(one.schedule(size, root), rounds),
             ).algorithm  # fmt: skip
         elif isinstance(algorithm, str):
-            algorithm = find(algorithm, collective)
+            named = resolve(algorithm, collective)
+            algorithm = named.written if isinstance(named, WrittenSchedule) else named
         key = (algorithm if isinstance(algorithm, Algorithm) else id(algorithm), root, rounds)
         found = self.programs.get(key)
         if found is None:
