@@ -162,7 +162,7 @@ def test_a_result_that_is_missing_is_an_error():
         ([[1], [2, 3], [4]], "sum", "rank 1 has 2 elements, rank 0 has 1"),
         ([[1], [2.5], [4]], "sum", "rank 1 has dtype float64, rank 0 has int64"),
         ([[1], [[2]], [4]], "sum", r"rank 1 has shape \(1, 1\)"),
-        ([[1], [2], [3]], "product", "no reduction 'product'; expected one of sum, prod"),
+        ([[1], [2], [3]], "times", "no reduction 'times'; expected one of sum, prod"),
         ([[1], [2], [3]], "avg", "would round"),
         ([[True], [False], [True]], "avg", "would round"),
         ([[1.0], [2.0], [3.0]], "bxor", "expected integers or booleans"),

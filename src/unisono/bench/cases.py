@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from unisono.collectives import Collective
 from unisono.errors import UsageError
+from unisono.reductions import REDUCTIONS
 
 # What every contender knows, or says that it does not.
 ITEM_BYTES = {"float32": 4, "float64": 8, "float16": 2, "bfloat16": 2, "int32": 4, "int64": 8}
@@ -40,7 +41,7 @@ class Case:
         """Return what the ranks are told."""
         return {
             "collective": self.collective.name, "count": self.count, "dtype": self.dtype, "op": self.op,
-            "algorithm": self.algorithm,
+            "torch_op": REDUCTIONS[self.op].torch, "mpi_op": REDUCTIONS[self.op].mpi, "algorithm": self.algorithm,
         }  # fmt: skip
 
 

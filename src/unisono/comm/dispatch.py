@@ -24,7 +24,7 @@ from unisono.comm.topk_all_reduce import all_reduce_largest
 from unisono.comm.work import Work
 from unisono.compiler import lay_out_call
 from unisono.errors import UsageError
-from unisono.player.reduction import check_op
+from unisono.reductions import check_op
 from unisono.schedule import Schedule
 
 MOST_PLANS = 1024
@@ -58,7 +58,7 @@ class Calls:
             raise UsageError(f"{collective}: root={root!r}; expected a rank from 0 to {link.size - 1}")
         given = arguments_of(collective, link.rank, link.size, root, out, array, sizes, out_sizes)
         if op is not None:
-            check_op(op, given.dtype)
+            op = check_op(op, given.dtype)
         encoded = codec_for(collective, codec, given.dtype)
         if encoded is not None and encoded.is_topk:
             return all_reduce_largest(self, out, encoded, op or "sum", algorithm, async_op, timeout)

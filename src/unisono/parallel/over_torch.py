@@ -10,12 +10,9 @@ from torch import Tensor
 from unisono.comm import Communicator
 from unisono.errors import UsageError
 from unisono.parallel.group import Group
+from unisono.reductions import REDUCTIONS, check_op
 from unisono.torch_backend.process_group import UnisonoProcessGroup
 
-OPS = {
-    "sum": dist.ReduceOp.SUM, "avg": dist.ReduceOp.AVG, "prod": dist.ReduceOp.PRODUCT, "min": dist.ReduceOp.MIN,
-    "max": dist.ReduceOp.MAX, "band": dist.ReduceOp.BAND, "bor": dist.ReduceOp.BOR, "bxor": dist.ReduceOp.BXOR,
-}  # fmt: skip
 WITHOUT_AVG = ("gloo", "mpi")  # backends that cannot average
 BUCKET_BYTES = {"unisono": 1 << 20, "gloo": 4 << 20}  # of backends that need less than the others
 
@@ -93,13 +90,8 @@ class TorchGroup(Group):
 
     def _op(self, op: str, tensor: Tensor) -> Any:
         """Return the reduction as torch calls it; refuse what a communicator refuses."""
-        if op not in OPS:
-            raise UsageError(f"there is no reduction {op!r}; expected one of {', '.join(OPS)}")
-        if op == "avg" and not (tensor.is_floating_point() or tensor.is_complex()):
-            raise UsageError(
-                f"op='avg' on {tensor.dtype} would round; convert the inputs to a floating-point dtype first"
-            )
-        return OPS["sum" if op == "avg" and not self.averages else op]
+        name = check_op(op, str(tensor.dtype).removeprefix("torch."))
+        return getattr(dist.ReduceOp, REDUCTIONS["sum" if name == "avg" and not self.averages else name].torch)
 
     def _divided(self, work: Any, op: str, out: Tensor) -> Any:
         """Average where the backend only sums."""

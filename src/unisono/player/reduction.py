@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from unisono.errors import UsageError
+from unisono.reductions import INTEGER, check_op, kind_of
 
 Array = NDArray[Any]
 
@@ -23,28 +23,13 @@ COMBINES: dict[str, Callable[[Array, Array], Array]] = {
     "sum": np.add, "prod": np.multiply, "max": np.maximum, "min": np.minimum, "avg": np.add,
     "band": np.bitwise_and, "bor": np.bitwise_or, "bxor": np.bitwise_xor,
 }  # fmt: skip
-BITWISE = ("band", "bor", "bxor")
 SMALL = ("float16", "bfloat16", "float8_e4m3fn", "float8_e5m2")
-WHOLE = ("int", "uint", "bool")  # how the names of types begin that hold whole numbers
-
-
-def check_op(op: str, dtype: str) -> None:
-    """Raise UsageError if a type, given by its name, has no such reduction."""
-    if op not in COMBINES:
-        raise UsageError(f"there is no reduction {op!r}; expected one of {', '.join(COMBINES)}")
-    whole = dtype.startswith(WHOLE)
-    if op == "avg" and whole:
-        raise UsageError(f"op='avg' on {dtype} would round; convert the inputs to a floating-point dtype first")
-    if op in BITWISE and not whole:
-        raise UsageError(f"op={op!r} on {dtype} has no meaning; expected integers or booleans")
-    if op in ("max", "min") and dtype.startswith("complex"):
-        raise UsageError(f"op={op!r} on {dtype} has no meaning; complex numbers have no order")
 
 
 def combining(op: str, dtype: np.dtype[Any]) -> Callable[[Array, Array], Array]:
     """Return how two arrays are added under this op; the result keeps their dtype."""
-    check_op(op, dtype.name)
-    whole = dtype.name.startswith(WHOLE)
+    op = check_op(op, dtype.name)
+    whole = kind_of(dtype.name) == INTEGER
     combine = _multiply_parts if op == "prod" and dtype.kind == "c" else COMBINES[op]
 
     nan = complex(np.nan, np.nan) if dtype.kind == "c" else np.nan

@@ -8,12 +8,11 @@ import torch
 from torch.distributed import ReduceOp
 
 from unisono.errors import UsageError
+from unisono.reductions import REDUCTIONS
 
 KINDS = ReduceOp.RedOpType
-NAMES = {
-    KINDS.SUM: "sum", KINDS.AVG: "avg", KINDS.PRODUCT: "prod", KINDS.MIN: "min", KINDS.MAX: "max",
-    KINDS.BAND: "band", KINDS.BOR: "bor", KINDS.BXOR: "bxor",
-}  # fmt: skip
+NAMES = {getattr(KINDS, each.torch): each.name for each in REDUCTIONS.values()}  # ours, by torch's
+SCALED_SUM = "PREMUL_SUM"  # torch's sum of inputs that are multiplied by a factor first
 
 WITHOUT_DIVISION = (torch.uint16, torch.uint32, torch.uint64)  # in torch
 
@@ -43,11 +42,12 @@ class Reduction(NamedTuple):
 def reduction(op: Any, dtype: torch.dtype, size: int, who: str) -> Reduction:
     """Translate; raise UsageError for what there is not."""
     kind = getattr(op, "op", op)
-    if kind == KINDS.PREMUL_SUM:
+    if kind == getattr(KINDS, SCALED_SUM):
         return Reduction("sum", factor=op.__getstate__()[1])
     name = NAMES.get(kind)
     if name is None:
-        raise UsageError(f"{who}: op={op}; expected one of SUM, AVG, PRODUCT, MIN, MAX, BAND, BOR, BXOR, PREMUL_SUM")
+        names = ", ".join([*(each.torch for each in REDUCTIONS.values()), SCALED_SUM])
+        raise UsageError(f"{who}: op={op}; expected one of {names}")
     if name == "avg" and not (dtype.is_floating_point or dtype.is_complex):
         if dtype is torch.bool:
             raise UsageError(f"{who}: an average of booleans has no meaning; use MAX or MIN")

@@ -17,14 +17,14 @@ import torch.distributed as dist
 from unisono.errors import UsageError
 from unisono.torch_backend.dispatch import CallOptions, call_options_of
 from unisono.torch_backend.lists import root_of, root_tensor_of
-from unisono.torch_backend.reductions import KINDS
+from unisono.torch_backend.reductions import NAMES
 from unisono.torch_backend.tensors import Finish, Tensor, check, copy
 from unisono.torch_backend.torch_errors import raises_torchs
 from unisono.torch_backend.work import AllPending, FinishedWork, PendingWork
 
 COMBINE = {
-    KINDS.SUM: torch.add, KINDS.PRODUCT: torch.mul, KINDS.MIN: torch.minimum, KINDS.MAX: torch.maximum,
-    KINDS.BAND: torch.bitwise_and, KINDS.BOR: torch.bitwise_or, KINDS.BXOR: torch.bitwise_xor,
+    "sum": torch.add, "prod": torch.mul, "min": torch.minimum, "max": torch.maximum,
+    "band": torch.bitwise_and, "bor": torch.bitwise_or, "bxor": torch.bitwise_xor,
 }  # fmt: skip
 
 
@@ -53,7 +53,7 @@ def check_alike(tensors: Sequence[Any], what: str) -> list[Tensor]:
 def all_reduce(group: Any, tensors: Sequence[Any], op: Any, options: CallOptions) -> dist.Work:
     """Reduce all tensors of all ranks to one, and put it into each."""
     tensors = check_alike(tensors, "all_reduce")
-    combine = COMBINE.get(getattr(op, "op", op))
+    combine = COMBINE.get(NAMES.get(getattr(op, "op", op), ""))
     if combine is None:
         raise UsageError(f"all_reduce: op={op} with {len(tensors)} tensors on a rank; expected one tensor")
     total = tensors[0].detach().clone()
