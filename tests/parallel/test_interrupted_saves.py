@@ -143,7 +143,7 @@ def prepared(tmp_path):
 def copy(group, first, folder):
     if group.rank == 0:
         shutil.copytree(first, folder)
-    group.tell_all("copied")
+    group.all_gather_object("copied")
 
 
 def failures(group, first, rank, after):
@@ -154,14 +154,14 @@ def failures(group, first, rank, after):
         folder = first.parent / f"{rank}-{after}-{len(found)}"
         copy(group, first, folder)
         told, mine = save_interrupted(group, folder, rank, len(found), no_space, after)
-        left = group.tell_all(mine)[rank]
+        left = group.all_gather_object(mine)[rank]
         value, names = load(group, folder), names_in(folder)
-        group.tell_all("listed")
+        group.all_gather_object("listed")
         save(group, folder, 3.0)
         assert load(group, folder) == 3.0
         assert names_in(folder) == ["save.json", "shard-0-of-2.pt", "shard-1-of-2.pt"]
         found.append((value, told, names))
-        group.tell_all("done")
+        group.all_gather_object("done")
     return found
 
 

@@ -29,7 +29,7 @@ def every_call(group):
         )  # fmt: skip
         told = torch.full((2,), float(rank))
         group.broadcast(told, root=size - 1, name="f", phase="start")
-    everyone = group.tell_all({"rank": rank})
+    everyone = group.all_gather_object({"rank": rank})
     half = group.split(rank % 2, axis="dp")
     log_of_all = [(entry.collective, entry.name, entry.bytes, entry.phase, entry.size) for entry in log]
     return summed, averaged, gathered, part, exchanged, told, everyone, (half.rank, half.size), log_of_all

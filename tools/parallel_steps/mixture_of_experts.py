@@ -18,4 +18,4 @@ def step(group: Group) -> str:
     x = torch.randn(ROWS, FEATURES, requires_grad=True)
     with record() as log:
         layer(x).output.sum().backward()
-    return str(group.tell_all(log.table())[0])
+    return str(group.all_gather_object(log.table())[0])

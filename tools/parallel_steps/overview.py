@@ -64,5 +64,5 @@ def _measure(words: str, group: Group, text: Text, shape: Shape) -> tuple[int, i
             model(*(part.chunk(shares)[share] for part in rows)).backward()
             optimizer.step()
     held = memory.measure(model) if isinstance(model, Zero) else memory.measure_alone(model, optimizer)
-    told = group.tell_all((held.total, log.sent_bytes))
+    told = group.all_gather_object((held.total, log.sent_bytes))
     return max(total for total, _ in told), max(sent for _, sent in told)

@@ -16,7 +16,7 @@ def require_same(group: Group, who: str, facts: dict[str, Any], weights: list[Te
     known = facts | {
         "weights": [digest_of(weight) for weight in weights if weight is not None and not weight.is_meta]
     }
-    told = group.tell_all((who, known))
+    told = group.all_gather_object((who, known))
     for rank, (their_name, theirs) in enumerate(told):
         if their_name != told[0][0]:
             raise UsageError(f"rank 0 makes {told[0][0]}, rank {rank} makes {their_name}; all ranks make the same")

@@ -42,11 +42,11 @@ def check_same_model(
     mine = [f"{name}={value!r}" for name, value in settings.items()]
     mine += [_described("parameter", name, each) for name, each in module.named_parameters() if not local(each)]
     mine += [_described("buffer", name, tensor) for name, tensor in module.named_buffers()]
-    digests = group.tell_all(hashlib.blake2b(repr(mine).encode(), digest_size=16).digest())
+    digests = group.all_gather_object(hashlib.blake2b(repr(mine).encode(), digest_size=16).digest())
     others = [rank for rank, digest in enumerate(digests) if digest != digests[0]]
     if not others:
         return
-    told = group.tell_all(mine if group.rank in (0, others[0]) else None)
+    told = group.all_gather_object(mine if group.rank in (0, others[0]) else None)
     expected, found = told[0], told[others[0]]
     place = next(
         (place for place, pair in enumerate(zip(expected, found, strict=False)) if pair[0] != pair[1]),
@@ -61,7 +61,7 @@ def check_same_model(
 
 def check_same_values(tensors: Mapping[str, Tensor], group: Group, who: str) -> None:
     """Raise on all ranks if tensors that should have the same bits differ; the first one is named."""
-    told = group.tell_all([digest_of(tensor) for tensor in tensors.values()])
+    told = group.all_gather_object([digest_of(tensor) for tensor in tensors.values()])
     wrong = [
         (name, others) for place, name in enumerate(tensors)
         if (others := [rank for rank, digests in enumerate(told) if digests[place] != told[0][place]])
@@ -97,7 +97,7 @@ def check_same_calls(calls: list[str], group: Group, device: Any, phase: str, wh
     largest = found.tolist()
     if all(byte + complement == 255 for byte, complement in zip(largest[:4], largest[4:], strict=True)):
         return
-    raise_if_orders_differ(group.tell_all(calls), who)
+    raise_if_orders_differ(group.all_gather_object(calls), who)
 
 
 def raise_if_orders_differ(told: list[list[str]], who: str) -> None:
@@ -126,7 +126,7 @@ def raise_nan(name: str | None, group: Group, who: str) -> None:
 
     All ranks call this once they know that there is one.
     """
-    told = group.tell_all(name)
+    told = group.all_gather_object(name)
     found = [(rank, each) for rank, each in enumerate(told) if each is not None]
     rank, name = found[0]
     more = f", and of {len(found) - 1} other ranks" if len(found) > 1 else ""

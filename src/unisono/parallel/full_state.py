@@ -83,7 +83,7 @@ def _is_in(name: str, child: str) -> bool:
 
 
 def _of_all_ranks(own: dict[str, Tensor], group: Group) -> dict[str, Tensor]:
-    told = group.tell_all({name: (value.shape, value.dtype) for name, value in own.items()})
+    told = group.all_gather_object({name: (value.shape, value.dtype) for name, value in own.items()})
     found = {}
     for owner, theirs in enumerate(told):
         for name, (shape, dtype) in theirs.items():

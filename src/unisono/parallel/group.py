@@ -94,8 +94,8 @@ class Group(ABC):
         return self
 
     @abstractmethod
-    def tell_all(self, value: Any) -> list[Any]:
-        """Give a small Python object to all ranks; return those of all, by rank. For checks, not for tensors."""
+    def all_gather_object(self, value: Any) -> list[Any]:
+        """Return the objects of all ranks, by rank: a small Python object of each. For checks, not for tensors."""
 
     @abstractmethod
     def _all_reduce(self, async_op: bool, tensor: Tensor, op: str, codec: Any) -> Work | None: ...

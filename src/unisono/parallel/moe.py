@@ -73,7 +73,7 @@ class MixtureOfExperts(nn.Module):
         self.group, self.name = group_of(group), name
         self.features, self.top_k, self.capacity_factor = features, top_k, capacity_factor
         self.balance_over, self.losses = balance_over, losses
-        held = self.group.tell_all(len(experts))
+        held = self.group.all_gather_object(len(experts))
         self.starts = list(accumulate(held, initial=0))  # rank r has experts starts[r] to starts[r + 1] - 1
         self.count = self.starts[-1]
         self._require_possible()

@@ -31,8 +31,8 @@ class CommGroup(Group):
         """Return a group of the same ranks whose calls have an order of their own. All ranks call this."""
         return CommGroup(self.comm.duplicate(), self.axis)
 
-    def tell_all(self, value: Any) -> list[Any]:
-        """Give a small Python object to all ranks; return those of all, by rank."""
+    def all_gather_object(self, value: Any) -> list[Any]:
+        """Return the objects of all ranks, by rank: a small Python object of each."""
         mine = np.frombuffer(pickle.dumps(value), dtype=np.uint8)
         sizes = np.zeros(self.size, dtype=np.int64)
         self.comm.all_gather(sizes, np.array([len(mine)], dtype=np.int64))

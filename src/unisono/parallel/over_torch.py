@@ -39,7 +39,7 @@ class TorchGroup(Group):
 
     def split(self, color: int, key: int = 0, axis: str = "") -> Group:
         """Make the group of all ranks that give this color, in the order of their keys. All ranks call this."""
-        requests = self.tell_all((color, key, dist.get_rank()))
+        requests = self.all_gather_object((color, key, dist.get_rank()))
         members = [rank for each, _, rank in sorted(requests) if each == color]
         if members != sorted(members):
             raise UsageError(
@@ -48,8 +48,8 @@ class TorchGroup(Group):
         mine = dist.new_group(members, use_local_synchronization=True)  # the ranks of no other group are needed
         return TorchGroup(mine, axis)
 
-    def tell_all(self, value: Any) -> list[Any]:
-        """Give a small Python object to all ranks; return those of all, by rank."""
+    def all_gather_object(self, value: Any) -> list[Any]:
+        """Return the objects of all ranks, by rank: a small Python object of each."""
         found: list[Any] = [None] * self.size
         dist.all_gather_object(found, value, group=self.group)
         return found

@@ -72,7 +72,7 @@ def measure_overlap(step: Callable[[], Any], *groups: Group, steps: int = 10) ->
 def _exposed(logs: list[Log], group: Group) -> float:
     """Return the median, over steps, of what the last rank to come has waited for the collectives of a group."""
     mine = [[entry.waited_s for entry in log if entry.axis == group.axis] for log in logs]
-    steps = zip(*group.tell_all(mine), strict=True)  # of each step, what all ranks have waited
+    steps = zip(*group.all_gather_object(mine), strict=True)  # of each step, what all ranks have waited
     last: list[float] = [sum(min(waits) for waits in zip(*of_ranks, strict=True)) for of_ranks in steps]
     return statistics.median(last)
 

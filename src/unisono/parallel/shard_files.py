@@ -75,9 +75,9 @@ def _on_all_ranks(
             error,
             (None, str(error) if isinstance(error, UnisonoError) else f"{type(error).__name__}: {error}"),
         )
-    told = zero.group.tell_all(mine)
+    told = zero.group.all_gather_object(mine)
     if zero.replicas is not None:
-        told = [each for part in zero.replicas.tell_all(told) for each in part]
+        told = [each for part in zero.replicas.all_gather_object(told) for each in part]
     for rank, (_, problem) in enumerate(told):
         if problem:
             raise kind(f"{complaint}; rank {rank % zero.group.size} reports: {problem}") from cause

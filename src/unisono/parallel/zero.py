@@ -247,7 +247,7 @@ class Zero(nn.Module):
     def _agree(self, order: list[str]) -> list[str]:
         """Take the order of units of rank 0; in stage 3 all must have it anyway."""
         for group in self.all_groups:
-            orders = group.tell_all(order)
+            orders = group.all_gather_object(order)
             if self.stage == 3:
                 checks.raise_if_orders_differ(orders, WHO)
             order = orders[0]

@@ -119,7 +119,7 @@ class Reducing(ABC):
         name, self.nan = self.nan, None
         if has_nan:
             if self.replicas is not None:
-                name = next(filter(None, self.replicas.tell_all(name)), None)
+                name = next(filter(None, self.replicas.all_gather_object(name)), None)
             raise_nan(name, self.group, WHO)
 
     def _compare(self) -> tuple[list[Flat], bool]:
