@@ -82,6 +82,8 @@ proofs: venv
 # What is generated from computed facts; tests say when it is out of date.
 docs: venv
 	$(BIN)/python tools/algorithms_page.py
+	$(BIN)/python tools/api_pages.py
+	$(BIN)/python tools/errors_page.py
 	$(BIN)/python tools/pictures.py
 	$(BIN)/python tools/parallel_pages.py
 	$(BIN)/python tools/record_training.py
