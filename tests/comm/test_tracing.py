@@ -8,11 +8,12 @@ import time
 import numpy as np
 import pytest
 
+from paired_transfers import paired_transfers
 from stories import check_structure, events_of
 from unisono import find, spawn
 from unisono.comm.plan_record import PlanRecord
 from unisono.tracing import read_run
-from unisono.tracing.matching import messages_of, transfers_of
+from unisono.tracing.matching import messages_of
 from unisono.tracing.replay import schedule_of, times_of
 from unisono.verifier import prove
 
@@ -181,7 +182,7 @@ def test_sends_are_matched_with_the_receives_that_got_them(pools, tmp_path, size
     path = tmp_path / "run.json"
     recorded(pools, size, path, letters)
     run, _ = recorded(pools, size, path, letters)  # what was sent before does not matter
-    pairs = transfers_of(run.groups[0].transfers)
+    pairs = paired_transfers(run.groups[0].transfers)
     assert len(pairs) == 3 * size
     for sent, received in pairs:
         assert (received.rank, received.peer) == ((sent.rank + 1) % size, sent.rank)

@@ -54,7 +54,7 @@ def test_who_takes_the_same_time_finishes_together(browser, written_page):
 def test_by_time_the_quickest_is_done_first(browser, written_page):
     browser.open(written_page("ring", "recursive_doubling", size=8), "#by=time&bytes=16")
     browser.run("unisono.player.go(5, false)")
-    said = "[...document.querySelectorAll('.track')].map((one) => one.querySelector('.progress').textContent)"
+    said = "[...document.querySelectorAll('.compare-lane')].map((one) => one.querySelector('.progress').textContent)"
     ring, doubling = browser.run(said)
     assert "finished" not in ring
     assert "1st" in doubling
@@ -65,7 +65,7 @@ def test_by_time_the_quickest_is_done_first(browser, written_page):
 
 def test_by_step_all_go_on_together_until_each_is_done(browser, written_page):
     browser.open(written_page("ring", "recursive_doubling", size=8), "#step=4")
-    said = "[...document.querySelectorAll('.track')].map((one) => one.querySelector('.progress').textContent)"
+    said = "[...document.querySelectorAll('.compare-lane')].map((one) => one.querySelector('.progress').textContent)"
     assert browser.run(said) == ["Step 4 of 14", "finished after 3 steps"]
 
 
@@ -103,7 +103,7 @@ def test_a_single_rank_has_nothing_to_race(browser, written_page):
 
 def test_too_many_ranks_for_a_stage_still_race(browser, written_page):
     browser.open(written_page("ring", "rabenseifner", size=70))
-    assert browser.run("document.querySelectorAll('.track canvas').length") == 0
+    assert browser.run("document.querySelectorAll('.compare-lane canvas').length") == 0
     browser.choose("#slider-bytes", "0")
     assert browser.run("document.querySelector('.board li').dataset.name") == "rabenseifner"
     assert browser.complaints() == []
@@ -111,5 +111,5 @@ def test_too_many_ranks_for_a_stage_still_race(browser, written_page):
 
 def test_different_collectives_keep_their_whole_names(browser, written_page):
     browser.open(written_page("all_gather/ring", "reduce_scatter/ring", size=3))
-    names = browser.run("[...document.querySelectorAll('.track')].map((one) => one.dataset.name)")
+    names = browser.run("[...document.querySelectorAll('.compare-lane')].map((one) => one.dataset.name)")
     assert names == ["all_gather/ring", "reduce_scatter/ring"]

@@ -33,7 +33,7 @@ def test_the_index_leads_to_every_page_in_the_language_of_the_reader(browser, tm
 def test_reduce_scatter_and_all_gather_are_an_all_reduce_step_for_step(browser, tmp_path):
     index = write_gallery(tmp_path / "site", size=2)
     browser.open(index.parent / "preset-identity.html", "#step=4")
-    said = "[...document.querySelectorAll('.track')].map((one) => one.querySelector('.progress').textContent)"
+    said = "[...document.querySelectorAll('.compare-lane')].map((one) => one.querySelector('.progress').textContent)"
     assert browser.run(said) == ["finished after 3 steps", "Step 1 of 3", "Step 4 of 6"]
     states = "unisono.scenes.map(({ rows }) => rows.map((of) => of.at(-1).map((cell) => cell && cell.value)))"
     scattered, gathered, reduced = browser.run(states)

@@ -27,7 +27,7 @@ def node_is_new_enough() -> bool:
 def test_the_modules_pass_their_own_tests():
     if not node_is_new_enough():
         pytest.skip(NO_NODE)
-    tests = sorted(str(path) for path in (ROOT / "tests" / "drawing" / "page").glob("*.test.mjs"))
+    tests = sorted(str(path) for path in (ROOT / "tests" / "drawing" / "page").rglob("*.test.mjs"))
     assert len(tests) >= 5
     done = run("node", "--test", *tests)
     assert done.returncode == 0, done.stdout

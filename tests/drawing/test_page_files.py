@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 
 from unisono import find
-from unisono.drawing.page import ASSETS, EXPORT, IMPORT, script, write_page
+from unisono.drawing.page import ASSETS, EXPORT, IMPORT, STYLES, imports, scope_name, script, write_page
 from unisono.drawing.scene import scene_of
 
-ENTRIES = ("main", "index", "run", "training", "busbw")
-MODULES = sorted(ASSETS.glob("*.mjs"))
+ENTRIES = ("main", "index", "run/run", "lessons/training", "lessons/busbw")
+MODULES = sorted(path.relative_to(ASSETS).with_suffix("").as_posix() for path in ASSETS.rglob("*.mjs"))
+
+PAGE_TESTS = Path(__file__).parent / "page"
 
 
 @pytest.fixture(scope="module")
@@ -42,26 +45,64 @@ def test_no_text_of_a_user_can_end_the_data():
     assert "\\u003c/script>" in made
 
 
-@pytest.mark.parametrize("module", MODULES, ids=lambda module: module.name)
-def test_modules_are_written_so_that_they_can_be_put_together(module):
-    text = module.read_text(encoding="utf-8")
+@pytest.mark.parametrize("module", MODULES)
+def test_modules_are_written_so_that_they_can_be_joined(module):
+    text = (ASSETS / f"{module}.mjs").read_text(encoding="utf-8")
     assert len(IMPORT.findall(text)) == len(re.findall(r"^import ", text, re.MULTILINE))
     assert len(EXPORT.findall(text)) == len(re.findall(r"^export ", text, re.MULTILINE))
     assert not any(" as " in names for names, _ in IMPORT.findall(text))
-    assert len(text.splitlines()) <= 400
 
 
 def test_every_module_is_used():
     whole = "".join(map(script, ENTRIES))
+    assert [
+        module for module in MODULES if module not in ENTRIES and f"const {scope_name(module)} = " not in whole
+    ] == []
+
+
+def test_every_export_is_used():
+    """By another module, or by a test and its own module: what only a test uses is dead weight in every page."""
+    imported = {
+        (target, name)
+        for module in MODULES
+        for target, names in zip(imports(module), _imported_names(module), strict=True)
+        for name in names
+    }
+    tests = "".join(path.read_text(encoding="utf-8") for path in PAGE_TESTS.rglob("*.test.mjs"))
+    unused = []
     for module in MODULES:
-        if module.stem not in ENTRIES:
-            assert f"const module_{module.stem} = " in whole
+        text = (ASSETS / f"{module}.mjs").read_text(encoding="utf-8")
+        for _, name in EXPORT.findall(text):
+            uses = re.compile(rf"\b{name}\b")
+            tested = uses.search(tests) and len(uses.findall(text)) > 1
+            if (module, name) not in imported and not tested:
+                unused.append(f"{module}: {name}")
+    assert unused == []
+
+
+def test_every_style_sheet_is_used():
+    assert {path.relative_to(ASSETS).with_suffix("").as_posix() for path in ASSETS.rglob("*.css")} == set(STYLES)
+
+
+def test_every_class_of_the_style_sheets_occurs_in_a_module():
+    code = "".join((ASSETS / f"{module}.mjs").read_text(encoding="utf-8") for module in MODULES)
+    style = "".join((ASSETS / f"{name}.css").read_text(encoding="utf-8") for name in STYLES)
+    names = set(re.findall(r"\.([a-z][a-z-]*[a-z])(?![\w.(])", re.sub(r"/\*.*?\*/", "", style, flags=re.DOTALL)))
+    assert len(names) > 100
+    for name in names:
+        prefix = name.partition("-")[0]  # some names are put together, such as strip-${kind}
+        assert re.search(rf"\b{name}\b|\b{prefix}-\$\{{", code), name
 
 
 @pytest.mark.parametrize("entry", ENTRIES)
 def test_each_module_comes_after_those_that_it_needs(entry):
     whole = script(entry)
     for module in MODULES:
-        place = len(whole) if module.stem == entry else whole.find(f"const module_{module.stem} = ")
-        for _, needed in IMPORT.findall(module.read_text(encoding="utf-8")) if place >= 0 else ():
-            assert 0 <= whole.index(f"const module_{needed} = ") < place
+        position = len(whole) if module == entry else whole.find(f"const {scope_name(module)} = ")
+        for needed in imports(module) if position >= 0 else ():
+            assert 0 <= whole.index(f"const {scope_name(needed)} = ") < position
+
+
+def _imported_names(module):
+    text = (ASSETS / f"{module}.mjs").read_text(encoding="utf-8")
+    return [re.findall(r"\w+", names) for names, _ in IMPORT.findall(text)]

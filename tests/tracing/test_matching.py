@@ -1,8 +1,7 @@
 from __future__ import annotations
 
 from stories import call, op, rank_call, ring_of_three
-from unisono.tracing.matching import messages_of, transfers_of
-from unisono.tracing.run import Transfer
+from unisono.tracing.matching import messages_of
 
 
 def test_the_first_sent_is_the_first_received():
@@ -43,10 +42,3 @@ def test_a_message_is_there_when_its_receiver_has_it_even_if_the_sender_is_still
 
 def test_a_ring_has_a_message_for_each_hop():
     assert [(one.src, one.dst) for one in messages_of(ring_of_three())] == [(1, 2), (2, 0)]
-
-
-def test_sends_and_receives_know_each_other_by_number():
-    sends = [Transfer(0, 1, True, tag, 8, number, 0, 1) for tag, number in ((0, 0), (1, 1), (0, 2))]
-    receives = [Transfer(1, 0, False, tag, 8, number, 2, 3) for tag, number in ((1, 1), (0, 2), (0, 9))]
-    pairs = transfers_of([*sends, *receives])
-    assert [(sent.number, received.number) for sent, received in pairs] == [(1, 1), (2, 2)]

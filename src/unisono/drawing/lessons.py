@@ -79,7 +79,7 @@ LESSONS = {
             "Everyone has the whole model and other data; gradients are averaged while the backward pass still runs.",
             "每个进程都有完整的模型、不同的数据；反向传播还在进行时，梯度就已经开始求平均。",
         ),
-        "training", partial(_recorded, "data_parallel"),
+        "lessons/training", partial(_recorded, "data_parallel"),
     ),
     "tensor-parallel": Lesson(
         Words("Tensor parallel: column, then row", "张量并行：先按列切，再按行切"),
@@ -88,7 +88,7 @@ LESSONS = {
             "between.",
             "每个矩阵都切成几份。第一个按列切，第二个按行切，两者之间就不需要任何通信。",
         ),
-        "training", partial(_recorded, "tensor_parallel"),
+        "lessons/training", partial(_recorded, "tensor_parallel"),
     ),
     "zero3": Lesson(
         Words("ZeRO-3 / FSDP", "ZeRO-3 / FSDP"),
@@ -96,7 +96,7 @@ LESSONS = {
             "Nobody keeps what another keeps as well: a layer is put together when it is needed, and dropped again.",
             "谁也不重复保存别人已有的东西：一层参数在用到时才拼完整，用完就丢掉。",
         ),
-        "training", partial(_recorded, "zero3"),
+        "lessons/training", partial(_recorded, "zero3"),
     ),
     "busbw": Lesson(
         Words("Why bus bandwidth has the factor 2(p−1)/p", "总线带宽为什么有系数 2(p−1)/p"),
@@ -104,6 +104,6 @@ LESSONS = {
             "Count what a rank really sends in an all-reduce: the factor is nothing else.",
             "数一数 all-reduce 中每个进程实际发出多少数据：系数就是这么来的。",
         ),
-        "busbw", _ring,
+        "lessons/busbw", _ring,
     ),
 }  # fmt: skip

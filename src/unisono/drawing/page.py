@@ -1,14 +1,17 @@
-"""Put scenes and the page's own files into one HTML file, which needs no server and loads nothing.
+"""Put scenes and the files of the folder ``page/`` into one HTML file, which needs no server and loads nothing.
 
-The scripts are ES modules, so that tests import them as they are. Here they become one script, each file
-after those that it needs and in a scope of its own. For that every import is ``import { names } from
-"./file.mjs"``, without renaming, and every export stands before a function, a class or a const.
+The scripts are ES modules, so that tests can import them as they are: ``common/`` is shared, ``algorithm/``,
+``compare/``, ``run/`` and ``lessons/`` hold one kind of page each. Here they become one script: each module follows
+the modules that it imports, in its own scope. This requires that every import reads
+``import { names } from "./file.mjs"``, without renaming, and that ``export`` stands before a function, a class or a
+const.
 """
 
 from __future__ import annotations
 
 import html
 import json
+import posixpath
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -20,10 +23,11 @@ from unisono.collectives import Words
 
 ASSETS = Path(__file__).parent / "page"
 STYLES = (
-    "colours", "frame", "stage", "bar", "words", "facts", "code", "compare", "gallery", "training", "training_panels",
-    "lessons", "run",
+    "common/colours", "common/frame", "common/stage", "common/playback_bar", "common/narration_panel",
+    "algorithm/facts", "algorithm/code", "compare/compare", "index", "lessons/training", "lessons/training_panels",
+    "lessons/lessons", "run/run",
 )  # fmt: skip
-IMPORT = re.compile(r'^import (\{[^}]*\}) from "\./(\w+)\.mjs";$', re.MULTILINE)
+IMPORT = re.compile(r'^import (\{[^}]*\}) from "(\.\.?/[\w/]+)\.mjs";$', re.MULTILINE)
 EXPORT = re.compile(r"^export ((?:async )?(?:function|class|const) (\w+))", re.MULTILINE)
 WITHOUT_SCRIPT = "This page draws with JavaScript, which is switched off. 本页面需要启用 JavaScript。"
 
@@ -73,25 +77,42 @@ def asset(name: str) -> str:
     return (ASSETS / name).read_text(encoding="utf-8")
 
 
+def imports(name: str) -> list[str]:
+    """Return the modules that a module imports, as paths below ``page/`` without their suffix."""
+    return [_resolved(name, path) for _, path in IMPORT.findall(asset(f"{name}.mjs"))]
+
+
+def scope_name(name: str) -> str:
+    """Return the name of the const that holds the exports of a module."""
+    return f"module_{name.replace('/', '_')}"
+
+
 @cache
 def script(entry: str) -> str:
-    """Return one script with everything that a module needs, in an order that works."""
+    """Return one script with a module and everything it imports, such as ``run/run``."""
     done: list[str] = []
 
     def add(name: str) -> None:
         if name not in done:
-            for _, needed in IMPORT.findall(asset(f"{name}.mjs")):
-                add(needed)
+            for imported in imports(name):
+                add(imported)
             done.append(name)
 
     add(entry)
     return "\n".join(_in_its_scope(name) for name in done[:-1]) + _with_its_imports(entry)
 
 
+def _resolved(name: str, path: str) -> str:
+    return posixpath.normpath(posixpath.join(posixpath.dirname(name), path))
+
+
 def _in_its_scope(name: str) -> str:
-    exported = ", ".join(found[1] for found in EXPORT.findall(asset(f"{name}.mjs")))
-    return f"const module_{name} = (() => {{\n{_with_its_imports(name)}\nreturn {{ {exported} }};\n}})();\n"
+    exported = ", ".join(match[1] for match in EXPORT.findall(asset(f"{name}.mjs")))
+    return f"const {scope_name(name)} = (() => {{\n{_with_its_imports(name)}\nreturn {{ {exported} }};\n}})();\n"
 
 
 def _with_its_imports(name: str) -> str:
-    return EXPORT.sub(r"\1", IMPORT.sub(r"const \1 = module_\2;", asset(f"{name}.mjs")))
+    def bind(match: re.Match[str]) -> str:
+        return f"const {match[1]} = {scope_name(_resolved(name, match[2]))};"
+
+    return EXPORT.sub(r"\1", IMPORT.sub(bind, asset(f"{name}.mjs")))

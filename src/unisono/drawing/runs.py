@@ -76,7 +76,7 @@ def write_run_page(
         "settings": chosen.as_dict(),
         "home": chosen.home,
     }
-    html = fill_template("page.html", title, data, script("run"))
+    html = fill_template("page.html", title, data, script("run/run"))
     verdict = [Words(**groups[0]["verdict"][key]) for key in ("title", "tale", "why") if groups[0]["verdict"][key]]
     notes = [Words(**note) for group in groups for note in group["notes"]]
     return RunPage(title, html, verdict, notes)

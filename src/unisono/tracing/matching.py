@@ -1,16 +1,16 @@
-"""Which send belongs to which receive.
+"""Matches the sends of a recorded call with its receives.
 
 There is one FIFO for each ordered pair of ranks: the first message that a rank sends to another in a pass of a call
-is the first one that the other receives from it in the same pass. Send and recv have numbers that both ends know.
+is the first one that the other receives from it in the same pass.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
-from unisono.tracing.run import Call, Op, Transfer
+from unisono.tracing.run import Call, Op
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -19,21 +19,21 @@ class Message:
 
     src: int
     dst: int
-    number: int  # the how manyeth it is from the one to the other, in its pass
+    number: int  # index among the messages from src to dst in its pass
     sent: Op
     received: Op
 
     @property
     def sent_ns(self) -> int:
-        """When it was there to be read: when the sender was done, or before, if the receiver had it before that.
+        """When it could be read: when the sender was done, or when the receiver began to read it, whichever is first.
 
-        (A rank that passes a message on does so before it stores it.)
+        A rank that forwards a message does so before it stores it, so a receiver may read before the sender is done.
         """
         return min(self.sent.end_ns, self.received.begin_ns)
 
 
 def messages_of(call: Call) -> list[Message]:
-    """Return the messages of a call, of those passes that both ends have recorded wholly."""
+    """Return the messages of a call, of the passes that both ends recorded completely."""
     sent: dict[tuple[int, int, int], list[Op]] = defaultdict(list)  # pass, from, to
     received: dict[tuple[int, int, int], list[Op]] = defaultdict(list)
     for rank, mine in call.ranks.items():
@@ -56,14 +56,3 @@ def _whole_passes(ops: Iterable[Op], expected: int) -> list[tuple[int, list[Op]]
         if op.kind != "results":
             passes[op.number_of_pass].append(op)
     return [(number, found) for number, found in passes.items() if len(found) == expected]
-
-
-def transfers_of(transfers: Sequence[Transfer]) -> list[tuple[Transfer, Transfer]]:
-    """Return sends with the receives that got what they sent."""
-    sent = {(one.rank, one.peer, one.number): one for one in transfers if one.sending}
-    pairs = []
-    for one in transfers:
-        other = None if one.sending else sent.get((one.peer, one.rank, one.number))
-        if other is not None and other.tag == one.tag:
-            pairs.append((other, one))
-    return pairs

@@ -1,13 +1,13 @@
 // The index of the gallery: a card for each preset and each algorithm, with a small picture of who talks to whom.
 
-import { element, fill, shape } from "./dom.mjs";
-import { footer, header } from "./head.mjs";
-import { arrange } from "./layouts.mjs";
-import { lessonPicture } from "./lesson_pictures.mjs";
-import { State } from "./state.mjs";
-import { followTheme } from "./theme.mjs";
-import { few } from "./units.mjs";
-import { browserLanguage, WORDS } from "./words.mjs";
+import { element, fill, shape } from "./common/dom.mjs";
+import { footer, header } from "./common/header.mjs";
+import { arrange } from "./common/layouts.mjs";
+import { State } from "./common/state.mjs";
+import { followTheme } from "./common/theme.mjs";
+import { few } from "./common/units.mjs";
+import { browserLanguage, WORDS } from "./common/words.mjs";
+import { lessonPicture } from "./lessons/lesson_pictures.mjs";
 
 const THUMBNAIL = { width: 132, height: 92 };
 

@@ -1,10 +1,10 @@
 // Opens the page: reads the data, replays the schedules, builds what is to be seen.
 
-import { openAlgorithm } from "./algorithm.mjs";
-import { openCompare } from "./compare.mjs";
-import { complain } from "./complaint.mjs";
-import { replayed } from "./replay.mjs";
-import { unpack } from "./unpack.mjs";
+import { openAlgorithm } from "./algorithm/algorithm.mjs";
+import { showError } from "./common/error_page.mjs";
+import { replayed } from "./common/replay.mjs";
+import { unpack } from "./common/unpack.mjs";
+import { openCompare } from "./compare/compare.mjs";
 
 const root = document.getElementById("page");
 
@@ -14,6 +14,6 @@ try {
   globalThis.unisono = scenes.length > 1 ? openCompare(root, page, scenes) : openAlgorithm(root, page, scenes[0]);
   document.documentElement.dataset.ready = "true";
 } catch (error) {
-  complain(root, error);
+  showError(root, error);
   throw error;
 }

@@ -1,0 +1,130 @@
+// The page of one algorithm.
+
+import { tell, windUp } from "../common/clock.mjs";
+import { contentsPanel } from "../common/contents_panel.mjs";
+import { element } from "../common/dom.mjs";
+import { footer, header } from "../common/header.mjs";
+import { watchKeys } from "../common/keyboard.mjs";
+import { LAYOUTS } from "../common/layouts.mjs";
+import { legendItems } from "../common/legend.mjs";
+import { outlineSentences } from "../common/outline.mjs";
+import { playbackBar } from "../common/playback_bar.mjs";
+import { Player } from "../common/player.mjs";
+import { stepSentences } from "../common/sentences.mjs";
+import { Stage } from "../common/stage.mjs";
+import { State, showLink } from "../common/state.mjs";
+import { followTheme } from "../common/theme.mjs";
+import { watchPointer } from "../common/tip.mjs";
+import { viewAtLevel } from "../common/views.mjs";
+import { browserLanguage, WORDS } from "../common/words.mjs";
+import { codePanel } from "./code.mjs";
+import { factsPanel } from "./facts.mjs";
+import { Matrix } from "./matrix.mjs";
+import { storyPanel } from "./story.mjs";
+
+/** Build the page and return what a test may look at. */
+export function openAlgorithm(root, page, scene) {
+  const layouts = scene.on_stage ? [...LAYOUTS, "matrix"] : ["matrix"];
+  const state = new State(
+    {
+      lang: page.settings.language ?? browserLanguage(navigator.languages),
+      layout: scene.on_stage ? scene.layout.best : "matrix",
+      numbers: page.settings.numbers,
+    },
+    (name, value) => {
+      if (name === "step") return value >= 0 && value <= scene.levels;
+      if (name === "rank") return Number.isInteger(value) && value >= 0 && value < scene.size;
+      if (name === "layout") return layouts.includes(value);
+      return name !== "lang" || Object.hasOwn(WORDS, value);
+    },
+  );
+  state.follow(location.hash);
+  const words = () => WORDS[state.get("lang")];
+  const player = new Player(state, () => scene.levels);
+  const canvas = element("canvas", { id: "stage", role: "img", tabindex: "0" });
+  const tip = element("div", { class: "tip", hidden: true });
+  const legend = element("div", { class: "legend" });
+  const look = () => ({
+    layout: state.get("layout"),
+    numbers: state.get("numbers"),
+    rank: state.get("rank"),
+    names: { rank: words().rank, node: words().node, row: (name) => words().row[name], ranks: words().manyRanks },
+  });
+
+  const top = header(page, state, words, (language) => about(page, scene, language));
+  const facts = factsPanel(scene, state, words);
+  const foot = footer(state, words, ["keys", "numbersKey"]);
+  const bar = playbackBar(scene, state, player, layouts, words);
+  const code = codePanel(scene, state, words);
+  const story = storyPanel(scene, state, words, scene.on_stage ? stepSentences : outlineSentences);
+  const contents = scene.on_stage ? contentsPanel(scene, state, words) : null;
+  const main = element(
+    "div",
+    { class: "main" },
+    element("figure", { class: "stage" }, canvas, tip, legend),
+    bar.node,
+  );
+  main.append(story.node);
+  if (contents) main.append(contents.node);
+  root.append(
+    top.node,
+    element("div", { class: "columns" }, main, element("aside", {}, facts.node, code.node)),
+    foot.node,
+  );
+
+  const painters = {};
+  const painter = () => {
+    const Kind = state.get("layout") === "matrix" ? Matrix : Stage;
+    painters[Kind.name] ??= new Kind(canvas, scene, look);
+    return painters[Kind.name];
+  };
+  const view = () => (scene.on_stage ? viewAtLevel(scene, state.get("step")) : null);
+  const draw = () => painter().draw(view(), state.get("step"));
+  const relabel = () => {
+    canvas.setAttribute("aria-label", words().stageLabel(scene.label, words().ranks(scene.size)));
+    legend.replaceChildren(...legendItems(scene, words(), state.get("layout"), painter().isCrowded()));
+  };
+  state.onChange((changed) => {
+    if (changed.has("layout") || changed.has("lang")) {
+      painter().resize();
+      relabel();
+    }
+    if (changed.has("lang")) for (const panel of [top, facts, foot]) panel.update();
+    for (const panel of [bar, code, story, contents]) panel?.update(changed);
+    draw();
+    if (!player.moving) showLink(state);
+  });
+  watchPointer(canvas, tip, painter, state, words, () => viewAtLevel(scene, Math.floor(state.get("step") + 1e-9)));
+  new ResizeObserver(() => {
+    painter().resize();
+    relabel();
+    draw();
+  }).observe(canvas);
+  followTheme(() => {
+    painter().refresh();
+    relabel();
+    draw();
+  });
+  watchKeys(
+    state,
+    player,
+    () => scene.size,
+    () => scene.levels,
+  );
+  const clock = windUp(scene);
+  return { state, player, scene, painter, finish: (alpha, perChunk) => tell(clock, alpha, perChunk).finish };
+}
+
+function about({ settings }, scene, language) {
+  const w = WORDS[language];
+  const { collective, algorithm } = scene;
+  const chips = [w.ranks(scene.size)];
+  if (scene.root !== null) chips.push(w.root(scene.root));
+  for (const [name, value] of Object.entries(algorithm.options)) chips.push(`${name} = ${value}`);
+  return {
+    title: `${collective.title} · ${algorithm.name.replaceAll("_", " ")}`,
+    chips,
+    story: (settings.story ?? collective.story)[language],
+    idea: algorithm.idea[language] || algorithm.idea.en,
+  };
+}

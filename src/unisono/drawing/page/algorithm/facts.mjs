@@ -1,0 +1,76 @@
+// What the verifier has found out, or why it refuses.
+
+import { element, fill } from "../common/dom.mjs";
+
+/** Return the panel: { node, update }. */
+export function factsPanel(scene, state, words) {
+  const node = element("section", { class: "panel facts" });
+  const update = () => {
+    const w = words();
+    if (scene.failure) fill(node, ...failure(scene.failure, w, state.get("lang")));
+    else if (scene.facts) fill(node, ...facts(scene, w));
+  };
+  update();
+  return { node, update };
+}
+
+function facts(scene, w) {
+  const { facts: known, collective } = scene;
+  const rows = [
+    fact(w.factSteps, `${known.steps}`, w.stepsNote),
+    fact(w.factRounds, `${known.rounds}`, w.roundsNote, ratio(known.latency_ratio, w)),
+  ];
+  if (collective.carries_data) {
+    const bytes = w.ofVector(part(known.bytes));
+    rows.push(fact(w.factBytes, bytes, "", known.least_bytes.value ? ratio(known.bandwidth_ratio, w) : null));
+  }
+  rows.push(fact(w.factMessages, `${known.messages}`, w.messagesNote(known.messages_per_rank)));
+  if (collective.carries_data) {
+    rows.push(fact(w.factMemory, known.memory.value ? w.ofVector(part(known.memory)) : w.none, ""));
+  }
+  if (collective.reduces && collective.carries_data) {
+    const tree = known.tree ? element("code", { class: "tree" }, known.tree) : "";
+    rows.push(fact(w.factAgreement, w.agreement, tree ? w.addedAs : "", tree || null));
+  }
+  return [
+    element("h2", {}, w.facts, element("span", { class: "proved", title: w.provedNote }, `✓ ${w.proved}`)),
+    element("dl", {}, ...rows),
+  ];
+}
+
+function fact(name, value, note, extra = null) {
+  const dd = element("dd", {}, value ? element("strong", {}, value) : "");
+  if (note) dd.append(" ", element("span", { class: "note" }, note));
+  if (extra) dd.append(extra);
+  return element("div", { class: "fact" }, element("dt", {}, name), dd);
+}
+
+/** A bar that is full where nothing better is possible. */
+function ratio(value, w) {
+  const text = value < 1.005 ? w.atLeast : w.least(value < 10 ? value.toFixed(2) : value.toFixed(0));
+  const bar = element("span", { class: "bar", "aria-hidden": "true" });
+  bar.style.setProperty("--full", `${Math.round(100 / Math.max(1, value))}%`);
+  return element("span", { class: "ratio" }, bar, text);
+}
+
+function part({ text, value }) {
+  return text.includes("/") ? `${text} ≈ ${value.toFixed(2)}` : text;
+}
+
+function failure(wrong, w, language) {
+  const said = wrong.said[language];
+  const details = [
+    [w.expected, said.expected],
+    [w.found, said.found],
+    [w.todo, said.hint],
+  ].filter(([, text]) => text);
+  return [
+    element("h2", {}, w.facts, element("span", { class: "refused" }, `✗ ${w.failed}`)),
+    element("p", { class: "why" }, w.failure[wrong.error] ?? w.failure.ScheduleError),
+    wrong.rank !== undefined && wrong.step !== undefined
+      ? element("p", {}, w.failureAt(wrong.rank, wrong.step), wrong.op ? element("code", {}, ` ${wrong.op}`) : "")
+      : "",
+    element("p", {}, said.what),
+    element("dl", {}, ...details.map(([name, text]) => fact(name, "", text))),
+  ];
+}

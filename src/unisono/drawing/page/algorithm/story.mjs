@@ -1,0 +1,62 @@
+// The panel that describes the current step in words.
+
+import { element } from "../common/dom.mjs";
+import { narrationPanel } from "../common/narration_panel.mjs";
+import { beginning, stepSentences } from "../common/sentences.mjs";
+import { viewAtLevel } from "../common/views.mjs";
+
+const MOST_SENTENCES = 8;
+
+/** Return the panel with the words of the step: { node, update }. */
+export function storyPanel(scene, state, words, sentencesOf = stepSentences) {
+  const headingOf = (level) => {
+    const w = words();
+    const phase = scene.phases.find(({ first, last }) => level >= first && level <= last);
+    const heading = level === 0 ? w.before : w.stepOf(level, scene.levels);
+    return level && phase && scene.phases.length > 1 ? `${heading} · ${phase.words[state.get("lang")]}` : heading;
+  };
+  const paragraphsOf = (level) =>
+    paragraphs(scene, level, state.get("lang"), state.get("rank"), words(), sentencesOf);
+  return narrationPanel(state, headingOf, paragraphsOf, () => [rankChoice(scene, state, words())]);
+}
+
+function paragraphs(scene, level, language, rank, w, sentencesOf) {
+  if (level === 0) return [element("p", { class: "lead" }, w.beforeWords(beginning(scene, language)))];
+  const view = scene.on_stage ? viewAtLevel(scene, level) : { level };
+  const made = [];
+  if (rank === null && scene.on_stage) {
+    const local = new Set(view.locals.map((one) => one.rank)).size;
+    const added = view.arrived.filter(({ reduce }) => reduce).length;
+    const stored = view.arrived.length - added;
+    const summary = scene.collective.carries_data ? w.summary(view.arrived.length, added, stored, local) : "";
+    if (summary) made.push(element("p", { class: "lead" }, summary));
+  }
+  const sentences = sentencesOf(scene, view, language, rank);
+  if (rank !== null && !sentences.length) made.push(element("p", {}, w.idle(rank)));
+  const list = sentences.slice(0, MOST_SENTENCES).map((text) => element("li", {}, text));
+  made.push(element("ul", {}, ...list));
+  if (sentences.length > MOST_SENTENCES) {
+    made.push(element("p", { class: "note" }, w.more(sentences.length - MOST_SENTENCES)));
+  }
+  if (level === scene.levels && !scene.failure) made.push(element("p", { class: "finished" }, w.afterWords));
+  if (level === scene.levels && scene.failure) {
+    const { what, found } = scene.failure.said[language];
+    made.push(
+      element("p", { class: "why" }, w.failure[scene.failure.error] ?? w.failure.ScheduleError),
+      ...[what, found].filter(Boolean).map((text) => element("p", { class: "note" }, text)),
+    );
+  }
+  return made;
+}
+
+function rankChoice(scene, state, w) {
+  const made = element("select", {
+    id: "rank",
+    onchange: () => state.set({ rank: made.value === "" ? null : Number(made.value) }),
+  });
+  made.append(element("option", { value: "" }, w.everyone));
+  for (let rank = 0; rank < scene.size; rank++) {
+    made.append(element("option", { value: rank, selected: rank === state.get("rank") }, w.rank(rank)));
+  }
+  return element("label", { class: "choice" }, element("span", {}, w.choose), made);
+}

@@ -1,0 +1,104 @@
+// What the reader has chosen: the position, a rank, the language and so on. The part after # in the address says it
+// too, so that a link reproduces the exact view.
+
+export const SPEEDS = [0.25, 0.5, 1, 2, 4, 8];
+
+/** Which values are good for a link, and what stands for them when a page is opened without; `key`: what the link
+ * calls them, if not by their name. */
+export const LINKED = {
+  step: { initial: 0, read: number, write: (value) => `${Math.round(value * 100) / 100}` },
+  rank: { initial: null, read: number, write: (value) => `${value}` },
+  layout: { initial: null, read: word, write: (value) => value },
+  numbers: { initial: false, read: (text) => text === "1", write: (value) => (value ? "1" : "0") },
+  lang: { initial: null, read: word, write: (value) => value },
+  speed: { initial: 1, read: number, write: (value) => `${value}` },
+  by: { initial: "step", read: word, write: (value) => value },
+  alpha: { initial: null, read: number, write: (value) => `${value}` },
+  beta: { initial: null, read: number, write: (value) => `${value}` },
+  bytes: { initial: null, read: number, write: (value) => `${value}` },
+  ranks: { initial: null, read: number, write: (value) => `${value}` },
+  parameters: { initial: null, read: number, write: (value) => `${value}` },
+  tokens: { initial: null, read: number, write: (value) => `${value}` },
+  depth: { initial: null, read: number, write: (value) => `${value}` },
+  link: { initial: null, read: number, write: (value) => `${value}` },
+  precision: { initial: null, read: word, write: (value) => value },
+};
+
+export class State {
+  /** `initial` are the page's own settings; `accepts` says for a name whether a value from a link makes sense;
+   * `linked` is which values there are, the first of which stands in every link. */
+  constructor(initial, accepts = () => true, linked = LINKED) {
+    this.linked = linked;
+    this.always = Object.keys(linked)[0];
+    this.initial = {
+      ...Object.fromEntries(Object.entries(linked).map(([name, { initial: value }]) => [name, value])),
+    };
+    for (const [name, value] of Object.entries(initial)) if (value !== undefined) this.initial[name] = value;
+    this.accepts = accepts;
+    this.values = { ...this.initial, playing: false };
+    this.listeners = [];
+  }
+
+  get(name) {
+    return this.values[name];
+  }
+
+  /** Change some values; listeners hear of those that are really different. */
+  set(changes) {
+    const changed = Object.keys(changes).filter((name) => this.values[name] !== changes[name]);
+    if (!changed.length) return;
+    Object.assign(this.values, changes);
+    for (const listener of this.listeners) listener(new Set(changed));
+  }
+
+  onChange(listener) {
+    this.listeners.push(listener);
+  }
+
+  /** The part of a link after #, with what differs from the page as it is opened; the position is always there. */
+  link() {
+    const parts = [];
+    for (const [name, { write, key = name }] of Object.entries(this.linked)) {
+      const value = this.values[name];
+      if (value === null || (value === this.initial[name] && name !== this.always)) continue;
+      parts.push(`${key}=${write(value)}`);
+    }
+    return `#${parts.join("&")}`;
+  }
+
+  /** Take over what a link says; what makes no sense is left out. */
+  follow(hash) {
+    const changes = {};
+    for (const part of hash.replace(/^#/, "").split("&")) {
+      const [said, text] = part.split("=");
+      const name = Object.keys(this.linked).find((one) => (this.linked[one].key ?? one) === said);
+      if (name === undefined || text === undefined) continue;
+      const value = this.linked[name].read(text);
+      if (value !== null && this.accepts(name, value)) changes[name] = value;
+    }
+    this.set(changes);
+  }
+}
+
+/** Put the link to the current view into the address bar. */
+export function showLink(state) {
+  try {
+    history.replaceState(null, "", state.link());
+  } catch {
+    // A frame inside a notebook may have no address; the button at the foot of the page still copies the link.
+  }
+}
+
+/** The next speed up or down. */
+export function nextSpeed(speed, direction) {
+  const at = SPEEDS.indexOf(speed) + direction;
+  return SPEEDS[Math.max(0, Math.min(SPEEDS.length - 1, at))];
+}
+
+function number(text) {
+  return /^-?[0-9]+(\.[0-9]+)?(e-?[0-9]+)?$/.test(text) ? Number(text) : null;
+}
+
+function word(text) {
+  return /^[a-z_]+$/.test(text) ? text : null;
+}

@@ -1,0 +1,195 @@
+// What happens at a moment of a training step, in words.
+
+import { exactBytes } from "../common/units.mjs";
+
+/** The sentences for a moment, the most important one first. */
+export function momentSentences(data, level, language) {
+  const moment = data.moments[level];
+  const say = SAY[language];
+  const words = say[data.strategy];
+  const said = [];
+  if (moment.what === "compute") {
+    const name = data.layers[moment.layer].split || data.layers[moment.layer].kind;
+    const told = words[moment.phase];
+    said.push(typeof told === "function" ? told(moment.layer) : told[name](data.ranks));
+  } else if (moment.what === "collective") {
+    said.push(collectiveSentence(data, data.collectives[moment.collective], words, say));
+  } else if (moment.what === "free") {
+    said.push(words.free[moment.phase](moment.layer, data.ranks));
+  } else {
+    said.push(words[moment.what](data.ranks));
+  }
+  for (const number of moment.open) {
+    const { collective, layers } = data.collectives[number];
+    if (number === moment.collective || !layers.length) continue;
+    said.push(say.meanwhile(titleOf(collective), say.layers(layers)));
+  }
+  return said;
+}
+
+/** The name of a collective as people write it. */
+export function titleOf(collective) {
+  return collective.replaceAll("_", "-");
+}
+
+function collectiveSentence(data, one, words, say) {
+  const told = words[one.collective];
+  const bytes = exactBytes(one.bytes);
+  if (!one.layers.length) return say.exist(one.bytes, one.bytes - 1);
+  if (typeof told === "object") return told[one.phase](bytes, say.layers(one.layers), data.ranks);
+  return told(bytes, say.layers(one.layers), data.ranks);
+}
+
+const SAY = {
+  en: {
+    layers: (layers) =>
+      layers.length === 1 ? `layer ${layers[0]}` : `layers ${joined([...layers].reverse(), "and")}`,
+    meanwhile: (title, what) => `Meanwhile the ${title} of ${what} is under way.`,
+    exist: (bytes, tensors) =>
+      `A last, tiny all-reduce sets out: ${bytes} bytes, one for each of ${tensors} parameter tensors and one more. It tells everyone which gradients exist at all.`,
+    data_parallel: {
+      begin: (ranks) =>
+        `All ${ranks} ranks hold the same whole model, and what Adam keeps for it. Each rank gets other rows of the batch.`,
+      forward: (layer) =>
+        `Every rank computes layer ${layer} forward on its own rows, and keeps what the backward pass will need. Nothing is sent.`,
+      loss: () =>
+        "Every rank computes the loss of its own rows. The forward pass is over; this is when the most activations are kept.",
+      backward: (layer) =>
+        `Every rank computes the gradients of layer ${layer}, from its own rows: they differ from rank to rank. The activations of this layer are freed.`,
+      all_reduce: (bytes, layers) =>
+        `A bucket is full: the gradients of ${layers}, ${bytes}, set out together in one all-reduce, which makes the average over all ranks. Nobody waits for it.`,
+      ready: () =>
+        "The backward pass is over, and now every rank waits for what is still under way. Then all ranks have the same, averaged gradients.",
+      update: () =>
+        "Every rank takes a step with Adam. All have the same gradients, so all make the same step: no parameters need to be sent.",
+      end: () => "Gradients are forgotten. The step is over, and the models are still alike.",
+    },
+    tensor_parallel: {
+      begin: (ranks) =>
+        `Every rank holds 1/${ranks} of A, cut by columns, and 1/${ranks} of B, cut by rows; and what Adam keeps for them. All ranks get the same input X.`,
+      forward: {
+        column: (ranks) =>
+          `Every rank multiplies the whole X with its own columns of A. It gets 1/${ranks} of the columns of the product, finished: nothing is sent.`,
+        activation: () =>
+          "Every rank applies the activation to its own part. It looks at one number at a time, so no rank needs what others have: nothing is sent.",
+        row: (ranks) =>
+          `Every rank multiplies its part with its own rows of B. What it gets has the shape of Y, but is only one of ${ranks} addends.`,
+      },
+      all_reduce: {
+        forward: (bytes, _, ranks) =>
+          `All-reduce of Y, ${bytes}: the ${ranks} addends are summed, and every rank has the whole Y. Everyone waits: what follows needs Y.`,
+        backward: (bytes, _, ranks) =>
+          `All-reduce of the gradient of X, ${bytes}: X went into the columns of all ${ranks} ranks, so its gradient has ${ranks} addends. Everyone waits: the layers before this one need it.`,
+      },
+      loss: () => "All ranks have the same Y, and compute the same loss. The forward pass is over.",
+      backward: {
+        column: () =>
+          "Every rank computes the gradient of its own columns of A. No other rank has these columns, so this gradient is never sent.",
+        activation: () => "Back through the activation, every rank in its own part. Nothing is sent.",
+        row: () =>
+          "Every rank has the whole gradient of Y, and computes the gradient of its own rows of B from it. Nothing is sent.",
+      },
+      ready: () =>
+        "The backward pass is over. Activations were sent, twice; no parameter and no gradient of one was.",
+      update: () => "Every rank updates its own parts of A and B with Adam. Nothing is sent.",
+      end: () => "Gradients are forgotten. The step is over.",
+    },
+    zero3: {
+      begin: (ranks) =>
+        `Every rank holds 1/${ranks} of every layer, and what Adam keeps for that part: nothing is there twice. Each rank gets other rows of the batch.`,
+      forward: (layer) => `Layer ${layer} is whole on every rank now, and computed, by every rank on its own rows.`,
+      all_gather: {
+        forward: (bytes, layers, ranks) =>
+          `All-gather of ${layers}, ${bytes}, sets out ahead of time: every rank gives its part, and gets the other ${ranks - 1}.`,
+        backward: (bytes, layers) =>
+          `All-gather of ${layers}, ${bytes}, once more: the layer was dropped after the forward pass, and the backward pass needs it.`,
+      },
+      reduce_scatter: (bytes, layers, ranks) =>
+        `Reduce-scatter of the gradients of ${layers}, ${bytes}, sets out: they are averaged over all ranks, and every rank keeps its part, 1/${ranks} of them.`,
+      free: {
+        forward: (layer, ranks) => `Layer ${layer} is dropped: every rank has no more of it than its own 1/${ranks}.`,
+        backward: (layer, ranks) => `Layer ${layer} is dropped again, down to the own 1/${ranks}.`,
+      },
+      loss: () =>
+        "Every rank computes the loss of its own rows. The forward pass is over; only activations have piled up, no parameters.",
+      backward: (layer) =>
+        `Layer ${layer} is whole again, and every rank computes its gradients, from its own rows. For a moment it holds all of them.`,
+      ready: () =>
+        "The backward pass is over, and so are the reduce-scatters: every rank holds the averaged gradients of its own parts.",
+      update: () =>
+        "Every rank updates its own parts with Adam. Nothing is sent: the next forward pass gathers the new values anyway.",
+      end: () => "Gradients are forgotten. The step is over.",
+    },
+  },
+  zh: {
+    layers: (layers) => (layers.length === 1 ? `第 ${layers[0]} 层` : `第 ${[...layers].reverse().join("、")} 层`),
+    meanwhile: (title, what) => `与此同时，${what}的 ${title} 正在进行。`,
+    exist: (bytes, tensors) =>
+      `最后还有一个很小的 all-reduce：${bytes} 字节，${tensors} 个参数张量各一个字节，再加一个。它告诉所有进程哪些梯度存在。`,
+    data_parallel: {
+      begin: (ranks) => `${ranks} 个进程都有同样的完整模型，以及 Adam 为它保存的状态。每个进程拿到批次中不同的样本。`,
+      forward: (layer) =>
+        `每个进程用自己的样本对第 ${layer} 层做前向计算，并保留反向传播所需的激活。不发送任何数据。`,
+      loss: () => "每个进程计算自己样本的损失。前向结束，此时保留的激活最多。",
+      backward: (layer) => `每个进程根据自己的样本计算第 ${layer} 层的梯度，各进程的结果不同。这一层的激活随即释放。`,
+      all_reduce: (bytes, layers) =>
+        `一个桶满了：${layers}的梯度（${bytes}）合在一起做一次 all-reduce，在所有进程间求平均。没有进程为此停下来。`,
+      ready: () => "反向传播结束，每个进程等待尚未完成的通信。之后所有进程的梯度相同，都是平均值。",
+      update: () => "每个进程用 Adam 更新。梯度相同，更新也就相同，因此不需要发送参数。",
+      end: () => "清除梯度。这一步结束，各进程的模型仍然一致。",
+    },
+    tensor_parallel: {
+      begin: (ranks) =>
+        `每个进程有 A 的 1/${ranks}（按列切）和 B 的 1/${ranks}（按行切），以及 Adam 为它们保存的状态。所有进程的输入 X 相同。`,
+      forward: {
+        column: (ranks) =>
+          `每个进程用完整的 X 乘以自己的那几列 A，直接得到乘积的 1/${ranks} 的列，已是最终结果：不发送任何数据。`,
+        activation: () => "每个进程对自己的部分应用激活函数。它逐个数计算，不需要别人的数据：不发送任何数据。",
+        row: (ranks) =>
+          `每个进程用自己的部分乘以自己的那几行 B。结果的形状与 Y 相同，但只是 ${ranks} 个加数中的一个。`,
+      },
+      all_reduce: {
+        forward: (bytes, _, ranks) =>
+          `对 Y 做 all-reduce（${bytes}）：${ranks} 个加数求和，每个进程都得到完整的 Y。所有进程都要等待，因为后面的计算需要 Y。`,
+        backward: (bytes, _, ranks) =>
+          `对 X 的梯度做 all-reduce（${bytes}）：X 参与了全部 ${ranks} 个进程的计算，因此它的梯度有 ${ranks} 个加数。所有进程都要等待，因为前面的层需要它。`,
+      },
+      loss: () => "所有进程的 Y 相同，算出的损失也相同。前向结束。",
+      backward: {
+        column: () => "每个进程计算自己那几列 A 的梯度。别的进程没有这几列，所以这份梯度从不发送。",
+        activation: () => "反向经过激活函数，每个进程只处理自己的部分。不发送任何数据。",
+        row: () => "每个进程都有完整的 Y 的梯度，由此计算自己那几行 B 的梯度。不发送任何数据。",
+      },
+      ready: () => "反向传播结束。求和的只有 Y 和 X 的梯度；参数和参数的梯度都没有发送过。",
+      update: () => "每个进程用 Adam 更新自己的那部分 A 和 B。不发送任何数据。",
+      end: () => "清除梯度。这一步结束。",
+    },
+    zero3: {
+      begin: (ranks) =>
+        `每个进程只有每一层的 1/${ranks}，以及 Adam 为这部分保存的状态：没有任何东西重复保存。每个进程拿到批次中不同的样本。`,
+      forward: (layer) => `第 ${layer} 层此时在每个进程上都是完整的，各进程用自己的样本做前向计算。`,
+      all_gather: {
+        forward: (bytes, layers, ranks) =>
+          `提前开始对${layers}做 all-gather（${bytes}）：每个进程给出自己的部分，得到另外 ${ranks - 1} 份。`,
+        backward: (bytes, layers) =>
+          `再次对${layers}做 all-gather（${bytes}）：前向之后这一层已被丢弃，而反向传播还需要它。`,
+      },
+      reduce_scatter: (bytes, layers, ranks) =>
+        `开始对${layers}的梯度做 reduce-scatter（${bytes}）：在所有进程间求平均，每个进程只留下自己的 1/${ranks}。`,
+      free: {
+        forward: (layer, ranks) => `丢弃第 ${layer} 层：每个进程只剩自己的 1/${ranks}。`,
+        backward: (layer, ranks) => `第 ${layer} 层再次被丢弃，只剩自己的 1/${ranks}。`,
+      },
+      loss: () => "每个进程计算自己样本的损失。前向结束；积累下来的只有激活，没有参数。",
+      backward: (layer) =>
+        `第 ${layer} 层又是完整的了，每个进程根据自己的样本计算它的梯度，并短暂地持有全部这些梯度。`,
+      ready: () => "反向传播结束，reduce-scatter 也都完成：每个进程持有自己那部分参数的平均梯度。",
+      update: () => "每个进程用 Adam 更新自己的部分。不发送任何数据：下一次前向反正会收集新的值。",
+      end: () => "清除梯度。这一步结束。",
+    },
+  },
+};
+
+function joined(numbers, word) {
+  return numbers.length === 2 ? numbers.join(` ${word} `) : numbers.join(", ");
+}

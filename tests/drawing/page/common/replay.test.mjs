@@ -1,0 +1,141 @@
+import assert from "node:assert/strict";
+import test from "node:test";
+import { deflateSync } from "node:zlib";
+import { expression, runs, shortExpression } from "../../../../src/unisono/drawing/page/common/expressions.mjs";
+import { isDone, ranksIn } from "../../../../src/unisono/drawing/page/common/replay.mjs";
+import { unpack } from "../../../../src/unisono/drawing/page/common/unpack.mjs";
+import { viewAtLevel } from "../../../../src/unisono/drawing/page/common/views.mjs";
+import { ring, scene, star } from "../scenes.mjs";
+
+const lastRow = (made, rank) => made.rows[rank][made.rows[rank].length - 1];
+
+test("four ranks on a ring end with 6, 10, 14, 18", () => {
+  const made = ring(4);
+  for (let rank = 0; rank < 4; rank++) {
+    assert.deepEqual(
+      lastRow(made, rank).map(({ value }) => value),
+      [6, 10, 14, 18],
+    );
+  }
+});
+
+test("in a ring of five a chunk gains one rank per hop, and in the end all are done", () => {
+  const made = ring(5);
+  const most = (level) => {
+    const { states } = viewAtLevel(made, level);
+    const sizes = states.flatMap((state, rank) => made.rows[rank][state].map(({ ranks }) => ranksIn(ranks).length));
+    return Math.max(...sizes);
+  };
+  assert.deepEqual([0, 1, 2, 3, 4, 5, 8].map(most), [1, 2, 3, 4, 5, 5, 5]);
+  for (let rank = 0; rank < 5; rank++) {
+    lastRow(made, rank).forEach((cell, slot) => {
+      assert.ok(isDone(made, rank, slot, cell));
+    });
+    assert.ok(!isDone(made, rank, 0, made.rows[rank][0][0]));
+  }
+});
+
+test("what a message carries was read before its step", () => {
+  const made = ring(3);
+  const first = made.messages.find(({ src, sent }) => src === 0 && sent === 1);
+  assert.equal(expression(made, first.cells[0], first.chunks[0]), "x0");
+  const second = made.messages.find(({ src, sent }) => src === 0 && sent === 2);
+  assert.equal(expression(made, second.cells[0], second.chunks[0]), "x0+x2");
+});
+
+test("half-way through a step the old state is to be seen, and its messages half-way", () => {
+  const made = ring(4);
+  const view = viewAtLevel(made, 1.5);
+  assert.deepEqual(view.states, [1, 1, 1, 1]);
+  assert.equal(view.flying.length, 4);
+  for (const { progress } of view.flying) assert.equal(progress, 0.5);
+  assert.equal(view.arrived.length, 0);
+});
+
+test("at rest after a step its messages have arrived", () => {
+  const view = viewAtLevel(ring(4), 2);
+  assert.deepEqual(view.states, [2, 2, 2, 2]);
+  assert.equal(view.arrived.length, 4);
+  assert.equal(view.flying.length, 0);
+});
+
+test("a message that is received levels later is on its way all the time", () => {
+  const made = star(4);
+  const view = viewAtLevel(made, 1);
+  assert.deepEqual(
+    view.flying.map(({ message, progress }) => [message.src, progress]),
+    [
+      [2, 1 / 2],
+      [3, 1 / 3],
+    ],
+  );
+});
+
+test("a message that nobody receives stays on its way for ever", () => {
+  const made = scene({
+    size: 2,
+    chunks: 1,
+    messages: [{ src: 0, dst: 1, sent: 1, got: -1, chunks: [0] }],
+    steps: [[1], []],
+  });
+  const view = viewAtLevel({ ...made, levels: 1 }, 1);
+  assert.equal(view.flying.length, 1);
+  assert.ok(view.flying[0].stuck);
+  assert.ok(view.flying[0].progress < 1);
+});
+
+test("a rank that is counted twice is not called done, and is written as twice", () => {
+  const twice = { sent: 1, got: 1, src: 1, dst: 0, chunks: [0], reduce: true };
+  const made = scene({
+    size: 2,
+    chunks: 1,
+    messages: [twice, { ...twice, sent: 2, got: 2 }],
+    steps: [
+      [1, 2],
+      [1, 2],
+    ],
+  });
+  const cell = lastRow(made, 0)[0];
+  assert.equal(expression(made, cell, 0), "x0+2·x1");
+  assert.ok(!isDone(made, 0, 0, cell));
+});
+
+test("in a barrier whoever gets a message has heard of all that its sender had heard of", () => {
+  const made = scene({
+    size: 3,
+    chunks: 1,
+    carries_data: false,
+    messages: [
+      { src: 0, dst: 1, sent: 1, got: 1, chunks: [0], reduce: true },
+      { src: 1, dst: 2, sent: 2, got: 2, chunks: [0], reduce: false },
+    ],
+    steps: [[1], [1, 2], [2]],
+  });
+  assert.equal(expression(made, lastRow(made, 2)[0], 0), "{0, 1, 2}");
+});
+
+test("expressions are short where they must be", () => {
+  const made = ring(8);
+  const cell = (...ranks) => ({
+    origin: 0,
+    again: 0n,
+    value: 0,
+    ranks: ranks.reduce((set, rank) => set | (1n << BigInt(rank)), 0n),
+  });
+  assert.equal(shortExpression(made, cell(1, 2, 3), 0), "Σ1–3");
+  assert.equal(shortExpression(made, cell(1, 3), 0), "Σ2/8");
+  assert.equal(shortExpression(made, cell(0, 1, 2, 3, 4, 5, 6, 7), 0), "Σ");
+  assert.equal(shortExpression(made, cell(5), 0), "x5");
+  assert.equal(runs([0, 1, 2, 5, 7, 8]), "0–2, 5, 7–8");
+});
+
+test("columns come back as they were packed", async () => {
+  const columns = { a: [3, 3, -2, 70000], b: [], c: [1] };
+  const differences = Object.values(columns).flatMap((column) =>
+    column.map((value, at) => value - (at ? column[at - 1] : 0)),
+  );
+  const data = deflateSync(Buffer.from(Int32Array.from(differences).buffer)).toString("base64");
+  const packed = { names: Object.keys(columns), lengths: [4, 0, 1], data };
+  const back = await unpack(packed);
+  for (const [name, column] of Object.entries(columns)) assert.deepEqual([...back[name]], column);
+});

@@ -1,0 +1,114 @@
+import assert from "node:assert/strict";
+import { readdirSync, readFileSync } from "node:fs";
+import test from "node:test";
+import { stepSentences } from "../../../../src/unisono/drawing/page/common/sentences.mjs";
+import { nextSpeed, State } from "../../../../src/unisono/drawing/page/common/state.mjs";
+import { bandwidthText, bytesText, secondsText } from "../../../../src/unisono/drawing/page/common/units.mjs";
+import { viewAtLevel } from "../../../../src/unisono/drawing/page/common/views.mjs";
+import { browserLanguage, WORDS } from "../../../../src/unisono/drawing/page/common/words.mjs";
+import { ring, scene, star } from "../scenes.mjs";
+
+const shapeOf = (value) =>
+  value !== null && typeof value === "object"
+    ? Object.fromEntries(Object.entries(value).map(([name, inner]) => [name, shapeOf(inner)]))
+    : typeof value;
+
+test("every word is there in both languages", () => {
+  assert.deepEqual(shapeOf(WORDS.zh), shapeOf(WORDS.en));
+});
+
+test("no word is left over", () => {
+  const folder = new URL("../../../../src/unisono/drawing/page/", import.meta.url);
+  const files = readdirSync(folder, { recursive: true }).filter(
+    (name) => name.endsWith(".mjs") && name !== "common/words.mjs",
+  );
+  const code = files.map((name) => readFileSync(new URL(name, folder), "utf-8")).join("");
+  const unused = Object.keys(WORDS.en).filter((name) => !new RegExp(`\\b(${name})\\b`).test(code));
+  assert.deepEqual(unused, []);
+});
+
+test("Chinese words are Chinese", () => {
+  const texts = Object.entries(WORDS.zh).filter(([, value]) => typeof value === "string");
+  for (const [name, text] of texts) assert.match(text, /[\u4e00-\u9fff]/, name);
+});
+
+test("a step is told message by message", () => {
+  const made = ring(5);
+  const english = stepSentences(made, viewAtLevel(made, 2), "en");
+  assert.ok(english.includes("Rank 2 sends chunk 0, which holds x1+x2, to rank 3, which adds its own."));
+  assert.equal(english.length, 5);
+  const chinese = stepSentences(made, viewAtLevel(made, 2), "zh");
+  assert.ok(chinese.includes("进程 2 把第 0 块（x1+x2）发给进程 3，加到后者自己的数据上。"));
+});
+
+test("a finished sum is called by its name", () => {
+  const made = ring(5);
+  const sentences = stepSentences(made, viewAtLevel(made, 5), "en");
+  assert.ok(sentences.includes("Rank 2 sends chunk 2, which holds the sum of all 5, to rank 3, which stores it."));
+});
+
+test("of a chosen rank only what it sends and receives is told", () => {
+  const made = ring(5);
+  const sentences = stepSentences(made, viewAtLevel(made, 1), "en", 3);
+  assert.equal(sentences.length, 2);
+  for (const sentence of sentences) assert.match(sentence, /[Rr]ank 3/);
+});
+
+test("what is still on its way is said to be", () => {
+  const made = star(4);
+  const sentences = stepSentences(made, viewAtLevel(made, 1), "en");
+  assert.ok(sentences.includes("Rank 3 sends chunk 0, which holds x3, to rank 0; it is on its way."));
+});
+
+test("a barrier speaks of who has arrived", () => {
+  const made = scene({
+    size: 3,
+    chunks: 1,
+    carries_data: false,
+    messages: [{ src: 0, dst: 1, sent: 1, got: 1, chunks: [0], reduce: true }],
+    steps: [[1], [1], []],
+  });
+  assert.deepEqual(stepSentences(made, viewAtLevel(made, 1), "en"), ["Rank 0 tells rank 1 that rank 0 has arrived."]);
+});
+
+test("a link reproduces the view, and nonsense in it is left out", () => {
+  const accepts = (name, value) => name !== "rank" || value < 5;
+  const state = new State({ lang: "en", layout: "ring", numbers: false }, accepts);
+  state.follow("#step=3&rank=2&numbers=1&lang=zh");
+  assert.deepEqual(
+    ["step", "rank", "numbers", "lang"].map((name) => state.get(name)),
+    [3, 2, true, "zh"],
+  );
+  assert.equal(state.link(), "#step=3&rank=2&numbers=1&lang=zh");
+  state.follow("#step=x&rank=9&colour=red&layout=%3Cscript%3E");
+  assert.equal(state.link(), "#step=3&rank=2&numbers=1&lang=zh");
+});
+
+test("who listens hears of what has really changed, once", () => {
+  const state = new State({ lang: "en" });
+  const heard = [];
+  state.onChange((changed) => heard.push([...changed]));
+  state.set({ step: 1, rank: null });
+  state.set({ step: 1 });
+  assert.deepEqual(heard, [["step"]]);
+});
+
+test("speeds go up and down and stop at the ends", () => {
+  assert.equal(nextSpeed(1, 1), 2);
+  assert.equal(nextSpeed(8, 1), 8);
+  assert.equal(nextSpeed(0.25, -1), 0.25);
+});
+
+test("the language is the first of the browser's that we speak", () => {
+  assert.equal(browserLanguage(["fr-CH", "zh-TW", "en"]), "zh");
+  assert.equal(browserLanguage(["en-GB", "zh"]), "en");
+  assert.equal(browserLanguage(["de"]), "en");
+});
+
+test("numbers have units that people use", () => {
+  assert.equal(bytesText(65536), "64 KiB");
+  assert.equal(bytesText(1.5 * 2 ** 20), "1.5 MiB");
+  assert.equal(secondsText(4.2e-5), "42 µs");
+  assert.equal(secondsText(0.0031), "3.1 ms");
+  assert.equal(bandwidthText(1e-10), "10 GB/s");
+});
