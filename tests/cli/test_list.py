@@ -1,12 +1,17 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
+from rich.cells import cell_len
 
-from unisono.algorithms import BUILT_IN, of
+from unisono.algorithms import BUILT_IN, find, of
 from unisono.cli.main import main
+from unisono.cli.output import wrapped
 from unisono.collectives import COLLECTIVES, all_reduce
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
 def test_every_algorithm_is_listed_under_its_collective(capsys):
@@ -75,3 +80,60 @@ def test_a_size_that_is_none_is_refused(capsys, size):
         main(["list", "-n", size])
     assert caught.value.code == 2
     assert "number of ranks" in capsys.readouterr().err or size == "-1"
+
+
+def test_a_file_is_listed_with_its_costs(capsys):
+    assert main(["list", str(EXAMPLES / "zigzag.py"), "-n", "8"]) == 0
+    printed = capsys.readouterr().out
+    assert next(line for line in printed.splitlines() if line.startswith("zigzag ")).split()[1:3] == ["4", "14"]
+    assert "  zigzag: Hand the sum along" in printed
+    assert "ring" not in printed
+    assert main(["list", f"{EXAMPLES / 'zigzag.py'}:zigzag", "--json"]) == 0
+    data = json.loads(capsys.readouterr().out)
+    assert [each["name"] for entry in data for each in entry["algorithms"]] == ["zigzag"]
+
+
+def test_an_algorithm_that_is_not_for_this_size_is_skipped(capsys, tmp_path):
+    path = tmp_path / "mine.py"
+    path.write_text(
+        "from unisono import algorithm\nfrom unisono.algorithms.ring import ring\n"
+        "from unisono.collectives import all_reduce\n"
+        "@algorithm(all_reduce, chunks=ring.chunks, serves=lambda size: size % 2 == 0)\n"
+        "def even(rank, size):\n    yield from ring(rank, size)\n"
+    )
+    assert main(["list", str(path), "-n", "3"]) == 0
+    assert "all_reduce/even: skipped, it is not declared for 3 ranks" in capsys.readouterr().out
+
+
+def test_an_algorithm_of_a_file_that_is_wrong_is_not_listed(capsys):
+    assert main(["list", str(EXAMPLES / "wrong" / "zigzag_twice.py"), "-n", "4"]) == 1
+    assert "is counted twice" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("columns", "language"), [("80", "en"), ("50", "zh")])
+def test_descriptions_wrap_between_words(capsys, monkeypatch, columns, language):
+    monkeypatch.setenv("COLUMNS", columns)
+    assert main(["list", "all_reduce", "--lang", language]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    start = next(number for number, line in enumerate(lines) if line.startswith("  naive: "))
+    described = lines[start : next(number for number, line in enumerate(lines) if line.startswith("  direct: "))]
+    assert len(described) > 1
+    assert max(map(cell_len, described)) <= int(columns)
+    space = " " if language == "en" else ""
+    idea = "naive: " + find("naive").idea_in(language)
+    assert space.join(line.strip() for line in described) == idea
+
+
+def test_no_text_is_lost_where_lines_break():
+    for algorithm in BUILT_IN:
+        for language in ("en", "zh"):
+            idea = algorithm.idea_in(language)
+            for width in (20, 57):
+                lines = wrapped(idea, width)
+                assert "".join(lines).replace(" ", "") == idea.replace(" ", "")
+                assert max(map(cell_len, lines)) <= width + 4  # marks that may not begin a line hang over
+
+
+def test_more_ranks_than_can_be_proved_in_a_minute_are_refused_with_a_reason(capsys):
+    assert main(["list", "-n", "100000"]) == 2
+    assert "expected -n 512 or less" in capsys.readouterr().err

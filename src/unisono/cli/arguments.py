@@ -1,4 +1,4 @@
-"""What the verbs have in common: how sizes, options and names are given."""
+"""Reads the arguments that several verbs share: sizes, options, languages."""
 
 from __future__ import annotations
 
@@ -6,15 +6,16 @@ import argparse
 import ast
 from typing import Any
 
+from unisono.cli import messages
 from unisono.errors import UsageError
 
 LARGEST = 1_000_000  # ranks
 
 
 def described(docstring: str | None) -> str:
-    """Return what a verb's file says of it, without the name in front."""
-    said = (docstring or "").partition("``: ")[2].strip()
-    return said[:1].upper() + said[1:]
+    """Return the docstring of a verb's file without the name in front."""
+    description = (docstring or "").partition("``: ")[2].strip()
+    return description[:1].upper() + description[1:]
 
 
 def sizes(text: str) -> list[int]:
@@ -24,24 +25,35 @@ def sizes(text: str) -> list[int]:
         first, dash, last = part.partition("-")
         numbers = len(part) < 20 and first.isdecimal() and (last.isdecimal() or not dash)
         if not numbers or not 1 <= int(first) <= int(last or first) <= LARGEST:
-            raise argparse.ArgumentTypeError(f"{text!r} is not a list of sizes; expected e.g. 8, 1-64 or 1-64,128")
+            raise argparse.ArgumentTypeError(messages.NOT_SIZES(text=text))
         found += range(int(first), int(last or first) + 1)
     return sorted(set(found))
 
 
 def size(text: str) -> int:
-    """Read one number of ranks."""
-    if len(text) > 9 or not text.isdecimal() or not 1 <= int(text) <= LARGEST:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of ranks; expected one number, 1 or more")
+    """Read a number of ranks."""
+    if not _is_count(text):
+        raise argparse.ArgumentTypeError(messages.NOT_A_SIZE(text=text))
     return int(text)
 
 
+def count(text: str) -> int:
+    """Read how many of something there shall be."""
+    if not _is_count(text):
+        raise argparse.ArgumentTypeError(messages.NOT_A_COUNT(text=text))
+    return int(text)
+
+
+def _is_count(text: str) -> bool:
+    return len(text) <= 9 and text.isdecimal() and 1 <= int(text) <= LARGEST
+
+
 def depth(text: str) -> int | None:
-    """Read how many messages a channel holds."""
+    """Read the number of messages that a channel holds."""
     if text == "unbounded":
         return None
     if len(text) > 9 or not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a depth; expected 1 or more, or unbounded")
+        raise argparse.ArgumentTypeError(messages.NOT_A_DEPTH(text=text))
     return int(text)
 
 
@@ -51,7 +63,7 @@ def options(given: list[str]) -> dict[str, Any]:
     for text in given:
         name, equals, value = text.partition("=")
         if not equals or not name or name in ("rank", "size", "root", "self"):
-            raise UsageError(f"--option {text}: expected name=value, such as --option node=4")
+            raise UsageError(messages.NOT_AN_OPTION(text=text))
         try:
             found[name] = ast.literal_eval(value)
         except (ValueError, SyntaxError, MemoryError, RecursionError):
@@ -71,7 +83,7 @@ def add_options(parser: argparse.ArgumentParser, *, chinese: bool = False) -> No
 
 def add_json(parser: argparse.ArgumentParser) -> None:
     """Add --json."""
-    parser.add_argument("--json", action="store_true", help="print data for programs instead of tables")
+    parser.add_argument("--json", action="store_true", help="print JSON instead of tables")
 
 
 def add_language(parser: argparse.ArgumentParser) -> None:

@@ -1,19 +1,33 @@
-"""``unisono list``: every collective, its algorithms, and what each one costs."""
+"""``unisono list``: the algorithms of every collective, or of a file, with the cost of each."""
 
 from __future__ import annotations
 
 import argparse
 from typing import Any
 
-from rich.markup import escape
+from rich.console import Console
 
 from unisono import collectives
-from unisono.algorithms import Algorithm, of
-from unisono.cli import arguments
-from unisono.cli.output import console, fraction, print_json, print_table, progress_bar, ranks, ratio, table
+from unisono.algorithms import Algorithm, of, user_files
+from unisono.algorithms.user_files import WrittenSchedule
+from unisono.cli import arguments, messages, names
+from unisono.cli.output import (
+    console,
+    fraction,
+    print_json,
+    print_paragraph,
+    print_table,
+    progress_bar,
+    ranks,
+    ratio,
+    table,
+)
 from unisono.collectives import Collective
+from unisono.errors import UsageError
+from unisono.message import translated
 from unisono.verifier import Proof, proof_of
 
+MOST_RANKS = 512
 COLUMNS = {
     "en": ("algorithm", ">steps", ">rounds", ">vs\nleast", ">bytes", ">vs\nleast", ">extra\nmemory"),
     "zh": ("算法", ">步数", ">轮数", ">与下界\n之比", ">字节", ">与下界\n之比", ">额外\n内存"),
@@ -30,20 +44,26 @@ BOUND = {
 }
 FULL_STOP = {"en": ".", "zh": "。"}
 LEGEND = {
-    "en": "Bytes (sent or received by the busiest rank, whichever is more) and memory are parts of the vector. "
-    "Steps: of the rank that has the most. Rounds: how long it takes if a rank sends one message and receives one "
-    "at a time, and each takes one round.",
+    "en": "Bytes (sent or received by the busiest rank, whichever is more) and extra memory are multiples of the "
+    "vector. Steps are those of the rank with the most. Rounds are the time it takes if a rank sends one message and "
+    "receives one message at a time, and each message takes one round.",
     "zh": "字节数（最忙的进程发送或接收的量，取较大者）和内存都以整个向量的长度为单位。"
     "步数：步数最多的进程的步数。轮数：若每个进程一次只发一条、收一条消息，每条消息耗时一轮，总共需要的轮数。",
 }
+Listed = dict[Collective, list[Algorithm | WrittenSchedule]]
 
 
 def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Declare the verb."""
     parser = verbs.add_parser(
-        "list", help="list the algorithms with what each one costs", description=arguments.described(__doc__)
+        "list", help="list the algorithms and the cost of each", description=arguments.described(__doc__)
     )
-    parser.add_argument("collective", nargs="?", help="only those of this collective")
+    parser.add_argument(
+        "collective",
+        nargs="?",
+        metavar="COLLECTIVE|FILE",
+        help="list only this collective, or the algorithms of a file",
+    )
     parser.add_argument("-n", dest="size", type=arguments.size, default=8, help="number of ranks (default 8)")
     arguments.add_language(parser)
     arguments.add_json(parser)
@@ -52,58 +72,86 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
 
 def run(args: argparse.Namespace) -> int:
     """Print a table for each collective."""
-    chosen = [collectives.find(args.collective)] if args.collective else collectives.COLLECTIVES
-    proofs = _proofs([algorithm for collective in chosen for algorithm in of(collective)], args.size, quiet=args.json)
+    if args.size > MOST_RANKS:
+        raise UsageError(messages.LIST_TOO_LARGE(size=args.size, most=MOST_RANKS))
+    listed, skipped = _listed(args.collective, args.size)
+    proofs = _proofs([algorithm for of_one in listed.values() for algorithm in of_one], args.size, quiet=args.json)
     if args.json:
-        print_json([_as_data(collective, proofs, args.size) for collective in chosen])
+        print_json([_as_data(collective, listed[collective], proofs, args.size) for collective in listed])
         return 0
     out = console()
-    for collective in chosen:
-        out.print(f"[bold]{collective}[/]: {getattr(collective.summary, args.lang)}", soft_wrap=True)
-        out.print(f"[italic]{getattr(collective.story, args.lang)}[/]", soft_wrap=True)
-        rows = table(*COLUMNS[args.lang])
-        for algorithm in of(collective):
-            proof = proofs[str(algorithm)]
-            rows.add_row(
-                f"[cyan]{algorithm.name}[/]", str(proof.steps), str(proof.rounds), ratio(proof.latency_ratio),
-                fraction(proof.busiest), ratio(proof.bandwidth_ratio), fraction(proof.extra_memory),
-            )  # fmt: skip
-        print_table(out, rows)
-        for algorithm in of(collective):
-            out.print(f"  [cyan]{algorithm.name}[/]: {escape(algorithm.idea_in(args.lang))}", soft_wrap=True)
-        rounds, moved = BOUND[args.lang]
-        bound = (rounds + moved * collective.carries_data).format(
-            size=args.size,
-            ranks=ranks(args.size),
-            rounds=collective.least_rounds(args.size),
-            least=fraction(collective.least_bytes(args.size)),
-        )
-        out.print(f"[dim]{bound}{FULL_STOP[args.lang]}[/]\n", soft_wrap=True)
-    out.print(f"[dim]{LEGEND[args.lang]}[/]", soft_wrap=True)
+    for collective, algorithms in listed.items():
+        _print_collective(out, collective, algorithms, proofs, args.size, args.lang)
+    for algorithm in skipped:
+        note = translated(messages.SKIPPED(algorithm=algorithm, size=args.size), args.lang)
+        print_paragraph(out, note, style="yellow")
+    print_paragraph(out, LEGEND[args.lang], style="dim")
     return 0
 
 
-def _proofs(algorithms: list[Algorithm], size: int, quiet: bool) -> dict[str, Proof]:
-    found = {}
+def _listed(name: str | None, size: int) -> tuple[Listed, list[Algorithm | WrittenSchedule]]:
+    """Return the algorithms of each collective that a name asks for, and those of a file that cannot be shown."""
+    if name is None or not user_files.names_a_file(name):
+        chosen = collectives.COLLECTIVES if name is None else (collectives.find(name),)
+        return {collective: list(of(collective)) for collective in chosen}, []
+    found = [names.resolve(name)] if ".py:" in name else names.algorithms_in(name)
+    able = [algorithm for algorithm in found if algorithm.can_serve(size)]
+    listed: Listed = {}
+    for algorithm in able:
+        listed.setdefault(algorithm.collective, []).append(algorithm)
+    return listed, [algorithm for algorithm in found if algorithm not in able]
+
+
+def _print_collective(
+    out: Console, collective: Collective, algorithms: list[Algorithm | WrittenSchedule], proofs: dict[str, Proof],
+    size: int, language: str,
+) -> None:  # fmt: skip
+    print_paragraph(out, getattr(collective.summary, language), label=str(collective))
+    print_paragraph(out, getattr(collective.story, language), style="italic")
+    rows = table(*COLUMNS[language])
+    for algorithm in algorithms:
+        proof = proofs[str(algorithm)]
+        rows.add_row(
+            f"[cyan]{algorithm.name}[/]", str(proof.steps), str(proof.rounds), ratio(proof.latency_ratio),
+            fraction(proof.busiest), ratio(proof.bandwidth_ratio), fraction(proof.extra_memory),
+        )  # fmt: skip
+    print_table(out, rows)
+    for algorithm in algorithms:
+        print_paragraph(out, algorithm.idea_in(language), label=algorithm.name, first="  ", rest="    ")
+    rounds, moved = BOUND[language]
+    bound = (rounds + moved * collective.carries_data).format(
+        size=size,
+        ranks=ranks(size),
+        rounds=collective.least_rounds(size),
+        least=fraction(collective.least_bytes(size)),
+    )
+    print_paragraph(out, bound + FULL_STOP[language], style="dim")
+    out.print()
+
+
+def _proofs(algorithms: list[Algorithm | WrittenSchedule], size: int, quiet: bool) -> dict[str, Proof]:
+    proofs = {}
     with progress_bar(quiet) as progress:
         bar = progress.add_task("proving", total=len(algorithms))
         for algorithm in algorithms:
-            found[str(algorithm)], _ = proof_of(algorithm.schedule(size))
+            proofs[str(algorithm)], _ = proof_of(algorithm.schedule(size))
             progress.update(bar, advance=1, description=str(algorithm))
-    return found
+    return proofs
 
 
-def _as_data(collective: Collective, proofs: dict[str, Proof], size: int) -> dict[str, Any]:
+def _as_data(
+    collective: Collective, algorithms: list[Algorithm | WrittenSchedule], proofs: dict[str, Proof], size: int
+) -> dict[str, Any]:
     return {
         "collective": collective.name, "summary": collective.summary._asdict(),
         "story": collective.story._asdict(), "rooted": collective.rooted,
         "bus_factor": str(collective.bus_factor(size)),
         "algorithms": [
             {"name": algorithm.name, "idea": _ideas(algorithm), **proofs[str(algorithm)].as_dict()}
-            for algorithm in of(collective)
+            for algorithm in algorithms
         ],
     }  # fmt: skip
 
 
-def _ideas(algorithm: Algorithm) -> dict[str, str]:
+def _ideas(algorithm: Algorithm | WrittenSchedule) -> dict[str, str]:
     return {language: algorithm.idea_in(language) for language in COLUMNS}

@@ -1,4 +1,4 @@
-"""What all verbs print with."""
+"""Consoles, tables, paragraphs and progress bars, as every verb prints them."""
 
 from __future__ import annotations
 
@@ -10,22 +10,28 @@ import sys
 from fractions import Fraction
 from typing import IO, Any, cast
 
+from rich.cells import cell_len
 from rich.console import Console
 from rich.measure import Measurement
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
+from rich.text import Text
 
-PLAIN_WIDTH = 132  # of tables that go to a file or a pipe
+PLAIN_WIDTH = 132  # of what goes to a file or a pipe
+# The pieces between which a line may break: after a word, and after any Chinese character with the marks that follow
+# it, which may not begin a line.
+_CJK, _MARKS = r"\u2e80-\u9fff\u3000-\u303f\uff00-\uffef", "，。；：！？、）》”…"
+PIECES = re.compile(rf"\s*[（《“]*(?:[^\s{_CJK}]+|\S)[{_MARKS}]*")
 
 
 class _Console(Console):
     def on_broken_pipe(self) -> None:
-        """Let the command end quietly: whoever reads us has seen enough (`unisono list | head`)."""
+        """Let the command end quietly: the reader has closed the pipe (`unisono list | head`)."""
         raise BrokenPipeError
 
 
 class _WithoutTrailingBlanks(io.TextIOBase):
-    """A file for plain text: tables are padded with blanks, which nobody wants in a file."""
+    """A file for plain text: tables are padded with blanks, which do not belong in a file."""
 
     def __init__(self, file: IO[str]) -> None:
         self.file = file
@@ -51,7 +57,7 @@ def console(*, stderr: bool = False) -> Console:
 
 
 def progress_bar(quiet: bool = False) -> Progress:
-    """Return a progress bar on standard error, which is gone when it is done."""
+    """Return a progress bar on standard error, which disappears when the work is done."""
     shown_on = console(stderr=True)
     return Progress(
         TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(),
@@ -68,11 +74,37 @@ def table(*columns: str, title: str | None = None) -> Table:
 
 
 def print_table(out: Console, made: Table) -> None:
-    """Print a table whole: in a terminal that is too narrow its lines run on, and nothing is cut off."""
+    """Print a whole table; a terminal that is too narrow continues its lines, and nothing is cut off."""
     needed = Measurement.get(out, out.options.update(max_width=10_000), made).maximum
     if needed > out.width:
         made.width = needed
     out.print(made, crop=False, no_wrap=True, overflow="ignore")
+
+
+def print_paragraph(
+    out: Console, text: str, *, label: str = "", style: str = "", first: str = "", rest: str = ""
+) -> None:
+    """Print a paragraph that wraps between words, with a label in front of it.
+
+    ``first`` indents the first line, ``rest`` the others.
+    """
+    shown = f"{label}: {text}" if label else text
+    for number, line in enumerate(wrapped(shown, out.width - max(len(first), len(rest)))):
+        printed = Text((rest if number else first) + line, style)
+        if label and not number:
+            printed.stylize("cyan", len(first), len(first) + len(label))
+        out.print(printed, soft_wrap=True)
+
+
+def wrapped(text: str, width: int) -> list[str]:
+    """Return a text as lines of at most so many columns; a word that is longer has a line to itself."""
+    lines = [""]
+    for piece in PIECES.findall(text):
+        if lines[-1] and cell_len(lines[-1] + piece) > width:
+            lines.append(piece.lstrip())
+        else:
+            lines[-1] += piece
+    return lines
 
 
 def ranks(count: int) -> str:
@@ -81,13 +113,13 @@ def ranks(count: int) -> str:
 
 
 def ratio(value: float) -> str:
-    """Write a distance to a bound: green is there, red is far away."""
+    """Write a ratio to a lower bound: green if the bound is reached, red if it is far away."""
     colour = "green" if value < 1.05 else "yellow" if value < 2 else "red"
     return f"[{colour}]{value:.2f}×[/]"
 
 
 def fraction(value: Fraction) -> str:
-    """Write an exact part of the vector, with what it comes to."""
+    """Write an exact fraction of the vector, with its decimal value."""
     if value.denominator == 1:
         return str(value)
     short = f"{float(value):.3g}"

@@ -73,7 +73,7 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
         help="messages that a channel holds, or `unbounded` (default 1, the strictest)",
     )
     parser.add_argument("--fresh", action="store_true", help="prove again what the cache holds proofs of")
-    parser.add_argument("-j", dest="jobs", type=arguments.size, help="processes (default: one per core)")
+    parser.add_argument("-j", dest="jobs", type=arguments.count, help="processes (default: one per core)")
     arguments.add_options(parser)
     arguments.add_json(parser)
     parser.epilog = (

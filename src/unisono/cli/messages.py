@@ -1,0 +1,60 @@
+"""The messages of the command line, in English and Chinese: errors, and why something cannot be done."""
+
+from unisono.message import Template
+
+# arguments.py, main.py
+NOT_SIZES = Template(
+    "cli.not_sizes",
+    "{text!r} is not a list of sizes; expected e.g. 8, 1-64 or 1-64,128",
+    "{text!r} 不是进程数的列表；应为例如 8、1-64 或 1-64,128",
+)
+NOT_A_SIZE = Template(
+    "cli.not_a_size",
+    "{text!r} is not a number of ranks; expected one number, 1 or more",
+    "{text!r} 不是进程数；应为一个不小于 1 的整数",
+)
+NOT_A_COUNT = Template(
+    "cli.not_a_count",
+    "{text!r} is not a count; expected one number, 1 or more",
+    "{text!r} 不是个数；应为一个不小于 1 的整数",
+)
+NOT_A_DEPTH = Template(
+    "cli.not_a_depth",
+    "{text!r} is not a channel depth; expected a number, 1 or more, or unbounded",
+    "{text!r} 不是通道深度；应为不小于 1 的整数，或 unbounded（不限）",
+)
+NOT_AN_OPTION = Template(
+    "cli.not_an_option",
+    "--option {text}: expected name=value, such as --option node=4",
+    "--option {text}：应为 名字=值，例如 --option node=4",
+)
+NO_VERB = Template(
+    "cli.no_verb",
+    "there is no verb {verb!r}; expected one of {verbs}",
+    "没有 {verb!r} 这个命令；应为 {verbs} 之一",
+)
+MEANT_VERB = Template(
+    "cli.meant_verb",
+    "there is no verb {verb!r}; did you mean {near!r}?",
+    "没有 {verb!r} 这个命令；是否想写 {near!r}？",
+)
+INTERNAL = Template(
+    "cli.internal",
+    "this is a bug in Unisono, please report it: {error} (line {line} of {file})",
+    "这是 Unisono 的缺陷，请报告：{error}（{file} 第 {line} 行）",
+)
+INTERRUPTED = Template("cli.interrupted", "interrupted", "已中断")
+
+# list.py
+LIST_TOO_LARGE = Template(
+    "cli.list_too_large",
+    "list -n {size}: the costs come from a proof of every algorithm, which takes minutes above {most} ranks; "
+    "expected -n {most} or less, or one algorithm with `unisono verify NAME -n {size}`",
+    "list -n {size}：代价由逐个证明算法得出，超过 {most} 个进程需要数分钟；-n 应不大于 {most}，"
+    "或用 `unisono verify 算法名 -n {size}` 只看一个算法",
+)
+SKIPPED = Template(
+    "cli.skipped",
+    "{algorithm}: skipped, it is not declared for {size} ranks",
+    "{algorithm}：已跳过，它没有声明支持 {size} 个进程",
+)
