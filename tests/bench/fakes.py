@@ -5,8 +5,8 @@ from __future__ import annotations
 import sys
 
 from unisono.bench.cases import Case
-from unisono.bench.contender import Contender, Order, Visit
-from unisono.bench.group import Command, ProcessGroup
+from unisono.bench.contender import Contender, Trial, TrialOptions
+from unisono.bench.contender_ranks import Command, ContenderRanks
 
 
 class Fake(Contender):
@@ -15,9 +15,9 @@ class Fake(Contender):
     def __init__(self, name, call_s, log=None, communicates=True, trouble=None, wrong=0):
         self.name, self.call_s, self.communicates = name, call_s, communicates
         self.log = [] if log is None else log
-        self.trouble = trouble or {}  # what to raise at which visit
+        self.trouble = trouble or {}  # what to raise at which trial
         self.wrong = wrong
-        self.orders: list[Order] = []
+        self.options: list[TrialOptions] = []
         self.closed = 0
 
     def start(self):
@@ -27,13 +27,13 @@ class Fake(Contender):
         if "ready" in self.trouble:
             raise self.trouble["ready"]
 
-    def measure(self, case: Case, order: Order) -> Visit:
+    def measure(self, case: Case, options: TrialOptions) -> Trial:
         self.log.append((case.bytes, self.name))
-        self.orders.append(order)
-        if len(self.orders) in self.trouble:
-            raise self.trouble[len(self.orders)]
-        calls = [self.call_s] * order.iterations
-        return Visit([calls, [2 * each for each in calls]], 3 * self.call_s, self.wrong if order.check else 0)
+        self.options.append(options)
+        if len(self.options) in self.trouble:
+            raise self.trouble[len(self.options)]
+        calls = [self.call_s] * options.iterations
+        return Trial([calls, [2 * each for each in calls]], 3 * self.call_s, self.wrong if options.check else 0)
 
     def close(self):
         self.closed += 1
@@ -60,7 +60,7 @@ def obey():
 WELL = HELLO + "hello()\nobey()\n"
 
 
-class ScriptGroup(ProcessGroup):
+class ScriptGroup(ContenderRanks):
     """Ranks that run a script of a test."""
 
     library = "made-up"

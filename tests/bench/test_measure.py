@@ -5,7 +5,7 @@ import pytest
 from bench.fakes import Fake
 from unisono.bench import report
 from unisono.bench.cases import Case
-from unisono.bench.contender import CaseUnsupported, ContenderFailed, Visit
+from unisono.bench.contender import CaseUnsupported, ContenderFailed, Trial
 from unisono.bench.measure import FEWEST, MOST, Effort, Times, measure
 from unisono.collectives import COLLECTIVES, all_gather, all_reduce
 
@@ -15,35 +15,35 @@ SMALL, LARGE = Case(all_reduce, 2, "float32"), Case(all_reduce, 256, "float32")
 def test_contenders_take_turns_and_each_round_begins_with_another():
     log = []
     contenders = [Fake(name, 1e-3, log) for name in "ABC"]
-    measure(contenders, [SMALL, LARGE], 2, Effort(rounds=3, budget_s=0.1))
-    visits = [name for where, name in log if where == SMALL.bytes]
-    assert "".join(visits) == "ABCBCACABABC"  # the first is to learn how long a call takes
+    measure(contenders, [SMALL, LARGE], 2, Effort(repeats=3, budget_s=0.1))
+    trials = [name for where, name in log if where == SMALL.bytes]
+    assert "".join(trials) == "ABCBCACABABC"  # the first is to learn how long a call takes
     assert log[:3] == [("start", name) for name in "ABC"]  # all start at once
-    # A round visits all cases before the next one begins.
+    # A round trials all cases before the next one begins.
     assert [where for where, _ in log[3:]] == ([8] * 3 + [1024] * 3) * 4
 
 
 def test_calls_are_as_many_as_fit_into_the_time():
     usual, quick, slow = Fake("usual", 1e-3), Fake("quick", 1e-9), Fake("slow", 10.0)
-    measure([usual, quick, slow], [SMALL], 2, Effort(rounds=2, budget_s=0.4))
+    measure([usual, quick, slow], [SMALL], 2, Effort(repeats=2, budget_s=0.4))
     # 0.2 s in each round; the slower rank takes 2 ms
-    assert [order.iterations for order in usual.orders] == [FEWEST, 100, 100]
-    assert [order.iterations for order in quick.orders] == [FEWEST, MOST, MOST]
-    assert [order.iterations for order in slow.orders] == [FEWEST, FEWEST, FEWEST]
-    assert all(order.warmup >= 1 for order in usual.orders)
+    assert [options.iterations for options in usual.options] == [FEWEST, 100, 100]
+    assert [options.iterations for options in quick.options] == [FEWEST, MOST, MOST]
+    assert [options.iterations for options in slow.options] == [FEWEST, FEWEST, FEWEST]
+    assert all(options.warmup >= 1 for options in usual.options)
 
 
 def test_results_are_checked_first_and_last():
     fake = Fake("A", 1e-3, wrong=7)
-    run = measure([fake], [SMALL], 2, Effort(rounds=3, budget_s=0.1))
-    assert [order.check for order in fake.orders] == [True, False, False, True]
-    assert run.results[0].times["A"].wrong == 14
+    measurement = measure([fake], [SMALL], 2, Effort(repeats=3, budget_s=0.1))
+    assert [options.check for options in fake.options] == [True, False, False, True]
+    assert measurement.results[0].times["A"].wrong == 14
 
 
 def test_the_time_is_the_median_on_the_slowest_rank():
     times = Times()
-    times.add(Visit([[1.0, 2.0, 90.0], [4.0, 5.0, 6.0]], mean_s=7.0, wrong=1))
-    times.add(Visit([[1.0, 2.0], [5.0, 80.0]], mean_s=9.0, wrong=2))
+    times.add(Trial([[1.0, 2.0, 90.0], [4.0, 5.0, 6.0]], mean_s=7.0, wrong=1))
+    times.add(Trial([[1.0, 2.0], [5.0, 80.0]], mean_s=9.0, wrong=2))
     assert times.time_s == 5.0
     assert Times(Effort(quantile=0.0), times.calls_s).time_s == 4.0
     assert times.quantile_s(0.0) == 4.0
@@ -53,40 +53,40 @@ def test_the_time_is_the_median_on_the_slowest_rank():
     assert times.calls == 5
 
 
-def test_the_quickest_visit_alone_may_count():
-    times = Times(Effort(quickest_visit=True))
-    times.add(Visit([[1.0, 2.0, 90.0], [4.0, 6.0, 8.0]], mean_s=7.0, wrong=0))
-    times.add(Visit([[1.0, 2.0, 3.0], [5.0, 5.5, 60.0]], mean_s=9.0, wrong=0))
+def test_the_fastest_trial_alone_may_count():
+    times = Times(Effort(fastest_trial=True))
+    times.add(Trial([[1.0, 2.0, 90.0], [4.0, 6.0, 8.0]], mean_s=7.0, wrong=0))
+    times.add(Trial([[1.0, 2.0, 3.0], [5.0, 5.5, 60.0]], mean_s=9.0, wrong=0))
     assert times.time_s == 5.5  # the median of the second, on its slower rank
 
 
 def test_a_contender_that_cannot_start_is_dropped_and_the_others_go_on():
     bad = Fake("bad", 1.0, trouble={"ready": ContenderFailed("no such library\n  its last words")})
     good = Fake("good", 1e-3)
-    run = measure([bad, good], [SMALL], 2, Effort(2, 0.1))
-    assert run.dropped == {"bad": "no such library\n  its last words"}
-    assert set(run.results[0].times) == {"good"}
-    assert bad.orders == []
+    measurement = measure([bad, good], [SMALL], 2, Effort(2, 0.1))
+    assert measurement.dropped == {"bad": "no such library\n  its last words"}
+    assert set(measurement.results[0].times) == {"good"}
+    assert bad.options == []
     assert bad.closed >= 1
     assert good.closed == 1
 
 
 def test_a_contender_that_fails_on_the_way_keeps_what_it_measured_before():
     bad = Fake("bad", 1e-3, trouble={4: ContenderFailed("rank 1 hung up")})
-    run = measure([bad, Fake("good", 1e-3)], [SMALL, LARGE], 2, Effort(3, 0.1))
-    assert len(bad.orders) == 4
-    assert run.results[0].times["bad"].calls == bad.orders[2].iterations
-    assert "bad" not in run.results[1].times
-    assert run.results[1].times["good"].calls
+    measurement = measure([bad, Fake("good", 1e-3)], [SMALL, LARGE], 2, Effort(3, 0.1))
+    assert len(bad.options) == 4
+    assert measurement.results[0].times["bad"].calls == bad.options[2].iterations
+    assert "bad" not in measurement.results[1].times
+    assert measurement.results[1].times["good"].calls
 
 
 def test_a_case_that_is_not_supported_is_not_tried_again():
     partly = Fake("partly", 1e-3, trouble={1: CaseUnsupported("no bfloat16")})
-    run = measure([partly], [SMALL, LARGE], 2, Effort(3, 0.1))
-    assert run.results[0].times["partly"].unsupported == "no bfloat16"
-    assert run.results[1].times["partly"].calls
-    assert run.dropped == {}
-    assert report.as_data(run, "unisono")["cases"][0]["unsupported"] == {"partly": "no bfloat16"}
+    measurement = measure([partly], [SMALL, LARGE], 2, Effort(3, 0.1))
+    assert measurement.results[0].times["partly"].unsupported == "no bfloat16"
+    assert measurement.results[1].times["partly"].calls
+    assert measurement.dropped == {}
+    assert report.as_data(measurement, "unisono")["cases"][0]["unsupported"] == {"partly": "no bfloat16"}
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), RuntimeError("a bug of ours")])
@@ -99,7 +99,7 @@ def test_everyone_is_closed_whatever_happens(error):
 
 
 @pytest.fixture
-def run():
+def measurement():
     contenders = [
         Fake("unisono", 1e-6), Fake("gloo", 100e-6), Fake("mpi:default", 2e-6),
         Fake("memcpy", 0.5e-6, communicates=False),
@@ -107,18 +107,18 @@ def run():
     return measure(contenders, [Case(all_reduce, 250_000, "float32")], 4, Effort(2, 0.01))
 
 
-def test_ratios_say_how_many_times_longer_a_rival_takes(run):
-    found = report.ratios(run, run.results[0], "unisono")
+def test_ratios_say_how_many_times_longer_a_rival_takes(measurement):
+    found = report.ratios(measurement, measurement.results[0], "unisono")
     assert found == {"gloo": pytest.approx(100), "mpi:default": pytest.approx(2)}  # and not the memory
-    assert run.results[0].quickest(report.rivals(run, "unisono")) == "mpi:default"
+    assert measurement.results[0].fastest(report.rivals(measurement, "unisono")) == "mpi:default"
 
 
-def test_bandwidths(run):
-    figures = report.figures(run, run.results[0], "unisono")
+def test_bandwidths(measurement):
+    figures = report.figures(measurement, measurement.results[0], "unisono")
     assert figures.time_us == pytest.approx(2.0)  # of the slower rank
     assert figures.algbw == pytest.approx(500.0)  # 1 MB in 2 µs
     assert figures.busbw == pytest.approx(500.0 * 2 * 3 / 4)
-    memory = report.figures(run, run.results[0], "memcpy")
+    memory = report.figures(measurement, measurement.results[0], "memcpy")
     assert memory.busbw == memory.algbw
 
 
@@ -131,20 +131,20 @@ def test_busbw_is_algbw_times_the_factor_of_nccl_tests(size):
     }  # fmt: skip
     for collective in COLLECTIVES:
         if collective.carries_data:
-            run = measure([Fake("A", 1e-6)], [Case(collective, 8 * size, "float32")], size, Effort(1, 0.001))
-            figures = report.figures(run, run.results[0], "A")
+            measurement = measure([Fake("A", 1e-6)], [Case(collective, 8 * size, "float32")], size, Effort(1, 0.001))
+            figures = report.figures(measurement, measurement.results[0], "A")
             assert figures.busbw == pytest.approx(figures.algbw * expected[collective.name]), collective
 
 
-def test_a_line_is_about_us_or_where_we_are_missing_about_the_best(run):
-    assert report.chosen(run, run.results[0], "unisono") == "unisono"
-    del run.results[0].times["unisono"]
-    assert report.chosen(run, run.results[0], "unisono") == "mpi:default"
-    assert report.ratios(run, run.results[0], "unisono") == {}
+def test_a_line_is_about_us_or_where_we_are_missing_about_the_best(measurement):
+    assert report.chosen(measurement, measurement.results[0], "unisono") == "unisono"
+    del measurement.results[0].times["unisono"]
+    assert report.chosen(measurement, measurement.results[0], "unisono") == "mpi:default"
+    assert report.ratios(measurement, measurement.results[0], "unisono") == {}
 
 
-def test_the_data_for_programs(run):
-    data = report.as_data(run, "unisono")
+def test_the_data_for_programs(measurement):
+    data = report.as_data(measurement, "unisono")
     assert data["ranks"] == 4
     assert [each["name"] for each in data["contenders"]] == ["unisono", "gloo", "mpi:default", "memcpy"]
     (case,) = data["cases"]

@@ -5,16 +5,16 @@ from __future__ import annotations
 import pytest
 
 from unisono.bench.cases import make_cases
-from unisono.bench.contender import CaseUnsupported, Order
-from unisono.bench.local_group import unisono_group
+from unisono.bench.contender import CaseUnsupported, TrialOptions
+from unisono.bench.local_ranks import unisono_ranks
 from unisono.collectives import COLLECTIVES, all_reduce, reduce_scatter
 
-ORDER = Order(iterations=3, warmup=1, check=True)
+OPTIONS = TrialOptions(iterations=3, warmup=1, check=True)
 
 
 @pytest.fixture(params=[1, 3, *(pytest.param(size, marks=pytest.mark.slow) for size in (2, 5))])
 def group(request):
-    made = unisono_group(request.param, answer_timeout_s=60)
+    made = unisono_ranks(request.param, answer_timeout_s=60)
     made.start()
     try:
         made.wait_until_ready()
@@ -27,18 +27,18 @@ def test_every_collective_gives_what_it_should(group):
     for collective in COLLECTIVES:
         if collective.carries_data:
             for case in make_cases(collective, [8, 100_000], "float32", "sum", group.size):
-                visit = group.measure(case, ORDER)
-                assert visit.wrong == 0, case
-                assert len(visit.seconds) == group.size
+                trial = group.measure(case, OPTIONS)
+                assert trial.wrong == 0, case
+                assert len(trial.seconds) == group.size
 
 
 def test_types_reductions_and_algorithms_are_passed_on(group):
     for dtype in ("float64", "float16", "bfloat16", "int32", "int64"):
         for op in ("sum", "prod", "max", "min"):
             (case,) = make_cases(all_reduce, [4096], dtype, op, group.size, algorithm="ring")
-            assert group.measure(case, ORDER).wrong == 0, case
+            assert group.measure(case, OPTIONS).wrong == 0, case
     (case,) = make_cases(reduce_scatter, [4096], "float32", "avg", group.size)
-    assert group.measure(case, ORDER).wrong == 0
+    assert group.measure(case, OPTIONS).wrong == 0
     (case,) = make_cases(all_reduce, [4096], "float32", "sum", group.size, algorithm="no_such")
     with pytest.raises(CaseUnsupported, match="no_such"):
-        group.measure(case, ORDER)
+        group.measure(case, OPTIONS)

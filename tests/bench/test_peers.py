@@ -9,9 +9,9 @@ import pytest
 
 from unisono.bench import peers
 from unisono.bench.cases import make_cases
-from unisono.bench.contender import CaseUnsupported, Order
-from unisono.bench.local_group import unisono_group
-from unisono.bench.mpi_group import Installation, MpiGroup
+from unisono.bench.contender import CaseUnsupported, TrialOptions
+from unisono.bench.local_ranks import unisono_ranks
+from unisono.bench.mpi_ranks import Installation, MpiRanks
 from unisono.bench.settings import FLAVOURS, OPEN_MPI
 from unisono.collectives import COLLECTIVES
 from unisono.errors import UsageError
@@ -114,7 +114,7 @@ def test_more_ranks_than_cores_are_started_so_that_who_waits_lets_others_work(tm
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     installation = Installation(OPEN_MPI, "mpiexec", "python3")
     argv = {
-        size: MpiGroup("x", size, installation, OPEN_MPI.settings[0], answer_timeout_s=1)
+        size: MpiRanks("x", size, installation, OPEN_MPI.settings[0], answer_timeout_s=1)
         .commands(tmp_path, ["r"])[0]
         .argv
         for size in (2, 3)
@@ -129,14 +129,14 @@ def test_every_rank_of_ours_has_a_core_where_there_are_enough(tmp_path, monkeypa
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {4, 6})
     for size, expected in ((2, ["4", "6"]), (3, [None, None, None])):
         (tmp_path / str(size)).mkdir()
-        commands = unisono_group(size, answer_timeout_s=1).commands(tmp_path / str(size), [])
+        commands = unisono_ranks(size, answer_timeout_s=1).commands(tmp_path / str(size), [])
         assert [command.environment.get("BIND_TO_CORE") for command in commands] == expected
 
 
 def test_ranks_do_not_see_the_job_that_we_are_part_of(tmp_path, monkeypatch):
     for name in ("OMPI_COMM_WORLD_RANK", "PMI_RANK", "UNISONO_JOB"):
         monkeypatch.setenv(name, "7")
-    (command, _) = unisono_group(2, answer_timeout_s=1).commands(tmp_path, ["-m", "ranks"])
+    (command, _) = unisono_ranks(2, answer_timeout_s=1).commands(tmp_path, ["-m", "ranks"])
     assert "OMPI_COMM_WORLD_RANK" not in command.environment
     assert "PMI_RANK" not in command.environment
     assert command.environment["UNISONO_RANK"] == "0"
@@ -168,11 +168,11 @@ def test_peers_do_what_they_should_in_every_setting(peer, name, size):
             for dtype in ("float32", "bfloat16"):
                 for case in make_cases(collective, [8, 70_000], dtype, "sum", size):
                     try:
-                        visit = contender.measure(case, Order(3, 1, check=True))
+                        trial = contender.measure(case, TrialOptions(3, 1, check=True))
                     except CaseUnsupported:
                         assert (dtype, collective.reduces) == ("bfloat16", True)
                     else:
-                        assert visit.wrong == 0, case
-                        assert len(visit.seconds) == size
+                        assert trial.wrong == 0, case
+                        assert len(trial.seconds) == size
     finally:
         contender.close()

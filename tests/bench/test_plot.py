@@ -19,9 +19,9 @@ def test_a_picture_is_drawn(tmp_path, name, begins):
         Fake("unisono", 1e-6), Fake("memcpy", 1e-7, communicates=False), Fake("gloo", 1e-4),
         Fake("broken", 1e-4, trouble={"ready": ContenderFailed("no")}),
     ]  # fmt: skip
-    run = measure(contenders, make_cases(all_reduce, [8, 64, 4096], "float32", "sum", 2), 2, Effort(1, 0.001))
+    measurement = measure(contenders, make_cases(all_reduce, [8, 64, 4096], "float32", "sum", 2), 2, Effort(1, 0.001))
     plot.check_plot(tmp_path / name)
-    plot.draw(run, "unisono", tmp_path / name)
+    plot.draw(measurement, "unisono", tmp_path / name)
     drawn = (tmp_path / name).read_bytes()
     assert drawn.startswith(begins)
     if name.endswith(".svg"):

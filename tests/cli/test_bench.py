@@ -6,16 +6,16 @@ import pytest
 
 from unisono.cli.main import main
 
-QUICK = ["bench", "--peers-only", "--rounds", "2", "--time-budget", "0.02", "--bytes", "8,1KiB"]
+SHORT = ["bench", "--peers-only", "--repeats", "2", "--time-budget", "0.02", "--bytes", "8,1KiB"]
 
 
 def test_the_columns_are_those_of_nccl_tests(capsys):
-    assert main([*QUICK, "--against", "memcpy"]) == 0
+    assert main([*SHORT, "--against", "memcpy"]) == 0
     assert "2 ranks on" in capsys.readouterr().out
 
 
 def test_we_take_part_unless_left_out(capsys):
-    assert main(["bench", "--rounds", "2", "--time-budget", "0.02", "--bytes", "8,1KiB", "--algorithm", "ring"]) == 0
+    assert main(["bench", "--repeats", "2", "--time-budget", "0.02", "--bytes", "8,1KiB", "--algorithm", "ring"]) == 0
     printed = capsys.readouterr().out
     assert "type     op" in printed
     assert "256  float32  sum" in printed
@@ -26,16 +26,16 @@ def test_who_is_dropped_is_said_and_the_others_are_measured(capsys, tmp_path):
         (tmp_path / "mpich" / "bin").mkdir(parents=True, exist_ok=True)
         (tmp_path / "mpich" / "bin" / program).write_text("#!/bin/sh\necho broken as can be >&2\nexit 5\n")
         (tmp_path / "mpich" / "bin" / program).chmod(0o755)
-    assert main([*QUICK, "--against", "memcpy,mpich:default", "--peers", str(tmp_path)]) == 0
+    assert main([*SHORT, "--against", "memcpy,mpich:default", "--peers", str(tmp_path)]) == 0
     captured = capsys.readouterr()
     assert "dropped mpich:default: it ended with code 5" in captured.err
     assert "broken as can be" in captured.err
     assert "memcpy" in captured.out
-    assert main([*QUICK, "--against", "mpich:default", "--peers", str(tmp_path)]) == 3
+    assert main([*SHORT, "--against", "mpich:default", "--peers", str(tmp_path)]) == 3
 
 
 def test_data_for_programs(capsys):
-    assert main([*QUICK, "all_gather", "--against", "memcpy", "--json"]) == 0
+    assert main([*SHORT, "all_gather", "--against", "memcpy", "--json"]) == 0
     data = json.loads(capsys.readouterr().out)
     assert data["ranks"] == 2
     assert [case["bytes"] for case in data["cases"]] == [8, 1024]
@@ -44,7 +44,7 @@ def test_data_for_programs(capsys):
 
 
 def test_a_picture(tmp_path, capsys):
-    assert main([*QUICK, "--against", "memcpy", "--plot", str(tmp_path / "a.svg")]) == 0
+    assert main([*SHORT, "--against", "memcpy", "--plot", str(tmp_path / "a.svg")]) == 0
     assert (tmp_path / "a.svg").read_text().startswith("<?xml")
 
 

@@ -17,8 +17,8 @@ class CaseUnsupported(Exception):
 
 
 @dataclass(frozen=True)
-class Order:
-    """How often a case is to be run in one visit."""
+class TrialOptions:
+    """How often a case is to be run in one trial."""
 
     iterations: int
     warmup: int
@@ -26,7 +26,7 @@ class Order:
 
 
 @dataclass(frozen=True)
-class Visit:
+class Trial:
     """What came of it: the seconds of every call on every rank."""
 
     seconds: list[list[float]]  # of each rank, of each call
@@ -55,7 +55,7 @@ class Contender(ABC):
         """Wait until all ranks have met; ContenderFailed if they do not."""
 
     @abstractmethod
-    def measure(self, case: Case, order: Order) -> Visit:
+    def measure(self, case: Case, options: TrialOptions) -> Trial:
         """Run the case; CaseUnsupported or ContenderFailed if that cannot be."""
 
     @abstractmethod

@@ -1,8 +1,8 @@
 """Contenders take turns: at every case A B C; in the next round, at every case again, B C A; then C A B.
 
 A machine is never quiet. Whoever measures one library now and another one later measures the machine; contenders that
-take turns within seconds meet the same neighbours, and more so over several rounds, each of which begins with
-another. All cases of a round come before the next one: what disturbs one visit for some seconds leaves the others of
+take turns within seconds meet the same neighbours, and more so over several repeats, each of which begins with
+another. All cases of a round come before the next one: what disturbs one trial for some seconds leaves the others of
 the same contender at the same case alone.
 """
 
@@ -15,27 +15,27 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from unisono.bench.cases import Case
-from unisono.bench.contender import CaseUnsupported, Contender, ContenderFailed, Order, Visit
+from unisono.bench.contender import CaseUnsupported, Contender, ContenderFailed, Trial, TrialOptions
 
-FEWEST, MOST = 3, 10_000  # calls in one visit
-FIRST = Order(iterations=FEWEST, warmup=2, check=True)  # to learn how long a call takes; its times do not count
+FEWEST, MOST = 3, 10_000  # calls in one trial
+FIRST = TrialOptions(iterations=FEWEST, warmup=2, check=True)  # its times do not count
 
 
 @dataclass(frozen=True)
 class Effort:
-    """How long to measure: in so many rounds, so many seconds in all for each contender at each case."""
+    """How long to measure: in so many repeats, so many seconds in all for each contender at each case."""
 
-    rounds: int = 5
+    repeats: int = 5
     budget_s: float = 0.5
     # Which part of the calls a contender's time may exceed: the median, or less on a machine that others use too.
     quantile: float = 0.5
-    # Whether only the quickest visit of a contender counts: for machines whose cores are moved about meanwhile.
-    quickest_visit: bool = False
+    # Whether only the fastest trial of a contender counts: for machines whose cores are moved about meanwhile.
+    fastest_trial: bool = False
 
 
 @dataclass
 class Times:
-    """All visits of one contender to one case.
+    """All trials of one contender to one case.
 
     The time of a call is measured on every rank. The number that we compare is a quantile, the median unless told
     otherwise, of all calls of a rank, on the rank where it is longest: a rank that only sends is done early, and the
@@ -44,20 +44,20 @@ class Times:
 
     effort: Effort = Effort()
     calls_s: list[list[float]] = field(default_factory=list)  # of each rank
-    means_s: list[float] = field(default_factory=list)  # of each visit
-    visits_s: list[float] = field(default_factory=list)  # the number that we compare, of each visit alone
-    expected_s: float = 0.0  # for the next call, after what the last visit took
+    means_s: list[float] = field(default_factory=list)  # of each trial
+    trials_s: list[float] = field(default_factory=list)  # the number that we compare, of each trial alone
+    expected_s: float = 0.0  # for the next call, after what the last trial took
     wrong: int = 0
     unsupported: str | None = None
 
-    def add(self, visit: Visit) -> None:
-        """Add what was measured in a visit."""
-        self.calls_s = self.calls_s or [[] for _ in visit.seconds]
-        for mine, new in zip(self.calls_s, visit.seconds, strict=True):
+    def add(self, trial: Trial) -> None:
+        """Add what was measured in a trial."""
+        self.calls_s = self.calls_s or [[] for _ in trial.seconds]
+        for mine, new in zip(self.calls_s, trial.seconds, strict=True):
             mine += new
-        self.means_s.append(visit.mean_s)
-        self.visits_s.append(_longest(visit.seconds, self.effort.quantile))
-        self.wrong += visit.wrong
+        self.means_s.append(trial.mean_s)
+        self.trials_s.append(_longest(trial.seconds, self.effort.quantile))
+        self.wrong += trial.wrong
 
     def quantile_s(self, part: float) -> float:
         """Return what a part of the calls did not exceed, on the rank where that is longest."""
@@ -66,11 +66,11 @@ class Times:
     @property
     def time_s(self) -> float:
         """Return the number that we compare."""
-        return min(self.visits_s) if self.effort.quickest_visit else self.quantile_s(self.effort.quantile)
+        return min(self.trials_s) if self.effort.fastest_trial else self.quantile_s(self.effort.quantile)
 
     @property
     def mean_s(self) -> float:
-        """Return the mean time of a call between two barriers, in the visit where that was the middle one."""
+        """Return the mean time of a call between two barriers, in the trial where that was the middle one."""
         return float(np.median(self.means_s))
 
     @property
@@ -90,14 +90,14 @@ class Result:
     case: Case
     times: dict[str, Times] = field(default_factory=dict)  # of each contender that took part
 
-    def quickest(self, names: Iterable[str]) -> str | None:
+    def fastest(self, names: Iterable[str]) -> str | None:
         """Return which of these took the least time."""
         timed = [name for name in names if name in self.times and self.times[name].calls]
         return min(timed, key=lambda name: self.times[name].time_s, default=None)
 
 
 @dataclass
-class Run:
+class Measurement:
     """Everything that came of a measurement."""
 
     size: int
@@ -113,64 +113,64 @@ def measure(
     size: int,
     effort: Effort,
     tell: Callable[[str], None] = lambda doing: None,
-) -> Run:
+) -> Measurement:
     """Start all contenders, let them take turns at every case, and end them whatever happens."""
-    run = Run(size, contenders, effort)
-    run.results = [Result(case) for case in cases]
+    measurement = Measurement(size, contenders, effort)
+    measurement.results = [Result(case) for case in cases]
     try:
         for contender in contenders:
             contender.start()
         for contender in contenders:
             tell(f"starting {contender.name}")
-            with _dropping(run, contender):
+            with _dropping(measurement, contender):
                 contender.wait_until_ready()
-        for number in range(effort.rounds + 1):
-            for result in run.results:
-                _visit_all(run, result, number, tell)
+        for number in range(effort.repeats + 1):
+            for result in measurement.results:
+                _run_trials(measurement, result, number, tell)
     finally:
         _close_all(contenders)
-    for result in run.results:
+    for result in measurement.results:
         result.times = {name: times for name, times in result.times.items() if times.calls or times.unsupported}
-    return run
+    return measurement
 
 
-def _visit_all(run: Run, result: Result, number: int, tell: Callable[[str], None]) -> None:
+def _run_trials(measurement: Measurement, result: Result, number: int, tell: Callable[[str], None]) -> None:
     """Let every contender have its turn at a case; in round 0 only to learn how long a call takes."""
-    effort, case = run.effort, result.case
-    turn = number % max(1, len(run.contenders))
-    for contender in run.contenders[turn:] + run.contenders[:turn]:
+    effort, case = measurement.effort, result.case
+    turn = number % max(1, len(measurement.contenders))
+    for contender in measurement.contenders[turn:] + measurement.contenders[:turn]:
         times = result.times.setdefault(contender.name, Times(effort))
-        if contender.name in run.dropped or times.unsupported:
+        if contender.name in measurement.dropped or times.unsupported:
             continue
         tell(f"{case.collective} {case.bytes} B {contender.name}")
-        order = _order(effort, times.expected_s, last=number == effort.rounds) if number else FIRST
-        with _dropping(run, contender):
+        options = _options_of_trial(effort, times.expected_s, last=number == effort.repeats) if number else FIRST
+        with _dropping(measurement, contender):
             try:
-                visit = contender.measure(case, order)
+                trial = contender.measure(case, options)
             except CaseUnsupported as error:
                 times.unsupported = str(error)
                 continue
-            times.expected_s = _longest(visit.seconds, 0.5)
+            times.expected_s = _longest(trial.seconds, 0.5)
             if number:
-                times.add(visit)
+                times.add(trial)
             else:
-                times.wrong += visit.wrong
+                times.wrong += trial.wrong
 
 
-def _order(effort: Effort, call_s: float, last: bool) -> Order:
-    """Return how many calls fit into a visit."""
-    fit = int(effort.budget_s / effort.rounds / max(call_s, 1e-9))
+def _options_of_trial(effort: Effort, call_s: float, last: bool) -> TrialOptions:
+    """Return how many calls fit into a trial."""
+    fit = int(effort.budget_s / effort.repeats / max(call_s, 1e-9))
     iterations = min(MOST, max(FEWEST, fit))
-    return Order(iterations, warmup=min(100, 1 + iterations // 10), check=last)
+    return TrialOptions(iterations, warmup=min(100, 1 + iterations // 10), check=last)
 
 
 @contextlib.contextmanager
-def _dropping(run: Run, contender: Contender) -> Iterator[None]:
-    """Drop a contender that fails in the body from the run."""
+def _dropping(measurement: Measurement, contender: Contender) -> Iterator[None]:
+    """Drop a contender that fails in the body from the measurement."""
     try:
         yield
     except ContenderFailed as error:
-        run.dropped[contender.name] = str(error)
+        measurement.dropped[contender.name] = str(error)
         contender.close()
 
 

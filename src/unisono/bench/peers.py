@@ -12,8 +12,8 @@ from functools import cache
 from pathlib import Path
 
 from unisono.bench.contender import Contender
-from unisono.bench.local_group import LocalGroup, memory_group, torch_group, unisono_group
-from unisono.bench.mpi_group import Installation, MpiGroup
+from unisono.bench.local_ranks import LocalRanks, memory_ranks, torch_ranks, unisono_ranks
+from unisono.bench.mpi_ranks import Installation, MpiRanks
 from unisono.bench.settings import FLAVOURS, Flavour
 from unisono.errors import UsageError
 
@@ -47,21 +47,21 @@ def _of(name: str, size: int, folder: Path | None, answer_timeout_s: float) -> l
         if chosen:
             raise UsageError(f"--against {name}: {peer} has no settings to choose from")
         if peer == "unisono":
-            return [unisono_group(size, answer_timeout_s=answer_timeout_s)]
+            return [unisono_ranks(size, answer_timeout_s=answer_timeout_s)]
         if peer == "torch":
             if importlib.util.find_spec("torch") is None:
                 raise UsageError("--against torch: there is no torch here; expected torch==2.13.0 beside unisono")
-            return [torch_group(size, answer_timeout_s=answer_timeout_s)]
+            return [torch_ranks(size, answer_timeout_s=answer_timeout_s)]
         if peer == "memcpy":
-            return [memory_group(size, answer_timeout_s=answer_timeout_s)]
-        return [LocalGroup("gloo", size, _python_for_gloo(folder), "gloo", answer_timeout_s=answer_timeout_s)]
+            return [memory_ranks(size, answer_timeout_s=answer_timeout_s)]
+        return [LocalRanks("gloo", size, _python_for_gloo(folder), "gloo", answer_timeout_s=answer_timeout_s)]
     installation = _installed_mpi() if peer == "mpi" else _peer_of_ours(peer, folder)
     settings = [setting for setting in installation.flavour.settings if chosen in ("", setting.name)]
     if not settings:
         known = ", ".join(f"{peer}:{setting.name}" for setting in installation.flavour.settings)
         raise UsageError(f"--against {name}: there is no such setting; expected one of {known}")
     return [
-        MpiGroup(f"{peer}:{setting.name}", size, installation, setting, answer_timeout_s=answer_timeout_s)
+        MpiRanks(f"{peer}:{setting.name}", size, installation, setting, answer_timeout_s=answer_timeout_s)
         for setting in settings
     ]
 

@@ -1,4 +1,4 @@
-"""A picture of a run: time and bus bandwidth over bytes, both with logarithmic axes."""
+"""A picture of a measurement: time and bus bandwidth over bytes, both with logarithmic axes."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from unisono.bench.cases import format_bytes
-from unisono.bench.measure import Run
+from unisono.bench.measure import Measurement
 from unisono.bench.report import figures, time_word
 from unisono.errors import UsageError
 
@@ -22,23 +22,23 @@ def check_plot(path: Path) -> None:
     _pyplot()
 
 
-def draw(run: Run, name: str, path: Path) -> None:
-    """Draw the run into a file; the named contender stands out."""
+def draw(measurement: Measurement, name: str, path: Path) -> None:
+    """Draw the measurement into a file; the named contender stands out."""
     pyplot = _pyplot()
     figure, (times, widths) = pyplot.subplots(1, 2, figsize=(13, 5.5), layout="constrained")
-    for contender in run.contenders:
-        timed = [result for result in run.results if result.quickest([contender.name]) is not None]
+    for contender in measurement.contenders:
+        timed = [result for result in measurement.results if result.fastest([contender.name]) is not None]
         if not timed:
             continue
-        found = [figures(run, result, contender.name) for result in timed]
+        found = [figures(measurement, result, contender.name) for result in timed]
         sizes = [result.case.bytes for result in timed]
         style = _style(contender.name, name, contender.communicates)
         times.plot(sizes, [each.time_us for each in found], label=contender.name, **style)
         widths.plot(sizes, [each.busbw for each in found], label=contender.name, **style)
-    case = run.results[0].case
-    figure.suptitle(f"{case.collective} {case.dtype}, {run.size} ranks")
-    smallest, largest = (choose(result.case.bytes for result in run.results) for choose in (min, max))
-    for axes, what in ((times, f"time of a call, µs ({time_word(run.effort)})"), (widths, "busbw, GB/s")):
+    case = measurement.results[0].case
+    figure.suptitle(f"{case.collective} {case.dtype}, {measurement.size} ranks")
+    smallest, largest = (choose(result.case.bytes for result in measurement.results) for choose in (min, max))
+    for axes, what in ((times, f"time of a call, µs ({time_word(measurement.effort)})"), (widths, "busbw, GB/s")):
         axes.set(xscale="log", yscale="log", xlabel="bytes", ylabel=what)
         ticks = [smallest * 4**step for step in range(64) if smallest * 4**step <= largest]
         axes.set_xticks(ticks, [format_bytes(tick) for tick in ticks], rotation=45, ha="right")

@@ -1,4 +1,4 @@
-"""What a run has shown: in the columns of nccl-tests, and as data."""
+"""What a measurement has shown: in the columns of nccl-tests, and as data."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from unisono.bench.cases import Case
-from unisono.bench.measure import Effort, Result, Run, Times
+from unisono.bench.measure import Effort, Measurement, Result, Times
 
 
 @dataclass(frozen=True)
@@ -30,11 +30,11 @@ class Figures:
     calls: int
 
 
-def figures(run: Run, result: Result, name: str) -> Figures:
+def figures(measurement: Measurement, result: Result, name: str) -> Figures:
     """Return the figures of a contender that was measured."""
     times: Times = result.times[name]
-    communicates = {contender.name: contender.communicates for contender in run.contenders}[name]
-    factor = float(result.case.collective.bus_factor(run.size)) if communicates else 1.0
+    communicates = {contender.name: contender.communicates for contender in measurement.contenders}[name]
+    factor = float(result.case.collective.bus_factor(measurement.size)) if communicates else 1.0
     algbw = result.case.bytes / times.time_s / 1e9
     return Figures(
         name, times.time_s * 1e6, times.quantile_s(0.5) * 1e6, times.quantile_s(0.0) * 1e6,
@@ -44,31 +44,31 @@ def figures(run: Run, result: Result, name: str) -> Figures:
 
 def time_word(effort: Effort) -> str:
     """Say which time of many it is."""
-    words = {0.0: "quickest", 0.5: "median"}
+    words = {0.0: "fastest", 0.5: "median"}
     word = words.get(effort.quantile, f"quantile {effort.quantile:g}")
-    return f"{word} of the quickest visit" if effort.quickest_visit else word
+    return f"{word} of the fastest trial" if effort.fastest_trial else word
 
 
-def rivals(run: Run, name: str) -> list[str]:
+def rivals(measurement: Measurement, name: str) -> list[str]:
     """Return those whom a contender is compared with."""
-    return [each.name for each in run.contenders if each.communicates and each.name != name]
+    return [each.name for each in measurement.contenders if each.communicates and each.name != name]
 
 
-def ratios(run: Run, result: Result, name: str) -> dict[str, float]:
+def ratios(measurement: Measurement, result: Result, name: str) -> dict[str, float]:
     """Return how many times longer each rival takes than the named contender; empty if that was not measured."""
-    if result.quickest([name]) is None:
+    if result.fastest([name]) is None:
         return {}
     mine = result.times[name].time_s
     return {
         rival: result.times[rival].time_s / mine
-        for rival in rivals(run, name)
-        if result.quickest([rival]) is not None
+        for rival in rivals(measurement, name)
+        if result.fastest([rival]) is not None
     }
 
 
-def chosen(run: Run, result: Result, name: str) -> str | None:
+def chosen(measurement: Measurement, result: Result, name: str) -> str | None:
     """Return whom a line of the table is about: the named contender, or the best one where that is missing."""
-    return result.quickest([name]) or result.quickest(each.name for each in run.contenders if each.communicates)
+    return result.fastest([name]) or result.fastest(each.name for each in measurement.contenders if each.communicates)
 
 
 def case_words(case: Case) -> list[str]:
@@ -77,29 +77,29 @@ def case_words(case: Case) -> list[str]:
     return [str(case.bytes), str(case.count), case.dtype, op]
 
 
-def as_data(run: Run, name: str) -> dict[str, Any]:
+def as_data(measurement: Measurement, name: str) -> dict[str, Any]:
     """Return everything for programs."""
     return {
-        "ranks": run.size,
-        "quantile": run.effort.quantile,
-        "quickest_visit": run.effort.quickest_visit,
+        "ranks": measurement.size,
+        "quantile": measurement.effort.quantile,
+        "fastest_trial": measurement.effort.fastest_trial,
         "contenders": [
-            {"name": each.name, "version": each.version, "dropped": run.dropped.get(each.name)}
-            for each in run.contenders
+            {"name": each.name, "version": each.version, "dropped": measurement.dropped.get(each.name)}
+            for each in measurement.contenders
         ],
-        "cases": [_case_as_data(run, result, name) for result in run.results],
+        "cases": [_case_as_data(measurement, result, name) for result in measurement.results],
     }  # fmt: skip
 
 
-def _case_as_data(run: Run, result: Result, name: str) -> dict[str, Any]:
+def _case_as_data(measurement: Measurement, result: Result, name: str) -> dict[str, Any]:
     case = result.case
     timed = [each for each, times in result.times.items() if times.calls]
-    best = result.quickest(rivals(run, name))
-    by_rival = ratios(run, result, name)
+    best = result.fastest(rivals(measurement, name))
+    by_rival = ratios(measurement, result, name)
     return {
         "collective": case.collective.name, "bytes": case.bytes, "count": case.count, "dtype": case.dtype,
         "op": case.op if case.collective.reduces else None, "algorithm": case.algorithm,
-        "results": [vars(figures(run, result, each)) for each in timed],
+        "results": [vars(figures(measurement, result, each)) for each in timed],
         "unsupported": {each: times.unsupported for each, times in result.times.items() if times.unsupported},
         "best_rival": best, "ratio_to_best_rival": by_rival.get(best) if best else None, "ratios": by_rival,
     }  # fmt: skip

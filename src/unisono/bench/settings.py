@@ -117,7 +117,7 @@ INTEL_MPI = Flavour(
             )
             for number, what in (
                 (1, "recursive doubling"), (2, "Rabenseifner"), (8, "ring"), (11, "a k-ary tree in shared memory"),
-                (14, "as numbered by I_MPI_ADJUST_ALLREDUCE; the quickest of all numbers at 1 MiB"),
+                (14, "as numbered by I_MPI_ADJUST_ALLREDUCE; the fastest of all numbers at 1 MiB"),
             )
         ),
     ),

@@ -11,7 +11,7 @@ from rich.markup import escape
 from unisono import collectives
 from unisono.algorithms import find
 from unisono.bench import cases, peers, plot, report
-from unisono.bench.measure import Effort, Run, measure
+from unisono.bench.measure import Effort, Measurement, measure
 from unisono.cli import arguments
 from unisono.cli.output import console, print_json, print_table, progress_bar, ranks, table
 from unisono.collectives import Collective
@@ -49,14 +49,14 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
         "--peers", type=Path, metavar="FOLDER", help="where the peers are (default: the nearest .peers)"
     )
     parser.add_argument(
-        "--rounds", type=arguments.size, default=5, help="turns of each contender at each size (default 5)"
+        "--repeats", type=arguments.count, default=5, help="trials of each contender at each size (default 5)"
     )
     parser.add_argument(
         "--time-budget",
         type=float,
         default=0.5,
         metavar="S",
-        help="seconds for each contender at each size, all rounds together (default 0.5)",
+        help="seconds for each contender at each size, all repeats together (default 0.5)",
     )
     parser.add_argument(
         "--quantile",
@@ -67,11 +67,14 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
         "machine that others use too)",
     )
     parser.add_argument(
-        "--quickest-visit",
+        "--fastest-trial",
         action="store_true",
-        help="count only the visit of each contender that was its quickest: for virtual machines, whose cores may be "
+        help="count only the trial of each contender that was its fastest: for virtual machines, whose cores may be "
         "near each other in one second and far apart in the next",
     )
+    # The names before version 0.2.
+    parser.add_argument("--rounds", dest="repeats", type=arguments.count, help=argparse.SUPPRESS)
+    parser.add_argument("--quickest-visit", dest="fastest_trial", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument(
         "--timeout",
         type=float,
@@ -103,10 +106,10 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError("--peers-only leaves nobody to measure; name some with --against")
     if args.plot:
         plot.check_plot(args.plot)
-    effort = Effort(args.rounds, args.time_budget, args.quantile, args.quickest_visit)
+    effort = Effort(args.repeats, args.time_budget, args.quantile, args.fastest_trial)
     with progress_bar(quiet=args.json) as progress:
-        visits = len(contenders) * (1 + len(chosen) * (1 + args.rounds))
-        bar = progress.add_task("starting", total=visits)
+        trials = len(contenders) * (1 + len(chosen) * (1 + args.repeats))
+        bar = progress.add_task("starting", total=trials)
         done = measure(
             contenders, chosen, args.size, effort,
             tell=lambda doing: progress.update(bar, advance=1, description=escape(doing)),
@@ -138,7 +141,7 @@ def _checked(name: str, collective: Collective, size: int) -> str:
     return algorithm.name
 
 
-def _print(done: Run, title: str) -> None:
+def _print(done: Measurement, title: str) -> None:
     out = console()
     cores = len(os.sched_getaffinity(0))
     out.print(f"[bold]{title}[/], {ranks(done.size)} on {cores} cores")
@@ -156,7 +159,7 @@ def _print(done: Run, title: str) -> None:
         ]  # fmt: skip
         if compared:
             cells.append(name)
-            rival = result.quickest(report.rivals(done, name))
+            rival = result.fastest(report.rivals(done, name))
             if rival is not None:
                 its = report.figures(done, result, rival)
                 cells += [rival, _significant(its.time_us), f"{its.time_us / found.time_us:.2f}×"]
@@ -167,7 +170,7 @@ def _print(done: Run, title: str) -> None:
         _print_all(done)
 
 
-def _print_all(done: Run) -> None:
+def _print_all(done: Measurement) -> None:
     out = console()
     out.print()
     sizes = [f">{cases.format_bytes(result.case.bytes)}" for result in done.results]
@@ -175,15 +178,15 @@ def _print_all(done: Run) -> None:
     for contender in done.contenders:
         cells = []
         for result in done.results:
-            measured = result.quickest([contender.name]) is not None
-            best = measured and result.quickest([each.name for each in done.contenders if each.communicates])
+            measured = result.fastest([contender.name]) is not None
+            best = measured and result.fastest([each.name for each in done.contenders if each.communicates])
             cell = _significant(result.times[contender.name].time_s * 1e6) if measured else "-"
             cells.append(f"[green]{cell}[/]" if best == contender.name else cell)
         rows.add_row(escape(contender.name), *cells)
     print_table(out, rows)
 
 
-def _print_notes(done: Run) -> None:
+def _print_notes(done: Measurement) -> None:
     """Say who could not do what."""
     reasons = {
         f"{name}: {times.unsupported}"

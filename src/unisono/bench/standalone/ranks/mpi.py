@@ -11,7 +11,7 @@ from .library import Library, Unsupported
 
 
 class Mpi(Library):
-    """mpi4py on buffers, with counts and types given, which is its quickest form."""
+    """mpi4py on buffers, with counts and types given, which is its fastest form."""
 
     def __init__(self) -> None:
         import mpi4py

@@ -6,11 +6,11 @@ import os
 import sys
 from pathlib import Path
 
-from unisono.bench.group import STANDALONE, Command, ProcessGroup
+from unisono.bench.contender_ranks import STANDALONE, Command, ContenderRanks
 from unisono.launch.run import prepare_directory
 
 
-class LocalGroup(ProcessGroup):
+class LocalRanks(ContenderRanks):
     """One process for each rank, which learn from the environment who they are."""
 
     def __init__(self, name: str, size: int, python: str, library: str, *, answer_timeout_s: float) -> None:
@@ -43,7 +43,7 @@ class LocalGroup(ProcessGroup):
         return {"BIND_TO_CORE": str(cores[rank])} if self._library != "gloo" and self.size <= len(cores) else {}
 
     def _prepare_gloo(self, folder: Path) -> dict[str, str]:
-        # Gloo asks what the name of the host means, which may be nothing; the loopback is there, and quickest.
+        # Gloo asks what the name of the host means, which may be nothing; the loopback is there, and fastest.
         return {
             "WORLD_SIZE": str(self.size), "RENDEZVOUS_FILE": str(folder / "rendezvous"), "GLOO_SOCKET_IFNAME": "lo",
         }  # fmt: skip
@@ -68,16 +68,16 @@ def _path_with_ours() -> str:
     return os.pathsep.join(filter(None, [str(STANDALONE), os.environ.get("PYTHONPATH")]))
 
 
-def unisono_group(size: int, *, answer_timeout_s: float) -> LocalGroup:
+def unisono_ranks(size: int, *, answer_timeout_s: float) -> LocalRanks:
     """Return ourselves."""
-    return LocalGroup("unisono", size, sys.executable, "unisono", answer_timeout_s=answer_timeout_s)
+    return LocalRanks("unisono", size, sys.executable, "unisono", answer_timeout_s=answer_timeout_s)
 
 
-def torch_group(size: int, *, answer_timeout_s: float) -> LocalGroup:
+def torch_ranks(size: int, *, answer_timeout_s: float) -> LocalRanks:
     """Return ourselves, as torch.distributed shows us."""
-    return LocalGroup("torch", size, sys.executable, "torch", answer_timeout_s=answer_timeout_s)
+    return LocalRanks("torch", size, sys.executable, "torch", answer_timeout_s=answer_timeout_s)
 
 
-def memory_group(size: int, *, answer_timeout_s: float) -> LocalGroup:
+def memory_ranks(size: int, *, answer_timeout_s: float) -> LocalRanks:
     """Return ranks that only copy, all at once."""
-    return LocalGroup("memcpy", size, sys.executable, "memory", answer_timeout_s=answer_timeout_s)
+    return LocalRanks("memcpy", size, sys.executable, "memory", answer_timeout_s=answer_timeout_s)

@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from unisono.bench.group import Command, ProcessGroup
+from unisono.bench.contender_ranks import Command, ContenderRanks
 from unisono.bench.settings import Flavour, Setting
 
 
@@ -19,7 +19,7 @@ class Installation:
     python: str
 
 
-class MpiGroup(ProcessGroup):
+class MpiRanks(ContenderRanks):
     """Ranks that are started by an mpiexec."""
 
     library = "mpi"

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from unisono.bench.cases import Case
-from unisono.bench.contender import CaseUnsupported, Contender, ContenderFailed, Order, Visit
+from unisono.bench.contender import CaseUnsupported, Contender, ContenderFailed, Trial, TrialOptions
 
 STANDALONE = Path(__file__).parent / "standalone"
 START_TIMEOUT_S = 90.0  # importing torch on a busy machine takes its time
@@ -47,7 +47,7 @@ class Rank:
     received: bytes = b""
 
 
-class ProcessGroup(Contender):
+class ContenderRanks(Contender):
     """A contender whose ranks are processes that run ``standalone/ranks``."""
 
     def __init__(self, name: str, size: int, *, answer_timeout_s: float = ANSWER_TIMEOUT_S) -> None:
@@ -135,9 +135,9 @@ class ProcessGroup(Contender):
             self._guard.stdin.write(b"ready\n")
             self._guard.stdin.flush()
 
-    def measure(self, case: Case, order: Order) -> Visit:
+    def measure(self, case: Case, options: TrialOptions) -> Trial:
         """Send the command to every rank and gather the answers."""
-        line = json.dumps({**case.as_command(), **order.__dict__}).encode() + b"\n"
+        line = json.dumps({**case.as_command(), **options.__dict__}).encode() + b"\n"
         for number, rank in self._ranks.items():
             try:
                 rank.connection.sendall(line)
@@ -149,7 +149,7 @@ class ProcessGroup(Contender):
                 raise CaseUnsupported(answer["unsupported"])
             if "error" in answer:
                 raise CaseUnsupported(f"rank {number}: {answer['error']}")
-        return Visit(
+        return Trial(
             [[each / 1e9 for each in answers[number]["nanoseconds"]] for number in sorted(answers)],
             max(answer["mean_ns"] for answer in answers.values()) / 1e9,
             sum(answer["wrong"] for answer in answers.values()),

@@ -12,16 +12,16 @@ from pathlib import Path
 import pytest
 
 from bench.fakes import HELLO, WELL, ScriptGroup
-from unisono.bench import group as group_module
+from unisono.bench import contender_ranks
 from unisono.bench.cases import Case
-from unisono.bench.contender import CaseUnsupported, ContenderFailed, Order
-from unisono.bench.local_group import memory_group
+from unisono.bench.contender import CaseUnsupported, ContenderFailed, TrialOptions
+from unisono.bench.local_ranks import memory_ranks
 from unisono.collectives import all_reduce
 
 pytestmark = pytest.mark.slow
 
 CASE = Case(all_reduce, 256, "float32")
-ORDER = Order(iterations=4, warmup=1, check=True)
+OPTIONS = TrialOptions(iterations=4, warmup=1, check=True)
 PATIENCE_S = 20
 TESTS = Path(__file__).parent.parent
 
@@ -70,12 +70,12 @@ def nothing_left(folder):
 def test_every_rank_is_asked_and_answers():
     group = started(WELL, size=3)
     try:
-        visit = group.measure(CASE, ORDER)
-        assert visit.seconds == [[1e-6] * 4, [2e-6] * 4, [3e-6] * 4]
-        assert visit.mean_s == 5e-6
-        assert visit.wrong == 0 + 1 + 2
+        trial = group.measure(CASE, OPTIONS)
+        assert trial.seconds == [[1e-6] * 4, [2e-6] * 4, [3e-6] * 4]
+        assert trial.mean_s == 5e-6
+        assert trial.wrong == 0 + 1 + 2
         assert group.version == "made up"
-        assert group.measure(CASE, ORDER) == visit
+        assert group.measure(CASE, OPTIONS) == trial
     finally:
         group.close()
     assert nothing_left(group.folder)
@@ -95,7 +95,7 @@ def test_a_rank_that_cannot_start_is_reported_with_its_last_words():
 
 def test_a_program_that_does_not_exist_is_reported():
     group = ScriptGroup(WELL)
-    group.commands = lambda folder, ranks: [group_module.Command(["no-such-mpiexec"], {})]
+    group.commands = lambda folder, ranks: [contender_ranks.Command(["no-such-mpiexec"], {})]
     group.start()
     try:
         with pytest.raises(ContenderFailed, match="no-such-mpiexec"):
@@ -117,7 +117,7 @@ def test_ranks_that_do_not_know_each_other_are_refused():
 
 
 def test_ranks_that_never_come_are_not_waited_for_for_ever(monkeypatch):
-    monkeypatch.setattr(group_module, "START_TIMEOUT_S", 0.5)
+    monkeypatch.setattr(contender_ranks, "START_TIMEOUT_S", 0.5)
     group = ScriptGroup("import time; time.sleep(1000)")
     group.start()
     try:
@@ -132,7 +132,7 @@ def test_a_rank_that_hangs_is_named():
     group = started(HELLO + "hello()\nif rank == 1: time.sleep(1000)\nobey()", answer_timeout_s=0.5)
     try:
         with pytest.raises(ContenderFailed, match="no answer from rank 1 in time"):
-            group.measure(CASE, ORDER)
+            group.measure(CASE, OPTIONS)
     finally:
         group.close()
     assert nothing_left(group.folder)
@@ -142,7 +142,7 @@ def test_a_rank_that_dies_is_named():
     group = started(HELLO + "hello()\nlines.readline()\nif rank == 1: os.kill(os.getpid(), 9)\ntime.sleep(1000)")
     try:
         with pytest.raises(ContenderFailed, match="rank 1 hung up"):
-            group.measure(CASE, ORDER)
+            group.measure(CASE, OPTIONS)
     finally:
         group.close()
     assert nothing_left(group.folder)
@@ -153,18 +153,18 @@ def test_what_all_refuse_is_not_supported_and_they_go_on():
     group = started(script)
     try:
         with pytest.raises(CaseUnsupported, match="no bfloat16"):
-            group.measure(CASE, ORDER)
-        assert group.measure(CASE, ORDER).seconds
+            group.measure(CASE, OPTIONS)
+        assert group.measure(CASE, OPTIONS).seconds
     finally:
         group.close()
 
 
 def test_an_error_of_one_rank_for_which_the_others_wait_is_told_at_once(monkeypatch):
-    monkeypatch.setattr(group_module, "COMPLAINT_S", 0.2)
+    monkeypatch.setattr(contender_ranks, "COMPLAINT_S", 0.2)
     group = started(HELLO + "hello()\nlines.readline()\nif rank == 0: say(error='out of memory')\ntime.sleep(1000)")
     try:
         with pytest.raises(ContenderFailed, match=r"no answer from rank 1 in time; rank 0: .*out of memory"):
-            group.measure(CASE, ORDER)
+            group.measure(CASE, OPTIONS)
     finally:
         group.close()
     assert nothing_left(group.folder)
@@ -193,7 +193,7 @@ class StubbornGroup(ScriptGroup):
     def commands(self, folder, ranks):
         self.shared = Path("/dev/shm") / f"unisono-test-{folder.name}"
         made = super().commands(folder, ranks)
-        return [group_module.Command([*each.argv, str(self.shared)], each.environment) for each in made]
+        return [contender_ranks.Command([*each.argv, str(self.shared)], each.environment) for each in made]
 
 
 @pytest.mark.slow
@@ -204,7 +204,7 @@ def test_even_the_stubborn_are_ended_and_what_they_left_is_removed():
         group.wait_until_ready()
         assert soon(lambda: len(processes_of(group.shared)) == 3)  # two ranks and a daemon
         with pytest.raises(ContenderFailed):
-            group.measure(CASE, ORDER)
+            group.measure(CASE, OPTIONS)
     finally:
         group.close()
     assert nothing_left(group.folder)
@@ -252,14 +252,14 @@ def test_interrupting_leaves_nothing(tmp_path):
 
 
 def test_the_memory_is_measured():
-    group = memory_group(2, answer_timeout_s=PATIENCE_S)
+    group = memory_ranks(2, answer_timeout_s=PATIENCE_S)
     group.start()
     try:
         group.wait_until_ready()
-        visit = group.measure(Case(all_reduce, 1 << 18, "float32"), ORDER)
-        assert len(visit.seconds) == 2
-        assert all(0 < call < 1 for calls in visit.seconds for call in calls)
-        assert visit.wrong == 0
+        trial = group.measure(Case(all_reduce, 1 << 18, "float32"), OPTIONS)
+        assert len(trial.seconds) == 2
+        assert all(0 < call < 1 for calls in trial.seconds for call in calls)
+        assert trial.wrong == 0
         assert not group.communicates
     finally:
         group.close()
