@@ -102,3 +102,34 @@ def test_the_wrong_examples_are_wrong():
 @pytest.mark.parametrize(("page", "words"), [("README.md", "{} algorithms"), ("README.zh.md", "{} 个算法")])
 def test_the_number_of_algorithms_is_counted(page, words):
     assert words.format(len(BUILT_IN)) in (ROOT / page).read_text(encoding="utf-8")
+
+
+def test_every_package_and_module_is_in_the_code_map():
+    """The map of CONTRIBUTING.md names everything in src/unisono, and every folder at the top."""
+    map_text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8").split("## Code map")[1].split("\n## ")[0]
+    source = ROOT / "src" / "unisono"
+    packages = [path.parent for path in source.glob("*/__init__.py")]
+    modules = [path for path in source.glob("*.py*") if not path.name.startswith("__")]
+    assert len(packages) >= 15
+    for path in packages:
+        assert f"| `src/unisono/{path.name}/` |" in map_text, path.name
+    for path in modules:
+        assert f"| `src/unisono/{path.name}` |" in map_text, path.name
+    for folder in ("engine", "tests", "tools", "examples", "docs"):
+        assert f"| `{folder}/` |" in map_text
+
+
+def test_every_page_is_in_the_index():
+    docs = ROOT / "docs"
+    index = (docs / "README.md").read_text(encoding="utf-8")
+    pages = {path.name for path in docs.glob("*.md")} | {
+        f"{path.parent.name}/README.md" for path in docs.glob("*/README.md")
+    }
+    assert pages - {name for name in pages if f"]({name})" in index} == {"README.md"}
+
+
+def test_the_make_targets_that_are_explained_exist():
+    explained = re.findall(r"^make ([\w-]+)", (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8"), re.MULTILINE)
+    targets = re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
+    assert len(explained) >= 10
+    assert set(explained) <= set(targets)
