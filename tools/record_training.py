@@ -80,32 +80,32 @@ def zero3(comm: unisono.Communicator) -> dict[str, Any]:
     described = _described(watch, layers, model, {})
     zero = Zero(model, WatchedGroup(comm, watch), optimizer=torch.optim.AdamW)
     flats = {flat.name: flat for flat in zero.flats}
-    gathering, reducing = zero._gathering, zero._reducing
-    assert gathering is not None
+    gatherer, reducer = zero._gatherer, zero._reducer
+    assert gatherer is not None
     watch.members = lambda name: [
         (member.names[0], list(shape)) for member, shape in zip(flats[name].members, flats[name].shapes, strict=True)
     ]
-    watch.activations.others = lambda: [*(room.memory for room in gathering.rooms), *model.parameters()]
-    free = gathering.free
+    watch.activations.others = lambda: [*(buffer.memory for buffer in gatherer.buffers), *model.parameters()]
+    free = gatherer.free
 
     def watched_free(name: str) -> None:
-        was_there = gathering.guests[name].room.guest is gathering.guests[name]
+        was_there = gatherer.residents[name].buffer.resident is gatherer.residents[name]
         free(name)
         if was_there and name in watch.layers:
             watch.note("free", layer=watch.layers.index(name))
 
-    gathering.free = watched_free  # type: ignore[method-assign]
+    gatherer.free = watched_free  # type: ignore[method-assign]
 
     def measure() -> tuple[list[dict[str, int]], int]:
         sent = [
             each for number in watch.open if (each := watch.collectives[number])["collective"] == "reduce_scatter"
         ]
         found = []
-        empty = _bytes([room.memory for room in gathering.rooms]) + _bytes(reducing.buffers)
+        empty = _bytes([buffer.memory for buffer in gatherer.buffers]) + _bytes(reducer.buffers)
         for name in layers:
             flat = flats[name]
             vector = flat.padded_numel * flat.compute_dtype.itemsize
-            gathered = vector if gathering.guests[name].room.guest is gathering.guests[name] else 0
+            gathered = vector if gatherer.residents[name].buffer.resident is gatherer.residents[name] else 0
             on_the_way = sum(each["bytes"] for each in sent if each["name"] == name)
             left = (gradient_of(member.parameter) for member in flat.members)
             whole = [gradient for gradient in left if gradient is not None]

@@ -24,8 +24,8 @@ from torch import Tensor, nn
 
 import unisono
 from unisono.parallel import Log, record
+from unisono.parallel.call_log import Entry
 from unisono.parallel.over_comm import CommGroup
-from unisono.parallel.recording import Entry
 
 KINDS = ("parameters", "gradients", "optimizer", "gathered", "activations")
 

@@ -39,8 +39,8 @@ def test_measured_bytes_are_those_of_the_formula(size, stage, mixed):
         block, root = 1884, 360  # parameters of the units
         width = 4 if mixed is None else 2
         roomy = [-(-numel // size) * size * width for numel in (root, block, block)]
-        assert held.rooms == (sum(-(-each // 64) * 64 for each in roomy) if stage == 3 else 0)
-        assert held.buffers == (2 * max(roomy) if stage >= 2 else 0)
+        assert held.unit_buffers == (sum(-(-each // 64) * 64 for each in roomy) if stage == 3 else 0)
+        assert held.gradient_buffers == (2 * max(roomy) if stage >= 2 else 0)
 
 
 def test_stage_0_is_a_model_and_its_optimiser():
@@ -70,18 +70,18 @@ def deep(group, layers, prefetch):
     model = nn.Sequential(*(nn.Linear(8, 8) for _ in range(layers)))
     zero = Zero(model, group, optimizer=adam, prefetch=prefetch)
     most = 0
-    arrive = zero._gathering._start
+    arrive = zero._gatherer._start
 
-    def watched(guest, phase, async_op):
+    def watched(resident, phase, async_op):
         nonlocal most
-        arrive(guest, phase, async_op)
-        present = [each for each in zero._gathering.guests.values() if each.is_whole or each.works]
+        arrive(resident, phase, async_op)
+        present = [each for each in zero._gatherer.residents.values() if each.is_whole or each.works]
         most = max(most, sum(flat.padded_numel for each in present for flat in each.flats))
 
-    zero._gathering._start = watched
+    zero._gatherer._start = watched
     for _ in range(2):
         zero(torch.ones(2, 8)).sum().backward()
-    return memory.measure(zero).rooms // 4, most
+    return memory.measure(zero).unit_buffers // 4, most
 
 
 @pytest.mark.parametrize(("prefetch", "units"), [(True, 2), (False, 1)])

@@ -6,34 +6,34 @@ torch = pytest.importorskip("torch")
 
 from worlds import run_groups  # noqa: E402
 
-from unisono.parallel.routing import balance_loss, choose, expert_counts, plan  # noqa: E402
+from unisono.parallel.routing import assign_experts, balance_loss, choose, expert_counts  # noqa: E402
 
 
 def two_ranks(group, factor):
     """Plan for two ranks, with three rows and two rows, two choices each, of three experts."""
     choices = [torch.tensor([[0, 1], [0, 1], [1, 0]]), torch.tensor([[0, 2], [1, 0]])]
     everything = torch.stack([expert_counts(each, 3) for each in choices])
-    plans = [plan(each, everything, rank, factor) for rank, each in enumerate(choices)]
-    sent = [list(zip(each.rows.tolist(), each.choices.tolist(), strict=True)) for each in plans]
-    return sent, plans[0].sent.tolist(), plans[0].wished.tolist(), plans[0].total
+    assignments = [assign_experts(each, everything, rank, factor) for rank, each in enumerate(choices)]
+    sent = [list(zip(each.rows.tolist(), each.choices.tolist(), strict=True)) for each in assignments]
+    return sent, assignments[0].sent.tolist(), assignments[0].load.tolist(), assignments[0].total
 
 
 def test_with_room_for_all_rows_are_sorted_by_expert():
-    [(sent, counts, wished, total)] = run_groups(two_ranks, 1, None)
+    [(sent, counts, load, total)] = run_groups(two_ranks, 1, None)
     assert sent[0] == [(0, 0), (1, 0), (2, 1), (2, 0), (0, 1), (1, 1)]  # rows and choices for expert 0, then 1
     assert sent[1] == [(0, 0), (1, 1), (1, 0), (0, 1)]
     assert counts == [[3, 2], [3, 1], [0, 1]]
-    assert (wished, total) == ([5, 4, 1], 5)
+    assert (load, total) == ([5, 4, 1], 5)
 
 
 def test_where_room_is_short_first_choices_go_first_and_then_lower_ranks():
     # Room for ceil(0.9 * 2 * 5 / 3) = 3. Expert 0: three first choices fill it. Expert 1: two first choices, then
     # the second choice of rank 0's row 0, but not that of row 1.
-    [(sent, counts, wished, _)] = run_groups(two_ranks, 1, 0.9)
+    [(sent, counts, load, _)] = run_groups(two_ranks, 1, 0.9)
     assert sent[0] == [(0, 0), (1, 0), (2, 0), (0, 1)]
     assert sent[1] == [(0, 0), (1, 0), (0, 1)]
     assert counts == [[2, 1], [2, 1], [0, 1]]
-    assert wished == [5, 4, 1]
+    assert load == [5, 4, 1]
 
 
 def losses(group):

@@ -98,7 +98,7 @@ def gigabytes(group: Group) -> str:
 def measured(group: Group) -> str:
     """Return what one rank holds, measured and by formula."""
     rows = [
-        "| stage | parameters | gradients | optimiser | sum | formula | rooms | buffers |",
+        "| stage | parameters | gradients | optimiser | sum | formula | unit buffers | gradient buffers |",
         "|---|---:|---:|---:|---:|---:|---:|---:|",
     ]
     for stage in (1, 2, 3):
@@ -109,8 +109,8 @@ def measured(group: Group) -> str:
         counters = memory.STEP_BYTES * len(zero.trained)
         assert held.total == expected + counters, (held, expected)
         numbers = (
-            held.parameters, held.gradients, held.optimizer - counters, held.total - counters, expected, held.rooms,
-            held.buffers,
+            held.parameters, held.gradients, held.optimizer - counters, held.total - counters, expected,
+            held.unit_buffers, held.gradient_buffers,
         )  # fmt: skip
         rows.append(f"| {stage} | " + " | ".join(f"{number:,}" for number in numbers) + " |")
     return "\n".join(rows)

@@ -6,6 +6,7 @@ cluster of GPUs, Gloo, MPI, or Unisono's own backend). The code of the strategie
 
 from unisono.parallel.attention import ParallelAttention
 from unisono.parallel.batchnorm import SyncBatchNorm
+from unisono.parallel.call_log import Entry, Log, record
 from unisono.parallel.ddp import DataParallel
 from unisono.parallel.full_state import full_state_dict, load_full_state_dict
 from unisono.parallel.functions import (
@@ -22,7 +23,6 @@ from unisono.parallel.mesh import Mesh, mesh
 from unisono.parallel.moe import Mixed, MixtureOfExperts, is_expert
 from unisono.parallel.overlap import Overlap, measure_overlap, replay
 from unisono.parallel.random_numbers import SplitDropout, own_random_numbers
-from unisono.parallel.recording import Entry, Log, record
 from unisono.parallel.sequence import SequenceLayerNorm
 from unisono.parallel.split import Split
 from unisono.parallel.tensor import ColumnLinear, RowLinear

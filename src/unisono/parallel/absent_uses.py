@@ -14,20 +14,20 @@ import torch
 from torch.overrides import TorchFunctionMode
 
 from unisono.errors import UsageError
-from unisono.parallel.unit_buffers import Guest
+from unisono.parallel.unit_buffers import ResidentUnit
 from unisono.parallel.unit_hooks import tensors_in
 
 
 class AbsentUses(TorchFunctionMode):
     """Raises, within its block, where an absent parameter is an argument of what autograd records."""
 
-    def __init__(self, guests: Iterable[Guest], who: str) -> None:
+    def __init__(self, residents: Iterable[ResidentUnit], who: str) -> None:
         super().__init__()
         self.who = who
         self.owners = {
-            id(parameter): (guest, name)
-            for guest in guests
-            for parameter, name in zip(guest.parameters, guest.parameter_names, strict=True)
+            id(parameter): (resident, name)
+            for resident in residents
+            for parameter, name in zip(resident.parameters, resident.parameter_names, strict=True)
         }
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -35,11 +35,11 @@ class AbsentUses(TorchFunctionMode):
         result = func(*args, **(kwargs or {}))
         if torch.is_grad_enabled() and any(each.grad_fn is not None for each in tensors_in(result)):
             for each in tensors_in((args, kwargs)):
-                guest, name = self.owners.get(id(each), (None, ""))
-                if guest is not None and not guest.is_whole:
+                resident, name = self.owners.get(id(each), (None, ""))
+                if resident is not None and not resident.is_whole:
                     raise UsageError(
                         f"{self.who}: parameter {name!r} was used outside of the forward of its unit, "
-                        f"{guest.name!r}, where it is not whole (stage 3); use it only inside, give as a unit the "
+                        f"{resident.name!r}, where it is not whole (stage 3); use it only inside, give as a unit the "
                         "module that uses it (units=...), or use stage 2"
                     )
         return result

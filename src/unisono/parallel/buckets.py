@@ -34,11 +34,11 @@ class Bucket(ABC):
         self.bytes = sum(parameter.numel() * parameter.element_size() for parameter in self.parameters)
         self.codec: Any = None
         self.feedback: Any = None
-        self.waits_for: set[str] = set(self.names)  # whose gradients have not come yet in this backward pass
+        self.pending: set[str] = set(self.names)  # whose gradients have not come yet in this backward pass
         self.absent: list[tuple[str, Tensor, Tensor]] = []  # name, parameter and place of those without a gradient
 
     @abstractmethod
-    def collect(self) -> Tensor:
+    def pack(self) -> Tensor:
         """Return the gradients as one flat tensor. What has no gradient is zero there, and is noted in ``absent``."""
 
     def encode(self, codec: Any, error_feedback: Callable[[Any], Any] | None) -> None:
@@ -52,7 +52,7 @@ class Bucket(ABC):
 
     def reset(self) -> None:
         """Get ready for the next backward pass."""
-        self.waits_for.update(self.names)
+        self.pending.update(self.names)
         self.absent.clear()
 
     def nan(self, flat: Tensor) -> str | None:
@@ -82,7 +82,7 @@ class PackedBucket(Bucket):
             for part, parameter in zip(self.flat.split(lengths), self.parameters, strict=True)
         ]
 
-    def collect(self) -> Tensor:
+    def pack(self) -> Tensor:
         """Copy into the flat tensor what is not there already."""
         views, gradients = [], []
         for name, parameter, view in zip(self.names, self.parameters, self.views, strict=True):
@@ -111,7 +111,7 @@ class SingleBucket(Bucket):
 
     kept: Tensor | None = None
 
-    def collect(self) -> Tensor:
+    def pack(self) -> Tensor:
         """Return the gradient itself; or a copy, which takes its place, where others look at the same memory."""
         (name,), (parameter,) = self.names, self.parameters
         gradient = parameter.grad

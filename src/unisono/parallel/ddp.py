@@ -30,9 +30,9 @@ from torch import Tensor, nn
 from unisono.errors import UsageError
 from unisono.parallel import checks
 from unisono.parallel.buckets import Bucket, fill_buckets
-from unisono.parallel.buffers import Buffers
-from unisono.parallel.ddp_reducer import WHO, Averager, check_not_averaged
+from unisono.parallel.ddp_reducer import WHO, DdpReducer, check_not_averaged
 from unisono.parallel.group import group_of
+from unisono.parallel.module_buffers import ModuleBuffers
 from unisono.parallel.structure import Structure
 
 Codec = Any  # what Group.all_reduce takes
@@ -82,7 +82,7 @@ class DataParallel(nn.Module):
         self.module = module
         self.register_load_state_dict_pre_hook(_add_prefix)
         self._structure = Structure(module, WHO)
-        self._module_buffers = Buffers(module)
+        self._module_buffers = ModuleBuffers(module)
         self._broadcasts_buffers = broadcast_buffers
         common = [(name, parameter) for name, parameter in module.named_parameters() if not local(parameter)]
         values = {name: parameter.detach() for name, parameter in common}
@@ -98,12 +98,12 @@ class DataParallel(nn.Module):
         for bucket in self.buckets:
             bucket.encode(codec, error_feedback)
         self.group = given.duplicate()  # buckets have an order of their own, whatever the module sends in between
-        self._averager = Averager(self.buckets, self.group, check_nan)
+        self._reducer = DdpReducer(self.buckets, self.group, check_nan)
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """Call the module."""
-        self._averager.check_finished()
-        self._averager.check_sent()
+        self._reducer.check_finished()
+        self._reducer.check_averaged()
         self._structure.check()
         for name, parameter in self._frozen:
             if parameter.requires_grad:
@@ -111,23 +111,23 @@ class DataParallel(nn.Module):
                     f"{WHO}: parameter {name!r} was frozen when the module was wrapped, and is not any more; "
                     "unwrap() the module and wrap it again"
                 )
-        if self._broadcasts_buffers and self._averager.is_on and self.module.training:
+        if self._broadcasts_buffers and self._reducer.syncs and self.module.training:
             self._module_buffers.broadcast(self.group, phase="forward")
         return self.module(*args, **kwargs)
 
     @contextmanager
     def no_sync(self) -> Iterator[None]:
         """Let gradients accumulate on this rank; the first backward pass after the block sends their sums."""
-        before, self._averager.is_on = self._averager.is_on, False
+        before, self._reducer.syncs = self._reducer.syncs, False
         try:
             yield
         finally:
-            self._averager.is_on = before
+            self._reducer.syncs = before
 
     def unwrap(self) -> nn.Module:
         """Take the hooks off the parameters; return the module, which is an ordinary one again."""
-        self._averager.check_sent()
-        self._averager.remove_hooks()
+        self._reducer.check_averaged()
+        self._reducer.remove_hooks()
         return self.module
 
     # ---- as the module -------------------------------------------------------------------------------------------
@@ -142,13 +142,13 @@ class DataParallel(nn.Module):
 
     def state_dict(self, *args: Any, **kwargs: Any) -> Any:
         """Return the state of the module."""
-        self._averager.check_sent()
+        self._reducer.check_averaged()
         return self.module.state_dict(*args, **kwargs)
 
     def load_state_dict(self, *args: Any, **kwargs: Any) -> Any:
         """Load the state of the module."""
         loaded = self.module.load_state_dict(*args, **kwargs)
-        self._averager.unsent = None  # whatever was updated before is gone
+        self._reducer.unaveraged_versions = None  # whatever was updated before is gone
         return loaded
 
     def __getattr__(self, name: str) -> Any:

@@ -24,27 +24,27 @@ from unisono.parallel.group import Group, Work
 WHO = "DataParallel"
 
 
-class Averager:
+class DdpReducer:
     """Sends buckets as they become complete, in their order; waits for all when the backward pass is over."""
 
     def __init__(self, buckets: list[Bucket], group: Group, check_nan: bool) -> None:
         self.buckets, self.group, self.check_nan = buckets, group, check_nan
-        self.is_on = True  # whether backward passes send anything
+        self.syncs = True  # whether backward passes send anything
         names = [name for bucket in buckets for name in bucket.names]
-        self.places = {name: place for place, name in enumerate(names)}
+        self.positions = {name: position for position, name in enumerate(names)}
         # One byte for each parameter: whether there is a gradient; then one byte: whether there is a NaN.
-        self.exists = torch.ones(len(names) + 1, dtype=torch.uint8, device=buckets[0].parameters[0].device)
-        self.nan: str | None = None  # the parameter that has one, on this rank
+        self.present = torch.ones(len(names) + 1, dtype=torch.uint8, device=buckets[0].parameters[0].device)
+        self.nan_parameter: str | None = None  # the parameter that has one, on this rank
         self.open = False  # a backward pass has begun, and has not come to its end
         self.queued = False  # autograd will call _finish
-        self.sent = 0  # buckets that have set out
+        self.reduced = 0  # buckets that have set out
         self.works: list[Work] = []
         # Versions of the parameters when the first gradient came that was not sent (``no_sync``).
-        self.unsent: list[int] | None = None
+        self.unaveraged_versions: list[int] | None = None
         # Hooks refer to this object weakly: what autograd refers to, the garbage collector does not find.
         own = weakref.ref(self)
         self.hooks = [
-            parameter.register_post_accumulate_grad_hook(_Ready(own, bucket.waits_for, name))
+            parameter.register_post_accumulate_grad_hook(_GradientHook(own, bucket.pending, name))
             for bucket in buckets
             for name, parameter in zip(bucket.names, bucket.parameters, strict=True)
         ]
@@ -58,7 +58,7 @@ class Averager:
         """Raise if the last backward pass has not come to its end."""
         if self.open:
             raise CommError(
-                f"{WHO}: on rank {self.group.rank} the last backward pass was left after {self.sent} of "
+                f"{WHO}: on rank {self.group.rank} the last backward pass was left after {self.reduced} of "
                 f"{len(self.buckets)} buckets, and the other ranks wait for the rest. If it raised an exception: "
                 "start again on all ranks. If parameters are unused under checkpoint(use_reentrant=True): give False "
                 "there"
@@ -68,9 +68,9 @@ class Averager:
         """Return how often each parameter was changed."""
         return [parameter._version for bucket in self.buckets for parameter in bucket.parameters]
 
-    def check_sent(self) -> None:
+    def check_averaged(self) -> None:
         """Raise if parameters were changed while gradients waited to be sent: an update without an average."""
-        if self.unsent is not None and self.unsent != self.versions():
+        if self.unaveraged_versions is not None and self.unaveraged_versions != self.versions():
             raise UsageError(
                 f"{WHO}: parameters of rank {self.group.rank} were updated after a backward pass inside no_sync(): "
                 "its gradients were not averaged, so the ranks have different parameters now. Run the last backward "
@@ -87,16 +87,16 @@ class Averager:
         self.open = self.queued = True
         torch.autograd.Variable._execution_engine.queue_callback(self._finish)
 
-    def send_complete(self) -> None:
+    def reduce_complete(self) -> None:
         """Send the buckets that are complete, up to the first that is not."""
-        while self.sent < len(self.buckets) and not self.buckets[self.sent].waits_for:
-            self._send(self.buckets[self.sent])
+        while self.reduced < len(self.buckets) and not self.buckets[self.reduced].pending:
+            self._reduce(self.buckets[self.reduced])
 
-    def _send(self, bucket: Bucket) -> None:
-        self.sent += 1
-        flat = bucket.collect()
-        if self.check_nan and self.nan is None:
-            self.nan = bucket.nan(flat)
+    def _reduce(self, bucket: Bucket) -> None:
+        self.reduced += 1
+        flat = bucket.pack()
+        if self.check_nan and self.nan_parameter is None:
+            self.nan_parameter = bucket.nan(flat)
         if bucket.feedback is not None:
             bucket.feedback.correct(bucket.name, flat)
         work = self.group.all_reduce(
@@ -107,67 +107,67 @@ class Averager:
     def _finish(self) -> None:
         """Send the rest, wait for everything, and hand out what other ranks had gradients for."""
         self.queued = False
-        if self.sent < len(self.buckets) and torch._C._current_autograd_node() is not None:
+        if self.reduced < len(self.buckets) and torch._C._current_autograd_node() is not None:
             return  # a pass within a pass (reentrant checkpoint): the outer one goes on
-        for bucket in self.buckets[self.sent :]:
-            self._send(bucket)
+        for bucket in self.buckets[self.reduced :]:
+            self._reduce(bucket)
         absent = [each for bucket in self.buckets for each in bucket.absent]
-        exists = self._tell_which_exist([name for name, _, _ in absent])
+        present = self._reduce_presence([name for name, _, _ in absent])
         for work in self.works:
             work.wait()
         if absent:
-            somewhere = exists.tolist()
+            somewhere = present.tolist()
             for name, parameter, gradient in absent:
-                if somewhere[self.places[name]]:
+                if somewhere[self.positions[name]]:
                     parameter.grad = gradient
-        nan, self.nan = self.nan, None
+        nan, self.nan_parameter = self.nan_parameter, None
         self.works.clear()
-        self.sent, self.open, self.unsent = 0, False, None
+        self.reduced, self.open, self.unaveraged_versions = 0, False, None
         for bucket in self.buckets:
             bucket.reset()
-        if self.check_nan and exists[-1]:
+        if self.check_nan and present[-1]:
             raise_nan(nan, self.group, WHO)
 
-    def _tell_which_exist(self, absent: list[str]) -> Tensor:
-        exists = self.exists.fill_(1)
-        exists[-1] = self.nan is not None
+    def _reduce_presence(self, absent: list[str]) -> Tensor:
+        present = self.present.fill_(1)
+        present[-1] = self.nan_parameter is not None
         for name in absent:
-            exists[self.places[name]] = 0
+            present[self.positions[name]] = 0
         what = "(which gradients exist)"
-        self.works.append(self.group.all_reduce(exists, op="max", name=what, phase="backward", async_op=True))
-        return exists
+        self.works.append(self.group.all_reduce(present, op="max", name=what, phase="backward", async_op=True))
+        return present
 
 
-class _Ready:
+class _GradientHook:
     """What autograd calls when the gradient of a parameter is there."""
 
-    __slots__ = ("averager", "name", "waits_for")
+    __slots__ = ("name", "pending", "reducer")
 
-    def __init__(self, averager: weakref.ref[Averager], waits_for: set[str], name: str) -> None:
-        self.averager, self.waits_for, self.name = averager, waits_for, name
+    def __init__(self, reducer: weakref.ref[DdpReducer], pending: set[str], name: str) -> None:
+        self.reducer, self.pending, self.name = reducer, pending, name
 
     def __call__(self, parameter: Tensor) -> None:
-        averager, waits_for = self.averager(), self.waits_for
-        if averager is None:
+        reducer, pending = self.reducer(), self.pending
+        if reducer is None:
             raise UsageError(
                 f"{WHO}: the gradient of {self.name!r} is there, but not the {WHO} that would average it; keep that "
                 "as long as you train, or unwrap() it before you let it go"
             )
-        if not averager.is_on:
-            if averager.unsent is None:
-                averager.unsent = averager.versions()
+        if not reducer.syncs:
+            if reducer.unaveraged_versions is None:
+                reducer.unaveraged_versions = reducer.versions()
             return
-        if not averager.queued:
-            averager.begin()
-        if self.name not in waits_for:
+        if not reducer.queued:
+            reducer.begin()
+        if self.name not in pending:
             raise UsageError(
                 f"{WHO}: the gradient of {self.name!r} came twice in one backward pass; expected once. If it is used "
                 "in several parts under checkpoint(use_reentrant=True): give False there. If the pass before raised "
                 "an exception: start again on all ranks"
             )
-        waits_for.remove(self.name)
-        if not waits_for:
-            averager.send_complete()
+        pending.remove(self.name)
+        if not pending:
+            reducer.reduce_complete()
 
 
 def check_not_averaged(module: nn.Module) -> None:
@@ -175,9 +175,9 @@ def check_not_averaged(module: nn.Module) -> None:
     for name, parameter in module.named_parameters():
         hooks = getattr(parameter, "_post_accumulate_grad_hooks", None) or {}
         for number, hook in list(hooks.items()):
-            if not isinstance(hook, _Ready):
+            if not isinstance(hook, _GradientHook):
                 continue
-            if hook.averager() is not None:
+            if hook.reducer() is not None:
                 raise UsageError(
                     f"{WHO}: parameter {name!r} belongs to a {WHO} already; wrap it once, or unwrap() that one"
                 )

@@ -30,7 +30,7 @@ class ShardedGradScaler(torch.amp.GradScaler):
         self._check(optimizer)
         if not self.is_enabled():
             return
-        self.zero.show_gradients()
+        self.zero.publish_gradients()
         super().unscale_(optimizer)
         for found in self._found_inf_per_device(optimizer).values():
             for group in self.zero.all_groups:

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from unisono import codecs, collectives
 from unisono.errors import UsageError
-from unisono.parallel.recording import Entry, TimedWork, is_recording, note
+from unisono.parallel.call_log import Entry, TimedWork, add_entry, has_open_log
 
 
 class Work(Protocol):
@@ -111,12 +111,12 @@ class Group(ABC):
     def _broadcast(self, async_op: bool, tensor: Tensor, root: int) -> Work | None: ...
 
     def _entry(self, collective: str, tensor: Tensor, name: str, phase: str, codec: Any) -> Entry | None:
-        if not is_recording():
+        if not has_open_log():
             return None
         size = tensor.numel() * tensor.element_size()
         dtype = str(tensor.dtype).removeprefix("torch.")
         sent = _sent_bytes(collective, tensor.numel(), size, self.size, codec)
-        return note(Entry(collective, name, size, phase, self.size, self.axis, str(codec or ""), dtype, sent))
+        return add_entry(Entry(collective, name, size, phase, self.size, self.axis, str(codec or ""), dtype, sent))
 
     def _make(self, entry: Entry | None, async_op: bool, call: Any, *arguments: Any) -> Work:
         if entry is None:

@@ -45,14 +45,14 @@ FLOAT32_ADAM = Kind(4, 4, 8)
 
 
 @dataclass(frozen=True)
-class Held:
+class HeldMemory:
     """Bytes that a rank holds between the backward pass and the step."""
 
     parameters: int
     gradients: int
     optimizer: int
-    rooms: int = 0  # for units that are whole (stage 3)
-    buffers: int = 0  # for gradients that are being averaged (stages 2 and 3)
+    unit_buffers: int = 0  # for units that are whole (stage 3)
+    gradient_buffers: int = 0  # for gradients that are being averaged (stages 2 and 3)
 
     @property
     def total(self) -> int:
@@ -60,10 +60,10 @@ class Held:
         return self.parameters + self.gradients + self.optimizer
 
 
-def formula(stage: int, parameters: int, ranks: int, kind: Kind = MIXED_ADAM) -> Held:
+def formula(stage: int, parameters: int, ranks: int, kind: Kind = MIXED_ADAM) -> HeldMemory:
     """Return the bytes of a rank; ``parameters`` counts the padding, so that it is a multiple of the ranks."""
     share = parameters // ranks
-    return Held(
+    return HeldMemory(
         kind.parameters * (share if stage >= 3 else parameters),
         kind.gradients * (share if stage >= 2 else parameters),
         kind.optimizer * (share if stage >= 1 else parameters),
@@ -75,27 +75,31 @@ def padded(zero: Zero) -> int:
     return sum(flat.padded_numel for flat in zero.trained)
 
 
-def measure(zero: Zero) -> Held:
+def measure(zero: Zero) -> HeldMemory:
     """Return the bytes that this rank holds now: every tensor that is alive, each piece of memory once."""
     seen: set[int] = set()
-    rooms = () if zero._gathering is None else [room.memory for room in zero._gathering.rooms]
-    room_bytes = _new_bytes(rooms, seen)
-    buffer_bytes = _new_bytes(getattr(zero._reducing, "buffers", ()), seen)
-    _new_bytes([] if zero._gathering is None else zero._gathering.nothings, seen)  # what absent parameters show
+    unit_buffers = () if zero._gatherer is None else [buffer.memory for buffer in zero._gatherer.buffers]
+    unit_buffer_bytes = _new_bytes(unit_buffers, seen)
+    gradient_buffer_bytes = _new_bytes(getattr(zero._reducer, "buffers", ()), seen)
+    _new_bytes([] if zero._gatherer is None else zero._gatherer.placeholders, seen)  # what absent parameters show
     parameters = [member.parameter.data for flat in zero.flats for member in flat.members]
     parameter_bytes = _new_bytes([*parameters, *(flat.shard for flat in zero.flats)], seen)
     gradients = [gradient_of(member.parameter) for flat in zero.flats for member in flat.members]
     gradient_bytes = _new_bytes([*gradients, *(flat.gradient for flat in zero.trained)], seen)
-    return Held(
-        parameter_bytes, gradient_bytes, _new_bytes(_of_optimizer(zero.optimizer), seen), room_bytes, buffer_bytes
+    return HeldMemory(
+        parameter_bytes,
+        gradient_bytes,
+        _new_bytes(_of_optimizer(zero.optimizer), seen),
+        unit_buffer_bytes,
+        gradient_buffer_bytes,
     )
 
 
-def measure_alone(module: Any, optimizer: Any) -> Held:
+def measure_alone(module: Any, optimizer: Any) -> HeldMemory:
     """Return the bytes that a model and its optimiser hold that are not sharded: stage 0."""
     seen: set[int] = set()
     parameters = list(module.parameters())
-    return Held(
+    return HeldMemory(
         _new_bytes(parameters, seen), _new_bytes([parameter.grad for parameter in parameters], seen),
         _new_bytes(_of_optimizer(optimizer), seen),
     )  # fmt: skip

@@ -36,7 +36,7 @@ from unisono.errors import UsageError
 from unisono.parallel.agreement import require_same
 from unisono.parallel.functions import gradient_of, pair
 from unisono.parallel.group import group_of
-from unisono.parallel.routing import Plan, balance_loss, choose, expert_counts, plan
+from unisono.parallel.routing import ExpertAssignment, assign_experts, balance_loss, choose, expert_counts
 from unisono.parallel.split import Split
 
 
@@ -103,28 +103,32 @@ class MixtureOfExperts(nn.Module):
         own = expert_counts(experts, self.count)
         of_all = own.new_empty((self.group.size * self.count, self.top_k))
         self.group.all_gather(of_all, own, name=f"{self.name}.expert_counts", phase="forward")
-        todo = plan(experts, of_all.view(self.group.size, *own.shape), self.group.rank, self.capacity_factor)
-        results = self._at_experts(rows[todo.rows], todo)
-        chosen = weights[todo.rows, todo.choices].unsqueeze(-1).to(rows.dtype)
-        output = torch.zeros_like(rows).index_add(0, todo.rows, (results * chosen).to(rows.dtype))
+        assignment = assign_experts(
+            experts, of_all.view(self.group.size, *own.shape), self.group.rank, self.capacity_factor
+        )
+        results = self._at_experts(rows[assignment.rows], assignment)
+        chosen = weights[assignment.rows, assignment.choices].unsqueeze(-1).to(rows.dtype)
+        output = torch.zeros_like(rows).index_add(0, assignment.rows, (results * chosen).to(rows.dtype))
         return Mixed(
-            output.view(x.shape), self._balance_loss(probabilities, own, todo),
-            experts.numel() - len(todo.rows), todo.wished,
+            output.view(x.shape), self._balance_loss(probabilities, own, assignment),
+            experts.numel() - len(assignment.rows), assignment.load,
         )  # fmt: skip
 
     def expert_parameters(self) -> list[nn.Parameter]:
         """Return the parameters that only this rank has: not to be averaged with those of other ranks."""
         return list(self.experts.parameters())
 
-    def _at_experts(self, rows: Tensor, todo: Plan) -> Tensor:
+    def _at_experts(self, rows: Tensor, assignment: ExpertAssignment) -> Tensor:
         """Send rows, sorted by expert, there and back."""
-        by_rank = [todo.sent[first:last].sum(dim=0).tolist() for first, last in pairwise(self.starts)]
+        by_rank = [assignment.sent[first:last].sum(dim=0).tolist() for first, last in pairwise(self.starts)]
         in_rows = [amounts[self.group.rank] for amounts in by_rank]
         out_rows = by_rank[self.group.rank]
         # Rows of one expert come from many ranks. Experts get the gradients of all ranks' losses (see above).
         scale = self.group.size if self.losses == "mean" else 1
         arrived = self._exchange(rows, in_rows, out_rows, scale, "dispatch")
-        mine = todo.sent[self.starts[self.group.rank] : self.starts[self.group.rank + 1]]  # (own experts, ranks)
+        mine = assignment.sent[
+            self.starts[self.group.rank] : self.starts[self.group.rank + 1]
+        ]  # (own experts, ranks)
         owner = torch.arange(len(mine)).repeat(self.group.size).repeat_interleave(mine.t().flatten())
         order = owner.argsort(stable=True).to(rows.device)
         parts = arrived[order].split(mine.sum(dim=1).tolist())
@@ -154,10 +158,10 @@ class MixtureOfExperts(nn.Module):
             rows,
         )
 
-    def _balance_loss(self, probabilities: Tensor, own: Tensor, todo: Plan) -> Tensor:
+    def _balance_loss(self, probabilities: Tensor, own: Tensor, assignment: ExpertAssignment) -> Tensor:
         if self.balance_over == "rank":
             return balance_loss(probabilities, own.sum(dim=1), len(probabilities), self.top_k)
-        part = balance_loss(probabilities, todo.wished, todo.total, self.top_k)
+        part = balance_loss(probabilities, assignment.load, assignment.total, self.top_k)
         return part * self.group.size if self.losses == "mean" else part
 
     def _who(self) -> str:

@@ -27,8 +27,8 @@ from typing import Any
 import torch
 
 from unisono.errors import UsageError
+from unisono.parallel.call_log import Entry, Log, record
 from unisono.parallel.group import Group
-from unisono.parallel.recording import Entry, Log, record
 
 WARM_UP = 2  # steps that do not count
 

@@ -22,13 +22,13 @@ from torch import Tensor
 
 
 @dataclass
-class Plan:
+class ExpertAssignment:
     """What this rank sends, in the order of experts, and how many rows everybody sends."""
 
     rows: Tensor  # number of the row, of every row that is sent
     choices: Tensor  # which of the row's choices it was
     sent: Tensor  # (experts, ranks): rows that each expert gets from each rank; on the CPU, where it is read
-    wished: Tensor  # (experts,): rows that would like to go to each expert, of all ranks
+    load: Tensor  # (experts,): rows that would like to go to each expert, of all ranks
     total: int  # rows of the batch, of all ranks
 
 
@@ -47,37 +47,37 @@ def expert_counts(experts: Tensor, count: int) -> Tensor:
     return torch.bincount(_slots(experts).flatten(), minlength=count * k).view(count, k)
 
 
-def plan(experts: Tensor, all_counts: Tensor, rank: int, capacity_factor: float | None) -> Plan:
+def assign_experts(experts: Tensor, all_counts: Tensor, rank: int, capacity_factor: float | None) -> ExpertAssignment:
     """Decide which rows this rank sends, from its choices and the counts of all ranks (ranks, experts, k)."""
     _, count, k = all_counts.shape
-    wished = all_counts.sum(dim=(0, 2))
-    total = int(wished.sum()) // k
-    room = total if capacity_factor is None else math.ceil(capacity_factor * k * total / count)
+    load = all_counts.sum(dim=(0, 2))
+    total = int(load.sum()) // k
+    capacity = total if capacity_factor is None else math.ceil(capacity_factor * k * total / count)
 
     # How many are before the first of a rank's rows, in the queue of an expert: (experts, k, ranks).
     queue = all_counts.permute(1, 2, 0)
     ends = queue.flatten(1).cumsum(dim=1).view_as(queue)
     before = ends - queue
-    sent = (room - before).clamp(min=0).minimum(queue).sum(dim=1)
+    sent = (capacity - before).clamp(min=0).minimum(queue).sum(dim=1)
 
     slots = _slots(experts).t().flatten()  # first choices of all rows, then second choices, ...
     order = slots.argsort(stable=True)
     sorted_slots = slots[order]
     own = queue[:, :, rank].flatten()
-    place = torch.arange(len(order), device=order.device) - (own.cumsum(0) - own)[sorted_slots]
-    kept = order[before[:, :, rank].flatten()[sorted_slots] + place < room]
+    position = torch.arange(len(order), device=order.device) - (own.cumsum(0) - own)[sorted_slots]
+    kept = order[before[:, :, rank].flatten()[sorted_slots] + position < capacity]
     rows = max(1, len(experts))
-    return Plan(kept % rows, kept // rows, sent.cpu(), wished, total)
+    return ExpertAssignment(kept % rows, kept // rows, sent.cpu(), load, total)
 
 
-def balance_loss(probabilities: Tensor, wished: Tensor, total: int, k: int) -> Tensor:
+def balance_loss(probabilities: Tensor, load: Tensor, total: int, k: int) -> Tensor:
     """Return E * sum over experts of f * P: 1 where all are used alike, up to E where one is used alone.
 
     f is the share of all choices that an expert got, P its mean probability over ``total`` rows, of which
     ``probabilities`` may be some: over ranks, the losses add up to that of all rows. Only P has a gradient.
     """
-    share = wished.to(probabilities.dtype) / max(1, k * total)
-    return len(wished) * (share * probabilities.sum(dim=0)).sum() / max(1, total)
+    share = load.to(probabilities.dtype) / max(1, k * total)
+    return len(load) * (share * probabilities.sum(dim=0)).sum() / max(1, total)
 
 
 def _slots(experts: Tensor) -> Tensor:

@@ -128,11 +128,11 @@ def is_elementwise(flat: Flat, value: Any) -> bool:
 @contextmanager
 def whole_parameters(zero: Zero) -> Iterator[None]:
     """Make all parameters whole, in memory of their own."""
-    if zero._gathering is None:
+    if zero._gatherer is None:
         yield
         return
-    zero._gathering.free_all()
-    zero._passes.pauses = True
+    zero._gatherer.free_all()
+    zero._hooks.is_paused = True
     try:
         for flat in zero.flats:
             vector = torch.empty(flat.padded_numel, dtype=flat.compute_dtype, device=flat.device)
@@ -140,9 +140,9 @@ def whole_parameters(zero: Zero) -> Iterator[None]:
             flat.point(flat.views(vector))
         yield
     finally:
-        zero._passes.pauses = False
-        for guest in zero._gathering.guests.values():
-            guest.leave()
+        zero._hooks.is_paused = False
+        for resident in zero._gatherer.residents.values():
+            resident.release()
 
 
 def _whole(zero: Zero, flat: Flat) -> Tensor:

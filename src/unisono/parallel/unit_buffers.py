@@ -33,11 +33,11 @@ from unisono.parallel.sharding import Flat
 ALIGNMENT = 64  # bytes: of the vectors in a room
 
 
-class Room:
+class UnitBuffer:
     """Memory for one unit at a time."""
 
     def __init__(self) -> None:
-        self.guest: Guest | None = None
+        self.resident: ResidentUnit | None = None
         self.nbytes = 0
         self.memory: Any = None
 
@@ -51,11 +51,11 @@ class Room:
         return found
 
 
-class Guest:
+class ResidentUnit:
     """A unit that is whole at times: in its room, on its way there (``works``), or absent."""
 
-    def __init__(self, name: str, flats: Sequence[Flat], room: Room) -> None:
-        self.name, self.flats, self.room = name, list(flats), room
+    def __init__(self, name: str, flats: Sequence[Flat], buffer: UnitBuffer) -> None:
+        self.name, self.flats, self.buffer = name, list(flats), buffer
         self.works: list[Work] = []
         self.is_whole = False
         self.busy = 0  # calls of its module that are running
@@ -63,144 +63,144 @@ class Guest:
         parameters = [member.parameter for member in members]
         self.parameters, self.parameter_names = tuple(parameters), [member.names[0] for member in members]
         self.version = 2 * max((parameter._version for parameter in parameters), default=0)
-        room.nbytes = max(room.nbytes, sum(_aligned(f.padded_numel * f.compute_dtype.itemsize) for f in flats))
+        buffer.nbytes = max(buffer.nbytes, sum(_aligned(f.padded_numel * f.compute_dtype.itemsize) for f in flats))
 
-    def bind(self, nothings: dict[Any, Tensor]) -> None:
+    def bind(self, placeholders: dict[Any, Tensor]) -> None:
         """Take the views, when the room has its memory; and a tensor of no values for each dtype."""
-        self.absent = [nothings[flat.compute_dtype].expand(shape) for flat in self.flats for shape in flat.shapes]
-        self.vectors = self.room.vectors(self.flats)
+        self.absent = [placeholders[flat.compute_dtype].expand(shape) for flat in self.flats for shape in flat.shapes]
+        self.vectors = self.buffer.vectors(self.flats)
         self.views = [v for flat, vector in zip(self.flats, self.vectors, strict=True) for v in flat.views(vector)]
-        self.leave()
+        self.release()
 
-    def arrive(self) -> None:
+    def install(self) -> None:
         """Show the values that are in the room now."""
-        self._show(self.views, self.version)
+        self._assign(self.views, self.version)
         self.is_whole = True
 
-    def leave(self) -> None:
+    def release(self) -> None:
         """Show nothing; the room is free."""
-        self._show(self.absent, self.version + 1)
+        self._assign(self.absent, self.version + 1)
         self.is_whole = False
-        if self.room.guest is self:
-            self.room.guest = None
+        if self.buffer.resident is self:
+            self.buffer.resident = None
 
-    def written(self) -> str | None:
+    def find_written(self) -> str | None:
         """Return the name of a parameter that somebody has written into, or given other memory."""
-        for name, parameter, place in zip(self.parameter_names, self.parameters, self.places, strict=True):
-            if parameter._version != self.shown_version or parameter.data_ptr() != place:
+        for name, parameter, address in zip(self.parameter_names, self.parameters, self.addresses, strict=True):
+            if parameter._version != self.assigned_version or parameter.data_ptr() != address:
                 return name
         return None
 
-    def _show(self, tensors: Sequence[Tensor], version: int) -> None:
+    def _assign(self, tensors: Sequence[Tensor], version: int) -> None:
         for parameter, tensor in zip(self.parameters, tensors, strict=True):
             parameter.data = tensor
-        self.shown_version, self.places = version, [tensor.data_ptr() for tensor in tensors]
+        self.assigned_version, self.addresses = version, [tensor.data_ptr() for tensor in tensors]
         torch._C._autograd._unsafe_set_version_counter(self.parameters, (version,) * len(self.parameters))
 
 
-class Gathering:
+class UnitGatherer:
     """Brings units into their rooms."""
 
     def __init__(
-        self, group: Group, units: Sequence[tuple[str, int, Sequence[Flat]]], prefetches: bool, rooms_per_depth: int
+        self, group: Group, units: Sequence[tuple[str, int, Sequence[Flat]]], prefetches: bool, buffers_per_depth: int
     ) -> None:
         """Take the name, the depth (units around it) and the flats of each unit.
 
         A unit and the units around it run at the same time, so every depth has rooms of its own.
         """
         self.group, self.prefetches = group, prefetches
-        rooms: dict[tuple[int, int], Room] = {}
+        buffers: dict[tuple[int, int], UnitBuffer] = {}
         seen: dict[int, int] = {}
-        self.guests: dict[str, Guest] = {}
+        self.residents: dict[str, ResidentUnit] = {}
         for name, depth, flats in units:
             turn = seen[depth] = seen.get(depth, -1) + 1
-            room = rooms.setdefault((depth, turn % rooms_per_depth), Room())
-            self.guests[name] = Guest(name, flats, room)
-        self.rooms = list(rooms.values())
-        flats = [flat for guest in self.guests.values() for flat in guest.flats]
+            buffer = buffers.setdefault((depth, turn % buffers_per_depth), UnitBuffer())
+            self.residents[name] = ResidentUnit(name, flats, buffer)
+        self.buffers = list(buffers.values())
+        flats = [flat for resident in self.residents.values() for flat in resident.flats]
         device = flats[0].device
-        for room in self.rooms:
-            room.memory = torch.empty(room.nbytes, dtype=torch.uint8, device=device)
-        nothings = {dtype: _nothing(dtype, device) for dtype in {flat.compute_dtype for flat in flats}}
-        self.nothings = list(nothings.values())
-        for guest in self.guests.values():
-            guest.bind(nothings)
+        for buffer in self.buffers:
+            buffer.memory = torch.empty(buffer.nbytes, dtype=torch.uint8, device=device)
+        placeholders = {dtype: _placeholder(dtype, device) for dtype in {flat.compute_dtype for flat in flats}}
+        self.placeholders = list(placeholders.values())
+        for resident in self.residents.values():
+            resident.bind(placeholders)
 
-    def need(self, name: str, phase: str) -> None:
+    def gather(self, name: str, phase: str) -> None:
         """Return when the unit is whole."""
-        guest = self.guests[name]
-        if guest.is_whole:
+        resident = self.residents[name]
+        if resident.is_whole:
             return
-        if not guest.works:
-            self._start(guest, phase, async_op=False)
-        for work in guest.works:
+        if not resident.works:
+            self._start(resident, phase, async_op=False)
+        for work in resident.works:
             work.wait()
-        guest.works = []
-        guest.arrive()
+        resident.works = []
+        resident.install()
 
     def prefetch(self, name: str, phase: str) -> None:
         """Start to gather a unit, if its room is free."""
-        guest = self.guests[name]
-        if self.prefetches and guest.room.guest is None:
-            self._start(guest, phase, async_op=True)
+        resident = self.residents[name]
+        if self.prefetches and resident.buffer.resident is None:
+            self._start(resident, phase, async_op=True)
 
     def free(self, name: str) -> None:
         """Drop the whole unit; also one that has been prefetched and was not needed."""
-        guest = self.guests[name]
-        if guest.is_whole or guest.works:
-            self._clear(guest.room)
+        resident = self.residents[name]
+        if resident.is_whole or resident.works:
+            self._clear(resident.buffer)
 
-    def change(self) -> None:
+    def invalidate(self) -> None:
         """Take note that the shards have new values."""
         self.free_all()
-        for guest in self.guests.values():
-            guest.version += 2
+        for resident in self.residents.values():
+            resident.version += 2
 
     def free_all(self) -> None:
         """Drop all units, whatever state an exception has left them in."""
-        for guest in self.guests.values():
-            guest.busy = 0
-            self.free(guest.name)
+        for resident in self.residents.values():
+            resident.busy = 0
+            self.free(resident.name)
 
-    def check_absent(self) -> None:
+    def check_unwritten(self) -> None:
         """Raise if somebody has written into parameters that are absent: there is nowhere to keep the values."""
         written = None
-        for guest in self.guests.values():
-            if not guest.is_whole:
-                name = guest.written()
+        for resident in self.residents.values():
+            if not resident.is_whole:
+                name = resident.find_written()
                 if name is not None:
                     written = written or f"parameter {name!r}"
-                    guest.leave()
-        for nothing in self.nothings:
-            value = _nothing_of(nothing.dtype)
-            if not bool(nothing.isnan() if value != value else nothing == value):
+                    resident.release()
+        for placeholder in self.placeholders:
+            value = _placeholder_value(placeholder.dtype)
+            if not bool(placeholder.isnan() if value != value else placeholder == value):
                 written = written or "a parameter (through parameter.data)"
-                nothing.fill_(value)
+                placeholder.fill_(value)
         if written is not None:
             _raise_written(written)
 
-    def _start(self, guest: Guest, phase: str, async_op: bool) -> None:
-        self._clear(guest.room)
-        guest.room.guest = guest
-        guest.works = [
+    def _start(self, resident: ResidentUnit, phase: str, async_op: bool) -> None:
+        self._clear(resident.buffer)
+        resident.buffer.resident = resident
+        resident.works = [
             self.group.all_gather(vector, flat.shard, name=flat.name, phase=phase, async_op=async_op)
-            for flat, vector in zip(guest.flats, guest.vectors, strict=True)
+            for flat, vector in zip(resident.flats, resident.vectors, strict=True)
         ]
 
-    def _clear(self, room: Room) -> None:
-        guest = room.guest
-        if guest is None:
+    def _clear(self, buffer: UnitBuffer) -> None:
+        resident = buffer.resident
+        if resident is None:
             return
-        if guest.busy:
+        if resident.busy:
             raise UsageError(
-                f"unit {guest.name} still runs and its room is needed: another unit was called inside of its "
+                f"unit {resident.name} still runs and its room is needed: another unit was called inside of its "
                 "forward, but is no part of its module. Give only one of the two as a unit"
             )
-        for work in guest.works:
+        for work in resident.works:
             work.wait()  # the memory is still being written
-        guest.works = []
-        written = guest.written()
-        guest.leave()
+        resident.works = []
+        written = resident.find_written()
+        resident.release()
         if written is not None:
             _raise_written(f"parameter {written!r}")
 
@@ -217,10 +217,10 @@ def _aligned(nbytes: int) -> int:
     return -(-nbytes // ALIGNMENT) * ALIGNMENT
 
 
-def _nothing(dtype: Any, device: Any) -> Tensor:
+def _placeholder(dtype: Any, device: Any) -> Tensor:
     """Return what an absent parameter shows: one element for all of its own."""
-    return torch.full((), _nothing_of(dtype), dtype=dtype, device=device)
+    return torch.full((), _placeholder_value(dtype), dtype=dtype, device=device)
 
 
-def _nothing_of(dtype: Any) -> float:
+def _placeholder_value(dtype: Any) -> float:
     return float("nan") if dtype.is_floating_point or dtype.is_complex else 0

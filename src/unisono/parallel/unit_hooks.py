@@ -30,9 +30,9 @@ from torch import nn
 
 from unisono.errors import CommError, UsageError
 from unisono.parallel.sharding import Flat
-from unisono.parallel.unit_buffers import Gathering
+from unisono.parallel.unit_buffers import UnitGatherer
 from unisono.parallel.units import ROOT
-from unisono.parallel.zero_reducer import Reducing
+from unisono.parallel.zero_reducer import ZeroReducer
 
 
 @dataclass
@@ -50,34 +50,34 @@ class Unit:
         return [flat for flat in self.flats if flat.trained]
 
 
-class Passes:
+class UnitHooks:
     """Follows the units of a model through a step. Without ``gathering`` their parameters are always whole."""
 
     def __init__(
-        self, units: Sequence[Unit], reducing: Reducing, gathering: Gathering | None, free_after_forward: bool,
-        agree: Callable[[list[str]], list[str]], compare: Callable[[list[str], str], None],
+        self, units: Sequence[Unit], reducer: ZeroReducer, gatherer: UnitGatherer | None, free_after_forward: bool,
+        agree_on_order: Callable[[list[str]], list[str]], compare_calls: Callable[[list[str], str], None],
     ) -> None:  # fmt: skip
         """Take also two calls over all ranks: ``agree`` on one order of units, ``compare`` what was called."""
         self.units = {unit.name: unit for unit in units}
         self.trained = {unit.name: unit.trained for unit in units}
-        self.reducing, self.gathering, self.free_after_forward = reducing, gathering, free_after_forward
-        self.agree, self.compare = agree, compare
+        self.reducer, self.gatherer, self.free_after_forward = reducer, gatherer, free_after_forward
+        self.agree_on_order, self.compare_calls = agree_on_order, compare_calls
         self.syncs = True  # False: gradients are left for a later pass
-        self.pauses = False  # True: units are whole, and nothing is to be done
+        self.is_paused = False  # True: units are whole, and nothing is to be done
         self.order = list(self.units)  # in which units run forward; a guess before the first pass
-        self.is_agreed = False
-        self.ran: list[str] = []  # the units of this forward pass
-        self.trail: list[str] = []  # calls that have been made forward, and not backward yet
-        self.open: list[str] = []  # units that run backward now, or did, and whose gradients are not averaged
-        self.averaged: set[str] = set()  # in this backward pass
+        self.is_order_agreed = False
+        self.units_run: list[str] = []  # the units of this forward pass
+        self.pending_calls: list[str] = []  # calls that have been made forward, and not backward yet
+        self.open_units: list[str] = []  # units that run backward now, or did, and whose gradients are not averaged
+        self.reduced: set[str] = set()  # in this backward pass
         # In stage 3, what nobody has called yet and must have no gradient.
-        self.never_whole = {flat for unit in units for flat in unit.trained} if gathering is not None else set()
+        self.never_whole = {flat for unit in units for flat in unit.trained} if gatherer is not None else set()
         self.calls: list[str] = []  # what was gathered or averaged since the ranks were last compared (stage 3)
         self.tasks: set[int] = set()  # the backward passes (they can be nested) that will call `_end`
         for unit in units:
             if unit.name != ROOT:
-                unit.module.register_forward_pre_hook(_Before(self, unit))
-                unit.module.register_forward_hook(_After(self, unit))
+                unit.module.register_forward_pre_hook(_PreForwardHook(self, unit))
+                unit.module.register_forward_hook(_PostForwardHook(self, unit))
 
     # ---- forward -------------------------------------------------------------------------------------------------
 
@@ -90,62 +90,62 @@ class Passes:
                 "Zero: the last backward pass on this rank was left by an exception; the other ranks wait for what "
                 "it did not send: all ranks must start again"
             )
-        self.trail, self.open, self.ran = [], [], []
-        if self.gathering is not None and self.free_after_forward:
-            self.gathering.free_all()
+        self.pending_calls, self.open_units, self.units_run = [], [], []
+        if self.gatherer is not None and self.free_after_forward:
+            self.gatherer.free_all()
 
     def before_forward(self, unit: Unit) -> None:
         """Make the unit whole."""
-        again = _is_backward()  # a checkpoint runs it once more
-        if not again:
-            self.ran.append(unit.name)
-        if self.gathering is None:
+        recomputes = _is_backward()  # a checkpoint runs it once more
+        if not recomputes:
+            self.units_run.append(unit.name)
+        if self.gatherer is None:
             return
         self.calls.append(unit.name)
         self.never_whole.difference_update(self.trained[unit.name])
-        self.gathering.need(unit.name, "backward" if again else "forward")
-        if not again:
-            self.gathering.guests[unit.name].busy += 1
+        self.gatherer.gather(unit.name, "backward" if recomputes else "forward")
+        if not recomputes:
+            self.gatherer.residents[unit.name].busy += 1
             following = self.order.index(unit.name) + 1
             if following < len(self.order):
-                self.gathering.prefetch(self.order[following], "forward")
+                self.gatherer.prefetch(self.order[following], "forward")
 
     def after_forward(self, unit: Unit, output: Any) -> None:
         """Free the unit, and ask to be called when the gradients of its output come."""
-        again = _is_backward()
-        if self.gathering is not None and not again:
-            guest = self.gathering.guests[unit.name]
-            guest.busy -= 1
+        recomputes = _is_backward()
+        if self.gatherer is not None and not recomputes:
+            resident = self.gatherer.residents[unit.name]
+            resident.busy -= 1
             keep = torch.is_grad_enabled() and not self.free_after_forward
-            if not (keep or guest.busy):
-                self.gathering.free(unit.name)
+            if not (keep or resident.busy):
+                self.gatherer.free(unit.name)
         # A checkpoint that is not reentrant computes a call again that is in the trail, or open, already; this output
         # gets no gradient then. A reentrant one computes a call that was not watched, maybe of a unit that is in the
         # trail for another call: only the hook makes it whole in time.
-        known = again and (unit.name in self.trail or unit.name in self.open)
-        if torch.is_grad_enabled() and not (known and self.gathering is None):
+        known = recomputes and (unit.name in self.pending_calls or unit.name in self.open_units)
+        if torch.is_grad_enabled() and not (known and self.gatherer is None):
             self._watch(unit, output, is_known=known)
 
     def end_forward(self) -> None:
         """Agree on the order of units, once; drop what was prefetched for nothing."""
         if _is_backward():
             return
-        if not self.is_agreed:
-            self.order = self.agree(list(dict.fromkeys([*self.ran, *self.units])))
-            self.is_agreed = True
-        self._compare("forward")
-        if self.gathering is not None and self.free_after_forward:
-            self.gathering.free_all()
+        if not self.is_order_agreed:
+            self.order = self.agree_on_order(list(dict.fromkeys([*self.units_run, *self.units])))
+            self.is_order_agreed = True
+        self._compare_ranks("forward")
+        if self.gatherer is not None and self.free_after_forward:
+            self.gatherer.free_all()
 
-    def _compare(self, phase: str) -> None:
+    def _compare_ranks(self, phase: str) -> None:
         """Raise on all ranks, in stage 3, if they have not made the same calls: they hold numbers of other units."""
-        if self.gathering is not None:
+        if self.gatherer is not None:
             calls, self.calls = self.calls, []
-            self.compare(calls, phase)
+            self.compare_calls(calls, phase)
 
     def _watch(self, unit: Unit, output: Any, is_known: bool) -> None:
         tensors = list(tensors_in(output))
-        if not tensors and (self.gathering is not None or unit.name == ROOT):
+        if not tensors and (self.gatherer is not None or unit.name == ROOT):
             raise UsageError(
                 f"unit {unit.name} ({type(unit.module).__name__}) returned a {type(output).__name__} in which no "
                 "tensor was found; expected a tensor, or tuples, lists, dicts or dataclasses of tensors"
@@ -154,7 +154,7 @@ class Passes:
         if not watched:
             return
         if not is_known:
-            self.trail.append(unit.name)
+            self.pending_calls.append(unit.name)
         if len(watched) == 1:
             watched[0].register_hook(lambda _: self.before_backward(unit))
         else:
@@ -165,34 +165,34 @@ class Passes:
     def before_backward(self, unit: Unit) -> None:
         """Make the unit whole again, and average the gradients of those that are through."""
         self._begin_backward()
-        if unit.name in self.trail:
-            del self.trail[len(self.trail) - 1 - self.trail[::-1].index(unit.name)]
-        if self.gathering is not None:
-            through = [name for name in self.open if self._is_through(name, unit)]
+        if unit.name in self.pending_calls:
+            del self.pending_calls[len(self.pending_calls) - 1 - self.pending_calls[::-1].index(unit.name)]
+        if self.gatherer is not None:
+            finished = [name for name in self.open_units if self._is_finished(name, unit)]
             self.calls.append(unit.name)
-            for name in through:
-                self.gathering.free(name)
-            self.gathering.need(unit.name, "backward")
-            if self.trail:
-                self.gathering.prefetch(self.trail[-1], "backward")
-            for name in through:
-                if name not in self.trail:
-                    self._average(name)
+            for name in finished:
+                self.gatherer.free(name)
+            self.gatherer.gather(unit.name, "backward")
+            if self.pending_calls:
+                self.gatherer.prefetch(self.pending_calls[-1], "backward")
+            for name in finished:
+                if name not in self.pending_calls:
+                    self._reduce(name)
         else:
-            self._average_in_order(unit)
-        if unit.name not in self.open:
-            self.open.append(unit.name)
+            self._reduce_in_order(unit)
+        if unit.name not in self.open_units:
+            self.open_units.append(unit.name)
 
-    def _average_in_order(self, unit: Unit) -> None:
+    def _reduce_in_order(self, unit: Unit) -> None:
         """Average, in the order of all ranks, the units that are through; also those that only other ranks ran."""
         for name in reversed(self.order[self.order.index(unit.name) + 1 :]):
-            if name in self.averaged:
+            if name in self.reduced:
                 continue
-            if name in self.trail or not self._is_through(name, unit):
+            if name in self.pending_calls or not self._is_finished(name, unit):
                 return
-            self._average(name)
+            self._reduce(name)
 
-    def _is_through(self, name: str, unit: Unit) -> bool:
+    def _is_finished(self, name: str, unit: Unit) -> bool:
         """Whether a unit has all its gradients when another begins: not one of which is inside of the other."""
         return name != unit.name and name not in unit.around and unit.name not in self.units[name].around
 
@@ -207,51 +207,51 @@ class Passes:
             self.tasks.add(task)
             torch.autograd.Variable._execution_engine.queue_callback(lambda: self._end(task))
 
-    def _average(self, name: str) -> None:
-        if name in self.open:
-            self.open.remove(name)
-        self.averaged.add(name)
+    def _reduce(self, name: str) -> None:
+        if name in self.open_units:
+            self.open_units.remove(name)
+        self.reduced.add(name)
         if self.syncs:
-            self.reducing.reduce(self.trained[name])
+            self.reducer.reduce(self.trained[name])
         else:
-            self.reducing.hold(self.trained[name])
+            self.reducer.accumulate(self.trained[name])
 
     def _end(self, task: int) -> None:
         """Average the rest, and wait."""
         if self.tasks != {task}:
             self.tasks.discard(task)
             return  # a pass within a pass: the outer one goes on
-        left = list(reversed(self.open))
-        if self.gathering is None:
-            left = [name for name in reversed(self.order) if name not in self.averaged]
+        left = list(reversed(self.open_units))
+        if self.gatherer is None:
+            left = [name for name in reversed(self.order) if name not in self.reduced]
         for name in left:
-            self._average(name)
-        self.averaged.clear()
-        if self.gathering is not None:
-            self.gathering.free_all()
+            self._reduce(name)
+        self.reduced.clear()
+        if self.gatherer is not None:
+            self.gatherer.free_all()
         self.tasks.clear()
-        self._compare("backward")
+        self._compare_ranks("backward")
         if self.syncs:
-            self.reducing.settle(self.never_whole)
+            self.reducer.finish(self.never_whole)
 
 
-class _Before:
+class _PreForwardHook:
     """What torch calls before the forward of a module."""
 
-    def __init__(self, passes: Passes, unit: Unit) -> None:
-        self.passes, self.unit = passes, unit
+    def __init__(self, hooks: UnitHooks, unit: Unit) -> None:
+        self.hooks, self.unit = hooks, unit
 
     def __call__(self, module: nn.Module, inputs: Any) -> None:
-        if not self.passes.pauses:
-            self.passes.before_forward(self.unit)
+        if not self.hooks.is_paused:
+            self.hooks.before_forward(self.unit)
 
 
-class _After(_Before):
+class _PostForwardHook(_PreForwardHook):
     """What torch calls after it."""
 
     def __call__(self, module: nn.Module, inputs: Any, output: Any = None) -> None:
-        if not self.passes.pauses:
-            self.passes.after_forward(self.unit, output)
+        if not self.hooks.is_paused:
+            self.hooks.after_forward(self.unit, output)
 
 
 def _is_backward() -> bool:

@@ -3,7 +3,7 @@
 ::
 
     stages 1, 2   a parameter is a view of its flat's vector, so a written value is in the shard at once. With mixed
-                  precision the optimiser has a copy of the shard in another dtype: ``take_over`` updates the copy
+                  precision the optimiser has a copy of the shard in its own dtype; ``copy_writes_to_master`` updates it
     stage 3       a parameter has no memory of its own: gathering.py refuses what was written
 
 A parameter that is given other memory (``parameter.data = ...``, ``module.half()``) leaves its flat: refused.
@@ -19,18 +19,18 @@ from unisono.errors import UsageError
 from unisono.parallel.sharding import Flat
 
 
-class Places:
+class ParameterAddresses:
     """Where the parameters of flats lie that are kept whole."""
 
     def __init__(self, flats: Iterable[Flat], who: str) -> None:
         members = [member for flat in flats if flat.whole is not None for member in flat.members]
-        self.places = [(member.names[0], member.parameter, member.parameter.data_ptr()) for member in members]
+        self.addresses = [(member.names[0], member.parameter, member.parameter.data_ptr()) for member in members]
         self.who = who
 
     def check(self) -> None:
         """Raise if a parameter is no longer a part of the vector that is updated."""
-        for name, parameter, place in self.places:
-            if parameter.data_ptr() != place:
+        for name, parameter, address in self.addresses:
+            if parameter.data_ptr() != address:
                 raise UsageError(
                     f"{self.who}: parameter {name!r} was given other memory after the module was wrapped "
                     "(parameter.data = ..., or a cast of the module), and would not be updated; write the values "
@@ -38,7 +38,7 @@ class Places:
                 )
 
 
-def take_over(flat: Flat) -> None:
+def copy_writes_to_master(flat: Flat) -> None:
     """Let the optimiser's copy of the shard have what was written into the parameters since the last update.
 
     Only elements that differ are copied: the others keep the digits that the dtype of computing does not have.

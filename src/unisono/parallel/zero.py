@@ -17,7 +17,7 @@
     "a | b": a runs while b is computed.
 
 Stage 3 is also known as fully sharded data parallelism. *Hybrid*: the ranks of ``group`` (one node) share a
-model, and the ranks of ``replicate`` (the same place in every node) have the same shard and average its gradient.
+model, and the ranks of ``replicate`` (the same position in every node) have the same shard and average its gradient.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ from torch import Tensor, nn
 from unisono.errors import UsageError
 from unisono.parallel import checks, shard_files, sharded_state
 from unisono.parallel.absent_uses import AbsentUses
-from unisono.parallel.buffers import Buffers
 from unisono.parallel.elementwise import check_elementwise
 from unisono.parallel.group import group_of
+from unisono.parallel.module_buffers import ModuleBuffers
 from unisono.parallel.sharding import Flat, Label, flats_of
 from unisono.parallel.structure import Structure
-from unisono.parallel.unit_buffers import Gathering
-from unisono.parallel.unit_hooks import Passes, Unit
+from unisono.parallel.unit_buffers import UnitGatherer
+from unisono.parallel.unit_hooks import Unit, UnitHooks
 from unisono.parallel.units import Units, find_parts
-from unisono.parallel.writes import Places, take_over
-from unisono.parallel.zero_reducer import ShardedGradients, WholeGradients, Wire
+from unisono.parallel.writes import ParameterAddresses, copy_writes_to_master
+from unisono.parallel.zero_reducer import ReduceOptions, ShardedGradients, WholeGradients
 
 WHO = "Zero"
 STAGES = (1, 2, 3)
@@ -91,7 +91,7 @@ class Zero(nn.Module):
             codec=str(codec), error_feedback=error_feedback is not None, prefetch=prefetch,
             free_after_forward=free_after_forward, check_nan=check_nan, broadcast_buffers=broadcast_buffers,
         )  # fmt: skip
-        self._buffers_of_module = Buffers(module)
+        self._module_buffers = ModuleBuffers(module)
         self._broadcasts_buffers = broadcast_buffers
         self._broadcast_buffers("start")
 
@@ -110,13 +110,15 @@ class Zero(nn.Module):
                 flat.divide(keep_whole=stage < 3)
             else:
                 flat.point([member.parameter.data.to(flat.compute_dtype) for member in flat.members])
-        self._places = Places(self.trained, WHO)
+        self._addresses = ParameterAddresses(self.trained, WHO)
         keeping = WholeGradients if stage == 1 else ShardedGradients
-        self._reducing = keeping(self.group, self.replicas, self.trained, Wire(codec, error_feedback, check_nan))
-        self._gathering = self._make_gathering(prefetch, free_after_forward) if stage == 3 else None
-        self._absent_uses = None if self._gathering is None else AbsentUses(self._gathering.guests.values(), WHO)
-        self._passes = Passes(
-            self.units, self._reducing, self._gathering, free_after_forward, self._agree, self._compare
+        self._reducer = keeping(
+            self.group, self.replicas, self.trained, ReduceOptions(codec, error_feedback, check_nan)
+        )
+        self._gatherer = self._make_gatherer(prefetch, free_after_forward) if stage == 3 else None
+        self._absent_uses = None if self._gatherer is None else AbsentUses(self._gatherer.residents.values(), WHO)
+        self._hooks = UnitHooks(
+            self.units, self._reducer, self._gatherer, free_after_forward, self._agree, self._compare
         )
         self.optimizer = optimizer([flat.master for flat in self.trained])
         self._check_optimizer()
@@ -132,17 +134,17 @@ class Zero(nn.Module):
         """Call the module."""
         root = self.units[0]
         self._check_module()
-        self._passes.begin_forward()
-        if self._broadcasts_buffers and self._passes.syncs and self.module.training:
+        self._hooks.begin_forward()
+        if self._broadcasts_buffers and self._hooks.syncs and self.module.training:
             self._broadcast_buffers("forward")
         if self.mixed_precision is not None:
             args, kwargs = _cast(args, self.mixed_precision), _cast(kwargs, self.mixed_precision)
-        self._passes.before_forward(root)
+        self._hooks.before_forward(root)
         uses = self._absent_uses if torch.is_grad_enabled() else None
         with uses or nullcontext():
             output = self.module(*args, **kwargs)
-        self._passes.after_forward(root, output)
-        self._passes.end_forward()
+        self._hooks.after_forward(root, output)
+        self._hooks.end_forward()
         if uses is not None:
             self._absent_uses = None  # the first pass has shown which parameters are used where
         return output
@@ -156,7 +158,7 @@ class Zero(nn.Module):
 
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Forget all gradients; they are set to None. ``zero.optimizer.zero_grad`` does the same."""
-        self._reducing.forget()
+        self._reducer.clear()
 
     @contextmanager
     def no_sync(self) -> Iterator[None]:
@@ -164,11 +166,11 @@ class Zero(nn.Module):
 
         Until then every rank has all its gradients, whole, in every stage.
         """
-        before, self._passes.syncs = self._passes.syncs, False
+        before, self._hooks.syncs = self._hooks.syncs, False
         try:
             yield
         finally:
-            self._passes.syncs = before
+            self._hooks.syncs = before
 
     def clip_grad_norm(self, max_norm: float) -> Tensor:
         """Scale the gradients so that their norm, over all parameters of the model, is not above ``max_norm``.
@@ -183,7 +185,7 @@ class Zero(nn.Module):
         norm = total.sqrt()
         scale = (max_norm / (norm + 1e-6)).clamp(max=1.0)
         for flat, gradient in found:
-            scaled = self._reducing.scaled_by_clipping(flat) if gradient is flat.gradient else gradient
+            scaled = self._reducer.clipped_tensor(flat) if gradient is flat.gradient else gradient
             scaled.mul_(scale.to(scaled.dtype))
         return norm
 
@@ -210,15 +212,15 @@ class Zero(nn.Module):
 
     def _check_writes(self) -> None:
         """Raise if something was written into parameters that would be lost."""
-        self._places.check()
-        if self._gathering is not None:
-            self._gathering.check_absent()
+        self._addresses.check()
+        if self._gatherer is not None:
+            self._gatherer.check_unwritten()
 
     def _take_writes(self) -> None:
         """Let the optimiser have what was written into parameters."""
         self._check_writes()
         for flat in self.trained:
-            take_over(flat)
+            copy_writes_to_master(flat)
 
     def _check_optimizer(self) -> None:
         if not isinstance(self.optimizer, torch.optim.Optimizer):
@@ -237,12 +239,12 @@ class Zero(nn.Module):
 
     def _broadcast_buffers(self, phase: str) -> None:
         for group in self.all_groups:
-            self._buffers_of_module.broadcast(group, phase=phase)
+            self._module_buffers.broadcast(group, phase=phase)
 
-    def _make_gathering(self, prefetch: bool, free_after_forward: bool) -> Gathering:
-        rooms = len(self.units) if not free_after_forward else 2 if prefetch else 1
+    def _make_gatherer(self, prefetch: bool, free_after_forward: bool) -> UnitGatherer:
+        buffers = len(self.units) if not free_after_forward else 2 if prefetch else 1
         units = [(unit.name, len(unit.around), unit.flats) for unit in self.units]
-        return Gathering(self.group, units, prefetch, rooms)
+        return UnitGatherer(self.group, units, prefetch, buffers)
 
     def _agree(self, order: list[str]) -> list[str]:
         """Take the order of units of rank 0; in stage 3 all must have it anyway."""
@@ -261,7 +263,7 @@ class Zero(nn.Module):
 
     # ---- the update ----------------------------------------------------------------------------------------------
 
-    def show_gradients(self) -> None:
+    def publish_gradients(self) -> None:
         """Give the shards their gradients, in the dtype of the optimiser; a step does this by itself."""
         for flat in self.trained:
             gradient = self._gradient(flat)
@@ -269,7 +271,7 @@ class Zero(nn.Module):
 
     def _gradient(self, flat: Flat) -> Tensor | None:
         """Return the gradient of the own shard, averaged; the copy in the dtype of the optimiser if there is one."""
-        found = self._reducing.collect(flat)
+        found = self._reducer.shard_gradient(flat)
         copied = flat.is_mixed and flat.master.grad is not None
         return flat.master.grad if found is not None and copied else found
 
@@ -284,12 +286,12 @@ class Zero(nn.Module):
             )
         closure = kwargs.get("closure", args[1] if len(args) > 1 else None)
         if closure is None:
-            self.show_gradients()
+            self.publish_gradients()
             return None
 
         def compute() -> Any:
             loss = closure()
-            self.show_gradients()
+            self.publish_gradients()
             return loss
 
         return (optimizer, compute), {name: value for name, value in kwargs.items() if name != "closure"}
@@ -321,8 +323,8 @@ class Zero(nn.Module):
                 torch.autograd.graph.increment_version([member.parameter for member in flat.members])
         for work in works:
             work.wait()
-        if self._gathering is not None:
-            self._gathering.change()
+        if self._gatherer is not None:
+            self._gatherer.invalidate()
 
     # ---- state ---------------------------------------------------------------------------------------------------
 

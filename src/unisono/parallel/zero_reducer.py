@@ -15,7 +15,7 @@ parameter, without padding, is not even copied: its gradient is the vector.
 A *late* gradient arrives after its unit was packed: the unit runs twice, or its weight is used outside its forward.
 Late gradients are averaged when the pass is over and added. Until then no parameter shows its part of a vector:
 autograd would add the late gradient to it, on this rank alone. A gradient may be late on some ranks only, so the
-ranks agree on what is late (``settle``), with a byte for each flat.
+ranks agree on what is late (``finish``), with a byte for each flat.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ from unisono.parallel.sharded_parameter import gradient_of, guard_gradients, set
 from unisono.parallel.sharding import Flat
 
 WHO = "Zero"
-AT_ONCE = 2  # vectors that are being averaged at the same time, at most
+MOST_RUNNING = 2  # vectors that are being averaged at the same time, at most
 
 
-class Wire(NamedTuple):
+class ReduceOptions(NamedTuple):
     """How gradients travel: what DataParallel calls by the same names."""
 
     codec: Any = None
@@ -45,7 +45,7 @@ class Wire(NamedTuple):
     check_nan: bool = False
 
 
-class Averaging:
+class PendingAverage:
     """The collectives of one vector, one after the other; ``steps`` starts each and ends with the result in place."""
 
     def __init__(self, steps: Iterator[Work]) -> None:
@@ -64,40 +64,44 @@ class Averaging:
             self.advance()
 
 
-class Reducing(ABC):
+class ZeroReducer(ABC):
     """Averages gradients over a group, and over the replicas of the group if there are any."""
 
-    def __init__(self, group: Group, replicas: Group | None, flats: Sequence[Flat], wire: Wire) -> None:
+    def __init__(self, group: Group, replicas: Group | None, flats: Sequence[Flat], options: ReduceOptions) -> None:
         self.group, self.replicas, self.device = group, replicas, flats[0].device
         self.flats = list(flats)
-        self.held: set[Flat] = set()  # flats with gradients that were not averaged (``no_sync``)
-        self.running: list[Averaging] = []
-        self.check_nan = wire.check_nan
-        self.codecs = {flat: wire.codec for flat in flats if flat.compute_dtype == torch.float32}  # what they are for
-        made = wire.error_feedback if wire.codec is not None else None
-        self.feedbacks = {} if made is None else {flat: made(wire.codec) for flat in self.codecs}
-        self.nan: str | None = None  # the first parameter of this rank, in this pass, whose gradient has a NaN
+        self.unaveraged: set[Flat] = set()  # flats with gradients that were not averaged (``no_sync``)
+        self.running: list[PendingAverage] = []
+        self.check_nan = options.check_nan
+        self.codecs = {
+            flat: options.codec for flat in flats if flat.compute_dtype == torch.float32
+        }  # codecs encode float32 only
+        made = options.error_feedback if options.codec is not None else None
+        self.feedbacks = {} if made is None else {flat: made(options.codec) for flat in self.codecs}
+        self.nan_parameter: str | None = (
+            None  # the first parameter of this rank, in this pass, whose gradient has a NaN
+        )
 
     def reduce(self, flats: Sequence[Flat]) -> None:
         """Take over the gradients that autograd has left in the parameters, and start to average them."""
         for flat in flats:
-            if len(self.running) == AT_ONCE:
+            if len(self.running) == MOST_RUNNING:
                 self.running.pop(0).finish()
             if self.replicas is not None and self.running:
                 self.running[-1].advance()
             vector = self.pack(flat)
-            if self.check_nan and self.nan is None and vector.sum().isnan():
+            if self.check_nan and self.nan_parameter is None and vector.sum().isnan():
                 names = (member.names[0] for member in flat.members)
-                self.nan = first_nan(zip(names, flat.views(vector), strict=True))
+                self.nan_parameter = first_nan(zip(names, flat.views(vector), strict=True))
             if flat in self.feedbacks:
                 self.feedbacks[flat].correct(flat.name, vector)
-            self.running.append(Averaging(self.average(flat, vector)))
+            self.running.append(PendingAverage(self.average(flat, vector)))
             flat.has_gradient = True
-            self.held.discard(flat)
+            self.unaveraged.discard(flat)
             if flat.is_mixed:
                 flat.master.grad = None  # a copy of what was there before
 
-    def settle(self, never_whole: Collection[Flat]) -> None:
+    def finish(self, never_whole: Collection[Flat]) -> None:
         """Average the late gradients of all ranks, wait for all averages; raise on all ranks if one has met a NaN.
 
         Raise also if there are gradients of what no rank had whole, to compute with.
@@ -115,8 +119,8 @@ class Reducing(ABC):
             late, has_nan = self._compare()
         while self.running:
             self.running.pop(0).finish()
-        self.show()
-        name, self.nan = self.nan, None
+        self.publish()
+        name, self.nan_parameter = self.nan_parameter, None
         if has_nan:
             if self.replicas is not None:
                 name = next(filter(None, self.replicas.all_gather_object(name)), None)
@@ -124,7 +128,7 @@ class Reducing(ABC):
 
     def _compare(self) -> tuple[list[Flat], bool]:
         """Return the flats with late gradients on any rank, and whether any rank has met a NaN."""
-        facts = [self.has_more(flat) for flat in self.flats] + [self.nan is not None]
+        facts = [self.has_unpacked(flat) for flat in self.flats] + [self.nan_parameter is not None]
         found = torch.tensor(facts, dtype=torch.uint8, device=self.device)
         for group in (self.group, self.replicas):
             if group is not None:
@@ -132,20 +136,20 @@ class Reducing(ABC):
         *late, has_nan = found.tolist()
         return [flat for flat, is_late in zip(self.flats, late, strict=True) if is_late], bool(has_nan)
 
-    def has_more(self, flat: Flat) -> bool:
+    def has_unpacked(self, flat: Flat) -> bool:
         """Whether autograd has left gradients that were not packed."""
         return any(gradient_of(member.parameter) is not None for member in flat.members)
 
-    def forget(self) -> None:
+    def clear(self) -> None:
         """Drop all gradients."""
-        self.held.clear()
+        self.unaveraged.clear()
         for flat in self.flats:
             flat.has_gradient = False
             flat.master.grad = None
             for member in flat.members:
                 set_gradient(member.parameter, None)
 
-    def raise_held(self, flat: Flat) -> None:
+    def raise_unaveraged(self, flat: Flat) -> None:
         """Raise: the gradients of a flat are those of this rank alone."""
         raise UsageError(
             f"{WHO}: the gradients of unit {flat.name!r} are those of rank {self.group.rank} alone, and were not "
@@ -154,19 +158,19 @@ class Reducing(ABC):
         )
 
     @abstractmethod
-    def show(self) -> None:
+    def publish(self) -> None:
         """Give the parameters their gradients, where these are whole."""
 
     @abstractmethod
-    def hold(self, flats: Sequence[Flat]) -> None:
+    def accumulate(self, flats: Sequence[Flat]) -> None:
         """Keep the gradients for a later ``reduce``."""
 
     @abstractmethod
-    def collect(self, flat: Flat) -> Tensor | None:
+    def shard_gradient(self, flat: Flat) -> Tensor | None:
         """Return the gradient of the own shard, averaged; None if there is none."""
 
     @abstractmethod
-    def scaled_by_clipping(self, flat: Flat) -> Tensor:
+    def clipped_tensor(self, flat: Flat) -> Tensor:
         """Return what is to be scaled if the gradients of a flat are: all that this rank has."""
 
     @abstractmethod
@@ -178,11 +182,11 @@ class Reducing(ABC):
         """Start one collective after the other; the next when the one before is over."""
 
 
-class WholeGradients(Reducing):
+class WholeGradients(ZeroReducer):
     """Stage 1: the vectors are kept, and the parameters' gradients are views of them, as in data parallelism."""
 
-    def __init__(self, group: Group, replicas: Group | None, flats: Sequence[Flat], wire: Wire) -> None:
-        super().__init__(group, replicas, flats, wire)
+    def __init__(self, group: Group, replicas: Group | None, flats: Sequence[Flat], options: ReduceOptions) -> None:
+        super().__init__(group, replicas, flats, options)
         self.vectors: dict[Flat, Tensor] = {}
         self.views: dict[Flat, list[Tensor]] = {}
         self.packed: set[Flat] = set()  # in this pass, and not shown yet
@@ -191,13 +195,13 @@ class WholeGradients(Reducing):
             self.views[flat] = flat.views(vector)
             flat.gradient = vector[flat.range_of(flat.rank)]
 
-    def hold(self, flats: Sequence[Flat]) -> None:
+    def accumulate(self, flats: Sequence[Flat]) -> None:
         """Keep the gradients for a later ``reduce``: in the vector."""
         for flat in flats:
-            if self.has_more(flat):
-                self.held.add(flat)
+            if self.has_unpacked(flat):
+                self.unaveraged.add(flat)
             self.pack(flat)
-        self.show()
+        self.publish()
 
     def pack(self, flat: Flat) -> Tensor:
         """Move the gradients of the parameters into the vector."""
@@ -207,19 +211,19 @@ class WholeGradients(Reducing):
             member.parameter.grad = None
         return self.vectors[flat]
 
-    def collect(self, flat: Flat) -> Tensor | None:
+    def shard_gradient(self, flat: Flat) -> Tensor | None:
         """Return the own part of the vector, in which a parameter whose gradient was set to None has zeros."""
-        if not self.has_more(flat):
+        if not self.has_unpacked(flat):
             return None
         for member, view in zip(flat.members, self.views[flat], strict=True):
             if member.parameter.grad is None:
                 view.zero_()
-            elif member.parameter.grad is not view or flat in self.held:
-                self.raise_held(flat)
+            elif member.parameter.grad is not view or flat in self.unaveraged:
+                self.raise_unaveraged(flat)
         found: Tensor = flat.gradient
         return found
 
-    def scaled_by_clipping(self, flat: Flat) -> Tensor:
+    def clipped_tensor(self, flat: Flat) -> Tensor:
         """Return the vector."""
         return self.vectors[flat]
 
@@ -231,7 +235,7 @@ class WholeGradients(Reducing):
                     vector, op="avg", name=flat.name, phase="backward", codec=self.codecs.get(flat), async_op=True
                 )
 
-    def show(self) -> None:
+    def publish(self) -> None:
         """Make the gradients of the parameters views of the vectors.
 
         Between two passes the parameters decide: a gradient that was set to None is gone, for the next pass and for
@@ -243,14 +247,14 @@ class WholeGradients(Reducing):
         self.packed.clear()
 
 
-class ShardedGradients(Reducing):
+class ShardedGradients(ZeroReducer):
     """Stages 2 and 3: only the gradient of the own shard is kept."""
 
-    def __init__(self, group: Group, replicas: Group | None, flats: Sequence[Flat], wire: Wire) -> None:
-        super().__init__(group, replicas, flats, wire)
+    def __init__(self, group: Group, replicas: Group | None, flats: Sequence[Flat], options: ReduceOptions) -> None:
+        super().__init__(group, replicas, flats, options)
         packed = [flat for flat in flats if not _is_one_tensor(flat)]
         nbytes = max((flat.padded_numel * flat.compute_dtype.itemsize for flat in packed), default=0)
-        count = min(AT_ONCE, len(packed))
+        count = min(MOST_RUNNING, len(packed))
         self.buffers = [torch.zeros(nbytes, dtype=torch.uint8, device=packed[0].device) for _ in range(count)]
         self.turn = 0
         self.views: dict[tuple[Flat, int], tuple[Tensor, list[Tensor]]] = {}
@@ -258,20 +262,20 @@ class ShardedGradients(Reducing):
             flat.gradient = torch.zeros(flat.shard_numel, dtype=flat.compute_dtype, device=flat.device)
             guard_gradients(flat)
 
-    def hold(self, flats: Sequence[Flat]) -> None:
+    def accumulate(self, flats: Sequence[Flat]) -> None:
         """Leave the gradients where autograd has put them, and will add to them."""
 
-    def show(self) -> None:
+    def publish(self) -> None:
         """Show nothing: no rank has a whole gradient."""
 
-    def collect(self, flat: Flat) -> Tensor | None:
+    def shard_gradient(self, flat: Flat) -> Tensor | None:
         """Return the gradient of the own shard, averaged; None if there is none."""
-        if self.has_more(flat):
-            self.raise_held(flat)
+        if self.has_unpacked(flat):
+            self.raise_unaveraged(flat)
         found: Tensor = flat.gradient
         return found if flat.has_gradient else None
 
-    def scaled_by_clipping(self, flat: Flat) -> Tensor:
+    def clipped_tensor(self, flat: Flat) -> Tensor:
         """Return the gradient of the shard."""
         found: Tensor = flat.gradient
         return found

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from unisono.parallel.group import Group
 
 
-class Buffers:
+class ModuleBuffers:
     """All buffers of a module; those of one type travel together."""
 
     def __init__(self, module: nn.Module) -> None:

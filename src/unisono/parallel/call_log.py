@@ -78,12 +78,12 @@ def record() -> Iterator[Log]:
         _open_logs.remove(log)
 
 
-def is_recording() -> bool:
+def has_open_log() -> bool:
     """Whether anybody wants to know."""
     return bool(_open_logs)
 
 
-def note(entry: Entry) -> Entry:
+def add_entry(entry: Entry) -> Entry:
     """Write an entry into all logs that are open."""
     for log in _open_logs:
         log.entries.append(entry)
