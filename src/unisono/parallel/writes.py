@@ -3,7 +3,7 @@
 ::
 
     stages 1, 2   a parameter is a view of its flat's vector, so a written value is in the shard at once. With mixed
-                  precision the optimiser has a copy of the shard in its own dtype; ``copy_writes_to_master`` updates it
+                  precision the optimiser has a copy of the shard: ``copy_writes_to_master`` updates the copy
     stage 3       a parameter has no memory of its own: gathering.py refuses what was written
 
 A parameter that is given other memory (``parameter.data = ...``, ``module.half()``) leaves its flat: refused.
