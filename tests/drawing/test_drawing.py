@@ -8,8 +8,10 @@ import pytest
 import unisono
 from unisono import algorithm, draw, find, one, recv_reduce, send
 from unisono.collectives import all_reduce
+from unisono.drawing import messages
 from unisono.drawing.gallery import write_gallery
 from unisono.errors import UsageError
+from unisono.schedule.text import format_schedule
 
 
 @algorithm(all_reduce, chunks=one)
@@ -22,6 +24,51 @@ def test_a_name_an_algorithm_and_a_schedule_can_be_drawn():
     assert "all_reduce/ring · 5" in draw("ring", size=5).html
     assert "all_reduce/pairs · 2" in draw(pairs, size=2).html
     assert "all_gather/ring · 3" in draw(find("all_gather/ring").schedule(3)).html
+
+
+MY_FILE = """
+from unisono import algorithm, recv_reduce, send
+from unisono.collectives import all_reduce
+
+@algorithm(all_reduce)
+def swap(rank, size, often=1):
+    yield send(0, dst=1 - rank), recv_reduce(0, src=1 - rank)
+"""
+
+
+def test_a_users_file_can_be_drawn(tmp_path):
+    mine = tmp_path / "mine.py"
+    mine.write_text(MY_FILE)
+    text = tmp_path / "ring.txt"
+    text.write_text(format_schedule(find("ring").schedule(3)))
+    for name in (str(mine), mine, f"{mine}:swap"):
+        made = draw(name, size=2)
+        assert made.title == "all_reduce/swap · 2"
+        assert "yield send(0, dst=1 - rank)" in made.html
+    assert draw(str(text)).title == "all_reduce/ring · 3"
+
+
+def test_python_and_the_command_line_have_the_same_defaults():
+    assert draw("ring").title == "all_reduce/ring · 4"
+    assert draw(["ring", "tree"]).title == draw("ring", "tree").title == "all_reduce/ring, all_reduce/tree · 8"
+
+
+def test_an_unknown_option_is_answered_with_the_known_ones():
+    with pytest.raises(UsageError, match="did you mean size=") as raised:
+        draw("ring", n=5)
+    assert raised.value.id == messages.NO_OPTION.id
+    with pytest.raises(UsageError, match="did you mean node="):
+        draw("hierarchical", nod=2)
+    with pytest.raises(UsageError, match="arguments: size, root, numbers, language, preset, calls; options: node"):
+        draw("ring", "hierarchical", colour=2)
+    with pytest.raises(UsageError, match="options: none"):
+        draw("ring", colour=2)
+
+
+def test_a_program_that_fails_its_proof_is_drawn_with_its_failure():
+    made = draw(pairs, size=3)
+    assert [error for error, _ in made.failures] == ["ScheduleError"]
+    assert draw(pairs, size=2).failures == ()
 
 
 def test_options_and_root_are_those_of_the_algorithm():
@@ -62,13 +109,13 @@ def test_a_page_is_saved_and_shown(tmp_path, monkeypatch):
 
 
 def test_calls_that_make_no_sense_are_explained(tmp_path):
-    with pytest.raises(UsageError, match="at least one algorithm"):
+    with pytest.raises(UsageError, match="nothing to draw"):
         draw()
     with pytest.raises(UsageError, match="did you mean"):
         draw("rnig", size=3)
-    with pytest.raises(UsageError, match="expected a name, an @algorithm or a schedule"):
+    with pytest.raises(UsageError, match="expected a name, a file, an @algorithm, a schedule or a recorded run"):
         draw(3, size=3)
-    with pytest.raises(UsageError, match="no option 'node'"):
+    with pytest.raises(UsageError, match="no option 'node'; arguments: size"):
         draw("ring", size=3, node=2)
     with pytest.raises(UsageError, match="language='fr'"):
         draw("ring", language="fr")
@@ -76,10 +123,15 @@ def test_calls_that_make_no_sense_are_explained(tmp_path):
         draw(preset="four", language="fr")
     with pytest.raises(UsageError, match=r"no preset 'zero4'; expected four, .* zero3, busbw"):
         draw(preset="zero4")
-    with pytest.raises(UsageError, match="preset='four' says what to draw; leave out"):
+    with pytest.raises(UsageError, match="the preset 'four' determines what is drawn; leave out"):
         draw(size=5, preset="four")
-    with pytest.raises(UsageError, match="cannot be written"):
+    with pytest.raises(UsageError, match="calls of a recorded run"):
+        draw("ring", calls=(1, 2))
+    with pytest.raises(UsageError, match=r"there is no folder .*nowhere'; create it first"):
         draw("ring").save(tmp_path / "nowhere" / "page.html")
+    assert not (tmp_path / "nowhere").exists()
+    with pytest.raises(UsageError, match="cannot be written: Is a directory"):
+        draw("ring").save(tmp_path)
 
 
 def test_drawing_is_imported_when_it_is_asked_for():

@@ -71,13 +71,12 @@ def options(given: list[str]) -> dict[str, Any]:
     return found
 
 
-def add_options(parser: argparse.ArgumentParser, *, chinese: bool = False) -> None:
-    """Add the arguments that choose a variant of an algorithm; their help may be in Chinese, too."""
-    root, option = (" (根进程，默认 0)", " (算法的选项，可重复)") if chinese else ("", "")
-    parser.add_argument("--root", type=int, metavar="R", help=f"the root of a rooted collective (default 0){root}")
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments that choose a variant of an algorithm."""
+    parser.add_argument("--root", type=int, metavar="R", help="the root of a rooted collective (default 0)")
     parser.add_argument(
         "--option", action="append", default=[], metavar="NAME=VALUE",
-        help=f"an option of the algorithm, such as node=4 for hierarchical; may be repeated{option}",
+        help="an option of the algorithm, such as node=4 for hierarchical; may be repeated",
     )  # fmt: skip
 
 

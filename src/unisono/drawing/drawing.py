@@ -1,16 +1,21 @@
-"""``unisono.draw``: a schedule, several side by side, or a recorded run, as a page that one can watch."""
+"""``unisono.draw``: draws a schedule, a comparison of several, or a recorded run as an interactive web page."""
 
 from __future__ import annotations
 
 import html
 import tempfile
 import webbrowser
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from unisono.algorithms import Algorithm, find
+from unisono.algorithms import Algorithm
+from unisono.algorithms.user_files import Watch, WrittenSchedule, resolve
+from unisono.collectives import Words
+from unisono.drawing import messages
 from unisono.drawing.lessons import LESSONS
 from unisono.drawing.page import Settings, write_page
 from unisono.drawing.presets import PRESETS
@@ -20,27 +25,40 @@ from unisono.errors import UsageError
 from unisono.schedule import Schedule
 from unisono.tracing.run import Run
 
+SIZE, SIZE_OF_SEVERAL = 4, 8  # default numbers of ranks: for one algorithm, and for a comparison
 FRAME_HEIGHT = 860  # of the frame in a notebook, in pixels
+ARGUMENTS = ("size", "root", "numbers", "language", "preset", "calls")
+# Names from other interfaces that users try.
+MEANT = {"n": "size", "ranks": "size", "world_size": "size", "nranks": "size", "lang": "language"}
+
+Drawable = str | PathLike[str] | Algorithm | Schedule | Run
+Calls = tuple[int, int | None]  # numbers of the first and the last call; None: all that follow
 
 
 @dataclass(frozen=True)
 class Drawing:
-    """A page. In a notebook it shows itself; ``save`` writes it to a file, ``show`` opens it in a browser."""
+    """A page. A notebook displays it; ``save`` writes it to a file, ``show`` opens it in a browser."""
 
     title: str
     html: str = field(repr=False)
+    # The class and the message of the error, for each program that fails its proof.
+    failures: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+    findings: tuple[Words, ...] = field(default=(), repr=False)  # of a recorded run: is a rank slow?
+    notes: tuple[Words, ...] = field(default=(), repr=False)  # of a recorded run: what the page leaves out
 
     def save(self, path: str | Path) -> Path:
-        """Write the page to a file and return where that is."""
+        """Write the page to a file in an existing folder and return the path."""
         target = Path(path)
+        if not target.parent.is_dir():
+            raise UsageError(messages.NO_FOLDER(path=str(path), folder=str(target.parent)))
         try:
             target.write_text(self.html, encoding="utf-8")
         except OSError as error:
-            raise UsageError(f"{str(path)!r} cannot be written: {error.strerror}; expected a file name") from error
+            raise UsageError(messages.NOT_WRITABLE(path=str(path), reason=error.strerror)) from error
         return target
 
     def show(self) -> Path:
-        """Open the page in the browser, from a temporary file, and return where that is."""
+        """Write the page to a temporary file, open it in the browser, and return the path."""
         path = self.save(Path(tempfile.mkdtemp(prefix="unisono-")) / "page.html")
         webbrowser.open(path.as_uri())
         return path
@@ -52,77 +70,150 @@ class Drawing:
         )
 
 
+@dataclass(frozen=True)
+class Request:
+    """The arguments of ``draw``, from Python or from the command line."""
+
+    names: Sequence[Drawable]
+    size: int | None = None
+    root: int | None = None
+    numbers: bool = False
+    language: str | None = None
+    preset: str | None = None
+    calls: Calls | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def settings(self) -> Settings:
+        """How the page opens."""
+        return Settings(numbers=self.numbers, language=self.language)
+
+
 def draw(
-    *algorithms: str | Algorithm | Schedule | Run | PathLike[str],
+    *algorithms: Drawable | Sequence[Drawable],
     size: int | None = None,
     root: int | None = None,
     numbers: bool = False,
     language: str | None = None,
     preset: str | None = None,
+    calls: Calls | None = None,
     **options: Any,
 ) -> Drawing:
-    """Draw an algorithm, or several beside each other, on ``size`` ranks (4 if None).
+    """Draw an algorithm on ``size`` ranks (default 4), or compare several (default 8 ranks).
 
-    An algorithm is given by name, as a decorated generator of one's own, or as a ready schedule. ``options``
-    are those of the algorithm, as in ``draw("hierarchical", size=8, node=4)``; of several they go to each one
-    that has them. ``numbers`` opens the page with numbers in the cells; ``language`` is ``en`` or ``zh``,
-    that of the browser if None.
+    An algorithm is given by its name, as a function in a file (``draw("my.py")``, ``draw("my.py:zigzag")``), as a
+    decorated generator or as a schedule; several as separate arguments or as a list. ``options`` are passed to the
+    algorithm, as in ``draw("hierarchical", size=8, node=4)``; in a comparison, to every algorithm that has them.
+    ``numbers=True`` opens the page with numbers in the cells. ``language`` is ``en`` or ``zh``, or None for the
+    language of the browser.
 
-    A recorded run is drawn by the place of its trace, ``draw("run/")`` or ``draw("run.json")``, or as ``read_run``
-    has read it.
+    ``draw("run/")`` or ``draw("run.json")`` draws a recorded run, which may also be given as ``read_run`` returns it;
+    ``calls=(100, 200)`` selects some of its calls.
 
-    ``preset`` is a page to begin with, instead of algorithms: ``draw(preset="four")`` or ``draw(preset="zero3")``.
+    ``preset`` names a ready-made page: ``draw(preset="four")``, ``draw(preset="zero3")``.
     """
-    if preset is not None:
-        if algorithms or size is not None or root is not None or options:
-            raise UsageError(f"preset={preset!r} says what to draw; leave out algorithms, size, root and options")
-        return draw_preset(preset, numbers=numbers, language=_checked(language))
-    if not algorithms:
-        raise UsageError("draw() needs at least one algorithm: draw('ring', size=5)")
-    settings = Settings(numbers, _checked(language))
-    if any(isinstance(given, Run | PathLike) or (isinstance(given, str) and is_trace(given)) for given in algorithms):
-        if len(algorithms) > 1 or root is not None or options:
-            raise UsageError("a run is drawn by itself: draw('run/'), without other names, root and options")
-        page = write_run_page(algorithms[0], settings)  # type: ignore[arg-type]
-        return Drawing(page.title, page.html)
+    names = tuple(_flattened(algorithms))
+    return draw_request(Request(names, size, root, numbers, language, preset, calls, options))
+
+
+def draw_request(
+    request: Request, *, watch: Watch | None = None, progress: Callable[[str], None] = lambda name: None
+) -> Drawing:
+    """Draw a request; ``watch`` watches code of the user, ``progress`` is called before each name is drawn."""
+    if request.language not in (None, "en", "zh"):
+        raise UsageError(messages.WRONG_LANGUAGE(language=request.language))
+    if request.preset is not None:
+        return _draw_preset(request)
+    if not request.names:
+        raise UsageError(messages.NOTHING_TO_DRAW())
+    if any(map(_is_run, request.names)):
+        return _draw_run(request, progress)
+    if request.calls is not None:
+        raise UsageError(messages.CALLS_WITHOUT_RUN(name=str(request.names[0])))
+    subjects = [_resolved(name, watch) for name in request.names]
+    _check_options(subjects, request.options)
     scenes = []
-    for given in algorithms:
-        if isinstance(given, Schedule):
-            scenes.append(scene_of(given))
-            continue
-        algorithm = find(given) if isinstance(given, str) else given
-        if not isinstance(algorithm, Algorithm):
-            raise UsageError(f"cannot draw {given!r}; expected a name, an @algorithm or a schedule, or a run")
-        suitable = {
-            name: value for name, value in options.items() if len(algorithms) == 1 or name in algorithm.options
-        }
-        scenes.append(scene_of(algorithm.schedule(4 if size is None else size, root, **suitable), algorithm))
-    return draw_scenes(scenes, settings)
-
-
-def draw_preset(name: str, *, numbers: bool, language: str | None) -> Drawing:
-    """Draw a page to begin with: a preset, or a lesson."""
-    if name in LESSONS:
-        lesson = LESSONS[name]
-        return Drawing(lesson.title.en, lesson.write(Settings(language=language)))
-    if name not in PRESETS:
-        raise UsageError(f"there is no preset {name!r}; expected {', '.join([*PRESETS, *LESSONS])}")
-    scenes, settings = PRESETS[name].make(PRESETS[name])
-    return draw_scenes(scenes, replace(settings, numbers=numbers or settings.numbers, language=language))
+    for name, subject in zip(request.names, subjects, strict=True):
+        progress(str(name))
+        scenes.append(_scene(subject, request))
+    return draw_scenes(scenes, request.settings)
 
 
 def draw_scenes(scenes: list[Scene], settings: Settings) -> Drawing:
     """Put scenes on a page."""
-    title = _title_of(scenes)
-    return Drawing(title, write_page(scenes, title, settings))
+    title = f"{', '.join(scene['label'] for scene in scenes)} · {scenes[0]['size']}"
+    failures = tuple((scene["failure"]["error"], scene["failure"]["message"]) for scene in scenes if scene["failure"])
+    return Drawing(title, write_page(scenes, title, settings), failures)
 
 
-def _checked(language: str | None) -> str | None:
-    if language not in (None, "en", "zh"):
-        raise UsageError(f"language={language!r}; expected 'en', 'zh' or None for that of the browser")
-    return language
+def _draw_preset(request: Request) -> Drawing:
+    name = request.preset or ""
+    if request.names or request.options or (request.size, request.root, request.calls) != (None, None, None):
+        raise UsageError(messages.PRESET_ALONE(preset=name))
+    if name in LESSONS:
+        return Drawing(LESSONS[name].title.en, LESSONS[name].write(Settings(language=request.language)))
+    if name not in PRESETS:
+        raise UsageError(messages.NO_PRESET(preset=name, presets=", ".join([*PRESETS, *LESSONS])))
+    scenes, settings = PRESETS[name].make(PRESETS[name])
+    numbers = request.numbers or settings.numbers
+    return draw_scenes(scenes, replace(settings, numbers=numbers, language=request.language))
 
 
-def _title_of(scenes: list[Scene]) -> str:
-    """Return what stands in the title bar: the names, and the number of ranks."""
-    return f"{', '.join(scene['label'] for scene in scenes)} · {scenes[0]['size']}"
+def _draw_run(request: Request, progress: Callable[[str], None]) -> Drawing:
+    run: Any = next(filter(_is_run, request.names))
+    name = run.source if isinstance(run, Run) else str(run)
+    if len(request.names) > 1 or request.options or (request.size, request.root) != (None, None):
+        raise UsageError(messages.RUN_ALONE(run=name))
+    progress(name)
+    page = write_run_page(run, request.settings, request.calls)
+    return Drawing(page.title, page.html, findings=tuple(page.verdict), notes=tuple(page.notes))
+
+
+def _flattened(algorithms: Sequence[Any]) -> Iterator[Any]:
+    for subject in algorithms:
+        if isinstance(subject, list | tuple):
+            yield from subject
+        else:
+            yield subject
+
+
+def _is_run(name: object) -> bool:
+    return isinstance(name, Run) or (isinstance(name, str | PathLike) and is_trace(name))
+
+
+def _resolved(name: Drawable, watch: Watch | None) -> Algorithm | WrittenSchedule | Schedule:
+    if isinstance(name, str | PathLike):
+        return resolve(str(name), watch=watch)
+    if isinstance(name, Algorithm | WrittenSchedule | Schedule):
+        return name
+    raise UsageError(messages.NOT_DRAWABLE(found=repr(name)))
+
+
+def _options_of(subject: Algorithm | WrittenSchedule | Schedule) -> Mapping[str, Any]:
+    return subject.options if isinstance(subject, Algorithm) else {}
+
+
+def _check_options(subjects: Sequence[Algorithm | WrittenSchedule | Schedule], options: Mapping[str, Any]) -> None:
+    """Refuse an option that no algorithm has; in a comparison it would be ignored."""
+    known = list(dict.fromkeys(name for subject in subjects for name in _options_of(subject)))
+    for option in options:
+        if option in known:
+            continue
+        names = ", ".join(map(str, subjects))
+        near = [MEANT[option]] if option in MEANT else get_close_matches(option, [*known, *ARGUMENTS], n=1)
+        if near:
+            raise UsageError(messages.NO_OPTION(option=option, names=names, near=near[0]))
+        listed = ", ".join(known) or messages.NO_OPTIONS()
+        arguments = ", ".join(ARGUMENTS)
+        raise UsageError(messages.NO_OPTION_LISTED(option=option, names=names, arguments=arguments, options=listed))
+
+
+def _scene(subject: Algorithm | WrittenSchedule | Schedule, request: Request) -> Scene:
+    """Return the scene of one subject; in a comparison each takes the options that it has."""
+    if isinstance(subject, Schedule):
+        return scene_of(subject)
+    if isinstance(subject, WrittenSchedule):
+        return scene_of(subject.schedule(request.size or subject.written.size, request.root))
+    size = (SIZE_OF_SEVERAL if len(request.names) > 1 else SIZE) if request.size is None else request.size
+    options = {name: value for name, value in request.options.items() if name in subject.options}
+    return scene_of(subject.schedule(size, request.root, **options), subject)

@@ -9,6 +9,7 @@ from typing import Any
 
 from unisono.algorithms import Algorithm, of
 from unisono.collectives import COLLECTIVES, Collective
+from unisono.drawing import messages
 from unisono.drawing.drawing import draw_scenes
 from unisono.drawing.lessons import LESSONS
 from unisono.drawing.page import Settings, fill_template, script
@@ -43,7 +44,7 @@ def write_gallery(
         path = target / INDEX
         path.write_text(fill_template("page.html", "Unisono", data, script("index")), encoding="utf-8")
     except OSError as error:
-        raise UsageError(f"{str(folder)!r}: pages cannot be written there: {error.strerror}") from error
+        raise UsageError(messages.GALLERY_NOT_WRITABLE(folder=str(folder), reason=error.strerror)) from error
     written(path)
     return path
 
@@ -54,7 +55,10 @@ def _presets(target: Path, language: str | None, written: Callable[[Path], None]
         path = target / f"preset-{name}.html"
         _write(path, scenes, replace(settings, language=language, home=INDEX))
         written(path)
-        yield {"name": name, "page": path.name, "words": preset.words._asdict(), **_thumbnail(scenes[-1])}
+        yield {
+            "name": name, "page": path.name, "title": preset.title._asdict(), "words": preset.words._asdict(),
+            **_thumbnail(scenes[-1]),
+        }  # fmt: skip
 
 
 def _lessons(target: Path, language: str | None, written: Callable[[Path], None]) -> Iterator[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""Pages that are good to begin with."""
+"""Ready-made pages for a first look."""
 
 from __future__ import annotations
 
@@ -17,24 +17,25 @@ from unisono.player import play
 
 @dataclass(frozen=True)
 class Preset:
-    """What to draw, and what there is to see."""
+    """A ready-made page: the algorithms that it shows, its title, and one sentence about it."""
 
     names: tuple[str, ...]
     size: int
+    title: Words
     words: Words
     numbers: bool = False
     options: Mapping[str, Any] = field(default_factory=dict)
     make: Callable[[Preset], tuple[list[Scene], Settings]] = lambda preset: preset.scenes()
 
     def scenes(self) -> tuple[list[Scene], Settings]:
-        """Return what the page shows, and how."""
-        found = [find(name) for name in self.names]
-        scenes = [scene_of(algorithm.schedule(self.size, **self.options), algorithm) for algorithm in found]
-        return scenes, Settings(numbers=self.numbers)
+        """Return the scenes of the page and its settings."""
+        algorithms = [find(name) for name in self.names]
+        scenes = [scene_of(algorithm.schedule(self.size, **self.options), algorithm) for algorithm in algorithms]
+        return scenes, Settings(numbers=self.numbers, title=self.title, story=self.words)
 
 
 def _in_relay(preset: Preset) -> tuple[list[Scene], Settings]:
-    """The second begins where the first ends, with what that leaves; the third does both."""
+    """Let the second scene start where the first one ends, with its results; the third scene does both."""
     first, second, both = (find(name) for name in preset.names)
     size = preset.size
     inputs = [np.arange(size) + rank for rank in range(size)]
@@ -44,11 +45,10 @@ def _in_relay(preset: Preset) -> tuple[list[Scene], Settings]:
         scene_of(second.schedule(size), second, inputs=[part.tolist() for part in left if part is not None]),
         scene_of(both.schedule(size), both),
     ]
-    title = Words(*[" + ".join(scene["collective"]["title"] for scene in scenes[:2])] * 2)
     return scenes, Settings(
         numbers=preset.numbers,
         offsets=(0, scenes[0]["levels"], 0),
-        title=Words(*(f"{scenes[2]['collective']['title']} = {words}" for words in title)),
+        title=preset.title,
         story=preset.words,
     )
 
@@ -56,38 +56,46 @@ def _in_relay(preset: Preset) -> tuple[list[Scene], Settings]:
 PRESETS = {
     "four": Preset(
         ("ring",), 4, numbers=True,
+        title=Words("Four ranks, one sum", "四个进程，一个总和"),
         words=Words(
-            "Four ranks add up their lists: everyone ends with [6, 10, 14, 18].",
-            "四个进程把各自的一列数相加：每个进程最后都得到 [6, 10, 14, 18]。",
+            "Four ranks add up their lists of numbers; every rank ends with [6, 10, 14, 18].",
+            "四个进程把各自的一组数相加；每个进程最后都得到 [6, 10, 14, 18]。",
         ),
     ),
     "five": Preset(
         ("ring",), 5, numbers=True,
+        title=Words("A ring of five", "五个进程的环"),
         words=Words(
-            "A ring of five in eight steps: four to add up, four to share.",
-            "五个进程的环，共八步：四步求和，四步分发。",
+            "A ring of five ranks takes eight steps: four to sum, four to share the sums.",
+            "五个进程的环共需八步：四步求和，四步分发结果。",
         ),
     ),
     "identity": Preset(
         ("reduce_scatter/ring", "all_gather/ring", "ring"), 4, numbers=True, make=_in_relay,
+        title=Words(
+            "all-reduce = reduce-scatter + all-gather", "一个等于两个：all-reduce = reduce-scatter + all-gather"
+        ),
         words=Words(
-            "Reduce-scatter leaves everyone one finished sum, all-gather hands them round: together they are an "
-            "all-reduce, step for step.",
-            "reduce-scatter 让每个进程得到一项总和，all-gather 再把各项分给大家：合起来就是 all-reduce，步步相同。",
+            "Reduce-scatter gives every rank one finished chunk of the sum, and all-gather shares these chunks: "
+            "together they are an all-reduce, step for step.",
+            "reduce-scatter 之后，每个进程各得到一块最终的和；all-gather 再把这些块分发给所有进程："
+            "合起来就是 all-reduce，每一步都相同。",
         ),
     ),
     "nodes": Preset(
         ("hierarchical",), 8, options={"node": 4},
+        title=Words("Two nodes, one slow link", "两个节点，一条慢链路"),
         words=Words(
-            "Two nodes of four ranks: most of the work stays inside, little crosses the slow link.",
-            "两个节点，每个四个进程：大部分工作在节点内完成，慢的链路上传得很少。",
+            "Two nodes of four ranks each: most data moves inside a node, little crosses the slow link between them.",
+            "两个节点，每个节点四个进程：大部分数据只在节点内移动，节点之间的慢链路上传输很少。",
         ),
     ),
     "race": Preset(
         ("ring", "recursive_doubling", "rabenseifner", "tree"), 8,
+        title=Words("A race", "赛跑"),
         words=Words(
-            "Four ways to all-reduce on a race track: short vectors, long vectors, and where the order changes.",
-            "四种 all-reduce 算法赛跑：短向量、长向量，以及名次在哪里改变。",
+            "Four all-reduce algorithms race on short and on long vectors; the chart shows where the order changes.",
+            "四种 all-reduce 算法在短向量和长向量上赛跑；图中标出名次在哪里改变。",
         ),
     ),
 }  # fmt: skip

@@ -15,9 +15,11 @@ from pathlib import Path
 
 from unisono.algorithms import BUILT_IN
 from unisono.collectives import Words
+from unisono.drawing import messages
 from unisono.drawing.page import Settings, fill_template, script
 from unisono.drawing.run_data import Replays, group_data
 from unisono.errors import UsageError
+from unisono.message import Message
 from unisono.tracing.narration import KINDS
 from unisono.tracing.reading import read_run
 from unisono.tracing.run import Call, Group, Run
@@ -165,17 +167,16 @@ def _time_in_calls(group: Group) -> int:
     return sum(rank.end_ns - rank.begin_ns for call in group.calls for rank in call.ranks.values())
 
 
-def _too_large(run: Run, large: list[Call], most_events: int) -> str:
+def _too_large(run: Run, large: list[Call], most_events: int) -> Message:
     numbers = ", ".join(str(call.number) for call in large[:5]) + (", ..." if len(large) > 5 else "")
-    return (
-        f"{run.source}: call {numbers} ({large[0].label}): {_events(large[0]):,} ops and waits; a page holds "
-        f"{most_events:,}. Draw others: --calls A-B; Perfetto opens all of it"
+    return messages.CALL_TOO_LARGE(
+        run=run.source, numbers=numbers, label=large[0].label, events=_events(large[0]), most=most_events
     )
 
 
-def _nothing(run: Run, calls: tuple[int, int | None] | None) -> str:
+def _nothing(run: Run, calls: tuple[int, int | None] | None) -> Message:
     numbers = [call.number for group in run.groups for call in group.calls]
     if calls is None or not numbers:
-        return f"{run.source}: no rank has made a call; expected a run that communicates"
-    asked = f"{calls[0]}-{'' if calls[1] is None else calls[1]}"
-    return f"{run.source}: --calls {asked}: there is no such call; expected some of {min(numbers)}-{max(numbers)}"
+        return messages.NO_CALLS(run=run.source)
+    wanted = f"{calls[0]}-{'' if calls[1] is None else calls[1]}"
+    return messages.NO_SUCH_CALLS(run=run.source, calls=wanted, first=min(numbers), last=max(numbers))

@@ -16,6 +16,7 @@ import numpy as np
 from unisono import collectives
 from unisono.algorithms import Algorithm
 from unisono.collectives import Collective
+from unisono.drawing import messages
 from unisono.drawing.facts import facts_of, failure_of
 from unisono.drawing.layout import pairs_of, pattern
 from unisono.drawing.packing import pack
@@ -42,21 +43,16 @@ def scene_of(
     algorithm: Algorithm | None = None,
     *,
     inputs: Sequence[Sequence[int] | None] | None = None,
-    hidden_files: Sequence[str] = (),
 ) -> Scene:
     """Prove a schedule, play it, and return its scene. One that fails its proof is played up to where it fails.
 
-    ``algorithm`` is what made the schedule, where that is known; ``inputs`` are numbers for each rank, one for each
-    chunk of its input; ``hidden_files`` are files whose code only
-    stands between programs, and is not shown.
+    ``algorithm`` is the one that made the schedule, if known; ``inputs`` holds the numbers of each rank, one for each
+    chunk of its input.
     """
     if schedule.size > MOST_RANKS:
-        raise UsageError(
-            f"{schedule.label}: {schedule.size} ranks; a page shows at most {MOST_RANKS}: at some point more of the "
-            "same is no longer seen"
-        )
+        raise UsageError(messages.TOO_MANY_RANKS(label=schedule.label, size=schedule.size, most=MOST_RANKS))
     collective = collectives.find(schedule.collective)
-    finder = LineFinder(hidden_files)
+    finder = LineFinder()
     played = _run_once(schedule, finder)
     proof, error = None, None
     try:

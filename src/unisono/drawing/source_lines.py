@@ -17,26 +17,26 @@ from collections.abc import Iterable, Iterator
 from types import CodeType, FrameType
 from typing import Any
 
+from unisono.algorithms import user_files
 from unisono.schedule import backwards, composition, mapped
 
 Stack = tuple[tuple[CodeType, int, bool], ...]
 
-# What lies between programs and is none of them: composition itself, and generator expressions and the like.
-_NOT_A_PROGRAM = {composition.__file__, __file__}
+# Files whose generators stand between programs: composition, the guard around code of a user, and this file.
+_NOT_A_PROGRAM = {composition.__file__, user_files.__file__, __file__}
 
 
 class LineFinder:
     """Runs programs, and remembers the stack of each step that has ops in it."""
 
-    def __init__(self, hidden_files: Iterable[str] = ()) -> None:
-        self.hidden = _NOT_A_PROGRAM | set(hidden_files)
+    def __init__(self) -> None:
         self.stacks: dict[int, list[Stack]] = {}
 
     def run(self, rank: int, steps: Iterable[object]) -> Iterator[object]:
         """Pass on the steps of one rank's program."""
         stacks = self.stacks[rank] = []
         iterator = iter(steps)
-        watch = _Watch(self.hidden)
+        watch = _Watch()
         while True:
             try:
                 step = watch.next_of(iterator)
@@ -50,8 +50,7 @@ class LineFinder:
 class _Watch:
     """The profiler's function, and what it has seen since the last step."""
 
-    def __init__(self, hidden: set[str]) -> None:
-        self.hidden = hidden
+    def __init__(self) -> None:
         self.seen: dict[int, tuple[object, Stack]] = {}  # by identity of what was yielded, which is kept alive here
         self.latest: dict[int, Stack] = {}  # by identity of a frame: what the generator yielded that it runs
         self.films: dict[int, list[Stack]] = {}  # by identity of a frame of `backwards`
@@ -97,7 +96,7 @@ class _Watch:
             code = frame.f_code
             if code is backwards.__code__:
                 found = [(code, line, not reverse) for code, line, reverse in found]
-            elif code.co_filename not in self.hidden and not code.co_name.startswith("<"):
+            elif code.co_filename not in _NOT_A_PROGRAM and not code.co_name.startswith("<"):
                 found.append((code, frame.f_lineno, False))
             frame = frame.f_back
         return tuple(reversed(found))

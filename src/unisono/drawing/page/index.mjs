@@ -44,7 +44,7 @@ function presets() {
       "a",
       { class: "card", href: linkTo(preset.page) },
       thumbnail(preset),
-      element("strong", {}, words().presets[preset.name]),
+      element("strong", {}, preset.title[state.get("lang")]),
       element("p", {}, preset.words[state.get("lang")]),
     ),
   );

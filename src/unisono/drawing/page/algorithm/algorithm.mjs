@@ -118,12 +118,13 @@ export function openAlgorithm(root, page, scene) {
 function about({ settings }, scene, language) {
   const w = WORDS[language];
   const { collective, algorithm } = scene;
+  const name = `${collective.title} · ${algorithm.name.replaceAll("_", " ")}`;
   const chips = [w.ranks(scene.size)];
   if (scene.root !== null) chips.push(w.root(scene.root));
   for (const [name, value] of Object.entries(algorithm.options)) chips.push(`${name} = ${value}`);
   return {
-    title: `${collective.title} · ${algorithm.name.replaceAll("_", " ")}`,
-    chips,
+    title: settings.title?.[language] ?? name,
+    chips: settings.title ? [name, ...chips] : chips,
     story: (settings.story ?? collective.story)[language],
     idea: algorithm.idea[language] || algorithm.idea.en,
   };

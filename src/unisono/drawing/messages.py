@@ -1,0 +1,103 @@
+"""The errors of ``unisono.draw`` and ``unisono draw``, in English and Chinese."""
+
+from __future__ import annotations
+
+from unisono.message import Template
+
+NOTHING_TO_DRAW = Template(
+    "drawing.nothing_to_draw",
+    "there is nothing to draw; expected a name, as in draw('ring', size=5) or `unisono draw ring -n 5`, or a preset",
+    "没有要画的内容；应给出名字，例如 draw('ring', size=5) 或 `unisono draw ring -n 5`，或者给出预设页面",
+)
+NOT_DRAWABLE = Template(
+    "drawing.not_drawable",
+    "cannot draw {found}; expected a name, a file, an @algorithm, a schedule or a recorded run",
+    "无法绘制 {found}；应为名字、文件、@algorithm、调度或记录下来的运行",
+)
+PRESET_ALONE = Template(
+    "drawing.preset_alone",
+    "the preset {preset!r} determines what is drawn; leave out names, size (-n), root, calls and options",
+    "预设页面 {preset!r} 已决定要画的内容；请去掉名字、size（-n）、root、calls 和选项",
+)
+NO_PRESET = Template(
+    "drawing.no_preset",
+    "there is no preset {preset!r}; expected {presets}",
+    "没有预设页面 {preset!r}；应为 {presets} 之一",
+)
+RUN_ALONE = Template(
+    "drawing.run_alone",
+    "{run}: a recorded run is drawn on its own page; leave out other names, size (-n), root and options",
+    "{run}：记录下来的运行单独成页；请去掉其他名字、size（-n）、root 和选项",
+)
+CALLS_WITHOUT_RUN = Template(
+    "drawing.calls_without_run",
+    "calls (--calls) selects calls of a recorded run, as in `unisono draw run/ --calls 100-200`; {name} is not one",
+    "calls（--calls）用于选取记录下来的运行中的调用，例如 `unisono draw run/ --calls 100-200`；{name} 不是这样的运行",
+)
+NO_OPTION = Template(
+    "drawing.no_option",
+    "draw() has no argument {option!r}, and {names} no option {option!r}; did you mean {near}=?",
+    "draw() 没有参数 {option!r}，{names} 也没有选项 {option!r}；是否想写 {near}=？",
+)
+NO_OPTION_LISTED = Template(
+    "drawing.no_option_listed",
+    "draw() has no argument {option!r}, and {names} no option {option!r}; arguments: {arguments}; options: {options}",
+    "draw() 没有参数 {option!r}，{names} 也没有选项 {option!r}；参数有：{arguments}；选项有：{options}",
+)
+NO_OPTIONS = Template("drawing.no_options", "none", "无")
+WRONG_LANGUAGE = Template(
+    "drawing.wrong_language",
+    "language={language!r}; expected 'en', 'zh', or None for the language of the browser",
+    "language={language!r}；应为 'en'、'zh'，或 None（跟随浏览器）",
+)
+TOO_MANY_RANKS = Template(
+    "drawing.too_many_ranks",
+    "{label}: {size} ranks; a page shows at most {most}",
+    "{label}：{size} 个进程；一个页面最多显示 {most} 个",
+)
+NO_FOLDER = Template(
+    "drawing.no_folder",
+    "{path!r} cannot be written: there is no folder {folder!r}; create it first",
+    "无法写入 {path!r}：没有文件夹 {folder!r}；请先创建",
+)
+NOT_WRITABLE = Template(
+    "drawing.not_writable",
+    "{path!r} cannot be written: {reason}; expected the name of a file",
+    "无法写入 {path!r}：{reason}；应为文件名",
+)
+GALLERY_NOT_WRITABLE = Template(
+    "drawing.gallery_not_writable",
+    "{folder!r}: pages cannot be written there: {reason}",
+    "{folder!r}：无法在那里写入页面：{reason}",
+)
+
+# A recorded run.
+CALL_TOO_LARGE = Template(
+    "drawing.call_too_large",
+    "{run}: call {numbers} ({label}) has {events:,} ops and waits; a page holds {most:,}. "
+    "Draw other calls (--calls A-B), or open the whole trace in Perfetto",
+    "{run}：第 {numbers} 次调用（{label}）有 {events:,} 个操作和等待；一个页面最多容纳 {most:,} 个。"
+    "请画其他调用（--calls A-B），或用 Perfetto 打开整个记录",
+)
+NO_CALLS = Template(
+    "drawing.no_calls",
+    "{run}: no rank made a call; expected a run that communicates",
+    "{run}：没有进程做过调用；应为有通信的运行",
+)
+NO_SUCH_CALLS = Template(
+    "drawing.no_such_calls",
+    "{run}: there are no calls {calls}; expected some of {first}-{last}",
+    "{run}：没有第 {calls} 次调用；应在 {first}-{last} 之内",
+)
+
+# The command line.
+PAGE_NOT_KEPT = Template(
+    "drawing.page_not_kept",
+    "--no-open without -o would discard the page; give it a file, such as -o page.html",
+    "--no-open 而没有 -o，页面不会被保存；请给出文件，例如 -o page.html",
+)
+GALLERY_ALONE = Template(
+    "drawing.gallery_alone",
+    "--all draws everything into a folder; expected -o FOLDER, and no names or --preset",
+    "--all 会把全部页面写入一个文件夹；应给出 -o 文件夹，而不给名字或 --preset",
+)
