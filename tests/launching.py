@@ -17,9 +17,9 @@ LIMIT_S = 60.0  # until a test gives up; what it waits for takes milliseconds, o
 # The launcher with less patience than its users have.
 SCRIPT = """
 import sys
-from unisono.launch.run import Patience, launch
+from unisono.launch.run import GracePeriods, launch
 size, *command = sys.argv[4:]
-outcome = launch(command, int(size), patience=Patience(*map(float, sys.argv[1:4])))
+outcome = launch(command, int(size), grace=GracePeriods(*map(float, sys.argv[1:4])))
 print(outcome, file=sys.stderr)
 sys.exit(outcome.code)
 """

@@ -9,8 +9,8 @@ from collections.abc import Callable, Sequence
 from multiprocessing.connection import Connection
 from typing import Any
 
-from unisono.launch.parent_death import die_with_parent
 from unisono.launch.spawn import outcomes_of
+from unisono.launch.unix_process_group import die_with_parent
 
 
 def _serve(comm: Any, lines: Sequence[Connection]) -> None:

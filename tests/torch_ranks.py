@@ -26,7 +26,7 @@ import torch._dynamo  # optimizers import it, in seconds: once here rather than 
 import torch.distributed as dist
 
 import unisono.torch_backend.process_group  # noqa: F401 (likewise)
-from unisono.launch.parent_death import die_with_parent
+from unisono.launch.unix_process_group import die_with_parent
 
 LIMIT_S = 60.0  # of a test; the ranks are killed then
 CALL_LIMIT_S = 30.0  # of a call: shorter, so that a rank says where it waits

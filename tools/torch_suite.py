@@ -25,7 +25,7 @@ from pathlib import Path
 import torch_suite_files
 import torch_suite_page
 import torch_suite_tests
-from unisono.launch.parent_death import die_with_parent
+from unisono.launch.unix_process_group import die_with_parent
 
 BACKENDS = ("unisono", "gloo")
 GRACE_S = 15  # torch's runner needs some time to say where the ranks of a test hang

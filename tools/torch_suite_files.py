@@ -20,7 +20,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from unisono.launch.parent_death import die_with_parent
+from unisono.launch.unix_process_group import die_with_parent
 
 FILES = (
     "test_backends.py", "test_c10d_common.py", "test_c10d_functional_native.py", "test_c10d_gloo.py",

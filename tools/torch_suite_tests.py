@@ -14,7 +14,7 @@ import unittest
 from collections.abc import Callable
 from typing import Any
 
-from unisono.launch.parent_death import die_with_parent
+from unisono.launch.unix_process_group import die_with_parent
 
 RANKS = 4
 MORE_RANKS = 8  # for the tests that want to be left out with fewer

@@ -11,7 +11,7 @@ import sys
 
 import pytest
 
-from unisono.bootstrap.environment import JobTrace, Place, environment_of_rank, job_trace, place_in_job
+from unisono.bootstrap.environment import JobTrace, RankIdentity, environment_of_rank, identity_in_job, job_trace
 from unisono.errors import UsageError
 
 UNISONO = {"UNISONO_RANK": "1", "UNISONO_SIZE": "3", "UNISONO_JOB": "/a/job"}
@@ -44,9 +44,9 @@ SALLOC_SHELL_ON_A_NODE = {**SRUN, "SLURM_PROCID": "0", "SLURM_LOCALID": "0", "SL
     ],
 )  # fmt: skip
 def test_every_launcher_is_understood(launcher, environ):
-    place = place_in_job(environ)
-    assert place == Place(1, 3, 1, 3, launcher, place.job)
-    assert place.job
+    identity = identity_in_job(environ)
+    assert identity == RankIdentity(1, 3, 1, 3, launcher, identity.job)
+    assert identity.job
 
 
 @pytest.mark.parametrize(
@@ -60,26 +60,26 @@ def test_every_launcher_is_understood(launcher, environ):
     ],
 )
 def test_the_nearer_launcher_is_the_one_that_is_meant(launcher, environ):
-    assert place_in_job(environ).launcher == launcher
+    assert identity_in_job(environ).launcher == launcher
 
 
 @pytest.mark.parametrize("environ", [{}, SALLOC, SBATCH])
 def test_alone_it_is_rank_0_of_1(environ):
     """Also in a batch script, which Slurm tells that it is rank 0 of 3 although nobody has started the others."""
-    place = place_in_job(environ)
-    assert place == Place(0, 1, 0, 1, "alone", place.job)
+    identity = identity_in_job(environ)
+    assert identity == RankIdentity(0, 1, 0, 1, "alone", identity.job)
 
 
 def test_a_shell_that_salloc_has_started_on_a_node_is_a_step_of_one():
-    assert place_in_job(SALLOC_SHELL_ON_A_NODE).size == 1
+    assert identity_in_job(SALLOC_SHELL_ON_A_NODE).size == 1
 
 
 def test_variables_set_by_hand_for_torch_are_the_last_to_be_believed():
     """Pods of Kubernetes have them for a whole machine, in which somebody then calls mpirun."""
     by_hand = {"RANK": "0", "WORLD_SIZE": "2", "MASTER_ADDR": "localhost", "MASTER_PORT": "29500"}
-    assert place_in_job(by_hand) == Place(0, 2, 0, 2, "torchrun", "localhost 29500")
-    assert place_in_job({**by_hand, **OPEN_MPI}).launcher == "openmpi"
-    assert place_in_job({**by_hand, **SRUN}).launcher == "slurm"
+    assert identity_in_job(by_hand) == RankIdentity(0, 2, 0, 2, "torchrun", "localhost 29500")
+    assert identity_in_job({**by_hand, **OPEN_MPI}).launcher == "openmpi"
+    assert identity_in_job({**by_hand, **SRUN}).launcher == "slurm"
 
 
 @pytest.mark.parametrize(
@@ -92,7 +92,7 @@ def test_variables_set_by_hand_for_torch_are_the_last_to_be_believed():
     ],
 )  # fmt: skip
 def test_another_job_or_a_restart_has_another_name(environ, name, value):
-    assert place_in_job(environ).job != place_in_job({**environ, name: value}).job
+    assert identity_in_job(environ).job != identity_in_job({**environ, name: value}).job
 
 
 @pytest.mark.parametrize("environ", [UNISONO, TORCHRUN, OPEN_MPI, MPICH, SRUN])
@@ -107,13 +107,13 @@ def test_every_rank_calls_the_job_the_same(environ):
         "SLURM_PROCID",
     )
     other = {name: "2" if name in ranks else value for name, value in environ.items()}
-    assert place_in_job(other).rank == 2
-    assert place_in_job(other).job == place_in_job(environ).job
+    assert identity_in_job(other).rank == 2
+    assert identity_in_job(other).job == identity_in_job(environ).job
 
 
 LAUNCHER = """
 import os, subprocess, sys
-code = "import json; from unisono.bootstrap.environment import place_in_job as p; print(json.dumps(p().job))"
+code = "import json; from unisono.bootstrap.environment import identity_in_job as p; print(json.dumps(p().job))"
 for rank in "01":
     environ = {**os.environ, "PMI_RANK": rank, "PMI_SIZE": "2"}
     subprocess.run(["sh", "-c", '"$0" -c "$1"; true', sys.executable, code], env=environ, check=True)
@@ -158,7 +158,7 @@ def test_a_job_without_a_name_is_known_by_who_started_it_whatever_stands_between
 )
 def test_what_does_not_fit_together_is_named(environ, complaint):
     with pytest.raises(UsageError) as caught:
-        place_in_job(environ)
+        identity_in_job(environ)
     assert complaint in str(caught.value)
 
 
@@ -174,13 +174,13 @@ def test_what_does_not_fit_together_is_named(environ, complaint):
 )
 def test_several_machines_are_refused(environ):
     with pytest.raises(UsageError, match=r"has started 6 ranks, 3 of them on this machine.*not supported yet"):
-        place_in_job(environ)
+        identity_in_job(environ)
 
 
-def test_a_rank_inherits_everything_but_its_place_in_other_jobs():
+def test_a_rank_inherits_everything_but_its_identity_in_other_jobs():
     outer = {**TORCHRUN, **OPEN_MPI, **MPICH, **SRUN, "HOME": "/home", "RANKING": "1", "OMPI_MCA_btl": "self"}
     inner = environment_of_rank(0, 2, "/a/job", outer)
-    assert place_in_job(inner) == Place(0, 2, 0, 2, "unisono", "/a/job")
+    assert identity_in_job(inner) == RankIdentity(0, 2, 0, 2, "unisono", "/a/job")
     kept = {"HOME", "RANKING", "OMPI_MCA_btl", "MASTER_ADDR", "MASTER_PORT", "SLURM_NODEID", *SALLOC}
     assert set(inner) == kept | {"UNISONO_RANK", "UNISONO_SIZE", "UNISONO_JOB", "PYTHONUNBUFFERED"}
 
@@ -188,17 +188,17 @@ def test_a_rank_inherits_everything_but_its_place_in_other_jobs():
 def test_the_environment_of_this_process_is_the_default(monkeypatch):
     for name in os.environ.keys() - {"PATH", "HOME"}:
         monkeypatch.delenv(name)
-    assert place_in_job().launcher == "alone"
+    assert identity_in_job().launcher == "alone"
     for name, value in UNISONO.items():
         monkeypatch.setenv(name, value)
-    assert place_in_job().job == "/a/job"
+    assert identity_in_job().job == "/a/job"
 
 
 def test_a_rank_of_a_recorded_job_knows_where_its_trace_goes():
     given = environment_of_rank(2, 3, "/tmp/unisono-abc", {}, trace="12345:/a/folder: of mine")
     trace = JobTrace("/a/folder: of mine", 2, "unisono-abc", 12345)
     assert job_trace(given) == trace
-    assert place_in_job(given).trace == trace
+    assert identity_in_job(given).trace == trace
 
 
 def test_torchrun_says_which_rank_of_a_recorded_job_it_is():

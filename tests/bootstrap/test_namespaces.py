@@ -9,8 +9,8 @@ import time
 import pytest
 
 from containers import NEW_NETWORK, NEW_PROCESSES, enter_new, needs_namespaces
-from meeting_faults import FORK, LIMIT_S, Started, rank_of, site
-from unisono.bootstrap.locality import surroundings, why_apart
+from rendezvous_faults import FORK, LIMIT_S, Started, rank_of, site
+from unisono.bootstrap.locality import host_info, incompatibility
 
 pytestmark = pytest.mark.slow
 
@@ -95,9 +95,9 @@ HERE = {
     ],
 )
 def test_what_separates_two_ranks_is_said(theirs, reason):
-    found = why_apart(3, HERE, {**HERE, **theirs})
+    found = incompatibility(3, HERE, {**HERE, **theirs})
     assert (found is None) if reason is None else (reason in found)
 
 
 def test_a_process_is_not_apart_from_itself():
-    assert why_apart(1, surroundings(), surroundings()) is None
+    assert incompatibility(1, host_info(), host_info()) is None

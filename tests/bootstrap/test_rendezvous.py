@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import unisono
-from unisono.bootstrap.environment import Place
+from unisono.bootstrap.environment import RankIdentity
 from unisono.bootstrap.private_directory import job_directory, write_secret
 from unisono.errors import CollectiveTimeout, MismatchError, UsageError
 
@@ -74,18 +74,18 @@ def test_alone_a_script_is_rank_0_of_1():
 
 @contextmanager
 def a_job():
-    """Make the directory of a job as our launcher does; yield a function that makes the place of a rank in it."""
+    """Make the directory of a job as our launcher does; yield a function that makes the identity of a rank in it."""
     with tempfile.TemporaryDirectory(prefix="unisono-") as directory:
         descriptor = os.open(directory, os.O_RDONLY)
         write_secret(descriptor, "open sesame")
         os.close(descriptor)
-        yield lambda rank, size: Place(rank, size, rank, size, "unisono", directory)
+        yield lambda rank, size: RankIdentity(rank, size, rank, size, "unisono", directory)
 
 
-def connect_in_thread(place, found, **settings):
+def connect_in_thread(identity, found, **settings):
     def run():
         try:
-            with unisono.connect(place=place, **settings) as comm:
+            with unisono.connect(identity=identity, **settings) as comm:
                 comm.barrier()
                 found.append(comm.rank)
         except Exception as error:
@@ -97,53 +97,54 @@ def connect_in_thread(place, found, **settings):
 
 
 def test_a_rank_that_does_not_come_is_named():
-    with a_job() as place, pytest.raises(CollectiveTimeout, match=r"these ranks of 3 have not arrived: 1, 2"):
-        unisono.connect(place=place(0, 3), connect_timeout=0.3)
+    with a_job() as identity, pytest.raises(CollectiveTimeout, match=r"these ranks of 3 have not arrived: 1, 2"):
+        unisono.connect(identity=identity(0, 3), connect_timeout=0.3)
 
 
 def test_rank_0_that_does_not_come_is_named():
-    with a_job() as place, pytest.raises(CollectiveTimeout, match=r"rank 2 has waited 0.3 s for rank 0 of 3"):
-        unisono.connect(place=place(2, 3), connect_timeout=0.3)
+    with a_job() as identity, pytest.raises(CollectiveTimeout, match=r"rank 2 has waited 0.3 s for rank 0 of 3"):
+        unisono.connect(identity=identity(2, 3), connect_timeout=0.3)
 
 
-def meet_with(*places):
+def meet_with(*identities):
     """Let rank 0 and others connect, each in a process of its own; return what each one says."""
     script = (
         "import sys, unisono\n"
-        "from unisono.bootstrap.environment import Place\n"
+        "from unisono.bootstrap.environment import RankIdentity\n"
         "rank, size, job = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]\n"
         "try:\n"
-        "    unisono.connect(place=Place(rank, size, rank, size, 'unisono', job), connect_timeout=20).close()\n"
+        "    identity = RankIdentity(rank, size, rank, size, 'unisono', job)\n"
+        "    unisono.connect(identity=identity, connect_timeout=20).close()\n"
         "    print('connected')\n"
         "except Exception as error:\n"
         "    print(type(error).__name__, error)\n"
     )
     started = [
         subprocess.Popen(
-            [sys.executable, "-c", script, str(place.rank), str(place.size), place.job],
+            [sys.executable, "-c", script, str(identity.rank), str(identity.size), identity.job],
             stdout=subprocess.PIPE, text=True,
         )
-        for place in places
+        for identity in identities
     ]  # fmt: skip
     return [process.communicate(timeout=120)[0].strip() for process in started]
 
 
 def test_ranks_that_disagree_on_the_size_are_told():
-    with a_job() as place:
-        said = meet_with(place(0, 2), place(1, 3))
+    with a_job() as identity:
+        said = meet_with(identity(0, 2), identity(1, 3))
     for text in said:
         assert text == "MismatchError connect: rank 1 was told that there are 3 ranks, rank 0 that there are 2"
 
 
 def test_two_ranks_of_one_number_are_told():
-    with a_job() as place:
-        said = meet_with(place(0, 3), place(1, 3), place(1, 3))
+    with a_job() as identity:
+        said = meet_with(identity(0, 3), identity(1, 3), identity(1, 3))
     assert "MismatchError connect: there are two of rank 1, or it is none of 0 to 2" in said[0]
 
 
 def test_who_does_not_know_the_secret_is_sent_away_and_disturbs_nobody():
-    with a_job() as place:
-        door = Path(place(0, 2).job) / "door-1"
+    with a_job() as identity:
+        address = Path(identity(0, 2).job) / "door-1"
         stop = threading.Event()
         tried = []
 
@@ -151,7 +152,7 @@ def test_who_does_not_know_the_secret_is_sent_away_and_disturbs_nobody():
             while not stop.is_set():
                 with socket.socket(socket.AF_UNIX) as line:
                     try:
-                        line.connect(str(door))
+                        line.connect(str(address))
                     except OSError:
                         continue
                     body = b'{"secret": "guess", "rank": 1, "size": 2, "protocol": 1, "mine": {}}'
@@ -165,7 +166,7 @@ def test_who_does_not_know_the_secret_is_sent_away_and_disturbs_nobody():
 
         stranger = threading.Thread(target=knock)
         stranger.start()
-        said = meet_with(place(0, 2), place(1, 2))
+        said = meet_with(identity(0, 2), identity(1, 2))
         stop.set()
         stranger.join()
     assert said == ["connected", "connected"]
@@ -176,19 +177,19 @@ def test_a_directory_that_others_may_enter_is_refused(tmp_path):
     tmp_path.chmod(0o755)
     with (
         pytest.raises(UsageError, match="is not private"),
-        job_directory(Place(1, 2, 1, 2, "unisono", str(tmp_path))),
+        job_directory(RankIdentity(1, 2, 1, 2, "unisono", str(tmp_path))),
     ):
         pass
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can become somebody else")
 def test_another_user_cannot_join():
-    with a_job() as place:
+    with a_job() as identity:
         child = os.fork()
         if child == 0:
             os.setuid(65534)
             try:
-                unisono.connect(place=place(1, 2), connect_timeout=1)
+                unisono.connect(identity=identity(1, 2), connect_timeout=1)
             except UsageError:
                 os._exit(7)
             except BaseException:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from unisono.bootstrap.environment import Place, place_in_job
+from unisono.bootstrap.environment import RankIdentity, identity_in_job
 from unisono.bootstrap.private_directory import directory_of_rank_0
 from unisono.errors import UsageError
 
@@ -185,12 +185,12 @@ def test_a_job_takes_over_the_directory_of_one_that_was_killed(jobs, tmp_path):
 
 
 def by_hand(rank):
-    return place_in_job({"RANK": str(rank), "WORLD_SIZE": "2", "MASTER_ADDR": "localhost", "MASTER_PORT": "29577"})
+    return identity_in_job({"RANK": str(rank), "WORLD_SIZE": "2", "MASTER_ADDR": "localhost", "MASTER_PORT": "29577"})
 
 
 def test_the_directory_of_a_job_that_still_meets_is_left_alone(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
-    with directory_of_rank_0(by_hand(0)), directory_of_rank_0(Place(0, 2, 0, 2, "torchrun", "another job")):
+    with directory_of_rank_0(by_hand(0)), directory_of_rank_0(RankIdentity(0, 2, 0, 2, "torchrun", "another job")):
         assert len(list(tmp_path.glob("unisono-*"))) == 2
     assert list(tmp_path.glob("unisono-*")) == []
 
@@ -222,7 +222,7 @@ def test_a_directory_that_another_user_has_made_first_is_refused(tmp_path, monke
 def connect_as(rank):
     import unisono
 
-    unisono.connect(place=by_hand(rank), connect_timeout=2)
+    unisono.connect(identity=by_hand(rank), connect_timeout=2)
 
 
 def test_a_base_directory_that_is_not_there_is_named(tmp_path, monkeypatch):

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from unisono.bootstrap.fault_log import Blame
+from unisono.bootstrap.fault_log import FaultRecord
 from unisono.launch.outcome import Ending, Outcome, outcome_of
 
 pytestmark = pytest.mark.slow
@@ -16,36 +16,40 @@ LOST, LATE, MISMATCH, ABORTED, INTERRUPTED = 1, 2, 3, 4, 5
 
 
 @pytest.mark.parametrize(
-    ("endings", "blames", "expected"),
+    ("endings", "faults", "expected"),
     [
         ([Ending(0, 0), Ending(1, 0)], [], Outcome()),
-        ([Ending(0, 0), Ending(1, 0)], [Blame(LOST, 1)], Outcome()),  # somebody was lost, and nobody minded
+        ([Ending(0, 0), Ending(1, 0)], [FaultRecord(LOST, 1)], Outcome()),  # somebody was lost, and nobody minded
         ([Ending(1, 1), Ending(2, 3)], [], Outcome(1, 1)),
-        ([Ending(1, 1), Ending(2, 3)], [Blame(ABORTED, 2)], Outcome(2, 3)),
-        ([Ending(0, 1), Ending(1, 1), Ending(2, -9)], [Blame(LOST, 2)], Outcome(2, -9)),
+        ([Ending(1, 1), Ending(2, 3)], [FaultRecord(ABORTED, 2)], Outcome(2, 3)),
+        ([Ending(0, 1), Ending(1, 1), Ending(2, -9)], [FaultRecord(LOST, 2)], Outcome(2, -9)),
         # the part of ranks 2 and 3 broke first, and rank 2 then aborted the others
-        ([Ending(0, 1), Ending(2, 1), Ending(3, -11)], [Blame(LOST, 3), Blame(ABORTED, 2)], Outcome(3, -11)),
+        (
+            [Ending(0, 1), Ending(2, 1), Ending(3, -11)],
+            [FaultRecord(LOST, 3), FaultRecord(ABORTED, 2)],
+            Outcome(3, -11),
+        ),
         # rank 2 ended well, but the others needed it
-        ([Ending(2, 0), Ending(0, 1), Ending(1, 1)], [Blame(LOST, 2)], Outcome(2, 0, others_returncode=1)),
+        ([Ending(2, 0), Ending(0, 1), Ending(1, 1)], [FaultRecord(LOST, 2)], Outcome(2, 0, others_returncode=1)),
         # rank 1 was stopped, and we ended it
         (
-            [Ending(0, 1), Ending(1, -15, was_told=True)],
-            [Blame(LATE, 1)],
+            [Ending(0, 1), Ending(1, -15, was_signalled=True)],
+            [FaultRecord(LATE, 1)],
             Outcome(1, -15, stalled=True, others_returncode=1),
         ),
         # and rank 0 then aborted a part
         (
-            [Ending(0, 1), Ending(1, -15, was_told=True)],
-            [Blame(LATE, 1), Blame(ABORTED, 0)],
+            [Ending(0, 1), Ending(1, -15, was_signalled=True)],
+            [FaultRecord(LATE, 1), FaultRecord(ABORTED, 0)],
             Outcome(1, -15, stalled=True, others_returncode=1),
         ),
-        ([Ending(0, 1), Ending(1, -15, was_told=True)], [Blame(ABORTED, 0)], Outcome(0, 1)),
-        ([Ending(1, 1), Ending(0, 1)], [Blame(MISMATCH, 0)], Outcome(1, 1)),
-        ([Ending(1, 1)], [Blame(LOST, -1), Blame(LOST, 17), Blame(999, 0)], Outcome(1, 1)),
+        ([Ending(0, 1), Ending(1, -15, was_signalled=True)], [FaultRecord(ABORTED, 0)], Outcome(0, 1)),
+        ([Ending(1, 1), Ending(0, 1)], [FaultRecord(MISMATCH, 0)], Outcome(1, 1)),
+        ([Ending(1, 1)], [FaultRecord(LOST, -1), FaultRecord(LOST, 17), FaultRecord(999, 0)], Outcome(1, 1)),
     ],
 )
-def test_the_rank_that_the_others_name_is_named(endings, blames, expected):
-    assert outcome_of(endings, blames) == expected
+def test_the_rank_that_the_others_name_is_named(endings, faults, expected):
+    assert outcome_of(endings, faults) == expected
 
 
 HOW = {

@@ -105,8 +105,8 @@ def be_elsewhere(rank: Rank) -> None:
     from unisono.torch_backend import store_rendezvous as meeting
 
     if rank.rank == 1:
-        here = meeting.surroundings()
-        meeting.surroundings = lambda: {**here, "kernel": "another one", "host": "far-away"}
+        here = meeting.host_info()
+        meeting.host_info = lambda: {**here, "kernel": "another one", "host": "far-away"}
     rank.join()
 
 

@@ -135,9 +135,9 @@ def test_an_address_that_leads_to_another_user_is_refused_and_gets_nothing(tmp_p
 
 
 def surroundings_of_test():
-    from unisono.bootstrap.locality import surroundings
+    from unisono.bootstrap.locality import host_info
 
-    return surroundings()
+    return host_info()
 
 
 @pytest.mark.parametrize(

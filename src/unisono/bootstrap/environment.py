@@ -1,4 +1,4 @@
-"""Where a process stands in its job: the one place that reads the environment.
+"""The rank of this process and the size of its job: the only module that reads the environment.
 
 A **launcher** starts the ranks of a job and tells each one its rank in variables. We understand our own (`unisono
 run`) and the usual ones. Where several have left their variables, the nearer one is meant: an mpirun or a torchrun
@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal, NamedTuple
 
-from unisono.bootstrap.launcher_identity import starter_of
+from unisono.bootstrap.job_identity import launcher_of
 from unisono.errors import UsageError
 
 LauncherName = Literal["unisono", "torchrun", "openmpi", "mpich", "slurm", "alone"]
@@ -30,8 +30,8 @@ class JobTrace(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Place:
-    """Where this process stands in its job."""
+class RankIdentity:
+    """The rank of this process, the size of its job, and the launcher that started both."""
 
     rank: int
     size: int
@@ -79,15 +79,15 @@ OF_OTHER_JOBS = (
 MANY_TASKS = r"([0-9]{1,9})(?:\(x([0-9]{1,9})\))?"  # Slurm writes 2(x3),1 for 2, 2, 2 and 1 tasks on four machines
 
 
-def place_in_job(environ: Mapping[str, str] = os.environ) -> Place:
+def identity_in_job(environ: Mapping[str, str] = os.environ) -> RankIdentity:
     """Return where this process stands in its job, as the launcher says; alone it is rank 0 of 1."""
-    place = _place(environ)
-    if place.local_size < place.size:
+    identity = _identity(environ)
+    if identity.local_size < identity.size:
         raise UsageError(
-            f"{place.launcher} has started {place.size} ranks, {place.local_size} of them on this machine; expected "
-            "all of them: several machines are not supported yet"
+            f"{identity.launcher} has started {identity.size} ranks, {identity.local_size} of them on this "
+            "machine; expected all of them: several machines are not supported yet"
         )
-    return place
+    return identity
 
 
 def job_trace(environ: Mapping[str, str] = os.environ) -> JobTrace | None:
@@ -120,7 +120,7 @@ def _is_of_another_job(name: str) -> bool:
     return any(name == of or (of.endswith("_") and name.startswith(of)) for of in OF_OTHER_JOBS)
 
 
-def _place(environ: Mapping[str, str]) -> Place:
+def _identity(environ: Mapping[str, str]) -> RankIdentity:
     if any(name in environ for name in (UNISONO.rank, UNISONO.size, *UNISONO.job)):
         return _from(environ, "unisono", UNISONO, environ.get("UNISONO_JOB", ""))
     if "TORCHELASTIC_RUN_ID" in environ:
@@ -135,12 +135,12 @@ def _place(environ: Mapping[str, str]) -> Place:
         return _from(environ, "slurm", SLURM, _job(environ, SLURM, starter=False))
     # Set by hand or by a script, as torch.distributed wants them: any process may have started the ranks.
     if TORCH.rank in environ or TORCH.size in environ:
-        place = _from(environ, "torchrun", TORCH, _job(environ, TORCH, starter=False))
-        return replace(place, by_hand=True)
-    return Place(0, 1, 0, 1, "alone", f"alone {os.getpid()}")
+        identity = _from(environ, "torchrun", TORCH, _job(environ, TORCH, starter=False))
+        return replace(identity, by_hand=True)
+    return RankIdentity(0, 1, 0, 1, "alone", f"alone {os.getpid()}")
 
 
-def _from(environ: Mapping[str, str], launcher: LauncherName, names: Names, job: str) -> Place:
+def _from(environ: Mapping[str, str], launcher: LauncherName, names: Names, job: str) -> RankIdentity:
     missing = [name for name in (names.rank, names.size) if name not in environ]
     if missing:
         there = [f"{name}={environ[name]!r}" for name in (names.rank, names.size, *names.job) if name in environ]
@@ -163,7 +163,7 @@ def _from(environ: Mapping[str, str], launcher: LauncherName, names: Names, job:
     if size > 1 and not job:
         raise _wrong(f"{names.size}={size} and no {' and no '.join(names.job[:2])}", "these too, to know the job by")
     trace = job_trace(environ) if launcher == "unisono" else None
-    return Place(rank, size, local_rank, local_size, launcher, job, trace)
+    return RankIdentity(rank, size, local_rank, local_size, launcher, job, trace)
 
 
 def _number(environ: Mapping[str, str], name: str) -> int:
@@ -190,7 +190,7 @@ def _tasks_here(environ: Mapping[str, str]) -> int:
 def _job(environ: Mapping[str, str], names: Names, *, starter: bool) -> str:
     """Return what its launcher calls the job and, where that may come again, which process started the ranks."""
     said = [environ[name] for name in names.job if name in environ]
-    return " ".join([*said, starter_of(environ, (names.rank, names.size, *names.job))] if starter else said)
+    return " ".join([*said, launcher_of(environ, (names.rank, names.size, *names.job))] if starter else said)
 
 
 def _wrong(found: str, expected: str) -> UsageError:

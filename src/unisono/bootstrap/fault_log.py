@@ -11,12 +11,12 @@ import os
 from contextlib import suppress
 from typing import NamedTuple
 
-from unisono.bootstrap.environment import Place
+from unisono.bootstrap.environment import RankIdentity
 
 NAME = "faults"
 
 
-class Blame(NamedTuple):
+class FaultRecord(NamedTuple):
     """A line of the log."""
 
     fault: int  # see comm/faults.py
@@ -28,16 +28,16 @@ def make_fault_log(directory: str) -> None:
     os.close(os.open(os.path.join(directory, NAME), os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
 
 
-def open_fault_log(place: Place) -> int | None:
+def open_fault_log(identity: RankIdentity) -> int | None:
     """Return a descriptor of the log of this job to append to, or None if nobody reads one."""
-    if place.launcher != "unisono":
+    if identity.launcher != "unisono":
         return None
     with suppress(OSError):  # the log only makes the launcher's last line better
-        return os.open(os.path.join(place.job, NAME), os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC)
+        return os.open(os.path.join(identity.job, NAME), os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC)
     return None
 
 
-def read_fault_log(directory: str) -> list[Blame]:
+def read_fault_log(directory: str) -> list[FaultRecord]:
     """Return what was written so far; lines that make no sense are left out."""
     try:
         with open(os.path.join(directory, NAME), errors="replace") as log:
@@ -45,7 +45,7 @@ def read_fault_log(directory: str) -> list[Blame]:
     except OSError:
         return []
     return [
-        Blame(int(words[0]), int(words[1]))
+        FaultRecord(int(words[0]), int(words[1]))
         for words in lines
         if len(words) == 2 and words[0].isdecimal() and words[1].lstrip("-").isdecimal()
     ]

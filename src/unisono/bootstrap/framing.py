@@ -19,13 +19,13 @@ READ_BYTES = 1 << 16
 LONGEST_MESSAGE = 1 << 20
 
 
-class Line:
+class Connection:
     """One connection; ``process`` and ``user`` are the peer's, as the kernel knows them."""
 
-    def __init__(self, connection: socket.socket) -> None:
-        connection.setblocking(False)
-        self.socket = connection
-        found = struct.unpack("3i", connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
+    def __init__(self, sock: socket.socket) -> None:
+        sock.setblocking(False)
+        self.socket = sock
+        found = struct.unpack("3i", sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
         self.process, self.user = int(found[0]), int(found[1])
         self.received = bytearray()
         self.descriptors: list[int] = []  # received with the messages

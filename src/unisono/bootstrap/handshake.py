@@ -43,7 +43,7 @@ class Hello:
     timeout_s: float  # how long it waits in all
     left_s: float  # and from now on
     process_namespace: str  # process numbers mean something inside one only
-    looks: dict[str, str]  # what distinguishes it from ranks of other jobs (looks.py); may be empty
+    fingerprint: dict[str, str]  # what distinguishes it from ranks of other jobs (job_identity.py); may be empty
 
     def as_message(self) -> dict[str, Any]:
         """Return the message."""
@@ -65,7 +65,9 @@ def hello_from(message: dict[str, Any]) -> Hello:
             raise ValueError(f"a {name} that is no number of seconds")
     if not isinstance(hello.process_namespace, str):
         raise ValueError("a namespace that is no text")
-    if not isinstance(hello.looks, dict) or not all(isinstance(value, str) for value in hello.looks.values()):
+    if not isinstance(hello.fingerprint, dict) or not all(
+        isinstance(value, str) for value in hello.fingerprint.values()
+    ):
         raise ValueError("looks that are no texts")
     if not isinstance(hello.mine, dict) or not all(_is_list_of_integers(value) for value in hello.mine.values()):
         raise ValueError("facts that are no integers")
@@ -81,7 +83,7 @@ KINDS: dict[str, type[UnisonoError]] = {
 }
 
 
-def message_of(error: BaseException, rank: int) -> dict[str, Any]:
+def error_to_dict(error: BaseException, rank: int) -> dict[str, Any]:
     """Return the message that tells other ranks of an error on ``rank``."""
     kind = next((name for name, kind in KINDS.items() if type(error) is kind), None)
     if kind is None:
@@ -90,7 +92,7 @@ def message_of(error: BaseException, rank: int) -> dict[str, Any]:
     return {"problem": str(error), "kind": kind, "rank": getattr(error, "rank", None)}
 
 
-def error_of(message: dict[str, Any]) -> UnisonoError:
+def error_from_dict(message: dict[str, Any]) -> UnisonoError:
     """Return the error that a message tells of."""
     kind, text, rank = KINDS.get(str(message.get("kind")), CommError), str(message["problem"]), message.get("rank")
     if issubclass(kind, CommError):

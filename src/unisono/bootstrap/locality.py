@@ -18,7 +18,7 @@ def process_namespace() -> str:
     return _namespace("pid")
 
 
-def surroundings() -> dict[str, str]:
+def host_info() -> dict[str, str]:
     """Return where this process runs."""
     try:
         kernel = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
@@ -34,7 +34,7 @@ def surroundings() -> dict[str, str]:
     }
 
 
-def why_apart(rank: int, mine: dict[str, str], theirs: dict[str, str]) -> str | None:
+def incompatibility(rank: int, mine: dict[str, str], theirs: dict[str, str]) -> str | None:
     """Return why ``rank`` cannot work together with rank 0, which runs in ``theirs``; None if it can."""
     if mine["kernel"] != theirs["kernel"]:
         return (

@@ -1,4 +1,9 @@
-"""What a communicator stands on: the shared memory, this rank's endpoint, and what all ranks agreed on."""
+"""The membership of a rank in a communicator: the shared memory, the rank's endpoint, and what all ranks agreed on.
+
+Each rank has a staging area for the messages of its collectives, so the shared memory grows with the number of ranks
+and not with its square. Send and recv have a few small slots for each pair of ranks that uses them. Pages are
+allocated when they are first touched.
+"""
 
 from __future__ import annotations
 
@@ -11,18 +16,22 @@ import weakref
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from unisono import _engine
-from unisono.bootstrap.environment import JobTrace, Place, place_in_job
+from unisono.bootstrap.environment import JobTrace, RankIdentity, identity_in_job
 from unisono.bootstrap.fault_log import open_fault_log
-from unisono.bootstrap.geometry import Geometry, geometry_for, shared_bytes
-from unisono.bootstrap.rendezvous import Host, meet
-from unisono.bootstrap.rendezvous_address import DirectoryDoor, Door
+from unisono.bootstrap.rendezvous import RendezvousHooks, meet
+from unisono.bootstrap.rendezvous_address import Address, DirectoryAddress
 from unisono.errors import CommError, UnisonoError, UsageError
 
+# A few times the cache that a core has of its own: see the comment in engine/include/unisono/memory.hpp.
+STAGING_BYTES = 2 * 1024 * 1024
+SMALLEST_STAGING_BYTES = 64 * 1024
+TRANSFER_BYTES = 32 * 1024
+DEPTH = 8  # messages in a channel; docs/adr/0008 says why it must be 4 at least
 # Where every rank has a core it spins, and then sleeps: who only gives up the core to somebody else may get it back
 # after milliseconds, while a sleeper that is woken goes first. Where ranks share cores they give them up at once.
 SPIN_S = 1e-3
@@ -46,6 +55,26 @@ class JobConfig:
     table: Table = field(default_factory=dict)
     token: str = ""  # another one for every meeting
     met_ns: int = 0  # when that was
+
+
+class Geometry(NamedTuple):
+    """What all ranks must agree on."""
+
+    depth: int
+    staging_bytes: int
+    transfer_bytes: int
+
+
+def geometry_for(staging_bytes: int) -> Geometry:
+    """Return the geometry of a communicator whose ranks stage so many bytes each."""
+    if staging_bytes < SMALLEST_STAGING_BYTES:
+        raise UsageError(f"staging_bytes={staging_bytes}; expected at least {SMALLEST_STAGING_BYTES}")
+    return Geometry(DEPTH, staging_bytes, TRANSFER_BYTES)
+
+
+def shared_bytes(size: int, geometry: Geometry) -> int:
+    """Return the address space that a communicator takes in the shared file."""
+    return _engine.shared_bytes(size, *geometry)
 
 
 class SharedFile:
@@ -183,7 +212,7 @@ def _leave_in_child() -> None:
 
 os.register_at_fork(after_in_child=_leave_in_child)
 
-_meetings = 0  # of this process; all ranks of a job count alike
+_rendezvous_count = 0  # of this process; all ranks of a job count alike
 
 
 def connect_link(
@@ -191,27 +220,27 @@ def connect_link(
     connect_timeout_s: float,
     staging_bytes: int,
     table: Callable[[], Table],
-    place: Place | None = None,
-    door: Door | None = None,
-    host: Host | None = None,
+    identity: RankIdentity | None = None,
+    address: Address | None = None,
+    hooks: RendezvousHooks | None = None,
 ) -> Link:
     """Meet the other ranks of the job and set up the shared memory.
 
-    ``door``: where; by default, in the directory of the job. ``host``: what rank 0 does there.
+    ``address``: where; by default, in the directory of the job. ``host``: what rank 0 does there.
     """
-    global _meetings
-    place = place or place_in_job()
-    if door is None:
-        _meetings += 1
-        door = DirectoryDoor(place, _meetings)
+    global _rendezvous_count
+    identity = identity or identity_in_job()
+    if address is None:
+        _rendezvous_count += 1
+        address = DirectoryAddress(identity, _rendezvous_count)
 
     def decide(told: list[dict[str, Any]]) -> tuple[int, dict[str, Any]]:
         cores = {core for one in told for core in one["cores"]}
-        oversubscribed, spare_cores = place.size > len(cores), 2 * place.size <= len(cores)
+        oversubscribed, spare_cores = identity.size > len(cores), 2 * identity.size <= len(cores)
         config = JobConfig(
             staging_bytes, oversubscribed, spare_cores, table(), secrets.token_hex(8), time.monotonic_ns()
         )
-        space = shared_bytes(place.size, geometry_for(staging_bytes))
+        space = shared_bytes(identity.size, geometry_for(staging_bytes))
         try:
             descriptor = os.memfd_create("unisono", os.MFD_CLOEXEC)
         except OSError as error:
@@ -228,25 +257,27 @@ def connect_link(
             ) from error
         return descriptor, asdict(config)
 
-    meeting = meet(place, door, {"cores": sorted(os.sched_getaffinity(0))}, decide, connect_timeout_s, host)
-    file = SharedFile(meeting.file, open_fault_log(place))
+    rendezvous = meet(identity, address, {"cores": sorted(os.sched_getaffinity(0))}, decide, connect_timeout_s, hooks)
+    file = SharedFile(rendezvous.file, open_fault_log(identity))
     try:
-        link = Link(file, 0, place.rank, meeting.processes, JobConfig(**meeting.config), timeout_s, place.trace)
+        link = Link(
+            file, 0, identity.rank, rendezvous.processes, JobConfig(**rendezvous.config), timeout_s, identity.trace
+        )
         link.has_spare_duplicate = True
-        if place.rank == 0:
+        if identity.rank == 0:
             link.reserve_spare_duplicate()
     except Exception as error:
-        problem = CommError(f"connect: rank {place.rank}: {error}", rank=place.rank)
+        problem = CommError(f"connect: rank {identity.rank}: {error}", rank=identity.rank)
         with suppress(UnisonoError):  # what is wrong here comes first
-            meeting.confirm(problem)
+            rendezvous.confirm(problem)
         if isinstance(error, UnisonoError | MemoryError):
             raise
         raise problem from error
     except BaseException:
-        meeting.leave()
+        rendezvous.leave()
         raise
     try:
-        meeting.confirm(None)
+        rendezvous.confirm(None)
     except BaseException:
         link.close()
         raise

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from unisono.bootstrap.environment import Place
+from unisono.bootstrap.environment import RankIdentity
 from unisono.errors import UsageError
 
 SECRET = "secret"
@@ -28,9 +28,9 @@ class DirectoryTaken(Exception):
 
 
 @contextmanager
-def job_directory(place: Place) -> Iterator[int]:
+def job_directory(identity: RankIdentity) -> Iterator[int]:
     """Open the directory of the job and yield its descriptor; FileNotFoundError if it is not there yet."""
-    directory = _open(_path_for(place))
+    directory = _open(_path_for(identity))
     try:
         yield directory
     finally:
@@ -38,14 +38,14 @@ def job_directory(place: Place) -> Iterator[int]:
 
 
 @contextmanager
-def directory_of_rank_0(place: Place) -> Iterator[int]:
+def directory_of_rank_0(identity: RankIdentity) -> Iterator[int]:
     """Lock the directory of the job and yield its descriptor; DirectoryTaken if another process has locked it.
 
     Where our own launcher has not made the directory, rank 0 makes it, and removes it.
     """
-    path = _path_for(place)
-    if place.launcher == "unisono":
-        with job_directory(place) as directory:
+    path = _path_for(identity)
+    if identity.launcher == "unisono":
+        with job_directory(identity) as directory:
             _lock(directory)
             yield directory
         return
@@ -108,12 +108,12 @@ def _lock(directory: int) -> None:
         raise DirectoryTaken from None
 
 
-def _path_for(place: Place) -> Path:
+def _path_for(identity: RankIdentity) -> Path:
     """Return a path that every rank of the job computes alike."""
-    if place.launcher == "unisono":
-        return Path(place.job)
+    if identity.launcher == "unisono":
+        return Path(identity.job)
     base = Path(os.environ.get("XDG_RUNTIME_DIR") or tempfile.gettempdir())
-    name = hashlib.sha256(f"{place.launcher} {place.job}".encode()).hexdigest()[:16]
+    name = hashlib.sha256(f"{identity.launcher} {identity.job}".encode()).hexdigest()[:16]
     return base / f"unisono-{os.getuid()}-{name}"
 
 

@@ -1,9 +1,10 @@
-"""How the ranks of a job find each other on one machine: rank 0 opens a door, the others knock.
+"""The rendezvous of the ranks of a job on one machine: rank 0 listens, and the other ranks connect to it.
 
-The door is a Unix socket (doors.py says where). A rank must belong to the same user and know the secret of the job
-(handshake.py). When all have come (reception.py), rank 0 sends each of them a **letter**: the descriptor of the
-shared memory and the process numbers of all. Then all confirm that they have set it up. If anything goes wrong on the
-way, rank 0 tells the other ranks, and all of them raise the same error.
+The address is that of a Unix socket (rendezvous_address.py). A rank must belong to the same user and know the secret
+of the job (handshake.py). When all ranks are connected (rendezvous_server.py), rank 0 sends each of them a
+**payload**: the descriptor of the shared memory, the process numbers of all ranks, and the configuration. Every rank
+then confirms that it has mapped the memory. If anything fails on the way, rank 0 tells the other ranks, and all of
+them raise the same error.
 """
 
 from __future__ import annotations
@@ -17,41 +18,47 @@ from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from unisono.bootstrap.environment import Place
-from unisono.bootstrap.framing import Line
-from unisono.bootstrap.handshake import Hello, error_of, message_of, preamble
-from unisono.bootstrap.job_identity import own_looks
+from unisono.bootstrap.environment import RankIdentity
+from unisono.bootstrap.framing import Connection
+from unisono.bootstrap.handshake import Hello, error_from_dict, error_to_dict, preamble
+from unisono.bootstrap.job_identity import process_fingerprint
 from unisono.bootstrap.locality import process_namespace
 from unisono.bootstrap.private_directory import DirectoryTaken
-from unisono.bootstrap.rendezvous_address import Door
-from unisono.bootstrap.rendezvous_server import BACKLOG, LOOK_EVERY_S, Host, Reception, advice_on_names
+from unisono.bootstrap.rendezvous_address import Address
+from unisono.bootstrap.rendezvous_server import (
+    BACKLOG,
+    LOOK_EVERY_S,
+    RendezvousHooks,
+    RendezvousServer,
+    advice_on_names,
+)
 from unisono.errors import CollectiveTimeout, CommError, PeerLost, UnisonoError, UsageError
 
-__all__ = ["Host", "Meeting", "is_open", "meet"]
+__all__ = ["Rendezvous", "RendezvousHooks", "listening_process", "meet"]
 
-KNOCK_EVERY_S = 0.01
-LOOK_EVERY = round(LOOK_EVERY_S / KNOCK_EVERY_S)  # knocks
+DIAL_EVERY_S = 0.01
+LOOK_EVERY = round(LOOK_EVERY_S / DIAL_EVERY_S)  # knocks
 GRACE_S = 2.0  # for rank 0 to say what has gone wrong, after its own time has ended
 
 Decide = Callable[[list[dict[str, Any]]], tuple[int, dict[str, Any]]]
 
 
 @dataclass
-class Meeting:
+class Rendezvous:
     """What everyone knows after all have met."""
 
     rank: int
     file: int  # descriptor of the shared memory
     processes: list[int]
     config: dict[str, Any]  # what rank 0 decided for all
-    lines: dict[int, Line] = field(default_factory=dict)  # to the ranks; on the others, to rank 0
+    connections: dict[int, Connection] = field(default_factory=dict)  # to the ranks; on the others, to rank 0
     timeout_s: float = 0.0
     ends_s: float = 0.0  # when rank 0 waits no longer for the others to confirm
 
     def confirm(self, problem: BaseException | None) -> None:
         """Tell the others whether this rank is ready, and wait for them; raise if one is not."""
         try:
-            if 0 in self.lines:
+            if 0 in self.connections:
                 self._confirm_to_rank_0(problem)
             else:
                 self._confirm_to_all(problem)
@@ -60,35 +67,35 @@ class Meeting:
 
     def leave(self) -> None:
         """Close the connections."""
-        for line in self.lines.values():
-            line.close()
-        self.lines = {}
+        for connection in self.connections.values():
+            connection.close()
+        self.connections = {}
 
     def _confirm_to_rank_0(self, problem: BaseException | None) -> None:
-        line = self.lines[0]
+        connection = self.connections[0]
         with suppress(OSError):  # it may have closed the connection, and said why
-            line.send({} if problem is None else message_of(problem, self.rank))
-        verdict = _hear(line, self.ends_s + GRACE_S, self.timeout_s)
+            connection.send({} if problem is None else error_to_dict(problem, self.rank))
+        verdict = _receive(connection, self.ends_s + GRACE_S, self.timeout_s)
         if verdict is None:
-            raise _rank_0_lost(line, "all ranks were ready")
+            raise _rank_0_lost(connection, "all ranks were ready")
         if "problem" in verdict and problem is None:
-            raise error_of(verdict)
+            raise error_from_dict(verdict)
 
     def _confirm_to_all(self, problem: BaseException | None) -> None:
         found = problem
-        for rank, line in self.lines.items():
-            found = found or self._confirmation(rank, line)
-        for line in self.lines.values():
+        for rank, connection in self.connections.items():
+            found = found or self._confirmation(rank, connection)
+        for connection in self.connections.values():
             with suppress(OSError):  # the engine finds that this rank has ended, and says which
-                line.send({} if found is None else message_of(found, 0))
+                connection.send({} if found is None else error_to_dict(found, 0))
         if found is not None and problem is None:
             raise found
 
-    def _confirmation(self, rank: int, line: Line) -> UnisonoError | None:
+    def _confirmation(self, rank: int, connection: Connection) -> UnisonoError | None:
         """Return what is wrong on a rank."""
-        who = f"rank {rank} (process {line.process})"
+        who = f"rank {rank} (process {connection.process})"
         try:
-            message = line.wait_for_message(self.ends_s)
+            message = connection.wait_for_message(self.ends_s)
         except TimeoutError:
             return CollectiveTimeout(
                 f"connect: {who} has not set up its shared memory within {self.timeout_s:g} s", rank=rank
@@ -97,179 +104,194 @@ class Meeting:
             return CommError(f"connect: {who}: {error}", rank=rank)
         if message is None:
             return PeerLost(f"connect: {who} has gone away before all ranks were ready", rank=rank)
-        return error_of(message) if "problem" in message else None
+        return error_from_dict(message) if "problem" in message else None
 
 
 def meet(
-    place: Place, door: Door, mine: dict[str, Any], decide: Decide, timeout_s: float, host: Host | None = None
-) -> Meeting:
+    identity: RankIdentity,
+    address: Address,
+    mine: dict[str, Any],
+    decide: Decide,
+    timeout_s: float,
+    hooks: RendezvousHooks | None = None,
+) -> Rendezvous:
     """Wait until all ranks of the job are there.
 
     ``mine`` is what this rank tells rank 0, and ``decide`` is called there with what all have told; it returns the
     descriptor of the shared memory and the config for all.
     """
-    if place.size == 1:
+    if identity.size == 1:
         file, config = decide([mine])
-        return Meeting(0, file, [os.getpid()], config)
-    looks = own_looks() if place.by_hand else {}
-    own = Hello(place.rank, place.size, mine, timeout_s, timeout_s, process_namespace(), looks)
+        return Rendezvous(0, file, [os.getpid()], config)
+    fingerprint = process_fingerprint() if identity.by_hand else {}
+    own = Hello(identity.rank, identity.size, mine, timeout_s, timeout_s, process_namespace(), fingerprint)
     try:
-        if place.rank == 0:
-            return _host(place, door, own, decide, host or Host())
-        return _visit(place, door, own, host or Host())
+        if identity.rank == 0:
+            return _serve(identity, address, own, decide, hooks or RendezvousHooks())
+        return _join(identity, address, own, hooks or RendezvousHooks())
     except OSError as error:
         if isinstance(error, UnisonoError):
             raise
-        raise _no_socket(place, error) from error
+        raise _no_socket(identity, error) from error
 
 
-def _no_socket(place: Place, error: OSError) -> UnisonoError:
+def _no_socket(identity: RankIdentity, error: OSError) -> UnisonoError:
     """Return our error for one of the system."""
     if error.errno in (errno.EMFILE, errno.ENFILE):
         return CommError(
-            f"connect: rank {place.rank} has no file descriptor left ({error.strerror}); raise the limit (ulimit -n)",
-            rank=place.rank,
+            f"connect: rank {identity.rank} has no file descriptor left ({error.strerror}); raise the limit "
+            "(ulimit -n)",
+            rank=identity.rank,
         )
-    return CommError(f"connect: rank {place.rank}: {error}", rank=place.rank)
+    return CommError(f"connect: rank {identity.rank}: {error}", rank=identity.rank)
 
 
-def _host(place: Place, door: Door, own: Hello, decide: Decide, host: Host) -> Meeting:
+def _serve(
+    identity: RankIdentity, address: Address, own: Hello, decide: Decide, hooks: RendezvousHooks
+) -> Rendezvous:
     ends_s = time.monotonic() + GRACE_S
     while True:
         try:
-            return _receive(place, door, own, decide, host)
+            return _accept_ranks(identity, address, own, decide, hooks)
         except DirectoryTaken:
-            _ask_other_rank_0(door, own)
+            _ask_other_rank_0(address, own)
         if time.monotonic() > ends_s:
             raise UsageError(
-                f"connect: another process is rank 0 of a job with the name {place.job!r} and does not answer; "
-                f"{advice_on_names(place)}"
+                f"connect: another process is rank 0 of a job with the name {identity.job!r} and does not answer; "
+                f"{advice_on_names(identity)}"
             )
-        time.sleep(KNOCK_EVERY_S)
+        time.sleep(DIAL_EVERY_S)
 
 
-def _receive(place: Place, door: Door, own: Hello, decide: Decide, host: Host) -> Meeting:
-    reception = Reception(place, own, host)
-    with door.opened() as address, socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
-        listener.bind(address.socket)
+def _accept_ranks(
+    identity: RankIdentity, address: Address, own: Hello, decide: Decide, hooks: RendezvousHooks
+) -> Rendezvous:
+    server = RendezvousServer(identity, own, hooks)
+    with address.reserve() as socket_address, socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
+        listener.bind(socket_address.socket)
         listener.listen(BACKLOG)
-        host.opened()
-        reception.receive_all(listener, address.secret())
+        hooks.on_listening()
+        server.accept_all(listener, socket_address.secret())
     file = None
     try:
-        host.all_here()
-        guests = [reception.guests[rank] for rank in range(1, place.size)]
-        file, config = decide([own.mine, *(guest.hello.mine for guest in guests)])
-        processes = [os.getpid(), *(guest.line.process for guest in guests)]
-        lines = {guest.hello.rank: guest.line for guest in guests}
-        for rank, line in lines.items():
-            _send_letter(rank, line, {"processes": processes, "config": config}, file)
-        return Meeting(0, file, processes, config, lines, own.timeout_s, time.monotonic() + own.timeout_s)
+        hooks.on_complete()
+        peers = [server.peers[rank] for rank in range(1, identity.size)]
+        file, config = decide([own.mine, *(peer.hello.mine for peer in peers)])
+        processes = [os.getpid(), *(peer.connection.process for peer in peers)]
+        connections = {peer.hello.rank: peer.connection for peer in peers}
+        for rank, connection in connections.items():
+            _send_payload(rank, connection, {"processes": processes, "config": config}, file)
+        return Rendezvous(0, file, processes, config, connections, own.timeout_s, time.monotonic() + own.timeout_s)
     except BaseException as error:
         failed = isinstance(error, UsageError)  # here; the calls of the other ranks were right
-        reception.tell_all(CommError(f"connect: rank 0 has failed: {error}", rank=0) if failed else error)
+        server.fail_all(CommError(f"connect: rank 0 has failed: {error}", rank=0) if failed else error)
         if file is not None:
             os.close(file)
         raise
 
 
-def _send_letter(rank: int, line: Line, letter: dict[str, Any], file: int) -> None:
+def _send_payload(rank: int, connection: Connection, payload: dict[str, Any], file: int) -> None:
     try:
-        line.send(letter, [file])
+        connection.send(payload, [file])
     except (BrokenPipeError, ConnectionResetError):
         raise PeerLost(
-            f"connect: rank {rank} (process {line.process}) has gone away before all ranks were ready", rank=rank
+            f"connect: rank {rank} (process {connection.process}) has gone away before all ranks were ready",
+            rank=rank,
         ) from None
 
 
-def _ask_other_rank_0(door: Door, own: Hello) -> None:
+def _ask_other_rank_0(address: Address, own: Hello) -> None:
     """Raise what the process that is rank 0 already has to say; return if it says nothing."""
-    if (found := _try_door(door)) is None:
+    if (found := _try_dial(address)) is None:
         return
-    line, secret = found
+    connection, secret = found
     answer = None
-    with closing(line), suppress(OSError, ValueError):
-        _introduce(line, secret, own)
-        answer = line.wait_for_message(time.monotonic() + GRACE_S)
+    with closing(connection), suppress(OSError, ValueError):
+        _send_hello(connection, secret, own)
+        answer = connection.wait_for_message(time.monotonic() + GRACE_S)
     if answer is not None:
-        raise error_of(answer)
+        raise error_from_dict(answer)
 
 
-def _visit(place: Place, door: Door, own: Hello, host: Host) -> Meeting:
+def _join(identity: RankIdentity, address: Address, own: Hello, hooks: RendezvousHooks) -> Rendezvous:
     ends_s = time.monotonic() + own.timeout_s
-    line, secret = _knock(place, door, ends_s, own.timeout_s, host)
+    connection, secret = _dial(identity, address, ends_s, own.timeout_s, hooks)
     try:
-        while (letter := _exchange(line, secret, own, ends_s)) is None:
+        while (payload := _exchange(connection, secret, own, ends_s)) is None:
             # Rank 0 is gone, or has dropped us in a crowd of other connections.
-            found = _try_door(door)
+            found = _try_dial(address)
             if found is None:
-                raise _rank_0_lost(line, "all ranks had arrived")
-            line.close()
-            line, secret = found
-        if "problem" in letter:
-            raise error_of(letter)
-        if not line.descriptors:  # the kernel leaves out what there is no room for
-            error = _no_socket(place, OSError(errno.EMFILE, os.strerror(errno.EMFILE)))
+                raise _rank_0_lost(connection, "all ranks had arrived")
+            connection.close()
+            connection, secret = found
+        if "problem" in payload:
+            raise error_from_dict(payload)
+        if not connection.descriptors:  # the kernel leaves out what there is no room for
+            error = _no_socket(identity, OSError(errno.EMFILE, os.strerror(errno.EMFILE)))
             with suppress(OSError):
-                line.send(message_of(error, place.rank))
+                connection.send(error_to_dict(error, identity.rank))
             raise error
-        file, processes, config = line.descriptors[0], letter.get("processes"), letter.get("config")
-        if not isinstance(config, dict) or not isinstance(processes, list) or len(processes) != place.size:
-            raise CommError(f"connect: rank 0 (process {line.process}) has sent {sorted(letter)}", rank=0)
+        file, processes, config = connection.descriptors[0], payload.get("processes"), payload.get("config")
+        if not isinstance(config, dict) or not isinstance(processes, list) or len(processes) != identity.size:
+            raise CommError(f"connect: rank 0 (process {connection.process}) has sent {sorted(payload)}", rank=0)
         ready_s = time.monotonic() + own.timeout_s
-        return Meeting(place.rank, file, processes, config, {0: line}, own.timeout_s, ready_s)
+        return Rendezvous(identity.rank, file, processes, config, {0: connection}, own.timeout_s, ready_s)
     except BaseException:
-        line.close()
-        for descriptor in line.descriptors:
+        connection.close()
+        for descriptor in connection.descriptors:
             os.close(descriptor)
         raise
 
 
-def _exchange(line: Line, secret: str, own: Hello, ends_s: float) -> dict[str, Any] | None:
-    """Say which rank this is and return the letter of rank 0, or None if it has closed the connection."""
+def _exchange(connection: Connection, secret: str, own: Hello, ends_s: float) -> dict[str, Any] | None:
+    """Say which rank this is and return the payload of rank 0, or None if it has closed the connection."""
     with suppress(BrokenPipeError, ConnectionResetError):  # rank 0 has closed it, and perhaps said why
-        _introduce(line, secret, replace(own, left_s=max(0.0, ends_s - time.monotonic())))
-    return _hear(line, ends_s + GRACE_S, own.timeout_s, descriptors=1)
+        _send_hello(connection, secret, replace(own, left_s=max(0.0, ends_s - time.monotonic())))
+    return _receive(connection, ends_s + GRACE_S, own.timeout_s, descriptors=1)
 
 
-def _introduce(line: Line, secret: str, hello: Hello) -> None:
-    line.send_bytes(preamble(secret))
-    line.send(hello.as_message())
+def _send_hello(connection: Connection, secret: str, hello: Hello) -> None:
+    connection.send_bytes(preamble(secret))
+    connection.send(hello.as_message())
 
 
-def _hear(line: Line, ends_s: float, timeout_s: float, *, descriptors: int = 0) -> dict[str, Any] | None:
+def _receive(
+    connection: Connection, ends_s: float, timeout_s: float, *, descriptors: int = 0
+) -> dict[str, Any] | None:
     """Return the next message of rank 0, or None if it has closed the connection."""
     try:
-        return line.wait_for_message(ends_s, descriptors=descriptors)
+        return connection.wait_for_message(ends_s, descriptors=descriptors)
     except TimeoutError:
         raise CollectiveTimeout(
-            f"connect: rank 0 (process {line.process}) has not answered within {timeout_s:g} s", rank=0
+            f"connect: rank 0 (process {connection.process}) has not answered within {timeout_s:g} s", rank=0
         ) from None
     except (OSError, ValueError) as error:
-        raise CommError(f"connect: rank 0 (process {line.process}): {error}", rank=0) from error
+        raise CommError(f"connect: rank 0 (process {connection.process}): {error}", rank=0) from error
 
 
-def _knock(place: Place, door: Door, ends_s: float, timeout_s: float, host: Host) -> tuple[Line, str]:
-    """Try the door until somebody opens; return the connection and the secret to say."""
+def _dial(
+    identity: RankIdentity, address: Address, ends_s: float, timeout_s: float, hooks: RendezvousHooks
+) -> tuple[Connection, str]:
+    """Try the address until somebody opens; return the connection and the secret to say."""
     attempts = 0
-    while (found := _try_door(door)) is None:
+    while (found := _try_dial(address)) is None:
         if time.monotonic() >= ends_s:
             raise CollectiveTimeout(
-                f"connect: rank {place.rank} has waited {timeout_s:g} s for rank 0 of {place.size}; see whether it "
-                "was started",
+                f"connect: rank {identity.rank} has waited {timeout_s:g} s for rank 0 of {identity.size}; see "
+                "whether it was started",
                 rank=0,
             )
         attempts += 1
         if attempts % LOOK_EVERY == 0:
-            host.look()
-        time.sleep(KNOCK_EVERY_S)
+            hooks.poll()
+        time.sleep(DIAL_EVERY_S)
     return found
 
 
-def is_open(door: Door) -> int | None:
-    """Return the process of this user that is rank 0 at a door now, if there is one."""
+def listening_process(address: Address) -> int | None:
+    """Return the process of this user that is rank 0 at a address now, if there is one."""
     try:
-        found = _try_door(door)
+        found = _try_dial(address)
     except CommError:  # another user's
         return None
     if found is None:
@@ -278,26 +300,27 @@ def is_open(door: Door) -> int | None:
     return found[0].process
 
 
-def _rank_0_lost(line: Line, before: str) -> PeerLost:
-    return PeerLost(f"connect: rank 0 (process {line.process}) has gone away before {before}", rank=0)
+def _rank_0_lost(connection: Connection, before: str) -> PeerLost:
+    return PeerLost(f"connect: rank 0 (process {connection.process}) has gone away before {before}", rank=0)
 
 
-def _try_door(door: Door) -> tuple[Line, str] | None:
+def _try_dial(address: Address) -> tuple[Connection, str] | None:
     """Return a connection to rank 0 and the secret to say, or None if it cannot be had yet."""
-    connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
+    sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
     try:
-        with door.found() as address:
-            connection.connect(address.socket)
-            line = Line(connection)
-            if line.user != os.getuid():  # it gets our secret only if it is one of us
+        with address.resolve() as socket_address:
+            sock.connect(socket_address.socket)
+            connection = Connection(sock)
+            if connection.user != os.getuid():  # it gets our secret only if it is one of us
                 raise CommError(
-                    f"connect: the socket of rank 0 belongs to user {line.user}, not to user {os.getuid()}: refused",
+                    f"connect: the socket of rank 0 belongs to user {connection.user}, not to user "
+                    f"{os.getuid()}: refused",
                     rank=0,
                 )
-            return line, address.secret()
+            return connection, socket_address.secret()
     except (FileNotFoundError, ConnectionRefusedError, BlockingIOError):
-        connection.close()  # nobody is there yet, or too many are
+        sock.close()  # nobody is there yet, or too many are
         return None
     except BaseException:
-        connection.close()
+        sock.close()
         raise

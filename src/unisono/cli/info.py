@@ -62,7 +62,7 @@ def gather_facts() -> dict[str, Any]:
 
 def _shared_memory() -> str:
     """Say what communicators of some sizes take at the most."""
-    from unisono.bootstrap.geometry import DEPTH, STAGING_BYTES, TRANSFER_BYTES
+    from unisono.bootstrap.membership import DEPTH, STAGING_BYTES, TRANSFER_BYTES
 
     mib = 1 << 20
     return (

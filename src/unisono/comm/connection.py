@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from unisono.bootstrap.environment import Place
-from unisono.bootstrap.geometry import STAGING_BYTES
-from unisono.bootstrap.membership import connect_link
+from unisono.bootstrap.environment import RankIdentity
+from unisono.bootstrap.membership import STAGING_BYTES, connect_link
 from unisono.comm.communicator import Communicator
 from unisono.comm.tables import load_table
 
@@ -14,12 +13,12 @@ def connect(
     timeout: float = 300.0,
     connect_timeout: float = 60.0,
     staging_bytes: int = STAGING_BYTES,
-    place: Place | None = None,
+    identity: RankIdentity | None = None,
 ) -> Communicator:
     """Join the other ranks of this job and return the communicator of all.
 
     The variables of ``unisono run``, torchrun, mpirun and srun are understood; alone, the size is 1. ``timeout`` is
     how long a call may wait, in seconds; ``staging_bytes`` is the shared memory of each rank (rank 0's wish counts).
-    ``place`` says where this process stands in the job, for who does not want the environment to be asked.
+    ``identity`` says where this process stands in the job, and bypasses the environment variables.
     """
-    return Communicator(connect_link(timeout, connect_timeout, staging_bytes, load_table, place))
+    return Communicator(connect_link(timeout, connect_timeout, staging_bytes, load_table, identity))

@@ -6,7 +6,7 @@ import os
 import select
 
 
-class Lines:
+class LineAssembler:
     """What one rank writes to one stream, put together to whole lines: a rank may write them in pieces."""
 
     def __init__(self, prefix: bytes) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from unisono.bootstrap.fault_log import Blame
+from unisono.bootstrap.fault_log import FaultRecord
 from unisono.comm.faults import EXCEPTIONS
 from unisono.errors import CollectiveTimeout, MismatchError
 
@@ -21,7 +21,7 @@ class Ending(NamedTuple):
 
     rank: int
     returncode: int  # as in subprocess, -n means that signal n killed it
-    was_told: bool = False  # by us, to end
+    was_signalled: bool = False  # by us, to end
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,9 @@ class Outcome:
         return returncode if returncode >= 0 else 128 - returncode
 
 
-def outcome_of(endings: Sequence[Ending], blames: Sequence[Blame], ended_by: signal.Signals | None = None) -> Outcome:
+def outcome_of(
+    endings: Sequence[Ending], faults: Sequence[FaultRecord], ended_by: signal.Signals | None = None
+) -> Outcome:
     """Return the outcome of a job from how its ranks ended and what they wrote to the fault log, both in order."""
     if ended_by is not None:
         return Outcome(ended_by=ended_by)
@@ -51,19 +53,19 @@ def outcome_of(endings: Sequence[Ending], blames: Sequence[Blame], ended_by: sig
     if first is None:
         return Outcome()
     by_rank = {ending.rank: ending for ending in endings}
-    # A mismatch is between two ranks, and neither is to blame.
+    # A mismatch is between two ranks, and neither is to fault.
     named = [
-        (blame, by_rank[blame.rank]) for blame in blames if blame.rank in by_rank and not _is(blame, MismatchError)
+        (fault, by_rank[fault.rank]) for fault in faults if fault.rank in by_rank and not _is(fault, MismatchError)
     ]
-    for blame, ending in named:
-        if ending.returncode and not ending.was_told:
+    for fault, ending in named:
+        if ending.returncode and not ending.was_signalled:
             return Outcome(ending.rank, ending.returncode)
-        if ending.was_told and _is(blame, CollectiveTimeout):
+        if ending.was_signalled and _is(fault, CollectiveTimeout):
             return Outcome(ending.rank, ending.returncode, stalled=True, others_returncode=first.returncode)
-        if not ending.returncode and not _is(blame, CollectiveTimeout):
+        if not ending.returncode and not _is(fault, CollectiveTimeout):
             return Outcome(ending.rank, 0, others_returncode=first.returncode)
     return Outcome(first.rank, first.returncode)
 
 
-def _is(blame: Blame, kind: type[Exception]) -> bool:
-    return blame.fault < len(EXCEPTIONS) and EXCEPTIONS[blame.fault] is kind
+def _is(fault: FaultRecord, kind: type[Exception]) -> bool:
+    return fault.fault < len(EXCEPTIONS) and EXCEPTIONS[fault.fault] is kind

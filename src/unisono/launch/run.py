@@ -26,11 +26,11 @@ from unisono.bootstrap.environment import environment_of_rank
 from unisono.bootstrap.fault_log import make_fault_log, read_fault_log
 from unisono.bootstrap.private_directory import write_secret
 from unisono.errors import UsageError
-from unisono.launch.line_prefix import Lines, write_whole
+from unisono.launch.line_prefix import LineAssembler, write_whole
 from unisono.launch.outcome import Ending, Outcome, outcome_of
-from unisono.launch.signals import SignalsToUs
-from unisono.launch.stdin_forwarding import TypedInput, is_our_terminal
-from unisono.launch.unix_process_group import ProcessGroup
+from unisono.launch.signals import SignalReader
+from unisono.launch.stdin_forwarding import TerminalInput, is_controlling_terminal
+from unisono.launch.unix_process_group import UnixProcessGroup
 
 STDIN, STDOUT, STDERR = 0, 1, 2
 READ_BYTES = 1 << 16  # what a pipe holds
@@ -41,7 +41,7 @@ Prefix = Callable[[int, int], bytes]  # of a rank's lines on standard output (1)
 
 
 @dataclass(frozen=True)
-class Patience:
+class GracePeriods:
     """How long ranks are left to themselves before they are ended."""
 
     after_failure_s: float = 2.0  # of another rank: to say what became of it, for which they may need a second
@@ -49,10 +49,10 @@ class Patience:
     after_end_s: float = 1.0  # of all ranks: for what they have started and left behind
 
 
-PATIENCE = Patience()
+GRACE_PERIODS = GracePeriods()
 
 
-class Planned(NamedTuple):
+class TimedSignal(NamedTuple):
     """A signal to all ranks at a time."""
 
     at_s: float
@@ -71,7 +71,7 @@ def no_prefix(rank: int, descriptor: int) -> bytes:
 
 def launch(
     command: Sequence[str], size: int, *, prefix: Prefix = plain_prefix, bind: bool = False,
-    trace: str | None = None, patience: Patience = PATIENCE,
+    trace: str | None = None, grace: GracePeriods = GRACE_PERIODS,
 ) -> Outcome:  # fmt: skip
     """Run a command on ``size`` ranks; return when all of them and all that they have started are gone.
 
@@ -81,10 +81,10 @@ def launch(
     if not 1 <= size <= MOST_RANKS:
         raise UsageError(f"{size} ranks; expected 1 to {MOST_RANKS}: every rank is a process of this machine")
     with (
-        SignalsToUs((SIGINT, SIGTERM, SIGHUP, SIGTSTP)) as signals,
+        SignalReader((SIGINT, SIGTERM, SIGHUP, SIGTSTP)) as signals,
         _directory() as directory,
-        ProcessGroup(directory) as group,
-        contextlib.closing(_Job(size, group, signals, patience)) as job,
+        UnixProcessGroup(directory) as group,
+        contextlib.closing(_Job(size, group, signals, grace)) as job,
     ):
         job.start(command, directory, prefix, bind, None if trace is None else f"{time.monotonic_ns()}:{trace}")
         job.wait()
@@ -120,12 +120,12 @@ class _Stream:
         self.descriptor = descriptor
         self.rank = rank
         self.prefix = prefix
-        self.lines: Lines | None = None
+        self.lines: LineAssembler | None = None
 
     def pass_on(self) -> bool:
         """Write the lines that have become whole; return whether more can come."""
         if self.lines is None:  # not before: for a prefix in colour there is much to import, while the ranks start
-            self.lines = Lines(self.prefix(self.rank, self.descriptor))
+            self.lines = LineAssembler(self.prefix(self.rank, self.descriptor))
         data = os.read(self.pipe.fileno(), READ_BYTES)
         write_whole(self.descriptor, self.lines.take(data) if data else self.lines.rest())
         return bool(data)
@@ -142,20 +142,20 @@ class _Stream:
 class _Job:
     """The ranks that run, and what is to be done when."""
 
-    def __init__(self, size: int, group: ProcessGroup, signals: SignalsToUs, patience: Patience) -> None:
+    def __init__(self, size: int, group: UnixProcessGroup, signals: SignalReader, grace: GracePeriods) -> None:
         self.size = size
         self.group = group
         self.signals = signals
-        self.patience = patience
+        self.grace = grace
         self.running: dict[int, subprocess.Popen[bytes]] = {}
         self.streams: list[_Stream] = []  # that are still open
         self.endings: list[Ending] = []  # in the order in which they happened
         self.ended_by: signal.Signals | None = None  # a signal to us, before any rank failed
         self.ending = False  # we have told the ranks to end
-        self.plan: list[Planned] = []
+        self.shutdown: list[TimedSignal] = []
         self.interrupted_s: float | None = None
         self.selector = DefaultSelector()
-        self.typed = TypedInput(STDIN, self.selector) if is_our_terminal(STDIN) else None
+        self.terminal_input = TerminalInput(STDIN, self.selector) if is_controlling_terminal(STDIN) else None
 
     def start(self, command: Sequence[str], directory: str, prefix: Prefix, bind: bool, trace: str | None) -> None:
         """Start the ranks, unless a signal comes or a rank fails before all of them run."""
@@ -167,14 +167,14 @@ class _Job:
                     os.sched_setaffinity(0, {sorted(cores)[rank % len(cores)]})
                 self._start_rank(rank, command, environment_of_rank(rank, self.size, directory, trace=trace), prefix)
                 self._handle_events(0)
-                if self.plan:
+                if self.shutdown:
                     break
         finally:
             if bind:
                 os.sched_setaffinity(0, cores)
 
     def _start_rank(self, rank: int, command: Sequence[str], environment: dict[str, str], prefix: Prefix) -> None:
-        typed = self.typed.for_rank_0 if self.typed else None  # None: it inherits ours
+        typed = self.terminal_input.for_rank_0 if self.terminal_input else None  # None: it inherits ours
         try:
             process = subprocess.Popen(
                 command, stdin=typed if rank == 0 else subprocess.DEVNULL, stdout=subprocess.PIPE,
@@ -185,8 +185,8 @@ class _Job:
         except OSError as error:
             advice = "; raise the limit on open files (ulimit -n)" if error.errno == errno.EMFILE else ""
             raise UsageError(f"rank {rank}: {command[0]!r} cannot be run: {error.strerror}{advice}") from error
-        if self.typed and rank == 0:
-            self.typed.handed_over()
+        if self.terminal_input and rank == 0:
+            self.terminal_input.handed_over()
         self.selector.register(pidfd, EVENT_READ, lambda: self._on_end(rank, pidfd))
         for pipe, descriptor in ((process.stdout, STDOUT), (process.stderr, STDERR)):
             assert pipe is not None  # as asked for above
@@ -201,20 +201,20 @@ class _Job:
         while self.running:
             self._wait_for_events()
         # A stream that survives even SIGKILL is in the hands of a process that has left our group on purpose.
-        self.plan = self._planned(SIGTERM, SIGKILL, SIGKILL, every_s=self.patience.after_end_s)
-        while self.streams and self.plan:
+        self.shutdown = self._shutdown_sequence(SIGTERM, SIGKILL, SIGKILL, every_s=self.grace.after_end_s)
+        while self.streams and self.shutdown:
             self._wait_for_events()
         for stream in self.streams:
             stream.give_up()
 
     def _wait_for_events(self) -> None:
-        waits_s = [max(0.0, self.plan[0].at_s - time.monotonic())] if self.plan else []
-        if self.typed:
-            waits_s += self.typed.watch()
+        waits_s = [max(0.0, self.shutdown[0].at_s - time.monotonic())] if self.shutdown else []
+        if self.terminal_input:
+            waits_s += self.terminal_input.watch()
         self._handle_events(min(waits_s, default=None))
-        while self.plan and self.plan[0].at_s <= time.monotonic():
+        while self.shutdown and self.shutdown[0].at_s <= time.monotonic():
             self.ending = True
-            self._send(self.plan.pop(0).number)
+            self._send(self.shutdown.pop(0).number)
 
     def _handle_events(self, longest_s: float | None) -> None:
         """Wait until something happens, but no longer than that (None: for ever), and do what is to be done."""
@@ -233,9 +233,9 @@ class _Job:
                 elif group != self.group.id:
                     os.kill(process.pid, number)
 
-    def _planned(self, *numbers: signal.Signals, every_s: float) -> list[Planned]:
+    def _shutdown_sequence(self, *numbers: signal.Signals, every_s: float) -> list[TimedSignal]:
         now_s = time.monotonic()
-        return [Planned(now_s + every_s * count, number) for count, number in enumerate(numbers, 1)]
+        return [TimedSignal(now_s + every_s * count, number) for count, number in enumerate(numbers, 1)]
 
     def _on_output(self, stream: _Stream) -> None:
         if not stream.pass_on():
@@ -248,9 +248,9 @@ class _Job:
         os.close(pidfd)
         returncode = self.running.pop(rank).wait()
         self.endings.append(Ending(rank, returncode, self.ending))
-        if returncode and not self.plan and not self.ending:
-            told_s = time.monotonic() + self.patience.after_failure_s
-            self.plan = [Planned(told_s, SIGTERM), Planned(told_s + self.patience.after_signal_s, SIGKILL)]
+        if returncode and not self.shutdown and not self.ending:
+            told_s = time.monotonic() + self.grace.after_failure_s
+            self.shutdown = [TimedSignal(told_s, SIGTERM), TimedSignal(told_s + self.grace.after_signal_s, SIGKILL)]
 
     def _on_signal(self) -> None:
         for number in self.signals.read():
@@ -261,15 +261,15 @@ class _Job:
                 self._send(SIGCONT)
             elif number == SIGINT and self.interrupted_s is not None:
                 if now_s > self.interrupted_s + SAME_PRESS_S:
-                    self.plan = [Planned(now_s, SIGKILL)]
+                    self.shutdown = [TimedSignal(now_s, SIGKILL)]
             else:
                 self.interrupted_s = now_s if number == SIGINT else self.interrupted_s
                 if not any(ending.returncode for ending in self.endings):
                     self.ended_by = self.ended_by or number
                 self.ending = True
                 self._send(number)
-                kill = Planned(now_s + self.patience.after_signal_s, SIGKILL)
-                self.plan = [min([kill, *self.plan[-1:]])]  # what was planned before may come sooner
+                kill = TimedSignal(now_s + self.grace.after_signal_s, SIGKILL)
+                self.shutdown = [min([kill, *self.shutdown[-1:]])]  # what was planned before may come sooner
 
     def close(self) -> None:
         """Give everything back; ranks that still run are killed."""
@@ -278,6 +278,6 @@ class _Job:
             process.wait()
         for stream in self.streams:
             stream.pipe.close()
-        if self.typed:
-            self.typed.close()
+        if self.terminal_input:
+            self.terminal_input.close()
         self.selector.close()

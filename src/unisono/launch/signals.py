@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import Any
 
 
-class SignalsToUs:
+class SignalReader:
     """While the body runs, these signals can be read here instead of doing what they do otherwise.
 
     Those that are ignored stay ignored (as under nohup). Only the main thread may say what a signal does: elsewhere
@@ -40,7 +40,7 @@ class SignalsToUs:
         os.kill(os.getpid(), signal.SIGTSTP)
         signal.signal(signal.SIGTSTP, ours)
 
-    def __enter__(self) -> SignalsToUs:
+    def __enter__(self) -> SignalReader:
         if threading.current_thread() is threading.main_thread():
             self._wakeup_before = signal.set_wakeup_fd(self._theirs, warn_on_full_buffer=False)
             if signal.getsignal(signal.SIGCHLD) == signal.SIG_IGN:

@@ -16,10 +16,9 @@ from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from typing import Any, NoReturn
 
-from unisono.bootstrap.environment import Place
-from unisono.bootstrap.geometry import STAGING_BYTES
-from unisono.bootstrap.membership import connect_link
-from unisono.bootstrap.rendezvous_address import NamedDoor
+from unisono.bootstrap.environment import RankIdentity
+from unisono.bootstrap.membership import STAGING_BYTES, connect_link
+from unisono.bootstrap.rendezvous_address import AbstractAddress
 from unisono.comm.communicator import Communicator
 from unisono.comm.tables import load_table
 from unisono.errors import CommError, PeerLost, UsageError
@@ -73,16 +72,16 @@ def outcomes_of(
         raise UsageError(f"spawn: start={start!r}; expected 'fork' or 'spawn'")
     context: Any = multiprocessing.get_context(start)
     # The ranks get the name and the secret from us directly: no file can be left behind, however we end.
-    door = secrets.token_hex(16), secrets.token_hex(32)
+    address = secrets.token_hex(16), secrets.token_hex(32)
     ranks: list[Any] = []
     lines: dict[Connection, int] = {}
     ends: dict[int, int] = {}
     try:
         for rank in range(size):
             ours, theirs = context.Pipe(duplex=False)
-            place = Place(rank, size, rank, size, "alone", "")
+            identity = RankIdentity(rank, size, rank, size, "alone", "")
             process = context.Process(
-                target=_run_rank, args=(theirs, place, door, os.getpid(), timeout, function, args, kwargs),
+                target=_run_rank, args=(theirs, identity, address, os.getpid(), timeout, function, args, kwargs),
                 daemon=True, name=f"rank {rank}",
             )  # fmt: skip
             process.start()
@@ -141,10 +140,10 @@ def _outcome(line: Connection, rank: int, process: Any) -> Outcome:
 
 
 def _run_rank(
-    line: Connection, place: Place, door: tuple[str, str], parent: int, timeout: float, function: Callable[..., Any],
-    args: Any, kwargs: Any,
+    line: Connection, identity: RankIdentity, address: tuple[str, str], parent: int, timeout: float,
+    function: Callable[..., Any], args: Any, kwargs: Any,
 ) -> None:  # fmt: skip
-    from unisono.launch.parent_death import die_with_parent
+    from unisono.launch.unix_process_group import die_with_parent
 
     die_with_parent(parent)
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C is for the parent, which stops us
@@ -152,7 +151,7 @@ def _run_rank(
     outcome = Outcome()
     try:
         with Communicator(
-            connect_link(timeout, CONNECT_S, STAGING_BYTES, load_table, place, NamedDoor(*door))
+            connect_link(timeout, CONNECT_S, STAGING_BYTES, load_table, identity, AbstractAddress(*address))
         ) as comm:
             outcome.value = function(comm, *args, **kwargs)
     except BaseException as error:
@@ -165,7 +164,7 @@ def _run_rank(
         found = outcome.error if outcome.error is not None else outcome.value
         letter = pickle.dumps(
             Outcome(
-                error=UsageError(f"spawn: rank {place.rank} gave {found!r}, which cannot be sent back: {error}"),
+                error=UsageError(f"spawn: rank {identity.rank} gave {found!r}, which cannot be sent back: {error}"),
                 story=outcome.story,
             )
         )

@@ -14,7 +14,7 @@ MOST = select.PIPE_BUF  # bytes: what a pipe that is ready takes at once
 AGAIN_S = 0.2
 
 
-def is_our_terminal(descriptor: int) -> bool:
+def is_controlling_terminal(descriptor: int) -> bool:
     """Return whether this is the terminal that controls us, with a foreground and a background."""
     try:
         return os.tcgetpgrp(descriptor) > 0
@@ -22,7 +22,7 @@ def is_our_terminal(descriptor: int) -> bool:
         return False
 
 
-class TypedInput:
+class TerminalInput:
     """What is typed on a terminal, passed on to rank 0 through a pipe."""
 
     def __init__(self, terminal: int, selector: DefaultSelector) -> None:

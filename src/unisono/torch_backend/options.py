@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
-from unisono.bootstrap.geometry import STAGING_BYTES
+from unisono.bootstrap.membership import STAGING_BYTES
 
 
 @dataclass

@@ -1,7 +1,7 @@
-"""Ranks that meet while something goes wrong: every fault at every step, at both kinds of doors.
+"""The rendezvous while something goes wrong: every fault at every step, with both kinds of addresses.
 
-The short version puts many harmless processes into one meeting. The long version (marked `long`) gives each fault a
-meeting of its own; both count the faults that they inject.
+The short version puts many harmless processes into one rendezvous. The long version (marked `long`) gives each fault
+its own rendezvous. Both count the faults that they inject.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import replace
 
 import pytest
 
-from meeting_faults import (
+from rendezvous_faults import (
     FORK,
     LIMIT_S,
     NOBODY,
@@ -25,10 +25,10 @@ from meeting_faults import (
     play_strangers,
     rank_of,
     read_hello,
-    read_letter,
+    read_payload,
     same_hello,
     send,
-    send_letter,
+    send_payload,
     site,
     stay,
     strangers,
@@ -82,10 +82,10 @@ def check_met(found):
 # ---- strangers: the ranks meet all the same ---------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("door", DOORS)
-def test_processes_that_do_not_know_the_secret_disturb_nobody(started, door, record_property):
+@pytest.mark.parametrize("address", DOORS)
+def test_processes_that_do_not_know_the_secret_disturb_nobody(started, address, record_property):
     record_property("faults", len(STRANGERS))
-    with site(door) as where:
+    with site(address) as where:
         started(play_strangers, where, os.getuid(), STRANGERS, False)
         check_met(meet_beside(started, where))
 
@@ -99,10 +99,10 @@ def test_processes_of_another_user_disturb_nobody(started, record_property):
         check_met(meet_beside(started, where))
 
 
-@pytest.mark.parametrize("door", DOORS)
-def test_processes_that_know_the_secret_and_make_no_sense_disturb_nobody(started, door, record_property):
+@pytest.mark.parametrize("address", DOORS)
+def test_processes_that_know_the_secret_and_make_no_sense_disturb_nobody(started, address, record_property):
     record_property("faults", len(CONFUSED))
-    with site(door) as where:
+    with site(address) as where:
         started(play_strangers, where, os.getuid(), CONFUSED, True)
         check_met(meet_beside(started, where))
 
@@ -117,13 +117,13 @@ def test_a_crowd_that_comes_again_and_again_does_not_keep_the_ranks_from_meeting
 
 @pytest.mark.long
 @pytest.mark.parametrize(
-    ("door", "user"),
+    ("address", "user"),
     [("directory", os.getuid()), ("named", os.getuid()), pytest.param("named", NOBODY, marks=needs_root)],
 )
 @pytest.mark.parametrize("fault", [*((name, False) for name in STRANGERS), *((name, True) for name in CONFUSED)])
-def test_one_stranger_disturbs_nobody(started, door, user, fault, record_property):
+def test_one_stranger_disturbs_nobody(started, address, user, fault, record_property):
     record_property("faults", 1)
-    with site(door) as where:
+    with site(address) as where:
         started(play_strangers, where, user, [fault[0]], fault[1])
         check_met(meet_beside(started, where))
 
@@ -149,34 +149,34 @@ FAILURES = {
     "an end after the hello": ({}, [], ("PeerLost", "has gone away before all ranks", 1)),
     "an end of sending after the hello": ({}, [half_close, stay], ("PeerLost", "has gone away before all ranks", 1)),
     "a word before it is asked": (
-        {}, [lambda line: send(line, b"x"), stay], ("CommError", "speaks before it is asked", 1)
+        {}, [lambda peer: send(peer, b"x"), stay], ("CommError", "speaks before it is asked", 1)
     ),
     "an impatient rank": (
         {"changed": {"left_s": 0.0, "timeout_s": 3.0}}, [stay],
         ("CollectiveTimeout", "after 3 s these ranks of 4 have not arrived: 3", None),
     ),
-    "an end after the letter": ({}, [read_letter], ("PeerLost", "has gone away before all ranks were ready", 1)),
-    "a stop after the letter": (
-        {}, [read_letter, stay], ("CollectiveTimeout", "has not set up its shared memory", 1)
+    "an end after the payload": ({}, [read_payload], ("PeerLost", "has gone away before all ranks were ready", 1)),
+    "a stop after the payload": (
+        {}, [read_payload, stay], ("CollectiveTimeout", "has not set up its shared memory", 1)
     ),
-    "an end of sending after the letter": (
-        {}, [read_letter, half_close, stay], ("PeerLost", "has gone away before all ranks were ready", 1)
+    "an end of sending after the payload": (
+        {}, [read_payload, half_close, stay], ("PeerLost", "has gone away before all ranks were ready", 1)
     ),
-    "a problem after the letter": (
-        {}, [read_letter, lambda line: line.send({"problem": "no room", "kind": "CommError", "rank": 1}), stay],
+    "a problem after the payload": (
+        {}, [read_payload, lambda peer: peer.send({"problem": "no room", "kind": "CommError", "rank": 1}), stay],
         ("CommError", "no room", 1),
     ),
     "a problem of an unknown kind": (
-        {}, [read_letter, lambda line: line.send({"problem": "no room", "kind": [], "rank": "x"}), stay],
+        {}, [read_payload, lambda peer: peer.send({"problem": "no room", "kind": [], "rank": "x"}), stay],
         ("CommError", "no room", None),
     ),
-    "half a message after the letter": (
-        {}, [read_letter, lambda line: send(line, b"\4\0\0\0{"), stay],
+    "half a message after the payload": (
+        {}, [read_payload, lambda peer: send(peer, b"\4\0\0\0{"), stay],
         ("CollectiveTimeout", "has not set up its shared memory", 1),
     ),
     **{
-        f"{name} after the letter": (
-            {}, [read_letter, lambda line, data=data: send(line, data), stay], ("CommError", "connect: rank 1", 1)
+        f"{name} after the payload": (
+            {}, [read_payload, lambda peer, data=data: send(peer, data), stay], ("CommError", "connect: rank 1", 1)
         )
         for name, data in NONSENSE.items()
         if data[4:5] != b"{"
@@ -205,11 +205,11 @@ def check_failed(found, expected, failure):
     assert found.seconds < SHORT_S + SOON_S, (failure, found)
 
 
-@pytest.mark.parametrize("door", DOORS)
+@pytest.mark.parametrize("address", DOORS)
 @pytest.mark.parametrize("part", range(3))
-def test_when_a_rank_fails_at_any_step_every_other_one_says_which_and_why(started, door, part, record_property):
+def test_when_a_rank_fails_at_any_step_every_other_one_says_which_and_why(started, address, part, record_property):
     jobs = []
-    sites = [(failure, site(door)) for failure in sorted(FAILURES)[part::3]]
+    sites = [(failure, site(address)) for failure in sorted(FAILURES)[part::3]]
     try:
         for failure, made in sites:
             jobs.append((failure, *fail_in(started, made.__enter__(), failure)))
@@ -224,8 +224,8 @@ def test_when_a_rank_fails_at_any_step_every_other_one_says_which_and_why(starte
 
 
 def test_a_rank_that_never_comes_is_named_by_all_others(started):
-    for door in DOORS:
-        with site(door) as where:
+    for address in DOORS:
+        with site(address) as where:
             ranks = [started(rank_of, where, rank, SHORT_S, 0.2 * rank) for rank in (0, 2)]
             ends_s = time.monotonic() + LIMIT_S
             for rank in ranks:
@@ -242,34 +242,34 @@ FAILURES_OF_RANK_0 = {
     "a stop after the connection": ([stay], ("CollectiveTimeout", "has not answered within 2 s")),
     "an end of sending": ([half_close, stay], ("CollectiveTimeout", "has not answered within 2 s")),
     "an end after the hello": ([read_hello], ("PeerLost", "has gone away before all ranks had arrived")),
-    "half a letter": (
-        [read_hello, lambda line: send(line, b"\4\0\0\0{"), stay],
+    "half a payload": (
+        [read_hello, lambda peer: send(peer, b"\4\0\0\0{"), stay],
         ("CollectiveTimeout", "has not answered within 2 s"),
     ),
-    "a letter without processes": (
-        [read_hello, lambda line: send_letter(line, processes=None), stay], ("CommError", "has sent ['config']")
+    "a payload without processes": (
+        [read_hello, lambda peer: send_payload(peer, processes=None), stay], ("CommError", "has sent ['config']")
     ),
-    "a letter with too few processes": (
-        [read_hello, lambda line: send_letter(line, processes=[1]), stay], ("CommError", "has sent")
+    "a payload with too few processes": (
+        [read_hello, lambda peer: send_payload(peer, processes=[1]), stay], ("CommError", "has sent")
     ),
-    "a letter with config that are a list": (
-        [read_hello, lambda line: send_letter(line, config=[]), stay], ("CommError", "has sent")
+    "a payload with config that are a list": (
+        [read_hello, lambda peer: send_payload(peer, config=[]), stay], ("CommError", "has sent")
     ),
-    "a letter without a descriptor": (
-        [read_hello, lambda line: line.send({"processes": [1, 2], "config": {}}), stay],
+    "a payload without a descriptor": (
+        [read_hello, lambda peer: peer.send({"processes": [1, 2], "config": {}}), stay],
         ("CommError", "rank 1 has no file descriptor left"),
     ),
     "a problem": (
-        [read_hello, lambda line: line.send({"problem": "no", "kind": "PeerLost", "rank": 0}), stay],
+        [read_hello, lambda peer: peer.send({"problem": "no", "kind": "PeerLost", "rank": 0}), stay],
         ("PeerLost", "no"),
     ),
     "a problem of an unknown kind": (
-        [read_hello, lambda line: line.send({"problem": "no", "kind": "SystemExit", "rank": 0}), stay],
+        [read_hello, lambda peer: peer.send({"problem": "no", "kind": "SystemExit", "rank": 0}), stay],
         ("CommError", "no"),
     ),
     **{
-        f"{name} as a letter": (
-            [read_hello, lambda line, data=data: send(line, data), stay], ("CommError", "connect: rank 0 (process")
+        f"{name} as a payload": (
+            [read_hello, lambda peer, data=data: send(peer, data), stay], ("CommError", "connect: rank 0 (process")
         )
         for name, data in NONSENSE.items()
         if data[4:5] != b"{"
@@ -277,10 +277,10 @@ FAILURES_OF_RANK_0 = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("door", DOORS)
-def test_when_rank_0_fails_at_any_step_the_others_say_so(started, door, record_property):
+@pytest.mark.parametrize("address", DOORS)
+def test_when_rank_0_fails_at_any_step_the_others_say_so(started, address, record_property):
     record_property("faults", len(FAILURES_OF_RANK_0))
-    sites = [(failure, site(door, 2)) for failure in sorted(FAILURES_OF_RANK_0)]
+    sites = [(failure, site(address, 2)) for failure in sorted(FAILURES_OF_RANK_0)]
     jobs = []
     try:
         for failure, made in sites:
@@ -289,7 +289,7 @@ def test_when_rank_0_fails_at_any_step_the_others_say_so(started, door, record_p
             jobs.append((failure, started(rank_of, where, 1, SHORT_S)))
         ends_s = time.monotonic() + LIMIT_S
         for failure, rank in jobs:
-            about = 1 if failure == "a letter without a descriptor" else 0
+            about = 1 if failure == "a payload without a descriptor" else 0
             check_failed(rank.result(ends_s), (*FAILURES_OF_RANK_0[failure][1], about), failure)
     finally:
         for _, made in sites:

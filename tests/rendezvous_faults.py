@@ -19,21 +19,21 @@ from typing import Any
 
 import numpy as np
 
-from unisono.bootstrap.environment import Place
-from unisono.bootstrap.framing import LENGTH, Line
+from unisono.bootstrap.environment import RankIdentity
+from unisono.bootstrap.framing import LENGTH, Connection
 from unisono.bootstrap.handshake import Hello, preamble
 from unisono.bootstrap.locality import process_namespace
 from unisono.bootstrap.membership import connect_link
 from unisono.bootstrap.private_directory import write_secret
-from unisono.bootstrap.rendezvous_address import DirectoryDoor, Door, NamedDoor
+from unisono.bootstrap.rendezvous_address import AbstractAddress, Address, DirectoryAddress
 from unisono.comm.communicator import Communicator
 from unisono.errors import UnisonoError
-from unisono.launch.parent_death import die_with_parent
+from unisono.launch.unix_process_group import die_with_parent
 
 NOBODY = 65534
 LIMIT_S = 30.0  # after which a process is killed, and the test fails
 FORK = multiprocessing.get_context("fork")
-Step = Callable[[Line], None]
+Step = Callable[[Connection], None]
 
 
 # ---- a meeting ---------------------------------------------------------------------------------------------------
@@ -43,26 +43,26 @@ Step = Callable[[Line], None]
 class Site:
     """Where the ranks of one meeting meet."""
 
-    door: Door
+    address: Address
     size: int
     launcher: Any
     job: str
 
-    def place(self, rank: int) -> Place:
-        return Place(rank, self.size, rank, self.size, self.launcher, self.job)
+    def identity(self, rank: int) -> RankIdentity:
+        return RankIdentity(rank, self.size, rank, self.size, self.launcher, self.job)
 
 
 @contextmanager
 def site(kind: str, size: int = 3) -> Iterator[Site]:
-    """Make the door of `unisono run` ("directory") or that of the PyTorch backend ("named")."""
+    """Make the address of `unisono run` ("directory") or that of the PyTorch backend ("named")."""
     if kind == "named":
-        yield Site(NamedDoor(secrets.token_hex(16), secrets.token_hex(32)), size, "alone", "")
+        yield Site(AbstractAddress(secrets.token_hex(16), secrets.token_hex(32)), size, "alone", "")
         return
     with tempfile.TemporaryDirectory(prefix="m-") as folder:
         descriptor = os.open(folder, os.O_RDONLY)
         write_secret(descriptor, secrets.token_hex(32))
         os.close(descriptor)
-        yield Site(DirectoryDoor(Place(0, size, 0, size, "unisono", folder), 1), size, "unisono", folder)
+        yield Site(DirectoryAddress(RankIdentity(0, size, 0, size, "unisono", folder), 1), size, "unisono", folder)
 
 
 @dataclass(frozen=True)
@@ -101,19 +101,19 @@ class Started:
         self.answer.close()
 
 
-class AnnouncedDoor(Door):
-    """A door that tells when a rank has connected to rank 0."""
+class AnnouncedAddress(Address):
+    """A address that tells when a rank has connected to rank 0."""
 
-    def __init__(self, door: Door, come: Any) -> None:
-        self.door, self.come = door, come
+    def __init__(self, address: Address, come: Any) -> None:
+        self.address, self.come = address, come
 
-    def opened(self) -> Any:
-        return self.door.opened()
+    def reserve(self) -> Any:
+        return self.address.reserve()
 
     @contextmanager
-    def found(self) -> Iterator[Any]:
-        with self.door.found() as address:
-            yield address
+    def resolve(self) -> Iterator[Any]:
+        with self.address.resolve() as socket_address:
+            yield socket_address
         self.come.set()
 
 
@@ -121,9 +121,9 @@ def rank_of(where: Site, rank: int, timeout_s: float, delay_s: float = 0.0, come
     """Be a rank: connect, add, and say what came of it. ``come`` is set when it has connected to rank 0."""
     time.sleep(delay_s)
     began_s = time.monotonic()
-    door = where.door if come is None else AnnouncedDoor(where.door, come)
+    address = where.address if come is None else AnnouncedAddress(where.address, come)
     try:
-        link = connect_link(10, timeout_s, 1 << 16, dict, where.place(rank), door)
+        link = connect_link(10, timeout_s, 1 << 16, dict, where.identity(rank), address)
         with Communicator(link) as comm:
             x = np.ones(4)
             comm.all_reduce(x)
@@ -138,17 +138,17 @@ def rank_of(where: Site, rank: int, timeout_s: float, delay_s: float = 0.0, come
 # ---- faults of a process that connects to rank 0 -----------------------------------------------------------------
 
 
-def connected(where: Site) -> tuple[Line, str]:
+def connected(where: Site) -> tuple[Connection, str]:
     """Return a connection to rank 0, and the secret."""
     ends_s = time.monotonic() + 10
     while time.monotonic() < ends_s:
-        connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
-            with where.door.found() as address:
-                connection.connect(address.socket)
-                return Line(connection), address.secret()
+            with where.address.resolve() as socket_address:
+                sock.connect(socket_address.socket)
+                return Connection(sock), socket_address.secret()
         except (FileNotFoundError, ConnectionRefusedError, BlockingIOError):
-            connection.close()
+            sock.close()
             time.sleep(0.005)
     raise TimeoutError
 
@@ -157,27 +157,27 @@ def frame(body: bytes) -> bytes:
     return LENGTH.pack(len(body)) + body
 
 
-def send(line: Line, data: bytes) -> None:
+def send(connection: Connection, data: bytes) -> None:
     """Send everything, or as much as the other side takes."""
-    line.socket.settimeout(2.0)
+    connection.socket.settimeout(2.0)
     with suppress(OSError):
-        line.socket.sendall(data)
+        connection.socket.sendall(data)
 
 
-def drip(line: Line, data: bytes) -> None:
-    line.socket.settimeout(2.0)
+def drip(connection: Connection, data: bytes) -> None:
+    connection.socket.settimeout(2.0)
     with suppress(OSError):
         for byte in data:
-            line.socket.sendall(bytes([byte]))
+            connection.socket.sendall(bytes([byte]))
             time.sleep(0.05)
 
 
-def stay(line: Line) -> None:
+def stay(connection: Connection) -> None:
     time.sleep(LIMIT_S)
 
 
-def half_close(line: Line) -> None:
-    line.socket.shutdown(socket.SHUT_WR)
+def half_close(connection: Connection) -> None:
+    connection.socket.shutdown(socket.SHUT_WR)
 
 
 NONSENSE = {
@@ -211,20 +211,24 @@ def without(where: Site, part: str) -> bytes:
 def strangers(where: Site, secret: str) -> dict[str, list[Step]]:
     """Return what processes do that do not know the secret; a step gets the connection."""
     steps: dict[str, list[Step]] = {
-        name: [lambda line, data=data: send(line, data)] for name, data in NONSENSE.items()
+        name: [lambda peer, data=data: send(peer, data)] for name, data in NONSENSE.items()
     }
     wrong = preamble("a guess") + hello_of(where, 1)
     return {
         **steps,
         "nothing": [stay],
         "an end at once": [],
-        "half a preamble": [lambda line: send(line, preamble(secret)[:20]), stay],
-        "half a preamble, then an end of sending": [lambda line: send(line, preamble(secret)[:20]), half_close, stay],
-        "a wrong secret": [lambda line: send(line, wrong)],
-        "a secret with one bit wrong": [
-            lambda line: send(line, preamble(secret)[:-1] + bytes([preamble(secret)[-1] ^ 1]) + hello_of(where, 1))
+        "half a preamble": [lambda peer: send(peer, preamble(secret)[:20]), stay],
+        "half a preamble, then an end of sending": [
+            lambda peer: send(peer, preamble(secret)[:20]),
+            half_close,
+            stay,
         ],
-        "a byte now and then": [lambda line: drip(line, wrong)],
+        "a wrong secret": [lambda peer: send(peer, wrong)],
+        "a secret with one bit wrong": [
+            lambda peer: send(peer, preamble(secret)[:-1] + bytes([preamble(secret)[-1] ^ 1]) + hello_of(where, 1))
+        ],
+        "a byte now and then": [lambda peer: drip(peer, wrong)],
     }
 
 
@@ -250,15 +254,15 @@ def confused(where: Site, secret: str) -> dict[str, list[Step]]:
         "another rank 0": hello_of(where, 0),
         **NONSENSE,
     }
-    said = {name: [lambda line, data=data: send(line, preamble(secret) + data)] for name, data in hellos.items()}
+    said = {name: [lambda peer, data=data: send(peer, preamble(secret) + data)] for name, data in hellos.items()}
     start = preamble(secret) + hello_of(where, 1)
     return {
         **{f"the secret, then {name}": steps for name, steps in said.items()},
-        "the secret, then nothing": [lambda line: send(line, preamble(secret)), stay],
-        "the secret, then an end": [lambda line: send(line, preamble(secret))],
-        "half a hello": [lambda line: send(line, start[:-30]), stay],
-        "half a hello, then an end": [lambda line: send(line, start[:-30])],
-        "half a hello, then an end of sending": [lambda line: send(line, start[:-30]), half_close, stay],
+        "the secret, then nothing": [lambda peer: send(peer, preamble(secret)), stay],
+        "the secret, then an end": [lambda peer: send(peer, preamble(secret))],
+        "half a hello": [lambda peer: send(peer, start[:-30]), stay],
+        "half a hello, then an end": [lambda peer: send(peer, start[:-30])],
+        "half a hello, then an end of sending": [lambda peer: send(peer, start[:-30]), half_close, stay],
     }
 
 
@@ -273,9 +277,9 @@ def play_strangers(where: Site, user: int, named: list[str], secret_known: bool)
         if child == 0:
             with suppress(BaseException):
                 die_with_parent(parent)
-                line, secret = connected(where)
+                connection, secret = connected(where)
                 for step in (confused if secret_known else strangers)(where, secret)[name]:
-                    step(line)
+                    step(connection)
             os._exit(0)
         children.append(child)
     time.sleep(LIMIT_S)
@@ -288,12 +292,12 @@ def crowd(where: Site, user: int, connections: int) -> None:
         os.setgid(user)
         os.setuid(user)
     ends_s = time.monotonic() + 4
-    lines: list[Line] = []
+    connections: list[Connection] = []
     while time.monotonic() < ends_s:
         with suppress(OSError, TimeoutError):
-            lines.append(connected(where)[0])
-        if len(lines) > connections:
-            lines.pop(0).close()
+            connections.append(connected(where)[0])
+        if len(connections) > connections:
+            connections.pop(0).close()
 
 
 def same_hello(
@@ -301,17 +305,17 @@ def same_hello(
 ) -> None:
     """Be a rank as far as its hello, which may be wrong, and then do something, once another rank has come."""
     come.wait(10)
-    line, secret = connected(where)
+    connection, secret = connected(where)
     start = preamble(secret) if protocol is None else preamble(secret, protocol)
-    send(line, start + hello_of(where, rank, **changed))
+    send(connection, start + hello_of(where, rank, **changed))
     for step in after:
-        step(line)
+        step(connection)
 
 
-def read_letter(line: Line) -> None:
-    """Wait for the letter of rank 0."""
-    line.socket.setblocking(False)
-    line.wait_for_message(time.monotonic() + 10, descriptors=1)
+def read_payload(connection: Connection) -> None:
+    """Wait for the payload of rank 0."""
+    connection.socket.setblocking(False)
+    connection.wait_for_message(time.monotonic() + 10, descriptors=1)
 
 
 # ---- a rank 0 that fails -----------------------------------------------------------------------------------------
@@ -319,22 +323,22 @@ def read_letter(line: Line) -> None:
 
 def play_rank_0(where: Site, after: list[Step]) -> None:
     """Be rank 0 as far as the first connection, and then do something."""
-    with where.door.opened() as address, socket.socket(socket.AF_UNIX) as listener:
-        listener.bind(address.socket)
+    with where.address.reserve() as socket_address, socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(socket_address.socket)
         listener.listen(8)
-        line = Line(listener.accept()[0])
-        line.socket.settimeout(5.0)
+        connection = Connection(listener.accept()[0])
+        connection.socket.settimeout(5.0)
         for step in after:
-            step(line)
+            step(connection)
 
 
-def read_hello(line: Line) -> None:
-    line.socket.settimeout(5.0)
-    line.socket.recv(1 << 16)
+def read_hello(connection: Connection) -> None:
+    connection.socket.settimeout(5.0)
+    connection.socket.recv(1 << 16)
 
 
-def send_letter(line: Line, **changed: Any) -> None:
-    """Send a letter that is right but for what is changed, with the descriptor of an empty file."""
-    told = {"processes": [os.getpid(), line.process], "config": {}, **changed}
+def send_payload(connection: Connection, **changed: Any) -> None:
+    """Send a payload that is right but for what is changed, with the descriptor of an empty file."""
+    told = {"processes": [os.getpid(), connection.process], "config": {}, **changed}
     with tempfile.TemporaryFile() as file:
-        line.send({name: value for name, value in told.items() if value is not None}, [file.fileno()])
+        connection.send({name: value for name, value in told.items() if value is not None}, [file.fileno()])
