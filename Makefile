@@ -34,7 +34,7 @@ $(JAVASCRIPT): tools/javascript/package-lock.json
 # The compiler's warnings about the engine; again when a file of it has changed.
 ENGINE_CHECKED := build/.engine-checked
 $(ENGINE_CHECKED): $(shell find engine -name '*.cpp' -o -name '*.hpp')
-	ls engine/src/*.cpp engine/tests/*.cpp | xargs -P 2 -n 3 $(CXX) -fsyntax-only -std=c++20 -O1 -Wall -Wextra -Werror -DUNISONO_VARIANT=baseline -Iengine/include
+	ls engine/src/*/*.cpp engine/tests/*.cpp | xargs -P 2 -n 3 $(CXX) -fsyntax-only -std=c++20 -O1 -Wall -Wextra -Werror -DUNISONO_VARIANT=baseline -Iengine/include
 	@mkdir -p build && touch $@
 
 lint: style $(ENGINE_CHECKED)

@@ -128,7 +128,7 @@ def pieces(case: Case, with_data: bool) -> Iterator[bytes]:
         codec = codec_for(collective, case.codec, case.dtype)
         lowered = compiled(schedule, rank, rounding_mode_of(codec)).lowered
         tables = lowered.packed()
-        for name in ("instructions", "operands", "places", "channels"):
+        for name in ("instructions", "operands", "parts", "channels"):
             yield blob(tables[name])
         for name in ("results", "rounded_last", "silent_receivers"):
             yield blob(b"".join(struct.pack("=I", value) for value in tables[name]))

@@ -59,9 +59,9 @@ def call_of(comm: Any, kind: str, nbytes: int) -> Callable[[], object]:
 def visit(comm: Any, call: Callable[[], object], calls: int, recorded: bool) -> float:
     """Return the seconds of a call, of so many in a row."""
     endpoint = comm.calls.link.endpoint
-    recording = endpoint.record(EVENTS)  # in any case: what that does to the caches is not what we measure
+    recording = endpoint.start_event_log(EVENTS)  # in any case: what that does to the caches is not what we measure
     if not recorded:
-        endpoint.stop_recording(recording)
+        endpoint.stop_event_log(recording)
     for _ in range(WARM_UP):
         call()
     comm.barrier()
@@ -71,7 +71,7 @@ def visit(comm: Any, call: Callable[[], object], calls: int, recorded: bool) -> 
     seconds = (time.perf_counter() - began) / calls
     comm.barrier()
     if recorded:
-        endpoint.stop_recording(recording)
+        endpoint.stop_event_log(recording)
     return seconds
 
 

@@ -20,7 +20,7 @@ PROGRAMS = {
         "threads",
         "scenarios_calls",
         "scenarios_endings",
-        "scenarios_recordings",
+        "scenarios_event_log",
         "scenarios_transfers",
         "cases",
         "ranks",
@@ -66,7 +66,7 @@ def build(folder: Path, flags: str = "", *options: str, cmake: str | None = None
 
 def build_without_cmake(folder: Path, flags: Sequence[str]) -> None:
     """Build the programs with the compiler alone, with loops for every processor only."""
-    sources = sorted((ROOT / "engine" / "src").glob("*.cpp"))
+    sources = sorted((ROOT / "engine" / "src").rglob("*.cpp"))
     newest = max(path.stat().st_mtime for path in (ROOT / "engine").rglob("*.[ch]pp"))
     common = [compiler(), "-std=c++20", "-O2", "-pthread", f"-I{ROOT / 'engine' / 'include'}", *flags]
     library = folder / "engine.o"

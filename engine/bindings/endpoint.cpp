@@ -21,7 +21,8 @@
 #include "names.hpp"
 #include "plans.hpp"
 #include "quick_call.hpp"
-#include "unisono/queue.hpp"
+#include "unisono/collective_queue.hpp"
+#include "unisono/transfer_queue.hpp"
 
 namespace nb = nanobind;
 
@@ -65,13 +66,13 @@ Settings settings_from(const Files& files, std::uint64_t offset, std::uint32_t r
     settings.geometry = {size, depth, staging_bytes, transfer_bytes};
     settings.rank = rank;
     settings.processes = processes;
-    settings.patience = {nanoseconds(spin_s), nanoseconds(yield_s), nanoseconds(background_spin_s)};
+    settings.wait_policy = {nanoseconds(spin_s), nanoseconds(yield_s), nanoseconds(background_spin_s)};
     return settings;
 }
 
-class Rank : public Repeats {
+class PyEndpoint : public Repeats {
   public:
-    Rank(Files files, const Settings& settings)
+    PyEndpoint(Files files, const Settings& settings)
         : files_(std::move(files)), endpoint_(settings), executor_(endpoint_),
           collectives_(std::make_unique<CollectiveQueue>(executor_)),
           transfer_queue_(std::make_unique<TransferQueue>(endpoint_)) {
@@ -79,7 +80,7 @@ class Rank : public Repeats {
     }
     // The threads give back what they kept for Python, for which they need the interpreter's lock: nobody may hold it
     // while waiting for them.
-    ~Rank() override { close(); }
+    ~PyEndpoint() override { close(); }
 
     bool repeat(std::uint64_t collective, nb::handle output, nb::handle input, nb::handle op, std::uint64_t root,
                 nb::handle algorithm, nb::handle codec) override {
@@ -124,7 +125,7 @@ class Rank : public Repeats {
         try {
             return collectives_->start(made);
         } catch (const Failure& failure) {  // no thread
-            raise_verdict(failure.verdict);
+            raise_fault_report(failure.report);
         }
     }
     // Returns the other rank.
@@ -198,8 +199,8 @@ class Rank : public Repeats {
     std::string note() const { return endpoint_.names.note(); }
     void raise_if_broken() {
         check_process();
-        const Verdict verdict = endpoint_.verdict();
-        if (verdict.fault != Fault::none) raise_verdict(verdict);
+        const FaultReport report = endpoint_.fault_report();
+        if (report.fault != Fault::none) raise_fault_report(report);
     }
     bool broken() const {
         check_process();
@@ -210,18 +211,18 @@ class Rank : public Repeats {
         return endpoint_.reserve_space(bytes);
     }
     std::uint64_t memory_in_use() const { return endpoint_.memory_in_use(); }
-    std::uint64_t sent_bytes() const { return endpoint_.outgoing.bytes(); }
+    std::uint64_t sent_bytes() const { return endpoint_.traffic.bytes(); }
     void limit_rate(double bytes_per_s) {
         check_process();
-        endpoint_.outgoing.limit(bytes_per_s);
+        endpoint_.traffic.limit(bytes_per_s);
     }
-    std::shared_ptr<Recording> record(std::size_t capacity) {
+    std::shared_ptr<EventLog> start_event_log(std::size_t capacity) {
         check_process();
-        return endpoint_.recordings.start(capacity);
+        return endpoint_.event_logs.start(capacity);
     }
-    void stop_recording(const std::shared_ptr<Recording>& recording) {
+    void stop_event_log(const std::shared_ptr<EventLog>& log) {
         check_process();
-        endpoint_.recordings.stop(recording);
+        endpoint_.event_logs.stop(log);
     }
 
     double timeout_s = 300;
@@ -239,7 +240,7 @@ class Rank : public Repeats {
     // A negative peer is any rank.
     static Transfer make_transfer(bool sending, std::int64_t peer, std::uint32_t tag, std::uint64_t data,
                                   std::uint64_t count, const std::string& dtype) {
-        const std::size_t type = place_of(dtype, dtype_names, "dtype");
+        const std::size_t type = index_of(dtype, dtype_names, "dtype");
         return {sending, peer < 0 ? any_rank : static_cast<std::uint32_t>(peer), reinterpret_cast<std::byte*>(data),
                 count * dtype_bytes[type], transfer_label(static_cast<DType>(type), count), tag};
     }
@@ -253,18 +254,18 @@ class Rank : public Repeats {
     // Moves bytes without the interpreter's lock, and turns failures into Python exceptions.
     template <typename Action>
     void guarded(Action action) {
-        std::optional<Verdict> verdict;
+        std::optional<FaultReport> report;
         {
             const CalledFromPython here;
             const nb::gil_scoped_release released;
             try {
                 action();
             } catch (const Failure& failure) {
-                verdict = failure.verdict;
+                report = failure.report;
             }
         }
         rethrow_from_signal();  // also where the call was over before its end could be hastened
-        if (verdict) raise_verdict(*verdict);
+        if (report) raise_fault_report(*report);
     }
 
     const Files files_;  // first: the endpoint uses them until its end
@@ -276,8 +277,8 @@ class Rank : public Repeats {
     bool abandoned_ = false;
 };
 
-// The events as they lie in memory (tape.hpp), and how many were dropped.
-std::pair<nb::bytes, std::uint64_t> as_bytes(const Tape::Reading& reading) {
+// The events as they lie in memory (event_log.hpp), and how many were dropped.
+std::pair<nb::bytes, std::uint64_t> as_bytes(const EventRing::Reading& reading) {
     return {nb::bytes(reading.events.data(), reading.events.size() * sizeof(Event)), reading.dropped};
 }
 
@@ -287,37 +288,37 @@ void bind_endpoint(nb::module_& module) {
     nb::class_<File>(module, "File", "An open file, closed when nobody uses it any more.")
         .def(nb::init<int>(), nb::arg("descriptor"))
         .def_ro("descriptor", &File::descriptor);
-    nb::class_<Recording>(module, "Recording", "What an endpoint does, written down with times.")
-        .def("collectives", [](const Recording& self) { return as_bytes(self.read_collectives()); })
-        .def("transfers", [](Recording& self) { return as_bytes(self.read_transfers()); });
+    nb::class_<EventLog>(module, "EventLog", "The events of an endpoint, with times.")
+        .def("collectives", [](const EventLog& self) { return as_bytes(self.read_collectives()); })
+        .def("transfers", [](EventLog& self) { return as_bytes(self.read_transfers()); });
     nb::class_<Completion>(module, "Completion", "A call that was started.")
         .def("done", &Completion::done)
-        .def("failed", [](const Completion& self) { return self.verdict().fault != Fault::none; })
+        .def("failed", [](const Completion& self) { return self.fault_report().fault != Fault::none; })
         .def("source", &Completion::source)
         .def("raise_fault", [](const Completion& self) {
-            const Verdict verdict = self.verdict();
-            if (verdict.fault != Fault::none) raise_verdict(verdict);
+            const FaultReport report = self.fault_report();
+            if (report.fault != Fault::none) raise_fault_report(report);
         });
-    nb::class_<Rank>(module, "Endpoint", "One rank's end of a communicator.")
+    nb::class_<PyEndpoint>(module, "Endpoint", "One rank's end of a communicator.")
         .def("__init__",
-             [](Rank* self, const std::shared_ptr<File>& file, std::uint64_t offset, std::uint32_t rank,
+             [](PyEndpoint* self, const std::shared_ptr<File>& file, std::uint64_t offset, std::uint32_t rank,
                 std::uint32_t size, std::uint32_t depth, std::uint64_t staging_bytes, std::uint64_t transfer_bytes,
                 const std::vector<int>& processes, double spin_s, double yield_s, double background_spin_s,
                 const std::vector<std::uint32_t>& job_ranks, const std::shared_ptr<File>& fault_log) {
                  try {
                      const Files files{file, fault_log};
-                     new (self) Rank(files, settings_from(files, offset, rank, size, depth, staging_bytes,
+                     new (self) PyEndpoint(files, settings_from(files, offset, rank, size, depth, staging_bytes,
                                                           transfer_bytes, processes, spin_s, yield_s,
                                                           background_spin_s));
                      self->name_ranks(job_ranks);
                  } catch (const std::system_error& error) {
                      const RankNames names(job_ranks);
-                     Verdict verdict;
-                     verdict.fault = Fault::no_memory;
-                     verdict.culprit = names.job_rank(static_cast<int>(rank));
-                     std::snprintf(verdict.text, sizeof verdict.text, "%s: %s; %s%s", names.name(rank).c_str(),
+                     FaultReport report;
+                     report.fault = Fault::no_memory;
+                     report.culprit = names.job_rank(static_cast<int>(rank));
+                     std::snprintf(report.text, sizeof report.text, "%s: %s; %s%s", names.name(rank).c_str(),
                                    error.what(), more_memory_advice, names.note().c_str());
-                     raise_verdict(verdict);
+                     raise_fault_report(report);
                  }
              },
              nb::arg("file"), nb::arg("offset"), nb::arg("rank"), nb::arg("size"), nb::arg("depth"),
@@ -325,36 +326,36 @@ void bind_endpoint(nb::module_& module) {
              nb::arg("background_spin_s"), nb::arg("job_ranks"), nb::arg("fault_log").none())
         .def("quick_call", [](nb::object self, std::uint64_t collective, int arrays, nb::object default_op,
                               nb::object method) {
-            return make_quick_call(self, nb::cast<Rank&>(self), collective, arrays, default_op, method);
+            return make_quick_call(self, nb::cast<PyEndpoint&>(self), collective, arrays, default_op, method);
         }, nb::arg("collective"), nb::arg("arrays"), nb::arg("default_op").none(), nb::arg("method"))
-        .def("remember", &Rank::remember, nb::arg("plan"), nb::arg("collective"), nb::arg("output").none(),
+        .def("remember", &PyEndpoint::remember, nb::arg("plan"), nb::arg("collective"), nb::arg("output").none(),
              nb::arg("source").none(), nb::arg("op").none(), nb::arg("root"), nb::arg("algorithm").none(),
              nb::arg("codec").none())
-        .def("forget", &Rank::forget)
-        .def("run", &Rank::run, nb::arg("plan"), nb::arg("source"), nb::arg("output"), nb::arg("timeout_s"))
-        .def("start", &Rank::start, nb::arg("plan"), nb::arg("source"), nb::arg("output"), nb::arg("timeout_s"),
+        .def("forget", &PyEndpoint::forget)
+        .def("run", &PyEndpoint::run, nb::arg("plan"), nb::arg("source"), nb::arg("output"), nb::arg("timeout_s"))
+        .def("start", &PyEndpoint::start, nb::arg("plan"), nb::arg("source"), nb::arg("output"), nb::arg("timeout_s"),
              nb::arg("keeps").none())
-        .def("transfer", &Rank::transfer, nb::arg("sending"), nb::arg("peer"), nb::arg("tag"), nb::arg("data"),
+        .def("transfer", &PyEndpoint::transfer, nb::arg("sending"), nb::arg("peer"), nb::arg("tag"), nb::arg("data"),
              nb::arg("count"), nb::arg("dtype"), nb::arg("timeout_s"))
-        .def("start_transfer", &Rank::start_transfer, nb::arg("sending"), nb::arg("peer"), nb::arg("tag"),
+        .def("start_transfer", &PyEndpoint::start_transfer, nb::arg("sending"), nb::arg("peer"), nb::arg("tag"),
              nb::arg("data"), nb::arg("count"), nb::arg("dtype"), nb::arg("timeout_s"), nb::arg("keeps").none())
-        .def("is_done", &Rank::is_done, nb::arg("completion"))
-        .def("wait", &Rank::wait, nb::arg("completion"), nb::arg("timeout_s"))
-        .def("close", &Rank::close)
-        .def("abandon", &Rank::abandon)
-        .def("check_process", &Rank::check_process)
-        .def("abort", &Rank::abort, nb::arg("reason"))
-        .def("name_ranks", &Rank::name_ranks, nb::arg("job_ranks"))
-        .def("note", &Rank::note)
-        .def("raise_if_broken", &Rank::raise_if_broken)
-        .def_prop_ro("broken", &Rank::broken)
-        .def("reserve_space", &Rank::reserve_space, nb::arg("size_bytes"))
-        .def("memory_in_use", &Rank::memory_in_use)
-        .def("sent_bytes", &Rank::sent_bytes)
-        .def("limit_rate", &Rank::limit_rate, nb::arg("bytes_per_s"))
-        .def("record", &Rank::record, nb::arg("capacity"))
-        .def("stop_recording", &Rank::stop_recording, nb::arg("recording"))
-        .def_rw("timeout_s", &Rank::timeout_s);
+        .def("is_done", &PyEndpoint::is_done, nb::arg("completion"))
+        .def("wait", &PyEndpoint::wait, nb::arg("completion"), nb::arg("timeout_s"))
+        .def("close", &PyEndpoint::close)
+        .def("abandon", &PyEndpoint::abandon)
+        .def("check_process", &PyEndpoint::check_process)
+        .def("abort", &PyEndpoint::abort, nb::arg("reason"))
+        .def("name_ranks", &PyEndpoint::name_ranks, nb::arg("job_ranks"))
+        .def("note", &PyEndpoint::note)
+        .def("raise_if_broken", &PyEndpoint::raise_if_broken)
+        .def_prop_ro("broken", &PyEndpoint::broken)
+        .def("reserve_space", &PyEndpoint::reserve_space, nb::arg("size_bytes"))
+        .def("memory_in_use", &PyEndpoint::memory_in_use)
+        .def("sent_bytes", &PyEndpoint::sent_bytes)
+        .def("limit_rate", &PyEndpoint::limit_rate, nb::arg("bytes_per_s"))
+        .def("start_event_log", &PyEndpoint::start_event_log, nb::arg("capacity"))
+        .def("stop_event_log", &PyEndpoint::stop_event_log, nb::arg("log"))
+        .def_rw("timeout_s", &PyEndpoint::timeout_s);
     module.def(
         "shared_bytes",
         [](std::uint32_t size, std::uint32_t depth, std::uint64_t staging_bytes, std::uint64_t transfer_bytes) {

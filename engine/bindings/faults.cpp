@@ -34,9 +34,9 @@ void rethrow_from_signal() {
     throw error;
 }
 
-void raise_verdict(const Verdict& verdict) {
+void raise_fault_report(const FaultReport& report) {
     const nb::object error = nb::module_::import_("unisono.comm.faults")
-                                 .attr("exception_for")(static_cast<int>(verdict.fault), verdict.culprit, verdict.text);
+                                 .attr("exception_for")(static_cast<int>(report.fault), report.culprit, report.text);
     PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(error.ptr())), error.ptr());
     throw nb::python_error();
 }

@@ -21,8 +21,8 @@ bool look_for_signals();
 // Rethrows it, if so.
 void rethrow_from_signal();
 
-// Throws the Python exception for a verdict.
-[[noreturn]] void raise_verdict(const Verdict& verdict);
+// Throws the Python exception for a report.
+[[noreturn]] void raise_fault_report(const FaultReport& report);
 
 // Throws the Python exception for a call in a forked child of a rank; `process` is the rank's own.
 [[noreturn]] void raise_forked(const std::string& rank, int process);

@@ -21,7 +21,7 @@ namespace nb = nanobind;
 
 using unisono::bindings::Bytes;
 using unisono::bindings::ConstBytes;
-using unisono::bindings::place_of;
+using unisono::bindings::index_of;
 using unisono::bindings::variant_named;
 using unisono::bindings::variant_names;
 
@@ -30,8 +30,8 @@ namespace {
 // What the names of a call mean; `find` is the member of Variant that finds the loop.
 template <typename Find>
 auto loop_for(Find find, const std::string& reduction, const std::string& dtype, const std::string& variant) {
-    const std::size_t type = place_of(dtype, unisono::dtype_names, "dtype");
-    const std::size_t op = place_of(reduction, unisono::reduction_names, "reduction");
+    const std::size_t type = index_of(dtype, unisono::dtype_names, "dtype");
+    const std::size_t op = index_of(reduction, unisono::reduction_names, "reduction");
     const auto function =
         (variant_named(variant).*find)(static_cast<unisono::DType>(type), static_cast<unisono::Reduction>(op));
     if (function == nullptr) throw nb::value_error((reduction + " has no meaning for " + dtype).c_str());
@@ -64,7 +64,7 @@ void combine_many(const std::string& reduction, const std::string& dtype, Bytes 
 }
 
 void divide(const std::string& dtype, Bytes out, ConstBytes array, std::size_t size, const std::string& variant) {
-    const std::size_t type = place_of(dtype, unisono::dtype_names, "dtype");
+    const std::size_t type = index_of(dtype, unisono::dtype_names, "dtype");
     const unisono::Divide function = variant_named(variant).find_divide(static_cast<unisono::DType>(type));
     if (function == nullptr) throw nb::value_error(("dividing has no meaning for " + dtype).c_str());
     const std::size_t bytes = unisono::dtype_bytes[type];

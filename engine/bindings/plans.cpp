@@ -29,14 +29,14 @@ std::vector<T> table(const nb::bytes& bytes, const char* what) {
     return rows;
 }
 
-std::shared_ptr<Program> make_program(const nb::bytes& instructions, const nb::bytes& operands, const nb::bytes& places,
+std::shared_ptr<Program> make_program(const nb::bytes& instructions, const nb::bytes& operands, const nb::bytes& parts,
                                       const nb::bytes& channels, std::vector<std::uint32_t> results,
                                       std::vector<std::uint32_t> rounded_last, std::vector<std::uint32_t> silent_receivers,
                                       std::uint32_t largest_message, std::uint32_t rank, std::uint32_t size) {
     auto program = std::make_shared<Program>();
     program->instructions = table<Instruction>(instructions, "instructions");
     program->operands = table<Operand>(operands, "operands");
-    program->places = table<Buffer>(places, "places");
+    program->parts = table<Buffer>(parts, "parts");
     program->channels = table<ChannelUse>(channels, "channels");
     program->results = std::move(results);
     program->rounded_last = std::move(rounded_last);
@@ -54,16 +54,16 @@ std::shared_ptr<Plan> make_plan(std::shared_ptr<Program> program, const nb::byte
     static std::uint64_t made = 0;
     auto plan = std::make_shared<Plan>();
     plan->extents = table<Plan::Extent>(extents, "extents");
-    if (plan->extents.size() != program->places.size()) throw nb::value_error("expected an extent for each place");
+    if (plan->extents.size() != program->parts.size()) throw nb::value_error("expected an extent for each part");
     plan->program = std::move(program);
     plan->segment_bytes = segment_bytes;
     plan->passes = passes;
     plan->work_bytes = work_bytes;
-    const auto type = static_cast<DType>(place_of(dtype, dtype_names, "dtype"));
+    const auto type = static_cast<DType>(index_of(dtype, dtype_names, "dtype"));
     plan->element_bytes = dtype_bytes[static_cast<std::size_t>(type)];
     const Variant& variant = variants().front();
     if (!reduction.empty()) {
-        plan->reduction = static_cast<Reduction>(place_of(reduction, reduction_names, "reduction"));
+        plan->reduction = static_cast<Reduction>(index_of(reduction, reduction_names, "reduction"));
         plan->combine = variant.find_many(type, plan->reduction);
         if (plan->combine == nullptr) throw nb::value_error((reduction + " has no meaning for " + dtype).c_str());
     }
@@ -73,9 +73,9 @@ std::shared_ptr<Plan> make_plan(std::shared_ptr<Program> program, const nb::byte
     }
     plan->skips_empty = skips_empty;
     plan->streams = streams;
-    plan->wire = static_cast<Wire>(place_of(wire, wire_names, "wire type"));
+    plan->wire = static_cast<Wire>(index_of(wire, wire_names, "wire type"));
     if (plan->wire != Wire::none && type != DType::float32) throw nb::value_error("a codec is for float32");
-    if (plan->wire != Wire::none && segment_bytes % (wire_block * sizeof(float)) != 0)
+    if (plan->wire != Wire::none && segment_bytes % (codec_block_elements * sizeof(float)) != 0)
         throw nb::value_error("segments are not a whole number of blocks");
     plan->stochastic = stochastic;
     plan->seed = seed;
@@ -117,7 +117,7 @@ void bind_plans(nb::module_& module) {
     nb::class_<Plan>(module, "Plan", "A compiled program with the lengths, type and reduction of a call.")
         .def_ro("text", &Plan::text)
         .def_ro("number", &Plan::number);
-    module.def("make_program", &make_program, nb::arg("instructions"), nb::arg("operands"), nb::arg("places"),
+    module.def("make_program", &make_program, nb::arg("instructions"), nb::arg("operands"), nb::arg("parts"),
                nb::arg("channels"), nb::arg("results"), nb::arg("rounded_last"), nb::arg("silent_receivers"),
                nb::arg("largest_message"), nb::arg("rank"), nb::arg("size"));
     module.def("make_plan", &make_plan, nb::arg("program"), nb::arg("extents"), nb::arg("segment_bytes"),

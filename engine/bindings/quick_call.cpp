@@ -43,9 +43,9 @@ int try_quickly(QuickCall* self, PyObject* const* args, std::size_t nargsf, PyOb
     PyObject* algorithm = Py_None;
     PyObject* codec = Py_None;
     const Py_ssize_t named = kwnames != nullptr ? PyTuple_GET_SIZE(kwnames) : 0;
-    for (Py_ssize_t place = 0; place < named; ++place) {
-        PyObject* const name = PyTuple_GET_ITEM(kwnames, place);
-        PyObject* const value = args[given + place];
+    for (Py_ssize_t index = 0; index < named; ++index) {
+        PyObject* const name = PyTuple_GET_ITEM(kwnames, index);
+        PyObject* const value = args[given + index];
         if (name == op_name && op != Py_None)
             op = value;
         else if (name == root_name)

@@ -25,7 +25,7 @@ inline std::vector<const char*> variant_names() {
 
 // The variant of a name; without a name, the best one.
 inline const Variant& variant_named(const std::string& name) {
-    return variants()[name.empty() ? 0 : place_of(name, variant_names(), "variant")];
+    return variants()[name.empty() ? 0 : index_of(name, variant_names(), "variant")];
 }
 
 }  // namespace unisono::bindings

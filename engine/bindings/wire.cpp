@@ -13,7 +13,7 @@ namespace unisono::bindings {
 namespace {
 
 Wire wire_named(const std::string& codec) {
-    const auto wire = static_cast<Wire>(place_of(codec, wire_names, "codec"));
+    const auto wire = static_cast<Wire>(index_of(codec, wire_names, "codec"));
     if (wire == Wire::none) throw nb::value_error("codec 'none' carries float32 as it is; there is nothing to encode");
     return wire;
 }
@@ -65,7 +65,7 @@ void decode_combine(const std::string& codec, const std::string& reduction, Byte
     const Wire wire = wire_named(codec);
     const std::size_t n = elements(wire, out.size(), array.size());
     if (left.size() != out.size()) throw nb::value_error("expected two float32 arrays of equal length");
-    const auto op = static_cast<Reduction>(place_of(reduction, reduction_names, "reduction"));
+    const auto op = static_cast<Reduction>(index_of(reduction, reduction_names, "reduction"));
     const DecodeCombine loop = variant_named(variant).find_wire(wire)->find_decode_combine(op);
     if (loop == nullptr) throw nb::value_error((reduction + " has no meaning for float32").c_str());
     nb::gil_scoped_release released;

@@ -47,7 +47,7 @@ class File {
 };
 
 template <typename Names>
-std::size_t place_of(const std::string& name, const Names& names) {
+std::size_t index_of(const std::string& name, const Names& names) {
     const auto found = std::find(names.begin(), names.end(), name);
     CHECK(found != names.end());
     return static_cast<std::size_t>(found - names.begin());
@@ -58,7 +58,7 @@ Part read_part(File& file, const Case& whole, std::uint32_t rank, const std::str
     auto program = std::make_shared<Program>();
     program->instructions = file.table<Instruction>();
     program->operands = file.table<Operand>();
-    program->places = file.table<Buffer>();
+    program->parts = file.table<Buffer>();
     program->channels = file.table<ChannelUse>();
     program->results = file.table<std::uint32_t>();
     program->rounded_last = file.table<std::uint32_t>();
@@ -73,13 +73,13 @@ Part read_part(File& file, const Case& whole, std::uint32_t rank, const std::str
     plan.passes = file.number();
     plan.work_bytes = file.number();
     plan.streams = file.number() != 0;
-    const std::size_t type = place_of(dtype, dtype_names);
+    const std::size_t type = index_of(dtype, dtype_names);
     plan.element_bytes = dtype_bytes[type];
     if (!op.empty()) {
-        plan.reduction = static_cast<Reduction>(place_of(op, reduction_names));
+        plan.reduction = static_cast<Reduction>(index_of(op, reduction_names));
         plan.combine = variants().front().find_many(static_cast<DType>(type), plan.reduction);
     }
-    plan.wire = static_cast<Wire>(place_of(codec, wire_names));
+    plan.wire = static_cast<Wire>(index_of(codec, wire_names));
     plan.fingerprint = std::hash<std::string>()(whole.text);
     plan.text = whole.text;
     static std::uint64_t made = 0;

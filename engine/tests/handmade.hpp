@@ -96,7 +96,7 @@ class Handmade {
     void publish(std::uint64_t bytes) {
         to_.publish(bytes, offset_, mark_);
         if (bytes > MessageHeader::inline_bytes) staging_.belongs_to(to_);
-        endpoint_.rouse((rank_ + 1) % size_);
+        endpoint_.wake_if_asleep((rank_ + 1) % size_);
     }
     const std::byte* await(std::uint64_t bytes) {
         endpoint_.wait([&] { return from_.has_message(); }, {from_.writer, 0, deadline_, true});
@@ -106,7 +106,7 @@ class Handmade {
     }
     void release() {
         from_.release();
-        endpoint_.rouse(from_.writer);
+        endpoint_.wake_if_asleep(from_.writer);
     }
 
     Endpoint& endpoint_;

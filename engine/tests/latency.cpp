@@ -22,7 +22,7 @@ constexpr int calls_at_once = 100;  // between two looks at the clock
 
 Plan exchange(std::uint32_t rank, std::uint32_t size) {
     auto program = std::make_shared<Program>();
-    program->places = {Buffer::output};
+    program->parts = {Buffer::output};
     program->results = {0};
     program->largest_message = 1;
     std::uint32_t step = 0;
@@ -34,8 +34,8 @@ Plan exchange(std::uint32_t rank, std::uint32_t size) {
         program->instructions.push_back({Kind::send, 0, 1, operand, 0, channel, step});
         program->instructions.push_back(
             {Kind::reduce, 1, 1, operand + 1, static_cast<std::uint16_t>(channel + 1), no_channel, step});
-        program->operands.push_back({0, no_place, no_place, 0});
-        program->operands.push_back({0, no_place, 0, distance * 2 == size});
+        program->operands.push_back({0, no_part, no_part, 0});
+        program->operands.push_back({0, no_part, 0, distance * 2 == size});
     }
     program->check(rank, size);
     Plan plan;

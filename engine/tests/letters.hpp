@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "check.hpp"
-#include "unisono/queue.hpp"
+#include "unisono/transfer_queue.hpp"
 
 namespace unisono::tests {
 
@@ -13,8 +13,8 @@ inline constexpr Nanoseconds long_enough = std::chrono::seconds(100);
 
 inline void expect_success(Completion& completion) {
     CHECK(completion.wait_until(Clock::now() + long_enough));
-    const Verdict verdict = completion.verdict();
-    if (verdict.fault != Fault::none) give_up(verdict.text, "a call that was started", 0);
+    const FaultReport report = completion.fault_report();
+    if (report.fault != Fault::none) give_up(report.text, "a call that was started", 0);
 }
 
 // What is sent in number `lap` from one rank to another.

@@ -5,7 +5,8 @@
 #include <functional>
 
 #include "ranks.hpp"
-#include "unisono/queue.hpp"
+#include "unisono/collective_queue.hpp"
+#include "unisono/transfer_queue.hpp"
 
 namespace unisono::tests {
 
@@ -38,11 +39,11 @@ inline void with_members(const Geometry& geometry, const std::function<void(Memb
 }
 
 // What goes wrong when somebody does this.
-inline Verdict verdict_of(const std::function<void()>& action) {
+inline FaultReport report_of(const std::function<void()>& action) {
     try {
         action();
     } catch (const Failure& failure) {
-        return failure.verdict;
+        return failure.report;
     }
     return {};
 }

@@ -71,7 +71,7 @@ Settings SharedMemory::for_process(std::uint32_t rank, const std::vector<int>& p
     settings.geometry = geometry;
     settings.rank = rank;
     settings.processes = processes;
-    settings.patience = {enough_cores(geometry.size) ? microseconds(100) : microseconds(0), microseconds(2000)};
+    settings.wait_policy = {enough_cores(geometry.size) ? microseconds(100) : microseconds(0), microseconds(2000)};
     return settings;
 }
 
@@ -83,7 +83,7 @@ std::vector<Settings> SharedMemory::for_threads() {
     for (std::uint32_t rank = 0; rank < geometry.size; ++rank) {
         settings.push_back(for_process(rank, std::vector<int>(geometry.size, ::getpid())));
         settings.back().memory = mapped_;
-        settings.back().patience = {microseconds(0), microseconds(50)};  // sleeping and waking are to be tested too
+        settings.back().wait_policy = {microseconds(0), microseconds(50)};  // sleeping and waking are to be tested too
     }
     return settings;
 }

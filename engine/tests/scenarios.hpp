@@ -18,8 +18,8 @@ void messages_are_written_in_the_quicker_way();
 void messages_find_their_receives();
 void receives_end_in_the_middle_of_a_message();
 
-// scenarios_recordings.cpp: what is written down of it.
-void recordings_are_read_while_they_are_written();
+// scenarios_event_log.cpp: what is written down of it.
+void event_logs_are_read_while_they_are_written();
 void both_ends_of_a_transfer_have_its_number();
 
 // scenarios_endings.cpp: things that do not, and leaving.

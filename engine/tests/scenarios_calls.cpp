@@ -6,7 +6,7 @@
 #include "members.hpp"
 #include "scenarios.hpp"
 #include "small_plans.hpp"
-#include "unisono/pace.hpp"
+#include "unisono/copy_strategy.hpp"
 
 namespace unisono::tests {
 
@@ -104,7 +104,7 @@ void queued_calls_and_transfers_go_on_together(const std::vector<Case>& cases) {
 
 void calls_of_several_threads_take_turns() {
     constexpr int laps = 200;
-    with_members({2, 8, page, 4096}, [](Member& member) {
+    with_members({2, 8, page_bytes, 4096}, [](Member& member) {
         // Both threads make the same call, so that it does not matter whose turn it is.
         const std::shared_ptr<Plan> plan = exchange(member.rank(), "one of many");
         const auto go = [&] {
@@ -136,20 +136,20 @@ void spinning_in_vain_gets_shorter_and_recovers() {
 
 // Plain stores where cores are near each other, stores past the caches where they are not, and back again when they move.
 void messages_are_written_in_the_quicker_way() {
-    Pace pace;
-    CHECK(!pace.past_caches());
-    pace.note(false, 0.05f);
-    pace.note(true, 0.04f);
-    CHECK(!pace.past_caches());  // a little quicker to write, but not to read
-    for (int i = 0; i < 8; ++i) pace.note(false, 0.4f);
-    CHECK(pace.past_caches());
-    for (int i = 0; i < 16; ++i) pace.note(false, 0.05f);
-    CHECK(!pace.past_caches());
-    std::vector<char> from(Pace::worth_it + 5), to(from.size());
+    CopyStrategy strategy;
+    CHECK(!strategy.past_caches());
+    strategy.note(false, 0.05f);
+    strategy.note(true, 0.04f);
+    CHECK(!strategy.past_caches());  // a little quicker to write, but not to read
+    for (int i = 0; i < 8; ++i) strategy.note(false, 0.4f);
+    CHECK(strategy.past_caches());
+    for (int i = 0; i < 16; ++i) strategy.note(false, 0.05f);
+    CHECK(!strategy.past_caches());
+    std::vector<char> from(CopyStrategy::worth_it + 5), to(from.size());
     for (std::size_t i = 0; i < from.size(); ++i) from[i] = static_cast<char>(i * 7);
     for (int put = 0; put < 300; ++put) {  // enough for both ways to be tried
         std::fill(to.begin(), to.end(), 0);
-        pace.put(to.data(), from.data(), from.size());
+        strategy.put(to.data(), from.data(), from.size());
         CHECK(to == from);
     }
 }

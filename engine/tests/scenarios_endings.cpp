@@ -13,43 +13,43 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr Geometry two_ranks{2, 8, page, 4096};
+constexpr Geometry two_ranks{2, 8, page_bytes, 4096};
 
-bool says(const Verdict& verdict, const char* words) { return std::strstr(verdict.text, words) != nullptr; }
+bool says(const FaultReport& report, const char* words) { return std::strstr(report.text, words) != nullptr; }
 
-Verdict run(Member& member, const std::shared_ptr<Plan>& plan, std::vector<std::byte>& data,
+FaultReport run(Member& member, const std::shared_ptr<Plan>& plan, std::vector<std::byte>& data,
             Nanoseconds timeout = long_enough) {
-    return verdict_of([&] { member.executor.run(*plan, data.data(), data.data(), Clock::now() + timeout); });
+    return report_of([&] { member.executor.run(*plan, data.data(), data.data(), Clock::now() + timeout); });
 }
 
 }  // namespace
 
 void abort_reaches_everyone_who_waits() {
-    with_members({5, 8, page, 4096}, [](Member& member) {
+    with_members({5, 8, page_bytes, 4096}, [](Member& member) {
         const std::uint32_t rank = member.rank(), aborting = 4;
         std::vector<std::byte> data(2000);
         Transfer transfer{false, aborting, data.data(), data.size(), transfer_label(DType::uint8, data.size())};
-        Verdict verdict;
+        FaultReport report;
         if (rank == aborting) {
             std::this_thread::sleep_for(milliseconds(30));
-            verdict = member.endpoint.break_with(Fault::aborted, static_cast<int>(rank), "enough");
+            report = member.endpoint.break_with(Fault::aborted, static_cast<int>(rank), "enough");
         } else if (rank == 0) {  // waits in a collective
-            verdict = run(member, message(rank, aborting, rank, data.size()), data);
+            report = run(member, message(rank, aborting, rank, data.size()), data);
         } else if (rank == 1) {  // has started one
             const auto plan = message(rank, aborting, rank, data.size());
             const auto completion = member.collectives.start({plan, data.data(), data.data(), long_enough});
             CHECK(completion->wait_until(Clock::now() + long_enough));
-            verdict = completion->verdict();
+            report = completion->fault_report();
         } else if (rank == 2) {  // waits for a transfer
-            verdict = verdict_of([&] { member.transfer_queue.run(transfer, long_enough); });
+            report = report_of([&] { member.transfer_queue.run(transfer, long_enough); });
         } else {  // has started two
             const auto first = member.transfer_queue.start(transfer, long_enough);
             const auto second = member.transfer_queue.start(transfer, long_enough);
             CHECK(first->wait_until(Clock::now() + long_enough) && second->wait_until(Clock::now() + long_enough));
-            CHECK(second->verdict().fault == Fault::aborted);
-            verdict = first->verdict();
+            CHECK(second->fault_report().fault == Fault::aborted);
+            report = first->fault_report();
         }
-        CHECK(verdict.fault == Fault::aborted && verdict.culprit == 4 && says(verdict, "enough"));
+        CHECK(report.fault == Fault::aborted && report.culprit == 4 && says(report, "enough"));
         CHECK(member.endpoint.broken());
         member.leave();
     });
@@ -59,8 +59,8 @@ void different_calls_are_noticed() {
     with_members(two_ranks, [](Member& member) {
         std::vector<std::byte> data(sizeof(double));
         const auto plan = exchange(member.rank(), member.rank() == 0 ? "apples" : "pears");
-        const Verdict verdict = run(member, plan, data);
-        CHECK(verdict.fault == Fault::mismatch && says(verdict, "apples") && says(verdict, "pears"));
+        const FaultReport report = run(member, plan, data);
+        CHECK(report.fault == Fault::mismatch && says(report, "apples") && says(report, "pears"));
     });
 }
 
@@ -69,8 +69,8 @@ void a_late_rank_is_named() {
         std::vector<std::byte> data(sizeof(double));
         const auto plan = exchange(member.rank(), "a call");
         if (member.rank() == 0) {
-            const Verdict verdict = run(member, plan, data, milliseconds(50));
-            CHECK(verdict.fault == Fault::timeout && verdict.culprit == 1 && says(verdict, "has not entered"));
+            const FaultReport report = run(member, plan, data, milliseconds(50));
+            CHECK(report.fault == Fault::timeout && report.culprit == 1 && says(report, "has not entered"));
             return;
         }
         while (!member.endpoint.broken()) std::this_thread::sleep_for(milliseconds(1));
@@ -82,22 +82,22 @@ void a_rank_that_has_left_is_noticed() {
     with_members(two_ranks, [](Member& member) {
         if (member.rank() == 1) return member.leave();
         std::vector<std::byte> data(sizeof(double));
-        const Verdict verdict = run(member, exchange(0, "a call"), data);
-        CHECK(verdict.fault == Fault::peer_lost && verdict.culprit == 1 && says(verdict, "has closed"));
+        const FaultReport report = run(member, exchange(0, "a call"), data);
+        CHECK(report.fault == Fault::peer_lost && report.culprit == 1 && says(report, "has closed"));
     });
 }
 
 // Rank 0 waits for room in its staging area, first because of rank 1 and then because of rank 2. Meanwhile rank 1 is
 // done with all calls and leaves, which is its right: nobody waits for it any more.
 void a_rank_may_leave_when_its_part_is_done() {
-    with_members({3, 8, page, 4096}, [](Member& member) {
+    with_members({3, 8, page_bytes, 4096}, [](Member& member) {
         const std::uint32_t rank = member.rank();
-        std::vector<std::byte> data(page, std::byte{7});
+        std::vector<std::byte> data(page_bytes, std::byte{7});
         std::this_thread::sleep_for(rank == 1 ? milliseconds(50) : rank == 2 ? milliseconds(150) : milliseconds(0));
         using Letter = std::pair<std::uint32_t, std::uint64_t>;  // to whom, how many bytes
-        for (const auto& [to, bytes] : {Letter{1, page / 2}, Letter{2, page / 2}, Letter{2, page}}) {
-            const Verdict verdict = run(member, message(rank, 0, to, bytes), data);
-            if (verdict.fault != Fault::none) give_up(verdict.text, "rank", static_cast<int>(rank));
+        for (const auto& [to, bytes] : {Letter{1, page_bytes / 2}, Letter{2, page_bytes / 2}, Letter{2, page_bytes}}) {
+            const FaultReport report = run(member, message(rank, 0, to, bytes), data);
+            if (report.fault != Fault::none) give_up(report.text, "rank", static_cast<int>(rank));
         }
         if (rank != 0) member.leave();
     });

@@ -76,7 +76,7 @@ void receive_from_anyone(Member& member, bool in_background) {
 // they move each other's messages.
 void messages_find_their_receives() {
     for (std::uint32_t lap = 0; lap < 6; ++lap)
-        with_members({4, 8, page, 4096}, [lap](Member& member) {
+        with_members({4, 8, page_bytes, 4096}, [lap](Member& member) {
             std::mt19937 random(10 * lap + member.rank());
             std::vector<Sheet> sheets;
             for (std::uint32_t peer = 0; peer < member.size(); ++peer) {
@@ -101,7 +101,7 @@ void messages_find_their_receives() {
 // Rank 0 is in the middle of a long message of rank 1, and waits for others in two threads and in the background, when
 // rank 2 breaks the communicator. Nobody may write to its arrays when its calls are over: they are gone at once.
 void receives_end_in_the_middle_of_a_message() {
-    with_members({3, 8, page, 4096}, [](Member& member) {
+    with_members({3, 8, page_bytes, 4096}, [](Member& member) {
         constexpr std::size_t length = 20'000'000;
         if (member.rank() == 1) {
             std::vector<std::uint32_t> words(length);
@@ -113,9 +113,9 @@ void receives_end_in_the_middle_of_a_message() {
         } else {
             const auto wait_for = [&](std::uint32_t peer, std::uint32_t tag) {
                 std::vector<std::uint32_t> words(10);
-                const Verdict verdict =
-                    verdict_of([&] { member.transfer_queue.run(transfer(false, peer, words, tag), long_enough); });
-                CHECK(verdict.fault == Fault::aborted);
+                const FaultReport report =
+                    report_of([&] { member.transfer_queue.run(transfer(false, peer, words, tag), long_enough); });
+                CHECK(report.fault == Fault::aborted);
             };
             auto begun = std::make_shared<std::vector<std::uint32_t>>(length);
             const auto first = member.transfer_queue.start(transfer(false, 1, *begun, 1), long_enough, begun);
@@ -127,7 +127,7 @@ void receives_end_in_the_middle_of_a_message() {
             wait_for(any_rank, 4);
             named.join();
             CHECK(first->wait_until(Clock::now() + long_enough) && second->wait_until(Clock::now() + long_enough));
-            CHECK(second->verdict().fault == Fault::aborted && second->source() == -1);
+            CHECK(second->fault_report().fault == Fault::aborted && second->source() == -1);
         }
         member.leave();
     });

@@ -9,7 +9,7 @@
 
 namespace unisono::tests {
 
-// A call in which nothing happens yet; all of its data is one place of so many bytes.
+// A call in which nothing happens yet; all of its data is one part of so many bytes.
 inline std::shared_ptr<Plan> plan_of(std::uint64_t bytes, const std::string& text, const Program& program) {
     static std::atomic<std::uint64_t> made = 1'000'000;  // beyond those that were read from a file
     auto plan = std::make_shared<Plan>();
@@ -24,7 +24,7 @@ inline std::shared_ptr<Plan> plan_of(std::uint64_t bytes, const std::string& tex
 
 inline Program empty_program() {
     Program program;
-    program.places = {Buffer::output};
+    program.parts = {Buffer::output};
     program.largest_message = 1;
     return program;
 }
@@ -35,11 +35,11 @@ inline std::shared_ptr<Plan> message(std::uint32_t rank, std::uint32_t from, std
     if (rank == from) {
         program.channels = {{to, Reach::one}};
         program.instructions = {{Kind::send, 0, 1, 0, 0, 0, 0}};
-        program.operands = {{0, no_place, no_place, 0}};
+        program.operands = {{0, no_part, no_part, 0}};
     } else if (rank == to) {
         program.channels = {{from, Reach::one}};
         program.instructions = {{Kind::receive, 1, 1, 0, 0, no_channel, 0}};
-        program.operands = {{0, no_place, 0, 1}};
+        program.operands = {{0, no_part, 0, 1}};
     }
     return plan_of(bytes, "a message of " + std::to_string(bytes) + " bytes", program);
 }
@@ -50,7 +50,7 @@ inline std::shared_ptr<Plan> exchange(std::uint32_t rank, const std::string& tex
     const std::uint32_t other = 1 - rank;
     program.channels = {{other, Reach::one}, {other, Reach::one}};
     program.instructions = {{Kind::send, 0, 1, 0, 0, 0, 0}, {Kind::reduce, 1, 1, 1, 1, no_channel, 0}};
-    program.operands = {{0, no_place, no_place, 0}, {0, no_place, 0, 1}};
+    program.operands = {{0, no_part, no_part, 0}, {0, no_part, 0, 1}};
     auto plan = plan_of(sizeof(double), text, program);
     plan->element_bytes = sizeof(double);
     plan->combine = variants().front().find_many(DType::float64, Reduction::sum);

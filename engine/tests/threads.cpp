@@ -22,7 +22,7 @@ int main(int count, char** arguments) {
     messages_are_written_in_the_quicker_way();
     messages_find_their_receives();
     receives_end_in_the_middle_of_a_message();
-    recordings_are_read_while_they_are_written();
+    event_logs_are_read_while_they_are_written();
     both_ends_of_a_transfer_have_its_number();
     abort_reaches_everyone_who_waits();
     different_calls_are_noticed();

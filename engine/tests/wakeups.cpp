@@ -51,7 +51,7 @@ int main(int count, char** arguments) {
     const tests::SharedMemory memory({2, 8, 1 << 16, 1 << 12});
     return tests::run_in_processes(2, [&](std::uint32_t rank, const std::vector<int>& processes) {
         Settings settings = memory.for_process(rank, processes);
-        settings.patience = {microseconds(0), microseconds(20)};
+        settings.wait_policy = {microseconds(0), microseconds(20)};
         Endpoint endpoint(settings);
         std::vector<double> times_us = delivery_times_us(endpoint, rank, messages);
         if (rank == 0) return;

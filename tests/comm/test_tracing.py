@@ -254,9 +254,9 @@ def test_without_a_recording_nothing_is_written_down(pools):
 
 def record_nothing(comm):
     endpoint = comm.calls.link.endpoint
-    recording = endpoint.record(100)
+    recording = endpoint.start_event_log(100)
     comm.all_reduce(np.ones(3))
-    endpoint.stop_recording(recording)
+    endpoint.stop_event_log(recording)
     before = len(recording.collectives()[0])
     assert before > 0
     comm.all_reduce(np.ones(3))

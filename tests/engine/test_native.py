@@ -57,5 +57,5 @@ def test_the_programs_can_be_built_without_cmake(tmp_path, monkeypatch):
     made = [str(command[command.index("-o") + 1]) for command in commands]
     assert made == [str(tmp_path / name) for name in ("engine.o", *native.PROGRAMS)]
     sources = {str(word) for command in commands for word in command if str(word).endswith(".cpp")}
-    there = {str(path) for folder in ("src", "tests") for path in (native.ROOT / "engine" / folder).glob("*.cpp")}
+    there = {str(path) for folder in ("src", "tests") for path in (native.ROOT / "engine" / folder).rglob("*.cpp")}
     assert sources == there

@@ -9,13 +9,13 @@ import pytest
 
 from engine.wake_up_model import PROTOCOL, search
 
-WAITING = Path(__file__).parents[2] / "engine" / "src" / "endpoint_waiting.cpp"
+WAITING = Path(__file__).parents[2] / "engine" / "src" / "shm" / "endpoint_waiting.cpp"
 STEPS_IN_CODE = {
-    "b": r"mine\.bell\.load",
+    "b": r"mine\.wake_word\.load",
     "a": r"mine\.asleep\.fetch_add",
     "f": r"fence_everywhere\(\)",
     "l": r"if \(!ready\(\) && !broken\(\)\)",
-    "w": r"futex_wait\(mine\.bell",
+    "w": r"futex_wait\(mine\.wake_word",
 }
 
 

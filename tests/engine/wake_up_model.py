@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-PROTOCOL = "baflw"  # engine/src/endpoint_waiting.cpp
+PROTOCOL = "baflw"  # engine/src/shm/endpoint_waiting.cpp
 
 
 class Waker(NamedTuple):

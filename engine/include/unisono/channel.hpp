@@ -56,11 +56,11 @@ class Writer {
     MessageHeader* next() { return headers_ + written_ % depth_; }
     std::uint64_t taken_by_slowest() {
         std::uint64_t fewest = ~std::uint64_t{0};
-        for (std::size_t place = 0; place < readers.size(); ++place) {
-            const std::uint64_t taken = counters_[place]->messages.load(std::memory_order_acquire);
+        for (std::size_t index = 0; index < readers.size(); ++index) {
+            const std::uint64_t taken = counters_[index]->messages.load(std::memory_order_acquire);
             if (taken < fewest) {
                 fewest = taken;
-                slowest_ = readers[place];
+                slowest_ = readers[index];
             }
         }
         return fewest;
@@ -77,8 +77,8 @@ class Writer {
 class Reader {
   public:
     Reader() = default;
-    // `place` is the reader's place among the readers of the channel.
-    Reader(std::byte* channel, const Layout& layout, std::uint32_t depth, std::uint32_t writer, std::size_t place);
+    // `index` is the reader's index among the readers of the channel.
+    Reader(std::byte* channel, const Layout& layout, std::uint32_t depth, std::uint32_t writer, std::size_t index);
 
     bool has_message() const {
         return headers_[read_ % depth_].ready.load(std::memory_order_acquire) == read_ + 1;

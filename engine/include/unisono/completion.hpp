@@ -18,13 +18,13 @@ using Kept = std::shared_ptr<void>;
 class Completion {
   public:
     // `source`: the rank that a message came from, where the call was to receive one.
-    void finish(const Verdict& verdict, std::int64_t source = -1);
+    void finish(const FaultReport& report, std::int64_t source = -1);
     bool done() const { return done_.load(std::memory_order_acquire); }
     // Waits until the call is over, or the time; says whether it is over.
     bool wait_until(Clock::time_point deadline);
     // Waits until the call is over; throws Failure if it went wrong. Ctrl-C breaks the communicator, and so ends it.
     void finish_or_fail(Endpoint& endpoint);
-    Verdict verdict() const;      // fault none: all went well, or is not over
+    FaultReport fault_report() const;      // fault none: all went well, or is not over
     std::int64_t source() const;  // -1: none, or not yet
 
   private:
@@ -33,7 +33,7 @@ class Completion {
     // What follows it is written before it is set, and never again. Who sees it set needs no lock: in a forked child, nobody
     // may ever release one.
     std::atomic<bool> done_ = false;
-    Verdict verdict_;
+    FaultReport report_;
     std::int64_t source_ = -1;
 };
 

@@ -15,19 +15,19 @@
 
 #include "unisono/channel.hpp"
 #include "unisono/memory.hpp"
-#include "unisono/outgoing.hpp"
+#include "unisono/traffic_meter.hpp"
 #include "unisono/peers.hpp"
 #include "unisono/rank_names.hpp"
-#include "unisono/tape.hpp"
+#include "unisono/event_log.hpp"
 #include "unisono/waiting.hpp"
 
 namespace unisono {
 
 // Thrown out of a call that cannot be completed; the communicator is broken from then on.
 struct Failure : std::exception {
-    explicit Failure(const Verdict& verdict) : verdict(verdict) {}
-    const char* what() const noexcept override { return verdict.text; }
-    Verdict verdict;
+    explicit Failure(const FaultReport& report) : report(report) {}
+    const char* what() const noexcept override { return report.text; }
+    FaultReport report;
 };
 
 struct Settings {
@@ -38,7 +38,7 @@ struct Settings {
     std::uint32_t rank = 0;
     std::vector<int> processes;  // process numbers of all ranks
     int fault_log = -1;          // descriptor of a file that collects the faults of a job; not closed either
-    Patience patience{};
+    WaitPolicy wait_policy{};
 };
 
 inline constexpr const char* more_memory_advice =
@@ -73,7 +73,7 @@ class Endpoint {
         wait_slowly(std::ref(ready), what);
     }
     // Wakes a rank that has gone to sleep. Cheap where it has not: the line is seldom written.
-    void rouse(std::uint32_t rank) {
+    void wake_if_asleep(std::uint32_t rank) {
         Board& theirs = board(rank);
         // The compiler must read `asleep` after it has written the message that the sleeper waits for. The processor may
         // still read it before; the fence in wait_slowly makes that harmless.
@@ -83,13 +83,13 @@ class Endpoint {
 
     // What this rank sends. A slow link takes the next message when it has carried the last one.
     void note_sent(std::uint64_t bytes) {
-        outgoing.count_in_collective(bytes);
-        if (outgoing.is_limited()) [[unlikely]] send_slowly(bytes);
+        traffic.count_in_collective(bytes);
+        if (traffic.is_limited()) [[unlikely]] send_slowly(bytes);
     }
     void send_slowly(std::uint64_t bytes);
     void wait_for_slow_link();
-    Outgoing outgoing;
-    Recordings recordings;
+    TrafficMeter traffic;
+    EventLogs event_logs;
 
     // Tells everyone that this rank begins its next collective. `text` says it in words, and is written down only if
     // it is not there yet (`text_owner` tells whose it is).
@@ -98,10 +98,10 @@ class Endpoint {
     void check_same_call(std::uint32_t peer);
     bool has_entered(std::uint32_t peer) const { return board(peer).calls.load(std::memory_order_acquire) >= call_; }
 
-    // Marks the communicator as broken for every rank, unless it is already so. Returns the verdict that stands.
+    // Marks the communicator as broken for every rank, unless it is already so. Returns the report that stands.
     // `culprit`: a rank of this communicator, or -1.
-    Verdict break_with(Fault fault, int culprit, const std::string& text);
-    Verdict verdict() const;  // fault none: it is not broken
+    FaultReport break_with(Fault fault, int culprit, const std::string& text);
+    FaultReport fault_report() const;  // fault none: it is not broken
     bool broken() const { return control_->broken.load(std::memory_order_relaxed) != 0; }
     [[noreturn]] void fail(Fault fault, int culprit, const std::string& text);
     [[noreturn]] void report_mismatch(std::uint32_t peer);
@@ -137,15 +137,15 @@ class Endpoint {
     // Asked now and then while waiting; true ends the call (Ctrl-C).
     std::function<bool()> interrupted;
     // Breaks the communicator if somebody wants us to stop; says whether it did.
-    bool look_for_interrupt();
+    bool check_interrupt();
 
   private:
     void wait_slowly(std::function<bool()> ready, const Wait& what);
-    void look_around(const std::function<bool()>& ready, const Wait& what, Clock::time_point began);
+    void check_liveness(const std::function<bool()>& ready, const Wait& what, Clock::time_point began);
     bool is_in_this_call(const Wait& what) const;
     bool has_left(std::uint32_t peer) const;
     void wake(Board& theirs);
-    std::string place_of(const Wait& what) const;
+    std::string where_waiting(const Wait& what) const;
     // In words, and the rank that everyone on the way waits for.
     std::pair<std::string, int> describe_wait(const Wait& what, double seconds) const;
     std::string name_of(std::uint32_t peer) const { return peer == any_rank ? "any rank" : names.name(peer); }

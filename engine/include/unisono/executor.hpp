@@ -9,11 +9,11 @@
 
 #include "unisono/channel.hpp"
 #include "unisono/endpoint.hpp"
-#include "unisono/pace.hpp"
+#include "unisono/copy_strategy.hpp"
 #include "unisono/program.hpp"
 #include "unisono/reduce.hpp"
 #include "unisono/staging.hpp"
-#include "unisono/tape.hpp"
+#include "unisono/event_log.hpp"
 #include "unisono/wire.hpp"
 
 namespace unisono {
@@ -21,10 +21,10 @@ namespace unisono {
 // A program with everything that a call fixes: lengths, type, reduction.
 struct Plan {
     struct Extent {
-        std::uint64_t offset, length;  // of a place in its buffer, in bytes; work places are a segment long
+        std::uint64_t offset, length;  // of a part in its buffer, in bytes; work parts are a segment long
     };
     std::shared_ptr<const Program> program;
-    std::vector<Extent> extents;  // of each place
+    std::vector<Extent> extents;  // of each part
     std::uint64_t segment_bytes = 0;  // of one chunk in one pass, at most
     std::uint64_t passes = 1;
     std::uint64_t work_bytes = 0;
@@ -63,7 +63,7 @@ class Executor {
     void divide_results(const Plan& plan, std::uint64_t pass);
     void await_entry(const Plan& plan);
 
-    // The same with a codec (executor_wire.cpp).
+    // The same with a codec (executor_codec.cpp).
     void run_encoded_pass(const Plan& plan, std::uint64_t pass);
     void send_encoded(const Plan& plan, const Instruction& op, std::uint64_t pass);
     void receive_encoded(const Plan& plan, const Instruction& op, std::uint64_t pass);
@@ -76,7 +76,7 @@ class Executor {
         std::byte* data;
         std::uint64_t bytes;
     };
-    Slice slice(const Plan& plan, std::uint32_t place, std::uint64_t pass) const;
+    Slice slice(const Plan& plan, std::uint32_t part, std::uint64_t pass) const;
     // Where the first byte of a message of so many bytes lies.
     const std::byte* begin_of(const Plan& plan, const Instruction& op, std::uint64_t pass, std::uint64_t bytes) const;
     std::uint64_t message_bytes(const Plan& plan, const Instruction& op, std::uint64_t pass) const;
@@ -85,16 +85,16 @@ class Executor {
 
     // Waits, and writes down that it did, if the call is recorded.
     template <typename Ready>
-    void wait(Moment why, Ready&& ready, const Wait& what) {
-        if (!recorder_.on()) [[likely]] return endpoint_.wait(ready, what);
+    void wait(EventKind why, Ready&& ready, const Wait& what) {
+        if (!events_.on()) [[likely]] return endpoint_.wait(ready, what);
         if (ready()) return;
         try {
             endpoint_.wait(ready, what);
         } catch (...) {
-            recorder_.end_wait(why, what.peer);
+            events_.end_wait(why, what.peer);
             throw;
         }
-        recorder_.end_wait(why, what.peer);
+        events_.end_wait(why, what.peer);
     }
 
     Writer& writer(const ChannelUse& use);
@@ -111,12 +111,12 @@ class Executor {
     Writer writer_to_all_;
     std::vector<Reader> readers_of_all_;  // by writer
     Staging staging_;
-    Pace pace_;
+    CopyStrategy copy_strategy_;
     std::unique_ptr<std::byte[]> work_memory_;
     std::byte* work_ = nullptr;  // aligned
     std::uint64_t work_bytes_ = 0;
     std::uint64_t elements_rounded_ = 0;  // at random, so far
-    CallRecorder recorder_;
+    CallEventWriter events_;
 
     // Of the call that is running.
     std::byte* buffers_[3] = {};

@@ -17,17 +17,17 @@
 
 namespace unisono {
 
-// Two lines apart: processors fetch lines in pairs, and counters of different writers must not meet in one.
-inline constexpr std::size_t apart = 128;
-inline constexpr std::size_t line = 64;  // bytes of a cache line
-inline constexpr std::size_t page = 4096;
+// Two cache lines: processors fetch lines in pairs, and counters of different writers must not meet in one.
+inline constexpr std::size_t cache_line_pair_bytes = 128;
+inline constexpr std::size_t cache_line_bytes = 64;  // bytes of a cache line
+inline constexpr std::size_t page_bytes = 4096;
 // What a processor can translate as one piece. A staging area that fills such pages lies in one piece of the real memory
 // too. Scattered over small pages, some of them crowd the same corner of the caches, other ones in each run: the same
 // call took 48, 60 or 86 µs, and now and then 550.
-inline constexpr std::size_t huge_page = 2 << 20;
+inline constexpr std::size_t huge_page_bytes = 2 << 20;
 // A communicator that makes short calls only has this much of each staging area: programs make hundreds of groups, and
 // most of them exchange little.
-inline constexpr std::size_t small_staging = 64 << 10;
+inline constexpr std::size_t small_staging_bytes = 64 << 10;
 
 // What every rank must agree on before it touches the memory.
 struct Geometry {
@@ -40,18 +40,18 @@ struct Geometry {
 // Why a communicator cannot be used any more. The first rank to notice writes it down for everyone.
 enum class Fault : std::uint32_t { none, peer_lost, timeout, mismatch, aborted, interrupted, no_memory, internal };
 
-struct Verdict {
+struct FaultReport {
     Fault fault = Fault::none;
     std::int32_t culprit = -1;  // the rank in the job that it is about; -1: none in particular
     char text[1000] = {};
 };
 
 struct Control {
-    alignas(apart) std::atomic<std::uint32_t> broken;  // 0: no; 1: somebody is writing the verdict; 2: it can be read
-    Verdict verdict;
-    alignas(apart) std::atomic<std::uint32_t> closed;  // ranks that have closed the communicator
+    alignas(cache_line_pair_bytes) std::atomic<std::uint32_t> broken;  // 0: no; 1: somebody is writing the report; 2: it can be read
+    FaultReport report;
+    alignas(cache_line_pair_bytes) std::atomic<std::uint32_t> closed;  // ranks that have closed the communicator
     // In the first communicator of a file only: where the next one may begin (see Endpoint::reserve_space).
-    alignas(apart) std::atomic<std::uint64_t> file_end;
+    alignas(cache_line_pair_bytes) std::atomic<std::uint64_t> file_end;
 };
 
 // One call, as its rank has announced it.
@@ -66,18 +66,18 @@ inline constexpr std::size_t remembered_calls = 16;
 inline constexpr std::size_t remembered_texts = 16;
 inline constexpr std::size_t text_bytes = 160;
 
-// Where a rank tells the others what it is doing. Only its own rank writes here, but for the bell.
+// Where a rank tells the others what it is doing. Only its own rank writes here, except the wake word.
 struct Board {
-    alignas(apart) std::atomic<std::uint32_t> asleep;  // threads of this rank that sleep until the bell rings
-    std::atomic<std::uint32_t> bell;
-    alignas(apart) std::atomic<std::uint64_t> calls;  // entered so far
+    alignas(cache_line_pair_bytes) std::atomic<std::uint32_t> asleep;  // threads of this rank that sleep until they are woken
+    std::atomic<std::uint32_t> wake_word;
+    alignas(cache_line_pair_bytes) std::atomic<std::uint64_t> calls;  // entered so far
     std::atomic<std::uint32_t> closed;
     std::atomic<std::int32_t> waiting_for;  // a rank, plus one; 0: none; -1: any
     std::atomic<std::uint32_t> waiting_step;
-    alignas(apart) CallRecord recent[remembered_calls];
+    alignas(cache_line_pair_bytes) CallRecord recent[remembered_calls];
     char texts[remembered_texts][text_bytes];
 };
-static_assert(sizeof(Board) <= page);
+static_assert(sizeof(Board) <= page_bytes);
 
 // A message, or where the rest of it lies. What is short lies beside the flag, in the same line.
 struct alignas(64) MessageHeader {
@@ -91,7 +91,7 @@ struct alignas(64) MessageHeader {
 static_assert(sizeof(MessageHeader) == 64);
 
 // How many messages a reader has taken from a channel, on lines of its own.
-struct alignas(apart) Taken {
+struct alignas(cache_line_pair_bytes) Taken {
     std::atomic<std::uint64_t> messages;
 };
 
@@ -107,12 +107,12 @@ class Layout {
     std::size_t bytes() const { return end_; }
     std::size_t channel_count() const { return 2 * size_ * size_ + size_; }
     Range before_channels() const { return {0, channels_}; }
-    std::size_t board(std::size_t rank) const { return boards_ + rank * page; }
+    std::size_t board(std::size_t rank) const { return boards_ + rank * page_bytes; }
     Range channel(std::size_t number) const;
     Range staging(std::size_t rank) const { return {staging_ + rank * staging_bytes_, staging_bytes_}; }
     // The part of it that suffices for programs that send little.
     Range front_of_staging(std::size_t rank) const {
-        return {staging(rank).offset, staging_bytes_ < small_staging ? staging_bytes_ : small_staging};
+        return {staging(rank).offset, staging_bytes_ < small_staging_bytes ? staging_bytes_ : small_staging_bytes};
     }
     // The payloads of a channel of send and recv.
     Range transfer_slots(std::size_t from, std::size_t to) const {

@@ -11,7 +11,7 @@
 
 namespace unisono {
 
-// `left` is always a place as long as the chunk, also where nothing is read from it.
+// `left` is always a part as long as the chunk, also where nothing is read from it.
 enum class Kind : std::uint8_t {
     send,     // channel, and out where there is one, <- left
     receive,  // out, and a channel where there is one, <- message
@@ -21,7 +21,7 @@ enum class Kind : std::uint8_t {
 };
 
 inline constexpr std::uint16_t no_channel = 0xffff;
-inline constexpr std::uint32_t no_place = 0xffffffff;
+inline constexpr std::uint32_t no_part = 0xffffffff;
 inline constexpr std::size_t most_sources = 63;  // of one reduce
 
 // 16 bytes. `from` and `operands` say where the lists begin in Program::channels and Program::operands.
@@ -37,7 +37,7 @@ struct Instruction {
 static_assert(sizeof(Instruction) == 16);
 
 struct Operand {
-    std::uint32_t left, right, out;  // places; no_place: none
+    std::uint32_t left, right, out;  // parts; no_part: none
     std::uint32_t final;             // 1: this rank does not read `out` again in the same pass
 };
 
@@ -53,9 +53,9 @@ struct ChannelUse {
 struct Program {
     std::vector<Instruction> instructions;
     std::vector<Operand> operands;
-    std::vector<Buffer> places;  // the buffer that each place lies in
+    std::vector<Buffer> parts;  // the buffer that each part lies in
     std::vector<ChannelUse> channels;
-    std::vector<std::uint32_t> results;  // the places that hold the result
+    std::vector<std::uint32_t> results;  // the parts that hold the result
     std::vector<std::uint32_t> rounded_last;  // those of them that a codec rounds once more in the end
     std::vector<std::uint32_t> silent_receivers;  // ranks that are sent to and never heard of: see Executor::await_entry
     std::uint32_t largest_message;       // chunks

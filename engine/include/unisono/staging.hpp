@@ -31,7 +31,7 @@ class Staging {
     }
     // Whether a message is so short that it may lie a little behind the beginning of a line. (The compiler leaves room
     // for that; programs that fill the area to the last byte are not its own.)
-    bool is_roomy_for(std::uint64_t bytes) const { return bytes + line <= capacity_ / 2; }
+    bool is_roomy_for(std::uint64_t bytes) const { return bytes + cache_line_bytes <= capacity_ / 2; }
     // Whether there is room for so many bytes; gives back what has been taken by its readers.
     bool has_room(std::uint64_t bytes) {
         const std::uint64_t end = start_for(bytes) + rounded(bytes);
@@ -60,7 +60,7 @@ class Staging {
     void belongs_to(Writer& writer) { waiting_.push_back({head_, &writer, writer.written()}); }
 
   private:
-    static std::uint64_t rounded(std::uint64_t bytes) { return (bytes + apart - 1) / apart * apart; }
+    static std::uint64_t rounded(std::uint64_t bytes) { return (bytes + cache_line_pair_bytes - 1) / cache_line_pair_bytes * cache_line_pair_bytes; }
     // A payload is not cut at the end of the area: it begins at the front again.
     std::uint64_t start_for(std::uint64_t bytes) const {
         const std::uint64_t left = capacity_ - head_ % capacity_;

@@ -1,4 +1,4 @@
-// A clock for recordings that is read in a third of the time.
+// A clock for event logs that is read in a third of the time.
 //
 // Reading Clock takes 36 ns on the machine we measured on, which is too much several times in a call of five
 // microseconds. A *tick* is what the processor's own counter counts (14 ns): it is what the system makes its clock of,

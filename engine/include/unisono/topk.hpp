@@ -1,8 +1,8 @@
 // The few largest of many numbers on the wire (codec "topk:F" of docs/codecs.md).
 //
 // Kept are the k elements largest in magnitude, NaN before all numbers; of equal ones those that come first, so that they
-// are exactly k. An element's place is 16 bits, within its block of `topk_block` elements, and its value a bf16, rounded
-// as wire.hpp does. On the wire: how many are kept of each block (32 bits each), the places, the values; places are in
+// are exactly k. An element's position is 16 bits, within its block of `topk_window` elements, and its value a bf16, rounded
+// as wire.hpp does. On the wire: how many are kept of each block (32 bits each), the positions, the values; positions are in
 // rising order within a block. There is no header; both ends know n and k.
 #pragma once
 
@@ -10,9 +10,9 @@
 
 namespace unisono {
 
-inline constexpr std::size_t topk_block = 65536;
+inline constexpr std::size_t topk_window = 65536;
 
-constexpr std::size_t topk_bytes(std::size_t n, std::size_t k) { return (n + topk_block - 1) / topk_block * 4 + 4 * k; }
+constexpr std::size_t topk_bytes(std::size_t n, std::size_t k) { return (n + topk_window - 1) / topk_window * 4 + 4 * k; }
 
 // `k` is at most `n`.
 void encode_topk(const float* from, std::byte* to, std::size_t n, std::size_t k);

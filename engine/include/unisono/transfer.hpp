@@ -7,8 +7,8 @@
 //     offset        its tag. Elsewhere this word says where the payload lies; but the slots of a pair are used in turn, so
 //                   here both sides know that from the number of the header
 //
-// What is sent goes out in the order of the calls (outbox.hpp). What comes in goes to the receive that asked for its tag,
-// or is put aside until one does (inbox.hpp).
+// What is sent goes out in the order of the calls (transfer_outbox.hpp). What comes in goes to the receive that asked for its tag,
+// or is kept as unexpected until one does (transfer_inbox.hpp).
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// Waiting for another rank: spin, then yield the core, then sleep until its bell rings.
+// Waiting for another rank: spin, then yield the core, then sleep until it is woken.
 #pragma once
 
 #include <algorithm>
@@ -11,7 +11,7 @@ namespace unisono {
 using Clock = std::chrono::steady_clock;
 using Nanoseconds = std::chrono::nanoseconds;
 
-struct Patience {
+struct WaitPolicy {
     Nanoseconds spin;   // quickest, but the core is busy; nothing where there are more ranks than cores
     Nanoseconds yield;  // lets another rank run that shares the core
     Nanoseconds background_spin = spin;  // of threads in the background, while the one they work for computes

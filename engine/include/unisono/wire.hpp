@@ -1,6 +1,6 @@
 // Smaller numbers on the wire: float32 in memory, fewer bits while they travel (docs/codecs.md).
 //
-// fp16 and bf16 are rounded element by element. The others go in blocks: `wire_block` elements share one scale, a
+// fp16 and bf16 are rounded element by element. The others go in blocks: `codec_block_elements` elements share one scale, a
 // power of two, and each has a code of 8 bits; the number is code * scale. A scale is one byte, the exponent field of a
 // float: byte b means 2^(b - 127), and b is never less than 1 (2^-126). It is the smallest at which no finite element of
 // the block rounds past the largest code.
@@ -32,7 +32,7 @@ enum class Wire : std::uint8_t { none, fp16, bf16, fp8_e4m3, fp8_e5m2, int8 };
 inline constexpr std::array wire_names{"none", "fp16", "bf16", "fp8_e4m3", "fp8_e5m2", "int8"};
 
 // How many elements share a scale. Pieces of a whole number of blocks can be encoded one by one: the bytes are as many.
-inline constexpr std::size_t wire_block = 32;
+inline constexpr std::size_t codec_block_elements = 32;
 
 // The bytes of n elements on the wire.
 constexpr std::size_t encoded_bytes(Wire wire, std::size_t n) {
@@ -40,7 +40,7 @@ constexpr std::size_t encoded_bytes(Wire wire, std::size_t n) {
         case Wire::none: return 4 * n;
         case Wire::fp16:
         case Wire::bf16: return 2 * n;
-        default: return (n + wire_block - 1) / wire_block + n;
+        default: return (n + codec_block_elements - 1) / codec_block_elements + n;
     }
 }
 

@@ -141,7 +141,7 @@ def _numbers(codes: NDArray[np.int64], form: Format) -> Doubles:
 
 
 def roll_dice(seed: int, first: int, n: int) -> Words:
-    """Return 32 random bits for each of the n elements from ``first`` on (engine/src/dice.hpp)."""
+    """Return 32 random bits for each of the n elements from ``first`` on (engine/src/loops/stochastic_rng.hpp)."""
     shift = _mixed(np.array([seed & 0xFFFFFFFF], np.uint32), np.uint32(0))
     key = _mixed(np.array([seed >> 32], np.uint32), shift)
     index = ((np.arange(n, dtype=np.uint64) + np.uint64(first)) & np.uint64(0xFFFFFFFF)).astype(np.uint32)

@@ -32,7 +32,7 @@ class _Recording:
         self.calls = calls
         self.base_ns = base_ns
         self.began_ns = time.monotonic_ns()
-        self.engine = link.endpoint.record(events)
+        self.engine = link.endpoint.start_event_log(events)
         calls.recordings += 1
         self.origin = Origin(
             run=run, communicator=f"{link.config.token}-{link.offset:x}", rank=link.rank, size=link.size,
@@ -42,7 +42,7 @@ class _Recording:
     def stop(self) -> None:
         """Record no more calls."""
         self.calls.recordings -= 1
-        self.calls.link.endpoint.stop_recording(self.engine)
+        self.calls.link.endpoint.stop_event_log(self.engine)
 
     def write(self, folder: Path) -> None:
         """Write this rank's part of the trace."""

@@ -131,7 +131,7 @@ class Lowered:
         return {
             "instructions": bytes(instructions),
             "operands": bytes(operands),
-            "places": b"".join(struct.pack("=I", BUFFERS.index(place.buffer)) for place in self.places),
+            "parts": b"".join(struct.pack("=I", BUFFERS.index(place.buffer)) for place in self.places),
             "channels": b"".join(struct.pack("=II", channel.peer, channel.to_all) for channel in channels),
             "results": [index[place] for place in self.results],
             "rounded_last": [index[place] for place in self.rounded_last],

@@ -1,4 +1,4 @@
-"""The events of the engine, as they lie in memory (engine/include/unisono/tape.hpp)."""
+"""The events of the engine, as they lie in memory (engine/include/unisono/event_log.hpp)."""
 
 from __future__ import annotations
 

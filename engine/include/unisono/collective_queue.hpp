@@ -1,0 +1,49 @@
+// Calls that go on while the caller does something else: one thread takes them in the order in which they were made.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <thread>
+
+#include "unisono/completion.hpp"
+#include "unisono/executor.hpp"
+
+namespace unisono {
+
+// The collectives of one communicator, one after the other.
+class CollectiveQueue {
+  public:
+    explicit CollectiveQueue(Executor& executor) : executor_(executor) {}
+    ~CollectiveQueue() { stop(); }
+
+    struct Call {
+        std::shared_ptr<Plan> plan;
+        const void* input;
+        void* output;
+        Nanoseconds timeout;  // counted from when the call begins to run
+        Kept kept = nullptr;
+    };
+    // Runs the call on the caller's thread if nothing is queued; else waits its turn. Throws Failure.
+    void run(const Call& call);
+    std::shared_ptr<Completion> start(const Call& call);
+    void stop();
+
+  private:
+    void work();
+    void execute(const Call& call);
+
+    Executor& executor_;
+    std::atomic<bool> taken_ = false;        // by whoever executes
+    std::atomic<std::size_t> queued_ = 0;  // calls that were started and are not finished
+    std::mutex mutex_;                     // guards what follows
+    std::condition_variable changed_;
+    std::deque<std::pair<Call, std::shared_ptr<Completion>>> waiting_;
+    std::thread thread_;  // started by the first call that is queued
+    bool stopping_ = false;
+};
+
+}  // namespace unisono

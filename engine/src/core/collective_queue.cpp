@@ -1,0 +1,68 @@
+#include "unisono/collective_queue.hpp"
+
+#include <unistd.h>
+
+#include <utility>
+
+namespace unisono {
+
+void CollectiveQueue::execute(const Call& call) {
+    executor_.run(*call.plan, call.input, call.output, coarse_now() + call.timeout);
+}
+
+void CollectiveQueue::run(const Call& call) {
+    if (queued_.load(std::memory_order_acquire) == 0 && !taken_.exchange(true, std::memory_order_acquire)) {
+        struct Taken {
+            CollectiveQueue& queue;
+            ~Taken() { queue.taken_.store(false, std::memory_order_release); }
+        } taken{*this};
+        if (queued_.load(std::memory_order_acquire) == 0) {  // still: whoever comes now queues behind us
+            execute(call);
+            return;
+        }
+    }
+    start(call)->finish_or_fail(executor_.endpoint());
+}
+
+std::shared_ptr<Completion> CollectiveQueue::start(const Call& call) {
+    auto completion = std::make_shared<Completion>();
+    const std::lock_guard lock(mutex_);
+    if (!thread_.joinable()) thread_ = executor_.endpoint().start_thread([this] { work(); });  // first, as it may fail
+    waiting_.emplace_back(call, completion);
+    queued_.fetch_add(1, std::memory_order_release);
+    changed_.notify_one();
+    return completion;
+}
+
+void CollectiveQueue::work() {
+    in_background = true;
+    for (;;) {
+        std::unique_lock lock(mutex_);
+        changed_.wait(lock, [&] { return stopping_ || !waiting_.empty(); });
+        if (waiting_.empty()) return;  // what was started before the stop is finished first
+        auto [call, completion] = std::move(waiting_.front());
+        waiting_.pop_front();
+        lock.unlock();
+        while (taken_.exchange(true, std::memory_order_acquire)) ::usleep(20);  // a call on its caller's thread
+        FaultReport report;
+        try {
+            execute(call);
+        } catch (const Failure& failure) {
+            report = failure.report;
+        }
+        completion->finish(report);  // before others can go on: calls are over in the order in which they were made
+        taken_.store(false, std::memory_order_release);
+        queued_.fetch_sub(1, std::memory_order_release);
+    }
+}
+
+void CollectiveQueue::stop() {
+    {
+        const std::lock_guard lock(mutex_);
+        stopping_ = true;
+        changed_.notify_all();
+    }
+    if (thread_.joinable()) thread_.join();
+}
+
+}  // namespace unisono

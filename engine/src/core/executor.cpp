@@ -1,0 +1,301 @@
+#include "unisono/executor.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+#include "unisono/copy.hpp"
+
+namespace unisono {
+
+Executor::Executor(Endpoint& endpoint) : endpoint_(endpoint) {
+    const Layout& layout = endpoint.layout;
+    const std::uint32_t size = endpoint.settings.geometry.size, rank = endpoint.settings.rank;
+    const std::uint32_t depth = endpoint.settings.geometry.depth;
+    std::vector<std::uint32_t> others(size);
+    std::iota(others.begin(), others.end(), 0u);
+    others.erase(others.begin() + rank);
+    for (std::uint32_t peer = 0; peer < size; ++peer) {
+        writers_.emplace_back(endpoint.channel(layout.between(rank, peer)), layout, depth, std::vector{peer});
+        readers_.emplace_back(endpoint.channel(layout.between(peer, rank)), layout, depth, peer, 0);
+        // Among the others of `peer`, in the order of ranks.
+        readers_of_all_.emplace_back(endpoint.channel(layout.to_all(peer)), layout, depth, peer, rank - (rank > peer));
+    }
+    writer_to_all_ = Writer(endpoint.channel(layout.to_all(rank)), layout, depth, others);
+    staging_ = Staging(layout.staging(rank).offset, layout.front_of_staging(rank).bytes);
+}
+
+void Executor::run(Plan& plan, const void* input, void* output, Clock::time_point deadline) {
+    if (endpoint_.broken()) throw Failure(endpoint_.fault_report());
+    events_.begin(endpoint_.event_logs);
+    if (!plan.prepared) prepare(plan);
+    deadline_ = deadline;
+    buffers_[static_cast<int>(Buffer::input)] = static_cast<std::byte*>(const_cast<void*>(input));
+    buffers_[static_cast<int>(Buffer::output)] = static_cast<std::byte*>(output);
+    buffers_[static_cast<int>(Buffer::work)] = work_;
+    const std::uint64_t call = endpoint_.enter(plan.fingerprint, plan.text, plan.number);
+    fingerprint_ = plan.fingerprint + call * 0x9e3779b97f4a7c15u;  // the same call at another time is another call
+    if (!events_.on()) [[likely]] return perform(plan);
+    events_.enter(call, plan.number);
+    try {
+        perform(plan);
+    } catch (...) {
+        events_.end(true);
+        throw;
+    }
+    events_.end(false);
+}
+
+void Executor::perform(const Plan& plan) {
+    for (std::uint64_t pass = 0; pass < plan.passes; ++pass) run_pass(plan, pass);
+    if (!plan.program->silent_receivers.empty()) await_entry(plan);
+    if (endpoint_.traffic.is_limited()) [[unlikely]] {
+        endpoint_.wait_for_slow_link();
+        if (events_.on()) events_.begin_anew();
+    }
+}
+
+void Executor::prepare(Plan& plan) {
+    const Program& program = *plan.program;
+    const Layout& layout = endpoint_.layout;
+    const std::uint32_t rank = endpoint_.settings.rank;
+    const auto open = [&](const ChannelUse& use, bool writes) {
+        endpoint_.open_channel(use.reach == Reach::all ? layout.to_all(writes ? rank : use.peer)
+                               : writes                ? layout.between(rank, use.peer)
+                                                       : layout.between(use.peer, rank));
+    };
+    std::uint64_t sent_bytes = 0;  // in a pass, at most, with the gaps between messages
+    for (const Instruction& op : program.instructions) {
+        for (int source = 0; source < op.sources; ++source) open(program.channels[op.from + source], false);
+        if (op.to == no_channel) continue;
+        open(program.channels[op.to], true);
+        sent_bytes += op.chunks * plan.segment_bytes + cache_line_bytes + cache_line_pair_bytes;
+    }
+    if (sent_bytes > 0 && plan.segment_bytes * program.largest_message > MessageHeader::inline_bytes) {
+        // Twice, as the end of the area may be too short for a message; and `depth` calls may be on their way, as a root
+        // does not wait for its readers.
+        const Layout::Range front = layout.front_of_staging(rank), whole = layout.staging(rank);
+        const bool is_short = plan.wire == Wire::none && sent_bytes * 2 * endpoint_.settings.geometry.depth <= front.bytes;
+        endpoint_.open(is_short ? front : whole);
+        if (!is_short) staging_.grow(whole.bytes);
+    }
+    if (plan.work_bytes > work_bytes_) {
+        constexpr std::size_t alignment = 64;
+        work_memory_ = std::make_unique<std::byte[]>(plan.work_bytes + alignment);
+        const auto address = reinterpret_cast<std::uintptr_t>(work_memory_.get());
+        work_ = work_memory_.get() + (alignment - address % alignment) % alignment;
+        work_bytes_ = plan.work_bytes;
+    }
+    plan.prepared = true;
+    if (events_.on()) events_.begin_anew();
+}
+
+// No rank leaves a collective before those that it sent to have entered it: else it could not be told that they called
+// something else.
+void Executor::await_entry(const Plan& plan) {
+    for (const std::uint32_t peer : plan.program->silent_receivers) {
+        wait(EventKind::awaits_entry, [&] { return endpoint_.has_entered(peer); }, {peer, 0, deadline_, true});
+        endpoint_.check_same_call(peer);
+    }
+}
+
+void Executor::run_pass(const Plan& plan, std::uint64_t pass) {
+    if (events_.on()) [[unlikely]] events_.begin_pass(pass);
+    if (plan.wire != Wire::none) return run_encoded_pass(plan, pass);
+    for (const Instruction& op : plan.program->instructions) {
+        switch (op.kind) {
+            case Kind::send: send(plan, op, pass); break;
+            case Kind::receive: receive(plan, op, pass); break;
+            case Kind::reduce: reduce(plan, op, pass); break;
+            case Kind::copy:
+            case Kind::combine: move_inside(plan, op, pass); break;
+        }
+        if (events_.on()) [[unlikely]] events_.end_instruction();
+    }
+    if (plan.divide != nullptr) divide_results(plan, pass);
+}
+
+Executor::Slice Executor::slice(const Plan& plan, std::uint32_t part, std::uint64_t pass) const {
+    const Plan::Extent& extent = plan.extents[part];
+    const Buffer buffer = plan.program->parts[part];
+    const std::uint64_t done = pass * plan.segment_bytes;
+    const std::uint64_t bytes = extent.length > done ? std::min(extent.length - done, plan.segment_bytes) : 0;
+    // A work part holds the segment of the running pass only.
+    const std::uint64_t offset = extent.offset + (buffer == Buffer::work ? 0 : done);
+    return {buffers_[static_cast<int>(buffer)] + offset, bytes};
+}
+
+std::uint64_t Executor::message_bytes(const Plan& plan, const Instruction& op, std::uint64_t pass) const {
+    std::uint64_t bytes = 0;
+    const Operand* operands = plan.program->operands.data() + op.operands;
+    for (std::size_t chunk = 0; chunk < op.chunks; ++chunk) bytes += slice(plan, operands[chunk].left, pass).bytes;
+    return bytes;
+}
+
+const std::byte* Executor::begin_of(const Plan& plan, const Instruction& op, std::uint64_t pass, std::uint64_t bytes) const {
+    if (bytes <= MessageHeader::inline_bytes) return nullptr;  // nobody will ask; and it may have no chunk at all
+    return slice(plan, plan.program->operands[op.operands].left, pass).data;
+}
+
+// Reads once what goes to two parts: a block of it stays in the cache of the core.
+void Executor::put_and_keep(std::byte* payload, std::byte* out, const std::byte* from, std::uint64_t bytes, bool streams) {
+    constexpr std::uint64_t block = 32768;
+    for (std::uint64_t done = 0; done < bytes; done += block) {
+        const std::uint64_t here = std::min(block, bytes - done);
+        copy_strategy_.put(payload + done, from + done, here);
+        if (streams)
+            copy_streaming(out + done, from + done, here);
+        else
+            copy_bytes(out + done, from + done, here);
+    }
+}
+
+void Executor::send(const Plan& plan, const Instruction& op, std::uint64_t pass) {
+    const std::uint64_t bytes = message_bytes(plan, op, pass);
+    if (bytes == 0 && plan.skips_empty) return;
+    Writer& to = writer(plan.program->channels[op.to]);
+    const Operand* operands = plan.program->operands.data() + op.operands;
+    std::byte* payload = acquire(to, bytes, op.step, begin_of(plan, op, pass, bytes));
+    for (std::size_t chunk = 0; chunk < op.chunks; ++chunk) {
+        const Slice from = slice(plan, operands[chunk].left, pass);
+        std::byte* const out = operands[chunk].out != no_part ? slice(plan, operands[chunk].out, pass).data : nullptr;
+        if (out == nullptr || out == from.data)
+            copy_strategy_.put(payload, from.data, from.bytes);
+        else
+            put_and_keep(payload, out, from.data, from.bytes, plan.streams && operands[chunk].final);
+        payload += from.bytes;
+    }
+    publish(to, bytes);
+}
+
+void Executor::receive(const Plan& plan, const Instruction& op, std::uint64_t pass) {
+    const std::uint64_t bytes = message_bytes(plan, op, pass);
+    if (bytes == 0 && plan.skips_empty) return;
+    Reader& from = reader(plan.program->channels[op.from]);
+    const std::byte* data = await_message(from, bytes, op.step);
+    if (op.to != no_channel) {
+        Writer& to = writer(plan.program->channels[op.to]);
+        copy_strategy_.put(acquire(to, bytes, op.step, data), data, bytes);
+        publish(to, bytes);
+    }
+    const Operand* operands = plan.program->operands.data() + op.operands;
+    for (std::size_t chunk = 0; chunk < op.chunks; ++chunk) {
+        const std::uint64_t length = slice(plan, operands[chunk].left, pass).bytes;
+        if (operands[chunk].out != no_part) {
+            std::byte* out = slice(plan, operands[chunk].out, pass).data;
+            if (plan.streams && operands[chunk].final)
+                copy_streaming(out, data, length);
+            else
+                copy_bytes(out, data, length);
+        }
+        data += length;
+    }
+    release(from);
+}
+
+void Executor::reduce(const Plan& plan, const Instruction& op, std::uint64_t pass) {
+    const std::uint64_t bytes = message_bytes(plan, op, pass);
+    if (bytes == 0 && plan.skips_empty) return;
+    const ChannelUse* sources = plan.program->channels.data() + op.from;
+    const void* addends[most_sources];
+    for (int source = 0; source < op.sources; ++source)
+        addends[source] = await_message(reader(sources[source]), bytes, op.step);
+    Writer* to = op.to != no_channel ? &writer(plan.program->channels[op.to]) : nullptr;
+    const Operand* operands = plan.program->operands.data() + op.operands;
+    std::byte* payload = to != nullptr ? acquire(*to, bytes, op.step, begin_of(plan, op, pass, bytes)) : nullptr;
+    for (std::size_t chunk = 0; chunk < op.chunks; ++chunk) {
+        const Slice left = slice(plan, operands[chunk].left, pass);
+        std::byte* out = operands[chunk].out != no_part ? slice(plan, operands[chunk].out, pass).data : nullptr;
+        std::byte* first = out != nullptr ? out : payload;
+        const bool later = copy_strategy_.past_caches() && left.bytes >= CopyStrategy::worth_it;
+        std::byte* second = out != nullptr && !later ? payload : nullptr;
+        if (first != nullptr)
+            plan.combine(first, second, left.data, addends, op.sources, left.bytes / plan.element_bytes);
+        if (out != nullptr && payload != nullptr && later) copy_strategy_.put(payload, out, left.bytes);
+        if (payload != nullptr) payload += left.bytes;
+        for (int source = 0; source < op.sources; ++source)
+            addends[source] = static_cast<const std::byte*>(addends[source]) + left.bytes;
+    }
+    if (to != nullptr) publish(*to, bytes);
+    for (int source = 0; source < op.sources; ++source) release(reader(sources[source]));
+}
+
+void Executor::move_inside(const Plan& plan, const Instruction& op, std::uint64_t pass) {
+    const Operand* operands = plan.program->operands.data() + op.operands;
+    for (std::size_t chunk = 0; chunk < op.chunks; ++chunk) {
+        const Slice left = slice(plan, operands[chunk].left, pass), out = slice(plan, operands[chunk].out, pass);
+        if (op.kind == Kind::combine) {
+            const void* right = slice(plan, operands[chunk].right, pass).data;
+            plan.combine(out.data, nullptr, left.data, &right, 1, left.bytes / plan.element_bytes);
+        } else if (out.data != left.data) {
+            if (plan.streams && operands[chunk].final)
+                copy_streaming(out.data, left.data, left.bytes);
+            else
+                copy_bytes(out.data, left.data, left.bytes);
+        }
+    }
+}
+
+void Executor::divide_results(const Plan& plan, std::uint64_t pass) {
+    for (const std::uint32_t part : plan.program->results) {
+        const Slice result = slice(plan, part, pass);
+        plan.divide(result.data, result.data, endpoint_.settings.geometry.size, result.bytes / plan.element_bytes);
+    }
+    if (events_.on()) [[unlikely]] events_.end_results();
+}
+
+// ---- channels --------------------------------------------------------------------------------------------------
+
+Writer& Executor::writer(const ChannelUse& use) {
+    return use.reach == Reach::all ? writer_to_all_ : writers_[use.peer];
+}
+
+Reader& Executor::reader(const ChannelUse& use) {
+    return use.reach == Reach::all ? readers_of_all_[use.peer] : readers_[use.peer];
+}
+
+std::byte* Executor::acquire(Writer& writer, std::uint64_t bytes, std::uint32_t step, const std::byte* source) {
+    if (!writer.has_room())
+        wait(EventKind::awaits_room, [&] { return writer.has_room(); }, {writer.slowest(), step, deadline_, true});
+    if (bytes <= MessageHeader::inline_bytes) return writer.inline_payload();
+    // As far behind the beginning of a cache line as where it comes from: then whole lines are copied to whole lines.
+    const std::uint64_t behind = staging_.is_roomy_for(bytes) ? reinterpret_cast<std::uintptr_t>(source) % cache_line_bytes : 0;
+    const std::uint64_t room = behind + bytes;
+    while (!staging_.has_room(room)) {
+        // Several ranks may have to read before there is room. One that has read its part may leave; so we wait for one
+        // rank at a time, and never for one that we do not need any more.
+        const std::uint32_t peer = staging_.slowest();
+        wait(EventKind::awaits_room, [&] { return staging_.has_room(room) || staging_.slowest() != peer; },
+             {peer, step, deadline_, true});
+    }
+    payload_offset_ = staging_.take(room) + behind;
+    return endpoint_.at(payload_offset_);
+}
+
+void Executor::publish(Writer& writer, std::uint64_t bytes) {
+    endpoint_.note_sent(bytes * writer.readers.size());
+    writer.publish(bytes, payload_offset_, fingerprint_);
+    if (bytes > MessageHeader::inline_bytes) staging_.belongs_to(writer);
+    for (const std::uint32_t reader : writer.readers) endpoint_.wake_if_asleep(reader);
+}
+
+const std::byte* Executor::await_message(Reader& reader, std::uint64_t bytes, std::uint32_t step) {
+    wait(EventKind::awaits_message, [&] { return reader.has_message(); }, {reader.writer, step, deadline_, true});
+    const Message message = reader.message();
+    if (message.fingerprint != fingerprint_) endpoint_.report_mismatch(reader.writer);
+    if (message.bytes != bytes) report_length(reader.writer, message.bytes, bytes, step);
+    return endpoint_.data_of(message);
+}
+
+void Executor::release(Reader& reader) {
+    reader.release();
+    endpoint_.wake_if_asleep(reader.writer);
+}
+
+void Executor::report_length(std::uint32_t peer, std::uint64_t sent, std::uint64_t expected, std::uint32_t step) {
+    endpoint_.fail(Fault::mismatch, static_cast<int>(peer),
+                   endpoint_.names.name(peer) + " sent " + std::to_string(sent) + " bytes to " + endpoint_.own_name() +
+                       ", which expects " + std::to_string(expected) + " at step " + std::to_string(step) +
+                       ": what a rank sends to another must be as long as what that one says it receives");
+}
+
+}  // namespace unisono

@@ -1,0 +1,169 @@
+// Numbers of a block of 32 between memory, where they are small and in order, and registers of 32-bit words.
+#pragma once
+
+#include "vectors.hpp"
+
+namespace unisono::UNISONO_VARIANT {
+
+inline constexpr int codec_block_elements = 32;
+inline constexpr int words_per_register = register_bytes / 4;
+inline constexpr int codec_block_registers = codec_block_elements / words_per_register;
+
+// A block of elements, in order, `words_per_register` in each register.
+template <typename V>
+struct CodecBlock {
+    V part[codec_block_registers];
+};
+
+UNISONO_INLINE CodecBlock<Floats> load_floats(const float* from) {
+    CodecBlock<Floats> block;
+    for (int i = 0; i < codec_block_registers; ++i)
+        block.part[i] = load<Floats>(reinterpret_cast<const char*>(from + i * words_per_register));
+    return block;
+}
+UNISONO_INLINE void store_floats(float* to, const CodecBlock<Floats>& block) {
+    for (int i = 0; i < codec_block_registers; ++i) store(reinterpret_cast<char*>(to + i * words_per_register), block.part[i]);
+}
+
+// The words are less than 256.
+UNISONO_INLINE void store_bytes(char* to, const CodecBlock<Words>& block) {
+#if defined(__AVX512F__)
+    for (int i = 0; i < codec_block_registers; ++i)
+        store(to + i * words_per_register, _mm512_maskz_cvtepi32_epi8(0xffff, bits_as<__m512i>(block.part[i])));
+#elif defined(__AVX2__)
+    const auto word = [&](int i) { return bits_as<__m256i>(block.part[i]); };
+    const __m256i first = _mm256_packs_epi32(word(0), word(1)), second = _mm256_packs_epi32(word(2), word(3));
+    // Packing works on each half of a register: the fours come out as 0 2 4 6, 1 3 5 7.
+    const __m256i order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
+    store(to, _mm256_permutevar8x32_epi32(_mm256_packus_epi16(first, second), order));
+#elif defined(__SSE2__)
+    const auto word = [&](int i) { return bits_as<__m128i>(block.part[i]); };
+    for (int i = 0; i < codec_block_registers; i += 4) {
+        const __m128i first = _mm_packs_epi32(word(i), word(i + 1)), second = _mm_packs_epi32(word(i + 2), word(i + 3));
+        store(to + i * words_per_register, _mm_packus_epi16(first, second));
+    }
+#else
+    for (int i = 0; i < codec_block_elements; ++i) to[i] = static_cast<char>(block.part[i / words_per_register][i % words_per_register]);
+#endif
+}
+
+// Only the lower halves of the words are stored.
+UNISONO_INLINE void store_halves(char* to, const CodecBlock<Words>& block) {
+#if defined(__AVX512F__)
+    for (int i = 0; i < codec_block_registers; ++i)
+        store(to + 2 * i * words_per_register, _mm512_maskz_cvtepi32_epi16(0xffff, bits_as<__m512i>(block.part[i])));
+#elif defined(__SSE2__)
+    // Packing saturates numbers with a sign, so the lower halves are made such.
+    const auto word = [&](int i) { return bits_as<Vector<std::int32_t>>(block.part[i] << 16) >> 16; };
+    for (int i = 0; i < codec_block_registers; i += 2) {
+#if defined(__AVX2__)
+        const __m256i pairs = _mm256_packs_epi32(bits_as<__m256i>(word(i)), bits_as<__m256i>(word(i + 1)));
+        store(to + 2 * i * words_per_register, _mm256_permute4x64_epi64(pairs, 0b11011000));
+#else
+        store(to + 2 * i * words_per_register, _mm_packs_epi32(bits_as<__m128i>(word(i)), bits_as<__m128i>(word(i + 1))));
+#endif
+    }
+#else
+    for (int i = 0; i < codec_block_elements; ++i) {
+        const auto half = static_cast<std::uint16_t>(block.part[i / words_per_register][i % words_per_register]);
+        __builtin_memcpy(to + 2 * i, &half, 2);
+    }
+#endif
+}
+
+UNISONO_INLINE CodecBlock<Words> load_bytes(const char* from) {
+    CodecBlock<Words> block;
+#if defined(__AVX512F__)
+    for (int i = 0; i < codec_block_registers; ++i)
+        block.part[i] = bits_as<Words>(_mm512_maskz_cvtepu8_epi32(0xffff, load<__m128i>(from + i * words_per_register)));
+#elif defined(__AVX2__)
+    for (int i = 0; i < codec_block_registers; ++i) {
+        const __m128i eight = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(from + i * words_per_register));
+        block.part[i] = bits_as<Words>(_mm256_cvtepu8_epi32(eight));
+    }
+#elif defined(__SSE2__)
+    const __m128i zero = _mm_setzero_si128();
+    for (int i = 0; i < codec_block_registers; i += 4) {
+        const __m128i bytes = load<__m128i>(from + i * words_per_register);
+        const __m128i low = _mm_unpacklo_epi8(bytes, zero), high = _mm_unpackhi_epi8(bytes, zero);
+        block.part[i] = bits_as<Words>(_mm_unpacklo_epi16(low, zero));
+        block.part[i + 1] = bits_as<Words>(_mm_unpackhi_epi16(low, zero));
+        block.part[i + 2] = bits_as<Words>(_mm_unpacklo_epi16(high, zero));
+        block.part[i + 3] = bits_as<Words>(_mm_unpackhi_epi16(high, zero));
+    }
+#else
+    for (int i = 0; i < codec_block_elements; ++i) block.part[i / words_per_register][i % words_per_register] = static_cast<std::uint8_t>(from[i]);
+#endif
+    return block;
+}
+
+UNISONO_INLINE CodecBlock<Words> load_halves(const char* from) {
+    CodecBlock<Words> block;
+#if defined(__AVX512F__)
+    for (int i = 0; i < codec_block_registers; ++i)
+        block.part[i] = bits_as<Words>(_mm512_maskz_cvtepu16_epi32(0xffff, load<__m256i>(from + 2 * i * words_per_register)));
+#elif defined(__AVX2__)
+    for (int i = 0; i < codec_block_registers; ++i)
+        block.part[i] = bits_as<Words>(_mm256_cvtepu16_epi32(load<__m128i>(from + 2 * i * words_per_register)));
+#elif defined(__SSE2__)
+    for (int i = 0; i < codec_block_registers; i += 2) {
+        const __m128i halves = load<__m128i>(from + 2 * i * words_per_register);
+        block.part[i] = bits_as<Words>(_mm_unpacklo_epi16(halves, _mm_setzero_si128()));
+        block.part[i + 1] = bits_as<Words>(_mm_unpackhi_epi16(halves, _mm_setzero_si128()));
+    }
+#else
+    for (int i = 0; i < codec_block_elements; ++i) {
+        std::uint16_t half;
+        __builtin_memcpy(&half, from + 2 * i, 2);
+        block.part[i / words_per_register][i % words_per_register] = half;
+    }
+#endif
+    return block;
+}
+
+#if defined(__F16C__)
+// As many bytes as a register has halves, each in a half.
+UNISONO_INLINE Halves widened_bytes(const char* from) {
+#if defined(__AVX512F__)
+    return bits_as<Halves>(_mm512_maskz_cvtepu8_epi16(0xffffffff, load<__m256i>(from)));
+#else
+    return bits_as<Halves>(_mm256_cvtepu8_epi16(load<__m128i>(from)));
+#endif
+}
+
+// Numbers of 16 bits (IEEE) as floats, in two registers.
+UNISONO_INLINE void widen_halves(Halves halves, Floats& low, Floats& high) {
+#if defined(__AVX512F__)
+    const __m512i both = bits_as<__m512i>(halves);
+    low = (Floats)_mm512_maskz_cvtph_ps(0xffff, _mm512_maskz_extracti64x4_epi64(0xf, both, 0));
+    high = (Floats)_mm512_maskz_cvtph_ps(0xffff, _mm512_maskz_extracti64x4_epi64(0xf, both, 1));
+#else
+    const __m256i both = bits_as<__m256i>(halves);
+    low = (Floats)_mm256_cvtph_ps(_mm256_castsi256_si128(both));
+    high = (Floats)_mm256_cvtph_ps(_mm256_extracti128_si256(both, 1));
+#endif
+}
+#endif
+
+// The largest of the words of a register.
+UNISONO_INLINE std::uint32_t largest_of(Words words) {
+#if defined(__AVX512F__)
+    const __m512i sixteen = bits_as<__m512i>(words);
+    const __m256i eight = _mm256_max_epu32(_mm512_maskz_extracti64x4_epi64(0xf, sixteen, 0),
+                                           _mm512_maskz_extracti64x4_epi64(0xf, sixteen, 1));
+#elif defined(__AVX2__)
+    const __m256i eight = bits_as<__m256i>(words);
+#endif
+#if defined(__AVX2__)
+    __m128i four = _mm_max_epu32(_mm256_castsi256_si128(eight), _mm256_extracti128_si256(eight, 1));
+    four = _mm_max_epu32(four, _mm_shuffle_epi32(four, 0b01001110));
+    four = _mm_max_epu32(four, _mm_shuffle_epi32(four, 0b10110001));
+    return static_cast<std::uint32_t>(_mm_cvtsi128_si32(four));
+#else
+    std::uint32_t found = 0;
+    for (int i = 0; i < words_per_register; ++i) found = words[i] > found ? words[i] : found;
+    return found;
+#endif
+}
+
+}  // namespace unisono::UNISONO_VARIANT
