@@ -278,7 +278,7 @@ class PyEndpoint : public Repeats {
 };
 
 // The events as they lie in memory (event_log.hpp), and how many were dropped.
-std::pair<nb::bytes, std::uint64_t> as_bytes(const EventRing::Reading& reading) {
+std::pair<nb::bytes, std::uint64_t> as_bytes(const EventBuffer::Reading& reading) {
     return {nb::bytes(reading.events.data(), reading.events.size() * sizeof(Event)), reading.dropped};
 }
 

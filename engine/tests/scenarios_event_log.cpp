@@ -14,7 +14,7 @@ namespace {
 constexpr std::size_t calls = 500;
 
 // Events follow each other in the order in which they were over; whatever was read is whole.
-void check_order(const EventRing::Reading& reading, std::uint64_t plan) {
+void check_order(const EventBuffer::Reading& reading, std::uint64_t plan) {
     std::uint64_t last_end = 0, last_call = 0;
     for (const Event& event : reading.events) {
         CHECK(event.begin <= event.end && event.end >= last_end);
@@ -25,7 +25,7 @@ void check_order(const EventRing::Reading& reading, std::uint64_t plan) {
     }
 }
 
-std::size_t count_of(const EventRing::Reading& reading, EventKind kind) {
+std::size_t count_of(const EventBuffer::Reading& reading, EventKind kind) {
     std::size_t found = 0;
     for (const Event& event : reading.events) found += event.kind == kind;
     return found;
@@ -33,7 +33,7 @@ std::size_t count_of(const EventRing::Reading& reading, EventKind kind) {
 
 }  // namespace
 
-// A ring is read again and again by another thread while it is written, and written over.
+// A buffer is read again and again by another thread while it is written, and written over.
 void event_logs_are_read_while_they_are_written() {
     with_members({2, 8, page_bytes, 4096}, [](Member& member) {
         const std::shared_ptr<Plan> plan = exchange(member.rank(), "one of many");
@@ -56,7 +56,7 @@ void event_logs_are_read_while_they_are_written() {
         done = true;
         reader.join();
         member.endpoint.event_logs.stop(narrow);
-        const EventRing::Reading all = roomy->read_collectives(), last = narrow->read_collectives();
+        const EventBuffer::Reading all = roomy->read_collectives(), last = narrow->read_collectives();
         CHECK(count_of(all, EventKind::call) == calls && count_of(all, EventKind::instruction) == 2 * calls);
         CHECK(all.dropped == 0 && last.events.size() == 7 && last.dropped + 7 == all.events.size());
         for (std::size_t at = 0; at < 7; ++at) CHECK(last.events[at].number == all.events[all.events.size() - 7 + at].number);
@@ -85,7 +85,7 @@ void both_ends_of_a_transfer_have_its_number() {
         const std::size_t lengths[] = {0, 1, 1000, 3, 500};
         for (std::uint32_t tag = 0; tag < 5; ++tag) swap(tag, lengths[tag]);
         member.leave();
-        const EventRing::Reading reading = log->read_transfers();
+        const EventBuffer::Reading reading = log->read_transfers();
         CHECK(reading.events.size() == 10);
         std::uint64_t numbers[5] = {};
         for (const Event& event : reading.events) {

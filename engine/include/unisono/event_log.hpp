@@ -1,8 +1,8 @@
 // What an endpoint does, written down with times.
 //
-// An *event ring* is used in a circle: when it is full, the oldest events are written over. One thread writes at a time; another
-// one may read meanwhile. An *event log* is what somebody has asked for: a ring of the collectives, and one of send and
-// recv. Several event logs may go on at the same time; each has rings of its own.
+// An *event buffer* is used in a circle: when it is full, the oldest events are written over. One thread writes at a time; another
+// one may read meanwhile. An *event log* is what somebody has asked for: a buffer of the collectives, and one of send and
+// recv. Several event logs may go on at the same time; each has its own buffers.
 #pragma once
 
 #include <array>
@@ -42,9 +42,9 @@ struct Event {
     std::uint32_t peer;  // who was waited for; the other one of send and receive
 };
 
-class EventRing {
+class EventBuffer {
   public:
-    explicit EventRing(std::size_t capacity) : rows_(capacity + 1) {}
+    explicit EventBuffer(std::size_t capacity) : rows_(capacity + 1) {}
 
     void put(const Event& event);
 
@@ -70,17 +70,17 @@ class EventLog {
     explicit EventLog(std::size_t capacity) : capacity_(capacity), began_(ClockPair::now()), collectives_(capacity) {}
 
     void put_collective(const Event& event) { collectives_.put(event); }
-    EventRing::Reading read_collectives() const { return collectives_.read(began_); }
+    EventBuffer::Reading read_collectives() const { return collectives_.read(began_); }
     // Send and recv may run on several threads.
     void put_transfer(const Event& event);
-    EventRing::Reading read_transfers();
+    EventBuffer::Reading read_transfers();
 
   private:
     const std::size_t capacity_;
     const ClockPair began_;
-    EventRing collectives_;
+    EventBuffer collectives_;
     std::mutex mutex_;
-    std::unique_ptr<EventRing> transfers_;  // made for the first one
+    std::unique_ptr<EventBuffer> transfers_;  // made for the first one
 };
 
 // The event logs of an endpoint that go on.

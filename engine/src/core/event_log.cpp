@@ -5,10 +5,10 @@
 
 namespace unisono {
 
-// ---- rings -----------------------------------------------------------------------------------------------------
+// ---- buffers -----------------------------------------------------------------------------------------------------
 
 // Every word is released: who sees a word of this row also sees that all rows before it are written.
-void EventRing::put(const Event& event) {
+void EventBuffer::put(const Event& event) {
     const auto values = std::bit_cast<std::array<std::uint64_t, words>>(event);
     Row& row = rows_[next_];
     for (std::size_t word = 0; word < words; ++word) row[word].store(values[word], std::memory_order_release);
@@ -16,7 +16,7 @@ void EventRing::put(const Event& event) {
     written_.store(written_.load(std::memory_order_relaxed) + 1, std::memory_order_release);
 }
 
-EventRing::Reading EventRing::read(const ClockPair& began) const {
+EventBuffer::Reading EventBuffer::read(const ClockPair& began) const {
     const std::uint64_t end = written_.load(std::memory_order_acquire), rows = rows_.size();
     const auto oldest_after = [rows](std::uint64_t written) { return written >= rows ? written + 1 - rows : 0; };
     const std::uint64_t first = oldest_after(end);
@@ -42,13 +42,13 @@ EventRing::Reading EventRing::read(const ClockPair& began) const {
 
 void EventLog::put_transfer(const Event& event) {
     const std::lock_guard lock(mutex_);
-    if (!transfers_) transfers_ = std::make_unique<EventRing>(capacity_);
+    if (!transfers_) transfers_ = std::make_unique<EventBuffer>(capacity_);
     transfers_->put(event);
 }
 
-EventRing::Reading EventLog::read_transfers() {
+EventBuffer::Reading EventLog::read_transfers() {
     const std::lock_guard lock(mutex_);
-    return transfers_ ? transfers_->read(began_) : EventRing::Reading{};
+    return transfers_ ? transfers_->read(began_) : EventBuffer::Reading{};
 }
 
 // ---- event logs ------------------------------------------------------------------------------------------------

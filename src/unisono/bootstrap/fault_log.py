@@ -1,6 +1,6 @@
 """The fault log: what broke the communicators of a job, in the order in which it happened.
 
-``unisono run`` makes the file, and the rank that breaks a communicator appends a line (engine/src/shm/endpoint.cpp). At
+``unisono run`` makes the file, and the rank that breaks a communicator appends a line (``Endpoint::break_with``). At
 the end it tells the launcher which rank failed by itself, and which failed because of that one: the order in which
 processes end does not.
 """
