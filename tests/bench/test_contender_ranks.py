@@ -160,7 +160,7 @@ def test_what_all_refuse_is_not_supported_and_they_go_on():
 
 
 def test_an_error_of_one_rank_for_which_the_others_wait_is_told_at_once(monkeypatch):
-    monkeypatch.setattr(contender_ranks, "COMPLAINT_S", 0.2)
+    monkeypatch.setattr(contender_ranks, "ERROR_GRACE_S", 0.2)
     group = started(HELLO + "hello()\nlines.readline()\nif rank == 0: say(error='out of memory')\ntime.sleep(1000)")
     try:
         with pytest.raises(ContenderFailed, match=r"no answer from rank 1 in time; rank 0: .*out of memory"):

@@ -105,7 +105,7 @@ def test_a_launcher_alone_is_not_enough(tmp_path, monkeypatch):
     with pytest.raises(UsageError, match="there is no mpiexec"):
         contenders("mpi")
     script(tmp_path / "mpirun", "echo Open MPI")
-    with pytest.raises(UsageError, match="no python3 on the PATH that has mpi4py"):
+    with pytest.raises(UsageError, match="no python3 on the PATH has mpi4py"):
         contenders("mpi")
 
 

@@ -1,6 +1,6 @@
-"""Measures collectives, our own and those of other libraries, side by side in one run.
+"""Measures collectives, our own and those of other libraries, side by side.
 
-A *case* is what is measured: a collective, bytes, a type, a reduction. A *contender* is a group of ranks that is kept
-alive and measures on command: Unisono, or a *peer*, another library, in one *setting*. Contenders take turns, so that
-a busy moment of the machine hits all of them alike.
+A *case* is a collective on a number of elements of one type, with one reduction. A *contender* is a set of ranks that
+stays alive and measures a case on command: Unisono, or a *peer* (another library) in one *setting*. One command is a
+*trial*. Contenders take turns, so that other load on the machine affects all of them alike.
 """

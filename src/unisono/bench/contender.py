@@ -1,4 +1,4 @@
-"""What takes part in a measurement."""
+"""The interface of a contender: it starts ranks, runs trials and closes."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from unisono.bench.cases import Case
 
 
 class ContenderFailed(Exception):
-    """A contender could not start, died, or did not answer in time: it is out of the run."""
+    """A contender could not start, died, or did not answer in time; it is dropped from the measurement."""
 
 
 class CaseUnsupported(Exception):
-    """A contender cannot do this case; it may do others."""
+    """A contender does not support this case; it may support others."""
 
 
 @dataclass(frozen=True)
 class TrialOptions:
-    """How often a case is to be run in one trial."""
+    """The calls of one trial: how many are timed, how many warm up, and whether results are checked."""
 
     iterations: int
     warmup: int
@@ -27,23 +27,23 @@ class TrialOptions:
 
 @dataclass(frozen=True)
 class Trial:
-    """What came of it: the seconds of every call on every rank."""
+    """The result of one trial: the seconds of every call on every rank."""
 
-    seconds: list[list[float]]  # of each rank, of each call
-    mean_s: float  # per call between two barriers, on the rank where it was longest
-    wrong: int  # elements, on all ranks
+    seconds: list[list[float]]  # by rank, then by call
+    mean_s: float  # per call between two barriers, on the slowest rank
+    wrong: int  # wrong elements on all ranks together
 
 
 class Contender(ABC):
-    """A group of ranks that measures on command.
+    """A set of ranks that measures on command.
 
-    ``start`` begins to start it and returns at once, so that many can start together; ``wait_until_ready`` returns
-    when all ranks have met. ``close`` may be called at any time, also twice.
+    ``start`` returns before the ranks are ready, so that many contenders can start at the same time;
+    ``wait_until_ready`` returns when all ranks are connected. ``close`` may be called at any time, and twice.
     """
 
     name: str
     version: str = ""
-    # Whether bytes move between ranks, so that busbw means something.
+    # False if no bytes move between ranks, so that busbw has no meaning.
     communicates: bool = True
 
     @abstractmethod
@@ -52,12 +52,12 @@ class Contender(ABC):
 
     @abstractmethod
     def wait_until_ready(self) -> None:
-        """Wait until all ranks have met; ContenderFailed if they do not."""
+        """Wait until all ranks are connected; raise ContenderFailed if they do not connect."""
 
     @abstractmethod
     def measure(self, case: Case, options: TrialOptions) -> Trial:
-        """Run the case; CaseUnsupported or ContenderFailed if that cannot be."""
+        """Run a trial of the case; raise CaseUnsupported or ContenderFailed if that is impossible."""
 
     @abstractmethod
     def close(self) -> None:
-        """End all ranks and leave nothing behind."""
+        """End all ranks and remove their files."""

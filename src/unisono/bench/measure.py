@@ -1,9 +1,9 @@
-"""Contenders take turns: at every case A B C; in the next round, at every case again, B C A; then C A B.
+"""Measures contenders in turns: A B C at every case, then B C A at every case, then C A B.
 
-A machine is never quiet. Whoever measures one library now and another one later measures the machine; contenders that
-take turns within seconds meet the same neighbours, and more so over several repeats, each of which begins with
-another. All cases of a round come before the next one: what disturbs one trial for some seconds leaves the others of
-the same contender at the same case alone.
+A machine is never idle. Measuring one library now and another one later compares two states of the machine.
+Contenders that take turns within seconds run under the same load, the more so over several repeats, each of which
+starts with another contender. A repeat visits all cases before the next repeat begins, so that a disturbance of some
+seconds affects only one trial of a contender at a case.
 """
 
 from __future__ import annotations
@@ -23,35 +23,34 @@ FIRST = TrialOptions(iterations=FEWEST, warmup=2, check=True)  # its times do no
 
 @dataclass(frozen=True)
 class Effort:
-    """How long to measure: in so many repeats, so many seconds in all for each contender at each case."""
+    """How long to measure: the repeats, and the seconds for each contender at each case, all repeats together."""
 
     repeats: int = 5
     budget_s: float = 0.5
-    # Which part of the calls a contender's time may exceed: the median, or less on a machine that others use too.
+    # The quantile of call times to compare: the median, or a lower one on a machine with other load.
     quantile: float = 0.5
-    # Whether only the fastest trial of a contender counts: for machines whose cores are moved about meanwhile.
+    # Count only the fastest trial of a contender: for virtual machines, whose cores are moved between trials.
     fastest_trial: bool = False
 
 
 @dataclass
 class Times:
-    """All trials of one contender to one case.
+    """All trials of one contender at one case.
 
-    The time of a call is measured on every rank. The number that we compare is a quantile, the median unless told
-    otherwise, of all calls of a rank, on the rank where it is longest: a rank that only sends is done early, and the
-    others are not.
+    The time of a call is measured on every rank. Contenders are compared by a quantile (by default the median) of all
+    calls of a rank, on the slowest rank: a rank that only sends finishes early, before the others do.
     """
 
     effort: Effort = Effort()
-    calls_s: list[list[float]] = field(default_factory=list)  # of each rank
-    means_s: list[float] = field(default_factory=list)  # of each trial
-    trials_s: list[float] = field(default_factory=list)  # the number that we compare, of each trial alone
-    expected_s: float = 0.0  # for the next call, after what the last trial took
+    calls_s: list[list[float]] = field(default_factory=list)  # by rank
+    means_s: list[float] = field(default_factory=list)  # by trial
+    trials_s: list[float] = field(default_factory=list)  # the compared time of each trial alone
+    expected_s: float = 0.0  # of the next call, according to the last trial
     wrong: int = 0
     unsupported: str | None = None
 
     def add(self, trial: Trial) -> None:
-        """Add what was measured in a trial."""
+        """Add a trial."""
         self.calls_s = self.calls_s or [[] for _ in trial.seconds]
         for mine, new in zip(self.calls_s, trial.seconds, strict=True):
             mine += new
@@ -60,22 +59,22 @@ class Times:
         self.wrong += trial.wrong
 
     def quantile_s(self, part: float) -> float:
-        """Return what a part of the calls did not exceed, on the rank where that is longest."""
+        """Return a quantile of the call times, on the slowest rank."""
         return _longest(self.calls_s, part)
 
     @property
     def time_s(self) -> float:
-        """Return the number that we compare."""
+        """Return the time by which contenders are compared."""
         return min(self.trials_s) if self.effort.fastest_trial else self.quantile_s(self.effort.quantile)
 
     @property
     def mean_s(self) -> float:
-        """Return the mean time of a call between two barriers, in the trial where that was the middle one."""
+        """Return the mean time of a call between two barriers: the median over all trials."""
         return float(np.median(self.means_s))
 
     @property
     def calls(self) -> int:
-        """Return how many calls were timed on each rank."""
+        """Return the number of timed calls on each rank."""
         return len(self.calls_s[0]) if self.calls_s else 0
 
 
@@ -85,20 +84,20 @@ def _longest(ranks: list[list[float]], part: float) -> float:
 
 @dataclass
 class Result:
-    """What was measured of one case."""
+    """The times of all contenders at one case."""
 
     case: Case
     times: dict[str, Times] = field(default_factory=dict)  # of each contender that took part
 
     def fastest(self, names: Iterable[str]) -> str | None:
-        """Return which of these took the least time."""
+        """Return the name of the contender that took the least time; None if none of them was measured."""
         timed = [name for name in names if name in self.times and self.times[name].calls]
         return min(timed, key=lambda name: self.times[name].time_s, default=None)
 
 
 @dataclass
 class Measurement:
-    """Everything that came of a measurement."""
+    """All results of a measurement."""
 
     size: int
     contenders: list[Contender]
@@ -112,9 +111,9 @@ def measure(
     cases: list[Case],
     size: int,
     effort: Effort,
-    tell: Callable[[str], None] = lambda doing: None,
+    tell: Callable[[str], None] = lambda activity: None,
 ) -> Measurement:
-    """Start all contenders, let them take turns at every case, and end them whatever happens."""
+    """Start all contenders, let them take turns at every case, and close them in any event."""
     measurement = Measurement(size, contenders, effort)
     measurement.results = [Result(case) for case in cases]
     try:
@@ -135,7 +134,7 @@ def measure(
 
 
 def _run_trials(measurement: Measurement, result: Result, number: int, tell: Callable[[str], None]) -> None:
-    """Let every contender have its turn at a case; in round 0 only to learn how long a call takes."""
+    """Run one trial of every contender at a case; trial 0 only finds out how long a call takes."""
     effort, case = measurement.effort, result.case
     turn = number % max(1, len(measurement.contenders))
     for contender in measurement.contenders[turn:] + measurement.contenders[:turn]:
@@ -158,7 +157,7 @@ def _run_trials(measurement: Measurement, result: Result, number: int, tell: Cal
 
 
 def _options_of_trial(effort: Effort, call_s: float, last: bool) -> TrialOptions:
-    """Return how many calls fit into a trial."""
+    """Return the options of a trial that fits into its share of the time."""
     fit = int(effort.budget_s / effort.repeats / max(call_s, 1e-9))
     iterations = min(MOST, max(FEWEST, fit))
     return TrialOptions(iterations, warmup=min(100, 1 + iterations // 10), check=last)
@@ -166,7 +165,7 @@ def _options_of_trial(effort: Effort, call_s: float, last: bool) -> TrialOptions
 
 @contextlib.contextmanager
 def _dropping(measurement: Measurement, contender: Contender) -> Iterator[None]:
-    """Drop a contender that fails in the body from the measurement."""
+    """Drop the contender from the measurement if it fails in the body."""
     try:
         yield
     except ContenderFailed as error:
@@ -175,7 +174,7 @@ def _dropping(measurement: Measurement, contender: Contender) -> Iterator[None]:
 
 
 def _close_all(contenders: list[Contender]) -> None:
-    """Close every one, also if closing another one is interrupted."""
+    """Close every contender, even if closing another one is interrupted."""
     if contenders:
         try:
             contenders[0].close()

@@ -1,4 +1,4 @@
-"""Contenders that an implementation of MPI starts."""
+"""Contenders that the launcher of an MPI implementation starts."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from unisono.bench.settings import Flavour, Setting
 
 @dataclass(frozen=True)
 class Installation:
-    """An implementation of MPI that was found: its launcher, and an interpreter that has mpi4py for it."""
+    """An installed MPI implementation: its launcher, and an interpreter with mpi4py for it."""
 
     flavour: Flavour
     mpiexec: str
@@ -20,7 +20,7 @@ class Installation:
 
 
 class MpiRanks(ContenderRanks):
-    """Ranks that are started by an mpiexec."""
+    """Ranks that mpiexec starts."""
 
     library = "mpi"
 
@@ -32,7 +32,7 @@ class MpiRanks(ContenderRanks):
         self.setting = setting
 
     def commands(self, folder: Path, ranks: list[str]) -> list[Command]:
-        """Return the launcher with all its options."""
+        """Return the launcher with its options."""
         del folder
         flavour = self.installation.flavour
         oversubscribed = self.size > len(os.sched_getaffinity(0))

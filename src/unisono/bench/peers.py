@@ -1,4 +1,4 @@
-"""Finds the peers that are installed here, and turns names such as ``gloo`` or ``openmpi:ucx`` into contenders."""
+"""Finds the installed peers, and turns names such as ``gloo`` or ``openmpi:ucx`` into contenders."""
 
 from __future__ import annotations
 
@@ -11,106 +11,111 @@ from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
 
+from unisono.bench import messages
 from unisono.bench.contender import Contender
 from unisono.bench.local_ranks import LocalRanks, memory_ranks, torch_ranks, unisono_ranks
 from unisono.bench.mpi_ranks import Installation, MpiRanks
 from unisono.bench.settings import FLAVOURS, Flavour
 from unisono.errors import UsageError
 
-FOLDER = ".peers"  # where `make peers` puts them
+FOLDER = ".peers"  # `make peers` builds them here
 NAMES = ("gloo", "mpi", *FLAVOURS, "memcpy", "torch", "unisono")
 PROBE_TIMEOUT_S = 60
 
 
+def split_names(text: str) -> list[str]:
+    """Return the names in a list that is separated by commas."""
+    return [name for name in (part.strip() for part in text.split(",")) if name]
+
+
 def make_contenders(names: str, size: int, folder: Path | None, *, answer_timeout_s: float) -> list[Contender]:
-    """Read names with commas between them; a peer without a setting stands for all of its settings."""
-    found: dict[str, Contender] = {}
-    for name in filter(None, (part.strip() for part in names.split(","))):
-        for contender in _of(name, size, folder or nearest_folder(), answer_timeout_s):
-            found.setdefault(contender.name, contender)
-    return list(found.values())
+    """Return the contenders of a list of names; a peer without a setting stands for all of its settings."""
+    contenders: dict[str, Contender] = {}
+    for name in split_names(names):
+        for contender in _contenders_of(name, size, folder or nearest_folder(), answer_timeout_s):
+            contenders.setdefault(contender.name, contender)
+    return list(contenders.values())
 
 
 def nearest_folder() -> Path | None:
-    """Return the folder of peers here or above."""
+    """Return the folder of peers in the working directory, or in the nearest folder above it that has one."""
     here = Path.cwd()
-    return next((place / FOLDER for place in (here, *here.parents) if (place / FOLDER).is_dir()), None)
+    return next((parent / FOLDER for parent in (here, *here.parents) if (parent / FOLDER).is_dir()), None)
 
 
-def _of(name: str, size: int, folder: Path | None, answer_timeout_s: float) -> list[Contender]:
-    peer, _, chosen = name.partition(":")
+def _contenders_of(name: str, size: int, folder: Path | None, answer_timeout_s: float) -> list[Contender]:
+    peer, _, setting = name.partition(":")
     if peer not in NAMES:
         near = get_close_matches(peer, NAMES, n=1)
-        hint = f"did you mean {near[0]}?" if near else f"expected some of {', '.join(NAMES)}"
-        raise UsageError(f"--against {name}: there is no contender {peer!r}; {hint}")
-    if peer in ("gloo", "memcpy", "torch", "unisono"):
-        if chosen:
-            raise UsageError(f"--against {name}: {peer} has no settings to choose from")
-        if peer == "unisono":
-            return [unisono_ranks(size, answer_timeout_s=answer_timeout_s)]
+        if near:
+            raise UsageError(messages.MEANT_CONTENDER(name=name, peer=peer, near=near[0]))
+        raise UsageError(messages.NO_CONTENDER(name=name, peer=peer, known=", ".join(NAMES)))
+    if peer == "unisono":  # its settings are algorithms
+        return [unisono_ranks(size, answer_timeout_s=answer_timeout_s, algorithm=setting or None)]
+    if peer in ("gloo", "memcpy", "torch"):
+        if setting:
+            raise UsageError(messages.NO_SETTINGS(name=name, peer=peer))
         if peer == "torch":
             if importlib.util.find_spec("torch") is None:
-                raise UsageError("--against torch: there is no torch here; expected torch==2.13.0 beside unisono")
+                raise UsageError(messages.NO_TORCH())
             return [torch_ranks(size, answer_timeout_s=answer_timeout_s)]
         if peer == "memcpy":
             return [memory_ranks(size, answer_timeout_s=answer_timeout_s)]
         return [LocalRanks("gloo", size, _python_for_gloo(folder), "gloo", answer_timeout_s=answer_timeout_s)]
-    installation = _installed_mpi() if peer == "mpi" else _peer_of_ours(peer, folder)
-    settings = [setting for setting in installation.flavour.settings if chosen in ("", setting.name)]
-    if not settings:
-        known = ", ".join(f"{peer}:{setting.name}" for setting in installation.flavour.settings)
-        raise UsageError(f"--against {name}: there is no such setting; expected one of {known}")
+    installation = _installed_mpi() if peer == "mpi" else _built_peer(peer, folder)
+    chosen = [each for each in installation.flavour.settings if setting in ("", each.name)]
+    if not chosen:
+        known = ", ".join(f"{peer}:{each.name}" for each in installation.flavour.settings)
+        raise UsageError(messages.NO_SETTING(name=name, known=known))
     return [
-        MpiRanks(f"{peer}:{setting.name}", size, installation, setting, answer_timeout_s=answer_timeout_s)
-        for setting in settings
+        MpiRanks(f"{peer}:{each.name}", size, installation, each, answer_timeout_s=answer_timeout_s)
+        for each in chosen
     ]
 
 
 def _python_for_gloo(folder: Path | None) -> str:
-    """Return our own interpreter if it has torch, else that of the peer."""
+    """Return this interpreter if it has torch, which contains Gloo; otherwise that of the peer."""
     if importlib.util.find_spec("torch") is not None:
         return sys.executable
     python = folder / "gloo" / "bin" / "python" if folder else None
     if python is None or not python.exists():
-        raise UsageError("--against gloo: there is no torch here, and no .peers/gloo; `make peers` makes it")
+        raise UsageError(messages.NO_GLOO(folder=FOLDER))
     return str(python)
 
 
-def _peer_of_ours(name: str, folder: Path | None) -> Installation:
+def _built_peer(name: str, folder: Path | None) -> Installation:
+    """Return a peer that `make peers` has built."""
     home = folder / name / "bin" if folder else None
     if home is None or not (home / "mpiexec").exists():
-        raise UsageError(f"--against {name}: there is no {FOLDER}/{name}; `make peers` makes it")
+        raise UsageError(messages.NO_PEER(name=name, folder=FOLDER))
     return Installation(FLAVOURS[name], str(home / "mpiexec"), str(home / "python"))
 
 
 def _installed_mpi() -> Installation:
     """Return the MPI of this environment or of the system: the first launcher, and an interpreter with mpi4py."""
-    places = [str(Path(sys.executable).parent), *os.environ.get("PATH", "").split(os.pathsep)]
-    launchers = (shutil.which(name, path=os.pathsep.join(places)) for name in ("mpiexec", "mpirun"))
+    folders = [str(Path(sys.executable).parent), *os.environ.get("PATH", "").split(os.pathsep)]
+    launchers = (shutil.which(name, path=os.pathsep.join(folders)) for name in ("mpiexec", "mpirun"))
     mpiexec = next(filter(None, launchers), None)
     if mpiexec is None:
-        raise UsageError(
-            "--against mpi: there is no mpiexec here or on the PATH; expected Open MPI, MPICH or Intel MPI"
-        )
-    pythons = [sys.executable, *(str(Path(place) / "python3") for place in places if place)]
+        raise UsageError(messages.NO_MPIEXEC())
+    pythons = [sys.executable, *(str(Path(folder) / "python3") for folder in folders if folder)]
     for python in dict.fromkeys(pythons):
-        if os.access(python, os.X_OK) and _prints(python, "-c", "import numpy, mpi4py; print('yes')") == "yes\n":
+        if os.access(python, os.X_OK) and _output_of(python, "-c", "import numpy, mpi4py; print('yes')") == "yes\n":
             return Installation(_flavour_of(mpiexec), mpiexec, python)
-    raise UsageError(f"--against mpi: there is {mpiexec}, but no python3 on the PATH that has mpi4py and numpy")
+    raise UsageError(messages.NO_MPI4PY(mpiexec=mpiexec))
 
 
 def _flavour_of(mpiexec: str) -> Flavour:
-    printed = _prints(mpiexec, "--version")
+    printed = _output_of(mpiexec, "--version")
     for flavour in (FLAVOURS["openmpi"], FLAVOURS["impi"], FLAVOURS["mpich"]):  # Intel's launcher is a HYDRA too
         if any(sign in printed for sign in flavour.signs):
             return flavour
-    raise UsageError(
-        f"--against mpi: {mpiexec} is neither Open MPI nor MPICH nor Intel MPI, but says {printed[:80]!r}"
-    )
+    raise UsageError(messages.UNKNOWN_MPI(mpiexec=mpiexec, printed=printed[:80]))
 
 
 @cache
-def _prints(*command: str) -> str:
+def _output_of(*command: str) -> str:
+    """Return what a command prints; nothing if it cannot be run or does not end in time."""
     try:
         done = subprocess.run(
             command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=PROBE_TIMEOUT_S

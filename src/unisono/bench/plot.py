@@ -1,10 +1,11 @@
-"""A picture of a measurement: time and bus bandwidth over bytes, both with logarithmic axes."""
+"""Plots a measurement: time and bus bandwidth over bytes, on logarithmic axes."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
 
+from unisono.bench import messages
 from unisono.bench.cases import format_bytes
 from unisono.bench.measure import Measurement
 from unisono.bench.report import figures, time_word
@@ -14,16 +15,16 @@ KINDS = (".png", ".svg", ".pdf")
 
 
 def check_plot(path: Path) -> None:
-    """Raise UsageError if a picture cannot be drawn there: better now than after minutes of measuring."""
+    """Raise UsageError if no plot can be written to this path, before minutes are spent on measuring."""
     if path.suffix not in KINDS:
-        raise UsageError(f"--plot {path}: expected a name that ends in {', '.join(KINDS)}")
+        raise UsageError(messages.PLOT_KIND(path=path, kinds=", ".join(KINDS)))
     if not path.absolute().parent.is_dir():
-        raise UsageError(f"--plot {path}: there is no folder {path.parent}")
+        raise UsageError(messages.NO_FOLDER(path=path, folder=path.parent))
     _pyplot()
 
 
 def draw(measurement: Measurement, name: str, path: Path) -> None:
-    """Draw the measurement into a file; the named contender stands out."""
+    """Plot the measurement into a file and highlight the named contender."""
     pyplot = _pyplot()
     figure, (times, widths) = pyplot.subplots(1, 2, figsize=(13, 5.5), layout="constrained")
     for contender in measurement.contenders:
@@ -59,9 +60,7 @@ def _pyplot() -> Any:
     try:
         import matplotlib
     except ImportError as error:
-        raise UsageError(
-            "--plot needs matplotlib, which is not installed; install it with `pip install unisono[plot]`"
-        ) from error
+        raise UsageError(messages.NO_MATPLOTLIB()) from error
     matplotlib.use("Agg")  # no window
     from matplotlib import pyplot
 

@@ -1,4 +1,4 @@
-"""What a measurement has shown: in the columns of nccl-tests, and as data."""
+"""Reports a measurement: in the columns of nccl-tests, and as data."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from unisono.bench.measure import Effort, Measurement, Result, Times
 
 @dataclass(frozen=True)
 class Figures:
-    """The time of a contender at a case, and what it comes to in bytes per second.
+    """The time of a contender at a case, and the bandwidths that follow from it.
 
-    *algbw*: bytes of the vector per second. *busbw*: algbw times the bytes that the busiest rank must at least send
-    or receive, as a part of the vector; it is what a link between ranks carried if the algorithm was a best one, and
-    can be compared between numbers of ranks and with what the hardware can do.
+    *algbw* is the bytes of the vector per second. *busbw* is algbw times the fraction of the vector that the busiest
+    rank must send or receive at least: the traffic of a link between ranks if the algorithm is optimal. It can be
+    compared between numbers of ranks and with the bandwidth of the hardware.
     """
 
     contender: str
-    time_us: float  # the quantile asked for
+    time_us: float  # the requested quantile
     median_us: float
     min_us: float
     p99_us: float
@@ -31,7 +31,7 @@ class Figures:
 
 
 def figures(measurement: Measurement, result: Result, name: str) -> Figures:
-    """Return the figures of a contender that was measured."""
+    """Return the figures of a measured contender."""
     times: Times = result.times[name]
     communicates = {contender.name: contender.communicates for contender in measurement.contenders}[name]
     factor = float(result.case.collective.bus_factor(measurement.size)) if communicates else 1.0
@@ -43,19 +43,19 @@ def figures(measurement: Measurement, result: Result, name: str) -> Figures:
 
 
 def time_word(effort: Effort) -> str:
-    """Say which time of many it is."""
+    """Return the name of the statistic that is reported."""
     words = {0.0: "fastest", 0.5: "median"}
     word = words.get(effort.quantile, f"quantile {effort.quantile:g}")
     return f"{word} of the fastest trial" if effort.fastest_trial else word
 
 
 def rivals(measurement: Measurement, name: str) -> list[str]:
-    """Return those whom a contender is compared with."""
+    """Return the names of the contenders that a contender is compared with."""
     return [each.name for each in measurement.contenders if each.communicates and each.name != name]
 
 
 def ratios(measurement: Measurement, result: Result, name: str) -> dict[str, float]:
-    """Return how many times longer each rival takes than the named contender; empty if that was not measured."""
+    """Return the time of each rival divided by that of the named contender; empty if that was not measured."""
     if result.fastest([name]) is None:
         return {}
     mine = result.times[name].time_s
@@ -67,7 +67,7 @@ def ratios(measurement: Measurement, result: Result, name: str) -> dict[str, flo
 
 
 def chosen(measurement: Measurement, result: Result, name: str) -> str | None:
-    """Return whom a line of the table is about: the named contender, or the best one where that is missing."""
+    """Return the contender of a line of the table: the named one, or the fastest one where that is missing."""
     return result.fastest([name]) or result.fastest(each.name for each in measurement.contenders if each.communicates)
 
 
@@ -78,7 +78,7 @@ def case_words(case: Case) -> list[str]:
 
 
 def as_data(measurement: Measurement, name: str) -> dict[str, Any]:
-    """Return everything for programs."""
+    """Return the measurement as plain data, for ``--json``."""
     return {
         "ranks": measurement.size,
         "quantile": measurement.effort.quantile,

@@ -1,8 +1,8 @@
-"""The settings in which peers are measured: data, and the reason for each.
+"""The settings in which peers are measured, with the reason for each.
 
-A library at its defaults is easily beaten. What counts is its best setting, which differs with the size of the
-message and the number of ranks; so each peer enters with several, and the best one of each size is what we compare
-with. Every setting here was seen to work with 2 ranks on 2 cores and with 4 ranks on 2 cores.
+Beating the defaults of a library proves little. Its best setting depends on the size of the message and the number of
+ranks, so each peer is measured in several settings, and Unisono is compared with the fastest one at each size. Every
+setting was tested with 2 ranks on 2 cores and with 4 ranks on 2 cores.
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-# Temporary buffers of libraries in huge pages: at 64 MiB, page faults and misses of the TLB cost two to three times.
+# Temporary buffers of libraries in huge pages: at 64 MiB, page faults and TLB misses cost two to three times as much.
 HUGE = {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"}
 
 
 @dataclass(frozen=True)
 class Setting:
-    """Options of the launcher, and variables of the environment."""
+    """Options of the launcher and environment variables."""
 
     name: str
     why: str
@@ -26,18 +26,20 @@ class Setting:
 
 @dataclass(frozen=True)
 class Flavour:
-    """An implementation of MPI: how its launcher is called."""
+    """An MPI implementation and the options of its launcher."""
 
     name: str
-    signs: tuple[str, ...]  # one of them is in what `mpiexec --version` prints
+    signs: tuple[str, ...]  # the output of `mpiexec --version` contains one of them
     settings: tuple[Setting, ...]
-    as_root: tuple[str, ...] = ()  # options without which it refuses to work for root
+    as_root: tuple[str, ...] = ()  # options without which it refuses to run as root
     spare_cores: Setting = Setting("spare_cores", "a core for every rank")
-    oversubscribed: Setting = Setting("oversubscribed", "more ranks than cores: who waits must let others work")
+    oversubscribed: Setting = Setting(
+        "oversubscribed", "more ranks than cores: a rank that waits must yield its core"
+    )
 
 
 def mca(**parameters: str | int) -> tuple[str, ...]:
-    """Write parameters of Open MPI."""
+    """Return parameters of Open MPI as options of its launcher."""
     return tuple(word for name, value in parameters.items() for word in ("--mca", name, str(value)))
 
 
@@ -56,7 +58,7 @@ LARGE_SLOTS = mca(
     btl_vader_eager_limit=1 << 16, btl_vader_max_send_size=1 << 18,
 )  # fmt: skip
 
-# All ranks are here: without this, versions before 5 look for ssh and give up if there is none.
+# All ranks run on this machine: without this, versions before 5 look for ssh and fail if it is missing.
 ONE_MACHINE = mca(plm_rsh_agent="false")
 
 OPEN_MPI = Flavour(
@@ -66,7 +68,7 @@ OPEN_MPI = Flavour(
     spare_cores=Setting("spare_cores", "a core for every rank", ("--bind-to", "core", *ONE_MACHINE)),
     oversubscribed=Setting(
         "oversubscribed",
-        "more ranks than cores: who waits must let others work",
+        "more ranks than cores: a rank that waits must yield its core",
         ("--oversubscribe", "--bind-to", "none", *mca(mpi_yield_when_idle=1), *ONE_MACHINE),
     ),
     settings=(
@@ -83,7 +85,7 @@ OPEN_MPI = Flavour(
     ),
 )  # fmt: skip
 
-# The collectives of MPICH in shared memory wait without letting others work; the general ones yield.
+# The shared-memory collectives of MPICH wait without yielding the core; the general ones yield it.
 GENERAL = {
     f"MPIR_CVAR_{name}_POSIX_INTRA_ALGORITHM": "mpir"
     for name in ("ALLREDUCE", "BCAST", "REDUCE", "BARRIER", "ALLTOALL", "ALLGATHER")
@@ -93,7 +95,7 @@ MPICH = Flavour(
     ("HYDRA",),
     spare_cores=Setting("spare_cores", "a core for every rank", ("-bind-to", "core")),
     oversubscribed=Setting(
-        "oversubscribed", "more ranks than cores: who waits must let others work", environment=GENERAL
+        "oversubscribed", "more ranks than cores: a rank that waits must yield its core", environment=GENERAL
     ),
     settings=(
         Setting("default", "as it is installed"),

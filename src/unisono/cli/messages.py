@@ -58,3 +58,35 @@ SKIPPED = Template(
     "{algorithm}: skipped, it is not declared for {size} ranks",
     "{algorithm}：已跳过，它没有声明支持 {size} 个进程",
 )
+
+# bench.py
+NOT_SECONDS = Template(
+    "cli.not_seconds",
+    "--time-budget and --timeout are seconds; expected more than 0, at most an hour and a day",
+    "--time-budget 和 --timeout 以秒为单位；应大于 0，且分别不超过一小时和一天",
+)
+NOT_A_QUANTILE = Template(
+    "cli.not_a_quantile",
+    "--quantile {value}: expected a number from 0 to 1",
+    "--quantile {value}：应为 0 到 1 之间的数",
+)
+NO_CONTENDERS = Template(
+    "cli.no_contenders",
+    "--peers-only leaves nothing to measure; name other contenders with --against",
+    "使用 --peers-only 后没有可测的对象；请用 --against 指定",
+)
+OTHER_COLLECTIVE = Template(
+    "cli.other_collective",
+    "{name}: {algorithm} is not an algorithm of {collective}",
+    "{name}：{algorithm} 不是 {collective} 的算法",
+)
+NOT_DECLARED_FOR = Template(
+    "cli.not_declared_for",
+    "{name}: {algorithm} is not declared for {ranks}",
+    "{name}：{algorithm} 没有声明支持 {ranks}",
+)
+WRONG_ELEMENTS = Template(
+    "cli.wrong_elements",
+    "{count} wrong elements: see the column `wrong`",
+    "有 {count} 个错误的元素，见 `wrong` 一列",
+)
