@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from unisono.tracing.run import Call, Group, Op, RankCall, Run, Wait
+from unisono.tracing.run import Call, Op, RankCall, Run, TracedCommunicator, Wait
 
 CLOCK = {"name": "CLOCK_MONOTONIC", "machine": "here", "namespace": "none"}
 
@@ -38,12 +38,14 @@ def call(*ranks: RankCall, number: int = 1, collective: str = "all_reduce", algo
     )  # fmt: skip
 
 
-def group(size: int, *calls: Call, missing: Sequence[int] = (), dropped: Mapping[int, int] | None = None) -> Group:
+def group(
+    size: int, *calls: Call, missing: Sequence[int] = (), dropped: Mapping[int, int] | None = None
+) -> TracedCommunicator:
     there = [rank for rank in range(size) if rank not in missing]
-    return Group("c", size, {rank: rank for rank in there}, list(calls), [], dict(dropped or {}))
+    return TracedCommunicator("c", size, {rank: rank for rank in there}, list(calls), [], dict(dropped or {}))
 
 
-def run(*groups: Group) -> Run:
+def run(*groups: TracedCommunicator) -> Run:
     return Run("a story", list(groups), CLOCK, {})
 
 

@@ -41,7 +41,7 @@ def test_every_communicator_of_every_rank_is_in_the_file(tmp_path, size):
     assert f"trace of {size} ranks: {path}" in done.stderr
     assert [one.name for one in (tmp_path / "trace").iterdir()] == ["run.json"]
     check_structure(path)
-    groups = read_run(tmp_path / "trace").groups
+    groups = read_run(tmp_path / "trace").communicators
     assert sorted(tuple(sorted(group.job_ranks.values())) for group in groups) == sorted(
         [tuple(range(size)), tuple(range(0, size, 2)), tuple(range(1, size, 2))]
     )
@@ -59,7 +59,7 @@ def test_a_rank_that_is_killed_leaves_out_its_own_part_only(tmp_path):
     assert "trace of 2 ranks, without that of rank 1: " in done.stderr
     path = tmp_path / "trace" / "run.json"
     check_structure(path, whole=False)
-    groups = read_run(path, missing_ok=True).groups
+    groups = read_run(path, missing_ok=True).communicators
     assert any(group.missing == [1] for group in groups)
 
 
@@ -91,5 +91,5 @@ with unisono.connect() as comm:
     comm.barrier()
 """
     assert traced(tmp_path, 2, script=script).returncode == 0
-    (group,) = read_run(tmp_path / "trace").groups
+    (group,) = read_run(tmp_path / "trace").communicators
     assert [call.collective for call in group.calls] == ["barrier"]

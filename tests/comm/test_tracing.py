@@ -57,7 +57,7 @@ def test_every_instruction_of_every_rank_is_there(tmp_path, size):
     path = tmp_path / "run.json"
     programs = spawn(record, size, path, several_algorithms)
     check_structure(path)
-    (group,) = read_run(path).groups
+    (group,) = read_run(path).communicators
     assert len(group.calls) == 9
     for rank, of_rank in enumerate(programs):
         assert [call.ranks[rank].whole for call in group.calls] == [True] * 9
@@ -70,7 +70,7 @@ def test_every_instruction_of_every_rank_is_there(tmp_path, size):
 @pytest.mark.parametrize("size", SIZES)
 def test_the_messages_are_those_of_the_schedule_and_come_after_they_were_sent(pools, tmp_path, size):
     run, _ = recorded(pools, size, tmp_path / "run.json", several_algorithms)
-    for call in run.groups[0].calls:
+    for call in run.communicators[0].calls:
         messages = messages_of(call)
         schedule = schedule_of(run, call)
         assert len(messages) == prove(schedule).messages * call.passes
@@ -102,7 +102,7 @@ def test_times_are_those_of_the_clock_of_the_machine(pools, tmp_path):
 
 def test_a_call_says_what_it_was(pools, tmp_path):
     run, _ = recorded(pools, 3, tmp_path / "run.json", several_kinds)
-    first, second = run.groups[0].calls[:2]
+    first, second = run.communicators[0].calls[:2]
     assert (first.label, first.count, first.dtype) == ("all_reduce/ring", 12, "float64")
     assert (first.nbytes, first.op, first.root, first.codec) == (96, "max", None, None)
     assert (second.collective, second.root, second.op, second.codec) == ("broadcast", 2, None, "bf16")
@@ -125,7 +125,7 @@ def with_codecs(comm):
 @pytest.mark.parametrize("size", SIZES)
 def test_calls_with_a_codec_are_recorded_with_the_bytes_on_the_wire(pools, tmp_path, size):
     run, sent = recorded(pools, size, tmp_path / "run.json", with_codecs)
-    calls = run.groups[0].calls
+    calls = run.communicators[0].calls
     assert [call.codec for call in calls] == ["bf16", "fp8_e4m3", "int8", None]
     for rank in range(size):
         ops = [op for call in calls for op in call.ranks[rank].ops]
@@ -145,7 +145,7 @@ def in_background(comm):
 def test_calls_in_the_background_are_recorded(pools, tmp_path, size):
     run, _ = recorded(pools, size, tmp_path / "run.json", in_background)
     for rank in range(size):
-        calls = [call.ranks[rank] for call in run.groups[0].calls]
+        calls = [call.ranks[rank] for call in run.communicators[0].calls]
         assert [call.background for call in calls[:3]] == [True, True, True]
         assert all(call.whole for call in calls)
 
@@ -160,7 +160,7 @@ def without_some_blocks(comm):
 @pytest.mark.parametrize("size", SIZES)
 def test_messages_that_are_left_out_are_not_recorded_as_messages(pools, tmp_path, size):
     run, _ = recorded(pools, size, tmp_path / "run.json", without_some_blocks)
-    exchange = run.groups[0].calls[-1]
+    exchange = run.communicators[0].calls[-1]
     expected = sum((rank + peer) % 2 for rank in range(size) for peer in range(size) if rank != peer)
     assert len(messages_of(exchange)) == expected
 
@@ -182,7 +182,7 @@ def test_sends_are_matched_with_the_receives_that_got_them(pools, tmp_path, size
     path = tmp_path / "run.json"
     recorded(pools, size, path, letters)
     run, _ = recorded(pools, size, path, letters)  # what was sent before does not matter
-    pairs = paired_transfers(run.groups[0].transfers)
+    pairs = paired_transfers(run.communicators[0].transfers)
     assert len(pairs) == 3 * size
     for sent, received in pairs:
         assert (received.rank, received.peer) == ((sent.rank + 1) % size, sent.rank)
@@ -192,7 +192,7 @@ def test_sends_are_matched_with_the_receives_that_got_them(pools, tmp_path, size
 
 def test_a_rank_alone_is_recorded(pools, tmp_path):
     run, _ = recorded(pools, 1, tmp_path / "run.json", in_background)
-    assert len(run.groups[0].calls) == 4
+    assert len(run.communicators[0].calls) == 4
 
 
 # ---- what is not -------------------------------------------------------------------------------------------------
@@ -216,8 +216,8 @@ def test_when_the_tape_is_full_the_oldest_events_are_dropped_and_counted(pools, 
         assert long["dropped"] == 0
         # The slices of calls are made anew where the tape has only the end of them.
         assert short["dropped"] == long["events"] - events
-    (group,) = read_run(path).groups
-    assert group.calls[-1].number == read_run(tmp_path / "all.json").groups[0].calls[-1].number
+    (group,) = read_run(path).communicators
+    assert group.calls[-1].number == read_run(tmp_path / "all.json").communicators[0].calls[-1].number
     for rank in range(size):
         first, *others = [call.ranks[rank] for call in group.calls if rank in call.ranks]
         assert first.truncated >= 0
@@ -242,7 +242,7 @@ def nested_blocks(comm, folder):
 
 def test_only_what_happens_in_the_block_is_recorded(pools, tmp_path):
     pools[2].call(nested_blocks, [tmp_path] * 2)
-    outer, inner = (read_run(tmp_path / f"{name}.json").groups[0].calls for name in ("outer", "inner"))
+    outer, inner = (read_run(tmp_path / f"{name}.json").communicators[0].calls for name in ("outer", "inner"))
     assert [call.label for call in outer] == ["all_reduce/ring", "all_gather/ring", "all_reduce/ring"]
     assert [call.label for call in inner] == ["all_gather/ring"]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["inner.json", "outer.json"]
@@ -266,7 +266,7 @@ def record_nothing(comm):
 
 def test_the_times_of_a_call_can_be_drawn(pools, tmp_path):
     run, _ = recorded(pools, 3, tmp_path / "run.json", several_algorithms)
-    for call in run.groups[0].calls:
+    for call in run.communicators[0].calls:
         schedule = schedule_of(run, call)
         times = times_of(call, schedule)
         assert len(times.sent) == len(times.got) == prove(schedule).messages

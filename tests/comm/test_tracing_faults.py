@@ -54,7 +54,7 @@ def test_a_rank_that_dies_leaves_whole_files_of_the_others(tmp_path, size):
     assert len(list(parts.iterdir())) == size - 1
     with pytest.raises(UsageError, match=f"no trace of rank 1 of {size}"):
         read_run(parts)
-    (group,) = read_run(parts, missing_ok=True).groups
+    (group,) = read_run(parts, missing_ok=True).communicators
     assert group.missing == [1]
     last = group.calls[-1]
     assert any(call.failed for call in last.ranks.values())
@@ -76,7 +76,7 @@ def test_a_call_that_fails_is_in_the_trace_with_the_wait_that_never_ended(tmp_pa
     path = tmp_path / "run.json"
     spawn(leaves_by_an_exception, 2, path)
     check_structure(path, whole=False)
-    (group,) = read_run(path).groups
+    (group,) = read_run(path).communicators
     failed = group.calls[-1].ranks[1]
     assert failed.failed
     assert failed.waits[-1].peer == 0
@@ -117,7 +117,7 @@ def fork_inside(comm, path):
 def test_a_forked_child_writes_nothing(tmp_path):
     path = tmp_path / "run.json"
     assert spawn(fork_inside, 2, path) == [[], []]
-    assert len(read_run(path).groups[0].calls) == 1
+    assert len(read_run(path).communicators[0].calls) == 1
 
 
 # ---- a slow rank -------------------------------------------------------------------------------------------------
@@ -137,7 +137,7 @@ def test_a_rank_that_comes_late_is_named(tmp_path, size, late):
     spawn(record, size, path, lambda comm: late_rank(comm, late))
     check_structure(path)
     run = read_run(path)
-    slow = slow_rank(run.groups[0])
+    slow = slow_rank(run.communicators[0])
     assert slow is not None
     assert slow.rank == late
     assert slow.calls >= 6  # of 10
@@ -157,7 +157,7 @@ def slow_link(comm, slow):
 def test_a_rank_that_is_slow_inside_its_calls_is_named(tmp_path, size, slow):
     path = tmp_path / "run.json"
     spawn(record, size, path, lambda comm: slow_link(comm, slow))
-    found = slow_rank(read_run(path).groups[0])
+    found = slow_rank(read_run(path).communicators[0])
     assert found is not None
     assert found.rank == slow
     assert found.slow_ns > found.late_ns

@@ -218,7 +218,7 @@ def test_nothing_of_a_run_is_wider_than_the_window(browser, drawn, width):
 
 def test_a_run_with_a_rank_that_left_no_trace_is_drawn_with_the_others(browser, recorded, tmp_path):
     found = read_run(recorded(3))
-    whole = max(found.groups, key=lambda one: one.size)
+    whole = max(found.communicators, key=lambda one: one.size)
     for call in whole.calls:
         call.ranks.pop(1)
     whole.job_ranks.pop(1)

@@ -85,7 +85,7 @@ def test_perfetto_shows_a_process_for_each_rank(query):
 
 
 def test_every_call_op_and_wait_is_a_slice(query, trace):
-    (group,) = read_run(trace).groups
+    (group,) = read_run(trace).communicators
     ranks = [rank for call in group.calls for rank in call.ranks.values()]
     slices = sum(1 + len(rank.ops) + len(rank.waits) for rank in ranks) + len(group.transfers)
     assert query("select count(*) from slice") == [[slices]]
@@ -93,7 +93,7 @@ def test_every_call_op_and_wait_is_a_slice(query, trace):
 
 
 def test_every_message_is_an_arrow(query, trace):
-    (group,) = read_run(trace).groups
+    (group,) = read_run(trace).communicators
     messages = sum(len(messages_of(call)) for call in group.calls)
     assert messages == 4 * 3 * 4
     assert query("select count(*) from flow") == [[messages + 1]]

@@ -21,7 +21,7 @@ def both(tmp_path):
 
 def test_what_was_written_is_read(both):
     run = read_run(both)
-    (group,) = run.groups
+    (group,) = run.communicators
     assert run.clock == CLOCK
     assert (group.size, group.missing, group.dropped) == (2, [], {0: 0, 1: 0})
     first, second = group.calls
@@ -37,7 +37,7 @@ def test_what_was_written_is_read(both):
 def test_a_file_that_another_program_has_written_again_is_read(both, tmp_path):
     for path in both.glob("rank-*.json"):
         path.write_text(json.dumps(json.loads(path.read_text()), indent=1))
-    assert len(read_run(both).groups[0].calls) == 2
+    assert len(read_run(both).communicators[0].calls) == 2
 
 
 def damage(path, change):
@@ -105,7 +105,7 @@ def test_a_missing_rank_is_named_unless_that_is_all_right(tmp_path):
     write_part(tmp_path, 0)
     with pytest.raises(UsageError, match=r"no trace of rank 1 of 2.*missing_ok=True"):
         read_run(tmp_path)
-    assert read_run(tmp_path, missing_ok=True).groups[0].missing == [1]
+    assert read_run(tmp_path, missing_ok=True).communicators[0].missing == [1]
 
 
 def test_what_is_too_large_is_refused_with_advice(both):

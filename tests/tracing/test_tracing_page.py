@@ -24,7 +24,7 @@ def test_the_example_is_recorded_and_its_slow_rank_named(tmp_path):
         [sys.executable, "-m", "unisono", *arguments], cwd=tmp_path, capture_output=True, text=True, timeout=60
     )
     assert done.returncode == 0, done.stderr
-    (group,) = read_run(tmp_path / "run").groups
+    (group,) = read_run(tmp_path / "run").communicators
     slow = slow_rank(group)
     assert slow is not None
     assert slow.rank == 2

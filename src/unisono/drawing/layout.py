@@ -16,7 +16,7 @@ import numpy as np
 
 from unisono.algorithms.hierarchical import columns_of
 from unisono.algorithms.nodes import nodes_of
-from unisono.drawing.recording import Column
+from unisono.drawing.step_capture import Column
 from unisono.errors import UsageError
 from unisono.schedule import Schedule
 

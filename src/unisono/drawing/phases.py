@@ -16,8 +16,8 @@ from typing import Any
 
 from unisono.algorithms import BUILT_IN, Algorithm
 from unisono.collectives import Collective, Words
-from unisono.drawing.recording import Recording
 from unisono.drawing.source_lines import Stack
+from unisono.drawing.step_capture import StepCapture
 
 ADDING = Words("adding up", "逐步求和")
 COPYING = Words("passing on", "逐步传递")
@@ -28,14 +28,14 @@ INSIDE = Words("locally", "本地")
 def phases(
     collective: Collective,
     algorithm: Algorithm | None,
-    recording: Recording,
+    capture: StepCapture,
     stacks: Mapping[int, Sequence[Stack]],
 ) -> list[dict[str, Any]]:
     """Return the phases in order: words for each one, and its first and last level."""
-    named = _names_by_level(algorithm, recording, stacks) if algorithm else {}
-    meant = _meanings_by_level(collective, recording)
+    named = _names_by_level(algorithm, capture, stacks) if algorithm else {}
+    meant = _meanings_by_level(collective, capture)
     found: list[dict[str, Any]] = []
-    for level in range(1, recording.last_level + 1):
+    for level in range(1, capture.last_level + 1):
         words = named.get(level) or meant.get(level, INSIDE)
         if found and found[-1]["words"] == words._asdict():
             found[-1]["last"] = level
@@ -45,7 +45,7 @@ def phases(
 
 
 def _names_by_level(
-    algorithm: Algorithm, recording: Recording, stacks: Mapping[int, Sequence[Stack]]
+    algorithm: Algorithm, capture: StepCapture, stacks: Mapping[int, Sequence[Stack]]
 ) -> dict[int, Words]:
     """Return for each level the collective that most ranks are then in, where they are in any."""
     known = _declared(algorithm)
@@ -60,7 +60,7 @@ def _names_by_level(
             del algorithms[0]
     counts: dict[int, Counter[str]] = {}
     for rank, of_rank in inner.items():
-        for algorithms, level in zip(of_rank, recording.levels[rank], strict=False):
+        for algorithms, level in zip(of_rank, capture.levels[rank], strict=False):
             name = algorithms[0].collective.name if algorithms else ""
             counts.setdefault(level, Counter())[name] += 1
     names = {level: count.most_common(1)[0][0] for level, count in counts.items()}
@@ -75,13 +75,13 @@ def _declared(algorithm: Algorithm) -> dict[CodeType, Algorithm]:
     return {inspect.unwrap(other.function).__code__: other for other in (*BUILT_IN, *others)}
 
 
-def _meanings_by_level(collective: Collective, recording: Recording) -> dict[int, Words]:
+def _meanings_by_level(collective: Collective, capture: StepCapture) -> dict[int, Words]:
     """Return for each level what most messages do that are received then, or else sent."""
     meaning = (COPYING, ADDING) if collective.carries_data else (TELLING, TELLING)
     found: dict[int, Words] = {}
     for when in ("sent", "got"):
         counts: dict[int, Counter[Words]] = {}
-        levels, adds = recording.messages[when].tolist(), recording.messages["reduce"].tolist()
+        levels, adds = capture.messages[when].tolist(), capture.messages["reduce"].tolist()
         for level, adding in zip(levels, adds, strict=True):
             counts.setdefault(level, Counter())[meaning[adding]] += 1
         found |= {level: count.most_common(1)[0][0] for level, count in counts.items()}

@@ -15,7 +15,7 @@ from unisono.schedule import Schedule
 from unisono.schedule.ops import SEND
 from unisono.tracing.narration import absent, overview, reason_words, slow_rank_cost, slow_rank_name
 from unisono.tracing.replay import Key, schedule_of, times_of
-from unisono.tracing.run import Call, Group, Run
+from unisono.tracing.run import Call, Run, TracedCommunicator
 from unisono.tracing.stragglers import FEWEST_CALLS, losses, slow_rank
 from unisono.tracing.timeline import HOW, REASONS, WHAT, Timeline, timeline_of
 from unisono.tracing.waiting import Blame, blames, waited_ns
@@ -61,7 +61,9 @@ class Replays:
         return len(self.scenes) - 1, schedule, _messages(schedule)
 
 
-def group_data(whole: Group, drawn: Group, note: Words | None, replays: Replays, named: bool) -> dict[str, Any]:
+def group_data(
+    whole: TracedCommunicator, drawn: TracedCommunicator, note: Words | None, replays: Replays, named: bool
+) -> dict[str, Any]:
     """Return what the page shows of a communicator: the calls ``drawn``, and what was found in all of them."""
     line = timeline_of(drawn)
     causes = blames(whole)
@@ -82,7 +84,7 @@ def group_data(whole: Group, drawn: Group, note: Words | None, replays: Replays,
 # ---- words -------------------------------------------------------------------------------------------------------
 
 
-def _verdict(group: Group) -> dict[str, Words | None]:
+def _verdict(group: TracedCommunicator) -> dict[str, Words | None]:
     """Return what is said first: which rank was slow, or that none was."""
     slow = slow_rank(group)
     if slow is not None:
@@ -143,7 +145,7 @@ def _columns(line: Timeline, causes: list[Blame]) -> dict[str, Any]:
     return columns
 
 
-def _replay_columns(group: Group, replays: Replays) -> dict[str, Any]:
+def _replay_columns(group: TracedCommunicator, replays: Replays) -> dict[str, Any]:
     """Return for each call its scene, or why there is none, and when its messages and steps were over.
 
     ``time_sent`` and ``time_got`` follow the order of the messages by sender, receiver and number; ``time_finished``

@@ -22,7 +22,7 @@ from unisono.errors import UsageError
 from unisono.message import Message
 from unisono.tracing.narration import KINDS
 from unisono.tracing.reading import read_run
-from unisono.tracing.run import Call, Group, Run
+from unisono.tracing.run import Call, Run, TracedCommunicator
 
 MOST_EVENTS = 160_000  # ops and waits on a page: some 4 MB
 
@@ -91,14 +91,14 @@ def write_run_page(
 class _Part:
     """What is drawn of a communicator, and what is said of the rest."""
 
-    whole: Group
-    drawn: Group
+    whole: TracedCommunicator
+    drawn: TracedCommunicator
     note: Words | None
 
 
 def _parts(run: Run, calls: tuple[int, int | None] | None, most_events: int) -> list[_Part]:
     """Return what fits on a page of each communicator; those first that were in calls longest."""
-    asked = [(group, _asked_for(group, calls)) for group in run.groups]
+    asked = [(group, _asked_for(group, calls)) for group in run.communicators]
     large = [call for _, chosen in asked for call in chosen if _events(call) > most_events]
     if large:
         raise UsageError(_too_large(run, large, most_events))
@@ -110,14 +110,14 @@ def _parts(run: Run, calls: tuple[int, int | None] | None, most_events: int) -> 
     return sorted(parts, key=lambda part: -_time_in_calls(part.whole))
 
 
-def _asked_for(group: Group, calls: tuple[int, int | None] | None) -> list[Call]:
+def _asked_for(group: TracedCommunicator, calls: tuple[int, int | None] | None) -> list[Call]:
     if calls is None:
         return group.calls
     first, last = calls
     return [call for call in group.calls if call.number >= first and (last is None or call.number <= last)]
 
 
-def _cut(group: Group, chosen: list[Call], share: int, most_events: int) -> _Part:
+def _cut(group: TracedCommunicator, chosen: list[Call], share: int, most_events: int) -> _Part:
     """Return as many of the calls as may be drawn, at least one."""
     drawn: list[Call] = []
     for call in chosen:
@@ -139,7 +139,7 @@ def _cut(group: Group, chosen: list[Call], share: int, most_events: int) -> _Par
     return _Part(group, part, Words(en, zh))
 
 
-def _without_most_transfers(group: Group, most_events: int) -> _Part:
+def _without_most_transfers(group: TracedCommunicator, most_events: int) -> _Part:
     """Return a group with all calls, and as many sends and receives as fit."""
     every = len(group.transfers)
     if every <= most_events:
@@ -163,7 +163,7 @@ def _events(call: Call) -> int:
     return sum(len(rank.ops) + len(rank.waits) for rank in call.ranks.values())
 
 
-def _time_in_calls(group: Group) -> int:
+def _time_in_calls(group: TracedCommunicator) -> int:
     return sum(rank.end_ns - rank.begin_ns for call in group.calls for rank in call.ranks.values())
 
 
@@ -175,7 +175,7 @@ def _too_large(run: Run, large: list[Call], most_events: int) -> Message:
 
 
 def _nothing(run: Run, calls: tuple[int, int | None] | None) -> Message:
-    numbers = [call.number for group in run.groups for call in group.calls]
+    numbers = [call.number for group in run.communicators for call in group.calls]
     if calls is None or not numbers:
         return messages.NO_CALLS(run=run.source)
     wanted = f"{calls[0]}-{'' if calls[1] is None else calls[1]}"

@@ -22,8 +22,8 @@ from unisono.drawing.layout import pairs_of, pattern
 from unisono.drawing.packing import pack
 from unisono.drawing.phases import phases
 from unisono.drawing.programs import program_texts
-from unisono.drawing.recording import Column, Recording, record
 from unisono.drawing.source_lines import LineFinder
+from unisono.drawing.step_capture import Column, StepCapture, capture_steps
 from unisono.errors import ScheduleError, UsageError
 from unisono.schedule import FrozenSchedule, Schedule, freeze
 from unisono.verifier import proved
@@ -61,14 +61,14 @@ def scene_of(
     except ScheduleError as failed:
         error = failed
     on_stage = schedule.size <= MOST_RANKS_ON_STAGE and schedule.size * schedule.slots <= MOST_SLOTS_ON_STAGE
-    recording, stacks = record(played, on_stage), finder.stacks
-    states = sum(map(len, recording.levels)) * schedule.slots
+    capture, stacks = capture_steps(played, on_stage), finder.stacks
+    states = sum(map(len, capture.levels)) * schedule.slots
     if on_stage and states > MOST_STATES_ON_STAGE:
-        on_stage, recording = False, dataclasses.replace(recording, with_chunks=False)
+        on_stage, capture = False, dataclasses.replace(capture, with_chunks=False)
     failure = None
     if error is not None:
-        level = _failing_level(error, recording)
-        recording = _until(recording, level)
+        level = _failing_level(error, capture)
+        capture = _until(capture, level)
         failure = failure_of(error, level)
     options = {**algorithm.options, **schedule.options} if algorithm else dict(schedule.options)
     numbers = (inputs or example_inputs(schedule)) if on_stage else None
@@ -84,14 +84,14 @@ def scene_of(
         "size": schedule.size, "chunks": schedule.chunks, "slots": schedule.slots, "root": schedule.root,
         "on_stage": on_stage,
         "parts": _parts(schedule, collective),
-        "levels": max(recording.last_level, failure["level"] if failure else 0),
-        "phases": phases(collective, algorithm, recording, stacks),
-        "layout": pattern(schedule, recording.messages, options),
-        "pairs": pairs_of(schedule.size, recording.messages) if on_stage else [],
+        "levels": max(capture.last_level, failure["level"] if failure else 0),
+        "phases": phases(collective, algorithm, capture, stacks),
+        "layout": pattern(schedule, capture.messages, options),
+        "pairs": pairs_of(schedule.size, capture.messages) if on_stage else [],
         "code": {key: code[key] for key in ("sources", "stacks", "text")},
         "facts": facts_of(proof) if proof else None,
         "failure": failure,
-        "packed": pack(_columns(schedule, collective, recording, code["of_step"], numbers)),
+        "packed": pack(_columns(schedule, collective, capture, code["of_step"], numbers)),
     }  # fmt: skip
 
 
@@ -131,26 +131,26 @@ def _run_once(schedule: Schedule, finder: LineFinder) -> Schedule:
         return followed
 
 
-def _failing_level(error: ScheduleError, recording: Recording) -> int:
+def _failing_level(error: ScheduleError, capture: StepCapture) -> int:
     if error.rank is None or error.step is None:
-        return recording.last_level
-    levels = recording.levels[error.rank]
+        return capture.last_level
+    levels = capture.levels[error.rank]
     if error.step < len(levels):
         return levels[error.step]
     return levels[-1] + 1 if levels else 1
 
 
-def _until(recording: Recording, level: int) -> Recording:
+def _until(capture: StepCapture, level: int) -> StepCapture:
     """Return what happened up to a level."""
-    messages, local = recording.messages, recording.locals
+    messages, local = capture.messages, capture.locals
     late = (messages["got"] > level) & (messages["sent"] <= level)
     messages = {**messages, "got": np.where(late, -1, messages["got"]).astype(np.int32)}
-    width = recording.with_chunks
+    width = capture.with_chunks
     return dataclasses.replace(
-        recording,
+        capture,
         messages=_chosen(messages, messages["sent"] <= level, width),
         locals=_chosen(local, (local["level"] <= level) & (local["level"] >= 0), width),
-        levels=[[reached for reached in levels if reached <= level] for levels in recording.levels],
+        levels=[[reached for reached in levels if reached <= level] for levels in capture.levels],
     )
 
 
@@ -181,21 +181,21 @@ def _parts(schedule: Schedule, collective: Collective) -> list[dict[str, Any]]:
 def _columns(
     schedule: Schedule,
     collective: Collective,
-    recording: Recording,
+    capture: StepCapture,
     of_step: Mapping[int, list[int]],
     numbers: Sequence[Sequence[int] | None] | None,
 ) -> dict[str, Any]:
     """Return everything that is a long list of numbers; without ``numbers`` there is no stage to show them on."""
     size, chunks, root = schedule.size, schedule.chunks, schedule.root or 0
-    columns: dict[str, Any] = {f"message_{name}": column for name, column in recording.messages.items()}
-    columns |= {f"local_{name}": column for name, column in recording.locals.items()}
+    columns: dict[str, Any] = {f"message_{name}": column for name, column in capture.messages.items()}
+    columns |= {f"local_{name}": column for name, column in capture.locals.items()}
     before = [collective.held_before(rank, size, chunks, root) for rank in range(size)]
     columns["input_count"] = [len(held) for held in before]
-    columns["step_count"] = [len(levels) for levels in recording.levels]
-    columns["step_level"] = [level for levels in recording.levels for level in levels]
+    columns["step_count"] = [len(levels) for levels in capture.levels]
+    columns["step_level"] = [level for levels in capture.levels for level in levels]
     columns["step_stack"] = [
         (of_step.get(rank, [])[index : index + 1] or [-1])[0]
-        for rank, levels in enumerate(recording.levels)
+        for rank, levels in enumerate(capture.levels)
         for index in range(len(levels))
     ]
     if numbers is None:

@@ -17,14 +17,14 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from unisono.tracing.narration import summary
     from unisono.tracing.reading import read_run
-    from unisono.tracing.run import Call, Group, Run
+    from unisono.tracing.run import Call, Run, TracedCommunicator
     from unisono.tracing.stragglers import SlowRank, slow_rank
 
-__all__ = ["Call", "Group", "Run", "SlowRank", "read_run", "slow_rank", "summary"]
+__all__ = ["Call", "Run", "SlowRank", "TracedCommunicator", "read_run", "slow_rank", "summary"]
 
 # A rank that only writes a trace does not need what reads one.
 _WHERE = {
-    "Call": "run", "Group": "run", "Run": "run", "SlowRank": "stragglers", "read_run": "reading",
+    "Call": "run", "TracedCommunicator": "run", "Run": "run", "SlowRank": "stragglers", "read_run": "reading",
     "slow_rank": "stragglers", "summary": "narration",
 }  # fmt: skip
 

@@ -6,7 +6,7 @@ from collections import Counter
 
 from unisono.collectives import Words
 from unisono.tracing.critical_path import Stretch, critical_path
-from unisono.tracing.run import Call, Group, Run
+from unisono.tracing.run import Call, Run, TracedCommunicator
 from unisono.tracing.stragglers import SlowRank, slow_rank
 from unisono.tracing.waiting import blames, waited_ns
 
@@ -30,13 +30,13 @@ def duration(ns: float) -> str:
     return f"{ns:.0f} ns"
 
 
-def slow_rank_words(slow: SlowRank, group: Group) -> Words:
+def slow_rank_words(slow: SlowRank, group: TracedCommunicator) -> Words:
     """Say which rank was slow, and how much that cost."""
     who, how = slow_rank_name(slow, group), slow_rank_cost(slow)
     return Words(f"{who.en}: {how.en}", f"{who.zh}：{how.zh}")
 
 
-def slow_rank_name(slow: SlowRank, group: Group) -> Words:
+def slow_rank_name(slow: SlowRank, group: TracedCommunicator) -> Words:
     """Say which rank was slow."""
     rank = group.name(slow.rank)
     return Words(f"rank {rank} was slow", f"进程 {rank} 较慢")
@@ -70,7 +70,7 @@ def reason_words(slow: SlowRank) -> Words:
     )
 
 
-def stretch_words(stretch: Stretch, call: Call, group: Group) -> Words:
+def stretch_words(stretch: Stretch, call: Call, group: TracedCommunicator) -> Words:
     """Say what a part of the critical path of a call is."""
     rank, long = group.name(stretch.rank), duration(stretch.ns)
     if stretch.what == "begin":
@@ -102,19 +102,19 @@ def stretch_words(stretch: Stretch, call: Call, group: Group) -> Words:
 def summary(run: Run, language: str = "en") -> str:
     """Return what a trace shows, in a few lines for each communicator."""
     blocks = []
-    for group in run.groups:
-        lines = lines_about(group, named=len(run.groups) > 1)
+    for group in run.communicators:
+        lines = lines_about(group, named=len(run.communicators) > 1)
         blocks.append("\n".join(line.zh if language == "zh" else line.en for line in lines))
     return "\n\n".join(blocks)
 
 
-def lines_about(group: Group, named: bool = True) -> list[Words]:
+def lines_about(group: TracedCommunicator, named: bool = True) -> list[Words]:
     """Return the lines on one communicator; ``named``: with its ranks, to tell it from others."""
     about = [overview(group, named), *absent(group)]
     return about if group.size == 1 else [*about, *_slowness(group), *_pairs(group), *_longest(group)]
 
 
-def overview(group: Group, named: bool) -> Words:
+def overview(group: TracedCommunicator, named: bool) -> Words:
     """Say how many ranks there were, and what they did."""
     labels = Counter(call.label for call in group.calls)
     what = ", ".join(f"{count} × {label}" for label, count in labels.most_common(5))
@@ -132,7 +132,7 @@ def overview(group: Group, named: bool) -> Words:
     )
 
 
-def absent(group: Group) -> list[Words]:
+def absent(group: TracedCommunicator) -> list[Words]:
     """Say what is not in the trace."""
     lines = []
     if group.missing:
@@ -149,14 +149,14 @@ def absent(group: Group) -> list[Words]:
     return lines
 
 
-def _slowness(group: Group) -> list[Words]:
+def _slowness(group: TracedCommunicator) -> list[Words]:
     slow = slow_rank(group)
     if slow is None:
         return [Words("no rank held the others up again and again", "没有哪个进程一再拖慢其他进程")]
     return [slow_rank_words(slow, group), reason_words(slow)]
 
 
-def _pairs(group: Group) -> list[Words]:
+def _pairs(group: TracedCommunicator) -> list[Words]:
     """Say who waited for whom, and because of whom: those that waited longest."""
     directly = waited_ns(group)
     causes: Counter[tuple[int, int]] = Counter()
@@ -175,7 +175,7 @@ def _pairs(group: Group) -> list[Words]:
     return [Words("who waited for whom, and because of whom:", "谁等谁，又因谁而等："), *lines] if lines else []
 
 
-def _longest(group: Group) -> list[Words]:
+def _longest(group: TracedCommunicator) -> list[Words]:
     """Say what the critical path of the longest call was."""
     calls = list(group.whole_calls())
     if not calls:
@@ -193,7 +193,7 @@ def _title(call: Call) -> Words:
     )
 
 
-def _path_lines(path: list[Stretch], call: Call, group: Group) -> list[Words]:
+def _path_lines(path: list[Stretch], call: Call, group: TracedCommunicator) -> list[Words]:
     """Return the first stretch of a path and the longest others, in their order."""
     longest = sorted(range(1, len(path)), key=lambda at: -path[at].ns)[: MOST_STRETCHES - 1]
     shown = [path[at] for at in sorted([0, *longest])] if path else []

@@ -14,7 +14,7 @@ from unisono.tracing import validation
 from unisono.tracing.assembling import Assembly
 from unisono.tracing.chrome import FORMAT, LANES
 from unisono.tracing.files import BEFORE_EVENTS, JOINED, parts_in
-from unisono.tracing.run import Group, Run
+from unisono.tracing.run import Run, TracedCommunicator
 
 MOST_BYTES = 256 * 2**20
 MOST_RANKS = 1024  # of a communicator
@@ -221,7 +221,7 @@ def _check_one_run(where: Path, headers: list[dict[str, Any]]) -> None:
 
 def _groups(
     where: Path, headers: list[dict[str, Any]], assemblies: Mapping[tuple[int, int], Assembly]
-) -> list[Group]:
+) -> list[TracedCommunicator]:
     by_communicator = defaultdict(list)
     for header in headers:
         by_communicator[header["communicator"]].append(header)
@@ -233,7 +233,7 @@ def _groups(
             _damaged(where, f"has two traces of one rank of a communicator ({communicator})")
         parts = {header["rank"]: assemblies[header["job_rank"], header["number"]] for header in members}
         groups.append(
-            Group(
+            TracedCommunicator(
                 communicator=communicator,
                 size=members[0]["size"],
                 job_ranks={header["rank"]: header["job_rank"] for header in members},

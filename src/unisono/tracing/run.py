@@ -128,7 +128,7 @@ class Transfer:
 
 
 @dataclass(frozen=True, eq=False)
-class Group:
+class TracedCommunicator:
     """The ranks of one communicator, and what they did on it."""
 
     communicator: str
@@ -159,11 +159,11 @@ class Run:
     """Everything in a trace."""
 
     source: str  # the file or folder
-    groups: list[Group]
+    communicators: list[TracedCommunicator]
     clock: dict[str, str]
     schedules: dict[str, str]  # the programs of all ranks in their text form, by digest
 
     @property
     def dropped(self) -> int:
         """Events that are not there."""
-        return sum(sum(group.dropped.values()) for group in self.groups)
+        return sum(sum(group.dropped.values()) for group in self.communicators)

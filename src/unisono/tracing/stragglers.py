@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass
 from statistics import median
 
-from unisono.tracing.run import Group
+from unisono.tracing.run import TracedCommunicator
 from unisono.tracing.waiting import Blame, blames, paces
 
 # A rank is called slow if the others lost by it again and again. A call counts if they lost ...
@@ -39,7 +39,7 @@ def losses(found: list[Blame]) -> dict[tuple[int, int], Counter[str]]:
     return {key: max(waiters.values(), key=lambda lost: lost.total()) for key, waiters in by_waiter.items()}
 
 
-def slow_rank(group: Group) -> SlowRank | None:
+def slow_rank(group: TracedCommunicator) -> SlowRank | None:
     """Return the rank that held the others up again and again, if there is one that stands out."""
     lengths = {call.number: call.ns for call in group.calls}
     if len(lengths) < FEWEST_CALLS:

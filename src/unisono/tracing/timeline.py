@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from unisono.tracing.critical_path import What, critical_path
 from unisono.tracing.matching import messages_of
-from unisono.tracing.run import Call, Group, Op
+from unisono.tracing.run import Call, Op, TracedCommunicator
 from unisono.tracing.waiting import blames
 
 Columns = dict[str, NDArray[np.int64]]
@@ -56,7 +56,7 @@ class Timeline:
     blames: Columns  # call, waiter, culprit, how (HOW), ns
 
 
-def timeline_of(group: Group) -> Timeline:
+def timeline_of(group: TracedCommunicator) -> Timeline:
     """Return everything that is drawn of the calls of one communicator. Calls are known by their place here."""
     begins = [call.begin_ns for call in group.calls] + [transfer.begin_ns for transfer in group.transfers]
     zero = min(begins, default=0)

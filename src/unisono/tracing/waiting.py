@@ -16,7 +16,7 @@ from statistics import median
 from typing import Literal
 
 from unisono.tracing.matching import messages_of
-from unisono.tracing.run import Group, Wait
+from unisono.tracing.run import TracedCommunicator, Wait
 
 How = Literal["late", "slow"]
 LONGEST_CHAIN = 200  # of ranks that wait for each other
@@ -34,7 +34,7 @@ class Blame:
     ns: int
 
 
-def waited_ns(group: Group) -> dict[tuple[int, int], int]:
+def waited_ns(group: TracedCommunicator) -> dict[tuple[int, int], int]:
     """Return how long each rank waited for each other one: the next in line, not the cause."""
     total: dict[tuple[int, int], int] = defaultdict(int)
     for call in group.calls:
@@ -44,7 +44,7 @@ def waited_ns(group: Group) -> dict[tuple[int, int], int]:
     return dict(total)
 
 
-def blames(group: Group) -> list[Blame]:
+def blames(group: TracedCommunicator) -> list[Blame]:
     """Return who waited because of whom, and how long; one entry for each pair of ranks, call and kind."""
     causes = _Causes(group)
     found: list[Blame] = []
@@ -60,7 +60,7 @@ def blames(group: Group) -> list[Blame]:
 
 
 class _Causes:
-    def __init__(self, group: Group) -> None:
+    def __init__(self, group: TracedCommunicator) -> None:
         self.waits: dict[int, list[Wait]] = defaultdict(list)
         self.calls: dict[int, list[tuple[int, int]]] = defaultdict(list)
         self.sent_ns: dict[int, int] = {}  # of the message that a wait was for
@@ -121,7 +121,7 @@ class _Causes:
             yield rank, "late", end - begin - inside
 
 
-def paces(group: Group) -> dict[int, float]:
+def paces(group: TracedCommunicator) -> dict[int, float]:
     """Return how much longer each rank took for what it did than the others would have: 1 is like the others.
 
     Compared are ops of the same kind, by their bytes. (In a broadcast everybody waits while the root works: this does

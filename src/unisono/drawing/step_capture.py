@@ -1,7 +1,7 @@
 """Play a schedule once and write down what moved: which chunks, from whom to whom, on which levels.
 
 What the chunks hold is not computed here: the page plays the messages itself, from the inputs on. So a
-recording is nothing but columns of numbers, an entry for each message, and even a thousand ranks fit into
+capture is nothing but columns of numbers, an entry for each message, and even a thousand ranks fit into
 one.
 """
 
@@ -25,7 +25,7 @@ NEVER = -1  # the level of what did not happen: a message that nobody received
 
 
 @dataclass(frozen=True)
-class Recording:
+class StepCapture:
     """What happened, in columns. Levels count from 1; the state on level 0 is the input.
 
     ``messages`` are in the order in which they are received: by level, then by rank, then as the step has
@@ -49,20 +49,20 @@ class Recording:
         return max(finished, int(sent.max()) if len(sent) else 0)
 
 
-def record(schedule: Schedule, with_chunks: bool = True) -> Recording:
-    """Play the schedule with channels of depth 1, as it is proved; what goes wrong ends the recording.
+def capture_steps(schedule: Schedule, with_chunks: bool = True) -> StepCapture:
+    """Play the schedule with channels of depth 1, as it is proved; what goes wrong ends the capture.
 
     Without ``with_chunks`` only the first chunk of each message is kept, and how many there are.
     """
     patient = _Patient(**{one.name: getattr(schedule, one.name) for one in fields(Schedule)})
-    memory = _Recorder(patient, with_chunks)
+    memory = _CapturingMemory(patient, with_chunks)
     error = None
     try:
         run(patient, memory, depth=1, end_step=memory.end_step)
     except ScheduleError as found:
         error = found
         memory.find_receivers()
-    return memory.recording(patient.errors[0] if patient.errors else error)
+    return memory.capture(patient.errors[0] if patient.errors else error)
 
 
 @dataclass(frozen=True)
@@ -129,7 +129,7 @@ class _Log:
         return sent[places], got[places]
 
 
-class _Recorder:
+class _CapturingMemory:
     """A memory for the network that holds nothing and notes everything."""
 
     def __init__(self, schedule: Schedule, with_chunks: bool) -> None:
@@ -197,11 +197,11 @@ class _Recorder:
                 if op.kind == SEND:
                     yield op.other  # type: ignore[misc]
 
-    def recording(self, error: ScheduleError | None) -> Recording:
+    def capture(self, error: ScheduleError | None) -> StepCapture:
         """Return what was noted, in order."""
         columns = self.messages.columns
         # What never came in stands at the end.
         columns["order"] = array("i", (np.iinfo(np.int32).max if got == NEVER else got for got in columns["got"]))
         messages = self.messages.ordered("order", "dst", "place")
         del messages["order"], messages["place"]
-        return Recording(messages, self.local.ordered("level", "rank"), self.levels, self.with_chunks, error)
+        return StepCapture(messages, self.local.ordered("level", "rank"), self.levels, self.with_chunks, error)
