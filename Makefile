@@ -87,6 +87,7 @@ docs: venv
 	$(BIN)/python tools/pictures.py
 	$(BIN)/python tools/parallel_pages.py
 	$(BIN)/python tools/record_training.py
+	$(BIN)/python tools/soundness_page.py
 
 # The pictures of the page in the README, photographed in Chromium; look at them before you commit.
 screenshots: venv

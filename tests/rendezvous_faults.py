@@ -1,4 +1,4 @@
-"""Faults for the ranks of a meeting: processes that break the protocol at one step of it, and what they do there.
+"""Faults at a rendezvous: processes that break the protocol at one step, and the faults they cause.
 
 Everything runs in forked processes, as a rank does. Every process has a time limit.
 """
@@ -30,18 +30,18 @@ from unisono.comm.communicator import Communicator
 from unisono.errors import UnisonoError
 from unisono.launch.unix_process_group import die_with_parent
 
-NOBODY = 65534
+OTHER_USER = 65534
 LIMIT_S = 30.0  # after which a process is killed, and the test fails
 FORK = multiprocessing.get_context("fork")
 Step = Callable[[Connection], None]
 
 
-# ---- a meeting ---------------------------------------------------------------------------------------------------
+# ---- a rendezvous ------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Site:
-    """Where the ranks of one meeting meet."""
+    """The address at which the ranks of one rendezvous meet."""
 
     address: Address
     size: int

@@ -1,7 +1,7 @@
 """Write the table of docs/soundness.md from the counts that the campaigns reported: `make soundness`.
 
-    python tools/soundness_page.py RUN REPORT...        RUN: words that name the run
-
+    python tools/soundness_page.py RUN REPORT...        store the counts of a run, described by RUN; write the page
+    python tools/soundness_page.py                      write the page from the stored counts
 
 A campaign is a test that compares many calls with something we did not write, or injects many faults. It is marked
 ``campaign`` and reports how much it did with pytest's ``record_property``, under one of the names in KINDS. pytest
@@ -57,7 +57,7 @@ def filled(page: str, stored: dict[str, Any]) -> str:
 
 
 if __name__ == "__main__":
-    run, *reports = sys.argv[1:]
-    made = {"run": run, "counts": counts_of(*map(Path, reports))}
-    COUNTS.write_text(json.dumps(made, indent=2) + "\n")
-    PAGE.write_text(filled(PAGE.read_text(), made))
+    if len(sys.argv) > 1:
+        run, *reports = sys.argv[1:]
+        COUNTS.write_text(json.dumps({"run": run, "counts": counts_of(*map(Path, reports))}, indent=2) + "\n")
+    PAGE.write_text(filled(PAGE.read_text(), json.loads(COUNTS.read_text())))

@@ -15,8 +15,8 @@ import pytest
 from rendezvous_faults import (
     FORK,
     LIMIT_S,
-    NOBODY,
     NONSENSE,
+    OTHER_USER,
     Started,
     confused,
     crowd,
@@ -94,8 +94,8 @@ def test_processes_that_do_not_know_the_secret_disturb_nobody(started, address, 
 def test_processes_of_another_user_disturb_nobody(started, record_property):
     record_property("faults", len(STRANGERS) + len(CONFUSED))
     with site("named") as where:
-        started(play_strangers, where, NOBODY, STRANGERS, False)
-        started(play_strangers, where, NOBODY, CONFUSED, True)  # even if they knew the secret
+        started(play_strangers, where, OTHER_USER, STRANGERS, False)
+        started(play_strangers, where, OTHER_USER, CONFUSED, True)  # even if they knew the secret
         check_met(meet_beside(started, where))
 
 
@@ -107,7 +107,7 @@ def test_processes_that_know_the_secret_and_make_no_sense_disturb_nobody(started
         check_met(meet_beside(started, where))
 
 
-@pytest.mark.parametrize("user", [os.getuid(), pytest.param(NOBODY, marks=needs_root)])
+@pytest.mark.parametrize("user", [os.getuid(), pytest.param(OTHER_USER, marks=needs_root)])
 def test_a_crowd_that_comes_again_and_again_does_not_keep_the_ranks_from_meeting(started, user):
     with site("named") as where:
         for _ in range(3):
@@ -118,7 +118,7 @@ def test_a_crowd_that_comes_again_and_again_does_not_keep_the_ranks_from_meeting
 @pytest.mark.long
 @pytest.mark.parametrize(
     ("address", "user"),
-    [("directory", os.getuid()), ("named", os.getuid()), pytest.param("named", NOBODY, marks=needs_root)],
+    [("directory", os.getuid()), ("named", os.getuid()), pytest.param("named", OTHER_USER, marks=needs_root)],
 )
 @pytest.mark.parametrize("fault", [*((name, False) for name in STRANGERS), *((name, True) for name in CONFUSED)])
 def test_one_stranger_disturbs_nobody(started, address, user, fault, record_property):

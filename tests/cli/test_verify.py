@@ -110,7 +110,7 @@ def eager(rank, size):
     assert main(["verify", path, "-n", "2", "--depth", "unbounded"]) == 0
     with pytest.raises(SystemExit):
         main(["verify", path, "-n", "2", "--depth", "0"])
-    assert "'0' is not a depth; expected 1 or more, or unbounded" in capsys.readouterr().err
+    assert "'0' is not a channel depth; expected a number, 1 or more, or unbounded" in capsys.readouterr().err
 
 
 def test_sizes_that_an_algorithm_is_not_declared_for_are_left_out_and_named(capsys, user_file):

@@ -23,7 +23,7 @@ from unisono.torch_backend.store_rendezvous import PROBLEM, WHERE  # noqa: E402
 
 pytestmark = pytest.mark.usefixtures("nursery")
 
-NOBODY = 65534
+OTHER_USER = 65534
 needs_root = pytest.mark.skipif(
     os.getuid() != 0, reason="SKIPPED, NOT TESTED: connections of another user (only root can become somebody else)"
 )
@@ -63,8 +63,8 @@ def stranger(name, secret, kind):
     if child:
         return child
     try:
-        os.setgid(NOBODY)
-        os.setuid(NOBODY)
+        os.setgid(OTHER_USER)
+        os.setuid(OTHER_USER)
         assert f"@unisono-{name}" in Path("/proc/net/unix").read_text(errors="replace")
         lines = []
         ends_s = time.monotonic() + 20
@@ -114,8 +114,8 @@ def join_alone(rank: Rank) -> None:
 @needs_root
 def test_an_address_that_leads_to_another_user_is_refused_and_gets_nothing(tmp_path):
     with socket.socket(socket.AF_UNIX) as listener:
-        os.setegid(NOBODY)
-        os.seteuid(NOBODY)
+        os.setegid(OTHER_USER)
+        os.seteuid(OTHER_USER)
         try:
             listener.bind(f"\0unisono-false-{os.getpid()}")
             listener.listen(8)  # whose credentials the other side sees
@@ -126,7 +126,7 @@ def test_an_address_that_leads_to_another_user_is_refused_and_gets_nothing(tmp_p
         place = {"name": f"false-{os.getpid()}", "secret": "x", "rank 0": surroundings_of_test()}
         store.set(WHERE, json.dumps(place))
         with job(tmp_path, join_alone) as running:
-            running.outcome(1).check_raised("CommError", f"belongs to user {NOBODY}, not to user 0: refused")
+            running.outcome(1).check_raised("CommError", f"belongs to user {OTHER_USER}, not to user 0: refused")
         listener.settimeout(5)
         line, _ = listener.accept()
         line.settimeout(5)
