@@ -98,12 +98,12 @@ golden: venv
 
 # PyTorch's own tests of process groups on our backend and on Gloo, one after the other (minutes), and the page of both.
 torch-suite: venv
-	rm -f docs/measurements/torch_suite-*.json
-	-$(BIN)/python tools/torch_suite.py --backend gloo --json docs/measurements/torch_suite-gloo.json
-	-$(BIN)/python tools/torch_suite.py --backend unisono --json docs/measurements/torch_suite-unisono.json
+	rm -f docs/measurements/torch_suite/gloo.json docs/measurements/torch_suite/unisono.json
+	-$(BIN)/python tools/torch_suite.py --backend gloo --json docs/measurements/torch_suite/gloo.json
+	-$(BIN)/python tools/torch_suite.py --backend unisono --json docs/measurements/torch_suite/unisono.json
 ifdef TESTS
-	-$(BIN)/python tools/torch_suite.py --backend gloo --tests $(TESTS) --json docs/measurements/torch_suite_files-gloo.json
-	-$(BIN)/python tools/torch_suite.py --backend unisono --tests $(TESTS) --json docs/measurements/torch_suite_files-unisono.json
+	-$(BIN)/python tools/torch_suite.py --backend gloo --tests $(TESTS) --json docs/measurements/torch_suite/files-gloo.json
+	-$(BIN)/python tools/torch_suite.py --backend unisono --tests $(TESTS) --json docs/measurements/torch_suite/files-unisono.json
 endif
 	$(BIN)/python tools/torch_suite.py --page
 

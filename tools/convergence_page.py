@@ -1,25 +1,25 @@
 """Write the tables of docs/parallel/convergence.md from docs/measurements/convergence.json.
 
 ``python tools/convergence_page.py --measure`` trains the model of examples/train.py with every strategy and every
-codec first (some ten minutes on two cores), and writes that file.
+codec first (about ten minutes on two cores) and writes that file.
 """
 
 from __future__ import annotations
 
 import json
-import re
 import sys
 from pathlib import Path
 from statistics import mean
 from typing import Any
 
+import page_parts
+
 ROOT = Path(__file__).parent.parent
 MEASURED = ROOT / "docs" / "measurements" / "convergence.json"
 PAGE = ROOT / "docs" / "parallel" / "convergence.md"
-TABLE = re.compile(r"(<!-- table: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 RANKS, STEPS = 4, 200
-LAST = 20  # steps whose mean is the loss in the end, as one batch is easier than another
+LAST = 20  # steps whose mean is the final loss, because some batches are easier than others
 STRATEGIES = (
     "ddp", "zero1", "zero2", "zero3", "hybrid", "tp", "tp --tp 2", "zero3 --tp 2", "hybrid --tp 2", "moe",
 )  # fmt: skip
@@ -29,7 +29,7 @@ FP8, FEEDBACK, SGD = " --codec fp8_e4m3", " --error-feedback", "ddp --optimizer 
 
 
 def measure() -> dict[str, Any]:
-    """Train with everything."""
+    """Train with every strategy and every codec."""
     import unisono
 
     alone = ["ddp", "moe"]
@@ -46,7 +46,7 @@ def measure() -> dict[str, Any]:
 
 
 def _train(comm: Any, runs: list[str]) -> list[dict[str, Any]]:
-    """Train on one rank of several; return the losses of all steps, and the bytes that the rank sends in one."""
+    """Train on one rank; return the losses of all steps and the bytes that the rank sends per step."""
     sys.path.insert(0, str(ROOT / "examples"))
     import torch
 
@@ -69,7 +69,7 @@ def _train(comm: Any, runs: list[str]) -> list[dict[str, Any]]:
 
 
 def _condensed(name: str, run: dict[str, Any], runs: dict[str, Any]) -> dict[str, Any]:
-    """Return what the tables need."""
+    """Return the numbers that the tables show."""
     losses, alone = run["losses"], runs["alone: moe" if "moe" in name else "alone: ddp"]["losses"]
     return {
         "first": losses[0], "last": mean(losses[-LAST:]), "sent_bytes": run["sent_bytes"],
@@ -112,10 +112,10 @@ def _codecs(runs: dict[str, Any], exact: str, codecs: tuple[str, ...]) -> str:
 
 
 def page(text: str) -> str:
-    """Return the page with its tables as they were measured."""
+    """Return the page with its tables written anew."""
     runs = json.loads(MEASURED.read_text(encoding="utf-8"))["runs"]
     tables = {"strategies": strategies, "codecs": codecs, "codecs_with_sgd": codecs_with_sgd}
-    return TABLE.sub(lambda found: f"{found[1]}{tables[found[2]](runs)}\n{found[3]}", text)
+    return page_parts.fill(text, lambda name: tables[name](runs))
 
 
 if __name__ == "__main__":

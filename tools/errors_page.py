@@ -5,10 +5,10 @@ from __future__ import annotations
 import ast
 import importlib
 import pkgutil
-import re
 from collections import defaultdict
 from pathlib import Path
 
+import page_parts
 import unisono
 from unisono import errors
 from unisono.message import Template
@@ -16,15 +16,12 @@ from unisono.message import Template
 ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src"
 PAGE = ROOT / "docs" / "errors.md"
-PART = r"(<!-- {name}: [^>]* -->\n).*?(<!-- end -->)"
 
 
 def filled(page: str) -> str:
     """Return the page with its generated parts written anew."""
-    for name, text in (("tree", tree()), ("messages", messages())):
-        pattern = re.compile(PART.format(name=name), re.DOTALL)
-        page = pattern.sub(lambda found, text=text: f"{found[1]}{text}\n{found[2]}", page)
-    return page
+    parts = {"tree": tree, "messages": messages}
+    return page_parts.fill(page, lambda name: parts[name]())
 
 
 def messages() -> str:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import re
 import statistics
 import sys
 import tempfile
@@ -20,11 +19,12 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
+import page_parts
+
 BACKENDS = ("gloo", "unisono")
 KINDS = ("all ranks", "pairs")
 PAGE = Path(__file__).parent.parent / "docs" / "pytorch.md"
-FOUND = PAGE.parent / "measurements" / "groups-4.json"
-TABLE = re.compile(r"(<!-- groups -->\n).*?(<!-- end -->)", re.DOTALL)
+FOUND = PAGE.parent / "measurements" / "epyc-2-cores" / "groups-4.json"
 COLUMNS = {  # the title of each column, the measured quantity, what one unit of the column is, and its decimals
     "making them, s": ("make_s", 1, 2), "first use, s": ("use_s", 1, 2), "destroying, s": ("destroy_s", 1, 2),
     "RSS, MB": ("used_rss_kb", 1024, 1), "PSS, MB": ("used_pss_kb", 1024, 1),
@@ -43,8 +43,8 @@ def table(results: list[dict[str, Any]]) -> str:
 
 def page(text: str) -> str:
     """Return docs/pytorch.md with the table of what was measured."""
-    made = table(json.loads(FOUND.read_text())["results"])
-    return TABLE.sub(lambda part: part[1] + made + part[2], text)
+    parts = {"groups": lambda: table(json.loads(FOUND.read_text())["results"])}
+    return page_parts.fill(text, lambda name: parts[name]())
 
 
 def state() -> dict[str, float]:

@@ -1,20 +1,24 @@
-"""Write the tables of docs/performance.md from what `unisono bench --json` measured (docs/measurements/*.json)."""
+"""Write the tables of docs/performance*.md from the files in docs/measurements/<machine>/.
+
+python tools/performance_page.py                        write the tables anew
+python tools/performance_page.py MACHINE FILE.json...   add results of `unisono bench --json` first
+"""
 
 from __future__ import annotations
 
 import json
-import re
 import sys
 from pathlib import Path
 
+import page_parts
+
 ROOT = Path(__file__).parent.parent
 MEASUREMENTS = ROOT / "docs" / "measurements"
-PAGE = ROOT / "docs" / "performance.md"
-TABLE = re.compile(r"(<!-- table: ([\w.-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
+PAGES = sorted((ROOT / "docs").glob("performance*.md"))
 
 
 def condensed(measured: dict) -> dict:
-    """Return what the tables need of a measurement."""
+    """Return the numbers of a measurement that the tables show."""
     if "seconds" in measured:  # of tools/measure_training.py and tools/measure_parallel.py
         return measured
     return {
@@ -33,8 +37,8 @@ def condensed(measured: dict) -> dict:
     }
 
 
-def in_words(count: int) -> str:
-    """Write a number of bytes."""
+def with_unit(count: int) -> str:
+    """Return a number of bytes as text."""
     for unit, name in ((1 << 20, "MiB"), (1 << 10, "KiB")):
         if count >= unit and count % unit == 0:
             return f"{count // unit} {name}"
@@ -42,12 +46,12 @@ def in_words(count: int) -> str:
 
 
 def microseconds(value: float) -> str:
-    """Write a time with three digits."""
+    """Return a time as text, with three digits."""
     return f"{value:.2f}" if value < 10 else f"{value:.1f}" if value < 100 else f"{value:,.0f}".replace(",", " ")
 
 
-def times_as_many(ratio: float) -> str:
-    """Write how many times quicker."""
+def factor(ratio: float) -> str:
+    """Return a ratio as text."""
     return f"{ratio:.0f}×" if ratio >= 10 else f"{ratio:.1f}×"
 
 
@@ -58,8 +62,8 @@ def torch_table(data: dict) -> str:
         times = case["times_us"]
         ours, gloo, direct = times["torch"], times["gloo"], times.get("unisono")
         lines.append(
-            f"| {in_words(case['bytes'])} | {microseconds(ours)} | {microseconds(gloo)} "
-            f"| **{times_as_many(gloo / ours)}** "
+            f"| {with_unit(case['bytes'])} | {microseconds(ours)} | {microseconds(gloo)} "
+            f"| **{factor(gloo / ours)}** "
             f"| {microseconds(direct) if direct else ''} |"
         )
     return "\n".join(lines) + "\n"
@@ -99,7 +103,7 @@ def strategies_table(data: dict) -> str:
 
 
 def table(name: str) -> str:
-    """Return the table of one measurement."""
+    """Return the table of one measurement, named ``<machine>/<file>``."""
     data = json.loads((MEASUREMENTS / f"{name}.json").read_text())
     if "seconds" in data:
         of_strategies = any("ours" in case for case in data["seconds"].values())
@@ -114,22 +118,24 @@ def table(name: str) -> str:
         gloo = times.get("gloo")
         best = min(times, key=lambda peer: times[peer]) if times else None
         lines.append(
-            f"| {in_words(case['bytes'])} | {microseconds(ours)} | "
+            f"| {with_unit(case['bytes'])} | {microseconds(ours)} | "
             + (f"{best} | {microseconds(times[best])} | **{times[best] / ours:.2f}** | " if best else "| | | ")
-            + (f"{times_as_many(gloo / ours)} | " if gloo else "| ")
+            + (f"{factor(gloo / ours)} | " if gloo else "| ")
             + (f"{ours / memcpy:.2f} |" if memcpy and case["bytes"] >= 1 << 20 else "|")
         )
     return "\n".join(lines) + "\n"
 
 
 def page(text: str) -> str:
-    """Return the page with all of its tables written anew."""
-    return TABLE.sub(lambda found: found[1] + table(found[2]) + found[3], text)
+    """Return a page with its tables written anew."""
+    return page_parts.fill(text, table)
 
 
 if __name__ == "__main__":
-    MEASUREMENTS.mkdir(exist_ok=True)
-    for path in map(Path, sys.argv[1:]):  # new measurements, to be kept
-        kept = condensed(json.loads(path.read_text()))
-        (MEASUREMENTS / path.name).write_text(json.dumps(kept, indent=1) + "\n")
-    PAGE.write_text(page(PAGE.read_text()))
+    machine, *added = sys.argv[1:] or [""]
+    for path in map(Path, added):
+        folder = MEASUREMENTS / machine
+        folder.mkdir(exist_ok=True)
+        (folder / path.name).write_text(json.dumps(condensed(json.loads(path.read_text())), indent=1) + "\n")
+    for path in PAGES:
+        path.write_text(page(path.read_text()))

@@ -4,7 +4,7 @@
     python tools/soundness_page.py                      write the page from the stored counts
 
 A campaign is a test that compares many calls with something we did not write, or injects many faults. It is marked
-``campaign`` and reports how much it did with pytest's ``record_property``, under one of the names in KINDS. pytest
+``campaign`` and reports its counts with pytest's ``record_property``, under one of the names in KINDS. pytest
 writes these numbers into its JUnit file, and this program adds them up for each test file.
 """
 
@@ -12,18 +12,17 @@ from __future__ import annotations
 
 import ast
 import json
-import re
 import sys
 from collections import defaultdict
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
+import page_parts
+
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "soundness.md"
 COUNTS = ROOT / "docs" / "measurements" / "soundness.json"
-TABLE = re.compile(r"(<!-- table: campaigns -->\n).*?(<!-- end -->)", re.DOTALL)
-RUN = re.compile(r"(<!-- run -->\n).*?(<!-- end -->)", re.DOTALL)
 KINDS = ("calls", "training runs", "faults", "programs", "searches")
 
 
@@ -51,9 +50,9 @@ def table_of(counts: dict[str, dict[str, int]]) -> str:
 
 
 def filled(page: str, stored: dict[str, Any]) -> str:
-    """Return the page with its table made from the stored counts, and the run that they come from."""
-    page = RUN.sub(lambda found: f"{found[1]}The numbers come from {stored['run']}.\n{found[2]}", page)
-    return TABLE.sub(lambda found: found[1] + table_of(stored["counts"]) + found[2], page)
+    """Return the page with the table of the stored counts and a description of their run."""
+    parts = {"run": f"The numbers come from {stored['run']}.", "campaigns": table_of(stored["counts"])}
+    return page_parts.fill(page, parts.__getitem__)
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ from pathlib import Path
 Tests = Mapping[str, Mapping]
 
 ROOT = Path(__file__).parent.parent
-FOUND = ROOT / "docs" / "measurements" / "torch_suite_files-{backend}.json"
+FOUND = ROOT / "docs" / "measurements" / "torch_suite" / "files-{backend}.json"
 
 # Names of tests that need not pass on ours, and why.
 REASONS = {

@@ -1,6 +1,6 @@
-"""Write the numbers and lists of docs/torch_suite.md from what tools/torch_suite.py found.
+"""Write the tables and lists of docs/torch_suite.md from the results of tools/torch_suite.py.
 
-A test that passes on Gloo must pass on ours, unless torch refuses it to any other backend.
+A test that passes on Gloo must pass on Unisono, unless torch refuses the call on every other backend.
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+import page_parts
 import torch_suite_files_page
 
 Tests = Mapping[str, Mapping]  # by name: outcome, and why if it did not pass
 
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "torch_suite.md"
-FOUND = ROOT / "docs" / "measurements" / "torch_suite-{backend}.json"
-PART = re.compile(r"(<!-- (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
+FOUND = ROOT / "docs" / "measurements" / "torch_suite" / "{backend}.json"
 OUTCOMES = ("passed", "failed", "refused", "skipped")
-WORDED = "worded"  # passes when the texts of errors are not compared
+WORDED = "worded"  # passes if the texts of errors are not compared
 
 
 def counts(found: Tests) -> dict[str, int]:
@@ -30,19 +30,19 @@ def counts(found: Tests) -> dict[str, int]:
 
 
 def load() -> tuple[dict, dict]:
-    """Return what was found on ours and on Gloo."""
+    """Return the results on Unisono and on Gloo."""
     ours, gloo = (json.loads(Path(str(FOUND).format(backend=name)).read_text()) for name in ("unisono", "gloo"))
     return ours, gloo
 
 
 def unexplained(ours: Tests, gloo: Tests) -> list[str]:
-    """Return the tests that pass on Gloo and fail on ours, or were not run on ours."""
+    """Return the tests that pass on Gloo and fail on Unisono, or did not run there."""
     passed = [name for name, test in gloo.items() if test["outcome"] == "passed"]
     return [name for name in passed if name not in ours or ours[name]["outcome"] not in ("passed", "refused")]
 
 
 def page(text: str) -> str:
-    """Return the text of the page with its numbers and lists renewed."""
+    """Return the page with its tables and lists written anew."""
     ours, gloo = load()
     parts = {
         "counts": _table(ours["tests"], gloo["tests"]) + f"\n\ntorch {ours['torch']}; tensors on the CPU.",
@@ -50,7 +50,7 @@ def page(text: str) -> str:
         "skipped": _reasons(ours["tests"]),
         **torch_suite_files_page.parts(),
     }
-    return PART.sub(lambda part: f"{part[1]}{parts[part[2]]}\n{part[3]}", text)
+    return page_parts.fill(text, parts.__getitem__)
 
 
 def _table(ours: Tests, gloo: Tests) -> str:
@@ -61,12 +61,12 @@ def _table(ours: Tests, gloo: Tests) -> str:
 
 
 def _differences(ours: Tests, gloo: Tests) -> str:
-    """Say which tests went differently, and why: those with the same reason together."""
+    """Return the tests whose outcomes differ, grouped by reason."""
     names = collections.defaultdict(list)
     for name, theirs in gloo.items():
         found = ours.get(name, {"outcome": "not run"})
         if found["outcome"] != theirs["outcome"]:
-            odd = theirs if found["outcome"] == "passed" else found  # the one that says why
+            odd = theirs if found["outcome"] == "passed" else found  # the result that has a reason
             names[found["outcome"], theirs["outcome"], odd.get("why", "")].append(f"`{name}`")
     return "\n".join(
         f"- {found} on unisono, {theirs} on gloo: {', '.join(tests)}. {why}"
@@ -81,7 +81,7 @@ def _reasons(found: Tests) -> str:
 
 
 def last_words(why: str) -> str:
-    """Return why, in one line: of a traceback the message."""
+    """Return the reason in one line: the message of a traceback, or the text itself."""
     said = [line for line in why.splitlines() if re.match(r"[\w.]+(Error|Timeout|Lost|Exception)\b.*: ", line)]
     return f"`{said[-1].strip()}`" if said else why.strip()
 
