@@ -142,3 +142,20 @@ def test_the_make_targets_that_are_explained_exist():
     targets = re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
     assert len(explained) >= 10
     assert set(explained) <= set(targets)
+
+
+ADRS = sorted((ROOT / "docs" / "adr").glob("0*.md"))
+
+
+@pytest.mark.parametrize("path", ADRS, ids=lambda path: path.stem[:4])
+def test_a_decision_has_a_title_a_status_and_a_date_and_is_listed(path):
+    title, *head = path.read_text(encoding="utf-8").splitlines()[:6]
+    assert title.startswith(f"# {path.stem[:4]} ")
+    assert re.search(r"Status\W+(accepted|replaced by \d{4})\b", "\n".join(head))
+    assert re.search(r"Date\W+\d{4}-\d\d-\d\d\b", "\n".join(head))
+    assert f"[{title[2:]}]({path.name})" in (path.parent / "README.md").read_text(encoding="utf-8")
+
+
+def test_decisions_have_different_numbers():
+    numbers = [path.stem[:4] for path in ADRS]
+    assert len(numbers) == len(set(numbers)) >= 28
