@@ -184,7 +184,7 @@ def test_a_recorded_run_is_drawn_from_its_folder_or_its_file(trace, tmp_path, ca
 def test_some_calls_of_a_run_are_drawn(trace, tmp_path, capsys):
     page = str(tmp_path / "run.html")
     assert main(["draw", str(trace), "-o", page, "--no-open", "--calls", "2-9"]) == 0
-    assert "Calls 2 to 2 are drawn, of 2 in all" in capsys.readouterr().err.replace("\n", " ")
+    assert "Calls 2 to 2 of 2 are drawn" in capsys.readouterr().err.replace("\n", " ")
 
 
 @pytest.mark.parametrize(

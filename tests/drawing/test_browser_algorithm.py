@@ -56,7 +56,7 @@ def test_the_four_rank_example_ends_with_its_four_sums(browser, written_page):
 
 def test_a_step_is_told_in_words_and_announced(browser, written_page):
     browser.open(written_page("ring"), "#step=2")
-    sentence = "Rank 2 sends chunk 0, which holds x1+x2, to rank 3, which adds its own."
+    sentence = "Rank 2 sends chunk 0, which holds x1+x2, to rank 3, which adds it to its own data."
     assert sentence in browser.text(".said")
     assert browser.text(".story h2") == "Step 2 of 8 · reduce-scatter"
     assert sentence in browser.text("[aria-live]")
@@ -90,7 +90,7 @@ def test_the_buttons_can_be_reached_and_pressed_by_keyboard_alone(browser, writt
     labels = browser.run(
         "[...document.querySelectorAll('button.round')].map((one) => one.getAttribute('aria-label'))"
     )
-    assert labels == ["To the start", "One step back", "Play", "One step on", "To the end"]
+    assert labels == ["Go to start", "Previous step", "Play", "Next step", "Go to end"]
 
 
 def test_a_link_reproduces_the_view_and_the_page_writes_such_links(browser, written_page):
@@ -257,7 +257,7 @@ def test_above_64_ranks_a_matrix_says_who_does_what(browser, written_page):
     browser.open(written_page("ring", size=100), "#step=2&rank=7")
     assert browser.run("unisono.state.get('layout')") == "matrix"
     assert "Rank 7 sends chunk 5 to rank 8." in browser.text(".said")
-    assert "Rank 7 gets chunk 4 from rank 6 and adds it." in browser.text(".said")
+    assert "Rank 7 receives chunk 4 from rank 6 and adds it." in browser.text(".said")
     browser.press(END)
     assert browser.step() == 198
     assert browser.run("unisono.finish(1, 0)") == 198
@@ -292,8 +292,8 @@ def test_in_a_notebook_the_frame_works(browser, tmp_path):
 
 @pytest.mark.parametrize(
     ("name", "said"),
-    [("all_reduce/ring", "who is summed in"), ("broadcast/tree", "whose it is"),
-     ("barrier/tree", "who has been heard of")],
+    [("all_reduce/ring", "ranks summed so far"), ("broadcast/tree", "source rank"),
+     ("barrier/tree", "ranks known to have arrived")],
 )  # fmt: skip
 def test_what_the_cells_show_is_named_by_what_the_collective_does(browser, written_page, name, said):
     browser.open(written_page(name, size=3, root=0 if name.startswith("broadcast") else None))

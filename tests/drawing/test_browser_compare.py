@@ -32,7 +32,7 @@ def test_the_sliders_move_the_crossover_to_where_the_formula_says(browser, writt
         assert found[0]["bytes"] == pytest.approx(formula(size, alpha, beta), rel=1e-6)
         drawn = browser.run("document.querySelectorAll('.crossover').length")
         assert drawn == 1
-        assert "ring is the quickest" in browser.text(".board [aria-live]")
+        assert "ring is the fastest" in browser.text(".board [aria-live]")
 
 
 def test_the_order_of_finish_changes_as_one_drags_the_size(browser, written_page):

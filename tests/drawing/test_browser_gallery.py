@@ -16,7 +16,7 @@ def test_the_index_leads_to_every_page_in_the_language_of_the_reader(browser, tm
     for link in cards:
         assert (index.parent / link.partition("#")[0]).exists()
     assert len(cards) == len(list(index.parent.glob("*.html"))) - 1
-    assert "bytes: the least" in browser.text("#all_reduce")
+    assert "bytes: the lower bound" in browser.text("#all_reduce")
     assert "bytes" not in browser.text("#barrier")  # it has none
     browser.click("[data-language=zh]")
     assert "每个人手里有一个数，最后每个人都知道总和。" in browser.text("#all_reduce")

@@ -11,9 +11,10 @@ from browser import END, HOME, LEFT, RIGHT
 from stories import group, ring_of_three
 from stories import run as story
 from unisono.drawing.runs import write_run_page
+from unisono.message import translated
 from unisono.tracing import read_run
 from unisono.tracing.critical_path import critical_path
-from unisono.tracing.narration import stretch_words
+from unisono.tracing.narration import describe_stretch
 from unisono.tracing.run import Transfer
 from watching import show, wait_for_call
 
@@ -41,7 +42,7 @@ def test_the_slow_rank_is_named_in_both_languages_and_its_row_is_marked(browser,
     show(browser, page)
     assert browser.run("document.querySelector('h1').firstChild.textContent") == "Rank 2 was slow"
     assert re.fullmatch(r"The others waited \d+ ms for it in \d of 8 calls\.", browser.text(".tale"))
-    assert "It came late to its calls" in browser.text(".idea")
+    assert "It entered its calls late" in browser.text(".idea")
     rows = [colours_in_row(browser, rank) for rank in range(4)]
     assert len({*rows[:2], rows[3]}) == 1
     assert rows[2] != rows[0]
@@ -66,7 +67,7 @@ def test_every_call_is_replayed_to_the_state_that_its_collective_demands(browser
         assert not browser.run(DONE)
         browser.press(END)
         assert browser.run(DONE)
-        assert "The call is over" in browser.text(".story .said")
+        assert "The call is finished" in browser.text(".story .said")
         browser.press("n")
     assert browser.complaints() == []
 
@@ -105,7 +106,7 @@ def test_ranks_that_wait_and_ranks_that_have_not_come_are_told_in_words(browser,
     moment = calls[chosen][-1][0] - 0.05 * late_ns[chosen]  # shortly before it comes
     browser.run("unisono.player.go(unisono.replay.positionAt(arguments[0]))", moment)
     said = browser.text(".story .said")
-    assert "Rank 2 has not come yet." in said
+    assert "Rank 2 has not entered the call yet." in said
     assert "Rank 3 waits for rank 2." in said
     assert browser.run("unisono.replay.view().away") == [2]
     assert said in browser.text(".replay [aria-live]")
@@ -119,7 +120,7 @@ def test_calls_are_chosen_by_key_by_list_and_by_pressing_the_timeline(browser, d
     wait_for_call(browser, 2)
     browser.choose("#call", "4")
     wait_for_call(browser, 5)
-    assert "Call 5 once more: all_reduce/ring" in browser.text(".replay h2")
+    assert "Replay of call 5: all_reduce/ring" in browser.text(".replay h2")
     x, y = browser.run(
         "(() => { const { timeline, open } = unisono; const box = timeline.canvas.getBoundingClientRect();"
         "const call = open.group().calls[2];"
@@ -141,7 +142,7 @@ def test_of_too_long_a_run_the_page_says_what_is_drawn(browser, tmp_path):
     page = tmp_path / "long.html"
     page.write_text(write_run_page(story(group(3, *calls)), most_events=200).html, encoding="utf-8")
     show(browser, page)
-    assert "Calls 1 to 40 are drawn, of 60 in all" in browser.text(".run-notes")
+    assert "Calls 1 to 40 of 60 are drawn" in browser.text(".run-notes")
     assert browser.run("document.querySelectorAll('#call option').length") == 40
     assert "in 60 of 60 calls" in browser.text(".tale")
 
@@ -170,7 +171,7 @@ def test_a_link_reproduces_the_view(browser, drawn):
     ]
 
 
-def test_the_critical_path_is_told_as_in_the_terminal(browser, tmp_path):
+def test_the_critical_path_reads_as_in_the_terminal(browser, tmp_path):
     calls = [ring_of_three(late=number % 3, at=5000 * number, number=number + 1) for number in range(4)]
     made = group(3, *calls)
     page = tmp_path / "story.html"
@@ -180,8 +181,8 @@ def test_the_critical_path_is_told_as_in_the_terminal(browser, tmp_path):
         found = browser.run(
             "[...document.querySelectorAll('.path-list li')].map((one) => one.textContent.replaceAll('\\u00a0', ' '))"
         )
-        wanted = [stretch_words(one, calls[1], made) for one in critical_path(calls[1])]
-        assert found == [getattr(words, language) for words in wanted]
+        wanted = [describe_stretch(stretch, calls[1], made) for stretch in critical_path(calls[1])]
+        assert found == [translated(sentence, language) for sentence in wanted]
     assert "无法重放这次调用：记录里没有它的调度" in browser.text(".why-not")
     assert not browser.run("document.querySelector('#stage').offsetParent")
 
@@ -226,7 +227,7 @@ def test_a_run_with_a_rank_that_left_no_trace_is_drawn_with_the_others(browser, 
     page.write_text(write_run_page(found).html, encoding="utf-8")
     show(browser, page)
     assert "There is no trace of rank 1" in browser.text(".run-notes")
-    assert "not all ranks have recorded it" in browser.text(".why-not")
+    assert "not all ranks recorded it" in browser.text(".why-not")
     browser.press(" ", RIGHT, END, "n", "k")
     assert browser.complaints() == []
 

@@ -19,7 +19,6 @@ from unisono.drawing.run_data import NO_SCHEDULE, NOT_WHOLE, RANKS_MISSING, WRON
 from unisono.drawing.runs import is_trace, write_run_page
 from unisono.errors import UsageError
 from unisono.schedule.text import format_schedule
-from unisono.tracing.narration import duration
 from unisono.tracing.run import Transfer
 
 
@@ -67,7 +66,7 @@ def test_the_slow_rank_is_named_first_in_both_languages():
     assert found["slow"] == 1
     assert found["verdict"]["title"] == {"en": "Rank 1 was slow", "zh": "进程 1 较慢"}
     assert found["verdict"]["tale"]["en"] == "The others waited 400 ns for it in 4 of 4 calls."
-    assert "It came late to its calls" in found["verdict"]["why"]["en"]
+    assert "It entered its calls late" in found["verdict"]["why"]["en"]
     assert page.verdict[0].en == "Rank 1 was slow"
 
 
@@ -81,7 +80,7 @@ def test_where_no_rank_was_slow_that_is_said():
         )
     ]
     assert verdicts == [
-        "No rank was slow", "Too few calls to call a rank slow", "One rank, and nobody to wait for",
+        "No rank was slow", "Too few calls to tell whether a rank is slow", "One rank, which waits for no other",
     ]  # fmt: skip
 
 
@@ -167,7 +166,7 @@ def test_of_too_much_the_first_calls_are_drawn_and_the_page_says_so():
     page = write_run_page(run(group(3, *late(20))), most_events=5 * events)
     (found,) = data_of(page)["groups"]
     assert found["call_count"] == 5
-    assert "Calls 1 to 5 are drawn, of 20 in all" in found["notes"][0]["en"]
+    assert "Calls 1 to 5 of 20 are drawn" in found["notes"][0]["en"]
     assert "--calls 6-" in page.notes[0].en
     assert "第 1 至 5 次调用" in page.notes[0].zh
     assert "in 20 of 20 calls" in page.verdict[1].en  # what is found is found in all calls
@@ -188,7 +187,7 @@ def test_of_very_many_sends_the_first_are_drawn_and_the_page_says_so():
     page = write_run_page(run(dataclasses.replace(group(2), transfers=sends)), most_events=20)
     (found,) = data_of(page)["groups"]
     assert len(columns_of(found["packed"])["transfer_begin"]) == 20
-    assert found["notes"][0]["en"].startswith("20 of 50 sends and receives are drawn")
+    assert found["notes"][0]["en"].startswith("The first 20 of 50 sends and receives are drawn")
 
 
 def test_other_calls_can_be_asked_for():
@@ -216,7 +215,7 @@ def test_missing_ranks_and_dropped_events_are_said():
     (found,) = data_of(write_run_page(made))["groups"]
     assert found["missing"] == [2]
     assert [note["en"] for note in found["notes"]] == [
-        "There is no trace of rank 2: it ended before it could write one.", "The oldest 7 events were dropped.",
+        "There is no trace of rank 2: it ended before it wrote one.", "The oldest 7 events were dropped.",
     ]  # fmt: skip
 
 
@@ -258,9 +257,3 @@ def test_a_name_in_the_trace_cannot_end_the_page():
 
 def test_a_page_without_data_is_small():
     assert len(write_run_page(run(group(3, ring_of_three()))).html.encode()) < 300_000
-
-
-def test_durations_are_those_of_the_page():
-    """The same list as in tests/drawing/page/runs.test.mjs."""
-    said = [duration(ns) for ns in (0, 7, 999, 999.6, 1500, 48_400_000, 999_600_000, 3.2e9, 1234e9)]
-    assert said == ["0 ns", "7 ns", "999 ns", "1 µs", "1.5 µs", "48.4 ms", "1 s", "3.2 s", "1234 s"]

@@ -61,9 +61,9 @@ def test_a_scene_is_plain_data_and_small(name):
         ("broadcast/scatter_all_gather", [("scatter", 1, 3), ("all-gather", 4, 7)]),
         ("hierarchical", [("reduce-scatter", 1, 3), ("all-reduce", 4, 11), ("all-gather", 12, 14)]),
         ("torus", [("reduce-scatter", 1, 4), ("all-gather", 5, 8)]),
-        ("reduce/tree", [("adding up", 1, 3)]),
-        ("barrier/dissemination", [("spreading the word", 1, 3)]),
-        ("naive", [("passing on", 1, 1), ("locally", 2, 6)]),
+        ("reduce/tree", [("summing", 1, 3)]),
+        ("barrier/dissemination", [("announcing arrivals", 1, 3)]),
+        ("naive", [("forwarding", 1, 1), ("local work", 2, 6)]),
     ],
 )
 def test_phases_follow_from_how_a_program_is_made_of_others(name, phases):

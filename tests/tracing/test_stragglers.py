@@ -90,7 +90,7 @@ def test_a_rank_that_takes_longer_for_the_same_is_named():
 def test_it_is_named_in_words_in_both_languages():
     recorded = run(group(3, *calls_with([1] * 12)))
     english, chinese = summary(recorded), summary(recorded, "zh")
-    assert "rank 1 was slow: the others waited 1.2 µs for it in 12 of 12 calls\nit came late to its calls" in english
+    assert "rank 1 was slow: the others waited 1.2 µs for it in 12 of 12 calls\nit entered its calls late" in english
     assert "进程 1 较慢：在 12 次调用中的 12 次里，其他进程共等了它 1.2 µs\n它进入调用较晚" in chinese
 
 

@@ -1,7 +1,8 @@
-"""Lessons: pages that say what collectives are for, and how their speed is counted.
+"""Lessons: pages about the use of collectives in training, and about bus bandwidth.
 
 Three of them show a training step that was recorded on real ranks (``training/*.json``, written by
-tools/record_training.py): the drawing knows neither torch nor the strategies. The fourth counts what the ring sends.
+tools/record_training.py), so this package needs neither torch nor the strategies. The fourth counts the chunks that
+the ring sends.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ RING_SIZES = (2, 3, 4, 5, 6, 7, 8, 12, 16, 24, 32, 48, 64)
 
 @dataclass(frozen=True)
 class Lesson:
-    """What it is called, what there is to see, the script of its page and the data for that."""
+    """A lesson: its title, one sentence about it, the script of its page, and the data of the script."""
 
     title: Words
     words: Words
@@ -67,7 +68,7 @@ def _without_code(scene: Scene) -> Scene:
 
 
 def bus_formula(collective: Collective) -> str:
-    """Write by how much bus bandwidth is more than the bytes of the vector per second."""
+    """Return the ratio of bus bandwidth to algorithm bandwidth as a formula."""
     per_peer, constant = collective.bound
     return str(constant) if constant else f"{'' if per_peer == 1 else per_peer}(p−1)/p"
 
@@ -76,16 +77,16 @@ LESSONS = {
     "data-parallel": Lesson(
         Words("Data parallel", "数据并行"),
         Words(
-            "Everyone has the whole model and other data; gradients are averaged while the backward pass still runs.",
-            "每个进程都有完整的模型、不同的数据；反向传播还在进行时，梯度就已经开始求平均。",
+            "Every rank has the whole model and different data; gradients are averaged during the backward pass.",
+            "每个进程都有完整的模型和不同的数据；反向传播进行时，梯度就开始求平均。",
         ),
         "lessons/training", partial(_recorded, "data_parallel"),
     ),
     "tensor-parallel": Lesson(
         Words("Tensor parallel: column, then row", "张量并行：先按列切，再按行切"),
         Words(
-            "Every matrix is cut into parts. Cut the first by columns and the second by rows, and nothing is sent in "
-            "between.",
+            "Every matrix is split. If the first is split by columns and the second by rows, nothing is sent between "
+            "them.",
             "每个矩阵都切成几份。第一个按列切，第二个按行切，两者之间就不需要任何通信。",
         ),
         "lessons/training", partial(_recorded, "tensor_parallel"),
@@ -93,16 +94,16 @@ LESSONS = {
     "zero3": Lesson(
         Words("ZeRO-3 / FSDP", "ZeRO-3 / FSDP"),
         Words(
-            "Nobody keeps what another keeps as well: a layer is put together when it is needed, and dropped again.",
-            "谁也不重复保存别人已有的东西：一层参数在用到时才拼完整，用完就丢掉。",
+            "No rank stores what another one stores: a layer is gathered when it is needed, and freed afterwards.",
+            "各进程之间没有重复保存的内容：一层参数在用到时才收集完整，用完就释放。",
         ),
         "lessons/training", partial(_recorded, "zero3"),
     ),
     "busbw": Lesson(
         Words("Why bus bandwidth has the factor 2(p−1)/p", "总线带宽为什么有系数 2(p−1)/p"),
         Words(
-            "Count what a rank really sends in an all-reduce: the factor is nothing else.",
-            "数一数 all-reduce 中每个进程实际发出多少数据：系数就是这么来的。",
+            "Count the chunks that a rank sends in an all-reduce: they are the factor.",
+            "数一数 all-reduce 中每个进程实际发出多少数据，系数由此得来。",
         ),
         "lessons/busbw", _ring,
     ),

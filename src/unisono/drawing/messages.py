@@ -89,6 +89,23 @@ NO_SUCH_CALLS = Template(
     "{run}: there are no calls {calls}; expected some of {first}-{last}",
     "{run}：没有第 {calls} 次调用；应在 {first}-{last} 之内",
 )
+SOME_CALLS = Template(
+    "drawing.some_calls",
+    "calls {first} to {last} of {count} are drawn",
+    "图中画出第 {first} 至 {last} 次调用，共 {count} 次",
+)
+SOME_CALLS_FIT = Template(
+    "drawing.some_calls_fit",
+    "calls {first} to {last} of {count} are drawn; more do not fit on a page. "
+    "Use --calls {following}- to see the next ones",
+    "图中画出第 {first} 至 {last} 次调用，共 {count} 次；再多页面就放不下了。"
+    "用 --calls {following}- 查看接下来的部分",
+)
+SOME_TRANSFERS = Template(
+    "drawing.some_transfers",
+    "the first {shown} of {count} sends and receives are drawn; more do not fit on a page",
+    "共 {count} 次 send 和 recv，只画出最早的 {shown} 次；再多页面就放不下了",
+)
 
 # The command line.
 PAGE_NOT_KEPT = Template(

@@ -1,9 +1,8 @@
-"""The phases of an algorithm, such as reduce-scatter and then all-gather, found out from how it is made of
-others.
+"""Finds the phases of an algorithm, such as reduce-scatter followed by all-gather, from its composition.
 
-A step belongs to the first declared algorithm that the program plays with ``yield from`` (forwards: run
-backwards it is another collective). Where it plays none, what the messages do makes the phase: they are
-added, they are copied, or nothing is sent at all.
+A step belongs to the first declared algorithm that the program runs with ``yield from`` (forwards: run backwards it
+is another collective). If there is none, the messages of the step define the phase: they are added, they are copied,
+or nothing is sent.
 """
 
 from __future__ import annotations
@@ -19,10 +18,10 @@ from unisono.collectives import Collective, Words
 from unisono.drawing.source_lines import Stack
 from unisono.drawing.step_capture import StepCapture
 
-ADDING = Words("adding up", "逐步求和")
-COPYING = Words("passing on", "逐步传递")
-TELLING = Words("spreading the word", "互相通知")
-INSIDE = Words("locally", "本地")
+ADDING = Words("summing", "求和")
+COPYING = Words("forwarding", "传递")
+TELLING = Words("announcing arrivals", "通知到达")
+INSIDE = Words("local work", "本地计算")
 
 
 def phases(
@@ -47,14 +46,14 @@ def phases(
 def _names_by_level(
     algorithm: Algorithm, capture: StepCapture, stacks: Mapping[int, Sequence[Stack]]
 ) -> dict[int, Words]:
-    """Return for each level the collective that most ranks are then in, where they are in any."""
+    """Return for each level the collective that most ranks are running, if they are running one."""
     known = _declared(algorithm)
     inner = {
         rank: [[known[code] for code, _, reverse in stack[1:] if code in known and not reverse] for stack in of_rank]
         for rank, of_rank in stacks.items()
     }
     every = [algorithms for of_rank in inner.values() for algorithms in of_rank]
-    # A program that does nothing but play another one, as the torus does, has the phases of that one.
+    # A program that only runs another one, as the torus does, has the phases of that one.
     while every and all(every) and len({id(algorithms[0]) for algorithms in every}) == 1:
         for algorithms in every:
             del algorithms[0]
@@ -69,14 +68,14 @@ def _names_by_level(
 
 
 def _declared(algorithm: Algorithm) -> dict[CodeType, Algorithm]:
-    """Return the algorithms that may play in this one, by their code: ours, and those that its file knows."""
+    """Return the algorithms that this one may run, by their code: the built-in ones and those in its module."""
     around = inspect.unwrap(algorithm.function).__globals__.values()
     others = [value for value in around if isinstance(value, Algorithm)]
     return {inspect.unwrap(other.function).__code__: other for other in (*BUILT_IN, *others)}
 
 
 def _meanings_by_level(collective: Collective, capture: StepCapture) -> dict[int, Words]:
-    """Return for each level what most messages do that are received then, or else sent."""
+    """Return for each level what most of the messages do that are received on it, or else sent."""
     meaning = (COPYING, ADDING) if collective.carries_data else (TELLING, TELLING)
     found: dict[int, Words] = {}
     for when in ("sent", "got"):

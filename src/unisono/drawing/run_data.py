@@ -1,4 +1,4 @@
-"""What the page of a run knows of one communicator, as plain data."""
+"""Converts one traced communicator into the plain data that the page of a run needs."""
 
 from __future__ import annotations
 
@@ -7,15 +7,17 @@ from typing import Any
 
 import numpy as np
 
-from unisono.collectives import Words
 from unisono.drawing.packing import pack
 from unisono.drawing.scene import MOST_RANKS_ON_STAGE, Scene, scene_of
 from unisono.errors import UnisonoError
+from unisono.message import Message
 from unisono.schedule import Schedule
 from unisono.schedule.ops import SEND
-from unisono.tracing.narration import absent, overview, reason_words, slow_rank_cost, slow_rank_name
+from unisono.tracing import sentences
+from unisono.tracing.narration import absent, overview, slow_rank_cost, slow_rank_name, slow_rank_reason
 from unisono.tracing.replay import Key, schedule_of, times_of
 from unisono.tracing.run import Call, Run, TracedCommunicator
+from unisono.tracing.sentences import as_sentence, as_title
 from unisono.tracing.stragglers import FEWEST_CALLS, losses, slow_rank
 from unisono.tracing.timeline import HOW, REASONS, WHAT, Timeline, timeline_of
 from unisono.tracing.waiting import Blame, blames, waited_ns
@@ -62,7 +64,7 @@ class Replays:
 
 
 def group_data(
-    whole: TracedCommunicator, drawn: TracedCommunicator, note: Words | None, replays: Replays, named: bool
+    whole: TracedCommunicator, drawn: TracedCommunicator, note: Message | None, replays: Replays, named: bool
 ) -> dict[str, Any]:
     """Return what the page shows of a communicator: the calls ``drawn``, and what was found in all of them."""
     line = timeline_of(drawn)
@@ -70,10 +72,10 @@ def group_data(
     notes = [*absent(whole), *([note] if note else [])]
     return {
         "size": whole.size, "names": line.names, "missing": line.missing, "call_count": len(drawn.calls),
-        "verdict": {key: words and words._asdict() for key, words in _verdict(whole).items()},
+        "verdict": _verdict(whole),
         "slow": (slow := slow_rank(whole)) and slow.rank,
-        "overview": _sentence(overview(whole, named))._asdict(),
-        "notes": [_sentence(one)._asdict() for one in notes],
+        "overview": as_sentence(overview(whole, named)),
+        "notes": [as_sentence(message) for message in notes],
         "waited": [[*pair, ns] for pair, ns in waited_ns(whole).items()],
         "blamed": _blamed(causes),
         "abouts": _abouts(line)[0], "details": line.details, "reasons": REASONS, "whats": WHAT,
@@ -84,25 +86,20 @@ def group_data(
 # ---- words -------------------------------------------------------------------------------------------------------
 
 
-def _verdict(group: TracedCommunicator) -> dict[str, Words | None]:
-    """Return what is said first: which rank was slow, or that none was."""
+def _verdict(group: TracedCommunicator) -> dict[str, dict[str, str] | None]:
+    """Return the first sentences of the page: which rank was slow, or that none was."""
     slow = slow_rank(group)
     if slow is not None:
-        said = (slow_rank_name(slow, group), slow_rank_cost(slow), reason_words(slow))
-        title, tale, why = (_sentence(words) for words in said)
-        return {"title": Words(title.en.rstrip("."), title.zh.rstrip("。")), "tale": tale, "why": why}
+        return {
+            "title": as_title(slow_rank_name(slow, group)),
+            "tale": as_sentence(slow_rank_cost(slow)),
+            "why": as_sentence(slow_rank_reason(slow)),
+        }
     if group.size == 1:
-        title, told = Words("One rank, and nobody to wait for", "只有一个进程，无人可等"), None
-    elif len(group.calls) < FEWEST_CALLS:
-        title, told = Words("Too few calls to call a rank slow", "调用太少，无法断定哪个进程较慢"), None
-    else:
-        title = Words("No rank was slow", "没有哪个进程较慢")
-        told = Words("No rank held the others up again and again.", "没有哪个进程一再拖慢其他进程。")
-    return {"title": title, "tale": told, "why": None}
-
-
-def _sentence(words: Words) -> Words:
-    return Words(f"{words.en[:1].upper()}{words.en[1:]}.", f"{words.zh}。")
+        return {"title": as_title(sentences.ONE_RANK()), "tale": None, "why": None}
+    if len(group.calls) < FEWEST_CALLS:
+        return {"title": as_title(sentences.TOO_FEW_CALLS()), "tale": None, "why": None}
+    return {"title": as_title(sentences.NONE_SLOW()), "tale": as_sentence(sentences.NO_SLOW_RANK()), "why": None}
 
 
 # ---- columns -----------------------------------------------------------------------------------------------------

@@ -20,9 +20,9 @@ from unisono.drawing.page import Settings, fill_template, script
 from unisono.drawing.run_data import Replays, group_data
 from unisono.errors import UsageError
 from unisono.message import Message
-from unisono.tracing.narration import KINDS
 from unisono.tracing.reading import read_run
 from unisono.tracing.run import Call, Run, TracedCommunicator
+from unisono.tracing.sentences import page_data
 
 MOST_EVENTS = 160_000  # ops and waits on a page: some 4 MB
 
@@ -73,7 +73,7 @@ def write_run_page(
             "name": name,
             "groups": groups,
             "scenes": replays.scenes,
-            "kinds": {kind: words._asdict() for kind, words in KINDS.items()},
+            **page_data(),
         },
         "settings": chosen.as_dict(),
         "home": chosen.home,
@@ -93,7 +93,7 @@ class _Part:
 
     whole: TracedCommunicator
     drawn: TracedCommunicator
-    note: Words | None
+    note: Message | None
 
 
 def _parts(run: Run, calls: tuple[int, int | None] | None, most_events: int) -> list[_Part]:
@@ -130,13 +130,10 @@ def _cut(group: TracedCommunicator, chosen: list[Call], share: int, most_events:
     begin, end = min(call.begin_ns for call in drawn), max(call.end_ns for call in drawn)
     transfers = [one for one in group.transfers if one.end_ns >= begin and one.begin_ns <= end][:most_events]
     part = dataclasses.replace(group, calls=drawn, transfers=transfers)
-    first, last, every = drawn[0].number, drawn[-1].number, len(group.calls)
-    en = f"calls {first} to {last} are drawn, of {every} in all"
-    zh = f"图中画出第 {first} 至 {last} 次调用，共 {every} 次"
+    numbers = {"first": drawn[0].number, "last": drawn[-1].number, "count": len(group.calls)}
     if len(drawn) < len(chosen):
-        en += f": more would be too much for a page. Use --calls {last + 1}- to see the next ones"
-        zh += f"：再多页面就放不下了。用 --calls {last + 1}- 查看接下来的部分"
-    return _Part(group, part, Words(en, zh))
+        return _Part(group, part, messages.SOME_CALLS_FIT(**numbers, following=numbers["last"] + 1))
+    return _Part(group, part, messages.SOME_CALLS(**numbers))
 
 
 def _without_most_transfers(group: TracedCommunicator, most_events: int) -> _Part:
@@ -144,9 +141,8 @@ def _without_most_transfers(group: TracedCommunicator, most_events: int) -> _Par
     every = len(group.transfers)
     if every <= most_events:
         return _Part(group, group, None)
-    en = f"{most_events} of {every} sends and receives are drawn, the first ones: more would be too much for a page"
-    zh = f"共 {every} 次 send 和 recv，只画出最早的 {most_events} 次：再多页面就放不下了"
-    return _Part(group, dataclasses.replace(group, transfers=group.transfers[:most_events]), Words(en, zh))
+    note = messages.SOME_TRANSFERS(shown=most_events, count=every)
+    return _Part(group, dataclasses.replace(group, transfers=group.transfers[:most_events]), note)
 
 
 def _shares(needed: Sequence[int], most: int) -> list[int]:

@@ -35,7 +35,7 @@ test("Chinese words are Chinese", () => {
 test("a step is told message by message", () => {
   const made = ring(5);
   const english = stepSentences(made, viewAtLevel(made, 2), "en");
-  assert.ok(english.includes("Rank 2 sends chunk 0, which holds x1+x2, to rank 3, which adds its own."));
+  assert.ok(english.includes("Rank 2 sends chunk 0, which holds x1+x2, to rank 3, which adds it to its own data."));
   assert.equal(english.length, 5);
   const chinese = stepSentences(made, viewAtLevel(made, 2), "zh");
   assert.ok(chinese.includes("进程 2 把第 0 块（x1+x2）发给进程 3，加到后者自己的数据上。"));
@@ -57,7 +57,7 @@ test("of a chosen rank only what it sends and receives is told", () => {
 test("what is still on its way is said to be", () => {
   const made = star(4);
   const sentences = stepSentences(made, viewAtLevel(made, 1), "en");
-  assert.ok(sentences.includes("Rank 3 sends chunk 0, which holds x3, to rank 0; it is on its way."));
+  assert.ok(sentences.includes("Rank 3 sends chunk 0, which holds x3, to rank 0; the message is in transit."));
 });
 
 test("a barrier speaks of who has arrived", () => {

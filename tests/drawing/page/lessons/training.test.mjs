@@ -94,8 +94,8 @@ test("what is under way while something is computed is said", () => {
     ({ what, phase, layer }) => what === "compute" && phase === "backward" && layer === 1,
   );
   assert.deepEqual(momentSentences(dataParallel, level, "en"), [
-    "Every rank computes the gradients of layer 1, from its own rows: they differ from rank to rank. The activations of this layer are freed.",
-    "Meanwhile the all-reduce of layers 3 and 2 is under way.",
+    "Every rank computes the gradients of layer 1 from its own rows, so they differ from rank to rank. The activations of this layer are freed.",
+    "Meanwhile, the all-reduce of layers 3 and 2 is running.",
   ]);
 });
 

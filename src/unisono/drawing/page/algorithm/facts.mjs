@@ -1,4 +1,4 @@
-// What the verifier has found out, or why it refuses.
+// The facts that the verifier proved, or the reason why a proof fails.
 
 import { element, fill } from "../common/dom.mjs";
 
@@ -62,13 +62,18 @@ function failure(wrong, w, language) {
   const details = [
     [w.expected, said.expected],
     [w.found, said.found],
-    [w.todo, said.hint],
+    [w.hint, said.hint],
   ].filter(([, text]) => text);
   return [
     element("h2", {}, w.facts, element("span", { class: "refused" }, `✗ ${w.failed}`)),
     element("p", { class: "why" }, w.failure[wrong.error] ?? w.failure.ScheduleError),
     wrong.rank !== undefined && wrong.step !== undefined
-      ? element("p", {}, w.failureAt(wrong.rank, wrong.step), wrong.op ? element("code", {}, ` ${wrong.op}`) : "")
+      ? element(
+          "p",
+          {},
+          w.failureAt(wrong.rank, wrong.step + 1, wrong.level),
+          wrong.op ? element("code", {}, ` ${wrong.op}`) : "",
+        )
       : "",
     element("p", {}, said.what),
     element("dl", {}, ...details.map(([name, text]) => fact(name, "", text))),

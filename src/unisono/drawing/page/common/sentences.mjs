@@ -1,4 +1,4 @@
-// What happens in a step, in words.
+// Sentences about what happens in a step.
 
 import { expression, runs } from "./expressions.mjs";
 import { ranksIn } from "./replay.mjs";
@@ -46,7 +46,7 @@ export function stepSentences(scene, view, language, rank = null) {
   return sentences;
 }
 
-/** What everyone holds before the first step. */
+/** The sentence about the data before the first step. */
 export function beginning(scene, language) {
   const { holds } = WORDS[language];
   const { collective } = scene;
@@ -93,7 +93,11 @@ const SENTENCES = {
     send: (src, dst, what, holds, several, reduce, arrived) => {
       const came = holds?.startsWith("came");
       const inside = holds ? `, which ${came ? "" : several ? "hold " : "holds "}${holds},` : "";
-      const effect = arrived ? (reduce ? ", which adds its own" : ", which stores it") : "; it is on its way";
+      const effect = arrived
+        ? reduce
+          ? ", which adds it to its own data"
+          : ", which stores it"
+        : "; the message is in transit";
       return `Rank ${src} sends ${what}${inside} to rank ${dst}${effect}.`;
     },
     local: (rank, from, to, reduce) =>
@@ -101,7 +105,7 @@ const SENTENCES = {
     tell: (src, dst, heard, count, arrived) => {
       const who =
         heard === null ? "all ranks have" : `rank${count === 1 ? "" : "s"} ${heard} ${count === 1 ? "has" : "have"}`;
-      return `Rank ${src} tells rank ${dst} that ${who} arrived${arrived ? "" : "; the message is on its way"}.`;
+      return `Rank ${src} tells rank ${dst} that ${who} arrived${arrived ? "" : "; the message is in transit"}.`;
     },
   },
   zh: {

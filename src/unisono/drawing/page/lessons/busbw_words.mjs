@@ -1,41 +1,42 @@
-// Every word on the page about bus bandwidth, in English and Chinese.
+// The words of the page about bus bandwidth, in English and Chinese.
 
 const en = {
-  idea: "The ring below is the program that is proved and executed; what is counted here is counted on its messages.",
-  sentBy: (chunks, all) => `chunks that each rank has sent: ${chunks} of ${all}`,
+  idea: "The ring below is the program that is proved and run; the counts on this page are counts of its messages.",
+  sentBy: (chunks, all) => `chunks sent by each rank: ${chunks} of ${all}`,
   before: (p) =>
-    `The vector of n bytes is cut into p = ${p} chunks of n/p bytes. Nobody has sent anything. Press play, and count.`,
+    `The vector of n bytes is cut into p = ${p} chunks of n/p bytes. Nothing has been sent yet. Press play and count.`,
   scattering: (step, p) =>
-    `Every rank sends one chunk to its neighbour, who adds it. Each rank has sent ${step} chunk${step === 1 ? "" : "s"} by now, that is ${step}/${p} of the vector.`,
+    `Every rank sends one chunk to its neighbour, which adds it. So far each rank has sent ${step} chunk${step === 1 ? "" : "s"}, ${step}/${p} of the vector.`,
   gathering: (step, p) =>
-    `Every rank passes on one chunk that is finished. Each rank has sent ${step} chunks by now, that is ${step}/${p} of the vector.`,
-  half: (p) => `The reduce-scatter is over: p−1 = ${p - 1} chunk${p === 2 ? "" : "s"} sent by each rank.`,
+    `Every rank forwards one finished chunk. So far each rank has sent ${step} chunks, ${step}/${p} of the vector.`,
+  half: (p) => `The reduce-scatter is finished: each rank has sent p−1 = ${p - 1} chunk${p === 2 ? "" : "s"}.`,
   end: (p, facts) =>
-    `Done: p−1 = ${p - 1} for the reduce-scatter and p−1 = ${p - 1} for the all-gather, ${2 * (p - 1)} chunks of n/${p} bytes. The verifier counts the same: ${facts} of the vector.`,
-  derivation: "Step by step",
+    `Finished: p−1 = ${p - 1} for the reduce-scatter and p−1 = ${p - 1} for the all-gather, ${2 * (p - 1)} chunks of n/${p} bytes. The verifier counts the same: ${facts} of the vector.`,
+  derivation: "Derivation",
   steps: [
     {
-      title: "What a program sees: algbw",
-      words: "It hands over n bytes, and gets its answer after t seconds. Bytes by time is the algorithm bandwidth.",
-    },
-    {
-      title: "What a rank really sends",
+      title: "The view of the program: algbw",
       words:
-        "Count it in the ring: p−1 chunks of n/p bytes until every sum is complete somewhere, and p−1 more until everybody has all sums.",
+        "The program passes n bytes and has its result after t seconds. Bytes divided by time is the algorithm bandwidth.",
     },
     {
-      title: "It cannot be less",
+      title: "The bytes that a rank sends",
       words:
-        "To bring the p addends of a number together takes p−1 transfers of one number; to tell the other p−1 ranks their sum takes p−1 more. That is 2(p−1) for each number, and p ranks to share them: no algorithm gets by with fewer.",
+        "Count them in the ring: p−1 chunks of n/p bytes until every sum is complete on one rank, and p−1 more until every rank has all sums.",
     },
     {
-      title: "What a link carries: busbw",
-      words: "Bytes that really pass through the link of a rank, by time: algbw, times the factor.",
-    },
-    {
-      title: "What it is good for",
+      title: "The lower bound",
       words:
-        "busbw can be held against the speed of the link, whatever p is. algbw cannot: with perfect links it falls from the speed of the link, at two ranks, to half of it.",
+        "Bringing the p addends of a number together takes p−1 transfers of one number; sending their sum to the other p−1 ranks takes p−1 more. That is 2(p−1) transfers for each number, shared by p ranks: no algorithm needs fewer.",
+    },
+    {
+      title: "The load of a link: busbw",
+      words: "The bytes that pass through the link of a rank, divided by time: algbw times the factor.",
+    },
+    {
+      title: "The use of busbw",
+      words:
+        "busbw can be compared with the speed of the link for any p. algbw cannot: even on perfect links it falls from the link speed with two ranks to half of it with many.",
     },
   ],
   numbers: "Your numbers",
@@ -43,33 +44,33 @@ const en = {
   facts: {
     factor: "factor 2(p−1)/p",
     sent: "a rank sends 2(p−1)/p · n",
-    time: "time at least, t",
+    time: "minimum time t",
     algbw: "algbw = n / t",
     busbw: "busbw = algbw · factor",
   },
   numbersNote:
-    "If every link sends and receives at full speed all the time, and a message costs nothing but its bytes.",
-  curve: "The factor, over the number of ranks",
-  curveLabel: "Chart of the factor over the number of ranks: it goes from 1 to 2",
-  curveNote: "With many ranks the factor is nearly 2: nearly the whole vector leaves every rank, twice.",
+    "Assumes that every link always sends and receives at full speed, and that a message has no cost other than its bytes.",
+  curve: "The factor by number of ranks",
+  curveLabel: "Chart of the factor by number of ranks: it rises from 1 towards 2",
+  curveNote: "With many ranks the factor approaches 2: every rank sends almost the whole vector twice.",
   example: "The same link, more ranks",
   exampleNote: (bytes, link) =>
-    `An all-reduce of ${bytes} on links of ${link}, all of them fully used. algbw looks as if something got slower; busbw says that nothing did.`,
+    `An all-reduce of ${bytes} on links of ${link}, all of them fully used. algbw suggests that something became slower; busbw shows that nothing did.`,
   exampleHead: ["p", "time", "algbw", "busbw"],
-  table: "Every collective has its factor",
+  table: "The factor of every collective",
   tableHead: ["collective", "factor", "p = ", "why"],
   tableNote:
-    "n is the size of the whole vector: what everyone gives where it is summed, what everyone gets where it is gathered. These are the factors of nccl-tests, and of unisono bench.",
+    "n is the size of the whole vector: the input of a rank where vectors are summed, the output of a rank where they are gathered. nccl-tests and unisono bench use the same factors.",
   why: {
-    broadcast: "All of it must leave the root, and all of it must reach every other rank.",
+    broadcast: "The whole vector must leave the root and reach every other rank.",
     scatter: "The root sends everything but its own part.",
     gather: "The root receives everything but its own part.",
     reduce:
-      "Every rank but the root must give away all its numbers, in one sum or another; the root takes in as many.",
+      "Every rank but the root must send all its numbers, possibly as part of a sum; the root receives as many.",
     all_gather: "A rank receives everything but its own part.",
-    reduce_scatter: "A rank gives away everything but the part that it keeps.",
+    reduce_scatter: "A rank sends everything but the part that it keeps.",
     all_reduce: "A reduce-scatter and an all-gather: (p−1)/p, twice.",
-    all_to_all: "A rank keeps the letter to itself and sends all others.",
+    all_to_all: "A rank keeps the block for itself and sends all others.",
   },
 };
 
@@ -93,7 +94,7 @@ const zh = {
     {
       title: "每个进程实际发出多少",
       words:
-        "在环上数：p−1 块（每块 n/p 字节）之后，每一项总和都已在某个进程上算完；再发 p−1 块，所有进程就都有了全部总和。",
+        "在环上数：p−1 块（每块 n/p 字节）之后，每一块的和都已在某个进程上算完；再发 p−1 块，所有进程就都有了完整的和。",
     },
     {
       title: "不可能更少",
@@ -139,7 +140,7 @@ const zh = {
     all_gather: "每个进程收到除自己那份以外的全部数据。",
     reduce_scatter: "每个进程交出除自己保留的那份以外的全部数据。",
     all_reduce: "一次 reduce-scatter 加一次 all-gather：两个 (p−1)/p。",
-    all_to_all: "每个进程留下给自己的信，发出其余所有的信。",
+    all_to_all: "每个进程留下给自己的那块数据，发出其余各块。",
   },
 };
 

@@ -1,4 +1,4 @@
-// What happens at a moment of a training step, in words.
+// Sentences about a moment of a training step.
 
 import { exactBytes } from "../common/units.mjs";
 
@@ -44,81 +44,81 @@ const SAY = {
   en: {
     layers: (layers) =>
       layers.length === 1 ? `layer ${layers[0]}` : `layers ${joined([...layers].reverse(), "and")}`,
-    meanwhile: (title, what) => `Meanwhile the ${title} of ${what} is under way.`,
+    meanwhile: (title, what) => `Meanwhile, the ${title} of ${what} is running.`,
     exist: (bytes, tensors) =>
-      `A last, tiny all-reduce sets out: ${bytes} bytes, one for each of ${tensors} parameter tensors and one more. It tells everyone which gradients exist at all.`,
+      `A last, tiny all-reduce starts: ${bytes} bytes, one for each of ${tensors} parameter tensors plus one. It tells every rank which gradients exist.`,
     data_parallel: {
       begin: (ranks) =>
-        `All ${ranks} ranks hold the same whole model, and what Adam keeps for it. Each rank gets other rows of the batch.`,
+        `All ${ranks} ranks hold the same complete model and its Adam state. Each rank gets different rows of the batch.`,
       forward: (layer) =>
-        `Every rank computes layer ${layer} forward on its own rows, and keeps what the backward pass will need. Nothing is sent.`,
+        `Every rank computes layer ${layer} forward on its own rows and keeps the activations for the backward pass. Nothing is sent.`,
       loss: () =>
-        "Every rank computes the loss of its own rows. The forward pass is over; this is when the most activations are kept.",
+        "Every rank computes the loss of its own rows. The forward pass is finished; at this moment the ranks hold the most activations.",
       backward: (layer) =>
-        `Every rank computes the gradients of layer ${layer}, from its own rows: they differ from rank to rank. The activations of this layer are freed.`,
+        `Every rank computes the gradients of layer ${layer} from its own rows, so they differ from rank to rank. The activations of this layer are freed.`,
       all_reduce: (bytes, layers) =>
-        `A bucket is full: the gradients of ${layers}, ${bytes}, set out together in one all-reduce, which makes the average over all ranks. Nobody waits for it.`,
+        `A bucket is full: one all-reduce starts to average the gradients of ${layers}, ${bytes}, over all ranks. No rank waits for it.`,
       ready: () =>
-        "The backward pass is over, and now every rank waits for what is still under way. Then all ranks have the same, averaged gradients.",
+        "The backward pass is finished, and every rank waits for the all-reduces that are still running. Then all ranks have the same averaged gradients.",
       update: () =>
-        "Every rank takes a step with Adam. All have the same gradients, so all make the same step: no parameters need to be sent.",
-      end: () => "Gradients are forgotten. The step is over, and the models are still alike.",
+        "Every rank takes a step with Adam. All ranks have the same gradients and take the same step, so no parameters need to be sent.",
+      end: () => "The gradients are freed. The step is finished, and the models are still identical.",
     },
     tensor_parallel: {
       begin: (ranks) =>
-        `Every rank holds 1/${ranks} of A, cut by columns, and 1/${ranks} of B, cut by rows; and what Adam keeps for them. All ranks get the same input X.`,
+        `Every rank holds 1/${ranks} of A, split by columns, 1/${ranks} of B, split by rows, and their Adam state. All ranks get the same input X.`,
       forward: {
         column: (ranks) =>
-          `Every rank multiplies the whole X with its own columns of A. It gets 1/${ranks} of the columns of the product, finished: nothing is sent.`,
+          `Every rank multiplies the whole X by its own columns of A and gets 1/${ranks} of the columns of the product, complete. Nothing is sent.`,
         activation: () =>
-          "Every rank applies the activation to its own part. It looks at one number at a time, so no rank needs what others have: nothing is sent.",
+          "Every rank applies the activation function to its own part. It works on one number at a time, so nothing is sent.",
         row: (ranks) =>
-          `Every rank multiplies its part with its own rows of B. What it gets has the shape of Y, but is only one of ${ranks} addends.`,
+          `Every rank multiplies its part by its own rows of B. The result has the shape of Y, but is only one of ${ranks} addends.`,
       },
       all_reduce: {
         forward: (bytes, _, ranks) =>
-          `All-reduce of Y, ${bytes}: the ${ranks} addends are summed, and every rank has the whole Y. Everyone waits: what follows needs Y.`,
+          `All-reduce of Y, ${bytes}: it sums the ${ranks} addends, and every rank has the whole Y. Every rank waits, because the next computation needs Y.`,
         backward: (bytes, _, ranks) =>
-          `All-reduce of the gradient of X, ${bytes}: X went into the columns of all ${ranks} ranks, so its gradient has ${ranks} addends. Everyone waits: the layers before this one need it.`,
+          `All-reduce of the gradient of X, ${bytes}: all ${ranks} ranks used X, so its gradient has ${ranks} addends. Every rank waits, because the layers before this one need it.`,
       },
-      loss: () => "All ranks have the same Y, and compute the same loss. The forward pass is over.",
+      loss: () => "All ranks have the same Y and compute the same loss. The forward pass is finished.",
       backward: {
         column: () =>
           "Every rank computes the gradient of its own columns of A. No other rank has these columns, so this gradient is never sent.",
-        activation: () => "Back through the activation, every rank in its own part. Nothing is sent.",
+        activation: () => "Every rank goes back through the activation function in its own part. Nothing is sent.",
         row: () =>
-          "Every rank has the whole gradient of Y, and computes the gradient of its own rows of B from it. Nothing is sent.",
+          "Every rank has the whole gradient of Y and computes the gradient of its own rows of B from it. Nothing is sent.",
       },
       ready: () =>
-        "The backward pass is over. Activations were sent, twice; no parameter and no gradient of one was.",
+        "The backward pass is finished. Only Y and the gradient of X were sent; no parameters, and no gradients of parameters.",
       update: () => "Every rank updates its own parts of A and B with Adam. Nothing is sent.",
-      end: () => "Gradients are forgotten. The step is over.",
+      end: () => "The gradients are freed. The step is finished.",
     },
     zero3: {
       begin: (ranks) =>
-        `Every rank holds 1/${ranks} of every layer, and what Adam keeps for that part: nothing is there twice. Each rank gets other rows of the batch.`,
-      forward: (layer) => `Layer ${layer} is whole on every rank now, and computed, by every rank on its own rows.`,
+        `Every rank holds 1/${ranks} of every layer and the Adam state of that part; nothing is stored twice. Each rank gets different rows of the batch.`,
+      forward: (layer) => `Layer ${layer} is now complete on every rank, and every rank computes it on its own rows.`,
       all_gather: {
         forward: (bytes, layers, ranks) =>
-          `All-gather of ${layers}, ${bytes}, sets out ahead of time: every rank gives its part, and gets the other ${ranks - 1}.`,
+          `The all-gather of ${layers}, ${bytes}, starts ahead of time: every rank sends its part and receives the other ${ranks - 1}.`,
         backward: (bytes, layers) =>
-          `All-gather of ${layers}, ${bytes}, once more: the layer was dropped after the forward pass, and the backward pass needs it.`,
+          `The all-gather of ${layers}, ${bytes}, runs again: the layer was freed after the forward pass, and the backward pass needs it.`,
       },
       reduce_scatter: (bytes, layers, ranks) =>
-        `Reduce-scatter of the gradients of ${layers}, ${bytes}, sets out: they are averaged over all ranks, and every rank keeps its part, 1/${ranks} of them.`,
+        `The reduce-scatter of the gradients of ${layers}, ${bytes}, starts: it averages them over all ranks, and every rank keeps its part, 1/${ranks} of them.`,
       free: {
-        forward: (layer, ranks) => `Layer ${layer} is dropped: every rank has no more of it than its own 1/${ranks}.`,
-        backward: (layer, ranks) => `Layer ${layer} is dropped again, down to the own 1/${ranks}.`,
+        forward: (layer, ranks) => `Layer ${layer} is freed: every rank keeps only its own 1/${ranks} of it.`,
+        backward: (layer, ranks) => `Layer ${layer} is freed again: every rank keeps only its own 1/${ranks}.`,
       },
       loss: () =>
-        "Every rank computes the loss of its own rows. The forward pass is over; only activations have piled up, no parameters.",
+        "Every rank computes the loss of its own rows. The forward pass is finished; only activations have accumulated, no parameters.",
       backward: (layer) =>
-        `Layer ${layer} is whole again, and every rank computes its gradients, from its own rows. For a moment it holds all of them.`,
+        `Layer ${layer} is complete again, and every rank computes its gradients from its own rows. For a moment it holds all of them.`,
       ready: () =>
-        "The backward pass is over, and so are the reduce-scatters: every rank holds the averaged gradients of its own parts.",
+        "The backward pass and the reduce-scatters are finished: every rank holds the averaged gradients of its own parts.",
       update: () =>
-        "Every rank updates its own parts with Adam. Nothing is sent: the next forward pass gathers the new values anyway.",
-      end: () => "Gradients are forgotten. The step is over.",
+        "Every rank updates its own parts with Adam. Nothing is sent, since the next forward pass gathers the new values.",
+      end: () => "The gradients are freed. The step is finished.",
     },
   },
   zh: {
@@ -184,7 +184,7 @@ const SAY = {
       backward: (layer) =>
         `第 ${layer} 层又是完整的了，每个进程根据自己的样本计算它的梯度，并短暂地持有全部这些梯度。`,
       ready: () => "反向传播结束，reduce-scatter 也都完成：每个进程持有自己那部分参数的平均梯度。",
-      update: () => "每个进程用 Adam 更新自己的部分。不发送任何数据：下一次前向反正会收集新的值。",
+      update: () => "每个进程用 Adam 更新自己的部分。不发送任何数据：下一次前向会收集新的值。",
       end: () => "清除梯度。这一步结束。",
     },
   },

@@ -1,26 +1,27 @@
-// Every word on the pages of training steps, in English and Chinese. What a moment is called is in training_told.mjs.
+// The words of the pages about training steps, in English and Chinese; training_narration.mjs has the sentences about moments.
 
 const en = {
-  recorded: (ranks) => `Recorded on ${ranks} real ranks: which collective ran when, and what every rank held.`,
+  recorded: (ranks) => `Recorded on ${ranks} real ranks: when each collective ran, and what every rank held.`,
   data: "float32, Adam",
   phase: { forward: "forward", backward: "backward", update: "update" },
   memory: "memory of the rank",
   kinds: {
     parameters: "parameters",
     gradients: "gradients",
-    optimizer: "optimiser",
-    gathered: "parameters of others, gathered",
+    optimizer: "optimiser state",
+    gathered: "gathered parameters of other ranks",
     activations: "activations, kept for the backward pass",
-    empty: "kept ready, empty now",
+    empty: "allocated, currently empty",
   },
-  own: "pale: this rank's own gradient, not yet summed over the ranks",
-  stage: (layers, ranks) => `${ranks} ranks, ${layers} layers each. The words below say what happens now.`,
+  own: "pale: the gradient of this rank alone, not yet summed over the ranks",
+  stage: (layers, ranks) =>
+    `${ranks} ranks, ${layers} layers each. The text on this page describes the current moment.`,
   layer: (at) => `layer ${at}`,
   splits: { column: "A: by columns", row: "B: by rows", "": "activation" },
   barLabel: (rank, total, parts) => `rank ${rank} holds ${total}: ${parts}`,
   timeline: "The whole step",
   timelineNote:
-    "What is computed, what is under way meanwhile, and what a rank holds. Press anywhere to go to that moment.",
+    "Computation, the collectives that run at the same time, and the memory of a rank. Click to go to a moment.",
   timelineLabel: "Chart of the step: computation, collectives and memory over time",
   computes: "computes",
   sends: "communicates",
@@ -31,15 +32,15 @@ const en = {
   log: "The collectives of this step",
   logHead: ["collective", "tensor", "bytes"],
   logNote:
-    "Bytes of the tensor. What a rank sends of it depends on the collective: 2(p−1)/p for all-reduce, (p−1)/p else.",
+    "Bytes of the tensor. The part that a rank sends depends on the collective: 2(p−1)/p for all-reduce, (p−1)/p for the others.",
   sentSoFar: "each rank has sent so far",
-  heldNow: "and holds now",
-  heldMost: "at most so far",
+  heldNow: "and now holds",
+  heldMost: "peak so far",
   total: (sent, held, one) =>
-    `In this step each rank sent ${sent}. It held ${held} of parameters, gradients and optimiser; all on one rank, that is ${one}.`,
+    `In this step each rank sent ${sent} and held ${held} of parameters, gradients and optimiser state; on a single rank that would be ${one}.`,
   recordedTitle: "This model, recorded",
   yours: "Your model",
-  yoursNote: "Activations come on top, and memory to work with.",
+  yoursNote: "Activations and working memory are not included.",
   sliders: {
     ranks: "p: ranks",
     parameters: "Ψ: parameters",
@@ -49,7 +50,7 @@ const en = {
   precision: "bytes per parameter",
   precisions: { mixed: "mixed precision: 2 + 2 + 12", float32: "float32: 4 + 4 + 8" },
   precisionNote:
-    "for itself, its gradient, and Adam (two averages; in mixed precision also a float32 copy of the parameter)",
+    "for the parameter, its gradient, and Adam (two averages; in mixed precision also a float32 copy of the parameter)",
   eachHolds: "each rank holds",
   eachSends: "each rank sends in a step",
   oneHolds: "all on one rank",
@@ -59,30 +60,30 @@ const en = {
   counted: (count) => `Ψ = ${count} parameters`,
   extra: {
     data_parallel:
-      "Adding ranks does not make a model fit: every rank holds all of it. It makes the batch larger, or the step shorter.",
+      "More ranks do not help a model that does not fit, since every rank holds all of it. They allow a larger batch, or a shorter step.",
     tensor_parallel:
-      "What is not cut (norms, the bias of a row) is on every rank; in a large model that is little. Everyone waits for these all-reduces, so the ranks should be close to each other.",
+      "Parameters that are not split (norms, the bias after a row split) are on every rank; in a large model they are few. Every rank waits for these all-reduces, so the links between the ranks should be fast.",
     zero3:
-      "To work with: two whole layers, and two vectors of gradients that are being averaged, however deep the model is. Half as much again is sent as in data parallel, most of it while something is computed.",
+      "Working memory: two whole layers and two vectors of gradients being averaged, regardless of the depth. ZeRO-3 sends 1.5 times as much as data parallelism, most of it during computation.",
   },
   sentNote: {
-    data_parallel: "an all-reduce of all gradients",
+    data_parallel: "one all-reduce of all gradients",
     tensor_parallel: "4 all-reduces of an activation, T · h numbers, in each of L layers",
     zero3: "all-gather forward, all-gather backward, reduce-scatter",
   },
   blockNote: (forward, backward, bytes) =>
-    `A whole layer of a transformer, attention and MLP, was recorded, too: ${forward} all-reduces forward and ${backward} backward, of ${bytes} each.`,
+    `A whole transformer layer (attention and MLP) was recorded as well: ${forward} all-reduces forward and ${backward} backward, of ${bytes} each.`,
   existName: "(which gradients exist)",
   gradientOf: (name) => `gradient of ${name}`,
-  existNote: (bytes) => `${bytes} more say which gradients exist.`,
+  existNote: (bytes) => `Another ${bytes} tell the ranks which gradients exist.`,
   why: "Why nothing is sent between column and row",
   whySteps: [
-    "Every rank has the whole X and some columns of A. A column of the product needs nothing but that column of A: so each rank gets some columns of the product, finished.",
-    "The activation looks at one number at a time. A part is as good as the whole.",
-    "Row j of B meets only column j of its input. The columns that a rank has are those that its rows of B need. What comes out are addends of Y: only their sum has to be made, and that is the one all-reduce.",
+    "Every rank has the whole X and some columns of A. A column of the product depends only on that column of A, so each rank computes some columns of the product completely.",
+    "The activation function works on one number at a time, so it can be applied to a part.",
+    "Row j of B is multiplied only with column j of its input, and a rank has exactly the columns that its rows of B need. The results are addends of Y; summing them is the only all-reduce.",
   ],
   whyBack:
-    "Backward it is the mirror image: the gradient of Y is whole on every rank, B and A need nothing from others, and the addends of the gradient of X are summed by one all-reduce.",
+    "The backward pass is the mirror image: every rank has the whole gradient of Y, the gradients of B and A need no data from other ranks, and one all-reduce sums the addends of the gradient of X.",
   shape: (rows, columns) => `${rows} × ${columns}`,
 };
 

@@ -1,9 +1,24 @@
-// What is on the timeline at one place, and what the critical path of a call was, in words.
+// Sentences about what is at a point of the timeline, about waits, and about the critical path of a call. Those that the
+// terminal prints too come with the data of the page (unisono/tracing/sentences.py).
 
 import { bytesText, durationText } from "../common/units.mjs";
 import { endOf } from "./communicator.mjs";
 
 const MOST_STRETCHES = 12;
+
+/** Fill in a template such as { en: "rank {rank} was slow", zh: … }. */
+function say(template, language, parameters) {
+  return template[language].replaceAll(/\{(\w+)\}/g, (_, name) => parameters[name]);
+}
+
+/** Describe how long a rank waited for another one directly, and because of it. */
+export function pairSentence(group, { waiter, peer, ns }, direct, language) {
+  const names = { rank: group.names[waiter], cause: group.names[peer], time: durationText(ns) };
+  const { pair, pairIndirect } = group.sentences;
+  return direct
+    ? say(pair, language, { ...names, direct: durationText(direct) })
+    : say(pairIndirect, language, names);
+}
 
 /** The lines about what a rank does: found = { name, at } as `doing` finds it. */
 export function linesAbout(group, { name, at }, w, language) {
@@ -35,7 +50,7 @@ function opLines(group, at, w, language) {
   if (chunks) facts.push(w.chunks(chunks));
   if (bytes) facts.push(bytesText(bytes));
   if (call.passes > 1) facts.push(w.pass(columns.op_pass[at]));
-  const lines = [workWords(group, at, columns.op_end[at], w, language), facts.join(" · ")];
+  const lines = [workSentence(group, at, columns.op_end[at], language), facts.join(" · ")];
   const waits = waitsBefore(group, at);
   if (waits.length) {
     const ns = waits.reduce((sum, one) => sum + columns.wait_end[one], 0);
@@ -59,34 +74,41 @@ function waitsBefore(group, op) {
   });
 }
 
-function workWords(group, op, ns, w, language) {
+function workSentence(group, op, ns, language) {
   const { columns, names } = group;
   const [kind, , , , sources, to] = group.details[columns.op_detail[op]];
-  const said = group.kinds[kind]?.[language] ?? kind;
   const listed = (ranks) => ranks.map((rank) => names[rank]).join(", ");
-  return w.work(names[columns.op_rank[op]], said, listed(sources), listed(to), ns);
+  let work = group.kinds[kind]?.[language] ?? kind;
+  if (sources.length) work = say(group.sentences.from, language, { work, ranks: listed(sources) });
+  if (to.length) work = say(group.sentences.to, language, { work, ranks: listed(to) });
+  return say(group.sentences.work, language, { rank: names[columns.op_rank[op]], work, time: durationText(ns) });
 }
 
-/** What a part of a critical path is; the same words as unisono/tracing/narration.py finds, which a test compares. */
-function stretchWords(group, at, w, language) {
+/** Describe a part of a critical path. */
+function stretchSentence(group, at, language) {
   const { columns, names } = group;
   const what = group.whats[columns.path_what[at]];
   const ns = columns.path_end[at];
-  if (what === "work") return workWords(group, columns.path_op[at], ns, w, language);
+  if (what === "work") return workSentence(group, columns.path_op[at], ns, language);
   const call = group.calls[columns.path_call[at]];
-  return w.stretches[what](names[columns.path_rank[at]], ns, columns.path_begin[at] - call.begin);
+  return say(group.sentences[what], language, {
+    rank: names[columns.path_rank[at]],
+    time: durationText(ns),
+    late: durationText(columns.path_begin[at] - call.begin),
+  });
 }
 
 /** The critical path of a call: its first stretch and the longest others, in their order, as [{ at, text }]. */
-export function pathLines(group, call, w, language) {
+export function pathLines(group, call, language) {
   const { columns } = group;
   const path = Array.from(group.pathsOf[call.at]);
   const longest = path.slice(1).sort((one, other) => columns.path_end[other] - columns.path_end[one]);
   const shown = [...path.slice(0, 1), ...longest.slice(0, MOST_STRETCHES - 1)].sort((one, other) => one - other);
-  const lines = shown.map((at) => ({ at, text: stretchWords(group, at, w, language) }));
+  const lines = shown.map((at) => ({ at, text: stretchSentence(group, at, language) }));
   if (shown.length < path.length) {
     const total = (list) => list.reduce((sum, at) => sum + columns.path_end[at], 0);
-    lines.push({ at: null, text: w.shorter(path.length - shown.length, total(path) - total(shown)) });
+    const rest = { count: path.length - shown.length, time: durationText(total(path) - total(shown)) };
+    lines.push({ at: null, text: say(group.sentences.shorter, language, rest) });
   }
   return lines;
 }

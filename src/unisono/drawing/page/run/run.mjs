@@ -45,7 +45,7 @@ async function openRun(page) {
   const scenes = [];
   const load = async (at) => {
     groups[at] ??= openGroup(
-      { ...run.groups[at], kinds: run.kinds },
+      { ...run.groups[at], kinds: run.kinds, sentences: run.sentences },
       await unpack(run.groups[at].packed),
       run.scenes,
     );
@@ -94,7 +94,7 @@ async function openRun(page) {
   const replay = replayPanel(open, state, words);
   const timeline = timelinePanel(open, state, words, choose);
   const calls = callsPanel(open, state, words, choose);
-  const waits = waitsPanel(open, words);
+  const waits = waitsPanel(open, state, words);
   const foot = footer(state, words);
   const notes = element("div", { class: "run-notes" });
   root.append(

@@ -1,8 +1,8 @@
-// Beside the timeline: the calls, and who waited because of whom.
+// The panels beside the timeline: the calls, and the waits with their causes.
 
 import { element, fill } from "../common/dom.mjs";
 import { bytesText, durationText } from "../common/units.mjs";
-import { pathLines } from "./event_sentences.mjs";
+import { pairSentence, pathLines } from "./event_sentences.mjs";
 
 const MOST_PAIRS = 8;
 const MOST_IN_A_TABLE = 32; // ranks
@@ -75,7 +75,7 @@ function factsOf(group, call, w) {
 
 /** The path as a list; the bar before each stretch is as long as its part of the whole. */
 function pathParts(group, call, w, language) {
-  const lines = pathLines(group, call, w, language);
+  const lines = pathLines(group, call, language);
   if (!lines.length) return [element("p", { class: "note" }, w.noPath)];
   const total = Math.max(1, call.end - call.begin);
   const items = lines.map(({ at, text }) => {
@@ -92,8 +92,8 @@ function unbroken(text) {
   return text.replaceAll(/(\d) (?=(?:ns|µs|ms|s)\b)/g, "$1\u00a0");
 }
 
-/** Return the panel with who waited for whom, and because of whom: { node, update }. */
-export function waitsPanel(open, words) {
+/** Return the panel of the waits and their causes: { node, update }. */
+export function waitsPanel(open, state, words) {
   const node = element("section", { class: "panel waits-panel" });
   let shown = "blamed";
   const update = () => {
@@ -105,12 +105,12 @@ export function waitsPanel(open, words) {
     };
     for (const list of Object.values(pairs)) list.sort((one, other) => other.ns - one.ns);
     if (!pairs.waited.length) {
-      fill(node, element("h2", {}, w.waitsTitle), element("p", { class: "note" }, w.nobodyWaited));
+      fill(node, element("h2", {}, w.waitsTitle), element("p", { class: "note" }, w.noWaits));
       return;
     }
     const directly = new Map(pairs.waited.map(({ waiter, peer, ns }) => [`${waiter} ${peer}`, ns]));
-    const sentences = pairs.blamed.slice(0, MOST_PAIRS).map(({ waiter, peer, ns }) => {
-      return w.pair(group.names[waiter], group.names[peer], ns, directly.get(`${waiter} ${peer}`) ?? 0);
+    const sentences = pairs.blamed.slice(0, MOST_PAIRS).map((pair) => {
+      return pairSentence(group, pair, directly.get(`${pair.waiter} ${pair.peer}`) ?? 0, state.get("lang"));
     });
     const choice = (name) =>
       element(

@@ -1,17 +1,18 @@
-// Every word of the page of a recorded run, in English and Chinese, beside those of words.mjs.
+// The words of the page of a recorded run, in English and Chinese, in addition to common/words.mjs. Sentences that the
+// terminal prints too come with the data of the page (unisono/tracing/sentences.py).
 
 import { durationText } from "../common/units.mjs";
 import { WORDS } from "../common/words.mjs";
 
 const en = {
-  keys: "Keys: space plays, ← → to what arrives next, n p next and previous call, + − zoom, shift ← → move, a all, c the call, k its path.",
-  madeBy: "Made by unisono draw from what the ranks recorded.",
+  keys: "Keys: space plays, ← → previous and next arrival, n p next and previous call, + − zoom, shift ← → pan, a whole run, c this call, k its path.",
+  madeBy: "Made by unisono draw from the trace of the run.",
   calls: (count) => `${count} call${count === 1 ? "" : "s"}`,
   communicator: "Communicator",
   communicatorOf: (names, calls) => `ranks ${names}: ${calls} call${calls === 1 ? "" : "s"}`,
   timeline: "Timeline",
   timelineLabel: (ranks, calls) =>
-    `Timeline of ${ranks} and ${calls}. What it shows is said in words below: the calls, and who waited for whom.`,
+    `Timeline of ${ranks} and ${calls}. The panels below describe the calls, and which rank waited for which.`,
   nearer: "Zoom in",
   further: "Zoom out",
   fitAll: "Whole run",
@@ -22,39 +23,29 @@ const en = {
   lateMark: (ns) => `${durationText(ns)} late`,
   waitsFor: (name) => [`waits for ${name}`, `for ${name}`],
   call: (number) => `call ${number}`,
-  legendWait: "waits for another rank (in its colour)",
-  legendLate: "comes late",
+  legendWait: "waits for another rank (shown in the colour of that rank)",
+  legendLate: "enters late",
   legendPath: "critical path",
   legendMessage: "message",
   legendTransfer: "send and recv",
-  onlyOfCall: (number) => `Messages of call ${number} only. Zoom in to see those of the others.`,
-  someOfThem: (shown, all) => `${shown} of ${all} messages are drawn. Zoom in to see all of them.`,
+  onlyOfCall: (number) => `Only the messages of call ${number} are drawn. Zoom in to see the others.`,
+  someOfThem: (shown, all) => `${shown} of ${all} messages are drawn. Zoom in to see all.`,
   noMessages: "Zoom in to see the messages.",
   noArrows: (all) => `${all} pairs of send and recv are too many for arrows. Zoom in to see them.`,
   inCall: (name, label) => `rank ${name} in ${label}`,
   background: "in the background",
   failed: "failed",
-  between: (name) => `rank ${name} is in no call`,
+  between: (name) => `rank ${name} is between calls`,
   chunks: (text) => `chunk${/[-,]/.test(text) ? "s" : ""} ${text}`,
   pass: (number) => `segment ${number + 1}`,
-  waitedBefore: (ns, names) => `had waited ${durationText(ns)} for rank ${names}`,
+  waitedBefore: (ns, names) => `waited ${durationText(ns)} for rank ${names} first`,
   reasons: {
-    message: (name, peer) => `rank ${name} waits for a message of rank ${peer}`,
-    room: (name, peer) => `rank ${name} waits until rank ${peer} has read`,
-    entry: (name, peer) => `rank ${name} waits until rank ${peer} comes`,
+    message: (name, peer) => `rank ${name} waits for a message from rank ${peer}`,
+    room: (name, peer) => `rank ${name} waits for rank ${peer} to read a message`,
+    entry: (name, peer) => `rank ${name} waits for rank ${peer} to enter the call`,
   },
   transfer: (name, peer, sending) =>
     sending ? `rank ${name} sends to rank ${peer}` : `rank ${name} receives from rank ${peer}`,
-  work: (name, kind, sources, to, ns) =>
-    `rank ${name}: ${kind}${sources ? ` from ${sources}` : ""}${to ? ` to ${to}` : ""} (${durationText(ns)})`,
-  stretches: {
-    begin: (name, ns, late) =>
-      `rank ${name} comes ${durationText(late)} after the first (${durationText(ns)} until its first op)`,
-    transit: (name, ns) => `until rank ${name} notices the message (${durationText(ns)})`,
-    room: (name, ns) => `until rank ${name} notices that there is room (${durationText(ns)})`,
-    entry: (name, ns) => `until rank ${name} notices that all have come (${durationText(ns)})`,
-  },
-  shorter: (count, ns) => `and ${count} shorter ones (${durationText(ns)} together)`,
   callsTitle: "Calls",
   previousCall: "Previous call",
   nextCall: "Next call",
@@ -67,41 +58,37 @@ const en = {
   factSegments: "segments",
   elements: (count, dtype, bytes) => `${count} × ${dtype}, ${bytes}`,
   lostBy: (ns, name) => `${durationText(ns)} because of rank ${name}`,
-  nothingLost: "nobody waited because of another",
+  nothingLost: "no rank held up another",
   path: "Critical path",
-  pathNote: "What is not on it could have taken longer without anybody noticing.",
-  noPath: "It is not known: of this call not everything was recorded.",
-  waitsTitle: "Who waited for whom, and because of whom",
-  tables: { blamed: "because of whom", waited: "for whom" },
+  pathNote: "Work that is not on this path could have taken longer without delaying the call.",
+  noPath: "Unknown: the recording of this call is incomplete.",
+  waitsTitle: "Waits and their causes",
+  tables: { blamed: "by cause", waited: "direct" },
   tableNotes: {
-    blamed:
-      "Rows wait, columns are the cause: as long as the rank that is waited for waits itself, it is not the cause.",
-    waited: "Rows wait for columns: for the next in line, which may itself wait for another.",
+    blamed: "Rows wait, columns are the cause. A rank that is waiting itself is not a cause.",
+    waited: "Rows wait directly for columns; the rank in the column may itself be waiting.",
   },
-  pair: (name, cause, ns, own) =>
-    own
-      ? `rank ${name} waited ${durationText(own)} for rank ${cause}, and ${durationText(ns)} because of it`
-      : `rank ${name} never waited for rank ${cause} itself, but ${durationText(ns)} because of it`,
-  nobodyWaited: "Nobody waited because of another rank.",
+  noWaits: "No rank waited for another.",
   replay: "Replay",
-  replayOf: (number, label) => `Call ${number} once more: ${label}`,
+  replayOf: (number, label) => `Replay of call ${number}: ${label}`,
   replayLabel: (number, label, ranks) =>
-    `Call ${number}, ${label}, ${ranks}, at its real times. The words below say what happens.`,
+    `Call ${number}, ${label}, ${ranks}, with its real timing. The text below describes what happens.`,
   replayTime: (now, all) => `${durationText(now)} of ${durationText(all)}`,
   slower: (times, faster) =>
-    `${times}× slower than it was${faster ? `; where nothing moves, ${faster}× faster than the rest` : ""}.`,
-  away: (names, several) => `Rank${several ? "s" : ""} ${names} ${several ? "have" : "has"} not come yet.`,
+    `${times}× slower than real time${faster ? `; idle periods play ${faster}× faster than the rest` : ""}.`,
+  away: (names, several) =>
+    `Rank${several ? "s" : ""} ${names} ${several ? "have" : "has"} not entered the call yet.`,
   waiting: (name, peer) => `Rank ${name} waits for rank ${peer}.`,
   moment: (text) => `After ${text}`,
-  quiet: "Nothing is on its way.",
-  over: "The call is over: every rank has what it should have.",
-  noCall: "There is no call: only send and recv.",
+  quiet: "No message is in transit.",
+  over: "The call is finished: every rank has its result.",
+  noCall: "There are no collective calls, only send and recv.",
   whyNot: {
-    1: "This call cannot be replayed: the trace does not have its schedule, as with more than 64 ranks.",
-    2: "This call cannot be replayed: not all ranks have recorded it.",
-    3: "This call cannot be replayed: it failed, or not everything of it was recorded.",
-    4: "This call cannot be replayed: it has too many chunks for a stage.",
-    5: "This call cannot be replayed: the schedule in the trace is not that of this call.",
+    1: "This call cannot be replayed: the trace does not contain its schedule (for example, more than 64 ranks).",
+    2: "This call cannot be replayed: not all ranks recorded it.",
+    3: "This call cannot be replayed: it failed, or its recording is incomplete.",
+    4: "This call cannot be replayed: it has too many chunks for the stage.",
+    5: "This call cannot be replayed: the schedule in the trace does not belong to this call.",
   },
 };
 
@@ -112,7 +99,7 @@ const zh = {
   communicator: "通信器",
   communicatorOf: (names, calls) => `进程 ${names}：${calls} 次调用`,
   timeline: "时间线",
-  timelineLabel: (ranks, calls) => `${ranks}、${calls}的时间线。下方的文字说明各次调用，以及谁等了谁。`,
+  timelineLabel: (ranks, calls) => `${ranks}、${calls}的时间线。下方的面板说明各次调用，以及哪些进程等待了哪些进程。`,
   nearer: "放大",
   further: "缩小",
   fitAll: "全部",
@@ -142,20 +129,10 @@ const zh = {
   reasons: {
     message: (name, peer) => `进程 ${name} 等待进程 ${peer} 的消息`,
     room: (name, peer) => `进程 ${name} 等待进程 ${peer} 读走数据`,
-    entry: (name, peer) => `进程 ${name} 等待进程 ${peer} 到来`,
+    entry: (name, peer) => `进程 ${name} 等待进程 ${peer} 进入调用`,
   },
   transfer: (name, peer, sending) =>
     sending ? `进程 ${name} 发给进程 ${peer}` : `进程 ${name} 接收进程 ${peer} 的数据`,
-  work: (name, kind, sources, to, ns) =>
-    `进程 ${name}：${kind}${sources ? `（来自 ${sources}）` : ""}${to ? `，送往 ${to}` : ""}（${durationText(ns)}）`,
-  stretches: {
-    begin: (name, ns, late) =>
-      `进程 ${name} 比最先到的晚 ${durationText(late)} 开始（${durationText(ns)} 后做第一个操作）`,
-    transit: (name, ns) => `到进程 ${name} 察觉消息为止（${durationText(ns)}）`,
-    room: (name, ns) => `到进程 ${name} 察觉有空位为止（${durationText(ns)}）`,
-    entry: (name, ns) => `到进程 ${name} 察觉各进程都已到达为止（${durationText(ns)}）`,
-  },
-  shorter: (count, ns) => `以及另外 ${count} 段（共 ${durationText(ns)}）`,
   callsTitle: "调用",
   previousCall: "上一次调用",
   nextCall: "下一次调用",
@@ -168,33 +145,29 @@ const zh = {
   factSegments: "分段",
   elements: (count, dtype, bytes) => `${count} × ${dtype}，${bytes}`,
   lostBy: (ns, name) => `因进程 ${name} 等了 ${durationText(ns)}`,
-  nothingLost: "没有进程因别人而等待",
+  nothingLost: "没有进程拖慢其他进程",
   path: "关键路径",
-  pathNote: "不在这条路径上的部分即使更久，也不会有人察觉。",
-  noPath: "无从得知：这次调用没有完整的记录。",
-  waitsTitle: "谁等谁，又因谁而等",
-  tables: { blamed: "因谁而等", waited: "直接等谁" },
+  pathNote: "不在这条路径上的工作即使更久，也不会拖慢这次调用。",
+  noPath: "未知：这次调用的记录不完整。",
+  waitsTitle: "等待及其原因",
+  tables: { blamed: "按原因", waited: "直接等待" },
   tableNotes: {
-    blamed: "行是等待的进程，列是原因：被等的进程如果自己也在等，它就不是原因。",
-    waited: "行等待列：只看下一个，它自己可能也在等别人。",
+    blamed: "行是等待的进程，列是原因。自己也在等待的进程不算原因。",
+    waited: "行直接等待列；列中的进程自己可能也在等待。",
   },
-  pair: (name, cause, ns, own) =>
-    own
-      ? `进程 ${name} 等待进程 ${cause} 共 ${durationText(own)}，因它而等待 ${durationText(ns)}`
-      : `进程 ${name} 从未直接等待进程 ${cause}，但因它而等待 ${durationText(ns)}`,
-  nobodyWaited: "没有进程因别人而等待。",
+  noWaits: "没有进程等待其他进程。",
   replay: "重放",
   replayOf: (number, label) => `重放第 ${number} 次调用：${label}`,
   replayLabel: (number, label, ranks) =>
     `第 ${number} 次调用，${label}，${ranks}，按真实时间重放。下方的文字说明画面内容。`,
   replayTime: (now, all) => `${durationText(now)}，共 ${durationText(all)}`,
-  slower: (times, faster) => `比实际慢 ${times} 倍${faster ? `；没有动作的地方再快 ${faster} 倍` : ""}。`,
-  away: (names) => `进程 ${names} 还没有到。`,
+  slower: (times, faster) => `比实际慢 ${times} 倍${faster ? `；空闲时段再快 ${faster} 倍` : ""}。`,
+  away: (names) => `进程 ${names} 尚未进入调用。`,
   waiting: (name, peer) => `进程 ${name} 在等进程 ${peer}。`,
   moment: (text) => `${text} 后`,
-  quiet: "没有消息在路上。",
-  over: "调用结束：每个进程都得到了应得的结果。",
-  noCall: "没有调用：只有 send 和 recv。",
+  quiet: "没有传输中的消息。",
+  over: "调用结束：每个进程都得到了结果。",
+  noCall: "没有集合通信调用，只有 send 和 recv。",
   whyNot: {
     1: "无法重放这次调用：记录里没有它的调度（例如超过 64 个进程）。",
     2: "无法重放这次调用：不是所有进程都记录了它。",
