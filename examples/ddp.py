@@ -15,7 +15,7 @@ from torch.utils.data.distributed import DistributedSampler
 
 
 def spirals(points):
-    """Return points of the plane that lie on two spirals, and on which of them each lies."""
+    """Return points on two spirals in the plane, and the number of the spiral of each point."""
     which = torch.arange(points) % 2
     angle = 3 * torch.pi * torch.rand(points, generator=torch.Generator().manual_seed(1))
     turned = angle + torch.pi * which
@@ -23,15 +23,15 @@ def spirals(points):
 
 
 def main():
-    """Train; rank 0 says how it goes."""
+    """Train, and print the loss on rank 0."""
     arguments = argparse.ArgumentParser()
     arguments.add_argument("--backend", default="unisono")
     arguments.add_argument("--epochs", type=int, default=20)
-    asked = arguments.parse_args()
+    options = arguments.parse_args()
 
     torch.set_num_threads(1)
     torch.manual_seed(0)
-    dist.init_process_group(asked.backend)
+    dist.init_process_group(options.backend)
 
     data = TensorDataset(*spirals(2000))
     sampler = DistributedSampler(data)
@@ -40,7 +40,7 @@ def main():
     model = DistributedDataParallel(model)
     optimizer = torch.optim.Adam(model.parameters(), 0.01)
 
-    for epoch in range(asked.epochs):
+    for epoch in range(options.epochs):
         sampler.set_epoch(epoch)
         total = torch.zeros(1)
         for inputs, labels in loader:

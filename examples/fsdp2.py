@@ -1,4 +1,4 @@
-"""Train a model of which every rank keeps a share (FSDP2): it learns to say what comes next in a sequence of numbers.
+"""Train a sharded model (FSDP2) that predicts the next number of a sequence.
 
 Run it:    torchrun --nproc-per-node 4 examples/fsdp2.py
 Compare:   torchrun --nproc-per-node 4 examples/fsdp2.py --backend gloo
@@ -21,15 +21,15 @@ class Predictor(nn.Module):
     def __init__(self):
         super().__init__()
         self.words = nn.Embedding(WORDS, WIDTH)
-        self.places = nn.Embedding(LENGTH, WIDTH)
+        self.positions = nn.Embedding(LENGTH, WIDTH)
         self.layers = nn.ModuleList(
             nn.TransformerEncoderLayer(WIDTH, 4, 2 * WIDTH, dropout=0.0, batch_first=True) for _ in range(2)
         )
         self.out = nn.Linear(WIDTH, WORDS)
 
     def forward(self, words):
-        """Return what may come after each word, for one after the other."""
-        hidden = self.words(words) + self.places.weight
+        """Return the logits of the next word at every position."""
+        hidden = self.words(words) + self.positions.weight
         future = nn.Transformer.generate_square_subsequent_mask(LENGTH)
         for layer in self.layers:
             hidden = layer(hidden, src_mask=future)
@@ -37,21 +37,21 @@ class Predictor(nn.Module):
 
 
 def sequences(count, source):
-    """Return sequences that count up by 1, 2, 3 or 4, from anywhere."""
+    """Return sequences that count up by 1, 2, 3 or 4 from a random start."""
     start, by = torch.randint(WORDS, (count, 1), generator=source), torch.randint(1, 5, (count, 1), generator=source)
     return (start + by * torch.arange(LENGTH + 1)) % WORDS
 
 
 def main():
-    """Train; rank 0 says how it goes."""
+    """Train, and print the loss on rank 0."""
     arguments = argparse.ArgumentParser()
     arguments.add_argument("--backend", default="unisono")
     arguments.add_argument("--steps", type=int, default=60)
-    asked = arguments.parse_args()
+    options = arguments.parse_args()
 
     torch.set_num_threads(1)
     torch.manual_seed(0)
-    dist.init_process_group(asked.backend)
+    dist.init_process_group(options.backend)
     rank, size = dist.get_rank(), dist.get_world_size()
 
     mesh = init_device_mesh("cpu", (size,))
@@ -62,7 +62,7 @@ def main():
     optimizer = torch.optim.Adam(model.parameters(), 0.003)
 
     source = torch.Generator().manual_seed(rank)
-    for step in range(asked.steps):
+    for step in range(options.steps):
         batch = sequences(16, source)
         optimizer.zero_grad()
         loss = nn.functional.cross_entropy(model(batch[:, :-1]), batch[:, 1:].flatten())

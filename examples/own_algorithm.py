@@ -1,4 +1,4 @@
-"""An algorithm of one's own, proved on first use and executed by the engine, beside the built-in one."""
+"""Compare your own algorithm, which is proved on first use, with the built-in ring."""
 
 import time
 
@@ -11,7 +11,7 @@ from unisono.collectives import all_reduce
 
 @algorithm(all_reduce, chunks=one_per_rank)
 def my_ring(rank, size):
-    """Sum each chunk once round the ring, then share it on a second way round."""
+    """Sum each chunk on one trip around the ring, then share it on a second."""
     right, left = (rank + 1) % size, (rank - 1) % size
     for hop in range(1, size):
         yield send((rank - hop) % size, dst=right), recv_reduce((rank - hop - 1) % size, src=left)
@@ -19,21 +19,21 @@ def my_ring(rank, size):
         yield send((rank - hop) % size, dst=right), recv((rank - hop - 1) % size, src=left)
 
 
-def median_s(comm, x, how):
-    """Return the seconds of a call."""
+def median_s(comm, x, algorithm):
+    """Return the median time of a call in seconds."""
     times = []
     for _ in range(50):
         comm.barrier()
         began = time.perf_counter()
-        comm.all_reduce(x, algorithm=how)
+        comm.all_reduce(x, algorithm=algorithm)
         times.append(time.perf_counter() - began)
     return sorted(times)[25]
 
 
 def compare(comm):
-    """Measure both on every rank."""
+    """Measure both algorithms on every rank."""
     x = np.ones(250_000, np.float32)
-    return [median_s(comm, x, how) for how in ("ring", my_ring)]
+    return [median_s(comm, x, each) for each in ("ring", my_ring)]
 
 
 if __name__ == "__main__":

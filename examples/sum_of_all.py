@@ -1,4 +1,4 @@
-"""Four ranks sum their arrays. Run it as `unisono run -n 4 examples/sum_of_all.py`, or alone."""
+"""Sum an array over all ranks. Run it as `unisono run -n 4 examples/sum_of_all.py`, or alone."""
 
 import numpy as np
 
@@ -10,9 +10,9 @@ with unisono.connect() as comm:
     total = comm.size * (comm.size + 1) / 2
     assert (x == total).all()
 
-    comm.all_reduce(x, op="max", algorithm="ring")  # any algorithm by name
+    comm.all_reduce(x, op="max", algorithm="ring")  # an algorithm by its name
 
-    work = comm.all_reduce(x, async_op=True)  # goes on while we do something else
+    work = comm.all_reduce(x, async_op=True)  # continues while this rank does something else
     parts = np.empty(comm.size)
     comm.all_gather(parts, np.array([comm.rank**2.0]))
     work.wait()

@@ -1,8 +1,9 @@
-"""An algorithm of one's own, in ten lines: proved, played, and compared with the built-in ring.
+"""Prove and play an algorithm of ten lines, and compare it with the built-in ring.
 
 Run it:              python examples/zigzag.py
 Prove it:            unisono verify examples/zigzag.py -n 1-32
-Watch it:            unisono show examples/zigzag.py -n 4 --data
+Watch it:            unisono draw examples/zigzag.py -n 4
+Measure it:          unisono bench -n 4 --algorithm examples/zigzag.py --against unisono:ring
 """
 
 import numpy as np

@@ -1,4 +1,4 @@
-"""The model with a mixture of experts in place of each MLP: more parameters, of which each character uses a few."""
+"""The model with a mixture of experts in place of each MLP: more parameters, each character uses some."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from torch import Tensor
 from language.model import GPT, MLP, Shape
 from unisono.parallel import MixtureOfExperts
 
-BALANCE = 0.01  # how much it matters that all experts are used alike
+BALANCE = 0.01  # weight of the loss that keeps the experts equally busy
 
 
 class Mixture(MixtureOfExperts):
-    """A mixture that keeps its balance loss, so that it can stand where an MLP stood."""
+    """A mixture that stores its balance loss, so that it can replace an MLP."""
 
     def forward(self, x: Tensor) -> Tensor:
-        """Ask the experts."""
-        found = super().forward(x)
-        self.balance_loss = found.balance_loss
-        return found.output
+        """Return the output of the experts."""
+        result = super().forward(x)
+        self.balance_loss = result.balance_loss
+        return result.output
 
 
 class MixtureGPT(GPT):
-    """A GPT whose experts are spread over the ranks of a group."""
+    """A GPT whose experts are distributed over the ranks of a group."""
 
     def __init__(self, shape: Shape, group: Any) -> None:
         super().__init__(
@@ -31,6 +31,6 @@ class MixtureGPT(GPT):
         )
 
     def forward(self, ids: Tensor, targets: Tensor | None = None) -> Tensor:
-        """Return the loss, with that for the balance; without targets, the logits."""
-        found = super().forward(ids, targets)
-        return found if targets is None else found + BALANCE * sum(block.mlp.balance_loss for block in self.blocks)
+        """Return the loss including the balance loss; without targets, the logits."""
+        result = super().forward(ids, targets)
+        return result if targets is None else result + BALANCE * sum(block.mlp.balance_loss for block in self.blocks)

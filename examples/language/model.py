@@ -1,8 +1,8 @@
-"""The model: a small GPT, which says for every character of a text which one comes next.
+"""The model: a small GPT that predicts the next character of a text.
 
 It is plain PyTorch and knows nothing of ranks. The names and the order of its layers are those of
-``unisono.parallel.ParallelTransformer``, so with the same seed both begin with the same numbers, and what the one has
-learned can be loaded into the other.
+``unisono.parallel.ParallelTransformer``, so that both start with the same parameters for a given seed, and the
+parameters of one can be loaded into the other.
 """
 
 from __future__ import annotations
@@ -17,30 +17,30 @@ from torch.nn import functional
 
 @dataclass(frozen=True)
 class Shape:
-    """How large a model is; by default, 240 thousand parameters."""
+    """The size of a model; by default, 240,000 parameters."""
 
-    characters: int  # that the text is written with
+    characters: int  # different characters in the text
     features: int = 96
     heads: int = 8
     layers: int = 2
-    longest: int = 48  # characters that the model looks back at
+    longest: int = 48  # characters of context
     experts: int = 8  # in each layer of a mixture of experts
 
 
 class MLP(nn.Module):
-    """Two linear layers: here a model keeps most of what it knows."""
+    """Two linear layers, which hold most of the parameters."""
 
     def __init__(self, features: int) -> None:
         super().__init__()
         self.up, self.down = nn.Linear(features, 4 * features), nn.Linear(4 * features, features)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Apply both."""
+        """Apply both layers."""
         return self.down(functional.gelu(self.up(x)))
 
 
 class Attention(nn.Module):
-    """Every character looks at those before it."""
+    """Causal self-attention."""
 
     def __init__(self, features: int, heads: int) -> None:
         super().__init__()
@@ -48,14 +48,14 @@ class Attention(nn.Module):
         self.qkv, self.out = nn.Linear(features, 3 * features), nn.Linear(features, features)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Look: rows × length × features."""
+        """Return the attended values: rows × length × features."""
         q, k, v = (part.unflatten(-1, (self.heads, -1)).transpose(1, 2) for part in self.qkv(x).chunk(3, -1))
         seen = functional.scaled_dot_product_attention(q, k, v, is_causal=True)
         return self.out(seen.transpose(1, 2).flatten(2))
 
 
 class Block(nn.Module):
-    """Look back, then think."""
+    """Attention, then an MLP, each with a residual connection."""
 
     def __init__(self, shape: Shape, make_mlp: Callable[[], nn.Module]) -> None:
         super().__init__()
@@ -63,13 +63,13 @@ class Block(nn.Module):
         self.norm2, self.mlp = nn.LayerNorm(shape.features), make_mlp()
 
     def forward(self, x: Tensor) -> Tensor:
-        """Add to x what was seen, and what was thought of it."""
+        """Apply both parts."""
         x = x + self.attention(self.norm1(x))
         return x + self.mlp(self.norm2(x))
 
 
 class GPT(nn.Module):
-    """Characters in, and how likely each character is to come next."""
+    """A transformer from characters to the logits of the next character."""
 
     def __init__(self, shape: Shape, make_mlp: Callable[[], nn.Module] | None = None) -> None:
         super().__init__()
@@ -89,12 +89,12 @@ class GPT(nn.Module):
 
 
 @torch.no_grad()
-def write(model: nn.Module, begin: list[int], length: int, longest: int, liveliness: float = 0.7) -> list[int]:
-    """Let the model go on from a beginning; the livelier, the more it dares."""
+def write(model: nn.Module, begin: list[int], length: int, longest: int, temperature: float = 0.7) -> list[int]:
+    """Let the model continue a text; a higher temperature gives less probable characters."""
     chance = torch.Generator().manual_seed(0)
     ids = torch.tensor([begin])
     for _ in range(length):
         logits = model(ids[:, -longest:])[0, -1]
-        probabilities = torch.softmax(logits / liveliness, dim=-1)
+        probabilities = torch.softmax(logits / temperature, dim=-1)
         ids = torch.cat([ids, torch.multinomial(probabilities, 1, generator=chance)[None]], dim=1)
     return ids[0].tolist()

@@ -1,4 +1,4 @@
-"""A progress bar where there is a terminal, and a line now and then where there is none."""
+"""A progress bar on a terminal; elsewhere, ten lines of progress."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from typing import IO, Any
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-LINES = 10  # where there is no terminal
+LINES = 10  # without a terminal
 
 
 class Steps:
-    """Shows how far a training is; only on rank 0."""
+    """Shows the progress of a training, on rank 0 only."""
 
     def __init__(self, steps: int, is_shown: bool) -> None:
         self.steps, self.is_shown = steps, is_shown
@@ -30,7 +30,7 @@ class Steps:
         return self
 
     def show(self, step: int, loss: float) -> None:
-        """Say how large the loss was in a step."""
+        """Show the loss of a step."""
         if self.bar is not None:
             self.bar.update(self.bar.task_ids[0], completed=step, description=f"loss {loss:.4f}")
         elif self.is_shown and step % -(-self.steps // LINES) == 0:
@@ -42,9 +42,10 @@ class Steps:
 
 
 def _terminal() -> IO[str] | None:
-    """Return the terminal that can be drawn on, if there is one.
+    """Return the terminal on which a bar can be drawn, if there is one.
 
-    ``unisono run`` passes on whole lines, and a bar is not one; so it is drawn past it, where it writes itself.
+    ``unisono run`` forwards whole lines, and a bar is not a line; so the bar goes to the terminal of ``unisono run``
+    directly.
     """
     if sys.stderr.isatty():
         return sys.stderr
@@ -57,5 +58,5 @@ def _terminal() -> IO[str] | None:
     if not os.isatty(descriptor):
         os.close(descriptor)
         return None
-    signal.signal(signal.SIGTTOU, signal.SIG_IGN)  # on `stty tostop`, who is in the background may not write
+    signal.signal(signal.SIGTTOU, signal.SIG_IGN)  # after `stty tostop`, a background process may not write
     return open(descriptor, "w", encoding="utf-8")

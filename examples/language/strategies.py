@@ -1,7 +1,7 @@
-"""The strategies: how a model is spread over ranks. Each returns the model to call and the optimiser to step.
+"""The strategies, which distribute a model over ranks. Each returns the model and its optimiser.
 
-All of them train the same model on the same batches and come to the same loss (but for ``moe``, which is another
-model). What differs is what each rank holds, and what the ranks send each other: ``--collectives`` lists it.
+All strategies train the same model on the same batches and reach the same loss, except ``moe``, which is a different
+model. They differ in what each rank holds and in what the ranks send: ``--collectives`` lists it.
 """
 
 from __future__ import annotations
@@ -21,40 +21,44 @@ from unisono.parallel import DataParallel, Group, ParallelTransformer, Zero, is_
 Made = tuple[nn.Module, Any]
 
 
-def ddp(shape: Shape, group: Group, asked: Namespace) -> Made:
-    """Data parallel: every rank has the whole model and some of the rows; gradients are averaged."""
-    model = DataParallel(GPT(shape), group, **wire(asked))
-    return model, asked.optimizer(model.parameters())
+def ddp(shape: Shape, group: Group, options: Namespace) -> Made:
+    """Data parallel: every rank holds the whole model and reads some of the rows; gradients are averaged."""
+    model = DataParallel(GPT(shape), group, **codec_options(options))
+    return model, options.optimizer(model.parameters())
 
 
-def tp(shape: Shape, group: Group, asked: Namespace) -> Made:
-    """Tensor parallel: ``--tp`` ranks have a part of every matrix, and the same rows. More ranks: data × tensor."""
-    ranks = mesh(group, dp=-1, tp=asked.tp)
+def tp(shape: Shape, group: Group, options: Namespace) -> Made:
+    """Tensor parallel: ``--tp`` ranks share every matrix and read the same rows. More ranks: data × tensor."""
+    ranks = mesh(group, dp=-1, tp=options.tp)
     model = split_model(shape, ranks.tp)
     if ranks.dp.size > 1:
-        model = DataParallel(model, ranks.dp, **wire(asked))
-    return model, asked.optimizer(model.parameters())
+        model = DataParallel(model, ranks.dp, **codec_options(options))
+    return model, options.optimizer(model.parameters())
 
 
-def zero(shape: Shape, group: Group, asked: Namespace, stage: int) -> Made:
+def zero(shape: Shape, group: Group, options: Namespace, stage: int) -> Made:
     """ZeRO: data parallel, but each rank keeps a shard of the optimiser (1), gradients (2) and parameters (3)."""
-    ranks = mesh(group, dp=-1, tp=asked.tp)
-    model = Zero(split_model(shape, ranks.tp), ranks.dp, optimizer=asked.optimizer, stage=stage, **wire(asked))
+    ranks = mesh(group, dp=-1, tp=options.tp)
+    model = Zero(
+        split_model(shape, ranks.tp), ranks.dp, optimizer=options.optimizer, stage=stage, **codec_options(options)
+    )
     return model, model.optimizer
 
 
-def hybrid(shape: Shape, group: Group, asked: Namespace) -> Made:
+def hybrid(shape: Shape, group: Group, options: Namespace) -> Made:
     """Hybrid: stage 3 of ZeRO within each of ``--nodes`` groups of ranks; between them, shards are averaged."""
-    ranks = mesh(group, nodes=asked.nodes, dp=-1, tp=asked.tp)
+    ranks = mesh(group, nodes=options.nodes, dp=-1, tp=options.tp)
     model = split_model(shape, ranks.tp)
-    model = Zero(model, ranks.dp, replicate=ranks.nodes, optimizer=asked.optimizer, stage=3, **wire(asked))
+    model = Zero(
+        model, ranks.dp, replicate=ranks.nodes, optimizer=options.optimizer, stage=3, **codec_options(options)
+    )
     return model, model.optimizer
 
 
-def moe(shape: Shape, group: Group, asked: Namespace) -> Made:
-    """Mixture of experts: each rank has other experts, to which all ranks send rows. The rest is data parallel."""
-    model = DataParallel(MixtureGPT(shape, group), group, local=is_expert, **wire(asked))
-    return model, asked.optimizer(model.parameters())
+def moe(shape: Shape, group: Group, options: Namespace) -> Made:
+    """Mixture of experts: each rank holds some experts, to which all ranks send rows. The rest is data parallel."""
+    model = DataParallel(MixtureGPT(shape, group), group, local=is_expert, **codec_options(options))
+    return model, options.optimizer(model.parameters())
 
 
 def split_model(shape: Shape, group: Group) -> nn.Module:
@@ -64,9 +68,9 @@ def split_model(shape: Shape, group: Group) -> nn.Module:
     return ParallelTransformer(shape.characters, shape.features, shape.heads, shape.layers, shape.longest, group)
 
 
-def wire(asked: Namespace) -> dict[str, Any]:
-    """Return how gradients travel."""
-    return {"codec": asked.codec, "error_feedback": ErrorFeedback if asked.error_feedback else None}
+def codec_options(options: Namespace) -> dict[str, Any]:
+    """Return the options for the codec of the gradients."""
+    return {"codec": options.codec, "error_feedback": ErrorFeedback if options.error_feedback else None}
 
 
 STRATEGIES: dict[str, Callable[[Shape, Group, Namespace], Made]] = {

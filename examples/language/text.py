@@ -1,7 +1,7 @@
 """The text: "The Orchestra Without a Conductor", written for this project, and under its license.
 
-A step of the training has one *global batch*: rows that begin at random places of the text. Every rank that has rows
-of its own takes an equal share of them. Who shares out the same batch among more ranks trains the same model.
+A step of the training reads one *global batch*: rows that begin at random positions of the text. The ranks share it
+equally, so that training on more ranks gives the same model.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ class Text:
         self.ids = torch.tensor([self.number[character] for character in text])
 
     def batch(self, step: int, rows: int, length: int) -> tuple[Tensor, Tensor]:
-        """Return the global batch of a step, the same on every rank: characters, and what comes after each."""
+        """Return the global batch of a step, the same on every rank: characters, and the character after each."""
         chance = torch.Generator().manual_seed(step)
         starts = torch.randint(len(self.ids) - length, (rows, 1), generator=chance)
-        places = starts + torch.arange(length)
-        return self.ids[places], self.ids[places + 1]
+        positions = starts + torch.arange(length)
+        return self.ids[positions], self.ids[positions + 1]
 
     def encode(self, text: str) -> list[int]:
         """Return the numbers of the characters."""

@@ -1,4 +1,4 @@
-"""Wrong on purpose (docs/tour.md): on the way back the result is added where it should be stored."""
+"""Wrong on purpose (docs/tour.md): on the way back, the result is added instead of stored."""
 
 from unisono import algorithm, one, recv_reduce, send
 from unisono.collectives import all_reduce

@@ -1,6 +1,6 @@
-"""Unisono: collective communication as short Python programs, each one proved.
+"""Collective communication as short Python programs, each of which is proved before it runs.
 
-A user needs one import::
+A program that communicates needs one import::
 
     import unisono
 
@@ -11,12 +11,30 @@ An author of an algorithm needs two imports::
 
     from unisono import algorithm, combine, copy, mapped, one, one_per_rank, recv, recv_reduce, send
     from unisono.collectives import all_reduce
+
+``dir(unisono)`` lists the whole API; docs/README.md is the index of the documentation.
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from unisono.algorithms import algorithm, find, one, one_per_rank
+from unisono.algorithms import algorithm, one, one_per_rank
+from unisono.errors import (
+    Aborted,
+    CollectiveTimeout,
+    CommError,
+    DeadlockError,
+    GoalError,
+    GradientError,
+    HazardError,
+    InternalError,
+    MismatchError,
+    PeerLost,
+    ScheduleError,
+    UnisonoError,
+    UnmatchedError,
+    UsageError,
+)
 from unisono.schedule import (
     Schedule,
     backwards,
@@ -29,26 +47,50 @@ from unisono.schedule import (
 )
 
 if TYPE_CHECKING:
+    from unisono import codecs, collectives, errors, tracing
+    from unisono import parallel as parallel
+    from unisono import torch_backend as torch_backend
+    from unisono.algorithms.user_files import resolve as find
+    from unisono.bootstrap.environment import RankIdentity
     from unisono.comm import Communicator, Work, connect
     from unisono.drawing import draw
     from unisono.launch.spawn import spawn
     from unisono.player.play import play
-    from unisono.verifier import prove
+    from unisono.torch_backend.options import Options as Options
+    from unisono.tracing import read_run
+    from unisono.verifier import Proof, prove
 
 __version__ = "0.1.0"
 __all__ = [
-    "Communicator", "Schedule", "Work", "algorithm", "backwards", "combine", "connect", "copy", "draw", "find",
-    "mapped", "one", "one_per_rank", "play", "prove", "recv", "recv_reduce", "send", "spawn",
+    "Aborted", "CollectiveTimeout", "CommError", "Communicator", "DeadlockError", "GoalError", "GradientError",
+    "HazardError", "InternalError", "MismatchError", "PeerLost", "Proof", "RankIdentity", "Schedule",
+    "ScheduleError", "UnisonoError", "UnmatchedError", "UsageError", "Work", "algorithm", "backwards", "codecs",
+    "collectives", "combine", "connect", "copy", "draw", "errors", "find", "mapped", "one",
+    "one_per_rank", "play", "prove", "read_run", "recv", "recv_reduce", "send", "spawn",
+    "tracing",
 ]  # fmt: skip
 
-# What needs numpy or the engine is imported when it is first asked for, so that `import unisono` takes milliseconds.
-_WHERE = {
-    "play": "unisono.player", "prove": "unisono.verifier", "Communicator": "unisono.comm", "Work": "unisono.comm",
-    "connect": "unisono.comm", "spawn": "unisono.launch.spawn", "draw": "unisono.drawing",
+# torch is optional, so that these are not in __all__: `from unisono import *` works without it.
+_WITH_TORCH = ("Options", "parallel", "torch_backend")
+# Names that need numpy, torch or the engine are imported on first use, so that `import unisono` takes milliseconds.
+_LAZY = {
+    "Communicator": "unisono.comm", "Options": "unisono.torch_backend", "Proof": "unisono.verifier",
+    "RankIdentity": "unisono.bootstrap.environment", "Work": "unisono.comm", "connect": "unisono.comm",
+    "draw": "unisono.drawing",
+    "find": "unisono.algorithms.user_files:resolve", "play": "unisono.player", "prove": "unisono.verifier",
+    "read_run": "unisono.tracing", "spawn": "unisono.launch.spawn",
 }  # fmt: skip
+_LAZY_MODULES = ("codecs", "collectives", "errors", "parallel", "torch_backend", "tracing")
 
 
 def __getattr__(name: str) -> Any:
-    if name in _WHERE:
-        return getattr(import_module(_WHERE[name]), name)
+    if name in _LAZY:
+        module, _, attribute = _LAZY[name].partition(":")
+        return getattr(import_module(module), attribute or name)
+    if name in _LAZY_MODULES:
+        return import_module(f"unisono.{name}")
     raise AttributeError(f"module 'unisono' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*__all__, *_WITH_TORCH, "__doc__", "__version__"])

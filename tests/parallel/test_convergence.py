@@ -21,7 +21,7 @@ from worlds import run_groups  # noqa: E402
 
 from language.model import Shape  # noqa: E402
 from language.text import Text  # noqa: E402
-from train import asked_for, fill_in, train  # noqa: E402
+from train import fill_in, parse_options, train  # noqa: E402
 
 TOLERANCE = 1e-4
 SMALL = {"features": 32, "heads": 4, "layers": 2, "longest": 16, "experts": 5}
@@ -33,9 +33,9 @@ def train_all(group, trainings, steps, rows):
     shape = Shape(len(text.characters), **SMALL)
     found = []
     for words in trainings:
-        asked = asked_for(f"--steps {steps} --batch {rows} --sample 20 --strategy {words}".split())
-        fill_in(asked, group)
-        done = train(asked, group, text, shape, lambda *_: None)
+        options = parse_options(f"--steps {steps} --batch {rows} --sample 20 --strategy {words}".split())
+        fill_in(options, group)
+        done = train(options, group, text, shape, lambda *_: None)
         found.append((done.losses, done.sample))
     return found
 

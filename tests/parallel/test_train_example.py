@@ -48,6 +48,30 @@ def test_alone_it_trains_and_writes_something():
     assert "\x1b" not in done.stdout
 
 
+@pytest.mark.parametrize("launcher", [[*UNISONO, "-n", "2"], [*TORCHRUN, "--nproc-per-node", "2"]])
+def test_it_trains_with_the_algorithm_of_a_file(launcher):
+    mine = str(Path(EXAMPLE).with_name("zigzag.py"))
+    done = run(launcher, "--algorithm", f"{mine}:zigzag")
+    assert done.returncode == 0, done.stderr
+    assert f"all_reduce: {mine}:zigzag" in done.stdout
+    assert ENDING.search(done.stdout).group(3, 4) == ENDING.search(run(launcher).stdout).group(3, 4)
+
+
+def test_the_gradients_really_take_the_way_of_the_algorithm():
+    """A wrong algorithm stops the training, so the right one of the test above was in use."""
+    wrong = str(Path(EXAMPLE).parent / "wrong" / "zigzag_twice.py")
+    done = run([*UNISONO, "-n", "3"], "--algorithm", wrong)
+    assert done.returncode != 0
+    assert "is counted twice" in done.stderr
+
+
+def test_an_algorithm_that_does_not_exist_is_refused():
+    for words in (["--algorithm", "rnig"], ["--algorithm", "ring", "--backend", "gloo"]):
+        done = run(ALONE, *words)
+        assert done.returncode == 2
+        assert "--algorithm" in done.stderr.splitlines()[-1]
+
+
 @pytest.mark.slow
 def test_only_rank_0_says_how_it_goes():
     done = run([*UNISONO, "-n", "3"], "--strategy", "zero3", "--codec", "bf16", "--collectives")

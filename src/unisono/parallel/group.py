@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from typing import Any, Protocol
 
 from torch import Tensor
@@ -138,8 +139,12 @@ def _sent_bytes(collective: str, count: int, size_bytes: int, size: int, codec: 
     return round(collectives.find(collective).least_bytes(size) * wire_bytes)
 
 
-def group_of(group: Any) -> Group:
-    """Return the group that a communicator, or a process group of torch, is; None is torch's default group."""
+def group_of(group: Any, algorithms: Mapping[str, Any] | None = None) -> Group:
+    """Return the group of a communicator or of a process group of torch; None is torch's default group.
+
+    ``algorithms`` gives the algorithm of a collective of a communicator, as a name or as an algorithm of your own:
+    ``{"all_reduce": my_ring}``. A process group of torch takes them in ``Options(algorithms=...)`` instead.
+    """
     from unisono.comm import Communicator
     from unisono.parallel.over_comm import CommGroup
     from unisono.parallel.over_torch import TorchGroup, is_process_group
@@ -147,7 +152,7 @@ def group_of(group: Any) -> Group:
     if isinstance(group, Group):
         return group
     if isinstance(group, Communicator):
-        return CommGroup(group)
+        return CommGroup(group, algorithms=algorithms)
     if group is None or is_process_group(group):
         return TorchGroup(group)
     raise UsageError(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -17,19 +18,20 @@ class CommGroup(Group):
 
     bucket_bytes = 1 << 20
 
-    def __init__(self, comm: Communicator, axis: str = "") -> None:
+    def __init__(self, comm: Communicator, axis: str = "", algorithms: Mapping[str, Any] | None = None) -> None:
         self.comm = comm
+        self.algorithms = dict(algorithms or {})  # of a collective, by its name
         self.rank, self.size, self.axis = comm.rank, comm.size, axis
 
     def split(self, color: int, key: int = 0, axis: str = "") -> Group:
         """Make the group of all ranks that give this color, in the order of their keys. All ranks call this."""
         part = self.comm.split(color, key)
         assert part is not None
-        return CommGroup(part, axis)
+        return CommGroup(part, axis, self.algorithms)
 
     def duplicate(self) -> Group:
         """Return a group of the same ranks whose calls have an order of their own. All ranks call this."""
-        return CommGroup(self.comm.duplicate(), self.axis)
+        return CommGroup(self.comm.duplicate(), self.axis, self.algorithms)
 
     def all_gather_object(self, value: Any) -> list[Any]:
         """Return the objects of all ranks, by rank: a small Python object of each."""
@@ -42,13 +44,15 @@ class CommGroup(Group):
         return [pickle.loads(part.tobytes()) for part in np.split(everything, ends[:-1])]
 
     def _all_reduce(self, async_op: bool, tensor: Tensor, op: str, codec: Any) -> Work | None:
-        return self.comm.all_reduce(tensor, op=op, async_op=async_op, **_wire(codec))
+        return self.comm.all_reduce(tensor, op=op, async_op=async_op, **self._options("all_reduce", codec))
 
     def _all_gather(self, async_op: bool, out: Tensor, tensor: Tensor, codec: Any) -> Work | None:
-        return self.comm.all_gather(out, tensor, async_op=async_op, **_wire(codec))
+        return self.comm.all_gather(out, tensor, async_op=async_op, **self._options("all_gather", codec))
 
     def _reduce_scatter(self, async_op: bool, out: Tensor, tensor: Tensor, op: str, codec: Any) -> Work | None:
-        return self.comm.reduce_scatter(out, tensor, op=op, async_op=async_op, **_wire(codec))
+        return self.comm.reduce_scatter(
+            out, tensor, op=op, async_op=async_op, **self._options("reduce_scatter", codec)
+        )
 
     def _all_to_all(
         self, async_op: bool, out: Tensor, tensor: Tensor, out_rows: list[int], in_rows: list[int]
@@ -60,8 +64,11 @@ class CommGroup(Group):
         )  # fmt: skip
 
     def _broadcast(self, async_op: bool, tensor: Tensor, root: int) -> Work | None:
-        return self.comm.broadcast(tensor, root=root, async_op=async_op)
+        return self.comm.broadcast(tensor, root=root, async_op=async_op, **self._options("broadcast", None))
 
-
-def _wire(codec: Any) -> dict[str, Any]:
-    return {} if codec is None else {"codec": codec}
+    def _options(self, collective: str, codec: Any) -> dict[str, Any]:
+        """Return the options of a call, without those at their defaults, which would keep it off the fast path."""
+        options = {} if codec is None else {"codec": codec}
+        if collective in self.algorithms:
+            options["algorithm"] = self.algorithms[collective]
+        return options
