@@ -64,7 +64,8 @@ stress: venv
 # Every campaign in its long version, and the table of docs/soundness.md from what they counted.
 soundness: venv
 	$(BIN)/pytest -m campaign $(ON_BOTH_CORES) -o junit_family=xunit1 --junitxml build/soundness.xml
-	$(BIN)/python tools/soundness_page.py '`make soundness`' build/soundness.xml
+	$(BIN)/python tools/soundness_page.py
+	$(BIN)/python tools/tour_pages.py '`make soundness`' build/soundness.xml
 
 # The engine with the sanitizers of the compiler, in build/asan and build/tsan (minutes).
 sanitize: venv
@@ -88,6 +89,7 @@ docs: venv
 	$(BIN)/python tools/parallel_pages.py
 	$(BIN)/python tools/record_training.py
 	$(BIN)/python tools/soundness_page.py
+	$(BIN)/python tools/tour_pages.py
 
 # The pictures of the page in the README, photographed in Chromium; look at them before you commit.
 screenshots: venv

@@ -11,13 +11,12 @@ import algorithms_page
 import page_parts
 import performance_page
 import pictures
-from console_blocks import ROOT, blocks, printed_by, without_times
+from console_blocks import ROOT, printed_by
 from unisono import prove
 from unisono.algorithms import BUILT_IN
 from unisono.collectives import COLLECTIVES
 
 PAGES = [ROOT / "README.md", ROOT / "README.zh.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
-TOUR = ROOT / "docs" / "tour.md"
 PYTHON = re.compile(r"```python\n(.*?)```", re.DOTALL)
 
 
@@ -33,11 +32,6 @@ def test_the_picture_is_current(language):
     assert drawn == pictures.picture(language)
 
 
-@pytest.mark.parametrize(("command", "shown"), blocks(TOUR))
-def test_the_tour_shows_what_the_commands_print(command, shown):
-    assert without_times(printed_by(command)) == without_times(shown)
-
-
 @pytest.mark.parametrize("page", performance_page.PAGES, ids=lambda page: page.name)
 def test_the_tables_of_the_performance_pages_are_what_was_measured(page):
     """If this fails: python tools/performance_page.py."""
@@ -51,17 +45,6 @@ def test_every_measurement_of_a_collective_or_a_training_step_is_shown():
     stored = [f"{path.parent.name}/{path.stem}" for folder in folders for path in folder.glob("*.json")]
     assert len(shown) == len(set(shown)) >= 20
     assert set(stored) - set(shown) == {"epyc-2-cores/groups-4"}  # on the page of the PyTorch backend
-
-
-def test_there_are_commands_in_the_tour():
-    assert len(blocks(TOUR)) >= 8
-
-
-def test_the_python_of_the_tour_runs_in_order():
-    space: dict[str, object] = {}
-    for code in PYTHON.findall(TOUR.read_text(encoding="utf-8")):
-        exec(compile(code, "docs/tour.md", "exec"), space)
-    assert "even_odd_ring" in space
 
 
 @pytest.mark.parametrize("page", ["README.md", "README.zh.md"])

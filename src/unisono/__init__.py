@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from unisono.algorithms.user_files import resolve as find
     from unisono.bootstrap.environment import RankIdentity
     from unisono.comm import Communicator, Work, connect
+    from unisono.comm.explain_call import explain_call as explain
     from unisono.drawing import draw
     from unisono.launch.spawn import spawn
     from unisono.player.play import play
@@ -65,7 +66,7 @@ __all__ = [
     "Aborted", "CollectiveTimeout", "CommError", "Communicator", "DeadlockError", "GoalError", "GradientError",
     "HazardError", "InternalError", "MismatchError", "PeerLost", "Proof", "RankIdentity", "Schedule",
     "ScheduleError", "UnisonoError", "UnmatchedError", "UsageError", "Work", "algorithm", "backwards", "codecs",
-    "collectives", "combine", "connect", "copy", "draw", "errors", "find", "mapped", "one",
+    "collectives", "combine", "connect", "copy", "draw", "errors", "explain", "find", "mapped", "one",
     "one_per_rank", "play", "prove", "read_run", "recv", "recv_reduce", "send", "spawn",
     "tracing",
 ]  # fmt: skip
@@ -76,7 +77,7 @@ _WITH_TORCH = ("Options", "parallel", "torch_backend")
 _LAZY = {
     "Communicator": "unisono.comm", "Options": "unisono.torch_backend", "Proof": "unisono.verifier",
     "RankIdentity": "unisono.bootstrap.environment", "Work": "unisono.comm", "connect": "unisono.comm",
-    "draw": "unisono.drawing",
+    "draw": "unisono.drawing", "explain": "unisono.comm.explain_call:explain_call",
     "find": "unisono.algorithms.user_files:resolve", "play": "unisono.player", "prove": "unisono.verifier",
     "read_run": "unisono.tracing", "spawn": "unisono.launch.spawn",
 }  # fmt: skip

@@ -71,10 +71,24 @@ def test_the_demo_would_notice_a_wrong_element(monkeypatch):
     assert [row.wrong for row in demo_on_ranks.run_all()] == [1, 0, 0, 0, 0, 0, 0, 0]
 
 
-@pytest.mark.parametrize("argv", [["nonsense"], ["show"]])
-def test_a_wrong_call_is_answered_with_the_usage(capsys, argv):
+@pytest.mark.parametrize(
+    ("verb", "hint"),
+    [
+        ("verfy", "did you mean 'verify'?"),
+        ("explian", "did you mean 'explain'?"),
+        ("nonsense", "expected one of list"),
+    ],
+)
+def test_an_unknown_verb_gets_a_suggestion(capsys, verb, hint):
+    assert main([verb]) == 2
+    printed = capsys.readouterr()
+    assert hint in printed.err
+    assert printed.out == ""
+
+
+def test_a_missing_argument_is_answered_with_the_usage(capsys):
     with pytest.raises(SystemExit) as caught:
-        main(argv)
+        main(["show"])
     assert caught.value.code == 2
     assert "usage: unisono" in capsys.readouterr().err
 
@@ -112,7 +126,7 @@ def test_without_a_verb_there_is_help(capsys):
     assert "Start with `unisono show ring" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("verb", ["list", "show", "verify", "bench", "tune", "info", "demo"])
+@pytest.mark.parametrize("verb", ["list", "show", "verify", "bench", "explain", "tune", "info", "demo"])
 def test_every_verb_says_what_it_does(capsys, verb):
     with pytest.raises(SystemExit) as caught:
         main([verb, "--help"])

@@ -14,9 +14,9 @@ from unisono.reductions import REDUCTIONS
 # The types; a contender that lacks one reports it as unsupported.
 ITEM_BYTES = {"float32": 4, "float64": 8, "float16": 2, "bfloat16": 2, "int32": 4, "int64": 8}
 OPS = ("sum", "prod", "max", "min", "avg")
-UNITS = {"": 1, "B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
+UNITS = {"": 1, "B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 LARGEST_BYTES = 1 << 40
-AMOUNT = re.compile(r"([0-9]{1,13})\s*([KMG]iB|B|)")
+AMOUNT = re.compile(r"([0-9]{1,13})\s*([KMG]iB|[KMG]|B|)")  # 1M is 1 MiB, as in nccl-tests
 
 
 @dataclass(frozen=True)

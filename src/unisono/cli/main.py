@@ -1,4 +1,4 @@
-"""The command ``unisono``: reads the arguments and calls a verb."""
+"""The command ``unisono``: reads the arguments and runs a verb."""
 
 from __future__ import annotations
 
@@ -8,34 +8,39 @@ import os
 import sys
 import traceback
 from collections.abc import Sequence
+from difflib import get_close_matches
 
 import unisono
+from unisono.cli import messages
 from unisono.errors import ScheduleError, UnisonoError, UsageError
 
-VERBS = ("list", "show", "verify", "draw", "run", "bench", "tune", "info", "demo")
+VERBS = ("list", "show", "verify", "draw", "run", "bench", "explain", "tune", "info", "demo")
 
 
 def parser(verb: str | None = None) -> argparse.ArgumentParser:
-    """Return the parser for one verb, or for all: a verb imports much that the others do not need."""
-    made = argparse.ArgumentParser(
+    """Return the parser of one verb, or of all; a verb imports much that the others do not need."""
+    commands = argparse.ArgumentParser(
         prog="unisono",
-        description="Collective communication as short Python programs: shown, played and proved.",
+        description="Collective communication as short Python programs that are proved, drawn and executed.",
         epilog="Start with `unisono show ring -n 5 --data`.",
     )
-    made.add_argument("--version", action="version", version=f"unisono {unisono.__version__}")
-    verbs = made.add_subparsers(metavar="verb")
+    commands.add_argument("--version", action="version", version=f"unisono {unisono.__version__}")
+    verbs = commands.add_subparsers(metavar="verb")
     for name in (verb,) if verb in VERBS else VERBS:
         importlib.import_module(f"unisono.cli.{name}").add_parser(verbs)
-    return made
+    return commands
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a verb.
 
-    Exit codes: 0 done, 1 an algorithm is wrong, 2 the call makes no sense, 3 something broke, 130 interrupted; of
-    `run`, those of the program.
+    Exit codes: 0 success, 1 an algorithm is wrong, 2 the arguments are wrong, 3 another failure, 130 interrupted.
+    `unisono run` returns the exit code of the program.
     """
     words = sys.argv[1:] if argv is None else argv
+    if words and not words[0].startswith("-") and words[0] not in VERBS:
+        _report("UsageError", _unknown(words[0]))
+        return 2
     commands = parser(words[0] if words else None)
     args = commands.parse_args(words)
     if not hasattr(args, "run"):
@@ -45,23 +50,30 @@ def main(argv: Sequence[str] | None = None) -> int:
         code: int = args.run(args)
         return code
     except UnisonoError as error:
-        _complain(type(error).__name__, str(error))
+        _report(type(error).__name__, str(error))
         return 1 if isinstance(error, ScheduleError) else 2 if isinstance(error, UsageError) else 3
     except KeyboardInterrupt:
-        print("interrupted", file=sys.stderr)
+        print(messages.INTERRUPTED(), file=sys.stderr)
         return 130
     except BrokenPipeError:  # e.g. `unisono list | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except Exception as error:
         at = traceback.extract_tb(error.__traceback__)[-1]
-        found = f"{type(error).__name__}: {error} (line {at.lineno} of {at.filename.rpartition('/')[2]})"
-        _complain("InternalError", f"a bug of ours, please report it: {found}")
+        kind = f"{type(error).__name__}: {error}"
+        _report("InternalError", messages.INTERNAL(error=kind, line=at.lineno, file=at.filename.rpartition("/")[2]))
         return 3
 
 
-def _complain(name: str, message: str) -> None:
-    # Here and not above: a job starts sooner without these.
+def _unknown(verb: str) -> str:
+    near = get_close_matches(verb, VERBS, n=1)
+    if near:
+        return messages.MEANT_VERB(verb=verb, near=near[0])
+    return messages.NO_VERB(verb=verb, verbs=", ".join(VERBS))
+
+
+def _report(name: str, message: str) -> None:
+    # Imported here, because a job starts sooner without them.
     from rich.markup import escape
 
     from unisono.cli.output import console

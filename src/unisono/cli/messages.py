@@ -90,3 +90,19 @@ WRONG_ELEMENTS = Template(
     "{count} wrong elements: see the column `wrong`",
     "有 {count} 个错误的元素，见 `wrong` 一列",
 )
+
+# explain.py
+EXPLAIN_TOO_LARGE = Template(
+    "cli.explain_too_large",
+    "explain -n {size}: the next best algorithm comes from a proof of all of them, which takes minutes above {most} "
+    "ranks; expected -n {most} or less",
+    "explain -n {size}：次优算法由逐个证明算法得出，超过 {most} 个进程需要数分钟；-n 应不大于 {most}",
+)
+EXPLAINED = Template("cli.explained", "{size}: {algorithm}", "{size}：{algorithm}")
+EXPLAINED_REASON = Template("cli.explained_reason", "reason: {reason}", "原因：{reason}")
+EXPLAINED_COST = Template(
+    "cli.explained_cost",
+    "cost: {steps} steps, {rounds} rounds, {part} of the vector through the busiest rank",
+    "代价：{steps} 步，{rounds} 轮，最忙的进程收或发向量的 {part} 倍",
+)
+EXPLAINED_NEXT = Template("cli.explained_next", "next best: {algorithm}", "次优：{algorithm}")

@@ -1,0 +1,91 @@
+"""``unisono explain``: the algorithm that a call uses on this machine, and why."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from unisono import collectives
+from unisono.algorithms import Algorithm
+from unisono.algorithms.user_files import WrittenSchedule
+from unisono.bench.cases import format_bytes, parse_sizes
+from unisono.cli import arguments, messages, names
+from unisono.cli.output import console, fraction, print_json, print_paragraph, ranks
+from unisono.comm.explain_call import explain_call
+from unisono.comm.explanation import Explanation
+from unisono.errors import UsageError
+from unisono.message import translated
+from unisono.verifier import Proof, proof_of
+
+MOST_RANKS = 512  # the next best algorithm is found by a proof of all
+
+
+def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Declare the verb."""
+    parser = verbs.add_parser(
+        "explain", help="show which algorithm a call uses, and why", description=arguments.described(__doc__)
+    )
+    parser.add_argument("collective", nargs="?", default="all_reduce", help="collective (default all_reduce)")
+    parser.add_argument("-n", dest="size", type=arguments.size, default=4, help="number of ranks (default 4)")
+    parser.add_argument(
+        "--bytes", default="1MiB", metavar="SIZES",
+        help="sizes of the vector: 1MiB, a list 1KiB,1MiB, or a range that doubles, 8:64MiB (default 1MiB)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--algorithm", metavar="NAME", help="explain a call that passes this algorithm: a built-in, or my.py:my_ring"
+    )
+    parser.add_argument("--built-in", action="store_true", help="ignore the table that `unisono tune` has measured")
+    arguments.add_language(parser)
+    arguments.add_json(parser)
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the algorithm of each size."""
+    collective = collectives.find(args.collective)
+    if args.size > MOST_RANKS:
+        raise UsageError(messages.EXPLAIN_TOO_LARGE(size=args.size, most=MOST_RANKS))
+    table: dict[str, Any] | None = {} if args.built_in else None
+    explanations = [
+        explain_call(collective, nbytes, size=args.size, algorithm=args.algorithm, table=table)
+        for nbytes in parse_sizes(args.bytes)
+    ]
+    algorithms = {
+        each.algorithm: names.resolve(args.algorithm or each.algorithm, collective) for each in explanations
+    }
+    proofs = {name: proof_of(algorithm.schedule(args.size))[0] for name, algorithm in algorithms.items()}
+    if args.json:
+        print_json([_as_data(each, proofs[each.algorithm]) for each in explanations])
+        return 0
+    out = console()
+    out.print(f"[bold]{collective}[/], {ranks(args.size)}")
+    for each in explanations:
+        algorithm, proof = algorithms[each.algorithm], proofs[each.algorithm]
+        for number, line in enumerate(_lines(each, algorithm, proof, args.lang)):
+            print_paragraph(out, line, first="  " * bool(number), rest="    ")
+    return 0
+
+
+def _lines(
+    explanation: Explanation, algorithm: Algorithm | WrittenSchedule, proof: Proof, language: str
+) -> list[str]:
+    """Return the lines about one size."""
+    size = format_bytes(explanation.nbytes)
+    lines = [
+        messages.EXPLAINED(size=size, algorithm=explanation.algorithm),
+        messages.EXPLAINED_REASON(reason=explanation.reason),
+        messages.EXPLAINED_COST(steps=proof.steps, rounds=proof.rounds, part=fraction(proof.busiest)),
+    ]
+    if explanation.next_best:
+        lines.append(messages.EXPLAINED_NEXT(algorithm=explanation.next_best))
+    texts = [translated(line, language) for line in lines]
+    idea = algorithm.idea_in(language)
+    return [*texts[:2], *([idea] if idea else []), *texts[2:]]
+
+
+def _as_data(explanation: Explanation, proof: Proof) -> dict[str, Any]:
+    return {
+        "collective": explanation.collective, "ranks": explanation.size, "bytes": explanation.nbytes,
+        "algorithm": explanation.algorithm, "reason": str(explanation.reason), "next_best": explanation.next_best,
+        "steps": proof.steps, "rounds": proof.rounds, "busiest": str(proof.busiest),
+    }  # fmt: skip

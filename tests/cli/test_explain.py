@@ -1,0 +1,69 @@
+"""``unisono explain`` and ``unisono.explain``."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import unisono
+from unisono.cli.main import main
+
+ZIGZAG = str(Path(__file__).parents[2] / "examples" / "zigzag.py")
+
+
+def test_it_names_the_algorithm_the_reason_the_cost_and_the_next_best(capsys):
+    assert main(["explain", "all_reduce", "--bytes", "1M", "-n", "2", "--built-in"]) == 0
+    printed = capsys.readouterr().out
+    assert printed.startswith("all_reduce, 2 ranks\n1 MiB: direct\n  reason: ")
+    assert "built-in rule" in printed
+    assert "cost: 2 steps, 2 rounds, 1 of the vector" in printed
+    assert "next best: " in printed
+
+
+def test_it_says_what_the_communicator_says(capsys):
+    def ask(comm):
+        return comm.explain("all_reduce", 1 << 20)
+
+    on_ranks = unisono.spawn(ask, 2)[0]
+    assert unisono.explain("all_reduce", 1 << 20, size=2) == on_ranks
+    assert main(["explain", "--bytes", "1MiB", "-n", "2", "--json"]) == 0
+    data = json.loads(capsys.readouterr().out)[0]
+    assert (data["algorithm"], data["reason"]) == (on_ranks.algorithm, on_ranks.reason)
+
+
+def test_more_ranks_than_cores_get_the_rule_for_that():
+    assert unisono.explain("all_reduce", 8, size=4, table={}, cores=4).algorithm == "recursive_doubling"
+    assert unisono.explain("all_reduce", 8, size=4, table={}, cores=2).algorithm == "naive"
+
+
+def test_a_measured_table_is_used():
+    table = {"all_reduce": {"4": [[0, "ring"], [1000, "tree"]]}}
+    assert unisono.explain("all_reduce", 999, size=4, table=table).algorithm == "ring"
+    assert unisono.explain("all_reduce", 1000, size=4, table=table).algorithm == "tree"
+
+
+def test_an_algorithm_of_a_file_is_explained(capsys):
+    assert main(["explain", "-n", "3", "--bytes", "8,1KiB", "--algorithm", ZIGZAG, "--built-in"]) == 0
+    printed = capsys.readouterr().out
+    assert printed.count(": zigzag\n") == 2
+    assert "the call requests it" in printed
+    assert "Hand the sum along" in printed
+    assert main(["explain", "-n", "3", "--algorithm", ZIGZAG, "--lang", "zh"]) == 0
+    assert "调用时指定了" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["all_reduc"], "did you mean 'all_reduce'"),
+        (["-n", "100000"], "expected -n 512 or less"),
+        (["--bytes", "many"], "is not a number of bytes"),
+        (["all_gather", "--algorithm", ZIGZAG], "is not an algorithm of all_gather"),
+        (["--algorithm", "rnig"], "did you mean 'ring'"),
+    ],
+)
+def test_wrong_arguments_are_refused(capsys, arguments, complaint):
+    assert main(["explain", *arguments]) == 2
+    assert complaint in capsys.readouterr().err
