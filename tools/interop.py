@@ -1,7 +1,7 @@
-"""Train with other people's libraries on our backend: ``make interop``. It writes docs/interop.md.
+"""Train with other libraries on Unisono's backend, and write docs/interop.md: ``make interop``.
 
-The libraries get an environment of their own, .interop, which is made once (1.3 GB). Every program of
-tools/interop_programs trains a small network in two ranks, on Gloo and on Unisono: both must report the same losses.
+The libraries are installed into a separate environment, .interop, which is created once (1.3 GB). Every program of
+tools/interop_programs trains a small network on two ranks, on Gloo and on Unisono: both must report the same losses.
 """
 
 from __future__ import annotations
@@ -22,22 +22,22 @@ PAGE = ROOT / "docs" / "interop.md"
 LIMIT_S = 300
 RANKS = 2
 
-# Several lists are several calls of pip. torch comes first and alone: together with other packages it may come in a
-# variant with gigabytes of libraries for GPUs. What comes later is told to keep it.
+# Each list is one call of pip. torch comes first and alone: together with other packages pip may choose a variant
+# with gigabytes of GPU libraries. Later calls are constrained to keep it.
 TORCH = "torch==2.13.0"
 REQUIREMENTS: list[list[str]] = [
     [TORCH],
     ["numpy", "setuptools", "wheel", "ninja"],
     ["lightning"],
     ["transformers", "accelerate"],
-    ["--no-build-isolation", "deepspeed"],  # it is built, and asks for torch then
+    ["--no-build-isolation", "deepspeed"],  # it is built from source, and its build imports torch
 ]
 PACKAGES = ["torch", "deepspeed", "lightning", "accelerate", "transformers"]
 
 
 @dataclass
 class Case:
-    """A program, and how it is told which backend to use."""
+    """A program, and how its backend is selected."""
 
     package: str
     what: str
@@ -54,9 +54,9 @@ CASES = [
     Case("deepspeed", "ZeRO-3", '`init_process_group("unisono")` before `deepspeed.init_distributed()`',
          ["deepspeed_zero.py", "group", "3"]),
     Case("lightning", "Trainer with DDP", '`DDPStrategy(process_group_backend="unisono")`', ["lightning_ddp.py"]),
-    Case("accelerate", "a loop of one's own", '`init_process_group("unisono")` before `Accelerator(cpu=True)`',
+    Case("accelerate", "custom training loop", '`init_process_group("unisono")` before `Accelerator(cpu=True)`',
          ["accelerate_loop.py", "group"]),
-    Case("accelerate", "a loop of one's own", '`InitProcessGroupKwargs(backend="unisono")`',
+    Case("accelerate", "custom training loop", '`InitProcessGroupKwargs(backend="unisono")`',
          ["accelerate_loop.py", "option"]),
     Case("transformers", "Trainer, a tiny GPT-2", '`init_process_group("unisono")` before `TrainingArguments()`',
          ["transformers_trainer.py", "group"]),
@@ -69,7 +69,7 @@ CASES = [
 
 
 def install(home: Path) -> dict[str, str]:
-    """Make the environment unless it is there; return why a package is not in it, for those that are not."""
+    """Create the environment unless it exists; return the packages that cannot be installed, with the reason."""
     stamp = home / "installed.json"
     asked = json.dumps(REQUIREMENTS)
     if stamp.exists() and (found := json.loads(stamp.read_text()))["asked"] == asked:
@@ -86,14 +86,14 @@ def install(home: Path) -> dict[str, str]:
         if TORCH in problems:
             sys.exit(f"make interop: {problems[TORCH]}")
         stamp.write_text(json.dumps({"asked": asked, "problems": problems}))
-    # Ourselves: Python files are used from where they are, and the engine is built from what is there now.
+    # Unisono itself: Python files are used in place, and the engine is built from the current sources.
     if problem := pip(home, "--no-deps", "--editable", str(ROOT)):
         sys.exit(f"make interop: {problem}")
     return problems
 
 
 def pip(home: Path, *words: str) -> str:
-    """Install something; return the last words of pip if it cannot be done."""
+    """Install packages; return the last error line of pip if that fails."""
     command = [str(python(home)), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *words]
     done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True)
     errors = [line for line in done.stderr.splitlines() if line.strip() and "WARNING" not in line]
@@ -106,10 +106,10 @@ def python(home: Path) -> Path:
 
 
 def versions(home: Path) -> dict[str, str]:
-    """Return the versions of what is installed."""
+    """Return the versions of the installed packages."""
     library = next((home / "env" / "lib").glob("python3*")) / "site-packages"
-    found = importlib.metadata.distributions(path=[str(library)])
-    return {one.metadata["Name"].lower(): one.version for one in found}
+    packages = importlib.metadata.distributions(path=[str(library)])
+    return {package.metadata["Name"].lower(): package.version for package in packages}
 
 
 # ---- the trainings -----------------------------------------------------------------------------------------------
@@ -117,14 +117,14 @@ def versions(home: Path) -> dict[str, str]:
 
 @dataclass
 class Training:
-    """What came of one."""
+    """The losses of a training, or the error that ended it."""
 
     losses: list[float] | None = None
     error: str = ""
 
 
 def train(home: Path, case: Case, backend: str) -> Training:
-    """Run a program in two ranks."""
+    """Run a program on two ranks."""
     program, *words = case.words
     torchrun = [str(python(home)), "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={RANKS}"]
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false"}
@@ -135,18 +135,18 @@ def train(home: Path, case: Case, backend: str) -> Training:
             capture_output=True, text=True, timeout=LIMIT_S,
         )  # fmt: skip
     except subprocess.TimeoutExpired:
-        return Training(error=f"not done after {LIMIT_S} s")
+        return Training(error=f"not finished after {LIMIT_S} s")
     report = re.search(r"REPORT (\{.*\})", done.stdout)
     if done.returncode or report is None:
         return Training(error=reason(done.stdout + done.stderr) or f"ended with {done.returncode}")
     found = json.loads(report[1])
     if found["backend"] != backend:
-        return Training(error=f"it trained on {found['backend']}")
+        return Training(error=f"trained on {found['backend']} instead")
     return Training(found["losses"])
 
 
 def reason(output: str) -> str:
-    """Return the line that says what went wrong: the first exception that ends a traceback, or a signal."""
+    """Return the line that states the error: the first exception that ends a traceback, or a signal."""
     for pattern in (
         r"^(?:\[rank\d\]: )?((?!.*ChildFailedError)[\w.]*(?:Error|Exception): .*)$",
         r"(Signal \d+ \(\w+\))",
@@ -157,18 +157,18 @@ def reason(output: str) -> str:
 
 
 def verdict(ours: Training, gloo: Training) -> str:
-    """Say in a word or a sentence how we do, for people who want to know whether they can use it."""
+    """Return one sentence that says whether the program works on Unisono."""
     if ours.losses is None and gloo.losses is None:
-        return f"runs on neither; on Gloo: `{gloo.error}`"
+        return f"works on neither; on Gloo: `{gloo.error}`"
     if ours.losses is None:
         return f"no: `{ours.error}`"
     if gloo.losses is None:
         return f"works; Gloo does not: `{gloo.error}`"
     if ours.losses == gloo.losses:
-        return f"works; {len(ours.losses)} losses as on Gloo, to the last bit"
+        return f"works; {len(ours.losses)} losses, bit-identical to Gloo's"
     apart = max(abs(one - other) / abs(other) for one, other in zip(ours.losses, gloo.losses, strict=True))
     return (
-        f"works; losses as on Gloo to {apart:.0e}"
+        f"works; losses within {apart:.0e} of Gloo's"
         if apart < 1e-5
         else f"no: losses differ from Gloo's by {apart:.0e}"
     )
@@ -181,21 +181,22 @@ def page(rows: list[tuple[Case, str]], found: dict[str, str]) -> str:
     """Return docs/interop.md."""
     named = ", ".join(f"{package} {found[package]}" for package in PACKAGES if package in found)
     lines = [
-        "# Other libraries on Unisono",
+        "# DeepSpeed, Lightning, Accelerate and transformers on Unisono",
         "",
-        "<!-- Written by `make interop` (tools/interop.py); change that, and not this. -->",
+        "<!-- Generated by `make interop` (tools/interop.py): edit the generator, not this file. -->",
         "",
-        f"Each of them trained a small network in {RANKS} ranks on the CPU, once on Gloo and once on Unisono, and",
-        f"reported the loss of every step. With {named}.",
+        f"Each program trained a small network on {RANKS} ranks on the CPU, once on Gloo and once on Unisono, and",
+        f"reported the loss of every step. Versions: {named}.",
         "",
-        "| library | what | how it is told to use Unisono | does it work? |",
+        "| library | program | how the backend is selected | result |",
         "| --- | --- | --- | --- |",
         *(
             f"| {case.package} {found.get(case.package, '')} | {case.what} | {case.how} | {says} |"
             for case, says in rows
         ),
         "",
-        "Run it again with `make interop`; one, in tools/interop_programs with the Python of .interop/env, with",
+        "`make interop` runs all of them again. To run a single one, use the Python of .interop/env in",
+        "tools/interop_programs:",
         f"`python -m torch.distributed.run --standalone --nproc-per-node={RANKS} lightning_ddp.py unisono`.",
         "",
     ]
@@ -203,9 +204,11 @@ def page(rows: list[tuple[Case, str]], found: dict[str, str]) -> str:
 
 
 def main() -> int:
-    """Install, train, write."""
+    """Install the libraries, train, and write the page."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--folder", type=Path, default=ROOT / ".interop", help="where (default: .interop)")
+    parser.add_argument(
+        "--folder", type=Path, default=ROOT / ".interop", help="folder of the environment (default: .interop)"
+    )
     args = parser.parse_args()
     args.folder.mkdir(exist_ok=True)
     problems = install(args.folder)

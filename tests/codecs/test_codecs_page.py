@@ -29,7 +29,7 @@ def power(text: str) -> float:
 @pytest.mark.parametrize("name", FORMATS)
 def test_the_table_of_codecs(name):
     codec = codecs.find(name)
-    _, share, relative, absolute, largest = rows("What each codec is")[name]
+    _, share, relative, absolute, largest = rows("The codecs")[name]
     assert float(share) == round(codec.wire_bytes(2**20) / 2**22, 4)
     assert (power(relative), power(absolute)) == (codec.relative_error, codec.absolute_error)
     assert absolute.endswith("scales") == (codec.format.block is not None)
@@ -38,7 +38,7 @@ def test_the_table_of_codecs(name):
 
 @pytest.mark.parametrize("name", [*FORMATS, "topk"])
 def test_the_table_of_what_is_no_usual_number(name):
-    table = rows("What is too large, infinite, or not a number")
+    table = rows("Numbers that are too large, infinite or NaN")
     column = table[""].index(name)
     largest, infinity, nan, zero = (table[row][column] for row in ("finite, too large", "infinity", "NaN", "-0"))
     codec = codecs.find("topk:1" if name == "topk" else name)
@@ -52,7 +52,7 @@ def test_the_table_of_what_is_no_usual_number(name):
 
 
 def test_where_a_codec_pays_follows_from_the_measured_speeds():
-    for name, cells in rows("When it pays").items():
+    for name, cells in rows("When a codec pays off").items():
         if name in FORMATS:
             encode, add, link = map(float, cells)
             share = codecs.find(name).wire_bytes(2**20) / 2**22
