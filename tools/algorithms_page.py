@@ -32,8 +32,8 @@ All {count} programs work for every number of ranks and every root. The tables s
 
 The vector is all the data of the collective: for an all-gather, what every rank has at the end; for a reduce-scatter,
 what every rank has at the start. The lower bound on the bytes is also the factor by which nccl-tests multiplies
-*algbw* to get *busbw*: it is the part of the vector that must pass through the busiest rank, so busbw is what its link
-carries.
+*algbw* to get *busbw*: it is the part of the vector that must pass through the busiest rank, so busbw is what its
+link carries.
 
 `hierarchical` is shown with its default of four ranks per node (`--option node=8` changes it), `chain` with eight
 pieces.
