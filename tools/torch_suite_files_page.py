@@ -33,7 +33,8 @@ REASONS = {
     "*.test_broadcast_coalesced_gloo_cpu": "creates a Gloo device (`create_device`)",
     "*GlooFRTest.test_long": "torch's flight recorder takes no entries from Python; ours is `flight_record()`",
     "*GlooFRTest.test_short_*": "torch's flight recorder takes no entries from Python; ours is `flight_record()`",
-    "*DispatchedCollectivesTests.test_all_to_all_single": "expects that non-contiguous tensors are refused (ours handles them)",
+    "*DispatchedCollectivesTests.test_all_to_all_single": "expects that non-contiguous tensors are refused (ours "
+    "handles them)",
     "*.test_device_to_backend_mapping_cpu": "expects that the default backend for the CPU is Gloo",
     "*.test_parse_backend_string": "expects that the default backend for the CPU is Gloo",
     "*.test_monitored_barrier": "`torch.distributed.monitored_barrier` refuses every backend but Gloo by its name",
