@@ -19,7 +19,7 @@ SCRIPT = """
 import sys
 from unisono.launch.run import GracePeriods, launch
 size, *command = sys.argv[4:]
-outcome = launch(command, int(size), grace=GracePeriods(*map(float, sys.argv[1:4])))
+outcome = launch(command, int(size), grace=GracePeriods(*map(float, sys.argv[1:4])), oversubscribe=True)
 print(outcome, file=sys.stderr)
 sys.exit(outcome.code)
 """

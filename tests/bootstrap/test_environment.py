@@ -11,6 +11,7 @@ import sys
 
 import pytest
 
+from unisono.bootstrap import messages
 from unisono.bootstrap.environment import JobTrace, RankIdentity, environment_of_rank, identity_in_job, job_trace
 from unisono.errors import UsageError
 
@@ -136,27 +137,30 @@ def test_a_job_without_a_name_is_known_by_who_started_it_whatever_stands_between
 @pytest.mark.parametrize(
     ("environ", "complaint"),
     [
-        ({**UNISONO, "UNISONO_RANK": "3"}, "UNISONO_RANK=3 with UNISONO_SIZE=3; expected a rank that is less"),
+        ({**UNISONO, "UNISONO_RANK": "3"}, "UNISONO_RANK=3 and UNISONO_SIZE=3; expected the first to be less"),
         ({**UNISONO, "UNISONO_RANK": "-1"}, "UNISONO_RANK='-1'; expected a whole number"),
         ({**UNISONO, "UNISONO_SIZE": "x"}, "UNISONO_SIZE='x'; expected a whole number"),
         ({**UNISONO, "UNISONO_SIZE": ""}, "UNISONO_SIZE=''; expected a whole number"),
         ({**UNISONO, "UNISONO_SIZE": "9" * 5000}, "expected a whole number"),
         ({**UNISONO, "UNISONO_SIZE": "²"}, "expected a whole number"),
-        ({"UNISONO_RANK": "1", "UNISONO_SIZE": "3"}, "UNISONO_SIZE=3 and no UNISONO_JOB"),
-        ({"UNISONO_JOB": "/a/job"}, "UNISONO_JOB='/a/job' and no UNISONO_RANK and no UNISONO_SIZE; expected all"),
-        ({"RANK": "0"}, "RANK='0' and no WORLD_SIZE"),
-        ({"WORLD_SIZE": "2"}, "WORLD_SIZE='2' and no RANK"),
-        ({"RANK": "0", "WORLD_SIZE": "2"}, "WORLD_SIZE=2 and no MASTER_ADDR and no MASTER_PORT"),
-        ({**TORCHRUN, "LOCAL_RANK": "3"}, "LOCAL_RANK=3 with LOCAL_WORLD_SIZE=3"),
-        ({**TORCHRUN, "LOCAL_WORLD_SIZE": "4"}, "LOCAL_WORLD_SIZE=4 with WORLD_SIZE=3"),
-        ({"TORCHELASTIC_RUN_ID": "none"}, "TORCHELASTIC_RUN_ID='none' and no RANK and no WORLD_SIZE"),
-        ({"OMPI_COMM_WORLD_RANK": "0"}, "and no OMPI_COMM_WORLD_SIZE; expected all of them, as openmpi sets them"),
-        ({"PMI_SIZE": "2"}, "PMI_SIZE='2' and no PMI_RANK"),
+        ({"UNISONO_RANK": "1", "UNISONO_SIZE": "3"}, "UNISONO_SIZE=3 but not UNISONO_JOB"),
+        ({"UNISONO_JOB": "/a/job"}, "UNISONO_JOB='/a/job' but not UNISONO_RANK, UNISONO_SIZE; expected all"),
+        ({"RANK": "0"}, "RANK='0' but not WORLD_SIZE"),
+        ({"WORLD_SIZE": "2"}, "WORLD_SIZE='2' but not RANK"),
+        ({"RANK": "0", "WORLD_SIZE": "2"}, "WORLD_SIZE=2 but not MASTER_ADDR, MASTER_PORT"),
+        ({**TORCHRUN, "LOCAL_RANK": "3"}, "LOCAL_RANK=3 and LOCAL_WORLD_SIZE=3"),
+        ({**TORCHRUN, "LOCAL_WORLD_SIZE": "4"}, "LOCAL_WORLD_SIZE=4 and WORLD_SIZE=3"),
+        ({"TORCHELASTIC_RUN_ID": "none"}, "TORCHELASTIC_RUN_ID='none' but not RANK, WORLD_SIZE"),
+        (
+            {"OMPI_COMM_WORLD_RANK": "0"},
+            "but not OMPI_COMM_WORLD_SIZE; expected all of the variables that openmpi sets",
+        ),
+        ({"PMI_SIZE": "2"}, "PMI_SIZE='2' but not PMI_RANK"),
         ({**SRUN, "SLURM_STEP_TASKS_PER_NODE": "many"}, "SLURM_STEP_TASKS_PER_NODE='many' on node 0; expected"),
         ({**SRUN, "SLURM_NODEID": "1"}, "SLURM_STEP_TASKS_PER_NODE='3' on node 1"),
     ],
 )
-def test_what_does_not_fit_together_is_named(environ, complaint):
+def test_variables_that_contradict_each_other_are_named(environ, complaint):
     with pytest.raises(UsageError) as caught:
         identity_in_job(environ)
     assert complaint in str(caught.value)
@@ -172,9 +176,10 @@ def test_what_does_not_fit_together_is_named(environ, complaint):
         {**SRUN, "SLURM_STEP_NUM_TASKS": "6", "SLURM_STEP_TASKS_PER_NODE": "1(x3),3", "SLURM_NODEID": "3"},
     ],
 )
-def test_several_machines_are_refused(environ):
-    with pytest.raises(UsageError, match=r"has started 6 ranks, 3 of them on this machine.*not supported yet"):
+def test_several_hosts_are_rejected(environ):
+    with pytest.raises(UsageError, match=r"has started 6 ranks, 3 of them on this host.*not supported yet") as caught:
         identity_in_job(environ)
+    assert caught.value.id == messages.SEVERAL_HOSTS.id
 
 
 def test_a_rank_inherits_everything_but_its_identity_in_other_jobs():

@@ -188,7 +188,7 @@ def test_a_rank_of_spawn_that_dies_is_noticed_while_its_helper_lives():
     began = time.monotonic()
     outcomes = outcomes_of(die_beside_helper, 2, patience_s=10)
     assert time.monotonic() - began < 2.5
-    assert str(outcomes[1].error) == "rank 1 ended by SIGKILL before it returned"
+    assert str(outcomes[1].error) == "rank 1 was killed by SIGKILL before it returned"
     assert isinstance(outcomes[0].error, PeerLost)
     time.sleep(max(0.0, began + 3.2 - time.monotonic()))  # the helper, too, is gone before the next test
 

@@ -1,24 +1,15 @@
-"""What the system refuses is said with a rank and advice: threads, memory, and more ranks than make sense."""
+"""Limits of the system, on threads and memory, are reported with a rank and a hint."""
 
 from __future__ import annotations
 
-import os
 import re
 import resource
-import signal
-import subprocess
-import sys
-import time
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-import unisono
-from launching import LIMIT_S, is_alive, job, wait_until
-from unisono.cli.main import main
-from unisono.errors import CommError, UsageError
-from unisono.launch.run import MOST_RANKS
+from unisono.errors import CommError
 from unisono.launch.spawn import outcomes_of
 
 pytestmark = pytest.mark.slow
@@ -87,77 +78,3 @@ def test_the_advice_names_an_argument_that_exists():
         assert type(outcome.error) is CommError, outcome.story
         assert re.match(r"rank [01]: no shared memory for \d+ bytes: File too large; ", str(outcome.error))
         assert "connect with smaller staging_bytes" in str(outcome.error)
-
-
-def test_more_ranks_than_make_sense_are_refused(capsys):
-    for size in (MOST_RANKS + 1, 100_000):
-        assert main(["run", "-n", str(size), "true"]) == 2
-        assert f"{size} ranks; expected 1 to {MOST_RANKS}" in capsys.readouterr().err
-        with pytest.raises(UsageError, match=f"expected a number of ranks, 1 to {MOST_RANKS}"):
-            unisono.spawn(print, size)
-
-
-MANY = 150
-
-
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_that_comes_while_ranks_are_started_ends_the_job_soon(tmp_path, number):
-    with job(tmp_path, "echo pid $$; exec sleep 100", MANY) as started:
-        wait_until(lambda: len(started.pids()) >= 3)
-        began = time.monotonic()
-        started.send(number)
-        code = started.code()
-        seen = len(started.pids())
-        assert code == 128 + number
-        assert not any(is_alive(pid) for pid in started.pids())
-    assert seen < MANY, "all ranks were started although a signal had come"
-    assert time.monotonic() - began < LIMIT_S
-
-
-def test_no_more_ranks_are_started_when_one_has_failed(tmp_path):
-    with job(tmp_path, "echo pid $$; [ $UNISONO_RANK != 2 ] || exit 7; exec sleep 100", MANY) as started:
-        assert started.code() == 7
-        assert len(started.pids()) < MANY
-
-
-SPAWNS = """
-import os, time, unisono
-def wait(comm, when):
-    if when == "connected" or comm.rank == 0:
-        print("pid", os.getpid(), flush=True)
-    time.sleep(100)
-if "{when}" == "connected":
-    unisono.spawn(wait, 2, "{when}", start="{start}")
-else:
-    import unisono.launch.spawn as local_ranks
-    def late(*args, **kwargs):
-        print("pid", os.getpid(), flush=True)
-        time.sleep(100)
-    local_ranks.connect_link = late
-    unisono.spawn(wait, 2, "{when}")
-"""
-
-
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
-@pytest.mark.parametrize(("when", "start"), [("connected", "fork"), ("not connected", "fork")])
-def test_nothing_is_left_of_spawn_when_its_process_is_killed(tmp_path, number, when, start):
-    output = tmp_path / "output"
-    folder = tmp_path / "tmp"
-    folder.mkdir()
-    with output.open("wb") as file:
-        process = subprocess.Popen(
-            [sys.executable, "-c", SPAWNS.format(when=when, start=start)], stdout=file, stderr=subprocess.STDOUT,
-            env={**os.environ, "TMPDIR": str(folder)},
-        )  # fmt: skip
-    pids = lambda: [int(word) for word in re.findall(r"pid (\d+)\n", output.read_text())]  # noqa: E731
-    try:
-        wait_until(lambda: len(pids()) == 2 or process.poll() is not None)
-        assert len(pids()) == 2, output.read_text()
-        assert list(folder.iterdir()) == [], "a file could be left behind"
-        process.send_signal(number)
-        process.wait(LIMIT_S)
-        wait_until(lambda: not any(is_alive(pid) for pid in pids()))
-        assert list(folder.iterdir()) == []
-    finally:
-        process.kill()
-        process.wait()

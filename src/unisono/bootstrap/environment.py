@@ -1,9 +1,10 @@
-"""The rank of this process and the size of its job: the only module that reads the environment.
+"""The identity of this process in its job. This is the only module that reads the environment variables of launchers.
 
-A **launcher** starts the ranks of a job and tells each one its rank in variables. We understand our own (`unisono
-run`) and the usual ones. Where several have left their variables, the nearer one is meant: an mpirun or a torchrun
-inside an srun. Slurm alone is a trap: a shell of salloc has its variables without a rank, and a batch script is told
-that it is rank 0 of many although nobody started the others. Only a **step** (what srun starts) has a step id.
+A **launcher** starts the ranks of a job and passes each its rank in environment variables. The variables of `unisono
+run` and of the common launchers are understood. Where several launchers have left variables, the innermost counts: an
+mpirun or a torchrun inside an srun. Slurm needs care: a shell of salloc has its variables without a rank, and a batch
+script is told that it is rank 0 of many although the others were never started. Only a **step**, which srun starts,
+has a step id.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal, NamedTuple
 
+from unisono.bootstrap import messages
 from unisono.bootstrap.job_identity import launcher_of
 from unisono.errors import UsageError
 
@@ -21,30 +23,34 @@ LauncherName = Literal["unisono", "torchrun", "openmpi", "mpich", "slurm", "alon
 
 
 class JobTrace(NamedTuple):
-    """That everything is to be recorded (`unisono run --trace`)."""
+    """The request to trace all communicators of a job (`unisono run --trace`)."""
 
     folder: str
     rank: int  # of this process in the job
-    run: str  # the same on every rank, another one for any other run
+    run: str  # the same on every rank of a run, different for any other run
     base_ns: int  # the time that counts as 0
 
 
 @dataclass(frozen=True)
 class RankIdentity:
-    """The rank of this process, the size of its job, and the launcher that started both."""
+    """The rank of this process, the size of its job, and the launcher that started the job.
+
+    ``local_rank`` and ``local_size`` count the ranks on this host. ``connect(identity=...)`` takes one instead of
+    reading the environment variables of a launcher.
+    """
 
     rank: int
     size: int
     local_rank: int
     local_size: int
     launcher: LauncherName
-    job: str  # the same on every rank of a job; another one for any other job on this machine, also after a restart
+    job: str  # the same on every rank of a job, different for any other job on this host, also after a restart
     trace: JobTrace | None = None
-    by_hand: bool = field(default=False, compare=False)  # the variables do not come from a launcher: job is a guess
+    by_hand: bool = field(default=False, compare=False)  # no launcher set the variables: job may not be unique
 
 
 class Names(NamedTuple):
-    """The variables in which a launcher tells a rank what it is."""
+    """The names of the variables in which a launcher passes its rank to a process."""
 
     rank: str
     size: str
@@ -53,7 +59,7 @@ class Names(NamedTuple):
     job: tuple[str, ...]
 
 
-# Ours are all on one machine.
+# All ranks of `unisono run` are on one machine.
 UNISONO = Names("UNISONO_RANK", "UNISONO_SIZE", "UNISONO_RANK", "UNISONO_SIZE", ("UNISONO_JOB",))
 TORCH = Names(
     "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE",
@@ -63,37 +69,37 @@ OPEN_MPI = Names(
     "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE",
     ("PMIX_NAMESPACE",),
 )  # fmt: skip
-# Of MPICH and of Intel MPI, which is made from it. MPICH says nothing that names the job.
+# MPICH, and Intel MPI, which is derived from it. MPICH has no variable that identifies the job.
 MPICH = Names("PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS", ("I_MPI_HYDRA_UUID",))
 SLURM = Names(
     "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID", "SLURM_STEP_TASKS_PER_NODE",
     ("SLURM_JOB_ID", "SLURM_STEP_ID", "SLURM_RESTART_COUNT"),
 )  # fmt: skip
-# What a rank of ours must not inherit from a job around it: an MPI in it would take itself for a part of that job.
+# Variables of a surrounding job, which a rank must not inherit: an MPI in it would join that job.
 OF_OTHER_JOBS = (
     "UNISONO_", "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "GROUP_RANK", "GROUP_WORLD_SIZE", "ROLE_RANK",
     "ROLE_WORLD_SIZE", "TORCHELASTIC_", "OMPI_COMM_WORLD_", "OMPI_MCA_ess_", "OMPI_MCA_orte_", "PMIX_", "PMI_",
     "MPI_LOCALRANKID", "MPI_LOCALNRANKS", "HYDI_", "I_MPI_HYDRA_UUID", "SLURM_PROCID", "SLURM_LOCALID", "SLURM_GTIDS",
     "SLURM_TASK_PID", "SLURM_STEPID", "SLURM_STEP_",
 )  # fmt: skip
-MANY_TASKS = r"([0-9]{1,9})(?:\(x([0-9]{1,9})\))?"  # Slurm writes 2(x3),1 for 2, 2, 2 and 1 tasks on four machines
+MANY_TASKS = r"([0-9]{1,9})(?:\(x([0-9]{1,9})\))?"  # Slurm writes 2(x3),1 for 2, 2, 2 and 1 tasks on four hosts
+
 
 
 def identity_in_job(environ: Mapping[str, str] = os.environ) -> RankIdentity:
-    """Return where this process stands in its job, as the launcher says; alone it is rank 0 of 1."""
+    """Return the identity that the launcher has given to this process; without a launcher it is rank 0 of 1."""
     identity = _identity(environ)
     if identity.local_size < identity.size:
         raise UsageError(
-            f"{identity.launcher} has started {identity.size} ranks, {identity.local_size} of them on this "
-            "machine; expected all of them: several machines are not supported yet"
+            messages.SEVERAL_HOSTS(launcher=identity.launcher, size=identity.size, local_size=identity.local_size)
         )
     return identity
 
 
 def job_trace(environ: Mapping[str, str] = os.environ) -> JobTrace | None:
-    """Return whether all is to be recorded, as ``unisono run`` says, and where that goes.
+    """Return the trace that ``unisono run --trace`` asks for, or None.
 
-    What it has started may be a torchrun, which then says which rank this is.
+    If `unisono run` has started a torchrun, the rank is the one that torchrun has given.
     """
     base_ns, _, folder = environ.get("UNISONO_TRACE", "").partition(":")
     rank = environ.get(TORCH.rank if "TORCHELASTIC_RUN_ID" in environ else UNISONO.rank, "")
@@ -102,18 +108,23 @@ def job_trace(environ: Mapping[str, str] = os.environ) -> JobTrace | None:
     return JobTrace(folder, int(rank), os.path.basename(environ.get("UNISONO_JOB", "")), int(base_ns))
 
 
+def is_launched_by_unisono(environ: Mapping[str, str] = os.environ) -> bool:
+    """Return whether ``unisono run`` has started this process, directly or through another launcher."""
+    return "UNISONO_JOB" in environ
+
+
 def environment_of_rank(
     rank: int, size: int, job: str, environ: Mapping[str, str] = os.environ, *, trace: str | None = None
 ) -> dict[str, str]:
-    """Return what ``unisono run`` gives to a rank: what it has itself, but nothing of a job that it is in.
+    """Return the environment of a rank of ``unisono run``: that of the launcher, without the variables of other jobs.
 
-    ``trace``: where all that the ranks record goes, if they are to: the time that counts as 0, a colon, the folder.
+    ``trace``: the time that counts as 0, a colon, and the folder for traces.
     """
     inherited = {name: value for name, value in environ.items() if not _is_of_another_job(name)}
-    told = {"UNISONO_RANK": str(rank), "UNISONO_SIZE": str(size), "UNISONO_JOB": job}
+    own = {"UNISONO_RANK": str(rank), "UNISONO_SIZE": str(size), "UNISONO_JOB": job}
     if trace is not None:
-        told["UNISONO_TRACE"] = trace
-    return {**inherited, **told, "PYTHONUNBUFFERED": "1"}  # a line is to be seen when it is written
+        own["UNISONO_TRACE"] = trace
+    return {**inherited, **own, "PYTHONUNBUFFERED": "1"}  # lines appear when they are written
 
 
 def _is_of_another_job(name: str) -> bool:
@@ -124,18 +135,18 @@ def _identity(environ: Mapping[str, str]) -> RankIdentity:
     if any(name in environ for name in (UNISONO.rank, UNISONO.size, *UNISONO.job)):
         return _from(environ, "unisono", UNISONO, environ.get("UNISONO_JOB", ""))
     if "TORCHELASTIC_RUN_ID" in environ:
-        return _from(environ, "torchrun", TORCH, _job(environ, TORCH, starter=True))
+        return _from(environ, "torchrun", TORCH, _job(environ, TORCH, with_launcher=True))
     if OPEN_MPI.rank in environ or OPEN_MPI.size in environ:
-        return _from(environ, "openmpi", OPEN_MPI, _job(environ, OPEN_MPI, starter=True))
+        return _from(environ, "openmpi", OPEN_MPI, _job(environ, OPEN_MPI, with_launcher=True))
     in_step = SLURM.rank in environ and "SLURM_STEP_ID" in environ
-    # `srun --mpi=pmi2` sets the first two of MPICH's variables as well, and none of the local ones.
+    # `srun --mpi=pmi2` also sets the first two of MPICH's variables, but not the local ones.
     if (MPICH.rank in environ or MPICH.size in environ) and ("MPI_LOCALRANKID" in environ or not in_step):
-        return _from(environ, "mpich", MPICH, _job(environ, MPICH, starter=True))
+        return _from(environ, "mpich", MPICH, _job(environ, MPICH, with_launcher=True))
     if in_step:
-        return _from(environ, "slurm", SLURM, _job(environ, SLURM, starter=False))
-    # Set by hand or by a script, as torch.distributed wants them: any process may have started the ranks.
+        return _from(environ, "slurm", SLURM, _job(environ, SLURM, with_launcher=False))
+    # Set by hand or by a script, as torch.distributed expects them: any process may have started the ranks.
     if TORCH.rank in environ or TORCH.size in environ:
-        identity = _from(environ, "torchrun", TORCH, _job(environ, TORCH, starter=False))
+        identity = _from(environ, "torchrun", TORCH, _job(environ, TORCH, with_launcher=False))
         return replace(identity, by_hand=True)
     return RankIdentity(0, 1, 0, 1, "alone", f"alone {os.getpid()}")
 
@@ -143,9 +154,9 @@ def _identity(environ: Mapping[str, str]) -> RankIdentity:
 def _from(environ: Mapping[str, str], launcher: LauncherName, names: Names, job: str) -> RankIdentity:
     missing = [name for name in (names.rank, names.size) if name not in environ]
     if missing:
-        there = [f"{name}={environ[name]!r}" for name in (names.rank, names.size, *names.job) if name in environ]
-        raise _wrong(
-            f"{there[0]} and no {' and no '.join(missing)}", f"all of them, as {launcher} sets them, or none"
+        present = [f"{name}={environ[name]!r}" for name in (names.rank, names.size, *names.job) if name in environ]
+        raise UsageError(
+            messages.VARIABLES_MISSING(present=present[0], missing=", ".join(missing), launcher=launcher)
         )
     rank, size = _number(environ, names.rank), _number(environ, names.size)
     local_rank = _number(environ, names.local_rank) if names.local_rank in environ else rank
@@ -153,45 +164,50 @@ def _from(environ: Mapping[str, str], launcher: LauncherName, names: Names, job:
     if names.local_size in environ:
         local_size = _tasks_here(environ) if names is SLURM else _number(environ, names.local_size)
     if not rank < size:
-        raise _wrong(f"{names.rank}={rank} with {names.size}={size}", "a rank that is less than the size")
+        raise _not_less((names.rank, rank), (names.size, size))
     if not local_rank < local_size:
-        raise _wrong(
-            f"{names.local_rank}={local_rank} with {names.local_size}={local_size}", "one that is less than the other"
-        )
+        raise _not_less((names.local_rank, local_rank), (names.local_size, local_size))
     if local_size > size:
-        raise _wrong(f"{names.local_size}={local_size} with {names.size}={size}", "no more ranks here than there are")
+        raise UsageError(
+            messages.LOCAL_SIZE_TOO_LARGE(
+                local_name=names.local_size, local_size=local_size, name=names.size, size=size
+            )
+        )
     if size > 1 and not job:
-        raise _wrong(f"{names.size}={size} and no {' and no '.join(names.job[:2])}", "these too, to know the job by")
+        raise UsageError(messages.NO_JOB_NAME(name=names.size, size=size, job=", ".join(names.job[:2])))
     trace = job_trace(environ) if launcher == "unisono" else None
     return RankIdentity(rank, size, local_rank, local_size, launcher, job, trace)
 
 
+def _not_less(smaller: tuple[str, int], larger: tuple[str, int]) -> UsageError:
+    (name, value), (limit_name, limit) = smaller, larger
+    return UsageError(messages.RANK_TOO_LARGE(name=name, value=value, limit_name=limit_name, limit=limit))
+
+
 def _number(environ: Mapping[str, str], name: str) -> int:
-    found = environ[name]
-    if not (found.isascii() and found.isdecimal() and len(found) < 10):
-        raise _wrong(f"{name}={found!r}", "a whole number, 0 or more")
-    return int(found)
+    text = environ[name]
+    if not (text.isascii() and text.isdecimal() and len(text) < 10):
+        raise UsageError(messages.NOT_A_NUMBER(name=name, text=text))
+    return int(text)
 
 
 def _tasks_here(environ: Mapping[str, str]) -> int:
-    found = environ["SLURM_STEP_TASKS_PER_NODE"]
+    text = environ["SLURM_STEP_TASKS_PER_NODE"]
     node = _number(environ, "SLURM_NODEID") if "SLURM_NODEID" in environ else 0
-    seen = 0
-    for part in found.split(","):
-        read = re.fullmatch(MANY_TASKS, part)
-        if read is None:
+    nodes = 0
+    for part in text.split(","):
+        match = re.fullmatch(MANY_TASKS, part)
+        if match is None:
             break
-        seen += int(read[2] or 1)
-        if node < seen:
-            return int(read[1])
-    raise _wrong(f"SLURM_STEP_TASKS_PER_NODE={found!r} on node {node}", "tasks for each node, such as 2(x3),1")
+        nodes += int(match[2] or 1)
+        if node < nodes:
+            return int(match[1])
+    raise UsageError(messages.NOT_TASKS(text=text, node=node))
 
 
-def _job(environ: Mapping[str, str], names: Names, *, starter: bool) -> str:
-    """Return what its launcher calls the job and, where that may come again, which process started the ranks."""
-    said = [environ[name] for name in names.job if name in environ]
-    return " ".join([*said, launcher_of(environ, (names.rank, names.size, *names.job))] if starter else said)
-
-
-def _wrong(found: str, expected: str) -> UsageError:
-    return UsageError(f"the environment of this process says {found}; expected {expected}")
+def _job(environ: Mapping[str, str], names: Names, *, with_launcher: bool) -> str:
+    """Return the launcher's name of the job; if it may occur again, together with the process of the launcher."""
+    values = [environ[name] for name in names.job if name in environ]
+    return " ".join(
+        [*values, launcher_of(environ, (names.rank, names.size, *names.job))] if with_launcher else values
+    )

@@ -25,6 +25,7 @@ from unisono.bootstrap.environment import JobTrace, RankIdentity, identity_in_jo
 from unisono.bootstrap.fault_log import open_fault_log
 from unisono.bootstrap.rendezvous import RendezvousHooks, meet
 from unisono.bootstrap.rendezvous_address import Address, DirectoryAddress
+from unisono.bootstrap.uncaught_errors import install_excepthook
 from unisono.errors import CommError, UnisonoError, UsageError
 
 # A few times the cache that a core has of its own: see the comment in engine/include/unisono/memory.hpp.
@@ -281,4 +282,5 @@ def connect_link(
     except BaseException:
         link.close()
         raise
+    install_excepthook(link.rank, link.processes, link.config.token)
     return link

@@ -1,4 +1,4 @@
-"""``unisono run``: start the ranks of a job on this machine, show what they write, and leave none behind."""
+"""``unisono run``: start the ranks of a job on this machine and show their output."""
 
 from __future__ import annotations
 
@@ -11,8 +11,11 @@ from pathlib import Path
 
 from unisono.cli import arguments
 from unisono.errors import UsageError
+from unisono.launch import messages
+from unisono.launch.limits import RANKS_PER_CORE
 from unisono.launch.outcome import Outcome
-from unisono.launch.run import MOST_RANKS, launch, no_prefix, plain_prefix
+from unisono.launch.run import launch, no_prefix, plain_prefix
+from unisono.message import Message
 
 COLOURS = ("cyan", "magenta", "green", "yellow", "blue", "bright_cyan", "bright_magenta", "bright_green")
 
@@ -23,29 +26,32 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
         "run",
         help="start a program on several ranks",
         description=arguments.described(__doc__),
-        usage="unisono run [-h] [-n N] [--bind] [--no-prefix] [--trace DIR] "
+        usage="unisono run [-h] [-n N] [--oversubscribe] [--bind] [--no-prefix] [--trace DIR] "
         "(script.py | -m module | [--] program) ...",
-        epilog="Every line that a rank writes is shown whole, with its rank in front. Rank 0 has our standard input. "
-        "If a rank fails, the others get two seconds to notice; the exit code is that of the rank that failed first "
-        "(the one that the others name), or 128 + n if signal n ended it. Ctrl-C and SIGTERM "
-        "reach every rank; who is there after five seconds, or at a second Ctrl-C, is killed.",
+        epilog="Lines of output are shown whole, each with its rank in front. Rank 0 reads the standard input. If a "
+        "rank fails, the others have two seconds to report it; the exit code is that of the rank that failed first, "
+        "or 128 + n if signal n killed it. Ctrl-C and SIGTERM reach every rank; ranks still running after five "
+        "seconds, or at a second Ctrl-C, are killed.",
     )
     parser.add_argument(
-        "-n", dest="size", type=arguments.size, metavar="N", help="number of ranks (default: the cores)"
+        "-n", dest="size", type=arguments.size, metavar="N", help="number of ranks (default: one per core)"
+    )
+    parser.add_argument(
+        "--oversubscribe", action="store_true", help=f"allow more than {RANKS_PER_CORE} ranks per core"
     )
     parser.add_argument("--bind", action="store_true", help="pin rank r to core r, modulo the number of cores")
-    parser.add_argument("--no-prefix", action="store_true", help="write lines as they are, without the rank in front")
+    parser.add_argument("--no-prefix", action="store_true", help="show lines without the rank in front")
     parser.add_argument(
         "--trace", metavar="DIR",
-        help="record what every rank does on every communicator, and when, in DIR/run.json: for Perfetto and "
-        "`unisono draw`. What an earlier run has left in DIR is replaced",
+        help="trace every communicator of every rank and write DIR/run.json, for Perfetto and `unisono draw`; a "
+        "trace of an earlier run in DIR is replaced",
     )  # fmt: skip
     parser.add_argument(
         "-m", dest="module", nargs=argparse.REMAINDER, metavar="module", help="run a module, as `python -m` does"
     )
     parser.add_argument(
         "program", nargs=argparse.REMAINDER, metavar="script.py",
-        help="a Python file, or any other program; everything after it is passed on to it",
+        help="a Python file, or any other program; all arguments after it are passed to it",
     )  # fmt: skip
     parser.set_defaults(run=run)
 
@@ -53,72 +59,79 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
 def run(args: argparse.Namespace) -> int:
     """Run the program on all ranks."""
     command = _command(args)
-    size = args.size or min(len(os.sched_getaffinity(0)), MOST_RANKS)
+    size = args.size or len(os.sched_getaffinity(0))
     prefix = no_prefix if args.no_prefix else _prefix
     folder = None if args.trace is None else _trace_folder(args.trace)
-    outcome = launch(command, size, prefix=prefix, bind=args.bind, trace=str(folder) if folder else None)
-    for line in _said(outcome, size) + (_joined_trace(folder, size) if folder else []):
+    outcome = launch(
+        command, size, prefix=prefix, bind=args.bind, trace=str(folder) if folder else None,
+        oversubscribe=args.oversubscribe,
+    )  # fmt: skip
+    for line in _summary(outcome, size) + (_joined_trace(folder, size) if folder else []):
         print(line, file=sys.stderr)
     return outcome.code
 
 
 def _trace_folder(name: str) -> Path:
-    """Make room for a trace."""
-    from unisono.tracing.files import clear  # here and not above: a job starts sooner without it
+    """Return the folder for a trace, without the trace of an earlier run."""
+    from unisono.tracing.files import clear  # imported here: a job without a trace starts sooner
 
     folder = Path(name).absolute()
     try:
         folder.mkdir(parents=True, exist_ok=True)
         clear(folder)
     except OSError as error:
-        raise UsageError(f"--trace {name}: {error.strerror}; expected a folder, or the name of a new one") from error
+        raise UsageError(messages.NO_TRACE_FOLDER(name=name, reason=error.strerror)) from error
     return folder
 
 
-def _joined_trace(folder: Path, size: int) -> list[str]:
-    """Join what the ranks have recorded; return a line that says where it is."""
+def _joined_trace(folder: Path, size: int) -> list[Message]:
+    """Join the traces of the ranks; return a line that names the file."""
     from unisono.tracing.files import JOINED, headers_in, join, parts_in
 
     parts = parts_in(folder)
     if not parts:
-        return ["no trace: no rank has closed a communicator of Unisono"]
+        return [messages.NO_TRACE()]
     join(parts, folder / JOINED)
     headers = headers_in(folder / JOINED)
     ranks = {header["job_rank"] for header in headers}
-    missing = sorted(set(range(size)) - ranks)
-    without = f", without that of rank {', '.join(map(str, missing))}" if missing else ""
+    missing = ", ".join(str(rank) for rank in sorted(set(range(size)) - ranks))
     dropped = sum(header["dropped"] for header in headers)
-    lost = f"; the oldest {dropped} were dropped" if dropped else ""
-    events = sum(header["events"] for header in headers)
     return [
-        f"trace of {len(ranks)} rank{'s' * (len(ranks) != 1)}{without}: {folder / JOINED} ({events} events{lost})"
+        messages.TRACE_WRITTEN(
+            traced=messages.TRACE_RANK() if len(ranks) == 1 else messages.TRACE_RANKS(count=len(ranks)),
+            missing=messages.TRACE_MISSING(ranks=missing) if missing else "",
+            path=folder / JOINED,
+            events=sum(header["events"] for header in headers),
+            dropped=messages.TRACE_DROPPED(count=dropped) if dropped else "",
+        )
     ]
 
 
 def _command(args: argparse.Namespace) -> list[str]:
     if args.module is not None:
         if not args.module:
-            raise UsageError("-m and no module; expected e.g. `unisono run -n 4 -m my_package.train`")
+            raise UsageError(messages.NO_MODULE())
         return [sys.executable, "-m", *args.module]
     program: list[str] = args.program[1:] if args.program[:1] == ["--"] else args.program
     if not program:
-        raise UsageError("there is nothing to run; expected e.g. `unisono run -n 4 script.py`")
+        raise UsageError(messages.NO_PROGRAM())
     name = program[0]
     if name.endswith(".py"):
         if not os.path.isfile(name):
-            raise UsageError(f"there is no file {name!r}")
+            raise UsageError(messages.NO_SUCH_FILE(name=name))
         return [sys.executable, *program]
     if shutil.which(name) is None:
-        near = f"; did you mean {name + '.py'!r}?" if os.path.isfile(name + ".py") else ""
-        raise UsageError(f"there is no program {name!r}{near or '; expected a file.py, -m module, or a program'}")
+        if os.path.isfile(name + ".py"):
+            raise UsageError(messages.DID_YOU_MEAN(name=name, near=name + ".py"))
+        raise UsageError(messages.NO_SUCH_PROGRAM(name=name))
     return program
 
 
 def _prefix(rank: int, descriptor: int) -> bytes:
-    """Return what stands before the lines of a rank: in a colour of its own on a terminal."""
+    """Return the prefix of the lines of a rank: on a terminal, in a colour that depends on the rank."""
     if not os.isatty(descriptor):
         return plain_prefix(rank, descriptor)
-    # Here and not above: this takes longer than starting a rank.
+    # Imported here: this takes longer than starting a rank.
     from rich.console import Console
     from rich.text import Text
 
@@ -128,25 +141,26 @@ def _prefix(rank: int, descriptor: int) -> bytes:
     return captured.get().encode()
 
 
-def _said(outcome: Outcome, size: int) -> list[str]:
-    """Return a line on how the job has ended, if not well."""
+def _summary(outcome: Outcome, size: int) -> list[Message]:
+    """Return a line about the end of the job, unless it has ended well."""
+    if outcome.ended_by == signal.SIGINT:
+        return [messages.INTERRUPTED()]
     if outcome.ended_by is not None:
-        return ["interrupted" if outcome.ended_by == signal.SIGINT else f"ended by {outcome.ended_by.name}"]
+        return [messages.ENDED_BY_SIGNAL(signal=outcome.ended_by.name)]
     if outcome.failed_rank is None:
         return []
-    rank = f"rank {outcome.failed_rank} of {size}"
+    rank = {"rank": outcome.failed_rank, "size": size}
     if outcome.stalled:
-        return [f"{rank} did not respond: other ranks timed out while they waited for it"]
+        return [messages.RANK_STALLED(**rank)]
     if outcome.returncode == 0:
-        return [f"{rank} ended before the others: exit code 0, but they still needed it"]
-    how = f"exit code {outcome.returncode}"
+        return [messages.RANK_LEFT(**rank)]
     if outcome.returncode < 0:
-        how = f"killed by {_name(-outcome.returncode)}"
-    return [f"{rank} failed first: {how}"]
+        return [messages.RANK_FAILED_BY_SIGNAL(**rank, signal=_signal_name(-outcome.returncode))]
+    return [messages.RANK_FAILED(**rank, code=outcome.returncode)]
 
 
-def _name(number: int) -> str:
+def _signal_name(number: int) -> str:
     try:
         return signal.Signals(number).name
-    except ValueError:  # one of the many real-time signals
+    except ValueError:  # a real-time signal
         return f"signal {number}"

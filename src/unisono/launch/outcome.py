@@ -1,7 +1,7 @@
-"""How a job has ended, and because of which rank.
+"""The outcome of a job: its exit code, and the rank that caused a failure.
 
-When one rank fails, the others fail because of it, and may even end before it. So the rank to name is the one that
-the fault log names (fault_log.py), and only without one the first that failed.
+When a rank fails, the others fail because of it, and may even end before it. So the rank to name is the one that the
+fault log names (fault_log.py), and only without an entry the first that ended with an error.
 """
 
 from __future__ import annotations
@@ -17,26 +17,26 @@ from unisono.errors import CollectiveTimeout, MismatchError
 
 
 class Ending(NamedTuple):
-    """How a rank has ended."""
+    """The end of a rank."""
 
     rank: int
-    returncode: int  # as in subprocess, -n means that signal n killed it
-    was_signalled: bool = False  # by us, to end
+    returncode: int  # as in subprocess: -n if signal n killed it
+    was_signalled: bool = False  # it ended after the launcher had told the ranks to end
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a job has ended."""
+    """The outcome of a job."""
 
-    failed_rank: int | None = None  # the one that the job failed because of
-    returncode: int = 0  # of that rank; as in subprocess, -n means that signal n killed it
-    ended_by: signal.Signals | None = None  # a signal to us, before any rank failed
-    stalled: bool = False  # that rank did not fail: the others timed out while they waited for it
-    others_returncode: int = 0  # of the first rank that failed because of that one, where its own says nothing
+    failed_rank: int | None = None  # the rank that caused the failure
+    returncode: int = 0  # of that rank, as in subprocess: -n if signal n killed it
+    ended_by: signal.Signals | None = None  # a signal to the launcher, before any rank failed
+    stalled: bool = False  # that rank did not fail: the others timed out waiting for it
+    others_returncode: int = 0  # of the first rank that failed because of that rank, if its own is not an error
 
     @property
     def code(self) -> int:
-        """Return the exit code for all: as in a shell, 128 + n stands for signal n."""
+        """The exit code of the job; as in a shell, 128 + n stands for signal n."""
         if self.ended_by is not None:
             return 128 + self.ended_by
         returncode = self.others_returncode or self.returncode
@@ -46,18 +46,17 @@ class Outcome:
 def outcome_of(
     endings: Sequence[Ending], faults: Sequence[FaultRecord], ended_by: signal.Signals | None = None
 ) -> Outcome:
-    """Return the outcome of a job from how its ranks ended and what they wrote to the fault log, both in order."""
+    """Return the outcome of a job from the ends of its ranks and its fault log, both in order of time."""
     if ended_by is not None:
         return Outcome(ended_by=ended_by)
     first = next((ending for ending in endings if ending.returncode), None)
     if first is None:
         return Outcome()
     by_rank = {ending.rank: ending for ending in endings}
-    # A mismatch is between two ranks, and neither is to fault.
-    named = [
-        (fault, by_rank[fault.rank]) for fault in faults if fault.rank in by_rank and not _is(fault, MismatchError)
-    ]
-    for fault, ending in named:
+    for fault in faults:
+        ending = by_rank.get(fault.rank)
+        if ending is None or _is(fault, MismatchError):  # a mismatch is between two ranks; neither caused it
+            continue
         if ending.returncode and not ending.was_signalled:
             return Outcome(ending.rank, ending.returncode)
         if ending.was_signalled and _is(fault, CollectiveTimeout):

@@ -1,8 +1,8 @@
-"""Start the ranks of a job as processes of this machine, show what they write, and leave none behind.
+"""Starts the ranks of a job as processes on this machine, shows their output, and leaves none of them behind.
 
-All that happens is an event of one loop: a rank has written or ended, a signal has come, a time has passed. How a job
-is ended is a **plan**: signals to all ranks, each with its time. outcome.py says
-which rank a job failed because of.
+Everything that happens is an event in one loop, which also runs while ranks are being started: a rank has written or
+ended, a signal has arrived, a time has passed. A job is ended by a **shutdown sequence**: signals to all ranks, each
+at its time. outcome.py determines the rank that caused a failure.
 """
 
 from __future__ import annotations
@@ -26,27 +26,28 @@ from unisono.bootstrap.environment import environment_of_rank
 from unisono.bootstrap.fault_log import make_fault_log, read_fault_log
 from unisono.bootstrap.private_directory import write_secret
 from unisono.errors import UsageError
-from unisono.launch.line_prefix import LineAssembler, write_whole
+from unisono.launch import messages
+from unisono.launch.limits import check_size
+from unisono.launch.line_prefix import InterruptFilter, LineAssembler, with_prefix, write_all
 from unisono.launch.outcome import Ending, Outcome, outcome_of
 from unisono.launch.signals import SignalReader
 from unisono.launch.stdin_forwarding import TerminalInput, is_controlling_terminal
 from unisono.launch.unix_process_group import UnixProcessGroup
 
 STDIN, STDOUT, STDERR = 0, 1, 2
-READ_BYTES = 1 << 16  # what a pipe holds
-SAME_PRESS_S = 0.25  # two interrupts within this are one: `timeout` for one sends each signal twice
-MOST_RANKS = 1024  # of one machine: each is a process with three descriptors here; more is a slip of the keyboard
+READ_BYTES = 1 << 16  # the capacity of a pipe
+SAME_PRESS_S = 0.25  # two interrupts within this time count as one: `timeout`, for example, sends each signal twice
 
-Prefix = Callable[[int, int], bytes]  # of a rank's lines on standard output (1) or standard error (2)
+Prefix = Callable[[int, int], bytes]  # of the lines of a rank on standard output (1) or standard error (2)
 
 
 @dataclass(frozen=True)
 class GracePeriods:
-    """How long ranks are left to themselves before they are ended."""
+    """The time that ranks have to end by themselves."""
 
-    after_failure_s: float = 2.0  # of another rank: to say what became of it, for which they may need a second
-    after_signal_s: float = 5.0  # to end by themselves before they are killed
-    after_end_s: float = 1.0  # of all ranks: for what they have started and left behind
+    after_failure_s: float = 2.0  # after another rank has failed: to report it, which may take a second
+    after_signal_s: float = 5.0  # after a signal, before they are killed
+    after_end_s: float = 1.0  # after all ranks have ended: for processes that they started and left behind
 
 
 GRACE_PERIODS = GracePeriods()
@@ -65,24 +66,24 @@ def plain_prefix(rank: int, descriptor: int) -> bytes:
 
 
 def no_prefix(rank: int, descriptor: int) -> bytes:
-    """Return nothing: lines are whole, and nobody knows whose."""
+    """Return nothing: lines are shown whole, without their rank."""
     return b""
 
 
 def launch(
     command: Sequence[str], size: int, *, prefix: Prefix = plain_prefix, bind: bool = False,
-    trace: str | None = None, grace: GracePeriods = GRACE_PERIODS,
+    trace: str | None = None, grace: GracePeriods = GRACE_PERIODS, oversubscribe: bool = False,
 ) -> Outcome:  # fmt: skip
-    """Run a command on ``size`` ranks; return when all of them and all that they have started are gone.
+    """Run a command on ``size`` ranks; return when all of them, and all processes that they started, have ended.
 
-    Rank 0 has our standard input. With ``bind``, rank r is pinned to core r modulo the number of cores. ``trace`` is
-    the folder that every rank writes to what it did on every communicator, and when.
+    Rank 0 has the standard input of the launcher. With ``bind``, rank r is pinned to core r modulo the number of
+    cores. ``trace`` is the folder to which every rank writes a trace of its communicators. ``oversubscribe`` lifts
+    the limit on the number of ranks.
     """
-    if not 1 <= size <= MOST_RANKS:
-        raise UsageError(f"{size} ranks; expected 1 to {MOST_RANKS}: every rank is a process of this machine")
+    check_size(size, oversubscribe=oversubscribe, override="--oversubscribe")
     with (
         SignalReader((SIGINT, SIGTERM, SIGHUP, SIGTSTP)) as signals,
-        _directory() as directory,
+        _job_directory() as directory,
         UnixProcessGroup(directory) as group,
         contextlib.closing(_Job(size, group, signals, grace)) as job,
     ):
@@ -92,8 +93,8 @@ def launch(
 
 
 @contextlib.contextmanager
-def _directory() -> Iterator[str]:
-    """A directory for the ranks to meet in, closed to others, with a secret by which they know each other."""
+def _job_directory() -> Iterator[str]:
+    """Make the private directory of a job, with the secret by which its ranks recognize each other."""
     path = tempfile.mkdtemp(prefix="unisono-")
     try:
         prepare_directory(path)
@@ -103,7 +104,7 @@ def _directory() -> Iterator[str]:
 
 
 def prepare_directory(path: str) -> None:
-    """Write what the ranks of a job expect in its directory."""
+    """Write the files that the ranks of a job expect in its directory."""
     directory = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         write_secret(directory, secrets.token_hex(32))
@@ -113,34 +114,55 @@ def prepare_directory(path: str) -> None:
 
 
 class _Stream:
-    """What one rank writes to its standard output or standard error, on its way to ours."""
+    """The standard output or standard error of one rank, on its way to that of the launcher."""
 
     def __init__(self, pipe: IO[bytes], descriptor: int, rank: int, prefix: Prefix) -> None:
-        self.pipe = pipe  # the object, as it closes the pipe when nobody refers to it
+        self.pipe = pipe  # the object, since the pipe is closed when it is collected
         self.descriptor = descriptor
         self.rank = rank
-        self.prefix = prefix
-        self.lines: LineAssembler | None = None
+        self.make_prefix = prefix
+        self.prefix: bytes | None = None
+        self.lines = LineAssembler()
+        self.filter: InterruptFilter | None = None
 
-    def pass_on(self) -> bool:
-        """Write the lines that have become whole; return whether more can come."""
-        if self.lines is None:  # not before: for a prefix in colour there is much to import, while the ranks start
-            self.lines = LineAssembler(self.prefix(self.rank, self.descriptor))
+    def interrupted(self) -> None:
+        """Hide the traceback of the KeyboardInterrupt that follows."""
+        if self.descriptor == STDERR and self.filter is None:
+            self.filter = InterruptFilter()
+
+    def forward(self) -> bool:
+        """Show the lines that are complete; return whether more can come."""
         data = os.read(self.pipe.fileno(), READ_BYTES)
-        write_whole(self.descriptor, self.lines.take(data) if data else self.lines.rest())
+        self._show(self.lines.take(data) if data else self.lines.rest())
+        if not data:
+            self._show_held()
         return bool(data)
 
     def give_up(self) -> None:
-        """Write what there is, also of a line that may never end."""
+        """Show all that has arrived, including a line that may never end."""
         os.set_blocking(self.pipe.fileno(), False)
         with contextlib.suppress(BlockingIOError):
-            self.pass_on()
-        if self.lines is not None:
-            write_whole(self.descriptor, self.lines.rest())
+            self.forward()
+        self._show(self.lines.rest())
+        self._show_held()
+
+    def _show(self, lines: bytes) -> None:
+        self._write(lines if self.filter is None else self.filter.take(lines))
+
+    def _show_held(self) -> None:
+        if self.filter is not None:
+            self._write(self.filter.rest())
+
+    def _write(self, lines: bytes) -> None:
+        if not lines:
+            return
+        if self.prefix is None:  # made late: the first prefix in colour imports much, while ranks are starting
+            self.prefix = self.make_prefix(self.rank, self.descriptor)
+        write_all(self.descriptor, with_prefix(self.prefix, lines))
 
 
 class _Job:
-    """The ranks that run, and what is to be done when."""
+    """The ranks that are running, and the signals to send them."""
 
     def __init__(self, size: int, group: UnixProcessGroup, signals: SignalReader, grace: GracePeriods) -> None:
         self.size = size
@@ -148,24 +170,25 @@ class _Job:
         self.signals = signals
         self.grace = grace
         self.running: dict[int, subprocess.Popen[bytes]] = {}
-        self.streams: list[_Stream] = []  # that are still open
-        self.endings: list[Ending] = []  # in the order in which they happened
-        self.ended_by: signal.Signals | None = None  # a signal to us, before any rank failed
-        self.ending = False  # we have told the ranks to end
+        self.streams: list[_Stream] = []  # those still open
+        self.endings: list[Ending] = []  # in the order in which the ranks ended
+        self.ended_by: signal.Signals | None = None  # a signal to the launcher, before any rank failed
+        self.ending = False  # the ranks were told to end
         self.shutdown: list[TimedSignal] = []
         self.interrupted_s: float | None = None
         self.selector = DefaultSelector()
         self.terminal_input = TerminalInput(STDIN, self.selector) if is_controlling_terminal(STDIN) else None
 
     def start(self, command: Sequence[str], directory: str, prefix: Prefix, bind: bool, trace: str | None) -> None:
-        """Start the ranks, unless a signal comes or a rank fails before all of them run."""
+        """Start the ranks, one after the other; stop starting when a signal arrives or a rank fails."""
         self.selector.register(self.signals, EVENT_READ, self._on_signal)
         cores = os.sched_getaffinity(0)
         try:
             for rank in range(self.size):
-                if bind:  # a process may run where the one that starts it may: so it is never anywhere else
+                if bind:  # a process inherits the cores of its parent, so it never runs on any other
                     os.sched_setaffinity(0, {sorted(cores)[rank % len(cores)]})
-                self._start_rank(rank, command, environment_of_rank(rank, self.size, directory, trace=trace), prefix)
+                environment = environment_of_rank(rank, self.size, directory, trace=trace)
+                self._start_rank(rank, command, environment, prefix)
                 self._handle_events(0)
                 if self.shutdown:
                     break
@@ -174,22 +197,25 @@ class _Job:
                 os.sched_setaffinity(0, cores)
 
     def _start_rank(self, rank: int, command: Sequence[str], environment: dict[str, str], prefix: Prefix) -> None:
-        typed = self.terminal_input.for_rank_0 if self.terminal_input else None  # None: it inherits ours
+        stdin = self.terminal_input.read_end if self.terminal_input else None  # None: rank 0 inherits it
         try:
             process = subprocess.Popen(
-                command, stdin=typed if rank == 0 else subprocess.DEVNULL, stdout=subprocess.PIPE,
+                command, stdin=stdin if rank == 0 else subprocess.DEVNULL, stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE, bufsize=0, env=environment, process_group=self.group.id,
             )  # fmt: skip
             self.running[rank] = process
             pidfd = os.pidfd_open(process.pid)
         except OSError as error:
-            advice = "; raise the limit on open files (ulimit -n)" if error.errno == errno.EMFILE else ""
-            raise UsageError(f"rank {rank}: {command[0]!r} cannot be run: {error.strerror}{advice}") from error
+            hints = {errno.EMFILE: messages.RAISE_OPEN_FILES, errno.EAGAIN: messages.RAISE_PROCESSES}
+            hint = hints.get(error.errno or 0, messages.NO_HINT)()
+            raise UsageError(
+                messages.CANNOT_START(rank=rank, program=command[0], reason=error.strerror, hint=hint)
+            ) from error
         if self.terminal_input and rank == 0:
             self.terminal_input.handed_over()
         self.selector.register(pidfd, EVENT_READ, lambda: self._on_end(rank, pidfd))
         for pipe, descriptor in ((process.stdout, STDOUT), (process.stderr, STDERR)):
-            assert pipe is not None  # as asked for above
+            assert pipe is not None  # both are pipes, see above
             self._watch(_Stream(pipe, descriptor, rank, prefix))
 
     def _watch(self, stream: _Stream) -> None:
@@ -197,10 +223,10 @@ class _Job:
         self.selector.register(stream.pipe, EVENT_READ, lambda: self._on_output(stream))
 
     def wait(self) -> None:
-        """Wait for all ranks, and then for the last of what they and those that they started have to say."""
+        """Wait for all ranks, and then for the last output of the processes that they have started."""
         while self.running:
             self._wait_for_events()
-        # A stream that survives even SIGKILL is in the hands of a process that has left our group on purpose.
+        # A stream that stays open after SIGKILL belongs to a process that has left the group on purpose.
         self.shutdown = self._shutdown_sequence(SIGTERM, SIGKILL, SIGKILL, every_s=self.grace.after_end_s)
         while self.streams and self.shutdown:
             self._wait_for_events()
@@ -217,13 +243,13 @@ class _Job:
             self._send(self.shutdown.pop(0).number)
 
     def _handle_events(self, longest_s: float | None) -> None:
-        """Wait until something happens, but no longer than that (None: for ever), and do what is to be done."""
-        # In the order in which they happened, as epoll keeps it: the first rank that ended comes first.
+        """Wait for events, at most this long (None: without a limit), and handle them."""
+        # epoll keeps the order of events, so the first rank that has ended comes first.
         for key, _ in self.selector.select(longest_s):
             key.data()
 
     def _send(self, number: signal.Signals) -> None:
-        """Send a signal to all ranks, with what they have started, also to those that have left our group."""
+        """Send a signal to all ranks and their children, including ranks that have left the group."""
         self.group.send(number)
         for process in self.running.values():
             with contextlib.suppress(ProcessLookupError):
@@ -238,7 +264,7 @@ class _Job:
         return [TimedSignal(now_s + every_s * count, number) for count, number in enumerate(numbers, 1)]
 
     def _on_output(self, stream: _Stream) -> None:
-        if not stream.pass_on():
+        if not stream.forward():
             self.selector.unregister(stream.pipe)
             self.streams.remove(stream)
             stream.pipe.close()
@@ -249,30 +275,33 @@ class _Job:
         returncode = self.running.pop(rank).wait()
         self.endings.append(Ending(rank, returncode, self.ending))
         if returncode and not self.shutdown and not self.ending:
-            told_s = time.monotonic() + self.grace.after_failure_s
-            self.shutdown = [TimedSignal(told_s, SIGTERM), TimedSignal(told_s + self.grace.after_signal_s, SIGKILL)]
+            ends_s = time.monotonic() + self.grace.after_failure_s
+            self.shutdown = [TimedSignal(ends_s, SIGTERM), TimedSignal(ends_s + self.grace.after_signal_s, SIGKILL)]
 
     def _on_signal(self) -> None:
         for number in self.signals.read():
             now_s = time.monotonic()
             if number == SIGTSTP:
                 self._send(SIGTSTP)
-                self.signals.stop_us()
+                self.signals.stop_process()
                 self._send(SIGCONT)
             elif number == SIGINT and self.interrupted_s is not None:
                 if now_s > self.interrupted_s + SAME_PRESS_S:
                     self.shutdown = [TimedSignal(now_s, SIGKILL)]
             else:
-                self.interrupted_s = now_s if number == SIGINT else self.interrupted_s
+                if number == SIGINT:
+                    self.interrupted_s = now_s
+                    for stream in self.streams:
+                        stream.interrupted()
                 if not any(ending.returncode for ending in self.endings):
                     self.ended_by = self.ended_by or number
                 self.ending = True
                 self._send(number)
                 kill = TimedSignal(now_s + self.grace.after_signal_s, SIGKILL)
-                self.shutdown = [min([kill, *self.shutdown[-1:]])]  # what was planned before may come sooner
+                self.shutdown = [min([kill, *self.shutdown[-1:]])]  # an earlier sequence may kill sooner
 
     def close(self) -> None:
-        """Give everything back; ranks that still run are killed."""
+        """Kill the ranks that are still running, and close everything."""
         self._send(SIGKILL)
         for process in self.running.values():
             process.wait()

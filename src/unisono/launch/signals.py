@@ -1,4 +1,4 @@
-"""Signals to this process as something to wait for, beside output and the ends of processes."""
+"""Signals to the launcher as events, next to output and the ends of processes."""
 
 from __future__ import annotations
 
@@ -11,44 +11,44 @@ from typing import Any
 
 
 class SignalReader:
-    """While the body runs, these signals can be read here instead of doing what they do otherwise.
+    """A context in which the given signals are read from a descriptor instead of having their usual effect.
 
-    Those that are ignored stay ignored (as under nohup). Only the main thread may say what a signal does: elsewhere
-    none ever comes.
+    Signals that are ignored stay ignored (as under nohup). Only the main thread can handle signals: in any other
+    thread none are ever read.
     """
 
     def __init__(self, numbers: Sequence[signal.Signals]) -> None:
         self._numbers = numbers
         self._before: dict[signal.Signals, Any] = {}
-        self._ours, self._theirs = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        self._read_end, self._write_end = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         self._wakeup_before = -1
 
     def fileno(self) -> int:
-        """Return the descriptor that becomes readable with a signal."""
-        return self._ours
+        """Return the descriptor that becomes readable when a signal arrives."""
+        return self._read_end
 
     def read(self) -> list[signal.Signals]:
-        """Return the signals that came since the last time."""
+        """Return the signals that have arrived since the last call."""
         try:
-            return [signal.Signals(number) for number in os.read(self._ours, 4096) if number in self._before]
+            return [signal.Signals(number) for number in os.read(self._read_end, 4096) if number in self._before]
         except BlockingIOError:
             return []
 
-    def stop_us(self) -> None:
-        """Let ourselves be stopped, as Ctrl-Z does; return when we are continued."""
-        ours = signal.signal(signal.SIGTSTP, signal.SIG_DFL)
+    def stop_process(self) -> None:
+        """Stop this process, as Ctrl-Z does; return when it is continued."""
+        handler = signal.signal(signal.SIGTSTP, signal.SIG_DFL)
         os.kill(os.getpid(), signal.SIGTSTP)
-        signal.signal(signal.SIGTSTP, ours)
+        signal.signal(signal.SIGTSTP, handler)
 
     def __enter__(self) -> SignalReader:
         if threading.current_thread() is threading.main_thread():
-            self._wakeup_before = signal.set_wakeup_fd(self._theirs, warn_on_full_buffer=False)
+            self._wakeup_before = signal.set_wakeup_fd(self._write_end, warn_on_full_buffer=False)
             if signal.getsignal(signal.SIGCHLD) == signal.SIG_IGN:
-                # Inherited from whoever started us: how a child has ended would then be known to nobody.
+                # Inherited from the parent process. With it, the exit codes of children would be lost.
                 self._before[signal.SIGCHLD] = signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             for number in self._numbers:
                 if signal.getsignal(number) != signal.SIG_IGN:
-                    # The descriptor tells us: a signal that has a handler writes its number there.
+                    # A signal with a Python handler writes its number to the wakeup descriptor.
                     self._before[number] = signal.signal(number, lambda *_: None)
         return self
 
@@ -59,5 +59,5 @@ class SignalReader:
             signal.signal(number, handler)
         if threading.current_thread() is threading.main_thread():
             signal.set_wakeup_fd(self._wakeup_before)
-        os.close(self._ours)
-        os.close(self._theirs)
+        os.close(self._read_end)
+        os.close(self._write_end)
