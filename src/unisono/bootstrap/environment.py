@@ -85,7 +85,6 @@ OF_OTHER_JOBS = (
 MANY_TASKS = r"([0-9]{1,9})(?:\(x([0-9]{1,9})\))?"  # Slurm writes 2(x3),1 for 2, 2, 2 and 1 tasks on four hosts
 
 
-
 def identity_in_job(environ: Mapping[str, str] = os.environ) -> RankIdentity:
     """Return the identity that the launcher has given to this process; without a launcher it is rank 0 of 1."""
     identity = _identity(environ)
