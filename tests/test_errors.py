@@ -24,27 +24,28 @@ def test_the_tree_in_the_docstring_is_the_tree_of_the_classes():
             assert builtin in [base.__name__ for base in classes[name].__mro__]
 
 
-def test_a_message_says_who_where_expected_found_and_what_to_do():
+def test_a_message_states_location_expected_found_and_hint_and_counts_steps_from_1():
     error = DeadlockError(
         "two ranks wait", algorithm="all_reduce/mine", size=3, rank=1, step=4, op="recv 0 from 2",
         expected="progress", found="none", hint="send first",
     )  # fmt: skip
     assert str(error) == (
-        "all_reduce/mine on 3 ranks, rank 1, step 4, `recv 0 from 2`: two ranks wait\n"
+        "all_reduce/mine on 3 ranks, rank 1, step 5, `recv 0 from 2`: two ranks wait\n"
         "  expected: progress\n  found:    none\n  hint:     send first"
     )
     assert (error.rank, error.step, error.op) == (1, 4, "recv 0 from 2")
 
 
-def test_a_schedule_error_survives_the_way_from_a_worker_process():
-    error = DeadlockError("two ranks wait", algorithm="a", size=3, rank=1, step=4, op="recv 0 from 2", chunk=7)
+@pytest.mark.parametrize("op", [recv(7, src=2), recv(range(9), src=2), "recv 0 from 2", None])
+def test_a_schedule_error_is_the_same_after_its_way_from_a_worker_process(op):
+    error = DeadlockError("two ranks wait", algorithm="a", size=3, rank=1, step=4, op=op, chunk=7)
     copy = pickle.loads(pickle.dumps(error))
     assert type(copy) is DeadlockError
     assert str(copy) == str(error)
     assert copy.context() == error.context()
 
 
-def test_a_place_is_added_to_an_error_but_never_changed():
+def test_a_location_is_added_to_an_error_but_never_changed():
     error = ScheduleError("bad", rank=1).at(rank=5, step=2)
     assert (error.rank, error.step) == (1, 2)
 

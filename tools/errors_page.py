@@ -52,9 +52,10 @@ def by_package() -> dict[str, list[tuple[str, Template]]]:
 
 
 def message_modules() -> list[str]:
-    """Return the modules that define templates: errors.py and every module whose name contains ``messages``."""
+    """Return the modules that define templates: single-module parts, and every module whose name has ``messages``."""
     names = [module.name for module in pkgutil.walk_packages(unisono.__path__, "unisono.")]
-    return ["unisono.errors", *(name for name in names if "messages" in name.rsplit(".", 1)[-1])]
+    single = ["unisono.errors", "unisono.collectives", "unisono.reductions"]
+    return [*single, *(name for name in names if "messages" in name.rsplit(".", 1)[-1])]
 
 
 def raised_as() -> dict[str, set[str]]:

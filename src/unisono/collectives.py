@@ -21,7 +21,47 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from unisono.errors import UsageError
+from unisono.message import Template
 from unisono.schedule import Schedule
+
+NO_COLLECTIVE = Template(
+    "collectives.no_collective",
+    "there is no collective {name}; expected one of {names}",
+    "没有名为 {name} 的集合通信；应为 {names} 之一",
+)
+NO_COLLECTIVE_BUT_NEAR = Template(
+    "collectives.no_collective_but_near",
+    "there is no collective {name}; did you mean {near}?",
+    "没有名为 {name} 的集合通信；是否想用 {near}？",
+)
+BAD_LAYOUT = Template("collectives.bad_layout", "{algorithm}: {problem}", "{algorithm}：{problem}")
+NO_RANKS = Template("collectives.no_ranks", "{size} ranks; expected 1 or more", "进程数为 {size}；应不小于 1")
+BAD_CHUNKS = Template(
+    "collectives.bad_chunks",
+    "{chunks} chunks for {size} ranks; expected at least 1",
+    "{size} 个进程有 {chunks} 个块；应至少有 1 个",
+)
+BAD_BLOCKS = Template(
+    "collectives.bad_blocks",
+    "{chunks} chunks for {size} ranks; expected a multiple of {size}, as each rank has a block",
+    "{size} 个进程有 {chunks} 个块；应为 {size} 的倍数，因为每个进程各有一组块",
+)
+TOO_FEW_SLOTS = Template(
+    "collectives.too_few_slots",
+    "{slots} slots; expected at least {needed} for {chunks} chunks",
+    "只有 {slots} 个槽；{chunks} 个块至少需要 {needed} 个槽",
+)
+ROOT_MISSING = Template("collectives.root_missing", "no root; expected one", "没有根进程；应有一个")
+NOT_ROOTED = Template(
+    "collectives.not_rooted",
+    "root {root}; expected none, as the collective has no root",
+    "给出了根进程 {root}；该集合通信没有根进程，不应给出",
+)
+BAD_ROOT = Template(
+    "collectives.bad_root",
+    "root={root} with {size} ranks; expected a rank from 0 to {last}",
+    "{size} 个进程时 root={root}；应为 0 到 {last} 之间的进程号",
+)
 
 
 class Words(NamedTuple):
@@ -119,19 +159,18 @@ class Collective:
         size, chunks, root = schedule.size, schedule.chunks, schedule.root
         needed = self.slots(chunks)[-1].stop
         if size < 1:
-            problem = f"{size} ranks; expected 1 or more"
+            problem = NO_RANKS(size=size)
         elif chunks < 1 or (self.blocked and chunks % size):
-            multiple = f"a multiple of {size}, as each rank has a block" if self.blocked else "at least 1"
-            problem = f"{chunks} chunks for {size} ranks; expected {multiple}"
+            problem = (BAD_BLOCKS if self.blocked else BAD_CHUNKS)(chunks=chunks, size=size)
         elif schedule.slots < needed:
-            problem = f"{schedule.slots} slots; expected at least {needed} for {chunks} chunks"
+            problem = TOO_FEW_SLOTS(slots=schedule.slots, needed=needed, chunks=chunks)
         elif (root is not None) != self.rooted:
-            problem = "no root; expected one" if self.rooted else f"root {root}; expected none, it has no root"
+            problem = ROOT_MISSING() if self.rooted else NOT_ROOTED(root=root)
         elif root is not None and not 0 <= root < size:
-            problem = f"root={root} with {size} ranks; expected a rank from 0 to {size - 1}"
+            problem = BAD_ROOT(root=root, size=size, last=size - 1)
         else:
             return
-        raise UsageError(f"{schedule.collective}/{schedule.algorithm}: {problem}")
+        raise UsageError(BAD_LAYOUT(algorithm=f"{schedule.collective}/{schedule.algorithm}", problem=problem))
 
     def slots(self, chunks: int) -> tuple[range, ...]:
         """Return the rows of slots: one where the collective works in place, else input and output.
@@ -281,7 +320,6 @@ def find(name: str) -> Collective:
     if name in known:
         return known[name]
     near = get_close_matches(name, known, n=1)
-    raise UsageError(
-        f"there is no collective {name!r}; "
-        + (f"did you mean {near[0]!r}?" if near else f"expected one of {', '.join(known)}")
-    )
+    if near:
+        raise UsageError(NO_COLLECTIVE_BUT_NEAR(name=repr(name), near=repr(near[0])))
+    raise UsageError(NO_COLLECTIVE(name=repr(name), names=", ".join(known)))

@@ -5,7 +5,7 @@
     UnisonoError
     ├── ScheduleError(ValueError)     an algorithm is wrong            .algorithm .size .rank .step .op
     │   ├── UnmatchedError            a send without its receive, or the two disagree on the chunk
-    │   ├── DeadlockError             ranks wait for each other in a circle
+    │   ├── DeadlockError             ranks wait for each other in a cycle
     │   ├── HazardError               a step reads or writes a chunk in a way that has no one meaning
     │   └── GoalError                 the collective's result is missing, wrong, or differs between ranks
     ├── UsageError(ValueError)        this call cannot work; found before any byte moved
@@ -15,10 +15,10 @@
     │   ├── MismatchError
     │   └── Aborted
     ├── GradientError(ArithmeticError)   a gradient is not a number    .rank .parameter
-    └── InternalError                 a bug of ours
+    └── InternalError                 a bug in Unisono
 
-Every message states the rank, the place, what was expected, what was found, and a hint. All of them are data: see
-``message.py``.
+Every message states the rank, the location, what was expected, what was found, and a hint. All of them are data: see
+``message.py``. In a text, steps are counted from 1; the attribute ``step`` is an index, which counts from 0.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from typing import Any
 
 from unisono.message import ENGLISH, Message, Template, join, translated
 
-# What a ScheduleError can know beside its complaint.
+# The attributes of a ScheduleError beside its complaint.
 PARTS = ("algorithm", "size", "rank", "step", "op", "chunk", "expected", "found", "hint")
 
 
-WITH_LABEL = Template("errors.with_label", "{place}: {what}", "{place}：{what}")
+WITH_LABEL = Template("errors.with_label", "{location}: {what}", "{location}：{what}")
 ON_RANKS = Template("errors.on_ranks", "{algorithm} on {size} ranks", "{size} 个进程的 {algorithm}")
 ON_ONE_RANK = Template("errors.on_one_rank", "{algorithm} on {size} rank", "{size} 个进程的 {algorithm}")
 RANK = Template("errors.rank", "rank {rank}", "进程 {rank}")
@@ -44,7 +44,7 @@ HINT = Template("errors.hint", "  hint:     {what}", "  建议：{what}")
 
 
 class UnisonoError(Exception):
-    """The root of the tree: ``except UnisonoError`` catches everything of ours.
+    """The root of the tree: ``except UnisonoError`` catches every error of Unisono.
 
     The text is a message (``message.py``): ``id`` names its template, ``parameters`` holds what was filled in, and
     ``text("zh")`` is the Chinese.
@@ -70,12 +70,17 @@ class UnisonoError(Exception):
         """Return the whole text in a language: "en" or "zh"."""
         return translated(self.message, language)
 
+    def context(self) -> dict[str, Any]:
+        """Return the error as plain data, for ``--json``."""
+        return {"error": type(self).__name__, "id": self.id, "parameters": dict(self.parameters), "text": str(self)}
+
 
 class ScheduleError(UnisonoError, ValueError):
     """An algorithm is wrong; the attributes say exactly where.
 
     ``what`` is the complaint in one sentence. The rest is context: each part that is given becomes an
-    attribute and a piece of the message.
+    attribute and a piece of the message. ``step`` is the index of the step, which counts from 0; the message counts
+    steps from 1.
     """
 
     def __init__(
@@ -106,16 +111,16 @@ class ScheduleError(UnisonoError, ValueError):
         self.args = (self.text(),)
 
     def text(self, language: str = ENGLISH) -> str:
-        """Return the whole text in a language: the place, the complaint, expected, found and hint."""
-        place = self.place()
-        first = WITH_LABEL(place=place, what=self.what) if place else self.what
+        """Return the whole text in a language: the location, the complaint, expected, found and hint."""
+        location = self.location()
+        first = WITH_LABEL(location=location, what=self.what) if location else self.what
         lines = [first]
         for template, part in ((EXPECTED, self.expected), (FOUND, self.found), (HINT, self.hint)):
             if part is not None:
                 lines.append(template(what=part))
         return "\n".join(translated(line, language) for line in lines)
 
-    def place(self) -> str:
+    def location(self) -> str:
         """Return the known parts of the location: algorithm, rank, step, op and chunk."""
         parts: list[str] = []
         if self.algorithm is not None and self.size is None:
@@ -126,7 +131,7 @@ class ScheduleError(UnisonoError, ValueError):
         if self.rank is not None:
             parts.append(RANK(rank=self.rank))
         if self.step is not None:
-            parts.append(STEP(step=self.step))
+            parts.append(STEP(step=self.step + 1))
         if self.op is not None:
             parts.append(f"`{self.op}`")
         if self.chunk is not None and self.chunk != getattr(self.op, "chunks", None):
@@ -134,23 +139,32 @@ class ScheduleError(UnisonoError, ValueError):
         return join(parts, ", ", "，") if parts else ""
 
     def parts(self) -> dict[str, Any]:
-        """Return what is known beside the complaint."""
+        """Return the attributes that are known, beside the complaint."""
         return {name: getattr(self, name) for name in PARTS if getattr(self, name) is not None}
 
     def at(self, **parts: Any) -> ScheduleError:
-        """Return the same error with what was not yet known of the place where it happened."""
+        """Return the same error with the parts of its location that were not yet known."""
         return type(self)(self.what, **{**parts, **self.parts()})
 
     def context(self) -> dict[str, Any]:
-        """Return everything as plain data, for ``--json``."""
+        """Return everything as plain data, for ``--json``; ``step`` is an index, which counts from 0."""
         plain = {name: str(part) if name == "op" else part for name, part in self.parts().items()}
-        return {"error": type(self).__name__, "what": self.what, **plain}
+        return {**super().context(), "what": self.what, **plain}
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Proofs run in worker processes, and keyword-only arguments do not survive the default pickling.
-        # The op may hold anything that a program yields: its text is enough.
-        parts = {name: str(part) if name == "op" else part for name, part in self.parts().items()}
+        # The op may hold anything that a program yields: its text is enough, and whether it is about this chunk only.
+        parts = self.parts()
+        if self.op is not None:
+            parts["op"] = _OpText(self.op)
+            parts["op"].chunks = self.chunk if self.chunk == getattr(self.op, "chunks", None) else None
         return (_rebuild, (type(self), self.what, parts))
+
+
+class _OpText(str):
+    """The text of an op; ``chunks`` is the chunk of the error if the op is about that chunk alone."""
+
+    chunks: int | None
 
 
 def _rebuild(kind: type[ScheduleError], what: str, parts: dict[str, Any]) -> ScheduleError:
@@ -162,7 +176,7 @@ class UnmatchedError(ScheduleError):
 
 
 class DeadlockError(ScheduleError):
-    """Ranks wait for each other in a circle, with unbounded channels or at the given depth."""
+    """Ranks wait for each other in a cycle, with unbounded channels or at the given depth."""
 
 
 class HazardError(ScheduleError):
@@ -213,4 +227,4 @@ class GradientError(UnisonoError, ArithmeticError):
 
 
 class InternalError(UnisonoError):
-    """A bug of ours: please report it."""
+    """A bug in Unisono: please report it."""

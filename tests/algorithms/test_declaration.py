@@ -37,7 +37,7 @@ def test_a_declared_algorithm_is_still_a_program_that_others_can_play():
 
 def test_a_size_that_is_not_served_is_refused_with_those_that_serve_it():
     assert xor_butterfly.schedule(8).size == 8
-    with pytest.raises(UsageError, match=r"cannot serve 6 ranks.*declared for: 1, 2, 4, 8, 16\..*ring.*rabenseifner"):
+    with pytest.raises(UsageError, match=r"declared for: 1, 2, 4, 8, 16\. .*6 ranks: .*ring.*rabenseifner"):
         xor_butterfly.schedule(6)
 
 
@@ -60,7 +60,7 @@ def test_chunks_and_scratch_may_depend_on_the_size_and_on_options():
         ({"size": 4, "root": 1}, "all_reduce has no root"),
         ({"size": 4, "root": 1.0}, "root=1.0; expected the number of a rank"),
         ({"size": 4, "root": "1"}, "root='1'; expected the number of a rank"),
-        ({"size": 4, "nodes": 2}, "has no option 'nodes'; its options are: none at all"),
+        ({"size": 4, "nodes": 2}, "there is no option 'nodes'; the options are: none"),
     ],
 )
 def test_a_call_that_makes_no_sense_is_refused(call, complaint):
@@ -92,7 +92,7 @@ def test_declarations_that_make_no_sense_are_refused():
         def greedy(rank, size, node):
             yield ()
 
-    with pytest.raises(UsageError, match="needs one of our collectives first"):
+    with pytest.raises(UsageError, match="needs a collective as its first argument"):
 
         @algorithm
         def bare(rank, size):
@@ -109,7 +109,7 @@ def test_declarations_that_make_no_sense_are_refused():
     def fragile(rank, size):
         yield ()
 
-    with pytest.raises(UsageError, match="chunks= raised ZeroDivisionError for 4 ranks"):
+    with pytest.raises(UsageError, match=r"chunks= raised ZeroDivisionError: .* for 4 ranks"):
         fragile.schedule(4)
 
 
@@ -118,12 +118,12 @@ def test_a_condition_that_raises_is_reported_as_such():
     def fragile(rank, size):
         yield ()
 
-    with pytest.raises(UsageError, match="serves= raised ZeroDivisionError for 4 ranks"):
+    with pytest.raises(UsageError, match=r"serves= raised ZeroDivisionError: .* for 4 ranks"):
         fragile.schedule(4)
 
 
 def test_a_collective_of_ones_own_is_refused():
-    with pytest.raises(UsageError, match="needs one of our collectives"):
+    with pytest.raises(UsageError, match="needs a collective"):
         algorithm(dataclasses.replace(all_reduce, name="mine"))
 
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ ZIGZAG = str(Path(__file__).parents[2] / "examples" / "zigzag.py")
 def test_the_program_of_one_rank(capsys):
     assert main(["show", "ring", "-n", "5", "--rank", "2"]) == 0
     printed = capsys.readouterr().out
-    assert "rank 2\n  0: send 1 to 3; recv_reduce 0 from 1\n" in printed
+    assert "rank 2\n  1: send 1 to 3; recv_reduce 0 from 1\n" in printed
     assert "rank 1" not in printed.replace("from rank 1", "")
 
 
@@ -28,17 +29,18 @@ def test_with_data_the_table_after_each_step(capsys):
     assert main(["show", "ring", "-n", "4", "--data"]) == 0
     printed = capsys.readouterr().out
     assert "before" in printed
-    assert "after level 5" in printed
-    assert "after level 6" not in printed
-    last = printed.split("after level 5")[1]
+    assert "after level 0" not in printed
+    assert "after level 6" in printed
+    assert "after level 7" not in printed
+    last = printed.split("after level 6")[1]
     assert last.count("█ 6  █ 10  █ 14  █ 18") == 4
-    assert "how many ranks are combined in a number" in printed
+    assert "number of ranks combined in a value" in printed
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_every_algorithm_can_be_shown_with_data(capsys, name):
     assert main(["show", name, "-n", "5", "--data"]) == 0
-    assert "after level 0" in capsys.readouterr().out
+    assert "after level 1" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("op", ["sum", "prod", "max", "min", "avg"])
@@ -52,6 +54,7 @@ def test_json_has_programs_and_frames(capsys):
     data = json.loads(capsys.readouterr().out)
     assert data["programs"]["0"][0] == ["send 3 to 1", "recv_reduce 2 from 3"]
     assert [frame["after_level"] for frame in data["frames"]] == [None, 0, 1, 2, 3, 4, 5]
+    assert data["proved"] is True
     assert data["frames"][-1]["rows"]["2"][1] == {"values": [10], "ranks": 4}
 
 
@@ -92,9 +95,9 @@ def test_the_text_form_is_written_and_read(capsys, tmp_path):
     [
         (["ring", "--rank", "7"], "--rank 7 with 4 ranks"),
         (["ring", "--root", "1"], "has no root"),
-        (["all_reduce"], "is a collective; say which of its algorithms: all_reduce/naive"),
+        (["all_reduce"], "is a collective; write one of its algorithms: all_reduce/naive"),
         (["hierarchical", "--option", "node=x"], "node='x'; expected a number of ranks"),
-        (["hierarchical", "--option", "node=0"], "node=0; expected the number of ranks in a node"),
+        (["hierarchical", "--option", "node=0"], "node=0; expected a number of ranks, 1 or more"),
         (["hierarchical", "--option", "inner=nothing"], "no reduce_scatter algorithm 'nothing'"),
         (["butterfly", "--option", "factors=x"], "expected numbers whose product is 4"),
         (["torus", "--option", "rows=x"], "rows='x' with 4 ranks"),
@@ -141,7 +144,7 @@ def test_the_words_of_the_tables_are_there_in_chinese(capsys):
         "all_reduce/ring，3 个进程：",
         "进程 2",
         "开始",
-        "第 0 层之后",
+        "第 1 层之后",
         "步骤",
         "每个数已合并的进程数",
         "先让每一块绕环一圈求和",
@@ -165,6 +168,83 @@ def test_brackets_in_names_are_shown_as_they_are(capsys, tmp_path):
     assert "barrier/[/foo] " in capsys.readouterr().out
 
 
+WRONG = """
+from unisono import algorithm, recv_reduce, send
+from unisono.collectives import all_reduce
+
+@algorithm(all_reduce, chunks=2)
+def pushy(rank, size):
+    right, left = (rank + 1) % size, (rank - 1) % size
+    for hop in range(1, size):
+        yield send(0, dst=right)
+        yield send(1, dst=right)
+        yield recv_reduce(0, src=left)
+        yield recv_reduce(1, src=left)
+
+@algorithm(all_reduce)
+def twice(rank, size):
+    for hop in range(1, size):
+        yield send(0, dst=(rank + 1) % size), recv_reduce(0, src=(rank - 1) % size)
+
+@algorithm(all_reduce)
+def stops(rank, size):
+    yield send(0, dst=(rank + 1) % size), recv_reduce(0, src=(rank - 1) % size)
+    yield send(0, dst=size)
+"""
+
+
+@pytest.fixture
+def wrong(tmp_path):
+    path = tmp_path / "wrong.py"
+    path.write_text(WRONG)
+    return str(path)
+
+
+@pytest.mark.parametrize("name", ["pushy", "twice", "stops"])
+@pytest.mark.parametrize("data", [[], ["--data"]])
+def test_a_wrong_program_is_shown_and_its_error_comes_last(capsys, wrong, name, data):
+    assert main(["show", f"{wrong}:{name}", "-n", "3", *data]) == 1
+    printed = capsys.readouterr().out
+    assert "send 0 to 1" in printed
+    last = printed.rpartition("NOT PROVED ")[2]
+    assert re.match(r"(Deadlock|Goal|Schedule)Error all_reduce/\w+ on 3 ranks, rank \d, step \d", last)
+    assert "hint:" in last
+
+
+def test_contributions_that_are_counted_twice_have_a_mark_instead_of_a_full_bar(capsys, wrong):
+    assert main(["show", f"{wrong}:twice", "-n", "3", "--data"]) == 1
+    printed = capsys.readouterr().out
+    last = printed.rpartition("after level 2")[2]
+    assert "█ 3" not in last.partition("number of ranks")[0]
+    assert "✗ 5 (2 twice)" in last
+    assert "✗ a rank is counted twice" in printed
+    assert main(["show", "ring", "-n", "3", "--data"]) == 0
+    assert "✗" not in capsys.readouterr().out
+
+
+def test_a_wrong_program_is_reported_in_chinese_and_as_data(capsys, wrong):
+    assert main(["show", f"{wrong}:twice", "-n", "3", "--lang", "zh", "--data"]) == 1
+    printed = capsys.readouterr().out
+    assert "未通过证明 GoalError 3 个进程的 all_reduce/twice，进程 1，第 2 步" in printed
+    assert "✗ 有进程被重复计入" in printed
+    assert main(["show", f"{wrong}:twice", "-n", "3", "--json", "--data"]) == 1
+    data = json.loads(capsys.readouterr().out)
+    assert data["proved"] is False
+    assert (data["failure"]["id"], data["failure"]["parameters"]) == ("verifier.counted_twice", {"rank": 0})
+    assert data["failure"]["step"] == 1  # an index: the second step
+    assert data["frames"][-1]["rows"]["0"][0]["counted_twice"] == [2]
+
+
+def test_the_programs_of_very_many_ranks_are_refused_but_one_of_them_is_shown(capsys):
+    assert main(["show", "tree", "-n", "100000"]) == 2
+    assert "expected -n 256 or less, or one rank with --rank R" in capsys.readouterr().err
+    assert main(["show", "tree", "-n", "1000000", "--rank", "1"]) == 0
+    printed = capsys.readouterr().out
+    assert "rank 1\n  1: recv_reduce 0 from 524289\n" in printed
+    assert "not checked here" in printed
+    assert "unisono verify tree -n 1000000" in printed
+
+
 def test_what_is_too_large_to_show_is_refused_at_once(capsys, tmp_path):
     path = tmp_path / "huge.txt"
     path.write_text(
@@ -174,4 +254,4 @@ def test_what_is_too_large_to_show_is_refused_at_once(capsys, tmp_path):
     assert main(["show", str(path), "--data"]) == 2
     assert "too many to show" in capsys.readouterr().err
     assert main(["verify", str(path)]) == 2
-    assert "a proof plays at most" in capsys.readouterr().err
+    assert "a proof handles at most" in capsys.readouterr().err

@@ -85,7 +85,7 @@ def lazy(rank, size):
     assert main(["verify", f"{path}:lazy", "-n", "3"]) == 1
     printed = capsys.readouterr().out
     assert "GoalError" in printed
-    assert "chunk 0 of 3 ranks added: 0, 1, 2" in printed
+    assert "the sum of chunk 0 of 3 ranks: 0, 1, 2" in printed
     assert "missing: 1" in printed
     assert "0 proved, 1 failed" in printed
 
@@ -95,18 +95,24 @@ def test_what_is_right_but_wasteful_gets_a_note(capsys):
     assert "far from the bandwidth bound" in capsys.readouterr().out
 
 
-def test_a_deeper_channel_can_be_asked_for(capsys, user_file):
-    path = user_file("""
+EAGER = """
 @algorithm(all_reduce, chunks=2, serves=lambda size: size == 2)
 def eager(rank, size):
     for chunk in range(2):
         yield send(chunk, dst=1 - rank)
     for chunk in range(2):
         yield recv_reduce(chunk, src=1 - rank)
-""")
+"""
+
+
+def test_a_depth_can_be_declared_or_requested(capsys, user_file):
+    path = user_file(EAGER)
     assert main(["verify", path, "-n", "2"]) == 1
-    assert "channels of depth 2 would do" in capsys.readouterr().out
+    assert "channels of depth 2 avoid this" in capsys.readouterr().out
     assert main(["verify", path, "-n", "2", "--depth", "2"]) == 0
+    declared = user_file(EAGER.replace("chunks=2", "chunks=2, depth=2"), "declared.py")
+    assert main(["verify", declared, "-n", "2"]) == 0
+    assert main(["verify", declared, "-n", "2", "--depth", "1"]) == 1
     assert main(["verify", path, "-n", "2", "--depth", "unbounded"]) == 0
     with pytest.raises(SystemExit):
         main(["verify", path, "-n", "2", "--depth", "0"])
@@ -125,9 +131,9 @@ def xor(rank, size):
     assert main(["verify", path, "-n", "1-8"]) == 0
     printed = capsys.readouterr().out
     assert "4 proved, 0 failed" in printed
-    assert "not for 3,5-7 ranks" in printed
+    assert "skipped for 3,5-7 ranks" in printed
     assert main(["verify", path, "-n", "3"]) == 2
-    assert "These serve 3 ranks: naive, direct, ring" in capsys.readouterr().err
+    assert "Algorithms for 3 ranks: naive, direct, ring" in capsys.readouterr().err
 
 
 def test_sizes_that_do_not_have_the_root_are_left_out(capsys):

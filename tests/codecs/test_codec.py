@@ -108,11 +108,11 @@ def test_torch_tensors_are_taken_as_numpy_arrays_are():
 @pytest.mark.parametrize(
     ("array", "complaint"),
     [
-        (np.zeros(4), "has dtype float64; codecs are for float32"),
-        (np.zeros(4, ">f4"), "has dtype >f4; codecs are for float32"),
+        (np.zeros(4), "has dtype float64; codecs support float32"),
+        (np.zeros(4, ">f4"), "has dtype >f4; codecs support float32"),
         (np.zeros((4, 4), np.float32)[:, 1], "is not contiguous"),
         ([1.0], "is a list; expected a numpy array or a torch CPU tensor"),
-        (torch.zeros(4, dtype=torch.bfloat16), "has dtype torch.bfloat16; codecs are for float32"),
+        (torch.zeros(4, dtype=torch.bfloat16), "has dtype torch.bfloat16; codecs support float32"),
         (torch.zeros(4, device="meta"), "is on meta; expected a tensor on the CPU"),
     ],
 )
@@ -132,7 +132,7 @@ def test_an_array_that_cannot_be_written_is_encoded_but_not_rounded():
 def test_a_wire_of_another_length_is_refused():
     wire = codecs.encode(np.ones(40, np.float32), "int8")
     with pytest.raises(
-        UsageError, match=r"41 elements in codec int8 is a flat array of 43 uint8; found uint8 of shape \(42,\)"
+        UsageError, match=r"41 elements in codec int8 are a flat array of 43 uint8; found uint8 of shape \(42,\)"
     ):
         codecs.decode(wire, "int8", 41)
 

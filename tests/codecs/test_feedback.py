@@ -101,7 +101,7 @@ def test_torch_tensors_of_any_shape_are_corrected_in_place():
 def test_an_array_of_another_length_under_the_same_key_is_refused():
     feedback = codecs.ErrorFeedback("int8")
     feedback.correct("w", np.ones(4, np.float32))
-    with pytest.raises(UsageError, match="the array of 'w' has 5 elements; expected 4, as it had before"):
+    with pytest.raises(UsageError, match="the array of 'w' has 5 elements; expected 4, as before"):
         feedback.correct("w", np.ones(5, np.float32))
 
 

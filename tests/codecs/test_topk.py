@@ -109,9 +109,9 @@ def test_real_ranks_agree_with_the_play(ranks):
 
 def test_what_cannot_work_is_refused():
     array = np.ones(8, np.float32)
-    with pytest.raises(UsageError, match="drops numbers, which only op='sum' and op='avg' bear; found op='max'"):
+    with pytest.raises(UsageError, match="drops elements, so it supports only op='sum' and op='avg'; found op='max'"):
         codecs.all_reduce_topk(array, "topk:0.5", 1, np.copyto, "max")
-    with pytest.raises(UsageError, match="is for codec topk:F; found fp16"):
+    with pytest.raises(UsageError, match="needs codec topk:F; found fp16"):
         codecs.all_reduce_topk(array, "fp16", 1, np.copyto)
 
 

@@ -130,7 +130,7 @@ def test_a_function_that_does_not_yield_is_told_so():
         (lambda: send(0, 1), "write send(chunk, dst=rank)"),
         (lambda: send(0, src=1), "write send(chunk, dst=rank)"),
         (lambda: mapped(every_other, ranks=[0, 1]), "yield from program(...)"),
-        (lambda: [*mapped(every_other, ranks=[0, 1])], "call the program: mapped(program(me, how_many), ...)"),
+        (lambda: [*mapped(every_other, ranks=[0, 1])], "call the program: mapped(program(me, size), ...)"),
     ],
 )
 def test_typical_mistakes_get_the_right_cure(step, cure):

@@ -45,17 +45,17 @@ def test_comments_and_blank_lines_are_skipped():
 @pytest.mark.parametrize(
     ("old", "new", "complaint"),
     [
-        ("unisono schedule 1", "unisono schedule 9", "line 1: expected a schedule that begins with"),
+        ("unisono schedule 1", "unisono schedule 9", "schedule in text form, which begins with"),
         ("size 2", "size two", "line 4: expected a line such as"),
         ("size 2", "size 2\nsize 2", "line 5"),
         ("chunks 1\n", "", "no line `chunks"),
         (
             "rank 1\n  0: send 0 to 0; recv_reduce 0 from 0\n",
             "",
-            r"programs for ranks \[0\]; expected those of 2 ranks, from 0 on",
+            r"programs for ranks \[0\]; expected programs for 2 ranks, numbered from 0",
         ),
         ("rank 1", "rank 0", "line 9: expected rank 0 only once"),
-        ("  0: send 0 to 1", "  1: send 0 to 1", "line 8: expected step 0"),
+        ("  0: send 0 to 1", "  1: send 0 to 1", "line 8: expected line `0: ...`"),
         ("send 0 to 1", "send 0 from 1", "line 8: expected ops of the forms"),
         ("send 0 to 1", "push 0 to 1", "line 8"),
         ("send 0 to 1", "send 0--1 to 1", "line 8: expected chunks such as"),
@@ -86,7 +86,7 @@ def test_a_text_that_cannot_be_a_schedule_of_its_collective_is_refused(old, new,
 
 
 def test_a_text_without_ranks_is_refused():
-    with pytest.raises(UsageError, match="expected those of 0 ranks"):
+    with pytest.raises(UsageError, match="expected programs for 0 ranks"):
         parse_schedule(GOOD.split("rank 0")[0].replace("size 2", "size 0"))
 
 

@@ -116,6 +116,6 @@ def test_a_damaged_proof_counts_as_none(tmp_path, text):
 
 def test_what_fails_at_random_is_not_remembered(tmp_path):
     for _ in range(2):
-        with pytest.raises(GoalError, match="rounded at random"):
+        with pytest.raises(GoalError, match="stochastically"):
             rounding_of(find("recursive_doubling").schedule(4), at_random=True, directory=tmp_path)
     assert not list(tmp_path.glob("*"))

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from math import prod
 
+from unisono.algorithms import messages
 from unisono.algorithms.declaration import Steps, algorithm, one
 from unisono.algorithms.naive import naive
 from unisono.collectives import all_reduce
@@ -29,8 +30,9 @@ def stages(size: int, factors: tuple[int, ...] | int | None) -> tuple[int, ...]:
     whole = isinstance(chosen, Sequence) and all(isinstance(factor, int) and factor > 0 for factor in chosen)
     if not whole or prod(chosen) != size:
         raise UsageError(
-            f"all_reduce/butterfly: factors={factors} with {size} ranks; expected numbers whose product is {size}, "
-            f"such as {prime_factors(size)}"
+            messages.BAD_FACTORS(
+                algorithm="all_reduce/butterfly", factors=factors, size=size, example=prime_factors(size)
+            )
         )
     return tuple(chosen)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from difflib import get_close_matches
 
 from unisono import collectives
+from unisono.algorithms import messages
 from unisono.algorithms.butterfly import butterfly
 from unisono.algorithms.chain import chain_broadcast, chain_reduce
 from unisono.algorithms.declaration import Algorithm
@@ -50,6 +51,7 @@ from unisono.algorithms.swing import swing
 from unisono.algorithms.tree import tree, tree_barrier, tree_broadcast, tree_gather, tree_reduce, tree_scatter
 from unisono.collectives import Collective, all_reduce
 from unisono.errors import UsageError
+from unisono.message import join
 
 BUILT_IN: tuple[Algorithm, ...] = (
     naive_broadcast, tree_broadcast, chain_broadcast, scatter_all_gather_broadcast,
@@ -96,21 +98,18 @@ def find(name: str, collective: Collective | None = None) -> Algorithm:
     if len(matches) == 1 or preferred:
         return (preferred or matches)[0]
     if matches:
-        raise UsageError(
-            f"{name!r} is an algorithm of several collectives; say which: {', '.join(map(str, matches))}"
-        )
+        raise UsageError(messages.SEVERAL_COLLECTIVES(name=repr(name), names=", ".join(map(str, matches))))
     if collective is None and name in {a.collective.name for a in BUILT_IN}:
         algorithms = ", ".join(str(a) for a in of(collectives.find(name)))
-        raise UsageError(f"{name!r} is a collective; say which of its algorithms: {algorithms}")
+        raise UsageError(messages.IS_A_COLLECTIVE(name=repr(name), names=algorithms))
     # a bare name stands for all_reduce's first, in suggestions too
     by_name = {a.name: str(a) for a in sorted(BUILT_IN, key=lambda a: a.collective is all_reduce)}
     known = (
         {a.name: a.name for a in of(collective)} if collective else {**{str(a): str(a) for a in BUILT_IN}, **by_name}
     )
     near = get_close_matches(name, known, n=1)
-    kind = f"{collective} algorithm" if collective else "algorithm"
-    raise UsageError(
-        f"there is no {kind} {name!r}"
-        + (f"; did you mean {known[near[0]]!r}?" if near else ";")
-        + (f" Known: {', '.join(known)}" if collective else " `unisono list` shows all of them")
-    )
+    what = messages.UNKNOWN_NAME_OF if collective else messages.UNKNOWN_NAME
+    suggestion = [messages.DID_YOU_MEAN(name=repr(known[near[0]]))] if near else []
+    others = messages.KNOWN(names=", ".join(known)) if collective else messages.SEE_LIST()
+    parameters = {"collective": collective} if collective else {}
+    raise UsageError(join([what(name=repr(name), **parameters), *suggestion, others]))

@@ -19,9 +19,12 @@ from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Any
 
+from unisono.algorithms import messages
 from unisono.collectives import COLLECTIVES, Collective
 from unisono.errors import UnisonoError, UsageError
 from unisono.schedule import Op, Schedule
+from unisono.schedule.checking import describe_exception
+from unisono.schedule.schedule import DEEPEST
 
 # How many chunks (or scratch slots): a number, or a function of the size and the options.
 Amount = int | Callable[..., int]
@@ -49,6 +52,7 @@ class Algorithm:
     serves: Callable[[int], bool] | None = None
     step_limit: int | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
+    depth: int = 1  # messages that a channel must hold, at least
 
     def __call__(self, rank: int, size: int, *args: Any, **options: Any) -> Steps:
         """Run the program for one rank."""
@@ -97,6 +101,7 @@ class Algorithm:
             collective=self.collective.name, algorithm=self.name, size=size, chunks=chunks,
             slots=self.collective.slots(chunks)[-1].stop + self.scratch_count(size, **options),
             make=partial(_program, self, size, settings), root=root, options=options, own_step_limit=self.step_limit,
+            depth=self.depth,
         )  # fmt: skip
         self.collective.check_layout(made)
         return made
@@ -109,8 +114,7 @@ class Algorithm:
             return bool(self.serves(size))
         except Exception as error:
             raise UsageError(
-                f"{self}: serves= raised {type(error).__name__} for {size} ranks: {error}; expected a function of "
-                "the size that says yes or no"
+                messages.SERVES_RAISED(algorithm=self, error=describe_exception(error), size=size)
             ) from error
 
     def __reduce__(self) -> str | tuple[Any, ...]:
@@ -119,24 +123,21 @@ class Algorithm:
 
     def _check_call(self, size: int, root: int | None, options: Mapping[str, Any]) -> None:
         if type(size) is not int or size < 1:
-            raise UsageError(f"{self}: size is {size!r}; expected a whole number of ranks, 1 or more")
+            raise UsageError(messages.BAD_SIZE(algorithm=self, size=repr(size)))
         for name in options:
             if name not in self.options:
-                known = ", ".join(self.options) or "none at all"
-                raise UsageError(f"{self}: has no option {name!r}; its options are: {known}")
+                known = ", ".join(self.options) or messages.NONE()
+                raise UsageError(messages.NO_OPTION(algorithm=self, name=repr(name), options=known))
         if root is not None and type(root) is not int:
-            raise UsageError(f"{self}: root={root!r}; expected the number of a rank")
+            raise UsageError(messages.BAD_ROOT(algorithm=self, root=repr(root)))
         if root is not None and not self.collective.rooted:
-            raise UsageError(f"{self}: root={root} was given, but {self.collective} has no root; leave it out")
+            raise UsageError(messages.ROOT_WITHOUT_NEED(algorithm=self, root=root, collective=self.collective))
         if not self.can_serve(size):
             from unisono.algorithms.catalogue import serving  # which lists those that are declared here
 
             others = ", ".join(other.name for other in serving(self.collective, size))
-            served = ", ".join(str(few) for few in range(1, 17) if self.can_serve(few)) or "none"
-            raise UsageError(
-                f"{self}: cannot serve {size} ranks; up to 16 it is declared for: {served}. "
-                f"These serve {size} ranks: {others}"
-            )
+            served = ", ".join(str(few) for few in range(1, 17) if self.can_serve(few)) or messages.NONE()
+            raise UsageError(messages.CANNOT_SERVE(algorithm=self, size=size, served=served, others=others))
 
     def _amount(self, what: str, amount: Amount, size: int, options: Mapping[str, Any]) -> int:
         count: Any = amount
@@ -148,11 +149,10 @@ class Algorithm:
                 raise
             except Exception as error:
                 raise UsageError(
-                    f"{self}: {what}= raised {type(error).__name__} for {size} ranks: {error}; "
-                    "expected a function of the size (and of options, by name) that returns a number"
+                    messages.AMOUNT_RAISED(algorithm=self, name=what, error=describe_exception(error), size=size)
                 ) from error
         if type(count) is not int or count < 0:
-            raise UsageError(f"{self}: {what}= gave {count!r} for {size} ranks; expected a number, 0 or more")
+            raise UsageError(messages.BAD_AMOUNT(algorithm=self, name=what, amount=repr(count), size=size))
         return count
 
 
@@ -174,22 +174,23 @@ def algorithm(
     scratch: Amount = 0,
     serves: Callable[[int], bool] | None = None,
     step_limit: int | None = None,
+    depth: int = 1,
 ) -> Callable[[Callable[..., Any]], Algorithm]:
     """Declare a generator ``(rank, size, ...)`` as a way to do ``collective``.
 
-    ``chunks`` and ``scratch`` are numbers, or functions of the size (and of options, by name). ``serves`` says
-    for which sizes the algorithm works; leave it out if it is all of them. ``step_limit`` raises the number of
-    steps after which a program counts as one that never ends.
+    ``chunks`` and ``scratch`` are numbers, or functions of the size (and of options, by name). ``serves`` returns
+    whether the algorithm works for a size; leave it out if it works for all of them. ``step_limit`` raises the number
+    of steps after which a program is considered endless. ``depth`` is the number of messages that a channel must hold
+    for the program to complete; the program is proved at that depth, and the engine's channels hold at least as many.
     """
     if collective not in COLLECTIVES:
-        raise UsageError(
-            f"@algorithm needs one of our collectives first, found {collective!r}; write @algorithm(all_reduce, ...) "
-            "after `from unisono.collectives import all_reduce`"
-        )
+        raise UsageError(messages.NO_COLLECTIVE(found=repr(collective)))
+    if type(depth) is not int or not 1 <= depth <= DEEPEST:
+        raise UsageError(messages.BAD_DEPTH(depth=repr(depth), deepest=DEEPEST))
 
     def declare(function: Callable[..., Any]) -> Algorithm:
         return Algorithm(
-            collective, function, chunks, scratch, serves, step_limit, _declared_options(collective, function)
+            collective, function, chunks, scratch, serves, step_limit, _declared_options(collective, function), depth
         )
 
     return declare
@@ -200,17 +201,16 @@ def _declared_options(collective: Collective, function: Callable[..., Any]) -> d
     parameters = list(inspect.signature(function).parameters.values())
     leading = ["rank", "size"] + ["root"] * collective.rooted
     code = function.__code__
-    where = f"{code.co_filename.rpartition('/')[2]}, line {code.co_firstlineno}: @algorithm({collective})"
+    file, line = code.co_filename.rpartition("/")[2], code.co_firstlineno
+    where = messages.DECLARED_IN(file=file, line=line, collective=collective)
     if [parameter.name for parameter in parameters[: len(leading)]] != leading:
         raise UsageError(
-            f"{where}: {function.__name__} takes "
-            f"({', '.join(parameter.name for parameter in parameters)}); expected it to begin with "
-            f"({', '.join(leading).replace('root', 'root=0')}), then options with defaults"
-        )
+            messages.BAD_PARAMETERS(
+                where=where, function=function.__name__, parameters=", ".join(p.name for p in parameters),
+                expected=", ".join(leading).replace("root", "root=0"),
+            )
+        )  # fmt: skip
     for parameter in parameters[2:]:
         if parameter.default is parameter.empty:
-            raise UsageError(
-                f"{where}: {parameter.name} of {function.__name__} has no default; "
-                f"give it one, such as {parameter.name}=0"
-            )
+            raise UsageError(messages.NO_DEFAULT(where=where, parameter=parameter.name, function=function.__name__))
     return {parameter.name: parameter.default for parameter in parameters[len(leading) :]}

@@ -4,6 +4,7 @@ from functools import lru_cache
 from itertools import groupby
 from math import isqrt, lcm
 
+from unisono.algorithms import messages
 from unisono.algorithms.declaration import Algorithm, Steps, algorithm
 from unisono.algorithms.nodes import Node, home_of, nodes_of
 from unisono.collectives import all_gather, all_reduce, reduce_scatter
@@ -121,7 +122,7 @@ def columns_of(size: int, rows: int | None) -> int:
     if rows is None:
         rows = max(divisor for divisor in range(1, isqrt(size) + 1) if size % divisor == 0)
     if not isinstance(rows, int) or rows < 1 or size % rows:
-        raise UsageError(f"all_reduce/torus: rows={rows!r} with {size} ranks; expected a divisor of {size}")
+        raise UsageError(messages.BAD_ROWS(algorithm="all_reduce/torus", rows=repr(rows), size=size))
     return size // rows
 
 

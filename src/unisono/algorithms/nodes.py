@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from itertools import accumulate
 
+from unisono.algorithms import messages
 from unisono.errors import UsageError
 
 Node = int | Sequence[int]
@@ -19,7 +20,7 @@ def nodes_of(size: int, node: Node) -> tuple[range, ...]:
     if not isinstance(node, int) and not (
         isinstance(node, Sequence) and node and all(isinstance(ranks, int) for ranks in node)
     ):
-        raise UsageError(f"hierarchical: node={node!r}; expected a number of ranks, or a number for each node")
+        raise UsageError(messages.BAD_NODE(node=repr(node)))
     return _nodes_of(size, tuple(node) if isinstance(node, list) else node)
 
 
@@ -27,13 +28,10 @@ def nodes_of(size: int, node: Node) -> tuple[range, ...]:
 def _nodes_of(size: int, node: int | tuple[int, ...]) -> tuple[range, ...]:
     if isinstance(node, int):
         if node < 1:
-            raise UsageError(f"hierarchical: node={node}; expected the number of ranks in a node, 1 or more")
+            raise UsageError(messages.BAD_NODE(node=node))
         return tuple(range(first, min(first + node, size)) for first in range(0, size, node))
     if sum(node) != size or min(node) < 1:
-        raise UsageError(
-            f"hierarchical: node={node} has {sum(node)} ranks in all, with {size} ranks; "
-            f"expected numbers of 1 or more that add up to {size}"
-        )
+        raise UsageError(messages.BAD_NODES(node=node, total=sum(node), size=size))
     return tuple(range(end - ranks, end) for end, ranks in zip(accumulate(node), node, strict=True))
 
 

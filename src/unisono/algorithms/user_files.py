@@ -24,7 +24,7 @@ from unisono.algorithms.declaration import Algorithm
 from unisono.collectives import Collective
 from unisono.errors import UnisonoError, UsageError
 from unisono.schedule import Schedule
-from unisono.schedule.checking import said
+from unisono.schedule.checking import describe_exception
 from unisono.schedule.text import parse_schedule
 
 # Watches code of a user while a block runs; the argument says what is wrong if the code does not return in time. The
@@ -204,7 +204,7 @@ def _load(path: Path, shown: str, version: tuple[int, int], watch: Watch | None)
     except BaseException as error:
         frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)]
         line = error.lineno if isinstance(error, SyntaxError) else frames[-1].lineno if frames else "?"
-        raise UsageError(messages.FILE_FAILED(file=shown, line=line, error=said(error))) from error
+        raise UsageError(messages.FILE_FAILED(file=shown, line=line, error=describe_exception(error))) from error
     finally:
         sys.path.pop(0)
     return module

@@ -8,6 +8,7 @@ from typing import Any
 
 from unisono.cli import messages
 from unisono.errors import UsageError
+from unisono.schedule.schedule import DECLARED, Depth
 
 LARGEST = 1_000_000  # ranks
 
@@ -48,10 +49,12 @@ def _is_count(text: str) -> bool:
     return len(text) <= 9 and text.isdecimal() and 1 <= int(text) <= LARGEST
 
 
-def depth(text: str) -> int | None:
-    """Read the number of messages that a channel holds."""
+def depth(text: str) -> Depth:
+    """Read the number of messages that a channel holds; None is unbounded."""
     if text == "unbounded":
         return None
+    if text == DECLARED:
+        return DECLARED
     if len(text) > 9 or not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(messages.NOT_A_DEPTH(text=text))
     return int(text)

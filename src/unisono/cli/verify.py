@@ -1,4 +1,4 @@
-"""``unisono verify``: prove algorithms, for as many sizes and roots as you like."""
+"""``unisono verify``: prove algorithms for any number of sizes and roots."""
 
 from __future__ import annotations
 
@@ -18,10 +18,12 @@ from rich.markup import escape
 
 from unisono.algorithms import BUILT_IN, Algorithm
 from unisono.cli import arguments
+from unisono.cli import proof_messages as messages
 from unisono.cli.names import WrittenSchedule, resolve
 from unisono.cli.output import console, print_json, print_table, progress_bar, ratio, table
 from unisono.errors import InternalError, ScheduleError
 from unisono.schedule.ops import format_chunks
+from unisono.schedule.schedule import DECLARED, Depth
 from unisono.verifier import Proof, proof_of, prove
 
 ALL_ROOTS_UP_TO = 33
@@ -29,18 +31,18 @@ WORTH_SHARING = 200  # proofs; for fewer, starting more processes takes longer t
 
 
 class Task(NamedTuple):
-    """One proof to be made."""
+    """One proof to make."""
 
     name: str
     size: int
     root: int | None
     options: dict[str, Any]
-    depth: int | None
+    depth: Depth
     fresh: bool
 
 
 class Verdict(NamedTuple):
-    """What came of it."""
+    """The result of a task: a proof, or an error."""
 
     task: Task
     proof: Proof | None
@@ -68,17 +70,18 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
     parser.add_argument(
         "--depth",
         type=arguments.depth,
-        default=1,
+        default=DECLARED,
         metavar="D",
-        help="messages that a channel holds, or `unbounded` (default 1, the strictest)",
+        help="messages that a channel holds, or `unbounded` (default: as the algorithm declares, which is 1, the "
+        "strictest, unless it says otherwise)",
     )
-    parser.add_argument("--fresh", action="store_true", help="prove again what the cache holds proofs of")
+    parser.add_argument("--fresh", action="store_true", help="ignore cached proofs")
     parser.add_argument("-j", dest="jobs", type=arguments.count, help="processes (default: one per core)")
     arguments.add_options(parser)
     arguments.add_json(parser)
     parser.epilog = (
         f"Without --root every root is tried up to {ALL_ROOTS_UP_TO} ranks, above that the first, the middle and the "
-        "last. Sizes that an algorithm is not declared for are left out. The exit code is 1 if a proof fails."
+        "last. Sizes that an algorithm is not declared for are skipped. The exit code is 1 if a proof fails."
     )
     parser.set_defaults(run=run)
 
@@ -105,7 +108,7 @@ def run(args: argparse.Namespace) -> int:
         print_json([_as_data(summary) for summary in summaries.values()])
         return 1 if failed else 0
 
-    asked = args.sizes or []
+    requested = args.sizes or []
     shown = {name: str(resolve(name)) for name in summaries}
     rows = table(
         "", "algorithm", ">proofs", ">cached", ">seconds", "sizes", ">rounds", ">vs\nleast", ">bytes\nvs least"
@@ -120,32 +123,33 @@ def run(args: argparse.Namespace) -> int:
         )  # fmt: skip
     print_table(out, rows)
     if len({proof.size for summary in summaries.values() for proof in summary.proofs}) > 1:
-        out.print("[dim]Rounds and bytes are those of the largest size.[/]")
+        out.print(f"[dim]{messages.LARGEST_SIZE()}[/]")
     for summary in summaries.values():
         if summary.errors:
             first = summary.errors[0]
-            more = f"\n  (and {len(summary.errors) - 1} more sizes or roots)" if len(summary.errors) > 1 else ""
+            others = len(summary.errors) - 1
+            more = f"\n  {messages.MORE_FAILED(count=others)}" if others else ""
             out.print(f"\n[red]{type(first).__name__}[/] {escape(str(first))}{more}", soft_wrap=True)
         elif args.name != "all" and summary.proofs:
             for remark in max(summary.proofs, key=lambda proof: proof.size).remarks:
                 out.print(f"[yellow]note[/] {escape(shown[summary.name])}: {escape(remark)}", soft_wrap=True)
-        skipped = sorted(set(asked) - {task.size for task in tasks if task.name == summary.name})
+        skipped = sorted(set(requested) - {task.size for task in tasks if task.name == summary.name})
         if skipped:
-            left_out = f"not for {format_chunks(skipped)} ranks, as it says itself"
+            left_out = messages.NOT_DECLARED(sizes=format_chunks(skipped))
             out.print(f"[yellow]note[/] {escape(shown[summary.name])}: {left_out}")
     proved = sum(len(summary.proofs) for summary in summaries.values())
-    out.print(f"\n{proved} proved, {failed} failed, in {elapsed:.1f} s")
+    out.print(f"\n{messages.TOTAL(proved=proved, failed=failed, seconds=f'{elapsed:.1f}')}")
     return 1 if failed else 0
 
 
 def _tasks(name: str, args: argparse.Namespace, options: dict[str, Any]) -> Iterator[Task]:
-    """Yield a task for every size that the algorithm serves and that has the root asked for."""
+    """Yield a task for every size that the algorithm serves and that has the requested root."""
     algorithm = resolve(name)
     written = algorithm.written if isinstance(algorithm, WrittenSchedule) else None
     sizes = args.sizes or ([written.size] if written else range(1, 17))
     possible = [size for size in sizes if _is_possible(algorithm, size, args.root)] or list(sizes)
     for size in possible:
-        algorithm.schedule(size, args.root, **options)  # a call that makes no sense is an error before anything runs
+        algorithm.schedule(size, args.root, **options)  # an impossible call is an error before anything runs
         for root in _roots(algorithm, size, args.root):
             yield Task(name, size, root, options, args.depth, args.fresh)
 
@@ -169,8 +173,8 @@ def _verdict(task: Task) -> Verdict:
     try:
         schedule = resolve(task.name).schedule(task.size, task.root, **task.options)
         proof, cached = (prove(schedule, task.depth), False) if task.fresh else proof_of(schedule, task.depth)
-    except ScheduleError as found:
-        error = found
+    except ScheduleError as failure:
+        error = failure
     return Verdict(task, proof, error, cached, time.perf_counter() - began)
 
 
@@ -183,7 +187,7 @@ def _verdicts(tasks: list[Task], jobs: int | None, quiet: bool) -> Iterator[Verd
             verdicts: Iterator[Verdict] = map(_verdict, tasks)
         else:
             pool = stack.enter_context(_workers(jobs))
-            # Large sizes first, so that no process is left alone with a long proof in the end.
+            # Large sizes first, so that no process ends with a long proof while the others are idle.
             ordered = sorted(tasks, key=lambda task: -task.size)
             verdicts = pool.map(_verdict, ordered, chunksize=max(1, min(32, len(tasks) // (16 * jobs))))
         results = []
@@ -192,20 +196,20 @@ def _verdicts(tasks: list[Task], jobs: int | None, quiet: bool) -> Iterator[Verd
                 results.append(verdict)
                 progress.update(bar, advance=1, description=escape(verdict.task.name))
         except BrokenProcessPool as error:
-            raise InternalError("a worker process died, most likely for lack of memory; try -j 1") from error
+            raise InternalError(messages.WORKER_DIED()) from error
     if len(results) != len(tasks):
-        raise InternalError(f"{len(results)} verdicts on {len(tasks)} proofs: some were lost")
-    # In the order asked for, whoever was done first.
+        raise InternalError(messages.VERDICTS_LOST(found=len(results), expected=len(tasks)))
+    # In the order of the tasks, not in the order in which they were finished.
     position = {(task.name, task.size, task.root): index for index, task in enumerate(tasks)}
     yield from sorted(results, key=lambda verdict: position[verdict.task.name, verdict.task.size, verdict.task.root])
 
 
 @contextlib.contextmanager
 def _workers(jobs: int) -> Iterator[ProcessPoolExecutor]:
-    """Processes that prove for us, and are gone when we are done or interrupted."""
+    """Start worker processes, and end them when the proofs are done or interrupted."""
     pool = ProcessPoolExecutor(
         jobs, mp_context=multiprocessing.get_context("spawn"),
-        # Ctrl-C reaches the whole group of processes: we are the one to handle it.
+        # Ctrl-C reaches all processes of the terminal: only this one handles it.
         initializer=signal.signal, initargs=(signal.SIGINT, signal.SIG_IGN),
     )  # fmt: skip
     try:

@@ -7,33 +7,34 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from unisono.codecs import messages
 from unisono.errors import UsageError
 
 
-def floats_of(given: Any, who: str, *, writable: bool = False) -> NDArray[np.float32]:
+def floats_of(given: Any, name: str, *, writable: bool = False) -> NDArray[np.float32]:
     """Return a flat view of an array, or raise UsageError if codecs cannot use it as it is."""
     array = given
     if hasattr(given, "data_ptr") and hasattr(given, "detach"):  # a torch tensor
         if given.device.type != "cpu":
-            raise UsageError(f"{who} is on {given.device}; expected a tensor on the CPU")
+            raise UsageError(messages.OTHER_DEVICE(name=name, device=given.device))
         if str(given.dtype) != "torch.float32":  # numpy has no name for some
-            raise UsageError(f"{who} has dtype {given.dtype}; codecs are for float32")
-        address_of(given, who)
+            raise UsageError(messages.OTHER_DTYPE(name=name, dtype=given.dtype))
+        address_of(given, name)
         if writable and given.is_neg():
-            raise UsageError(f"{who} is a view with the negative bit set; expected a tensor whose memory can be used")
+            raise UsageError(messages.NEGATIVE_VIEW(name=name))
         array = given.detach().resolve_neg().numpy()
     if not isinstance(array, np.ndarray):
-        raise UsageError(f"{who} is a {type(given).__name__}; expected a numpy array or a torch CPU tensor")
+        raise UsageError(messages.NOT_AN_ARRAY(name=name, type=type(given).__name__))
     if array.dtype != np.float32 or not array.dtype.isnative:
-        raise UsageError(f"{who} has dtype {array.dtype}; codecs are for float32")
+        raise UsageError(messages.OTHER_DTYPE(name=name, dtype=array.dtype))
     if not array.flags.c_contiguous:
-        raise UsageError(f"{who} is not contiguous (shape {array.shape}); pass a contiguous copy")
+        raise UsageError(messages.NOT_CONTIGUOUS(name=name, shape=array.shape))
     if writable and not array.flags.writeable:
-        raise UsageError(f"{who} is read-only; expected an array that can be written")
+        raise UsageError(messages.READ_ONLY(name=name))
     return array.reshape(-1)
 
 
-def address_of(tensor: Any, who: str) -> int:
+def address_of(tensor: Any, name: str) -> int:
     """Return the address of a torch tensor, or raise UsageError if not all of its elements lie in memory.
 
     They do not in a tensor whose storage was freed or shrunk, nor in one that only stands for another tensor.
@@ -46,17 +47,14 @@ def address_of(tensor: Any, who: str) -> int:
         if count and not tensor.is_contiguous():
             count = 1 + sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True))
     except RuntimeError as error:  # NotImplementedError is one
-        raise UsageError(f"{who} is a {type(tensor).__name__} without memory; expected a dense tensor") from error
+        raise UsageError(messages.NO_MEMORY(name=name, type=type(tensor).__name__)) from error
     if tensor.is_nested:
-        raise UsageError(f"{who} is a nested tensor; expected a dense one")
+        raise UsageError(messages.NESTED(name=name))
     if count == 0:
         return int(address)
     needed_bytes = (first + count) * tensor.itemsize
     if needed_bytes > held_bytes:
-        raise UsageError(
-            f"{who} needs a storage of {needed_bytes} bytes and its storage has {held_bytes}: it was freed or shrunk "
-            "(untyped_storage().resize_); give it its memory back before the call"
-        )
+        raise UsageError(messages.STORAGE_TOO_SMALL(name=name, needed=needed_bytes, found=held_bytes))
     if address == 0:
-        raise UsageError(f"{who} is a {type(tensor).__name__} without memory; expected a dense tensor")
+        raise UsageError(messages.NO_MEMORY(name=name, type=type(tensor).__name__))
     return int(address)

@@ -43,6 +43,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from unisono.codecs import messages
 from unisono.codecs.codec import Codec, find
 from unisono.codecs.formats import SMALLEST_SCALE
 from unisono.errors import UsageError
@@ -96,12 +97,9 @@ def error_bound(codec: str | Codec, ranks: int, largest: ArrayLike, *, roundings
     codec = find(codec)
     most = 2 * ranks - 1
     if type(ranks) is not int or ranks < 1:
-        raise UsageError(f"error_bound: ranks={ranks!r}; expected a number of ranks, 1 or more")
+        raise UsageError(messages.BAD_RANKS(ranks=repr(ranks)))
     if roundings is not None and not (type(roundings) is int and 0 <= roundings <= most):
-        raise UsageError(
-            f"error_bound: roundings={roundings!r} with {ranks} ranks; expected a number from 0 to {most}, such as "
-            "unisono.verifier.count_roundings(schedule)"
-        )
+        raise UsageError(messages.BAD_ROUNDINGS(roundings=repr(roundings), ranks=ranks, most=most))
     largest = np.abs(np.asarray(largest, np.float64))
     magnitude: Doubles = largest
     if codec.is_topk:

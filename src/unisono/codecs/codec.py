@@ -10,11 +10,11 @@ import math
 from dataclasses import KW_ONLY, dataclass
 from fractions import Fraction
 
+from unisono.codecs import messages
 from unisono.codecs.formats import FORMATS, Format
 from unisono.errors import UsageError
 
 TOPK_BLOCK = 65536  # elements; a place within them has 16 bits
-EXPECTED = f"{', '.join(FORMATS)}, or topk:F with a fraction F above 0 and at most 1, such as topk:0.01"
 
 
 @dataclass(frozen=True)
@@ -34,11 +34,12 @@ class Codec:
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or (self.name not in FORMATS and _fraction(self.name) is None):
-            raise UsageError(f"there is no codec {self.name!r}; expected one of {EXPECTED}")
+            expected = messages.NAMES(formats=", ".join(FORMATS))
+            raise UsageError(messages.NO_CODEC(name=repr(self.name), expected=expected))
         if self.stochastic and self.is_topk:
-            raise UsageError(f"codec {self.name!r} has no stochastic rounding; expected one of {', '.join(FORMATS)}")
+            raise UsageError(messages.NOT_STOCHASTIC(name=repr(self.name), formats=", ".join(FORMATS)))
         if not isinstance(self.seed, int) or not 0 <= self.seed < 2**64:
-            raise UsageError(f"the seed of a codec is {self.seed!r}; expected a whole number from 0 to 2**64 - 1")
+            raise UsageError(messages.BAD_SEED(seed=repr(self.seed)))
 
     def __str__(self) -> str:
         return f"{self.name}, stochastic, seed {self.seed}" if self.stochastic else self.name

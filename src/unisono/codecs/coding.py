@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unisono import _engine
+from unisono.codecs import messages
 from unisono.codecs.arrays import floats_of
 from unisono.codecs.codec import Codec, find
 from unisono.errors import UsageError
@@ -17,7 +18,7 @@ Bytes = NDArray[np.uint8]
 
 def encode(array: Any, codec: str | Codec) -> Bytes:
     """Return what a float32 array is on the wire: ``codec.wire_bytes(array.size)`` bytes."""
-    codec, values = find(codec), floats_of(array, "the array to encode")
+    codec, values = find(codec), floats_of(array, messages.ARRAY_TO_ENCODE())
     wire = np.empty(codec.wire_bytes(values.size), np.uint8)
     if codec.is_topk:
         _engine.encode_topk(wire, values.view(np.uint8), codec.kept(values.size))
@@ -45,7 +46,7 @@ def add_kept(out: NDArray[np.float32], wire: Bytes, codec: Codec) -> None:
 
 def round_in_place(array: Any, codec: str | Codec) -> None:
     """Make an array what decode makes of it: what others will see of it."""
-    codec, values = find(codec), floats_of(array, "the array to round", writable=True)
+    codec, values = find(codec), floats_of(array, messages.ARRAY_TO_ROUND(), writable=True)
     if codec.is_topk:
         values[:] = decode(encode(values, codec), codec, values.size)
         return
@@ -57,6 +58,5 @@ def check_wire(wire: Bytes, codec: Codec, n: int) -> None:
     """Raise UsageError unless an array has the bytes of n elements."""
     if wire.dtype != np.uint8 or wire.shape != (codec.wire_bytes(n),):
         raise UsageError(
-            f"a wire of {n} elements in codec {codec} is a flat array of {codec.wire_bytes(n)} uint8; found "
-            f"{wire.dtype} of shape {wire.shape}"
+            messages.BAD_WIRE(count=n, codec=codec, bytes=codec.wire_bytes(n), dtype=wire.dtype, shape=wire.shape)
         )

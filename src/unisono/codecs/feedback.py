@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from unisono.codecs import messages
 from unisono.codecs.arrays import floats_of
 from unisono.codecs.codec import Codec, find
 from unisono.codecs.coding import round_in_place
@@ -42,15 +43,12 @@ class ErrorFeedback:
 
     def correct(self, key: Hashable, array: Any) -> None:
         """Add the residual of a key to a float32 array, round the array as the codec does, and keep what is new."""
-        values = floats_of(array, f"the array of {key!r}", writable=True)
+        values = floats_of(array, messages.ARRAY_OF_KEY(key=repr(key)), writable=True)
         residual = self.residuals.get(key)
         if residual is None:
             residual = self.residuals[key] = np.zeros(values.size, np.float32)
         if residual.size != values.size:
-            raise UsageError(
-                f"the array of {key!r} has {values.size} elements; expected {residual.size}, as it had before. Give "
-                "each tensor a key of its own, or forget(key) first"
-            )
+            raise UsageError(messages.FEEDBACK_LENGTH(key=repr(key), found=values.size, expected=residual.size))
         with np.errstate(all="ignore"):
             values += residual
             residual[:] = values

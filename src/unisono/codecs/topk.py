@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from unisono.codecs import messages
 from unisono.codecs.arrays import floats_of
 from unisono.codecs.codec import Codec, find
 from unisono.codecs.coding import Bytes, add_kept, encode
@@ -27,7 +28,7 @@ def all_reduce_topk(array: Any, codec: str | Codec, size: int, all_gather: AllGa
 
     ``all_gather(out, mine)`` is any all-gather of equal numbers of bytes; every rank calls it once.
     """
-    codec, values = find(codec), floats_of(array, "all_reduce: the array", writable=True)
+    codec, values = find(codec), floats_of(array, messages.ARRAY_TO_REDUCE(), writable=True)
     check_op(codec, op)
     mine = encode(values, codec)
     pieces = np.empty(size * mine.size, np.uint8)
@@ -38,9 +39,9 @@ def all_reduce_topk(array: Any, codec: str | Codec, size: int, all_gather: AllGa
 def check_op(codec: Codec, op: str) -> None:
     """Raise UsageError unless the codec is top-k and the reduction one that it can do."""
     if not codec.is_topk:
-        raise UsageError(f"all_reduce_topk is for codec topk:F; found {codec}")
+        raise UsageError(messages.NOT_TOPK(codec=codec))
     if op not in ("sum", "avg"):
-        raise UsageError(f"codec {codec} drops numbers, which only op='sum' and op='avg' bear; found op={op!r}")
+        raise UsageError(messages.TOPK_OP(codec=codec, op=repr(op)))
 
 
 def add_pieces(values: NDArray[np.float32], pieces: Bytes, codec: Codec, size: int, op: str) -> None:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from unisono.collectives import Collective
+from unisono.compiler import messages
 from unisono.compiler.instructions import INPUT, OUTPUT, WORK, Lowered, Place
 from unisono.errors import UsageError
 from unisono.schedule import Schedule, partition
@@ -118,10 +119,7 @@ def _segments(schedule: Schedule, longest: int, room: int, equal: bool, block: B
     unit = block.memory_bytes if block is not None else LINE if room >= LINE else SMALLEST_SEGMENT
     most = room // unit * unit
     if most <= 0:
-        raise UsageError(
-            f"{schedule.label}: a rank sends too many chunks for the staging area of this communicator; connect with "
-            "a larger staging_bytes, or choose another algorithm"
-        )
+        raise UsageError(messages.STAGING_TOO_SMALL(algorithm=schedule.label))
     passes = max(1, -(-longest // most))
     if not equal:
         return most, passes  # ranks know different lengths, but must cut at the same places

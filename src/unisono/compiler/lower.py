@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from unisono import collectives
 from unisono.collectives import Collective
+from unisono.compiler import messages
 from unisono.compiler.dead_stores import drop_dead_stores
 from unisono.compiler.fusing import fuse
 from unisono.compiler.instructions import MOST_CHUNKS, WORK, Instruction, Lowered, Operand, Place
@@ -11,6 +12,7 @@ from unisono.compiler.lengths import contents_of
 from unisono.compiler.places import Placing
 from unisono.compiler.routes import Routes, Sending
 from unisono.errors import InternalError, UsageError
+from unisono.schedule.schedule import DEEPEST
 from unisono.verifier import ProvedSchedule
 
 
@@ -21,13 +23,16 @@ def lower(proved: ProvedSchedule, rank: int) -> Lowered:
     so, what of the result has not been rounded is so at the end.
     """
     if type(proved) is not ProvedSchedule:
-        raise InternalError(f"lower: {type(proved).__name__} was given; expected a ProvedSchedule")
+        raise InternalError(messages.NOT_PROVED(found=type(proved).__name__))
     schedule, proof, rounding = proved.schedule, proved.proof, proved.rounding
     largest_message, most_sent = int(proof.largest_message * schedule.chunks), int(proof.sent * schedule.chunks)
     if largest_message > MOST_CHUNKS:
         raise UsageError(
-            f"{schedule.label}: a message of {largest_message} chunks; the engine carries at most {MOST_CHUNKS}"
+            messages.MESSAGE_TOO_LONG(algorithm=schedule.label, chunks=largest_message, limit=MOST_CHUNKS)
         )
+    if proof.depth is None or proof.depth > DEEPEST:
+        depth = messages.UNBOUNDED() if proof.depth is None else proof.depth
+        raise UsageError(messages.TOO_DEEP(algorithm=schedule.label, depth=depth, deepest=DEEPEST))
     collective = collectives.find(schedule.collective)
     routes = Routes(schedule)
     contents = contents_of(schedule, collective)

@@ -5,11 +5,12 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any
 
-from unisono.drawing.failure_words import PARTS, in_chinese
 from unisono.errors import ScheduleError
+from unisono.message import LANGUAGES, translated
 from unisono.verifier import Proof
 
 LONGEST_TREE = 64  # characters
+SENTENCES = ("what", "expected", "found", "hint")  # of an error
 
 
 def facts_of(proof: Proof) -> dict[str, Any]:
@@ -26,11 +27,12 @@ def facts_of(proof: Proof) -> dict[str, Any]:
 
 
 def failure_of(error: ScheduleError, level: int) -> dict[str, Any]:
-    """Return what is wrong with a schedule, and on which level it shows."""
-    said = error.context()
-    english = {part: said[part] for part in PARTS if part in said}
-    chinese = {part: in_chinese(text) or text for part, text in english.items()}
-    return {**said, "said": {"en": english, "zh": chinese}, "message": str(error), "level": level}
+    """Return the error of a schedule with its sentences in each language, and the level on which it appears."""
+    sentences = {name: text for name in SENTENCES if (text := getattr(error, name)) is not None}
+    said = {
+        language: {name: translated(text, language) for name, text in sentences.items()} for language in LANGUAGES
+    }
+    return {**error.context(), "said": said, "message": str(error), "level": level}
 
 
 def _part(value: Fraction) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The player's memory: slots that hold numbers, and who is summed in them."""
+"""The player's memory: slots that hold numbers, and the ranks whose inputs are summed in them."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from unisono.errors import HazardError
+from unisono.player import messages
 from unisono.player.reduction import Array, rounded
 from unisono.schedule import Chunks, Op
 from unisono.schedule.accumulation import Run
@@ -13,10 +14,11 @@ from unisono.schedule.ops import COMBINE, RECV_REDUCE, listed
 
 
 class Cell(NamedTuple):
-    """What a slot holds: numbers, and a bit set of the ranks whose input is in them."""
+    """The content of a slot: numbers, the ranks whose input is in them, and those counted twice (bit sets)."""
 
     values: Array
     ranks: int
+    repeated: int = 0
 
 
 class NumberMemory:
@@ -46,7 +48,7 @@ class NumberMemory:
         for chunk in [0] if self.hearing else listed(chunks):
             cell = self.rows[rank][chunk]
             if cell is None:
-                raise HazardError(f"chunk {chunk} is read, but nothing was ever put there", chunk=chunk)
+                raise HazardError(messages.READ_BEFORE_WRITTEN(chunk=chunk), chunk=chunk)
             cells.append(cell)
         return cells
 
@@ -54,7 +56,7 @@ class NumberMemory:
         """Return the cells that are sent; where they are rounded, the sender keeps the same."""
         cells = self.read(rank, chunks)
         if self.round_sent is not None:
-            cells = [Cell(self.round_sent(cell.values), cell.ranks) for cell in cells]
+            cells = [cell._replace(values=self.round_sent(cell.values)) for cell in cells]
             for chunk, cell in zip(listed(chunks), cells, strict=True):
                 self.rows[rank][chunk] = cell
         return cells
@@ -68,13 +70,18 @@ class NumberMemory:
             if self.hearing or op.kind in (RECV_REDUCE, COMBINE):
                 here = row[chunk]
                 if here is None:
-                    raise HazardError(f"something is added to chunk {chunk}, which holds nothing", chunk=chunk)
+                    raise HazardError(messages.ADDED_TO_NOTHING(chunk=chunk), chunk=chunk)
                 if len(here.values) != len(cell.values):
-                    raise HazardError(
-                        f"chunk {chunk} has {len(here.values)} elements, and {len(cell.values)} are added to it",
-                        chunk=chunk,
+                    different = messages.DIFFERENT_LENGTHS(
+                        chunk=chunk, length=len(here.values), added=len(cell.values)
                     )
-                cell = Cell(self._sum(rank, chunk, here.values, cell.values, continues), here.ranks | cell.ranks)
+                    raise HazardError(different, chunk=chunk)
+                twice = 0 if self.hearing else here.ranks & cell.ranks
+                cell = Cell(
+                    self._sum(rank, chunk, here.values, cell.values, continues),
+                    here.ranks | cell.ranks,
+                    here.repeated | cell.repeated | twice,
+                )
             row[chunk] = cell
 
     def _sum(self, rank: int, chunk: int, here: Array, more: Array, continues: bool) -> Array:

@@ -1,4 +1,4 @@
-"""Run a schedule in this process on real numbers: the reference for the engine, and the source of the pictures."""
+"""Runs a schedule in this process on real numbers: the reference for the engine, and the source of the pictures."""
 
 from __future__ import annotations
 
@@ -10,18 +10,20 @@ import numpy as np
 
 from unisono import collectives
 from unisono.collectives import ALL, Collective
-from unisono.errors import GoalError, UsageError
+from unisono.errors import GoalError, ScheduleError, UsageError
+from unisono.player import messages
 from unisono.player.memory import Cell, NumberMemory
 from unisono.player.reduction import Array, combining, combining_wide, finished
 from unisono.schedule import Schedule, partition
 from unisono.schedule.network import run
 
 Row = list[Cell | None]
+History = list[list[tuple[int, Row]]]  # of each rank: level and row after each of its steps
 
 
 @dataclass(frozen=True)
 class Frame:
-    """What every rank's slots hold once all steps up to this level are done: ``rows[rank][slot]``."""
+    """The slots of every rank once all steps up to this level are done: ``rows[rank][slot]``."""
 
     level: int
     rows: list[Row]
@@ -30,16 +32,16 @@ class Frame:
 
 @dataclass(frozen=True)
 class Playback:
-    """What came out, and, if it was recorded, every state on the way."""
+    """The outputs and, if they were recorded, all states on the way."""
 
     outputs: list[Array | None]  # of each rank; None where the collective gives it nothing
     levels: int
-    history: list[list[tuple[int, Row]]] = field(repr=False)  # of each rank: level and row after each of its steps
+    history: History = field(repr=False)
 
     def frames(self) -> Iterator[Frame]:
         """Yield the state before the first step (level 0) and after each level."""
         if not self.history:
-            raise UsageError("nothing was recorded; call play(..., record=True)")
+            raise UsageError(messages.NOTHING_RECORDED())
         positions = [0] * len(self.history)
         for level in range(self.levels + 1):
             for rank, states in enumerate(self.history):
@@ -55,43 +57,84 @@ def play(
 ) -> Playback:  # fmt: skip
     """Run the schedule step by step on the inputs of all ranks.
 
-    ``inputs[rank]`` is what that rank would pass to the collective; None for ranks that pass nothing (all but the
-    root of a broadcast or scatter). A barrier takes no inputs. ``op`` is one of sum, prod, max, min, avg, band,
-    bor, bxor. ``round_sent`` returns what a codec makes of a chunk that is sent; ``needs_final_rounding`` lets
-    every rank do that to its result once more (verifier/rounding.py says where that is needed).
+    ``inputs[rank]`` is the array that the rank passes to the collective; None for ranks that pass nothing (all but
+    the root of a broadcast or scatter). A barrier takes no inputs. ``op`` is one of sum, prod, max, min, avg, band,
+    bor, bxor. ``record`` keeps all states on the way for ``Playback.frames()``. ``round_sent`` rounds a chunk that is
+    sent, as a codec does; with ``needs_final_rounding`` every rank rounds its result once more (verifier/rounding.py
+    says where that is needed).
     """
     collective = collectives.find(schedule.collective)
+    memory = _memory(schedule, collective, inputs, op, round_sent)
+    history: History = []
+    traffic = run(schedule, memory, end_step=_recorder(memory, history) if record else None, read_sent=memory.send)
+    last = round_sent if needs_final_rounding and round_sent is not None else None
+    return Playback(_outputs(schedule, collective, memory.rows, op, last), traffic.levels, history)
+
+
+def play_until_error(
+    schedule: Schedule, inputs: Sequence[Any] | None = None, op: str = "sum"
+) -> tuple[Playback, ScheduleError | None]:
+    """Run and record a schedule as far as it goes; return the error that stopped it, if there was one.
+
+    Without an error the playback is that of ``play(..., record=True)``; with one it has no outputs.
+    """
+    collective = collectives.find(schedule.collective)
+    memory = _memory(schedule, collective, inputs, op, None)
+    history: History = []
+    try:
+        traffic = run(schedule, memory, end_step=_recorder(memory, history), read_sent=memory.send)
+        outputs = _outputs(schedule, collective, memory.rows, op, None)
+    except ScheduleError as error:
+        return Playback([], max(states[-1][0] for states in history), history), error
+    return Playback(outputs, traffic.levels, history), None
+
+
+def _memory(
+    schedule: Schedule, collective: Collective, inputs: Sequence[Any] | None, op: str,
+    round_sent: Callable[[Array], Array] | None,
+) -> NumberMemory:  # fmt: skip
+    """Return the slots of all ranks before the first step."""
     collective.check_layout(schedule)
     arrays, dtype = _checked_inputs(schedule, collective, inputs)
     rows = [_first_row(schedule, collective, rank, arrays) for rank in range(schedule.size)]
     means = op if collective.carries_data else "max"
-    memory = NumberMemory(
+    return NumberMemory(
         rows, combining(means, dtype), hearing=not collective.carries_data, add_wide=combining_wide(means, dtype),
         round_sent=round_sent,
     )  # fmt: skip
-    history: list[list[tuple[int, Row]]] = [[(0, list(row))] for row in rows] if record else []
 
-    def keep(rank: int, index: int, level: int) -> None:
-        history[rank].append((level, list(rows[rank])))
 
-    traffic = run(schedule, memory, end_step=keep if record else None, read_sent=memory.send)
+def _recorder(memory: NumberMemory, history: History) -> Callable[[int, int, int], None]:
+    """Return a function that appends the row of a rank to the history, after the first rows."""
+    history += [[(0, list(row))] for row in memory.rows]
+
+    def record(rank: int, index: int, level: int) -> None:
+        history[rank].append((level, list(memory.rows[rank])))
+
+    return record
+
+
+def _outputs(
+    schedule: Schedule, collective: Collective, rows: list[Row], op: str, last: Callable[[Array], Array] | None
+) -> list[Array | None]:
+    """Return the result of every rank; ``last`` is applied to each chunk of it."""
     outputs: list[Array | None] = []
     for rank, row in enumerate(rows):
         slots = collective.held_after(rank, schedule.size, schedule.chunks, schedule.root or 0)
         cells = [cell for slot in slots if (cell := row[slot]) is not None]
         if len(cells) != len(slots):
             raise GoalError(
-                "a chunk of the result is missing", algorithm=schedule.label, size=schedule.size, rank=rank,
-                chunk=next(slot for slot in slots if row[slot] is None), hint="prove the schedule: that says more",
+                messages.RESULT_MISSING(), algorithm=schedule.label, size=schedule.size, rank=rank,
+                chunk=next(slot for slot in slots if row[slot] is None), hint=messages.PROVE_IT(),
             )  # fmt: skip
-        last = round_sent if needs_final_rounding and round_sent is not None else lambda values: values
-        total = np.concatenate([last(cell.values) for cell in cells]) if cells else None
+        values = [cell.values if last is None else last(cell.values) for cell in cells]
+        total = np.concatenate(values) if cells else None
         outputs.append(
             finished(op, total, schedule.size)
             if total is not None and collective.reduces and collective.carries_data
             else total
         )
-    return Playback(outputs, traffic.levels, history)
+    return outputs
 
 
 def _checked_inputs(
@@ -103,33 +146,35 @@ def _checked_inputs(
         return [np.eye(size, dtype=np.int64)[rank] for rank in range(size)], np.dtype(np.int64)
     given_for = 0 if inputs is None else len(inputs)
     if inputs is None or given_for != size:
-        raise UsageError(f"{schedule.label}: inputs for {given_for} ranks; expected one for each of {size}")
+        raise UsageError(messages.INPUT_COUNT(algorithm=schedule.label, count=given_for, size=size))
     arrays: list[Array | None] = []
     for rank, given in enumerate(inputs):
         if not collective.held_before(rank, size, schedule.chunks, root):
             arrays.append(None)
             continue
         if given is None:
-            raise UsageError(f"{schedule.label}: rank {rank} has no input; expected an array")
+            raise UsageError(messages.NO_INPUT(algorithm=schedule.label, rank=rank))
         array = np.asarray(given)
         if array.ndim != 1:
-            raise UsageError(
-                f"{schedule.label}: the input of rank {rank} has shape {array.shape}; expected one dimension"
-            )
+            raise UsageError(messages.BAD_SHAPE(algorithm=schedule.label, rank=rank, shape=array.shape))
         arrays.append(array)
     present = [(rank, array) for rank, array in enumerate(arrays) if array is not None]
     first_rank, first = present[0]
     for rank, array in present:
         if array.dtype != first.dtype:
             raise UsageError(
-                f"{schedule.label}: rank {rank} has dtype {array.dtype}, rank {first_rank} has {first.dtype}; "
-                "expected the same on every rank"
-            )
+                messages.OTHER_DTYPE(
+                    algorithm=schedule.label, rank=rank, dtype=array.dtype, first_rank=first_rank,
+                    first_dtype=first.dtype,
+                )
+            )  # fmt: skip
         if collective.before.root is ALL and len(array) != len(first):
             raise UsageError(
-                f"{schedule.label}: rank {rank} has {len(array)} elements, rank {first_rank} has {len(first)}; "
-                "expected the same on every rank"
-            )
+                messages.OTHER_LENGTH(
+                    algorithm=schedule.label, rank=rank, length=len(array), first_rank=first_rank,
+                    first_length=len(first),
+                )
+            )  # fmt: skip
     return arrays, first.dtype
 
 

@@ -14,18 +14,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from unisono.errors import HazardError, ScheduleError, UnisonoError
+from unisono.message import Message
+from unisono.schedule import messages
 from unisono.schedule.hazards import check_hazards
 from unisono.schedule.ops import LINK, RECV, RECV_REDUCE, SEND, Chunks, Op, Step, count
-
-STEP_HINT = (
-    "yield an op, send(0, dst=1), or several with commas between them; to play another program: yield from "
-    "program(...); to yield the ops of a generator at once: yield *(send(0, dst=r) for r in others),"
-)
-OPS_HINT = (
-    "write send(chunk, dst=rank), recv(chunk, src=rank), recv_reduce(chunk, src=rank), copy(chunk, to=slot), "
-    "combine(chunk, into=slot)"
-)
-
 
 TOO_LARGE = 1 << 62
 
@@ -46,19 +38,13 @@ def checked(make: Callable[[], object], bounds: Bounds) -> Iterator[Step]:
     try:
         steps = make()
         if not isinstance(steps, Iterable):
-            raise ScheduleError(
-                f"the program returned {type(steps).__name__}, not steps",
-                hint="a program is a generator: it says `yield` before each step",
-            )
+            raise ScheduleError(messages.NOT_STEPS(type=type(steps).__name__), hint=messages.USE_YIELD())
         for count_of_yields, yielded in enumerate(steps):
             if count_of_yields == limit:
-                raise ScheduleError(
-                    f"the program has not ended after {limit} steps",
-                    hint="end the loop, or declare @algorithm(..., step_limit=N) if it really is that long",
-                )
+                raise ScheduleError(messages.NOT_ENDED(limit=limit), hint=messages.END_THE_LOOP())
             ops: Any = (yielded,) if type(yielded) is Op else yielded
             if type(ops) is not tuple and type(ops) is not list:
-                raise ScheduleError("this is not a step", found=_describe(yielded), hint=STEP_HINT)
+                raise ScheduleError(messages.NOT_A_STEP(), found=_describe(yielded), hint=messages.WRITE_A_STEP())
             ops = tuple(ops)  # a list may change while we look at it
             if not ops:
                 continue  # a step in which this rank does nothing
@@ -66,7 +52,7 @@ def checked(make: Callable[[], object], bounds: Bounds) -> Iterator[Step]:
             for op in ops:
                 # The common case, one valid chunk and a valid peer, costs a few comparisons.
                 if type(op) is not Op:
-                    raise ScheduleError("this is not an op", found=_describe(op), hint=STEP_HINT)
+                    raise ScheduleError(messages.NOT_AN_OP(), found=_describe(op), hint=messages.WRITE_A_STEP())
                 kind, chunks, other = op
                 if not (
                     type(chunks) is int and 0 <= chunks < slots
@@ -96,14 +82,14 @@ def checked(make: Callable[[], object], bounds: Bounds) -> Iterator[Step]:
     except BaseException as error:  # from the author's code
         frame = traceback.extract_tb(error.__traceback__)[-1]
         raise ScheduleError(
-            f"the program raised {said(error)}", rank=rank, step=index,
-            found=f"line {frame.lineno} of {frame.filename.rpartition('/')[2]}: {frame.line}",
-            hint=OPS_HINT if _is_about_an_op(error) else "mend the program for this rank and size",
+            messages.PROGRAM_RAISED(error=describe_exception(error)), rank=rank, step=index,
+            found=messages.AT_LINE(line=frame.lineno, file=frame.filename.rpartition("/")[2], code=frame.line),
+            hint=messages.WRITE_AN_OP() if _is_about_an_op(error) else messages.FIX_PROGRAM(),
         ) from error  # fmt: skip
 
 
-def said(error: BaseException) -> str:
-    """Write an exception of somebody else's, whatever its own __str__ does."""
+def describe_exception(error: BaseException) -> str:
+    """Return the type and text of an exception that user code raised; its __str__ may fail."""
     try:
         return f"{type(error).__name__}: {error}"
     except Exception:
@@ -117,16 +103,16 @@ def _is_about_an_op(error: BaseException) -> bool:
 
 def _normal_op(op: Any, bounds: Bounds) -> Op:
     if type(op) is not Op:
-        raise ScheduleError("this is not an op", found=_describe(op), hint=STEP_HINT)
+        raise ScheduleError(messages.NOT_AN_OP(), found=_describe(op), hint=messages.WRITE_A_STEP())
     kind, chunks, other = op
     try:
         if type(kind) is not str or kind not in LINK:
-            raise ScheduleError(f"there is no op {kind!r}", expected=f"one of {', '.join(LINK)}")
+            raise ScheduleError(messages.NO_SUCH_OP(kind=repr(kind)), expected=messages.ONE_OF(names=", ".join(LINK)))
         chunks = _normal_chunks(chunks, bounds.slots)
         if op.is_local:
             other = _normal_chunks(other, bounds.slots)
             if count(chunks) != count(other):
-                raise ScheduleError("the two sides have different numbers of chunks")
+                raise ScheduleError(messages.DIFFERENT_COUNTS())
         else:
             other = _normal_peer(other, bounds)
     except ScheduleError as error:
@@ -135,18 +121,15 @@ def _normal_op(op: Any, bounds: Bounds) -> Op:
 
 
 def _normal_peer(other: object, bounds: Bounds) -> int:
-    peer = _integer(other, "a rank")
+    peer = _integer(other, messages.A_RANK())
     if not 0 <= peer < bounds.size:
         raise ScheduleError(
-            f"there is no rank {peer}",
-            expected=f"a rank from 0 to {bounds.size - 1}",
-            hint="wrap round with % size, or stop at the end; in mapped(...), list only ranks that exist",
-        )  # fmt: skip
-    if peer == bounds.rank:
-        raise ScheduleError(
-            "a rank cannot send to or receive from itself",
-            hint="use copy(chunk, to=...) or combine(chunk, into=...) for what stays on this rank",
+            messages.NO_SUCH_RANK(rank=peer),
+            expected=messages.RANK_RANGE(last=bounds.size - 1),
+            hint=messages.WRAP_AROUND(),
         )
+    if peer == bounds.rank:
+        raise ScheduleError(messages.TALKS_TO_ITSELF(), hint=messages.USE_LOCAL_OP())
     return peer
 
 
@@ -155,25 +138,26 @@ def _normal_chunks(chunks: object, slots: int) -> Chunks:
         if type(chunks) is not range:
             chunks = tuple(chunks)  # somebody's own sequence need not say the same twice
         if not chunks:
-            raise ScheduleError("the op names no chunk", hint="leave the op out of the step")
+            raise ScheduleError(messages.NO_CHUNK_NAMED(), hint=messages.LEAVE_OP_OUT())
         if type(chunks) is range:
             lowest, highest = min(chunks[0], chunks[-1]), max(chunks[0], chunks[-1])
         else:
             if set(map(type, chunks)) != {int}:
-                chunks = tuple(_integer(chunk, "a chunk") for chunk in chunks)
+                chunks = tuple(_integer(chunk, messages.A_CHUNK()) for chunk in chunks)
             if len(set(chunks)) != len(chunks):
-                raise HazardError("the op names a chunk twice")
+                raise HazardError(messages.CHUNK_NAMED_TWICE())
             lowest, highest = min(chunks), max(chunks)
     else:
-        lowest = highest = _integer(chunks, "a chunk")
+        lowest = highest = _integer(chunks, messages.A_CHUNK())
         chunks = (lowest,)
     if lowest < 0 or highest >= slots:
         missing = lowest if lowest < 0 else highest
         raise ScheduleError(
-            f"there is no chunk {missing}", chunk=missing,
-            expected=f"one of those that are declared, 0 to {slots - 1}",
-            hint="declare more, @algorithm(..., chunks=one_per_rank, scratch=), or wrap round with % size",
-        )  # fmt: skip
+            messages.NO_SUCH_CHUNK(chunk=missing),
+            chunk=missing,
+            expected=messages.DECLARED_CHUNKS(last=slots - 1),
+            hint=messages.DECLARE_MORE(),
+        )
     return _shortest_form(chunks)
 
 
@@ -187,7 +171,7 @@ def _shortest_form(chunks: Sequence[int]) -> Chunks:
     return run if chunks[-1] == run[-1] and chunks == tuple(run) else chunks
 
 
-def _integer(value: Any, what: str) -> int:
+def _integer(value: Any, kind: Message) -> int:
     if type(value) is not bool:
         try:
             number = int.__int__(operator.index(value))  # also of a subclass: its operators are not those of int
@@ -196,16 +180,17 @@ def _integer(value: Any, what: str) -> int:
         else:
             if abs(number) < TOO_LARGE:
                 return number
-            raise ScheduleError(f"a number of {number.bit_length()} bits is not {what}")
+            raise ScheduleError(messages.TOO_MANY_BITS(bits=number.bit_length(), kind=kind))
     raise ScheduleError(
-        f"{value!r} is not {what}", expected="an integer", found=_describe(value),
-        hint="use // instead of / when you divide",
+        messages.IS_NOT(value=repr(value), kind=kind), expected=messages.AN_INTEGER(), found=_describe(value),
+        hint=messages.USE_FLOOR_DIVISION(),
     )  # fmt: skip
 
 
-def _describe(value: object) -> str:
+def _describe(value: object) -> Message:
     try:
         text = repr(value)
+        text = text if len(text) <= 60 else text[:57] + "..."
     except Exception:
-        text = "something that cannot be shown"
-    return f"{text if len(text) <= 60 else text[:57] + '...'} ({type(value).__name__})"
+        text = messages.UNPRINTABLE()
+    return messages.VALUE_OF_TYPE(value=text, type=type(value).__name__)

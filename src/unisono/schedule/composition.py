@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import cast
 
 from unisono.errors import ScheduleError
-from unisono.schedule.checking import STEP_HINT
+from unisono.schedule import messages
 from unisono.schedule.ops import COMBINE, COPY, RECV, SEND, Chunks, Op, listed, new_op, recv, recv_reduce, send
 
 # A program as its author sees it: something that yields an op or a tuple of ops.
@@ -42,13 +42,13 @@ def mapped(
                         raise IndexError
                     other = ranks[other]  # type: ignore[index]
             except (IndexError, TypeError):
+                listed_ranks = messages.ALL() if ranks is None else len(ranks)
+                listed_chunks = messages.ALL() if chunks is None else len(chunks)
                 raise ScheduleError(
-                    f"the program names a chunk or a rank that mapped(...) does not list: it has "
-                    f"{'all' if ranks is None else len(ranks)} ranks and "
-                    f"{'all' if chunks is None else len(chunks)} chunks",
-                    op=op, hint="give the inner program the size of its group, program(me, len(ranks)), and list a "
-                    "chunk for each that it uses, scratch included",
-                ) from None  # fmt: skip
+                    messages.NOT_MAPPED(ranks=listed_ranks, chunks=listed_chunks),
+                    op=op,
+                    hint=messages.LIST_ALL_USED(),
+                ) from None
             turned.append(new_op(Op, (kind, what, other)))
         yield tuple(turned)
 
@@ -77,19 +77,17 @@ def backwards(program: Program, *, add: bool = True) -> Iterator[tuple[Op, ...]]
         for op in step:
             if op.kind not in (SEND, RECV):
                 raise ScheduleError(
-                    f"a program with `{op.kind}` cannot run backwards",
-                    op=op, hint=f"only {SEND} and {RECV} lose nothing that the way back would need",
-                )  # fmt: skip
+                    messages.NOT_REVERSIBLE(kind=op.kind), op=op, hint=messages.ONLY_REVERSIBLE(send=SEND, recv=RECV)
+                )
             peer = cast("int", op.other)
             turned.append(arrive(op.chunks, src=peer) if op.kind == SEND else send(op.chunks, dst=peer))
         yield tuple(turned)
 
 
-def _check_running(program: object, combinator: str) -> None:
+def _check_running(program: object, function: str) -> None:
     if not isinstance(program, Iterable):
         raise ScheduleError(
-            f"{combinator}(...) was given {program} and not its steps",
-            hint=f"call the program: {combinator}(program(me, how_many), ...)",
+            messages.NOT_RUNNING(function=function, program=program), hint=messages.CALL_PROGRAM(function=function)
         )
 
 
@@ -102,4 +100,4 @@ def _ops(step: object) -> tuple[Op, ...]:
                 break
         else:
             return step  # type: ignore[return-value]
-    raise ScheduleError("the inner program yields something that is not a step", found=repr(step), hint=STEP_HINT)
+    raise ScheduleError(messages.INNER_NOT_A_STEP(), found=repr(step), hint=messages.WRITE_A_STEP())

@@ -19,6 +19,7 @@ from itertools import chain, islice, repeat
 from typing import NamedTuple
 
 from unisono.errors import InternalError, UsageError
+from unisono.schedule import messages
 from unisono.schedule.ops import COMBINE, COPY, RECV, RECV_REDUCE, SEND, Chunks, Op, Step, new_op
 from unisono.schedule.schedule import Schedule
 
@@ -142,7 +143,7 @@ def _frozen(schedule: Schedule, packed: tuple[PackedProgram | None, ...], label:
 
 def _present(program: PackedProgram | None, label: str, rank: int) -> PackedProgram:
     if program is None:
-        raise InternalError(f"{label}: the steps of rank {rank} were not kept")
+        raise InternalError(messages.STEPS_NOT_KEPT(algorithm=label, rank=rank))
     return program
 
 
@@ -160,7 +161,7 @@ def pack(program: Iterable[Step]) -> PackedProgram:
             chunks.extend(_numbers(about, several))
             others.extend(_numbers(with_whom, several))
     except OverflowError:
-        raise UsageError("a schedule names a chunk beyond 2**31, which is more than anybody can hold") from None
+        raise UsageError(messages.TOO_LARGE_CHUNK()) from None
     return PackedProgram(_short(lengths), bytes(kinds), _short(chunks), _short(others), tuple(several))
 
 

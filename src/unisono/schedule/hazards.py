@@ -13,9 +13,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from unisono.errors import HazardError
+from unisono.schedule import messages
 from unisono.schedule.ops import RECV_REDUCE, SEND, Op, listed
-
-HINT = "put them into two steps, in the order you mean"
 
 
 def check_hazards(step: Sequence[Op]) -> None:
@@ -33,13 +32,13 @@ def check_hazards(step: Sequence[Op]) -> None:
             before = written.setdefault(chunk, position)
             if before != position and not (step[before].kind == kind == RECV_REDUCE):
                 raise HazardError(
-                    f"chunk {chunk} is written twice in one step", op=op, chunk=chunk,
-                    found=f"`{step[before]}` and `{op}`", hint=HINT,
+                    messages.WRITTEN_TWICE(chunk=chunk), op=op, chunk=chunk,
+                    found=messages.TWO_OPS(first=step[before], second=op), hint=messages.USE_TWO_STEPS(),
                 )  # fmt: skip
     for op in local:
         for chunk in listed(op.chunks):
             if chunk in written:
                 raise HazardError(
-                    f"chunk {chunk} is read by one op and written by another of the same step", op=op, chunk=chunk,
-                    found=f"`{op}` and `{step[written[chunk]]}`", hint=HINT,
+                    messages.READ_AND_WRITTEN(chunk=chunk), op=op, chunk=chunk,
+                    found=messages.TWO_OPS(first=op, second=step[written[chunk]]), hint=messages.USE_TWO_STEPS(),
                 )  # fmt: skip

@@ -1,24 +1,31 @@
-"""A schedule: the programs of all ranks, made on demand.
+"""A schedule: the programs of all ranks, generated on demand.
 
-Nothing is stored: ``program(rank)`` runs the author's generator anew, so a schedule of 100,000 ranks costs
-nothing until somebody asks for a rank. What must mean the same program every time works on a frozen schedule
-(frozen.py).
+Nothing is stored: ``program(rank)`` runs the author's generator again, so a schedule of 100,000 ranks costs
+nothing until a rank is requested. Code that needs the same steps every time works on a frozen schedule (frozen.py).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final, Literal
 
 from unisono.errors import ScheduleError, UsageError
+from unisono.schedule import messages
 from unisono.schedule.checking import Bounds, checked
 from unisono.schedule.ops import Step
+
+# The greatest channel depth that an algorithm may declare. The engine's channels hold three messages more than the
+# proof needs (docs/adr/0008, docs/adr/0034), and eight in all.
+DEEPEST: Final = 5
+# As the depth of a proof: the depth that the algorithm declares.
+DECLARED: Final = "declared"
+Depth = int | Literal["declared"] | None  # None: unbounded
 
 
 @dataclass(frozen=True)
 class Schedule:
-    """What every rank does, for one algorithm at one size.
+    """The steps of every rank, for one algorithm at one size.
 
     A rank has ``slots`` slots: first those of the collective (``chunks`` of them, twice that where input and
     output are separate), then the scratch slots that the algorithm declared.
@@ -33,6 +40,7 @@ class Schedule:
     root: int | None = None  # None: the collective has no root
     options: Mapping[str, Any] = field(default_factory=dict)
     own_step_limit: int | None = field(default=None, repr=False)
+    depth: int = 1  # messages that a channel must hold, at least
 
     @property
     def label(self) -> str:
@@ -45,11 +53,11 @@ class Schedule:
 
     @property
     def step_limit(self) -> int:
-        """How many steps a program may have before it counts as one that never ends."""
+        """The number of steps after which a program is considered endless."""
         return self.own_step_limit or 1000 + 64 * (self.slots + self.size)
 
     def program(self, rank: int) -> Iterator[Step]:
-        """Run the author's program for one rank and yield its steps, each one checked."""
+        """Run the author's program for one rank and yield its steps, each of them checked."""
         self.check_rank(rank)
         try:
             yield from checked(lambda: self.make(rank), Bounds(rank, self.size, self.slots, self.step_limit))
@@ -59,4 +67,4 @@ class Schedule:
     def check_rank(self, rank: int) -> None:
         """Raise UsageError if there is no such rank."""
         if not 0 <= rank < self.size:
-            raise UsageError(f"{self.label}: there is no rank {rank}; expected a rank from 0 to {self.size - 1}")
+            raise UsageError(messages.NO_RANK_OF_SCHEDULE(algorithm=self.label, rank=rank, last=self.size - 1))

@@ -1,44 +1,44 @@
-"""What a barrier is about: of whom a rank has heard.
+"""The memory of a barrier: the ranks that each rank knows to have arrived.
 
-Its messages are empty. What counts is that they come: who receives one has heard of its sender, and of everyone
-that the sender had heard of when it was sent.
+The messages of a barrier are empty; only their arrival counts. A rank that receives one knows that the sender has
+arrived, and so has every rank that the sender knew of when it sent.
 """
 
 from __future__ import annotations
 
 from unisono.errors import GoalError
 from unisono.schedule import Chunks, Op, Schedule
+from unisono.verifier import messages
 from unisono.verifier.symbols import listing, ranks_in
 
 
-class HearingMemory:
-    """For each rank a bit set of the ranks that it has heard of, itself included."""
+class BarrierMemory:
+    """For each rank a bit set of the ranks that it knows to have arrived, itself included."""
 
     displaced = False
 
     def __init__(self, schedule: Schedule) -> None:
         self.schedule = schedule
-        self.heard = [1 << rank for rank in range(schedule.size)]
+        self.arrived = [1 << rank for rank in range(schedule.size)]
 
     def read(self, rank: int, chunks: Chunks) -> int:
-        """Return whom the rank can tell of."""
-        return self.heard[rank]
+        """Return the ranks that the rank knows to have arrived."""
+        return self.arrived[rank]
 
     def write(self, rank: int, op: Op, sent: Chunks, payload: int) -> None:
-        """Hear of them."""
-        self.heard[rank] |= payload
+        """Add the ranks that the sender knew of."""
+        self.arrived[rank] |= payload
 
     def check_goal(self) -> None:
-        """Nobody goes on before having heard of everyone."""
+        """Raise GoalError if a rank continues before it knows that every rank has arrived."""
         everyone = (1 << self.schedule.size) - 1
-        for rank, heard in enumerate(self.heard):
-            if heard != everyone:
+        for rank, arrived in enumerate(self.arrived):
+            if arrived != everyone:
                 raise GoalError(
-                    "it goes on without having heard of everyone",
-                    algorithm=self.schedule.label, size=self.schedule.size, rank=rank,
-                    expected=f"all {self.schedule.size} ranks have arrived",
-                    found=f"it knows nothing of: {listing(ranks_in(everyone & ~heard))}",
-                    hint=f"`unisono show` with --rank {rank} lists what this rank does",
+                    messages.LEFT_EARLY(), algorithm=self.schedule.label, size=self.schedule.size, rank=rank,
+                    expected=messages.ALL_ARRIVED(size=self.schedule.size),
+                    found=messages.NOT_HEARD_OF(ranks=listing(ranks_in(everyone & ~arrived))),
+                    hint=messages.SHOW_RANK(size=self.schedule.size, rank=rank),
                 )  # fmt: skip
 
     def extra_slots(self) -> int:

@@ -17,7 +17,9 @@ from typing import Any
 
 from unisono.cache_files import Unbelievable, Untrusted, read_record, user_cache, warn_ignored, write_record
 from unisono.schedule import FrozenSchedule, Schedule, freeze
-from unisono.verifier.proof import Proof, check_provable, chunk_part, prove
+from unisono.schedule.schedule import DECLARED, Depth
+from unisono.verifier import messages
+from unisono.verifier.proof import Proof, check_provable, chunk_part, depth_of, prove
 from unisono.verifier.proved import SEAL, ProvedSchedule
 
 # What a proof depends on, beside the programs.
@@ -33,13 +35,14 @@ def cache_directory() -> Path:
 
 
 def proved(
-    schedule: Schedule, depth: int | None = 1, directory: Path | None = None, warns: bool = True
+    schedule: Schedule, depth: Depth = DECLARED, directory: Path | None = None, warns: bool = True
 ) -> ProvedSchedule:
     """Run the programs once and prove them, or find their proof; raise ScheduleError if they are wrong.
 
     ``warns``: say so if there is a cache that somebody else can write to, which is not used.
     """
     check_provable(schedule)
+    depth = depth_of(schedule, depth)
     directory = directory or cache_directory()
     frozen = freeze(schedule)
     digest = content_digest(frozen, depth)
@@ -52,7 +55,7 @@ def proved(
     return ProvedSchedule(frozen, proof, digest, cached=False, seal=SEAL)
 
 
-def proof_of(schedule: Schedule, depth: int | None = 1, directory: Path | None = None) -> tuple[Proof, bool]:
+def proof_of(schedule: Schedule, depth: Depth = DECLARED, directory: Path | None = None) -> tuple[Proof, bool]:
     """Return the proof, and whether it was found in the cache; raise ScheduleError if there is none."""
     found = proved(schedule, depth, directory)
     return found.proof, found.cached
@@ -83,7 +86,7 @@ def _code_files(path: Path) -> Iterator[Path]:
         found = sorted(path.glob(f"*{ending}")) if path.is_dir() else [path.with_suffix(ending)]
         if found and all(file.is_file() for file in found):
             return iter(found)
-    raise FileNotFoundError(f"the code of {path.name} is not there")
+    raise FileNotFoundError(messages.NO_CODE(module=path.name))
 
 
 def _proof_in(facts: dict[str, Any] | None, schedule: FrozenSchedule, depth: int | None) -> Proof | None:

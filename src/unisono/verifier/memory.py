@@ -12,9 +12,12 @@ from typing import Any
 
 from unisono.collectives import Collective
 from unisono.errors import GoalError, HazardError, UnmatchedError
+from unisono.message import join
 from unisono.schedule import Chunks, Op, Schedule
 from unisono.schedule.accumulation import Run
+from unisono.schedule.network_messages import NAME_SAME_CHUNKS
 from unisono.schedule.ops import COMBINE, COPY, RECV, RECV_REDUCE, listed
+from unisono.verifier import messages
 from unisono.verifier.symbols import NOTHING, Symbols, describe, listing, ranks_in
 
 
@@ -51,11 +54,12 @@ class SymbolicMemory:
                 return payload
         chunk = next(c for c in listed(chunks) if row[c] == NOTHING)
         raise HazardError(
-            f"chunk {chunk} is read, but nothing was ever put there", chunk=chunk,
-            expected="an input, or something received or copied into it in an earlier step", found="nothing",
-            hint="receive it first"
-            + ("; before a rooted collective only the root may hold something" if self.collective.rooted else ""),
-        )  # fmt: skip
+            messages.READ_BEFORE_WRITTEN(chunk=chunk),
+            chunk=chunk,
+            expected=messages.EARLIER_CONTENT(),
+            found=messages.NOTHING(),
+            hint=messages.ROOT_HOLDS() if self.collective.rooted else messages.RECEIVE_IT_FIRST(),
+        )
 
     def write(self, rank: int, op: Op, sent: Chunks, payload: Any) -> None:
         """Carry out a receive or a local op."""
@@ -125,21 +129,20 @@ class SymbolicMemory:
                 found = symbols.value(symbol)
                 if found != wanted:
                     missing = wanted.ranks & ~found.ranks if found.ranks else 0
+                    lacking = [messages.MISSING(ranks=listing(ranks_in(missing)))] if missing else []
                     raise GoalError(
-                        f"chunk {slot} does not hold the result",
+                        messages.NOT_THE_RESULT(chunk=slot),
                         algorithm=schedule.label, size=size, rank=rank, chunk=slot, expected=describe(wanted),
-                        found=describe(found) + (f"; missing: {listing(ranks_in(missing))}" if missing else ""),
-                        hint=f"`unisono show` with --rank {rank} lists what this rank does",
+                        found=join([describe(found), *lacking]), hint=messages.SHOW_RANK(size=size, rank=rank),
                     )  # fmt: skip
                 other, other_symbol = first_with.setdefault(slot, (rank, symbol))
                 if collective.reduces and symbol != other_symbol:
                     raise GoalError(
-                        f"chunk {slot} is added up in another order than on rank {other}: same numbers, other bits",
+                        messages.OTHER_ORDER(chunk=slot, rank=other),
                         algorithm=schedule.label, size=size, rank=rank, chunk=slot,
-                        expected=f"as on rank {other}: {symbols.expression(other_symbol, 400)}",
-                        found=f"on rank {rank}: {symbols.expression(symbol, 400)}",
-                        hint="let every rank add in the same order (receive into scratch, then combine in rank "
-                        "order), or let one rank add and send the result",
+                        expected=messages.AS_ON_RANK(rank=other, expression=symbols.expression(other_symbol, 400)),
+                        found=messages.ON_RANK(rank=rank, expression=symbols.expression(symbol, 400)),
+                        hint=messages.SAME_ORDER(),
                     )  # fmt: skip
 
     def results(self) -> list[int]:
@@ -172,8 +175,8 @@ class SymbolicMemory:
         """Rules 2 and 4."""
         if chunk < self.protected:
             raise HazardError(
-                f"slot {chunk} is input, which is left as it was", chunk=chunk,
-                expected=f"a slot of the output ({self.protected} to {2 * self.protected - 1}) or scratch",
+                messages.INPUT_IS_KEPT(slot=chunk), chunk=chunk,
+                expected=messages.OUTPUT_OR_SCRATCH(first=self.protected, last=2 * self.protected - 1),
             )  # fmt: skip
         if self.protected and chunk < 2 * self.protected:
             per_rank = self.schedule.chunks // self.schedule.size
@@ -181,16 +184,15 @@ class SymbolicMemory:
             origin = self.symbols.origin[symbol]
             if origin % per_rank != piece:
                 raise UnmatchedError(
-                    f"slot {chunk} is for piece {piece} of a block and is given another", chunk=chunk,
-                    expected=f"piece {piece}", found=f"piece {origin % per_rank}: pieces may differ in length",
+                    messages.OTHER_PIECE(slot=chunk, piece=piece), chunk=chunk,
+                    expected=messages.PIECE(piece=piece), found=messages.PIECE_LENGTHS(piece=origin % per_rank),
                 )  # fmt: skip
             self.displaced |= (origin, self.symbols.ranks[symbol]) != (rank * per_rank + piece, 1 << source)
         if not self.protected and chunk < self.schedule.chunks and self.symbols.origin[symbol] != chunk:
             raise UnmatchedError(
-                f"chunk {chunk} is given the data of another chunk", chunk=chunk,
-                expected=f"chunk {chunk} of some ranks",
-                found=f"{describe(self.symbols.value(symbol))} (the sender's chunk {sent})",
-                hint="make the send and its receive name the same chunks",
+                messages.OTHER_CHUNK(chunk=chunk), chunk=chunk, expected=messages.CHUNK_OF_ANY_RANKS(chunk=chunk),
+                found=messages.SENT_AS_CHUNK(content=describe(self.symbols.value(symbol)), chunk=sent),
+                hint=NAME_SAME_CHUNKS(),
             )  # fmt: skip
 
     def _sum(self, chunk: int, left: int, right: int, continues: bool) -> int:
@@ -198,23 +200,20 @@ class SymbolicMemory:
         symbols = self.symbols
         if not left:
             raise HazardError(
-                f"something is added to chunk {chunk}, but nothing was ever put there",
-                chunk=chunk, expected="an input, or something received or copied into it before",
-                found="nothing", hint=f"use {RECV} or {COPY} for the first thing that goes there",
+                messages.ADDED_TO_NOTHING(chunk=chunk), chunk=chunk, expected=messages.CONTENT_BEFORE(),
+                found=messages.NOTHING(), hint=messages.WRITE_FIRST(recv=RECV, copy=COPY),
             )  # fmt: skip
         if symbols.origin[left] != symbols.origin[right]:
             raise GoalError(
-                "two different chunks are added to each other", chunk=chunk,
-                expected=describe(symbols.value(left)).split(" of ")[0] + " of other ranks",
-                found=describe(symbols.value(right)),
-                hint="add only chunks of the same number; use another scratch slot for each chunk",
+                messages.DIFFERENT_CHUNKS_ADDED(), chunk=chunk,
+                expected=messages.CHUNK_OF_OTHER_RANKS(chunk=symbols.origin[left]),
+                found=describe(symbols.value(right)), hint=messages.ADD_SAME_CHUNKS(),
             )  # fmt: skip
         twice = symbols.ranks[left] & symbols.ranks[right]
         if twice:
             raise GoalError(
-                f"the input of rank {ranks_in(twice)[0]} is counted twice", chunk=chunk,
-                expected="two sums that have no rank in common",
-                found=f"{describe(symbols.value(left))}; plus {describe(symbols.value(right))}",
-                hint=f"{RECV} instead of {RECV_REDUCE} where a finished sum arrives",
+                messages.COUNTED_TWICE(rank=ranks_in(twice)[0]), chunk=chunk, expected=messages.DISJOINT_SUMS(),
+                found=join([describe(symbols.value(left)), messages.PLUS(content=describe(symbols.value(right)))]),
+                hint=messages.RECEIVE_FINISHED_SUM(recv=RECV, recv_reduce=RECV_REDUCE),
             )  # fmt: skip
         return symbols.add(left, right, continues)

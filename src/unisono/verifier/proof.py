@@ -15,9 +15,12 @@ from typing import Any
 from unisono import collectives
 from unisono.collectives import Collective
 from unisono.errors import DeadlockError, InternalError, ScheduleError, UsageError
-from unisono.schedule import Schedule
+from unisono.schedule import Chunks, Op, Schedule
 from unisono.schedule.network import Traffic, run
-from unisono.verifier.barrier_memory import HearingMemory
+from unisono.schedule.network_messages import RECEIVE_FIRST
+from unisono.schedule.schedule import DECLARED, DEEPEST, Depth
+from unisono.verifier import messages
+from unisono.verifier.barrier_memory import BarrierMemory
 from unisono.verifier.memory import SymbolicMemory
 
 # A bound missed by this factor is said to be far away.
@@ -71,15 +74,13 @@ class Proof:
 
     @property
     def remarks(self) -> list[str]:
-        """What a reader should know though the algorithm is right: the bounds that it is far away from."""
-        found = []
+        """Remarks on a correct algorithm: the bounds that it misses by far."""
+        found: list[str] = []
         if self.bandwidth_ratio >= FAR:
-            found.append(
-                f"far from the bandwidth bound: the busiest rank moves {self.bandwidth_ratio:.1f} times the bytes "
-                f"it must ({self.busiest} of the vector, where {self.least_bytes} would do)"
-            )
+            ratio = f"{self.bandwidth_ratio:.1f}"
+            found.append(messages.FAR_FROM_BANDWIDTH(ratio=ratio, bytes=self.busiest, least=self.least_bytes))
         if self.latency_ratio >= FAR:
-            found.append(f"far from the latency bound: {self.rounds} rounds, where {self.least_rounds} may do")
+            found.append(messages.FAR_FROM_LATENCY(rounds=self.rounds, least=self.least_rounds))
         return found
 
     def as_dict(self) -> dict[str, Any]:
@@ -90,15 +91,17 @@ class Proof:
         }  # fmt: skip
 
 
-def prove(schedule: Schedule, depth: int | None = 1) -> Proof:
+def prove(schedule: Schedule, depth: Depth = DECLARED) -> Proof:
     """Prove the schedule, or raise the ScheduleError that says what is wrong with it.
 
-    ``depth`` is how many messages a channel holds; None is unbounded. What is proved at depth 1, the strictest,
-    holds at every depth.
+    ``depth`` is the number of messages that a channel holds: by default the depth that the algorithm declares, which
+    is 1 unless it says otherwise; None is unbounded. A program that is proved at one depth is correct at every
+    greater one.
     """
     collective = collectives.find(schedule.collective)
+    depth = depth_of(schedule, depth)
     if depth is not None and (type(depth) is not int or depth < 1):
-        raise UsageError(f"{schedule.label}: channels of depth {depth!r}; expected 1 or more, or None for unbounded")
+        raise UsageError(messages.BAD_DEPTH(algorithm=schedule.label, depth=repr(depth)))
     check_provable(schedule)
     with _garbage_collection_paused():
         memory = _memory(schedule, collective)
@@ -110,13 +113,18 @@ def prove(schedule: Schedule, depth: int | None = 1) -> Proof:
         return _facts(schedule, collective, memory, traffic, depth)
 
 
+def depth_of(schedule: Schedule, depth: Depth) -> int | None:
+    """Return a depth as a number, or None for unbounded channels."""
+    return schedule.depth if depth == DECLARED else depth
+
+
 def check_provable(schedule: Schedule) -> None:
     """Raise UsageError if there is nothing to prove here, or too much."""
     collectives.find(schedule.collective).check_layout(schedule)
     if schedule.size * schedule.slots > MOST_SLOTS:
+        limit = f"{MOST_SLOTS:,}"
         raise UsageError(
-            f"{schedule.label}: {schedule.size} ranks with {schedule.slots} slots each; a proof plays at most "
-            f"{MOST_SLOTS:,} slots in all"
+            messages.TOO_MANY_SLOTS(algorithm=schedule.label, size=schedule.size, slots=schedule.slots, limit=limit)
         )
 
 
@@ -126,8 +134,8 @@ def chunk_part(schedule: Schedule) -> Fraction:
     return Fraction(1, schedule.chunks) if carries_data else Fraction(0)
 
 
-def _memory(schedule: Schedule, collective: Collective) -> SymbolicMemory | HearingMemory:
-    return SymbolicMemory(schedule, collective) if collective.carries_data else HearingMemory(schedule)
+def _memory(schedule: Schedule, collective: Collective) -> SymbolicMemory | BarrierMemory:
+    return SymbolicMemory(schedule, collective) if collective.carries_data else BarrierMemory(schedule)
 
 
 @contextmanager
@@ -157,7 +165,7 @@ def trees(schedule: Schedule) -> list[str]:
 def _facts(
     schedule: Schedule,
     collective: Collective,
-    memory: SymbolicMemory | HearingMemory,
+    memory: SymbolicMemory | BarrierMemory,
     traffic: Traffic,
     depth: int | None,
 ) -> Proof:
@@ -175,39 +183,67 @@ def _facts(
         tree=memory.result_tree(),
     )  # fmt: skip
     if proof.busiest < proof.least_bytes or proof.rounds < proof.least_rounds:
-        raise InternalError(
-            f"{schedule.label} on {size} ranks was proved and beats a lower bound: one of the two is wrong. {proof}"
-        )
+        raise InternalError(messages.BEATS_BOUND(algorithm=schedule.label, size=size, proof=proof))
     return proof
+
+
+class _NoMemory:
+    """A memory that holds nothing: whether ranks deadlock does not depend on the content of messages."""
+
+    def read(self, rank: int, chunks: Chunks) -> None:
+        """Read nothing."""
+
+    def write(self, rank: int, op: Op, sent: Chunks, payload: None) -> None:
+        """Write nothing."""
 
 
 def _with_needed_depth(
     error: DeadlockError, schedule: Schedule, collective: Collective, depth: int | None
 ) -> DeadlockError:
-    """Say whether deeper channels would help, and how deep they would have to be."""
-    if depth is None:
-        return error
+    """Return the error with the channel depth that avoids the deadlock, if there is one."""
     parts = error.parts()
-    if not _completes(schedule, collective, None):
-        return DeadlockError(f"{error.what}; deeper channels do not help", **parts)
-    too_small, enough = depth, depth + 1
-    while not _completes(schedule, collective, enough):
+    if depth is None or _deadlocks(schedule, None):
+        return DeadlockError(messages.NO_DEPTH_HELPS(deadlock=error.what), **parts)
+    enough = _needed_depth(schedule, depth)
+    hint = (
+        messages.DECLARE_DEPTH(depth=enough) if enough <= DEEPEST else messages.TOO_DEEP_TO_DECLARE(deepest=DEEPEST)
+    )
+    other = _error_at_depth(schedule, collective, enough)
+    if other is not None:
+        hint = messages.OTHER_ERROR_DEEPER(hint=RECEIVE_FIRST(), depth=enough, error=other.what)
+    parts["hint"] = hint
+    return DeadlockError(messages.DEPTH_HELPS(deadlock=error.what, depth=enough), **parts)
+
+
+def _needed_depth(schedule: Schedule, too_small: int) -> int:
+    """Return the smallest depth above ``too_small`` at which the ranks do not deadlock."""
+    enough = too_small + 1
+    while _deadlocks(schedule, enough):
         too_small, enough = enough, 2 * enough
     while enough - too_small > 1:
         middle = (too_small + enough) // 2
-        if _completes(schedule, collective, middle):
-            enough = middle
-        else:
+        if _deadlocks(schedule, middle):
             too_small = middle
-    parts["hint"] = (
-        f"receive before sending more, send several chunks as one message, or ask for channels of depth {enough}"
-    )
-    return DeadlockError(f"{error.what}; channels of depth {enough} would do", **parts)
+        else:
+            enough = middle
+    return enough
 
 
-def _completes(schedule: Schedule, collective: Collective, depth: int | None) -> bool:
+def _deadlocks(schedule: Schedule, depth: int | None) -> bool:
     try:
-        run(schedule, _memory(schedule, collective), depth)
+        run(schedule, _NoMemory(), depth)
+    except DeadlockError:
+        return True
     except ScheduleError:
         return False
-    return True
+    return False
+
+
+def _error_at_depth(schedule: Schedule, collective: Collective, depth: int) -> ScheduleError | None:
+    memory = _memory(schedule, collective)
+    try:
+        run(schedule, memory, depth)
+        memory.check_goal()
+    except ScheduleError as error:
+        return error
+    return None

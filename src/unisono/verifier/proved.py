@@ -11,6 +11,7 @@ from typing import Any
 
 from unisono.errors import UsageError
 from unisono.schedule import FrozenSchedule
+from unisono.verifier import messages
 from unisono.verifier.proof import Proof
 
 SEAL = object()  # known to the verifier only
@@ -39,11 +40,11 @@ class ProvedSchedule:
 
     def __post_init__(self, seal: object) -> None:
         if seal is not SEAL:
-            raise UsageError("only the verifier makes a ProvedSchedule; call unisono.verifier.proved(schedule)")
+            raise UsageError(messages.ONLY_THE_VERIFIER())
 
     def with_rounding(self, rounding: Rounding, seal: object) -> ProvedSchedule:
         """Return the same with a proof about codecs; for the verifier."""
         return replace(self, rounding=rounding, seal=seal)
 
     def __reduce__(self) -> Any:
-        raise UsageError("a ProvedSchedule cannot be copied or sent to another process; prove the schedule there")
+        raise UsageError(messages.NOT_COPIED())

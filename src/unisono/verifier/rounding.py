@@ -21,6 +21,7 @@ from unisono.collectives import Collective
 from unisono.errors import GoalError
 from unisono.schedule import Chunks, Schedule, freeze
 from unisono.schedule.network import run
+from unisono.verifier import messages
 from unisono.verifier.cache import cache_directory, content_digest, load, store
 from unisono.verifier.memory import SymbolicMemory
 from unisono.verifier.proved import SEAL, ProvedSchedule, Rounding
@@ -60,11 +61,10 @@ class RoundingMemory(SymbolicMemory):
                 continue
             chunk = next(chunk for chunk in range(schedule.chunks) if row[chunk] != first[chunk])
             return GoalError(
-                f"chunk {chunk} is not the same as on rank 0 where what is sent is rounded"
-                + (" at random" if self.at_random else ""),
+                (messages.ROUNDED_AT_RANDOM if self.at_random else messages.ROUNDED_DIFFERENTLY)(chunk=chunk),
                 algorithm=schedule.label, size=schedule.size, rank=rank, chunk=chunk,
-                expected=f"as on rank 0: {expression(first[chunk], 400)}", found=expression(row[chunk], 400),
-                hint="let one rank add and send the result to the others, or call without a codec",
+                expected=messages.AS_ON_RANK(rank=0, expression=expression(first[chunk], 400)),
+                found=expression(row[chunk], 400), hint=messages.ADD_ON_ONE_RANK(),
             )  # fmt: skip
         return None
 

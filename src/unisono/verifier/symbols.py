@@ -11,6 +11,8 @@ R3(x0+x1) where rank 3 has rounded it in a way of its own.
 from __future__ import annotations
 
 from unisono.collectives import Value
+from unisono.message import Message
+from unisono.verifier import messages
 
 NOTHING = 0
 
@@ -124,11 +126,11 @@ def listing(ranks: list[int], longest: int = 16) -> str:
     return ", ".join(map(str, ranks[:longest])) + (", ..." if len(ranks) > longest else "")
 
 
-def describe(value: Value) -> str:
-    """Say in words what a slot holds."""
+def describe(value: Value) -> Message:
+    """Describe the content of a slot."""
     if not value.ranks:
-        return "nothing"
+        return messages.NOTHING()
     ranks = ranks_in(value.ranks)
     if len(ranks) == 1:
-        return f"chunk {value.origin} of rank {ranks[0]}"
-    return f"chunk {value.origin} of {len(ranks)} ranks added: {listing(ranks)}"
+        return messages.CHUNK_OF_RANK(chunk=value.origin, rank=ranks[0])
+    return messages.CHUNK_OF_RANKS(chunk=value.origin, count=len(ranks), ranks=listing(ranks))

@@ -1,0 +1,127 @@
+"""The sentences that the algorithms package says: declarations, options and names that do not work."""
+
+from unisono.message import Template
+
+# Names.
+UNKNOWN_NAME = Template("algorithms.unknown_name", "there is no algorithm {name}", "没有名为 {name} 的算法")
+UNKNOWN_NAME_OF = Template(
+    "algorithms.unknown_name_of",
+    "there is no {collective} algorithm {name}",
+    "{collective} 没有名为 {name} 的算法",
+)
+DID_YOU_MEAN = Template("algorithms.did_you_mean", "did you mean {name}?", "是否想用 {name}？")
+KNOWN = Template("algorithms.known", "known: {names}", "已有：{names}")
+SEE_LIST = Template("algorithms.see_list", "`unisono list` shows all algorithms", "`unisono list` 可列出全部算法")
+SEVERAL_COLLECTIVES = Template(
+    "algorithms.several_collectives",
+    "{name} is an algorithm of several collectives; write one of: {names}",
+    "多个集合通信都有名为 {name} 的算法；请写其中之一：{names}",
+)
+IS_A_COLLECTIVE = Template(
+    "algorithms.is_a_collective",
+    "{name} is a collective; write one of its algorithms: {names}",
+    "{name} 是集合通信的名称；请写它的一个算法：{names}",
+)
+
+# Declarations.
+NO_COLLECTIVE = Template(
+    "algorithms.no_collective",
+    "@algorithm needs a collective as its first argument; found {found}; write @algorithm(all_reduce, ...) after "
+    "`from "
+    "unisono.collectives import all_reduce`",
+    "@algorithm 的第一个参数应为集合通信；实际为 {found}；请先写 `from unisono.collectives import all_reduce`，"
+    "再写 @algorithm(all_reduce, ...)",
+)
+BAD_PARAMETERS = Template(
+    "algorithms.bad_parameters",
+    "{where}: {function} takes ({parameters}); expected it to begin with ({expected}), followed by options with "
+    "defaults",
+    "{where}：{function} 的参数是 ({parameters})；应以 ({expected}) 开头，之后是带默认值的选项",
+)
+NO_DEFAULT = Template(
+    "algorithms.no_default",
+    "{where}: {parameter} of {function} has no default; give it one, such as {parameter}=0",
+    "{where}：{function} 的参数 {parameter} 没有默认值；请给出默认值，例如 {parameter}=0",
+)
+DECLARED_IN = Template(
+    "algorithms.declared_in",
+    "{file}, line {line}: @algorithm({collective})",
+    "{file} 第 {line} 行：@algorithm({collective})",
+)
+BAD_DEPTH = Template(
+    "algorithms.bad_depth",
+    "@algorithm(depth={depth}); expected the number of messages that a channel must hold, 1 to {deepest}",
+    "@algorithm(depth={depth})；应为通道必须容纳的消息数，1 到 {deepest}",
+)
+SERVES_RAISED = Template(
+    "algorithms.serves_raised",
+    "{algorithm}: serves= raised {error} for {size} ranks; expected a function of the size that returns True or "
+    "False",
+    "{algorithm}：进程数为 {size} 时 serves= 抛出了 {error}；应为以进程数为参数、返回 True 或 False 的函数",
+)
+AMOUNT_RAISED = Template(
+    "algorithms.amount_raised",
+    "{algorithm}: {name}= raised {error} for {size} ranks; expected a function of the size (and of options, by name) "
+    "that returns a number",
+    "{algorithm}：进程数为 {size} 时 {name}= 抛出了 {error}；应为以进程数（以及按名称传入的选项）为参数、"
+    "返回整数的函数",
+)
+BAD_AMOUNT = Template(
+    "algorithms.bad_amount",
+    "{algorithm}: {name}= gave {amount} for {size} ranks; expected a number, 0 or more",
+    "{algorithm}：进程数为 {size} 时 {name}= 得到 {amount}；应为不小于 0 的整数",
+)
+
+# Calls.
+BAD_SIZE = Template(
+    "algorithms.bad_size",
+    "{algorithm}: size is {size}; expected a whole number of ranks, 1 or more",
+    "{algorithm}：size 为 {size}；应为进程数，即不小于 1 的整数",
+)
+NO_OPTION = Template(
+    "algorithms.no_option",
+    "{algorithm}: there is no option {name}; the options are: {options}",
+    "{algorithm}：没有选项 {name}；可用的选项：{options}",
+)
+NONE = Template("algorithms.none", "none", "无")
+BAD_ROOT = Template(
+    "algorithms.bad_root",
+    "{algorithm}: root={root}; expected the number of a rank",
+    "{algorithm}：root={root}；应为进程号",
+)
+ROOT_WITHOUT_NEED = Template(
+    "algorithms.root_without_need",
+    "{algorithm}: root={root} was given, but {collective} has no root; leave it out",
+    "{algorithm}：给出了 root={root}，但 {collective} 没有根进程；请去掉它",
+)
+CANNOT_SERVE = Template(
+    "algorithms.cannot_serve",
+    "{algorithm}: not declared for {size} ranks; up to 16 ranks it is declared for: {served}. Algorithms for {size} "
+    "ranks: {others}",
+    "{algorithm}：没有为 {size} 个进程声明；16 个进程以内，它支持的进程数：{served}。支持 {size} 个进程的算法："
+    "{others}",
+)
+
+# Options of built-in algorithms.
+BAD_FACTORS = Template(
+    "algorithms.bad_factors",
+    "{algorithm}: factors={factors} with {size} ranks; expected numbers whose product is {size}, such as {example}",
+    "{algorithm}：{size} 个进程时 factors={factors}；应为乘积等于 {size} 的一组数，例如 {example}",
+)
+BAD_NODE = Template(
+    "algorithms.bad_node",
+    "hierarchical: node={node}; expected a number of ranks, 1 or more, or one such number for each node",
+    "hierarchical：node={node}；应为每个节点的进程数（不小于 1），或依次给出各节点的进程数",
+)
+BAD_NODES = Template(
+    "algorithms.bad_nodes",
+    "hierarchical: node={node} has {total} ranks in all, with {size} ranks; expected numbers of 1 or more that add "
+    "up "
+    "to {size}",
+    "hierarchical：node={node} 共 {total} 个进程，而进程数为 {size}；应为一组不小于 1、总和为 {size} 的数",
+)
+BAD_ROWS = Template(
+    "algorithms.bad_rows",
+    "{algorithm}: rows={rows} with {size} ranks; expected a divisor of {size}",
+    "{algorithm}：{size} 个进程时 rows={rows}；应为 {size} 的约数",
+)

@@ -1,0 +1,144 @@
+"""The templates of all packages are consistent, and every error is made from one."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import re
+from collections import Counter
+from pathlib import Path
+from string import Formatter
+
+import pytest
+
+import unisono
+from unisono import errors
+from unisono.errors import UnisonoError
+from unisono.message import Template
+
+SOURCE = Path(unisono.__file__).parent
+# Packages in which errors may still be raised with plain text. Remove a package once all its errors are data.
+NOT_CONVERTED = {"bench", "bootstrap", "cli", "comm", "launch", "parallel", "torch_backend", "tracing"}
+ERRORS = {name for name, value in vars(errors).items() if isinstance(value, type) and issubclass(value, UnisonoError)}
+TEXTS = ("what", "message", "expected", "found", "hint")  # arguments of errors that people read
+CHINESE = re.compile("[\u4e00-\u9fff]")
+
+
+def modules_with_templates() -> list[Path]:
+    """Return every messages module, and the single-module parts of the package that hold their own templates."""
+    return sorted([*SOURCE.rglob("*messages.py"), *SOURCE.glob("*.py")])
+
+
+def templates() -> list[tuple[str, str, Template]]:
+    """Return module, constant and value of every template that a module defines."""
+    found = []
+    for path in modules_with_templates():
+        name = ".".join(("unisono", *path.relative_to(SOURCE).with_suffix("").parts))
+        if path.name == "__main__.py" or "Template(" not in path.read_text(encoding="utf-8"):
+            continue
+        module = importlib.import_module(name)
+        found += [(name, constant, value) for constant, value in vars(module).items() if isinstance(value, Template)]
+    return found
+
+
+TEMPLATES = templates()
+
+
+def fields(text: str) -> set[str]:
+    return {field.partition(".")[0] for _, field, _, _ in Formatter().parse(text) if field is not None}
+
+
+def test_ids_are_unique():
+    counts = Counter({(template.id, template) for _, _, template in TEMPLATES})
+    ids = Counter(identifier for identifier, _ in counts)
+    assert [identifier for identifier, count in ids.items() if count > 1] == []
+    assert len(TEMPLATES) > 150
+
+
+@pytest.mark.parametrize(("module", "constant", "template"), TEMPLATES, ids=[t.id for _, _, t in TEMPLATES])
+def test_a_template_has_the_prefix_of_its_package_and_the_same_parameters_in_both_languages(
+    module, constant, template
+):
+    package = module.split(".")[1]
+    assert re.fullmatch(rf"{package}\.[a-z0-9_]+", template.id)
+    assert fields(template.english) == fields(template.chinese)
+    words = re.sub(r"\{[^}]*\}", "", template.english)
+    if re.search(r"[a-z]{2}", words):
+        assert CHINESE.search(template.chinese), "the Chinese template has no Chinese"
+
+
+def test_no_template_is_unused():
+    sources = [path.read_text(encoding="utf-8") for path in SOURCE.rglob("*.py")]
+    unused = []
+    for module in sorted({module for module, _, _ in TEMPLATES if module.split(".")[1] not in NOT_CONVERTED}):
+        parent, _, name = module.rpartition(".")
+        imports = re.compile(
+            rf"from {parent} import [^\n]*\b{name}\b|from {parent} import \([^)]*\b{name}\b|{module} import"
+        )
+        own = (SOURCE / Path(*module.split(".")[1:])).with_suffix(".py").read_text(encoding="utf-8")
+        importing = [own, *(text for text in sources if imports.search(text))]
+        for constant in (constant for where, constant, _ in TEMPLATES if where == module):
+            uses = sum(len(re.findall(rf"\b{constant}\b", text)) for text in importing)
+            if uses < 2:  # the definition is one
+                unused.append(f"{module}.{constant}")
+    assert unused == []
+
+
+def is_plain(node: ast.expr) -> bool:
+    """Return whether an expression is, or may be, text that is written in the source."""
+    match node:
+        case ast.Constant(value=str(text)):
+            return bool(text)
+        case ast.JoinedStr():
+            return True
+        case ast.BinOp(left=left, right=right):
+            return is_plain(left) or is_plain(right)
+        case ast.IfExp(body=body, orelse=orelse):
+            return is_plain(body) or is_plain(orelse)
+        case ast.Call(func=ast.Attribute(value=ast.Constant(value=str()))):  # "...".format(...), ", ".join(...)
+            return True
+    return False
+
+
+def plain_errors(source: str) -> list[int]:
+    """Return the lines on which an error is made with plain text."""
+    found = []
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Call):
+            name = getattr(node.func, "id", getattr(node.func, "attr", ""))
+            arguments = [*node.args[:1], *(word.value for word in node.keywords if word.arg in TEXTS)]
+            if name in ERRORS and any(map(is_plain, arguments)):
+                found.append(node.lineno)
+    return found
+
+
+def packages_with_plain_errors() -> dict[str, list[str]]:
+    """Return the places of plain errors by package."""
+    found: dict[str, list[str]] = {}
+    for path in sorted(SOURCE.rglob("*.py")):
+        relative = path.relative_to(SOURCE)
+        package = relative.parts[0].removesuffix(".py")
+        lines = plain_errors(path.read_text(encoding="utf-8"))
+        if lines:
+            found.setdefault(package, []).extend(f"{relative}:{line}" for line in lines)
+    return found
+
+
+def test_plain_errors_are_recognized():
+    assert plain_errors('raise UsageError("a text")') == [1]
+    assert plain_errors('raise errors.PeerLost(f"rank {rank}", rank=rank)') == [1]
+    assert plain_errors('raise GoalError(WRONG(), hint="a" if full else "b")') == [1]
+    assert plain_errors('raise UsageError("a " + text)') == [1]
+    assert plain_errors("raise UsageError(NO_RANK(rank=7), hint=HINT())") == []
+    assert plain_errors('raise ValueError("a text")') == []
+
+
+def test_every_error_is_made_from_a_template():
+    plain = packages_with_plain_errors()
+    converted = {package: places for package, places in plain.items() if package not in NOT_CONVERTED}
+    assert converted == {}, "make these errors from templates (see src/unisono/message.py)"
+
+
+def test_the_list_of_packages_with_plain_errors_only_shrinks():
+    done = NOT_CONVERTED - set(packages_with_plain_errors())
+    assert done == set(), "these packages have no plain errors left: remove them from NOT_CONVERTED"
