@@ -137,4 +137,3 @@ def test_every_error_is_made_from_a_template():
     plain = packages_with_plain_errors()
     converted = {package: places for package, places in plain.items() if package not in NOT_CONVERTED}
     assert converted == {}, "make these errors from templates (see src/unisono/message.py)"
-
