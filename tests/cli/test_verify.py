@@ -234,13 +234,13 @@ def test_what_a_program_yields_need_not_survive_the_way_from_a_worker(capsys, us
     assert "is not a chunk" in capsys.readouterr().out
 
 
-def test_a_bug_of_ours_is_called_one(capsys, monkeypatch):
+def test_a_bug_in_unisono_is_reported_as_one(capsys, monkeypatch):
     def broken(*_):
         raise RuntimeError("boom")
 
     monkeypatch.setattr(verify, "_tasks", broken)
     assert main(["verify", "ring"]) == 3
-    assert "a bug of ours, please report it: RuntimeError: boom" in capsys.readouterr().err
+    assert "a bug in Unisono, please report it: RuntimeError: boom" in capsys.readouterr().err
 
 
 def test_nothing_is_cut_off_in_a_narrow_terminal(capsys, monkeypatch):
