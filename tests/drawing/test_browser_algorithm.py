@@ -214,8 +214,8 @@ def test_a_program_that_fails_says_so_where_it_fails(browser, tmp_path):
     path = tmp_path / "page.html"
     path.write_text(write_page([scene_of(twice.schedule(2), twice)], "twice"), encoding="utf-8")
     browser.open(path)
-    browser.press(END)
-    assert browser.step() == 2
+    assert browser.step() == 2  # it opens at the failure
+    assert "step 2 of its program (step 2 on this page)." in browser.text(".said")
     assert "Not proved" in browser.text(".facts")
     assert "is counted twice" in browser.text(".facts")
     assert "The result is missing, wrong, or not the same everywhere." in browser.text(".said")
@@ -224,6 +224,39 @@ def test_a_program_that_fails_says_so_where_it_fails(browser, tmp_path):
     assert "未通过证明" in browser.text(".facts")
     assert "进程 0 的输入被计算了两次" in browser.text(".facts")
     assert "counted" not in browser.text(".facts") + browser.text(".said")
+    browser.press(HOME)
+    assert browser.step() == 0
+
+
+def test_code_in_an_error_is_shown_as_code(browser, tmp_path):
+    @algorithm(all_reduce, chunks=one)
+    def waits(rank, size):
+        yield recv_reduce(0, src=(rank - 1) % size)
+        yield send(0, dst=(rank + 1) % size)
+
+    path = tmp_path / "page.html"
+    path.write_text(write_page([scene_of(waits.schedule(2), waits)], "waits"), encoding="utf-8")
+    browser.open(path)
+    assert "`" not in browser.text(".facts") + browser.text(".said")
+    assert browser.run("document.querySelector('.said code').textContent") == "recv_reduce 0 from 1"
+
+
+@pytest.mark.parametrize("width", [1280, 1080, 390])
+def test_the_words_of_a_step_are_next_to_the_stage(browser, written_page, width):
+    """Beside it where there is room, and below its bar on a phone: a reader who presses play sees them."""
+    browser.set_up(width, 800)
+    browser.open(written_page("ring"), "#step=3")
+    box = (
+        "(() => {{ const {{ left, top, bottom }} = document.querySelector('{}').getBoundingClientRect(); "
+        "return [left, top, bottom]; }})()"
+    )
+    stage, bar, said, facts = (browser.run(box.format(part)) for part in (".stage", ".controls", ".said", ".facts"))
+    if width >= 1080:
+        assert said[0] > stage[0]
+        assert said[1] < 400
+    else:
+        assert said[1] > bar[2]
+    assert facts[1] > said[1]
 
 
 def test_a_schedule_in_text_form_has_its_steps_beside_the_stage(browser, tmp_path):
@@ -231,7 +264,7 @@ def test_a_schedule_in_text_form_has_its_steps_beside_the_stage(browser, tmp_pat
     path = tmp_path / "page.html"
     path.write_text(write_page([scene_of(schedule)], "text"), encoding="utf-8")
     browser.open(path, "#step=1&rank=1")
-    assert browser.text(".code-line.here").strip() == "0: send 0 to 0; recv_reduce 0 from 0"
+    assert browser.text(".code-line.here").strip() == "1: send 0 to 0; recv_reduce 0 from 0"
 
 
 @pytest.mark.parametrize("size", [1, 2])

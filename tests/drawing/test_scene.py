@@ -170,7 +170,7 @@ def test_a_program_that_breaks_off_is_drawn_up_to_there():
 def test_a_schedule_in_text_form_shows_its_steps():
     schedule = written("all_reduce", 1, "send 0 to 1; recv_reduce 0 from 1", "send 0 to 0; recv_reduce 0 from 0")
     scene = scene_of(schedule)
-    assert scene["code"]["text"][1] == ["rank 1", "  0: send 0 to 0; recv_reduce 0 from 0"]
+    assert scene["code"]["text"][1] == ["rank 1", "  1: send 0 to 0; recv_reduce 0 from 0"]
     assert scene["code"]["sources"] == []
 
 

@@ -73,7 +73,18 @@ def test_a_deadlock_ends_the_recording_and_what_came_before_is_kept():
     assert capture.levels == [[1], [1]]
 
 
-def test_a_message_that_nobody_receives_still_has_a_destination():
+def test_a_message_that_is_stuck_in_a_deadlock_keeps_the_op_that_would_receive_it():
+    """The page draws it as an addition, or as stored, like any other message."""
+    programs = {"recv_reduce": 1, "recv": 0}
+    for kind, reduce in programs.items():
+        waits = f"send 0 to {{}}\nrecv_reduce 0 from 2\n{kind} 0 from {{}}"
+        capture = capture_steps(written("all_reduce", 1, waits.format(1, 1), waits.format(0, 0), ""))
+        assert isinstance(capture.error, DeadlockError | UnmatchedError)
+        assert capture.messages["got"].tolist() == [NEVER, NEVER]
+        assert capture.messages["reduce"].tolist() == [reduce, reduce]
+
+
+def test_a_message_that_no_rank_receives_still_has_a_destination():
     schedule = written("all_reduce", 1, "send 0 to 2; recv_reduce 0 from 1", "send 0 to 0", "")
     capture = capture_steps(schedule)
     assert isinstance(capture.error, UnmatchedError)

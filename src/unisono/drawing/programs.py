@@ -1,4 +1,4 @@
-"""The text of the programs that play, and where each one stands in each step."""
+"""Collects the source text of the programs, and the line of each step."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 from unisono.algorithms import Algorithm
 from unisono.drawing.source_lines import Stack
 from unisono.schedule import Schedule
-from unisono.schedule.text import format_program
+from unisono.schedule.text import format_step
 
 
 def program_texts(
@@ -20,8 +20,8 @@ def program_texts(
 ) -> dict[str, Any]:
     """Return the sources, and every different stack as a list of [source, line in it, runs backwards].
 
-    ``of_step`` has for each rank the number of the stack of each of its steps. A schedule that nobody wrote a
-    program for is shown as text, if that is not too much: then the steps of each rank are the lines.
+    ``of_step`` holds, for each rank, the number of the stack of each of its steps. A schedule without a program is
+    shown as text, if ``with_text``: the steps of each rank are its lines.
     """
     if algorithm is None:
         return {"sources": [], "stacks": [], "of_step": {}, "text": _as_text(schedule) if with_text else None}
@@ -45,7 +45,14 @@ def program_texts(
 
 
 def _as_text(schedule: Schedule) -> list[list[str]]:
-    return [list(format_program(schedule, rank)) for rank in range(schedule.size)]
+    """Return the lines of each rank: a heading, then its steps, which a page counts from 1."""
+    return [
+        [
+            f"rank {rank}",
+            *(f"  {number}: {format_step(step)}" for number, step in enumerate(schedule.program(rank), 1)),
+        ]
+        for rank in range(schedule.size)
+    ]
 
 
 class _Sources:
@@ -54,7 +61,7 @@ class _Sources:
         self.shown: list[dict[str, Any]] = []
 
     def number_of(self, code: CodeType) -> int:
-        """Return the number of a source; -1 where it cannot be read."""
+        """Return the number of a source, or -1 if it cannot be read."""
         if code not in self.numbers:
             try:
                 text = inspect.getsource(code)

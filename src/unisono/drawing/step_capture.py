@@ -1,8 +1,7 @@
-"""Play a schedule once and write down what moved: which chunks, from whom to whom, on which levels.
+"""Runs a schedule once and captures what moves: which chunks, between which ranks, on which levels.
 
-What the chunks hold is not computed here: the page plays the messages itself, from the inputs on. So a
-capture is nothing but columns of numbers, an entry for each message, and even a thousand ranks fit into
-one.
+The contents of the chunks are not computed here: the page replays the messages itself, starting from the inputs. So a
+capture consists of columns of numbers with one entry for each message, and a thousand ranks fit into one.
 """
 
 from __future__ import annotations
@@ -18,56 +17,56 @@ from numpy.typing import NDArray
 from unisono.errors import ScheduleError
 from unisono.schedule import Chunks, Op, Schedule, Step
 from unisono.schedule.network import run
-from unisono.schedule.ops import COMBINE, RECV_REDUCE, SEND, count, listed
+from unisono.schedule.ops import COMBINE, RECV, RECV_REDUCE, SEND, count, listed
 
 Column = NDArray[np.int32]
-NEVER = -1  # the level of what did not happen: a message that nobody received
+NEVER = -1  # the level of an event that did not happen, such as the receipt of a message in a deadlock
 
 
 @dataclass(frozen=True)
 class StepCapture:
-    """What happened, in columns. Levels count from 1; the state on level 0 is the input.
+    """The events of a run, in columns. Levels count from 1; the state on level 0 is the input.
 
-    ``messages`` are in the order in which they are received: by level, then by rank, then as the step has
-    them. A message is sent on level ``sent``, as number ``out`` of what its step sends, and received on level
-    ``got``, which may be later, or NEVER. ``amount`` chunks travel in it; which ones (as the sender and as
-    the receiver names them) lies in ``sent_chunks`` and ``got_chunks``, one message after the other.
-    ``locals`` are copies and combines in the same form.
+    ``messages`` are in the order in which they are received: by level, then by rank, then in the order of the step.
+    A message is sent on level ``sent``, as number ``out`` of the sends of its step, and received on level ``got``,
+    which may be later, or NEVER. It carries ``amount`` chunks; ``sent_chunks`` and ``got_chunks`` hold their numbers
+    on the sender and on the receiver, one message after the other. ``locals`` are copies and combines in the same
+    form.
     """
 
     messages: dict[str, Column]
     locals: dict[str, Column]
-    levels: list[list[int]]  # of each rank: on which level each of its steps was finished
+    levels: list[list[int]]  # for each rank, the level on which each of its steps finished
     with_chunks: bool
     error: ScheduleError | None = None
 
     @property
     def last_level(self) -> int:
-        """The level on which the last thing happened."""
+        """The level of the last event."""
         sent = self.messages["sent"]
         finished = max((levels[-1] for levels in self.levels if levels), default=0)
         return max(finished, int(sent.max()) if len(sent) else 0)
 
 
 def capture_steps(schedule: Schedule, with_chunks: bool = True) -> StepCapture:
-    """Play the schedule with channels of depth 1, as it is proved; what goes wrong ends the capture.
+    """Run the schedule with channels of depth 1, as the proof does; an error ends the capture.
 
-    Without ``with_chunks`` only the first chunk of each message is kept, and how many there are.
+    Without ``with_chunks`` the capture keeps only the first chunk of each message, and the number of chunks.
     """
-    patient = _Patient(**{one.name: getattr(schedule, one.name) for one in fields(Schedule)})
+    patient = _Patient(**{field.name: getattr(schedule, field.name) for field in fields(Schedule)})
     memory = _CapturingMemory(patient, with_chunks)
     error = None
     try:
         run(patient, memory, depth=1, end_step=memory.end_step)
-    except ScheduleError as found:
-        error = found
+    except ScheduleError as raised:
+        error = raised
         memory.find_receivers()
     return memory.capture(patient.errors[0] if patient.errors else error)
 
 
 @dataclass(frozen=True)
 class _Patient(Schedule):
-    """The same schedule; a program that makes no sense ends there, and what came before it is still played."""
+    """The same schedule; a program with an invalid step ends before that step instead of raising."""
 
     errors: list[ScheduleError] = field(default_factory=list)
 
@@ -80,11 +79,11 @@ class _Patient(Schedule):
 
 @dataclass
 class _Log:
-    """Columns that grow, an entry for each message or local op."""
+    """Columns with one entry for each message or local op."""
 
     columns: dict[str, array[int]]
     sent_chunks: array[int] = field(default_factory=lambda: array("i"))
-    got_chunks: dict[int, Chunks] = field(default_factory=dict)  # where they differ from those sent
+    got_chunks: dict[int, Chunks] = field(default_factory=dict)  # where they differ from the sender's
     starts: array[int] = field(default_factory=lambda: array("i"))
 
     def add(self, chunks: Chunks, with_chunks: bool, **entry: int) -> int:
@@ -100,18 +99,18 @@ class _Log:
         return len(self.starts) - 1
 
     def remove_last(self) -> None:
-        """Take back the entry that was added last."""
+        """Remove the last entry."""
         for column in self.columns.values():
             column.pop()
         del self.sent_chunks[self.starts.pop() :]
 
     def ordered(self, *keys: str) -> dict[str, Column]:
-        """Return the columns sorted by some of them, the first being the most important."""
+        """Return the columns sorted by ``keys``, the most significant first."""
         columns = {name: np.array(column, np.int32) for name, column in self.columns.items()}
         order = np.lexsort([columns[key] for key in reversed(keys)]) if len(self.starts) else np.array([], np.int64)
         sent, got = self._chunks_in(order)
-        made = {name: column[order] for name, column in columns.items()}
-        return {**made, "sent_chunks": sent, "got_chunks": got}
+        ordered = {name: column[order] for name, column in columns.items()}
+        return {**ordered, "sent_chunks": sent, "got_chunks": got}
 
     def _chunks_in(self, order: NDArray[np.int64]) -> tuple[Column, Column]:
         sent = np.array(self.sent_chunks, np.int32)
@@ -123,14 +122,14 @@ class _Log:
         if len(order) == 0:
             return sent, got
         lengths = np.diff(starts)[order]
-        # The place of every chunk: where its message starts, and how far it is from there.
+        # The position of every chunk: the start of its message, plus its offset in the message.
         within = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
-        places = np.repeat(starts[:-1][order], lengths) + within
-        return sent[places], got[places]
+        positions = np.repeat(starts[:-1][order], lengths) + within
+        return sent[positions], got[positions]
 
 
 class _CapturingMemory:
-    """A memory for the network that holds nothing and notes everything."""
+    """A memory for the network that holds no values and logs every access."""
 
     def __init__(self, schedule: Schedule, with_chunks: bool) -> None:
         self.schedule = schedule
@@ -139,12 +138,12 @@ class _CapturingMemory:
         self.messages = _Log({name: array("i") for name in names})
         self.local = _Log({name: array("i") for name in ("rank", "level", "reduce", "amount")})
         self.levels: list[list[int]] = [[] for _ in range(schedule.size)]
-        self.sending = [0] * schedule.size  # messages of the present step so far
-        self.received: list[list[int]] = [[] for _ in range(schedule.size)]  # in the present step
+        self.sending = [0] * schedule.size  # messages of the current step so far
+        self.received: list[list[int]] = [[] for _ in range(schedule.size)]  # in the current step
         self.done_here: list[list[int]] = [[] for _ in range(schedule.size)]
 
     def read(self, rank: int, chunks: Chunks) -> int:
-        """Note a message; who receives it turns out later."""
+        """Log a message; its receiver is known when it is received."""
         level = self.levels[rank][-1] + 1 if self.levels[rank] else 1
         out = self.sending[rank]
         self.sending[rank] += 1
@@ -153,7 +152,7 @@ class _CapturingMemory:
         )
 
     def write(self, rank: int, op: Op, sent: Chunks, payload: Any) -> None:
-        """Note who received a message, or that it was a local op and no message at all."""
+        """Log the receiver of a message, or turn it into a local op."""
         if op.is_local:
             self.messages.remove_last()
             self.sending[rank] -= 1
@@ -171,7 +170,7 @@ class _CapturingMemory:
         self.received[rank].append(payload)
 
     def end_step(self, rank: int, index: int, level: int) -> None:
-        """Note the level of everything in this step."""
+        """Log the level of everything in this step."""
         self.levels[rank].append(level)
         self.sending[rank] = 0
         for number in self.received[rank]:
@@ -182,14 +181,22 @@ class _CapturingMemory:
         self.done_here[rank].clear()
 
     def find_receivers(self) -> None:
-        """Look up for whom messages were that nobody received: the programs say it."""
+        """Complete the messages that were never received, from the programs of their senders and receivers."""
         columns = self.messages.columns
         by_sender: dict[int, list[int]] = {}
         for number, src in enumerate(columns["src"]):
             by_sender.setdefault(src, []).append(number)
+        by_pair: dict[tuple[int, int], list[int]] = {}
         for rank, numbers in by_sender.items():
             for number, receiver in zip(numbers, self._receivers(rank), strict=False):
                 columns["dst"][number] = receiver
+                by_pair.setdefault((rank, receiver), []).append(number)
+        unreceived = {columns["dst"][number] for number, got in enumerate(columns["got"]) if got == NEVER}
+        for rank in unreceived & set(range(self.schedule.size)):
+            for src, kinds in self._receives(rank).items():
+                for number, kind in zip(by_pair.get((src, rank), ()), kinds, strict=False):
+                    if columns["got"][number] == NEVER:
+                        columns["reduce"][number] = int(kind == RECV_REDUCE)
 
     def _receivers(self, rank: int) -> Iterator[int]:
         for step in self.schedule.program(rank):
@@ -197,10 +204,19 @@ class _CapturingMemory:
                 if op.kind == SEND:
                     yield op.other  # type: ignore[misc]
 
+    def _receives(self, rank: int) -> dict[int, list[str]]:
+        """Return the kinds of the receives of a rank, by sender, in order: there is one FIFO for each sender."""
+        kinds: dict[int, list[str]] = {}
+        for step in self.schedule.program(rank):
+            for op in step:
+                if op.kind in (RECV, RECV_REDUCE):
+                    kinds.setdefault(op.other, []).append(op.kind)  # type: ignore[arg-type]
+        return kinds
+
     def capture(self, error: ScheduleError | None) -> StepCapture:
-        """Return what was noted, in order."""
+        """Return the logged events, in order."""
         columns = self.messages.columns
-        # What never came in stands at the end.
+        # Messages that were never received come last.
         columns["order"] = array("i", (np.iinfo(np.int32).max if got == NEVER else got for got in columns["got"]))
         messages = self.messages.ordered("order", "dst", "place")
         del messages["order"], messages["place"]

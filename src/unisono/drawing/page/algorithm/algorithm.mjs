@@ -30,6 +30,7 @@ export function openAlgorithm(root, page, scene) {
       lang: page.settings.language ?? browserLanguage(navigator.languages),
       layout: scene.on_stage ? scene.layout.best : "matrix",
       numbers: page.settings.numbers,
+      step: scene.failure ? scene.levels : undefined, // a page about an error opens where it happens
     },
     (name, value) => {
       if (name === "step") return value >= 0 && value <= scene.levels;
@@ -64,11 +65,11 @@ export function openAlgorithm(root, page, scene) {
     element("figure", { class: "stage" }, canvas, tip, legend),
     bar.node,
   );
-  main.append(story.node);
   if (contents) main.append(contents.node);
+  main.append(facts.node);
   root.append(
     top.node,
-    element("div", { class: "columns" }, main, element("aside", {}, facts.node, code.node)),
+    element("div", { class: "columns narrated" }, main, element("aside", {}, story.node, code.node)),
     foot.node,
   );
 

@@ -1,6 +1,6 @@
 // The facts that the verifier proved, or the reason why a proof fails.
 
-import { element, fill } from "../common/dom.mjs";
+import { element, fill, withCode } from "../common/dom.mjs";
 
 /** Return the panel: { node, update }. */
 export function factsPanel(scene, state, words) {
@@ -40,7 +40,7 @@ function facts(scene, w) {
 
 function fact(name, value, note, extra = null) {
   const dd = element("dd", {}, value ? element("strong", {}, value) : "");
-  if (note) dd.append(" ", element("span", { class: "note" }, note));
+  if (note) dd.append(" ", element("span", { class: "note" }, ...withCode(note)));
   if (extra) dd.append(extra);
   return element("div", { class: "fact" }, element("dt", {}, name), dd);
 }
@@ -75,7 +75,7 @@ function failure(wrong, w, language) {
           wrong.op ? element("code", {}, ` ${wrong.op}`) : "",
         )
       : "",
-    element("p", {}, said.what),
+    element("p", {}, ...withCode(said.what)),
     element("dl", {}, ...details.map(([name, text]) => fact(name, "", text))),
   ];
 }

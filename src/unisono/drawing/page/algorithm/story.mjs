@@ -1,6 +1,6 @@
 // The panel that describes the current step in words.
 
-import { element } from "../common/dom.mjs";
+import { element, withCode } from "../common/dom.mjs";
 import { narrationPanel } from "../common/narration_panel.mjs";
 import { beginning, stepSentences } from "../common/sentences.mjs";
 import { viewAtLevel } from "../common/views.mjs";
@@ -40,10 +40,13 @@ function paragraphs(scene, level, language, rank, w, sentencesOf) {
   }
   if (level === scene.levels && !scene.failure) made.push(element("p", { class: "finished" }, w.afterWords));
   if (level === scene.levels && scene.failure) {
-    const { what, found } = scene.failure.said[language];
+    const { rank: failing, step, said } = scene.failure;
+    const { what, found } = said[language];
+    const location = failing === undefined || step === undefined ? "" : w.failureAt(failing, step + 1, level);
     made.push(
       element("p", { class: "why" }, w.failure[scene.failure.error] ?? w.failure.ScheduleError),
-      ...[what, found].filter(Boolean).map((text) => element("p", { class: "note" }, text)),
+      element("p", {}, location),
+      ...[what, found].filter(Boolean).map((text) => element("p", { class: "note" }, ...withCode(text))),
     );
   }
   return made;

@@ -24,3 +24,8 @@ export function shape(tag, attributes = {}, ...children) {
 export function fill(parent, ...children) {
   parent.replaceChildren(...children);
 }
+
+/** Return the pieces of a sentence as children of an element: text between backticks becomes code. */
+export function withCode(text) {
+  return text.split("`").map((piece, at) => (at % 2 ? element("code", {}, piece) : piece));
+}

@@ -1,8 +1,8 @@
-// How what a slot holds is written: x0+x1+x4 is the sum of the chunks of ranks 0, 1 and 4.
+// The notation for the contents of a slot: x0+x1+x4 is the sum of the chunks of ranks 0, 1 and 4.
 
 import { ranksIn } from "./replay.mjs";
 
-/** The whole expression; `slot` is where it lies, and where that is not the chunk's own place its number is added. */
+/** The whole expression. The number of the chunk is added if it differs from `slot`, in which it is stored. */
 export function expression(scene, cell, slot) {
   if (!cell) return "";
   const ranks = ranksIn(cell.ranks);
@@ -12,10 +12,12 @@ export function expression(scene, cell, slot) {
   return ranks.map((rank) => `${again.has(rank) ? "2·" : ""}x${rank}${index}`).join("+");
 }
 
-/** The same as short as it can be, for places where the whole does not fit. */
+/** A short form, for cells in which the whole expression does not fit. */
 export function shortExpression(scene, cell, slot) {
   const ranks = ranksIn(cell.ranks);
-  if (ranks.length === 1 || cell.again) return expression(scene, cell, slot);
+  if (ranks.length === 1) return expression(scene, cell, slot);
+  const [twice] = ranksIn(cell.again);
+  if (twice !== undefined) return `2·x${twice}+…`;
   if (ranks.length === scene.size) return scene.collective.carries_data ? "Σ" : "✓";
   const first = ranks[0];
   const last = ranks[ranks.length - 1];
@@ -23,7 +25,7 @@ export function shortExpression(scene, cell, slot) {
   return `Σ${ranks.length}/${scene.size}`;
 }
 
-/** Numbers with as few signs as possible: 0–3, 6. */
+/** Numbers in the shortest form: 0–3, 6. */
 export function runs(numbers) {
   const found = [];
   for (const number of numbers) {

@@ -92,9 +92,9 @@ async function open(page) {
     top.node,
     element(
       "div",
-      { class: "columns" },
-      element("div", { class: "main" }, ring.node, bar, told.node, derivation.node, factors.node),
-      element("aside", {}, numbers.node, curve.node, example.node),
+      { class: "columns narrated" },
+      element("div", { class: "main" }, ring.node, bar, derivation.node, factors.node),
+      element("aside", {}, told.node, numbers.node, curve.node, example.node),
     ),
     foot.node,
   );
