@@ -1,11 +1,11 @@
 # Everything that a developer or CI runs. `make demo` and `make test` need Python 3.11+, a C++ compiler and a package
-# index; they make .venv by themselves.
+# index; they create .venv.
 
 PYTHON ?= python3
 BIN := .venv/bin
 INSTALLED := .venv/.installed
 CODE := src tests tools examples
-# Tests start hundreds of processes: each file is compiled once, where it is first imported, whatever a shell may say.
+# Tests start hundreds of processes: each file is compiled once, when it is first imported, whatever the shell exports.
 unexport PYTHONDONTWRITEBYTECODE
 ON_BOTH_CORES := --numprocesses 2 --dist worksteal
 
@@ -13,10 +13,10 @@ ON_BOTH_CORES := --numprocesses 2 --dist worksteal
 
 venv: $(INSTALLED)
 
-# Python files are used from where they are; a change in the engine or in the dependencies needs another install.
-# pip compiles no Python file ahead of its first import: most files of torch are never imported.
+# Python files are used in place; a change in the engine or in the dependencies needs another install.
+# pip does not compile Python files: most files of torch are never imported.
 $(INSTALLED): pyproject.toml CMakeLists.txt $(shell find engine -type f -not -path 'engine/tests/*')
-	@$(PYTHON) -c "import sys; sys.exit(sys.version_info < (3, 11) and 'Unisono needs Python 3.11 or newer; say which: make PYTHON=python3.12')"
+	@$(PYTHON) -c "import sys; sys.exit(sys.version_info < (3, 11) and 'Unisono needs Python 3.11 or newer; choose one: make PYTHON=python3.12')"
 	$(PYTHON) -m venv .venv
 	$(BIN)/pip install --quiet --upgrade "pip>=25.1"
 	$(BIN)/pip install --quiet --no-compile --group dev --editable .
@@ -26,12 +26,12 @@ demo: venv
 	$(BIN)/unisono demo
 	$(BIN)/unisono draw --all -o build/site --no-open
 
-# The linter of the page's JavaScript. Without npm the tests say, loudly, that they skip it.
+# The linter of the page's JavaScript. Without npm the tests skip it with a visible message.
 JAVASCRIPT := tools/javascript/node_modules/.package-lock.json
 $(JAVASCRIPT): tools/javascript/package-lock.json
 	@npm ci --silent --prefix tools/javascript || echo "SKIPPED: no linter for the page's JavaScript (apt-get install nodejs npm)"
 
-# The compiler's warnings about the engine; again when a file of it has changed.
+# The compiler's warnings about the engine; repeated when one of its files has changed.
 ENGINE_CHECKED := build/.engine-checked
 $(ENGINE_CHECKED): $(shell find engine -name '*.cpp' -o -name '*.hpp')
 	ls engine/src/*/*.cpp engine/tests/*.cpp | xargs -P 2 -n 3 $(CXX) -fsyntax-only -std=c++20 -O1 -Wall -Wextra -Werror -DUNISONO_VARIANT=baseline -Iengine/include
@@ -48,31 +48,31 @@ style: venv $(JAVASCRIPT)
 check: lint
 	$(BIN)/pytest -m "not slow" $(ON_BOTH_CORES)
 
-# What Debian has and pip has not: a browser, and node. Before `style`, which looks for npm.
+# A browser and node, which pip cannot install. Before `style`, which needs npm.
 browser: venv
 	@$(BIN)/python tools/get_browser.py
 
-# Here the compiler warns when the programs of engine/tests are built (tests/engine/test_native.py).
+# The compiler's warnings appear when the programs of engine/tests are built (tests/engine/test_native.py).
 test: browser style
 	$(BIN)/pytest -m "not long" $(ON_BOTH_CORES)
 
-# The long versions of tests: hundreds of groups, all of torch.compile, every codec; and, after `make peers`, our benchmark
-# beside other libraries.
+# The long versions of tests: hundreds of groups, all of torch.compile, every codec; and, after `make peers`, the benchmark
+# of other libraries.
 stress: venv
 	$(BIN)/pytest -m long
 
-# Every campaign in its long version, and the table of docs/soundness.md from what they counted.
+# Every campaign in its long version, and the table of docs/soundness.md from their counts.
 soundness: venv
 	$(BIN)/pytest -m campaign $(ON_BOTH_CORES) -o junit_family=xunit1 --junitxml build/soundness.xml
 	$(BIN)/python tools/soundness_page.py
 	$(BIN)/python tools/tour_pages.py '`make soundness`' build/soundness.xml
 
-# The engine with the sanitizers of the compiler, in build/asan and build/tsan (minutes).
+# The engine under the compiler's sanitizers, in build/asan and build/tsan (minutes).
 sanitize: venv
 	$(BIN)/pip install --quiet --group sanitize
 	$(BIN)/python tools/sanitize.py
 
-# The long proofs: every size to 128, chosen ones to 512 (powers of two, their neighbours, primes), every root to 33.
+# The long proofs: every size up to 128, selected sizes up to 512 (powers of two, their neighbours, primes), every root up to 33.
 proofs: venv
 	$(BIN)/unisono verify all --fresh -n 1-128
 	$(BIN)/unisono verify all --fresh -n 129,131,191,251,255,256,257,383,509,511,512
@@ -80,7 +80,7 @@ proofs: venv
 	$(BIN)/unisono verify hierarchical --fresh -n 1-64 --option node=8 --option inner=pat --option outer=rabenseifner
 	$(BIN)/unisono verify all_to_all/hierarchical --fresh -n 1-64 --option node=8
 
-# What is generated from computed facts; tests say when it is out of date.
+# The generated parts of the documentation; tests fail when they are out of date.
 docs: venv
 	$(BIN)/python tools/algorithms_page.py
 	$(BIN)/python tools/api_pages.py
@@ -91,14 +91,14 @@ docs: venv
 	$(BIN)/python tools/soundness_page.py
 	$(BIN)/python tools/tour_pages.py
 
-# The pictures of the page in the README, photographed in Chromium; look at them before you commit.
+# The screenshots in the README, taken in Chromium; look at them before you commit.
 screenshots: venv
 	$(BIN)/python tools/screenshots.py
 
 golden: venv
 	$(BIN)/python tools/golden.py
 
-# PyTorch's own tests of process groups on our backend and on Gloo, one after the other (minutes), and the page of both.
+# PyTorch's own tests of process groups on Unisono and on Gloo (minutes), and the page of the results.
 torch-suite: venv
 	rm -f docs/measurements/torch_suite/gloo.json docs/measurements/torch_suite/unisono.json
 	-$(BIN)/python tools/torch_suite.py --backend gloo --json docs/measurements/torch_suite/gloo.json
@@ -109,13 +109,13 @@ ifdef TESTS
 endif
 	$(BIN)/python tools/torch_suite.py --page
 
-# Environments with Gloo, Open MPI, MPICH and Intel MPI, for `unisono bench --against`. They take about 2 GB and are left
-# alone by `make clean`; remove them with rm -r .peers.
+# Environments with Gloo, Open MPI, MPICH and Intel MPI, for `unisono bench --against`. They take about 2 GB; `make clean`
+# keeps them, and rm -r .peers removes them.
 peers:
 	$(PYTHON) tools/peers.py
 
-# Trainings with DeepSpeed, Lightning, Accelerate and transformers on our backend, in an environment of their own
-# (.interop, 1.3 GB, left alone by `make clean`); writes docs/interop.md.
+# Training with DeepSpeed, Lightning, Accelerate and transformers on Unisono, in a separate environment (.interop, 1.3 GB,
+# kept by `make clean`); writes docs/interop.md.
 interop:
 	$(PYTHON) tools/interop.py
 

@@ -17,18 +17,18 @@ SWITCHES = (
     "--disable-background-networking", "--disable-component-update", "--disable-sync", "--lang=en-US",
 )  # fmt: skip
 
-# Keys without a letter, as WebDriver writes them.
+# Keys without a character, as WebDriver encodes them.
 SHIFT, ESCAPE, END, HOME, LEFT, RIGHT, DOWN = "\ue008", "\ue00c", "\ue010", "\ue011", "\ue012", "\ue014", "\ue015"
 
 
 def is_there() -> bool:
-    """Whether there is a browser to drive."""
+    """Tell whether a browser and its driver are installed."""
     return all(shutil.which(name) for name in ("chromium", "chromedriver"))
 
 
 @contextlib.contextmanager
 def running(profile: Path) -> Iterator[Browser]:
-    """Start a browser with a profile of its own, and end it."""
+    """Start a browser with a separate profile, and quit it afterwards."""
     from selenium import webdriver
     from selenium.webdriver.chrome.service import Service
 
@@ -45,14 +45,14 @@ def running(profile: Path) -> Iterator[Browser]:
 
 
 class Browser:
-    """What tests do with it."""
+    """A running browser, with the actions that tests need."""
 
     def __init__(self, driver: Any) -> None:
         self.driver = driver
         self.set_up()
 
     def set_up(self, width: int = 1280, height: int = 900, *, dark: bool = False, motion: bool = False) -> None:
-        """Say how large the window is, and what its user prefers; without motion a step takes no time."""
+        """Set the size of the window and the preferences of the user; without motion, a step takes no time."""
         metrics = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
         preferences = [
             {"name": "prefers-color-scheme", "value": "dark" if dark else "light"},
@@ -62,7 +62,7 @@ class Browser:
         self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": preferences})
 
     def open(self, path: Path, link: str = "") -> None:
-        """Open a page from its file and wait until it is ready; whatever it complains about is an error."""
+        """Open a page from its file and wait until it is ready; fail if it writes to the console."""
         self.driver.get("about:blank")
         self.driver.get_log("browser")
         self.driver.get(path.as_uri() + link)
@@ -70,27 +70,27 @@ class Browser:
         assert self.complaints() == []
 
     def complaints(self) -> list[str]:
-        """What the page has written to the console since the last time."""
+        """Return what the page has written to the console since the last call."""
         return [entry["message"] for entry in self.driver.get_log("browser")]
 
     def run(self, code: str, *values: Any) -> Any:
-        """Return what JavaScript says."""
+        """Return the value of a JavaScript expression."""
         return self.driver.execute_script(f"return {code}", *values)
 
     def wait_for(self, condition: str) -> None:
-        """Wait until JavaScript says yes."""
+        """Wait until a JavaScript condition holds."""
         from selenium.webdriver.support.wait import WebDriverWait
 
         WebDriverWait(self.driver, 30, poll_frequency=0.02).until(lambda _: self.run(condition))
 
     def press(self, *keys: str) -> None:
-        """Press keys, wherever the focus is."""
+        """Press keys; they go to the focused element."""
         from selenium.webdriver.common.action_chains import ActionChains
 
         ActionChains(self.driver, duration=0).send_keys(*keys).perform()
 
     def click(self, selector: str) -> None:
-        """Press an element."""
+        """Click an element."""
         self.run("document.querySelector(arguments[0]).click()", selector)
 
     def text(self, selector: str) -> str:
@@ -98,7 +98,7 @@ class Browser:
         return self.run("document.querySelector(arguments[0]).textContent", selector)
 
     def cut_off(self) -> list[str]:
-        """Return the texts that do not fit where they stand; that the page is wider than its window counts as one."""
+        """Return the texts that do not fit into their elements; a page wider than its window counts as one."""
         return self.run("""[
             ...(document.documentElement.scrollWidth > innerWidth ? ["the page"] : []),
             ...[...document.querySelectorAll("h1, h2, h3, p, li, dt, dd, output, label, button, .key")]
@@ -108,7 +108,7 @@ class Browser:
         ]""")
 
     def choose(self, selector: str, value: str) -> None:
-        """Choose from a list, or move a slider, as a reader does."""
+        """Choose from a list, or move a slider, as a user does."""
         self.run(
             "(() => { const it = document.querySelector(arguments[0]); it.value = arguments[1];"
             "for (const kind of ['input', 'change']) it.dispatchEvent(new Event(kind, {bubbles: true})); })()",
@@ -117,11 +117,11 @@ class Browser:
         )
 
     def step(self) -> float:
-        """Return the position of the page."""
+        """Return the current step of the page."""
         return self.run("unisono.state.get('step')")
 
     def frames_per_second(self, seconds: float = 2.0) -> float:
-        """Play, and count how many frames are painted in a second."""
+        """Play, and return the number of frames painted per second."""
         code = """
             const [seconds, done] = arguments;
             const { player, state } = unisono;
@@ -139,7 +139,7 @@ class Browser:
         return float(self.driver.execute_async_script(code, seconds))
 
     def picture(self, path: Path, *, whole: bool = False) -> None:
-        """Write what is to be seen to a PNG file; ``whole``: all of the page, not only the window."""
+        """Write a screenshot to a PNG file; ``whole``: of the page, not only of the window."""
         options: dict[str, Any] = {}
         if whole:
             size = self.run("[innerWidth, document.documentElement.scrollHeight]")

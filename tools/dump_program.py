@@ -1,10 +1,10 @@
-"""Write compiled programs to a file, for the tests of the engine that know nothing of Python (engine/tests).
+"""Write compiled programs to a file, for the tests of the engine without Python (engine/tests).
 
     python tools/dump_program.py FILE all_reduce/ring -n 2,3 --count 1000
 
-A file is a list of *cases*, one after the other to its end: what every rank of a call needs, and, unless --no-data is
-given, what each of them puts in and must get out, as `play` computes it. Every number is 8 bytes, lowest first; every
-text or table is its length, then its bytes. engine/tests/cases.cpp reads it in the same order.
+A file is a sequence of *cases*: the data that every rank of a call needs and, without --no-data, the input of each
+rank and its expected result, as `play` computes it. Every number has 8 bytes, in little-endian order; every text or
+table is its length, then its bytes. engine/tests/cases.cpp reads the file in the same order.
 """
 
 from __future__ import annotations
@@ -61,21 +61,21 @@ class Arrays(NamedTuple):
 
     shared: bool
     source: bytes
-    result: bytes  # as it must be in the end
+    result: bytes  # the expected result
 
 
 def number(value: int) -> bytes:
-    """Return a number as the file has it."""
+    """Return a number in the format of the file."""
     return struct.pack("<Q", value)
 
 
 def blob(data: bytes) -> bytes:
-    """Return a text or table as the file has it."""
+    """Return a text or table in the format of the file."""
     return number(len(data)) + data
 
 
 def rounded(values: np.ndarray, codec: str) -> np.ndarray:
-    """Return what a codec makes of a chunk that is sent."""
+    """Return the numbers of a sent chunk after encoding and decoding."""
     values = values.copy()
     round_in_place(values, codec)
     return values
@@ -103,7 +103,7 @@ def arrays_of(case: Case, schedule: Schedule) -> list[Arrays]:
             Arrays(False, *(b"" if array is None else array.tobytes() for array in pair))
             for pair in zip(inputs, outputs, strict=True)
         ]
-    # Ranks without a part in it have the array too; what they get no result in stays as it was.
+    # Ranks without an input or a result also pass the array; without a result it stays unchanged.
     nothing = np.zeros(case.length, case.dtype)
     made = []
     for given, found in zip(inputs, outputs, strict=True):
@@ -113,7 +113,7 @@ def arrays_of(case: Case, schedule: Schedule) -> list[Arrays]:
 
 
 def pieces(case: Case, with_data: bool) -> Iterator[bytes]:
-    """Yield a case as the file has it."""
+    """Yield a case in the format of the file."""
     schedule = case.algorithm.schedule(case.size, case.root)
     collective, element = case.algorithm.collective, ELEMENT_BYTES[case.dtype]
     equal = (case.length,) if collective.single_array else (case.length // case.size,) * case.size
@@ -155,7 +155,7 @@ def write_cases(path: Path, cases: list[Case], with_data: bool = True) -> None:
 
 
 def cases_of(algorithms: list[Algorithm], sizes: list[int], counts: list[int], **more: object) -> list[Case]:
-    """Return all combinations that the algorithms can serve."""
+    """Return all combinations that the algorithms support."""
     return [
         Case(algorithm, size, count, **more)  # type: ignore[arg-type]
         for size in sizes for algorithm in algorithms if algorithm.can_serve(size)
@@ -164,12 +164,12 @@ def cases_of(algorithms: list[Algorithm], sizes: list[int], counts: list[int], *
 
 
 def main() -> None:
-    """Do what the command line says."""
+    """Write the cases that the command line describes."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("file", type=Path)
-    parser.add_argument("algorithms", nargs="+", help="such as all_reduce/ring; all: every built-in one")
-    parser.add_argument("-n", "--sizes", default="2", help="numbers of ranks, with commas between them")
-    parser.add_argument("--count", default="1000", help="numbers of elements, with commas between them")
+    parser.add_argument("algorithms", nargs="+", help="such as all_reduce/ring; all: every built-in algorithm")
+    parser.add_argument("-n", "--sizes", default="2", help="numbers of ranks, separated by commas")
+    parser.add_argument("--count", default="1000", help="numbers of elements, separated by commas")
     parser.add_argument("--dtype", default="float32")
     parser.add_argument("--op", default="sum")
     parser.add_argument("--codec")

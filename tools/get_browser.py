@@ -1,7 +1,7 @@
-"""Install what the tests of the page need and pip does not bring: Chromium, its driver, node and npm.
+"""Install the programs that the tests of the page need and pip cannot install: Chromium, its driver, node and npm.
 
-`make test` calls this first. Where we may not install anything it says how to, and the tests that need a browser
-are skipped, loudly.
+`make test` runs this first. Without the permission to install packages, it prints the command, and the tests that
+need a browser are skipped with a visible message.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ LIMIT_S = 300
 
 
 def missing_packages() -> list[str]:
-    """Return the packages of Debian whose programs are not here."""
+    """Return the Debian packages whose programs are missing."""
     return [package for program, package in PACKAGES.items() if shutil.which(program) is None]
 
 
@@ -30,7 +30,7 @@ def get(packages: list[str]) -> bool:
         try:
             done = subprocess.run(command, env=quietly, capture_output=True, text=True, timeout=LIMIT_S)
         except subprocess.TimeoutExpired:
-            print(f"{' '.join(command)}: not over after {LIMIT_S} s", file=sys.stderr)
+            print(f"{' '.join(command)}: not finished after {LIMIT_S} s", file=sys.stderr)
             return False
         if done.returncode != 0:
             print(f"{' '.join(command)}: {done.stderr.strip()}", file=sys.stderr)
@@ -39,7 +39,7 @@ def get(packages: list[str]) -> bool:
 
 
 def main() -> None:
-    """Say what was done, or what somebody else has to do."""
+    """Install missing packages, or print the command that does."""
     packages = missing_packages()
     if not packages:
         return

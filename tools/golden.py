@@ -1,4 +1,4 @@
-"""Write the golden files: every built-in algorithm on five ranks, as it is written and as the engine gets it."""
+"""Write the golden files: every built-in algorithm on five ranks, as a schedule and as engine instructions."""
 
 from pathlib import Path
 

@@ -1,7 +1,7 @@
 """Measure how fast the engine's loops encode and decode, on one core, with 256 KiB of float32 numbers.
 
-GB/s are the bytes of the float32 array per second; a call from Python, about 0.7 microseconds, is part of it.
-Name sets of instructions (`_engine.variants()`) to measure these, not the best one.
+GB/s are the bytes of the float32 array per second, including the call from Python, about 0.7 microseconds. Arguments
+name the instruction sets to measure (`_engine.variants()`); the default is the best one.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ ARRAY_BYTES = 256 * 1024
 
 
 def measured(name: str, variant: str) -> list[float]:
-    """Return the speeds of encoding, the same stochastically, rounding the source as well, decoding, and adding."""
+    """Return the speeds of encoding, stochastic encoding, encoding that rounds the source, decoding, and adding."""
     array = np.random.default_rng(0).standard_normal(ARRAY_BYTES // 4).astype(np.float32).view(np.uint8)
     wire = np.empty(FORMATS[name].wire_bytes(ARRAY_BYTES // 4), np.uint8)
     source, out = array.copy(), np.empty_like(array)

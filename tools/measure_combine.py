@@ -1,18 +1,19 @@
-"""Measure how fast the engine's loops add arrays that fit into the cache, beside numpy, in one run.
+"""Measure how fast the engine's loops and numpy add arrays that fit into the cache, in one run.
 
-GB/s are the bytes of one array, the result, per second; a call from Python, about 0.7 microseconds, is part of it and
-shows in the smaller arrays. Name sets of instructions (`_engine.variants()`) to measure these, not the best one.
+GB/s are the bytes of one array, the result, per second, including the call from Python, about 0.7 microseconds, which
+matters for the smaller arrays. Arguments name the instruction sets to measure (`_engine.variants()`); the default is
+the best one.
 """
 
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import Callable
 
 import ml_dtypes
 import numpy as np
 
+import timing
 from unisono import _engine
 
 ARRAY_BYTES = (32 * 1024, 256 * 1024)
@@ -24,13 +25,8 @@ NAMES = (
 
 
 def best(size: int, action: Callable[[], object]) -> float:
-    """Return the bytes of one array per second, in GB/s, of the quickest of many runs."""
-    times = []
-    for _ in range(REPEATS):
-        began = time.perf_counter()
-        action()
-        times.append(time.perf_counter() - began)
-    return size / min(times) / 1e9
+    """Return the bytes of one array per second, in GB/s, of the fastest of many executions."""
+    return size / timing.fastest(action, REPEATS) / 1e9
 
 
 def measured(name: str, size: int, variant: str) -> list[float]:

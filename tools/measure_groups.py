@@ -1,6 +1,6 @@
-"""Measure what process groups of torch cost, ours and Gloo's: time, memory, descriptors and threads of each rank.
+"""Measure the cost of torch process groups, ours and Gloo's: time, memory, descriptors and threads of each rank.
 
-Each measurement runs in new processes. Groups are made by ``dist.new_group``, then each is used once.
+Each measurement runs in new processes. Groups are created by ``dist.new_group``, then each is used once.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ BACKENDS = ("gloo", "unisono")
 KINDS = ("all ranks", "pairs")
 PAGE = Path(__file__).parent.parent / "docs" / "pytorch.md"
 FOUND = PAGE.parent / "measurements" / "epyc-2-cores" / "groups-4.json"
-COLUMNS = {  # the title of each column, the measured quantity, what one unit of the column is, and its decimals
+COLUMNS = {  # the title of each column: the measured quantity, the size of its unit, and its decimals
     "making them, s": ("make_s", 1, 2), "first use, s": ("use_s", 1, 2), "destroying, s": ("destroy_s", 1, 2),
     "RSS, MB": ("used_rss_kb", 1024, 1), "PSS, MB": ("used_pss_kb", 1024, 1),
     "descriptors": ("used_descriptors", 1, 0), "threads": ("used_threads", 1, 0),
@@ -35,20 +35,20 @@ COLUMNS = {  # the title of each column, the measured quantity, what one unit of
 def table(results: list[dict[str, Any]]) -> str:
     """Return the table of docs/pytorch.md."""
     lines = [f"| {results[0]['groups']} groups of | backend | {' | '.join(COLUMNS)} |", "|---|---" + "|--:" * 7 + "|"]
-    for one in results:
-        cells = [f"{one[name] / unit:.{decimals}f}" for name, unit, decimals in COLUMNS.values()]
-        lines.append(f"| {one['of']} | {one['backend']} | {' | '.join(cells)} |")
+    for result in results:
+        cells = [f"{result[name] / unit:.{decimals}f}" for name, unit, decimals in COLUMNS.values()]
+        lines.append(f"| {result['of']} | {result['backend']} | {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"
 
 
 def page(text: str) -> str:
-    """Return docs/pytorch.md with the table of what was measured."""
+    """Return docs/pytorch.md with its table written anew."""
     parts = {"groups": lambda: table(json.loads(FOUND.read_text())["results"])}
     return page_parts.fill(text, lambda name: parts[name]())
 
 
 def state() -> dict[str, float]:
-    """Return what this process has: memory in kB, descriptors, threads."""
+    """Return the memory in kB, the descriptors and the threads of this process."""
     rollup = dict(
         line.split()[:2] for line in Path("/proc/self/smaps_rollup").read_text().splitlines()[1:] if "kB" in line
     )
@@ -61,7 +61,7 @@ def state() -> dict[str, float]:
 
 
 def measure(rank: int, size: int, backend: str, kind: str, groups: int, path: str) -> dict[str, float]:
-    """Make groups and use them; return what each step cost this rank."""
+    """Create groups and use them; return the cost of each step on this rank."""
     store = dist.FileStore(path, size)
     dist.init_process_group(backend, store=store, rank=rank, world_size=size, timeout=timedelta(seconds=60))
     x = torch.ones(8)
@@ -91,7 +91,7 @@ def measure(rank: int, size: int, backend: str, kind: str, groups: int, path: st
 
 
 def in_processes(size: int, arguments: tuple[Any, ...]) -> list[Any]:
-    """Measure in as many forked processes; return what each found."""
+    """Measure in ``size`` forked processes; return their results."""
     readers = []
     for rank in range(size):
         reader, writer = os.pipe()
@@ -118,30 +118,32 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--groups", type=int, default=100)
     parser.add_argument("--ranks", type=int, default=4)
-    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--json", type=Path, metavar="FILE")
     parser.add_argument("--page", action="store_true", help="write the table of docs/pytorch.md; measure nothing")
-    given = parser.parse_args()
-    if given.page:
+    args = parser.parse_args()
+    if args.page:
         PAGE.write_text(page(PAGE.read_text()))
         return
-    import unisono.torch_backend.process_group  # noqa: F401 (before the fork, as torch itself)
+    import unisono.torch_backend.process_group  # noqa: F401 (before the fork, like torch)
 
     results: list[dict[str, Any]] = []
     for kind in KINDS:
         samples: dict[str, list[dict[str, float]]] = {backend: [] for backend in BACKENDS}
-        for _ in range(given.rounds):
-            for backend in BACKENDS:  # in turns: both meet the same neighbours
+        for _ in range(args.repeats):
+            for backend in BACKENDS:  # in turns, so that both share the same disturbances
                 with tempfile.TemporaryDirectory() as folder:
                     path = str(Path(folder) / "store")
-                    ranks = in_processes(given.ranks, (given.ranks, backend, kind, given.groups, path))
+                    ranks = in_processes(args.ranks, (args.ranks, backend, kind, args.groups, path))
                 samples[backend].append({name: max(rank[name] for rank in ranks) for name in ranks[0]})
         for backend in BACKENDS:
-            medians = {name: statistics.median(one[name] for one in samples[backend]) for name in samples[backend][0]}
-            results.append({"groups": given.groups, "ranks": given.ranks, "of": kind, "backend": backend, **medians})
+            medians = {
+                name: statistics.median(sample[name] for sample in samples[backend]) for name in samples[backend][0]
+            }
+            results.append({"groups": args.groups, "ranks": args.ranks, "of": kind, "backend": backend, **medians})
             print(json.dumps(results[-1]), flush=True)
-    if given.json is not None:
-        given.json.write_text(json.dumps({"torch": torch.__version__, "results": results}, indent=1) + "\n")
+    if args.json is not None:
+        args.json.write_text(json.dumps({"torch": torch.__version__, "results": results}, indent=1) + "\n")
 
 
 if __name__ == "__main__":

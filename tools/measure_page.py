@@ -1,7 +1,4 @@
-"""Measure how smooth the page is: frames per second in a real browser, while it plays.
-
-python tools/measure_page.py
-"""
+"""Measure how smoothly the page plays: frames per second in a real browser."""
 
 from __future__ import annotations
 

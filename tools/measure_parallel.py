@@ -1,15 +1,15 @@
-"""Measure our strategies beside torch's: ``python tools/measure_parallel.py [-n RANKS] [--json FILE]``.
+"""Compare our strategies with torch's: ``python tools/measure_parallel.py [-n RANKS] [--json FILE]``.
 
-Two models, a perceptron of 25 million parameters and a GPT of 10.7 million, with tiny batches, so that communication
-is what matters. Everybody lives in the same processes and takes turns, a few steps each; what is printed is the
-median step of the slowest rank.
+Two models, a perceptron of 25 million parameters and a GPT of 10.7 million, with tiny batches, so that
+communication dominates. All contenders live in the same processes and take turns, a few steps each; the result is
+the median step of the slowest rank.
 
 - Data parallel: our DataParallel on a communicator, torch's DDP on our backend and on Gloo.
 - Sharded (ZeRO-3): our Zero on a communicator, torch's ``fully_shard`` on our backend and on Gloo.
 - "Alone": the same step of the bare model, which sends nothing.
-- Overlap, of our DataParallel, with a batch 16 times as large, as there is nothing to hide behind in a tiny one: how
-  long a rank stands still in a step (*exposed*), and how long the same collectives take with nothing computed in
-  between; ``unisono.parallel.overlap`` says how both are measured.
+- Overlap of our DataParallel, with a batch 16 times as large, because a tiny one has no computation to hide behind:
+  how long a rank waits in a step (*exposed*), and how long the same collectives take with no computation in
+  between; ``unisono.parallel.overlap`` describes both measurements.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def torch_sharded(make: Callable[[], nn.Module], group: Any) -> Step:
 
 
 def our_sharded(make: Callable[[], nn.Module], group: Group) -> Step:
-    """Return a step of ours."""
+    """Return a step of our Zero."""
     model = make()
     zero = Zero(model, group, optimizer=sgd, stage=3, units=units_of(model))
     return stepper(zero, inputs_of(model), zero.optimizer)
@@ -79,13 +79,13 @@ def torch_data_parallel(make: Callable[[], nn.Module], group: Any) -> Step:
 
 
 def our_data_parallel(make: Callable[[], nn.Module], group: Group, times: int = 1) -> Step:
-    """Return a step of ours."""
+    """Return a step of our DataParallel."""
     model = make()
     return stepper(DataParallel(model, group), inputs_of(model, times))
 
 
 def run_rank(rank: int, size: int, folder: str, together: Any) -> dict[str, dict[str, float]]:
-    """Measure, on one rank."""
+    """Measure on one rank."""
     os.environ |= {
         "RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": str(size), "LOCAL_WORLD_SIZE": str(size),
         "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "0", "TORCHELASTIC_RUN_ID": folder,
@@ -110,7 +110,7 @@ def run_rank(rank: int, size: int, folder: str, together: Any) -> dict[str, dict
 
 
 def line(case: str, seconds: dict[str, float]) -> str:
-    """Return what people read of a case."""
+    """Return the printed line of a case."""
     if "exposed" in seconds:
         exposed, whole = seconds["exposed"] * 1e3, seconds["all"] * 1e3
         return f"{case}: {exposed:.1f} ms of {whole:.1f} ms exposed, {exposed / whole:.0%}"

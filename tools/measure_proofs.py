@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import time
-
+import timing
 from unisono.algorithms import of
 from unisono.collectives import all_reduce
 from unisono.schedule import freeze
@@ -13,23 +12,14 @@ from unisono.verifier.cache import content_digest
 REPEATS = 3
 
 
-def best(action) -> float:
-    """Return the shortest of a few runs, in seconds."""
-    times = []
-    for _ in range(REPEATS):
-        began = time.perf_counter()
-        action()
-        times.append(time.perf_counter() - began)
-    return min(times)
-
-
-print("| all-reduce | 64 ranks | 512 ranks | 512 ranks, found in the cache |")
-print("|---|--:|--:|--:|")
-for algorithm in of(all_reduce):
-    small, large = algorithm.schedule(64), algorithm.schedule(512)
-    cells = [
-        f"{best(lambda s=small: prove(s)):.3f} s",
-        f"{best(lambda s=large: prove(s)):.2f} s",
-        f"{best(lambda s=large: content_digest(freeze(s), 1)):.2f} s",
-    ]
-    print(f"| {algorithm.name} | " + " | ".join(cells) + " |", flush=True)
+if __name__ == "__main__":
+    print("| all-reduce | 64 ranks | 512 ranks | 512 ranks, found in the cache |")
+    print("|---|--:|--:|--:|")
+    for algorithm in of(all_reduce):
+        small, large = algorithm.schedule(64), algorithm.schedule(512)
+        cells = [
+            f"{timing.fastest(lambda s=small: prove(s), REPEATS):.3f} s",
+            f"{timing.fastest(lambda s=large: prove(s), REPEATS):.2f} s",
+            f"{timing.fastest(lambda s=large: content_digest(freeze(s), 1), REPEATS):.2f} s",
+        ]
+        print(f"| {algorithm.name} | " + " | ".join(cells) + " |", flush=True)

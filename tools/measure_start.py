@@ -1,4 +1,4 @@
-"""Measure how long a job takes to start, and how soon survivors learn of a rank that was killed."""
+"""Measure how long a job takes to start, and how soon survivors get an error after a rank is killed."""
 
 from __future__ import annotations
 
@@ -13,18 +13,12 @@ from pathlib import Path
 
 import numpy as np
 
+from timing import seconds
 from unisono.errors import PeerLost
 from unisono.launch.spawn import outcomes_of
 
-ROUNDS = 9
+REPEATS = 9
 SCRIPT = "import numpy as np, unisono\nwith unisono.connect() as comm:\n    comm.all_reduce(np.ones(4))\n"
-
-
-def seconds(action) -> float:
-    """Return how long an action takes."""
-    began = time.perf_counter()
-    action()
-    return time.perf_counter() - began
 
 
 def four_bare() -> None:
@@ -40,18 +34,18 @@ def job_of_four(script: str) -> None:
 
 
 def die_or_learn(comm) -> float:
-    """Kill the last rank; return when this one was told."""
+    """Kill the last rank; return the seconds until this rank gets the error."""
     x = np.ones(1000)
     comm.all_reduce(x)
     if comm.rank == comm.size - 1:
-        time.sleep(0.1)  # the others wait by then
+        time.sleep(0.1)  # until the others wait
         os.kill(os.getpid(), signal.SIGKILL)
     began = time.monotonic()
     try:
         comm.all_reduce(x)
     except PeerLost:
         return time.monotonic() - began - 0.1
-    raise AssertionError("nobody was told")
+    raise AssertionError("the call succeeded without the killed rank")
 
 
 if __name__ == "__main__":
@@ -59,16 +53,16 @@ if __name__ == "__main__":
         script = Path(folder) / "first.py"
         script.write_text(SCRIPT)
         bare, ours = [], []
-        for _ in range(ROUNDS):  # in turns: both meet the same neighbours
+        for _ in range(REPEATS):  # in turns, so that both share the same disturbances
             bare.append(seconds(four_bare))
             ours.append(seconds(lambda: job_of_four(str(script))))
-    print(f"four times `import numpy`:            median {statistics.median(bare):.3f} s, least {min(bare):.3f} s")
-    print(f"unisono run -n 4, one all-reduce:     median {statistics.median(ours):.3f} s, least {min(ours):.3f} s")
+    print(f"four times `import numpy`:            median {statistics.median(bare):.3f} s, minimum {min(bare):.3f} s")
+    print(f"unisono run -n 4, one all-reduce:     median {statistics.median(ours):.3f} s, minimum {min(ours):.3f} s")
     for size in (2, 4, 8):
-        told = [
+        delays = [
             outcome.value
             for _ in range(5)
             for outcome in outcomes_of(die_or_learn, size)[:-1]
             if outcome.value is not None
         ]
-        print(f"{size} ranks, one killed: the others were told after {max(told) * 1e3:.0f} ms at the latest")
+        print(f"{size} ranks, one killed: all others have the error after {max(delays) * 1e3:.0f} ms")

@@ -1,9 +1,9 @@
-"""Measure what recording costs: the same calls with and without it, in turns, in one run.
+"""Measure the cost of recording: the same calls with and without it, in turns, in one run.
 
-A visit is a number of calls in a row, timed as a whole, on rank 0. Visits with and without a recording follow each
-other, so that both meet the same neighbours; each pair has the other one first. Shown are the median of all visits
-and the quick ones (what one in twenty was quicker than), and what of the time recording adds: to the quick visits,
-and as the median over the pairs. (The engine is asked directly, so that no file is written.)
+A trial is a number of consecutive calls on rank 0, timed as a whole. Trials with and without a recording alternate,
+so that both share the same disturbances; the order changes from pair to pair. The table shows the median of all
+trials, the fast trials (the 5 % quantile), and the part that recording adds to the time: to the fast trials, and as
+the median over the pairs. (The engine is called directly, so that no file is written.)
 """
 
 from __future__ import annotations
@@ -56,10 +56,10 @@ def call_of(comm: Any, kind: str, nbytes: int) -> Callable[[], object]:
     return there_and_back
 
 
-def visit(comm: Any, call: Callable[[], object], calls: int, recorded: bool) -> float:
-    """Return the seconds of a call, of so many in a row."""
+def trial(comm: Any, call: Callable[[], object], calls: int, recorded: bool) -> float:
+    """Return the seconds per call, of ``calls`` consecutive calls."""
     endpoint = comm.calls.link.endpoint
-    recording = endpoint.start_event_log(EVENTS)  # in any case: what that does to the caches is not what we measure
+    recording = endpoint.start_event_log(EVENTS)  # always, so that its effect on the caches is the same in both cases
     if not recorded:
         endpoint.stop_event_log(recording)
     for _ in range(WARM_UP):
@@ -75,60 +75,60 @@ def visit(comm: Any, call: Callable[[], object], calls: int, recorded: bool) -> 
     return seconds
 
 
-def measure(comm: Any, kind: str, nbytes: int, pairs: int, visit_s: float) -> tuple[list[float], list[float]]:
-    """Return the seconds of a call in each visit, without and with a recording."""
+def measure(comm: Any, kind: str, nbytes: int, pairs: int, trial_s: float) -> tuple[list[float], list[float]]:
+    """Return the seconds per call in each trial, without and with a recording."""
     call = call_of(comm, kind, nbytes)
-    quickest = min(visit(comm, call, 20, False) for _ in range(10))
-    calls = np.array([max(10.0, visit_s / quickest)])
-    comm.broadcast(calls)  # all must make as many
+    shortest = min(trial(comm, call, 20, False) for _ in range(10))
+    calls = np.array([max(10.0, trial_s / shortest)])
+    comm.broadcast(calls)  # all ranks must make the same number
     plain, recorded = [], []
     for pair in range(pairs):
         for with_recording in (pair % 2 == 0, pair % 2 == 1):
-            (recorded if with_recording else plain).append(visit(comm, call, int(calls[0]), with_recording))
+            (recorded if with_recording else plain).append(trial(comm, call, int(calls[0]), with_recording))
     return plain, recorded
 
 
-def quick(visits: list[float]) -> float:
-    """Return what one visit in twenty was quicker than."""
-    return float(np.quantile(visits, 0.05))
+def fast(trials: list[float]) -> float:
+    """Return the 5 % quantile of the trials."""
+    return float(np.quantile(trials, 0.05))
 
 
-def measured(name: str, pairs: int, visit_s: float, size: int) -> dict[str, Any]:
+def measured(name: str, pairs: int, trial_s: float, size: int) -> dict[str, Any]:
     """Return a row of the table."""
-    plain, recorded = unisono.spawn(measure, size, *CASES[name], pairs, visit_s)[0]
+    plain, recorded = unisono.spawn(measure, size, *CASES[name], pairs, trial_s)[0]
     return {
         "case": name,
         "ranks": size,
         "median_us": statistics.median(plain) * 1e6,
-        "quick_us": quick(plain) * 1e6,
+        "fast_us": fast(plain) * 1e6,
         "recorded_median_us": statistics.median(recorded) * 1e6,
-        "recorded_quick_us": quick(recorded) * 1e6,
-        "quick_adds": quick(recorded) / quick(plain) - 1,
+        "recorded_fast_us": fast(recorded) * 1e6,
+        "fast_adds": fast(recorded) / fast(plain) - 1,
         "pairs_add": statistics.median(with_ / without for without, with_ in zip(plain, recorded, strict=True)) - 1,
     }
 
 
 def main() -> None:
-    """Measure and print."""
+    """Measure, and print a table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("-n", type=int, default=2, help="ranks (default 2)")
-    parser.add_argument("--pairs", type=int, default=400, help="visits of either kind (default 400)")
-    parser.add_argument("--visit", type=float, default=0.001, metavar="S", help="seconds of a visit (default 0.001)")
-    parser.add_argument("--case", action="append", choices=list(CASES), help="only this one (may be repeated)")
+    parser.add_argument("--pairs", type=int, default=400, help="trials of each kind (default 400)")
+    parser.add_argument("--trial", type=float, default=0.001, metavar="S", help="seconds of a trial (default 0.001)")
+    parser.add_argument("--case", action="append", choices=list(CASES), help="only this case (may be repeated)")
     parser.add_argument("--json", action="store_true")
     args = parser.parse_args()
-    rows = [measured(name, args.pairs, args.visit, args.n) for name in args.case or CASES]
+    rows = [measured(name, args.pairs, args.trial, args.n) for name in args.case or CASES]
     if args.json:
         print(json.dumps(rows, indent=2))
         return
-    print(f"{args.n} ranks, {args.pairs} visits of {args.visit * 1e3:g} ms with and without a recording, in turns\n")
-    print("| calls | µs without: median | quick | µs with: median | quick | adds: quick | pairs |")
+    print(f"{args.n} ranks, {args.pairs} trials of {args.trial * 1e3:g} ms with and without a recording, in turns\n")
+    print("| calls | µs without: median | fast | µs with: median | fast | adds: fast | pairs |")
     print("|---|--:|--:|--:|--:|--:|--:|")
     for row in rows:
         print(
-            f"| {row['case']} | {row['median_us']:.2f} | {row['quick_us']:.2f} | "
-            f"{row['recorded_median_us']:.2f} | {row['recorded_quick_us']:.2f} | "
-            f"{row['quick_adds']:+.1%} | {row['pairs_add']:+.1%} |"
+            f"| {row['case']} | {row['median_us']:.2f} | {row['fast_us']:.2f} | "
+            f"{row['recorded_median_us']:.2f} | {row['recorded_fast_us']:.2f} | "
+            f"{row['fast_adds']:+.1%} | {row['pairs_add']:+.1%} |"
         )
 
 

@@ -1,4 +1,4 @@
-"""Build the programs of engine/tests, with CMake or, where there is none, with the compiler alone."""
+"""Build the programs of engine/tests with CMake or, where it is missing, with the compiler alone."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ PROGRAMS = {
 
 
 class CannotBuild(Exception):
-    """There is nothing to build with, or it fails; says what."""
+    """A build tool is missing, or the build failed."""
 
 
 def compiler() -> str:
@@ -41,14 +41,14 @@ def compiler() -> str:
 
 
 def run(command: Sequence[str | Path]) -> None:
-    """Run a command; raise CannotBuild with its words if it fails."""
+    """Run a command; raise CannotBuild with its output if it fails."""
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=ROOT)
     if done.returncode:
         raise CannotBuild(f"{' '.join(map(str, command))}\n{done.stdout}")
 
 
 def build(folder: Path, flags: str = "", *options: str, cmake: str | None = None) -> None:
-    """Build the programs into a folder. Only what has changed since the last time is built again."""
+    """Build the programs in a folder; only what has changed is built again."""
     folder.mkdir(parents=True, exist_ok=True)
     chosen = cmake or shutil.which("cmake")
     if chosen is None:
@@ -58,14 +58,14 @@ def build(folder: Path, flags: str = "", *options: str, cmake: str | None = None
     run([
         chosen, "-S", ROOT, "-B", folder, *generator, "-DUNISONO_BUILD_TESTS=ON", *options,
         f"-DCMAKE_CXX_COMPILER={compiler()}", f"-DCMAKE_CXX_FLAGS={flags}",
-        # This kind of build is not stripped, and here it has no flags but those that were given.
+        # This build type is not stripped, and here it has only the given flags.
         "-DCMAKE_BUILD_TYPE=RelWithDebInfo", "-DCMAKE_CXX_FLAGS_RELWITHDEBINFO=",
     ])  # fmt: skip
     run([chosen, "--build", folder, "--parallel", str(len(os.sched_getaffinity(0)))])
 
 
 def build_without_cmake(folder: Path, flags: Sequence[str]) -> None:
-    """Build the programs with the compiler alone, with loops for every processor only."""
+    """Build the programs with the compiler alone, with the baseline loops only."""
     sources = sorted((ROOT / "engine" / "src").rglob("*.cpp"))
     newest = max(path.stat().st_mtime for path in (ROOT / "engine").rglob("*.[ch]pp"))
     common = [compiler(), "-std=c++20", "-O2", "-pthread", f"-I{ROOT / 'engine' / 'include'}", *flags]

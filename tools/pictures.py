@@ -1,6 +1,6 @@
 """Draw the picture of the README: a ring all-reduce on four ranks, played, as an SVG file.
 
-Every number and every colour comes from ``play``. (Pages that move are the business of `unisono draw`.)
+Every number and every colour comes from ``play``.
 """
 
 from __future__ import annotations

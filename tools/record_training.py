@@ -1,8 +1,8 @@
 """Record one training step of each strategy on 4 real ranks, for the pages that explain them: ``make docs``.
 
 Writes src/unisono/drawing/training/*.json: which collective ran when, on which tensor, and what every rank held at
-every moment, measured from its tensors (tools/training_watch.py says what is measured). Nothing in these files is
-typed by hand. A test records afresh and compares.
+every moment, measured from its tensors (described in tools/training_watch.py). Nothing in these files is typed by
+hand. A test records again and compares.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Layer(nn.Linear):
 
 
 class Model(nn.Module):
-    """Some layers, one after the other."""
+    """Several layers, one after another."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -147,7 +147,7 @@ def tensor_parallel(comm: unisono.Communicator) -> dict[str, Any]:
 
 
 def _step(watch: Watch, model: Any, optimizer: Any, x: Tensor) -> dict[str, Any]:
-    """Train two steps, and return what happened in the second: Adam makes its state in the first."""
+    """Train two steps, and return the events of the second: Adam creates its state in the first."""
     for number in range(2):
         if number == 0:
             model(x).square().mean().backward()
@@ -211,7 +211,7 @@ def _of_module(layer: nn.Module, optimizer: Any) -> dict[str, int]:
 
 
 def _states(optimizer: Any, parameters: list[Any]) -> list[Tensor]:
-    """Return what the optimiser keeps for parameters; not the counters of its steps."""
+    """Return the state of the optimiser for parameters, without its step counters."""
     return [value for each in parameters for value in optimizer.state[each].values() if value.dim()]
 
 
@@ -225,7 +225,7 @@ STRATEGIES: dict[str, Callable[[unisono.Communicator], dict[str, Any]]] = {
 
 
 def recorded(name: str) -> str:
-    """Run a strategy on ranks of its own; return the text of its file."""
+    """Run a strategy on new ranks; return the text of its file."""
     found = unisono.spawn(_on_a_rank, RANKS, name, timeout=60)
     first = found[0]
     for other in found[1:]:

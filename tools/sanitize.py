@@ -1,8 +1,8 @@
-"""Run the engine under the sanitizers of the compiler: `make sanitize`.
+"""Run the engine under the compiler's sanitizers: `make sanitize`.
 
-Addresses and undefined behaviour: the programs of engine/tests, and the Python extension with its tests. Data races:
-the programs again; the ranks of `threads` are threads of one process, so both ends of every channel are seen. All is
-built in build/asan and build/tsan; what is installed is left alone.
+The address and undefined-behaviour sanitizers check the programs of engine/tests, and the Python extension with its
+tests. The thread sanitizer checks the programs; the ranks of `threads` are threads of one process, so it sees both
+ends of every channel. Everything is built in build/asan and build/tsan; the installed engine is not changed.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ FOR_PROGRAMS = {"UBSAN_OPTIONS": "print_stacktrace=1", "TSAN_OPTIONS": "halt_on_
 
 
 def check(command: Sequence[str | Path], environment: dict[str, str]) -> None:
-    """Run a command that must end well, and show what it prints."""
+    """Run a command, show its output, and exit if it fails."""
     print("$", *(str(word).removeprefix(f"{ROOT}/") for word in command), flush=True)
     done = subprocess.run(command, env={**os.environ, **environment}, cwd=ROOT)
     if done.returncode:
@@ -35,13 +35,13 @@ def check(command: Sequence[str | Path], environment: dict[str, str]) -> None:
 
 
 def cmake() -> str:
-    """Return the CMake of our environment, or that of the system."""
+    """Return the CMake of this environment, or that of the system."""
     own = Path(sys.executable).parent / "cmake"
     return str(own) if own.exists() else shutil.which("cmake") or sys.exit("make sanitize: there is no cmake")
 
 
 def without_random_addresses() -> list[str]:
-    """Return the first words of a command that wants the same addresses every time, as the thread sanitizer may."""
+    """Return the prefix of a command that disables address randomisation, which the thread sanitizer may need."""
     words = ["setarch", os.uname().machine, "-R"]
     if shutil.which(words[0]) and subprocess.run([*words, "true"], capture_output=True).returncode == 0:
         return words
@@ -49,7 +49,7 @@ def without_random_addresses() -> list[str]:
 
 
 def run_programs(folder: Path, before: Sequence[str]) -> None:
-    """Run all programs of engine/tests, briefly."""
+    """Run all programs of engine/tests for a short time."""
     every, around = write_inputs(folder)
     arguments = {
         "latency": ["2", "20000"],
@@ -62,20 +62,20 @@ def run_programs(folder: Path, before: Sequence[str]) -> None:
 
 
 def library(name: str) -> str:
-    """Return where a library of the compiler lies."""
+    """Return the path of a library of the compiler."""
     found = subprocess.run([compiler(), f"-print-file-name={name}"], capture_output=True, text=True, check=True)
     return found.stdout.strip()
 
 
 def make_environment(folder: Path) -> Path:
-    """Make an environment whose unisono has the extension that was built in ``folder``; return its interpreter."""
+    """Create an environment whose unisono uses the extension built in ``folder``; return its interpreter."""
     tree, home = folder / "tree", folder / "venv"
     shutil.rmtree(tree, ignore_errors=True)
     shutil.copytree(ROOT / "src", tree, ignore=shutil.ignore_patterns("__pycache__", "*.so"))
     (extension,) = folder.glob("_engine.*.so")
     shutil.copy(extension, tree / "unisono")
     venv.create(home, clear=True, symlinks=True)
-    # The packages of our own environment, but not the .pth files in it, which lead to the unisono that is installed.
+    # The packages of this environment, but not its .pth files, which lead to the installed unisono.
     paths = sysconfig.get_paths(vars={"base": str(home), "platbase": str(home)})
     (Path(paths["purelib"]) / "sanitized.pth").write_text(f"{tree}\n{sysconfig.get_paths()['purelib']}\n")
     return home / "bin" / "python"
@@ -84,13 +84,13 @@ def make_environment(folder: Path) -> Path:
 def run_python(folder: Path) -> None:
     """Run the tests of the engine and of the communicator with the extension."""
     python = make_environment(folder)
-    reports = folder / "reports"  # of any process, also where nobody asks how it ended
+    reports = folder / "reports"  # of any process, even if its exit code is never read
     shutil.rmtree(reports, ignore_errors=True)
     reports.mkdir()
     preload = {
-        # The sanitizer wants to be the first library of the process, and to see the C++ library when it starts.
+        # The sanitizer must be the first library of the process, and needs the C++ library when it starts.
         "LD_PRELOAD": f"{library('libasan.so')} {library('libstdc++.so.6')}",
-        # The interpreter does not give back all of its memory when it ends, and is not ours to mend.
+        # The interpreter does not free all of its memory at exit, which is not a leak of ours.
         "ASAN_OPTIONS": f"detect_leaks=0:halt_on_error=1:log_path={reports}/address",
         "UBSAN_OPTIONS": f"print_stacktrace=1:halt_on_error=1:log_path={reports}/undefined",
     }
@@ -116,9 +116,9 @@ def run_python(folder: Path) -> None:
 
 
 def main() -> None:
-    """Do all of it; exit with a message at the first finding."""
+    """Build and run everything; exit with a message at the first finding."""
     asan, tsan = ROOT / "build" / "asan", ROOT / "build" / "tsan"
-    print("building with the address and undefined behaviour sanitizers; this takes minutes", flush=True)
+    print("building with the address and undefined-behaviour sanitizers; this takes minutes", flush=True)
     options = [f"-Dnanobind_DIR={nanobind.cmake_dir()}", f"-DPython_EXECUTABLE={sys.executable}"]
     build(asan, ADDRESSES, *options, cmake=cmake())
     run_programs(asan, [])

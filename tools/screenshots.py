@@ -1,8 +1,4 @@
-"""Photograph the pages for the README and the docs, in a real browser: the five-rank ring, in both languages, and a
-recorded run with a slow rank.
-
-python tools/screenshots.py; then look at docs/images/page-*.png
-"""
+"""Take the screenshots in docs/images/page-*.png: a ring of five in both languages, and a run with a straggler."""
 
 from __future__ import annotations
 
@@ -22,7 +18,7 @@ MOMENT = "#step=2.55"  # the third step, its messages half-way
 
 
 def record(folder: Path) -> Path:
-    """Record the example of docs/tracing.md, in which rank 2 is slow, and return the folder of the trace."""
+    """Record the example of docs/tracing.md, in which rank 2 is slow; return the folder of the trace."""
     text = (IMAGES.parent / "tracing.md").read_text(encoding="utf-8")
     (folder / "train.py").write_text(re.findall(r"```python\n(.*?)```", text, re.DOTALL)[0])
     command = [sys.executable, "-m", "unisono", "run", "-n", "4", "--trace", "run", "train.py"]
@@ -31,7 +27,7 @@ def record(folder: Path) -> Path:
 
 
 def main() -> int:
-    """Write the pictures."""
+    """Write the screenshots."""
     if not browser.is_there():
         print(browser.MISSING)
         return 1

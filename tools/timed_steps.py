@@ -1,4 +1,4 @@
-"""What the tools that measure training share: ranks that answer, models, and steps that take turns."""
+"""Shared parts of the tools that measure training: forked ranks, models, and steps that take turns."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 WIDTH, LAYERS, BATCH = 2500, 4, 4  # of the perceptron
-ROUNDS, STEPS = 6, 4  # steps of each contender in a round
+REPEATS, STEPS = 6, 4  # turns of each contender, and steps in a turn
 
 Step = Callable[[], None]
 
@@ -42,7 +42,7 @@ class Block(nn.Module):
         self.mlp = nn.Sequential(nn.Linear(width, 4 * width), nn.GELU(), nn.Linear(4 * width, width))
 
     def forward(self, x: Tensor) -> Tensor:
-        """Add what attention and the perceptron say to x."""
+        """Add the outputs of attention and perceptron to x."""
         rows, length, width = x.shape
         parts = self.to_qkv(self.before_attention(x)).chunk(3, -1)
         query, key, value = (part.reshape(rows, length, self.heads, -1).transpose(1, 2) for part in parts)
@@ -56,13 +56,13 @@ class SmallGPT(nn.Module):
 
     def __init__(self, width: int = 384, layers: int = 6, heads: int = 6, words: int = 96, length: int = 16) -> None:
         super().__init__()
-        self.word, self.place = nn.Embedding(words, width), nn.Embedding(length, width)
+        self.word, self.position = nn.Embedding(words, width), nn.Embedding(length, width)
         self.blocks = nn.ModuleList([Block(width, heads) for _ in range(layers)])
         self.norm, self.head = nn.LayerNorm(width), nn.Linear(width, words, bias=False)
 
     def forward(self, words: Tensor) -> Tensor:
         """Return the scores of every next word."""
-        x = self.word(words) + self.place.weight
+        x = self.word(words) + self.position.weight
         for block in self.blocks:
             x = block(x)
         return self.head(self.norm(x))
@@ -75,7 +75,7 @@ def small_gpt() -> SmallGPT:
 
 
 def inputs_of(model: nn.Module, times: int = 1) -> Tensor:
-    """Return a tiny batch for a model, so that communication is what matters, or one that is so many times larger."""
+    """Return a tiny batch for a model, so that communication dominates, or one that is ``times`` larger."""
     if isinstance(model, SmallGPT):
         return torch.randint(96, (times, 16))
     return torch.randn(times * BATCH, WIDTH)
@@ -94,9 +94,9 @@ def stepper(model: nn.Module, inputs: Tensor, optimizer: Any = None) -> Step:
 
 
 def median_steps(steps: Mapping[str, Step], barrier: Callable[[], Any]) -> dict[str, float]:
-    """Let them take turns, a few steps each; return the median of each on this rank, in seconds."""
+    """Let the contenders take turns, a few steps each; return the median of each on this rank, in seconds."""
     times: dict[str, list[float]] = {name: [] for name in steps}
-    for number in range(ROUNDS + 1):
+    for number in range(REPEATS + 1):
         names = list(steps)
         turn = number % len(names)
         for name in names[turn:] + names[:turn]:
@@ -104,7 +104,7 @@ def median_steps(steps: Mapping[str, Step], barrier: Callable[[], Any]) -> dict[
                 barrier()
                 began = time.perf_counter()
                 steps[name]()
-                if number:  # the first round is to warm up
+                if number:  # the first turn is a warm-up
                     times[name].append(time.perf_counter() - began)
     return {name: statistics.median(found) for name, found in times.items()}
 
@@ -116,9 +116,9 @@ def slowest(answers: list[dict[str, dict[str, float]]]) -> dict[str, dict[str, f
 
 
 def answers_of_ranks(function: Callable[[int, int, str, Any], Any], size: int) -> list[Any]:
-    """Call ``function(rank, size, folder, barrier)`` in forked processes; return what each returns.
+    """Call ``function(rank, size, folder, barrier)`` in forked processes; return their results.
 
-    One that fails ends them all: the others would wait for it.
+    If one fails, all are killed: the others would wait for it.
     """
     context = multiprocessing.get_context("fork")
     with tempfile.TemporaryDirectory() as folder:
@@ -140,7 +140,7 @@ def answers_of_ranks(function: Callable[[int, int, str, Any], Any], size: int) -
             if any(process.exitcode for process in ranks):
                 for process in ranks:
                     process.kill()
-                raise SystemExit("a rank has failed; see above")
+                raise SystemExit("a rank failed; see above")
         for process in ranks:
             process.join(60)
     return found
@@ -151,13 +151,13 @@ def main(
     run_rank: Callable[[int, int, str, Any], Any],
     line: Callable[[str, dict[str, float]], str],
 ) -> None:
-    """Measure on as many ranks as asked for; print a line for each case, and write a file if asked to."""
+    """Measure, print a line for each case, and write a file if requested."""
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("-n", dest="size", type=int, default=2, help="ranks (default 2)")
-    parser.add_argument("--json", type=Path, help="also write what was measured to this file")
-    asked = parser.parse_args()
-    measured = slowest(answers_of_ranks(run_rank, asked.size))
+    parser.add_argument("--json", type=Path, help="also write the results to this file")
+    args = parser.parse_args()
+    measured = slowest(answers_of_ranks(run_rank, args.size))
     for case, seconds in measured.items():
-        print(f"{asked.size} ranks, {line(case, seconds)}")
-    if asked.json:
-        asked.json.write_text(json.dumps({"ranks": asked.size, "seconds": measured}, indent=1) + "\n")
+        print(f"{args.size} ranks, {line(case, seconds)}")
+    if args.json:
+        args.json.write_text(json.dumps({"ranks": args.size, "seconds": measured}, indent=1) + "\n")

@@ -1,7 +1,7 @@
-"""Run PyTorch's own tests of process groups on a backend: `make torch-suite` compares ours with Gloo.
+"""Run PyTorch's own tests of process groups on a backend: `make torch-suite` compares Unisono with Gloo.
 
-Each test runs in processes of its own, which are forked from this one (it has imported torch), in a session and a
-directory of their own: when the test is over, or its time is, whatever is left of it is killed and removed.
+Each test runs in processes that are forked from this one (it has imported torch), in a separate session and
+directory: at the end of the test, or of its time, its remaining processes are killed and its directory is removed.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ import torch_suite_tests
 from unisono.launch.unix_process_group import die_with_parent
 
 BACKENDS = ("unisono", "gloo")
-GRACE_S = 15  # torch's runner needs some time to say where the ranks of a test hang
+GRACE_S = 15  # torch's runner needs some time to report where the ranks of a test hang
 LOG_LINES = 60
-RANK_SAYS_WHY = "and exception:"  # torch's words, after which comes the traceback of a rank
+RANK_SAYS_WHY = "and exception:"  # torch's words before the traceback of a rank
 PR_SET_CHILD_SUBREAPER = 36
 
-Suite = Callable[[str], unittest.TestCase]  # makes a test from its name; a class of tests is one
+Suite = Callable[[str], unittest.TestCase]  # creates a test from its name; a class of tests is such a function
 
 
 class Running:
@@ -51,7 +51,7 @@ class Running:
         self.over = os.pidfd_open(self.process)  # readable when the process has ended
 
     def end(self) -> dict:
-        """Kill and remove what is left of the test; return how it went."""
+        """Kill the remaining processes of the test and remove its directory; return its outcome."""
         os.close(self.over)
         _kill_session(self.process)
         try:
@@ -68,7 +68,7 @@ class Running:
 
 
 def _be_the_test(suite: Suite, name: str, directory: Path, parent: int) -> None:
-    """Run a test, write how it went into the directory, and exit."""
+    """Run a test, write its outcome into the directory, and exit."""
     try:
         os.setsid()
         die_with_parent(parent)
@@ -85,7 +85,7 @@ def _be_the_test(suite: Suite, name: str, directory: Path, parent: int) -> None:
 
 
 def _kill_session(leader: int) -> None:
-    """Kill all processes of a test and wait for their end. Those whose parent died are ours (see main)."""
+    """Kill all processes of a test and wait for them. Orphans are children of this process (see main)."""
     while True:
         try:
             os.killpg(leader, signal.SIGKILL)
@@ -95,15 +95,15 @@ def _kill_session(leader: int) -> None:
 
 
 def run(suite: Suite, names: list[str], jobs: int, limit_s: float) -> dict[str, dict]:
-    """Run the tests, so many at a time; return how each went."""
+    """Run the tests, ``jobs`` at a time; return the outcome of each."""
     waiting, running, found = list(reversed(names)), {}, {}
     try:
         while waiting or running:
             while waiting and len(running) < jobs:
                 test = Running(suite, waiting.pop(), limit_s + GRACE_S)
                 running[test.over] = test
-            patience = min(test.deadline for test in running.values()) - time.monotonic()
-            over = set(connection.wait(list(running), max(0.0, patience)))
+            timeout = min(test.deadline for test in running.values()) - time.monotonic()
+            over = set(connection.wait(list(running), max(0.0, timeout)))
             late = {key for key, test in running.items() if time.monotonic() >= test.deadline}
             for key in over | late:
                 test = running.pop(key)
@@ -118,12 +118,12 @@ def run(suite: Suite, names: list[str], jobs: int, limit_s: float) -> dict[str, 
     return {name: found[name] for name in names}
 
 
-def _load(given: argparse.Namespace) -> tuple[Suite, list[str]]:
-    if given.tests is None:
-        suite = torch_suite_tests.load(given.backend, given.timeout)
+def _load(args: argparse.Namespace) -> tuple[Suite, list[str]]:
+    if args.tests is None:
+        suite = torch_suite_tests.load(args.backend, args.timeout)
         return suite, list(unittest.TestLoader().getTestCaseNames(suite))
-    files = given.files or torch_suite_files.FILES
-    cases = torch_suite_files.load(given.tests.resolve(), files, given.backend, given.timeout)
+    files = args.files or torch_suite_files.FILES
+    cases = torch_suite_files.load(args.tests.resolve(), files, args.backend, args.timeout)
 
     def make(name: str) -> unittest.TestCase:
         kind, test = cases[name]
@@ -136,31 +136,37 @@ def main() -> int:
     """Run tests, or write the page; the exit status is 1 if a test failed."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--backend", choices=BACKENDS, default=BACKENDS[0])
-    parser.add_argument("--only", metavar="PATTERN", action="append", help="tests with such names, as *all_reduce*")
-    parser.add_argument("--tests", type=Path, metavar="FOLDER", help="PyTorch's test/distributed; its files are run")
-    parser.add_argument("--files", metavar="PATTERN", action="append", help="with --tests: files, as test_c10d_*.py")
-    parser.add_argument("--jobs", type=int, default=1, help="how many tests at a time (each has four ranks)")
-    parser.add_argument("--timeout", type=float, default=120, help="seconds for a test")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write how each test went")
     parser.add_argument(
-        "--page", action="store_true", help="write docs/torch_suite.md from what was found, run nothing"
+        "--only", metavar="PATTERN", action="append", help="tests whose names match, such as *all_reduce*"
     )
-    given = parser.parse_args()
-    if given.page:
+    parser.add_argument("--tests", type=Path, metavar="FOLDER", help="run the files of PyTorch's test/distributed")
+    parser.add_argument(
+        "--files", metavar="PATTERN", action="append", help="with --tests: files, such as test_c10d_*.py"
+    )
+    parser.add_argument("--jobs", type=int, default=1, help="tests at a time (each has four ranks)")
+    parser.add_argument("--timeout", type=float, default=120, help="seconds for a test")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the outcome of each test")
+    parser.add_argument(
+        "--page", action="store_true", help="write docs/torch_suite.md from the stored results; run nothing"
+    )
+    args = parser.parse_args()
+    if args.page:
         return torch_suite_page.write()
-    # Whoever loses its parent becomes our child: so nobody gets away.
+    # Orphans become children of this process, so that no process survives its test.
     ctypes.CDLL(None, use_errno=True).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-    patterns = given.only or ["*"]
-    suite, names = _load(given)
+    patterns = args.only or ["*"]
+    suite, names = _load(args)
     names = [name for name in names if any(fnmatch.fnmatch(name, pattern) for pattern in patterns)]
     if not names:
-        parser.error(f"--only {' '.join(patterns)}: no test has such a name; expected one as test_all_reduce_sum")
-    found = run(suite, names, given.jobs, given.timeout)
+        parser.error(
+            f"--only {' '.join(patterns)}: no test has such a name; expected a name such as test_all_reduce_sum"
+        )
+    found = run(suite, names, args.jobs, args.timeout)
     counts = torch_suite_page.counts(found)
-    if given.tests is not None:
+    if args.tests is not None:
         counts[torch_suite_page.WORDED] = sum(test["outcome"] == torch_suite_page.WORDED for test in found.values())
-    print(f"{given.backend}: " + ", ".join(f"{number} {outcome}" for outcome, number in counts.items()))
-    if given.json is not None:
+    print(f"{args.backend}: " + ", ".join(f"{number} {outcome}" for outcome, number in counts.items()))
+    if args.json is not None:
         import torch
 
         for outcome in found.values():
@@ -168,7 +174,7 @@ def main() -> int:
             if "why" in outcome:
                 outcome["why"] = torch_suite_page.last_words(outcome["why"])
         text = json.dumps({"torch": torch.__version__, "tests": found}, indent=1) + "\n"
-        given.json.write_text(text if given.tests is None else text.replace(str(given.tests.resolve()), "."))
+        args.json.write_text(text if args.tests is None else text.replace(str(args.tests.resolve()), "."))
     return 1 if counts["failed"] else 0
 
 

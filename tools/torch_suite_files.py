@@ -1,7 +1,7 @@
-"""Runs files of PyTorch's ``test/distributed`` on any backend, from a folder that the user gives.
+"""Load files of PyTorch's ``test/distributed`` for any backend, from a folder that the user gives.
 
-A wheel of torch does not contain them; PyTorch's sources do. Their tests name Gloo almost everywhere. The files are
-loaded as they are, and wherever torch would make a Gloo group, a group of the wanted backend is made.
+PyTorch's sources contain them; the wheel does not. Their tests name Gloo almost everywhere. The files are loaded
+unchanged, and wherever torch would create a Gloo group, a group of the requested backend is created.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ FILES = (
     "test_collective_utils.py",
 )  # fmt: skip
 PLAYED = "gloo"
-USED = "used"  # this file in the folder of a test says that the test has made a group of the backend
+USED = "used"  # a test that has created a group of the backend leaves this file in its folder
 
 Case = tuple[type[unittest.TestCase], str]  # a test case, and the name of a test in it
 
@@ -63,7 +63,7 @@ def _tests_of(folder: Path, path: Path) -> Iterator[tuple[str, Case]]:
 
 
 def _fork_ranks(tests: Any) -> None:
-    """Have the ranks of a test be forks of a process that has imported torch, and end with it."""
+    """Fork the ranks of a test from a process that has imported torch, and let them end with it."""
     run = tests._run.__func__
 
     def run_and_end(cls: Any, *args: Any, **kwargs: Any) -> None:
@@ -77,7 +77,7 @@ def _fork_ranks(tests: Any) -> None:
 
 
 def _replace_gloo(backend: str) -> None:
-    """Have torch make a group of the backend where a test asks for Gloo, and note that it did."""
+    """Let torch create a group of the backend where a test requests Gloo, and leave a note of it."""
     dist: Any = importlib.import_module("torch.distributed")
     torchs: Any = importlib.import_module("torch.distributed.distributed_c10d")
     make, gloo = torchs._new_process_group_helper, dist.ProcessGroupGloo
@@ -92,17 +92,17 @@ def _replace_gloo(backend: str) -> None:
         _note()
         if backend == PLAYED:
             return gloo(store, rank, size, options) if options is not None else gloo(store, rank, size, timeout)
-        asked = torchs._DistributedBackendOptions()
-        asked.store, asked.group_rank, asked.group_size = store, rank, size
-        asked.timeout = timeout if options is None else options._timeout
-        group = torchs.Backend._plugins[backend.upper()].creator_fn(asked, None)
+        options_of_group = torchs._DistributedBackendOptions()
+        options_of_group.store, options_of_group.group_rank, options_of_group.group_size = store, rank, size
+        options_of_group.timeout = timeout if options is None else options._timeout
+        group = torchs.Backend._plugins[backend.upper()].creator_fn(options_of_group, None)
         group._set_group_name(getattr(options, "group_name", ""))
         return group
 
     for name in dir(gloo):
         if not name.startswith("__"):
             setattr(make_directly, name, getattr(gloo, name))
-    dist.ProcessGroupGloo = make_directly  # torch itself has its own name for the class
+    dist.ProcessGroupGloo = make_directly  # torch itself uses the class under another name
     torchs._new_process_group_helper = make_played
     torchs.Backend.default_device_backend_map["cpu"] = backend
     if backend != PLAYED:

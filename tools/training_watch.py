@@ -1,15 +1,15 @@
-"""Watch a training step on one rank: what happens, moment by moment, and what the rank holds then.
+"""Watch a training step on one rank: its events, and the memory that the rank holds at each.
 
-A *moment* is something that a reader wants to see: a layer has been computed, a collective has set out, a whole
-layer is dropped. At each one the real tensors are measured, in bytes, layer by layer:
+A *moment* is an event that a reader wants to see: a layer was computed, a collective was started, a gathered layer
+was freed. At each one the real tensors are measured, in bytes, layer by layer:
 
     parameters    that stay on this rank
-    gradients     that are there: own ones, averaged ones, those on their way
-    optimizer     what Adam keeps (without its counters, 4 bytes for each tensor)
+    gradients     that exist: local ones, averaged ones, those being sent
+    optimizer     the state of Adam (without its counters, 4 bytes for each tensor)
     gathered      parameters of other ranks, for a short time (ZeRO-3)
-    activations   what autograd keeps for the backward pass
+    activations   saved by autograd for the backward pass
 
-and, for the whole rank, memory that is kept ready and is empty now (buckets, rooms, buffers).
+and, for the whole rank, allocated memory that is empty at the moment (buckets and buffers).
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Watch:
         assert found == [(entry.collective, entry.name, entry.bytes) for entry in told]
 
     def note(self, what: str, layer: int | None = None, collective: int | None = None) -> None:
-        """Remember that this has happened, and what the rank holds."""
+        """Record an event, and the memory that the rank holds."""
         if not self.is_on:
             return
         by_layer, empty = self.measure()
@@ -72,7 +72,7 @@ class Watch:
         })  # fmt: skip
 
     def begin(self, entry: Entry, is_async: bool) -> int:
-        """Take note of a collective that has set out, or, where the rank stood still for it, is over."""
+        """Record a collective that has started or, if the rank waited for it, has finished."""
         number = len(self.collectives)
         members = self.members(entry.name)
         self.collectives.append({
@@ -132,7 +132,7 @@ class Watch:
 
 
 class Activations:
-    """The tensors that autograd keeps, by the first layer that asked for them; parameters are no activations."""
+    """The tensors that autograd saves, by the first layer that saved them; parameters are not activations."""
 
     def __init__(self, layers: dict[str, nn.Module]) -> None:
         self.count, self.layer = len(layers), 0
@@ -149,7 +149,7 @@ class Activations:
         self.hooks.__exit__(*problem)
 
     def bytes_by_layer(self) -> list[int]:
-        """Return the bytes that are kept now, each piece of memory once."""
+        """Return the bytes that are saved now, counting each piece of memory once."""
         found = [0] * self.count
         seen: set[int] = set()
         for kept in sorted(self.live, key=lambda each: each.layer):
@@ -178,25 +178,25 @@ class Activations:
 
 
 class _Kept:
-    """A tensor that autograd keeps; autograd alone holds this object."""
+    """A tensor that autograd saves; only autograd refers to this object."""
 
     def __init__(self, tensor: Tensor, layer: int) -> None:
         self.tensor, self.layer = tensor, layer
 
 
-# What the ranks of Zero compare, in a few bytes: no part of what a page tells.
+# Small collectives by which the ranks of Zero compare their state: no part of the page.
 COMPARISONS = ("(order of the units)", "(which gradients are late)")
 
 
 class WatchedGroup(CommGroup):
-    """A group that tells of its collectives."""
+    """A group that reports its collectives."""
 
     def __init__(self, comm: unisono.Communicator, watch: Watch) -> None:
         super().__init__(comm)
         self.watch = watch
 
     def duplicate(self) -> WatchedGroup:
-        """Return a group of the same ranks that tells, too."""
+        """Return a group of the same ranks that reports too."""
         return WatchedGroup(self.comm.duplicate(), self.watch)
 
     def _make(self, entry: Entry | None, async_op: bool, call: Any, *arguments: Any) -> Any:
@@ -211,7 +211,7 @@ class WatchedGroup(CommGroup):
 
 
 class _WatchedWork:
-    """A work that tells when it has been waited for."""
+    """A work that reports when it has been waited for."""
 
     def __init__(self, work: Any, over: Callable[[], None]) -> None:
         self.work, self.over = work, over

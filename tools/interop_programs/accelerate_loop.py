@@ -1,4 +1,4 @@
-"""Accelerate around a loop of one's own: ``accelerate_loop.py BACKEND group`` or ``... option``."""
+"""Accelerate with a custom training loop: ``accelerate_loop.py BACKEND group`` or ``... option``."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from problem import BACKEND, batches, network, report
 
 if sys.argv[2] == "group":
     torch.distributed.init_process_group(BACKEND)
-    wishes = []
+    handlers = []
 else:
-    wishes = [InitProcessGroupKwargs(backend=BACKEND)]
-accelerator = Accelerator(cpu=True, kwargs_handlers=wishes)
+    handlers = [InitProcessGroupKwargs(backend=BACKEND)]
+accelerator = Accelerator(cpu=True, kwargs_handlers=handlers)
 net = network()
 net, optimizer = accelerator.prepare(net, torch.optim.AdamW(net.parameters(), lr=0.01))
 losses = []
-for given, wanted in batches():
-    loss = torch.nn.functional.mse_loss(net(given), wanted)
+for inputs, targets in batches():
+    loss = torch.nn.functional.mse_loss(net(inputs), targets)
     accelerator.backward(loss)
     accelerator.clip_grad_norm_(net.parameters(), 1.0)
     optimizer.step()

@@ -26,8 +26,8 @@ settings = {
 net = network()
 engine, *_ = deepspeed.initialize(model=net, optimizer=torch.optim.AdamW(net.parameters(), lr=0.01), config=settings)
 losses = []
-for given, wanted in batches():
-    loss = torch.nn.functional.mse_loss(engine(given), wanted)
+for inputs, targets in batches():
+    loss = torch.nn.functional.mse_loss(engine(inputs), targets)
     engine.backward(loss)
     engine.step()
     losses.append(loss.item())

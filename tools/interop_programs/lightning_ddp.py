@@ -9,7 +9,7 @@ from problem import BACKEND, SIZE, batches, network, report
 
 
 class Module(lightning.LightningModule):
-    """The network and how it learns."""
+    """The network and its training step."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -20,7 +20,7 @@ class Module(lightning.LightningModule):
         """Return the loss of a batch."""
         loss = torch.nn.functional.mse_loss(self.net(batch[0]), batch[1])
         self.losses.append(loss.item())
-        self.log("loss", loss, sync_dist=True)  # a collective of its own
+        self.log("loss", loss, sync_dist=True)  # an additional collective
         return loss
 
     def configure_optimizers(self) -> torch.optim.Optimizer:

@@ -1,4 +1,4 @@
-"""What all programs learn: a small network, numbers that are the same everywhere, and how the losses are reported."""
+"""The problem that all programs learn: a small network, deterministic data, and a report of the losses."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ def network() -> torch.nn.Module:
 
 
 def batches() -> list[tuple[torch.Tensor, torch.Tensor]]:
-    """Return what this rank learns from; another rank, other numbers."""
+    """Return the training data of this rank; it differs from rank to rank."""
     numbers = torch.Generator().manual_seed(100 + RANK)
     return [(torch.randn(8, 16, generator=numbers), torch.randn(8, 4, generator=numbers)) for _ in range(STEPS)]
 
 
 def report(losses: list[float], group: object) -> None:
-    """Tell the losses of rank 0, and which backend it was that trained."""
+    """Print the losses of rank 0, and the backend that was used."""
     assert len(losses) >= STEPS, losses
     if RANK == 0:
         name = torch.distributed.get_backend()
