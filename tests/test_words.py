@@ -20,8 +20,9 @@ QUESTION = re.compile(r"(What|Which|Whether|How|Who|Whose|When|Where|Why)\b")
 
 # Parts of the tree that still use some of the words: remove an entry when its part is clean.
 NOT_YET = (
-    "CHANGELOG.md", "Makefile", "README.md", "docs/", "engine/", "examples/", "pyproject.toml", "src/", "tests/",
-    "tools/",
+    "README.md", "docs/algorithms.md", "docs/api/", "docs/benchmark.md", "docs/drawing.md", "docs/engine.md",
+    "docs/errors.md", "docs/parallel/", "docs/tour", "docs/tracing.md", "engine/", "examples/", "src/", "tests/",
+    "tools/parallel_pages.py", "tools/parallel_steps/",
 )  # fmt: skip
 
 
