@@ -1,0 +1,105 @@
+"""The README, in English and in Chinese: every command works, and every number has a source."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+import sys
+
+import pytest
+
+from console_blocks import ROOT
+from unisono.cli.main import VERBS, parser
+
+PAGES = ["README.md", "README.zh.md"]
+PYTHON = re.compile(r"```python\n(.*?)```", re.DOTALL)
+COMMAND = re.compile(r"^\$ (unisono [^\n#]*)", re.MULTILINE)
+IN_TABLE = re.compile(r"^\| `(unisono [^`]*)` \|", re.MULTILINE)
+INLINE = re.compile(r"`(unisono (?:run|draw) -[^`]*)`")
+# Keeps the commands short and the machine's browser closed.
+SHORTER = {
+    "draw": ["-o", "page.html", "--no-open"],
+    "bench": ["--bytes", "1KiB", "--repeats", "2", "--time-budget", "0.05"],
+    "train.py": ["--steps", "2", "--sample", "10"],
+}
+
+
+def text_of(page: str) -> str:
+    return (ROOT / page).read_text(encoding="utf-8")
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A folder as the reader's: with the examples, and with the algorithm of the page as my_algo.py."""
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    (tmp_path / "my_algo.py").write_text(PYTHON.findall(text_of("README.md"))[0], encoding="utf-8")
+    return tmp_path
+
+
+def run_in(folder, words):
+    return subprocess.run(
+        [sys.executable, "-m", *words],
+        capture_output=True,
+        text=True,
+        cwd=folder,
+        timeout=300,
+        stdin=subprocess.DEVNULL,
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("command", [command.strip() for command in COMMAND.findall(text_of("README.md"))])
+def test_a_command_of_the_first_screen_works(folder, command):
+    words = shlex.split(command)
+    for part, more in SHORTER.items():
+        if any(word.endswith(part) for word in words):
+            words += more
+    if "gloo" in command:
+        pytest.importorskip("torch")
+    done = run_in(folder, words)
+    assert done.returncode == 0, done.stderr
+
+
+def test_both_pages_have_the_same_commands():
+    english, chinese = (COMMAND.findall(text_of(page)) for page in PAGES)
+    assert [command.strip() for command in english] == [command.strip() for command in chinese]
+    assert len(english) >= 6
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_the_arguments_of_every_other_command_are_understood(page):
+    commands = IN_TABLE.findall(text_of(page)) + INLINE.findall(text_of(page))
+    assert {command.split()[1] for command in commands} == set(VERBS) - {"demo"}
+    for command in commands:
+        words = re.sub(r"\[[^\]]*\]", "", command.replace("\\|", "|")).split()[1:]
+        assert parser(words[0]).parse_args(words).run
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_the_communicator_of_the_page_prints_something(page, tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(PYTHON.findall(text_of(page))[1], encoding="utf-8")
+    alone = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=120)
+    assert alone.stdout == "rank 0 of 1: 1\n", alone.stderr
+    together = run_in(tmp_path, ["unisono", "run", "-n", "2", str(script)])
+    assert sorted(together.stdout.splitlines()) == ["[0] rank 0 of 2: 12", "[1] rank 1 of 2: 12"], together.stderr
+
+
+@pytest.mark.parametrize(
+    ("page", "sentence"),
+    [
+        (
+            "README.md",
+            r"takes (\d+) µs, (\d+) times less than with Gloo\nand ([\d.]+) times less than with the best MPI",
+        ),
+        ("README.zh.md", r"耗时 (\d+) µs；Gloo 的耗时是它的 (\d+) 倍，最快的 MPI 是 ([\d.]+) 倍"),
+    ],
+)  # fmt: skip
+def test_the_measured_line_is_in_the_page_of_measurements(page, sentence):
+    time_us, gloo, mpi = re.search(sentence, text_of(page)).groups()
+    section = text_of("docs/performance.md").split("## All-reduce, float32, 2 ranks")[1].split("\n## ")[0]
+    row = re.search(r"\| 1 MiB \| ([\d.]+) \| \S+ \| [\d.]+ \| \*\*([\d.]+)\*\* \| (\d+)×", section)
+    assert float(row[1]) == pytest.approx(float(time_us), abs=0.5)
+    assert float(row[2]) == pytest.approx(float(mpi), abs=0.05)
+    assert row[3] == gloo
