@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections import deque
 from pathlib import Path
 
 import pytest
 
 from builders import NAMES
 from golden import lowered_text
+from instruction_waiting import completes
 from unisono import algorithm, find, recv, recv_reduce, send
 from unisono.collectives import all_reduce, broadcast
 from unisono.compiler import Lowered, lower
@@ -138,48 +138,15 @@ def test_one_instruction_is_sixteen_bytes(name):
     assert len(made.packed()["instructions"]) == 16 * len(made.instructions)
 
 
-def runs_to_its_end(programs: list[Lowered], depth: int) -> bool:
-    """Execute only the waiting of the instructions, with channels that hold ``depth`` messages."""
-    size = len(programs)
-    waiting: dict[tuple[int, int | None, int], deque[int]] = {}
-
-    def queues(rank: int, channel) -> list[tuple[int, int | None, int]]:
-        if channel.to_all:
-            return [(rank, None, peer) for peer in range(size) if peer != rank]
-        return [(rank, channel.peer, channel.peer)]
-
-    def can_run(rank: int, instruction) -> bool:
-        for source in instruction.sources:
-            if not waiting.get((source.peer, None if source.to_all else rank, rank)):
-                return False
-        full = instruction.to and any(len(waiting.get(q, ())) >= depth for q in queues(rank, instruction.to))
-        return not full
-
-    at = [0] * size
-    moved = True
-    while moved:
-        moved = False
-        for rank, program in enumerate(programs):
-            while at[rank] < len(program.instructions) and can_run(rank, program.instructions[at[rank]]):
-                instruction = program.instructions[at[rank]]
-                for source in instruction.sources:
-                    waiting[source.peer, None if source.to_all else rank, rank].popleft()
-                for queue in queues(rank, instruction.to) if instruction.to else ():
-                    waiting.setdefault(queue, deque()).append(1)
-                at[rank] += 1
-                moved = True
-    return at == [len(program.instructions) for program in programs] and not any(waiting.values())
-
-
 @pytest.mark.parametrize("name", NAMES)
 def test_fused_programs_do_not_deadlock_in_channels_of_depth_four(name):
     """A fused instruction holds what it has received until it can pass it on: that costs a message of depth."""
     for size in (2, 3, 5, 8, 13):
         if find(name).can_serve(size):
             schedule = find(name).schedule(size)
-            assert runs_to_its_end([lowered(schedule, rank) for rank in range(size)], depth=4), size
+            assert completes([lowered(schedule, rank) for rank in range(size)], depth=4), size
 
 
 def test_the_check_of_depth_can_fail():
     programs = [lowered(find("ring").schedule(3), rank) for rank in range(3)]
-    assert not runs_to_its_end([programs[0], programs[0], programs[2]], depth=4)
+    assert not completes([programs[0], programs[0], programs[2]], depth=4)

@@ -10,6 +10,7 @@ import pytest
 from builders import NAMES, written
 from unisono import Schedule, find, mapped, play, prove
 from unisono.errors import DeadlockError, GoalError, HazardError, ScheduleError, UnmatchedError, UsageError
+from unisono.schedule.schedule import DEEPEST
 from unisono.verifier import trees
 from unisono.verifier.messages import LEFT_EARLY
 
@@ -279,3 +280,39 @@ def test_a_depth_is_a_number_of_messages(depth):
 def test_a_schedule_too_large_to_play_is_refused_at_once():
     with pytest.raises(UsageError, match="a proof handles at most"):
         prove(Schedule("all_reduce", "huge", 2, 1, 10**9, make=lambda rank: []))
+
+
+def pushy(size):
+    """A ring that sends two messages before it receives two, and counts inputs twice from three ranks on."""
+    programs = []
+    for rank in range(size):
+        right, left = (rank + 1) % size, (rank - 1) % size
+        hop = f"send 0 to {right}\nsend 1 to {right}\nrecv_reduce 0 from {left}\nrecv_reduce 1 from {left}"
+        programs.append("\n".join([hop] * (size - 1)))
+    return written("all_reduce", 2, *programs)
+
+
+def test_a_deadlock_names_the_depth_that_avoids_it_though_the_program_has_another_error():
+    error = refusal(DeadlockError, pushy(3))
+    assert error.what.endswith("at channel depth 1; channels of depth 2 avoid this")
+    assert "@algorithm" not in error.hint  # as the program would still be wrong
+    assert error.hint.endswith("with channels of depth 2 the program has another error: the input of rank 0 is "
+                               "counted twice")  # fmt: skip
+    assert refusal(GoalError, pushy(3), depth=2).id == "verifier.counted_twice"
+
+
+def test_a_depth_is_recommended_where_it_makes_the_program_right():
+    error = refusal(DeadlockError, pushy(2))
+    assert error.hint.endswith("or declare @algorithm(..., depth=2)")
+
+
+def test_a_depth_that_cannot_be_declared_is_not_recommended():
+    many = DEEPEST + 1
+    programs = [
+        "\n".join([f"send {chunk} to {1 - rank}" for chunk in range(many)]
+                  + [f"recv_reduce {chunk} from {1 - rank}" for chunk in range(many)])
+        for rank in range(2)
+    ]  # fmt: skip
+    error = refusal(DeadlockError, written("all_reduce", many, *programs))
+    assert f"channels of depth {many} avoid this" in error.what
+    assert f"an algorithm can declare a depth of at most {DEEPEST}" in error.hint

@@ -61,6 +61,9 @@ class Algorithm:
     def __str__(self) -> str:
         return f"{self.collective}/{self.name}"
 
+    def __repr__(self) -> str:
+        return f"<Algorithm {self}>"
+
     @cached_property
     def name(self) -> str:
         """The function's name, without the collective's where it ends in that: ``ring_all_gather`` is ``ring``."""

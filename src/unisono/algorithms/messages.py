@@ -22,6 +22,24 @@ IS_A_COLLECTIVE = Template(
     "{name} is a collective; write one of its algorithms: {names}",
     "{name} 是集合通信的名称；请写它的一个算法：{names}",
 )
+NOT_AN_ALGORITHM = Template(
+    "algorithms.not_an_algorithm",
+    "{function} needs a schedule, an algorithm or the name of one, such as 'ring'; found {found}; a generator "
+    "becomes "
+    "an algorithm with @algorithm(...)",
+    "{function} 需要调度、算法或算法名（例如 'ring'）；实际为 {found}；用 @algorithm(...) 可把生成器声明为算法",
+)
+SIZE_NEEDED = Template(
+    "algorithms.size_needed",
+    "{function} needs the number of ranks of {algorithm}; write {function}(..., size=4)",
+    "{function} 需要知道 {algorithm} 的进程数；请写 {function}(..., size=4)",
+)
+SCHEDULE_HAS_SIZE = Template(
+    "algorithms.schedule_has_size",
+    "{function}: {algorithm} is already a schedule for {size} ranks; leave out size, root and options, or pass the "
+    "algorithm",
+    "{function}：{algorithm} 已经是 {size} 个进程的调度；请去掉 size、root 和选项，或改为传入算法",
+)
 
 # Declarations.
 NO_COLLECTIVE = Template(

@@ -49,7 +49,7 @@ class StepCapture:
 
 
 def capture_steps(schedule: Schedule, with_chunks: bool = True) -> StepCapture:
-    """Run the schedule with channels of depth 1, as the proof does; an error ends the capture.
+    """Run the schedule at its declared channel depth, as the proof does; an error ends the capture.
 
     Without ``with_chunks`` the capture keeps only the first chunk of each message, and the number of chunks.
     """
@@ -57,7 +57,7 @@ def capture_steps(schedule: Schedule, with_chunks: bool = True) -> StepCapture:
     memory = _CapturingMemory(patient, with_chunks)
     error = None
     try:
-        run(patient, memory, depth=1, end_step=memory.end_step)
+        run(patient, memory, depth=schedule.depth, end_step=memory.end_step)
     except ScheduleError as raised:
         error = raised
         memory.find_receivers()

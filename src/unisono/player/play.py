@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from unisono import collectives
+from unisono.algorithms.scheduling import Program, schedule_of
 from unisono.collectives import ALL, Collective
 from unisono.errors import GoalError, ScheduleError, UsageError
 from unisono.player import messages
@@ -52,10 +53,15 @@ class Playback:
 
 
 def play(
-    schedule: Schedule, inputs: Sequence[Any] | None = None, op: str = "sum", *, record: bool = False,
-    round_sent: Callable[[Array], Array] | None = None, needs_final_rounding: bool = False,
+    program: Program, inputs: Sequence[Any] | None = None, op: str = "sum", *, record: bool = False,
+    round_sent: Callable[[Array], Array] | None = None, needs_final_rounding: bool = False, size: int | None = None,
+    root: int | None = None, **options: Any,
 ) -> Playback:  # fmt: skip
-    """Run the schedule step by step on the inputs of all ranks.
+    """Run a program step by step on the inputs of all ranks.
+
+    ``program`` is a schedule, an algorithm, or the name of one (``"ring"``, ``"my_algo.py:zigzag"``). An algorithm
+    runs on as many ranks as there are inputs; a barrier, which has none, needs a ``size``. ``root`` and the options
+    are those of the algorithm.
 
     ``inputs[rank]`` is the array that the rank passes to the collective; None for ranks that pass nothing (all but
     the root of a broadcast or scatter). A barrier takes no inputs. ``op`` is one of sum, prod, max, min, avg, band,
@@ -63,6 +69,9 @@ def play(
     sent, as a codec does; with ``needs_final_rounding`` every rank rounds its result once more (verifier/rounding.py
     says where that is needed).
     """
+    if size is None and inputs is not None and not isinstance(program, Schedule):
+        size = len(inputs)
+    schedule = schedule_of(program, "play", size, root, options)
     collective = collectives.find(schedule.collective)
     memory = _memory(schedule, collective, inputs, op, round_sent)
     history: History = []

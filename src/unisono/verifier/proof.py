@@ -13,6 +13,7 @@ from fractions import Fraction
 from typing import Any
 
 from unisono import collectives
+from unisono.algorithms.scheduling import Program, schedule_of
 from unisono.collectives import Collective
 from unisono.errors import DeadlockError, InternalError, ScheduleError, UsageError
 from unisono.schedule import Chunks, Op, Schedule
@@ -91,13 +92,19 @@ class Proof:
         }  # fmt: skip
 
 
-def prove(schedule: Schedule, depth: Depth = DECLARED) -> Proof:
-    """Prove the schedule, or raise the ScheduleError that says what is wrong with it.
+def prove(
+    program: Program, depth: Depth = DECLARED, *, size: int | None = None, root: int | None = None, **options: Any
+) -> Proof:
+    """Prove a program, or raise the ScheduleError that says what is wrong with it.
+
+    ``program`` is a schedule, an algorithm, or the name of one (``"ring"``, ``"my_algo.py:zigzag"``). An algorithm
+    needs a ``size``, the number of ranks; ``root`` and its options are those of the algorithm.
 
     ``depth`` is the number of messages that a channel holds: by default the depth that the algorithm declares, which
     is 1 unless it says otherwise; None is unbounded. A program that is proved at one depth is correct at every
     greater one.
     """
+    schedule = schedule_of(program, "prove", size, root, options)
     collective = collectives.find(schedule.collective)
     depth = depth_of(schedule, depth)
     if depth is not None and (type(depth) is not int or depth < 1):
