@@ -1,4 +1,4 @@
-"""Arrays of every type for the tests of the engine, with all the numbers that make trouble."""
+"""Arrays of every dtype for the tests of the engine, including all special values."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ MEANINGLESS = [(op, name) for op in REDUCTIONS for name in DTYPES if not has_mea
 
 
 def some_bits(name: str, length: int, rng: np.random.Generator) -> np.ndarray:
-    """Return elements of any bits at all: NaN, infinities, subnormal numbers and zeros of both signs among them."""
+    """Return elements with random bits, including NaN, infinities, subnormal numbers and zeros of both signs."""
     dtype = dtype_of(name)
     if name == "bool":
         return rng.integers(0, 2, length).astype(bool)
@@ -44,7 +44,7 @@ def some_bits(name: str, length: int, rng: np.random.Generator) -> np.ndarray:
 
 
 def some_numbers(name: str, length: int, rng: np.random.Generator) -> np.ndarray:
-    """Return finite numbers, some of any exponent, subnormal ones too, and some that are near to each other."""
+    """Return finite numbers: some with any exponent, some subnormal, and some of similar magnitude."""
     if dtype_of(name).kind in "iub":
         return some_bits(name, length, rng)
     with np.errstate(all="ignore"):
@@ -57,10 +57,10 @@ def some_numbers(name: str, length: int, rng: np.random.Generator) -> np.ndarray
 
 
 def at_offset(array: np.ndarray, offset: int) -> np.ndarray:
-    """Return the bytes of an array in a place whose address is so many bytes past a multiple of 64."""
-    room = np.empty(array.nbytes + 64 + offset, np.uint8)
-    start = -room.ctypes.data % 64 + offset
-    view = room[start : start + array.nbytes]
+    """Return the bytes of an array at an address that is ``offset`` bytes past a multiple of 64."""
+    memory = np.empty(array.nbytes + 64 + offset, np.uint8)
+    start = -memory.ctypes.data % 64 + offset
+    view = memory[start : start + array.nbytes]
     view[:] = array.view(np.uint8)
     return view
 

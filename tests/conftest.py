@@ -1,4 +1,4 @@
-"""What all tests share."""
+"""Fixtures and hooks that all tests share."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ import signal
 
 import pytest
 
-# Whoever starts the tests in the background of a shell passes on that Ctrl-C is ignored; some tests press it.
+# A shell that starts the tests in the background makes them ignore Ctrl-C, which some tests press.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(autouse=True)
 def _private_cache(tmp_path, monkeypatch):
-    """Keep proofs of tests out of the user's cache, and the user's out of the tests."""
+    """Keep the tests and the user's cache apart."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
 
 
 def pytest_terminal_summary(terminalreporter):
-    """Say loudly what was not tested for want of a program, and how to get it."""
+    """Print which tests were skipped because a program is missing, and how to install it."""
     reasons = {str(report.longrepr[2]) for report in terminalreporter.stats.get("skipped", []) if report.longrepr}
     for reason in sorted(reason for reason in reasons if "SKIPPED, NOT" in reason):
         terminalreporter.write_line(reason.removeprefix("Skipped: "), yellow=True, bold=True)

@@ -1,8 +1,8 @@
 """A second, independent way to run a schedule on numbers: ranks take turns at random, op by op, on flat memory.
 
-It shares no code with ``unisono.schedule.network`` but the programs. Every rank has one array in which its slots lie
-side by side, each as long as its chunk (a scratch slot as long as the longest), as an engine would lay them out:
-writing something longer than the slot is an error here, though the player would not notice.
+It shares only the programs with ``unisono.schedule.network``. Every rank has one array in which its slots are
+adjacent, each as long as its chunk (a scratch slot as long as the longest), as an engine would lay them out:
+writing more than the slot holds is an error here, although the player would not notice.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from unisono.schedule import partition
 
 
 class Stuck(Exception):
-    """Nobody can go on."""
+    """No rank can continue."""
 
 
 class Overrun(Exception):
-    """Something is written to a slot that has not room for it."""
+    """More is written to a slot than fits."""
 
 
 class FlatMemory:
@@ -70,7 +70,7 @@ def lay_out(schedule: Schedule, vector: int, dtype) -> list[FlatMemory]:
 
 
 def run_at_random(schedule: Schedule, memories: list[FlatMemory], depth: int, seed: int) -> None:
-    """Run all programs, in place, in an order that the seed decides."""
+    """Run all programs, in place, in an order that the seed determines."""
     order = random.Random(seed)
     channels: dict[tuple[int, int], list] = {}
     todo = [[op for step in schedule.program(rank) for op in step] for rank in range(schedule.size)]
@@ -88,7 +88,7 @@ def run_at_random(schedule: Schedule, memories: list[FlatMemory], depth: int, se
 
 
 def attempt(rank: int, op, memory: FlatMemory, channels: dict, depth: int) -> bool:
-    """Do the op if that is possible now."""
+    """Perform the op if it is possible now; tell whether it was."""
     chunks = [op.chunks] if isinstance(op.chunks, int) else list(op.chunks)
     if op.kind == "send":
         channel = channels.setdefault((rank, op.other), [])

@@ -1,4 +1,4 @@
-"""What a test may leave behind: nothing."""
+"""Checks that a test leaves nothing behind: no process, descriptor, shared memory or file."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ def children() -> set[int]:
     for task in Path("/proc/self/task").iterdir():
         text = (task / "children").read_text()
         found |= {int(number) for number in text.split()}
-    # Python's own helper for fresh interpreters stays until the end.
+    # Python's resource tracker stays until the interpreter exits.
     return found - {resource_tracker._resource_tracker._pid}
 
 
 def descriptors() -> set[str]:
-    """Return what this process has open, but for what Python and pytest open on their own."""
+    """Return the descriptors that this process has open, except those of Python and pytest themselves."""
     found = set()
     for entry in Path("/proc/self/fd").iterdir():
         try:
@@ -35,19 +35,19 @@ def descriptors() -> set[str]:
 
 
 def files() -> set[str]:
-    """Return our files in shared memory and in the directory for temporary ones."""
+    """Return Unisono's files in shared memory and in the temporary directories."""
     places = {Path("/dev/shm"), Path(tempfile.gettempdir()), Path(os.environ.get("XDG_RUNTIME_DIR") or "/dev/shm")}
     return {str(path) for place in places if place.is_dir() for path in place.glob("*unisono*")}
 
 
 class Leaks:
-    """Compares what is there now with what was there before."""
+    """Compares the current state with the state at its creation."""
 
     def __init__(self) -> None:
         self.before = (children(), descriptors(), files())
 
     def check(self, patience_s: float = 5.0) -> None:
-        """Raise AssertionError if something is left; the kernel may take a moment to tidy up."""
+        """Raise AssertionError if something is left; the kernel may need a moment to clean up."""
         deadline = time.monotonic() + patience_s
         while True:
             left = [now - then for now, then in zip((children(), descriptors(), files()), self.before, strict=True)]
@@ -59,8 +59,8 @@ class Leaks:
 
 @pytest.fixture(autouse=True)
 def nothing_is_left_behind(monkeypatch):
-    """Every test of a folder whose conftest imports this: no process, descriptor, shared memory or file is left."""
-    with tempfile.TemporaryDirectory(prefix="u-") as own:  # short: the path of a socket has 107 letters at most
+    """Check every test of a folder whose conftest imports this fixture."""
+    with tempfile.TemporaryDirectory(prefix="u-") as own:  # short: the path of a socket has at most 107 characters
         monkeypatch.setenv("TMPDIR", own)
         monkeypatch.setattr(tempfile, "tempdir", own)
         leaks = Leaks()

@@ -1,4 +1,4 @@
-"""What ranks send to each other in the tests: arrays that say who sent them, and with which tag."""
+"""Messages for the tests of send and recv: arrays whose numbers identify the sender and the tag."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ import numpy as np
 
 from unisono.bootstrap.membership import DEPTH, TRANSFER_BYTES
 
-# More than all slots of a channel hold, so that the sender waits until somebody reads.
+# More than all slots of a channel hold, so that the sender waits for the receiver.
 LONG = 3 * DEPTH * TRANSFER_BYTES // 8 + 5
 
 
 def letter(source: int, tag: int, length: int, number: int = 0) -> np.ndarray[Any, Any]:
-    """Return the message of a rank that has this number among those with the tag."""
+    """Return the message of a rank with this tag and this index among the messages with that tag."""
     return np.arange(length) + 1_000_000 * source + 10_000 * tag + 100 * number
 
 
 def is_letter(x: np.ndarray[Any, Any], source: int, tag: int, number: int = 0) -> bool:
-    """Whether an array holds that message."""
+    """Tell whether an array holds that message."""
     return bool((x == letter(source, tag, len(x), number)).all())

@@ -1,4 +1,4 @@
-"""Spoil a schedule in one small way, as a tired programmer would."""
+"""Change a schedule in one small way, as a careless programmer might."""
 
 from __future__ import annotations
 

@@ -24,14 +24,14 @@ def _serve(comm: Any, lines: Sequence[Connection]) -> None:
 
 
 class RankPool:
-    """A job of ``size`` ranks that does what it is told."""
+    """A job of ``size`` ranks that executes functions on request."""
 
     def __init__(self, size: int) -> None:
         pairs = [multiprocessing.Pipe() for _ in range(size)]
         self.size = size
         self.lines = [ours for ours, _ in pairs]
         theirs = [end for _, end in pairs]
-        # A process of its own waits for the ranks; here we only talk to them.
+        # A separate process waits for the ranks; this one only sends them tasks.
         context = multiprocessing.get_context("fork")
         self.host = context.Process(target=self._host, args=(size, theirs, os.getpid()))
         self.host.start()

@@ -1,4 +1,4 @@
-"""Folders whose tests take long: `make check` runs a few of their files, `make test` all."""
+"""Folders of slow tests: `make check` runs a few of their files, `make test` all of them."""
 
 from __future__ import annotations
 

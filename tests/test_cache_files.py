@@ -1,4 +1,4 @@
-"""Records in the user's cache: whole or absent, and believed only if nobody else could have written them."""
+"""Records in the user's cache: complete or absent, and trusted only if no other user could have written them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ TABLE = {"all_reduce": {"2": [[0, "tree"]]}}
 
 @pytest.fixture
 def give_away(monkeypatch):
-    """Return a function that makes a file or folder somebody else's."""
+    """Return a function that gives a file or folder to another user."""
 
     def change(path):
         if os.geteuid() == 0:

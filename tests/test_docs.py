@@ -1,4 +1,4 @@
-"""What the documents say is what the program does."""
+"""The documents say what the program does."""
 
 from __future__ import annotations
 
@@ -69,19 +69,19 @@ def test_both_readmes_have_the_same_parts():
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_links_lead_somewhere(page):
+def test_links_have_targets(page):
     for target in re.findall(r"\]\(([^)#]+)\)", page.read_text(encoding="utf-8")):
         assert (page.parent / target).exists(), target
 
 
-def test_every_collective_is_in_the_page_with_its_story_in_both_languages():
+def test_every_collective_is_on_the_page_with_its_story_in_both_languages():
     text = (ROOT / "docs" / "algorithms.md").read_text(encoding="utf-8")
     for collective in COLLECTIVES:
         assert collective.story.en in text
         assert collective.story.zh in text
 
 
-def test_no_document_names_a_place_on_somebodys_machine():
+def test_no_document_names_a_path_on_a_machine():
     for page in PAGES:
         assert not re.search(r"/(root|home|work|tmp)/", page.read_text(encoding="utf-8")), page
 

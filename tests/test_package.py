@@ -57,6 +57,6 @@ def test_no_file_is_too_long_to_read():
 
 
 def test_tests_mirror_the_source():
-    """A folder of tests for each package, so that one knows where to look."""
+    """Every package has a folder of tests."""
     packages = {path.name for path in (ROOT / "src" / "unisono").iterdir() if (path / "__init__.py").exists()}
     assert packages <= {path.name for path in (ROOT / "tests").iterdir()}

@@ -1,4 +1,4 @@
-"""docs/soundness.md says what the campaigns counted."""
+"""docs/soundness.md shows the counts of the campaigns."""
 
 from __future__ import annotations
 
