@@ -1,12 +1,14 @@
 from __future__ import annotations
 
 import re
+import shlex
 import webbrowser
 
 import pytest
 
 import unisono
 from unisono import algorithm, draw, find, one, recv_reduce, send
+from unisono.cli.main import main
 from unisono.collectives import all_reduce
 from unisono.drawing import messages
 from unisono.drawing.gallery import write_gallery
@@ -69,6 +71,27 @@ def test_a_program_that_fails_its_proof_is_drawn_with_its_failure():
     made = draw(pairs, size=3)
     assert [error for error, _ in made.failures] == ["ScheduleError"]
     assert draw(pairs, size=2).failures == ()
+
+
+WRONG_FILE = """
+from unisono import algorithm
+from unisono.collectives import all_reduce
+
+@algorithm(all_reduce)
+def nothing(rank, size):
+    yield from ()
+"""
+
+
+def test_the_command_in_a_hint_names_the_users_file_and_can_be_pasted(tmp_path, capsys):
+    mine = tmp_path / "my file.py"
+    mine.write_text(WRONG_FILE)
+    ((error, message),) = draw(str(mine), size=3).failures
+    assert error == "GoalError"
+    command = re.search("`unisono (show .*)`", message)[1]
+    assert command == f"show '{mine}' -n 3 --rank 0"
+    main(shlex.split(command))
+    assert "nothing" in capsys.readouterr().out
 
 
 def test_options_and_root_are_those_of_the_algorithm():

@@ -91,10 +91,10 @@ def test_whatever_is_changed_in_a_trace_it_is_drawn_or_refused_in_words(tmp_path
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("[" * 100_000, "lists in lists"),
+        ("[" * 100_000, "nested deeper"),
         ('{"traceEvents":[],"otherData":[]}', "not a trace of Unisono"),
-        ('{"traceEvents":[],"otherData":' + "9" * 5000 + "}", "is no JSON"),
-        ("", "is no JSON"),
+        ('{"traceEvents":[],"otherData":' + "9" * 5000 + "}", "is not JSON"),
+        ("", "is not JSON"),
     ],
 )
 def test_a_text_that_is_made_to_break_a_reader_is_refused(tmp_path, text, words):
@@ -106,7 +106,7 @@ def test_a_text_that_is_made_to_break_a_reader_is_refused(tmp_path, text, words)
 
 def test_an_event_that_is_made_to_break_a_reader_is_refused(tmp_path):
     path = tmp_path / "run.json"
-    for line, words in (("[" * 100_000, "lists in lists"), ('{"ph":"X","ts":' + "9" * 5000 + "}", "on line 2")):
+    for line, words in (("[" * 100_000, "nested deeper"), ('{"ph":"X","ts":' + "9" * 5000 + "}", "on line 2")):
         write_trace(path, [part_of(0)[0]], [line])
         with pytest.raises(UsageError, match=words):
             read_run(path)
@@ -116,9 +116,9 @@ def test_an_event_that_is_made_to_break_a_reader_is_refused(tmp_path):
     ("change", "words"),
     [
         ({"size": 10**9}, "a communicator of 1000000000 ranks; expected at most 1024"),
-        ({"size": 3}, "different numbers of ranks"),
-        ({"rank": 1}, "two traces of one rank"),
-        ({"job_rank": -1}, "header that makes no sense"),
+        ({"size": 3}, "disagree on the size"),
+        ({"rank": 1}, "has two traces"),
+        ({"job_rank": -1}, "header is invalid"),
         ({"schedules": {"digest": 7}}, "7 as 'digest'"),
         ({"clock": {"name": []}}, r"\[\] as 'name'"),
     ],

@@ -7,7 +7,7 @@ import pytest
 from stories import CLOCK
 from trace_parts import part_of, write_part
 from unisono.errors import UsageError
-from unisono.tracing import read_run
+from unisono.tracing import messages, read_run
 from unisono.tracing.files import write_trace
 
 
@@ -48,19 +48,19 @@ def damage(path, change):
     ("change", "message"),
     [
         (lambda text: text[: len(text) // 2], "this trace is damaged"),
-        (lambda text: text.removesuffix("]}\n"), "ends in the middle"),
-        (lambda text: text.replace('"dur":0.80025,', ""), "has an event without 'dur'"),
-        (lambda text: text.replace('"dur":0.80025,', '"dur":-3,'), "makes no sense"),
-        (lambda text: text.replace('"ts":0.50025', '"ts":"soon"'), "makes no sense"),
-        (lambda text: text.replace('"ts":0.50025', '"ts":NaN'), "makes no sense"),
+        (lambda text: text.removesuffix("]}\n"), "ends before its last event"),
+        (lambda text: text.replace('"dur":0.80025,', ""), "event 5 lacks 'dur'"),
+        (lambda text: text.replace('"dur":0.80025,', '"dur":-3,'), "is invalid"),
+        (lambda text: text.replace('"ts":0.50025', '"ts":"soon"'), "is invalid"),
+        (lambda text: text.replace('"ts":0.50025', '"ts":NaN'), "is invalid"),
         (lambda text: text.replace('"to":[1]', '"to":[2]'), "rank 2 of 2"),
-        (lambda text: text.replace('"pass":0', '"pass":-1'), "in place of a number"),
-        (lambda text: text.replace('"pid":0,"tid":0,"ts"', '"pid":5,"tid":0,"ts"'), "has an event without"),
+        (lambda text: text.replace('"pass":0', '"pass":-1'), "instead of a number"),
+        (lambda text: text.replace('"pid":0,"tid":0,"ts"', '"pid":5,"tid":0,"ts"'), "event 4 lacks"),
         (lambda text: text.replace('"size":2', '"size":0'), "rank 0 of 0"),
-        (lambda text: text.replace('"clock"', '"o\'clock"'), "has a header without clock"),
+        (lambda text: text.replace('"clock"', '"o\'clock"'), "a header lacks clock"),
         (lambda text: text.replace('"format":1', '"format":9'), "format 9; this version of Unisono reads format 1"),
-        (lambda text: "", "is no JSON"),
-        (lambda text: "\x00\x01", "is no JSON"),
+        (lambda text: "", "is not JSON"),
+        (lambda text: "\x00\x01", "is not JSON"),
         (lambda text: "[]", "not a trace of Unisono"),
         (lambda text: '{"traceEvents": []}', "not a trace of Unisono"),
     ],
@@ -76,7 +76,7 @@ def test_a_damaged_file_is_refused_in_words(both, change, message):
 def test_a_file_of_bytes_that_are_no_text_is_refused(tmp_path):
     path = tmp_path / "run.json"
     path.write_bytes(b"\xff\xfe\xfd")
-    with pytest.raises(UsageError, match="is no JSON"):
+    with pytest.raises(UsageError, match="is not JSON"):
         read_run(path)
 
 
@@ -125,3 +125,12 @@ def test_a_place_without_a_trace_is_refused(tmp_path):
     (tmp_path / "two.json").unlink()
     with pytest.raises(UsageError, match="no trace of rank 1"):
         read_run(tmp_path)  # the only one
+
+
+def test_an_error_about_a_damaged_trace_is_translated_with_its_reason(tmp_path):
+    path = tmp_path / "run.json"
+    path.write_bytes(b"hello")
+    with pytest.raises(UsageError) as raised:
+        read_run(path)
+    assert raised.value.id == messages.DAMAGED.id
+    assert raised.value.text("zh").startswith(f"{path}：记录已损坏：不是 JSON（")

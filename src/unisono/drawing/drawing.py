@@ -135,7 +135,7 @@ def draw_request(
     scenes = []
     for name, subject in zip(request.names, subjects, strict=True):
         progress(str(name))
-        scenes.append(_scene(subject, request))
+        scenes.append(_scene(subject, request, str(name) if isinstance(name, str | PathLike) else None))
     return draw_scenes(scenes, request.settings)
 
 
@@ -208,12 +208,12 @@ def _check_options(subjects: Sequence[Algorithm | WrittenSchedule | Schedule], o
         raise UsageError(messages.NO_OPTION_LISTED(option=option, names=names, arguments=arguments, options=listed))
 
 
-def _scene(subject: Algorithm | WrittenSchedule | Schedule, request: Request) -> Scene:
+def _scene(subject: Algorithm | WrittenSchedule | Schedule, request: Request, name: str | None) -> Scene:
     """Return the scene of one subject; in a comparison each takes the options that it has."""
     if isinstance(subject, Schedule):
         return scene_of(subject)
     if isinstance(subject, WrittenSchedule):
-        return scene_of(subject.schedule(request.size or subject.written.size, request.root))
+        return scene_of(subject.schedule(request.size or subject.written.size, request.root), name=name)
     size = (SIZE_OF_SEVERAL if len(request.names) > 1 else SIZE) if request.size is None else request.size
-    options = {name: value for name, value in request.options.items() if name in subject.options}
-    return scene_of(subject.schedule(size, request.root, **options), subject)
+    options = {option: value for option, value in request.options.items() if option in subject.options}
+    return scene_of(subject.schedule(size, request.root, **options), subject, name=name)

@@ -17,7 +17,7 @@ from unisono import collectives
 from unisono.algorithms import Algorithm
 from unisono.collectives import Collective
 from unisono.drawing import messages
-from unisono.drawing.facts import facts_of, failure_of
+from unisono.drawing.facts import facts_of, failure_of, with_name
 from unisono.drawing.layout import pairs_of, pattern
 from unisono.drawing.packing import pack
 from unisono.drawing.phases import phases
@@ -43,11 +43,12 @@ def scene_of(
     algorithm: Algorithm | None = None,
     *,
     inputs: Sequence[Sequence[int] | None] | None = None,
+    name: str | None = None,
 ) -> Scene:
     """Prove a schedule, play it, and return its scene. One that fails its proof is played up to where it fails.
 
     ``algorithm`` is the one that made the schedule, if known; ``inputs`` holds the numbers of each rank, one for each
-    chunk of its input.
+    chunk of its input; ``name`` is the name or file that the user gave, for the command in a hint.
     """
     if schedule.size > MOST_RANKS:
         raise UsageError(messages.TOO_MANY_RANKS(label=schedule.label, size=schedule.size, most=MOST_RANKS))
@@ -59,7 +60,7 @@ def scene_of(
         found = proved(played)
         proof, played = found.proof, found.schedule  # the steps that are drawn are those that were proved
     except ScheduleError as failed:
-        error = failed
+        error = with_name(failed, name)
     on_stage = schedule.size <= MOST_RANKS_ON_STAGE and schedule.size * schedule.slots <= MOST_SLOTS_ON_STAGE
     capture, stacks = capture_steps(played, on_stage), finder.stacks
     states = sum(map(len, capture.levels)) * schedule.slots

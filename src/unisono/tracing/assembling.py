@@ -1,4 +1,4 @@
-"""From the events of a trace to calls: every rank's slices, sorted by the call that they belong to."""
+"""Assembles the events of a trace into calls."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from collections import defaultdict
 from collections.abc import Mapping
 from typing import Any, get_args
 
-from unisono.tracing import validation
+from unisono.tracing import messages, validation
 from unisono.tracing.run import Call, Op, RankCall, Reason, Transfer, Wait
 
 REASONS = get_args(Reason)
 
 
 class Assembly:
-    """What one rank did on one communicator."""
+    """The events of one rank on one communicator."""
 
     def __init__(self, rank: int, size: int) -> None:
         self.rank = rank
@@ -25,11 +25,11 @@ class Assembly:
         self.transfers: list[Transfer] = []
 
     def add(self, event: Mapping[str, Any]) -> None:
-        """Add a slice; raise KeyError, TypeError or ValueError if it lacks something."""
+        """Add a slice; raise KeyError, TypeError or ValueError if it is invalid."""
         begin, end = validation.moments(event)
         args, category = event["args"], event["cat"]
         if type(args) is not dict:
-            raise ValueError(f"{validation.shortened(args)} in place of what is known of it")
+            raise ValueError(messages.NOT_ARGUMENTS(value=validation.shortened(args)))
         if category == "transfer":
             self._add_transfer(args, begin, end)
             return
@@ -39,7 +39,7 @@ class Assembly:
             self.spans[call] = (begin, end)
         elif category == "wait":
             if args["for"] not in REASONS:
-                raise ValueError(f"for {validation.shortened(args['for'])}")
+                raise ValueError(messages.NOT_A_REASON(value=validation.shortened(args["for"])))
             place = (validation.number(args["pass"]), validation.number(args["instruction"]))
             self.waits[call].append((place, Wait(self.rank, self._peer(args["peer"]), args["for"], begin, end)))
         elif category == "op":
@@ -88,11 +88,11 @@ class Assembly:
 
     def _peer(self, peer: Any) -> int:
         if type(peer) is not int or not 0 <= peer < self.size:
-            raise ValueError(f"rank {validation.shortened(peer)} of {self.size}")
+            raise ValueError(messages.NOT_A_RANK(value=validation.shortened(peer), size=self.size))
         return peer
 
     def rank_call(self, call: int) -> RankCall:
-        """Return what this rank did in a call."""
+        """Return the events of this rank in a call."""
         args, (begin, end) = self.args[call], self.spans[call]
         waits: dict[tuple[int, int], list[Wait]] = defaultdict(list)
         for place, wait in sorted(self.waits[call], key=lambda one: one[1].begin_ns):
@@ -127,12 +127,12 @@ class Assembly:
 
 
 def _place(op: Mapping[str, Any]) -> tuple[int, bool, int]:
-    """Return where an op stands in its call; what is done to the results comes last in a pass."""
+    """Return the sort key of an op in its call; the op on the results is the last of its pass."""
     return op["number_of_pass"], op["instruction"] < 0, op["instruction"]
 
 
 def _text(value: Any) -> str:
-    """Return which chunks an op is about; of many, a long list."""
+    """Return the chunks of an op, as text."""
     if type(value) is not str:
-        raise ValueError(f"{validation.shortened(value)} in place of chunks")
+        raise ValueError(messages.NOT_CHUNKS(value=validation.shortened(value)))
     return value

@@ -1,7 +1,7 @@
-"""Traces on disk: every rank writes its part by itself; the parts are joined to one file when all are there.
+"""Writes traces to disk: every rank writes its part independently, and the last one joins all parts into one file.
 
-Nobody waits for anybody: a rank that dies leaves no file, and those of the others are whole (a file gets its name
-when all of it is written). A file is an object of JSON with an event on each line::
+No rank waits for another: a rank that dies leaves no file, and the files of the others are complete (a file gets its
+name after it is written). A file is a JSON object with one event on each line::
 
     {"displayTimeUnit":"ns","otherData":{"unisono":{"format":1,"parts":[{...}]}},"traceEvents":[
     {"ph":"X",...},
@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from unisono.errors import UsageError
+from unisono.tracing import messages
 from unisono.tracing.chrome import FORMAT
 
 JOINED = "run.json"  # in a folder
@@ -29,13 +30,13 @@ BEFORE_EVENTS = '"traceEvents":['
 
 
 def part_path(folder: Path, header: dict[str, Any]) -> Path:
-    """Return where a part belongs: no two of them have the same place, whatever was recorded before."""
+    """Return the path of a part, which differs from that of every other part, earlier ones included."""
     name = f"{header['run']}-{header['number']}"
     return folder / PART.format(rank=header["job_rank"], name=name)
 
 
 def write_trace(path: Path, headers: Sequence[dict[str, Any]], lines: Iterable[str]) -> None:
-    """Write a trace; it is there when it is whole, or not at all."""
+    """Write a trace atomically: the file is complete or does not exist."""
     unfinished = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         with _new_file(unfinished) as file:
@@ -44,19 +45,19 @@ def write_trace(path: Path, headers: Sequence[dict[str, Any]], lines: Iterable[s
     except OSError as error:
         with contextlib.suppress(OSError):
             unfinished.unlink()
-        raise UsageError(f"trace: {path} cannot be written: {error.strerror}; name another place") from error
+        raise UsageError(messages.NOT_WRITABLE(path=path, reason=error.strerror)) from error
 
 
 def _new_file(path: Path) -> IO[str]:
-    """Open a new file, in a folder that another rank may remove at any time, as long as nothing is in it.
+    """Open a new file in a folder that another rank may remove while it is empty.
 
-    That rank has joined an earlier run: it removes the folder once, so few attempts are enough.
+    That rank has joined the parts of an earlier run. It removes the folder once, so a few attempts are enough.
     """
     for attempts_left in reversed(range(10)):
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             return open(path, "w", encoding="utf-8")
-        except (FileNotFoundError, FileExistsError):  # the second: it was there, and then was no folder
+        except (FileNotFoundError, FileExistsError):  # FileExistsError: the folder disappeared during mkdir
             if not attempts_left:
                 raise
     raise AssertionError("the last attempt returns or raises")
@@ -73,7 +74,7 @@ def _write(file: IO[str], headers: Sequence[dict[str, Any]], lines: Iterable[str
 
 
 def parts_in(folder: Path, run: str | None = None) -> list[Path]:
-    """Return the parts in a folder; of one run, if it is named. Where no folder is (any more), there are none."""
+    """Return the parts in a folder, of one run if it is given; a folder that does not exist has none."""
     try:
         names = sorted(fnmatch.filter(os.listdir(folder), PARTS))
     except FileNotFoundError:
@@ -82,7 +83,7 @@ def parts_in(folder: Path, run: str | None = None) -> list[Path]:
 
 
 def headers_in(path: Path) -> list[dict[str, Any]]:
-    """Return the headers of a file of ours, without reading the events."""
+    """Return the headers of a file that Unisono wrote, without reading its events."""
     with open(path, encoding="utf-8") as file:
         first = file.readline()
     parts: list[dict[str, Any]] = json.loads(first + "]}")["otherData"]["unisono"]["parts"]
@@ -90,7 +91,7 @@ def headers_in(path: Path) -> list[dict[str, Any]]:
 
 
 def join(parts: Sequence[Path], path: Path) -> None:
-    """Make one trace of several parts, and remove them."""
+    """Join several parts into one trace, and remove them."""
     write_trace(path, [header for part in parts for header in headers_in(part)], _lines_in(parts))
     for part in parts:
         part.unlink(missing_ok=True)
@@ -106,25 +107,25 @@ def _lines_in(parts: Sequence[Path]) -> Iterator[str]:
 
 
 def join_when_all_are_there(folder: Path, run: str, size: int, path: Path) -> bool:
-    """Join the parts of a run if this was the last one; whoever finds them all first does it."""
+    """Join the parts of a run if all are present and no other rank is joining them; return whether it did."""
     if len(parts_in(folder, run)) < size:
         return False
     joining = folder / f".{run}"
     try:
-        joining.mkdir()  # by one only
-    except OSError:  # another one joins them, or has done so and removed the folder
+        joining.mkdir()  # succeeds on one rank only
+    except OSError:  # another rank is joining them, or has joined them and removed the folder
         return False
     parts = parts_in(folder, run)
-    complete = len(parts) == size  # else another one was quicker
+    complete = len(parts) == size  # otherwise another rank has joined them
     if complete:
         join(parts, path)
     joining.rmdir()
-    with contextlib.suppress(OSError):  # of another run there may be parts
+    with contextlib.suppress(OSError):  # the folder may hold parts of another run
         folder.rmdir()
     return complete
 
 
 def clear(folder: Path) -> None:
-    """Remove what an earlier run has left in a folder."""
+    """Remove the files of an earlier run from a folder."""
     for path in [folder / JOINED, *parts_in(folder)]:
         path.unlink(missing_ok=True)

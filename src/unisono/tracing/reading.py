@@ -1,4 +1,4 @@
-"""Reads a trace, and checks that it is one: ours, whole, of one run and one clock."""
+"""Reads a trace and checks it: written by Unisono, complete, of one run and one clock."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any, NoReturn, cast
 
 from unisono.errors import UsageError
-from unisono.tracing import validation
+from unisono.message import Message
+from unisono.tracing import messages, validation
 from unisono.tracing.assembling import Assembly
 from unisono.tracing.chrome import FORMAT, LANES
 from unisono.tracing.files import BEFORE_EVENTS, JOINED, parts_in
@@ -25,10 +26,10 @@ HEADER = {
 
 
 def read_run(path: str | PathLike[str], *, missing_ok: bool = False, most_bytes: int = MOST_BYTES) -> Run:
-    """Read a trace: a file, or the folder of ``unisono run --trace``. Raise UsageError if it makes no sense.
+    """Read a trace: a file, or the folder of ``unisono run --trace``. Raise UsageError if it is invalid.
 
-    With ``missing_ok``, some ranks may have left none: as when one was killed, and one wants to know what the others
-    did. ``most_bytes``: larger traces are refused.
+    With ``missing_ok``, the traces of some ranks may be missing, for example of a rank that was killed. Traces larger
+    than ``most_bytes`` are refused.
     """
     where = Path(path)
     try:
@@ -37,11 +38,7 @@ def read_run(path: str | PathLike[str], *, missing_ok: bool = False, most_bytes:
     except OSError as error:
         _unreadable(where, error)
     if size > most_bytes:
-        raise UsageError(
-            f"{where}: a trace of {size / 2**20:.0f} MiB; expected {most_bytes / 2**20:.0f} MiB or less. Record only "
-            'the part of the run that you want to see (with comm.trace("run.json"):), or fewer events '
-            "(comm.trace(..., events=10_000)). Perfetto opens larger files than this"
-        )
+        raise UsageError(messages.TOO_LARGE(path=where, size=size / 2**20, most=most_bytes / 2**20))
     assemblies: dict[tuple[int, int], Assembly] = {}
     headers: list[dict[str, Any]] = []
     for file in files:
@@ -51,11 +48,8 @@ def read_run(path: str | PathLike[str], *, missing_ok: bool = False, most_bytes:
     if not missing_ok:
         for group in groups:
             if group.missing:
-                raise UsageError(
-                    f"{where}: no trace of rank {', '.join(map(str, group.missing))} of {group.size}; expected those "
-                    "of all ranks. A rank that was killed leaves none. To see what the others did: "
-                    "read_run(..., missing_ok=True)"
-                )
+                ranks = ", ".join(map(str, group.missing))
+                raise UsageError(messages.RANKS_MISSING(path=where, ranks=ranks, size=group.size))
     schedules = {digest: text for header in headers for digest, text in header["schedules"].items()}
     return Run(str(where), groups, headers[0]["clock"], schedules)
 
@@ -66,7 +60,7 @@ def _files(where: Path) -> list[Path]:
     if where.exists() and not where.is_dir():
         _refuse_special(where)
     if not where.is_dir():
-        raise UsageError(f"there is no file or folder {str(where)!r}; expected a trace (unisono run --trace DIR ...)")
+        raise UsageError(messages.NO_SUCH_TRACE(path=str(where)))
     try:
         parts = parts_in(where)
     except OSError as error:
@@ -77,9 +71,10 @@ def _files(where: Path) -> list[Path]:
         others = sorted(where.glob("*.json"))
         if len(others) == 1:
             return others
-        hint = f"; name one of them: {', '.join(other.name for other in others[:5])}" if others else ""
-        hint = hint or ". To make one: unisono run -n 4 --trace DIR script.py"
-        raise UsageError(f"{where}: there is no trace in this folder ({JOINED}, or the files of the ranks){hint}")
+        if others:
+            names = ", ".join(other.name for other in others[:5])
+            raise UsageError(messages.SEVERAL_IN_FOLDER(path=where, joined=JOINED, names=names))
+        raise UsageError(messages.NO_TRACE_IN_FOLDER(path=where, joined=JOINED))
     files = [where / JOINED, *parts]
     for file in files:
         if not file.is_file():
@@ -88,13 +83,11 @@ def _files(where: Path) -> list[Path]:
 
 
 def _refuse_special(file: Path) -> NoReturn:
-    raise UsageError(
-        f"{file}: a folder, a pipe or a device; expected a file with a trace (unisono run --trace DIR ...)"
-    )
+    raise UsageError(messages.NOT_A_FILE(path=file))
 
 
 def _unreadable(file: Path, error: OSError) -> NoReturn:
-    raise UsageError(f"{file}: cannot be read: {error.strerror}; expected a trace that you may read") from error
+    raise UsageError(messages.NOT_READABLE(path=file, reason=error.strerror)) from error
 
 
 # ---- one file ----------------------------------------------------------------------------------------------------
@@ -106,14 +99,14 @@ def _read_file(file: Path, headers: list[dict[str, Any]], assemblies: dict[tuple
             first = lines.readline()
             if first.startswith("{") and first.rstrip().endswith(BEFORE_EVENTS):
                 about, events = json.loads(first + "]}"), _events_by_line(file, lines)
-            else:  # another program may have written it again
+            else:  # another program may have rewritten it
                 about = json.loads(first + lines.read())
                 events = iter(enumerate(about["traceEvents"], 1)) if _is_trace(about) else iter(())
             found = _headers(file, about)
             for header in found:
                 place = (header["job_rank"], header["number"])
                 if place in assemblies:
-                    raise UsageError(f"{file}: rank {place[0]} has two traces of the same communicator; expected one")
+                    raise UsageError(messages.TWO_TRACES(path=file, rank=place[0]))
                 assemblies[place] = Assembly(header["rank"], header["size"])
             headers += found
             _read_events(file, events, assemblies)
@@ -122,21 +115,21 @@ def _read_file(file: Path, headers: list[dict[str, Any]], assemblies: dict[tuple
     except OSError as error:
         _unreadable(file, error)
     except RecursionError:
-        _damaged(file, "has lists in lists in lists, deeper than any trace")
+        _damaged(file, messages.TOO_DEEP())
     except ValueError as error:  # of JSON, of UTF-8, or a number of thousands of digits
-        _damaged(file, f"is no JSON ({error})")
+        _damaged(file, messages.NOT_JSON(error=error))
 
 
 def _events_by_line(file: Path, lines: Iterator[str]) -> Iterator[tuple[int, Any]]:
-    """Yield the events of a file that was written by us: each one stands on a line of its own."""
+    """Yield the events of a file that Unisono wrote, which has one event on each line."""
     for number, line in enumerate(lines, 1):
         if line.startswith("]"):
             return
         try:
             yield number, json.loads(line.rstrip().removesuffix(","))
         except ValueError as error:
-            _damaged(file, f"has no whole event on line {number + 1} ({error})")
-    _damaged(file, "ends in the middle")
+            _damaged(file, messages.NO_WHOLE_EVENT(line=number + 1, error=error))
+    _damaged(file, messages.CUT_OFF())
 
 
 def _is_trace(about: Any) -> bool:
@@ -147,21 +140,17 @@ def _headers(file: Path, about: Any) -> list[dict[str, Any]]:
     other = about.get("otherData") if _is_trace(about) else None
     ours = other.get("unisono") if isinstance(other, dict) else None
     if not isinstance(ours, dict):
-        raise UsageError(
-            f"{file}: not a trace of Unisono; expected a file of `unisono run --trace DIR` or comm.trace()"
-        )
+        raise UsageError(messages.NOT_OURS(path=file))
     if ours.get("format") != FORMAT:
-        raise UsageError(
-            f"{file}: format {validation.shortened(ours.get('format'))}; this version of Unisono reads "
-            f"format {FORMAT}"
-        )
+        found = validation.shortened(ours.get("format"))
+        raise UsageError(messages.OTHER_FORMAT(path=file, found=found, format=FORMAT))
     parts = ours.get("parts")
     if not isinstance(parts, list) or not parts:
-        _damaged(file, "says of nobody that it is theirs")
+        _damaged(file, messages.NO_PARTS())
     for part in parts:
         for name, kind in HEADER.items():
             if not isinstance(part, dict) or type(part.get(name)) is not kind:
-                _damaged(file, f"has a header without {name}")
+                _damaged(file, messages.HEADER_WITHOUT(name=name))
         _check_header(file, part)
     return cast(list[dict[str, Any]], parts)
 
@@ -175,13 +164,15 @@ def _check_header(file: Path, part: dict[str, Any]) -> None:
         for table in ("clock", "schedules"):
             for key, value in part[table].items():
                 if type(value) is not str:
-                    raise ValueError(f"{validation.shortened(value)} as {validation.shortened(key)}")
+                    raise ValueError(
+                        messages.NOT_TEXT(value=validation.shortened(value), name=validation.shortened(key))
+                    )
     except ValueError as error:
-        _damaged(file, f"has a header that makes no sense ({error})")
+        _damaged(file, messages.BAD_HEADER(error=error.args[0]))
     if part["size"] > MOST_RANKS:
-        raise UsageError(f"{file}: a communicator of {part['size']} ranks; expected at most {MOST_RANKS}")
+        raise UsageError(messages.TOO_MANY_RANKS(path=file, size=part["size"], most=MOST_RANKS))
     if part["rank"] >= part["size"]:
-        _damaged(file, f"has a rank {part['rank']} of {part['size']}")
+        _damaged(file, messages.BAD_RANK(rank=part["rank"], size=part["size"]))
 
 
 def _read_events(
@@ -192,13 +183,13 @@ def _read_events(
             if event["ph"] == "X":
                 assemblies[event["pid"], event["tid"] // LANES].add(event)
         except (KeyError, TypeError, ValueError, OverflowError) as error:
-            missing = isinstance(error, KeyError)
-            what = f"without {validation.shortened(error.args[0])}" if missing else f"that makes no sense ({error})"
-            _damaged(file, f"has an event {what}: the {number}th")
+            if isinstance(error, KeyError):
+                _damaged(file, messages.EVENT_WITHOUT(number=number, name=validation.shortened(error.args[0])))
+            _damaged(file, messages.BAD_EVENT(number=number, error=error.args[0] if error.args else ""))
 
 
-def _damaged(file: Path, how: str) -> NoReturn:
-    raise UsageError(f"{file}: this trace is damaged: it {how}. Record it again")
+def _damaged(file: Path, damage: Message) -> NoReturn:
+    raise UsageError(messages.DAMAGED(path=file, damage=damage))
 
 
 # ---- all files ---------------------------------------------------------------------------------------------------
@@ -207,16 +198,11 @@ def _damaged(file: Path, how: str) -> NoReturn:
 def _check_one_run(where: Path, headers: list[dict[str, Any]]) -> None:
     runs = sorted({header["run"] for header in headers})
     if len(runs) > 1:
-        raise UsageError(
-            f"{where}: traces of {len(runs)} runs ({', '.join(runs[:3])}{', ...' if len(runs) > 3 else ''}); "
-            "expected those of one. Record each run in a folder of its own"
-        )
+        names = ", ".join(runs[:3]) + (", ..." if len(runs) > 3 else "")
+        raise UsageError(messages.SEVERAL_RUNS(path=where, count=len(runs), runs=names))
     clocks = {json.dumps([header["clock"], header["base_ns"]], sort_keys=True) for header in headers}
     if len(clocks) > 1:
-        raise UsageError(
-            f"{where}: the ranks had {len(clocks)} different clocks (machines, or containers with a time of their "
-            "own); times of different clocks cannot be compared yet"
-        )
+        raise UsageError(messages.SEVERAL_CLOCKS(path=where, count=len(clocks)))
 
 
 def _groups(
@@ -228,9 +214,9 @@ def _groups(
     groups = []
     for communicator, members in by_communicator.items():
         if len({header["size"] for header in members}) > 1:
-            _damaged(where, f"says that a communicator ({communicator}) has different numbers of ranks")
+            _damaged(where, messages.SIZES_DIFFER(communicator=communicator))
         if len({header["rank"] for header in members}) < len(members):
-            _damaged(where, f"has two traces of one rank of a communicator ({communicator})")
+            _damaged(where, messages.RANK_TWICE(communicator=communicator))
         parts = {header["rank"]: assemblies[header["job_rank"], header["number"]] for header in members}
         groups.append(
             TracedCommunicator(

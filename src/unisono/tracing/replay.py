@@ -1,7 +1,7 @@
-"""Real times for the drawing of a schedule: when each of its messages was sent and received in a recorded call.
+"""Computes the times of a recorded call for the drawing of its schedule.
 
-A call may go through the program several times, once for each segment (a pass). The drawing shows the program once: a
-message then lasts from when its first segment is sent to when its last one was received.
+A call may execute the program several times, once for each segment (a pass). The drawing shows the program once: a
+message lasts from the start of the send of its first segment to the end of the receive of its last one.
 """
 
 from __future__ import annotations
@@ -13,25 +13,26 @@ from unisono.errors import UsageError
 from unisono.schedule import Schedule
 from unisono.schedule.ops import SEND
 from unisono.schedule.text import parse_schedule
+from unisono.tracing import messages
 from unisono.tracing.matching import messages_of
 from unisono.tracing.run import Call, Run
 
-Key = tuple[int, int, int]  # from, to, and the how manyeth message from the one to the other
+Key = tuple[int, int, int]  # source, destination, and the index of the message among those between the two
 
 
 @dataclass(frozen=True)
 class Times:
-    """When things happened, in seconds since the first rank began the call."""
+    """Times in seconds since the first rank entered the call."""
 
     sent: dict[Key, float]
     got: dict[Key, float]
-    finished: list[list[float]]  # of each rank, when each of its steps was over
-    begun: list[float]  # when each rank began the call
+    finished: list[list[float]]  # for each rank, the end of each of its steps
+    begun: list[float]  # when each rank entered the call
     ended: list[float]
 
 
 def schedule_of(run: Run, call: Call) -> Schedule | None:
-    """Return the schedule of a call, as it was executed; None where the trace does not have it."""
+    """Return the schedule of a call as it was executed, or None if the trace does not contain it."""
     text = run.schedules.get(call.schedule)
     return None if text is None else parse_schedule(text, f"{run.source}, schedule {call.schedule}")
 
@@ -40,8 +41,7 @@ def times_of(call: Call, schedule: Schedule) -> Times:
     """Return the times of a call for the drawing of its schedule."""
     if schedule.size != len(call.ranks):
         raise UsageError(
-            f"call {call.number} ({call.label}): {len(call.ranks)} ranks have recorded it, and the schedule is for "
-            f"{schedule.size}; expected as many"
+            messages.OTHER_SIZE(number=call.number, label=call.label, ranks=len(call.ranks), size=schedule.size)
         )
     zero = call.begin_ns
     sent: dict[Key, float] = {}
@@ -64,7 +64,7 @@ def times_of(call: Call, schedule: Schedule) -> Times:
 def _finished(
     call: Call, schedule: Schedule, rank: int, sent: dict[Key, float], got: dict[Key, float]
 ) -> list[float]:
-    """Return when each step of a rank was over: when all was, that happens in it or before it."""
+    """Return the end of each step of a rank: the latest end of everything in it or before it."""
     local: dict[int, float] = defaultdict(float)
     for done in call.ranks[rank].ops:
         if not done.sources and not done.to:

@@ -1,7 +1,7 @@
-"""What may stand in a trace: each function returns a value if it is one of these, and raises ValueError if not.
+"""Checks values of a trace: each function returns the value if it is valid, and raises ValueError otherwise.
 
-Anybody can write to a file, so nothing in it is taken for granted. Numbers end where a browser counts no further
-exactly, as a page shows them.
+A trace is a file that anyone may have edited, so every value is checked. Numbers are limited to the integers that a
+browser represents exactly, because a page shows them.
 """
 
 from __future__ import annotations
@@ -9,43 +9,45 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from unisono.tracing import messages
+
 MOST = 2**53  # of any number; as nanoseconds, 104 days
 LONGEST_NAME = 200  # characters
 
 
 def number(value: Any) -> int:
-    """Return a whole number from 0 on."""
+    """Return a non-negative integer."""
     if type(value) is not int or not 0 <= value < MOST:
-        raise ValueError(f"{shortened(value)} in place of a number")
+        raise ValueError(messages.NOT_A_NUMBER(value=shortened(value)))
     return value
 
 
 def name(value: Any) -> str:
-    """Return what something is called."""
+    """Return a name."""
     if type(value) is not str or len(value) > LONGEST_NAME:
-        raise ValueError(f"{shortened(value)} in place of a name")
+        raise ValueError(messages.NOT_A_NAME(value=shortened(value)))
     return value
 
 
 def moments(event: Mapping[str, Any]) -> tuple[int, int]:
-    """Return when an event began and ended, in nanoseconds."""
+    """Return the begin and the end of an event, in nanoseconds."""
     begin, length = (_nanoseconds(event[key]) for key in ("ts", "dur"))
     if length < 0:
-        raise ValueError(f"{event['dur']} µs long")
+        raise ValueError(messages.NEGATIVE_LENGTH(value=event["dur"]))
     return begin, begin + length
 
 
 def shortened(value: Any) -> str:
-    """Return how a value is written, or how that begins."""
+    """Return the repr of a value, cut off if it is long."""
     try:
         written = repr(value)
-    except (ValueError, RecursionError):  # a number of thousands of digits, or lists in lists in lists
+    except (ValueError, RecursionError):  # a number with thousands of digits, or deeply nested lists
         written = f"a large {type(value).__name__}"
     return written if len(written) <= 40 else written[:40] + "..."
 
 
 def _nanoseconds(microseconds: Any) -> int:
-    if type(microseconds) not in (int, float) or not abs(microseconds) < MOST / 1000:  # NaN is not smaller, either
-        raise ValueError(f"{shortened(microseconds)} in place of a time in µs")
+    if type(microseconds) not in (int, float) or not abs(microseconds) < MOST / 1000:  # which is also true for NaN
+        raise ValueError(messages.NOT_A_TIME(value=shortened(microseconds)))
     nanoseconds: int = round(microseconds * 1000)
     return nanoseconds

@@ -38,7 +38,7 @@ class BarrierMemory:
                     messages.LEFT_EARLY(), algorithm=self.schedule.label, size=self.schedule.size, rank=rank,
                     expected=messages.ALL_ARRIVED(size=self.schedule.size),
                     found=messages.NOT_HEARD_OF(ranks=listing(ranks_in(everyone & ~arrived))),
-                    hint=messages.SHOW_RANK(size=self.schedule.size, rank=rank),
+                    hint=messages.SHOW_RANK(name="NAME", size=self.schedule.size, rank=rank),
                 )  # fmt: skip
 
     def extra_slots(self) -> int:

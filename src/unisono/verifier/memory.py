@@ -133,7 +133,8 @@ class SymbolicMemory:
                     raise GoalError(
                         messages.NOT_THE_RESULT(chunk=slot),
                         algorithm=schedule.label, size=size, rank=rank, chunk=slot, expected=describe(wanted),
-                        found=join([describe(found), *lacking]), hint=messages.SHOW_RANK(size=size, rank=rank),
+                        found=join([describe(found), *lacking]),
+                        hint=messages.SHOW_RANK(name="NAME", size=size, rank=rank),
                     )  # fmt: skip
                 other, other_symbol = first_with.setdefault(slot, (rank, symbol))
                 if collective.reduces and symbol != other_symbol:

@@ -28,8 +28,8 @@ NOT_THE_RESULT = Template(
 )
 SHOW_RANK = Template(
     "verifier.show_rank",
-    "`unisono show NAME -n {size} --rank {rank}` lists the steps of this rank",
-    "`unisono show NAME -n {size} --rank {rank}` 可列出该进程的各个步骤",
+    "`unisono show {name} -n {size} --rank {rank}` lists the steps of this rank",
+    "`unisono show {name} -n {size} --rank {rank}` 可列出该进程的各个步骤",
 )
 OTHER_ORDER = Template(
     "verifier.other_order",
