@@ -106,7 +106,10 @@ def test_a_text_that_is_made_to_break_a_reader_is_refused(tmp_path, text, words)
 
 def test_an_event_that_is_made_to_break_a_reader_is_refused(tmp_path):
     path = tmp_path / "run.json"
-    for line, words in (("[" * 100_000, "nested deeper"), ('{"ph":"X","ts":' + "9" * 5000 + "}", "on line 2")):
+    for line, words in (
+        ("[" * 100_000, "nested deeper"),
+        ('{"ph":"X","ts":' + "9" * 5000 + "}", "line 2 is not a complete event"),
+    ):
         write_trace(path, [part_of(0)[0]], [line])
         with pytest.raises(UsageError, match=words):
             read_run(path)
