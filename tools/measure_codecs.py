@@ -25,9 +25,9 @@ def measured(name: str, variant: str) -> list[float]:
     wire = np.empty(FORMATS[name].wire_bytes(ARRAY_BYTES // 4), np.uint8)
     source, out = array.copy(), np.empty_like(array)
     actions = [
-        lambda: _engine.encode(name, wire, array, variant=variant),
-        lambda: _engine.encode(name, wire, array, stochastic=True, variant=variant),
-        lambda: _engine.encode_rounding_source(name, wire, source, variant=variant),
+        lambda: _engine.encode(name, wire, array, False, 0, 0, variant),
+        lambda: _engine.encode(name, wire, array, True, 0, 0, variant),
+        lambda: _engine.encode_rounding_source(name, wire, source, False, 0, 0, variant),
         lambda: _engine.decode(name, out, wire, variant=variant),
         lambda: _engine.decode_combine(name, "sum", out, array, wire, variant=variant),
     ]

@@ -1,4 +1,4 @@
-// The endpoint of a communicator, as Python uses it.
+// The endpoint of a communicator, bound to Python.
 #include "endpoint.hpp"
 
 #include <nanobind/stl/pair.h>
@@ -13,7 +13,6 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <system_error>
 #include <tuple>
 #include <vector>
 
@@ -30,7 +29,7 @@ namespace unisono::bindings {
 
 namespace {
 
-// Python waits for a Completion in slices, to look for Ctrl-C in between.
+// Python waits for a Completion in slices, and checks for Ctrl-C in between.
 constexpr auto slice = std::chrono::milliseconds(50);
 constexpr std::size_t most_known_plans = 4096;
 
@@ -39,8 +38,8 @@ Nanoseconds nanoseconds(double seconds) {
     return Nanoseconds(static_cast<std::int64_t>(std::clamp(seconds, 0.0, longest) * 1e9));
 }
 
-// An open file. Whoever uses it shares it: an endpoint may outlive the Python objects around it, and must not find another
-// file under the same number.
+// An open file with shared ownership: an endpoint may outlive the Python objects around it, and the descriptor must not be
+// reused for another file meanwhile.
 class File {
   public:
     explicit File(int descriptor) : descriptor(descriptor) {}
@@ -78,8 +77,7 @@ class PyEndpoint : public Repeats {
           transfer_queue_(std::make_unique<TransferQueue>(endpoint_)) {
         endpoint_.interrupted = look_for_signals;
     }
-    // The threads give back what they kept for Python, for which they need the interpreter's lock: nobody may hold it
-    // while waiting for them.
+    // The threads need the interpreter's lock to release Python objects, so it must not be held while waiting for them.
     ~PyEndpoint() override { close(); }
 
     bool repeat(std::uint64_t collective, nb::handle output, nb::handle input, nb::handle op, std::uint64_t root,
@@ -144,17 +142,17 @@ class PyEndpoint : public Repeats {
         const Transfer made = make_transfer(sending, peer, tag, data, count, dtype);
         Kept held = kept(std::move(keeps));
         std::shared_ptr<Completion> completion;
-        // Without the interpreter's lock: what was put aside is copied at once, and may be long.
+        // Without the interpreter's lock, because an unexpected message is copied at once and may be long.
         guarded([&] { completion = transfer_queue_->start(made, nanoseconds(timeout_s), std::move(held)); });
         return completion;
     }
-    // Whether a call that was started is over. A forked child may ask for one that was over before the fork.
+    // Returns whether an asynchronous call is over. A forked child may ask only about calls that were over before the fork.
     bool is_done(const std::shared_ptr<Completion>& completion) const {
         if (completion->done()) return true;
         check_process();
         return false;
     }
-    // Waits for a call that was started; false: it is not over yet.
+    // Waits for an asynchronous call; returns false if it is still running.
     bool wait(const std::shared_ptr<Completion>& completion, double timeout_s) {
         if (is_done(completion)) return true;
         const Clock::time_point deadline = Clock::now() + nanoseconds(timeout_s);
@@ -176,8 +174,8 @@ class PyEndpoint : public Repeats {
         transfer_queue_->stop();
         endpoint_.close();
     }
-    // In a forked child, where neither the shared memory nor our threads exist. The queues are left as they are for
-    // ever: to end them one would have to wait for threads that hold their locks, or wait on them, and are not there.
+    // Called in a forked child, where neither the shared memory nor the threads exist. The queues are leaked: their
+    // destructors would wait for threads and locks that no longer exist.
     void abandon() {
         abandoned_ = true;
         known_.clear();
@@ -188,15 +186,15 @@ class PyEndpoint : public Repeats {
     // Raises UsageError in a forked child.
     void check_process() const {
         if (abandoned_) [[unlikely]]
-            raise_forked(endpoint_.own_name(), endpoint_.settings.processes[endpoint_.settings.rank]);
+            raise_forked(endpoint_.own_value(), endpoint_.settings.processes[endpoint_.settings.rank]);
     }
     void abort(const std::string& reason) {
         check_process();
         endpoint_.break_with(Fault::aborted, static_cast<int>(endpoint_.settings.rank),
-                             endpoint_.own_name() + " aborted: " + reason);
+                             FaultMessage("aborted").with_value("rank", endpoint_.own_value()).with("reason", reason));
     }
     void name_ranks(const std::vector<std::uint32_t>& job_ranks) { endpoint_.names = RankNames(job_ranks); }
-    std::string note() const { return endpoint_.names.note(); }
+    nb::object note() const { return group_note(endpoint_.names.group()); }
     void raise_if_broken() {
         check_process();
         const FaultReport report = endpoint_.fault_report();
@@ -225,7 +223,7 @@ class PyEndpoint : public Repeats {
         endpoint_.event_logs.stop(log);
     }
 
-    double timeout_s = 300;
+    double timeout_s = 0;  // set by Python
 
   private:
     static CallKey key_of(std::uint64_t collective, const View& out, const View& in, nb::handle op, std::uint64_t root,
@@ -237,21 +235,21 @@ class PyEndpoint : public Repeats {
         return {std::move(plan), reinterpret_cast<const void*>(input), reinterpret_cast<void*>(output),
                 nanoseconds(timeout_s)};
     }
-    // A negative peer is any rank.
+    // A negative peer means any rank.
     static Transfer make_transfer(bool sending, std::int64_t peer, std::uint32_t tag, std::uint64_t data,
                                   std::uint64_t count, const std::string& dtype) {
         const std::size_t type = index_of(dtype, dtype_names, "dtype");
         return {sending, peer < 0 ? any_rank : static_cast<std::uint32_t>(peer), reinterpret_cast<std::byte*>(data),
                 count * dtype_bytes[type], transfer_label(static_cast<DType>(type), count), tag};
     }
-    // A Python object that any thread may give back.
+    // Wraps a Python object so that any thread may release it.
     static Kept kept(nb::object object) {
         return {object.release().ptr(), [](void* held) {
                     const nb::gil_scoped_acquire locked;
                     Py_DECREF(static_cast<PyObject*>(held));
                 }};
     }
-    // Moves bytes without the interpreter's lock, and turns failures into Python exceptions.
+    // Runs an action without the interpreter's lock and turns failures into Python exceptions.
     template <typename Action>
     void guarded(Action action) {
         std::optional<FaultReport> report;
@@ -264,11 +262,11 @@ class PyEndpoint : public Repeats {
                 report = failure.report;
             }
         }
-        rethrow_from_signal();  // also where the call was over before its end could be hastened
+        rethrow_from_signal();  // even if the call was over before the signal could end it
         if (report) raise_fault_report(*report);
     }
 
-    const Files files_;  // first: the endpoint uses them until its end
+    const Files files_;  // declared first, because the endpoint uses them until it is destroyed
     Endpoint endpoint_;
     Executor executor_;
     std::unique_ptr<CollectiveQueue> collectives_;
@@ -277,7 +275,7 @@ class PyEndpoint : public Repeats {
     bool abandoned_ = false;
 };
 
-// The events as they lie in memory (event_log.hpp), and how many were dropped.
+// Returns the events as they are in memory (event_log.hpp), and the number of dropped ones.
 std::pair<nb::bytes, std::uint64_t> as_bytes(const EventBuffer::Reading& reading) {
     return {nb::bytes(reading.events.data(), reading.events.size() * sizeof(Event)), reading.dropped};
 }
@@ -285,13 +283,13 @@ std::pair<nb::bytes, std::uint64_t> as_bytes(const EventBuffer::Reading& reading
 }  // namespace
 
 void bind_endpoint(nb::module_& module) {
-    nb::class_<File>(module, "File", "An open file, closed when nobody uses it any more.")
+    nb::class_<File>(module, "File", "An open file that is closed with its last user.")
         .def(nb::init<int>(), nb::arg("descriptor"))
         .def_ro("descriptor", &File::descriptor);
     nb::class_<EventLog>(module, "EventLog", "The events of an endpoint, with times.")
         .def("collectives", [](const EventLog& self) { return as_bytes(self.read_collectives()); })
         .def("transfers", [](EventLog& self) { return as_bytes(self.read_transfers()); });
-    nb::class_<Completion>(module, "Completion", "A call that was started.")
+    nb::class_<Completion>(module, "Completion", "The state of an asynchronous call.")
         .def("done", &Completion::done)
         .def("failed", [](const Completion& self) { return self.fault_report().fault != Fault::none; })
         .def("source", &Completion::source)
@@ -311,14 +309,8 @@ void bind_endpoint(nb::module_& module) {
                                                           transfer_bytes, processes, spin_s, yield_s,
                                                           background_spin_s));
                      self->name_ranks(job_ranks);
-                 } catch (const std::system_error& error) {
-                     const RankNames names(job_ranks);
-                     FaultReport report;
-                     report.fault = Fault::no_memory;
-                     report.culprit = names.job_rank(static_cast<int>(rank));
-                     std::snprintf(report.text, sizeof report.text, "%s: %s; %s%s", names.name(rank).c_str(),
-                                   error.what(), more_memory_advice, names.note().c_str());
-                     raise_fault_report(report);
+                 } catch (const MemoryRefused& refused) {
+                     raise_memory_refused(refused, RankNames(job_ranks), rank);
                  }
              },
              nb::arg("file"), nb::arg("offset"), nb::arg("rank"), nb::arg("size"), nb::arg("depth"),
@@ -362,7 +354,7 @@ void bind_endpoint(nb::module_& module) {
             return Layout({size, depth, staging_bytes, transfer_bytes}).bytes();
         },
         nb::arg("size"), nb::arg("depth"), nb::arg("staging_bytes"), nb::arg("transfer_bytes"),
-        "Bytes of address space of a communicator.");
+        "Return the bytes of address space of a communicator.");
 }
 
 }  // namespace unisono::bindings

@@ -1,30 +1,38 @@
-// How a failure of the engine becomes a Python exception.
+// Turns failures of the engine into Python exceptions.
 #pragma once
 
 #include <nanobind/nanobind.h>
 
+#include <cstdint>
 #include <string>
 
 #include "unisono/endpoint.hpp"
 
 namespace unisono::bindings {
 
-// Marks the current thread, for as long as it lives, as one that was called from Python and may look for signals.
+// Marks the current thread, for as long as this object exists, as called from Python: it may handle signals.
 struct CalledFromPython {
     CalledFromPython();
     ~CalledFromPython();
 };
 
-// For Endpoint::interrupted, with the interpreter's lock released: true if a handler of a signal (Ctrl-C) has raised an
+// For Endpoint::interrupted, called without the interpreter's lock: true if a signal handler (Ctrl-C) has raised an
 // exception in this thread.
 bool look_for_signals();
-// Rethrows it, if so.
+// Rethrows that exception, if there is one.
 void rethrow_from_signal();
 
 // Throws the Python exception for a report.
 [[noreturn]] void raise_fault_report(const FaultReport& report);
 
-// Throws the Python exception for a call in a forked child of a rank; `process` is the rank's own.
+// Throws the Python exception for an endpoint that could not be made.
+[[noreturn]] void raise_memory_refused(const MemoryRefused& refused, const RankNames& names, std::uint32_t rank);
+
+// Throws the Python exception for a call in a forked child of a rank. `rank` is a value of a FaultMessage; `process` is
+// the process id of the rank.
 [[noreturn]] void raise_forked(const std::string& rank, int process);
+
+// Returns the Python sentence that lists a group (RankNames::group).
+nanobind::object group_note(const std::string& group);
 
 }  // namespace unisono::bindings

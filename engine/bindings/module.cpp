@@ -1,4 +1,4 @@
-// The Python face of the engine. Nothing else in engine/ includes nanobind.
+// The Python module. Outside engine/bindings nothing in engine/ includes nanobind.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
@@ -13,7 +13,10 @@
 #include "plans.hpp"
 #include "unisono/build_info.hpp"
 #include "unisono/copy.hpp"
+#include "unisono/memory.hpp"
 #include "unisono/reduce.hpp"
+#include "unisono/topk.hpp"
+#include "unisono/wire.hpp"
 #include "variants.hpp"
 #include "wire.hpp"
 
@@ -27,7 +30,7 @@ using unisono::bindings::variant_names;
 
 namespace {
 
-// What the names of a call mean; `find` is the member of Variant that finds the loop.
+// Returns the loop for the names in a call, and the size of an element; `find` is the member of Variant that finds it.
 template <typename Find>
 auto loop_for(Find find, const std::string& reduction, const std::string& dtype, const std::string& variant) {
     const std::size_t type = index_of(dtype, unisono::dtype_names, "dtype");
@@ -80,11 +83,30 @@ void copy(Bytes out, ConstBytes array, bool past_caches) {
     (past_caches ? unisono::copy_streaming : unisono::copy_bytes)(out.data(), array.data(), out.size());
 }
 
+nb::dict tables() {
+    nb::dict dtypes;
+    for (std::size_t type = 0; type < unisono::dtype_names.size(); ++type)
+        dtypes[unisono::dtype_names[type]] = unisono::dtype_bytes[type];
+    const auto list_of = [](const auto& names) {
+        nb::list list;
+        for (const char* const name : names) list.append(name);
+        return list;
+    };
+    nb::dict result;
+    result["dtypes"] = dtypes;
+    result["reductions"] = list_of(unisono::reduction_names);
+    result["codecs"] = list_of(unisono::wire_names);
+    result["codec_block_elements"] = unisono::codec_block_elements;
+    result["topk_window"] = unisono::topk_window;
+    result["faults"] = list_of(unisono::fault_names);
+    return result;
+}
+
 }  // namespace
 
 NB_MODULE(_engine, module) {
     module.doc() = "The native engine of Unisono.";
-    // Users may hold a Work when the interpreter ends; that is no fault of ours, nor of theirs.
+    // Programs may hold a Work when the interpreter ends; that is not an error.
     nb::set_leak_warnings(false);
     module.def(
         "build_info",
@@ -98,18 +120,19 @@ NB_MODULE(_engine, module) {
             out["instructions"] = unisono::variants().front().name;
             return out;
         },
-        "What the engine was built with, as a dictionary.");
+        "Return the compiler, the options and the instruction set of the engine.");
+    module.def("tables", &tables, "The tables of names and sizes that Python repeats; a test compares them.");
     unisono::bindings::bind_plans(module);
     unisono::bindings::bind_endpoint(module);
     unisono::bindings::bind_wire(module);
-    module.def("variants", &variant_names, "The sets of instructions that `combine` can use here, the best one first.");
+    module.def("variants", &variant_names, "Return the instruction sets that `combine` can use on this processor, the best one first.");
     module.def("combine", &combine, nb::arg("reduction"), nb::arg("dtype"), nb::arg("out"), nb::arg("left"),
-               nb::arg("right"), nb::arg("variant") = "",
-               "out = left (reduction) right, element by element, on arrays given as bytes.");
+               nb::arg("right"), nb::arg("variant"),
+               "Set out = left (reduction) right, element by element, on arrays given as bytes.");
     module.def("combine_many", &combine_many, nb::arg("reduction"), nb::arg("dtype"), nb::arg("out"),
-               nb::arg("also").none(), nb::arg("first"), nb::arg("addends"), nb::arg("variant") = "",
-               "out = first (reduction) addends[0] (reduction) ..., rounded once; `also`, if given, gets a copy.");
+               nb::arg("also").none(), nb::arg("first"), nb::arg("addends"), nb::arg("variant"),
+               "Set out = first (reduction) addends[0] (reduction) ..., rounded once; `also`, if given, gets a copy.");
     module.def("divide", &divide, nb::arg("dtype"), nb::arg("out"), nb::arg("array"), nb::arg("size"),
-               nb::arg("variant") = "", "out = array / size, on arrays given as bytes.");
-    module.def("copy", &copy, nb::arg("out"), nb::arg("array"), nb::arg("past_caches"), "out = array, as the engine copies.");
+               nb::arg("variant"), "Set out = array / size, on arrays given as bytes.");
+    module.def("copy", &copy, nb::arg("out"), nb::arg("array"), nb::arg("past_caches"), "Set out = array, as the engine copies.");
 }

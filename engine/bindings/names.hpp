@@ -6,7 +6,7 @@
 
 namespace unisono::bindings {
 
-// The index of a name in a list of names; says which there are where it is none of them.
+// Returns the index of a name in a list; the error for an unknown name lists all of them.
 template <typename Names>
 std::size_t index_of(const std::string& name, const Names& names, const char* what) {
     std::string known;

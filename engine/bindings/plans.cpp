@@ -20,12 +20,12 @@ namespace unisono::bindings {
 
 namespace {
 
-// Tables cross as bytes, laid out as the structures of program.hpp.
+// Tables are passed as bytes with the layout of the structures in program.hpp.
 template <typename T>
 std::vector<T> table(const nb::bytes& bytes, const char* what) {
     if (bytes.size() % sizeof(T) != 0) throw nb::value_error((std::string(what) + ": not a whole number of rows").c_str());
     std::vector<T> rows(bytes.size() / sizeof(T));
-    if (!rows.empty()) std::memcpy(rows.data(), bytes.data(), bytes.size());  // without rows there is no address
+    if (!rows.empty()) std::memcpy(rows.data(), bytes.data(), bytes.size());  // an empty table has no address
     return rows;
 }
 
@@ -74,9 +74,9 @@ std::shared_ptr<Plan> make_plan(std::shared_ptr<Program> program, const nb::byte
     plan->skips_empty = skips_empty;
     plan->streams = streams;
     plan->wire = static_cast<Wire>(index_of(wire, wire_names, "wire type"));
-    if (plan->wire != Wire::none && type != DType::float32) throw nb::value_error("a codec is for float32");
+    if (plan->wire != Wire::none && type != DType::float32) throw nb::value_error("a codec requires float32");
     if (plan->wire != Wire::none && segment_bytes % (codec_block_elements * sizeof(float)) != 0)
-        throw nb::value_error("segments are not a whole number of blocks");
+        throw nb::value_error("segments are not a whole number of codec blocks");
     plan->stochastic = stochastic;
     plan->seed = seed;
     plan->fingerprint = fingerprint;

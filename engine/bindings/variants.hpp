@@ -1,4 +1,4 @@
-// Arrays and names of loops, for the bindings that call a loop by itself.
+// The arrays and variants of bindings that call a single loop.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -13,7 +13,7 @@
 
 namespace unisono::bindings {
 
-// Arrays cross as bytes: numpy cannot hand over a bfloat16 or float8 array as such.
+// Arrays are passed as bytes, because numpy cannot pass a bfloat16 or float8 array as such.
 using Bytes = nanobind::ndarray<std::uint8_t, nanobind::ndim<1>, nanobind::c_contig, nanobind::device::cpu>;
 using ConstBytes = nanobind::ndarray<const std::uint8_t, nanobind::ndim<1>, nanobind::c_contig, nanobind::device::cpu>;
 
@@ -23,7 +23,7 @@ inline std::vector<const char*> variant_names() {
     return names;
 }
 
-// The variant of a name; without a name, the best one.
+// Returns the variant of this name; the best one if the name is empty.
 inline const Variant& variant_named(const std::string& name) {
     return variants()[name.empty() ? 0 : index_of(name, variant_names(), "variant")];
 }

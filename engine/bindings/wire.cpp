@@ -14,16 +14,16 @@ namespace {
 
 Wire wire_named(const std::string& codec) {
     const auto wire = static_cast<Wire>(index_of(codec, wire_names, "codec"));
-    if (wire == Wire::none) throw nb::value_error("codec 'none' carries float32 as it is; there is nothing to encode");
+    if (wire == Wire::none) throw nb::value_error("codec 'none' sends float32 unchanged; there is nothing to encode");
     return wire;
 }
 
-// Elements are float32, given as bytes; there must be as many as the wire has room for.
+// Returns the number of float32 elements, after checking that the wire has the right length for them.
 std::size_t elements(Wire wire, std::size_t array_bytes, std::size_t wire_bytes) {
     const std::size_t n = array_bytes / sizeof(float);
     if (array_bytes % sizeof(float) != 0 || wire_bytes != encoded_bytes(wire, n))
-        throw nb::value_error(("expected float32 numbers, and encoded_bytes of them on the wire; found " +
-                               std::to_string(array_bytes) + " bytes, and " + std::to_string(wire_bytes) +
+        throw nb::value_error(("expected float32 numbers and encoded_bytes() bytes on the wire; found " +
+                               std::to_string(array_bytes) + " bytes of numbers and " + std::to_string(wire_bytes) +
                                " on the wire")
                                   .c_str());
     return n;
@@ -75,7 +75,7 @@ void decode_combine(const std::string& codec, const std::string& reduction, Byte
 void check_topk(std::size_t array_bytes, std::size_t wire_bytes, std::size_t k) {
     const std::size_t n = array_bytes / sizeof(float);
     if (array_bytes % sizeof(float) != 0 || k > n || wire_bytes != topk_bytes(n, k))
-        throw nb::value_error("expected float32 numbers, not fewer than are kept, and topk_bytes of them on the wire");
+        throw nb::value_error("expected at least k float32 numbers, and topk_bytes() bytes on the wire");
 }
 
 void encode_topk(Bytes out, ConstBytes array, std::size_t k) {
@@ -95,23 +95,23 @@ void add_topk(Bytes out, ConstBytes array, std::size_t k) {
 void bind_wire(nb::module_& module) {
     module.def(
         "encoded_bytes", [](const std::string& codec, std::size_t n) { return encoded_bytes(wire_named(codec), n); },
-        nb::arg("codec"), nb::arg("n"), "The bytes of n float32 numbers on the wire.");
-    module.def("encode", &encode, nb::arg("codec"), nb::arg("out"), nb::arg("array"), nb::arg("stochastic") = false,
-               nb::arg("seed") = 0, nb::arg("first") = 0, nb::arg("variant") = "",
-               "out = the float32 numbers of array on the wire; all arrays are given as bytes.");
+        nb::arg("codec"), nb::arg("n"), "Return the bytes of n float32 numbers on the wire.");
+    module.def("encode", &encode, nb::arg("codec"), nb::arg("out"), nb::arg("array"), nb::arg("stochastic"),
+               nb::arg("seed"), nb::arg("first"), nb::arg("variant"),
+               "Encode the float32 numbers of array into out; all arrays are given as bytes.");
     module.def("encode_rounding_source", &encode_rounding_source, nb::arg("codec"), nb::arg("out"), nb::arg("source"),
-               nb::arg("stochastic") = false, nb::arg("seed") = 0, nb::arg("first") = 0, nb::arg("variant") = "",
-               "As encode; the source becomes what decode makes of it.");
-    module.def("decode", &decode, nb::arg("codec"), nb::arg("out"), nb::arg("array"), nb::arg("variant") = "",
-               "out = the float32 numbers that are on the wire.");
+               nb::arg("stochastic"), nb::arg("seed"), nb::arg("first"), nb::arg("variant"),
+               "Encode as `encode` does; the source becomes what `decode` returns.");
+    module.def("decode", &decode, nb::arg("codec"), nb::arg("out"), nb::arg("array"), nb::arg("variant"),
+               "Decode the float32 numbers of array into out.");
     module.def("decode_combine", &decode_combine, nb::arg("codec"), nb::arg("reduction"), nb::arg("out"),
-               nb::arg("left"), nb::arg("array"), nb::arg("variant") = "",
-               "out = left (reduction) the float32 numbers that are on the wire.");
-    module.def("topk_bytes", &topk_bytes, nb::arg("n"), nb::arg("k"), "The bytes of the k largest of n on the wire.");
+               nb::arg("left"), nb::arg("array"), nb::arg("variant"),
+               "Set out = left (reduction) the decoded numbers of array.");
+    module.def("topk_bytes", &topk_bytes, nb::arg("n"), nb::arg("k"), "Return the bytes of the k largest of n numbers on the wire.");
     module.def("encode_topk", &encode_topk, nb::arg("out"), nb::arg("array"), nb::arg("k"),
-               "out = the k largest of the float32 numbers of array, and their places.");
+               "Encode the k largest of the float32 numbers of array, and their positions, into out.");
     module.def("add_topk", &add_topk, nb::arg("out"), nb::arg("array"), nb::arg("k"),
-               "out += the k numbers that are on the wire, at their places.");
+               "Add the k numbers of array to out, at their positions.");
 }
 
 }  // namespace unisono::bindings

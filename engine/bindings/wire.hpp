@@ -4,7 +4,7 @@
 
 namespace unisono::bindings {
 
-// Encoding and decoding of arrays, away from any call.
+// Binds the functions that encode and decode arrays outside of calls.
 void bind_wire(nanobind::module_& module);
 
 }  // namespace unisono::bindings

@@ -1,10 +1,10 @@
-// What it costs to interpret a program: the same all-reduce of float32 numbers, once as a compiled program and once
-// written by hand (handmade.hpp), in turns in one run.
+// Measures the cost of interpreting a program: the same all-reduce of float32 numbers as a compiled program and written by
+// hand (handmade.hpp), alternately.
 //
 //     by_hand FILE [seconds]
 //
-// The file comes from tools/dump_program.py --no-data; its programs must be those of the order in handmade.hpp. Each
-// case takes about so many seconds (default 1). The ranks are processes.
+// The file comes from tools/dump_program.py --no-data; its programs must have the communication order of handmade.hpp. Each
+// case takes about `seconds` (default 1). The ranks are processes.
 #include <sys/mman.h>
 
 #include <algorithm>
@@ -23,11 +23,11 @@ using namespace unisono;
 using tests::Case;
 using tests::Handmade;
 
-// All ranks must make the same number of calls, so nobody measures how many: this is about how long a call takes.
+// All ranks must make the same number of calls, so it is computed from this estimate of the duration of a call.
 double estimated_seconds(std::uint64_t bytes, std::uint32_t size) {
     return (1e-6 * size + static_cast<double>(bytes) / 2e9) * (tests::enough_cores(size) ? 1 : 10);
 }
-constexpr double longest_turn = 5e-3;  // seconds before it is the other one's turn
+constexpr double longest_turn = 5e-3;  // seconds before the other way's turn
 constexpr double least_turns = 3;
 
 double median(std::vector<double>& values) {
@@ -35,14 +35,14 @@ double median(std::vector<double>& values) {
     return values[values.size() / 2];
 }
 
-// How many elements the vector has: the places of an all-reduce in one array are its parts.
+// Returns the number of elements of the vector.
 std::uint64_t elements_of(const Plan& plan) {
     std::uint64_t end = 0;
     for (const Plan::Extent& extent : plan.extents) end = std::max(end, extent.offset + extent.length);
     return end / sizeof(float);
 }
 
-// One rank of the two ways to do the same, each on a communicator of its own.
+// One rank of both ways, each on a separate communicator.
 class Contest {
   public:
     Contest(const tests::Part& part, const Settings& for_program, const Settings& for_hand)
@@ -55,7 +55,7 @@ class Contest {
         handmade_.all_reduce(data_.data(), data_.size(), plan_->segment_bytes, plan_->passes, plan_->streams,
                              Clock::now() + std::chrono::minutes(1));
     }
-    // Both ways must give the same numbers. Leaves zeros: sums of them stay zeros, however often.
+    // Checks that both ways give the same numbers. Leaves zeros, because sums of zeros stay zero.
     void check(std::uint32_t rank, std::uint32_t size) {
         for (const auto way : {&Contest::by_program, &Contest::by_hand}) {
             for (std::size_t at = 0; at < data_.size(); ++at) data_[at] = static_cast<float>(rank + at % 1000);
@@ -98,20 +98,20 @@ Times compete(Contest& contest, std::uint32_t rank, std::uint32_t size, double s
     return {median(programs), median(hands)};
 }
 
-// Where memory lies makes a difference of several per cent, and that is decided by chance: so there are several rounds,
-// with fresh memory, and with the two communicators the other way round every second time.
-constexpr std::size_t rounds = 6;
+// The location of memory, which is random, makes a difference of several per cent. So there are several trials, with fresh
+// memory, and the two communicators are exchanged in every other trial.
+constexpr std::size_t trials = 6;
 
 bool measure(const Case& one, double seconds, Times* shared) {
     const std::uint32_t size = one.geometry.size;
     std::vector<double> programs, hands, ratios;
-    for (std::size_t round = 0; round < rounds; ++round) {
+    for (std::size_t trial = 0; trial < trials; ++trial) {
         const tests::SharedMemory memory(one.geometry, 2);
         const auto rank = [&](std::uint32_t number, const std::vector<int>& processes) {
-            const std::size_t first = round % 2;
+            const std::size_t first = trial % 2;
             Contest contest(one.parts[number], memory.for_process(number, processes, first),
                             memory.for_process(number, processes, 1 - first));
-            const Times times = compete(contest, number, size, seconds / rounds);
+            const Times times = compete(contest, number, size, seconds / trials);
             if (number == 0) *shared = times;
         };
         if (!tests::run_in_processes(size, rank)) return false;
@@ -133,7 +133,7 @@ int main(int count, char** arguments) {
     const double seconds = count > 2 ? std::atof(arguments[2]) : 1;
     void* shared = ::mmap(nullptr, sizeof(Times), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     CHECK(shared != MAP_FAILED);
-    std::printf("ranks |     bytes | program us |    hand us | ratio, median of the rounds (least to most)\n");
+    std::printf("ranks |     bytes | program us |    hand us | ratio, median of the trials (least to most)\n");
     for (const Case& one : tests::read_cases(arguments[1]))
         if (!measure(one, seconds, static_cast<Times*>(shared))) return 1;
     return 0;

@@ -1,4 +1,4 @@
-// Calls that tools/dump_program.py wrote down: programs, and what they must compute.
+// Calls that tools/dump_program.py has written: programs and their expected results.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@
 
 namespace unisono::tests {
 
-// What one rank needs for a call. Where one array is `shared` it is input and output, and begins as the input.
+// One rank's part of a call. If `shared`, one array is both input and output.
 struct Part {
     std::shared_ptr<const Plan> plan;
     bool shared = false;
@@ -23,13 +23,13 @@ struct Case {
     std::vector<Part> parts;  // of each rank
 };
 
-// Reads a file to its end. Plans are numbered from 1 on.
+// Reads a file. Plans are numbered from 1.
 std::vector<Case> read_cases(const char* path);
 
-// Runs a plan of a rank's part and checks what comes out.
+// Runs the plan of a rank's part and checks its result.
 void run_and_check(Executor& executor, Plan& plan, const Part& part);
 
-// A plan belongs to one communicator: each makes its own of what was read.
+// Returns a copy of the plan: a plan belongs to one communicator.
 inline std::shared_ptr<Plan> fresh(const Part& part) { return std::make_shared<Plan>(*part.plan); }
 
 }  // namespace unisono::tests

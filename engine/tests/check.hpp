@@ -1,4 +1,4 @@
-// A check that ends the program with the place and the words of what is not so.
+// A check that ends the program with the location and the text of a failed condition.
 #pragma once
 
 #include <cstdio>
@@ -7,9 +7,9 @@
 namespace unisono::tests {
 
 [[noreturn]] inline void give_up(const char* what, const char* file, int line) {
-    std::fprintf(stderr, "%s:%d: not so: %s\n", file, line, what);
+    std::fprintf(stderr, "%s:%d: check failed: %s\n", file, line, what);
     std::fflush(nullptr);
-    std::_Exit(1);  // other threads may be in the middle of something: no destructors
+    std::_Exit(1);  // without destructors, because other threads may still run
 }
 
 }  // namespace unisono::tests

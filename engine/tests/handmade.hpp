@@ -1,7 +1,7 @@
-// An all-reduce as one would write it by hand: every rank adds its part to what comes from the rank before it and
-// passes that on to the rank after it, then passes the results on in the same way. One C++ loop on the channels and the
-// staging area, without a program and without anything to interpret. It does all else that the executor does:
-// it announces the call, marks and checks messages, waits, and cuts the vector in the same places.
+// An all-reduce written by hand: every rank adds its part to the message of the rank before it and sends the sum to the rank
+// after it, then forwards the results in the same way. It is one C++ loop on the channels and the staging area, without a
+// program to interpret. Otherwise it does all that the executor does: it announces the call, marks and checks messages,
+// waits, and divides the vector into the same segments.
 #pragma once
 
 #include <algorithm>
@@ -88,7 +88,7 @@ class Handmade {
     std::byte* acquire(std::uint64_t bytes) {
         if (!to_.has_room()) endpoint_.wait([&] { return to_.has_room(); }, {to_.slowest(), 0, deadline_, true});
         if (bytes <= MessageHeader::inline_bytes) return to_.inline_payload();
-        if (!staging_.has_room(bytes))  // here all room is waited for with one reader
+        if (!staging_.has_room(bytes))  // all messages have the same reader here
             endpoint_.wait([&] { return staging_.has_room(bytes); }, {to_.readers[0], 0, deadline_, true});
         offset_ = staging_.take(bytes);
         return endpoint_.at(offset_);

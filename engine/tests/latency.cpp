@@ -1,9 +1,9 @@
-// How long the shortest all-reduce takes: 8 bytes, as often as one likes.
+// Measures the latency of an all-reduce of 8 bytes.
 //
 //     latency [ranks] [calls]
 //
-// The ranks are processes, a power of two of them. In each step a rank sends what it has to a partner and adds what it
-// gets from it; with two ranks that is one message each way.
+// The ranks are processes; their number is a power of two. In each step a rank exchanges its value with a partner and adds
+// both; with two ranks that is one message each way.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -18,7 +18,7 @@ namespace {
 
 using namespace unisono;
 
-constexpr int calls_at_once = 100;  // between two looks at the clock
+constexpr int calls_at_once = 100;  // between two readings of the clock
 
 Plan exchange(std::uint32_t rank, std::uint32_t size) {
     auto program = std::make_shared<Program>();

@@ -1,4 +1,4 @@
-// What ranks send to each other in the tests, and how one waits for it.
+// The messages that ranks exchange in the tests.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ inline void expect_success(Completion& completion) {
     if (report.fault != Fault::none) give_up(report.text, "a call that was started", 0);
 }
 
-// What is sent in number `lap` from one rank to another.
+// Returns the contents of message number `lap` from one rank to another.
 inline std::vector<std::uint32_t> letter(std::uint32_t from, std::uint32_t to, std::uint32_t lap, std::size_t length) {
     std::vector<std::uint32_t> words(length);
     for (std::size_t at = 0; at < length; ++at) words[at] = from * 1'000'003 + to * 10'007 + lap * 101 + at;

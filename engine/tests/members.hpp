@@ -1,4 +1,4 @@
-// Ranks that are threads, each with everything that a rank has.
+// Ranks that are threads, each with an endpoint, an executor and both queues.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ struct Member {
         : endpoint(settings), executor(endpoint), collectives(executor), transfer_queue(endpoint) {}
     std::uint32_t rank() const { return endpoint.settings.rank; }
     std::uint32_t size() const { return endpoint.settings.geometry.size; }
-    // Finishes what was started, and leaves.
+    // Finishes asynchronous calls and closes the endpoint.
     void leave() {
         collectives.stop();
         transfer_queue.stop();
@@ -28,7 +28,7 @@ struct Member {
     TransferQueue transfer_queue;
 };
 
-// Makes a communicator and runs `body` on each of its members, in a thread of its own.
+// Makes a communicator and runs `body` for each member in a separate thread.
 inline void with_members(const Geometry& geometry, const std::function<void(Member&)>& body) {
     SharedMemory memory(geometry);
     const std::vector<Settings> settings = memory.for_threads();
@@ -38,7 +38,7 @@ inline void with_members(const Geometry& geometry, const std::function<void(Memb
     });
 }
 
-// What goes wrong when somebody does this.
+// Returns the fault of an action; Fault::none if it succeeds.
 inline FaultReport report_of(const std::function<void()>& action) {
     try {
         action();

@@ -31,14 +31,14 @@ void stay_on(int core) {
     cpu_set_t only;
     CPU_ZERO(&only);
     CPU_SET(core, &only);
-    ::sched_setaffinity(0, sizeof only, &only);  // it would only be slower without
+    ::sched_setaffinity(0, sizeof only, &only);  // without it, the test is only slower
 }
 
-// What a rank that was forked does, and then ends.
-[[noreturn]] void be_rank(std::uint32_t rank, std::vector<int> processes, int line,
+// Runs a forked rank and ends the process.
+[[noreturn]] void be_rank(std::uint32_t rank, std::vector<int> processes, int pipe,
                           const std::function<void(std::uint32_t, const std::vector<int>&)>& body) {
     const auto bytes = static_cast<ssize_t>(processes.size() * sizeof(int));
-    CHECK(::read(line, processes.data(), static_cast<std::size_t>(bytes)) == bytes);
+    CHECK(::read(pipe, processes.data(), static_cast<std::size_t>(bytes)) == bytes);
     try {
         body(rank, processes);
     } catch (const std::exception& error) {
@@ -83,13 +83,13 @@ std::vector<Settings> SharedMemory::for_threads() {
     for (std::uint32_t rank = 0; rank < geometry.size; ++rank) {
         settings.push_back(for_process(rank, std::vector<int>(geometry.size, ::getpid())));
         settings.back().memory = mapped_;
-        settings.back().wait_policy = {microseconds(0), microseconds(50)};  // sleeping and waking are to be tested too
+        settings.back().wait_policy = {microseconds(0), microseconds(50)};  // so that sleeping and waking are tested as well
     }
     return settings;
 }
 
 bool enough_cores(std::uint32_t size) {
-    static const std::size_t cores = usable_cores().size();  // before anybody was told to stay on one
+    static const std::size_t cores = usable_cores().size();  // before any rank is pinned to a core
     return size <= cores;
 }
 
@@ -99,24 +99,24 @@ bool run_in_processes(std::uint32_t size,
     const std::vector<int> cores = usable_cores();
     const bool enough = enough_cores(size);
     std::vector<int> processes(size);
-    std::vector<int> lines(size);
+    std::vector<int> pipes(size);
     for (std::uint32_t rank = 0; rank < size; ++rank) {
-        int line[2];  // through it a rank is told the numbers of all processes
-        CHECK(::pipe(line) == 0);
+        int ends[2];  // a pipe through which a rank gets all process ids
+        CHECK(::pipe(ends) == 0);
         const int process = ::fork();
         CHECK(process >= 0);
         if (process == 0) {
             if (enough) stay_on(cores[rank]);
-            be_rank(rank, processes, line[0], body);
+            be_rank(rank, processes, ends[0], body);
         }
-        ::close(line[0]);
-        lines[rank] = line[1];
+        ::close(ends[0]);
+        pipes[rank] = ends[1];
         processes[rank] = process;
     }
-    for (const int line : lines) {
+    for (const int pipe : pipes) {
         const auto bytes = static_cast<ssize_t>(size * sizeof(int));
-        CHECK(::write(line, processes.data(), static_cast<std::size_t>(bytes)) == bytes);
-        ::close(line);
+        CHECK(::write(pipe, processes.data(), static_cast<std::size_t>(bytes)) == bytes);
+        ::close(pipe);
     }
     bool fine = true;
     for (const int process : processes) {

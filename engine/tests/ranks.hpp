@@ -9,7 +9,7 @@
 
 namespace unisono::tests {
 
-// The shared memory of a few communicators, one after the other in a file without a name.
+// The shared memory of a few communicators, one after the other in an anonymous file.
 class SharedMemory {
   public:
     explicit SharedMemory(const Geometry& geometry, std::size_t communicators = 1);
@@ -32,15 +32,15 @@ class SharedMemory {
     std::byte* mapped_ = nullptr;
 };
 
-// Whether every rank can have a core of its own.
+// Returns whether there is a core for every rank.
 bool enough_cores(std::uint32_t size);
 
-// Runs `body(rank, processes)` in as many processes, each kept on a core of its own if there are enough. Says whether
-// all of them ended well.
+// Runs `body(rank, processes)` in `size` processes, each pinned to a separate core if there are enough. Returns whether all
+// of them succeeded.
 bool run_in_processes(std::uint32_t size,
                       const std::function<void(std::uint32_t rank, const std::vector<int>& processes)>& body);
 
-// Runs `body(rank)` in as many threads, and waits for them.
+// Runs `body(rank)` in `size` threads and waits for them.
 void run_in_threads(std::uint32_t size, const std::function<void(std::uint32_t rank)>& body);
 
 }  // namespace unisono::tests

@@ -12,7 +12,7 @@ namespace unisono::tests {
 
 namespace {
 
-// Cases that follow each other and can share a communicator.
+// Groups consecutive cases that can share a communicator.
 std::vector<std::vector<const Case*>> by_geometry(const std::vector<Case>& cases) {
     std::vector<std::vector<const Case*>> groups;
     for (const Case& one : cases) {
@@ -24,7 +24,7 @@ std::vector<std::vector<const Case*>> by_geometry(const std::vector<Case>& cases
     return groups;
 }
 
-// Everyone writes to everyone and hears from everyone; every other letter goes on in the background.
+// Every rank exchanges messages with every other; every other receive is asynchronous.
 void exchange_letters(Member& member) {
     struct Sheet {
         std::vector<std::uint32_t> words, expected;
@@ -88,7 +88,7 @@ void queued_calls_and_transfers_go_on_together(const std::vector<Case>& cases) {
                     sheet.completion = member.collectives.start(call);
                     continue;
                 }
-                member.collectives.run(call);  // waits its turn: whatever was started before is done now
+                member.collectives.run(call);  // waits for its turn: all earlier calls are done now
                 for (std::size_t before = 0; before < at; ++before)
                     CHECK(!sheets[before].completion || sheets[before].completion->done());
             }
@@ -105,7 +105,7 @@ void queued_calls_and_transfers_go_on_together(const std::vector<Case>& cases) {
 void calls_of_several_threads_take_turns() {
     constexpr int laps = 200;
     with_members({2, 8, page_bytes, 4096}, [](Member& member) {
-        // Both threads make the same call, so that it does not matter whose turn it is.
+        // Both threads make the same call, so their order does not matter.
         const std::shared_ptr<Plan> plan = exchange(member.rank(), "one of many");
         const auto go = [&] {
             for (int lap = 0; lap < laps; ++lap) {
@@ -121,7 +121,7 @@ void calls_of_several_threads_take_turns() {
     });
 }
 
-void spinning_in_vain_gets_shorter_and_recovers() {
+void unsuccessful_spins_get_shorter_and_recover() {
     using std::chrono::microseconds;
     SpinLength spin;
     CHECK(spin.next(microseconds(1000)) == microseconds(1000));
@@ -129,18 +129,18 @@ void spinning_in_vain_gets_shorter_and_recovers() {
     CHECK(spin.next(microseconds(1000)) == microseconds(250));
     for (int times = 0; times < 10; ++times) spin.was_in_vain();
     CHECK(spin.next(microseconds(1000)) == microseconds(20));
-    CHECK(spin.next(microseconds(0)) == microseconds(0));  // where ranks share cores
+    CHECK(spin.next(microseconds(0)) == microseconds(0));  // if ranks share cores
     for (int times = 0; times < 6; ++times) spin.was_worth_it();
     CHECK(spin.next(microseconds(1000)) == microseconds(1000));
 }
 
-// Plain stores where cores are near each other, stores past the caches where they are not, and back again when they move.
-void messages_are_written_in_the_quicker_way() {
+// Plain stores for neighbouring cores, stores that bypass the caches for distant ones, and back again when ranks migrate.
+void messages_are_copied_in_the_faster_way() {
     CopyStrategy strategy;
     CHECK(!strategy.past_caches());
     strategy.note(false, 0.05f);
     strategy.note(true, 0.04f);
-    CHECK(!strategy.past_caches());  // a little quicker to write, but not to read
+    CHECK(!strategy.past_caches());  // slightly faster to write, but not to read
     for (int i = 0; i < 8; ++i) strategy.note(false, 0.4f);
     CHECK(strategy.past_caches());
     for (int i = 0; i < 16; ++i) strategy.note(false, 0.05f);

@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::size_t calls = 500;
 
-// Events follow each other in the order in which they were over; whatever was read is whole.
+// Checks that events are in the order of their ends, and that none is torn.
 void check_order(const EventBuffer::Reading& reading, std::uint64_t plan) {
     std::uint64_t last_end = 0, last_call = 0;
     for (const Event& event : reading.events) {
@@ -33,7 +33,7 @@ std::size_t count_of(const EventBuffer::Reading& reading, EventKind kind) {
 
 }  // namespace
 
-// A buffer is read again and again by another thread while it is written, and written over.
+// One thread reads the buffers repeatedly while another writes and overwrites them.
 void event_logs_are_read_while_they_are_written() {
     with_members({2, 8, page_bytes, 4096}, [](Member& member) {
         const std::shared_ptr<Plan> plan = exchange(member.rank(), "one of many");
@@ -60,16 +60,16 @@ void event_logs_are_read_while_they_are_written() {
         CHECK(count_of(all, EventKind::call) == calls && count_of(all, EventKind::instruction) == 2 * calls);
         CHECK(all.dropped == 0 && last.events.size() == 7 && last.dropped + 7 == all.events.size());
         for (std::size_t at = 0; at < 7; ++at) CHECK(last.events[at].number == all.events[all.events.size() - 7 + at].number);
-        go(1);  // only one of the two goes on
+        go(1);  // only one of the two logs is active
         member.endpoint.event_logs.stop(roomy);
-        go(1);  // and now none
+        go(1);  // none is active
         CHECK(count_of(roomy->read_collectives(), EventKind::call) == calls + 1);
         CHECK(narrow->read_collectives().dropped == last.dropped);
         member.leave();
     });
 }
 
-// Both ends of a message know it by the same number, whatever was sent before anybody recorded anything.
+// Both ends identify a message by the same number, whatever was sent before the log was started.
 void both_ends_of_a_transfer_have_its_number() {
     with_members({2, 4, page_bytes, 256}, [](Member& member) {
         const std::uint32_t other = 1 - member.rank();
@@ -80,7 +80,7 @@ void both_ends_of_a_transfer_have_its_number() {
             expect_success(*sent);
             CHECK(in == letter(other, member.rank(), tag, length));
         };
-        swap(0, 1000);  // takes several slots
+        swap(0, 1000);  // several slots
         const auto log = member.endpoint.event_logs.start(100);
         const std::size_t lengths[] = {0, 1, 1000, 3, 500};
         for (std::uint32_t tag = 0; tag < 5; ++tag) swap(tag, lengths[tag]);
@@ -91,7 +91,7 @@ void both_ends_of_a_transfer_have_its_number() {
         for (const Event& event : reading.events) {
             CHECK(event.peer == other && event.about == 4 * lengths[event.what] && event.begin <= event.end);
             std::uint64_t& number = numbers[event.what];
-            CHECK(number == 0 || number == event.number);  // what was sent, and what was received: both did the same
+            CHECK(number == 0 || number == event.number);  // both ranks send and receive the same lengths
             number = event.number;
         }
         const std::uint64_t slots[] = {16, 17, 18, 34, 35};

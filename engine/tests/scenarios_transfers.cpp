@@ -13,7 +13,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr std::size_t lengths[] = {0, 3, 9, 1000, 20'000, 1};  // of the letter with each tag
+constexpr std::size_t lengths[] = {0, 3, 9, 1000, 20'000, 1};  // of the message with each tag
 constexpr std::uint32_t tags = std::size(lengths);
 constexpr std::uint32_t to_anyone = 100;  // a tag for receives from any rank
 constexpr std::size_t anyone_length = 5000;
@@ -24,7 +24,7 @@ struct Sheet {
     std::shared_ptr<Completion> completion;
 };
 
-// Receives what every other rank sends with these tags, in an order of its own, half of it in the background.
+// Receives the messages of all other ranks with these tags, in random order, half of them asynchronously.
 void receive_letters(Member& member, std::uint32_t first_tag, std::uint32_t end_tag, std::mt19937 random) {
     std::vector<Sheet> sheets;
     for (std::uint32_t peer = 0; peer < member.size(); ++peer)
@@ -47,7 +47,7 @@ void receive_letters(Member& member, std::uint32_t first_tag, std::uint32_t end_
     }
 }
 
-// Receives one letter of every other rank, in the order in which they come.
+// Receives one message of every other rank, in the order of arrival.
 void receive_from_anyone(Member& member, bool in_background) {
     std::vector<Sheet> sheets(member.size() - 1);
     std::vector<bool> heard(member.size(), false);
@@ -72,8 +72,8 @@ void receive_from_anyone(Member& member, bool in_background) {
 
 }  // namespace
 
-// Everyone sends to everyone, with several tags and in an order of its own; three threads of each rank receive, so that
-// they move each other's messages.
+// Every rank sends to every other with several tags, in random order; three threads of each rank receive, so that they make
+// progress on each other's messages.
 void messages_find_their_receives() {
     for (std::uint32_t lap = 0; lap < 6; ++lap)
         with_members({4, 8, page_bytes, 4096}, [lap](Member& member) {
@@ -98,8 +98,8 @@ void messages_find_their_receives() {
         });
 }
 
-// Rank 0 is in the middle of a long message of rank 1, and waits for others in two threads and in the background, when
-// rank 2 breaks the communicator. Nobody may write to its arrays when its calls are over: they are gone at once.
+// Rank 0 is reading a long message of rank 1, and waits for others in two threads and asynchronously, when rank 2 breaks the
+// communicator. No thread may write to the arrays of calls that are over, because they are freed at once.
 void receives_end_in_the_middle_of_a_message() {
     with_members({3, 8, page_bytes, 4096}, [](Member& member) {
         constexpr std::size_t length = 20'000'000;
@@ -109,7 +109,7 @@ void receives_end_in_the_middle_of_a_message() {
             CHECK(completion->wait_until(Clock::now() + long_enough));
         } else if (member.rank() == 2) {
             std::this_thread::sleep_for(milliseconds(15));
-            member.endpoint.break_with(Fault::aborted, 2, "enough");
+            member.endpoint.break_with(Fault::aborted, 2, FaultMessage("aborted"));
         } else {
             const auto wait_for = [&](std::uint32_t peer, std::uint32_t tag) {
                 std::vector<std::uint32_t> words(10);

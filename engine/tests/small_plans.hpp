@@ -1,4 +1,4 @@
-// Plans of a few instructions, put together by hand.
+// Plans of a few instructions, made by hand.
 #pragma once
 
 #include <cstdint>
@@ -9,9 +9,9 @@
 
 namespace unisono::tests {
 
-// A call in which nothing happens yet; all of its data is one part of so many bytes.
+// Returns a plan whose data is one part of `bytes`.
 inline std::shared_ptr<Plan> plan_of(std::uint64_t bytes, const std::string& text, const Program& program) {
-    static std::atomic<std::uint64_t> made = 1'000'000;  // beyond those that were read from a file
+    static std::atomic<std::uint64_t> made = 1'000'000;  // above the numbers of plans read from a file
     auto plan = std::make_shared<Plan>();
     plan->program = std::make_shared<Program>(program);
     plan->extents = {{0, bytes}};
@@ -29,7 +29,7 @@ inline Program empty_program() {
     return program;
 }
 
-// A rank's part of a message from one rank to another.
+// Returns a rank's part of a message from one rank to another.
 inline std::shared_ptr<Plan> message(std::uint32_t rank, std::uint32_t from, std::uint32_t to, std::uint64_t bytes) {
     Program program = empty_program();
     if (rank == from) {
@@ -44,7 +44,7 @@ inline std::shared_ptr<Plan> message(std::uint32_t rank, std::uint32_t from, std
     return plan_of(bytes, "a message of " + std::to_string(bytes) + " bytes", program);
 }
 
-// A rank's part of an all-reduce of one double between two ranks.
+// Returns a rank's part of an all-reduce of one double between two ranks.
 inline std::shared_ptr<Plan> exchange(std::uint32_t rank, const std::string& text) {
     Program program = empty_program();
     const std::uint32_t other = 1 - rank;

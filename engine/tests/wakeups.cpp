@@ -1,4 +1,4 @@
-// Measures how late a rank notices a message that is sent at the moment when the rank goes to sleep.
+// Measures how late a rank notices a message that is sent just as the rank goes to sleep.
 //
 //     wakeups [messages]
 //

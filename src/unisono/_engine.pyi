@@ -12,10 +12,19 @@ class BuildInfo(TypedDict):
     optimised: bool
     instructions: str
 
+class Tables(TypedDict):
+    dtypes: dict[str, int]  # bytes of an element
+    reductions: list[str]
+    codecs: list[str]
+    codec_block_elements: int
+    topk_window: int
+    faults: list[str]
+
 def build_info() -> BuildInfo: ...
+def tables() -> Tables: ...
 def variants() -> list[str]: ...
 def combine(
-    reduction: str, dtype: str, out: NDArray[Any], left: NDArray[Any], right: NDArray[Any], variant: str = ""
+    reduction: str, dtype: str, out: NDArray[Any], left: NDArray[Any], right: NDArray[Any], variant: str
 ) -> None: ...
 def combine_many(
     reduction: str,
@@ -24,22 +33,22 @@ def combine_many(
     also: NDArray[Any] | None,
     first: NDArray[Any],
     addends: list[NDArray[Any]],
-    variant: str = "",
+    variant: str,
 ) -> None: ...
-def divide(dtype: str, out: NDArray[Any], array: NDArray[Any], size: int, variant: str = "") -> None: ...
+def divide(dtype: str, out: NDArray[Any], array: NDArray[Any], size: int, variant: str) -> None: ...
 def copy(out: NDArray[Any], array: NDArray[Any], past_caches: bool) -> None: ...
 def encoded_bytes(codec: str, n: int) -> int: ...
 def encode(
-    codec: str, out: NDArray[Any], array: NDArray[Any], stochastic: bool = False, seed: int = 0, first: int = 0,
-    variant: str = "",
+    codec: str, out: NDArray[Any], array: NDArray[Any], stochastic: bool, seed: int, first: int,
+    variant: str,
 ) -> None: ...  # fmt: skip
 def encode_rounding_source(
-    codec: str, out: NDArray[Any], source: NDArray[Any], stochastic: bool = False, seed: int = 0, first: int = 0,
-    variant: str = "",
+    codec: str, out: NDArray[Any], source: NDArray[Any], stochastic: bool, seed: int, first: int,
+    variant: str,
 ) -> None: ...  # fmt: skip
-def decode(codec: str, out: NDArray[Any], array: NDArray[Any], variant: str = "") -> None: ...
+def decode(codec: str, out: NDArray[Any], array: NDArray[Any], variant: str) -> None: ...
 def decode_combine(
-    codec: str, reduction: str, out: NDArray[Any], left: NDArray[Any], array: NDArray[Any], variant: str = ""
+    codec: str, reduction: str, out: NDArray[Any], left: NDArray[Any], array: NDArray[Any], variant: str
 ) -> None: ...
 def topk_bytes(n: int, k: int) -> int: ...
 def encode_topk(out: NDArray[Any], array: NDArray[Any], k: int) -> None: ...

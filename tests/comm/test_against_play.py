@@ -75,7 +75,7 @@ def rounded_by(codec: str):
     def rounded(values: np.ndarray) -> np.ndarray:
         values = values.copy()
         wire = np.empty(_engine.encoded_bytes(codec, len(values)), np.uint8)
-        _engine.encode_rounding_source(codec, wire, values.view(np.uint8))
+        _engine.encode_rounding_source(codec, wire, values.view(np.uint8), False, 0, 0, "")
         return values
 
     return rounded

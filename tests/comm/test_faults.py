@@ -166,7 +166,7 @@ def test_a_stopped_rank_is_a_timeout_that_says_who_is_waited_for_and_where(size)
         assert isinstance(error, CollectiveTimeout), error
         assert f"rank {size - 1}" in str(error)
         assert "at step" in str(error)
-        assert "has not entered this call (it has made 1 of 2)" in str(error)
+        assert "has not entered this call (it has made 1 of 2 calls)" in str(error)
 
 
 def wait_in_vain(comm):

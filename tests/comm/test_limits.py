@@ -41,7 +41,7 @@ def test_a_rank_that_can_start_no_thread_says_so_to_all(how):
         assert type(outcome.error) is CommError, outcome.story
         assert outcome.error.rank == 1
         text = str(outcome.error)
-        assert text.startswith("rank 1 could not start a thread for calls in the background: Resource temporarily")
+        assert text.startswith("rank 1 could not start a thread for asynchronous calls: Resource temporarily")
         assert "ulimit -u" in text
 
 

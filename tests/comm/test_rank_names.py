@@ -119,8 +119,8 @@ def test_a_timeout_names_the_rank_at_the_end_of_the_chain():
     for outcome in outcomes[1:3]:
         rank, text = outcome.value
         assert rank == 3, text
-        assert "rank 1 of the job (rank 0 of its group) gave up at its timeout" in text
-        assert "rank 3 of the job (rank 2 of its group), which has not entered this call" in text
+        assert "rank 1 of the job (rank 0 of its group) timed out after" in text
+        assert "rank 3 of the job (rank 2 of its group) has not entered this call" in text
 
 
 def fail_in_world(comm):

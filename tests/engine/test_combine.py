@@ -61,7 +61,7 @@ def test_any_length_and_the_result_in_the_place_of_a_side(case, length, seed, pl
     left, right = some_bits(name, length, rng), some_bits(name, length, rng)
     wanted = bits(combining(op, dtype_of(name))(left, right))
     out = {"left": left, "right": right, "apart": np.empty_like(left)}[place]
-    _engine.combine(op, name, *(array.view(np.uint8) for array in (out, left, right)))
+    _engine.combine(op, name, *(array.view(np.uint8) for array in (out, left, right)), "")
     assert bits(out) == wanted
 
 
@@ -74,10 +74,10 @@ def test_what_has_no_meaning_for_the_player_has_none_for_the_engine(op, name):
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
-        (("plus", "float32", 4, 4, 4), "there is no reduction 'plus'; expected one of sum, prod"),
-        (("sum", "float", 4, 4, 4), "there is no dtype 'float'; expected one of float32"),
-        (("sum", "float32", 4, 8, 4), "expected three arrays of equal length"),
-        (("sum", "float32", 6, 6, 6), "in whole elements"),
+        (("plus", "float32", 4, 4, 4, ""), "there is no reduction 'plus'; expected one of sum, prod"),
+        (("sum", "float", 4, 4, 4, ""), "there is no dtype 'float'; expected one of float32"),
+        (("sum", "float32", 4, 8, 4, ""), "expected three arrays of equal length"),
+        (("sum", "float32", 6, 6, 6, ""), "in whole elements"),
         (("sum", "float32", 4, 4, 4, "abacus"), "there is no variant 'abacus'"),
     ],
 )

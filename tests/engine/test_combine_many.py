@@ -87,7 +87,7 @@ def test_any_length_number_address_and_place(case, variant, length, addends, off
 def test_what_has_no_meaning_for_two_has_none_for_many(op, name):
     array = np.zeros(16, np.uint8)
     with pytest.raises(ValueError, match=f"{op} has no meaning for {name}"):
-        _engine.combine_many(op, name, array, None, array, [array])
+        _engine.combine_many(op, name, array, None, array, [array], "")
 
 
 @pytest.mark.parametrize(("also", "first", "addends"), [(4, 4, []), (4, 8, [4]), (8, 4, [4]), (None, 4, [4, 8])])
@@ -97,5 +97,5 @@ def test_calls_that_make_no_sense_are_refused(also, first, addends):
 
     with pytest.raises(ValueError, match="expected at least one addend, and arrays of equal length"):
         _engine.combine_many(
-            "sum", "float32", zeros(4), also and zeros(also), zeros(first), [zeros(n) for n in addends]
+            "sum", "float32", zeros(4), also and zeros(also), zeros(first), [zeros(n) for n in addends], ""
         )

@@ -41,11 +41,11 @@ def test_an_average_has_the_bits_of_the_player(name, variant):
 def test_integers_and_booleans_have_no_average(name):
     array = np.zeros(16, np.uint8)
     with pytest.raises(ValueError, match=f"dividing has no meaning for {name}"):
-        _engine.divide(name, array, array, 2)
+        _engine.divide(name, array, array, 2, "")
 
 
 @pytest.mark.parametrize("lengths", [(4, 8), (6, 6)])
 def test_arrays_that_do_not_fit_are_refused(lengths):
     out, array = (np.zeros(length, np.uint8) for length in lengths)
     with pytest.raises(ValueError, match="expected two arrays of equal length, in whole elements"):
-        _engine.divide("float32", out, array, 2)
+        _engine.divide("float32", out, array, 2, "")

@@ -18,9 +18,11 @@ VARIANTS = _engine.variants()
 SCALED = [name for name, form in FORMATS.items() if form.block]
 
 
-def encoded(values: np.ndarray, name: str, variant: str = "", **rounding) -> np.ndarray:
+def encoded(
+    values: np.ndarray, name: str, variant: str = "", *, stochastic: bool = False, seed: int = 0, first: int = 0
+) -> np.ndarray:
     wire = np.empty(_engine.encoded_bytes(name, len(values)), np.uint8)
-    _engine.encode(name, wire, values.view(np.uint8), variant=variant, **rounding)
+    _engine.encode(name, wire, values.view(np.uint8), stochastic, seed, first, variant)
     return wire
 
 
@@ -68,7 +70,7 @@ def test_rounding_the_source_leaves_in_it_what_decode_makes_of_the_wire(name, st
     for kind, values in of_every_kind(3_000 + 5).items():
         source, wire = values.copy(), encoded(values, name, variant, stochastic=stochastic)
         other = np.empty_like(wire)
-        _engine.encode_rounding_source(name, other, source.view(np.uint8), stochastic, variant=variant)
+        _engine.encode_rounding_source(name, other, source.view(np.uint8), stochastic, 0, 0, variant)
         assert np.array_equal(other, wire), kind
         assert bits(source) == bits(decoded(wire, name, len(values), variant)), kind
 
@@ -95,7 +97,7 @@ def test_decoding_and_adding_at_once_has_the_bits_of_one_after_the_other(name, o
 def test_any_length_and_any_address(name, n, variant, offset, seed):
     values = some_bits("float32", n, np.random.default_rng(seed))
     wire = at_offset(np.zeros(_engine.encoded_bytes(name, n), np.uint8), offset + 1)
-    _engine.encode(name, wire, at_offset(values, offset), variant=variant)
+    _engine.encode(name, wire, at_offset(values, offset), False, 0, 0, variant)
     assert np.array_equal(wire, reference.encode(values, name))
     out = at_offset(np.zeros(n, np.float32), offset)
     _engine.decode(name, out, wire, variant)
@@ -117,12 +119,12 @@ def test_pieces_of_whole_blocks_can_be_encoded_one_by_one(name):
 def test_calls_that_make_no_sense_are_refused():
     zeros = np.zeros(4, np.uint8)
     with pytest.raises(ValueError, match="there is no codec 'fp4'; expected one of none, fp16"):
-        _engine.encode("fp4", zeros, zeros)
+        _engine.encode("fp4", zeros, zeros, False, 0, 0, "")
     with pytest.raises(ValueError, match="there is nothing to encode"):
-        _engine.encode("none", zeros, zeros)
-    with pytest.raises(ValueError, match="found 4 bytes, and 4 on the wire"):
-        _engine.encode("fp16", zeros, zeros)
+        _engine.encode("none", zeros, zeros, False, 0, 0, "")
+    with pytest.raises(ValueError, match="found 4 bytes of numbers and 4 on the wire"):
+        _engine.encode("fp16", zeros, zeros, False, 0, 0, "")
     with pytest.raises(ValueError, match="band has no meaning for float32"):
-        _engine.decode_combine("fp16", "band", zeros, zeros, zeros[:2])
+        _engine.decode_combine("fp16", "band", zeros, zeros, zeros[:2], "")
     with pytest.raises(ValueError, match="two float32 arrays of equal length"):
-        _engine.decode_combine("fp16", "sum", zeros, np.zeros(8, np.uint8), zeros[:2])
+        _engine.decode_combine("fp16", "sum", zeros, np.zeros(8, np.uint8), zeros[:2], "")

@@ -1,4 +1,4 @@
-// What this engine was built with: printed by `unisono info`, so that a report of a problem can say it.
+// The compiler and options of this build, printed by `unisono info` for bug reports.
 #pragma once
 
 #include <string>
@@ -7,8 +7,8 @@ namespace unisono {
 
 struct BuildInfo {
     std::string compiler;      // name and version
-    long cpp_standard;         // the value of __cplusplus, e.g. 202002
-    std::string architecture;  // the instruction set the engine was compiled for
+    long cpp_standard;         // the value of __cplusplus, such as 202002
+    std::string architecture;  // the processor architecture it was compiled for
     bool optimised;
 };
 

@@ -1,5 +1,5 @@
-// The two ends of a channel: a first-in-first-out of a few message headers in shared memory, with one writer and one
-// reader or more. Nothing here waits; see Endpoint::wait.
+// The two ends of a channel: a FIFO of message headers in shared memory, with one writer and one or more readers. Nothing
+// here waits; see Endpoint::wait.
 #pragma once
 
 #include <cstddef>
@@ -11,8 +11,8 @@
 namespace unisono {
 
 struct Message {
-    const std::byte* inline_data;  // where it is short
-    std::uint64_t offset;          // in the shared memory, where it is not; of send and recv: the tag
+    const std::byte* inline_data;  // of a short message
+    std::uint64_t offset;          // of a longer one in the shared memory; for send and recv: the tag
     std::uint64_t bytes;
     std::uint64_t fingerprint;
     bool is_short() const { return bytes <= MessageHeader::inline_bytes; }
@@ -23,19 +23,19 @@ class Writer {
     Writer() = default;
     Writer(std::byte* channel, const Layout& layout, std::uint32_t depth, std::vector<std::uint32_t> readers);
 
-    // Whether a slot is free. The readers' counters are looked at only when what we know of them does not suffice.
+    // Returns whether a slot is free. The counters of the readers are read only if their last known values do not suffice.
     bool has_room() {
         if (written_ < room_until_) return true;
         room_until_ = taken_by_slowest() + depth_;
         return written_ < room_until_;
     }
-    // The reader that has taken the fewest messages.
+    // Returns the reader that has taken the fewest messages.
     std::uint32_t slowest() const { return slowest_; }
-    // Where the payload of the next message goes if it is short.
+    // Returns the address for the payload of the next message, if it is short.
     std::byte* inline_payload() { return next()->payload; }
-    // The number of messages that have been written; the last one has this number.
+    // Returns the number of messages written so far, which is also the number of the last message.
     std::uint64_t written() const { return written_; }
-    // Whether every reader has taken the message with this number.
+    // Returns whether every reader has taken the message with this number.
     bool was_taken(std::uint64_t number) {
         if (number + depth_ <= room_until_) return true;
         room_until_ = taken_by_slowest() + depth_;
@@ -70,14 +70,14 @@ class Writer {
     MessageHeader* headers_ = nullptr;
     std::uint64_t depth_ = 1;
     std::uint64_t written_ = 0;
-    std::uint64_t room_until_ = 0;  // messages that can be written without looking at the counters
+    std::uint64_t room_until_ = 0;  // messages that can be written without reading the counters
     std::uint32_t slowest_ = 0;
 };
 
 class Reader {
   public:
     Reader() = default;
-    // `index` is the reader's index among the readers of the channel.
+    // `index`: of this reader among the readers of the channel.
     Reader(std::byte* channel, const Layout& layout, std::uint32_t depth, std::uint32_t writer, std::size_t index);
 
     bool has_message() const {
@@ -87,7 +87,7 @@ class Reader {
         const MessageHeader& header = headers_[read_ % depth_];
         return {header.payload, header.offset, header.bytes, header.fingerprint};
     }
-    // The number of messages that have been taken.
+    // Returns the number of messages taken so far.
     std::uint64_t taken() const { return read_; }
     void release() {
         ++read_;

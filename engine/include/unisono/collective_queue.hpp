@@ -1,4 +1,4 @@
-// Calls that go on while the caller does something else: one thread takes them in the order in which they were made.
+// The queue of collectives: one thread executes asynchronous calls in the order in which they were made.
 #pragma once
 
 #include <atomic>
@@ -14,7 +14,7 @@
 
 namespace unisono {
 
-// The collectives of one communicator, one after the other.
+// The collectives of one communicator, which run one at a time.
 class CollectiveQueue {
   public:
     explicit CollectiveQueue(Executor& executor) : executor_(executor) {}
@@ -24,10 +24,10 @@ class CollectiveQueue {
         std::shared_ptr<Plan> plan;
         const void* input;
         void* output;
-        Nanoseconds timeout;  // counted from when the call begins to run
+        Nanoseconds timeout;  // from the moment when the call begins to run
         Kept kept = nullptr;
     };
-    // Runs the call on the caller's thread if nothing is queued; else waits its turn. Throws Failure.
+    // Runs the call on the caller's thread if nothing is queued; otherwise waits for its turn. Throws Failure.
     void run(const Call& call);
     std::shared_ptr<Completion> start(const Call& call);
     void stop();
@@ -37,9 +37,9 @@ class CollectiveQueue {
     void execute(const Call& call);
 
     Executor& executor_;
-    std::atomic<bool> taken_ = false;        // by whoever executes
-    std::atomic<std::size_t> queued_ = 0;  // calls that were started and are not finished
-    std::mutex mutex_;                     // guards what follows
+    std::atomic<bool> taken_ = false;      // held by the thread that executes a call
+    std::atomic<std::size_t> queued_ = 0;  // calls that were started and have not finished
+    std::mutex mutex_;                     // guards the members below
     std::condition_variable changed_;
     std::deque<std::pair<Call, std::shared_ptr<Completion>>> waiting_;
     std::thread thread_;  // started by the first call that is queued

@@ -1,4 +1,4 @@
-// A call that goes on while its starter does something else, as the starter sees it.
+// The state of an asynchronous call, as its caller sees it.
 #pragma once
 
 #include <atomic>
@@ -11,27 +11,27 @@
 
 namespace unisono {
 
-// What must live for as long as a call does, such as its arrays. Nothing is known of it but how it is given back, which
-// may take locks of its own: so it is never given back under one of ours.
+// Keeps alive what a call needs, such as its arrays. Releasing it may take locks (the interpreter's), so it is never
+// released while one of the engine's locks is held.
 using Kept = std::shared_ptr<void>;
 
 class Completion {
   public:
-    // `source`: the rank that a message came from, where the call was to receive one.
+    // `source`: the rank that the message came from, if the call was a receive.
     void finish(const FaultReport& report, std::int64_t source = -1);
     bool done() const { return done_.load(std::memory_order_acquire); }
-    // Waits until the call is over, or the time; says whether it is over.
+    // Waits until the call is over or the deadline has passed; returns whether it is over.
     bool wait_until(Clock::time_point deadline);
-    // Waits until the call is over; throws Failure if it went wrong. Ctrl-C breaks the communicator, and so ends it.
+    // Waits until the call is over; throws Failure if it failed. Ctrl-C breaks the communicator and thereby ends the call.
     void finish_or_fail(Endpoint& endpoint);
-    FaultReport fault_report() const;      // fault none: all went well, or is not over
-    std::int64_t source() const;  // -1: none, or not yet
+    FaultReport fault_report() const;  // Fault::none if the call succeeded or is still running
+    std::int64_t source() const;       // -1: none, or not known yet
 
   private:
     std::mutex mutex_;
     std::condition_variable changed_;
-    // What follows it is written before it is set, and never again. Who sees it set needs no lock: in a forked child, nobody
-    // may ever release one.
+    // The members below are written before it is set, and never again. A thread that sees it set needs no lock; in a forked
+    // child a lock might never be released.
     std::atomic<bool> done_ = false;
     FaultReport report_;
     std::int64_t source_ = -1;

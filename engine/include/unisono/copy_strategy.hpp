@@ -1,10 +1,11 @@
-// Copies messages into the staging area, in whichever of two ways is the quicker one here and now.
+// Selects how messages are copied into the staging area: with plain stores, or with stores that bypass the caches.
 //
-// Plain stores leave a message in the cache of the core, from where its reader gets it quickly. But first the copies that
-// the reader still has of what lay there before must go, and where the two cores are far apart, on two dies or sockets,
-// that takes its time: 3 GB/s were measured, where neighbours have 20. Stores past the caches do not wait for it: 27 GB/s,
-// and the reader has 16 from memory instead of 42. So it depends on who sits where, and on virtual machines that changes
-// from one second to the next. Hence both are tried again and again, a few times in a hundred, and timed.
+// Plain stores leave a message in the cache of the core, from which its reader gets it fast. But first the reader's copies
+// of the old contents must be invalidated, which is slow if the two cores are on different dies or sockets: we measured
+// 3 GB/s, against 20 GB/s for neighbouring cores. Stores that bypass the caches do not wait for that: they reach 27 GB/s,
+// and the reader gets 16 GB/s from memory instead of 42. The better choice depends on the placement of the ranks, which on
+// virtual machines changes from one second to the next. So both ways are tried repeatedly, a few times in a hundred, and
+// timed.
 #pragma once
 
 #include <chrono>
@@ -17,10 +18,10 @@ namespace unisono {
 
 class CopyStrategy {
   public:
-    // Below this, reading the clock would cost more than there is to be gained.
+    // For fewer bytes, reading the clock would cost more than the better choice saves.
     static constexpr std::size_t worth_it = 16384;
 
-    // Whether it is past the caches at present.
+    // Returns whether messages currently bypass the caches.
     bool past_caches() const { return past_caches_; }
 
     void put(void* to, const void* from, std::size_t bytes) {
@@ -34,7 +35,7 @@ class CopyStrategy {
         const std::chrono::duration<float, std::nano> taken = std::chrono::steady_clock::now() - began;
         note(past, taken.count() / static_cast<float>(bytes));
     }
-    // What a copy took, in ns per byte.
+    // Takes note of the cost of a copy, in ns per byte.
     void note(bool past, float cost) {
         float& known = cost_[past];
         known = known == 0 ? cost : known + (cost - known) / 4;
@@ -43,8 +44,8 @@ class CopyStrategy {
 
   private:
     static constexpr std::uint64_t timed_every = 8, tried_every = 128, first_tried = 16;
-    static_assert(first_tried % timed_every == 0 && tried_every % timed_every == 0, "what is tried is timed");
-    static constexpr float dearer_to_read = 0.2f;  // ns per byte, for the reader, from memory instead of a cache
+    static_assert(first_tried % timed_every == 0 && tried_every % timed_every == 0, "every trial is timed");
+    static constexpr float dearer_to_read = 0.2f;  // ns per byte: what the reader loses by reading from memory instead of a cache
 
     static void copy(bool past, void* to, const void* from, std::size_t bytes) {
         if (past)
@@ -55,7 +56,7 @@ class CopyStrategy {
 
     bool past_caches_ = false;
     std::uint64_t puts_ = 0;
-    float cost_[2] = {};  // ns per byte of either way, a mean that forgets; 0: not known yet
+    float cost_[2] = {};  // ns per byte of either way, as a moving average; 0: not known yet
 };
 
 }  // namespace unisono

@@ -1,8 +1,8 @@
-// What an endpoint does, written down with times.
+// The event log of an endpoint: what it did, with times.
 //
-// An *event buffer* is used in a circle: when it is full, the oldest events are written over. One thread writes at a time; another
-// one may read meanwhile. An *event log* is what somebody has asked for: a buffer of the collectives, and one of send and
-// recv. Several event logs may go on at the same time; each has its own buffers.
+// An *event buffer* has a fixed capacity; when it is full, the oldest events are overwritten. One thread writes at a time,
+// and another may read meanwhile. An *event log* has one buffer for collectives and one for send and recv. Several logs
+// may be active at the same time; each has its own buffers.
 #pragma once
 
 #include <array>
@@ -19,27 +19,27 @@
 namespace unisono {
 
 enum class EventKind : std::uint32_t {
-    call,            // a collective, from its beginning to its end
-    instruction,     // one instruction in one pass, with the waiting in it
-    results,         // what is done to the results at the end of a pass: divided, rounded
-    awaits_message,  // waited until a message had come
-    awaits_room,     // waited until there was room for one
-    awaits_entry,    // waited until a rank had begun the same call
-    send,            // outside of collectives
+    call,            // a collective, from beginning to end
+    instruction,     // one instruction in one pass, including its waits
+    results,         // the division or rounding of the results at the end of a pass
+    awaits_message,  // a wait for a message
+    awaits_room,     // a wait for room for a message
+    awaits_entry,    // a wait until a rank had entered the same call
+    send,            // outside of collectives, as is `receive`
     receive,
 };
 
-// What is said of a call.
+// Properties of a call.
 inline constexpr std::uint32_t call_in_background = 1, call_failed = 2;
 
 struct Event {
-    std::uint64_t begin, end;  // ticks; once it was read, ns of CLOCK_MONOTONIC, the same for all ranks of a machine
-    std::uint64_t number;      // of the call; of send and receive: how many slots its channel had filled before it
-    std::uint64_t about;       // the number of the plan; of send and receive: bytes
-    std::uint32_t what;        // the instruction; of a call, what is said above; of send and receive: the tag
+    std::uint64_t begin, end;  // ticks; after reading, ns of CLOCK_MONOTONIC, which all ranks of a host share
+    std::uint64_t number;      // of the call; for send and receive: the number of slots that its channel had used before
+    std::uint64_t about;       // the number of the plan; for send and receive: bytes
+    std::uint32_t what;        // the instruction; for a call, its properties; for send and receive, the tag
     std::uint32_t pass;
     EventKind kind;
-    std::uint32_t peer;  // who was waited for; the other one of send and receive
+    std::uint32_t peer;  // the rank waited for; for send and receive, the other rank
 };
 
 class EventBuffer {
@@ -49,10 +49,10 @@ class EventBuffer {
     void put(const Event& event);
 
     struct Reading {
-        std::vector<Event> events;  // in the order in which they were over
-        std::uint64_t dropped;      // events before them that were written over
+        std::vector<Event> events;  // in the order in which they ended
+        std::uint64_t dropped;      // earlier events that were overwritten
     };
-    // `began`: some time before the first event.
+    // `began`: a time before the first event.
     Reading read(const ClockPair& began) const;
 
   private:
@@ -60,7 +60,7 @@ class EventBuffer {
     static_assert(words * sizeof(std::uint64_t) == sizeof(Event));
     using Row = std::array<std::atomic<std::uint64_t>, words>;
 
-    std::vector<Row> rows_;  // one more than can be read: it may be being written
+    std::vector<Row> rows_;  // one more than can be read, because one may be being written
     std::size_t next_ = 0;  // of the row, for the writer
     std::atomic<std::uint64_t> written_ = 0;
 };
@@ -71,7 +71,7 @@ class EventLog {
 
     void put_collective(const Event& event) { collectives_.put(event); }
     EventBuffer::Reading read_collectives() const { return collectives_.read(began_); }
-    // Send and recv may run on several threads.
+    // Several threads may send and receive.
     void put_transfer(const Event& event);
     EventBuffer::Reading read_transfers();
 
@@ -80,25 +80,25 @@ class EventLog {
     const ClockPair began_;
     EventBuffer collectives_;
     std::mutex mutex_;
-    std::unique_ptr<EventBuffer> transfers_;  // made for the first one
+    std::unique_ptr<EventBuffer> transfers_;  // made for the first event
 };
 
-// The event logs of an endpoint that go on.
+// The active event logs of an endpoint.
 class EventLogs {
   public:
     bool any() const { return any_.load(std::memory_order_relaxed); }
-    // Another number whenever one was started or stopped.
+    // Returns a number that changes whenever a log is started or stopped.
     std::uint64_t version() const { return version_.load(std::memory_order_relaxed); }
     std::shared_ptr<EventLog> start(std::size_t capacity);
     void stop(const std::shared_ptr<EventLog>& log);
     std::vector<std::shared_ptr<EventLog>> current();
 
-    // The same transfer with the time of its beginning, if that is to be known.
+    // Returns the transfer with the current time as its beginning, if a log is active.
     Transfer stamped(Transfer transfer) const {
         if (any()) transfer.began = read_ticks();
         return transfer;
     }
-    // Writes down one that is over. Any thread may.
+    // Records a transfer that is over. Any thread may call this.
     void put_transfer(const Transfer& transfer, EventKind kind, std::uint32_t peer);
 
   private:
@@ -108,18 +108,18 @@ class EventLogs {
     std::vector<std::shared_ptr<EventLog>> logs_;
 };
 
-// Writes down one call after the other, as the executor makes them. The clock is read once for each instruction, and
-// once for each time that it really waited: nothing happens between the end of one and the beginning of the next.
+// Writes the events of the calls that the executor makes. The clock is read once per instruction and once per actual wait:
+// the end of one is the beginning of the next.
 class CallEventWriter {
   public:
-    // Whether the running call is recorded.
+    // Returns whether the running call is recorded.
     bool on() const { return on_; }
 
     void begin(EventLogs& event_logs) {
         if (event_logs.version() != version_) [[unlikely]] look_at(event_logs);
         if (on_) [[unlikely]] began_ = instruction_began_ = last_ = read_ticks();
     }
-    // The following only if it is on. What was done before this does not belong to the next instruction.
+    // The functions below may be called only if it is on. `begin_anew` excludes the time until now from the next event.
     void begin_anew();
     void enter(std::uint64_t call, std::uint64_t plan);
     void begin_pass(std::uint64_t pass);
@@ -133,12 +133,12 @@ class CallEventWriter {
     void put(EventKind kind, std::uint64_t begin, std::uint64_t end, std::uint32_t what, std::uint32_t peer = 0);
 
     bool on_ = false;
-    std::uint64_t version_ = 0;  // of what follows
+    std::uint64_t version_ = 0;  // of the list below
     std::vector<std::shared_ptr<EventLog>> logs_;
     std::uint64_t call_ = 0, plan_ = 0;
-    std::uint64_t began_ = 0;              // the call
-    std::uint64_t instruction_began_ = 0;  // the one that runs
-    std::uint64_t last_ = 0;               // when the clock was read last
+    std::uint64_t began_ = 0;              // of the call
+    std::uint64_t instruction_began_ = 0;  // of the running instruction
+    std::uint64_t last_ = 0;               // the last reading of the clock
     std::uint32_t pass_ = 0, instruction_ = 0;
 };
 

@@ -1,64 +1,65 @@
-// The memory that the ranks of a communicator share: what lies where.
+// The layout of the memory that the ranks of a communicator share.
 //
-//     control | boards, one per rank | channels | staging areas, one per rank | transfer slots, some per pair
+//     control | boards, one per rank | channels | staging areas, one per rank | transfer slots, several per pair
 //
-// *Channel*: a first-in-first-out of message headers; what is short travels in the header itself. *Staging area*: where a
-// rank puts the longer messages of its collectives, in a circle. It is far larger than what is on its way at a time, and
-// that is on purpose: a line that both cores still have in their own caches is slow to write again, one that has moved on
-// to the shared cache is not (measured: 7 against 38 GB/s).
+// *Channel*: a FIFO of message headers; short messages travel in the header itself. *Staging area*: the buffer of a rank
+// for the longer messages of its collectives, used in a circle. It is deliberately far larger than the messages in flight
+// at a time: a line that both cores still hold in their own caches is slow to write again (7 GB/s), a line that has moved
+// to the shared cache is not (38 GB/s).
 //
-// It is one file without a name (memfd), and sparse: a page exists once somebody has written to it or reserved it, so a
-// channel that no program uses costs address space only. Fresh pages hold zeros, and zeros mean "nothing yet".
+// The memory is an anonymous file (memfd), and sparse: a page exists once a rank has written or reserved it, so a channel
+// that no program uses costs only address space. Fresh pages hold zeros, and zeros mean "nothing yet".
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
 
 namespace unisono {
 
-// Two cache lines: processors fetch lines in pairs, and counters of different writers must not meet in one.
+// Processors fetch cache lines in pairs, so counters of different writers must be two lines apart.
 inline constexpr std::size_t cache_line_pair_bytes = 128;
-inline constexpr std::size_t cache_line_bytes = 64;  // bytes of a cache line
+inline constexpr std::size_t cache_line_bytes = 64;
 inline constexpr std::size_t page_bytes = 4096;
-// What a processor can translate as one piece. A staging area that fills such pages lies in one piece of the real memory
-// too. Scattered over small pages, some of them crowd the same corner of the caches, other ones in each run: the same
-// call took 48, 60 or 86 µs, and now and then 550.
+// A staging area in huge pages is contiguous in physical memory. Scattered over small pages, parts of it compete for the
+// same cache sets, different ones in each run: the same call took 48, 60 or 86 µs, and occasionally 550.
 inline constexpr std::size_t huge_page_bytes = 2 << 20;
-// A communicator that makes short calls only has this much of each staging area: programs make hundreds of groups, and
-// most of them exchange little.
+// A communicator that makes only short calls uses this much of each staging area, because programs make hundreds of
+// communicators, most of which exchange little.
 inline constexpr std::size_t small_staging_bytes = 64 << 10;
 
-// What every rank must agree on before it touches the memory.
+// The parameters on which all ranks must agree before they access the memory.
 struct Geometry {
     std::uint32_t size;            // ranks
-    std::uint32_t depth;           // messages that a channel holds
+    std::uint32_t depth;           // messages in a channel
     std::uint64_t staging_bytes;   // of each rank
     std::uint64_t transfer_bytes;  // of one message of send and recv
 };
 
-// Why a communicator cannot be used any more. The first rank to notice writes it down for everyone.
+// The reason why a communicator can no longer be used. The first rank to notice reports it to all others.
 enum class Fault : std::uint32_t { none, peer_lost, timeout, mismatch, aborted, interrupted, no_memory, internal };
+inline constexpr std::array fault_names{"none", "peer_lost", "timeout", "mismatch", "aborted", "interrupted", "no_memory", "internal"};
 
 struct FaultReport {
     Fault fault = Fault::none;
-    std::int32_t culprit = -1;  // the rank in the job that it is about; -1: none in particular
-    char text[1000] = {};
+    std::int32_t culprit = -1;  // the rank in the job that the fault is about; -1: no particular rank
+    char text[1000] = {};  // a FaultMessage; its end may be cut off
 };
 
 struct Control {
-    alignas(cache_line_pair_bytes) std::atomic<std::uint32_t> broken;  // 0: no; 1: somebody is writing the report; 2: it can be read
+    alignas(cache_line_pair_bytes) std::atomic<std::uint32_t> broken;  // 0: no; 1: the report is being written; 2: it can be read
     FaultReport report;
     alignas(cache_line_pair_bytes) std::atomic<std::uint32_t> closed;  // ranks that have closed the communicator
-    // In the first communicator of a file only: where the next one may begin (see Endpoint::reserve_space).
+    // The offset at which the next communicator may begin (see Endpoint::reserve_space). In the first one of a file only.
     alignas(cache_line_pair_bytes) std::atomic<std::uint64_t> file_end;
 };
 
-// One call, as its rank has announced it.
+// A call that a rank has announced.
 struct CallRecord {
     std::atomic<std::uint64_t> number;       // the first call of a communicator has number 1
-    std::atomic<std::uint64_t> fingerprint;  // of what was called
-    std::atomic<std::uint32_t> text;         // which of the texts says it in words
+    std::atomic<std::uint64_t> fingerprint;  // of the call
+    std::atomic<std::uint32_t> text;         // the index of its description in Board::texts
     std::uint32_t unused[3];
 };
 
@@ -66,37 +67,37 @@ inline constexpr std::size_t remembered_calls = 16;
 inline constexpr std::size_t remembered_texts = 16;
 inline constexpr std::size_t text_bytes = 160;
 
-// Where a rank tells the others what it is doing. Only its own rank writes here, except the wake word.
+// The state that a rank publishes for the others. Only its own rank writes here, except to the wake word.
 struct Board {
-    alignas(cache_line_pair_bytes) std::atomic<std::uint32_t> asleep;  // threads of this rank that sleep until they are woken
-    std::atomic<std::uint32_t> wake_word;
+    alignas(cache_line_pair_bytes) std::atomic<std::uint32_t> asleep;  // threads of this rank that sleep on the wake word
+    std::atomic<std::uint32_t> wake_word;  // a futex; changed to wake them
     alignas(cache_line_pair_bytes) std::atomic<std::uint64_t> calls;  // entered so far
     std::atomic<std::uint32_t> closed;
     std::atomic<std::int32_t> waiting_for;  // a rank, plus one; 0: none; -1: any
-    std::atomic<std::uint32_t> waiting_step;
+    std::atomic<std::uint32_t> waiting_step;  // counted from 1; 0: not in a collective
     alignas(cache_line_pair_bytes) CallRecord recent[remembered_calls];
     char texts[remembered_texts][text_bytes];
 };
 static_assert(sizeof(Board) <= page_bytes);
 
-// A message, or where the rest of it lies. What is short lies beside the flag, in the same line.
+// A message, or the location of its payload. Short payloads lie beside the flag, in the same cache line.
 struct alignas(64) MessageHeader {
     static constexpr std::size_t inline_bytes = 32;
     std::atomic<std::uint64_t> ready;  // number of the message, counted from 1
-    std::uint64_t fingerprint;         // of the call that it belongs to
+    std::uint64_t fingerprint;         // of its call
     std::uint64_t bytes;
-    std::uint64_t offset;  // of the payload in the shared memory, where it is longer than fits here (but see transfer.hpp)
+    std::uint64_t offset;  // of a longer payload in the shared memory (but see transfer.hpp)
     std::byte payload[inline_bytes];
 };
 static_assert(sizeof(MessageHeader) == 64);
 
-// How many messages a reader has taken from a channel, on lines of its own.
+// The number of messages that a reader has taken from a channel, on separate cache lines.
 struct alignas(cache_line_pair_bytes) Taken {
     std::atomic<std::uint64_t> messages;
 };
 
-// Computes what lies where. Channels are numbered: first one for each ordered pair, for collectives; then again one for
-// each ordered pair, for send and recv; then one from each rank to all others.
+// Computes offsets. Channels are numbered: first one for each ordered pair of ranks, for collectives; then one for each
+// ordered pair, for send and recv; then one from each rank to all others.
 class Layout {
   public:
     explicit Layout(const Geometry& geometry);
@@ -105,21 +106,20 @@ class Layout {
         std::size_t offset, bytes;
     };
     std::size_t bytes() const { return end_; }
-    std::size_t channel_count() const { return 2 * size_ * size_ + size_; }
     Range before_channels() const { return {0, channels_}; }
     std::size_t board(std::size_t rank) const { return boards_ + rank * page_bytes; }
     Range channel(std::size_t number) const;
     Range staging(std::size_t rank) const { return {staging_ + rank * staging_bytes_, staging_bytes_}; }
-    // The part of it that suffices for programs that send little.
+    // The part of it that suffices for short calls.
     Range front_of_staging(std::size_t rank) const {
         return {staging(rank).offset, staging_bytes_ < small_staging_bytes ? staging_bytes_ : small_staging_bytes};
     }
-    // The payloads of a channel of send and recv.
+    // The payloads of a channel for send and recv.
     Range transfer_slots(std::size_t from, std::size_t to) const {
         return {transfers_ + (from * size_ + to) * transfer_stride_, transfer_stride_};
     }
 
-    // Inside a channel: the headers, then a counter for each reader.
+    // Offsets inside a channel: the headers, then a counter for each reader.
     std::size_t header(std::size_t index) const { return index * sizeof(MessageHeader); }
     std::size_t taken(std::size_t reader) const { return depth_ * sizeof(MessageHeader) + reader * sizeof(Taken); }
 

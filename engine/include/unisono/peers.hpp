@@ -1,4 +1,4 @@
-// Whether the processes of the other ranks still live.
+// Detects that the processes of other ranks have ended.
 #pragma once
 
 #include <cstdint>
@@ -9,19 +9,19 @@ namespace unisono {
 class Peers {
   public:
     Peers() = default;
-    // `processes[r]` is the process number of rank r. A rank's own process is never looked at.
+    // `processes[r]` is the process id of rank r. A rank's own process is not checked.
     Peers(const std::vector<int>& processes, std::uint32_t own_rank);
     ~Peers();
     Peers(const Peers&) = delete;
     Peers& operator=(const Peers&) = delete;
 
-    // The ranks whose processes have ended.
+    // Returns the ranks whose processes have ended.
     std::vector<std::uint32_t> lost() const;
 
   private:
     std::vector<int> processes_;
-    // A descriptor of each process: unlike its number it can never mean another process. -1: our own, or the kernel
-    // has none.
+    // A descriptor of each process (pidfd), which unlike a process id is never reused. -1: our own process, or the kernel
+    // has no such descriptors.
     std::vector<int> descriptors_;
     std::uint32_t own_rank_ = 0;
 };

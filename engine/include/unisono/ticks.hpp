@@ -1,10 +1,10 @@
-// A clock for event logs that is read in a third of the time.
+// A clock for event logs that is cheap to read.
 //
-// Reading Clock takes 36 ns on the machine we measured on, which is too much several times in a call of five
-// microseconds. A *tick* is what the processor's own counter counts (14 ns): it is what the system makes its clock of,
-// and the same on all cores, if the system says so. Where it does not, ticks are nanoseconds of Clock.
+// Reading Clock takes 36 ns on the machine we measured on, too much to do several times in a call of five microseconds. A
+// *tick* is a unit of the processor's time stamp counter (14 ns to read). The kernel derives its clock from that counter
+// and confirms that it is the same on all cores; if it does not, ticks are nanoseconds of Clock.
 //
-// The counter is read without waiting for the instructions before it: a time may be off by some ten nanoseconds.
+// The counter is read without waiting for earlier instructions, so a time may be off by some ten nanoseconds.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ namespace unisono {
 
 inline std::uint64_t clock_ns() { return static_cast<std::uint64_t>(Clock::now().time_since_epoch().count()); }
 
-// Whether the system's clock is made of the processor's counter.
+// Returns whether the kernel derives its clock from the processor's counter.
 bool counter_is_clock();
 
 inline std::uint64_t read_ticks() {
@@ -30,7 +30,7 @@ inline std::uint64_t read_ticks() {
     return clock_ns();
 }
 
-// A moment on both clocks. Two of them tell the time of everything in between.
+// One moment on both clocks. Two pairs define the conversion of all ticks in between.
 struct ClockPair {
     std::uint64_t ticks, ns;
     static ClockPair now();

@@ -1,14 +1,17 @@
-// Send and recv: a message from one rank to another, with a tag, through a channel apart from all collectives.
+// Send and recv: a message from one rank to another, with a tag, through channels that no collective uses.
 //
-// Each ordered pair of ranks has a channel (see memory.hpp). A message longer than a slot of it goes in several slots, one
-// directly after the other, and every header says the same of it:
+// The implementation is in the files transfer*: transfer_outbox (sending), transfer_inbox (receiving, and the queue of
+// unexpected messages) and transfer_queue (the order of transfers, and the thread of asynchronous ones).
 //
-//     fingerprint   its label: type and number of elements, and so its length
-//     offset        its tag. Elsewhere this word says where the payload lies; but the slots of a pair are used in turn, so
-//                   here both sides know that from the number of the header
+// Each ordered pair of ranks has a channel (see memory.hpp). A message longer than a slot takes several consecutive slots,
+// and all their headers are alike:
 //
-// What is sent goes out in the order of the calls (transfer_outbox.hpp). What comes in goes to the receive that asked for its tag,
-// or is kept as unexpected until one does (transfer_inbox.hpp).
+//     fingerprint   its label: the type and the number of elements, and thereby the length
+//     offset        its tag. In collectives this field locates the payload; the slots of a pair are used in turn, so here
+//                   both sides know the location from the number of the header
+//
+// Messages are sent in the order of the calls. A message goes to the receive that matches its tag, or into the queue of
+// unexpected messages until such a receive is posted.
 #pragma once
 
 #include <cstddef>
@@ -21,22 +24,21 @@ namespace unisono {
 
 struct Transfer {
     bool sending;
-    std::uint32_t peer;  // where it receives, also any_rank
+    std::uint32_t peer;  // for a receive, possibly any_rank
     std::byte* data;
     std::uint64_t bytes;
     std::uint64_t label;  // must be the same on both sides
     std::uint32_t tag = 0;
-    std::uint64_t moved = 0;  // of what is sent
+    std::uint64_t moved = 0;  // bytes sent so far
     bool done = false;
-    std::uint64_t began = 0;   // ticks; 0: it is not recorded
-    std::uint64_t number = 0;  // how many slots the channel had filled before it: both sides know it by that
+    std::uint64_t began = 0;   // ticks; 0: not recorded
+    std::uint64_t number = 0;  // slots that the channel had used before: the same on both sides, so it identifies the message
 };
 
-// The label of so many elements of a type.
+// The label of `count` elements of a type.
 std::uint64_t transfer_label(DType dtype, std::uint64_t count);
-// How long a message with this label is.
+std::uint64_t count_of_label(std::uint64_t label);
 std::uint64_t bytes_of_label(std::uint64_t label);
-// Such as "3 float32 elements".
-std::string label_in_words(std::uint64_t label);
+std::string dtype_of_label(std::uint64_t label);
 
 }  // namespace unisono

@@ -1,12 +1,11 @@
-// What others send to this rank, outside of collectives: which message goes to which receive.
+// The inbox of send and recv: matches messages with receives.
 //
-// A message goes to the first receive, in the order in which they were made, that asks for its tag and for its sender or
-// for any. One that nobody asked for yet is *unexpected* and kept, in memory of this process, while somebody waits for another
-// message of that sender: else it would bar the way of those behind it. While nobody waits, nothing is read, and the
-// sender waits when its slots are full.
+// A message goes to the first receive, in the order of the calls, that has its tag and names its sender or any rank. A
+// message without such a receive is *unexpected*: it is copied into the memory of this process while a thread waits for
+// another message of the same sender, because otherwise it would block the messages behind it. While no thread waits for a
+// sender, its messages are not read, and the sender waits once its slots are full.
 //
-// Whoever waits moves the messages, for itself and for all others: several threads may be at it. Each takes what
-// comes from one peer at a time.
+// Every waiting thread makes progress on all messages, for itself and for the others. A thread holds one peer at a time.
 #pragma once
 
 #include <atomic>
@@ -20,18 +19,18 @@
 
 namespace unisono {
 
-// A receive that was made.
+// A posted receive.
 struct Receive {
     Transfer transfer{};
     Clock::time_point deadline{};
-    std::shared_ptr<Completion> completion;  // where it goes on in the background
+    std::shared_ptr<Completion> completion;  // of an asynchronous receive
     Kept kept;
-    std::uint64_t number = 0;                    // in the order in which they were made
-    std::atomic<std::uint32_t> source = any_rank;  // once a message is on its way to it
-    std::atomic<bool> done = false;              // set last; only where there is no completion
+    std::uint64_t number = 0;                    // in the order of the calls
+    std::atomic<std::uint32_t> source = any_rank;  // known once a message is matched
+    std::atomic<bool> done = false;              // set last; only if there is no completion
 
     bool has_begun() const { return source.load(std::memory_order_relaxed) != any_rank; }
-    // Whose message it waits for, as far as that is known.
+    // Returns the rank whose message it waits for, as far as that is known.
     std::uint32_t waits_for() const {
         const std::uint32_t known = source.load(std::memory_order_relaxed);
         return known != any_rank ? known : transfer.peer;
@@ -43,46 +42,47 @@ class Inbox {
   public:
     explicit Inbox(Endpoint& endpoint);
 
-    // Adds a receive. It gets what is unexpected for it at once. Throws Failure, as all below.
+    // Adds a receive. If a matching message is in the queue of unexpected messages, the receive completes at once. Throws
+    // Failure, as do the functions below.
     void post(const std::shared_ptr<Receive>& receive);
-    // Moves what is there for a receive, or what is in its way; says whether anything moved.
+    // Makes progress on the messages for a receive, and on those in front of them; returns whether any byte moved.
     bool progress_for(const Receive& receive);
-    // The same for all receives.
+    // Makes progress on the messages for all receives.
     bool progress_all();
-    // Forgets one receive, or all that go on in the background, and returns them: from then on nobody writes to their
-    // arrays. Only where the communicator is broken, as the rest of their messages is never read.
+    // Removes one receive, or all asynchronous ones, and returns them: from then on no thread writes to their arrays. Only if
+    // the communicator is broken, because the rest of their messages is never read.
     std::vector<std::shared_ptr<Receive>> withdraw(const Receive* only = nullptr);
 
     std::size_t in_background() const { return in_background_.load(); }
-    std::uint64_t finished() const { return finished_.load(std::memory_order_relaxed); }  // of those, so far
-    // The receive in the background whose time is over first, as a wait for it; deadline max: there is none.
+    std::uint64_t finished() const { return finished_.load(std::memory_order_relaxed); }  // asynchronous receives that have finished
+    // Returns the asynchronous receive with the earliest deadline, as a wait; its deadline is max() if there is none.
     Wait most_urgent(bool also_begun = true);
 
   private:
-    struct UnexpectedMessage {  // a message that is unexpected
+    struct UnexpectedMessage {
         std::uint32_t source, tag;
-        std::uint64_t number;  // in the order in which they came
+        std::uint64_t number;  // in the order of arrival
         std::uint64_t label, bytes;
         std::unique_ptr<std::byte[]> data;
-        bool whole = false;
-        std::shared_ptr<Receive> wanted_by;  // asked for before it was whole
-        std::uint64_t slots_before;                 // how many slots the channel had filled before it
+        bool complete = false;
+        std::shared_ptr<Receive> wanted_by;  // posted before the message was complete
+        std::uint64_t slots_before;                 // slots that the channel had used before
     };
-    struct From {  // what comes from one peer
-        // For whoever holds `moving`.
+    struct From {  // the messages of one peer
+        // For the thread that holds `moving`.
         std::atomic_flag moving;
         Reader reader;
         bool opened = false;
-        bool dead = false;  // the receive of a message that had begun was withdrawn
+        bool dead = false;  // the receive of a partly read message was withdrawn
         std::byte* data = nullptr;
         std::uint64_t bytes = 0, moved = 0;
-        // The same; and changed under the mutex only, so that others may look.
-        std::shared_ptr<Receive> into;  // where the message goes that has begun,
-        std::shared_ptr<UnexpectedMessage> filling;  // or where it is kept as unexpected; neither: the next header begins one
+        // Likewise, but changed only under the mutex, so that other threads may read them.
+        std::shared_ptr<Receive> into;  // the receive of the message that is being read,
+        std::shared_ptr<UnexpectedMessage> filling;  // or the unexpected message; neither: the next header begins a message
         // Under the mutex.
         std::deque<std::shared_ptr<Receive>> posted;
         std::deque<std::shared_ptr<UnexpectedMessage>> unexpected;
-        std::atomic<std::uint32_t> waiting = 0;  // receives from this peer that are not done
+        std::atomic<std::uint32_t> waiting = 0;  // unfinished receives from this peer
     };
     class Moving;
 
@@ -98,9 +98,9 @@ class Inbox {
 
     Endpoint& endpoint_;
     std::vector<From> from_;
-    std::atomic<std::uint32_t> first_ = 0;  // the peer to look at first: not always the same one
+    std::atomic<std::uint32_t> first_ = 0;  // the peer to check first, which changes for fairness
     std::mutex mutex_;
-    std::deque<std::shared_ptr<Receive>> posted_for_any_;  // under the mutex, as those of each peer
+    std::deque<std::shared_ptr<Receive>> posted_for_any_;  // under the mutex, like those of each peer
     std::atomic<std::uint32_t> waiting_for_any_ = 0;
     std::uint64_t posted_so_far_ = 0, unexpected_so_far_ = 0;
     std::atomic<std::size_t> in_background_ = 0;

@@ -1,4 +1,4 @@
-// What this rank sends to others, outside of collectives.
+// The outbox of send and recv: writes messages to the channels.
 #pragma once
 
 #include <vector>
@@ -13,10 +13,10 @@ class Outbox {
   public:
     explicit Outbox(Endpoint& endpoint);
 
-    // Moves what can be moved without waiting; says whether anything did. Messages to the same peer must be advanced one
+    // Sends as much as possible without waiting; returns whether any byte moved. Messages to the same peer must be sent one
     // after the other.
     bool advance(Transfer& transfer);
-    // Waits until the message is on its way.
+    // Waits until the whole message is in the channel.
     void finish(Transfer& transfer, Clock::time_point deadline);
 
   private:

@@ -1,4 +1,4 @@
-// The queue of send and recv: which transfer moves next, and on which thread.
+// The queue of send and recv: the order of transfers, and the thread that moves asynchronous ones.
 #pragma once
 
 #include <atomic>
@@ -16,14 +16,14 @@
 
 namespace unisono {
 
-// Send and recv. Sends to one peer go one after the other, those to different peers at the same time; receives are all
-// waited for at once. What was started is moved by one thread.
+// Sends to one peer take place one after the other, sends to different peers at the same time. All receives are waited for
+// at once. One thread moves all asynchronous transfers.
 class TransferQueue {
   public:
     explicit TransferQueue(Endpoint& endpoint);
     ~TransferQueue() { stop(); }
 
-    // Returns the other rank: for a receive from any rank, the one whose message it got. Throws Failure.
+    // Returns the other rank; for a receive from any rank, the sender of the message. Throws Failure.
     std::uint32_t run(const Transfer& transfer, Nanoseconds timeout);
     std::shared_ptr<Completion> start(const Transfer& transfer, Nanoseconds timeout, Kept kept = nullptr);
     void stop();
@@ -35,9 +35,9 @@ class TransferQueue {
         std::shared_ptr<Completion> completion;
         Kept kept;
     };
-    struct Lane {  // what is sent to one peer
+    struct Lane {  // sends to one peer
         std::deque<Pending> pending;
-        bool busy = false;  // somebody sends on their own thread
+        bool busy = false;  // a thread is sending synchronously
     };
     void send(const Transfer& transfer, Nanoseconds timeout);
     std::uint32_t receive(const Transfer& transfer, Nanoseconds timeout);
@@ -45,7 +45,7 @@ class TransferQueue {
     std::shared_ptr<Completion> start_receive(const Transfer& transfer, Nanoseconds timeout, Kept kept);
     void tell_thread();
     void work();
-    void look_at_the_time();
+    void check_deadlines();
     bool advance_sends();
     bool advance_all() { return inbox_.progress_all() | advance_sends(); }
     Wait most_urgent();
@@ -61,7 +61,7 @@ class TransferQueue {
     std::size_t unsent_ = 0;
     std::atomic<std::uint64_t> started_ = 0;
     std::thread thread_;
-    Clock::time_point looked_;  // at the time, by the thread
+    Clock::time_point deadlines_checked_;  // by the thread
     bool stopping_ = false;
 };
 

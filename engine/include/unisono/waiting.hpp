@@ -1,4 +1,4 @@
-// Waiting for another rank: spin, then yield the core, then sleep until it is woken.
+// Primitives for waiting: a rank spins, then yields the core, then sleeps until it is woken.
 #pragma once
 
 #include <algorithm>
@@ -12,14 +12,14 @@ using Clock = std::chrono::steady_clock;
 using Nanoseconds = std::chrono::nanoseconds;
 
 struct WaitPolicy {
-    Nanoseconds spin;   // quickest, but the core is busy; nothing where there are more ranks than cores
-    Nanoseconds yield;  // lets another rank run that shares the core
-    Nanoseconds background_spin = spin;  // of threads in the background, while the one they work for computes
+    Nanoseconds spin;   // fastest, but keeps the core busy; 0 if there are more ranks than cores
+    Nanoseconds yield;  // lets other ranks on the same core run
+    Nanoseconds background_spin = spin;  // for threads of asynchronous calls, while the caller computes
 };
 
-// How long to spin the next time. Who spins may keep the rank that it waits for from its core, where other processes have
-// the other cores and the system sees no reason to move anybody. So each time in vain makes the next one shorter, and each
-// time that was worth it makes it longer again. (Several threads may wait: which of them counts last does not matter.)
+// The duration of the next spin. If other processes occupy the other cores, a spinning rank may keep the rank that it waits
+// for from running. So each spin without success shortens the next one, and each successful spin lengthens it again.
+// (Several threads may wait; their updates may overwrite each other, which does no harm.)
 class SpinLength {
   public:
     Nanoseconds next(Nanoseconds longest) const {
@@ -32,13 +32,13 @@ class SpinLength {
     void set(int part) { part_.store(part, std::memory_order_relaxed); }
 
     static constexpr Nanoseconds shortest{20'000};
-    std::atomic<int> part_ = 1;  // of the longest: one in so many
+    std::atomic<int> part_ = 1;  // the divisor of the longest spin
 };
 
-// Threads that make calls in the background say so.
+// Set in the threads that execute asynchronous calls.
 inline thread_local bool in_background = false;
 
-// The time as of some milliseconds ago: near enough for a deadline, and at a tenth of the price.
+// Returns a time that may be some milliseconds old: precise enough for a deadline, at a tenth of the cost.
 Clock::time_point coarse_now();
 
 inline void pause_core() {
@@ -49,13 +49,13 @@ inline void pause_core() {
 #endif
 }
 
-// Runs a memory fence on every core that runs a thread of a process that has called `join_fence` (membarrier). The caller
-// pays about a microsecond; the other threads are interrupted for less. `join_fence` returns false where the kernel has
-// no such fence.
+// `fence_everywhere` runs a memory fence on every core that runs a thread of a process that has called `join_fence`
+// (membarrier). It takes the caller about a microsecond and interrupts the other threads for less. `join_fence` returns
+// false if the kernel has no such fence.
 bool join_fence();
 void fence_everywhere();
 
-// Sleeps until `word` is no longer `seen`, somebody wakes us, or the time is over.
+// Sleeps until `word` differs from `seen`, another thread wakes the caller, or the time is over.
 void futex_wait(std::atomic<std::uint32_t>& word, std::uint32_t seen, Nanoseconds longest);
 void futex_wake_all(std::atomic<std::uint32_t>& word);
 

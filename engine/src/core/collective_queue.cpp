@@ -16,7 +16,7 @@ void CollectiveQueue::run(const Call& call) {
             CollectiveQueue& queue;
             ~Taken() { queue.taken_.store(false, std::memory_order_release); }
         } taken{*this};
-        if (queued_.load(std::memory_order_acquire) == 0) {  // still: whoever comes now queues behind us
+        if (queued_.load(std::memory_order_acquire) == 0) {  // still empty: later calls queue behind this one
             execute(call);
             return;
         }
@@ -27,7 +27,7 @@ void CollectiveQueue::run(const Call& call) {
 std::shared_ptr<Completion> CollectiveQueue::start(const Call& call) {
     auto completion = std::make_shared<Completion>();
     const std::lock_guard lock(mutex_);
-    if (!thread_.joinable()) thread_ = executor_.endpoint().start_thread([this] { work(); });  // first, as it may fail
+    if (!thread_.joinable()) thread_ = executor_.endpoint().start_thread([this] { work(); });  // first, because it may fail
     waiting_.emplace_back(call, completion);
     queued_.fetch_add(1, std::memory_order_release);
     changed_.notify_one();
@@ -39,18 +39,18 @@ void CollectiveQueue::work() {
     for (;;) {
         std::unique_lock lock(mutex_);
         changed_.wait(lock, [&] { return stopping_ || !waiting_.empty(); });
-        if (waiting_.empty()) return;  // what was started before the stop is finished first
+        if (waiting_.empty()) return;  // calls started before the stop are finished first
         auto [call, completion] = std::move(waiting_.front());
         waiting_.pop_front();
         lock.unlock();
-        while (taken_.exchange(true, std::memory_order_acquire)) ::usleep(20);  // a call on its caller's thread
+        while (taken_.exchange(true, std::memory_order_acquire)) ::usleep(20);  // a synchronous call is running
         FaultReport report;
         try {
             execute(call);
         } catch (const Failure& failure) {
             report = failure.report;
         }
-        completion->finish(report);  // before others can go on: calls are over in the order in which they were made
+        completion->finish(report);  // before other calls continue: calls finish in the order in which they were made
         taken_.store(false, std::memory_order_release);
         queued_.fetch_sub(1, std::memory_order_release);
     }

@@ -7,7 +7,7 @@ namespace unisono {
 
 // ---- buffers -----------------------------------------------------------------------------------------------------
 
-// Every word is released: who sees a word of this row also sees that all rows before it are written.
+// Every word is stored with release: a reader that sees a word of this row also sees all rows before it.
 void EventBuffer::put(const Event& event) {
     const auto values = std::bit_cast<std::array<std::uint64_t, words>>(event);
     Row& row = rows_[next_];
@@ -28,7 +28,7 @@ EventBuffer::Reading EventBuffer::read(const ClockPair& began) const {
         for (std::size_t word = 0; word < words; ++word) values[word] = row[word].load(std::memory_order_acquire);
         reading.events.push_back(std::bit_cast<Event>(values));
     }
-    // What was written meanwhile went over the oldest of them.
+    // Events written meanwhile have overwritten the oldest ones.
     const std::uint64_t whole = std::min(end, oldest_after(written_.load(std::memory_order_acquire)));
     reading.events.erase(reading.events.begin(), reading.events.begin() + static_cast<std::ptrdiff_t>(whole - first));
     reading.dropped = whole;

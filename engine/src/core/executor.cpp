@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "executor_codec.hpp"
+#include "executor_plain.hpp"
 #include "unisono/copy.hpp"
 
 namespace unisono {
@@ -17,7 +19,7 @@ Executor::Executor(Endpoint& endpoint) : endpoint_(endpoint) {
     for (std::uint32_t peer = 0; peer < size; ++peer) {
         writers_.emplace_back(endpoint.channel(layout.between(rank, peer)), layout, depth, std::vector{peer});
         readers_.emplace_back(endpoint.channel(layout.between(peer, rank)), layout, depth, peer, 0);
-        // Among the others of `peer`, in the order of ranks.
+        // The readers of `peer` are the other ranks, in order.
         readers_of_all_.emplace_back(endpoint.channel(layout.to_all(peer)), layout, depth, peer, rank - (rank > peer));
     }
     writer_to_all_ = Writer(endpoint.channel(layout.to_all(rank)), layout, depth, others);
@@ -33,7 +35,7 @@ void Executor::run(Plan& plan, const void* input, void* output, Clock::time_poin
     buffers_[static_cast<int>(Buffer::output)] = static_cast<std::byte*>(output);
     buffers_[static_cast<int>(Buffer::work)] = work_;
     const std::uint64_t call = endpoint_.enter(plan.fingerprint, plan.text, plan.number);
-    fingerprint_ = plan.fingerprint + call * 0x9e3779b97f4a7c15u;  // the same call at another time is another call
+    fingerprint_ = plan.fingerprint + call * 0x9e3779b97f4a7c15u;  // equal calls at different times differ
     if (!events_.on()) [[likely]] return perform(plan);
     events_.enter(call, plan.number);
     try {
@@ -46,7 +48,10 @@ void Executor::run(Plan& plan, const void* input, void* output, Clock::time_poin
 }
 
 void Executor::perform(const Plan& plan) {
-    for (std::uint64_t pass = 0; pass < plan.passes; ++pass) run_pass(plan, pass);
+    if (plan.wire == Wire::none)
+        run_passes<PlainChunks>(plan);
+    else
+        run_passes<EncodedChunks>(plan);
     if (!plan.program->silent_receivers.empty()) await_entry(plan);
     if (endpoint_.traffic.is_limited()) [[unlikely]] {
         endpoint_.wait_for_slow_link();
@@ -63,7 +68,7 @@ void Executor::prepare(Plan& plan) {
                                : writes                ? layout.between(rank, use.peer)
                                                        : layout.between(use.peer, rank));
     };
-    std::uint64_t sent_bytes = 0;  // in a pass, at most, with the gaps between messages
+    std::uint64_t sent_bytes = 0;  // in a pass, at most, including the gaps between messages
     for (const Instruction& op : program.instructions) {
         for (int source = 0; source < op.sources; ++source) open(program.channels[op.from + source], false);
         if (op.to == no_channel) continue;
@@ -71,8 +76,8 @@ void Executor::prepare(Plan& plan) {
         sent_bytes += op.chunks * plan.segment_bytes + cache_line_bytes + cache_line_pair_bytes;
     }
     if (sent_bytes > 0 && plan.segment_bytes * program.largest_message > MessageHeader::inline_bytes) {
-        // Twice, as the end of the area may be too short for a message; and `depth` calls may be on their way, as a root
-        // does not wait for its readers.
+        // Twice, because the end of the area may be too short for a message; times `depth`, because that many calls of a
+        // root, which does not wait for its readers, may be in flight.
         const Layout::Range front = layout.front_of_staging(rank), whole = layout.staging(rank);
         const bool is_short = plan.wire == Wire::none && sent_bytes * 2 * endpoint_.settings.geometry.depth <= front.bytes;
         endpoint_.open(is_short ? front : whole);
@@ -89,8 +94,8 @@ void Executor::prepare(Plan& plan) {
     if (events_.on()) events_.begin_anew();
 }
 
-// No rank leaves a collective before those that it sent to have entered it: else it could not be told that they called
-// something else.
+// No rank leaves a collective before the ranks that it sent to have entered it; otherwise it could not learn that they
+// called something else.
 void Executor::await_entry(const Plan& plan) {
     for (const std::uint32_t peer : plan.program->silent_receivers) {
         wait(EventKind::awaits_entry, [&] { return endpoint_.has_entered(peer); }, {peer, 0, deadline_, true});
@@ -98,19 +103,29 @@ void Executor::await_entry(const Plan& plan) {
     }
 }
 
-void Executor::run_pass(const Plan& plan, std::uint64_t pass) {
+// ---- instructions ----------------------------------------------------------------------------------------------
+
+template <typename Chunks>
+void Executor::run_passes(const Plan& plan) {
+    Chunks chunks{*this, plan};
+    for (std::uint64_t pass = 0; pass < plan.passes; ++pass) run_pass(chunks, pass);
+}
+
+template <typename Chunks>
+void Executor::run_pass(Chunks& chunks, std::uint64_t pass) {
+    const Plan& plan = chunks.plan;
     if (events_.on()) [[unlikely]] events_.begin_pass(pass);
-    if (plan.wire != Wire::none) return run_encoded_pass(plan, pass);
     for (const Instruction& op : plan.program->instructions) {
         switch (op.kind) {
-            case Kind::send: send(plan, op, pass); break;
-            case Kind::receive: receive(plan, op, pass); break;
-            case Kind::reduce: reduce(plan, op, pass); break;
+            case Kind::send: send(chunks, op, pass); break;
+            case Kind::receive: receive(chunks, op, pass); break;
+            case Kind::reduce: reduce(chunks, op, pass); break;
             case Kind::copy:
             case Kind::combine: move_inside(plan, op, pass); break;
         }
         if (events_.on()) [[unlikely]] events_.end_instruction();
     }
+    chunks.finish_pass(pass);
     if (plan.divide != nullptr) divide_results(plan, pass);
 }
 
@@ -119,60 +134,45 @@ Executor::Slice Executor::slice(const Plan& plan, std::uint32_t part, std::uint6
     const Buffer buffer = plan.program->parts[part];
     const std::uint64_t done = pass * plan.segment_bytes;
     const std::uint64_t bytes = extent.length > done ? std::min(extent.length - done, plan.segment_bytes) : 0;
-    // A work part holds the segment of the running pass only.
+    // A work part holds only the segment of the running pass.
     const std::uint64_t offset = extent.offset + (buffer == Buffer::work ? 0 : done);
     return {buffers_[static_cast<int>(buffer)] + offset, bytes};
 }
 
-std::uint64_t Executor::message_bytes(const Plan& plan, const Instruction& op, std::uint64_t pass) const {
+template <typename Chunks>
+std::uint64_t Executor::message_bytes(const Chunks& chunks, const Instruction& op, std::uint64_t pass) const {
     std::uint64_t bytes = 0;
-    const Operand* operands = plan.program->operands.data() + op.operands;
-    for (std::size_t chunk = 0; chunk < op.chunks; ++chunk) bytes += slice(plan, operands[chunk].left, pass).bytes;
+    const Operand* operands = chunks.plan.program->operands.data() + op.operands;
+    for (std::size_t chunk = 0; chunk < op.chunks; ++chunk)
+        bytes += chunks.encoded(slice(chunks.plan, operands[chunk].left, pass).bytes);
     return bytes;
 }
 
-const std::byte* Executor::begin_of(const Plan& plan, const Instruction& op, std::uint64_t pass, std::uint64_t bytes) const {
-    if (bytes <= MessageHeader::inline_bytes) return nullptr;  // nobody will ask; and it may have no chunk at all
-    return slice(plan, plan.program->operands[op.operands].left, pass).data;
-}
-
-// Reads once what goes to two parts: a block of it stays in the cache of the core.
-void Executor::put_and_keep(std::byte* payload, std::byte* out, const std::byte* from, std::uint64_t bytes, bool streams) {
-    constexpr std::uint64_t block = 32768;
-    for (std::uint64_t done = 0; done < bytes; done += block) {
-        const std::uint64_t here = std::min(block, bytes - done);
-        copy_strategy_.put(payload + done, from + done, here);
-        if (streams)
-            copy_streaming(out + done, from + done, here);
-        else
-            copy_bytes(out + done, from + done, here);
-    }
-}
-
-void Executor::send(const Plan& plan, const Instruction& op, std::uint64_t pass) {
-    const std::uint64_t bytes = message_bytes(plan, op, pass);
+template <typename Chunks>
+void Executor::send(Chunks& chunks, const Instruction& op, std::uint64_t pass) {
+    const Plan& plan = chunks.plan;
+    const std::uint64_t bytes = message_bytes(chunks, op, pass);
     if (bytes == 0 && plan.skips_empty) return;
     Writer& to = writer(plan.program->channels[op.to]);
     const Operand* operands = plan.program->operands.data() + op.operands;
-    std::byte* payload = acquire(to, bytes, op.step, begin_of(plan, op, pass, bytes));
+    std::byte* payload = acquire(to, bytes, op.step, chunks.source_of(op, pass, bytes));
     for (std::size_t chunk = 0; chunk < op.chunks; ++chunk) {
         const Slice from = slice(plan, operands[chunk].left, pass);
         std::byte* const out = operands[chunk].out != no_part ? slice(plan, operands[chunk].out, pass).data : nullptr;
-        if (out == nullptr || out == from.data)
-            copy_strategy_.put(payload, from.data, from.bytes);
-        else
-            put_and_keep(payload, out, from.data, from.bytes, plan.streams && operands[chunk].final);
-        payload += from.bytes;
+        chunks.send(payload, out, from, plan.streams && operands[chunk].final);
+        payload += chunks.encoded(from.bytes);
     }
     publish(to, bytes);
 }
 
-void Executor::receive(const Plan& plan, const Instruction& op, std::uint64_t pass) {
-    const std::uint64_t bytes = message_bytes(plan, op, pass);
+template <typename Chunks>
+void Executor::receive(Chunks& chunks, const Instruction& op, std::uint64_t pass) {
+    const Plan& plan = chunks.plan;
+    const std::uint64_t bytes = message_bytes(chunks, op, pass);
     if (bytes == 0 && plan.skips_empty) return;
     Reader& from = reader(plan.program->channels[op.from]);
     const std::byte* data = await_message(from, bytes, op.step);
-    if (op.to != no_channel) {
+    if (op.to != no_channel) {  // forwarded as it is
         Writer& to = writer(plan.program->channels[op.to]);
         copy_strategy_.put(acquire(to, bytes, op.step, data), data, bytes);
         publish(to, bytes);
@@ -180,40 +180,34 @@ void Executor::receive(const Plan& plan, const Instruction& op, std::uint64_t pa
     const Operand* operands = plan.program->operands.data() + op.operands;
     for (std::size_t chunk = 0; chunk < op.chunks; ++chunk) {
         const std::uint64_t length = slice(plan, operands[chunk].left, pass).bytes;
-        if (operands[chunk].out != no_part) {
-            std::byte* out = slice(plan, operands[chunk].out, pass).data;
-            if (plan.streams && operands[chunk].final)
-                copy_streaming(out, data, length);
-            else
-                copy_bytes(out, data, length);
-        }
-        data += length;
+        if (operands[chunk].out != no_part)
+            chunks.receive(slice(plan, operands[chunk].out, pass).data, data, length,
+                           plan.streams && operands[chunk].final);
+        data += chunks.encoded(length);
     }
     release(from);
 }
 
-void Executor::reduce(const Plan& plan, const Instruction& op, std::uint64_t pass) {
-    const std::uint64_t bytes = message_bytes(plan, op, pass);
+template <typename Chunks>
+void Executor::reduce(Chunks& chunks, const Instruction& op, std::uint64_t pass) {
+    const Plan& plan = chunks.plan;
+    const std::uint64_t bytes = message_bytes(chunks, op, pass);
     if (bytes == 0 && plan.skips_empty) return;
     const ChannelUse* sources = plan.program->channels.data() + op.from;
-    const void* addends[most_sources];
+    const void* messages[most_sources];
     for (int source = 0; source < op.sources; ++source)
-        addends[source] = await_message(reader(sources[source]), bytes, op.step);
+        messages[source] = await_message(reader(sources[source]), bytes, op.step);
     Writer* to = op.to != no_channel ? &writer(plan.program->channels[op.to]) : nullptr;
     const Operand* operands = plan.program->operands.data() + op.operands;
-    std::byte* payload = to != nullptr ? acquire(*to, bytes, op.step, begin_of(plan, op, pass, bytes)) : nullptr;
+    std::byte* payload = to != nullptr ? acquire(*to, bytes, op.step, chunks.source_of(op, pass, bytes)) : nullptr;
     for (std::size_t chunk = 0; chunk < op.chunks; ++chunk) {
         const Slice left = slice(plan, operands[chunk].left, pass);
-        std::byte* out = operands[chunk].out != no_part ? slice(plan, operands[chunk].out, pass).data : nullptr;
-        std::byte* first = out != nullptr ? out : payload;
-        const bool later = copy_strategy_.past_caches() && left.bytes >= CopyStrategy::worth_it;
-        std::byte* second = out != nullptr && !later ? payload : nullptr;
-        if (first != nullptr)
-            plan.combine(first, second, left.data, addends, op.sources, left.bytes / plan.element_bytes);
-        if (out != nullptr && payload != nullptr && later) copy_strategy_.put(payload, out, left.bytes);
-        if (payload != nullptr) payload += left.bytes;
+        std::byte* const out = operands[chunk].out != no_part ? slice(plan, operands[chunk].out, pass).data : nullptr;
+        chunks.reduce(payload, out, left, messages, op.sources);
+        const std::uint64_t length = chunks.encoded(left.bytes);
+        if (payload != nullptr) payload += length;
         for (int source = 0; source < op.sources; ++source)
-            addends[source] = static_cast<const std::byte*>(addends[source]) + left.bytes;
+            messages[source] = static_cast<const std::byte*>(messages[source]) + length;
     }
     if (to != nullptr) publish(*to, bytes);
     for (int source = 0; source < op.sources; ++source) release(reader(sources[source]));
@@ -257,12 +251,12 @@ std::byte* Executor::acquire(Writer& writer, std::uint64_t bytes, std::uint32_t 
     if (!writer.has_room())
         wait(EventKind::awaits_room, [&] { return writer.has_room(); }, {writer.slowest(), step, deadline_, true});
     if (bytes <= MessageHeader::inline_bytes) return writer.inline_payload();
-    // As far behind the beginning of a cache line as where it comes from: then whole lines are copied to whole lines.
+    // The payload is aligned to a cache line as its source is, so that whole lines are copied to whole lines.
     const std::uint64_t behind = staging_.is_roomy_for(bytes) ? reinterpret_cast<std::uintptr_t>(source) % cache_line_bytes : 0;
     const std::uint64_t room = behind + bytes;
     while (!staging_.has_room(room)) {
-        // Several ranks may have to read before there is room. One that has read its part may leave; so we wait for one
-        // rank at a time, and never for one that we do not need any more.
+        // Several ranks may have to read before there is room, and a rank that has read its messages may leave. So we wait
+        // for one rank at a time, and never for a rank that is no longer needed.
         const std::uint32_t peer = staging_.slowest();
         wait(EventKind::awaits_room, [&] { return staging_.has_room(room) || staging_.slowest() != peer; },
              {peer, step, deadline_, true});
@@ -282,20 +276,13 @@ const std::byte* Executor::await_message(Reader& reader, std::uint64_t bytes, st
     wait(EventKind::awaits_message, [&] { return reader.has_message(); }, {reader.writer, step, deadline_, true});
     const Message message = reader.message();
     if (message.fingerprint != fingerprint_) endpoint_.report_mismatch(reader.writer);
-    if (message.bytes != bytes) report_length(reader.writer, message.bytes, bytes, step);
+    if (message.bytes != bytes) endpoint_.report_length(reader.writer, message.bytes, bytes, step);
     return endpoint_.data_of(message);
 }
 
 void Executor::release(Reader& reader) {
     reader.release();
     endpoint_.wake_if_asleep(reader.writer);
-}
-
-void Executor::report_length(std::uint32_t peer, std::uint64_t sent, std::uint64_t expected, std::uint32_t step) {
-    endpoint_.fail(Fault::mismatch, static_cast<int>(peer),
-                   endpoint_.names.name(peer) + " sent " + std::to_string(sent) + " bytes to " + endpoint_.own_name() +
-                       ", which expects " + std::to_string(expected) + " at step " + std::to_string(step) +
-                       ": what a rank sends to another must be as long as what that one says it receives");
 }
 
 }  // namespace unisono

@@ -17,7 +17,7 @@ bool counts_up_from_zero(const std::vector<std::uint32_t>& ranks) {
 
 }  // namespace
 
-// {0, 1} of a job of four is a group as well, but its numbers need no explanation.
+// Ranks {0, 1} of a job of four are a group as well, but their numbers need no explanation.
 RankNames::RankNames(std::vector<std::uint32_t> job_ranks) : job_ranks_(std::move(job_ranks)) {
     if (counts_up_from_zero(job_ranks_)) job_ranks_.clear();
 }
@@ -27,20 +27,26 @@ int RankNames::job_rank(int rank) const {
     return static_cast<int>(job_ranks_[static_cast<std::size_t>(rank)]);
 }
 
-std::string RankNames::name(std::uint32_t rank, const std::string& detail) const {
+std::string RankNames::value(std::uint32_t rank) const {
     const std::string number = std::to_string(rank);
-    if (job_ranks_.empty()) return "rank " + number + (detail.empty() ? "" : " (" + detail + ")");
-    return "rank " + std::to_string(job_rank(static_cast<int>(rank))) + " of the job (rank " + number + " of its group" +
-           (detail.empty() ? "" : ", " + detail) + ")";
+    if (job_ranks_.empty()) return "@" + number;
+    return "@" + std::to_string(job_rank(static_cast<int>(rank))) + "/" + number;
 }
 
-std::string RankNames::note() const {
+std::string RankNames::value(std::uint32_t rank, int process) const {
+    return value(rank) + (job_ranks_.empty() ? "//" : "/") + std::to_string(process);
+}
+
+std::string RankNames::group() const {
     if (job_ranks_.empty()) return {};
     std::string listed;
     for (std::size_t rank = 0; rank < std::min(job_ranks_.size(), most_listed); ++rank)
         listed += (rank > 0 ? ", " : "") + std::to_string(job_ranks_[rank]);
-    if (job_ranks_.size() > most_listed) listed += ", ... (" + std::to_string(job_ranks_.size()) + " ranks)";
-    return ". The group is {" + listed + "}";
+    const bool all_listed = job_ranks_.size() <= most_listed;
+    FaultMessage message(all_listed ? "group" : "large_group");
+    message.with("ranks", listed);
+    if (!all_listed) message.with("count", job_ranks_.size());
+    return message.text();
 }
 
 }  // namespace unisono

@@ -7,9 +7,9 @@ namespace unisono {
 
 namespace {
 
-// A sleeper wakes late, by some tens of microseconds. So much of what the link was idle for is made good: then it carries
-// on average what it should.
-constexpr std::chrono::microseconds made_good{500};
+// Sleeping threads wake some tens of microseconds late. Idle time up to this limit is made up for, so that the average rate
+// is as requested.
+constexpr std::chrono::microseconds catch_up_limit{500};
 
 }  // namespace
 
@@ -28,7 +28,7 @@ Clock::time_point TrafficMeter::free_at() {
 void TrafficMeter::carry(std::uint64_t bytes) {
     const std::lock_guard lock(mutex_);
     const std::chrono::duration<double> taken(static_cast<double>(bytes) * seconds_per_byte_);
-    free_at_ = std::max(free_at_, Clock::now() - made_good) + std::chrono::duration_cast<Clock::duration>(taken);
+    free_at_ = std::max(free_at_, Clock::now() - catch_up_limit) + std::chrono::duration_cast<Clock::duration>(taken);
 }
 
 }  // namespace unisono

@@ -13,12 +13,13 @@ std::uint64_t transfer_label(DType dtype, std::uint64_t count) {
     return static_cast<std::uint64_t>(dtype) << type_shift | count;
 }
 
-std::uint64_t bytes_of_label(std::uint64_t label) { return (label & count_mask) * dtype_bytes[label >> type_shift]; }
+std::uint64_t count_of_label(std::uint64_t label) { return label & count_mask; }
 
-std::string label_in_words(std::uint64_t label) {
+std::uint64_t bytes_of_label(std::uint64_t label) { return count_of_label(label) * dtype_bytes[label >> type_shift]; }
+
+std::string dtype_of_label(std::uint64_t label) {
     const std::uint64_t type = label >> type_shift;
-    return std::to_string(label & count_mask) + " " + (type < dtype_names.size() ? dtype_names[type] : "unknown") +
-           " elements";
+    return type < dtype_names.size() ? dtype_names[type] : "unknown";
 }
 
 }  // namespace unisono

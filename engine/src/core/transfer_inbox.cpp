@@ -12,8 +12,8 @@
 
 namespace unisono {
 
-// Holds what comes from one peer. It is held for as long as a copy takes, and asked for at every look of a waiting
-// thread: a flag is enough, and quicker than a lock.
+// Holds the messages of one peer. It is held for the duration of a copy and requested at every look of a waiting thread; a
+// flag suffices and is faster than a lock.
 class Inbox::Moving {
   public:
     explicit Moving(From& from) : from_(from), held_(!from.moving.test_and_set(std::memory_order_acquire)) {}
@@ -61,7 +61,7 @@ void Inbox::post(const std::shared_ptr<Receive>& receive) {
         }
         receive->source = message->source;
         receive->transfer.number = message->slots_before;
-        if (!message->whole) {
+        if (!message->complete) {
             message->wanted_by = receive;
             ++from_[message->source].waiting;
             return;
@@ -105,7 +105,7 @@ bool Inbox::progress_all() {
 void Inbox::finish(Receive& receive) {
     if (receive.transfer.began != 0)
         endpoint_.event_logs.put_transfer(receive.transfer, EventKind::receive, receive.source.load());
-    if (!receive.completion) {  // on the stack of a thread that waits: gone from here on
+    if (!receive.completion) {  // on the stack of a waiting thread: invalid from here on
         receive.done.store(true, std::memory_order_release);
         return;
     }
@@ -159,10 +159,10 @@ Wait Inbox::most_urgent(bool also_begun) {
 
 // ---- messages --------------------------------------------------------------------------------------------------
 
-// Moves what is there, of one message at the most: who waits for it is not to be held up by the next one.
+// Moves the available bytes of at most one message, so that its receiver does not wait for the next one as well.
 bool Inbox::progress(std::uint32_t peer) {
     From& from = from_[peer];
-    std::shared_ptr<Receive> finished;  // given back, with what it keeps, when we hold nothing any more
+    std::shared_ptr<Receive> finished;  // released, with the objects that it keeps alive, once this thread holds nothing
     {
         const Moving moving(from);
         if (!moving.held() || from.dead) return false;
@@ -174,12 +174,12 @@ bool Inbox::progress(std::uint32_t peer) {
         if (!move(peer)) return true;
         finished = finish_message(from);
     }
-    // Another thread of ours may have found this peer taken, and gone to sleep.
+    // Another thread of this rank may have found the peer held, and be asleep.
     endpoint_.wake_if_asleep(endpoint_.settings.rank);
     return true;
 }
 
-// Decides where the message goes that begins; says whether anybody wants us to read it.
+// Matches the next message with a receive, or makes it an unexpected message; returns false if it must not be read yet.
 bool Inbox::begin(std::uint32_t peer) {
     From& from = from_[peer];
     const Message message = from.reader.message();
@@ -200,7 +200,7 @@ bool Inbox::begin(std::uint32_t peer) {
     return true;
 }
 
-// Moves what is there of the message that has begun; says whether that was the end of it.
+// Moves the available bytes of the current message; returns whether it is complete.
 bool Inbox::move(std::uint32_t peer) {
     From& from = from_[peer];
     const Geometry& geometry = endpoint_.settings.geometry;
@@ -219,7 +219,7 @@ bool Inbox::move(std::uint32_t peer) {
     return from.moved == from.bytes;
 }
 
-// Returns the receive that is done by this, if any.
+// Returns the receive that this message completes, if any.
 std::shared_ptr<Receive> Inbox::finish_message(From& from) {
     std::shared_ptr<Receive> receive;
     std::shared_ptr<UnexpectedMessage> message;
@@ -227,7 +227,7 @@ std::shared_ptr<Receive> Inbox::finish_message(From& from) {
         const std::lock_guard lock(mutex_);
         message = std::move(from.filling);
         receive = std::move(message ? message->wanted_by : from.into);
-        if (message) message->whole = true;
+        if (message) message->complete = true;
         if (receive) --from.waiting;
     }
     if (!receive) return nullptr;
@@ -236,7 +236,7 @@ std::shared_ptr<Receive> Inbox::finish_message(From& from) {
     return receive;
 }
 
-// The receive that a message goes to.
+// Returns the receive that matches a message.
 std::shared_ptr<Receive> Inbox::claim(std::uint32_t peer, std::uint32_t tag, std::uint64_t label) {
     From& from = from_[peer];
     const auto asks = [&](const std::shared_ptr<Receive>& receive) { return receive->transfer.tag == tag; };
@@ -258,9 +258,9 @@ std::shared_ptr<Receive> Inbox::claim(std::uint32_t peer, std::uint32_t tag, std
     return found;
 }
 
-// ---- what is unexpected ----------------------------------------------------------------------------------------
+// ---- unexpected messages ---------------------------------------------------------------------------------------
 
-// The oldest message that a receive asks for.
+// Removes and returns the oldest unexpected message that matches a receive.
 std::shared_ptr<Inbox::UnexpectedMessage> Inbox::take_unexpected(const Transfer& wanted) {
     const bool any = wanted.peer == any_rank;
     const std::size_t begin = any ? 0 : wanted.peer, end = any ? from_.size() : wanted.peer + 1;
@@ -289,17 +289,26 @@ std::shared_ptr<Inbox::UnexpectedMessage> Inbox::make_unexpected(std::uint32_t p
         return message;
     } catch (const std::bad_alloc&) {
         endpoint_.fail(Fault::no_memory, static_cast<int>(endpoint_.settings.rank),
-                       endpoint_.own_name() + " has no memory for an unexpected message: " + label_in_words(label) + " with tag " +
-                           std::to_string(tag) + " from " + endpoint_.names.name(peer) + "; receive it earlier");
+                       FaultMessage("no_memory_for_message")
+                           .with_value("rank", endpoint_.own_value())
+                           .with("count", count_of_label(label))
+                           .with("dtype", dtype_of_label(label))
+                           .with("tag", tag)
+                           .with_value("peer", endpoint_.names.value(peer)));
     }
 }
 
 void Inbox::check_label(const Transfer& wanted, std::uint32_t source, std::uint64_t sent) {
     if (wanted.label == sent) return;
     endpoint_.fail(Fault::mismatch, static_cast<int>(source),
-                   endpoint_.names.name(source) + " sends " + label_in_words(sent) + " with tag " +
-                       std::to_string(wanted.tag) + "; " + endpoint_.own_name() + " receives " + label_in_words(wanted.label) +
-                       ": both sides of a transfer must name the same type and number of elements");
+                   FaultMessage("transfer_mismatch")
+                       .with_value("peer", endpoint_.names.value(source))
+                       .with("sent_count", count_of_label(sent))
+                       .with("sent_dtype", dtype_of_label(sent))
+                       .with("tag", wanted.tag)
+                       .with_value("rank", endpoint_.own_value())
+                       .with("count", count_of_label(wanted.label))
+                       .with("dtype", dtype_of_label(wanted.label)));
 }
 
 }  // namespace unisono

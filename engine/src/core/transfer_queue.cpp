@@ -7,7 +7,7 @@ namespace unisono {
 
 namespace {
 
-constexpr Nanoseconds look_at_time_every = std::chrono::milliseconds(20);
+constexpr Nanoseconds deadline_check_every = std::chrono::milliseconds(20);
 
 template <typename Action>
 FaultReport report_of(Action&& action) {
@@ -37,7 +37,7 @@ std::shared_ptr<Completion> TransferQueue::start(const Transfer& made, Nanosecon
                             : start_receive(transfer, timeout, std::move(kept));
 }
 
-// On the caller's thread if nothing is queued; else it waits its turn.
+// Sends on the caller's thread if nothing is queued; otherwise waits for its turn.
 void TransferQueue::send(const Transfer& transfer, Nanoseconds timeout) {
     Lane& lane = lanes_[transfer.peer];
     std::unique_lock lock(mutex_);
@@ -58,17 +58,17 @@ void TransferQueue::send(const Transfer& transfer, Nanoseconds timeout) {
     if (report.fault != Fault::none) throw Failure(report);
 }
 
-// Always on the caller's thread: receives that were started earlier come first because they were posted first.
+// Always runs on the caller's thread; earlier asynchronous receives come first because they were posted first.
 std::uint32_t TransferQueue::receive(const Transfer& transfer, Nanoseconds timeout) {
     Receive mine;
     mine.transfer = transfer;
     mine.deadline = Clock::now() + timeout;
     try {
-        inbox_.post({std::shared_ptr<void>(), &mine});  // nobody owns what lies on our stack
+        inbox_.post({std::shared_ptr<void>(), &mine});  // an object on the stack has no owner
         const auto is_done = [&] { return mine.done.load(std::memory_order_acquire); };
         while (!is_done()) {
             endpoint_.wait([&] { return is_done() || inbox_.progress_for(mine); }, mine.wait());
-            // Messages for others may go on coming for ever: they are no reason to wait longer.
+            // Progress on other messages must not postpone the deadline.
             if (!mine.has_begun() && coarse_now() > mine.deadline) endpoint_.wait(is_done, mine.wait());
         }
     } catch (...) {
@@ -102,7 +102,7 @@ std::shared_ptr<Completion> TransferQueue::start_receive(const Transfer& transfe
     return completion;
 }
 
-// There is something new for the thread. It may be asleep, waiting for another transfer.
+// Tells the thread about new work. It may be asleep, waiting for another transfer.
 void TransferQueue::tell_thread() {
     {
         const std::lock_guard lock(mutex_);
@@ -113,13 +113,13 @@ void TransferQueue::tell_thread() {
     endpoint_.wake_if_asleep(endpoint_.settings.rank);
 }
 
-// Sends what can be sent; says whether anything was.
+// Sends as much as possible without waiting; returns whether any byte moved.
 bool TransferQueue::advance_sends() {
     bool moved = false;
     for (Lane& lane : lanes_) {
         std::unique_lock lock(mutex_);
         if (lane.pending.empty() || lane.busy) continue;
-        Pending& first = lane.pending.front();  // others only ever append: this one stays where it is
+        Pending& first = lane.pending.front();  // other threads only append, so the reference stays valid
         lock.unlock();
         const FaultReport report = report_of([&] { moved |= outbox_.advance(first.transfer); });
         if (report.fault == Fault::none && !first.transfer.done) continue;
@@ -134,7 +134,7 @@ bool TransferQueue::advance_sends() {
     return moved;
 }
 
-// The wait of the transfer whose time is over first; deadline max: there is none.
+// Returns the wait of the transfer with the earliest deadline; its deadline is max() if there is none.
 Wait TransferQueue::most_urgent() {
     Wait urgent = inbox_.most_urgent();
     const std::lock_guard lock(mutex_);
@@ -146,14 +146,14 @@ Wait TransferQueue::most_urgent() {
     return urgent;
 }
 
-// Something moves all the time, which is no reason to wait for something else for ever.
-void TransferQueue::look_at_the_time() {
+// Reports a transfer whose deadline has passed although other transfers make progress.
+void TransferQueue::check_deadlines() {
     const Clock::time_point now = coarse_now();
-    if (now - looked_ < look_at_time_every) return;
-    looked_ = now;
+    if (now - deadlines_checked_ < deadline_check_every) return;
+    deadlines_checked_ = now;
     const std::uint64_t seen = inbox_.finished();
     const Wait urgent = inbox_.most_urgent(false);
-    if (urgent.deadline < now) endpoint_.wait([&] { return inbox_.finished() != seen; }, urgent);  // says that it is late
+    if (urgent.deadline < now) endpoint_.wait([&] { return inbox_.finished() != seen; }, urgent);  // reports the timeout
 }
 
 void TransferQueue::work() {
@@ -163,16 +163,16 @@ void TransferQueue::work() {
             const auto has_work = [&] { return unsent_ > 0 || inbox_.in_background() > 0; };
             std::unique_lock lock(mutex_);
             changed_.wait(lock, [&] { return stopping_ || has_work(); });
-            // The work may be gone again: a thread that receives for itself takes what comes for others, too, and does
-            // so without this lock. That is no reason to end, as nobody would start this thread again.
+            // Another thread may have done the work meanwhile, because a waiting thread makes progress on all messages,
+            // without this lock. The thread must not end then, because no call would start it again.
             if (!has_work()) {
                 if (stopping_) return;
                 continue;
             }
         }
         const FaultReport report = report_of([&] {
-            if (advance_all()) return look_at_the_time();
-            // Nothing moves: wait until something can, something new comes, or another thread has done our work.
+            if (advance_all()) return check_deadlines();
+            // Without progress: wait until something can move, new work arrives, or another thread has done the work.
             const std::uint64_t seen = changes();
             const Wait urgent = most_urgent();
             if (urgent.deadline == Clock::time_point::max()) return;

@@ -1,7 +1,7 @@
-// The loops that add arrays. This file is compiled several times, each time for other instructions (see
-// CMakeLists.txt): UNISONO_VARIANT is the name of the namespace, so that the copies do not meet.
+// The loops that reduce arrays. This file is compiled several times, for different instruction sets (see CMakeLists.txt).
+// UNISONO_VARIANT is the name of the namespace, so that the copies do not collide.
 //
-// The compiler must not contract a product and a sum into one operation, as the bits would then depend on the
+// The compiler must not contract a product and a sum into one operation, because the bits would then depend on the
 // processor (-ffp-contract=off).
 #include <type_traits>
 
@@ -13,7 +13,7 @@
 
 namespace unisono::UNISONO_VARIANT {
 
-// Any bits but 0 and 1 would be no bool for C++; they are combined as bytes.
+// Values other than 0 and 1 are not valid as C++ bool, so booleans are combined as bytes.
 template <>
 struct LaneTraits<bool> : LaneTraits<std::uint8_t> {};
 
@@ -22,8 +22,8 @@ UNISONO_INLINE Vector<T> multiply_complex(Vector<T> a, Vector<T> b) {
     using Bits = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
     const Vector<T> first = parts<Parts::real, T>(a) * b;
     const Vector<T> second = parts<Parts::imaginary, T>(a) * parts<Parts::exchanged, T>(b);
-    // Turning signs and adding, rather than subtracting and adding in turns: gcc 12 makes a fused operation of a
-    // product and the latter even where it is told not to contract.
+    // Flips signs and adds instead of alternating subtraction and addition: gcc 12 fuses the latter with a product even if
+    // it is told not to contract.
     const Vector<Bits> minus = all(Bits{1} << (8 * sizeof(T) - 1));
     const Vector<Bits> minus_real = put_together<Bits>(minus, Vector<Bits>{});
     return first + bits_as<Vector<T>>(bits_as<Vector<Bits>>(second) ^ minus_real);
@@ -31,7 +31,7 @@ UNISONO_INLINE Vector<T> multiply_complex(Vector<T> a, Vector<T> b) {
 
 template <Reduction R, typename T>
 UNISONO_INLINE Vector<T> combine_integers(Vector<T> a, Vector<T> b) {
-    using U = Vector<std::make_unsigned_t<T>>;  // overflow wraps round
+    using U = Vector<std::make_unsigned_t<T>>;  // overflow wraps around
     if constexpr (R == Reduction::sum) return bits_as<Vector<T>>(bits_as<U>(a) + bits_as<U>(b));
     if constexpr (R == Reduction::prod) return bits_as<Vector<T>>(bits_as<U>(a) * bits_as<U>(b));
     if constexpr (R == Reduction::max) return a > b ? a : b;
@@ -41,7 +41,7 @@ UNISONO_INLINE Vector<T> combine_integers(Vector<T> a, Vector<T> b) {
     if constexpr (R == Reduction::bxor) return a ^ b;
 }
 
-// As numpy: booleans are added with `or` and multiplied with `and`.
+// As in numpy, the sum of booleans is `or` and their product is `and`.
 constexpr Reduction of_booleans(Reduction r) {
     if (r == Reduction::sum || r == Reduction::max) return Reduction::bor;
     if (r == Reduction::prod || r == Reduction::min) return Reduction::band;
@@ -71,12 +71,12 @@ UNISONO_INLINE void combine_lanes(ScaledLanes& a, const ScaledLanes& b) {
     a.largest = larger(a.largest, b.largest);
 }
 
-// Makes every NaN the one. Small numbers do it when they are narrowed.
+// Replaces every NaN by the canonical one. For small floats, narrowing does that.
 template <typename T, typename E = typename LaneTraits<T>::Element>
 UNISONO_INLINE void finish(Lanes<E>& lanes) {
     for (Vector<E>& part : lanes.part) {
         if constexpr (is_complex<T>) {
-            // A complex number with a part that is not a number is NaN in both parts.
+            // If one part of a complex number is NaN, both become NaN.
             const Vector<E> other = parts<Parts::exchanged, E>(part);
             const auto number = (part == part) & (other == other);
             part = number ? part : all(not_a_number<E>);
@@ -89,29 +89,29 @@ UNISONO_INLINE void finish(Lanes<E>& lanes) {
 inline const char* moved(const void* pointer, std::size_t bytes) { return static_cast<const char*>(pointer) + bytes; }
 inline char* moved(void* pointer, std::size_t bytes) { return static_cast<char*>(pointer) + bytes; }
 
-// How many addends a loop is made for: one, a few, or a crowd. Processors see by themselves that an array is read from
-// one end to the other, but not of a crowd of arrays: each of these is asked for so many bytes before it is needed.
-// (Measured: 63 addends of 256 KiB become twice as quick; 7 would become slower.)
-enum class Addends { one, few, crowd };
+// The number of addends that a loop is specialised for: one, a few, or many. Processors prefetch an array that is read
+// sequentially, but not many arrays at once; those are prefetched explicitly, `ahead` bytes before they are needed.
+// (Measured: twice as fast for 63 addends of 256 KiB; slower for 7.)
+enum class Addends { one, few, many };
 inline constexpr std::size_t most_of_few = 8;
 inline constexpr std::size_t ahead = 2048;
-inline constexpr std::size_t cache_line_bytes = 64;  // bytes of a cache line
+inline constexpr std::size_t cache_line_bytes = 64;
 inline constexpr std::size_t worth_aligning = 4096;  // bytes
 
-// The lanes of each array, `at` bytes from its beginning, combined.
+// Combines the lanes of all arrays at an offset of `at` bytes.
 template <Reduction R, typename T, typename L, Addends A>
 UNISONO_INLINE auto total(const void* first, const void* const* addends, std::size_t addend_count, std::size_t at) {
     auto lanes = L::load_lanes(moved(first, at));
     for (std::size_t k = 0; k < addend_count; ++k) {
         const char* const from = moved(addends[k], at);
-        if constexpr (A == Addends::crowd)
+        if constexpr (A == Addends::many)
             for (std::size_t line = 0; line < LaneTraits<T>::bytes; line += 64) __builtin_prefetch(from + ahead + line, 0, 2);
         combine_lanes<R, T>(lanes, L::load_lanes(from));
     }
     return lanes;
 }
 
-// As many elements as the lanes hold, or fewer, of each array, such as its end: it is copied to the side and combined there.
+// Combines at most as many bytes as the lanes hold, such as the end of the arrays, in a copy on the stack.
 template <Reduction R, typename T>
 [[gnu::noinline]] void combine_part(void* out, void* also, const void* first, const void* const* addends,
                                     std::size_t addend_count, std::size_t at, std::size_t bytes) {
@@ -136,7 +136,7 @@ template <Reduction R, typename T, Addends A>
     const std::size_t n = A == Addends::one ? 1 : addend_count;
     std::size_t at = 0;
     if (bytes >= worth_aligning) {
-        // Stores that begin with a cache line: a tenth is lost where they do not.
+        // Aligns stores to cache lines; unaligned stores are a tenth slower.
         const std::size_t before = -reinterpret_cast<std::uintptr_t>(out) % cache_line_bytes;
         if (before % (L::bytes / L::count) == 0 && before <= L::bytes) {
             combine_part<R, T>(out, also, first, addends, n, 0, before);
@@ -150,7 +150,7 @@ template <Reduction R, typename T, Addends A>
     };
     if constexpr (R == Reduction::sum && in_own_scale<T>) {
         while (at + L::bytes <= bytes) {
-            // The call that follows is out of this inner loop, as it would empty the registers each time.
+            // The call below is kept out of the inner loop, because it would spill the registers each time.
             for (; at + L::bytes <= bytes; at += L::bytes) {
                 const auto lanes = total<R, T, OwnScale<T>, A>(first, addends, n, at);
                 if (!OwnScale<T>::try_store(moved(out, at), lanes)) break;
@@ -176,7 +176,7 @@ void combine_any(void* out, void* also, const void* first, const void* const* ad
                  std::size_t count) {
     const auto loop = addend_count == 1              ? combine_many<R, T, Addends::one>
                       : addend_count <= most_of_few ? combine_many<R, T, Addends::few>
-                                                    : combine_many<R, T, Addends::crowd>;
+                                                    : combine_many<R, T, Addends::many>;
     loop(out, also, first, addends, addend_count, count);
 }
 
@@ -185,9 +185,9 @@ void combine(void* out, const void* left, const void* right, std::size_t count) 
     combine_many<R, T, Addends::one>(out, nullptr, left, &right, 1, count);
 }
 
-// The loops for a type and a reduction; nullptr where the reduction has no meaning for the type.
+// The loops for a type and a reduction; nullptr if the reduction is not defined for the type.
 template <Reduction R, typename T>
-constexpr bool has_meaning() {
+constexpr bool is_defined() {
     constexpr bool bitwise = R == Reduction::band || R == Reduction::bor || R == Reduction::bxor;
     constexpr bool ordering = R == Reduction::max || R == Reduction::min;
     return std::is_integral_v<T> || !(bitwise || (ordering && is_complex<T>));
@@ -198,7 +198,7 @@ struct Loops {
 };
 template <Reduction R, typename T>
 constexpr Loops loops() {
-    if constexpr (has_meaning<R, T>())
+    if constexpr (is_defined<R, T>())
         return {combine<R, T>, combine_any<R, T>};
     else
         return {nullptr, nullptr};

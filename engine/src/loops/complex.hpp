@@ -1,11 +1,11 @@
-// Complex numbers: a register holds their parts as memory does, real and imaginary in turns.
+// Complex numbers: as in memory, real and imaginary parts alternate in a register.
 #pragma once
 
 #include "small_floats.hpp"
 
 namespace unisono::UNISONO_VARIANT {
 
-// Only the name of a type.
+// A tag type.
 template <typename T>
 struct Complex {};
 template <typename T>
@@ -18,7 +18,7 @@ struct LaneTraits<Complex<T>> : LaneTraits<T> {
     static constexpr std::size_t count = LaneTraits<T>::count / 2;
 };
 
-// The parts of each number exchanged, or one of them in the place of both.
+// Exchanges the two parts of each number, or duplicates one of them.
 enum class Parts { exchanged, real, imaginary };
 
 template <Parts P, typename V, std::size_t... I>
@@ -32,7 +32,7 @@ UNISONO_INLINE Vector<T> parts(Vector<T> value) {
     return pick<P>(value, std::make_index_sequence<register_bytes / sizeof(T)>{});
 }
 
-// The real parts of one register with the imaginary parts of another.
+// Combines the real parts of one register with the imaginary parts of another.
 template <typename V, std::size_t... I>
 UNISONO_INLINE V put_together(V real, V imaginary, std::index_sequence<I...>) {
     return __builtin_shufflevector(real, imaginary, (I & 1 ? I + sizeof...(I) : I)...);

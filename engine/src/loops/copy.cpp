@@ -11,18 +11,18 @@
 namespace unisono {
 
 void copy_bytes(void* to, const void* from, std::size_t bytes) {
-    constexpr std::size_t small = 1024;  // for these memcpy uses plain moves
+    constexpr std::size_t small = 1024;  // up to this length memcpy uses plain moves
     constexpr std::size_t block = 128;
     auto* target = static_cast<char*>(to);
     const auto* source = static_cast<const char*>(from);
     if (bytes > small) {
-        // Stores that begin with a cache line: a tenth is lost where they do not.
+        // Aligns stores to cache lines; unaligned stores are a tenth slower.
         const std::size_t before = -reinterpret_cast<std::uintptr_t>(to) % cache_line_bytes;
         std::memcpy(target, source, cache_line_bytes);
         target += before, source += before, bytes -= before;
         for (; bytes >= block; bytes -= block, target += block, source += block) {
-            std::memcpy(target, source, block);  // of a length known here: moves, no call
-            asm volatile("" ::: "memory");       // keeps the compiler from making one memcpy of all of them
+            std::memcpy(target, source, block);  // a constant length: moves, not a call
+            asm volatile("" ::: "memory");       // keeps the compiler from merging all of them into one memcpy
         }
     }
     std::memcpy(target, source, bytes);
@@ -31,7 +31,7 @@ void copy_bytes(void* to, const void* from, std::size_t bytes) {
 #if defined(__SSE2__)
 
 void copy_streaming(void* to, const void* from, std::size_t bytes) {
-    // Only whole lines go past the caches without a detour.
+    // Only whole cache lines bypass the caches efficiently.
     char* out = static_cast<char*>(to);
     const char* in = static_cast<const char*>(from);
     const std::size_t before = -reinterpret_cast<std::uintptr_t>(to) % cache_line_bytes;
@@ -49,7 +49,7 @@ void copy_streaming(void* to, const void* from, std::size_t bytes) {
         for (int i = 0; i < 4; ++i) _mm_stream_si128(reinterpret_cast<__m128i*>(out) + i, part[i]);
     }
     std::memcpy(out, in, bytes);
-    _mm_sfence();  // these stores, unlike others, do not wait for their turn by themselves
+    _mm_sfence();  // unlike plain stores, these are not ordered with later stores
 }
 
 #else

@@ -1,4 +1,4 @@
-// The loops that make an average of a sum. Compiled several times, as combine.cpp is.
+// The loops that turn a sum into an average. Compiled several times, like combine.cpp.
 #include <type_traits>
 
 #include "complex.hpp"
@@ -7,12 +7,12 @@
 
 namespace unisono::UNISONO_VARIANT {
 
-// One register divided by another, whose elements are all the same.
+// Divides a register by another, whose elements are all equal.
 template <typename T, typename E = typename LaneTraits<T>::Element>
 UNISONO_INLINE Vector<E> quotient(Vector<E> value, Vector<E> divisor) {
     if constexpr (is_complex<T>) {
-        // As numpy divides by a complex number whose imaginary part is 0: it multiplies with an inverse, and a part
-        // that is infinite makes a NaN of the other one.
+        // Divides as numpy does by a complex number whose imaginary part is 0: it multiplies by the inverse, and an infinite
+        // part makes the other part NaN.
         const Vector<E> inverse = static_cast<E>(1) / divisor;
         const Vector<E> nothing = parts<Parts::exchanged, E>(value) * static_cast<E>(0);
         return put_together<E>(value + nothing, value - nothing) * inverse;
@@ -26,7 +26,7 @@ void divide(void* out, const void* in, std::size_t size, std::size_t count) {
     using L = LaneTraits<T>;
     using E = typename L::Element;
     alignas(register_bytes) char side[L::bytes];
-    // The divisor is a number of the type: rounded, if need be.
+    // The divisor is first rounded to the type.
     Lanes<E> divisors;
     for (Vector<E>& part : divisors.part) part = all(static_cast<E>(size));
     L::store_lanes(side, divisors);
@@ -36,7 +36,7 @@ void divide(void* out, const void* in, std::size_t size, std::size_t count) {
     for (std::size_t at = 0; at < bytes; at += L::bytes) {
         const char* const from = static_cast<const char*>(in) + at;
         char* const to = static_cast<char*>(out) + at;
-        const std::size_t rest = bytes - at;  // what is less than the lanes hold is copied to the side
+        const std::size_t rest = bytes - at;  // the rest is handled in a copy on the stack
         if (rest < L::bytes) __builtin_memcpy(side, from, rest);
         auto lanes = L::load_lanes(rest < L::bytes ? side : from);
         for (Vector<E>& part : lanes.part) part = quotient<T>(part, divisor);

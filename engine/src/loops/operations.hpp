@@ -1,5 +1,5 @@
-// One operation on two registers of floating-point numbers. What it leaves where the result is not a number is any NaN;
-// `settled` makes it the one.
+// One operation on two registers of floating-point numbers. Results that are not a number are an arbitrary NaN, which
+// `settled` replaces by the canonical one.
 #pragma once
 
 #include <type_traits>
@@ -16,12 +16,12 @@ UNISONO_INLINE Vector<T> combine_floats(Vector<T> a, Vector<T> b) {
     } else if constexpr (R == Reduction::prod) {
         return a * b;
     } else {
-        // Equal numbers have equal bits but for zeros: the sign bit of the larger is the `and` of both.
+        // Equal numbers have equal bits, except for zeros: the sign bit of the larger zero is the `and` of both.
         using Bits = Vector<std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>>;
         const Bits x = bits_as<Bits>(a), y = bits_as<Bits>(b);
         constexpr bool larger = R == Reduction::max;
         const Vector<T> even = bits_as<Vector<T>>(larger ? x & y : x | y);
-        const Vector<T> either = (larger ? a > b : a < b) ? a : b;  // b where a is NaN
+        const Vector<T> either = (larger ? a > b : a < b) ? a : b;  // b if a is NaN
         const Vector<T> number = a == b ? even : either;
         return a == a ? number : a;
     }

@@ -1,10 +1,10 @@
-// Sums of numbers of 8 bits, the quick way.
+// Fast sums of 8-bit floats.
 //
-// Most of the work of widening and narrowing is about the bias of the exponent. A sum needs none of it: exponent and
-// mantissa are shifted to their places in a float as they are, which makes all numbers smaller by the same power of
-// two, and moved back after rounding. Sums have the same bits at either scale, as all numbers of 8 bits are multiples of
-// the smallest one, which even in this scale is more than a million times the smallest float. Infinity and NaN are no
-// longer what they were; where there is one, or a sum is too large, the lanes are added again in the usual way.
+// Most of the cost of widening and narrowing is due to the bias of the exponent. A sum does not need it: exponent and
+// mantissa are shifted unchanged to their position in a float, which makes all numbers smaller by the same power of two, and
+// are shifted back after rounding. Sums have the same bits at either scale, because all 8-bit floats are multiples of the
+// smallest one, which even at this scale is more than a million times the smallest float. Infinity and NaN do not survive;
+// if there is one, or a sum is too large, the lanes are added again by the general loop.
 #pragma once
 
 #include "small_floats.hpp"
@@ -13,7 +13,7 @@ namespace unisono::UNISONO_VARIANT {
 
 struct ScaledLanes {
     Lanes<float> numbers;
-    Bytes largest;  // at each place the largest number that was loaded, as twice its magnitude
+    Bytes largest;  // in each byte, the largest number loaded, as twice its magnitude
 };
 
 template <typename T>
@@ -27,7 +27,7 @@ template <typename T>
 struct OwnScale {
     static_assert(T::bits == 8);
     static constexpr std::uint32_t first_special = T::finite ? T::nan : T::infinity;
-    static constexpr int shift = T::shift - 16;  // of a number whose place is the upper half of a float
+    static constexpr int shift = T::shift - 16;  // of a number in the upper half of a float
 
     static UNISONO_INLINE ScaledLanes load_lanes(const char* from) {
         using SignedHalves = Vector<std::int16_t>;
@@ -43,25 +43,25 @@ struct OwnScale {
 
     static UNISONO_INLINE Words rounded(Floats value) {
         const Words bits = bits_as<Words>(value);
-        // The usual + 1 for an odd number is an `or` here: it makes a difference only to an exact half.
+        // The usual + 1 for an odd number is an `or` here: it matters only for an exact half.
         return (bits | ((bits >> T::shift) & 1)) + ((1u << (T::shift - 1)) - 1);
     }
 
-    // The number in the upper byte of each half: its sign, and what is below the bits that only a float uses.
+    // Moves each number to the upper byte of its half: the sign, and the bits below those that only a float uses.
     static UNISONO_INLINE Halves narrow(Halves number) {
         return chosen(0x8000, number, number << (8 - T::exponent_bits));
     }
 
-    // Says false, and stores nothing, unless all that was added and all sums are finite numbers.
+    // Returns false, and stores nothing, unless all addends and all sums are finite.
     static UNISONO_INLINE bool try_store(char* to, const ScaledLanes& lanes) {
         const Floats* const value = lanes.numbers.part;
         const Halves even = upper_halves(rounded(value[0]), rounded(value[1]));
         const Halves odd = upper_halves(rounded(value[2]), rounded(value[3]));
-        // Lifts the first number that is too large to the next power of two, a bit that we do not use.
+        // Adding this carries the first number that is too large into the next power of two, an unused bit.
         constexpr std::uint16_t limit = 1u << (T::exponent_bits + 7);
         constexpr std::uint16_t lift = limit - (first_special << shift);
         const Halves too_large = ((even + lift) | (odd + lift)) & static_cast<std::uint16_t>(0x8000 - limit);
-        // One branch for both questions.
+        // One branch for both tests.
         const int special = int{any_at_least(lanes.largest, 2 * first_special)} | int{any(bits_as<Words>(too_large))};
         if (__builtin_expect(special, 0)) return false;
         store(to, chosen(0xff00, narrow(odd), narrow(even) >> 8));

@@ -1,4 +1,4 @@
-// Numbers of a block of 32 between memory, where they are small and in order, and registers of 32-bit words.
+// Moves the numbers of a codec block between memory, where they are small and in order, and registers of 32-bit words.
 #pragma once
 
 #include "vectors.hpp"
@@ -9,7 +9,7 @@ inline constexpr int codec_block_elements = 32;
 inline constexpr int words_per_register = register_bytes / 4;
 inline constexpr int codec_block_registers = codec_block_elements / words_per_register;
 
-// A block of elements, in order, `words_per_register` in each register.
+// The elements of a codec block, in order, `words_per_register` in each register.
 template <typename V>
 struct CodecBlock {
     V part[codec_block_registers];
@@ -25,7 +25,7 @@ UNISONO_INLINE void store_floats(float* to, const CodecBlock<Floats>& block) {
     for (int i = 0; i < codec_block_registers; ++i) store(reinterpret_cast<char*>(to + i * words_per_register), block.part[i]);
 }
 
-// The words are less than 256.
+// Stores the words, which must be less than 256, as bytes.
 UNISONO_INLINE void store_bytes(char* to, const CodecBlock<Words>& block) {
 #if defined(__AVX512F__)
     for (int i = 0; i < codec_block_registers; ++i)
@@ -33,7 +33,7 @@ UNISONO_INLINE void store_bytes(char* to, const CodecBlock<Words>& block) {
 #elif defined(__AVX2__)
     const auto word = [&](int i) { return bits_as<__m256i>(block.part[i]); };
     const __m256i first = _mm256_packs_epi32(word(0), word(1)), second = _mm256_packs_epi32(word(2), word(3));
-    // Packing works on each half of a register: the fours come out as 0 2 4 6, 1 3 5 7.
+    // Packing works on each half of a register, so groups of four come out in the order 0 2 4 6, 1 3 5 7.
     const __m256i order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
     store(to, _mm256_permutevar8x32_epi32(_mm256_packus_epi16(first, second), order));
 #elif defined(__SSE2__)
@@ -47,13 +47,13 @@ UNISONO_INLINE void store_bytes(char* to, const CodecBlock<Words>& block) {
 #endif
 }
 
-// Only the lower halves of the words are stored.
+// Stores the lower halves of the words.
 UNISONO_INLINE void store_halves(char* to, const CodecBlock<Words>& block) {
 #if defined(__AVX512F__)
     for (int i = 0; i < codec_block_registers; ++i)
         store(to + 2 * i * words_per_register, _mm512_maskz_cvtepi32_epi16(0xffff, bits_as<__m512i>(block.part[i])));
 #elif defined(__SSE2__)
-    // Packing saturates numbers with a sign, so the lower halves are made such.
+    // Packing saturates signed numbers, so the lower halves are sign-extended first.
     const auto word = [&](int i) { return bits_as<Vector<std::int32_t>>(block.part[i] << 16) >> 16; };
     for (int i = 0; i < codec_block_registers; i += 2) {
 #if defined(__AVX2__)
@@ -122,7 +122,7 @@ UNISONO_INLINE CodecBlock<Words> load_halves(const char* from) {
 }
 
 #if defined(__F16C__)
-// As many bytes as a register has halves, each in a half.
+// Loads as many bytes as a register has halves, one into each half.
 UNISONO_INLINE Halves widened_bytes(const char* from) {
 #if defined(__AVX512F__)
     return bits_as<Halves>(_mm512_maskz_cvtepu8_epi16(0xffffffff, load<__m256i>(from)));
@@ -131,7 +131,7 @@ UNISONO_INLINE Halves widened_bytes(const char* from) {
 #endif
 }
 
-// Numbers of 16 bits (IEEE) as floats, in two registers.
+// Widens IEEE 16-bit floats into two registers of floats.
 UNISONO_INLINE void widen_halves(Halves halves, Floats& low, Floats& high) {
 #if defined(__AVX512F__)
     const __m512i both = bits_as<__m512i>(halves);
@@ -145,7 +145,7 @@ UNISONO_INLINE void widen_halves(Halves halves, Floats& low, Floats& high) {
 }
 #endif
 
-// The largest of the words of a register.
+// Returns the largest word of a register.
 UNISONO_INLINE std::uint32_t largest_of(Words words) {
 #if defined(__AVX512F__)
     const __m512i sixteen = bits_as<__m512i>(words);

@@ -1,9 +1,9 @@
-// Finds, once, which of the loops this processor can run.
+// Finds the variants of the loops that this processor can run.
 #include "unisono/reduce.hpp"
 
 namespace unisono {
 
-// What combine.cpp, divide.cpp and wire_loops.cpp define once for each set of instructions.
+// The functions that combine.cpp, divide.cpp and wire_loops.cpp define for each instruction set.
 #define UNISONO_DECLARE(variant)                                 \
     namespace variant {                                          \
     Combine find_combine(DType dtype, Reduction reduction);      \

@@ -1,22 +1,22 @@
-// Numbers of 16 and 8 bits as they are stored, and their way to float and back, a register at a time.
+// Floats of 16 and 8 bits, and their conversion to float and back, a register at a time.
 //
-// A register of 32-bit words holds two or four of them per word. They are not moved across words: one register of
-// floats gets the lowest of each word, the next one the second lowest, and so on. The order of the elements among the
-// floats does not matter, as narrowing puts each one back to where it came from.
+// A register of 32-bit words holds two or four of them per word. They do not cross words: one register of floats gets the
+// lowest of each word, the next register the second lowest, and so on. The order of the elements among the floats does not
+// matter, because narrowing puts each one back into its position.
 #pragma once
 
 #include "vectors.hpp"
 
 namespace unisono::UNISONO_VARIANT {
 
-// Rounded numbers: their bits in some format, in the lower bits of each word, and the same as floats.
+// Rounded numbers: their codes, in the lower bits of each word, and their values as floats.
 struct Rounded {
     Words code;
     Floats number;
 };
 
-// A floating-point format: a sign bit, E bits of exponent, M bits of mantissa. With Finite it has no infinity: the
-// highest exponent holds numbers too, all ones is NaN, and what is too large becomes NaN (as float8_e4m3fn).
+// A floating-point format: a sign bit, E bits of exponent, M bits of mantissa. With Finite it has no infinity: the highest
+// exponent holds numbers as well, all ones is NaN, and numbers that are too large become NaN (as in float8_e4m3fn).
 template <int E, int M, bool Finite>
 struct Small {
     static constexpr bool finite = Finite;
@@ -27,29 +27,29 @@ struct Small {
     static constexpr std::uint32_t magnitude_mask = (1u << (E + M)) - 1;
     static constexpr std::uint32_t infinity = ((1u << E) - 1) << M;
     static constexpr std::uint32_t nan = Finite ? magnitude_mask : infinity | (1u << (M - 1));
-    // What is added to the bits of a float whose exponent and mantissa are ours; our smallest normal number as a float.
+    // The difference of the exponent biases, as bits of a float; the smallest normal number of the format as a float.
     static constexpr std::uint32_t rebias = static_cast<std::uint32_t>(127 - bias) << 23;
     static constexpr std::uint32_t smallest_normal = rebias + (1u << 23);
 
-    // The number at a place of each word, 0 being the lowest bits.
+    // Widens the number at a position of each word; position 0 is the lowest bits.
     static UNISONO_INLINE Floats widen(Words words, int position) {
         const Words top = words << (32 - bits * (position + 1));
-        // Shift exponent and mantissa into place, then let a multiplication mend the bias: exact, and right for
-        // subnormal numbers too.
+        // Shifts exponent and mantissa into position; a multiplication then corrects the bias, exactly and for subnormal
+        // numbers as well.
         const Words moved = bits_as<Words>(bits_as<Vector<std::int32_t>>(top) >> (8 - E));
         const Words wide = moved & ((1u << 31) | (magnitude_mask << shift));
         const float scale = bits_as<float>(static_cast<std::uint32_t>(127 + 127 - bias) << 23);
         const Floats value = bits_as<Floats>(wide) * scale;
-        // Infinity and NaN, which became numbers. (A comparison gives all ones, or zero.)
+        // Restores infinity and NaN, which became numbers. (A comparison gives all ones, or zero.)
         const Words magnitude = wide & 0x7fffffffu;
         const Words special = bits_as<Words>(magnitude >= ((Finite ? nan : infinity) << shift));
         return bits_as<Floats>(bits_as<Words>(value) | (special & (Finite ? 0x7fc00000u : 0x7f800000u)));
     }
 
-    // A magnitude that is not too large, rounded to nearest even.
+    // Rounds a magnitude, which must not be too large, to nearest even.
     static UNISONO_INLINE Rounded round_magnitude(Words magnitude) {
-        // Adding a power of two whose last mantissa bit is our last bit makes the processor round to nearest even.
-        // All subnormal numbers have the last bit of the smallest normal ones.
+        // Adding a power of two whose last mantissa bit is the last bit of the format makes the processor round to nearest
+        // even. All subnormal numbers have the last bit of the smallest normal ones.
         const Words exponent = larger(magnitude, all(smallest_normal)) & 0x7f800000u;
         const Words magic = exponent + (static_cast<std::uint32_t>(shift) << 23);
         const Floats sum = bits_as<Floats>(magnitude) + bits_as<Floats>(magic);
@@ -57,32 +57,32 @@ struct Small {
         return {rounded + (exponent >> shift) - (smallest_normal >> shift), sum - bits_as<Floats>(magic)};
     }
 
-    // The magnitude of a value that is a number, in the lower bits of each word.
+    // Returns the magnitude of a value that is not NaN, in the lower bits of each word.
     static UNISONO_INLINE Words narrow_magnitude(Floats value) {
-        // The first value that is too large; it has the bits of infinity, or of NaN.
+        // The first value that is too large; it has the code of infinity or NaN.
         const std::uint32_t too_large = (Finite ? nan : infinity) << shift;
         return round_magnitude(smaller(bits_as<Words>(value) & 0x7fffffffu, all(too_large + rebias))).code;
     }
 };
 
-// bfloat16 is the upper half of a float: no change of exponent.
+// bfloat16 is the upper half of a float; the exponent does not change.
 struct BFloat {
     static constexpr int bits = 16;
     static constexpr std::uint32_t nan = 0x7fc0;
     static UNISONO_INLINE Floats widen(Words words, int position) {
         return bits_as<Floats>(position == 0 ? words << 16 : words & 0xffff0000u);
     }
-    // Two registers of floats to one of pairs. NaN stays NaN: those that widened numbers make have a lower half of
-    // zeros, as has the one that we write.
+    // Narrows two registers of floats into one of pairs. NaN stays NaN, because the NaNs of widened numbers and the
+    // canonical NaN have a lower half of zeros.
     static UNISONO_INLINE Halves narrow(Floats even, Floats odd) {
         const Words x = bits_as<Words>(even), y = bits_as<Words>(odd);
         const Halves upper = upper_halves(x, y), lower = lower_halves(x, y);
-        // Round up where the lower half is more than a half, or is a half and the upper one odd.
+        // Rounds up if the lower half is more than one half, or is exactly one half and the upper half is odd.
         const Halves decisive = lower | (upper & 1);
 #if defined(__AVX512F__)
         return decisive > 0x8000 ? upper + 1 : upper;
 #else
-        return upper + 1 + bits_as<Halves>(decisive <= 0x8000);  // a comparison gives all ones, which is -1, or zero
+        return upper + 1 + bits_as<Halves>(decisive <= 0x8000);  // a comparison gives -1 (all ones) or 0
 #endif
     }
 };
@@ -91,12 +91,12 @@ using Half = Small<5, 10, false>;
 using Float8E4M3 = Small<4, 3, true>;
 using Float8E5M2 = Small<5, 2, false>;
 
-// How elements of a type travel between memory and the lanes of several registers. `Element` is what they are computed in.
+// Moves elements of a type between memory and lanes. `Element` is the type of the computation.
 template <typename T>
 struct LaneTraits {
     using Element = T;
     static constexpr std::size_t count = sizeof(Lanes<T>) / sizeof(T);  // elements in the lanes
-    static constexpr std::size_t bytes = sizeof(Lanes<T>);              // bytes of them in memory
+    static constexpr std::size_t bytes = sizeof(Lanes<T>);              // their bytes in memory
 
     static UNISONO_INLINE Lanes<T> load_lanes(const char* from) {
         Lanes<T> lanes;
@@ -108,7 +108,7 @@ struct LaneTraits {
     }
 };
 
-// Small numbers: `per_word` registers of floats for each register in memory.
+// Small floats: `per_word` registers of floats for each register of memory.
 template <typename T>
 struct SmallLaneTraits {
     using Element = float;
@@ -141,7 +141,7 @@ struct LaneTraits<Small<E, M, Finite>> : SmallLaneTraits<Small<E, M, Finite>> {
                 Words narrow = T::narrow_magnitude(value);
                 if (MayHaveNan) narrow = value == value ? narrow : all(T::nan);
                 Words sign = (wide >> (32 - T::bits)) & (T::magnitude_mask + 1);
-                // There is one NaN, without a sign.
+                // The canonical NaN has no sign.
                 if (Finite || MayHaveNan) sign = narrow == T::nan ? Words{} : sign;
                 words |= (narrow | sign) << (T::bits * j);
             }
@@ -165,7 +165,7 @@ struct LaneTraits<BFloat> : SmallLaneTraits<BFloat> {
 };
 
 #if defined(__F16C__)
-// Half is the one that processors convert by themselves.
+// Processors convert Half in hardware.
 template <>
 struct LaneTraits<Half> {
     using Element = float;

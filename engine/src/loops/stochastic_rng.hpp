@@ -1,12 +1,12 @@
-// The random bits of stochastic rounding: 32 bits for each element, a function of a seed and the element's index alone.
+// The random bits of stochastic rounding: 32 bits for each element, which depend only on a seed and the element's index.
 #pragma once
 
 #include "packing.hpp"
 
 namespace unisono::UNISONO_VARIANT {
 
-// Two rounds of shifting and multiplying (the constants are those of MurmurHash3) spread every bit of a word over all
-// others. The first key shifts the sequence, the second one, between the rounds, makes it another one.
+// Mixes the bits of a word: two steps of shifting and multiplying (with the constants of MurmurHash3) spread every bit over
+// all others. The key, between the steps, selects the sequence.
 template <typename T>
 UNISONO_INLINE T mixed(T x, std::uint32_t key) {
     x = (x ^ (x >> 16)) * 0x85ebca6bu;
@@ -21,7 +21,7 @@ class StochasticRng {
         : shift(mixed(static_cast<std::uint32_t>(seed), 0)),
           key(mixed(static_cast<std::uint32_t>(seed >> 32), shift)) {}
 
-    // The random bits of the elements from `first` on, one register full. They are the same again after 2^32 elements.
+    // Returns the random bits of one register of elements, beginning with element `first`. They repeat after 2^32 elements.
     UNISONO_INLINE Words next(std::uint64_t first) const {
         Words index{};
         for (int i = 0; i < words_per_register; ++i) index[i] = static_cast<std::uint32_t>(i);

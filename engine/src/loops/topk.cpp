@@ -16,12 +16,12 @@ namespace unisono {
 
 namespace {
 
-// As bits, magnitudes are in the order of the numbers, and every NaN is above infinity. None is negative.
+// Compared as integers, magnitudes are ordered like the numbers, and every NaN is above infinity. None is negative.
 using Magnitude = std::int32_t;
 Magnitude magnitude(float value) { return static_cast<Magnitude>(std::bit_cast<std::uint32_t>(value) & 0x7fffffffu); }
 
-// Does `put(count, i)` with the elements above a limit, and counts them. It is done with others too, whose count is then
-// given to the next one: that way there is no branch that a processor cannot foresee. There must be room for one more.
+// Calls `put(count, i)` for the elements above a limit and counts them. It is also called for other elements, whose count is
+// reused for the next one: this avoids unpredictable branches. There must be room for one more element.
 template <typename Put>
 std::size_t collect(const float* from, std::size_t begin, std::size_t end, Magnitude limit, std::size_t count,
                     Put put) {
@@ -34,7 +34,7 @@ std::size_t collect(const float* from, std::size_t begin, std::size_t end, Magni
         }
     };
     while (i + stretch <= end) {
-        // Most stretches have none, which compilers find out for several elements at once.
+        // Most stretches have none; this loop is vectorised.
         int some = 0;
         for (std::size_t j = i; j < i + stretch; ++j) some |= magnitude(from[j]) > limit;
         if (some)
@@ -48,28 +48,28 @@ std::size_t collect(const float* from, std::size_t begin, std::size_t end, Magni
 
 constexpr std::size_t sampled = 4096;
 
-// Magnitudes of some elements, the largest first: a picture of all, to guess from.
+// Returns the magnitudes of a sample of the elements, the largest first.
 std::vector<Magnitude> sample(const float* from, std::size_t n) {
     std::vector<Magnitude> found(std::min(n, sampled));
     const std::size_t stride = n / found.size();
-    // One element of each stretch, not the same of all: an array may have a period.
+    // One element of each stretch, at varying positions, because an array may be periodic.
     for (std::size_t i = 0; i < found.size(); ++i)
         found[i] = magnitude(from[i * stride + (i * 0x9e3779b97f4a7c15u >> 32) % stride]);
     std::sort(found.begin(), found.end(), std::greater<>());
     return found;
 }
 
-// The k-th largest magnitude, and how many there are above it.
+// The k-th largest magnitude, and the number of elements above it.
 struct Threshold {
     Magnitude magnitude;
     std::size_t larger;
 };
 
-// Guesses a magnitude that is a little too small, gathers what is above it, and finds the k-th largest among these few.
-// A guess that was too large is followed by another one; zero is never too large.
+// Guesses a magnitude that is slightly too small, collects the elements above it, and finds the k-th largest among these. A
+// guess that was too large is followed by a smaller one; zero is never too large.
 Threshold threshold(const float* from, std::size_t n, std::size_t k) {
     const std::vector<Magnitude> samples = sample(from, n);
-    const std::unique_ptr<Magnitude[]> above(new Magnitude[n + 1]);  // only what is written becomes memory
+    const std::unique_ptr<Magnitude[]> above(new Magnitude[n + 1]);  // pages that are not written are not allocated
     const double expected = static_cast<double>(k) * static_cast<double>(samples.size()) / static_cast<double>(n);
     for (double position = expected + 4 * std::sqrt(expected) + 4;; position *= 4) {
         const bool possible = position < static_cast<double>(samples.size());
@@ -86,14 +86,14 @@ Threshold threshold(const float* from, std::size_t n, std::size_t k) {
     }
 }
 
-// Past the first `count` elements of a magnitude.
+// Returns the index after the first `count` elements of a magnitude.
 std::size_t end_of_first(std::size_t count, Magnitude wanted, const float* from, std::size_t n) {
     std::size_t i = 0;
     for (; i < n && count != 0; ++i) count -= magnitude(from[i]) == wanted;
     return i;
 }
 
-std::size_t blocks_of(std::size_t n) { return (n + topk_window - 1) / topk_window; }
+std::size_t windows_of(std::size_t n) { return (n + topk_window - 1) / topk_window; }
 
 }  // namespace
 
@@ -119,13 +119,13 @@ void encode_topk(const float* from, std::byte* to, std::size_t n, std::size_t k)
         const auto count = static_cast<std::uint32_t>(kept - before);
         __builtin_memcpy(to + begin / topk_window * 4, &count, 4);
     }
-    std::byte* const rest = to + blocks_of(n) * 4;
+    std::byte* const rest = to + windows_of(n) * 4;
     __builtin_memcpy(rest, positions.data(), 2 * k);
     encode(Wire::bf16, values.data(), rest + 2 * k, k);
 }
 
 void add_topk(const std::byte* from, float* out, std::size_t n, std::size_t k) {
-    const std::byte* const positions = from + blocks_of(n) * 4;
+    const std::byte* const positions = from + windows_of(n) * 4;
     std::vector<float> values(k);
     decode(Wire::bf16, positions + 2 * k, values.data(), k);
     std::size_t at = 0;
@@ -133,16 +133,16 @@ void add_topk(const std::byte* from, float* out, std::size_t n, std::size_t k) {
         const std::size_t length = std::min(topk_window, n - begin);
         std::uint32_t count;
         __builtin_memcpy(&count, from + begin / topk_window * 4, 4);
-        if (count > k - at) throw std::invalid_argument("the blocks of a top-k wire hold more than was kept");
+        if (count > k - at) throw std::invalid_argument("the windows of a top-k wire hold more than k elements");
         for (const std::size_t end = at + count; at < end; ++at) {
             std::uint16_t position;
             __builtin_memcpy(&position, positions + 2 * at, 2);
-            if (position >= length) throw std::invalid_argument("a position on a top-k wire is past the end of its block");
+            if (position >= length) throw std::invalid_argument("a position on a top-k wire is past the end of its window");
             const float sum = out[begin + position] + values[at];
             out[begin + position] = sum == sum ? sum : std::numeric_limits<float>::quiet_NaN();
         }
     }
-    if (at != k) throw std::invalid_argument("the blocks of a top-k wire hold less than was kept");
+    if (at != k) throw std::invalid_argument("the windows of a top-k wire hold fewer than k elements");
 }
 
 }  // namespace unisono

@@ -1,10 +1,10 @@
-// Registers full of numbers, as wide as the instructions that this file is compiled for.
+// Vector registers, as wide as the instruction set that this file is compiled for.
 //
-// They are the vector types that gcc and clang share: arithmetic and comparisons work element by element, on every
-// processor. Processor-specific instructions are used only where these types cannot say what is meant.
+// They are the vector types of gcc and clang: arithmetic and comparisons work element by element, on every processor.
+// Processor-specific intrinsics are used only for operations that these types cannot express (docs/adr/0038).
 //
-// Everything is in the namespace of the variant (see combine.cpp): an inline function compiled for newer instructions
-// must never be linked in place of the same one compiled for older ones.
+// Everything is in the namespace of the variant (see combine.cpp): an inline function compiled for newer instructions must
+// not replace the same function compiled for older ones.
 #pragma once
 
 #include <cstddef>
@@ -42,7 +42,7 @@ UNISONO_INLINE To bits_as(From value) {
     return __builtin_bit_cast(To, value);
 }
 
-// Memory is aligned to an element, not to a register.
+// Memory is aligned to elements, not to registers.
 template <typename V>
 UNISONO_INLINE V load(const char* from) {
     V value;
@@ -54,15 +54,15 @@ UNISONO_INLINE void store(char* to, V value) {
     __builtin_memcpy(to, &value, sizeof value);
 }
 
-// Loops work on the lanes of several registers at a time: enough of them to keep the processor busy, few enough that the lanes,
-// what is added to it and the constants all find room in the processor.
+// The lanes of several registers, on which the loops work at a time: enough to keep the processor busy, few enough that the
+// lanes, their addends and the constants all fit into the registers.
 template <typename T>
 struct Lanes {
     static constexpr int parts = 4;
     Vector<T> part[parts];
 };
 
-// One NaN for all.
+// The canonical NaN.
 template <typename T>
 inline constexpr T not_a_number = static_cast<T>(__builtin_nanf(""));
 
@@ -76,7 +76,7 @@ UNISONO_INLINE Vector<T> settled(Vector<T> value) {
     return value == value ? value : all(not_a_number<T>);
 }
 
-// gcc 12 does not see that a choice of words is a minimum or a maximum.
+// gcc 12 does not recognise the minimum and maximum of words.
 UNISONO_INLINE Words smaller(Words a, Words b) {
 #if defined(__AVX512F__)
     return bits_as<Words>(_mm512_maskz_min_epu32(0xffff, bits_as<__m512i>(a), bits_as<__m512i>(b)));
@@ -107,7 +107,7 @@ UNISONO_INLINE Bytes larger(Bytes a, Bytes b) {
 #endif
 }
 
-// The bits of `a` where the mask has ones, those of `b` where it has zeros.
+// Selects the bits of `a` where the mask is one, and those of `b` where it is zero.
 UNISONO_INLINE Halves chosen(std::uint16_t mask, Halves a, Halves b) {
 #if defined(__AVX512F__)
     return bits_as<Halves>(
@@ -117,7 +117,7 @@ UNISONO_INLINE Halves chosen(std::uint16_t mask, Halves a, Halves b) {
 #endif
 }
 
-// Whether any bit is set.
+// Returns whether any bit is set.
 UNISONO_INLINE bool any(Words words) {
 #if defined(__AVX512F__)
     return _mm512_test_epi32_mask(bits_as<__m512i>(words), bits_as<__m512i>(words)) != 0;
@@ -137,7 +137,7 @@ UNISONO_INLINE bool any_at_least(Bytes bytes, std::uint8_t least) {
 #endif
 }
 
-// The lower or the upper halves of the words of two registers, in turns: of x, of y, of the next of x, ...
+// Interleaves the lower or upper halves of the words of two registers: x, y, the next of x, ...
 #if defined(__AVX512F__)
 template <std::size_t First, std::size_t... I>
 UNISONO_INLINE Halves interleaved(Words x, Words y, std::index_sequence<I...>) {
@@ -162,7 +162,7 @@ UNISONO_INLINE Halves lower_halves(Words x, Words y) { return bits_as<Halves>((x
 UNISONO_INLINE Halves upper_halves(Words x, Words y) { return bits_as<Halves>((x >> 16) | (y & 0xffff0000u)); }
 #endif
 
-// Whether there may be a NaN in the lanes: no for nearly all, so that a branch is cheaper than mending each register.
+// Returns whether the lanes may contain a NaN. They rarely do, so a branch is cheaper than fixing each register.
 UNISONO_INLINE bool may_have_nan(const Lanes<float>& lanes) {
     const Floats* const p = lanes.part;
 #if defined(__AVX512F__)

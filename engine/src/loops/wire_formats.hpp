@@ -1,8 +1,8 @@
-// The codes of each format of the wire, a register at a time: from a float to its code, and back.
+// The codes of each wire format, a register at a time: from a float to its code, and back.
 //
-// A format says what its limits are: `limit` is the largest number that is a code, `last_within` the largest one that
-// is rounded to a code, both as the bits of a float. `nearest` takes what is at most `last_within` in magnitude,
-// `stochastic` what is at most `limit`; all else is mended elsewhere (wire_loops.cpp).
+// The limits of a format: `limit` is the largest number that is a code, `last_within` the largest number that rounds to a
+// code, both as the bits of a float. `nearest` takes magnitudes up to `last_within`, `stochastic` up to `limit`; wire_loops.cpp
+// handles all others.
 #pragma once
 
 #include "small_floats.hpp"
@@ -10,13 +10,13 @@
 
 namespace unisono::UNISONO_VARIANT {
 
-// The upper `Bits` bits of a die: below 2^Bits.
+// Returns the upper `Bits` of the random bits, a number below 2^Bits.
 template <int Bits>
 UNISONO_INLINE Words random_below(Words random) {
     return random >> (32 - Bits);
 }
 
-// The numbers of a block of codes, a register at a time.
+// Loads the numbers of a codec block, a register at a time.
 template <typename F>
 UNISONO_INLINE CodecBlock<Floats> load_each(const char* from) {
     const CodecBlock<Words> codes = F::code_bytes == 1 ? load_bytes(from) : load_halves(from);
@@ -34,7 +34,7 @@ struct FloatFormat {
 
     static constexpr std::uint32_t last_code = (S::finite ? S::nan : S::infinity) - 1;
     static constexpr std::uint32_t limit = (last_code << S::shift) + S::rebias;
-    // The number half way to the next one is rounded to the even one.
+    // The number halfway to the next one rounds to even.
     static constexpr std::uint32_t last_within = limit + (1u << (S::shift - 1)) - (last_code & 1);
 
     static UNISONO_INLINE Rounded with_sign(Words bits, Rounded magnitude) {
@@ -47,8 +47,8 @@ struct FloatFormat {
         return with_sign(bits, S::round_magnitude(bits & 0x7fffffffu));
     }
 
-    // Adds a number below the last bit, and cuts off: it carries in as many of all cases as the part cut off is large.
-    // A number below the smallest normal one is lifted by this first, so that its last bit is in the same place.
+    // Adds random bits below the last bit and truncates: the probability of a carry is the truncated fraction. The smallest
+    // normal number is first added to subnormal numbers, so that their last bit is in the same position.
     static UNISONO_INLINE Rounded stochastic(Floats value, Words random) {
         const Words bits = bits_as<Words>(value), magnitude = bits & 0x7fffffffu;
         const Words small = bits_as<Words>(magnitude < S::smallest_normal);  // all ones, or zero
@@ -59,11 +59,11 @@ struct FloatFormat {
         return with_sign(bits, {code, bits_as<Floats>(cut << S::shift) - lift});
     }
 
-    // The numbers of a block of codes; multiplied by `loaded_factor` they are what they should be.
+    // Loads the numbers of a codec block, which the caller must multiply by `loaded_factor`.
 #if defined(__F16C__)
     static constexpr float loaded_factor = 1 << (Half::bias - S::bias);
 
-    // Processors widen Half by themselves. The others have their bits moved to where those of a Half are.
+    // Processors widen Half in hardware. The bits of the other formats are moved to the positions of a Half.
     static UNISONO_INLINE CodecBlock<Floats> load_block(const char* from) {
         CodecBlock<Floats> block;
         for (int i = 0; i < codec_block_registers; i += 2) {
@@ -80,8 +80,8 @@ struct FloatFormat {
 #else
     static constexpr float loaded_factor = 1;
 
-    // Small numbers are lifted here too: the processor is spared subnormal floats, which some are slow with. (One large
-    // element makes small codes of all others in its block.)
+    // The same addition avoids subnormal floats, which are slow on some processors. (One large element makes all other codes
+    // of its block small.)
     static UNISONO_INLINE Floats widen(Words code) {
         const Words magnitude = code & S::magnitude_mask;
         const Words small = bits_as<Words>(magnitude < (1u << (23 - S::shift)));
@@ -119,16 +119,16 @@ struct ScaledInteger {
     static constexpr int code_bytes = 1;
     static constexpr std::uint32_t nan = 0x80, infinity = 0, sign_bit = 0;
     static constexpr std::uint32_t limit = 0x42fe0000u;         // 127
-    static constexpr std::uint32_t last_within = 0x42feffffu;   // just below 127.5, which goes to 128, as that is even
+    static constexpr std::uint32_t last_within = 0x42feffffu;   // just below 127.5, which rounds to 128 because that is even
 
     static UNISONO_INLINE Rounded nearest(Floats value) {
-        // The sum has no room for a fraction: the processor rounds it.
+        // The sum has no bits for a fraction, so the processor rounds it.
         const Floats magic = all(0x1.8p23f), sum = value + magic;
         return {bits_as<Words>(sum) & 0xffu, sum - magic};
     }
     static UNISONO_INLINE Rounded stochastic(Floats value, Words random) {
         using Integers = Vector<std::int32_t>;
-        // With 24 bits of fraction; 127 and the largest die are just below 2^31.
+        // With 24 bits of fraction; 127 plus the largest random number is just below 2^31.
         const Integers fixed = __builtin_convertvector(value * 0x1p24f, Integers);
         const Integers whole = (fixed + bits_as<Integers>(random_below<24>(random))) >> 24;
         return {bits_as<Words>(whole) & 0xffu, __builtin_convertvector(whole, Floats)};

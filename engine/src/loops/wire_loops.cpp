@@ -1,4 +1,4 @@
-// The loops that encode and decode (see wire.hpp). Compiled several times, as combine.cpp is.
+// The loops that encode and decode (see wire.hpp). Compiled several times, like combine.cpp.
 #include <type_traits>
 
 #include "unisono/wire.hpp"
@@ -11,7 +11,7 @@ namespace unisono::UNISONO_VARIANT {
 
 static_assert(codec_block_elements == codec_block_elements);
 
-// Where the parts of an encoded array are. Formats without a scale are blocks as well: they are only a measure then.
+// The offsets in an encoded array. Formats without a scale use codec blocks only as a unit of work.
 template <typename F>
 struct Layout {
     std::size_t code_offset;
@@ -25,18 +25,18 @@ struct Layout {
 
 inline float scale_of(std::uint8_t byte) { return bits_as<float>(std::uint32_t{byte} << 23); }
 
-// What a format takes, from the bits of a float.
+// The limits of a format, as bits of a float.
 template <typename F, bool Stochastic>
 struct Limits {
     static constexpr std::uint32_t within = Stochastic ? F::limit : F::last_within;
-    // The exponent of the largest code, and what makes a mantissa that is not within run over to the next exponent.
+    // The exponent of the largest code, and the number whose addition carries a mantissa above the limit into the exponent.
     static constexpr int exponent = static_cast<int>(F::limit >> 23) - 127;
     static constexpr std::uint32_t carry = 0x7fffffu - (within & 0x7fffffu);
     static constexpr int largest_byte = 254 - exponent;
     // Above these bits an element is NaN, infinite, or too large for the largest scale.
     static constexpr std::uint32_t usual = F::scaled ? (254u << 23) | (within & 0x7fffffu) : within;
 
-    // The byte of the scale of a block, from the largest of its finite magnitudes.
+    // Returns the byte of the scale of a codec block, from its largest finite magnitude.
     static UNISONO_INLINE std::uint8_t scale_byte(std::uint32_t largest) {
         const int byte = static_cast<int>((largest + carry) >> 23) - exponent;
         return static_cast<std::uint8_t>(byte < 1 ? 1 : byte > largest_byte ? largest_byte : byte);
@@ -51,9 +51,9 @@ UNISONO_INLINE void store_codes(std::byte* to, const CodecBlock<Words>& codes) {
         store_halves(reinterpret_cast<char*>(to), codes);
 }
 
-// One block. Most have only usual numbers (`Limits::usual`); says false, and has done nothing, where one has not.
+// Encodes one codec block. Most have only usual numbers (`Limits::usual`); returns false, and does nothing, if one does not.
 template <typename F, bool Stochastic, bool AllUsual>
-UNISONO_INLINE bool encode_block(const float* from, float* rounded, std::byte* scale, std::byte* to, const StochasticRng& random,
+UNISONO_INLINE bool encode_codec_block(const float* from, float* rounded, std::byte* scale, std::byte* to, const StochasticRng& random,
                                  std::uint64_t index) {
     using L = Limits<F, Stochastic>;
     CodecBlock<Floats> values = load_floats(from);
@@ -70,7 +70,7 @@ UNISONO_INLINE bool encode_block(const float* from, float* rounded, std::byte* s
         const std::uint8_t byte = L::scale_byte(found);
         *scale = std::byte{byte};
         factor = scale_of(byte);
-        for (Floats& part : values.part) part *= scale_of(254 - byte);  // exact, or too small for any code but 0
+        for (Floats& part : values.part) part *= scale_of(254 - byte);  // exact, or so small that its code is 0
     } else if (AllUsual && __builtin_expect(any(bits_as<Words>(largest > L::usual)), 0)) {
         return false;
     }
@@ -95,11 +95,11 @@ UNISONO_INLINE bool encode_block(const float* from, float* rounded, std::byte* s
     return true;
 }
 
-// Out of the loop, as it would need the registers that the usual way has its constants in.
+// Not inlined, because it would take the registers that hold the constants of the usual case.
 template <typename F, bool Stochastic>
 [[gnu::noinline]] void encode_unusual(const float* from, float* rounded, std::byte* scale, std::byte* to,
                                       const StochasticRng& random, std::uint64_t index) {
-    encode_block<F, Stochastic, false>(from, rounded, scale, to, random, index);
+    encode_codec_block<F, Stochastic, false>(from, rounded, scale, to, random, index);
 }
 
 template <typename F, bool Stochastic, bool RoundsSource>
@@ -110,7 +110,7 @@ template <typename F, bool Stochastic, bool RoundsSource>
     const auto encode_at = [&](std::size_t block, const float* values, float* rounded, std::byte* codes) {
         const std::uint64_t index = rounding.first + block * codec_block_elements;
         std::byte* const scale = layout.scale(to, block);
-        if (!encode_block<F, Stochastic, true>(values, rounded, scale, codes, random, index))
+        if (!encode_codec_block<F, Stochastic, true>(values, rounded, scale, codes, random, index))
             encode_unusual<F, Stochastic>(values, rounded, scale, codes, random, index);
     };
     std::size_t block = 0;
@@ -123,7 +123,7 @@ template <typename F, bool Stochastic, bool RoundsSource>
     }
     const std::size_t rest = n - block * codec_block_elements;
     if (rest == 0) return;
-    // What is less than a block is encoded to the side, with zeros behind it.
+    // The last, partial block is encoded in a copy on the stack, padded with zeros.
     float values[codec_block_elements]{};
     std::byte codes[codec_block_elements * F::code_bytes];
     __builtin_memcpy(values, from + block * codec_block_elements, rest * sizeof(float));
@@ -140,7 +140,7 @@ void encode(std::conditional_t<RoundsSource, float*, const float*> from, std::by
 }
 
 template <typename F>
-UNISONO_INLINE CodecBlock<Floats> decode_block(const std::byte* scale, const std::byte* from) {
+UNISONO_INLINE CodecBlock<Floats> decode_codec_block(const std::byte* scale, const std::byte* from) {
     CodecBlock<Floats> values = F::load_block(reinterpret_cast<const char*>(from));
     if constexpr (F::scaled) {
         const float factor = scale_of(static_cast<std::uint8_t>(*scale)) * F::loaded_factor;
@@ -149,7 +149,7 @@ UNISONO_INLINE CodecBlock<Floats> decode_block(const std::byte* scale, const std
     return values;
 }
 
-// What is done with decoded numbers.
+// What to do with decoded numbers.
 struct Store {
     static UNISONO_INLINE void use(const CodecBlock<Floats>& values, const float*, float* out) { store_floats(out, values); }
 };
@@ -169,7 +169,7 @@ void decode_combine(const std::byte* from, const float* left, float* out, std::s
     std::size_t block = 0;
     for (; (block + 1) * codec_block_elements <= n; ++block) {
         const std::size_t at = block * codec_block_elements;
-        Then::use(decode_block<F>(layout.scale(from, block), layout.codes(from, block)), left + at, out + at);
+        Then::use(decode_codec_block<F>(layout.scale(from, block), layout.codes(from, block)), left + at, out + at);
     }
     const std::size_t at = block * codec_block_elements, rest = n - at;
     if (rest == 0) return;
@@ -177,7 +177,7 @@ void decode_combine(const std::byte* from, const float* left, float* out, std::s
     float side[codec_block_elements]{};
     __builtin_memcpy(codes, layout.codes(from, block), rest * F::code_bytes);
     __builtin_memcpy(side, left + at, rest * sizeof(float));
-    Then::use(decode_block<F>(layout.scale(from, block), codes), side, side);
+    Then::use(decode_codec_block<F>(layout.scale(from, block), codes), side, side);
     __builtin_memcpy(out + at, side, rest * sizeof(float));
 }
 

@@ -40,7 +40,7 @@ std::vector<std::uint32_t> Peers::lost() const {
     std::vector<std::uint32_t> found;
     for (std::size_t rank = 0; rank < asked.size(); ++rank) {
         if (rank == own_rank_) continue;
-        // Without a descriptor the number must do; it says nothing of a process that nobody has waited for yet.
+        // Without a descriptor the process id must do; it does not detect a process that its parent has not reaped.
         const bool gone = descriptors_[rank] >= 0 ? (asked[rank].revents & (POLLIN | POLLHUP | POLLERR)) != 0
                                                   : ::kill(processes_[rank], 0) != 0 && errno == ESRCH;
         if (gone) found.push_back(static_cast<std::uint32_t>(rank));

@@ -10,7 +10,7 @@
 
 namespace unisono {
 
-// The words lie in memory that several processes share: no FUTEX_PRIVATE_FLAG.
+// The words are shared between processes, so FUTEX_PRIVATE_FLAG must not be used.
 void futex_wait(std::atomic<std::uint32_t>& word, std::uint32_t seen, Nanoseconds longest) {
     const timespec limit{static_cast<time_t>(longest.count() / 1'000'000'000),
                          static_cast<long>(longest.count() % 1'000'000'000)};
@@ -28,7 +28,7 @@ bool join_fence() {
 
 void fence_everywhere() { syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL_EXPEDITED, 0, 0); }
 
-// Clock is CLOCK_MONOTONIC, and so is this one, but for its steps.
+// Clock is CLOCK_MONOTONIC; this is the same clock with a coarser resolution.
 Clock::time_point coarse_now() {
     timespec now;
     ::clock_gettime(CLOCK_MONOTONIC_COARSE, &now);

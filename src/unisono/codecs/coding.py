@@ -14,6 +14,7 @@ from unisono.codecs.codec import Codec, find
 from unisono.errors import UsageError
 
 Bytes = NDArray[np.uint8]
+BEST = ""  # the variant of the loops: the best one for this processor
 
 
 def encode(array: Any, codec: str | Codec) -> Bytes:
@@ -23,7 +24,7 @@ def encode(array: Any, codec: str | Codec) -> Bytes:
     if codec.is_topk:
         _engine.encode_topk(wire, values.view(np.uint8), codec.kept(values.size))
     else:
-        _engine.encode(codec.name, wire, values.view(np.uint8), codec.stochastic, codec.seed)
+        _engine.encode(codec.name, wire, values.view(np.uint8), codec.stochastic, codec.seed, first=0, variant=BEST)
     return wire
 
 
@@ -35,7 +36,7 @@ def decode(wire: Bytes, codec: str | Codec, n: int) -> NDArray[np.float32]:
     if codec.is_topk:
         add_kept(out, wire, codec)
     else:
-        _engine.decode(codec.name, out.view(np.uint8), wire)
+        _engine.decode(codec.name, out.view(np.uint8), wire, BEST)
     return out
 
 
@@ -51,7 +52,9 @@ def round_in_place(array: Any, codec: str | Codec) -> None:
         values[:] = decode(encode(values, codec), codec, values.size)
         return
     wire = np.empty(codec.wire_bytes(values.size), np.uint8)
-    _engine.encode_rounding_source(codec.name, wire, values.view(np.uint8), codec.stochastic, codec.seed)
+    _engine.encode_rounding_source(
+        codec.name, wire, values.view(np.uint8), codec.stochastic, codec.seed, first=0, variant=BEST
+    )
 
 
 def check_wire(wire: Bytes, codec: Codec, n: int) -> None:

@@ -1,9 +1,10 @@
-"""What the engine reports, as exceptions."""
+"""Turns the faults of the engine into exceptions."""
 
 from __future__ import annotations
 
 import os
 
+from unisono.comm.engine_messages import FORKED_CHILD, group_note, sentence_of, value_of
 from unisono.errors import (
     Aborted,
     CollectiveTimeout,
@@ -14,6 +15,8 @@ from unisono.errors import (
     UnisonoError,
     UsageError,
 )
+
+__all__ = ["exception_for", "forked_child", "group_note"]  # called by the engine
 
 # In the order of `enum class Fault` in engine/include/unisono/memory.hpp.
 EXCEPTIONS: tuple[type[UnisonoError], ...] = (
@@ -28,18 +31,14 @@ EXCEPTIONS: tuple[type[UnisonoError], ...] = (
 )
 
 
-def exception_for(fault: int, culprit: int, text: str) -> UnisonoError:
+def exception_for(fault: int, culprit: int, description: bytes) -> UnisonoError:
     """Return the exception for a fault; ``culprit`` is the rank in the job that it is about, -1 for none."""
-    kind = EXCEPTIONS[fault]
+    kind, message = EXCEPTIONS[fault], sentence_of(description)
     if issubclass(kind, CommError):
-        return kind(text, rank=None if culprit < 0 else culprit)
-    return kind(text)
+        return kind(message, rank=None if culprit < 0 else culprit)
+    return kind(message)
 
 
 def forked_child(rank: str, process: int) -> UsageError:
-    """Return the exception for a call in a forked child of a rank."""
-    return UsageError(
-        f"process {os.getpid()} was forked from {rank} (process {process}) and cannot use its communicators: they "
-        "belong to the parent. Start helper processes with the start method 'spawn' or 'forkserver', or make a "
-        "communicator of their own with connect()"
-    )
+    """Return the exception for a call in a forked child of a rank (as the engine writes it) with this process id."""
+    return UsageError(FORKED_CHILD(child=os.getpid(), rank=value_of(rank), process=process))

@@ -1,0 +1,147 @@
+// The part of Endpoint that describes faults and reports them to every rank.
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdio>
+#include <cstring>
+#include <system_error>
+#include <utility>
+
+#include "unisono/endpoint.hpp"
+
+namespace unisono {
+
+FaultReport Endpoint::break_with(Fault fault, int culprit, const FaultMessage& message) {
+    std::uint32_t whole = 0;
+    if (control_->broken.compare_exchange_strong(whole, 1)) {
+        const std::string group = names.group();
+        const std::string text = message.text() + (group.empty() ? "" : "\n" + group);
+        control_->report.fault = fault;
+        control_->report.culprit = names.job_rank(culprit);
+        std::strncpy(control_->report.text, text.c_str(), sizeof control_->report.text - 1);
+        control_->broken.store(2, std::memory_order_release);
+        // One write for the whole line, so that the lines of several ranks do not mix.
+        if (settings.fault_log >= 0)
+            ::dprintf(settings.fault_log, "%u %d\n", static_cast<unsigned>(fault), names.job_rank(culprit));
+        for (std::uint32_t rank = 0; rank < settings.geometry.size; ++rank) wake_if_asleep(rank);
+    }
+    return fault_report();
+}
+
+FaultReport Endpoint::fault_report() const {
+    // The rank that began to write the report may have died before it finished, so the wait is limited.
+    for (int look = 0; look < 1000; ++look) {
+        const std::uint32_t state = control_->broken.load(std::memory_order_acquire);
+        if (state == 0) return {};
+        if (state == 2) return control_->report;
+        ::usleep(100);
+    }
+    FaultReport unknown;
+    unknown.fault = Fault::peer_lost;
+    std::strncpy(unknown.text, "reporter_died", sizeof unknown.text - 1);
+    return unknown;
+}
+
+void Endpoint::fail(Fault fault, int culprit, const FaultMessage& message) {
+    throw Failure(break_with(fault, culprit, message));
+}
+
+void Endpoint::report_mismatch(std::uint32_t peer) {
+    fail(Fault::mismatch, static_cast<int>(peer),
+         FaultMessage("call_mismatch")
+             .with("number", call_)
+             .with_value("rank", own_value())
+             .with_value("own_call", call_value(settings.rank, call_))
+             .with_value("peer", names.value(peer))
+             .with_value("peer_call", call_value(peer, call_)));
+}
+
+void Endpoint::report_length(std::uint32_t peer, std::uint64_t sent, std::uint64_t expected, std::uint32_t step) {
+    fail(Fault::mismatch, static_cast<int>(peer),
+         FaultMessage("length_mismatch")
+             .with_value("peer", names.value(peer))
+             .with("sent", sent)
+             .with_value("rank", own_value())
+             .with("expected", expected)
+             .with("step", step + std::uint64_t{1}));
+}
+
+void Endpoint::report_peer_ended(std::uint32_t peer, const Wait& what) {
+    FaultMessage message(what.in_collective ? "peer_ended_in_call" : "peer_ended");
+    message.with_value("peer", names.value(peer, settings.processes[peer]))
+        .with_value("rank", own_value())
+        .with_value("waited_for", value_of(what.peer));
+    add_location(message, what);
+    fail(Fault::peer_lost, static_cast<int>(peer), message);
+}
+
+void Endpoint::report_peer_closed(const Wait& what) {
+    const bool any = what.peer == any_rank;
+    FaultMessage message(what.in_collective ? "peer_closed_in_call" : any ? "all_closed" : "peer_closed");
+    message.with_value("peer", value_of(what.peer)).with_value("rank", own_value());
+    add_location(message, what);
+    fail(Fault::peer_lost, any ? -1 : static_cast<int>(what.peer), message);
+}
+
+// Follows the chain of ranks, from each one to the rank that it waits for, and blames the rank at its end.
+void Endpoint::report_timeout(const Wait& what, Nanoseconds waited) {
+    char seconds[32];
+    std::snprintf(seconds, sizeof seconds, "%.1f", std::chrono::duration<double>(waited).count());
+    FaultMessage message(what.in_collective ? "timed_out_in_call" : "timed_out");
+    message.with_value("rank", own_value()).with_value("peer", value_of(what.peer)).with("seconds", seconds);
+    add_location(message, what);
+    if (what.peer == any_rank) fail(Fault::timeout, -1, message.with_detail(FaultMessage("no_such_message")));
+    std::uint32_t rank = what.peer;
+    for (std::uint32_t hops = 0; hops < settings.geometry.size; ++hops) {
+        const Board& theirs = board(rank);
+        const auto detail = [&](const char* id) { return FaultMessage(id).with_value("rank", names.value(rank)); };
+        const std::uint64_t calls = theirs.calls.load(std::memory_order_acquire);
+        if (what.in_collective && calls < call_) {
+            message.with_detail(detail("not_entered").with("made", calls).with("expected", call_));
+            break;
+        }
+        const std::int32_t waiting_for = theirs.waiting_for.load(std::memory_order_acquire);
+        if (waiting_for == 0) {
+            message.with_detail(detail(what.in_collective ? "busy_in_call" : "busy"));
+            break;
+        }
+        if (waiting_for < 0) {
+            message.with_detail(detail("waits_for_any"));
+            break;
+        }
+        const auto next = static_cast<std::uint32_t>(waiting_for - 1);
+        const std::uint32_t step = theirs.waiting_step.load(std::memory_order_relaxed);
+        FaultMessage waits = detail(step > 0 ? "waits" : "waits_in_transfer").with_value("peer", names.value(next));
+        if (step > 0) waits.with("step", step);
+        message.with_detail(waits);
+        rank = next;
+        if (rank == settings.rank) fail(Fault::timeout, static_cast<int>(what.peer), message);  // they wait in a circle
+    }
+    fail(Fault::timeout, static_cast<int>(rank), message);
+}
+
+// Adds the step and the call, or the tag of a transfer.
+void Endpoint::add_location(FaultMessage& message, const Wait& what) const {
+    if (!what.in_collective) {
+        message.with("tag", what.step);
+        return;
+    }
+    message.with("step", what.step + std::uint64_t{1}).with_value("call", call_value(settings.rank, call_));
+}
+
+std::string Endpoint::call_value(std::uint32_t rank, std::uint64_t number) const {
+    const CallRecord& record = board(rank).recent[number % remembered_calls];
+    if (record.number.load(std::memory_order_acquire) != number) return unknown_call_value;
+    return FaultMessage::escaped(board(rank).texts[record.text.load(std::memory_order_relaxed) % remembered_texts]);
+}
+
+std::thread Endpoint::start_thread(std::function<void()> work) {
+    try {
+        return std::thread(std::move(work));
+    } catch (const std::system_error& error) {
+        fail(Fault::no_memory, static_cast<int>(settings.rank),
+             FaultMessage("no_thread").with_value("rank", own_value()).with("reason", error.code().message()));
+    }
+}
+
+}  // namespace unisono

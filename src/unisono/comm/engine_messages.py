@@ -1,0 +1,219 @@
+"""The sentences of the engine's faults.
+
+The engine describes a fault by an id and parameters (``engine/include/unisono/fault_message.hpp``); this module has the
+template of every id and turns a description into a :class:`~unisono.message.Message`. Steps are numbered from 1.
+"""
+
+from __future__ import annotations
+
+from string import Formatter
+from urllib.parse import unquote
+
+from unisono.message import Message, Template, join
+
+PREFIX = "engine."
+
+
+def _fault(name: str, english: str, chinese: str) -> Template:
+    """Return the template of a fault, which ends with its details and with the group, if there are any."""
+    return Template(PREFIX + name, english + "{details}{group}", chinese + "{details}{group}")
+
+
+FAULTS = (
+    _fault(
+        "peer_ended_in_call",
+        "{peer} has ended; {rank} was waiting for {waited_for} at step {step} of {call}",
+        "{peer} 已结束；{rank} 当时正在 {call} 的第 {step} 步等待{waited_for}",
+    ),
+    _fault(
+        "peer_ended",
+        "{peer} has ended; {rank} was waiting for {waited_for} (tag {tag})",
+        "{peer} 已结束；{rank} 当时正在等待{waited_for}（标签 {tag}）",
+    ),
+    _fault(
+        "peer_closed_in_call",
+        "{peer} has closed its communicator while {rank} is waiting for it in {call}",
+        "{rank} 正在 {call} 中等待{peer}，而{peer} 已关闭其通信器",
+    ),
+    _fault(
+        "peer_closed",
+        "{peer} has closed its communicator while {rank} is waiting for it (tag {tag})",
+        "{rank} 正在等待{peer}（标签 {tag}），而{peer} 已关闭其通信器",
+    ),
+    _fault(
+        "all_closed",
+        "every other rank has closed its communicator while {rank} is waiting for a message (tag {tag})",
+        "{rank} 正在等待消息（标签 {tag}），而其他进程均已关闭其通信器",
+    ),
+    _fault(
+        "timed_out_in_call",
+        "{rank} timed out after {seconds} s waiting for {peer} at step {step} of {call}",
+        "{rank} 在 {call} 的第 {step} 步等待{peer}，{seconds} 秒后超时",
+    ),
+    _fault(
+        "timed_out",
+        "{rank} timed out after {seconds} s waiting for {peer} in send or recv (tag {tag})",
+        "{rank} 在 send 或 recv 中等待{peer}（标签 {tag}），{seconds} 秒后超时",
+    ),
+    _fault(
+        "call_mismatch",
+        "call {number} of this communicator differs between ranks: {rank} called {own_call}; {peer} called {peer_call}. "
+        "Every rank must make the same calls in the same order",
+        "各进程在该通信器上的第 {number} 次调用不一致：{rank} 调用 {own_call}；{peer} 调用 {peer_call}。"
+        "所有进程必须以相同的顺序进行相同的调用",
+    ),
+    _fault(
+        "length_mismatch",
+        "{peer} sent {sent} bytes to {rank}, which expects {expected} bytes at step {step}: "
+        "the sending and the receiving rank must name the same length",
+        "{peer} 向{rank} 发送了 {sent} 字节，而{rank} 在第 {step} 步应接收 {expected} 字节：发送方与接收方给出的长度必须相同",
+    ),
+    _fault(
+        "transfer_mismatch",
+        "{peer} sends {sent_count} {sent_dtype} elements with tag {tag}; {rank} receives {count} {dtype} elements: "
+        "both sides of a transfer must name the same type and number of elements",
+        "{peer} 发送 {sent_count} 个 {sent_dtype} 元素（标签 {tag}）；{rank} 接收 {count} 个 {dtype} 元素："
+        "传输双方的元素类型和个数必须相同",
+    ),
+    _fault("aborted", "{rank} aborted: {reason}", "{rank} 中止：{reason}"),
+    _fault("interrupted", "{rank} was interrupted", "{rank} 被中断"),
+    _fault(
+        "no_shared_memory",
+        "{rank}: no shared memory for {bytes} bytes: {reason}; connect with smaller staging_bytes, or raise the limits on "
+        "memory and file size (ulimit -v, ulimit -f)",
+        "{rank}：无法分配 {bytes} 字节的共享内存：{reason}；请在 connect 时使用较小的 staging_bytes，"
+        "或放宽内存和文件大小的限制（ulimit -v、ulimit -f）",
+    ),
+    _fault(
+        "no_address_space",
+        "{rank}: no address space for {bytes} bytes: {reason}; connect with smaller staging_bytes, or raise the limits on "
+        "memory and file size (ulimit -v, ulimit -f)",
+        "{rank}：无法分配 {bytes} 字节的地址空间：{reason}；请在 connect 时使用较小的 staging_bytes，"
+        "或放宽内存和文件大小的限制（ulimit -v、ulimit -f）",
+    ),
+    _fault(
+        "no_memory_for_message",
+        "{rank} has no memory for an unexpected message of {count} {dtype} elements (tag {tag}) from {peer}; "
+        "receive it earlier",
+        "{rank} 没有足够的内存暂存来自{peer} 的未预期消息（{count} 个 {dtype} 元素，标签 {tag}）；请尽早接收该消息",
+    ),
+    _fault(
+        "no_thread",
+        "{rank} could not start a thread for asynchronous calls: {reason}; raise the limit on processes (ulimit -u, or "
+        "the pids limit of the container) or on address space (ulimit -v)",
+        "{rank} 无法为异步调用启动线程：{reason}；请放宽进程数的限制（ulimit -u，或容器的 pids 限制）"
+        "或地址空间的限制（ulimit -v）",
+    ),
+    _fault(
+        "reporter_died",
+        "a rank died while it was reporting a failure",
+        "某个进程在报告故障时异常终止",
+    ),
+)
+DETAILS = (
+    Template(PREFIX + "waits", "{rank} is waiting for {peer} at step {step}", "{rank} 正在第 {step} 步等待{peer}"),
+    Template(
+        PREFIX + "waits_in_transfer",
+        "{rank} is waiting for {peer} in send or recv",
+        "{rank} 正在 send 或 recv 中等待{peer}",
+    ),
+    Template(
+        PREFIX + "waits_for_any", "{rank} is waiting for a message from any rank", "{rank} 正在等待任一进程的消息"
+    ),
+    Template(
+        PREFIX + "not_entered",
+        "{rank} has not entered this call (it has made {made} of {expected} calls)",
+        "{rank} 尚未进入此次调用（已完成 {expected} 次调用中的 {made} 次）",
+    ),
+    Template(
+        PREFIX + "busy_in_call",
+        "{rank} is in the call but is not waiting for any rank: it may be stopped, or very slow",
+        "{rank} 已进入此次调用，但没有在等待任何进程：它可能已停止，或运行得非常慢",
+    ),
+    Template(
+        PREFIX + "busy",
+        "{rank} is not waiting for any rank: it may be stopped, very slow, or busy with something else",
+        "{rank} 没有在等待任何进程：它可能已停止、运行得非常慢，或正忙于其他工作",
+    ),
+    Template(
+        PREFIX + "no_such_message", "no rank has sent a message with this tag", "没有进程发送过带有此标签的消息"
+    ),
+)  # fmt: skip
+GROUPS = (
+    Template(PREFIX + "group", ". The group is {{{ranks}}}", "。该组为 {{{ranks}}}"),
+    Template(
+        PREFIX + "large_group",
+        ". The group is {{{ranks}, ... ({count} ranks)}}",
+        "。该组为 {{{ranks}, ……（共 {count} 个进程）}}",
+    ),
+)
+TEMPLATES = {template.id: template for template in (*FAULTS, *DETAILS, *GROUPS)}
+
+RANK = Template("engine.rank", "rank {rank}", "进程{rank}")
+RANK_AND_PROCESS = Template(
+    "engine.rank_and_process", "rank {rank} (process {process})", "进程{rank}（PID {process}）"
+)
+RANK_OF_GROUP = Template(
+    "engine.rank_of_group", "rank {rank} of the job (rank {group_rank} of its group)", "作业进程{rank}（组内进程 {group_rank}）"
+)  # fmt: skip
+RANK_OF_GROUP_AND_PROCESS = Template(
+    "engine.rank_of_group_and_process",
+    "rank {rank} of the job (rank {group_rank} of its group, process {process})",
+    "作业进程{rank}（组内进程 {group_rank}，PID {process}）",
+)
+ANY_RANK = Template("engine.any_rank", "any rank", "任一进程")
+UNKNOWN_CALL = Template("engine.unknown_call", "something else", "其他操作")
+FOLLOWED_BY = Template("engine.followed_by", "; {details}", "；{details}")
+FORKED_CHILD = Template(
+    "engine.forked_child",
+    "process {child} was forked from {rank} (process {process}) and cannot use its communicators: they belong to the parent. Start helper "
+    "processes with the start method 'spawn' or 'forkserver', or let them make their own communicator with connect()",
+    "PID {child} 由{rank}（PID {process}）fork 而来，不能使用其通信器：通信器属于父进程。请以 'spawn' 或 'forkserver' 方式启动辅助进程，"
+    "或让它们用 connect() 建立自己的通信器",
+)
+
+
+def sentence_of(description: bytes) -> Message:
+    """Return the sentence for a description of the engine. The description may be cut off at any byte."""
+    first, *rest = (_parsed(line) for line in description.decode(errors="ignore").split("\n"))
+    details = [_filled(*line) for line in rest if not line[0].endswith("group")]
+    groups = [_filled(*line) for line in rest if line[0].endswith("group")]
+    return _filled(
+        *first, details=FOLLOWED_BY(details=join(details)) if details else "", group=groups[0] if groups else ""
+    )
+
+
+def group_note(description: bytes) -> str:
+    """Return the sentence that lists a group, to be appended to a message; empty where ranks need no explanation."""
+    return _filled(*_parsed(description.decode())) if description else ""
+
+
+def value_of(text: str) -> str | int:
+    """Return the value of a parameter: a rank, a call, a number or plain text."""
+    if not text.startswith("@"):
+        return int(text) if text.isdecimal() else unquote(text)
+    if text == "@any":
+        return ANY_RANK()
+    if text == "@unknown":
+        return UNKNOWN_CALL()
+    rank, group_rank, process = [*text[1:].split("/"), "", ""][:3]
+    if not group_rank:
+        return RANK_AND_PROCESS(rank=rank, process=process) if process else RANK(rank=rank)
+    if not process:
+        return RANK_OF_GROUP(rank=rank, group_rank=group_rank)
+    return RANK_OF_GROUP_AND_PROCESS(rank=rank, group_rank=group_rank, process=process)
+
+
+def _parsed(line: str) -> tuple[str, dict[str, str | int]]:
+    name, *fields = line.split("|")
+    pairs = (field.split("=", 1) for field in fields if "=" in field)
+    return name, {key: value_of(value) for key, value in pairs}
+
+
+def _filled(name: str, parameters: dict[str, str | int], **more: str) -> Message:
+    template = TEMPLATES.get(PREFIX + name)
+    if template is None:  # the end of a long description was cut off, or this module lacks the id
+        return Message(name)
+    every: dict[str, str | int] = {**parameters, **more}
+    fields = [field for _, field, _, _ in Formatter().parse(template.english) if field]
+    return template(**{field: every.get(field, "...") for field in fields})
