@@ -1,7 +1,7 @@
 """The sentences of the engine's faults.
 
-The engine describes a fault by an id and parameters (``engine/include/unisono/fault_message.hpp``); this module has the
-template of every id and turns a description into a :class:`~unisono.message.Message`. Steps are numbered from 1.
+The engine describes a fault by an id and parameters (``engine/include/unisono/fault_message.hpp``); this module has
+the template of every id and turns a description into a :class:`~unisono.message.Message`. Steps are numbered from 1.
 """
 
 from __future__ import annotations
@@ -57,8 +57,8 @@ FAULTS = (
     ),
     _fault(
         "call_mismatch",
-        "call {number} of this communicator differs between ranks: {rank} called {own_call}; {peer} called {peer_call}. "
-        "Every rank must make the same calls in the same order",
+        "call {number} of this communicator differs between ranks: {rank} called {own_call}; {peer} called "
+        "{peer_call}. Every rank must make the same calls in the same order",
         "各进程在该通信器上的第 {number} 次调用不一致：{rank} 调用 {own_call}；{peer} 调用 {peer_call}。"
         "所有进程必须以相同的顺序进行相同的调用",
     ),
@@ -66,7 +66,8 @@ FAULTS = (
         "length_mismatch",
         "{peer} sent {sent} bytes to {rank}, which expects {expected} bytes at step {step}: "
         "the sending and the receiving rank must name the same length",
-        "{peer} 向{rank} 发送了 {sent} 字节，而{rank} 在第 {step} 步应接收 {expected} 字节：发送方与接收方给出的长度必须相同",
+        "{peer} 向{rank} 发送了 {sent} 字节，而{rank} 在第 {step} 步应接收 {expected} 字节："
+        "发送方与接收方给出的长度必须相同",
     ),
     _fault(
         "transfer_mismatch",
@@ -79,15 +80,15 @@ FAULTS = (
     _fault("interrupted", "{rank} was interrupted", "{rank} 被中断"),
     _fault(
         "no_shared_memory",
-        "{rank}: no shared memory for {bytes} bytes: {reason}; connect with smaller staging_bytes, or raise the limits on "
-        "memory and file size (ulimit -v, ulimit -f)",
+        "{rank}: no shared memory for {bytes} bytes: {reason}; connect with smaller staging_bytes, or raise the "
+        "limits on memory and file size (ulimit -v, ulimit -f)",
         "{rank}：无法分配 {bytes} 字节的共享内存：{reason}；请在 connect 时使用较小的 staging_bytes，"
         "或放宽内存和文件大小的限制（ulimit -v、ulimit -f）",
     ),
     _fault(
         "no_address_space",
-        "{rank}: no address space for {bytes} bytes: {reason}; connect with smaller staging_bytes, or raise the limits on "
-        "memory and file size (ulimit -v, ulimit -f)",
+        "{rank}: no address space for {bytes} bytes: {reason}; connect with smaller staging_bytes, or raise the "
+        "limits on memory and file size (ulimit -v, ulimit -f)",
         "{rank}：无法分配 {bytes} 字节的地址空间：{reason}；请在 connect 时使用较小的 staging_bytes，"
         "或放宽内存和文件大小的限制（ulimit -v、ulimit -f）",
     ),
@@ -99,8 +100,8 @@ FAULTS = (
     ),
     _fault(
         "no_thread",
-        "{rank} could not start a thread for asynchronous calls: {reason}; raise the limit on processes (ulimit -u, or "
-        "the pids limit of the container) or on address space (ulimit -v)",
+        "{rank} could not start a thread for asynchronous calls: {reason}; raise the limit on processes (ulimit -u, "
+        "or the pids limit of the container) or on address space (ulimit -v)",
         "{rank} 无法为异步调用启动线程：{reason}；请放宽进程数的限制（ulimit -u，或容器的 pids 限制）"
         "或地址空间的限制（ulimit -v）",
     ),
@@ -149,27 +150,30 @@ GROUPS = (
 )
 TEMPLATES = {template.id: template for template in (*FAULTS, *DETAILS, *GROUPS)}
 
-RANK = Template("engine.rank", "rank {rank}", "进程{rank}")
+RANK = Template("engine.rank", "rank {rank}", "进程 {rank}")
 RANK_AND_PROCESS = Template(
-    "engine.rank_and_process", "rank {rank} (process {process})", "进程{rank}（PID {process}）"
+    "engine.rank_and_process", "rank {rank} (process {process})", "进程 {rank}（PID {process}）"
 )
 RANK_OF_GROUP = Template(
-    "engine.rank_of_group", "rank {rank} of the job (rank {group_rank} of its group)", "作业进程{rank}（组内进程 {group_rank}）"
-)  # fmt: skip
+    "engine.rank_of_group",
+    "rank {rank} of the job (rank {group_rank} of its group)",
+    "作业进程 {rank}（组内进程 {group_rank}）",
+)
 RANK_OF_GROUP_AND_PROCESS = Template(
     "engine.rank_of_group_and_process",
     "rank {rank} of the job (rank {group_rank} of its group, process {process})",
-    "作业进程{rank}（组内进程 {group_rank}，PID {process}）",
+    "作业进程 {rank}（组内进程 {group_rank}，PID {process}）",
 )
 ANY_RANK = Template("engine.any_rank", "any rank", "任一进程")
 UNKNOWN_CALL = Template("engine.unknown_call", "something else", "其他操作")
 FOLLOWED_BY = Template("engine.followed_by", "; {details}", "；{details}")
 FORKED_CHILD = Template(
     "engine.forked_child",
-    "process {child} was forked from {rank} (process {process}) and cannot use its communicators: they belong to the parent. Start helper "
-    "processes with the start method 'spawn' or 'forkserver', or let them make their own communicator with connect()",
-    "PID {child} 由{rank}（PID {process}）fork 而来，不能使用其通信器：通信器属于父进程。请以 'spawn' 或 'forkserver' 方式启动辅助进程，"
-    "或让它们用 connect() 建立自己的通信器",
+    "process {child} was forked from {rank} (process {process}) and cannot use its communicators: they belong to the "
+    "parent. Start helper processes with the start method 'spawn' or 'forkserver', or let them make their own "
+    "communicator with connect()",
+    "PID {child} 由{rank}（PID {process}）fork 而来，不能使用其通信器：通信器属于父进程。"
+    "请以 'spawn' 或 'forkserver' 方式启动辅助进程，或让它们用 connect() 建立自己的通信器",
 )
 
 
