@@ -13,6 +13,7 @@
 
 namespace unisono {
 
+// clang-format off
 enum class DType : std::uint8_t {
     float32, float64, float16, bfloat16, float8_e4m3fn, float8_e5m2,
     int8, int16, int32, int64, uint8, uint16, uint32, uint64, boolean,
@@ -26,6 +27,7 @@ inline constexpr std::array dtype_names{
 inline constexpr std::array<std::size_t, dtype_names.size()> dtype_bytes{
     4, 8, 2, 2, 1, 1, 1, 2, 4, 8, 1, 2, 4, 8, 1, 8, 16,
 };
+// clang-format on
 
 enum class Reduction : std::uint8_t { sum, prod, max, min, band, bor, bxor };
 inline constexpr std::array reduction_names{"sum", "prod", "max", "min", "band", "bor", "bxor"};
