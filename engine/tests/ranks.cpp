@@ -83,7 +83,8 @@ std::vector<Settings> SharedMemory::for_threads() {
     for (std::uint32_t rank = 0; rank < geometry.size; ++rank) {
         settings.push_back(for_process(rank, std::vector<int>(geometry.size, ::getpid())));
         settings.back().memory = mapped_;
-        settings.back().wait_policy = {microseconds(0), microseconds(50)};  // so that sleeping and waking are tested as well
+        // Short, so that sleeping and waking are tested as well.
+        settings.back().wait_policy = {microseconds(0), microseconds(50)};
     }
     return settings;
 }

@@ -45,7 +45,8 @@ class CopyStrategy {
   private:
     static constexpr std::uint64_t timed_every = 8, tried_every = 128, first_tried = 16;
     static_assert(first_tried % timed_every == 0 && tried_every % timed_every == 0, "every trial is timed");
-    static constexpr float dearer_to_read = 0.2f;  // ns per byte: what the reader loses by reading from memory instead of a cache
+    // The cost for the reader of reading from memory instead of a cache, in ns per byte.
+    static constexpr float dearer_to_read = 0.2f;
 
     static void copy(bool past, void* to, const void* from, std::size_t bytes) {
         if (past)

@@ -34,7 +34,7 @@ inline constexpr std::uint32_t call_in_background = 1, call_failed = 2;
 
 struct Event {
     std::uint64_t begin, end;  // ticks; after reading, ns of CLOCK_MONOTONIC, which all ranks of a host share
-    std::uint64_t number;      // of the call; for send and receive: the number of slots that its channel had used before
+    std::uint64_t number;      // of the call; for send and receive: the slots that the channel had used before
     std::uint64_t about;       // the number of the plan; for send and receive: bytes
     std::uint32_t what;        // the instruction; for a call, its properties; for send and receive, the tag
     std::uint32_t pass;

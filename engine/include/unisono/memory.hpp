@@ -48,7 +48,8 @@ struct FaultReport {
 };
 
 struct Control {
-    alignas(cache_line_pair_bytes) std::atomic<std::uint32_t> broken;  // 0: no; 1: the report is being written; 2: it can be read
+    // 0: not broken; 1: the report is being written; 2: it can be read.
+    alignas(cache_line_pair_bytes) std::atomic<std::uint32_t> broken;
     FaultReport report;
     alignas(cache_line_pair_bytes) std::atomic<std::uint32_t> closed;  // ranks that have closed the communicator
     // The offset at which the next communicator may begin (see Endpoint::reserve_space). In the first one of a file only.
@@ -69,7 +70,8 @@ inline constexpr std::size_t text_bytes = 160;
 
 // The state that a rank publishes for the others. Only its own rank writes here, except to the wake word.
 struct Board {
-    alignas(cache_line_pair_bytes) std::atomic<std::uint32_t> asleep;  // threads of this rank that sleep on the wake word
+    // The number of threads of this rank that sleep on the wake word.
+    alignas(cache_line_pair_bytes) std::atomic<std::uint32_t> asleep;
     std::atomic<std::uint32_t> wake_word;  // a futex; changed to wake them
     alignas(cache_line_pair_bytes) std::atomic<std::uint64_t> calls;  // entered so far
     std::atomic<std::uint32_t> closed;

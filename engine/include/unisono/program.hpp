@@ -57,7 +57,8 @@ struct Program {
     std::vector<ChannelUse> channels;
     std::vector<std::uint32_t> results;  // the parts that hold the result
     std::vector<std::uint32_t> rounded_last;  // the results that a codec rounds at the end of a pass
-    std::vector<std::uint32_t> silent_receivers;  // ranks that receive from this one and send nothing back: see Executor::await_entry
+    // Ranks that receive from this one and send nothing back: see Executor::await_entry.
+    std::vector<std::uint32_t> silent_receivers;
     std::uint32_t largest_message;  // chunks
 
     // Throws std::invalid_argument if an index is out of range.

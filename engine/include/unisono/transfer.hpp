@@ -7,8 +7,8 @@
 // and all their headers are alike:
 //
 //     fingerprint   its label: the type and the number of elements, and thereby the length
-//     offset        its tag. In collectives this field locates the payload; the slots of a pair are used in turn, so here
-//                   both sides know the location from the number of the header
+//     offset        its tag. In collectives this field locates the payload; here both sides know the location from
+//                   the number of the header, because the slots of a pair are used in turn
 //
 // Messages are sent in the order of the calls. A message goes to the receive that matches its tag, or into the queue of
 // unexpected messages until such a receive is posted.
@@ -32,7 +32,8 @@ struct Transfer {
     std::uint64_t moved = 0;  // bytes sent so far
     bool done = false;
     std::uint64_t began = 0;   // ticks; 0: not recorded
-    std::uint64_t number = 0;  // slots that the channel had used before: the same on both sides, so it identifies the message
+    // The slots that the channel had used before: the same on both sides, so it identifies the message.
+    std::uint64_t number = 0;
 };
 
 // The label of `count` elements of a type.

@@ -54,7 +54,8 @@ class Inbox {
     std::vector<std::shared_ptr<Receive>> withdraw(const Receive* only = nullptr);
 
     std::size_t in_background() const { return in_background_.load(); }
-    std::uint64_t finished() const { return finished_.load(std::memory_order_relaxed); }  // asynchronous receives that have finished
+    // Returns the number of asynchronous receives that have finished.
+    std::uint64_t finished() const { return finished_.load(std::memory_order_relaxed); }
     // Returns the asynchronous receive with the earliest deadline, as a wait; its deadline is max() if there is none.
     Wait most_urgent(bool also_begun = true);
 
@@ -78,7 +79,7 @@ class Inbox {
         std::uint64_t bytes = 0, moved = 0;
         // Likewise, but changed only under the mutex, so that other threads may read them.
         std::shared_ptr<Receive> into;  // the receive of the message that is being read,
-        std::shared_ptr<UnexpectedMessage> filling;  // or the unexpected message; neither: the next header begins a message
+        std::shared_ptr<UnexpectedMessage> filling;  // or its copy; neither: the next header begins a message
         // Under the mutex.
         std::deque<std::shared_ptr<Receive>> posted;
         std::deque<std::shared_ptr<UnexpectedMessage>> unexpected;

@@ -27,7 +27,8 @@ void CollectiveQueue::run(const Call& call) {
 std::shared_ptr<Completion> CollectiveQueue::start(const Call& call) {
     auto completion = std::make_shared<Completion>();
     const std::lock_guard lock(mutex_);
-    if (!thread_.joinable()) thread_ = executor_.endpoint().start_thread([this] { work(); });  // first, because it may fail
+    // First, because it may fail.
+    if (!thread_.joinable()) thread_ = executor_.endpoint().start_thread([this] { work(); });
     waiting_.emplace_back(call, completion);
     queued_.fetch_add(1, std::memory_order_release);
     changed_.notify_one();

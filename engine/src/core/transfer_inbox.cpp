@@ -162,7 +162,8 @@ Wait Inbox::most_urgent(bool also_begun) {
 // Moves the available bytes of at most one message, so that its receiver does not wait for the next one as well.
 bool Inbox::progress(std::uint32_t peer) {
     From& from = from_[peer];
-    std::shared_ptr<Receive> finished;  // released, with the objects that it keeps alive, once this thread holds nothing
+    // Released, with the objects that it keeps alive, once this thread holds nothing.
+    std::shared_ptr<Receive> finished;
     {
         const Moving moving(from);
         if (!moving.held() || from.dead) return false;

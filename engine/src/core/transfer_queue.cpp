@@ -153,7 +153,8 @@ void TransferQueue::check_deadlines() {
     deadlines_checked_ = now;
     const std::uint64_t seen = inbox_.finished();
     const Wait urgent = inbox_.most_urgent(false);
-    if (urgent.deadline < now) endpoint_.wait([&] { return inbox_.finished() != seen; }, urgent);  // reports the timeout
+    // This wait reports the timeout.
+    if (urgent.deadline < now) endpoint_.wait([&] { return inbox_.finished() != seen; }, urgent);
 }
 
 void TransferQueue::work() {

@@ -118,8 +118,8 @@ struct ScaledInteger {
     static constexpr bool scaled = true, has_infinity = false;
     static constexpr int code_bytes = 1;
     static constexpr std::uint32_t nan = 0x80, infinity = 0, sign_bit = 0;
-    static constexpr std::uint32_t limit = 0x42fe0000u;         // 127
-    static constexpr std::uint32_t last_within = 0x42feffffu;   // just below 127.5, which rounds to 128 because that is even
+    static constexpr std::uint32_t limit = 0x42fe0000u;  // 127
+    static constexpr std::uint32_t last_within = 0x42feffffu;  // just below 127.5, which rounds to even: 128
 
     static UNISONO_INLINE Rounded nearest(Floats value) {
         // The sum has no bits for a fraction, so the processor rounds it.
