@@ -1,10 +1,10 @@
-// Measures the cost of interpreting a program: the same all-reduce of float32 numbers as a compiled program and written by
-// hand (handmade.hpp), alternately.
+// Measures the cost of interpreting a program: the same all-reduce of float32 numbers as a compiled program and written
+// by hand (handmade.hpp), alternately.
 //
 //     by_hand FILE [seconds]
 //
-// The file comes from tools/dump_program.py --no-data; its programs must have the communication order of handmade.hpp. Each
-// case takes about `seconds` (default 1). The ranks are processes.
+// The file comes from tools/dump_program.py --no-data; its programs must have the communication order of handmade.hpp.
+// Each case takes about `seconds` (default 1). The ranks are processes.
 #include <sys/mman.h>
 
 #include <algorithm>
@@ -98,8 +98,8 @@ Times compete(Contest& contest, std::uint32_t rank, std::uint32_t size, double s
     return {median(programs), median(hands)};
 }
 
-// The location of memory, which is random, makes a difference of several per cent. So there are several trials, with fresh
-// memory, and the two communicators are exchanged in every other trial.
+// The location of memory, which is random, makes a difference of several per cent. So there are several trials, with
+// fresh memory, and the two communicators are exchanged in every other trial.
 constexpr std::size_t trials = 6;
 
 bool measure(const Case& one, double seconds, Times* shared) {

@@ -1,7 +1,7 @@
-// An all-reduce written by hand: every rank adds its part to the message of the rank before it and sends the sum to the rank
-// after it, then forwards the results in the same way. It is one C++ loop on the channels and the staging area, without a
-// program to interpret. Otherwise it does all that the executor does: it announces the call, marks and checks messages,
-// waits, and divides the vector into the same segments.
+// An all-reduce written by hand: every rank adds its part to the message of the rank before it and sends the sum to the
+// rank after it, then forwards the results in the same way. It is one C++ loop on the channels and the staging area,
+// without a program to interpret. Otherwise it does all that the executor does: it announces the call, marks and checks
+// messages, waits, and divides the vector into the same segments.
 #pragma once
 
 #include <algorithm>

@@ -2,8 +2,8 @@
 //
 //     latency [ranks] [calls]
 //
-// The ranks are processes; their number is a power of two. In each step a rank exchanges its value with a partner and adds
-// both; with two ranks that is one message each way.
+// The ranks are processes; their number is a power of two. In each step a rank exchanges its value with a partner and
+// adds both; with two ranks that is one message each way.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -79,9 +79,12 @@ int main(int count, char** arguments) {
     const int calls = count > 2 ? std::atoi(arguments[2]) : 1'000'000;
     CHECK(size >= 2 && (size & (size - 1)) == 0 && calls >= calls_at_once);
     const tests::SharedMemory memory({size, 8, 1 << 16, 1 << 12});
-    return tests::run_in_processes(size, [&](std::uint32_t rank, const std::vector<int>& processes) {
-        Endpoint endpoint(memory.for_process(rank, processes));
-        Executor executor(endpoint);
-        measure(executor, rank, size, calls);
-    }) ? 0 : 1;
+    return tests::run_in_processes(size,
+                                   [&](std::uint32_t rank, const std::vector<int>& processes) {
+                                       Endpoint endpoint(memory.for_process(rank, processes));
+                                       Executor executor(endpoint);
+                                       measure(executor, rank, size, calls);
+                                   })
+               ? 0
+               : 1;
 }

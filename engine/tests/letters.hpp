@@ -25,8 +25,12 @@ inline std::vector<std::uint32_t> letter(std::uint32_t from, std::uint32_t to, s
 }
 
 inline Transfer transfer(bool sending, std::uint32_t peer, std::vector<std::uint32_t>& words, std::uint32_t tag = 0) {
-    return {sending, peer, reinterpret_cast<std::byte*>(words.data()), words.size() * sizeof words[0],
-            transfer_label(DType::uint32, words.size()), tag};
+    return {sending,
+            peer,
+            reinterpret_cast<std::byte*>(words.data()),
+            words.size() * sizeof words[0],
+            transfer_label(DType::uint32, words.size()),
+            tag};
 }
 
 }  // namespace unisono::tests

@@ -35,8 +35,8 @@ class SharedMemory {
 // Returns whether there is a core for every rank.
 bool enough_cores(std::uint32_t size);
 
-// Runs `body(rank, processes)` in `size` processes, each pinned to a separate core if there are enough. Returns whether all
-// of them succeeded.
+// Runs `body(rank, processes)` in `size` processes, each pinned to a separate core if there are enough. Returns whether
+// all of them succeeded.
 bool run_in_processes(std::uint32_t size,
                       const std::function<void(std::uint32_t rank, const std::vector<int>& processes)>& body);
 

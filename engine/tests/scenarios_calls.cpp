@@ -134,7 +134,8 @@ void unsuccessful_spins_get_shorter_and_recover() {
     CHECK(spin.next(microseconds(1000)) == microseconds(1000));
 }
 
-// Plain stores for neighbouring cores, stores that bypass the caches for distant ones, and back again when ranks migrate.
+// Plain stores for neighbouring cores, stores that bypass the caches for distant ones, and back again when ranks
+// migrate.
 void messages_are_copied_in_the_faster_way() {
     CopyStrategy strategy;
     CHECK(!strategy.past_caches());

@@ -18,7 +18,7 @@ constexpr Geometry two_ranks{2, 8, page_bytes, 4096};
 bool says(const FaultReport& report, const std::string& text) { return std::strstr(report.text, text.c_str()); }
 
 FaultReport run(Member& member, const std::shared_ptr<Plan>& plan, std::vector<std::byte>& data,
-            Nanoseconds timeout = long_enough) {
+                Nanoseconds timeout = long_enough) {
     return report_of([&] { member.executor.run(*plan, data.data(), data.data(), Clock::now() + timeout); });
 }
 
@@ -60,7 +60,8 @@ void different_calls_are_reported() {
         std::vector<std::byte> data(sizeof(double));
         const auto plan = exchange(member.rank(), member.rank() == 0 ? "apples" : "pears");
         const FaultReport report = run(member, plan, data);
-        CHECK(report.fault == Fault::mismatch && says(report, "call_mismatch|") && says(report, "_call=apples") && says(report, "_call=pears"));
+        CHECK(report.fault == Fault::mismatch && says(report, "call_mismatch|") && says(report, "_call=apples") &&
+              says(report, "_call=pears"));
     });
 }
 
@@ -70,7 +71,8 @@ void a_late_rank_is_named() {
         const auto plan = exchange(member.rank(), "a call");
         if (member.rank() == 0) {
             const FaultReport report = run(member, plan, data, milliseconds(50));
-            CHECK(report.fault == Fault::timeout && report.culprit == 1 && says(report, "timed_out_in_call|") && says(report, "\nnot_entered|rank=@1"));
+            CHECK(report.fault == Fault::timeout && report.culprit == 1 && says(report, "timed_out_in_call|") &&
+                  says(report, "\nnot_entered|rank=@1"));
             return;
         }
         while (!member.endpoint.broken()) std::this_thread::sleep_for(milliseconds(1));
@@ -87,8 +89,8 @@ void a_rank_that_has_left_is_reported() {
     });
 }
 
-// Rank 0 waits for room in its staging area, first because of rank 1 and then because of rank 2. Meanwhile rank 1 finishes
-// its calls and leaves, which it may do because no rank waits for it any more.
+// Rank 0 waits for room in its staging area, first because of rank 1 and then because of rank 2. Meanwhile rank 1
+// finishes its calls and leaves, which it may do because no rank waits for it any more.
 void a_rank_may_leave_when_its_part_is_done() {
     with_members({3, 8, page_bytes, 4096}, [](Member& member) {
         const std::uint32_t rank = member.rank();

@@ -59,7 +59,8 @@ void event_logs_are_read_while_they_are_written() {
         const EventBuffer::Reading all = roomy->read_collectives(), last = narrow->read_collectives();
         CHECK(count_of(all, EventKind::call) == calls && count_of(all, EventKind::instruction) == 2 * calls);
         CHECK(all.dropped == 0 && last.events.size() == 7 && last.dropped + 7 == all.events.size());
-        for (std::size_t at = 0; at < 7; ++at) CHECK(last.events[at].number == all.events[all.events.size() - 7 + at].number);
+        for (std::size_t at = 0; at < 7; ++at)
+            CHECK(last.events[at].number == all.events[all.events.size() - 7 + at].number);
         go(1);  // only one of the two logs is active
         member.endpoint.event_logs.stop(roomy);
         go(1);  // none is active

@@ -72,8 +72,8 @@ void receive_from_anyone(Member& member, bool in_background) {
 
 }  // namespace
 
-// Every rank sends to every other with several tags, in random order; three threads of each rank receive, so that they make
-// progress on each other's messages.
+// Every rank sends to every other with several tags, in random order; three threads of each rank receive, so that they
+// make progress on each other's messages.
 void messages_find_their_receives() {
     for (std::uint32_t lap = 0; lap < 6; ++lap)
         with_members({4, 8, page_bytes, 4096}, [lap](Member& member) {
@@ -98,8 +98,8 @@ void messages_find_their_receives() {
         });
 }
 
-// Rank 0 is reading a long message of rank 1, and waits for others in two threads and asynchronously, when rank 2 breaks the
-// communicator. No thread may write to the arrays of calls that are over, because they are freed at once.
+// Rank 0 is reading a long message of rank 1, and waits for others in two threads and asynchronously, when rank 2
+// breaks the communicator. No thread may write to the arrays of calls that are over, because they are freed at once.
 void receives_end_in_the_middle_of_a_message() {
     with_members({3, 8, page_bytes, 4096}, [](Member& member) {
         constexpr std::size_t length = 20'000'000;

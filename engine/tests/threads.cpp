@@ -1,5 +1,5 @@
-// Scenarios in which the ranks are threads of one process. They behave like processes, but the thread sanitizer sees both
-// ends of every channel (`make sanitize`).
+// Scenarios in which the ranks are threads of one process. They behave like processes, but the thread sanitizer sees
+// both ends of every channel (`make sanitize`).
 //
 //     threads FILE [repeats]
 //

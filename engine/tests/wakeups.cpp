@@ -2,8 +2,9 @@
 //
 //     wakeups [messages]
 //
-// The two ranks are processes. Rank 1 waits, and goes to sleep after 20 microseconds. Rank 0 sends the time after a delay
-// that sweeps over that moment. A lost wake-up costs rank 1 the rest of its sleep, which is a millisecond or more.
+// The two ranks are processes. Rank 1 waits, and goes to sleep after 20 microseconds. Rank 0 sends the time after a
+// delay that sweeps over that moment. A lost wake-up costs rank 1 the rest of its sleep, which is a millisecond or
+// more.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -49,15 +50,20 @@ int main(int count, char** arguments) {
     const int messages = count > 1 ? std::atoi(arguments[1]) : 200'000;
     CHECK(messages > 0);
     const tests::SharedMemory memory({2, 8, 1 << 16, 1 << 12});
-    return tests::run_in_processes(2, [&](std::uint32_t rank, const std::vector<int>& processes) {
-        Settings settings = memory.for_process(rank, processes);
-        settings.wait_policy = {microseconds(0), microseconds(20)};
-        Endpoint endpoint(settings);
-        std::vector<double> times_us = delivery_times_us(endpoint, rank, messages);
-        if (rank == 0) return;
-        std::sort(times_us.begin(), times_us.end());
-        const auto late = times_us.end() - std::upper_bound(times_us.begin(), times_us.end(), late_us);
-        std::printf("%d messages: %td later than %.0f microseconds; median %.2f, 99 %% %.2f microseconds\n", messages, late,
-                    late_us, times_us[times_us.size() / 2], times_us[times_us.size() * 99 / 100]);
-    }) ? 0 : 1;
+    return tests::run_in_processes(
+               2,
+               [&](std::uint32_t rank, const std::vector<int>& processes) {
+                   Settings settings = memory.for_process(rank, processes);
+                   settings.wait_policy = {microseconds(0), microseconds(20)};
+                   Endpoint endpoint(settings);
+                   std::vector<double> times_us = delivery_times_us(endpoint, rank, messages);
+                   if (rank == 0) return;
+                   std::sort(times_us.begin(), times_us.end());
+                   const auto late = times_us.end() - std::upper_bound(times_us.begin(), times_us.end(), late_us);
+                   std::printf("%d messages: %td later than %.0f microseconds; median %.2f, 99 %% %.2f microseconds\n",
+                               messages, late, late_us, times_us[times_us.size() / 2],
+                               times_us[times_us.size() * 99 / 100]);
+               })
+               ? 0
+               : 1;
 }

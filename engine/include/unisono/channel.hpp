@@ -1,5 +1,5 @@
-// The two ends of a channel: a FIFO of message headers in shared memory, with one writer and one or more readers. Nothing
-// here waits; see Endpoint::wait.
+// The two ends of a channel: a FIFO of message headers in shared memory, with one writer and one or more readers.
+// Nothing here waits; see Endpoint::wait.
 #pragma once
 
 #include <cstddef>
@@ -23,7 +23,8 @@ class Writer {
     Writer() = default;
     Writer(std::byte* channel, const Layout& layout, std::uint32_t depth, std::vector<std::uint32_t> readers);
 
-    // Returns whether a slot is free. The counters of the readers are read only if their last known values do not suffice.
+    // Returns whether a slot is free. The counters of the readers are read only if their last known values do not
+    // suffice.
     bool has_room() {
         if (written_ < room_until_) return true;
         room_until_ = taken_by_slowest() + depth_;
@@ -80,9 +81,7 @@ class Reader {
     // `index`: of this reader among the readers of the channel.
     Reader(std::byte* channel, const Layout& layout, std::uint32_t depth, std::uint32_t writer, std::size_t index);
 
-    bool has_message() const {
-        return headers_[read_ % depth_].ready.load(std::memory_order_acquire) == read_ + 1;
-    }
+    bool has_message() const { return headers_[read_ % depth_].ready.load(std::memory_order_acquire) == read_ + 1; }
     Message message() const {
         const MessageHeader& header = headers_[read_ % depth_];
         return {header.payload, header.offset, header.bytes, header.fingerprint};

@@ -22,7 +22,8 @@ class Completion {
     bool done() const { return done_.load(std::memory_order_acquire); }
     // Waits until the call is over or the deadline has passed; returns whether it is over.
     bool wait_until(Clock::time_point deadline);
-    // Waits until the call is over; throws Failure if it failed. Ctrl-C breaks the communicator and thereby ends the call.
+    // Waits until the call is over; throws Failure if it failed. Ctrl-C breaks the communicator and thereby ends the
+    // call.
     void finish_or_fail(Endpoint& endpoint);
     FaultReport fault_report() const;  // Fault::none if the call succeeded or is still running
     std::int64_t source() const;       // -1: none, or not known yet
@@ -30,8 +31,8 @@ class Completion {
   private:
     std::mutex mutex_;
     std::condition_variable changed_;
-    // The members below are written before it is set, and never again. A thread that sees it set needs no lock; in a forked
-    // child a lock might never be released.
+    // The members below are written before it is set, and never again. A thread that sees it set needs no lock; in a
+    // forked child a lock might never be released.
     std::atomic<bool> done_ = false;
     FaultReport report_;
     std::int64_t source_ = -1;

@@ -1,11 +1,11 @@
 // Selects how messages are copied into the staging area: with plain stores, or with stores that bypass the caches.
 //
-// Plain stores leave a message in the cache of the core, from which its reader gets it fast. But first the reader's copies
-// of the old contents must be invalidated, which is slow if the two cores are on different dies or sockets: we measured
-// 3 GB/s, against 20 GB/s for neighbouring cores. Stores that bypass the caches do not wait for that: they reach 27 GB/s,
-// and the reader gets 16 GB/s from memory instead of 42. The better choice depends on the placement of the ranks, which on
-// virtual machines changes from one second to the next. So both ways are tried repeatedly, a few times in a hundred, and
-// timed.
+// Plain stores leave a message in the cache of the core, from which its reader gets it fast. But first the reader's
+// copies of the old contents must be invalidated, which is slow if the two cores are on different dies or sockets: we
+// measured 3 GB/s, against 20 GB/s for neighbouring cores. Stores that bypass the caches do not wait for that: they
+// reach 27 GB/s, and the reader gets 16 GB/s from memory instead of 42. The better choice depends on the placement of
+// the ranks, which on virtual machines changes from one second to the next. So both ways are tried repeatedly, a few
+// times in a hundred, and timed.
 #pragma once
 
 #include <chrono>

@@ -75,8 +75,8 @@ class Endpoint {
     // Wakes a rank if it sleeps. Cheap if it does not, because the cache line is seldom written.
     void wake_if_asleep(std::uint32_t rank) {
         Board& theirs = board(rank);
-        // The compiler must read `asleep` after it has written the message that the sleeper waits for. The processor may
-        // still read it before; the fence in wait_slowly makes that harmless.
+        // The compiler must read `asleep` after it has written the message that the sleeper waits for. The processor
+        // may still read it before; the fence in wait_slowly makes that harmless.
         std::atomic_signal_fence(std::memory_order_seq_cst);
         if (theirs.asleep.load(std::memory_order_relaxed) != 0) wake(theirs);
     }
@@ -84,15 +84,16 @@ class Endpoint {
     // Counts the bytes that this rank sends. A simulated slow link accepts a message once it has carried the last one.
     void note_sent(std::uint64_t bytes) {
         traffic.count_in_collective(bytes);
-        if (traffic.is_limited()) [[unlikely]] send_slowly(bytes);
+        if (traffic.is_limited()) [[unlikely]]
+            send_slowly(bytes);
     }
     void send_slowly(std::uint64_t bytes);
     void wait_for_slow_link();
     TrafficMeter traffic;
     EventLogs event_logs;
 
-    // Announces that this rank begins its next collective, and returns the number of the call. `text` describes the call
-    // and is copied to the board only if it is not there yet (`text_owner` identifies its plan).
+    // Announces that this rank begins its next collective, and returns the number of the call. `text` describes the
+    // call and is copied to the board only if it is not there yet (`text_owner` identifies its plan).
     std::uint64_t enter(std::uint64_t fingerprint, const std::string& text, std::uint64_t text_owner);
     // Fails if a rank has entered a different collective as its call of the same number.
     void check_same_call(std::uint32_t peer);
@@ -109,7 +110,7 @@ class Endpoint {
     // Starts a thread for asynchronous calls; fails, for every rank, if the system refuses one.
     std::thread start_thread(std::function<void()> work);
 
-    RankNames names;  // set before the first call
+    RankNames names;                                                      // set before the first call
     std::string own_value() const { return names.value(settings.rank); }  // this rank, in a FaultMessage
 
     // Allocates the memory of a range, so that no later write can fail for lack of memory.

@@ -1,8 +1,8 @@
 // The event log of an endpoint: what it did, with times.
 //
-// An *event buffer* has a fixed capacity; when it is full, the oldest events are overwritten. One thread writes at a time,
-// and another may read meanwhile. An *event log* has one buffer for collectives and one for send and recv. Several logs
-// may be active at the same time; each has its own buffers.
+// An *event buffer* has a fixed capacity; when it is full, the oldest events are overwritten. One thread writes at a
+// time, and another may read meanwhile. An *event log* has one buffer for collectives and one for send and recv.
+// Several logs may be active at the same time; each has its own buffers.
 #pragma once
 
 #include <array>
@@ -61,7 +61,7 @@ class EventBuffer {
     using Row = std::array<std::atomic<std::uint64_t>, words>;
 
     std::vector<Row> rows_;  // one more than can be read, because one may be being written
-    std::size_t next_ = 0;  // of the row, for the writer
+    std::size_t next_ = 0;   // of the row, for the writer
     std::atomic<std::uint64_t> written_ = 0;
 };
 
@@ -108,16 +108,18 @@ class EventLogs {
     std::vector<std::shared_ptr<EventLog>> logs_;
 };
 
-// Writes the events of the calls that the executor makes. The clock is read once per instruction and once per actual wait:
-// the end of one is the beginning of the next.
+// Writes the events of the calls that the executor makes. The clock is read once per instruction and once per actual
+// wait: the end of one is the beginning of the next.
 class CallEventWriter {
   public:
     // Returns whether the running call is recorded.
     bool on() const { return on_; }
 
     void begin(EventLogs& event_logs) {
-        if (event_logs.version() != version_) [[unlikely]] look_at(event_logs);
-        if (on_) [[unlikely]] began_ = instruction_began_ = last_ = read_ticks();
+        if (event_logs.version() != version_) [[unlikely]]
+            look_at(event_logs);
+        if (on_) [[unlikely]]
+            began_ = instruction_began_ = last_ = read_ticks();
     }
     // The functions below may be called only if it is on. `begin_anew` excludes the time until now from the next event.
     void begin_anew();

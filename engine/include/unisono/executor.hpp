@@ -87,7 +87,8 @@ class Executor {
     // Waits, and records the wait if the call is traced.
     template <typename Ready>
     void wait(EventKind why, Ready&& ready, const Wait& what) {
-        if (!events_.on()) [[likely]] return endpoint_.wait(ready, what);
+        if (!events_.on()) [[likely]]
+            return endpoint_.wait(ready, what);
         if (ready()) return;
         try {
             endpoint_.wait(ready, what);

@@ -6,9 +6,9 @@
 //     timed_out_in_call|rank=@0|peer=@2|seconds=5.0|step=3|call=all_reduce(8 float32)
 //     waits|rank=@2|peer=@1|step=3
 //
-// The first line is the fault. Each further line is a detail of it: what the rank waited for was waiting for, and so on.
-// A value that begins with @ has a special meaning: a rank (rank_names.hpp), or one of the constants below. In other
-// values, characters that have a meaning here are written as % and two hexadecimal digits.
+// The first line is the fault. Each further line is a detail of it: what the rank waited for was waiting for, and so
+// on. A value that begins with @ has a special meaning: a rank (rank_names.hpp), or one of the constants below. In
+// other values, characters that have a meaning here are written as % and two hexadecimal digits.
 #pragma once
 
 #include <cstdint>

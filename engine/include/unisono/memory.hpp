@@ -2,13 +2,13 @@
 //
 //     control | boards, one per rank | channels | staging areas, one per rank | transfer slots, several per pair
 //
-// *Channel*: a FIFO of message headers; short messages travel in the header itself. *Staging area*: the buffer of a rank
-// for the longer messages of its collectives, used in a circle. It is deliberately far larger than the messages in flight
-// at a time: a line that both cores still hold in their own caches is slow to write again (7 GB/s), a line that has moved
-// to the shared cache is not (38 GB/s).
+// *Channel*: a FIFO of message headers; short messages travel in the header itself. *Staging area*: the buffer of a
+// rank for the longer messages of its collectives, used in a circle. It is deliberately far larger than the messages in
+// flight at a time: a line that both cores still hold in their own caches is slow to write again (7 GB/s), a line that
+// has moved to the shared cache is not (38 GB/s).
 //
-// The memory is an anonymous file (memfd), and sparse: a page exists once a rank has written or reserved it, so a channel
-// that no program uses costs only address space. Fresh pages hold zeros, and zeros mean "nothing yet".
+// The memory is an anonymous file (memfd), and sparse: a page exists once a rank has written or reserved it, so a
+// channel that no program uses costs only address space. Fresh pages hold zeros, and zeros mean "nothing yet".
 #pragma once
 
 #include <array>
@@ -22,8 +22,8 @@ namespace unisono {
 inline constexpr std::size_t cache_line_pair_bytes = 128;
 inline constexpr std::size_t cache_line_bytes = 64;
 inline constexpr std::size_t page_bytes = 4096;
-// A staging area in huge pages is contiguous in physical memory. Scattered over small pages, parts of it compete for the
-// same cache sets, different ones in each run: the same call took 48, 60 or 86 µs, and occasionally 550.
+// A staging area in huge pages is contiguous in physical memory. Scattered over small pages, parts of it compete for
+// the same cache sets, different ones in each run: the same call took 48, 60 or 86 µs, and occasionally 550.
 inline constexpr std::size_t huge_page_bytes = 2 << 20;
 // A communicator that makes only short calls uses this much of each staging area, because programs make hundreds of
 // communicators, most of which exchange little.
@@ -39,12 +39,13 @@ struct Geometry {
 
 // The reason why a communicator can no longer be used. The first rank to notice reports it to all others.
 enum class Fault : std::uint32_t { none, peer_lost, timeout, mismatch, aborted, interrupted, no_memory, internal };
-inline constexpr std::array fault_names{"none", "peer_lost", "timeout", "mismatch", "aborted", "interrupted", "no_memory", "internal"};
+inline constexpr std::array fault_names{"none",    "peer_lost",   "timeout",   "mismatch",
+                                        "aborted", "interrupted", "no_memory", "internal"};
 
 struct FaultReport {
     Fault fault = Fault::none;
     std::int32_t culprit = -1;  // the rank in the job that the fault is about; -1: no particular rank
-    char text[1000] = {};  // a FaultMessage; its end may be cut off
+    char text[1000] = {};       // a FaultMessage; its end may be cut off
 };
 
 struct Control {
@@ -52,7 +53,8 @@ struct Control {
     alignas(cache_line_pair_bytes) std::atomic<std::uint32_t> broken;
     FaultReport report;
     alignas(cache_line_pair_bytes) std::atomic<std::uint32_t> closed;  // ranks that have closed the communicator
-    // The offset at which the next communicator may begin (see Endpoint::reserve_space). In the first one of a file only.
+    // The offset at which the next communicator may begin (see Endpoint::reserve_space). In the first one of a file
+    // only.
     alignas(cache_line_pair_bytes) std::atomic<std::uint64_t> file_end;
 };
 
@@ -72,10 +74,10 @@ inline constexpr std::size_t text_bytes = 160;
 struct Board {
     // The number of threads of this rank that sleep on the wake word.
     alignas(cache_line_pair_bytes) std::atomic<std::uint32_t> asleep;
-    std::atomic<std::uint32_t> wake_word;  // a futex; changed to wake them
+    std::atomic<std::uint32_t> wake_word;                             // a futex; changed to wake them
     alignas(cache_line_pair_bytes) std::atomic<std::uint64_t> calls;  // entered so far
     std::atomic<std::uint32_t> closed;
-    std::atomic<std::int32_t> waiting_for;  // a rank, plus one; 0: none; -1: any
+    std::atomic<std::int32_t> waiting_for;    // a rank, plus one; 0: none; -1: any
     std::atomic<std::uint32_t> waiting_step;  // counted from 1; 0: not in a collective
     alignas(cache_line_pair_bytes) CallRecord recent[remembered_calls];
     char texts[remembered_texts][text_bytes];

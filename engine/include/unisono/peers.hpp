@@ -20,8 +20,8 @@ class Peers {
 
   private:
     std::vector<int> processes_;
-    // A descriptor of each process (pidfd), which unlike a process id is never reused. -1: our own process, or the kernel
-    // has no such descriptors.
+    // A descriptor of each process (pidfd), which unlike a process id is never reused. -1: our own process, or the
+    // kernel has no such descriptors.
     std::vector<int> descriptors_;
     std::uint32_t own_rank_ = 0;
 };

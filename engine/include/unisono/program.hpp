@@ -55,7 +55,7 @@ struct Program {
     std::vector<Operand> operands;
     std::vector<Buffer> parts;  // the buffer of each part
     std::vector<ChannelUse> channels;
-    std::vector<std::uint32_t> results;  // the parts that hold the result
+    std::vector<std::uint32_t> results;       // the parts that hold the result
     std::vector<std::uint32_t> rounded_last;  // the results that a codec rounds at the end of a pass
     // Ranks that receive from this one and send nothing back: see Executor::await_entry.
     std::vector<std::uint32_t> silent_receivers;

@@ -1,7 +1,7 @@
 // The ranks of a communicator as fault messages name them.
 //
-// A communicator numbers its ranks from 0, even if it covers only a part of a job. Users know processes by their rank in
-// the job, so messages about such a communicator give both numbers.
+// A communicator numbers its ranks from 0, even if it covers only a part of a job. Users know processes by their rank
+// in the job, so messages about such a communicator give both numbers.
 #pragma once
 
 #include <cstdint>

@@ -1,9 +1,9 @@
 // Reductions of arrays: sum, product, maximum, minimum and bitwise operations.
 //
-// Every operation gives the same bits if its two sides are exchanged. Hardware does not guarantee that in two cases, which
-// are defined here as in unisono/player/reduction.py: a result that is not a number is always the same NaN, and the larger
-// of +0 and -0 is +0, the smaller -0. Types of fewer than 32 bits are computed in float and rounded to nearest even, once
-// per operation.
+// Every operation gives the same bits if its two sides are exchanged. Hardware does not guarantee that in two cases,
+// which are defined here as in unisono/player/reduction.py: a result that is not a number is always the same NaN, and
+// the larger of +0 and -0 is +0, the smaller -0. Types of fewer than 32 bits are computed in float and rounded to
+// nearest even, once per operation.
 #pragma once
 
 #include <array>
@@ -35,10 +35,10 @@ inline constexpr std::array reduction_names{"sum", "prod", "max", "min", "band",
 // out[i] = left[i] (op) right[i]; `out` may be `left` or `right`.
 using Combine = void (*)(void* out, const void* left, const void* right, std::size_t count);
 
-// out[i] = first[i] (op) addends[0][i] (op) addends[1][i] ..., in this order, in one sweep over memory. `also`, unless it is
-// null, gets a copy of the result. Numbers of fewer than 32 bits are widened once, combined as floats, and rounded once, at
-// the end. There is at least one addend. `out` may be `first` or any addend; `also` overlaps nothing. No alignment is
-// required.
+// out[i] = first[i] (op) addends[0][i] (op) addends[1][i] ..., in this order, in one sweep over memory. `also`, unless
+// it is null, gets a copy of the result. Numbers of fewer than 32 bits are widened once, combined as floats, and
+// rounded once, at the end. There is at least one addend. `out` may be `first` or any addend; `also` overlaps nothing.
+// No alignment is required.
 using CombineMany = void (*)(void* out, void* also, const void* first, const void* const* addends,
                              std::size_t addend_count, std::size_t count);
 

@@ -1,8 +1,8 @@
 // The staging area of a rank, which holds its longer messages until they are read.
 //
-// Room is taken in a circle and returned in the same order, once all readers of the oldest message have taken it. All that a
-// rank sends in one pass of a program fits (the compiler sizes segments accordingly), so no rank waits here for a reader of
-// the same pass, and the proof that the programs do not deadlock remains valid.
+// Room is taken in a circle and returned in the same order, once all readers of the oldest message have taken it. All
+// that a rank sends in one pass of a program fits (the compiler sizes segments accordingly), so no rank waits here for
+// a reader of the same pass, and the proof that the programs do not deadlock remains valid.
 #pragma once
 
 #include <cstddef>
@@ -18,8 +18,8 @@ class Staging {
     Staging() = default;
     Staging(std::uint64_t offset, std::uint64_t bytes) : offset_(offset), capacity_(bytes) {}
 
-    // Enlarges the area. Messages that wait for their readers stay where they are, at the front of the area, which remains
-    // in use until the last of them is taken.
+    // Enlarges the area. Messages that wait for their readers stay where they are, at the front of the area, which
+    // remains in use until the last of them is taken.
     void grow(std::uint64_t bytes) {
         if (bytes <= capacity_) return;
         const std::uint64_t lap = (head_ / bytes + 1) * bytes;  // the start of the larger circle
@@ -60,7 +60,9 @@ class Staging {
     void belongs_to(Writer& writer) { waiting_.push_back({head_, &writer, writer.written()}); }
 
   private:
-    static std::uint64_t rounded(std::uint64_t bytes) { return (bytes + cache_line_pair_bytes - 1) / cache_line_pair_bytes * cache_line_pair_bytes; }
+    static std::uint64_t rounded(std::uint64_t bytes) {
+        return (bytes + cache_line_pair_bytes - 1) / cache_line_pair_bytes * cache_line_pair_bytes;
+    }
     // A payload is not split at the end of the area; it starts at the front instead.
     std::uint64_t start_for(std::uint64_t bytes) const {
         const std::uint64_t left = capacity_ - head_ % capacity_;

@@ -1,8 +1,8 @@
 // A clock for event logs that is cheap to read.
 //
-// Reading Clock takes 36 ns on the machine we measured on, too much to do several times in a call of five microseconds. A
-// *tick* is a unit of the processor's time stamp counter (14 ns to read). The kernel derives its clock from that counter
-// and confirms that it is the same on all cores; if it does not, ticks are nanoseconds of Clock.
+// Reading Clock takes 36 ns on the machine we measured on, too much to do several times in a call of five microseconds.
+// A *tick* is a unit of the processor's time stamp counter (14 ns to read). The kernel derives its clock from that
+// counter and confirms that it is the same on all cores; if it does not, ticks are nanoseconds of Clock.
 //
 // The counter is read without waiting for earlier instructions, so a time may be off by some ten nanoseconds.
 #pragma once
@@ -25,7 +25,8 @@ bool counter_is_clock();
 inline std::uint64_t read_ticks() {
 #if defined(__x86_64__)
     static const bool counts = counter_is_clock();
-    if (counts) [[likely]] return __rdtsc();
+    if (counts) [[likely]]
+        return __rdtsc();
 #endif
     return clock_ns();
 }

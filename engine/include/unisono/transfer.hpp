@@ -3,8 +3,8 @@
 // The implementation is in the files transfer*: transfer_outbox (sending), transfer_inbox (receiving, and the queue of
 // unexpected messages) and transfer_queue (the order of transfers, and the thread of asynchronous ones).
 //
-// Each ordered pair of ranks has a channel (see memory.hpp). A message longer than a slot takes several consecutive slots,
-// and all their headers are alike:
+// Each ordered pair of ranks has a channel (see memory.hpp). A message longer than a slot takes several consecutive
+// slots, and all their headers are alike:
 //
 //     fingerprint   its label: the type and the number of elements, and thereby the length
 //     offset        its tag. In collectives this field locates the payload; here both sides know the location from
@@ -31,7 +31,7 @@ struct Transfer {
     std::uint32_t tag = 0;
     std::uint64_t moved = 0;  // bytes sent so far
     bool done = false;
-    std::uint64_t began = 0;   // ticks; 0: not recorded
+    std::uint64_t began = 0;  // ticks; 0: not recorded
     // The slots that the channel had used before: the same on both sides, so it identifies the message.
     std::uint64_t number = 0;
 };

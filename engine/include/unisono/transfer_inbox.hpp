@@ -2,10 +2,11 @@
 //
 // A message goes to the first receive, in the order of the calls, that has its tag and names its sender or any rank. A
 // message without such a receive is *unexpected*: it is copied into the memory of this process while a thread waits for
-// another message of the same sender, because otherwise it would block the messages behind it. While no thread waits for a
-// sender, its messages are not read, and the sender waits once its slots are full.
+// another message of the same sender, because otherwise it would block the messages behind it. While no thread waits
+// for a sender, its messages are not read, and the sender waits once its slots are full.
 //
-// Every waiting thread makes progress on all messages, for itself and for the others. A thread holds one peer at a time.
+// Every waiting thread makes progress on all messages, for itself and for the others. A thread holds one peer at a
+// time.
 #pragma once
 
 #include <atomic>
@@ -25,9 +26,9 @@ struct Receive {
     Clock::time_point deadline{};
     std::shared_ptr<Completion> completion;  // of an asynchronous receive
     Kept kept;
-    std::uint64_t number = 0;                    // in the order of the calls
+    std::uint64_t number = 0;                      // in the order of the calls
     std::atomic<std::uint32_t> source = any_rank;  // known once a message is matched
-    std::atomic<bool> done = false;              // set last; only if there is no completion
+    std::atomic<bool> done = false;                // set last; only if there is no completion
 
     bool has_begun() const { return source.load(std::memory_order_relaxed) != any_rank; }
     // Returns the rank whose message it waits for, as far as that is known.
@@ -42,15 +43,15 @@ class Inbox {
   public:
     explicit Inbox(Endpoint& endpoint);
 
-    // Adds a receive. If a matching message is in the queue of unexpected messages, the receive completes at once. Throws
-    // Failure, as do the functions below.
+    // Adds a receive. If a matching message is in the queue of unexpected messages, the receive completes at once.
+    // Throws Failure, as do the functions below.
     void post(const std::shared_ptr<Receive>& receive);
     // Makes progress on the messages for a receive, and on those in front of them; returns whether any byte moved.
     bool progress_for(const Receive& receive);
     // Makes progress on the messages for all receives.
     bool progress_all();
-    // Removes one receive, or all asynchronous ones, and returns them: from then on no thread writes to their arrays. Only if
-    // the communicator is broken, because the rest of their messages is never read.
+    // Removes one receive, or all asynchronous ones, and returns them: from then on no thread writes to their arrays.
+    // Only if the communicator is broken, because the rest of their messages is never read.
     std::vector<std::shared_ptr<Receive>> withdraw(const Receive* only = nullptr);
 
     std::size_t in_background() const { return in_background_.load(); }
@@ -67,7 +68,7 @@ class Inbox {
         std::unique_ptr<std::byte[]> data;
         bool complete = false;
         std::shared_ptr<Receive> wanted_by;  // posted before the message was complete
-        std::uint64_t slots_before;                 // slots that the channel had used before
+        std::uint64_t slots_before;          // slots that the channel had used before
     };
     struct From {  // the messages of one peer
         // For the thread that holds `moving`.
@@ -78,7 +79,7 @@ class Inbox {
         std::byte* data = nullptr;
         std::uint64_t bytes = 0, moved = 0;
         // Likewise, but changed only under the mutex, so that other threads may read them.
-        std::shared_ptr<Receive> into;  // the receive of the message that is being read,
+        std::shared_ptr<Receive> into;               // the receive of the message that is being read,
         std::shared_ptr<UnexpectedMessage> filling;  // or its copy; neither: the next header begins a message
         // Under the mutex.
         std::deque<std::shared_ptr<Receive>> posted;

@@ -13,8 +13,8 @@ class Outbox {
   public:
     explicit Outbox(Endpoint& endpoint);
 
-    // Sends as much as possible without waiting; returns whether any byte moved. Messages to the same peer must be sent one
-    // after the other.
+    // Sends as much as possible without waiting; returns whether any byte moved. Messages to the same peer must be sent
+    // one after the other.
     bool advance(Transfer& transfer);
     // Waits until the whole message is in the channel.
     void finish(Transfer& transfer, Clock::time_point deadline);

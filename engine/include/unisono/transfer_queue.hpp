@@ -16,8 +16,8 @@
 
 namespace unisono {
 
-// Sends to one peer take place one after the other, sends to different peers at the same time. All receives are waited for
-// at once. One thread moves all asynchronous transfers.
+// Sends to one peer take place one after the other, sends to different peers at the same time. All receives are waited
+// for at once. One thread moves all asynchronous transfers.
 class TransferQueue {
   public:
     explicit TransferQueue(Endpoint& endpoint);

@@ -12,14 +12,14 @@ using Clock = std::chrono::steady_clock;
 using Nanoseconds = std::chrono::nanoseconds;
 
 struct WaitPolicy {
-    Nanoseconds spin;   // fastest, but keeps the core busy; 0 if there are more ranks than cores
-    Nanoseconds yield;  // lets other ranks on the same core run
+    Nanoseconds spin;                    // fastest, but keeps the core busy; 0 if there are more ranks than cores
+    Nanoseconds yield;                   // lets other ranks on the same core run
     Nanoseconds background_spin = spin;  // for threads of asynchronous calls, while the caller computes
 };
 
-// The duration of the next spin. If other processes occupy the other cores, a spinning rank may keep the rank that it waits
-// for from running. So each spin without success shortens the next one, and each successful spin lengthens it again.
-// (Several threads may wait; their updates may overwrite each other, which does no harm.)
+// The duration of the next spin. If other processes occupy the other cores, a spinning rank may keep the rank that it
+// waits for from running. So each spin without success shortens the next one, and each successful spin lengthens it
+// again. (Several threads may wait; their updates may overwrite each other, which does no harm.)
 class SpinLength {
   public:
     Nanoseconds next(Nanoseconds longest) const {

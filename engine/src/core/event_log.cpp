@@ -122,7 +122,8 @@ void CallEventWriter::end(bool failed) {
     put(EventKind::call, began_, last_, (in_background ? call_in_background : 0) | (failed ? call_failed : 0));
 }
 
-void CallEventWriter::put(EventKind kind, std::uint64_t begin, std::uint64_t end, std::uint32_t what, std::uint32_t peer) {
+void CallEventWriter::put(EventKind kind, std::uint64_t begin, std::uint64_t end, std::uint32_t what,
+                          std::uint32_t peer) {
     const Event event{begin, end, call_, plan_, what, pass_, kind, peer};
     for (const auto& log : logs_) log->put_collective(event);
 }

@@ -36,7 +36,8 @@ void Executor::run(Plan& plan, const void* input, void* output, Clock::time_poin
     buffers_[static_cast<int>(Buffer::work)] = work_;
     const std::uint64_t call = endpoint_.enter(plan.fingerprint, plan.text, plan.number);
     fingerprint_ = plan.fingerprint + call * 0x9e3779b97f4a7c15u;  // equal calls at different times differ
-    if (!events_.on()) [[likely]] return perform(plan);
+    if (!events_.on()) [[likely]]
+        return perform(plan);
     events_.enter(call, plan.number);
     try {
         perform(plan);
@@ -76,10 +77,11 @@ void Executor::prepare(Plan& plan) {
         sent_bytes += op.chunks * plan.segment_bytes + cache_line_bytes + cache_line_pair_bytes;
     }
     if (sent_bytes > 0 && plan.segment_bytes * program.largest_message > MessageHeader::inline_bytes) {
-        // Twice, because the end of the area may be too short for a message; times `depth`, because that many calls of a
-        // root, which does not wait for its readers, may be in flight.
+        // Twice, because the end of the area may be too short for a message; times `depth`, because that many calls of
+        // a root, which does not wait for its readers, may be in flight.
         const Layout::Range front = layout.front_of_staging(rank), whole = layout.staging(rank);
-        const bool is_short = plan.wire == Wire::none && sent_bytes * 2 * endpoint_.settings.geometry.depth <= front.bytes;
+        const bool is_short =
+            plan.wire == Wire::none && sent_bytes * 2 * endpoint_.settings.geometry.depth <= front.bytes;
         endpoint_.open(is_short ? front : whole);
         if (!is_short) staging_.grow(whole.bytes);
     }
@@ -114,7 +116,8 @@ void Executor::run_passes(const Plan& plan) {
 template <typename Chunks>
 void Executor::run_pass(Chunks& chunks, std::uint64_t pass) {
     const Plan& plan = chunks.plan;
-    if (events_.on()) [[unlikely]] events_.begin_pass(pass);
+    if (events_.on()) [[unlikely]]
+        events_.begin_pass(pass);
     for (const Instruction& op : plan.program->instructions) {
         switch (op.kind) {
             case Kind::send: send(chunks, op, pass); break;
@@ -123,7 +126,8 @@ void Executor::run_pass(Chunks& chunks, std::uint64_t pass) {
             case Kind::copy:
             case Kind::combine: move_inside(plan, op, pass); break;
         }
-        if (events_.on()) [[unlikely]] events_.end_instruction();
+        if (events_.on()) [[unlikely]]
+            events_.end_instruction();
     }
     chunks.finish_pass(pass);
     if (plan.divide != nullptr) divide_results(plan, pass);
@@ -234,7 +238,8 @@ void Executor::divide_results(const Plan& plan, std::uint64_t pass) {
         const Slice result = slice(plan, part, pass);
         plan.divide(result.data, result.data, endpoint_.settings.geometry.size, result.bytes / plan.element_bytes);
     }
-    if (events_.on()) [[unlikely]] events_.end_results();
+    if (events_.on()) [[unlikely]]
+        events_.end_results();
 }
 
 // ---- channels --------------------------------------------------------------------------------------------------
@@ -252,11 +257,12 @@ std::byte* Executor::acquire(Writer& writer, std::uint64_t bytes, std::uint32_t 
         wait(EventKind::awaits_room, [&] { return writer.has_room(); }, {writer.slowest(), step, deadline_, true});
     if (bytes <= MessageHeader::inline_bytes) return writer.inline_payload();
     // The payload is aligned to a cache line as its source is, so that whole lines are copied to whole lines.
-    const std::uint64_t behind = staging_.is_roomy_for(bytes) ? reinterpret_cast<std::uintptr_t>(source) % cache_line_bytes : 0;
+    const std::uint64_t behind =
+        staging_.is_roomy_for(bytes) ? reinterpret_cast<std::uintptr_t>(source) % cache_line_bytes : 0;
     const std::uint64_t room = behind + bytes;
     while (!staging_.has_room(room)) {
-        // Several ranks may have to read before there is room, and a rank that has read its messages may leave. So we wait
-        // for one rank at a time, and never for a rank that is no longer needed.
+        // Several ranks may have to read before there is room, and a rank that has read its messages may leave. So we
+        // wait for one rank at a time, and never for a rank that is no longer needed.
         const std::uint32_t peer = staging_.slowest();
         wait(EventKind::awaits_room, [&] { return staging_.has_room(room) || staging_.slowest() != peer; },
              {peer, step, deadline_, true});

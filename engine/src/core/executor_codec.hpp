@@ -1,8 +1,8 @@
 // Messages whose chunks are encoded by a codec (wire.hpp).
 //
-// What is sent is also rounded in the sender's memory if the sender reads it again: then both ends of a message continue
-// with the same numbers. Rounding twice changes nothing, so a received message may be forwarded as it is or encoded once
-// more (docs/adr/0014).
+// What is sent is also rounded in the sender's memory if the sender reads it again: then both ends of a message
+// continue with the same numbers. Rounding twice changes nothing, so a received message may be forwarded as it is or
+// encoded once more (docs/adr/0014).
 //
 // The segment of a chunk is encoded in *pieces*, short enough to stay in the core's first-level cache while a piece is
 // decoded, combined and encoded again.
@@ -46,7 +46,9 @@ struct Executor::EncodedChunks {
         for_each_piece(from.bytes, [&](std::size_t first, std::size_t count, std::uint64_t at) {
             alignas(cache_line_bytes) float side[piece];
             float* const sum = out != nullptr ? floats(out) + first : side;
-            const auto message = [&](std::size_t source) { return static_cast<const std::byte*>(messages[source]) + at; };
+            const auto message = [&](std::size_t source) {
+                return static_cast<const std::byte*>(messages[source]) + at;
+            };
             decode_combine(plan.wire, plan.reduction, message(0), left + first, sum, count);
             for (std::size_t source = 1; source < sources; ++source)
                 decode_combine(plan.wire, plan.reduction, message(source), sum, sum, count);
@@ -67,7 +69,8 @@ struct Executor::EncodedChunks {
                 encode_rounding_source(plan.wire, floats(result.data) + first, unsent, count, {});
             });
         }
-        if (executor.events_.on() && !plan.program->rounded_last.empty()) [[unlikely]] executor.events_.end_results();
+        if (executor.events_.on() && !plan.program->rounded_last.empty()) [[unlikely]]
+            executor.events_.end_results();
     }
 
   private:
@@ -88,8 +91,8 @@ struct Executor::EncodedChunks {
         }
     }
 
-    // No two elements that a rank rounds get the same random bits, and no two ranks use the same sequence. (An index counts
-    // modulo 2^32; the bits above that go into the seed.)
+    // No two elements that a rank rounds get the same random bits, and no two ranks use the same sequence. (An index
+    // counts modulo 2^32; the bits above that go into the seed.)
     Rounding next_rounding(std::size_t count) {
         if (!plan.stochastic) return {};
         const std::uint64_t first = executor.elements_rounded_;

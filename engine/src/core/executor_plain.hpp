@@ -14,8 +14,8 @@ struct Executor::PlainChunks {
 
     std::uint64_t encoded(std::uint64_t bytes) const { return bytes; }
 
-    // Returns the first byte of a message, so that its payload can be aligned like it. Not needed for short messages, which
-    // may have no chunk at all.
+    // Returns the first byte of a message, so that its payload can be aligned like it. Not needed for short messages,
+    // which may have no chunk at all.
     const std::byte* source_of(const Instruction& op, std::uint64_t pass, std::uint64_t bytes) const {
         if (bytes <= MessageHeader::inline_bytes) return nullptr;
         return executor.slice(plan, plan.program->operands[op.operands].left, pass).data;

@@ -28,9 +28,9 @@ void Program::check(std::uint32_t rank, std::uint32_t size) const {
         const bool receives = op.kind == Kind::receive || op.kind == Kind::reduce;
         require(op.kind <= Kind::combine, "no such kind", at);
         require(op.chunks <= largest_message || op.kind >= Kind::copy, "larger than the largest message", at);
-        require(op.kind == Kind::reduce ? op.sources >= 1 && op.sources <= most_sources
-                                        : op.sources == (receives ? 1 : 0),
-                "impossible number of sources", at);
+        require(
+            op.kind == Kind::reduce ? op.sources >= 1 && op.sources <= most_sources : op.sources == (receives ? 1 : 0),
+            "impossible number of sources", at);
         require(op.from + op.sources <= channels.size(), "no such channel to receive from", at);
         require(op.to == no_channel ? op.kind != Kind::send
                                     : op.to < channels.size() && (op.kind == Kind::send || receives),

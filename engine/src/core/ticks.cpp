@@ -11,8 +11,8 @@ bool counter_is_clock() {
     return file >> name && name == "tsc";
 }
 
-// Reads the clock between two readings of the counter, several times, and keeps the closest pair: in the others the thread
-// may have been preempted.
+// Reads the clock between two readings of the counter, several times, and keeps the closest pair: in the others the
+// thread may have been preempted.
 ClockPair ClockPair::now() {
     ClockPair best{};
     std::uint64_t narrowest = ~std::uint64_t{0};

@@ -7,8 +7,8 @@ namespace unisono {
 
 namespace {
 
-// Sleeping threads wake some tens of microseconds late. Idle time up to this limit is made up for, so that the average rate
-// is as requested.
+// Sleeping threads wake some tens of microseconds late. Idle time up to this limit is made up for, so that the average
+// rate is as requested.
 constexpr std::chrono::microseconds catch_up_limit{500};
 
 }  // namespace

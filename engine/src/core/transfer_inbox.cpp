@@ -12,8 +12,8 @@
 
 namespace unisono {
 
-// Holds the messages of one peer. It is held for the duration of a copy and requested at every look of a waiting thread; a
-// flag suffices and is faster than a lock.
+// Holds the messages of one peer. It is held for the duration of a copy and requested at every look of a waiting
+// thread; a flag suffices and is faster than a lock.
 class Inbox::Moving {
   public:
     explicit Moving(From& from) : from_(from), held_(!from.moving.test_and_set(std::memory_order_acquire)) {}
@@ -281,12 +281,14 @@ std::shared_ptr<Inbox::UnexpectedMessage> Inbox::take_unexpected(const Transfer&
     return message;
 }
 
-std::shared_ptr<Inbox::UnexpectedMessage> Inbox::make_unexpected(std::uint32_t peer, std::uint32_t tag, std::uint64_t label) {
+std::shared_ptr<Inbox::UnexpectedMessage> Inbox::make_unexpected(std::uint32_t peer, std::uint32_t tag,
+                                                                 std::uint64_t label) {
     const std::uint64_t bytes = bytes_of_label(label);
     try {
         auto message = std::make_shared<UnexpectedMessage>();
-        *message = {peer, tag, ++unexpected_so_far_, label, bytes, std::make_unique_for_overwrite<std::byte[]>(bytes),
-                   false, nullptr, 0};
+        *message = {peer,  tag,     ++unexpected_so_far_,
+                    label, bytes,   std::make_unique_for_overwrite<std::byte[]>(bytes),
+                    false, nullptr, 0};
         return message;
     } catch (const std::bad_alloc&) {
         endpoint_.fail(Fault::no_memory, static_cast<int>(endpoint_.settings.rank),

@@ -36,7 +36,8 @@ bool Outbox::advance(Transfer& transfer) {
                       writer.written() % geometry.depth * geometry.transfer_bytes;
         if (bytes > 0) copy_bytes(payload, transfer.data + transfer.moved, bytes);
         endpoint_.traffic.count_in_transfer(bytes);
-        if (endpoint_.traffic.is_limited()) [[unlikely]] endpoint_.send_slowly(bytes);
+        if (endpoint_.traffic.is_limited()) [[unlikely]]
+            endpoint_.send_slowly(bytes);
         writer.publish(bytes, transfer.tag, transfer.label);
         endpoint_.wake_if_asleep(transfer.peer);
         transfer.moved += bytes;

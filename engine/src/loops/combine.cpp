@@ -1,5 +1,5 @@
-// The loops that reduce arrays. This file is compiled several times, for different instruction sets (see CMakeLists.txt).
-// UNISONO_VARIANT is the name of the namespace, so that the copies do not collide.
+// The loops that reduce arrays. This file is compiled several times, for different instruction sets (see
+// CMakeLists.txt). UNISONO_VARIANT is the name of the namespace, so that the copies do not collide.
 //
 // The compiler must not contract a product and a sum into one operation, because the bits would then depend on the
 // processor (-ffp-contract=off).
@@ -22,8 +22,8 @@ UNISONO_INLINE Vector<T> multiply_complex(Vector<T> a, Vector<T> b) {
     using Bits = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
     const Vector<T> first = parts<Parts::real, T>(a) * b;
     const Vector<T> second = parts<Parts::imaginary, T>(a) * parts<Parts::exchanged, T>(b);
-    // Flips signs and adds instead of alternating subtraction and addition: gcc 12 fuses the latter with a product even if
-    // it is told not to contract.
+    // Flips signs and adds instead of alternating subtraction and addition: gcc 12 fuses the latter with a product even
+    // if it is told not to contract.
     const Vector<Bits> minus = all(Bits{1} << (8 * sizeof(T) - 1));
     const Vector<Bits> minus_real = put_together<Bits>(minus, Vector<Bits>{});
     return first + bits_as<Vector<T>>(bits_as<Vector<Bits>>(second) ^ minus_real);
@@ -105,7 +105,8 @@ UNISONO_INLINE auto total(const void* first, const void* const* addends, std::si
     for (std::size_t k = 0; k < addend_count; ++k) {
         const char* const from = moved(addends[k], at);
         if constexpr (A == Addends::many)
-            for (std::size_t line = 0; line < LaneTraits<T>::bytes; line += 64) __builtin_prefetch(from + ahead + line, 0, 2);
+            for (std::size_t line = 0; line < LaneTraits<T>::bytes; line += 64)
+                __builtin_prefetch(from + ahead + line, 0, 2);
         combine_lanes<R, T>(lanes, L::load_lanes(from));
     }
     return lanes;
@@ -174,7 +175,7 @@ template <Reduction R, typename T, Addends A>
 template <Reduction R, typename T>
 void combine_any(void* out, void* also, const void* first, const void* const* addends, std::size_t addend_count,
                  std::size_t count) {
-    const auto loop = addend_count == 1              ? combine_many<R, T, Addends::one>
+    const auto loop = addend_count == 1             ? combine_many<R, T, Addends::one>
                       : addend_count <= most_of_few ? combine_many<R, T, Addends::few>
                                                     : combine_many<R, T, Addends::many>;
     loop(out, also, first, addends, addend_count, count);

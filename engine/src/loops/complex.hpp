@@ -25,7 +25,9 @@ template <Parts P, typename V, std::size_t... I>
 UNISONO_INLINE V pick(V value, std::index_sequence<I...>) {
     constexpr std::size_t one = 1;
     return __builtin_shufflevector(value, value,
-                                   (P == Parts::exchanged ? I ^ one : P == Parts::real ? I & ~one : I | one)...);
+                                   (P == Parts::exchanged ? I ^ one
+                                    : P == Parts::real    ? I & ~one
+                                                          : I | one)...);
 }
 template <Parts P, typename T>
 UNISONO_INLINE Vector<T> parts(Vector<T> value) {

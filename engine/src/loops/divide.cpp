@@ -11,8 +11,8 @@ namespace unisono::UNISONO_VARIANT {
 template <typename T, typename E = typename LaneTraits<T>::Element>
 UNISONO_INLINE Vector<E> quotient(Vector<E> value, Vector<E> divisor) {
     if constexpr (is_complex<T>) {
-        // Divides as numpy does by a complex number whose imaginary part is 0: it multiplies by the inverse, and an infinite
-        // part makes the other part NaN.
+        // Divides as numpy does by a complex number whose imaginary part is 0: it multiplies by the inverse, and an
+        // infinite part makes the other part NaN.
         const Vector<E> inverse = static_cast<E>(1) / divisor;
         const Vector<E> nothing = parts<Parts::exchanged, E>(value) * static_cast<E>(0);
         return put_together<E>(value + nothing, value - nothing) * inverse;

@@ -1,10 +1,10 @@
 // Fast sums of 8-bit floats.
 //
 // Most of the cost of widening and narrowing is due to the bias of the exponent. A sum does not need it: exponent and
-// mantissa are shifted unchanged to their position in a float, which makes all numbers smaller by the same power of two, and
-// are shifted back after rounding. Sums have the same bits at either scale, because all 8-bit floats are multiples of the
-// smallest one, which even at this scale is more than a million times the smallest float. Infinity and NaN do not survive;
-// if there is one, or a sum is too large, the lanes are added again by the general loop.
+// mantissa are shifted unchanged to their position in a float, which makes all numbers smaller by the same power of
+// two, and are shifted back after rounding. Sums have the same bits at either scale, because all 8-bit floats are
+// multiples of the smallest one, which even at this scale is more than a million times the smallest float. Infinity and
+// NaN do not survive; if there is one, or a sum is too large, the lanes are added again by the general loop.
 #pragma once
 
 #include "small_floats.hpp"
@@ -37,8 +37,7 @@ struct OwnScale {
         const Halves odd = bits_as<Halves>(bits_as<SignedHalves>(pairs) >> (8 - T::exponent_bits)) & mask;
         const Halves even = bits_as<Halves>(bits_as<SignedHalves>(pairs << 8) >> (8 - T::exponent_bits)) & mask;
         const Words x = bits_as<Words>(even), y = bits_as<Words>(odd);
-        return {{{BFloat::widen(x, 0), BFloat::widen(x, 1), BFloat::widen(y, 0), BFloat::widen(y, 1)}},
-                bytes + bytes};
+        return {{{BFloat::widen(x, 0), BFloat::widen(x, 1), BFloat::widen(y, 0), BFloat::widen(y, 1)}}, bytes + bytes};
     }
 
     static UNISONO_INLINE Words rounded(Floats value) {

@@ -22,7 +22,8 @@ UNISONO_INLINE CodecBlock<Floats> load_floats(const float* from) {
     return block;
 }
 UNISONO_INLINE void store_floats(float* to, const CodecBlock<Floats>& block) {
-    for (int i = 0; i < codec_block_registers; ++i) store(reinterpret_cast<char*>(to + i * words_per_register), block.part[i]);
+    for (int i = 0; i < codec_block_registers; ++i)
+        store(reinterpret_cast<char*>(to + i * words_per_register), block.part[i]);
 }
 
 // Stores the words, which must be less than 256, as bytes.
@@ -43,7 +44,8 @@ UNISONO_INLINE void store_bytes(char* to, const CodecBlock<Words>& block) {
         store(to + i * words_per_register, _mm_packus_epi16(first, second));
     }
 #else
-    for (int i = 0; i < codec_block_elements; ++i) to[i] = static_cast<char>(block.part[i / words_per_register][i % words_per_register]);
+    for (int i = 0; i < codec_block_elements; ++i)
+        to[i] = static_cast<char>(block.part[i / words_per_register][i % words_per_register]);
 #endif
 }
 
@@ -60,7 +62,8 @@ UNISONO_INLINE void store_halves(char* to, const CodecBlock<Words>& block) {
         const __m256i pairs = _mm256_packs_epi32(bits_as<__m256i>(word(i)), bits_as<__m256i>(word(i + 1)));
         store(to + 2 * i * words_per_register, _mm256_permute4x64_epi64(pairs, 0b11011000));
 #else
-        store(to + 2 * i * words_per_register, _mm_packs_epi32(bits_as<__m128i>(word(i)), bits_as<__m128i>(word(i + 1))));
+        store(to + 2 * i * words_per_register,
+              _mm_packs_epi32(bits_as<__m128i>(word(i)), bits_as<__m128i>(word(i + 1))));
 #endif
     }
 #else
@@ -75,7 +78,8 @@ UNISONO_INLINE CodecBlock<Words> load_bytes(const char* from) {
     CodecBlock<Words> block;
 #if defined(__AVX512F__)
     for (int i = 0; i < codec_block_registers; ++i)
-        block.part[i] = bits_as<Words>(_mm512_maskz_cvtepu8_epi32(0xffff, load<__m128i>(from + i * words_per_register)));
+        block.part[i] =
+            bits_as<Words>(_mm512_maskz_cvtepu8_epi32(0xffff, load<__m128i>(from + i * words_per_register)));
 #elif defined(__AVX2__)
     for (int i = 0; i < codec_block_registers; ++i) {
         const __m128i eight = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(from + i * words_per_register));
@@ -92,7 +96,8 @@ UNISONO_INLINE CodecBlock<Words> load_bytes(const char* from) {
         block.part[i + 3] = bits_as<Words>(_mm_unpackhi_epi16(high, zero));
     }
 #else
-    for (int i = 0; i < codec_block_elements; ++i) block.part[i / words_per_register][i % words_per_register] = static_cast<std::uint8_t>(from[i]);
+    for (int i = 0; i < codec_block_elements; ++i)
+        block.part[i / words_per_register][i % words_per_register] = static_cast<std::uint8_t>(from[i]);
 #endif
     return block;
 }
@@ -101,7 +106,8 @@ UNISONO_INLINE CodecBlock<Words> load_halves(const char* from) {
     CodecBlock<Words> block;
 #if defined(__AVX512F__)
     for (int i = 0; i < codec_block_registers; ++i)
-        block.part[i] = bits_as<Words>(_mm512_maskz_cvtepu16_epi32(0xffff, load<__m256i>(from + 2 * i * words_per_register)));
+        block.part[i] =
+            bits_as<Words>(_mm512_maskz_cvtepu16_epi32(0xffff, load<__m256i>(from + 2 * i * words_per_register)));
 #elif defined(__AVX2__)
     for (int i = 0; i < codec_block_registers; ++i)
         block.part[i] = bits_as<Words>(_mm256_cvtepu16_epi32(load<__m128i>(from + 2 * i * words_per_register)));

@@ -4,15 +4,13 @@
 namespace unisono {
 
 // The functions that combine.cpp, divide.cpp and wire_loops.cpp define for each instruction set.
-#define UNISONO_DECLARE(variant)                                 \
-    namespace variant {                                          \
-    Combine find_combine(DType dtype, Reduction reduction);      \
-    CombineMany find_many(DType dtype, Reduction reduction);     \
-    Divide find_divide(DType dtype);                             \
-    const WireLoops* find_wire(Wire wire);                       \
-    inline Variant named(const char* name) {                     \
-        return {name, find_combine, find_many, find_divide, find_wire}; \
-    }                                                            \
+#define UNISONO_DECLARE(variant)                                                                               \
+    namespace variant {                                                                                        \
+    Combine find_combine(DType dtype, Reduction reduction);                                                    \
+    CombineMany find_many(DType dtype, Reduction reduction);                                                   \
+    Divide find_divide(DType dtype);                                                                           \
+    const WireLoops* find_wire(Wire wire);                                                                     \
+    inline Variant named(const char* name) { return {name, find_combine, find_many, find_divide, find_wire}; } \
     }
 
 UNISONO_DECLARE(baseline)

@@ -1,8 +1,8 @@
 // Floats of 16 and 8 bits, and their conversion to float and back, a register at a time.
 //
-// A register of 32-bit words holds two or four of them per word. They do not cross words: one register of floats gets the
-// lowest of each word, the next register the second lowest, and so on. The order of the elements among the floats does not
-// matter, because narrowing puts each one back into its position.
+// A register of 32-bit words holds two or four of them per word. They do not cross words: one register of floats gets
+// the lowest of each word, the next register the second lowest, and so on. The order of the elements among the floats
+// does not matter, because narrowing puts each one back into its position.
 #pragma once
 
 #include "vectors.hpp"
@@ -15,8 +15,9 @@ struct Rounded {
     Floats number;
 };
 
-// A floating-point format: a sign bit, E bits of exponent, M bits of mantissa. With Finite it has no infinity: the highest
-// exponent holds numbers as well, all ones is NaN, and numbers that are too large become NaN (as in float8_e4m3fn).
+// A floating-point format: a sign bit, E bits of exponent, M bits of mantissa. With Finite it has no infinity: the
+// highest exponent holds numbers as well, all ones is NaN, and numbers that are too large become NaN (as in
+// float8_e4m3fn).
 template <int E, int M, bool Finite>
 struct Small {
     static constexpr bool finite = Finite;
@@ -34,8 +35,8 @@ struct Small {
     // Widens the number at a position of each word; position 0 is the lowest bits.
     static UNISONO_INLINE Floats widen(Words words, int position) {
         const Words top = words << (32 - bits * (position + 1));
-        // Shifts exponent and mantissa into position; a multiplication then corrects the bias, exactly and for subnormal
-        // numbers as well.
+        // Shifts exponent and mantissa into position; a multiplication then corrects the bias, exactly and for
+        // subnormal numbers as well.
         const Words moved = bits_as<Words>(bits_as<Vector<std::int32_t>>(top) >> (8 - E));
         const Words wide = moved & ((1u << 31) | (magnitude_mask << shift));
         const float scale = bits_as<float>(static_cast<std::uint32_t>(127 + 127 - bias) << 23);
@@ -48,8 +49,8 @@ struct Small {
 
     // Rounds a magnitude, which must not be too large, to nearest even.
     static UNISONO_INLINE Rounded round_magnitude(Words magnitude) {
-        // Adding a power of two whose last mantissa bit is the last bit of the format makes the processor round to nearest
-        // even. All subnormal numbers have the last bit of the smallest normal ones.
+        // Adding a power of two whose last mantissa bit is the last bit of the format makes the processor round to
+        // nearest even. All subnormal numbers have the last bit of the smallest normal ones.
         const Words exponent = larger(magnitude, all(smallest_normal)) & 0x7f800000u;
         const Words magic = exponent + (static_cast<std::uint32_t>(shift) << 23);
         const Floats sum = bits_as<Floats>(magnitude) + bits_as<Floats>(magic);

@@ -20,8 +20,8 @@ namespace {
 using Magnitude = std::int32_t;
 Magnitude magnitude(float value) { return static_cast<Magnitude>(std::bit_cast<std::uint32_t>(value) & 0x7fffffffu); }
 
-// Calls `put(count, i)` for the elements above a limit and counts them. It is also called for other elements, whose count is
-// reused for the next one: this avoids unpredictable branches. There must be room for one more element.
+// Calls `put(count, i)` for the elements above a limit and counts them. It is also called for other elements, whose
+// count is reused for the next one: this avoids unpredictable branches. There must be room for one more element.
 template <typename Put>
 std::size_t collect(const float* from, std::size_t begin, std::size_t end, Magnitude limit, std::size_t count,
                     Put put) {
@@ -65,8 +65,8 @@ struct Threshold {
     std::size_t larger;
 };
 
-// Guesses a magnitude that is slightly too small, collects the elements above it, and finds the k-th largest among these. A
-// guess that was too large is followed by a smaller one; zero is never too large.
+// Guesses a magnitude that is slightly too small, collects the elements above it, and finds the k-th largest among
+// these. A guess that was too large is followed by a smaller one; zero is never too large.
 Threshold threshold(const float* from, std::size_t n, std::size_t k) {
     const std::vector<Magnitude> samples = sample(from, n);
     const std::unique_ptr<Magnitude[]> above(new Magnitude[n + 1]);  // pages that are not written are not allocated
@@ -137,7 +137,8 @@ void add_topk(const std::byte* from, float* out, std::size_t n, std::size_t k) {
         for (const std::size_t end = at + count; at < end; ++at) {
             std::uint16_t position;
             __builtin_memcpy(&position, positions + 2 * at, 2);
-            if (position >= length) throw std::invalid_argument("a position on a top-k wire is past the end of its window");
+            if (position >= length)
+                throw std::invalid_argument("a position on a top-k wire is past the end of its window");
             const float sum = out[begin + position] + values[at];
             out[begin + position] = sum == sum ? sum : std::numeric_limits<float>::quiet_NaN();
         }

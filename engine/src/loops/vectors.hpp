@@ -3,8 +3,8 @@
 // They are the vector types of gcc and clang: arithmetic and comparisons work element by element, on every processor.
 // Processor-specific intrinsics are used only for operations that these types cannot express (docs/adr/0038).
 //
-// Everything is in the namespace of the variant (see combine.cpp): an inline function compiled for newer instructions must
-// not replace the same function compiled for older ones.
+// Everything is in the namespace of the variant (see combine.cpp): an inline function compiled for newer instructions
+// must not replace the same function compiled for older ones.
 #pragma once
 
 #include <cstddef>
@@ -54,8 +54,8 @@ UNISONO_INLINE void store(char* to, V value) {
     __builtin_memcpy(to, &value, sizeof value);
 }
 
-// The lanes of several registers, on which the loops work at a time: enough to keep the processor busy, few enough that the
-// lanes, their addends and the constants all fit into the registers.
+// The lanes of several registers, on which the loops work at a time: enough to keep the processor busy, few enough that
+// the lanes, their addends and the constants all fit into the registers.
 template <typename T>
 struct Lanes {
     static constexpr int parts = 4;

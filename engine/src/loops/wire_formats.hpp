@@ -1,8 +1,8 @@
 // The codes of each wire format, a register at a time: from a float to its code, and back.
 //
-// The limits of a format: `limit` is the largest number that is a code, `last_within` the largest number that rounds to a
-// code, both as the bits of a float. `nearest` takes magnitudes up to `last_within`, `stochastic` up to `limit`; wire_loops.cpp
-// handles all others.
+// The limits of a format: `limit` is the largest number that is a code, `last_within` the largest number that rounds to
+// a code, both as the bits of a float. `nearest` takes magnitudes up to `last_within`, `stochastic` up to `limit`;
+// wire_loops.cpp handles all others.
 #pragma once
 
 #include "small_floats.hpp"
@@ -47,8 +47,8 @@ struct FloatFormat {
         return with_sign(bits, S::round_magnitude(bits & 0x7fffffffu));
     }
 
-    // Adds random bits below the last bit and truncates: the probability of a carry is the truncated fraction. The smallest
-    // normal number is first added to subnormal numbers, so that their last bit is in the same position.
+    // Adds random bits below the last bit and truncates: the probability of a carry is the truncated fraction. The
+    // smallest normal number is first added to subnormal numbers, so that their last bit is in the same position.
     static UNISONO_INLINE Rounded stochastic(Floats value, Words random) {
         const Words bits = bits_as<Words>(value), magnitude = bits & 0x7fffffffu;
         const Words small = bits_as<Words>(magnitude < S::smallest_normal);  // all ones, or zero
@@ -67,12 +67,14 @@ struct FloatFormat {
     static UNISONO_INLINE CodecBlock<Floats> load_block(const char* from) {
         CodecBlock<Floats> block;
         for (int i = 0; i < codec_block_registers; i += 2) {
-            const Halves codes = code_bytes == 1 ? widened_bytes(from + i * words_per_register) : load<Halves>(from + 2 * i * words_per_register);
+            const Halves codes = code_bytes == 1 ? widened_bytes(from + i * words_per_register)
+                                                 : load<Halves>(from + 2 * i * words_per_register);
             const Halves magnitude = codes & static_cast<std::uint16_t>(S::magnitude_mask);
             const Halves sign = (codes << (16 - S::bits)) & 0x8000;
             const Halves half = (magnitude << (S::shift - Half::shift)) | sign;
             const Halves settled = magnitude > static_cast<std::uint16_t>(S::finite ? last_code : infinity)
-                                       ? all(static_cast<std::uint16_t>(Half::nan)) : half;
+                                       ? all(static_cast<std::uint16_t>(Half::nan))
+                                       : half;
             widen_halves(settled, block.part[i], block.part[i + 1]);
         }
         return block;
@@ -80,8 +82,8 @@ struct FloatFormat {
 #else
     static constexpr float loaded_factor = 1;
 
-    // The same addition avoids subnormal floats, which are slow on some processors. (One large element makes all other codes
-    // of its block small.)
+    // The same addition avoids subnormal floats, which are slow on some processors. (One large element makes all other
+    // codes of its block small.)
     static UNISONO_INLINE Floats widen(Words code) {
         const Words magnitude = code & S::magnitude_mask;
         const Words small = bits_as<Words>(magnitude < (1u << (23 - S::shift)));
@@ -118,7 +120,7 @@ struct ScaledInteger {
     static constexpr bool scaled = true, has_infinity = false;
     static constexpr int code_bytes = 1;
     static constexpr std::uint32_t nan = 0x80, infinity = 0, sign_bit = 0;
-    static constexpr std::uint32_t limit = 0x42fe0000u;  // 127
+    static constexpr std::uint32_t limit = 0x42fe0000u;        // 127
     static constexpr std::uint32_t last_within = 0x42feffffu;  // just below 127.5, which rounds to even: 128
 
     static UNISONO_INLINE Rounded nearest(Floats value) {

@@ -16,11 +16,16 @@ template <typename F>
 struct Layout {
     std::size_t code_offset;
 
-    explicit Layout(std::size_t n) : code_offset(F::scaled ? (n + codec_block_elements - 1) / codec_block_elements : 0) {}
+    explicit Layout(std::size_t n)
+        : code_offset(F::scaled ? (n + codec_block_elements - 1) / codec_block_elements : 0) {}
     template <typename B>
-    B* scale(B* wire, std::size_t block) const { return wire + block; }
+    B* scale(B* wire, std::size_t block) const {
+        return wire + block;
+    }
     template <typename B>
-    B* codes(B* wire, std::size_t block) const { return wire + code_offset + block * codec_block_elements * F::code_bytes; }
+    B* codes(B* wire, std::size_t block) const {
+        return wire + code_offset + block * codec_block_elements * F::code_bytes;
+    }
 };
 
 inline float scale_of(std::uint8_t byte) { return bits_as<float>(std::uint32_t{byte} << 23); }
@@ -29,7 +34,8 @@ inline float scale_of(std::uint8_t byte) { return bits_as<float>(std::uint32_t{b
 template <typename F, bool Stochastic>
 struct Limits {
     static constexpr std::uint32_t within = Stochastic ? F::limit : F::last_within;
-    // The exponent of the largest code, and the number whose addition carries a mantissa above the limit into the exponent.
+    // The exponent of the largest code, and the number whose addition carries a mantissa above the limit into the
+    // exponent.
     static constexpr int exponent = static_cast<int>(F::limit >> 23) - 127;
     static constexpr std::uint32_t carry = 0x7fffffu - (within & 0x7fffffu);
     static constexpr int largest_byte = 254 - exponent;
@@ -51,10 +57,11 @@ UNISONO_INLINE void store_codes(std::byte* to, const CodecBlock<Words>& codes) {
         store_halves(reinterpret_cast<char*>(to), codes);
 }
 
-// Encodes one codec block. Most have only usual numbers (`Limits::usual`); returns false, and does nothing, if one does not.
+// Encodes one codec block. Most have only usual numbers (`Limits::usual`); returns false, and does nothing, if one does
+// not.
 template <typename F, bool Stochastic, bool AllUsual>
-UNISONO_INLINE bool encode_codec_block(const float* from, float* rounded, std::byte* scale, std::byte* to, const StochasticRng& random,
-                                 std::uint64_t index) {
+UNISONO_INLINE bool encode_codec_block(const float* from, float* rounded, std::byte* scale, std::byte* to,
+                                       const StochasticRng& random, std::uint64_t index) {
     using L = Limits<F, Stochastic>;
     CodecBlock<Floats> values = load_floats(from);
     Words largest{};
@@ -79,7 +86,8 @@ UNISONO_INLINE bool encode_codec_block(const float* from, float* rounded, std::b
         const Words bits = bits_as<Words>(values.part[i]), magnitude = bits & 0x7fffffffu, sign = bits & 0x80000000u;
         const Words saturated = smaller(magnitude, all(F::limit)) | sign;
         const Floats value = AllUsual ? values.part[i] : bits_as<Floats>(saturated);
-        const Rounded found = Stochastic ? F::stochastic(value, random.next(index + i * words_per_register)) : F::nearest(value);
+        const Rounded found =
+            Stochastic ? F::stochastic(value, random.next(index + i * words_per_register)) : F::nearest(value);
         codes.part[i] = found.code;
         values.part[i] = found.number * factor;
         if (!AllUsual) {
@@ -151,7 +159,9 @@ UNISONO_INLINE CodecBlock<Floats> decode_codec_block(const std::byte* scale, con
 
 // What to do with decoded numbers.
 struct Store {
-    static UNISONO_INLINE void use(const CodecBlock<Floats>& values, const float*, float* out) { store_floats(out, values); }
+    static UNISONO_INLINE void use(const CodecBlock<Floats>& values, const float*, float* out) {
+        store_floats(out, values);
+    }
 };
 template <Reduction R>
 struct Add {

@@ -27,9 +27,11 @@ void allocate(int file, std::uint64_t offset, std::uint64_t bytes) {
         if (errno != EINTR) throw MemoryRefused{"no_shared_memory", bytes, errno};
 }
 
-// Maps the file at a multiple of the size of a huge page, like its offset in the file: otherwise huge pages are impossible.
+// Maps the file at a multiple of the size of a huge page, like its offset in the file: otherwise huge pages are
+// impossible.
 std::byte* map_memory(const Settings& settings, std::size_t bytes) {
-    void* room = ::mmap(nullptr, bytes + huge_page_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void* room =
+        ::mmap(nullptr, bytes + huge_page_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (room == MAP_FAILED) throw MemoryRefused{"no_address_space", bytes, errno};
     auto* const begin = static_cast<std::byte*>(room);
     const std::size_t before = -reinterpret_cast<std::uintptr_t>(room) % huge_page_bytes;

@@ -14,10 +14,10 @@ using std::chrono::milliseconds;
 
 // A waker writes a message and then reads whether the receiver sleeps. The processor may swap the two, because a fence
 // between them would cost every message more than it saves the few receivers that sleep. The sleeper pays instead:
-// after it has announced that it sleeps, and before it looks for the message one last time, it runs a fence on the cores of
-// all ranks (`fence_everywhere`). Then either the waker sees the sleeper or the sleeper sees the message, as an
-// exhaustively checked model shows (tests/engine/test_wake_up_model.py). On kernels without such a fence a wake-up can be
-// lost, and the length of a sleep bounds the delay.
+// after it has announced that it sleeps, and before it looks for the message one last time, it runs a fence on the
+// cores of all ranks (`fence_everywhere`). Then either the waker sees the sleeper or the sleeper sees the message, as
+// an exhaustively checked model shows (tests/engine/test_wake_up_model.py). On kernels without such a fence a wake-up
+// can be lost, and the length of a sleep bounds the delay.
 constexpr Nanoseconds shortest_sleep = milliseconds(1);
 constexpr Nanoseconds longest_sleep = milliseconds(8);
 // The interval at which a waiting rank checks that the others are alive and that it was not interrupted.
@@ -37,7 +37,8 @@ void Endpoint::wait_slowly(std::function<bool()> ready, const Wait& what) {
         if (ready()) return;
     }
     const Clock::time_point began = Clock::now();
-    const Nanoseconds spin = spin_.next(in_background ? settings.wait_policy.background_spin : settings.wait_policy.spin);
+    const Nanoseconds spin =
+        spin_.next(in_background ? settings.wait_policy.background_spin : settings.wait_policy.spin);
     while (Clock::now() - began < spin) {
         for (int look = 0; look < 64; ++look) {
             pause_core();
