@@ -1,4 +1,4 @@
-"""The engine's loops give the bits of the player, for every type and reduction and on every set of instructions."""
+"""The reduction loops give the bits of the player, for every type, reduction and instruction set."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def engine(op: str, name: str, left: np.ndarray, right: np.ndarray, variant: str
 @pytest.mark.parametrize(("op", "name"), MEANINGFUL)
 def test_the_engine_gives_the_bits_of_the_player(op, name, variant):
     dtype, rng = dtype_of(name), np.random.default_rng(0)
-    if dtype.itemsize == 1 and name != "bool":  # all pairs there are
+    if dtype.itemsize == 1 and name != "bool":  # all pairs
         values = np.arange(256, dtype=np.uint8).view(dtype)
         left, right = np.repeat(values, 256), np.tile(values, 256)
     else:
@@ -32,19 +32,19 @@ def test_the_engine_gives_the_bits_of_the_player(op, name, variant):
 
 @pytest.mark.parametrize("variant", _engine.variants())
 @pytest.mark.parametrize("name", ["float8_e4m3fn", "float8_e5m2"])
-def test_sums_of_finite_numbers_of_8_bits_which_go_a_quicker_way(name, variant):
+def test_sums_of_finite_8_bit_floats_which_have_a_fast_loop(name, variant):
     dtype = dtype_of(name)
     values = np.arange(256, dtype=np.uint8).view(dtype)
     values = values[np.isfinite(values)]
     left, right = np.repeat(values, len(values)), np.tile(values, len(values))
-    # In this order most groups have only finite sums; a group with an infinite one goes the usual way.
+    # In this order most lanes have only finite sums; lanes with an infinite sum are added by the general loop.
     order = np.argsort(np.abs(left.astype(np.float32) + right.astype(np.float32)), kind="stable")
     left, right = left[order], right[order]
     assert bits(engine("sum", name, left, right, variant)) == bits(combining("sum", dtype)(left, right))
 
 
 @pytest.mark.parametrize(("op", "name"), MEANINGFUL)
-def test_the_two_sides_may_change_places(op, name):
+def test_exchanging_the_two_sides_gives_the_same_bits(op, name):
     rng = np.random.default_rng(1)
     left, right = some_bits(name, 5_000, rng), some_bits(name, 5_000, rng)
     assert bits(engine(op, name, left, right)) == bits(engine(op, name, right, left))
@@ -55,7 +55,7 @@ def test_the_two_sides_may_change_places(op, name):
     case=st.sampled_from(MEANINGFUL), length=st.integers(0, 700), seed=st.integers(0, 2**32),
     place=st.sampled_from(["left", "right", "apart"]),
 )  # fmt: skip
-def test_any_length_and_the_result_in_the_place_of_a_side(case, length, seed, place):
+def test_any_length_and_the_result_may_overwrite_a_side(case, length, seed, place):
     op, name = case
     rng = np.random.default_rng(seed)
     left, right = some_bits(name, length, rng), some_bits(name, length, rng)
@@ -66,13 +66,13 @@ def test_any_length_and_the_result_in_the_place_of_a_side(case, length, seed, pl
 
 
 @pytest.mark.parametrize(("op", "name"), MEANINGLESS)
-def test_what_has_no_meaning_for_the_player_has_none_for_the_engine(op, name):
+def test_reductions_that_the_player_rejects_are_rejected(op, name):
     with pytest.raises(ValueError, match=f"{op} has no meaning for {name}"):
         engine(op, name, np.zeros(4, dtype_of(name)), np.zeros(4, dtype_of(name)))
 
 
 @pytest.mark.parametrize(
-    ("arguments", "complaint"),
+    ("arguments", "message"),
     [
         (("plus", "float32", 4, 4, 4, ""), "there is no reduction 'plus'; expected one of sum, prod"),
         (("sum", "float", 4, 4, 4, ""), "there is no dtype 'float'; expected one of float32"),
@@ -81,10 +81,10 @@ def test_what_has_no_meaning_for_the_player_has_none_for_the_engine(op, name):
         (("sum", "float32", 4, 4, 4, "abacus"), "there is no variant 'abacus'"),
     ],
 )
-def test_calls_that_make_no_sense_are_refused(arguments, complaint):
+def test_invalid_arguments_are_rejected(arguments, message):
     op, name, *lengths = arguments
     arrays = [np.zeros(length, np.uint8) if isinstance(length, int) else length for length in lengths]
-    with pytest.raises(ValueError, match=complaint):
+    with pytest.raises(ValueError, match=message):
         _engine.combine(op, name, *arrays)
 
 

@@ -1,4 +1,4 @@
-"""Several arrays are added in one pass: in their order, in float where a type is smaller, and rounded once."""
+"""Several arrays are added in one sweep: in order, in float for smaller types, and rounded once."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def engine(op: str, name: str, arrays: list[np.ndarray], variant: str = "") -> n
 
 @pytest.mark.parametrize("variant", _engine.variants())
 @pytest.mark.parametrize(("op", "name"), MEANINGFUL)
-def test_the_bits_are_those_of_one_after_the_other(op, name, variant):
+def test_the_bits_are_those_of_single_additions_in_order(op, name, variant):
     rng = np.random.default_rng(0)
     for addends in (1, 2, 3, 7):
         for some in (some_bits, some_numbers):
@@ -45,7 +45,7 @@ def test_the_bits_are_those_of_one_after_the_other(op, name, variant):
 
 @pytest.mark.parametrize("variant", _engine.variants())
 @pytest.mark.parametrize("name", ["float32", *SMALL, "complex64"])
-def test_as_many_as_a_step_may_have(name, variant):
+def test_the_largest_number_of_addends(name, variant):
     rng = np.random.default_rng(1)
     arrays = [some_numbers(name, 3_001, rng) for _ in range(64)]
     assert bits(engine("sum", name, arrays, variant)) == bits(reference("sum", name, arrays))
@@ -70,7 +70,7 @@ def test_small_numbers_are_rounded_once(name, variant):
     addends=st.integers(1, 9), offsets=st.lists(st.integers(0, 63), min_size=12, max_size=12),
     place=st.sampled_from(["first", "last addend", "apart"]), also=st.booleans(), seed=st.integers(0, 2**32),
 )  # fmt: skip
-def test_any_length_number_address_and_place(case, variant, length, addends, offsets, place, also, seed):
+def test_any_length_number_of_addends_and_address(case, variant, length, addends, offsets, place, also, seed):
     op, name = case
     rng = np.random.default_rng(seed)
     arrays = [some_numbers(name, length, rng) for _ in range(addends + 1)]
@@ -84,14 +84,14 @@ def test_any_length_number_address_and_place(case, variant, length, addends, off
 
 
 @pytest.mark.parametrize(("op", "name"), MEANINGLESS)
-def test_what_has_no_meaning_for_two_has_none_for_many(op, name):
+def test_reductions_that_are_rejected_for_two_arrays_are_rejected_for_many(op, name):
     array = np.zeros(16, np.uint8)
     with pytest.raises(ValueError, match=f"{op} has no meaning for {name}"):
         _engine.combine_many(op, name, array, None, array, [array], "")
 
 
 @pytest.mark.parametrize(("also", "first", "addends"), [(4, 4, []), (4, 8, [4]), (8, 4, [4]), (None, 4, [4, 8])])
-def test_calls_that_make_no_sense_are_refused(also, first, addends):
+def test_invalid_arguments_are_rejected(also, first, addends):
     def zeros(length: int) -> np.ndarray:
         return np.zeros(length, np.uint8)
 

@@ -1,4 +1,4 @@
-"""Copying, past the caches or not, copies: every byte, no byte more, from and to any address."""
+"""Both ways of copying copy every byte and no more, from and to any address."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from unisono import _engine
     length=st.one_of(st.integers(0, 400), st.integers(0, 100_000)), to=st.integers(0, 70), start=st.integers(0, 70),
     seed=st.integers(0, 2**32), writes_past_caches=st.booleans(),
 )  # fmt: skip
-def test_every_byte_and_no_byte_more(length, to, start, seed, writes_past_caches):
+def test_every_byte_is_copied_and_no_other_is_written(length, to, start, seed, writes_past_caches):
     source = np.random.default_rng(seed).integers(0, 256, length + 100, dtype=np.uint8)
     out = np.full(length + 200, 77, np.uint8)
     wanted = out.copy()
@@ -24,6 +24,6 @@ def test_every_byte_and_no_byte_more(length, to, start, seed, writes_past_caches
     assert np.array_equal(out, wanted)
 
 
-def test_arrays_of_other_lengths_are_refused():
+def test_arrays_of_different_lengths_are_rejected():
     with pytest.raises(ValueError, match="expected two arrays of equal length"):
         _engine.copy(np.zeros(4, np.uint8), np.zeros(5, np.uint8), True)

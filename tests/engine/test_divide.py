@@ -14,7 +14,7 @@ SIZES = (1, 2, 3, 5, 6, 7, 8, 13, 64, 100, 447)
 
 
 def sums(name: str, length: int, rng: np.random.Generator) -> np.ndarray:
-    """Return what a sum may be: anything, with the one NaN that every reduction gives."""
+    """Return possible sums: any numbers, with the canonical NaN that every reduction gives."""
     values = np.concatenate([some_bits(name, length // 2, rng), some_numbers(name, length - length // 2, rng)])
     nan = complex(np.nan, np.nan) if values.dtype.kind == "c" else np.nan
     with np.errstate(all="ignore"):
@@ -45,7 +45,7 @@ def test_integers_and_booleans_have_no_average(name):
 
 
 @pytest.mark.parametrize("lengths", [(4, 8), (6, 6)])
-def test_arrays_that_do_not_fit_are_refused(lengths):
+def test_arrays_of_different_or_odd_lengths_are_rejected(lengths):
     out, array = (np.zeros(length, np.uint8) for length in lengths)
     with pytest.raises(ValueError, match="expected two arrays of equal length, in whole elements"):
         _engine.divide("float32", out, array, 2, "")

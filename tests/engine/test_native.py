@@ -1,4 +1,4 @@
-"""The programs of engine/tests: the engine without Python."""
+"""The programs of engine/tests, which run the engine without Python."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture(scope="module")
 def inputs():
-    """Build the programs; return the files with their cases."""
+    """Build the programs; return the files of their cases."""
     try:
         native.compiler()
     except native.CannotBuild as problem:
@@ -30,26 +30,26 @@ def output_of(name: str, *arguments: str) -> str:
     return done.stdout
 
 
-def test_ranks_that_are_threads(inputs):
+def test_all_scenarios_pass_with_ranks_that_are_threads(inputs):
     assert output_of("threads", str(inputs[0]), "1").endswith("all endings: passed\n")
 
 
 @pytest.mark.parametrize("size", [2, 4])
-def test_the_shortest_all_reduce(inputs, size):
+def test_the_latency_of_8_bytes_is_measured(inputs, size):
     assert re.match(rf"{size} ranks, 8 bytes, 2000 calls: minimum \d", output_of("latency", str(size), "2000"))
 
 
-def test_messages_wake_a_rank_that_goes_to_sleep(inputs):
+def test_a_message_wakes_a_rank_that_goes_to_sleep(inputs):
     assert re.match(r"2000 messages: \d+ later than 900 microseconds", output_of("wakeups", "2000"))
 
 
-def test_a_program_computes_what_a_loop_by_hand_computes(inputs):
+def test_a_program_and_a_loop_written_by_hand_give_the_same_sums(inputs):
     rows = output_of("by_hand", str(inputs[1]), "0.01").splitlines()[1:]
     assert [row.split("|")[0].strip() for row in rows] == ["2"] * 5 + ["4"] * 5
 
 
 def test_the_programs_can_be_built_without_cmake(tmp_path, monkeypatch):
-    """Every source file is compiled on a machine without CMake, too."""
+    """Every source file is also compiled on a machine without CMake."""
     commands = []
     monkeypatch.setattr(native, "run", commands.append)
     monkeypatch.setattr(native.shutil, "which", lambda name: None if name == "cmake" else name)

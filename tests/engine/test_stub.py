@@ -27,9 +27,7 @@ def is_typed_dict(item: ast.ClassDef) -> bool:
 
 
 CLASSES = {item.name: item for item in STUB.body if isinstance(item, ast.ClassDef) and not is_typed_dict(item)}
-METHODS = [
-    (name, method) for name, item in CLASSES.items() for method in functions_of(item.body)
-]  # fmt: skip
+METHODS = [(name, method) for name, item in CLASSES.items() for method in functions_of(item.body)]
 
 
 def runtime_signature(function: Any) -> ast.FunctionDef:

@@ -1,4 +1,4 @@
-"""The engine's codecs give the bits of the reference in numpy, on every set of instructions."""
+"""The codecs give the bits of the numpy reference, on every instruction set."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_the_engine_gives_the_bits_of_the_reference(name, stochastic, variant):
 
 @pytest.mark.parametrize("variant", VARIANTS)
 @pytest.mark.parametrize("name", SCALED)
-def test_every_code_at_every_scale_is_decoded_as_the_reference_does(name, variant):
+def test_every_code_at_every_scale_is_decoded_like_the_reference(name, variant):
     form = FORMATS[name]
     scales = np.arange(1, 255 - form.exponent, dtype=np.uint8)
     codes = np.tile(np.arange(256, dtype=np.uint8), len(scales))
@@ -58,7 +58,7 @@ def test_every_code_at_every_scale_is_decoded_as_the_reference_does(name, varian
 
 @pytest.mark.parametrize("variant", VARIANTS)
 @pytest.mark.parametrize("name", ["fp16", "bf16"])
-def test_every_number_of_16_bits_is_decoded_as_the_reference_does(name, variant):
+def test_every_16_bit_number_is_decoded_like_the_reference(name, variant):
     wire = np.arange(65536, dtype=np.uint16).view(np.uint8)
     assert bits(decoded(wire, name, 65536, variant)) == bits(reference.decode(wire, name, 65536))
 
@@ -66,7 +66,7 @@ def test_every_number_of_16_bits_is_decoded_as_the_reference_does(name, variant)
 @pytest.mark.parametrize("variant", VARIANTS)
 @pytest.mark.parametrize("stochastic", [False, True])
 @pytest.mark.parametrize("name", FORMATS)
-def test_rounding_the_source_leaves_in_it_what_decode_makes_of_the_wire(name, stochastic, variant):
+def test_rounding_the_source_gives_it_the_decoded_numbers(name, stochastic, variant):
     for kind, values in of_every_kind(3_000 + 5).items():
         source, wire = values.copy(), encoded(values, name, variant, stochastic=stochastic)
         other = np.empty_like(wire)
@@ -78,13 +78,13 @@ def test_rounding_the_source_leaves_in_it_what_decode_makes_of_the_wire(name, st
 @pytest.mark.parametrize("variant", VARIANTS)
 @pytest.mark.parametrize("op", ["sum", "prod", "max", "min"])
 @pytest.mark.parametrize("name", FORMATS)
-def test_decoding_and_adding_at_once_has_the_bits_of_one_after_the_other(name, op, variant):
+def test_decode_combine_gives_the_bits_of_decode_and_then_combine(name, op, variant):
     rng = np.random.default_rng(3)
     left = some_bits("float32", 3_000 + 9, rng)
     for kind, values in of_every_kind(len(left)).items():
         wire = encoded(values, name)
         wanted = combining(op, left.dtype)(left, decoded(wire, name, len(left)))
-        out = left.copy()  # in the place of a side
+        out = left.copy()  # the result overwrites a side
         _engine.decode_combine(name, op, out.view(np.uint8), out.view(np.uint8), wire, variant)
         assert bits(out) == bits(wanted), kind
 
@@ -105,7 +105,7 @@ def test_any_length_and_any_address(name, n, variant, offset, seed):
 
 
 @pytest.mark.parametrize("name", FORMATS)
-def test_pieces_of_whole_blocks_can_be_encoded_one_by_one(name):
+def test_pieces_of_whole_codec_blocks_can_be_encoded_one_by_one(name):
     values = of_every_kind(1_000)["normal"]
     whole = decoded(encoded(values, name, stochastic=True, seed=5, first=3), name, 1_000)
     pieces = [(0, 32), (32, 512), (512, 1_000)]
@@ -116,7 +116,7 @@ def test_pieces_of_whole_blocks_can_be_encoded_one_by_one(name):
     assert sum(_engine.encoded_bytes(name, b - a) for a, b in pieces) == _engine.encoded_bytes(name, 1_000)
 
 
-def test_calls_that_make_no_sense_are_refused():
+def test_invalid_arguments_are_rejected():
     zeros = np.zeros(4, np.uint8)
     with pytest.raises(ValueError, match="there is no codec 'fp4'; expected one of none, fp16"):
         _engine.encode("fp4", zeros, zeros, False, 0, 0, "")

@@ -1,11 +1,11 @@
-"""A model of how ranks put themselves to sleep and wake each other, small enough to try every interleaving.
+"""A model of ranks that sleep and wake each other, small enough to try every interleaving.
 
-A waker writes a message and then reads whether a sleeper has announced itself; only if so does it ring the bell (a
-futex). The processor of the waker keeps the message in a store buffer for any length of time, so the read may take
-effect before the write. The steps of a sleeper are letters, and the order of the letters is the protocol:
+A waker writes a message and then reads whether a sleeper has announced itself; only then does it change the wake word
+(a futex) and wake the sleepers. The processor of the waker may keep the message in a store buffer for any length of
+time, so the read may take effect before the write. The steps of a sleeper are letters; their order is the protocol:
 
-    b  reads the bell          a  announces that it sleeps          f  runs a fence on every core (membarrier)
-    l  looks for its message   w  waits, unless the bell has rung since b
+    b  reads the wake word     a  announces that it sleeps          f  runs a fence on every core (membarrier)
+    l  looks for its message   w  waits, unless the wake word has changed since b
 
 It then withdraws the announcement and starts again, unless it found its message.
 """
@@ -23,7 +23,7 @@ class Waker(NamedTuple):
 
     left: int
     buffered: int = 0  # messages that only its own core sees
-    step: str = "write"  # write, read or ring
+    step: str = "write"  # write, read or wake
 
 
 class Sleeper(NamedTuple):
@@ -31,7 +31,7 @@ class Sleeper(NamedTuple):
 
     wants: int
     at: int = 0  # the next letter of the protocol; past the last one, it withdraws its announcement
-    bell: int = 0  # as it was read
+    wake_word: int = 0  # as it was read
     found: bool = False
     asleep: bool = False
 
@@ -43,17 +43,17 @@ class State(NamedTuple):
     sleepers: tuple[Sleeper, ...]
     messages: int = 0
     announced: int = 0
-    bell: int = 0
+    wake_word: int = 0
 
 
-class Verdict(NamedTuple):
+class SearchResult(NamedTuple):
     """The result of a search through all interleavings."""
 
     states: int
-    lost: int  # final states in which a thread sleeps although its messages are there
+    lost: int  # final states in which a thread sleeps although its messages have arrived
 
 
-def search(protocol: str, *, wakers: int, messages: int, sleepers: int) -> Verdict:
+def search(protocol: str, *, wakers: int, messages: int, sleepers: int) -> SearchResult:
     """Try every interleaving of ``wakers`` threads that send ``messages`` each with ``sleepers`` threads.
 
     The last sleeper waits for all messages, the others for fewer.
@@ -70,17 +70,17 @@ def search(protocol: str, *, wakers: int, messages: int, sleepers: int) -> Verdi
             lost += any(sleeper.asleep for sleeper in state.sleepers)
         pending += successors - seen
         seen |= successors
-    return Verdict(len(seen), lost)
+    return SearchResult(len(seen), lost)
 
 
 def _successors(state: State, protocol: str) -> Iterator[State]:
-    for place, waker in enumerate(state.wakers):
+    for index, waker in enumerate(state.wakers):
         for moved, after in _steps_of_waker(waker, state):
-            yield after._replace(wakers=(*state.wakers[:place], moved, *state.wakers[place + 1 :]))
-    for place, sleeper in enumerate(state.sleepers):
+            yield after._replace(wakers=(*state.wakers[:index], moved, *state.wakers[index + 1 :]))
+    for index, sleeper in enumerate(state.sleepers):
         if not sleeper.asleep and not (sleeper.found and sleeper.at == 0):
             moved, after = _step_of_sleeper(sleeper, state, protocol)
-            yield after._replace(sleepers=(*state.sleepers[:place], moved, *state.sleepers[place + 1 :]))
+            yield after._replace(sleepers=(*state.sleepers[:index], moved, *state.sleepers[index + 1 :]))
 
 
 def _steps_of_waker(waker: Waker, state: State) -> Iterator[tuple[Waker, State]]:
@@ -89,11 +89,14 @@ def _steps_of_waker(waker: Waker, state: State) -> Iterator[tuple[Waker, State]]
     if waker.step == "write" and waker.left:
         yield waker._replace(left=waker.left - 1, buffered=waker.buffered + 1, step="read"), state
     elif waker.step == "read":
-        yield waker._replace(step="ring" if state.announced else "write"), state
-    elif waker.step == "ring":  # an atomic addition: it empties the store buffer
-        messages, bell = state.messages + waker.buffered, state.bell + 1
+        yield waker._replace(step="wake" if state.announced else "write"), state
+    elif waker.step == "wake":  # an atomic addition: it empties the store buffer
+        messages, wake_word = state.messages + waker.buffered, state.wake_word + 1
         woken = tuple(sleeper._replace(asleep=False) for sleeper in state.sleepers)
-        yield waker._replace(buffered=0, step="write"), state._replace(messages=messages, bell=bell, sleepers=woken)
+        yield (
+            waker._replace(buffered=0, step="write"),
+            state._replace(messages=messages, wake_word=wake_word, sleepers=woken),
+        )
 
 
 def _step_of_sleeper(sleeper: Sleeper, state: State, protocol: str) -> tuple[Sleeper, State]:
@@ -102,7 +105,7 @@ def _step_of_sleeper(sleeper: Sleeper, state: State, protocol: str) -> tuple[Sle
     moved = sleeper._replace(at=sleeper.at + 1)
     match protocol[sleeper.at]:
         case "b":
-            moved = moved._replace(bell=state.bell)
+            moved = moved._replace(wake_word=state.wake_word)
         case "a":
             state = state._replace(announced=state.announced + 1)
         case "f":
@@ -112,5 +115,5 @@ def _step_of_sleeper(sleeper: Sleeper, state: State, protocol: str) -> tuple[Sle
         case "l":
             moved = moved._replace(found=state.messages >= sleeper.wants)
         case "w":
-            moved = moved._replace(asleep=state.bell == sleeper.bell and not sleeper.found)
+            moved = moved._replace(asleep=state.wake_word == sleeper.wake_word and not sleeper.found)
     return moved, state
