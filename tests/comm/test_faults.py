@@ -171,7 +171,7 @@ def test_a_stopped_rank_is_a_timeout_that_says_who_is_waited_for_and_where(size)
 
 def wait_in_vain(comm):
     if comm.rank == 0:
-        with pytest.raises(CollectiveTimeout, match="waits for rank 1"):
+        with pytest.raises(CollectiveTimeout, match="waiting for rank 1"):
             comm.recv(np.ones(4), src=1, timeout=0.3)
     else:
         time.sleep(0.6)
