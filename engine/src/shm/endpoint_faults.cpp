@@ -83,7 +83,7 @@ void Endpoint::report_peer_closed(const Wait& what) {
     fail(Fault::peer_lost, any ? -1 : static_cast<int>(what.peer), message);
 }
 
-// Follows the chain of ranks, from each one to the rank that it waits for, and blames the rank at its end.
+// Follows the ranks, from each one to the rank that it waits for, and blames the last one.
 void Endpoint::report_timeout(const Wait& what, Nanoseconds waited) {
     char seconds[32];
     std::snprintf(seconds, sizeof seconds, "%.1f", std::chrono::duration<double>(waited).count());
