@@ -120,13 +120,13 @@ def test_bytes_that_are_no_such_wire_are_refused():
     good, k = codecs.encode(values, "topk:0.01"), 700
     counts = good[:8].view(np.uint32)
     for damage, complaint in (
-        (lambda wire: wire[:8].view(np.uint32).__iadd__(1), "more than was kept"),
-        (lambda wire: wire[:8].view(np.uint32).__setitem__(1, counts[1] - 1), "less than was kept"),
-        (lambda wire: wire[8 : 8 + 2 * k].view(np.uint16).fill(65535), "past the end of its block"),
+        (lambda wire: wire[:8].view(np.uint32).__iadd__(1), "more than k elements"),
+        (lambda wire: wire[:8].view(np.uint32).__setitem__(1, counts[1] - 1), "fewer than k elements"),
+        (lambda wire: wire[8 : 8 + 2 * k].view(np.uint16).fill(65535), "past the end of its window"),
     ):
         wire = good.copy()
         damage(wire)
         with pytest.raises(ValueError, match=complaint):
             codecs.decode(wire, "topk:0.01", 70_000)
-    with pytest.raises(ValueError, match="not fewer than are kept"):
+    with pytest.raises(ValueError, match="expected at least k float32 numbers"):
         _engine.encode_topk(np.zeros(4, np.uint8), np.zeros(4, np.uint8), 2)
