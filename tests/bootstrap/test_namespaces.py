@@ -84,13 +84,13 @@ HERE = {
         ({}, None),
         ({"host": "beta"}, None),
         ({"network": "", "processes": ""}, None),  # a system that does not tell
-        ({"kernel": "other", "host": "beta"}, "rank 0 is on beta, but rank 3 on alpha"),
+        ({"kernel": "other", "host": "beta"}, "rank 0 is on beta, rank 3 on alpha"),
         (
             {"network": "net:[2]"},
             "rank 3 is in another network namespace (container) than rank 0: net:[1] and",
         ),
         ({"processes": "pid:[2]"}, "rank 3 is in another PID namespace (container) than rank 0: pid:[1] and"),
-        ({"user": "7"}, "rank 0 runs as user 7, but rank 3 as user 0; start all ranks as one user"),
+        ({"user": "7"}, "rank 0 runs as user 7, rank 3 as user 0; hint: start all ranks as one user"),
         ({"user": "7", "users": "user:[2]"}, None),  # numbers of users mean something inside a namespace only
     ],
 )

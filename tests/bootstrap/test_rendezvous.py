@@ -97,12 +97,15 @@ def connect_in_thread(identity, found, **settings):
 
 
 def test_a_rank_that_does_not_come_is_named():
-    with a_job() as identity, pytest.raises(CollectiveTimeout, match=r"these ranks of 3 have not arrived: 1, 2"):
+    with a_job() as identity, pytest.raises(CollectiveTimeout, match=r"these ranks of 3 have not connected: 1, 2"):
         unisono.connect(identity=identity(0, 3), connect_timeout=0.3)
 
 
 def test_rank_0_that_does_not_come_is_named():
-    with a_job() as identity, pytest.raises(CollectiveTimeout, match=r"rank 2 has waited 0.3 s for rank 0 of 3"):
+    with (
+        a_job() as identity,
+        pytest.raises(CollectiveTimeout, match=r"rank 2 timed out after 0.3 s waiting for rank 0 of 3"),
+    ):
         unisono.connect(identity=identity(2, 3), connect_timeout=0.3)
 
 
@@ -133,18 +136,18 @@ def test_ranks_that_disagree_on_the_size_are_told():
     with a_job() as identity:
         said = meet_with(identity(0, 2), identity(1, 3))
     for text in said:
-        assert text == "MismatchError connect: rank 1 was told that there are 3 ranks, rank 0 that there are 2"
+        assert text == "MismatchError connect: rank 1 was started with size 3, rank 0 with size 2"
 
 
 def test_two_ranks_of_one_number_are_told():
     with a_job() as identity:
         said = meet_with(identity(0, 3), identity(1, 3), identity(1, 3))
-    assert "MismatchError connect: there are two of rank 1, or it is none of 0 to 2" in said[0]
+    assert "MismatchError connect: rank 1 connected twice, or is not in 0..2" in said[0]
 
 
 def test_who_does_not_know_the_secret_is_sent_away_and_disturbs_nobody():
     with a_job() as identity:
-        address = Path(identity(0, 2).job) / "door-1"
+        address = Path(identity(0, 2).job) / "rendezvous-1"
         stop = threading.Event()
         tried = []
 

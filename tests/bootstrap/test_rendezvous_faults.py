@@ -36,7 +36,7 @@ from rendezvous_faults import (
 
 pytestmark = [pytest.mark.slow, pytest.mark.campaign]
 
-DOORS = ("directory", "named")
+ADDRESSES = ("directory", "named")
 TIMEOUT_S = 20.0  # of ranks that are to meet
 SHORT_S = 2.0  # of ranks that are not
 SOON_S = 8.0  # in which they say so, on a busy machine
@@ -82,7 +82,7 @@ def check_met(found):
 # ---- strangers: the ranks meet all the same ---------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("address", DOORS)
+@pytest.mark.parametrize("address", ADDRESSES)
 def test_processes_that_do_not_know_the_secret_disturb_nobody(started, address, record_property):
     record_property("faults", len(STRANGERS))
     with site(address) as where:
@@ -99,7 +99,7 @@ def test_processes_of_another_user_disturb_nobody(started, record_property):
         check_met(meet_beside(started, where))
 
 
-@pytest.mark.parametrize("address", DOORS)
+@pytest.mark.parametrize("address", ADDRESSES)
 def test_processes_that_know_the_secret_and_make_no_sense_disturb_nobody(started, address, record_property):
     record_property("faults", len(CONFUSED))
     with site(address) as where:
@@ -133,34 +133,34 @@ def test_one_stranger_disturbs_nobody(started, address, user, fault, record_prop
 # What rank 1 does, and what the others must say: the class of their error, words in it, the rank that it is about.
 FAILURES = {
     "another version": (
-        {"protocol": 9}, [stay], ("MismatchError", "runs another version of Unisono than rank 0", None)
+        {"protocol": 9}, [stay], ("MismatchError", "uses another version of Unisono than rank 0", None)
     ),
     "another size": (
         {"changed": {"size": 4}}, [stay],
-        ("MismatchError", "rank 1 was told that there are 4 ranks, rank 0 that there are 3", None),
+        ("MismatchError", "rank 1 was started with size 4, rank 0 with size 3", None),
     ),
-    "a rank that is none": ({"rank": 3}, [stay], ("MismatchError", "there are two of rank 3, or it is none", None)),
-    "a negative rank": ({"rank": -1}, [stay], ("MismatchError", "there are two of rank -1, or it is none", None)),
-    "a rank that is there": ({"rank": 2}, [stay], ("MismatchError", "there are two of rank 2, or it is none", None)),
+    "a rank that is none": ({"rank": 3}, [stay], ("MismatchError", "rank 3 connected twice, or is not in", None)),
+    "a negative rank": ({"rank": -1}, [stay], ("MismatchError", "rank -1 connected twice, or is not in", None)),
+    "a rank that is there": ({"rank": 2}, [stay], ("MismatchError", "rank 2 connected twice, or is not in", None)),
     "another PID namespace": (
         {"changed": {"process_namespace": "pid:[1]"}}, [stay],
         ("UsageError", "rank 1 is in another PID namespace (container) than rank 0: pid:[1]", None),
     ),
-    "an end after the hello": ({}, [], ("PeerLost", "has gone away before all ranks", 1)),
-    "an end of sending after the hello": ({}, [half_close, stay], ("PeerLost", "has gone away before all ranks", 1)),
-    "a word before it is asked": (
-        {}, [lambda peer: send(peer, b"x"), stay], ("CommError", "speaks before it is asked", 1)
+    "an end after the hello": ({}, [], ("PeerLost", "ended before all ranks were", 1)),
+    "an end of sending after the hello": ({}, [half_close, stay], ("PeerLost", "ended before all ranks were", 1)),
+    "data before it is asked for": (
+        {}, [lambda peer: send(peer, b"x"), stay], ("CommError", "sent data before it was asked to", 1)
     ),
     "an impatient rank": (
         {"changed": {"left_s": 0.0, "timeout_s": 3.0}}, [stay],
-        ("CollectiveTimeout", "after 3 s these ranks of 4 have not arrived: 3", None),
+        ("CollectiveTimeout", "after 3 s; these ranks of 4 have not connected: 3", None),
     ),
-    "an end after the payload": ({}, [read_payload], ("PeerLost", "has gone away before all ranks were ready", 1)),
+    "an end after the payload": ({}, [read_payload], ("PeerLost", "ended before all ranks were ready", 1)),
     "a stop after the payload": (
-        {}, [read_payload, stay], ("CollectiveTimeout", "has not set up its shared memory", 1)
+        {}, [read_payload, stay], ("CollectiveTimeout", "has not mapped the shared memory", 1)
     ),
     "an end of sending after the payload": (
-        {}, [read_payload, half_close, stay], ("PeerLost", "has gone away before all ranks were ready", 1)
+        {}, [read_payload, half_close, stay], ("PeerLost", "ended before all ranks were ready", 1)
     ),
     "a problem after the payload": (
         {}, [read_payload, lambda peer: peer.send({"problem": "no room", "kind": "CommError", "rank": 1}), stay],
@@ -172,7 +172,7 @@ FAILURES = {
     ),
     "half a message after the payload": (
         {}, [read_payload, lambda peer: send(peer, b"\4\0\0\0{"), stay],
-        ("CollectiveTimeout", "has not set up its shared memory", 1),
+        ("CollectiveTimeout", "has not mapped the shared memory", 1),
     ),
     **{
         f"{name} after the payload": (
@@ -182,7 +182,7 @@ FAILURES = {
         if data[4:5] != b"{"
     },
 }  # fmt: skip
-MISSING_A_RANK = ("an impatient rank", "a word before it is asked", "an end after the hello")
+MISSING_A_RANK = ("an impatient rank", "data before it is asked for", "an end after the hello")
 
 
 def fail_in(started, where, failure):
@@ -205,7 +205,7 @@ def check_failed(found, expected, failure):
     assert found.seconds < SHORT_S + SOON_S, (failure, found)
 
 
-@pytest.mark.parametrize("address", DOORS)
+@pytest.mark.parametrize("address", ADDRESSES)
 @pytest.mark.parametrize("part", range(3))
 def test_when_a_rank_fails_at_any_step_every_other_one_says_which_and_why(started, address, part, record_property):
     jobs = []
@@ -224,36 +224,37 @@ def test_when_a_rank_fails_at_any_step_every_other_one_says_which_and_why(starte
 
 
 def test_a_rank_that_never_comes_is_named_by_all_others(started):
-    for address in DOORS:
+    for address in ADDRESSES:
         with site(address) as where:
             ranks = [started(rank_of, where, rank, SHORT_S, 0.2 * rank) for rank in (0, 2)]
             ends_s = time.monotonic() + LIMIT_S
             for rank in ranks:
                 found = rank.result(ends_s)
                 check_failed(
-                    found, ("CollectiveTimeout", "these ranks of 3 have not arrived: 1", None), "never comes"
+                    found, ("CollectiveTimeout", "these ranks of 3 have not connected: 1", None), "never comes"
                 )
 
 
 # ---- a rank 0 that fails ----------------------------------------------------------------------------------------
 
 FAILURES_OF_RANK_0 = {
-    "an end after the connection": ([], ("PeerLost", "has gone away before all ranks had arrived")),
+    "an end after the connection": ([], ("PeerLost", "ended before all ranks were connected")),
     "a stop after the connection": ([stay], ("CollectiveTimeout", "has not answered within 2 s")),
     "an end of sending": ([half_close, stay], ("CollectiveTimeout", "has not answered within 2 s")),
-    "an end after the hello": ([read_hello], ("PeerLost", "has gone away before all ranks had arrived")),
+    "an end after the hello": ([read_hello], ("PeerLost", "ended before all ranks were connected")),
     "half a payload": (
         [read_hello, lambda peer: send(peer, b"\4\0\0\0{"), stay],
         ("CollectiveTimeout", "has not answered within 2 s"),
     ),
     "a payload without processes": (
-        [read_hello, lambda peer: send_payload(peer, processes=None), stay], ("CommError", "has sent ['config']")
+        [read_hello, lambda peer: send_payload(peer, processes=None), stay],
+        ("CommError", "sent a payload with config;"),
     ),
     "a payload with too few processes": (
-        [read_hello, lambda peer: send_payload(peer, processes=[1]), stay], ("CommError", "has sent")
+        [read_hello, lambda peer: send_payload(peer, processes=[1]), stay], ("CommError", "sent a payload with")
     ),
-    "a payload with config that are a list": (
-        [read_hello, lambda peer: send_payload(peer, config=[]), stay], ("CommError", "has sent")
+    "a payload whose config is a list": (
+        [read_hello, lambda peer: send_payload(peer, config=[]), stay], ("CommError", "sent a payload with")
     ),
     "a payload without a descriptor": (
         [read_hello, lambda peer: peer.send({"processes": [1, 2], "config": {}}), stay],
@@ -277,7 +278,7 @@ FAILURES_OF_RANK_0 = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("address", DOORS)
+@pytest.mark.parametrize("address", ADDRESSES)
 def test_when_rank_0_fails_at_any_step_the_others_say_so(started, address, record_property):
     record_property("faults", len(FAILURES_OF_RANK_0))
     sites = [(failure, site(address, 2)) for failure in sorted(FAILURES_OF_RANK_0)]

@@ -287,7 +287,7 @@ def test_too_little_memory_is_said_at_the_start():
     assert "connect: no shared memory of" in str(first)
     assert "smaller staging_bytes" in str(first)
     assert isinstance(second, CommError), second
-    assert str(second) == f"connect: rank 0 has failed: {first}"
+    assert str(second) == f"connect: rank 0 failed: {first}"
     assert second.rank == 0
 
 

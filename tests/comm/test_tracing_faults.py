@@ -99,7 +99,7 @@ def make_mistakes(comm, folder):
     other = comm.duplicate()
     trace = other.trace(folder / "run.json")
     other.close()
-    with pytest.raises(UsageError, match="was closed"):
+    with pytest.raises(UsageError, match="is closed"):
         trace.__enter__()
 
 

@@ -132,7 +132,7 @@ def use_closed(comm):
     group = comm.split(0)
     group.close()
     group.close()
-    with pytest.raises(UsageError, match="was closed"):
+    with pytest.raises(UsageError, match="is closed"):
         group.all_reduce(np.ones(4))
     assert group.closed
     with pytest.raises(UsageError, match="cannot be sent to another process"):

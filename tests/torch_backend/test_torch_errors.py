@@ -118,7 +118,7 @@ def init_alone():
 
 
 def test_init_without_the_others_raises_what_torchs_stores_raise():
-    assert "have not arrived: 1" in run_ranks(init_alone, 1, init=False)[0]
+    assert "have not connected: 1" in run_ranks(init_alone, 1, init=False)[0]
 
 
 def warm_call_that_fails():

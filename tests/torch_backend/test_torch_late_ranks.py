@@ -81,7 +81,7 @@ def test_a_rank_that_never_comes_is_named_when_the_time_is_up(tmp_path, absent):
             if rank != absent:
                 outcome.check_raised(
                     "CollectiveTimeout",
-                    "rank 0 of 3 has not come" if absent == 0 else f"these ranks of 3 have not arrived: {absent}",
+                    "rank 0 of 3 has not come" if absent == 0 else f"these ranks of 3 have not connected: {absent}",
                 )
                 assert outcome.at - running.said(rank)["waiting"] < 1.0 + 2 * SOON_S
 
@@ -97,7 +97,7 @@ def come_when_the_others_have_left(rank: Rank) -> None:
 def test_a_rank_that_comes_when_the_others_have_given_up_is_told_at_once(tmp_path):
     with job(tmp_path, come_when_the_others_have_left) as running:
         for outcome in running.outcomes():
-            outcome.check_raised("CollectiveTimeout", "these ranks of 2 have not arrived: 1")
+            outcome.check_raised("CollectiveTimeout", "these ranks of 2 have not connected: 1")
         assert running.outcome(1).at - running.said(1)["waiting"] < SOON_S
 
 

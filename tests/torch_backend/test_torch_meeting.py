@@ -200,7 +200,7 @@ def test_a_second_rank_0_in_one_store_is_told_which_process_is_the_first(tmp_pat
     with job(tmp_path, be_rank_0_too) as running:
         first, second = running.outcomes()
         second.check_raised("UsageError", f"process {running.pids[0]} is rank 0 in this store already")
-        first.check_raised("CollectiveTimeout", "these ranks of 2 have not arrived: 1")
+        first.check_raised("CollectiveTimeout", "these ranks of 2 have not connected: 1")
 
 
 def join_in_a_container(rank: Rank, kind: int, inside: int) -> None:

@@ -1,8 +1,8 @@
-"""The fault log: what broke the communicators of a job, in the order in which it happened.
+"""The fault log of a job: the faults that broke its communicators, in order of time.
 
-``unisono run`` makes the file, and the rank that breaks a communicator appends a line (``Endpoint::break_with``). At
-the end it tells the launcher which rank failed by itself, and which failed because of that one: the order in which
-processes end does not.
+``unisono run`` makes the file, and the rank that breaks a communicator appends a line to it
+(``Endpoint::break_with``). When the job has ended, the launcher learns from it which rank failed first and which
+ranks failed because of that one; the order in which the processes end does not tell.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ NAME = "faults"
 
 
 class FaultRecord(NamedTuple):
-    """A line of the log."""
+    """An entry of the log."""
 
     fault: int  # see comm/faults.py
     rank: int  # of the job: the one that the fault is about; -1 for none
@@ -29,16 +29,16 @@ def make_fault_log(directory: str) -> None:
 
 
 def open_fault_log(identity: RankIdentity) -> int | None:
-    """Return a descriptor of the log of this job to append to, or None if nobody reads one."""
+    """Return a descriptor to append to the log of this job, or None if the launcher does not read one."""
     if identity.launcher != "unisono":
         return None
-    with suppress(OSError):  # the log only makes the launcher's last line better
+    with suppress(OSError):  # the log only improves the last line of the launcher
         return os.open(os.path.join(identity.job, NAME), os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC)
     return None
 
 
 def read_fault_log(directory: str) -> list[FaultRecord]:
-    """Return what was written so far; lines that make no sense are left out."""
+    """Return the entries of the log; malformed lines are left out."""
     try:
         with open(os.path.join(directory, NAME), errors="replace") as log:
             lines = [line.split() for line in log]

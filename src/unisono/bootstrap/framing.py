@@ -1,7 +1,7 @@
 """Messages over a Unix socket that never blocks.
 
-A message is a JSON object, preceded by its length in 4 bytes. Nothing here waits, so one process can serve many
-connections, and a peer that stops in the middle of a message delays nobody.
+A message is a JSON object, preceded by its length in 4 bytes. Nothing here waits, except ``wait_for_message``, so one
+process can serve many connections, and a peer that stops in the middle of a message delays no other.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ LONGEST_MESSAGE = 1 << 20
 
 
 class Connection:
-    """One connection; ``process`` and ``user`` are the peer's, as the kernel knows them."""
+    """A connection; ``process`` and ``user`` are those of the peer, as reported by the kernel."""
 
     def __init__(self, sock: socket.socket) -> None:
         sock.setblocking(False)
         self.socket = sock
-        found = struct.unpack("3i", sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
-        self.process, self.user = int(found[0]), int(found[1])
+        credentials = struct.unpack("3i", sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
+        self.process, self.user = int(credentials[0]), int(credentials[1])
         self.received = bytearray()
         self.descriptors: list[int] = []  # received with the messages
         self._unsent = bytearray()
@@ -36,7 +36,7 @@ class Connection:
         return self.socket.fileno()
 
     def send(self, message: dict[str, Any], descriptors: Sequence[int] = ()) -> None:
-        """Send a message as far as the connection takes it now; ``flush`` sends the rest."""
+        """Send as much of a message as the socket accepts now; ``flush`` sends the rest."""
         body = json.dumps(message).encode()
         self.send_bytes(LENGTH.pack(len(body)) + body, descriptors)
 
@@ -49,7 +49,7 @@ class Connection:
         self.flush()
 
     def flush(self) -> bool:
-        """Send what the connection takes now; return whether everything is sent."""
+        """Send as much as the socket accepts now; return whether everything is sent."""
         while self._unsent:
             try:
                 del self._unsent[: self.socket.send(self._unsent, socket.MSG_NOSIGNAL)]
@@ -58,25 +58,25 @@ class Connection:
         return True
 
     def read(self, *, descriptors: int = 0) -> bool:
-        """Read what has arrived; return False if the peer has closed the connection.
+        """Read the bytes that have arrived; return False if the peer has closed the connection.
 
-        Descriptors that come with it are taken up to this number; the kernel closes the others.
+        Up to ``descriptors`` descriptors that come with them are accepted; the kernel closes the others.
         """
         try:
             if descriptors:
-                piece, found, _, _ = socket.recv_fds(self.socket, READ_BYTES, descriptors, socket.MSG_CMSG_CLOEXEC)
-                self.descriptors += found
+                data, received, _, _ = socket.recv_fds(self.socket, READ_BYTES, descriptors, socket.MSG_CMSG_CLOEXEC)
+                self.descriptors += received
             else:
-                piece = self.socket.recv(READ_BYTES)
+                data = self.socket.recv(READ_BYTES)
         except BlockingIOError:
             return True
         except ConnectionResetError:
             return False
-        self.received += piece
-        return bool(piece)
+        self.received += data
+        return bool(data)
 
     def take(self, longest: int = LONGEST_MESSAGE) -> dict[str, Any] | None:
-        """Return the next message, or None if it is not complete yet; ValueError if it is none of ours."""
+        """Return the next message, or None if it is not complete; ValueError if it is not a message."""
         if len(self.received) < LENGTH.size:
             return None
         (length,) = LENGTH.unpack_from(self.received)
@@ -108,7 +108,7 @@ class Connection:
         return message
 
     def _all_sent(self) -> bool:
-        """Send the rest; a peer that has closed the connection may still have left a message for us to read."""
+        """Send the rest; a peer that has closed the connection may have sent a message before."""
         try:
             return self.flush()
         except (BrokenPipeError, ConnectionResetError):

@@ -1,7 +1,11 @@
-"""The first words of a rank to rank 0, and how an error travels to the other ranks.
+"""The first message of a rank to rank 0, and the form in which an error travels to other ranks.
 
-A connection proves that it belongs to the job before anything that it says is interpreted: the kernel tells its user,
-and its first bytes, a fixed number, contain a digest of the job's secret. Only then is a message read.
+A connection proves that it belongs to the job before any of its messages is interpreted: the kernel reports its user,
+and its first bytes, a fixed number, contain a digest of the secret of the job. Only then is a message read.
+
+An error travels as data: its class, the id of its message, and the parameters. So the other ranks raise the same
+error with the same id, and can show it in any language. A message whose id the receiver does not know arrives as
+plain text.
 """
 
 from __future__ import annotations
@@ -12,38 +16,40 @@ import math
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from unisono.bootstrap import messages
 from unisono.errors import CollectiveTimeout, CommError, MismatchError, PeerLost, UnisonoError, UsageError
+from unisono.message import Message, Template
 
 MAGIC = b"unisono"
-PROTOCOL = 2
+PROTOCOL = 3
 PREAMBLE_BYTES = len(MAGIC) + 1 + hashlib.sha256().digest_size
-LONGEST_HELLO = 1 << 18  # with the names of all variables of an environment
+LONGEST_HELLO = 1 << 18  # it contains the names of all environment variables
 
 
 def preamble(secret: str, protocol: int = PROTOCOL) -> bytes:
-    """Return the bytes that open a connection."""
+    """Return the first bytes of a connection."""
     return MAGIC + bytes([protocol]) + hashlib.sha256(secret.encode()).digest()
 
 
 def protocol_of(received: bytes, secret: str) -> int | None:
-    """Return the protocol of a peer that knows the secret; None for any other."""
+    """Return the protocol version of a peer that knows the secret, and None for any other peer."""
     expected = preamble(secret, 0)
     start, version, digest = received[: len(MAGIC)], received[len(MAGIC)], received[len(MAGIC) + 1 :]
-    known = hmac.compare_digest(start + b"\0" + digest, expected)
-    return version if known else None
+    is_known = hmac.compare_digest(start + b"\0" + digest, expected)
+    return version if is_known else None
 
 
 @dataclass(frozen=True)
 class Hello:
-    """What a rank tells rank 0 of itself."""
+    """The first message of a rank to rank 0."""
 
     rank: int
     size: int
-    mine: dict[str, list[int]]  # for the config that rank 0 decides
-    timeout_s: float  # how long it waits in all
-    left_s: float  # and from now on
-    process_namespace: str  # process numbers mean something inside one only
-    fingerprint: dict[str, str]  # what distinguishes it from ranks of other jobs (job_identity.py); may be empty
+    resources: dict[str, list[int]]  # from which rank 0 determines the configuration
+    timeout_s: float  # the timeout of the rank
+    left_s: float  # the part of it that is left
+    process_namespace: str  # process numbers are valid inside one only
+    fingerprint: dict[str, str]  # distinguishes ranks of different jobs (job_identity.py); may be empty
 
     def as_message(self) -> dict[str, Any]:
         """Return the message."""
@@ -51,50 +57,76 @@ class Hello:
 
 
 def hello_from(message: dict[str, Any]) -> Hello:
-    """Return what a rank has said; ValueError if it is not of this shape."""
+    """Return the hello in a message; ValueError if it has another form."""
     try:
         hello = Hello(**message)
     except TypeError:
         raise ValueError(f"a message with the parts {sorted(message)}") from None
     for name in ("rank", "size"):
         if type(getattr(hello, name)) is not int:
-            raise ValueError(f"a {name} that is no integer")
+            raise ValueError(f"a {name} that is not an integer")
     for name in ("timeout_s", "left_s"):
         value = getattr(hello, name)
         if type(value) not in (int, float) or not math.isfinite(value):
-            raise ValueError(f"a {name} that is no number of seconds")
+            raise ValueError(f"a {name} that is not a number of seconds")
     if not isinstance(hello.process_namespace, str):
-        raise ValueError("a namespace that is no text")
-    if not isinstance(hello.fingerprint, dict) or not all(
-        isinstance(value, str) for value in hello.fingerprint.values()
-    ):
-        raise ValueError("looks that are no texts")
-    if not isinstance(hello.mine, dict) or not all(_is_list_of_integers(value) for value in hello.mine.values()):
-        raise ValueError("facts that are no integers")
+        raise ValueError("a namespace that is not a text")
+    if not isinstance(hello.fingerprint, dict) or not all(isinstance(v, str) for v in hello.fingerprint.values()):
+        raise ValueError("a fingerprint of other types than texts")
+    if not isinstance(hello.resources, dict) or not all(map(_is_list_of_integers, hello.resources.values())):
+        raise ValueError("resources that are not lists of integers")
     return hello
 
 
 def _is_list_of_integers(value: Any) -> bool:
-    return isinstance(value, list) and all(type(one) is int for one in value)
+    return isinstance(value, list) and all(type(item) is int for item in value)
 
 
 KINDS: dict[str, type[UnisonoError]] = {
     kind.__name__: kind for kind in (CommError, CollectiveTimeout, PeerLost, MismatchError, UsageError)
 }
+TEMPLATES = {template.id: template for template in vars(messages).values() if isinstance(template, Template)}
 
 
 def error_to_dict(error: BaseException, rank: int) -> dict[str, Any]:
-    """Return the message that tells other ranks of an error on ``rank``."""
-    kind = next((name for name, kind in KINDS.items() if type(error) is kind), None)
-    if kind is None:
-        text = f"connect: rank {rank}: {type(error).__name__}: {error}"
-        return {"problem": text, "kind": "CommError", "rank": rank}
-    return {"problem": str(error), "kind": kind, "rank": getattr(error, "rank", None)}
+    """Return the message that tells other ranks about an error of ``rank``."""
+    if type(error) not in KINDS.values():
+        reason = f"{type(error).__name__}: {error}"
+        error = CommError(messages.ERROR_ON_RANK(rank=rank, reason=reason), rank=rank)
+    text = error.message if isinstance(error, UnisonoError) else str(error)
+    return {"problem": _to_data(text), "kind": type(error).__name__, "rank": getattr(error, "rank", None)}
 
 
 def error_from_dict(message: dict[str, Any]) -> UnisonoError:
-    """Return the error that a message tells of."""
-    kind, text, rank = KINDS.get(str(message.get("kind")), CommError), str(message["problem"]), message.get("rank")
+    """Return the error that a message is about."""
+    kind, text, rank = (
+        KINDS.get(str(message.get("kind")), CommError),
+        _from_data(message["problem"]),
+        message.get("rank"),
+    )
     if issubclass(kind, CommError):
         return kind(text, rank=rank if isinstance(rank, int) else None)
     return kind(text)
+
+
+def _to_data(value: Any) -> Any:
+    """Return a parameter of a message, or a message, as plain data."""
+    if not isinstance(value, Message) or value.template is None:
+        return value
+    parameters = {name: _to_data(parameter) for name, parameter in value.parameters.items()}
+    return {"id": value.id, "parameters": parameters, "text": str(value)}
+
+
+def _from_data(data: Any) -> str:
+    """Return the message in plain data; a message with an unknown id, or with wrong parameters, is plain text."""
+    if not isinstance(data, dict):
+        return str(data)
+    parameters, text = data.get("parameters"), str(data.get("text"))
+    template = TEMPLATES.get(str(data.get("id")))
+    if template is None or not isinstance(parameters, dict):
+        return text
+    values = {name: _from_data(value) if isinstance(value, dict) else value for name, value in parameters.items()}
+    try:
+        return template(**values)
+    except (KeyError, ValueError, IndexError, TypeError):
+        return text

@@ -1,29 +1,32 @@
-"""Where a process runs, as far as the ranks of a job must share it: the machine, the user, and namespaces of Linux.
+"""The host, the user and the Linux namespaces in which a rank runs, as far as the ranks of a job must share them.
 
 A container has namespaces: in another network namespace a socket without a file cannot be found, and in another PID
-namespace process numbers mean other processes. Both would show only as a rank that never comes.
+namespace process numbers refer to other processes. Without these checks, both would show only as a rank that never
+connects.
 """
 
 from __future__ import annotations
 
 import os
 from contextlib import suppress
-from pathlib import Path
 
+from unisono.bootstrap import messages
 from unisono.errors import CommError
+from unisono.message import Message
 
 
 def process_namespace() -> str:
-    """Return the name of the PID namespace of this process; empty where the system has none."""
+    """Return the PID namespace of this process; empty where the system has none."""
     return _namespace("pid")
 
 
 def host_info() -> dict[str, str]:
-    """Return where this process runs."""
+    """Return the host, the namespaces and the user of this process."""
     try:
-        kernel = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+        with open("/proc/sys/kernel/random/boot_id") as file:
+            kernel = file.read().strip()
     except OSError as error:
-        raise CommError(f"cannot read which machine this is: {error}") from error
+        raise CommError(messages.NO_BOOT_ID(reason=error)) from error
     return {
         "kernel": kernel,
         "host": os.uname().nodename,
@@ -34,35 +37,26 @@ def host_info() -> dict[str, str]:
     }
 
 
-def incompatibility(rank: int, mine: dict[str, str], theirs: dict[str, str]) -> str | None:
-    """Return why ``rank`` cannot work together with rank 0, which runs in ``theirs``; None if it can."""
-    if mine["kernel"] != theirs["kernel"]:
-        return (
-            f"unisono works between the ranks of one machine as yet: rank 0 is on {theirs['host']}, but "
-            f"rank {rank} on {mine['host']}; start all ranks on one machine, or use another backend between machines"
-        )
-    if _differ("network", mine, theirs):
-        return namespace_problem(rank, "network", mine["network"], theirs["network"])
-    if _differ("processes", mine, theirs):
-        return namespace_problem(rank, "PID", mine["processes"], theirs["processes"])
-    if mine["users"] == theirs["users"] and mine["user"] != theirs["user"]:
-        return (
-            f"rank 0 runs as user {theirs['user']}, but rank {rank} as user {mine['user']}; start all ranks as "
-            "one user"
-        )
+def incompatibility(rank: int, own: dict[str, str], rank_0: dict[str, str]) -> Message | None:
+    """Return why ``rank`` cannot work with rank 0, given the host info of both; None if it can."""
+    if own["kernel"] != rank_0["kernel"]:
+        return messages.OTHER_HOST(rank=rank, host=own["host"], host_0=rank_0["host"])
+    if _differ("network", own, rank_0):
+        return other_namespace(rank, "network", own["network"], rank_0["network"])
+    if _differ("processes", own, rank_0):
+        return other_namespace(rank, "PID", own["processes"], rank_0["processes"])
+    if own["users"] == rank_0["users"] and own["user"] != rank_0["user"]:
+        return messages.OTHER_USER(rank=rank, user=own["user"], user_0=rank_0["user"])
     return None
 
 
-def namespace_problem(rank: int, kind: str, mine: str, rank_0s: str) -> str:
-    """Return the message for a rank in another namespace than rank 0."""
-    return (
-        f"rank {rank} is in another {kind} namespace (container) than rank 0: {mine} and {rank_0s}; start all ranks "
-        "in one container, or let the containers share the machine's namespaces (--network=host --pid=host)"
-    )
+def other_namespace(rank: int, kind: str, namespace: str, namespace_0: str) -> Message:
+    """Return the message about a rank in another namespace than rank 0."""
+    return messages.OTHER_NAMESPACE(rank=rank, kind=kind, namespace=namespace, namespace_0=namespace_0)
 
 
-def _differ(name: str, mine: dict[str, str], theirs: dict[str, str]) -> bool:
-    return bool(mine[name] and theirs[name]) and mine[name] != theirs[name]
+def _differ(name: str, own: dict[str, str], rank_0: dict[str, str]) -> bool:
+    return bool(own[name] and rank_0[name]) and own[name] != rank_0[name]
 
 
 def _namespace(kind: str) -> str:

@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from unisono import _engine
+from unisono.bootstrap import messages
 from unisono.bootstrap.environment import JobTrace, RankIdentity, identity_in_job
 from unisono.bootstrap.fault_log import open_fault_log
 from unisono.bootstrap.rendezvous import RendezvousHooks, meet
@@ -69,7 +70,7 @@ class Geometry(NamedTuple):
 def geometry_for(staging_bytes: int) -> Geometry:
     """Return the geometry of a communicator whose ranks stage so many bytes each."""
     if staging_bytes < SMALLEST_STAGING_BYTES:
-        raise UsageError(f"staging_bytes={staging_bytes}; expected at least {SMALLEST_STAGING_BYTES}")
+        raise UsageError(messages.STAGING_TOO_SMALL(staging_bytes=staging_bytes, least=SMALLEST_STAGING_BYTES))
     return Geometry(DEPTH, staging_bytes, TRANSFER_BYTES)
 
 
@@ -142,7 +143,7 @@ class Link:
         """Raise UsageError if a call can no longer be made; in a forked child it never could."""
         if self.closed:
             self.endpoint.check_process()
-            raise UsageError(f"{name}: this communicator was closed; connect() makes a new one")
+            raise UsageError(messages.COMMUNICATOR_CLOSED(call=name))
 
     def name_ranks(self, job_ranks: list[int]) -> None:
         """Say which ranks of the job these are, where it is not known when the link is made."""
@@ -169,7 +170,7 @@ class Link:
     def split(self, communicator: Any, color: int | None, key: int) -> Link | None:
         """Make the link of the group that this rank belongs to. The calls go through ``communicator``."""
         if not (color is None or isinstance(color, int)) or not isinstance(key, int):
-            raise UsageError(f"split: color={color!r}, key={key!r}; expected integers (or None for no group)")
+            raise UsageError(messages.BAD_SPLIT(color=repr(color), key=repr(key)))
         wishes = np.zeros((self.size, 3), dtype=np.int64)
         communicator.all_gather(wishes, np.array([color is not None, color or 0, key], dtype=np.int64))
         members = [
@@ -245,17 +246,12 @@ def connect_link(
         try:
             descriptor = os.memfd_create("unisono", os.MFD_CLOEXEC)
         except OSError as error:
-            raise CommError(
-                f"connect: rank 0 cannot make shared memory: {error.strerror}; raise the limits (ulimit -n)", rank=0
-            ) from error
+            raise CommError(messages.NO_MEMORY_FILE(reason=error.strerror), rank=0) from error
         try:
             os.ftruncate(descriptor, space)
         except OSError as error:
             os.close(descriptor)
-            raise UsageError(
-                f"connect: no shared memory of {space} bytes: {error.strerror}; connect with a smaller "
-                "staging_bytes, or raise the limit on file sizes (ulimit -f)"
-            ) from error
+            raise UsageError(messages.NO_SHARED_MEMORY(bytes=space, reason=error.strerror)) from error
         return descriptor, asdict(config)
 
     rendezvous = meet(identity, address, {"cores": sorted(os.sched_getaffinity(0))}, decide, connect_timeout_s, hooks)
@@ -268,7 +264,8 @@ def connect_link(
         if identity.rank == 0:
             link.reserve_spare_duplicate()
     except Exception as error:
-        problem = CommError(f"connect: rank {identity.rank}: {error}", rank=identity.rank)
+        reason = error.message if isinstance(error, UnisonoError) else str(error)
+        problem = CommError(messages.ERROR_ON_RANK(rank=identity.rank, reason=reason), rank=identity.rank)
         with suppress(UnisonoError):  # what is wrong here comes first
             rendezvous.confirm(problem)
         if isinstance(error, UnisonoError | MemoryError):

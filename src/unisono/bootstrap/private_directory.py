@@ -1,7 +1,8 @@
-"""The directory in which the ranks of a job meet. Only its owner may enter (0700).
+"""The private directory of a job, with the socket of its rank 0 and its secret. Only its owner can enter it (0700).
 
-Our launcher makes it for its ranks. For other launchers rank 0 makes one, under a name that every rank can compute,
-and holds a lock on it while its ranks come. A directory without a lock is what a rank 0 left behind that was killed.
+`unisono run` makes it for its ranks. Under other launchers rank 0 makes one, under a name that every rank can
+compute, and holds a lock on it while its ranks connect. A directory without a lock was left behind by a rank 0 that
+was killed.
 """
 
 from __future__ import annotations
@@ -11,16 +12,15 @@ import hashlib
 import os
 import re
 import stat
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from unisono.bootstrap import messages
 from unisono.bootstrap.environment import RankIdentity
 from unisono.errors import UsageError
 
 SECRET = "secret"
-ADVICE = "remove it, or set XDG_RUNTIME_DIR to a directory that is yours alone, on every rank"
 
 
 class DirectoryTaken(Exception):
@@ -29,7 +29,7 @@ class DirectoryTaken(Exception):
 
 @contextmanager
 def job_directory(identity: RankIdentity) -> Iterator[int]:
-    """Open the directory of the job and yield its descriptor; FileNotFoundError if it is not there yet."""
+    """Open the directory of the job and yield its descriptor; FileNotFoundError if it does not exist yet."""
     directory = _open(_path_for(identity))
     try:
         yield directory
@@ -41,7 +41,7 @@ def job_directory(identity: RankIdentity) -> Iterator[int]:
 def directory_of_rank_0(identity: RankIdentity) -> Iterator[int]:
     """Lock the directory of the job and yield its descriptor; DirectoryTaken if another process has locked it.
 
-    Where our own launcher has not made the directory, rank 0 makes it, and removes it.
+    If the launcher has not made the directory, rank 0 makes it, and removes it afterwards.
     """
     path = _path_for(identity)
     if identity.launcher == "unisono":
@@ -54,23 +54,27 @@ def directory_of_rank_0(identity: RankIdentity) -> Iterator[int]:
         _remove_abandoned(path)
         yield directory
     finally:
-        with suppress(OSError):  # it is gone, or not empty
+        with suppress(OSError):  # it has been removed, or is not empty
             path.rmdir()
         os.close(directory)
 
 
 def _make(path: Path) -> int:
-    """Make a directory, or take one that a rank 0 has left behind; return its descriptor."""
+    """Make a directory, or take over one that was left behind; return its descriptor."""
     while True:
         try:
             path.mkdir(mode=0o700, exist_ok=True)
             directory = _open(path)
         except FileNotFoundError as error:
-            if path.parent.is_dir():  # another job has removed it, as one that nobody uses
+            if path.parent.is_dir():  # another job has removed it, as one that is not in use
                 continue
-            raise UsageError(f"{path.parent} is not there: ranks cannot meet in it; {ADVICE}") from error
+            raise UsageError(
+                messages.NO_SUCH_DIRECTORY(path=path.parent, hint=messages.HINT_RUNTIME_DIR())
+            ) from error
         except OSError as error:
-            raise UsageError(f"{path} cannot be made: {error.strerror}; {ADVICE}") from error
+            raise UsageError(
+                messages.CANNOT_MAKE_DIRECTORY(path=path, reason=error.strerror, hint=messages.HINT_RUNTIME_DIR())
+            ) from error
         try:
             _lock(directory)
             if os.stat(path).st_ino == os.fstat(directory).st_ino:
@@ -88,20 +92,24 @@ def _open(path: Path) -> int:
         directory = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except (NotADirectoryError, PermissionError) as error:
         raise UsageError(
-            f"{path} is not private: expected a directory of user {os.getuid()}: {error.strerror}; {ADVICE}"
+            messages.NOT_A_PRIVATE_DIRECTORY(
+                path=path, user=os.getuid(), reason=error.strerror, hint=messages.HINT_RUNTIME_DIR()
+            )
         ) from error
     status = os.fstat(directory)
     if status.st_uid != os.getuid() or stat.S_IMODE(status.st_mode) & 0o077:
         os.close(directory)
         raise UsageError(
-            f"{path} is not private: expected a directory of user {os.getuid()} with mode 0700, found user "
-            f"{status.st_uid} and mode {stat.S_IMODE(status.st_mode):04o}; {ADVICE}"
-        )
+            messages.DIRECTORY_NOT_PRIVATE(
+                path=path, user=os.getuid(), owner=status.st_uid, mode=f"{stat.S_IMODE(status.st_mode):04o}",
+                hint=messages.HINT_RUNTIME_DIR(),
+            )
+        )  # fmt: skip
     return directory
 
 
 def _lock(directory: int) -> None:
-    """Lock a directory until its descriptor is closed; the kernel closes those of a process that is killed."""
+    """Lock a directory until its descriptor is closed, which the kernel does when the process is killed."""
     try:
         fcntl.flock(directory, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -109,16 +117,18 @@ def _lock(directory: int) -> None:
 
 
 def _path_for(identity: RankIdentity) -> Path:
-    """Return a path that every rank of the job computes alike."""
+    """Return the path, which every rank of the job computes alike."""
     if identity.launcher == "unisono":
         return Path(identity.job)
+    import tempfile  # imported here: it takes milliseconds, and ranks of `unisono run` do not need it
+
     base = Path(os.environ.get("XDG_RUNTIME_DIR") or tempfile.gettempdir())
     name = hashlib.sha256(f"{identity.launcher} {identity.job}".encode()).hexdigest()[:16]
     return base / f"unisono-{os.getuid()}-{name}"
 
 
 def _remove_abandoned(ours: Path) -> None:
-    """Remove the directories, with secrets in them, that other jobs of this user have left behind when killed."""
+    """Remove the directories of other jobs of this user that were killed; they contain secrets."""
     pattern = re.compile(rf"unisono-{os.getuid()}-[0-9a-f]{{16}}")
     names = [entry.name for entry in os.scandir(ours.parent) if pattern.fullmatch(entry.name)]
     for name in set(names) - {ours.name}:
@@ -134,7 +144,7 @@ def _remove_abandoned(ours: Path) -> None:
 
 
 def write_secret(directory: int, secret: str) -> str:
-    """Store the secret of the job for the other ranks."""
+    """Write the secret of the job for the other ranks."""
     remove_quietly(directory, SECRET)
     file = os.open(SECRET, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600, dir_fd=directory)
     with os.fdopen(file, "w") as out:
@@ -150,6 +160,6 @@ def read_secret(directory: int) -> str:
 
 
 def remove_quietly(directory: int, name: str) -> None:
-    """Remove a file if it is there."""
+    """Remove a file if it exists."""
     with suppress(FileNotFoundError):
         os.unlink(name, dir_fd=directory)

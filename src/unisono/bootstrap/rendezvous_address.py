@@ -1,4 +1,4 @@
-"""The address at which the ranks of a job knock: a Unix socket, and the secret that one must know to come in."""
+"""The address at which the ranks of a job connect to rank 0: a Unix socket, and the secret that a rank must know."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from unisono.bootstrap.environment import RankIdentity
 from unisono.bootstrap.private_directory import (
+    SECRET,
     directory_of_rank_0,
     job_directory,
     read_secret,
@@ -19,9 +20,9 @@ from unisono.bootstrap.private_directory import (
 
 
 class SocketAddress(NamedTuple):
-    """Where to knock, and what to say.
+    """The name of a socket, and the secret to send.
 
-    A rank asks for the secret once it is connected: before, there may be the secret of a job that was killed.
+    A rank reads the secret once it is connected: before, the file may hold the secret of a job that was killed.
     """
 
     socket: str
@@ -29,68 +30,67 @@ class SocketAddress(NamedTuple):
 
 
 class Address(ABC):
-    """Where the ranks of a job meet."""
+    """The address of a rendezvous."""
 
     @abstractmethod
     def reserve(self) -> AbstractContextManager[SocketAddress]:
-        """Rank 0: give the socket_address, and remove what was made for it afterwards.
+        """On rank 0: yield the socket address, and remove its files afterwards.
 
-        DirectoryTaken if another process is rank 0 here.
+        Raise DirectoryTaken if another process is rank 0 at this address.
         """
 
     @abstractmethod
     def resolve(self) -> AbstractContextManager[SocketAddress]:
-        """The others: give the socket_address; FileNotFoundError if it is not there yet."""
+        """On the other ranks: yield the socket address; FileNotFoundError if it does not exist yet."""
 
 
 class DirectoryAddress(Address):
-    """A address in a directory that only its owner may enter. ``number`` counts the meetings of a job."""
+    """A socket in the private directory of a job. ``number`` counts the rendezvous of the job."""
 
     def __init__(self, identity: RankIdentity, number: int) -> None:
-        self.identity, self.name = identity, f"door-{number}"
+        self.identity, self.name = identity, f"rendezvous-{number}"
 
     @contextmanager
     def reserve(self) -> Iterator[SocketAddress]:
-        """Rank 0: give the socket_address, and remove what was made for it afterwards."""
-        launched = self.identity.launcher == "unisono"  # then the secret is there, and stays
+        """On rank 0: yield the socket address, and remove its files afterwards."""
+        has_secret = self.identity.launcher == "unisono"  # the launcher has written the secret, and removes it
         with directory_of_rank_0(self.identity) as directory:
             remove_quietly(directory, self.name)
-            secret = read_secret(directory) if launched else write_secret(directory, secrets.token_hex(32))
+            secret = read_secret(directory) if has_secret else write_secret(directory, secrets.token_hex(32))
             try:
                 yield SocketAddress(self._path(directory), lambda: secret)
             finally:
                 remove_quietly(directory, self.name)
-                if not launched:
-                    remove_quietly(directory, "secret")
+                if not has_secret:
+                    remove_quietly(directory, SECRET)
 
     @contextmanager
     def resolve(self) -> Iterator[SocketAddress]:
-        """The others: give the socket_address; FileNotFoundError if it is not there yet."""
+        """On the other ranks: yield the socket address; FileNotFoundError if it does not exist yet."""
         with job_directory(self.identity) as directory:
             yield SocketAddress(self._path(directory), lambda: read_secret(directory))
 
     def _path(self, directory: int) -> str:
-        # Through the directory's descriptor: the path of a socket may have no more than 107 letters.
+        # Through the descriptor of the directory: the path of a socket is limited to 107 bytes.
         return f"/proc/self/fd/{directory}/{self.name}"
 
 
 class AbstractAddress(Address):
-    """A address without a file, known by a name that nobody can guess: there is nothing that could be left behind.
+    """An abstract socket of Linux: it has a name that cannot be guessed, and no file that could be left behind.
 
-    The ranks learn the name and the secret in another way. Other users can see the name and connect, which does not
+    The ranks receive the name and the secret in another way. Other users can see the name and connect, which does not
     help them: rendezvous_server.py closes such a connection before it reads a byte (docs/adr/0022).
     """
 
     def __init__(self, name: str, secret: str) -> None:
-        # \0: a socket of Linux that is not in the file system
-        self.socket_address = SocketAddress(f"\0unisono-{name}", lambda: secret)
+        self.socket_address = SocketAddress(f"\0unisono-{name}", lambda: secret)  # \0: outside of the file system
 
     @contextmanager
     def reserve(self) -> Iterator[SocketAddress]:
-        """Rank 0: give the socket_address."""
+        """On rank 0: yield the socket address."""
         yield self.socket_address
 
     @contextmanager
     def resolve(self) -> Iterator[SocketAddress]:
-        """The others: give the socket_address."""
+        """On the other ranks: yield the socket address."""
         yield self.socket_address

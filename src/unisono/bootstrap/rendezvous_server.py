@@ -1,11 +1,12 @@
-"""Rank 0's side of a meeting, until all ranks have come.
+"""Rank 0's side of a rendezvous, until all ranks are connected.
 
-One loop serves all connections, and none of them can hold up the others: a connection of another user is closed
-before a byte of it is read; any other one has a few seconds, in all, to prove that it belongs to the job and to say
-which rank it is; and only a bounded number of them is open at a time.
+One loop serves all connections, and none of them can delay the others: a connection of another user is closed before
+a byte of it is read; any other one has a few seconds to prove that it belongs to the job and to send its hello; and
+only a bounded number of them is open at a time.
 
-A **peer** is a rank that has come. A **candidate** says that it is a rank, but does not look like a rank of this job
-(job_identity.py): it becomes a peer only if no better one comes soon. A **rival** says that it is rank 0, too.
+A **peer** is a process that has sent a hello. It is **admitted** as a rank if its fingerprint is that of rank 0
+(job_identity.py). Otherwise it is a **candidate**, which is admitted only if no better one connects soon. A **rival**
+claims to be rank 0 as well.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from os import getpid, getuid
 from selectors import EVENT_READ, PollSelector
 from typing import Any
 
+from unisono.bootstrap import messages
 from unisono.bootstrap.environment import RankIdentity
 from unisono.bootstrap.framing import Connection
 from unisono.bootstrap.handshake import (
@@ -31,66 +33,67 @@ from unisono.bootstrap.handshake import (
     protocol_of,
 )
 from unisono.bootstrap.job_identity import differences
-from unisono.bootstrap.locality import namespace_problem
+from unisono.bootstrap.locality import other_namespace
 from unisono.errors import CollectiveTimeout, CommError, MismatchError, PeerLost, UnisonoError, UsageError
+from unisono.message import Message, join
 
-GREETING_S = 5.0  # for a connection to say everything
-SETTLING_S = 1.0  # for a better candidate to come
-LOOK_EVERY_S = 0.2
-MOST_UNKNOWN = 64  # connections that have not said yet which rank they are, beside one for each rank
+HELLO_S = 5.0  # the time that a connection has to send its hello
+SETTLING_S = 1.0  # the time in which a better candidate may connect
+POLL_EVERY_S = 0.2
+MOST_UNKNOWN = 64  # connections without a hello, beside one for each rank
 MOST_AT_ONCE = 32  # connections accepted before others are served
+MOST_REFUSALS = 3  # named in an error message
 BACKLOG = 4096
 
 
 class RendezvousHooks:
-    """What somebody may want to do while rank 0 waits for the others, or the others wait for rank 0."""
+    """Callbacks while rank 0 waits for the other ranks, or another rank waits for rank 0."""
 
-    timeout_hint = "give connect() a longer connect_timeout"  # what to do where ranks are late
+    timeout_hint: str = messages.HINT_CONNECT_TIMEOUT()  # the hint for ranks that are late
 
     def on_listening(self) -> None:
-        """Be told that the others can come now."""
+        """Called on rank 0 when the other ranks can connect."""
 
     def poll(self) -> None:
-        """Be asked now and then; may raise, and so end the rendezvous."""
+        """Called regularly; may raise, and so end the rendezvous."""
 
     def on_complete(self) -> None:
-        """Be told that all have come, before they are told it themselves."""
+        """Called on rank 0 when all ranks are connected, before they are told."""
 
 
 @dataclass(eq=False)
 class Peer:
-    """A rank that has come, or says so."""
+    """A process that has sent a hello."""
 
     connection: Connection
     hello: Hello
 
 
-def advice_on_names(identity: RankIdentity) -> str:
-    """Return what to do where two jobs have the same name."""
-    if identity.by_hand:
-        return "give every job a MASTER_PORT of its own"
-    return "one process may have inherited the environment of the other: only one of them can be a rank"
+def hint_on_names(identity: RankIdentity) -> Message:
+    """Return the hint for two jobs with the same name."""
+    return messages.HINT_PORT() if identity.by_hand else messages.HINT_INHERITED()
 
 
 class RendezvousServer:
-    """Receives all ranks but rank 0. ``own`` is what rank 0 would say of itself; its looks are empty where nothing
-    but a rank of this job can find us.
+    """Accepts the connections of all other ranks.
+
+    ``own`` is the hello of rank 0. Its fingerprint is empty if only ranks of this job can find the address.
     """
 
     def __init__(self, identity: RankIdentity, own: Hello, hooks: RendezvousHooks) -> None:
         self.identity, self.own, self.hooks = identity, own, hooks
         self.ends_s = time.monotonic() + own.timeout_s
-        self.patience_s = own.timeout_s  # of the rank whose time ends first
-        self.peers: dict[int, Peer] = {}
-        self.candidates: dict[Peer, float] = {}  # since when
+        self.timeout_s = own.timeout_s  # of the rank whose time ends first
+        self.peers: dict[int, Peer] = {}  # admitted, by rank
+        self.candidates: dict[Peer, float] = {}  # with the time of their hello
         self.rivals: list[Hello] = []
-        self.refused: list[str] = []  # what was wrong with processes of this user, for the message if ranks are late
-        self._unknown: dict[Connection, float] = {}  # until when
-        self._proved: set[Connection] = set()  # of these, that know the secret
+        self.refusals: list[Message] = []  # of processes of this user, for the message if ranks are late
+        self._unknown: dict[Connection, float] = {}  # without a hello, with the time at which they are closed
+        self._proved: set[Connection] = set()  # those of them that know the secret
         self._selector = PollSelector()  # needs no descriptor
 
     def accept_all(self, listener: socket.socket, secret: str) -> None:
-        """Return when all ranks have come."""
+        """Return when all ranks are admitted."""
         listener.setblocking(False)
         self._selector.register(listener, EVENT_READ)
         try:
@@ -104,54 +107,56 @@ class RendezvousServer:
                 connection.close()
 
     def fail_all(self, error: BaseException, listener: socket.socket | None = None) -> None:
-        """Tell every rank why the meeting has failed, and close the connections."""
+        """Send the error to every process that is connected, and close the connections."""
         message = error_to_dict(error, 0)
         peers = [*self.peers.values(), *self.candidates]
-        self._part_from([*self._unknown, *(peer.connection for peer in peers)], message)
+        self._dismiss([*self._unknown, *(peer.connection for peer in peers)], message)
         if listener is None:
             return
-        with suppress(OSError, UnisonoError):  # those that have just come are told, too
-            listener.shutdown(socket.SHUT_RDWR)  # and nobody comes after them
+        with suppress(OSError, UnisonoError):  # also to those that are just connecting
+            listener.shutdown(socket.SHUT_RDWR)  # no process connects after them
             while self._accept(listener):
-                self._part_from(list(self._unknown), message)
-        self._part_from(list(self._unknown), message)
+                self._dismiss(list(self._unknown), message)
+        self._dismiss(list(self._unknown), message)
 
-    def _part_from(self, connections: list[Connection], message: dict[str, Any]) -> None:
+    def _dismiss(self, connections: list[Connection], message: dict[str, Any]) -> None:
         for connection in connections:
             with suppress(OSError):
                 connection.send(message)
             self._drop(connection)
 
     def _serve(self, listener: socket.socket, secret: str) -> None:
-        look_s = time.monotonic() + LOOK_EVERY_S
+        poll_s = time.monotonic() + POLL_EVERY_S
         while len(self.peers) < self.identity.size - 1:
             now_s = time.monotonic()
             if now_s >= self.ends_s:
-                raise self._too_late()
-            if now_s >= look_s:
-                look_s = now_s + LOOK_EVERY_S
+                raise self._timed_out()
+            if now_s >= poll_s:
+                poll_s = now_s + POLL_EVERY_S
                 self.hooks.poll()
             self._drop_slow(now_s)
             settled_s = self._settled_s()
             if now_s >= settled_s:
-                self._admit_claimants()
+                self._admit_candidates()
                 continue
-            wake_s = min(self.ends_s, look_s, settled_s, *self._unknown.values())
+            wake_s = min(self.ends_s, poll_s, settled_s, *self._unknown.values())
             for key, _ in self._selector.select(wake_s - now_s):
                 if key.fileobj is listener:
                     self._accept(listener)
                 elif isinstance(key.data, Peer):
-                    self._hear(key.data)
+                    self._on_data(key.data)
                 elif key.data in self._unknown:
-                    self._greet(key.data, secret)
+                    self._read_hello(key.data, secret)
 
-    def _too_late(self) -> CollectiveTimeout:
+    def _timed_out(self) -> CollectiveTimeout:
         missing = ", ".join(str(rank) for rank in range(1, self.identity.size) if rank not in self.peers)
-        refused = f" ({'; '.join(self.refused[:3])})" if self.refused else ""
+        refused = messages.REFUSALS(refusals=join(self.refusals[:MOST_REFUSALS])) if self.refusals else ""
         return CollectiveTimeout(
-            f"connect: after {self.patience_s:g} s these ranks of {self.identity.size} have not arrived: {missing}"
-            f"{refused}; see whether they were started, or {self.hooks.timeout_hint}"
-        )
+            messages.RANKS_MISSING(
+                seconds=self.timeout_s, size=self.identity.size, missing=missing, refused=refused,
+                hint=self.hooks.timeout_hint,
+            )
+        )  # fmt: skip
 
     def _accept(self, listener: socket.socket) -> bool:
         """Accept connections; return whether there may be more."""
@@ -164,11 +169,7 @@ class RendezvousServer:
                 continue
             except OSError as error:
                 if error.errno in (errno.EMFILE, errno.ENFILE):
-                    raise CommError(
-                        f"connect: rank 0 has no file descriptor left for the connections of {self.identity.size} "
-                        f"ranks ({error.strerror}); raise the limit (ulimit -n)",
-                        rank=0,
-                    ) from error
+                    raise CommError(messages.NO_DESCRIPTOR(rank=0, reason=error.strerror), rank=0) from error
                 raise
             connection = Connection(sock)
             if connection.user != getuid():
@@ -176,7 +177,7 @@ class RendezvousServer:
                 continue
             if len(self._unknown) >= MOST_UNKNOWN + self.identity.size:
                 self._drop(next(iter(self._unknown)))
-            self._unknown[connection] = time.monotonic() + GREETING_S
+            self._unknown[connection] = time.monotonic() + HELLO_S
             self._selector.register(connection, EVENT_READ, connection)
         return True
 
@@ -187,22 +188,20 @@ class RendezvousServer:
     def _drop(self, connection: Connection) -> None:
         """Close a connection."""
         self._unknown.pop(connection, None)
-        with suppress(KeyError):  # not watched any more
+        with suppress(KeyError):  # it is no longer registered
             self._selector.unregister(connection)
         connection.close()
 
     def _refuse(self, connection: Connection, error: UnisonoError) -> None:
-        """Close a connection of this job and say why; the meeting goes on."""
-        self.refused.append(f"process {connection.process} was refused: {error}")
-        with suppress(OSError):
-            connection.send(error_to_dict(error, 0))
-        self._drop(connection)
+        """Close a connection with an error; the rendezvous goes on."""
+        self.refusals.append(messages.PROCESS_REFUSED(process=connection.process, reason=error.message))
+        self._dismiss([connection], error_to_dict(error, 0))
 
-    def _greet(self, connection: Connection, secret: str) -> None:
-        """Read on: first the proof that the connection belongs to the job, then which rank it is."""
+    def _read_hello(self, connection: Connection, secret: str) -> None:
+        """Continue to read: first the proof that the connection belongs to the job, then its hello."""
         try:
             is_open = connection.read()
-            if not self._is_known(connection, secret):
+            if not self._is_proved(connection, secret):
                 if not is_open:
                     self._drop(connection)
                 return
@@ -212,12 +211,10 @@ class RendezvousServer:
                     self._drop(connection)
                 return
             hello = hello_from(message)
-            if hello.mine.keys() != self.own.mine.keys():
-                raise ValueError(f"facts named {sorted(hello.mine)}")
+            if hello.resources.keys() != self.own.resources.keys():
+                raise ValueError(f"resources named {sorted(hello.resources)}")
         except ValueError as error:
-            self._refuse(
-                connection, CommError(f"connect: rank 0 does not understand process {connection.process}: {error}")
-            )
+            self._refuse(connection, CommError(messages.BAD_HELLO(process=connection.process, reason=error)))
         except OSError:
             self._drop(connection)
         else:
@@ -225,8 +222,8 @@ class RendezvousServer:
             self._selector.modify(connection, EVENT_READ, peer := Peer(connection, hello))
             self._consider(peer)
 
-    def _is_known(self, connection: Connection, secret: str) -> bool:
-        """Whether the connection has proved that it belongs to the job; one that cannot is closed."""
+    def _is_proved(self, connection: Connection, secret: str) -> bool:
+        """Return whether the connection has proved that it belongs to the job; one that cannot is closed."""
         if connection in self._proved:
             return True
         if len(connection.received) < PREAMBLE_BYTES:
@@ -236,130 +233,124 @@ class RendezvousServer:
             self._drop(connection)
             return False
         if protocol != PROTOCOL:
-            raise MismatchError(f"connect: process {connection.process} runs another version of Unisono than rank 0")
+            raise MismatchError(messages.OTHER_VERSION(process=connection.process))
         del connection.received[:PREAMBLE_BYTES]
         self._proved.add(connection)
         return True
 
     def _consider(self, peer: Peer) -> None:
-        """Decide about a process that says which rank it is."""
-        hello, size = peer.hello, self.identity.size
-        ours = not self.own.fingerprint or hello.fingerprint == self.own.fingerprint
+        """Admit a peer, keep it as a candidate, or refuse it."""
+        hello = peer.hello
+        is_of_this_job = not self.own.fingerprint or hello.fingerprint == self.own.fingerprint
         if hello.rank == 0:
             self._refuse_rival(peer)
             return
-        problem: UnisonoError | None = None
-        if hello.size != size:
-            problem = MismatchError(
-                f"connect: rank {hello.rank} was told that there are {hello.size} ranks, rank 0 that there are {size}"
-            )
-        elif not 0 < hello.rank < size or (hello.rank in self.peers and not self.own.fingerprint):
-            problem = MismatchError(f"connect: there are two of rank {hello.rank}, or it is none of 0 to {size - 1}")
-        elif hello.process_namespace != self.own.process_namespace:
-            problem = UsageError(
-                "connect: "
-                + namespace_problem(hello.rank, "PID", hello.process_namespace, self.own.process_namespace)
-            )
+        problem = self._problem(hello)
         if problem is None and hello.rank in self.peers:
-            self._refuse(peer.connection, self._two_jobs(peer))
-        elif problem is None and ours:
+            self._refuse(peer.connection, self._other_job(peer))
+        elif problem is None and is_of_this_job:
             self._admit(peer)
         elif problem is None:
             self.candidates[peer] = time.monotonic()
             self._refuse_ranks_of_rivals()
-        elif ours:
-            self._part_from([peer.connection], error_to_dict(problem, 0))
+        elif is_of_this_job:
+            self._dismiss([peer.connection], error_to_dict(problem, 0))
             raise problem
         else:
             self._refuse(peer.connection, problem)
+
+    def _problem(self, hello: Hello) -> UnisonoError | None:
+        """Return why a process cannot be a rank of this job."""
+        size = self.identity.size
+        if hello.size != size:
+            return MismatchError(messages.OTHER_SIZE(rank=hello.rank, theirs=hello.size, size=size))
+        if not 0 < hello.rank < size or (hello.rank in self.peers and not self.own.fingerprint):
+            return MismatchError(messages.RANK_TWICE(rank=hello.rank, last=size - 1))
+        if hello.process_namespace != self.own.process_namespace:
+            reason = other_namespace(hello.rank, "PID", hello.process_namespace, self.own.process_namespace)
+            return UsageError(messages.CONNECT(reason=reason))
+        return None
 
     def _admit(self, peer: Peer) -> None:
         hello = peer.hello
         self.peers[hello.rank] = peer
         if peer.connection.received:
-            raise self._speaks_unasked(peer)
+            raise self._unexpected_data(peer)
         ends_s = time.monotonic() + max(0.0, hello.left_s)
-        if ends_s < self.ends_s:  # its error, too, is to name the ranks that are missing
-            self.ends_s, self.patience_s = ends_s, hello.timeout_s
+        if ends_s < self.ends_s:  # so that its error, too, names the ranks that are missing
+            self.ends_s, self.timeout_s = ends_s, hello.timeout_s
         for candidate in [other for other in self.candidates if other.hello.rank == hello.rank]:
-            self._dismiss(candidate, self._two_jobs(candidate))
+            self._refuse_candidate(candidate)
 
-    def _dismiss(self, candidate: Peer, error: UnisonoError) -> None:
+    def _refuse_candidate(self, candidate: Peer) -> None:
         del self.candidates[candidate]
-        self._refuse(candidate.connection, error)
+        self._refuse(candidate.connection, self._other_job(candidate))
 
-    def _two_jobs(self, late: Peer) -> MismatchError:
-        rank = late.hello.rank
-        taken = self.peers.get(rank)
-        differs = differences(late.hello.fingerprint, self.own.fingerprint)
+    def _other_job(self, peer: Peer) -> MismatchError:
+        rank = peer.hello.rank
+        admitted = self.peers.get(rank)
+        differing = differences(peer.hello.fingerprint, self.own.fingerprint)
+        taken = messages.RANK_TAKEN(rank=rank, process=admitted.connection.process) if admitted else ""
         return MismatchError(
-            f"connect: process {late.connection.process} is not a rank of the job of process {getpid()}, which has "
-            f"the same name ({self.identity.job})"
-            + (f" and whose rank {rank} is process {taken.connection.process}" if taken else "")
-            + (f"; they differ in {differs}" if differs else "")
-            + f"; {advice_on_names(self.identity)}",
+            messages.OTHER_JOB(
+                process=peer.connection.process, other=getpid(), job=self.identity.job, taken=taken,
+                differences=messages.JOBS_DIFFER(differences=differing) if differing else "",
+                hint=hint_on_names(self.identity),
+            ),
             rank=rank,
-        )
+        )  # fmt: skip
 
     def _refuse_rival(self, rival: Peer) -> None:
         self.rivals.append(rival.hello)
-        self._refuse(
-            rival.connection,
-            UsageError(
-                f"connect: process {rival.connection.process} is rank 0 of a job with the name "
-                f"{self.identity.job!r}, but so is process {getpid()}, which waits for its ranks; "
-                f"{advice_on_names(self.identity)}"
-            ),
-        )
+        process, job = rival.connection.process, self.identity.job
+        message = messages.OTHER_RANK_0(process=process, job=job, other=getpid(), hint=hint_on_names(self.identity))
+        self._refuse(rival.connection, UsageError(message))
         self._refuse_ranks_of_rivals()
 
     def _refuse_ranks_of_rivals(self) -> None:
         for candidate in list(self.candidates):
             if any(candidate.hello.fingerprint == rival.fingerprint for rival in self.rivals):
-                self._dismiss(candidate, self._two_jobs(candidate))
+                self._refuse_candidate(candidate)
 
     def _settled_s(self) -> float:
-        """Return when candidates become peers: a while after there is one for every rank that has not come."""
-        candidate_ranks = {candidate.hello.rank for candidate in self.candidates}
-        if len(candidate_ranks) + len(self.peers) < self.identity.size - 1:
+        """Return when candidates are admitted: a while after there is one for every rank that is missing."""
+        ranks = {candidate.hello.rank for candidate in self.candidates}
+        if len(ranks) + len(self.peers) < self.identity.size - 1:
             return float("inf")
         return max(self.candidates.values()) + SETTLING_S
 
-    def _admit_claimants(self) -> None:
+    def _admit_candidates(self) -> None:
         ranks = [candidate.hello.rank for candidate in self.candidates]
         twice = {rank for rank in ranks if ranks.count(rank) > 1}
         if twice:
-            who = ", ".join(
-                f"{candidate.connection.process} as rank {candidate.hello.rank}"
+            processes = [
+                messages.PROCESS_AS_RANK(process=candidate.connection.process, rank=candidate.hello.rank)
                 for candidate in self.candidates
                 if candidate.hello.rank in twice
-            )
+            ]
             raise MismatchError(
-                f"connect: several jobs have the same name ({self.identity.job}), and rank 0 cannot tell which of "
-                f"these processes are its ranks: {who}; {advice_on_names(self.identity)}"
+                messages.SEVERAL_JOBS(
+                    job=self.identity.job, processes=join(processes, ", ", "、"), hint=hint_on_names(self.identity)
+                )
             )
         for candidate in list(self.candidates):
             del self.candidates[candidate]
             self._admit(candidate)
 
-    def _hear(self, peer: Peer) -> None:
-        """A rank that waits has something to say, or has gone."""
-        rank, process = peer.hello.rank, peer.connection.process
+    def _on_data(self, peer: Peer) -> None:
+        """Handle data of a peer, or the end of its connection, while it should be waiting."""
+        rank, connection = peer.hello.rank, peer.connection
         if peer in self.candidates:
-            if not peer.connection.read():
+            if not connection.read():
                 del self.candidates[peer]
-                self._drop(peer.connection)
+                self._drop(connection)
             return
         if self.peers.get(rank) is not peer:
-            return  # refused meanwhile
-        if not peer.connection.read():
-            raise PeerLost(
-                f"connect: rank {rank} (process {process}) has gone away before all ranks had arrived", rank=rank
-            )
-        raise self._speaks_unasked(peer)
+            return  # it was refused meanwhile
+        if not connection.read():
+            raise PeerLost(messages.ENDED_BEFORE_CONNECTED(rank=rank, process=connection.process), rank=rank)
+        raise self._unexpected_data(peer)
 
-    def _speaks_unasked(self, peer: Peer) -> CommError:
+    def _unexpected_data(self, peer: Peer) -> CommError:
         rank = peer.hello.rank
-        return CommError(
-            f"connect: rank {rank} (process {peer.connection.process}) speaks before it is asked", rank=rank
-        )
+        return CommError(messages.UNEXPECTED_DATA(rank=rank, process=peer.connection.process), rank=rank)
