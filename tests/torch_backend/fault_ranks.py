@@ -148,7 +148,7 @@ class Job:
             "module": self.function.__module__, "function": self.function.__name__, "args": args, "rank": rank,
             "size": self.size, "folder": str(self.folder), "output": str(self.folder / f"output-{rank}"),
             "environment": {"TMPDIR": os.path.realpath(self.folder / "temporary"), **environment},
-            "path": [str(HERE), str(HERE.parent)],
+            "path": [str(HERE), str(HERE.parent), str(HERE.parent.parent)],
         }  # fmt: skip
         self.pids[rank] = self.nursery.order("started", start=order)
 
