@@ -1,11 +1,11 @@
-"""Files in the user's cache directory: small JSON records that a user may delete at any time.
+"""The cache directory of the user: small JSON records, which the user may delete at any time.
 
-A record is believed only if nobody else could have written it: the folder and the file belong to this user (or to
-root) and nobody else may write to them. What cannot be believed or read counts as absent, and what cannot be written
-is not stored; neither is a reason for a job to fail.
+A record is trusted only if no other user could have written it: the folder and the file belong to this user (or to
+root), and no one else can write to them. A record that cannot be trusted or read counts as absent, and one that
+cannot be written is not stored; neither makes a job fail.
 
-A record is written to a *part*, a file of another name, and renamed when it is complete: a reader never sees half of
-it. Parts that a killed process has left behind are removed when they are old.
+A record is written to a *part*, a file with another name, and renamed when it is complete, so a reader never sees
+half of it. Old parts, left behind by killed processes, are removed.
 """
 
 from __future__ import annotations
@@ -22,37 +22,61 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from unisono.message import Template
+
 MOST_BYTES = 16 << 20  # of a record
 PART = ".part"
-STALE_S = 3600.0  # a part that is older belongs to nobody
+STALE_S = 3600.0  # the process that wrote an older part has ended
 DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
-# O_NONBLOCK: a named pipe in the place of a file does not make us wait.
+# O_NONBLOCK: opening a named pipe instead of a file does not block.
 READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 WRITE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
+TOO_LONG = Template("cache.too_long", "expected at most {bytes} bytes, found more", "应不超过 {bytes} 字节，实际更长")
+TOO_DEEP = Template(
+    "cache.too_deep", "expected JSON, found brackets that are nested too deeply", "应为 JSON，实际括号嵌套过深"
+)
+NOT_JSON = Template(
+    "cache.not_json", "expected JSON, found something else ({reason})", "应为 JSON，实际不是（{reason}）"
+)
+NO_RECORD = Template("cache.no_record", "expected a record, found null", "应为一条记录，实际为 null")
+NOT_A_FILE = Template("cache.not_a_file", "expected a file, found something else", "应为文件，实际不是")
+FILE_NOT_PRIVATE = Template(
+    "cache.file_not_private",
+    "expected it to belong to user {user} and to be writable by no other user, found user {owner} and mode {mode}",
+    "应属于用户 {user} 且其他用户不可写，实际属于用户 {owner}，权限为 {mode}",
+)
+FOLDER_NOT_PRIVATE = Template(
+    "cache.folder_not_private",
+    "expected its folder {folder} to belong to user {user} and to be writable by no other user, found user {owner} "
+    "and mode {mode}",
+    "其所在文件夹 {folder} 应属于用户 {user} 且其他用户不可写，实际属于用户 {owner}，权限为 {mode}",
+)
+IGNORED = Template("cache.ignored", "ignored {path}: {reason}; {hint}", "已忽略 {path}：{reason}；{hint}")
+
 
 class Unbelievable(Exception):
-    """A record is there, but it says nothing: ``str`` is the reason."""
+    """A record exists but cannot be used; the text is the reason."""
 
 
 class Untrusted(Unbelievable):
-    """Somebody else could have written it."""
+    """Another user could have written it."""
 
 
 def user_cache() -> Path:
-    """Return the folder of all that we keep."""
+    """Return the folder of all records."""
     base = os.environ.get("XDG_CACHE_HOME", "")
-    if not os.path.isabs(base):  # the specification of XDG directories says: ignore it
+    if not os.path.isabs(base):  # as the XDG specification requires
         home = os.path.expanduser("~")
-        # Without a home nothing is stored: we do not make one.
+        # Without a home directory nothing is stored.
         base = os.path.join(home, ".cache") if os.path.isabs(home) and os.path.isdir(home) else os.devnull
     return Path(base) / "unisono"
 
 
 def read_record(path: Path, most_bytes: int = MOST_BYTES) -> Any | None:
-    """Return what was stored; None if there is nothing.
+    """Return a record, or None if there is none.
 
-    Raise Untrusted if somebody else could have written it, Unbelievable if it is not JSON.
+    Raise Untrusted if another user could have written it, and Unbelievable if it is not JSON.
     """
     try:
         with _opened(path.parent) as folder:
@@ -62,15 +86,15 @@ def read_record(path: Path, most_bytes: int = MOST_BYTES) -> Any | None:
     except OSError as error:
         raise Unbelievable(error.strerror or str(error)) from None
     if len(text) > most_bytes:
-        raise Unbelievable(f"expected at most {most_bytes} bytes, found more")
+        raise Unbelievable(TOO_LONG(bytes=most_bytes))
     try:
         record = json.loads(text.decode())
     except RecursionError:
-        raise Unbelievable("expected JSON, found brackets that are nested too deeply") from None
+        raise Unbelievable(TOO_DEEP()) from None
     except ValueError as error:
-        raise Unbelievable(f"expected JSON, found something else ({error})") from None
+        raise Unbelievable(NOT_JSON(reason=error)) from None
     if record is None:
-        raise Unbelievable("expected a record, found null")
+        raise Unbelievable(NO_RECORD())
     return record
 
 
@@ -79,7 +103,7 @@ def _read_private(folder: int, name: str, most_bytes: int) -> bytes:
     try:
         status = os.fstat(file)
         if not stat.S_ISREG(status.st_mode):
-            raise Unbelievable("expected a file, found something else")
+            raise Unbelievable(NOT_A_FILE())
         _check_private(status)
         with os.fdopen(file, "rb", closefd=False) as source:
             return source.read(most_bytes)
@@ -88,7 +112,7 @@ def _read_private(folder: int, name: str, most_bytes: int) -> bytes:
 
 
 def write_record(path: Path, record: Any, indent: int | None = None) -> None:
-    """Store a record so that a reader never sees half of it; raise OSError or Unbelievable if that is impossible."""
+    """Write a record in one step for readers; raise OSError or Unbelievable if it cannot be written."""
     text = json.dumps(record, indent=indent).encode()
     _make_private(path.parent)
     with _opened(path.parent) as folder:
@@ -105,21 +129,21 @@ def write_record(path: Path, record: Any, indent: int | None = None) -> None:
             raise
 
 
-@cache  # one warning for each file and reason in a process, whatever the filters are
+@cache  # one warning for each file and reason in a process, with any warning filters
 def warn_ignored(path: Path, reason: str, hint: str) -> None:
-    """Say that something in the cache is not used, and why."""
-    warnings.warn(f"ignored {path}: {reason}; {hint}", stacklevel=3)
+    """Warn that a file in the cache is ignored, and why."""
+    warnings.warn(IGNORED(path=path, reason=reason, hint=hint), stacklevel=3)
 
 
 @contextmanager
 def _opened(folder: Path) -> Iterator[int]:
-    """Open a folder of ours; raise Untrusted if others can write into it, or into the one of ours that it is in."""
+    """Open a folder of the cache; raise Untrusted if other users can write to it or to its parent in the cache."""
     ours = user_cache()
     if folder != ours and folder.parent == ours:
         with _opened(ours) as above:
             descriptor = os.open(folder.name, DIRECTORY | os.O_NOFOLLOW, dir_fd=above)
     else:
-        descriptor = os.open(folder, DIRECTORY)  # which may be a link that the user has made
+        descriptor = os.open(folder, DIRECTORY)  # it may be a link that the user has made
     try:
         _check_private(os.fstat(descriptor), folder)
         yield descriptor
@@ -130,15 +154,12 @@ def _opened(folder: Path) -> Iterator[int]:
 def _check_private(status: os.stat_result, folder: Path | None = None) -> None:
     mode = stat.S_IMODE(status.st_mode)
     if status.st_uid not in (os.geteuid(), 0) or mode & 0o022:
-        about = "expected it" if folder is None else f"expected its folder {folder}"
-        raise Untrusted(
-            f"{about} to belong to user {os.geteuid()} and to be writable by nobody else, found user {status.st_uid} "
-            f"and mode {mode:04o}"
-        )
+        found = {"user": os.geteuid(), "owner": status.st_uid, "mode": f"{mode:04o}"}
+        raise Untrusted(FILE_NOT_PRIVATE(**found) if folder is None else FOLDER_NOT_PRIVATE(**found, folder=folder))
 
 
 def _make_private(folder: Path) -> None:
-    """Make a folder of ours, and those above it that are missing; only we may enter any of them."""
+    """Make a folder of the cache and its missing parents; only this user can enter them."""
     missing = []
     while not folder.exists():
         missing.append(folder)
@@ -147,7 +168,7 @@ def _make_private(folder: Path) -> None:
         path.mkdir(mode=0o700, exist_ok=True)
 
 
-@cache  # once in a process: listing a folder of many records takes time
+@cache  # once in a process: listing a folder with many records takes time
 def _remove_stale_parts(folder: Path) -> None:
     now = time.time()
     with suppress(OSError), os.scandir(folder) as found:

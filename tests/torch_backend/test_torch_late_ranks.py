@@ -112,7 +112,7 @@ def be_elsewhere(rank: Rank) -> None:
 
 def test_ranks_on_other_machines_are_refused_by_all_with_their_names(tmp_path):
     for outcome in run(tmp_path, be_elsewhere, 3):
-        outcome.check_raised("UsageError", "the ranks of one machine", "rank 1 on far-away")
+        outcome.check_raised("UsageError", "requires all ranks on one host", "rank 1 on far-away")
 
 
 def meet_again(rank: Rank) -> int:

@@ -126,7 +126,7 @@ def test_an_address_that_leads_to_another_user_is_refused_and_gets_nothing(tmp_p
         place = {"name": f"false-{os.getpid()}", "secret": "x", "rank 0": surroundings_of_test()}
         store.set(WHERE, json.dumps(place))
         with job(tmp_path, join_alone) as running:
-            running.outcome(1).check_raised("CommError", f"belongs to user {OTHER_USER}, not to user 0: refused")
+            running.outcome(1).check_raised("CommError", f"belongs to user {OTHER_USER}; expected user 0")
         listener.settimeout(5)
         line, _ = listener.accept()
         line.settimeout(5)
@@ -236,5 +236,5 @@ def fail_after_the_others(rank: Rank) -> None:
 
 def test_every_rank_learns_why_rank_0_cannot_make_the_group(tmp_path):
     for outcome in run(tmp_path, fail_after_the_others, 3):
-        outcome.check_raised("CommError", "rank 0 cannot make shared memory: Too many open files")
+        outcome.check_raised("CommError", "rank 0 cannot create shared memory: Too many open files")
         assert outcome.about == 0

@@ -29,38 +29,38 @@ from unisono.bootstrap.rendezvous_address import Address, DirectoryAddress
 from unisono.bootstrap.uncaught_errors import install_excepthook
 from unisono.errors import CommError, UnisonoError, UsageError
 
-# A few times the cache that a core has of its own: see the comment in engine/include/unisono/memory.hpp.
+# A few times the private cache of a core: see the comment in engine/include/unisono/memory.hpp.
 STAGING_BYTES = 2 * 1024 * 1024
 SMALLEST_STAGING_BYTES = 64 * 1024
 TRANSFER_BYTES = 32 * 1024
 DEPTH = 8  # messages in a channel; docs/adr/0008 says why it must be 4 at least
-# Where every rank has a core it spins, and then sleeps: who only gives up the core to somebody else may get it back
-# after milliseconds, while a sleeper that is woken goes first. Where ranks share cores they give them up at once.
+# A rank with its own core spins, and then sleeps: a thread that only yields may get the core back after milliseconds,
+# while a sleeping thread that is woken runs first. Ranks that share cores yield at once.
 SPIN_S = 1e-3
 OVERSUBSCRIBED_YIELD_S = 2e-3
-# A thread in the background works while the rank's own thread computes. Where there are not two cores for each rank,
-# it must not take the core for long.
+# The background thread works while the main thread of the rank computes. Without two cores for each rank, it must not
+# occupy the core for long.
 SHORT_SPIN_S = 50e-6
 
-# The measured table of algorithms, in the form in which it is stored (see comm/choice.py):
+# The measured table of algorithms, in the form in which it is stored (comm/tables.py):
 # {"all_reduce": {"4": [[0, "naive"], [16384, "direct"]]}}
 Table = dict[str, dict[str, list[list[Any]]]]
 
 
 @dataclass
 class JobConfig:
-    """What rank 0 decides for all."""
+    """The configuration of a job, which rank 0 determines."""
 
     staging_bytes: int
     oversubscribed: bool  # more ranks than cores
     spare_cores: bool = False  # two cores for each rank
     table: Table = field(default_factory=dict)
-    token: str = ""  # another one for every meeting
-    met_ns: int = 0  # when that was
+    token: str = ""  # different for every rendezvous
+    met_ns: int = 0  # the time of the rendezvous
 
 
 class Geometry(NamedTuple):
-    """What all ranks must agree on."""
+    """The sizes of the shared memory, on which all ranks must agree."""
 
     depth: int
     staging_bytes: int
@@ -68,19 +68,19 @@ class Geometry(NamedTuple):
 
 
 def geometry_for(staging_bytes: int) -> Geometry:
-    """Return the geometry of a communicator whose ranks stage so many bytes each."""
+    """Return the geometry of a communicator with ``staging_bytes`` for each rank."""
     if staging_bytes < SMALLEST_STAGING_BYTES:
         raise UsageError(messages.STAGING_TOO_SMALL(staging_bytes=staging_bytes, least=SMALLEST_STAGING_BYTES))
     return Geometry(DEPTH, staging_bytes, TRANSFER_BYTES)
 
 
 def shared_bytes(size: int, geometry: Geometry) -> int:
-    """Return the address space that a communicator takes in the shared file."""
+    """Return the bytes that a communicator occupies in the shared file."""
     return _engine.shared_bytes(size, *geometry)
 
 
 class SharedFile:
-    """The file without a name that all communicators of a job lie in; the first one of them keeps the books."""
+    """The anonymous file that holds all communicators of a job; the first communicator allocates the others."""
 
     def __init__(self, descriptor: int, fault_log: int | None = None) -> None:
         self.memory = _engine.File(descriptor)
@@ -94,7 +94,7 @@ class SharedFile:
 
 
 class Link:
-    """One rank's part of a communicator.
+    """The membership of one rank in a communicator.
 
     ``job_ranks[r]`` is the rank in the job of rank r of the communicator; by default, both are the same.
     """
@@ -130,33 +130,33 @@ class Link:
         _open_links.add(self)
 
     def close(self) -> None:
-        """Finish what was started, and leave."""
+        """Complete the calls that were started, and leave the communicator."""
         if not self.closed:
             self.closed = True
             self.endpoint.forget()
             self.endpoint.close()
-            actions, self.after_close = self.after_close, []  # they refer to us: kept, nothing of this were freed
+            actions, self.after_close = self.after_close, []  # they refer to this link, which would never be freed
             for action in actions:
                 action()
 
     def check_open(self, name: str) -> None:
-        """Raise UsageError if a call can no longer be made; in a forked child it never could."""
+        """Raise UsageError if the communicator is closed, or if this process was forked from a rank."""
         if self.closed:
             self.endpoint.check_process()
             raise UsageError(messages.COMMUNICATOR_CLOSED(call=name))
 
     def name_ranks(self, job_ranks: list[int]) -> None:
-        """Say which ranks of the job these are, where it is not known when the link is made."""
+        """Set the ranks in the job, if they were not known when the link was made."""
         self.job_ranks = job_ranks
         self.endpoint.name_ranks(job_ranks)
 
     def reserve_spare_duplicate(self) -> None:
-        """Take the room behind this communicator for a second one; rank 0 does, before anybody else takes any."""
+        """Reserve the space behind this communicator for a duplicate; on rank 0, before other space is taken."""
         self.endpoint.reserve_space(shared_bytes(self.size, self.geometry))
         self.has_spare_duplicate = True
 
     def spare_duplicate(self) -> Link | None:
-        """Make the link of a second communicator of the same ranks without asking them, if its room is known."""
+        """Return the link of a duplicate without communication, if its space was reserved; otherwise None."""
         self.check_open("duplicate")
         if not self.has_spare_duplicate:
             return None
@@ -168,14 +168,14 @@ class Link:
         )  # fmt: skip
 
     def split(self, communicator: Any, color: int | None, key: int) -> Link | None:
-        """Make the link of the group that this rank belongs to. The calls go through ``communicator``."""
+        """Return the link of the group that this rank joins, or None. The ranks agree through ``communicator``."""
         if not (color is None or isinstance(color, int)) or not isinstance(key, int):
             raise UsageError(messages.BAD_SPLIT(color=repr(color), key=repr(key)))
-        wishes = np.zeros((self.size, 3), dtype=np.int64)
-        communicator.all_gather(wishes, np.array([color is not None, color or 0, key], dtype=np.int64))
+        requests = np.zeros((self.size, 3), dtype=np.int64)
+        communicator.all_gather(requests, np.array([color is not None, color or 0, key], dtype=np.int64))
         members = [
-            rank for rank in sorted(range(self.size), key=lambda rank: (wishes[rank, 2], rank))
-            if color is not None and wishes[rank, 0] and wishes[rank, 1] == color
+            rank for rank in sorted(range(self.size), key=lambda rank: (requests[rank, 2], rank))
+            if color is not None and requests[rank, 0] and requests[rank, 1] == color
         ]  # fmt: skip
         offsets = np.zeros(self.size, dtype=np.int64)
         mine = np.zeros(1, dtype=np.int64)
@@ -197,15 +197,15 @@ _open_links: weakref.WeakSet[Link] = weakref.WeakSet()
 
 @atexit.register
 def _close_all() -> None:
-    # A thread of the engine must not outlive the interpreter, and the others must learn that this rank has left.
+    # A thread of the engine must not outlive the interpreter, and the other ranks must learn that this rank has left.
     for link in list(_open_links):
         link.close()
 
 
 def _leave_in_child() -> None:
-    """After a fork: the child is not a rank. It has neither the shared memory nor the engine's threads.
+    """Abandon all links in a forked child: it is not a rank, and has neither the shared memory nor the threads.
 
-    Whatever it calls on a communicator raises UsageError (Endpoint.check_process); closing one does nothing.
+    Calls on its communicators raise UsageError (Endpoint.check_process); closing one does nothing.
     """
     for link in list(_open_links):
         link.closed = True
@@ -214,7 +214,7 @@ def _leave_in_child() -> None:
 
 os.register_at_fork(after_in_child=_leave_in_child)
 
-_rendezvous_count = 0  # of this process; all ranks of a job count alike
+_rendezvous_count = 0  # of this process; the same on all ranks of a job
 
 
 def connect_link(
@@ -226,9 +226,9 @@ def connect_link(
     address: Address | None = None,
     hooks: RendezvousHooks | None = None,
 ) -> Link:
-    """Meet the other ranks of the job and set up the shared memory.
+    """Connect to the other ranks of the job and map the shared memory.
 
-    ``address``: where; by default, in the directory of the job. ``host``: what rank 0 does there.
+    ``address`` is that of the rendezvous, by default in the directory of the job.
     """
     global _rendezvous_count
     identity = identity or identity_in_job()
@@ -236,8 +236,8 @@ def connect_link(
         _rendezvous_count += 1
         address = DirectoryAddress(identity, _rendezvous_count)
 
-    def decide(told: list[dict[str, Any]]) -> tuple[int, dict[str, Any]]:
-        cores = {core for one in told for core in one["cores"]}
+    def configure(resources: list[dict[str, Any]]) -> tuple[int, dict[str, Any]]:
+        cores = {core for rank in resources for core in rank["cores"]}
         oversubscribed, spare_cores = identity.size > len(cores), 2 * identity.size <= len(cores)
         config = JobConfig(
             staging_bytes, oversubscribed, spare_cores, table(), secrets.token_hex(8), time.monotonic_ns()
@@ -254,7 +254,9 @@ def connect_link(
             raise UsageError(messages.NO_SHARED_MEMORY(bytes=space, reason=error.strerror)) from error
         return descriptor, asdict(config)
 
-    rendezvous = meet(identity, address, {"cores": sorted(os.sched_getaffinity(0))}, decide, connect_timeout_s, hooks)
+    rendezvous = meet(
+        identity, address, {"cores": sorted(os.sched_getaffinity(0))}, configure, connect_timeout_s, hooks
+    )
     file = SharedFile(rendezvous.file, open_fault_log(identity))
     try:
         link = Link(
@@ -266,7 +268,7 @@ def connect_link(
     except Exception as error:
         reason = error.message if isinstance(error, UnisonoError) else str(error)
         problem = CommError(messages.ERROR_ON_RANK(rank=identity.rank, reason=reason), rank=identity.rank)
-        with suppress(UnisonoError):  # what is wrong here comes first
+        with suppress(UnisonoError):  # the problem of this rank is raised
             rendezvous.confirm(problem)
         if isinstance(error, UnisonoError | MemoryError):
             raise
