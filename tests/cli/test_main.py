@@ -35,8 +35,8 @@ def quick_training(monkeypatch):
 def test_the_demo_plays_compares_proves_and_trains(capsys):
     assert main(["demo"]) == 0
     printed = capsys.readouterr().out
-    assert "all-gather then gives everyone [6, 10, 14, 18]" in printed
-    assert "all-reduce gives everyone      [6, 10, 14, 18]" in printed
+    assert "all-gather then gives every rank [6, 10, 14, 18]" in printed
+    assert "all-reduce gives every rank      [6, 10, 14, 18]" in printed
     assert "ring on 64 ranks: 126 steps" in printed
     assert "All eight collectives on 4 real processes" in printed
     assert "every element is right" in printed

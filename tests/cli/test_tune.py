@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
+from unisono.algorithms import catalogue
 from unisono.cli.main import main
 from unisono.comm.tables import load_table, table_path
+from unisono.comm.tuning import tune
+from unisono.launch.spawn import spawn
+
+ZIGZAG = str(Path(__file__).parents[2] / "examples" / "zigzag.py")
 
 
 @pytest.mark.slow
@@ -28,8 +34,35 @@ def test_a_dry_run_stores_nothing(capsys):
     assert load_table() == {}
 
 
-def test_nonsense_is_refused(capsys):
+@pytest.mark.slow
+def test_an_algorithm_of_a_file_is_measured_and_not_stored(capsys):
+    assert main(["tune", "-n", "2", "--budget", "0.5", "--algorithm", ZIGZAG]) == 0
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "all_reduce" in printed
+    assert "all_gather" not in printed
+    assert "Not stored: every later job" in printed
+    assert load_table() == {}
+
+
+def _table_with(comm, own):
+    return tune(comm, 0.2, own)
+
+
+def test_the_table_can_name_an_algorithm_of_a_file(monkeypatch):
+    """The user's algorithm is the only candidate, so that the test does not depend on the time that it takes."""
+    monkeypatch.setattr(catalogue, "serving", lambda collective, size: [])
+    table = spawn(_table_with, 2, {"all_reduce": [ZIGZAG]})[0]
+    assert table == {"all_reduce": {"2": [[0, ZIGZAG]]}}
+
+
+def test_a_wrong_algorithm_is_refused_before_any_rank_starts(capsys):
+    wrong = Path(ZIGZAG).parent / "wrong" / "zigzag_twice.py"
+    assert main(["tune", "-n", "4", "--algorithm", str(wrong)]) == 1
+    assert capsys.readouterr().err.count("is counted twice") == 1
+
+
+def test_wrong_arguments_are_refused(capsys):
     assert main(["tune", "-n", "1"]) == 2
-    assert "nothing to choose with one rank" in capsys.readouterr().err
+    assert "nothing to select" in capsys.readouterr().err
     assert main(["tune", "-n", "2", "--budget", "0"]) == 2
-    assert "expected seconds" in capsys.readouterr().err
+    assert "expected a number of seconds" in capsys.readouterr().err

@@ -166,7 +166,7 @@ def test_a_program_that_is_none_gets_a_clear_error(capsys, user_file, text, comp
 @pytest.mark.slow
 def test_a_program_that_never_yields_is_stopped(capsys, user_file, monkeypatch):
     monkeypatch.setattr(watchdog, "TICK_S", 0.1)
-    monkeypatch.setattr(watchdog, "PATIENCE", 3)
+    monkeypatch.setattr(watchdog, "LIMIT", 3)
     path = user_file("@algorithm(all_reduce)\ndef mine(rank, size):\n    while True:\n        pass\n    yield\n")
     assert main(["verify", path, "-n", "2"]) == 1
     assert "runs on without yielding a step" in capsys.readouterr().out
@@ -221,7 +221,7 @@ def test_an_interrupt_ends_the_command_and_its_workers(tmp_path):
 
 def test_an_amount_that_never_comes_is_not_waited_for(capsys, user_file, monkeypatch):
     monkeypatch.setattr(watchdog, "TICK_S", 0.1)
-    monkeypatch.setattr(watchdog, "PATIENCE", 3)
+    monkeypatch.setattr(watchdog, "LIMIT", 3)
     path = user_file("def forever(size):\n    while True:\n        pass\n@algorithm(all_reduce, chunks=forever)\n"
                      "def mine(rank, size):\n    yield\n")  # fmt: skip
     assert main(["verify", path, "-n", "2"]) == 1

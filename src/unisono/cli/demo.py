@@ -1,4 +1,4 @@
-"""``unisono demo``: play an algorithm with numbers, prove it, run all collectives on real ranks, train a model."""
+"""``unisono demo``: play and prove algorithms, run all collectives on real ranks, and train a model."""
 
 from __future__ import annotations
 
@@ -17,19 +17,21 @@ from unisono.collectives import all_reduce
 from unisono.player.play import play
 from unisono.verifier import prove
 
-LARGEST = 17  # ranks, of the proofs in the demo
+LARGEST = 17  # ranks in the proofs of the demo
 WIDTH = 70  # of a text that a model has written
 
 
 def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Declare the verb."""
-    parser = verbs.add_parser("demo", help="a tour in half a minute", description=arguments.described(__doc__))
+    parser = verbs.add_parser(
+        "demo", help="see everything in half a minute", description=arguments.described(__doc__)
+    )
     arguments.add_json(parser)
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Play, compare, prove, run, train."""
+    """Play, compare, prove, run and train."""
     ring = find("ring")
     schedule = ring.schedule(4)
     inputs = [np.arange(4) + rank for rank in range(4)]
@@ -66,18 +68,20 @@ def run(args: argparse.Namespace) -> int:
         })  # fmt: skip
         return 0 if right and training.right else 1
     out = console()
-    out.print("[bold]1. Play.[/] Four ranks add up their lists round a ring.")
-    for made in data_tables(schedule, play_example(schedule, all_reduce), range(4)):
-        print_table(out, made)
+    out.print("[bold]1. Play.[/] Four ranks sum their lists around a ring.")
+    for each in data_tables(schedule, play_example(schedule, all_reduce), range(4)):
+        print_table(out, each)
     print_legend(out, 4)
-    out.print("\n[bold]2. Compare.[/] All-reduce is reduce-scatter and then all-gather:")
+    out.print("\n[bold]2. Compare.[/] All-reduce is a reduce-scatter followed by an all-gather:")
     out.print(f"   reduce-scatter leaves {[part.tolist() for part in parts if part is not None]}")
-    out.print(f"   all-gather then gives everyone {whole}")
-    out.print(f"   all-reduce gives everyone      {direct}")
+    out.print(f"   all-gather then gives every rank {whole}")
+    out.print(f"   all-reduce gives every rank      {direct}")
     if whole != direct:
-        out.print("[red]they differ[/]")
+        out.print("[red]the results differ[/]")
         return 1
-    out.print("\n[bold]3. Prove.[/] For every interleaving of ranks, nothing missing, nothing twice, the same bits:")
+    out.print(
+        "\n[bold]3. Prove.[/] For every timing: nothing missing, nothing counted twice, the same bits on every rank:"
+    )
     out.print(
         f"   ring on 64 ranks: {proof.steps} steps, {proof.messages} messages, {proof.sent} of the vector sent per "
         f"rank ({proof.bandwidth_ratio:.2f}× the bound); proved in {one_s:.3f} s"
@@ -85,7 +89,7 @@ def run(args: argparse.Namespace) -> int:
     out.print(f"   all {len(BUILT_IN)} built-in algorithms on 1 to {LARGEST} ranks: {proofs} proofs in {all_s:.1f} s")
     out.print(
         f"\n[bold]4. Run.[/] All eight collectives on {demo_on_ranks.RANKS} real processes, each result compared "
-        "with what was played in one:"
+        "with that of the player:"
     )
     print_table(out, demo_on_ranks.table_of(rows))
     out.print("   every element is right" if right else "   [red]some elements are wrong[/]")
@@ -97,26 +101,26 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _train(out: Console) -> bool:
-    """Train a model, and say whether it has learned."""
+    """Train a model; return whether it has learned."""
     out.print(
-        f"\n[bold]5. Train.[/] A language model on {demo_training.RANKS} ranks, each of which keeps a share of it:"
+        f"\n[bold]5. Train.[/] A language model on {demo_training.RANKS} ranks, each of which holds a shard of it:"
     )
     out.print(f"   [cyan]unisono {' '.join(demo_training.words())}[/]", soft_wrap=True)
     training = demo_training.run()
     if training.missing:
-        out.print(f"   left out: {training.missing}")
+        out.print(f"   skipped: {training.missing}")
     elif training.error:
         out.print(f"   [red]{training.error}[/]")
     else:
         out.print(f"   {training.summary}", soft_wrap=True)
-        out.print("   by now it writes:")
+        out.print("   a text that it writes:")
         for line in textwrap.wrap(training.sample, WIDTH):
             out.print(f"   | {line}", markup=False)
         if not training.right:
-            out.print("   [red]it has not learned anything[/]")
+            out.print("   [red]it has not learned[/]")
     return training.right
 
 
 def _same(outputs: list[np.ndarray | None]) -> list[int] | str:
     lists = [output.tolist() for output in outputs if output is not None]
-    return lists[0] if all(other == lists[0] for other in lists) else f"different things: {lists}"
+    return lists[0] if all(other == lists[0] for other in lists) else f"different results: {lists}"

@@ -1,4 +1,4 @@
-"""The part of ``unisono demo`` that runs on real ranks: all eight collectives, each result compared with ``play``."""
+"""The part of ``unisono demo`` on real ranks: runs all eight collectives and compares each result with ``play``."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SHOWN = [collective for collective in collectives.COLLECTIVES if collective.carr
 
 
 class Row(NamedTuple):
-    """What came of one collective."""
+    """The result of one collective."""
 
     collective: Collective
     algorithm: str
@@ -36,21 +36,21 @@ class Row(NamedTuple):
 
     @property
     def busbw(self) -> float:
-        """What the busiest rank must move per second, in GB/s."""
+        """Bytes per second that the busiest rank must move, in GB/s."""
         return self.algbw * float(self.collective.bus_factor(RANKS))
 
 
 def run_all() -> list[Row]:
-    """Run every collective on real ranks, compare with play, and measure."""
+    """Run every collective on real ranks, compare the results with play, and measure the time."""
     answers = spawn(_on_each_rank, RANKS)
     rows = []
-    for place, collective in enumerate(SHOWN):
+    for index, collective in enumerate(SHOWN):
         algorithm = choose(collective, RANKS, ELEMENTS * 4, {}).algorithm
         root = 0 if collective.rooted else None
         playback = play(algorithm.schedule(RANKS, root), [_input(collective, rank) for rank in range(RANKS)])
         wrong, times = 0, []
         for rank, expected in enumerate(playback.outputs):
-            found, time_s = answers[rank][place]
+            found, time_s = answers[rank][index]
             times.append(time_s)
             if expected is not None:
                 wrong += int(np.count_nonzero(found != expected))
@@ -59,7 +59,7 @@ def run_all() -> list[Row]:
 
 
 def table_of(rows: list[Row]) -> Any:
-    """Return the results as a table, with the columns of nccl-tests."""
+    """Return the results as a table with the columns of nccl-tests."""
     made = table("   collective", "algorithm", ">bytes", ">time µs", ">algbw GB/s", ">busbw GB/s", ">wrong")
     for row in rows:
         made.add_row(
@@ -82,7 +82,7 @@ def _on_each_rank(comm: Any) -> list[tuple[Array | None, float]]:
 
 
 def _call(comm: Any, collective: Collective) -> tuple[Array | None, float]:
-    """Make the call once for the result and some more times for the clock."""
+    """Call the collective once for the result, and several times to measure it."""
     given = _input(collective, comm.rank)
     held = collective.held_after(comm.rank, RANKS, RANKS)
     how: dict[str, Any] = {"algorithm": choose(collective, RANKS, ELEMENTS * 4, {}).algorithm}

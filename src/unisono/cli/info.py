@@ -1,4 +1,4 @@
-"""``unisono info``: versions, what the engine was built with, where proofs are kept."""
+"""``unisono info``: versions, the build of the engine, and the location of the caches."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 
 import unisono
 from unisono.algorithms import BUILT_IN
-from unisono.cli import arguments
+from unisono.cli import arguments, messages
 from unisono.cli.output import console, print_json, print_table, table
 from unisono.collectives import COLLECTIVES
 from unisono.verifier import cache_directory
@@ -20,14 +20,14 @@ from unisono.verifier import cache_directory
 def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Declare the verb."""
     parser = verbs.add_parser(
-        "info", help="versions, engine, cache: for reports of problems", description=arguments.described(__doc__)
+        "info", help="show versions, engine and caches, for bug reports", description=arguments.described(__doc__)
     )
     arguments.add_json(parser)
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print what is known of this installation."""
+    """Print the facts about this installation."""
     facts = gather_facts()
     if args.json:
         print_json(facts)
@@ -42,7 +42,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def gather_facts() -> dict[str, Any]:
-    """Return what is known of this installation."""
+    """Return the facts about this installation."""
     cache = cache_directory()
     return {
         "unisono": unisono.__version__,
@@ -61,14 +61,11 @@ def gather_facts() -> dict[str, Any]:
 
 
 def _shared_memory() -> str:
-    """Say what communicators of some sizes take at the most."""
+    """Return how much shared memory a communicator takes at most."""
     from unisono.bootstrap.membership import DEPTH, STAGING_BYTES, TRANSFER_BYTES
 
     mib = 1 << 20
-    return (
-        f"{STAGING_BYTES // mib} MiB for each rank of a communicator (connect(staging_bytes=...)), and "
-        f"{DEPTH * TRANSFER_BYTES // 1024} KiB for each pair that uses send and recv; taken on first use"
-    )
+    return messages.SHARED_MEMORY(staging=STAGING_BYTES // mib, transfer=DEPTH * TRANSFER_BYTES // 1024)
 
 
 def _table() -> str:
@@ -76,13 +73,13 @@ def _table() -> str:
 
     sizes = sorted({int(size) for rules in load_table().values() for size in rules})
     if not sizes:
-        return "built-in rules (`unisono tune` measures this machine)"
-    return f"{table_path()}, measured for {', '.join(map(str, sizes))} ranks"
+        return messages.NO_TABLE()
+    return messages.TABLE(path=table_path(), sizes=", ".join(map(str, sizes)))
 
 
 def _engine() -> dict[str, Any] | str:
     try:
         from unisono import _engine
     except ImportError as error:
-        return f"not available: {error}"
+        return messages.NO_ENGINE(error=error)
     return dict(_engine.build_info())

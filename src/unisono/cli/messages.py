@@ -106,3 +106,60 @@ EXPLAINED_COST = Template(
     "代价：{steps} 步，{rounds} 轮，最忙的进程收或发向量的 {part} 倍",
 )
 EXPLAINED_NEXT = Template("cli.explained_next", "next best: {algorithm}", "次优：{algorithm}")
+
+# tune.py
+NOT_A_BUDGET = Template(
+    "cli.not_a_budget",
+    "--budget {value}: expected a number of seconds, more than 0",
+    "--budget {value}：应为大于 0 的秒数",
+)
+NOTHING_TO_TUNE = Template(
+    "cli.nothing_to_tune",
+    "tune: with one rank there is nothing to select; expected -n 2 or more",
+    "tune：只有一个进程时无可选择；-n 应不小于 2",
+)
+STORED = Template("cli.stored", "stored in {path}", "已存入 {path}")
+NOT_STORED = Template("cli.not_stored", "not stored (--dry-run)", "未存储（--dry-run）")
+OWN_NOT_STORED = Template(
+    "cli.own_not_stored",
+    "Not stored: every later job on this machine reads the stored table, and would then run code from your file, "
+    "which may have changed or moved. Use the algorithm where you want it: comm.all_reduce(x, algorithm={name!r}).",
+    "未存储：此后本机上的每个任务都会读取存储的表，也就会运行你文件中的代码，而该文件可能已被修改或移走。"
+    "请在需要的地方指定算法：comm.all_reduce(x, algorithm={name!r})。",
+)
+
+# info.py
+NO_TABLE = Template(
+    "cli.no_table",
+    "built-in rules (`unisono tune` measures this machine)",
+    "内置规则（`unisono tune` 可测量本机）",
+)
+TABLE = Template("cli.table", "{path}, measured for {sizes} ranks", "{path}，已测量的进程数：{sizes}")
+SHARED_MEMORY = Template(
+    "cli.shared_memory",
+    "{staging} MiB for each rank of a communicator (connect(staging_bytes=...)), and {transfer} KiB for each pair of "
+    "ranks that uses send and recv; allocated on first use",
+    "通信器的每个进程 {staging} MiB（connect(staging_bytes=...)），每对使用 send 和 recv 的进程 {transfer} KiB；"
+    "首次使用时分配",
+)
+NO_ENGINE = Template("cli.no_engine", "not available: {error}", "不可用：{error}")
+
+# demo_training.py
+NO_TORCH = Template(
+    "cli.no_torch", "torch is not installed (pip install torch)", "没有安装 torch（pip install torch）"
+)
+NO_EXAMPLE = Template(
+    "cli.no_example",
+    "there is no {example} here; it is in the source tree of Unisono",
+    "这里没有 {example}；它在 Unisono 的源码目录中",
+)
+TRAINING_TOO_LONG = Template(
+    "cli.training_too_long", "the training did not finish within {seconds} s", "训练没有在 {seconds} 秒内完成"
+)
+TRAINING_FAILED = Template(
+    "cli.training_failed", "the training ended with exit code {code}", "训练以退出码 {code} 结束"
+)
+
+# watchdog.py
+RUNS_ON = Template("cli.runs_on", "{what} after {seconds} s", "{what}（已 {seconds} 秒）")
+ENDLESS_LOOP = Template("cli.endless_loop", "look for a loop that does not end", "请检查是否有不会结束的循环")

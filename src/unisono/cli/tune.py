@@ -1,4 +1,4 @@
-"""``unisono tune``: measure which algorithm is the best on this machine, for a number of ranks, and remember it."""
+"""``unisono tune``: find the fastest algorithms on this machine, for a number of ranks, and remember them."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ import os
 import time
 from typing import Any
 
-from unisono.cli import arguments
-from unisono.cli.output import console, print_json, print_table, table
+from unisono.algorithms import user_files
+from unisono.cli import arguments, messages, names
+from unisono.cli.output import console, print_json, print_paragraph, print_table, ranks, table
 from unisono.errors import UsageError
+from unisono.verifier import proof_of
 
 BUDGET_S = 40.0
 
@@ -17,33 +19,41 @@ BUDGET_S = 40.0
 def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Declare the verb."""
     parser = verbs.add_parser(
-        "tune", help="measure the algorithms on this machine", description=arguments.described(__doc__)
+        "tune",
+        help="measure the algorithms on this machine and remember the fastest",
+        description=arguments.described(__doc__),
     )
     parser.add_argument(
         "-n", dest="size", type=arguments.size, metavar="SIZE", default=len(os.sched_getaffinity(0)),
-        help="number of ranks (default: one for each core)",
+        help="number of ranks (default: one per core)",
     )  # fmt: skip
     parser.add_argument(
-        "--budget", type=float, default=BUDGET_S, metavar="S", help=f"seconds to measure for (default {BUDGET_S:.0f})"
+        "--budget", type=float, default=BUDGET_S, metavar="S", help=f"seconds to measure (default {BUDGET_S:.0f})"
     )
-    parser.add_argument("--dry-run", action="store_true", help="show the table, do not store it")
+    parser.add_argument(
+        "--algorithm", action="append", default=[], metavar="FILE:NAME",
+        help="measure your own algorithm beside the built-in ones of its collective; may be repeated; the table is "
+        "shown and not stored",
+    )  # fmt: skip
+    parser.add_argument("--dry-run", action="store_true", help="show the table without storing it")
     arguments.add_json(parser)
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Measure, show, store."""
+    """Measure the algorithms, print the table, and store it."""
     from unisono.comm.tables import store_table, table_path
     from unisono.launch.spawn import spawn
 
     if not args.budget > 0:
-        raise UsageError(f"--budget {args.budget}: expected seconds, more than 0")
+        raise UsageError(messages.NOT_A_BUDGET(value=args.budget))
     if args.size < 2:
-        raise UsageError("tune: there is nothing to choose with one rank; expected -n 2 or more")
+        raise UsageError(messages.NOTHING_TO_TUNE())
+    own = _own_algorithms(args.algorithm, args.size)
     began = time.perf_counter()
-    measured = spawn(_tune, args.size, args.budget)[0]
+    measured = spawn(_tune, args.size, args.budget, own)[0]
     spent_s = time.perf_counter() - began
-    if not args.dry_run:
+    if not (args.dry_run or own):
         store_table(measured)
     if args.json:
         print_json({"ranks": args.size, "seconds": round(spent_s, 1), "table": measured})
@@ -55,11 +65,29 @@ def run(args: argparse.Namespace) -> int:
             collective = ""
     out = console()
     print_table(out, rows)
-    out.print("not stored (--dry-run)" if args.dry_run else f"stored in {table_path()}")
+    if own:
+        print_paragraph(out, messages.OWN_NOT_STORED(name=args.algorithm[0]))
+    else:
+        out.print(messages.NOT_STORED() if args.dry_run else messages.STORED(path=table_path()))
     return 0
 
 
-def _tune(comm: Any, budget_s: float) -> Any:
+def _own_algorithms(algorithms: list[str], size: int) -> dict[str, list[str]]:
+    """Return the names of the user's algorithms by collective; each is proved here, before any rank starts."""
+    own: dict[str, list[str]] = {}
+    for name in algorithms:
+        algorithm = names.resolve(name)
+        if not algorithm.can_serve(size):
+            raise UsageError(messages.NOT_DECLARED_FOR(name=name, algorithm=algorithm, ranks=ranks(size)))
+        proof_of(algorithm.schedule(size))
+        if user_files.names_a_file(name):  # the built-in ones are measured in any case
+            own.setdefault(algorithm.collective.name, []).append(user_files.absolute(name))
+        else:
+            own.setdefault(algorithm.collective.name, [])
+    return own
+
+
+def _tune(comm: Any, budget_s: float, own: dict[str, list[str]]) -> Any:
     from unisono.comm.tuning import tune
 
-    return tune(comm, budget_s)
+    return tune(comm, budget_s, own)

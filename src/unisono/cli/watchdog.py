@@ -1,8 +1,7 @@
-"""Stop a user's code that runs on for ever: a loop that never yields can only be stopped by a signal.
+"""Stops code of a user that runs forever; only a signal can stop a loop that never yields.
 
-While somebody's code is being watched a timer ticks once a second; after ten ticks inside the same stretch of code it
-counts as one that does not end. Entering and leaving such a stretch costs an assignment, so that programs of many
-steps are not slowed down.
+While code is watched, a timer ticks once a second; ten ticks without a pause mean that the code does not end. Pausing
+and resuming the watch costs one assignment, so that programs of many steps are not slowed down.
 """
 
 from __future__ import annotations
@@ -12,23 +11,24 @@ import signal
 import threading
 from collections.abc import Iterator
 
+from unisono.cli import messages
 from unisono.errors import ScheduleError
 
 TICK_S = 1.0
-PATIENCE = 10  # ticks
+LIMIT = 10  # ticks
 
 
 class Watch:
-    """One piece of code that is being watched."""
+    """A piece of code that is being watched."""
 
-    def __init__(self, complaint: str) -> None:
-        self.complaint = complaint
+    def __init__(self, problem: str) -> None:
+        self.problem = problem
         self.ticks = 0
         self._inside = True
 
     @property
     def inside(self) -> bool:
-        """Whether the code is running now; going in begins a new stretch."""
+        """Return whether the code is running; setting it restarts the count."""
         return self._inside
 
     @inside.setter
@@ -44,16 +44,17 @@ def _tick(*_: object) -> None:
     for watch in _watches:
         if watch.inside:
             watch.ticks += 1
-            if watch.ticks >= PATIENCE:
+            if watch.ticks >= LIMIT:
                 raise ScheduleError(
-                    f"{watch.complaint} after {PATIENCE * TICK_S:.0f} s", hint="look for a loop that does not end"
+                    messages.RUNS_ON(what=watch.problem, seconds=f"{LIMIT * TICK_S:.0f}"),
+                    hint=messages.ENDLESS_LOOP(),
                 )
 
 
 @contextlib.contextmanager
-def watched(complaint: str) -> Iterator[Watch]:
-    """Watch the code in the body. Only the main thread can be stopped by a signal: elsewhere nothing is watched."""
-    watch = Watch(complaint)
+def watched(problem: str) -> Iterator[Watch]:
+    """Watch the code in the body. A signal can stop only the main thread: other threads are not watched."""
+    watch = Watch(problem)
     if threading.current_thread() is not threading.main_thread():
         yield watch
         return
