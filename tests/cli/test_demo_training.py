@@ -32,7 +32,7 @@ def test_it_trains_a_model(monkeypatch, capsys):
 def test_without_torch_it_says_so_and_the_demo_goes_on(monkeypatch, capsys):
     monkeypatch.setattr(demo_training, "find_spec", lambda name: None)
     assert main(["demo"]) == 0
-    assert "left out: torch is not installed" in capsys.readouterr().out
+    assert "skipped: torch is not installed" in capsys.readouterr().out
 
 
 def test_outside_of_the_source_tree_it_says_so(monkeypatch, capsys, tmp_path):
