@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 import algorithms_page
+import api_pages
+import errors_page
 import page_parts
 import performance_page
 import pictures
@@ -23,6 +25,21 @@ PYTHON = re.compile(r"```python\n(.*?)```", re.DOTALL)
 def test_the_page_of_algorithms_is_current():
     """If this fails: make docs."""
     assert (ROOT / "docs" / "algorithms.md").read_text(encoding="utf-8") == algorithms_page.page()
+
+
+def test_the_api_reference_is_current():
+    """If this fails: make docs."""
+    made = api_pages.pages()
+    assert set(api_pages.FOLDER.iterdir()) == set(made)
+    for path, text in made.items():
+        assert path.read_text(encoding="utf-8") == text, path.name
+
+
+def test_the_page_of_errors_is_current():
+    """If this fails: make docs."""
+    text = errors_page.PAGE.read_text(encoding="utf-8")
+    assert page_parts.names(text) == ["tree", "messages"]
+    assert errors_page.filled(text) == text
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])
