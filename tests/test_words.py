@@ -18,12 +18,81 @@ PAGES = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "Makefile", "pyproject.
 QUOTATIONS = {"docs/glossary.md", "tests/test_words.py", "examples/language/text.txt"}
 QUESTION = re.compile(r"(What|Which|Whether|How|Who|Whose|When|Where|Why)\b")
 
-# Parts of the tree that still use some of the words: remove an entry when its part is clean.
-NOT_YET = (
-    "README.md", "docs/algorithms.md", "docs/api/", "docs/benchmark.md", "docs/drawing.md", "docs/engine.md",
-    "docs/errors.md", "docs/parallel/", "docs/tour", "docs/tracing.md", "engine/", "examples/", "src/", "tests/",
-    "tools/parallel_pages.py", "tools/parallel_steps/",
-)  # fmt: skip
+# Parts of the tree that still use a word: remove an entry when the part is clean. All other words are rejected there.
+NOT_YET: dict[str, tuple[str, ...]] = {
+    "crowded": (
+        "src/unisono/drawing/", "tests/parallel/",
+    ),
+    "door, knock": (
+        "src/unisono/torch_backend/", "tests/bootstrap/", "tests/torch_backend/", "tests/torch_ranks.py",
+    ),
+    "in the end": (
+        "docs/algorithms.md", "docs/parallel/", "docs/tour.md", "docs/tour.zh.md", "src/unisono/collectives.py",
+        "src/unisono/drawing/", "src/unisono/player/", "src/unisono/tracing/", "src/unisono/verifier/",
+        "tests/codecs/", "tests/drawing/", "tests/launching.py", "tests/parallel/",
+    ),
+    "meeting": (
+        "src/unisono/bench/", "src/unisono/torch_backend/", "tests/bootstrap/", "tests/torch_backend/",
+    ),
+    "mend": (
+        "src/unisono/verifier/",
+    ),
+    "nobody, somebody, everybody": (
+        "docs/algorithms.md", "docs/api/", "docs/drawing.md", "docs/parallel/", "docs/tracing.md",
+        "src/unisono/algorithms/", "src/unisono/bench/", "src/unisono/collectives.py", "src/unisono/comm/",
+        "src/unisono/compiler/", "src/unisono/drawing/", "src/unisono/parallel/", "src/unisono/schedule/",
+        "src/unisono/torch_backend/", "src/unisono/tracing/", "src/unisono/verifier/", "tests/algorithms/",
+        "tests/bootstrap/", "tests/comm/", "tests/drawing/", "tests/launch/", "tests/launching.py",
+        "tests/parallel/", "tests/torch_backend/", "tests/torch_ranks.py", "tests/tracing/", "tests/verifier/",
+    ),
+    "of its own, of their own": (
+        "docs/api/", "docs/drawing.md", "docs/parallel/", "docs/tour.md", "src/unisono/bench/",
+        "src/unisono/codecs/", "src/unisono/comm/", "src/unisono/compiler/", "src/unisono/drawing/",
+        "src/unisono/parallel/", "src/unisono/torch_backend/", "src/unisono/verifier/", "tests/bootstrap/",
+        "tests/comm/", "tests/drawing/", "tests/launch/", "tests/parallel/", "tests/torch_backend/",
+        "tools/parallel_pages.py",
+    ),
+    "one knows, one can": (
+        "src/unisono/drawing/", "src/unisono/tracing/", "tests/drawing/", "tests/stories.py",
+    ),
+    "put aside, Parcel": (
+        "docs/api/", "src/unisono/comm/", "tests/comm/",
+    ),
+    "questions": (
+        "examples/language/", "src/unisono/algorithms/", "src/unisono/bench/", "src/unisono/bootstrap/",
+        "src/unisono/codecs/", "src/unisono/collectives.py", "src/unisono/comm/", "src/unisono/compiler/",
+        "src/unisono/drawing/", "src/unisono/parallel/", "src/unisono/schedule/", "src/unisono/torch_backend/",
+        "src/unisono/tracing/", "src/unisono/verifier/", "tests/bootstrap/", "tests/codecs/", "tests/comm/",
+        "tests/compiler/", "tests/drawing/", "tests/launch/", "tests/parallel/", "tests/torch_backend/",
+        "tests/tracing/", "tests/verifier/", "tests/watching.py", "tools/parallel_steps/",
+    ),
+    "quick, quickly": (
+        "docs/tracing.md", "engine/bindings/", "src/unisono/bench/", "src/unisono/cli/", "src/unisono/comm/",
+        "src/unisono/drawing/", "tests/bench/", "tests/cli/", "tests/comm/", "tests/drawing/",
+        "tests/parallel/", "tests/torch_backend/", "tests/tracing/",
+    ),
+    "second way round": (
+        "docs/algorithms.md", "docs/tour.md", "docs/tour.zh.md", "src/unisono/algorithms/",
+        "src/unisono/parallel/", "tests/verifier/",
+    ),
+    "so many": (
+        "docs/api/", "src/unisono/bench/", "src/unisono/cli/", "src/unisono/codecs/", "src/unisono/comm/",
+        "src/unisono/drawing/", "src/unisono/parallel/", "src/unisono/torch_backend/", "src/unisono/tracing/",
+        "tests/drawing/", "tests/launching.py", "tests/torch_backend/", "tests/torch_ranks.py",
+    ),
+    "the how manyeth": (
+        "src/unisono/drawing/", "src/unisono/torch_backend/", "src/unisono/tracing/",
+    ),
+    "the short way, the long way": (
+        "engine/bindings/", "src/unisono/comm/", "src/unisono/schedule/", "src/unisono/torch_backend/",
+        "tests/torch_backend/",
+    ),
+    "whoever": (
+        "docs/algorithms.md", "docs/api/", "engine/bindings/", "src/unisono/algorithms/", "src/unisono/bench/",
+        "src/unisono/comm/", "src/unisono/drawing/", "src/unisono/torch_backend/", "src/unisono/tracing/",
+        "tests/bootstrap/", "tests/drawing/",
+    ),
+}  # fmt: skip
 
 
 def forbidden() -> list[tuple[str, re.Pattern[str]]]:
@@ -37,7 +106,7 @@ def files() -> list[str]:
     """Return the text files of the repository, without golden files and quotations."""
     command = ["git", "-C", str(ROOT), "ls-files", "--cached", "--others", "--exclude-standard", *FOLDERS, *PAGES]
     names = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
-    return [name for name in names if is_text(name) and not name.startswith(NOT_YET) and (ROOT / name).exists()]
+    return [name for name in names if is_text(name) and (ROOT / name).exists()]
 
 
 def is_text(name: str) -> bool:
@@ -63,10 +132,12 @@ def test_the_expressions_find_words_and_not_parts_of_words(text, found):
     assert any(pattern.search(text) for _, pattern in forbidden()) is found
 
 
-@pytest.mark.parametrize("pattern", [pytest.param(pattern, id=words) for words, pattern in forbidden()])
-def test_a_word_that_the_glossary_rules_out_is_not_used(pattern):
+@pytest.mark.parametrize(("words", "pattern"), [pytest.param(*row, id=row[0]) for row in forbidden()])
+def test_a_word_that_the_glossary_rules_out_is_not_used(words, pattern):
     uses = []
     for name in files():
+        if name.startswith(NOT_YET.get(words, ())):
+            continue
         for number, line in enumerate((ROOT / name).read_text(encoding="utf-8").splitlines(), 1):
             if pattern.search(line):
                 uses.append(f"{name}:{number}: {line.strip()}")
@@ -76,7 +147,7 @@ def test_a_word_that_the_glossary_rules_out_is_not_used(pattern):
 def test_docstrings_of_modules_are_statements():
     questions = []
     for name in files():
-        if name.endswith(".py"):
+        if name.endswith(".py") and not name.startswith(NOT_YET.get("questions", ())):
             docstring = ast.get_docstring(ast.parse((ROOT / name).read_text(encoding="utf-8"))) or ""
             if QUESTION.match(docstring):
                 questions.append(f"{name}: {docstring.splitlines()[0]}")
