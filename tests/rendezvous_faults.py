@@ -67,7 +67,7 @@ def site(kind: str, size: int = 3) -> Iterator[Site]:
 
 @dataclass(frozen=True)
 class Found:
-    """What became of a rank: its sum, or its error."""
+    """The result of a rank: its sum, or its error."""
 
     value: float | None = None
     kind: str = ""
@@ -102,7 +102,7 @@ class Started:
 
 
 class AnnouncedAddress(Address):
-    """A address that tells when a rank has connected to rank 0."""
+    """An address that signals when a rank has connected to rank 0."""
 
     def __init__(self, address: Address, come: Any) -> None:
         self.address, self.come = address, come
@@ -118,7 +118,7 @@ class AnnouncedAddress(Address):
 
 
 def rank_of(where: Site, rank: int, timeout_s: float, delay_s: float = 0.0, come: Any = None) -> Found:
-    """Be a rank: connect, add, and say what came of it. ``come`` is set when it has connected to rank 0."""
+    """Connect as a rank and make an all-reduce; return the result. ``come`` is set when it has connected to rank 0."""
     time.sleep(delay_s)
     began_s = time.monotonic()
     address = where.address if come is None else AnnouncedAddress(where.address, come)
@@ -158,7 +158,7 @@ def frame(body: bytes) -> bytes:
 
 
 def send(connection: Connection, data: bytes) -> None:
-    """Send everything, or as much as the other side takes."""
+    """Send all bytes, or as many as the other side accepts."""
     connection.socket.settimeout(2.0)
     with suppress(OSError):
         connection.socket.sendall(data)
@@ -209,7 +209,7 @@ def without(where: Site, part: str) -> bytes:
 
 
 def strangers(where: Site, secret: str) -> dict[str, list[Step]]:
-    """Return what processes do that do not know the secret; a step gets the connection."""
+    """Return the steps of processes without the secret; a step is called with the connection."""
     steps: dict[str, list[Step]] = {
         name: [lambda peer, data=data: send(peer, data)] for name, data in NONSENSE.items()
     }
@@ -233,7 +233,7 @@ def strangers(where: Site, secret: str) -> dict[str, list[Step]]:
 
 
 def confused(where: Site, secret: str) -> dict[str, list[Step]]:
-    """Return what processes do that know the secret and then say nothing that a rank says."""
+    """Return the steps of processes with the secret whose further messages are not those of a rank."""
     hellos = {
         "a rank that is a text": hello_of(where, 1, rank="1"),
         "a rank that is true": hello_of(where, 1, rank=True),
@@ -267,7 +267,7 @@ def confused(where: Site, secret: str) -> dict[str, list[Step]]:
 
 
 def play_strangers(where: Site, user: int, named: list[str], secret_known: bool) -> int:
-    """Connect once for each fault, and carry them out side by side, each in a process; return how many."""
+    """Connect once for each fault and play them concurrently, each in a process; return their number."""
     if user != os.getuid():
         os.setgid(user)
         os.setuid(user)
@@ -287,7 +287,7 @@ def play_strangers(where: Site, user: int, named: list[str], secret_known: bool)
 
 
 def crowd(where: Site, user: int, connections: int) -> None:
-    """Connect many times, and stay; where the other side closes a connection, make another one."""
+    """Open many connections and keep them; replace those that the other side closes."""
     if user != os.getuid():
         os.setgid(user)
         os.setuid(user)
@@ -303,7 +303,7 @@ def crowd(where: Site, user: int, connections: int) -> None:
 def same_hello(
     where: Site, rank: int, changed: dict[str, Any], after: list[Step], protocol: int | None, come: Any
 ) -> None:
-    """Be a rank as far as its hello, which may be wrong, and then do something, once another rank has come."""
+    """Once another rank is connected, send the hello of a rank, which may be wrong, and then play further steps."""
     come.wait(10)
     connection, secret = connected(where)
     start = preamble(secret) if protocol is None else preamble(secret, protocol)
@@ -322,7 +322,7 @@ def read_payload(connection: Connection) -> None:
 
 
 def play_rank_0(where: Site, after: list[Step]) -> None:
-    """Be rank 0 as far as the first connection, and then do something."""
+    """Act as rank 0 up to the first connection, and then play further steps."""
     with where.address.reserve() as socket_address, socket.socket(socket.AF_UNIX) as listener:
         listener.bind(socket_address.socket)
         listener.listen(8)
@@ -338,7 +338,7 @@ def read_hello(connection: Connection) -> None:
 
 
 def send_payload(connection: Connection, **changed: Any) -> None:
-    """Send a payload that is right but for what is changed, with the descriptor of an empty file."""
+    """Send a payload that is right except for the changed parts, with the descriptor of an empty file."""
     told = {"processes": [os.getpid(), connection.process], "config": {}, **changed}
     with tempfile.TemporaryFile() as file:
         connection.send({name: value for name, value in told.items() if value is not None}, [file.fileno()])

@@ -60,13 +60,13 @@ def test_every_launcher_is_understood(launcher, environ):
         ("mpich", {**MPICH, **SALLOC}),
     ],
 )
-def test_the_nearer_launcher_is_the_one_that_is_meant(launcher, environ):
+def test_the_innermost_launcher_counts(launcher, environ):
     assert identity_in_job(environ).launcher == launcher
 
 
 @pytest.mark.parametrize("environ", [{}, SALLOC, SBATCH])
-def test_alone_it_is_rank_0_of_1(environ):
-    """Also in a batch script, which Slurm tells that it is rank 0 of 3 although nobody has started the others."""
+def test_without_a_launcher_a_process_is_rank_0_of_1(environ):
+    """This includes a batch script, which Slurm calls rank 0 of 3 although the others were not started."""
     identity = identity_in_job(environ)
     assert identity == RankIdentity(0, 1, 0, 1, "alone", identity.job)
 
@@ -75,8 +75,8 @@ def test_a_shell_that_salloc_has_started_on_a_node_is_a_step_of_one():
     assert identity_in_job(SALLOC_SHELL_ON_A_NODE).size == 1
 
 
-def test_variables_set_by_hand_for_torch_are_the_last_to_be_believed():
-    """Pods of Kubernetes have them for a whole machine, in which somebody then calls mpirun."""
+def test_variables_set_by_hand_for_torch_have_the_lowest_priority():
+    """Kubernetes sets them for a pod, in which mpirun may then be called."""
     by_hand = {"RANK": "0", "WORLD_SIZE": "2", "MASTER_ADDR": "localhost", "MASTER_PORT": "29500"}
     assert identity_in_job(by_hand) == RankIdentity(0, 2, 0, 2, "torchrun", "localhost 29500")
     assert identity_in_job({**by_hand, **OPEN_MPI}).launcher == "openmpi"
@@ -97,7 +97,7 @@ def test_another_job_or_a_restart_has_another_name(environ, name, value):
 
 
 @pytest.mark.parametrize("environ", [UNISONO, TORCHRUN, OPEN_MPI, MPICH, SRUN])
-def test_every_rank_calls_the_job_the_same(environ):
+def test_every_rank_computes_the_same_job_name(environ):
     ranks = (
         "UNISONO_RANK",
         "RANK",
@@ -121,8 +121,8 @@ for rank in "01":
 """
 
 
-def test_a_job_without_a_name_is_known_by_who_started_it_whatever_stands_between():
-    """A launcher as MPICH has it; above each rank is a shell of its own."""
+def test_a_job_without_a_name_is_identified_by_its_launcher_also_through_a_shell():
+    """As under MPICH, with a shell between the launcher and each rank."""
     jobs = []
     for _ in range(2):
         done = subprocess.run(
@@ -199,25 +199,25 @@ def test_the_environment_of_this_process_is_the_default(monkeypatch):
     assert identity_in_job().job == "/a/job"
 
 
-def test_a_rank_of_a_recorded_job_knows_where_its_trace_goes():
+def test_a_rank_of_a_traced_job_knows_the_folder_of_the_trace():
     given = environment_of_rank(2, 3, "/tmp/unisono-abc", {}, trace="12345:/a/folder: of mine")
     trace = JobTrace("/a/folder: of mine", 2, "unisono-abc", 12345)
     assert job_trace(given) == trace
     assert identity_in_job(given).trace == trace
 
 
-def test_torchrun_says_which_rank_of_a_recorded_job_it_is():
+def test_under_torchrun_the_rank_of_a_trace_is_that_of_torchrun():
     given = environment_of_rank(0, 1, "/tmp/unisono-abc", {}, trace="12345:/a")
     inner = {**given, "TORCHELASTIC_RUN_ID": "x", "RANK": "5", "WORLD_SIZE": "8"}
     assert job_trace(inner) == JobTrace("/a", 5, "unisono-abc", 12345)
 
 
 @pytest.mark.parametrize("said", [None, "", "12345", "12345:", ":/a", "x:/a"])
-def test_a_job_is_recorded_only_if_all_of_it_is_said(said):
+def test_a_job_is_traced_only_if_the_request_is_complete(said):
     environ = {"UNISONO_RANK": "0"} if said is None else {"UNISONO_RANK": "0", "UNISONO_TRACE": said}
     assert job_trace(environ) is None
 
 
-def test_a_job_inside_of_a_recorded_one_is_not_recorded():
+def test_a_job_inside_a_traced_job_is_not_traced():
     outer = environment_of_rank(0, 1, "/tmp/outer", {}, trace="12345:/a")
     assert job_trace(environment_of_rank(0, 2, "/tmp/inner", outer)) is None

@@ -25,7 +25,7 @@ def test_an_error_arrives_with_its_class_id_parameters_and_rank():
     assert received.text(CHINESE) == sent.text(CHINESE) != str(sent)
 
 
-def test_a_message_inside_of_a_message_is_translated_after_the_journey_too():
+def test_a_message_inside_a_message_can_be_translated_by_the_receiver():
     refusals = messages.REFUSALS(refusals=messages.PROCESS_REFUSED(process=5, reason="x"))
     sent = CollectiveTimeout(
         messages.RANKS_MISSING(

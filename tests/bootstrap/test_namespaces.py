@@ -16,7 +16,7 @@ pytestmark = pytest.mark.slow
 
 
 def rank_in_new(kind, where, rank, come):
-    """Be a rank in a new namespace, when another rank has come."""
+    """Connect as a rank in a new namespace, once another rank is connected."""
     if rank:
         come.wait(10)
     enter_new(kind)
@@ -31,7 +31,7 @@ def rank_in_new(kind, where, rank, come):
 
 
 def meet_across(kind, door, inside):
-    """Let ranks meet, one of them in another namespace; return what became of them."""
+    """Connect ranks, one of them in another namespace; return their results."""
     come = FORK.Event()
     with site(door, 3 if inside else 2) as where:
         ranks = [
@@ -49,9 +49,9 @@ def meet_across(kind, door, inside):
 
 
 @needs_namespaces
-@pytest.mark.parametrize("door", ["directory", "named"])
-def test_a_rank_in_another_pid_namespace_is_named_at_once_by_all(door):
-    for found in meet_across(NEW_PROCESSES, door, 1):
+@pytest.mark.parametrize("address", ["directory", "named"])
+def test_a_rank_in_another_pid_namespace_is_named_at_once_by_all(address):
+    for found in meet_across(NEW_PROCESSES, address, 1):
         assert found.kind == "UsageError", found
         assert "connect: rank 1 is in another PID namespace (container) than rank 0: pid:[" in found.text
         assert "--pid=host" in found.text
@@ -59,7 +59,7 @@ def test_a_rank_in_another_pid_namespace_is_named_at_once_by_all(door):
 
 
 @needs_namespaces
-def test_rank_0_in_another_pid_namespace_is_found_at_once():
+def test_rank_0_in_another_pid_namespace_is_reported_at_once():
     for found in meet_across(NEW_PROCESSES, "directory", 0):
         assert found.kind == "UsageError", found
         assert "is in another PID namespace (container) than rank 0" in found.text
@@ -94,10 +94,10 @@ HERE = {
         ({"user": "7", "users": "user:[2]"}, None),  # numbers of users mean something inside a namespace only
     ],
 )
-def test_what_separates_two_ranks_is_said(theirs, reason):
+def test_the_reason_why_two_ranks_are_incompatible_is_stated(theirs, reason):
     found = incompatibility(3, HERE, {**HERE, **theirs})
     assert (found is None) if reason is None else (reason in found)
 
 
-def test_a_process_is_not_apart_from_itself():
+def test_a_process_is_compatible_with_itself():
     assert incompatibility(1, host_info(), host_info()) is None

@@ -50,7 +50,7 @@ LAUNCHERS = {
 
 
 @pytest.mark.parametrize("launcher", LAUNCHERS)
-def test_ranks_of_other_launchers_meet_as_often_as_they_like(launcher, tmp_path):
+def test_ranks_of_other_launchers_can_connect_repeatedly(launcher, tmp_path):
     size = 3
     environment = {**os.environ, "TMPDIR": str(tmp_path)}
     environment.pop("XDG_RUNTIME_DIR", None)
@@ -67,14 +67,14 @@ def test_ranks_of_other_launchers_meet_as_often_as_they_like(launcher, tmp_path)
     assert list(tmp_path.glob("unisono*")) == []
 
 
-def test_alone_a_script_is_rank_0_of_1():
+def test_without_a_launcher_a_script_is_rank_0_of_1():
     done = subprocess.run([sys.executable, "-c", SCRIPT], capture_output=True, text=True, timeout=120)
     assert done.stdout == "met 0 1\n", done.stderr
 
 
 @contextmanager
 def a_job():
-    """Make the directory of a job as our launcher does; yield a function that makes the identity of a rank in it."""
+    """Make the directory of a job as the launcher does; yield a function that returns the identity of a rank."""
     with tempfile.TemporaryDirectory(prefix="unisono-") as directory:
         descriptor = os.open(directory, os.O_RDONLY)
         write_secret(descriptor, "open sesame")
@@ -96,12 +96,12 @@ def connect_in_thread(identity, found, **settings):
     return thread
 
 
-def test_a_rank_that_does_not_come_is_named():
+def test_a_rank_that_does_not_connect_is_named():
     with a_job() as identity, pytest.raises(CollectiveTimeout, match=r"these ranks of 3 have not connected: 1, 2"):
         unisono.connect(identity=identity(0, 3), connect_timeout=0.3)
 
 
-def test_rank_0_that_does_not_come_is_named():
+def test_rank_0_is_named_if_it_does_not_listen():
     with (
         a_job() as identity,
         pytest.raises(CollectiveTimeout, match=r"rank 2 timed out after 0.3 s waiting for rank 0 of 3"),
@@ -110,7 +110,7 @@ def test_rank_0_that_does_not_come_is_named():
 
 
 def meet_with(*identities):
-    """Let rank 0 and others connect, each in a process of its own; return what each one says."""
+    """Connect ranks, each in a separate process; return their outputs."""
     script = (
         "import sys, unisono\n"
         "from unisono.bootstrap.environment import RankIdentity\n"
@@ -132,20 +132,20 @@ def meet_with(*identities):
     return [process.communicate(timeout=120)[0].strip() for process in started]
 
 
-def test_ranks_that_disagree_on_the_size_are_told():
+def test_ranks_that_disagree_on_the_size_raise_an_error():
     with a_job() as identity:
         said = meet_with(identity(0, 2), identity(1, 3))
     for text in said:
         assert text == "MismatchError connect: rank 1 was started with size 3, rank 0 with size 2"
 
 
-def test_two_ranks_of_one_number_are_told():
+def test_two_processes_with_the_same_rank_raise_an_error():
     with a_job() as identity:
         said = meet_with(identity(0, 3), identity(1, 3), identity(1, 3))
     assert "MismatchError connect: rank 1 connected twice, or is not in 0..2" in said[0]
 
 
-def test_who_does_not_know_the_secret_is_sent_away_and_disturbs_nobody():
+def test_a_process_without_the_secret_is_disconnected_and_disturbs_no_rank():
     with a_job() as identity:
         address = Path(identity(0, 2).job) / "rendezvous-1"
         stop = threading.Event()
@@ -176,7 +176,7 @@ def test_who_does_not_know_the_secret_is_sent_away_and_disturbs_nobody():
     assert set(tried) <= {b""}
 
 
-def test_a_directory_that_others_may_enter_is_refused(tmp_path):
+def test_a_directory_that_other_users_can_enter_is_rejected(tmp_path):
     tmp_path.chmod(0o755)
     with (
         pytest.raises(UsageError, match="is not private"),
@@ -216,5 +216,5 @@ def test_a_forked_child_is_not_a_rank():
         comm.all_reduce(np.ones(3))
 
 
-def test_mismatch_is_an_error_of_communication():
+def test_a_mismatch_is_a_communication_error():
     assert issubclass(MismatchError, unisono.errors.CommError)

@@ -55,7 +55,7 @@ STRANGERS, CONFUSED = names_of(strangers), names_of(confused)
 
 @pytest.fixture
 def started():
-    """Start processes, and end them with the test."""
+    """Return a function that starts processes, which end with the test."""
     found = []
 
     def start(function, *args):
@@ -68,7 +68,7 @@ def started():
 
 
 def meet_beside(started, where, timeout_s=TIMEOUT_S):
-    """Let three ranks meet, one of them late; return what became of them."""
+    """Connect three ranks, one of them late; return their results."""
     ranks = [started(rank_of, where, rank, timeout_s, 1.0 if rank == 2 else 0.0) for rank in range(3)]
     ends_s = time.monotonic() + LIMIT_S
     return [rank.result(ends_s) for rank in ranks]
@@ -83,7 +83,7 @@ def check_met(found):
 
 
 @pytest.mark.parametrize("address", ADDRESSES)
-def test_processes_that_do_not_know_the_secret_disturb_nobody(started, address, record_property):
+def test_processes_without_the_secret_disturb_no_rank(started, address, record_property):
     record_property("faults", len(STRANGERS))
     with site(address) as where:
         started(play_strangers, where, os.getuid(), STRANGERS, False)
@@ -91,7 +91,7 @@ def test_processes_that_do_not_know_the_secret_disturb_nobody(started, address, 
 
 
 @needs_root
-def test_processes_of_another_user_disturb_nobody(started, record_property):
+def test_processes_of_another_user_disturb_no_rank(started, record_property):
     record_property("faults", len(STRANGERS) + len(CONFUSED))
     with site("named") as where:
         started(play_strangers, where, OTHER_USER, STRANGERS, False)
@@ -100,7 +100,7 @@ def test_processes_of_another_user_disturb_nobody(started, record_property):
 
 
 @pytest.mark.parametrize("address", ADDRESSES)
-def test_processes_that_know_the_secret_and_make_no_sense_disturb_nobody(started, address, record_property):
+def test_processes_with_the_secret_but_malformed_messages_disturb_no_rank(started, address, record_property):
     record_property("faults", len(CONFUSED))
     with site(address) as where:
         started(play_strangers, where, os.getuid(), CONFUSED, True)
@@ -108,7 +108,7 @@ def test_processes_that_know_the_secret_and_make_no_sense_disturb_nobody(started
 
 
 @pytest.mark.parametrize("user", [os.getuid(), pytest.param(OTHER_USER, marks=needs_root)])
-def test_a_crowd_that_comes_again_and_again_does_not_keep_the_ranks_from_meeting(started, user):
+def test_many_repeated_connections_do_not_prevent_the_rendezvous(started, user):
     with site("named") as where:
         for _ in range(3):
             started(crowd, where, user, 150)
@@ -121,7 +121,7 @@ def test_a_crowd_that_comes_again_and_again_does_not_keep_the_ranks_from_meeting
     [("directory", os.getuid()), ("named", os.getuid()), pytest.param("named", OTHER_USER, marks=needs_root)],
 )
 @pytest.mark.parametrize("fault", [*((name, False) for name in STRANGERS), *((name, True) for name in CONFUSED)])
-def test_one_stranger_disturbs_nobody(started, address, user, fault, record_property):
+def test_one_stranger_disturbs_no_rank(started, address, user, fault, record_property):
     record_property("faults", 1)
     with site(address) as where:
         started(play_strangers, where, user, [fault[0]], fault[1])
@@ -186,7 +186,7 @@ MISSING_A_RANK = ("an impatient rank", "data before it is asked for", "an end af
 
 
 def fail_in(started, where, failure):
-    """Start a meeting in which rank 1 fails; return a function that tells what became of the others."""
+    """Start a rendezvous in which rank 1 fails; return the other ranks and the expected error."""
     hello, after, expected = FAILURES[failure]
     come = FORK.Event()
     if failure in MISSING_A_RANK:
@@ -207,7 +207,9 @@ def check_failed(found, expected, failure):
 
 @pytest.mark.parametrize("address", ADDRESSES)
 @pytest.mark.parametrize("part", range(3))
-def test_when_a_rank_fails_at_any_step_every_other_one_says_which_and_why(started, address, part, record_property):
+def test_when_a_rank_fails_at_any_step_every_other_rank_names_it_and_the_reason(
+    started, address, part, record_property
+):
     jobs = []
     sites = [(failure, site(address)) for failure in sorted(FAILURES)[part::3]]
     try:
@@ -223,7 +225,7 @@ def test_when_a_rank_fails_at_any_step_every_other_one_says_which_and_why(starte
             made.__exit__(None, None, None)
 
 
-def test_a_rank_that_never_comes_is_named_by_all_others(started):
+def test_a_rank_that_never_connects_is_named_by_all_others(started):
     for address in ADDRESSES:
         with site(address) as where:
             ranks = [started(rank_of, where, rank, SHORT_S, 0.2 * rank) for rank in (0, 2)]
@@ -279,7 +281,7 @@ FAILURES_OF_RANK_0 = {
 
 
 @pytest.mark.parametrize("address", ADDRESSES)
-def test_when_rank_0_fails_at_any_step_the_others_say_so(started, address, record_property):
+def test_when_rank_0_fails_at_any_step_the_others_report_it(started, address, record_property):
     record_property("faults", len(FAILURES_OF_RANK_0))
     sites = [(failure, site(address, 2)) for failure in sorted(FAILURES_OF_RANK_0)]
     jobs = []
@@ -297,7 +299,7 @@ def test_when_rank_0_fails_at_any_step_the_others_say_so(started, address, recor
             made.__exit__(None, None, None)
 
 
-def test_the_number_of_faults_is_the_one_that_the_documentation_gives():
+def test_the_number_of_faults_is_that_in_the_documentation():
     strangers_short = 2 * len(STRANGERS) + (len(STRANGERS) + len(CONFUSED)) + 2 * len(CONFUSED) + 2
     failures = 2 * len(FAILURES) + 2 + 2 * len(FAILURES_OF_RANK_0)
     long = 3 * (len(STRANGERS) + len(CONFUSED))

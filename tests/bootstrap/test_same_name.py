@@ -36,7 +36,7 @@ except Exception as error:
 
 
 class Rank:
-    """A rank that has imported everything, and connects when it is told to."""
+    """A rank that has imported all modules, and connects on request."""
 
     def __init__(self, folder, job, rank, size=2, **variables):
         inherited = {name: value for name, value in os.environ.items() if name != "XDG_RUNTIME_DIR"}
@@ -60,7 +60,7 @@ class Rank:
 
 @pytest.fixture
 def jobs(tmp_path):
-    """Start the ranks of jobs, and end them with the test."""
+    """Return a function that starts ranks of jobs, which end with the test."""
     started = []
 
     def start(*args, **variables):
@@ -74,7 +74,7 @@ def jobs(tmp_path):
 
 
 def said_by(ranks, order, every_s=0.0):
-    """Let ranks connect in this order; return what each of them says."""
+    """Connect ranks in this order; return their outputs."""
     for rank in ranks:
         rank.ready()
     for name in order:
@@ -100,7 +100,7 @@ def test_two_jobs_with_the_same_port_never_exchange_data(jobs, tmp_path, order, 
     assert list(tmp_path.glob("unisono*")) == []
 
 
-def test_a_second_rank_0_is_told_which_process_is_the_first_and_the_first_job_works(jobs):
+def test_a_second_rank_0_gets_an_error_that_names_the_first_and_the_first_job_works(jobs):
     ranks = [jobs("A", 0), jobs("B", 0), jobs("A", 1)]
     said = said_by(ranks, ["A0", "B0", "A1"], 0.5)
     first, second, _ = (rank.process.pid for rank in ranks)
@@ -111,7 +111,7 @@ def test_a_second_rank_0_is_told_which_process_is_the_first_and_the_first_job_wo
     assert said["A0"] == said["A1"] == "sum 2.0"
 
 
-def test_a_rank_of_another_job_gives_way_to_the_right_one(jobs):
+def test_a_rank_of_another_job_is_replaced_by_the_right_one(jobs):
     ranks = [jobs("A", 0), jobs("B", 1), jobs("A", 1)]
     said = said_by(ranks, ["A0", "B1", "A1"], 0.2)
     assert said["A0"] == said["A1"] == "sum 2.0"
@@ -119,7 +119,7 @@ def test_a_rank_of_another_job_gives_way_to_the_right_one(jobs):
     assert "they differ in the variable PART; hint: give every job its own MASTER_PORT" in said["B1"]
 
 
-def test_a_second_rank_of_one_number_is_refused_and_the_first_job_works(jobs):
+def test_a_second_process_with_the_same_rank_is_refused_and_the_first_job_works(jobs):
     ranks = [jobs("A", 0, 3), jobs("A", 1, 3), jobs("A", 1, 3), jobs("A", 2, 3)]
     for rank in ranks:
         rank.ready()
@@ -137,7 +137,7 @@ def test_ranks_of_one_job_may_differ_in_their_environment(jobs):
     assert said_by(ranks, ["A0", "A1"]) == {"A0": "sum 2.0", "A1": "sum 2.0"}
 
 
-def test_claimants_that_nothing_distinguishes_are_all_refused(jobs):
+def test_candidates_that_cannot_be_distinguished_are_all_refused(jobs):
     ranks = [jobs("A", 0), jobs("B", 1, OTHER=1), jobs("B", 1, OTHER=2)]
     for rank in ranks:
         rank.ready()
@@ -151,7 +151,7 @@ def test_claimants_that_nothing_distinguishes_are_all_refused(jobs):
 # ---- what is left behind, and by whom ------------------------------------------------------------------------------
 
 
-def test_what_a_killed_rank_0_has_left_is_removed_by_the_next_job(jobs, tmp_path):
+def test_files_of_a_killed_rank_0_are_removed_by_the_next_job(jobs, tmp_path):
     killed = jobs("A", 0)
     killed.ready()
     killed.go()
@@ -188,7 +188,7 @@ def by_hand(rank):
     return identity_in_job({"RANK": str(rank), "WORLD_SIZE": "2", "MASTER_ADDR": "localhost", "MASTER_PORT": "29577"})
 
 
-def test_the_directory_of_a_job_that_still_meets_is_left_alone(tmp_path, monkeypatch):
+def test_the_directory_of_a_job_that_is_still_connecting_is_left_alone(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
     with directory_of_rank_0(by_hand(0)), directory_of_rank_0(RankIdentity(0, 2, 0, 2, "torchrun", "another job")):
         assert len(list(tmp_path.glob("unisono-*"))) == 2
@@ -208,7 +208,7 @@ def stranger_makes(what, path):
 
 @pytest.mark.skipif(os.getuid() != 0, reason="SKIPPED, NOT TESTED: a directory made by another user (needs root)")
 @pytest.mark.parametrize("what", ["directory", "file", "link"])
-def test_a_directory_that_another_user_has_made_first_is_refused(tmp_path, monkeypatch, what):
+def test_a_directory_made_by_another_user_is_rejected(tmp_path, monkeypatch, what):
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
     with directory_of_rank_0(by_hand(0)):
         (path,) = tmp_path.glob("unisono-*")
@@ -227,14 +227,14 @@ def connect_as(rank):
     unisono.connect(identity=by_hand(rank), connect_timeout=2)
 
 
-def test_a_base_directory_that_is_not_there_is_named(tmp_path, monkeypatch):
+def test_a_missing_base_directory_is_named(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "none"))
     with pytest.raises(UsageError, match=r"there is no directory .*none for the ranks to meet in"):
         connect_as(0)
 
 
-def test_a_process_that_has_inherited_the_environment_of_rank_0_is_told(tmp_path):
-    """A program that rank 0 starts before it connects, and that connects as well."""
+def test_a_process_that_has_inherited_the_environment_of_rank_0_gets_an_error(tmp_path):
+    """Rank 0 starts a program before it connects, and the program connects as well."""
     script = (
         "import subprocess, sys, os, time, unisono\n"
         "if os.environ['UNISONO_RANK'] == '0' and len(sys.argv) == 1:\n"

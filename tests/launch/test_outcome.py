@@ -1,4 +1,4 @@
-"""Which rank a job failed because of, and the exit code, do not depend on which process ends first."""
+"""The rank that caused a failure, and the exit code, do not depend on the order in which processes end."""
 
 from __future__ import annotations
 
@@ -19,25 +19,25 @@ LOST, LATE, MISMATCH, ABORTED, INTERRUPTED = 1, 2, 3, 4, 5
     ("endings", "faults", "expected"),
     [
         ([Ending(0, 0), Ending(1, 0)], [], Outcome()),
-        ([Ending(0, 0), Ending(1, 0)], [FaultRecord(LOST, 1)], Outcome()),  # somebody was lost, and nobody minded
+        ([Ending(0, 0), Ending(1, 0)], [FaultRecord(LOST, 1)], Outcome()),  # a rank was lost, and no rank failed
         ([Ending(1, 1), Ending(2, 3)], [], Outcome(1, 1)),
         ([Ending(1, 1), Ending(2, 3)], [FaultRecord(ABORTED, 2)], Outcome(2, 3)),
         ([Ending(0, 1), Ending(1, 1), Ending(2, -9)], [FaultRecord(LOST, 2)], Outcome(2, -9)),
-        # the part of ranks 2 and 3 broke first, and rank 2 then aborted the others
+        # the group of ranks 2 and 3 broke first, and rank 2 then aborted the others
         (
             [Ending(0, 1), Ending(2, 1), Ending(3, -11)],
             [FaultRecord(LOST, 3), FaultRecord(ABORTED, 2)],
             Outcome(3, -11),
         ),
-        # rank 2 ended well, but the others needed it
+        # rank 2 ended without an error, but the others needed it
         ([Ending(2, 0), Ending(0, 1), Ending(1, 1)], [FaultRecord(LOST, 2)], Outcome(2, 0, others_returncode=1)),
-        # rank 1 was stopped, and we ended it
+        # rank 1 was stopped, and the launcher ended it
         (
             [Ending(0, 1), Ending(1, -15, was_signalled=True)],
             [FaultRecord(LATE, 1)],
             Outcome(1, -15, stalled=True, others_returncode=1),
         ),
-        # and rank 0 then aborted a part
+        # and rank 0 then aborted a group
         (
             [Ending(0, 1), Ending(1, -15, was_signalled=True)],
             [FaultRecord(LATE, 1), FaultRecord(ABORTED, 0)],
@@ -48,7 +48,7 @@ LOST, LATE, MISMATCH, ABORTED, INTERRUPTED = 1, 2, 3, 4, 5
         ([Ending(1, 1)], [FaultRecord(LOST, -1), FaultRecord(LOST, 17), FaultRecord(999, 0)], Outcome(1, 1)),
     ],
 )
-def test_the_rank_that_the_others_name_is_named(endings, faults, expected):
+def test_the_outcome_names_the_rank_in_the_fault_log(endings, faults, expected):
     assert outcome_of(endings, faults) == expected
 
 
@@ -101,5 +101,5 @@ def test_the_rank_that_failed_is_named_and_its_exit_code_is_that_of_the_job(how)
 @pytest.mark.long
 @pytest.mark.parametrize("where", ["with", "no with", "part"])
 @pytest.mark.parametrize("how", HOW)
-def test_it_is_named_every_time(how, where):
+def test_the_rank_that_failed_is_named_every_time(how, where):
     assert {last_line(how, where) for _ in range(20)} == {HOW[how][1:]}

@@ -15,18 +15,18 @@ import pytest
 from launching import LIMIT_S, is_alive, job, lines_of, run_ranks, state_of, wait_until, words
 from unisono.launch.run import SAME_PRESS_S, Outcome
 
-# Says who it is, and then waits for what comes.
+# Prints its process number, and then waits.
 WAITING = 'echo "pid $$"; while true; do sleep 0.05; done'
-# Rank 1 ends; the others go on when it has. (How it ended is known before its directory in /proc is empty.)
+# Rank 1 ends; the others continue afterwards. (Its exit code is known before its directory in /proc is empty.)
 RANK_1_FAILS = """cd "$UNISONO_JOB"
 if [ $UNISONO_RANK = 1 ]; then echo $$ > new; mv new rank_1; exit 7; fi
 while [ ! -e rank_1 ]; do sleep 0.01; done; while [ -r /proc/$(cat rank_1)/exe ]; do sleep 0.01; done; sleep 0.1"""
-DEAF = f'trap "" INT TERM HUP; {WAITING}'
+STUBBORN = f'trap "" INT TERM HUP; {WAITING}'
 
 
 @pytest.fixture(autouse=True)
 def _signals_as_usual():
-    """Let jobs hear signals, also if the tests run in the background of a script or under nohup."""
+    """Restore the default signal handlers, also if the tests run in the background or under nohup."""
     before = {number: signal.signal(number, signal.SIG_DFL) for number in (SIGTERM, SIGHUP)}
     before[SIGINT] = signal.signal(SIGINT, signal.default_int_handler)
     yield
@@ -34,7 +34,7 @@ def _signals_as_usual():
         signal.signal(number, handler)
 
 
-def test_every_line_says_whose_it_is():
+def test_every_line_names_its_rank():
     done = run_ranks('echo "hello from $UNISONO_RANK of $UNISONO_SIZE"; echo "again"; echo oops >&2', 3)
     assert done.returncode == 0
     for rank in range(3):
@@ -55,7 +55,7 @@ def test_a_very_long_line_stays_whole():
         assert lines_of(done.stdout, rank) == [b"%d" % rank * 3_000_000, b"end"]
 
 
-def test_bytes_that_are_no_text_and_letters_of_all_kinds_survive():
+def test_bytes_that_are_not_text_and_non_ascii_letters_pass_unchanged():
     done = run_ranks(r'printf "\377\376\000\200\n齐奏\r\n\n"', 2)
     for rank in range(2):
         assert b"[%d] \xff\xfe\x00\x80\n" % rank in done.stdout
@@ -70,19 +70,19 @@ def test_a_last_line_without_an_end_is_not_lost():
     )
 
 
-def test_nothing_is_lost_of_what_is_written_just_before_the_end():
+def test_output_just_before_the_end_is_not_lost():
     done = run_ranks("seq 1 20000", 5)
     for rank in range(5):
         assert lines_of(done.stdout, rank) == [b"%d" % number for number in range(1, 20001)]
 
 
-def test_rank_0_has_our_standard_input_and_the_others_have_none():
+def test_rank_0_reads_the_standard_input_and_the_others_have_none():
     done = run_ranks("cat; echo done", 3, stdin=b"one\ntwo\n")
     assert lines_of(done.stdout, 0) == [b"one", b"two", b"done"]
     assert lines_of(done.stdout, 1) == lines_of(done.stdout, 2) == [b"done"]
 
 
-def test_what_is_typed_on_a_terminal_comes_to_rank_0():
+def test_terminal_input_is_forwarded_to_rank_0():
     pid, terminal = pty.fork()
     if pid == 0:
         os.execv(sys.executable, words("echo ready; read line; echo got $line; cat", 2, (0.3, 0.3, 0.3)))
@@ -93,7 +93,7 @@ def test_what_is_typed_on_a_terminal_comes_to_rank_0():
             seen += part
             for heard in [heard for heard in answers if heard in seen]:
                 os.write(terminal, answers.pop(heard))
-    except OSError:  # what a terminal says when nobody is there any more
+    except OSError:  # a terminal raises it when its last process has ended
         pass
     finally:
         os.close(terminal)
@@ -102,7 +102,7 @@ def test_what_is_typed_on_a_terminal_comes_to_rank_0():
     assert b"[1] got\r\n" in seen
 
 
-def test_ranks_meet_in_a_directory_of_their_own_which_is_gone_in_the_end(tmp_path):
+def test_a_job_has_a_private_directory_that_is_removed_afterwards(tmp_path):
     program = 'echo "$UNISONO_JOB"; stat -c "%a %s" "$UNISONO_JOB" "$UNISONO_JOB"/secret; cat "$UNISONO_JOB"/secret'
     with job(tmp_path, f"{program}; touch $UNISONO_JOB/$UNISONO_RANK") as running:
         assert running.code() == 0
@@ -123,7 +123,7 @@ def test_ranks_meet_in_a_directory_of_their_own_which_is_gone_in_the_end(tmp_pat
         ("exit $((UNISONO_RANK * 3))", 3, Outcome(1, 3)),
         ("[ $UNISONO_RANK = 0 ] || kill -USR1 $$; sleep 60", 128 + 10, Outcome(1, -10)),
         ("[ $UNISONO_RANK = 0 ] || kill -KILL $$; sleep 60", 128 + 9, Outcome(1, -9)),
-        # the others notice, and fail in their own way
+        # the others notice, and fail with another exit code
         (f"{RANK_1_FAILS}; exit 1", 7, Outcome(1, 7)),
     ],
 )
@@ -133,7 +133,7 @@ def test_the_exit_code_is_that_of_the_rank_that_failed_first(program, code, outc
     assert done.stderr.decode().splitlines()[-1] == str(outcome)
 
 
-def test_who_failed_first_is_known_even_if_the_launcher_is_late(tmp_path):
+def test_the_first_failure_is_known_even_if_the_launcher_is_late(tmp_path):
     one_after_the_other = f"""echo "pid $$"; while [ ! -e {tmp_path}/$UNISONO_RANK ]; do sleep 0.01; done
 exit 4$UNISONO_RANK"""
     with job(tmp_path, one_after_the_other, 5) as running:
@@ -147,26 +147,24 @@ exit 4$UNISONO_RANK"""
         assert running.code() == 43
 
 
-def test_when_a_rank_fails_the_others_have_time_to_say_what_they_noticed():
-    done = run_ranks(f"{RANK_1_FAILS}; echo noticed; exit 1", 3, patience_s=(LIMIT_S, 0.3, 0.3))
+def test_when_a_rank_fails_the_others_have_time_to_report_it():
+    done = run_ranks(f"{RANK_1_FAILS}; echo noticed; exit 1", 3, grace_s=(LIMIT_S, 0.3, 0.3))
     assert done.returncode == 7
     assert lines_of(done.stdout, 0) == lines_of(done.stdout, 2) == [b"noticed"]
 
 
-@pytest.mark.parametrize("program", [WAITING, DEAF])
-def test_when_a_rank_fails_the_others_are_ended_in_the_end(tmp_path, program):
+@pytest.mark.parametrize("program", [WAITING, STUBBORN])
+def test_when_a_rank_fails_the_others_are_ended_after_the_grace_period(tmp_path, program):
     rank_1 = f"while [ $(ls {tmp_path} | grep -c there) -lt 2 ]; do sleep 0.01; done; exit 7"
     others = f"touch {tmp_path}/there$UNISONO_RANK; {program}"
-    with job(
-        tmp_path, f"[ $UNISONO_RANK = 1 ] && {{ {rank_1}; }}; {others}", 3, patience_s=(0.3, 0.2, 0.3)
-    ) as running:
+    with job(tmp_path, f"[ $UNISONO_RANK = 1 ] && {{ {rank_1}; }}; {others}", 3, grace_s=(0.3, 0.2, 0.3)) as running:
         assert running.code() == 7
         assert len(running.pids()) == 2
         assert not any(map(is_alive, running.pids()))
 
 
 @pytest.mark.parametrize("number", [SIGINT, SIGTERM, SIGHUP])
-def test_a_signal_to_the_launcher_is_one_to_every_rank(tmp_path, number):
+def test_a_signal_to_the_launcher_reaches_every_rank(tmp_path, number):
     name = number.name.removeprefix("SIG")
     with job(tmp_path, f'trap "echo heard $UNISONO_RANK; exit 0" {name}; {WAITING}', 3) as running:
         running.wait_for("pid", 3)
@@ -179,16 +177,16 @@ def test_a_signal_to_the_launcher_is_one_to_every_rank(tmp_path, number):
 
 @pytest.mark.parametrize("number", [SIGINT, SIGTERM])
 def test_ranks_that_ignore_a_signal_are_killed(tmp_path, number):
-    with job(tmp_path, DEAF, 3, patience_s=(0.3, 0.2, 0.3)) as running:
+    with job(tmp_path, STUBBORN, 3, grace_s=(0.3, 0.2, 0.3)) as running:
         running.wait_for("pid", 3)
         running.send(number)
         assert running.code() == 128 + number
         assert not any(map(is_alive, running.pids()))
 
 
-@pytest.mark.parametrize("program", [WAITING, DEAF])
-def test_a_rank_that_has_left_for_a_session_of_its_own_is_ended_too(tmp_path, program):
-    with job(tmp_path, f"exec setsid sh -c '{program}'", patience_s=(0.3, 0.2, 0.3)) as running:
+@pytest.mark.parametrize("program", [WAITING, STUBBORN])
+def test_a_rank_that_has_started_a_new_session_is_ended_too(tmp_path, program):
+    with job(tmp_path, f"exec setsid sh -c '{program}'", grace_s=(0.3, 0.2, 0.3)) as running:
         running.wait_for("pid", 2)
         running.send(SIGTERM)
         assert running.code() == 128 + SIGTERM
@@ -196,8 +194,8 @@ def test_a_rank_that_has_left_for_a_session_of_its_own_is_ended_too(tmp_path, pr
 
 
 def test_a_second_interrupt_kills_at_once(tmp_path):
-    heard = f'trap "echo heard; trap true INT" INT; {WAITING}'  # the next one it keeps to itself
-    with job(tmp_path, heard, patience_s=(0.3, 10 * LIMIT_S, 0.3)) as running:
+    heard = f'trap "echo heard; trap true INT" INT; {WAITING}'  # it ignores the next one
+    with job(tmp_path, heard, grace_s=(0.3, 10 * LIMIT_S, 0.3)) as running:
         running.wait_for("pid", 2)
         running.send(SIGINT)
         running.wait_for("heard", 2)
@@ -208,7 +206,7 @@ def test_a_second_interrupt_kills_at_once(tmp_path):
 
 
 def test_a_launcher_that_is_killed_leaves_nothing_behind(tmp_path):
-    """Not the ranks, not what they have started, not the directory."""
+    """The ranks, the processes that they have started and the directory are removed."""
     child = f"sh -c '{WAITING}' &"
     with job(tmp_path, f'trap "" HUP INT TERM; echo "directory $UNISONO_JOB"; {child} {WAITING}', 3) as running:
         running.wait_for("pid", 6)
@@ -219,20 +217,20 @@ def test_a_launcher_that_is_killed_leaves_nothing_behind(tmp_path):
         wait_until(lambda: not os.path.exists(directory))
 
 
-def test_what_a_rank_has_started_ends_with_the_job(tmp_path):
-    with job(tmp_path, f"sh -c '{DEAF}' & sh -c '{WAITING}' >/dev/null & echo pid $!") as running:
+def test_processes_that_a_rank_has_started_end_with_the_job(tmp_path):
+    with job(tmp_path, f"sh -c '{STUBBORN}' & sh -c '{WAITING}' >/dev/null & echo pid $!") as running:
         assert running.code() == 0
         assert len(running.pids()) == 4
         wait_until(lambda: not any(map(is_alive, running.pids())))
 
 
-def test_what_a_rank_has_started_may_still_say_something():
-    """As the process of Python's multiprocessing that tidies up after the others."""
-    done = run_ranks("(sleep 0.1; echo tidied) &", patience_s=(0.3, 0.3, LIMIT_S))
+def test_processes_that_a_rank_has_started_may_still_write():
+    """The resource tracker of Python's multiprocessing is such a process."""
+    done = run_ranks("(sleep 0.1; echo tidied) &", grace_s=(0.3, 0.3, LIMIT_S))
     assert lines_of(done.stdout, 0) == lines_of(done.stdout, 1) == [b"tidied"]
 
 
-def test_nobody_waits_for_a_process_that_has_left_the_job(tmp_path):
+def test_a_process_that_has_left_the_job_does_not_delay_its_end(tmp_path):
     leave = f"setsid sh -c '{WAITING}' & while [ ! -s {tmp_path}/output ]; do sleep 0.01; done; printf last"
     with job(tmp_path, leave, 1) as running:
         assert running.code() == 0
@@ -241,7 +239,7 @@ def test_nobody_waits_for_a_process_that_has_left_the_job(tmp_path):
 
 
 def test_a_job_can_be_stopped_and_continued(tmp_path):
-    """As by Ctrl-Z and fg. (A shell that is just starting another process shows in its state only that it does.)"""
+    """As with Ctrl-Z and fg. (`exec`: a shell that waits for a child may not show that it is stopped.)"""
     with job(tmp_path, 'echo "pid $$"; exec sleep 600') as running:
         running.wait_for("pid", 2)
         running.send(SIGTSTP)
@@ -253,8 +251,8 @@ def test_a_job_can_be_stopped_and_continued(tmp_path):
         assert running.code() == 128 + SIGTERM
 
 
-def test_a_launcher_that_was_told_to_ignore_hangups_does(tmp_path):
-    signal.signal(SIGHUP, signal.SIG_IGN)  # as nohup does; what is started from here inherits it
+def test_a_launcher_started_with_nohup_ignores_hangups(tmp_path):
+    signal.signal(SIGHUP, signal.SIG_IGN)  # as nohup does; child processes inherit it
     with job(tmp_path, WAITING) as running:
         running.wait_for("pid", 2)
         running.send(SIGHUP)
@@ -262,8 +260,8 @@ def test_a_launcher_that_was_told_to_ignore_hangups_does(tmp_path):
         assert running.code() == 128 + SIGTERM
 
 
-def test_a_launcher_whose_children_were_to_be_ignored_knows_how_they_ended(tmp_path):
-    before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # what is started from here inherits it
+def test_a_launcher_that_inherits_an_ignored_sigchld_knows_the_exit_codes(tmp_path):
+    before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # child processes inherit it
     try:
         with job(tmp_path, "exit 7") as running:
             signal.signal(signal.SIGCHLD, before)
