@@ -62,7 +62,7 @@ HOW = {
     "crashes": ("ctypes.string_at(0)", 139, "rank 2 of 4 failed first: killed by SIGSEGV"),
     "is stopped": (
         "os.kill(os.getpid(), signal.SIGSTOP)", 1,
-        "rank 2 of 4 did not respond: other ranks timed out while they waited for it",
+        "rank 2 of 4 did not respond: other ranks timed out waiting for it",
     ),
 }  # fmt: skip
 
