@@ -23,7 +23,7 @@ from unisono.algorithms.declaration import Algorithm
 from unisono.bootstrap.membership import DEPTH, STAGING_BYTES, TRANSFER_BYTES
 from unisono.codecs import round_in_place
 from unisono.comm.arrays import ELEMENT_BYTES
-from unisono.comm.encoding import block_of, codec_for, rounding_mode_of
+from unisono.comm.codec_agreement import block_of, codec_for, rounding_mode_of
 from unisono.comm.nontemporal import writes_past_caches
 from unisono.comm.programs import compiled
 from unisono.compiler import Lengths, lay_out_call

@@ -58,7 +58,7 @@ def call_of(comm: Any, kind: str, nbytes: int) -> Callable[[], object]:
 
 def trial(comm: Any, call: Callable[[], object], calls: int, recorded: bool) -> float:
     """Return the seconds per call, of ``calls`` consecutive calls."""
-    endpoint = comm.calls.link.endpoint
+    endpoint = comm.dispatcher.link.endpoint
     recording = endpoint.start_event_log(EVENTS)  # always, so that its effect on the caches is the same in both cases
     if not recorded:
         endpoint.stop_event_log(recording)

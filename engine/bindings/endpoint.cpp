@@ -16,10 +16,10 @@
 #include <tuple>
 #include <vector>
 
+#include "fast_path.hpp"
 #include "faults.hpp"
 #include "names.hpp"
 #include "plans.hpp"
-#include "quick_call.hpp"
 #include "unisono/collective_queue.hpp"
 #include "unisono/transfer_queue.hpp"
 
@@ -31,7 +31,6 @@ namespace {
 
 // Python waits for a Completion in slices, and checks for Ctrl-C in between.
 constexpr auto slice = std::chrono::milliseconds(50);
-constexpr std::size_t most_known_plans = 4096;
 
 Nanoseconds nanoseconds(double seconds) {
     constexpr double longest = 3e8;  // ten years
@@ -69,7 +68,7 @@ Settings settings_from(const Files& files, std::uint64_t offset, std::uint32_t r
     return settings;
 }
 
-class PyEndpoint : public Repeats {
+class PyEndpoint : public FastPath {
   public:
     PyEndpoint(Files files, const Settings& settings)
         : files_(std::move(files)), endpoint_(settings), executor_(endpoint_),
@@ -80,35 +79,27 @@ class PyEndpoint : public Repeats {
     // The threads need the interpreter's lock to release Python objects, so it must not be held while waiting for them.
     ~PyEndpoint() override { close(); }
 
-    bool repeat(std::uint64_t collective, nb::handle output, nb::handle input, nb::handle op, std::uint64_t root,
-                nb::handle algorithm, nb::handle codec) override {
+    nb::object repeat(nb::handle self, const OutsideCall& call, double timeout_s, bool async_op) override {
         check_process();
-        View out, in;
-        if (output.is_valid() && !out.look_at(output, true)) return false;
-        if (input.is_valid() && (!in.look_at(input, false) || in.overlaps(out))) return false;
-        const auto found = known_.find(key_of(collective, out, in, op, root, algorithm, codec));
-        if (found == known_.end()) return false;
-        const CollectiveQueue::Call call{found->second.plan, input.is_valid() ? in.data : out.data, out.data,
-                                         nanoseconds(timeout_s)};
-        guarded([&] { collectives_->run(call); });
-        return true;
-    }
-    void remember(std::shared_ptr<Plan> plan, std::uint64_t collective, nb::object output, nb::object input,
-                  nb::object op, std::uint64_t root, nb::object algorithm, nb::object codec) {
-        View out, in;
-        nb::object input_dtype, output_dtype;
-        if (!output.is_none()) {
-            if (!out.look_at(output, true)) return;
-            output_dtype = output.attr("dtype");
+        const RepeatedCall found = known_.find(call, endpoint_.settings.rank);
+        if (found.plan == nullptr) return {};
+        CollectiveQueue::Call made{found.plan, found.input, found.output,
+                                   nanoseconds(timeout_s < 0 ? this->timeout_s : timeout_s)};
+        if (!async_op) {
+            guarded([&] { collectives_->run(made); });
+            return nb::none();
         }
-        if (!input.is_none()) {
-            if (!in.look_at(input, false)) return;
-            input_dtype = input.attr("dtype");
-        }
-        if (known_.size() >= most_known_plans) known_.clear();
-        known_[key_of(collective, out, in, op, root, algorithm, codec)] = {std::move(plan), input_dtype, output_dtype, op,
-                                                                           algorithm, codec};
+        raise_if_broken();
+        made.kept = kept(nb::make_tuple(call.output.is_valid() ? call.output : nb::handle(Py_None),
+                                        call.input.is_valid() ? call.input : nb::handle(Py_None)));
+        return work_type(self, begin(made), found.plan);
     }
+    void remember(std::shared_ptr<Plan> plan, std::uint64_t collective, nb::handle output, nb::handle input,
+                  nb::handle op, std::uint64_t root, nb::handle algorithm, nb::handle codec, bool part_is_input) {
+        known_.remember(std::move(plan), outside_call(collective, output, input, op, root, algorithm, codec),
+                        part_is_input);
+    }
+    void forget_plan(const std::shared_ptr<Plan>& plan) { known_.forget(plan); }
     void forget() { known_.clear(); }
 
     void run(std::shared_ptr<Plan> plan, std::uint64_t input, std::uint64_t output, double timeout_s) {
@@ -120,11 +111,7 @@ class PyEndpoint : public Repeats {
         check_process();
         CollectiveQueue::Call made = call(std::move(plan), input, output, timeout_s);
         made.kept = kept(std::move(keeps));
-        try {
-            return collectives_->start(made);
-        } catch (const Failure& failure) {  // no thread
-            raise_fault_report(failure.report);
-        }
+        return begin(made);
     }
     // Returns the other rank.
     std::uint32_t transfer(bool sending, std::int64_t peer, std::uint32_t tag, std::uint64_t data, std::uint64_t count,
@@ -223,12 +210,22 @@ class PyEndpoint : public Repeats {
         endpoint_.event_logs.stop(log);
     }
 
+    static OutsideCall outside_call(std::uint64_t collective, nb::handle output, nb::handle input, nb::handle op,
+                                    std::uint64_t root, nb::handle algorithm, nb::handle codec) {
+        return {collective, output.is_none() ? nb::handle() : output, input.is_none() ? nb::handle() : input, op, root,
+                algorithm, codec};
+    }
+
     double timeout_s = 0;  // set by Python
+    nb::object work_type;  // the Python class of the handles of asynchronous calls
 
   private:
-    static CallKey key_of(std::uint64_t collective, const View& out, const View& in, nb::handle op, std::uint64_t root,
-                          nb::handle algorithm, nb::handle codec) {
-        return {collective, in.bytes, out.bytes, root, in.dtype, out.dtype, op.ptr(), algorithm.ptr(), codec.ptr()};
+    std::shared_ptr<Completion> begin(CollectiveQueue::Call& made) {
+        try {
+            return collectives_->start(made);
+        } catch (const Failure& failure) {  // no thread
+            raise_fault_report(failure.report);
+        }
     }
     static CollectiveQueue::Call call(std::shared_ptr<Plan> plan, std::uint64_t input, std::uint64_t output,
                                       double timeout_s) {
@@ -316,13 +313,22 @@ void bind_endpoint(nb::module_& module) {
              nb::arg("file"), nb::arg("offset"), nb::arg("rank"), nb::arg("size"), nb::arg("depth"),
              nb::arg("staging_bytes"), nb::arg("transfer_bytes"), nb::arg("processes"), nb::arg("spin_s"), nb::arg("yield_s"),
              nb::arg("background_spin_s"), nb::arg("job_ranks"), nb::arg("fault_log").none())
-        .def("quick_call", [](nb::object self, std::uint64_t collective, int arrays, nb::object default_op,
-                              nb::object method) {
-            return make_quick_call(self, nb::cast<PyEndpoint&>(self), collective, arrays, default_op, method);
+        .def("fast_call", [](nb::object self, std::uint64_t collective, int arrays, nb::object default_op,
+                             nb::object method) {
+            return make_fast_call(self, nb::cast<PyEndpoint&>(self), collective, arrays, default_op, method);
         }, nb::arg("collective"), nb::arg("arrays"), nb::arg("default_op").none(), nb::arg("method"))
+        .def("repeat", [](nb::handle self, std::uint64_t collective, nb::handle output, nb::handle input, nb::handle op,
+                          std::uint64_t root, nb::handle algorithm, nb::handle codec, double timeout_s, bool async_op) {
+            const nb::object result = nb::cast<PyEndpoint&>(self).repeat(
+                self, PyEndpoint::outside_call(collective, output, input, op, root, algorithm, codec), timeout_s, async_op);
+            return !result.is_valid() ? nb::borrow(Py_False) : result.is_none() ? nb::borrow(Py_True) : result;
+        }, nb::arg("collective"), nb::arg("output").none(), nb::arg("source").none(), nb::arg("op").none(),
+             nb::arg("root"), nb::arg("algorithm").none(), nb::arg("codec").none(), nb::arg("timeout_s"),
+             nb::arg("async_op"))
         .def("remember", &PyEndpoint::remember, nb::arg("plan"), nb::arg("collective"), nb::arg("output").none(),
              nb::arg("source").none(), nb::arg("op").none(), nb::arg("root"), nb::arg("algorithm").none(),
-             nb::arg("codec").none())
+             nb::arg("codec").none(), nb::arg("part_is_input"))
+        .def("forget_plan", &PyEndpoint::forget_plan, nb::arg("plan"))
         .def("forget", &PyEndpoint::forget)
         .def("run", &PyEndpoint::run, nb::arg("plan"), nb::arg("source"), nb::arg("output"), nb::arg("timeout_s"))
         .def("start", &PyEndpoint::start, nb::arg("plan"), nb::arg("source"), nb::arg("output"), nb::arg("timeout_s"),
@@ -347,7 +353,8 @@ void bind_endpoint(nb::module_& module) {
         .def("limit_rate", &PyEndpoint::limit_rate, nb::arg("bytes_per_s"))
         .def("start_event_log", &PyEndpoint::start_event_log, nb::arg("capacity"))
         .def("stop_event_log", &PyEndpoint::stop_event_log, nb::arg("log"))
-        .def_rw("timeout_s", &PyEndpoint::timeout_s);
+        .def_rw("timeout_s", &PyEndpoint::timeout_s)
+        .def_rw("work_type", &PyEndpoint::work_type);
     module.def(
         "shared_bytes",
         [](std::uint32_t size, std::uint32_t depth, std::uint64_t staging_bytes, std::uint64_t transfer_bytes) {

@@ -1,8 +1,5 @@
 #include "plans.hpp"
 
-#define NPY_NO_DEPRECATED_API NPY_2_0_API_VERSION
-#include <numpy/arrayobject.h>
-
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
@@ -12,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "array_view.hpp"
 #include "names.hpp"
 
 namespace nb = nanobind;
@@ -89,27 +87,6 @@ std::shared_ptr<Plan> make_plan(std::shared_ptr<Program> program, const nb::byte
 }
 
 }  // namespace
-
-bool View::look_at(nb::handle array, bool writable) {
-    if (!PyArray_CheckExact(array.ptr())) return false;
-    auto* const given = reinterpret_cast<PyArrayObject*>(array.ptr());
-    const int needed = NPY_ARRAY_C_CONTIGUOUS | (writable ? NPY_ARRAY_WRITEABLE : 0);
-    if (!PyArray_CHKFLAGS(given, needed) || PyArray_ISBYTESWAPPED(given)) return false;
-    data = static_cast<std::byte*>(PyArray_DATA(given));
-    bytes = static_cast<std::uint64_t>(PyArray_NBYTES(given));
-    dtype = PyArray_DESCR(given);
-    return true;
-}
-
-bool View::overlaps(const View& other) const {
-    return data < other.data + other.bytes && other.data < data + bytes;
-}
-
-// numpy fills a table of its functions when it is imported, once for each source file that uses them.
-int load_numpy() {
-    import_array1(-1);
-    return 0;
-}
 
 void bind_plans(nb::module_& module) {
     if (load_numpy() != 0) throw nb::python_error();

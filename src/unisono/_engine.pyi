@@ -90,17 +90,24 @@ class EventLog:
 
 class Endpoint:
     timeout_s: float
+    work_type: Any
     def __init__(
         self, file: File, offset: int, rank: int, size: int, depth: int, staging_bytes: int, transfer_bytes: int,
         processes: list[int], spin_s: float, yield_s: float, background_spin_s: float, job_ranks: list[int],
         fault_log: File | None,
     ) -> None: ...  # fmt: skip
-    def quick_call(
+    def fast_call(
         self, collective: int, arrays: int, default_op: str | None, method: Callable[..., Any]
     ) -> Callable[..., Any]: ...
+    def repeat(
+        self, collective: int, output: Any, source: Any, op: Any, root: int, algorithm: Any, codec: Any,
+        timeout_s: float, async_op: bool,
+    ) -> Any: ...  # fmt: skip
     def remember(
-        self, plan: Plan, collective: int, output: Any, source: Any, op: Any, root: int, algorithm: Any, codec: Any
-    ) -> None: ...
+        self, plan: Plan, collective: int, output: Any, source: Any, op: Any, root: int, algorithm: Any, codec: Any,
+        part_is_input: bool,
+    ) -> None: ...  # fmt: skip
+    def forget_plan(self, plan: Plan) -> None: ...
     def forget(self) -> None: ...
     def run(self, plan: Plan, source: int, output: int, timeout_s: float) -> None: ...
     def start(self, plan: Plan, source: int, output: int, timeout_s: float, keeps: object) -> Completion: ...

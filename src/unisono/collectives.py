@@ -107,7 +107,7 @@ EVERYONE_ALL, EVERYONE_OWN = Holding(ALL, ALL), Holding(OWN, OWN)
 ROOT_ALL = Holding(ALL, NOTHING)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)  # compared by identity: there is one record of each
 class Collective:
     """A record of everything there is to know about a collective; there is no code for a single one."""
 

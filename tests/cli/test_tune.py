@@ -9,7 +9,7 @@ import pytest
 
 from unisono.algorithms import catalogue
 from unisono.cli.main import main
-from unisono.comm.tables import load_table, table_path
+from unisono.comm.selection import load_table, table_path
 from unisono.comm.tuning import tune
 from unisono.launch.spawn import spawn
 

@@ -176,5 +176,5 @@ def time_out_on_a_work(comm):
 
 def test_a_work_that_is_late_says_which_group_it_belongs_to():
     outcome = outcomes_of(time_out_on_a_work, 4, patience_s=SOON_S)[2]
-    assert "from rank 1 with tag 0 is not done after 0.1 s" in outcome.value
+    assert "from rank 1 with tag 0 has not finished after 0.1 s" in outcome.value
     assert outcome.value.endswith(". The group is {2, 3}")

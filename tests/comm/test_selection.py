@@ -10,8 +10,8 @@ import pytest
 import unisono
 from unisono.algorithms import find
 from unisono.collectives import COLLECTIVES
-from unisono.comm import selection, tables
-from unisono.comm.explanation import explain
+from unisono.comm import selection
+from unisono.comm.selection import explain
 
 
 @pytest.mark.parametrize("collective", COLLECTIVES, ids=str)
@@ -46,21 +46,21 @@ def test_explain_knows_the_next_best():
 
 
 def test_tables_are_stored_by_number_of_ranks():
-    tables.store_table({"all_reduce": {"4": [[0, "tree"]]}})
-    tables.store_table({"all_reduce": {"2": [[0, "ring"]]}})
-    assert tables.load_table() == {"all_reduce": {"4": [[0, "tree"]], "2": [[0, "ring"]]}}
+    selection.store_table({"all_reduce": {"4": [[0, "tree"]]}})
+    selection.store_table({"all_reduce": {"2": [[0, "ring"]]}})
+    assert selection.load_table() == {"all_reduce": {"4": [[0, "tree"]], "2": [[0, "ring"]]}}
 
 
 @pytest.mark.parametrize("text", ["", "[]", '{"table": 3}', '{"table": {"all_reduce": {"4": [["x"]]}}}'])
 def test_a_damaged_table_counts_as_none(text):
-    tables.table_path().parent.mkdir(parents=True)
-    tables.table_path().write_text(text)
+    selection.table_path().parent.mkdir(parents=True)
+    selection.table_path().write_text(text)
     with pytest.warns(UserWarning, match="ignored .*algorithms.json: .*expected .*found .*unisono tune"):
-        assert tables.load_table() == {}
+        assert selection.load_table() == {}
 
 
 def test_ranks_use_the_table():
-    tables.store_table({"all_reduce": {"2": [[0, "tree"]]}})
+    selection.store_table({"all_reduce": {"2": [[0, "tree"]]}})
     names = unisono.spawn(lambda comm: comm.explain("all_reduce", 100).algorithm, 2)
     assert names == ["tree", "tree"]
 

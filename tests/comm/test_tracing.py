@@ -45,9 +45,9 @@ def several_algorithms(comm):
     comm.all_to_all(out, np.ones(comm.size * 1000))
     comm.all_gather(out, np.ones(1000))
     comm.barrier()
-    made: dict[int, PlanRecord] = comm.calls.made
+    made: dict[int, PlanRecord] = comm.dispatcher.cache.records()
     return [
-        (one.made.schedule.label, one.numbers.passes, [(op.kind, op.step) for op in one.made.lowered.instructions])
+        (one.made.schedule.label, one.layout.passes, [(op.kind, op.step) for op in one.made.lowered.instructions])
         for _, one in sorted(made.items())
     ]
 
@@ -253,7 +253,7 @@ def test_without_a_recording_nothing_is_written_down(pools):
 
 
 def record_nothing(comm):
-    endpoint = comm.calls.link.endpoint
+    endpoint = comm.dispatcher.link.endpoint
     recording = endpoint.start_event_log(100)
     comm.all_reduce(np.ones(3))
     endpoint.stop_event_log(recording)

@@ -8,7 +8,7 @@ import pytest
 import unisono
 from unisono import algorithm, one, recv, recv_reduce, send
 from unisono.collectives import all_reduce
-from unisono.comm.dispatch import MOST_PROGRAMS
+from unisono.comm.plan_cache import MOST_PROGRAMS
 from unisono.errors import MismatchError, UnisonoError
 
 
@@ -86,7 +86,7 @@ def job_of_many_schedules(comm):
         )
         found.append(summed(comm, schedule))
         del schedule
-    return found == [[3.0, 3.0]] * len(found), len(comm.calls.programs)
+    return found == [[3.0, 3.0]] * len(found), len(comm.dispatcher.cache.programs)
 
 
 def test_a_schedule_is_never_taken_for_an_earlier_one_at_the_same_address():
@@ -97,7 +97,7 @@ def test_a_schedule_is_never_taken_for_an_earlier_one_at_the_same_address():
 
 def job_of_a_schedule_of_many_ranks(comm):
     comm.all_reduce(np.ones(comm.size, np.float32), algorithm="ring")
-    (made,) = [made for made in comm.calls.programs.values() if made.name == "ring"]
+    (made,) = [made for made in comm.dispatcher.cache.programs.values() if made.name == "ring"]
     return sum(program is not None for program in made.schedule.packed)
 
 

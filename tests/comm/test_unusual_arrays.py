@@ -1,6 +1,6 @@
 """Calls of a communicator on unusual arrays: the right result, or UsageError before anything moves.
 
-Every call is made twice: the second time the engine repeats it without Python where it can (bindings/quick_call.cpp).
+Every call is made twice: the second time the engine repeats it without Python where it can (bindings/fast_path.cpp).
 """
 
 from __future__ import annotations

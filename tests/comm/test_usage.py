@@ -32,7 +32,7 @@ REFUSED = {
     "bits of floats": (lambda c: c.all_reduce(np.ones(4), op="bor"), "has no meaning"),
     "algorithm": (lambda c: c.all_reduce(np.ones(4), algorithm="rign"), "did you mean 'ring'"),
     "other collective": (
-        lambda c: c.all_reduce(np.ones(4), algorithm=unisono.find("all_gather/ring")), "does a all_gather",
+        lambda c: c.all_reduce(np.ones(4), algorithm=unisono.find("all_gather/ring")), "performs all_gather",
     ),
     "schedule of another size": (
         lambda c: c.all_reduce(np.ones(4), algorithm=unisono.find("ring").schedule(3)), "on 3 ranks",
@@ -101,7 +101,7 @@ def only_the_root(comm):
             comm.gather(None, np.ones(2))
         comm.gather(out, np.ones(2))
     else:
-        with pytest.raises(UsageError, match="expected None, as it is not the root"):
+        with pytest.raises(UsageError, match="not the root; expected None"):
             comm.gather(out, np.ones(2))
         comm.gather(None, np.ones(2))
 

@@ -12,7 +12,7 @@ from unisono.bench.cases import format_bytes, parse_sizes
 from unisono.cli import arguments, messages, names
 from unisono.cli.output import console, fraction, print_json, print_paragraph, ranks
 from unisono.comm.explain_call import explain_call
-from unisono.comm.explanation import Explanation
+from unisono.comm.selection import Explanation
 from unisono.errors import UsageError
 from unisono.message import translated
 from unisono.verifier import Proof, proof_of

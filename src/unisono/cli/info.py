@@ -69,7 +69,7 @@ def _shared_memory() -> str:
 
 
 def _table() -> str:
-    from unisono.comm.tables import load_table, table_path
+    from unisono.comm.selection import load_table, table_path
 
     sizes = sorted({int(size) for rules in load_table().values() for size in rules})
     if not sizes:

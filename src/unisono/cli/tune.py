@@ -42,7 +42,7 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
 
 def run(args: argparse.Namespace) -> int:
     """Measure the algorithms, print the table, and store it."""
-    from unisono.comm.tables import store_table, table_path
+    from unisono.comm.selection import store_table, table_path
     from unisono.launch.spawn import spawn
 
     if not args.budget > 0:

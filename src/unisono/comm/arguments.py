@@ -1,4 +1,4 @@
-"""One look at the arguments of a call, for all collectives: which arrays, how long, do they fit together."""
+"""The arguments of a call, checked the same way for all collectives: the arrays, their lengths, and how they fit."""
 
 from __future__ import annotations
 
@@ -6,9 +6,23 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from unisono.collectives import NOTHING, OWN, Collective
+from unisono.comm import messages
 from unisono.comm.arrays import NO_ARRAY, Array, array_of
+from unisono.comm.call_request import NO_ELEMENTS, CallRequest
 from unisono.compiler import Lengths
 from unisono.errors import UsageError
+from unisono.message import Message
+
+ARRAY, INPUT, OUTPUT = messages.THE_ARRAY(), messages.THE_INPUT(), messages.THE_OUTPUT()
+
+
+class Given(NamedTuple):
+    """The arrays and sizes of a call, as the caller passed them."""
+
+    out: Any = None
+    array: Any = None
+    sizes: Sequence[int] | None = None
+    out_sizes: Sequence[int] | None = None
 
 
 class Arguments(NamedTuple):
@@ -19,40 +33,38 @@ class Arguments(NamedTuple):
     dtype: str
     lengths: Lengths
 
-    @classmethod
-    def nothing(cls) -> Arguments:
-        """Return the arguments of a call without arrays."""
-        return cls(NO_ARRAY, NO_ARRAY, "uint8", Lengths((0,), (0,)))
+
+NO_ARGUMENTS = Arguments(NO_ARRAY, NO_ARRAY, "uint8", NO_ELEMENTS)  # of a barrier
 
 
-def arguments_of(
-    collective: Collective, rank: int, size: int, root: int | None, out: Any, array: Any,
-    sizes: Sequence[int] | None, out_sizes: Sequence[int] | None,
-) -> Arguments:  # fmt: skip
-    """Check what was given to a call; raise UsageError before any byte has moved."""
-    is_root = root is None or rank == root
+def arguments_of(request: CallRequest, rank: int, size: int, given: Given) -> Arguments:
+    """Check the arrays of a call; raise UsageError before any byte moves."""
+    collective = request.collective
+    if not collective.carries_data:
+        return NO_ARGUMENTS
+    is_root = request.root is None or rank == request.root
     before = collective.before.root if is_root else collective.before.others
     after = collective.after.root if is_root else collective.after.others
     if collective.single_array:
-        # The ranks that get no result pass their array too: as long as the others', but it is not written.
-        given = array_of(out, f"{collective}: the array", writable=after is not NOTHING)
-        return Arguments(given, given, given.dtype, Lengths((given.length,), (given.length,)))
+        # The ranks that get no result pass an array of the same length, which is not written.
+        array = array_of(given.out, _name(collective, ARRAY), writable=after is not NOTHING)
+        return Arguments(array, array, array.dtype, Lengths((array.length,), (array.length,)))
 
-    output = _part(collective, "out", out, after is not NOTHING, True)
-    source = _part(collective, "the input", array, before is not NOTHING, False)
-    dtypes = {name: part.dtype for name, part in (("out", output), ("the input", source)) if part is not NO_ARRAY}
-    if len(set(dtypes.values())) > 1:
-        raise UsageError(
-            f"{collective}: out is {output.dtype} and the input is {source.dtype}; expected the same dtype"
-        )
-    lengths = _lengths(collective, rank, size, sizes, out_sizes, output, source, before, after)
+    output = _part(collective, OUTPUT, given.out, after is not NOTHING, True)
+    source = _part(collective, INPUT, given.array, before is not NOTHING, False)
+    dtypes = {part.dtype for part in (output, source) if part is not NO_ARRAY}
+    if len(dtypes) > 1:
+        raise UsageError(messages.DTYPES_DIFFER(call=collective, output=output.dtype, input=source.dtype))
+    lengths = _lengths(collective, rank, size, given, output, source, before, after)
     in_place = before is OWN and output.address + sum(lengths.input[:rank]) * _bytes(source) == source.address
     if output is not NO_ARRAY and source is not NO_ARRAY and output.overlaps(source) and not in_place:
-        raise UsageError(
-            f"{collective}: out and the input overlap in memory; expected two arrays apart"
-            + (", or the input to be this rank's part of out" if before is OWN else "")
-        )
-    return Arguments(source, output, next(iter(dtypes.values())), lengths)
+        overlap = messages.ARRAYS_OVERLAP_ELSEWHERE if before is OWN else messages.ARRAYS_OVERLAP
+        raise UsageError(overlap(call=collective))
+    return Arguments(source, output, dtypes.pop(), lengths)
+
+
+def _name(collective: Collective, name: str) -> Message:
+    return messages.ARRAY_OF_CALL(call=collective, name=name)
 
 
 def _bytes(array: Array) -> int:
@@ -62,30 +74,29 @@ def _bytes(array: Array) -> int:
 def _part(collective: Collective, name: str, given: Any, needed: bool, writable: bool) -> Array:
     if not needed:
         if given is not None:
-            raise UsageError(
-                f"{collective}: {name} is given on a rank that has none; expected None, as it is not the root"
-            )
+            raise UsageError(messages.NOT_ON_THIS_RANK(call=collective, name=name))
         return NO_ARRAY
     if given is None:
-        raise UsageError(f"{collective}: {name} is missing; expected an array on this rank")
-    return array_of(given, f"{collective}: {name}", writable)
+        raise UsageError(messages.ARRAY_MISSING(call=collective, name=name))
+    return array_of(given, _name(collective, name), writable)
 
 
 def _lengths(
-    collective: Collective, rank: int, size: int, sizes: Sequence[int] | None, out_sizes: Sequence[int] | None,
-    output: Array, source: Array, before: object, after: object,
+    collective: Collective, rank: int, size: int, given: Given, output: Array, source: Array, before: object,
+    after: object,
 ) -> Lengths:  # fmt: skip
-    """Return the length of every block, and look whether the arrays are that long."""
+    """Return the length of every block; raise UsageError unless the arrays have these lengths."""
+    sizes, out_sizes = given.sizes, given.out_sizes
     if not collective.in_place:
         if (sizes is None) != (out_sizes is None):
-            raise UsageError(f"{collective}: give both in_sizes and out_sizes, or neither")
+            raise UsageError(messages.GIVE_BOTH_SIZES(call=collective))
         if sizes is not None and out_sizes is not None:
             rows = _checked(collective, "in_sizes", sizes, size), _checked(collective, "out_sizes", out_sizes, size)
-            _check_length(collective, "the input", source, sum(rows[0]))
-            _check_length(collective, "out", output, sum(rows[1]))
-            return Lengths(*rows, equal=False)
+            _check_length(collective, INPUT, source, sum(rows[0]))
+            _check_length(collective, OUTPUT, output, sum(rows[1]))
+            return Lengths(*rows, known_to_all=False)
         blocks = _equal(collective, size, source)
-        _check_length(collective, "out", output, source.length)
+        _check_length(collective, OUTPUT, output, source.length)
         return Lengths(blocks, blocks)
     if sizes is not None:
         name = "out_sizes" if collective.before.others is OWN else "in_sizes"
@@ -94,7 +105,7 @@ def _lengths(
         own = source if before is OWN else output if after is OWN else None
         whole = source if before is not OWN and source is not NO_ARRAY else output
         blocks = (own.length,) * size if own is not None else _equal(collective, size, whole)
-    for name, array, part in (("the input", source, before), ("out", output, after)):
+    for name, array, part in ((INPUT, source, before), (OUTPUT, output, after)):
         if array is not NO_ARRAY:
             _check_length(collective, name, array, blocks[rank] if part is OWN else sum(blocks))
     return Lengths(blocks, blocks)
@@ -102,22 +113,17 @@ def _lengths(
 
 def _equal(collective: Collective, size: int, array: Array) -> tuple[int, ...]:
     if array.length % size:
-        raise UsageError(
-            f"{collective}: {array.length} elements do not divide into {size} equal parts; give the sizes of the "
-            "parts (in_sizes or out_sizes)"
-        )
+        raise UsageError(messages.NOT_DIVISIBLE(call=collective, count=array.length, size=size))
     return (array.length // size,) * size
 
 
 def _checked(collective: Collective, name: str, sizes: Sequence[int], size: int) -> tuple[int, ...]:
-    found = tuple(int(length) for length in sizes)
-    if len(found) != size or min(found) < 0:
-        raise UsageError(
-            f"{collective}: {name}={list(sizes)}; expected {size} lengths, one for each rank, none negative"
-        )
-    return found
+    lengths = tuple(int(length) for length in sizes)
+    if len(lengths) != size or min(lengths) < 0:
+        raise UsageError(messages.BAD_SIZES(call=collective, name=name, sizes=list(sizes), size=size))
+    return lengths
 
 
 def _check_length(collective: Collective, name: str, array: Array, expected: int) -> None:
     if array.length != expected:
-        raise UsageError(f"{collective}: {name} has {array.length} elements; expected {expected}")
+        raise UsageError(messages.WRONG_LENGTH(call=collective, name=name, length=array.length, expected=expected))

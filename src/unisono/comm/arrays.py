@@ -1,6 +1,6 @@
 """Arrays as the engine sees them: an address, a number of elements, the name of a type.
 
-Numpy arrays and torch CPU tensors are taken alike; torch is not imported for that.
+Numpy arrays and torch CPU tensors are accepted alike, without importing torch.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from unisono.codecs.arrays import address_of
+from unisono.comm import messages
 from unisono.errors import UsageError
 
 ELEMENT_BYTES = {
@@ -21,20 +22,20 @@ ELEMENT_BYTES = {
 
 
 class Array(NamedTuple):
-    """What the engine needs to know of an array."""
+    """The facts about an array that the engine needs."""
 
     address: int
     length: int  # elements
     dtype: str
-    owner: Any = None  # the object that the memory belongs to; it must live as long as the call
+    owner: Any = None  # the object that owns the memory; it must live as long as the call
 
     @property
     def nbytes(self) -> int:
-        """How many bytes it fills."""
+        """The size in bytes."""
         return self.length * ELEMENT_BYTES[self.dtype]
 
     def overlaps(self, other: Array) -> bool:
-        """Whether the two share memory."""
+        """Return whether the two arrays share memory."""
         if not self.length or not other.length:
             return False
         return self.address < other.address + other.nbytes and other.address < self.address + self.nbytes
@@ -43,62 +44,51 @@ class Array(NamedTuple):
 NO_ARRAY = Array(0, 0, "uint8")
 
 
-def array_of(given: Any, who: str, writable: bool) -> Array:
+def array_of(given: Any, name: str, writable: bool) -> Array:
     """Describe an array, or raise UsageError if the engine cannot use it as it is.
 
-    ``writable``: the call writes into it.
+    ``name`` is the array's name in errors; ``writable``: the call writes into it.
     """
     if isinstance(given, np.ndarray):
-        found = _of_numpy(given, who, writable)
+        found = _of_numpy(given, name, writable)
     elif hasattr(given, "data_ptr") and hasattr(given, "is_contiguous"):
-        found = _of_torch(given, who, writable)
+        found = _of_torch(given, name, writable)
     else:
-        raise UsageError(f"{who} is a {type(given).__name__}; expected a numpy array or a torch CPU tensor")
+        raise UsageError(messages.NOT_AN_ARRAY(array=name, kind=type(given).__name__))
     if found.dtype not in ELEMENT_BYTES:
-        raise UsageError(f"{who} has dtype {found.dtype}; expected one of {', '.join(ELEMENT_BYTES)}")
+        raise UsageError(messages.NO_SUCH_DTYPE(array=name, dtype=found.dtype, known=", ".join(ELEMENT_BYTES)))
     return found
 
 
-def _of_numpy(given: np.ndarray[Any, Any], who: str, writable: bool) -> Array:
+def _of_numpy(given: np.ndarray[Any, Any], name: str, writable: bool) -> Array:
     if type(given) is not np.ndarray and isinstance(given, np.ma.MaskedArray):
-        raise UsageError(f"{who} is a masked array, whose mask a call cannot respect; pass x.data or x.filled()")
+        raise UsageError(messages.MASKED_ARRAY(array=name))
     if not given.flags.c_contiguous:
-        raise UsageError(
-            f"{who} is not contiguous (shape {given.shape}, strides {given.strides}); pass "
-            "numpy.ascontiguousarray(x), and copy the result back if it is an output"
-        )
+        raise UsageError(messages.NOT_CONTIGUOUS_ARRAY(array=name, shape=given.shape, strides=given.strides))
     if writable and not given.flags.writeable:
-        raise UsageError(f"{who} is read-only; expected an array that can be written")
+        raise UsageError(messages.READ_ONLY_ARRAY(array=name))
     if not given.dtype.isnative:
-        raise UsageError(
-            f"{who} has bytes in foreign order ({given.dtype.str}); convert it with "
-            "x.astype(x.dtype.newbyteorder('='))"
-        )
+        raise UsageError(messages.FOREIGN_BYTE_ORDER(array=name, dtype=given.dtype.str))
     return Array(given.__array_interface__["data"][0], given.size, given.dtype.name, given)
 
 
-def _of_torch(given: Any, who: str, writable: bool) -> Array:
+def _of_torch(given: Any, name: str, writable: bool) -> Array:
     if not given.is_cpu:
-        raise UsageError(f"{who} is on {given.device}; expected a tensor on the CPU")
-    address = address_of(given, who)
+        raise UsageError(messages.NOT_ON_CPU(array=name, device=given.device))
+    address = address_of(given, name)
     if not given.is_contiguous():
-        raise UsageError(
-            f"{who} is not contiguous (shape {tuple(given.shape)}, strides {given.stride()}); pass x.contiguous()"
-        )
+        shape, strides = tuple(given.shape), given.stride()
+        raise UsageError(messages.NOT_CONTIGUOUS_TENSOR(array=name, shape=shape, strides=strides))
     if given.is_neg() or given.is_conj():
-        given = _resolved(given, who, writable)
+        given = _resolved(given, name, writable)
         address = given.data_ptr()
     return Array(address, given.numel(), _dtype_name(given.dtype), given)
 
 
-def _resolved(given: Any, who: str, writable: bool) -> Any:
+def _resolved(given: Any, name: str, writable: bool) -> Any:
     """Return an input whose memory holds its values; those of a lazy view are computed from its memory."""
     if writable:
-        bit = "conjugate" if given.is_conj() else "negative"
-        raise UsageError(
-            f"{who} is a view with the {bit} bit set, whose memory does not hold its values; pass "
-            "y = x.resolve_conj().resolve_neg() and copy the result back with x.copy_(y)"
-        )
+        raise UsageError(messages.LAZY_VIEW(array=name, bit="conjugate" if given.is_conj() else "negative"))
     return given.detach().resolve_conj().resolve_neg()
 
 

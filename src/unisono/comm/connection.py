@@ -5,7 +5,7 @@ from __future__ import annotations
 from unisono.bootstrap.environment import RankIdentity
 from unisono.bootstrap.membership import STAGING_BYTES, connect_link
 from unisono.comm.communicator import Communicator
-from unisono.comm.tables import load_table
+from unisono.comm.selection import load_table
 
 
 def connect(
@@ -17,8 +17,9 @@ def connect(
 ) -> Communicator:
     """Join the other ranks of this job and return the communicator of all.
 
-    The variables of ``unisono run``, torchrun, mpirun and srun are understood; alone, the size is 1. ``timeout`` is
-    how long a call may wait, in seconds; ``staging_bytes`` is the shared memory of each rank (rank 0's wish counts).
-    ``identity`` says where this process stands in the job, and bypasses the environment variables.
+    It reads the environment variables of ``unisono run``, torchrun, mpirun and srun; without them, the size is 1.
+    ``timeout`` is the number of seconds that a call may wait, and ``connect_timeout`` that of this function;
+    ``staging_bytes`` is the shared memory of each rank (that of rank 0 applies to all). ``identity`` states the rank
+    and size explicitly, to bypass the environment variables.
     """
     return Communicator(connect_link(timeout, connect_timeout, staging_bytes, load_table, identity))

@@ -8,8 +8,7 @@ from unisono import collectives
 from unisono.algorithms.user_files import resolve
 from unisono.bootstrap.membership import Table
 from unisono.collectives import Collective
-from unisono.comm.explanation import Explanation, explain
-from unisono.comm.tables import load_table
+from unisono.comm.selection import Explanation, explain, load_table
 from unisono.message import Template
 from unisono.verifier import proof_of
 

@@ -1,4 +1,4 @@
-"""Whether results are written past the caches of the processor."""
+"""Non-temporal stores: the rule for writing results past the caches of the processor."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from pathlib import Path
 from unisono.collectives import Collective
 
 MOST_IN_CACHE = 2  # ranks
-ASSUMED_CACHE_BYTES = 16 * 1024 * 1024  # where the system does not tell
+ASSUMED_CACHE_BYTES = 16 * 1024 * 1024  # where the system does not report it
 LAST_CACHE = Path("/sys/devices/system/cpu/cpu0/cache/index3/size")
 
 
 @functools.cache
 def shared_cache_bytes() -> int:
-    """Return how large the last cache is, the one that cores share."""
+    """Return the size of the last-level cache, which cores share."""
     try:
         size = LAST_CACHE.read_text().strip()  # such as 32768K
         return int(size.removesuffix("K")) * 1024
@@ -23,12 +23,12 @@ def shared_cache_bytes() -> int:
 
 
 def writes_past_caches(collective: Collective, output_bytes: int, size: int) -> bool:
-    """Say whether a rank writes so many bytes of results past the caches.
+    """Return whether a rank writes its result past the caches.
 
-    It does if all ranks together have too many for the cache that they share; and where a rank has just read the
-    place that it writes, as in an all-reduce, only if there are many ranks: with two, the place is still in the cache
-    of the core (measured: 6.5 against 7.4 ms with two on an AMD EPYC, 28 against 22 ms with eight on an Intel Xeon,
-    64 MiB; but 5.0 against 5.9 ms there with 16 MiB, which fit).
+    It does if the results of all ranks together do not fit into the cache that they share. Where a rank has just read
+    the memory that it writes, as in an all-reduce, it does so only with many ranks: with two, the memory is still in
+    the cache of the core (measured with 64 MiB: 6.5 against 7.4 ms with two ranks on an AMD EPYC, 28 against 22 ms
+    with eight on an Intel Xeon; there 5.0 against 5.9 ms with 16 MiB, which fit).
     """
     just_read = collective.single_array and collective.reduces and size <= MOST_IN_CACHE
     return output_bytes * size > shared_cache_bytes() // 2 and not just_read

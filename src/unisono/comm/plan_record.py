@@ -1,4 +1,4 @@
-"""What a trace says of a call: computed from its plan, when somebody wants to know."""
+"""The record of a plan: what it was made of, from which a trace describes the calls that used it."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from unisono.codecs import Codec
 from unisono.comm.arrays import ELEMENT_BYTES
+from unisono.comm.call_request import CallRequest
 from unisono.comm.programs import Compiled
-from unisono.compiler import CallLayout, Instruction, Lengths
+from unisono.compiler import CallLayout, Instruction
 from unisono.schedule import Schedule
 from unisono.schedule.ops import SEND, format_chunks
 from unisono.tracing.facts import InstructionFacts, PlanFacts
@@ -23,30 +23,27 @@ class PlanRecord:
     """What a plan was made of."""
 
     made: Compiled
-    numbers: CallLayout
-    lengths: Lengths
-    dtype: str
-    op: str | None
-    root: int | None
-    codec: Codec | None
+    layout: CallLayout
+    request: CallRequest
     text: str
 
     def facts(self, rank: int) -> PlanFacts:
-        """Return what a trace says of calls with this plan on one rank."""
-        element, codec, schedule = ELEMENT_BYTES[self.dtype], self.codec, self.made.schedule
-        count = sum(self.lengths.input)
+        """Return the description of calls with this plan on one rank."""
+        request, schedule = self.request, self.made.schedule
+        element, codec = ELEMENT_BYTES[request.dtype], request.codec
+        count = sum(request.lengths.input)
         return PlanFacts(
             text=self.text, collective=self.made.collective.name, algorithm=self.made.name,
-            schedule=self.made.digest[:16], dtype=self.dtype, count=count, nbytes=count * element,
-            passes=self.numbers.passes, segment_bytes=self.numbers.segment_bytes,
-            instructions=tuple(self._instructions(rank, schedule)), op=self.op, root=self.root,
-            codec=None if codec is None else str(codec), skips_empty=not self.lengths.equal,
+            schedule=self.made.digest[:16], dtype=request.dtype, count=count, nbytes=count * element,
+            passes=self.layout.passes, segment_bytes=self.layout.segment_bytes,
+            instructions=tuple(self._instructions(rank, schedule)), op=request.op, root=request.root,
+            codec=None if codec is None else str(codec), skips_empty=not request.lengths.known_to_all,
             wire_bytes=int if codec is None else lambda nbytes: codec.wire_bytes(nbytes // element),
         )  # fmt: skip
 
     def _instructions(self, rank: int, schedule: Schedule) -> list[InstructionFacts]:
         lowered = self.made.lowered
-        extents = struct.iter_unpack("=QQ", self.numbers.extents)
+        extents = struct.iter_unpack("=QQ", self.layout.extents)
         length = {place: nbytes for place, (_, nbytes) in zip(lowered.places, extents, strict=True)}
         messages = _Messages(schedule, rank)
         return [
@@ -77,7 +74,7 @@ class _Peer(NamedTuple):
 
 
 class _Messages:
-    """The messages of a rank, as the author of the program wrote them: which chunks, in the order of each peer."""
+    """The chunks of each message of a rank, as the author of the program wrote them, in the order of each peer."""
 
     def __init__(self, schedule: Schedule, rank: int) -> None:
         self.chunks: dict[_Peer, list[str]] = defaultdict(list)

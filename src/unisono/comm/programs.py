@@ -1,4 +1,4 @@
-"""Algorithms, proved and compiled for one rank: done once for each, and remembered."""
+"""Programs: algorithms that were proved and compiled for one rank."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from unisono import _engine, collectives
 from unisono.collectives import Collective
+from unisono.comm import messages
 from unisono.comm.codec_agreement import RoundingMode, with_codec
 from unisono.compiler import Lowered, lower
 from unisono.errors import UsageError
@@ -26,7 +27,6 @@ class Compiled:
     digest: str  # of all programs: the ranks compare it
     lowered: Lowered
     program: _engine.Program
-    source: Schedule  # what was asked for; kept alive, as the caches of calls know it by its identity
 
     @property
     def name(self) -> str:
@@ -34,25 +34,22 @@ class Compiled:
         return self.schedule.label.partition("/")[2]
 
 
-def compiled(schedule: Schedule, rank: int, rounds: RoundingMode = RoundingMode.NONE) -> Compiled:
+def compiled(schedule: Schedule, rank: int, rounding: RoundingMode = RoundingMode.NONE) -> Compiled:
     """Run the programs once, prove them or find their proof, and compile this rank's.
 
     Raise ScheduleError if they are wrong.
     """
-    made = with_codec(proved(schedule, warns=rank == 0), rounds)
+    made = with_codec(proved(schedule, warns=rank == 0), rounding)
     lowered = lower(made, rank)
     program = _engine.make_program(**lowered.packed(), rank=rank, size=made.schedule.size)
     kept = made.schedule if made.schedule.size <= MOST_RANKS_KEPT else made.schedule.alone(rank)
-    return Compiled(kept, collectives.find(kept.collective), made.proof, made.digest, lowered, program, schedule)
+    return Compiled(kept, collectives.find(kept.collective), made.proof, made.digest, lowered, program)
 
 
 def check_blocks(made: Compiled, equal: bool) -> None:
-    """Raise UsageError if an algorithm is asked for what it can do with equal blocks only."""
+    """Raise UsageError if blocks are unequal and the algorithm can handle equal blocks only."""
     if equal:
         return
     scratch = made.schedule.slots - made.collective.slots(made.schedule.chunks)[-1].stop
     if made.proof.equal_blocks_only or (not made.collective.in_place and scratch):
-        raise UsageError(
-            f"{made.schedule.label} passes blocks of other ranks on and so needs blocks of equal length; leave "
-            "in_sizes and out_sizes out, or choose another algorithm (pairwise)"
-        )
+        raise UsageError(messages.NEEDS_EQUAL_BLOCKS(algorithm=made.schedule.label))

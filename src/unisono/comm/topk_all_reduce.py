@@ -1,7 +1,7 @@
 """An all-reduce with ``codec="topk:F"``: every rank sends its largest numbers to all, and all add them up.
 
-It is an all-gather of what each rank keeps. When that is done, the pieces are added in the order of the ranks: in a
-call that goes on in the background, by whoever learns first that it is done.
+It is an all-gather of the numbers that each rank keeps. When it has finished, the pieces are added in the order of
+the ranks; in an asynchronous call, by the thread that first learns that it has finished.
 """
 
 from __future__ import annotations
@@ -10,37 +10,41 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from unisono.codecs import Codec, encode
+from unisono.codecs import encode
 from unisono.codecs.arrays import floats_of
 from unisono.codecs.topk import add_pieces, check_op
 from unisono.collectives import all_gather
-from unisono.comm.arguments import arguments_of
+from unisono.comm import messages
+from unisono.comm.arguments import ARRAY, Given, arguments_of
+from unisono.comm.call_request import CallRequest
 from unisono.comm.work import Work
 from unisono.errors import UsageError
 
 if TYPE_CHECKING:
-    from unisono.comm.dispatch import Calls
+    from unisono.comm.dispatch import Dispatcher
 
 
 def all_reduce_largest(
-    calls: Calls, array: Any, codec: Codec, op: str, algorithm: Any, async_op: bool, timeout: float | None
+    dispatcher: Dispatcher, request: CallRequest, array: Any, async_op: bool, timeout: float | None
 ) -> Work | None:
-    """Make the call; that the array is one of float32 is known."""
+    """Make the call; the array is known to be float32."""
+    codec, op = request.codec, request.op or "sum"
     check_op(codec, op)
-    if algorithm is not None:
-        raise UsageError(
-            f"all_reduce: algorithm={algorithm!r} with codec={codec}, which is an all-gather of pieces; leave the "
-            "algorithm out"
-        )
-    size = calls.link.size
-    values = floats_of(array, "all_reduce: the array", writable=True)
+    if request.algorithm is not None:
+        raise UsageError(messages.TOPK_HAS_NO_ALGORITHM(algorithm=repr(request.algorithm), codec=codec))
+    link = dispatcher.link
+    values = floats_of(array, messages.ARRAY_OF_CALL(call="all_reduce", name=ARRAY), writable=True)
     mine = encode(values, codec)
-    pieces = np.empty(size * mine.size, np.uint8)
+    pieces = np.empty(link.size * mine.size, np.uint8)
 
     def finish() -> None:
-        add_pieces(values, pieces, codec, size, op)
+        add_pieces(values, pieces, codec, link.size, op)
 
-    given = arguments_of(all_gather, calls.link.rank, size, None, pieces, mine, None, None)
-    called = f"all_reduce({values.size} float32, op={op}, codec={codec})"
-    plan = calls.plan_for(all_gather, given, None, None, None, called=called)
-    return calls.run(plan, given.input.address, given.output.address, async_op, timeout, (pieces, mine), finish)
+    label = f"all_reduce({values.size} float32, op={op}, codec={codec})"
+    gather = CallRequest(all_gather, label=label)
+    arguments = arguments_of(gather, link.rank, link.size, Given(pieces, mine))
+    plan = dispatcher.plan(gather._replace(dtype=arguments.dtype, lengths=arguments.lengths))
+    return dispatcher.run(
+        plan, arguments.input.address, arguments.output.address, async_op=async_op, timeout=timeout,
+        keeps=(pieces, mine), finish=finish,
+    )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Recording what the ranks do: ``with comm.trace("run.json"):``, and everything, for ``unisono run --trace``."""
+"""Traces of a communicator: ``with comm.trace("run.json"):``, and of a whole job, for ``unisono run --trace``."""
 
 from __future__ import annotations
 
@@ -11,13 +11,15 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
+from unisono.comm import messages
 from unisono.comm.programs import MOST_RANKS_KEPT
 from unisono.errors import UnisonoError, UsageError
-from unisono.tracing.facts import Origin, PlanFacts
+from unisono.tracing.facts import Origin
 
 if TYPE_CHECKING:
     from unisono.bootstrap.environment import JobTrace
-    from unisono.comm.dispatch import Calls
+    from unisono.comm.dispatch import Dispatcher
+    from unisono.comm.plan_record import PlanRecord
 
 EVENTS = 1 << 15
 MOST_EVENTS = 1 << 26
@@ -27,13 +29,15 @@ LARGEST_SCHEDULE = MOST_RANKS_KEPT  # ranks: those of more are not written down
 class _Recording:
     """One rank's recording of one communicator."""
 
-    def __init__(self, calls: Calls, events: int, run: str, base_ns: int, job_rank: int, number: int) -> None:
-        link = calls.link
-        self.calls = calls
+    def __init__(
+        self, dispatcher: Dispatcher, events: int, run: str, base_ns: int, job_rank: int, number: int
+    ) -> None:
+        link = dispatcher.link
+        self.dispatcher = dispatcher
         self.base_ns = base_ns
         self.began_ns = time.monotonic_ns()
         self.engine = link.endpoint.start_event_log(events)
-        calls.recordings += 1
+        dispatcher.cache.begin_recording()
         self.origin = Origin(
             run=run, communicator=f"{link.config.token}-{link.offset:x}", rank=link.rank, size=link.size,
             process=os.getpid(), processes=tuple(link.processes), job_rank=job_rank, number=number,
@@ -41,12 +45,12 @@ class _Recording:
 
     def stop(self) -> None:
         """Record no more calls."""
-        self.calls.recordings -= 1
-        self.calls.link.endpoint.stop_event_log(self.engine)
+        self.dispatcher.cache.end_recording()
+        self.dispatcher.link.endpoint.stop_event_log(self.engine)
 
     def write(self, folder: Path) -> None:
         """Write this rank's part of the trace."""
-        # Here and not above: who records nothing connects sooner without it.
+        # Imported here, so that a rank that records nothing connects sooner.
         from unisono.tracing.chrome import lines_of
         from unisono.tracing.clock import this_clock
         from unisono.tracing.events import Tape
@@ -55,46 +59,53 @@ class _Recording:
 
         collectives, transfers = Tape.of(self.engine.collectives()), Tape.of(self.engine.transfers())
         used = set(collectives.events["about"].tolist())
-        plans = {number: made.facts(self.origin.rank) for number, made in self.calls.made.items() if number in used}
+        records = {number: each for number, each in self.dispatcher.cache.records().items() if number in used}
+        plans = {number: record.facts(self.origin.rank) for number, record in records.items()}
         part = Part(
-            self.origin, plans, self._schedules(plans), this_clock(), self.base_ns, self.began_ns, time.monotonic_ns()
+            self.origin,
+            plans,
+            self._schedules(records),
+            this_clock(),
+            self.base_ns,
+            self.began_ns,
+            time.monotonic_ns(),
         )
         header, lines = lines_of(part, collectives, transfers)
         write_trace(part_path(folder, header), [header], lines)
 
-    def _schedules(self, plans: Mapping[int, PlanFacts]) -> dict[str, str]:
+    def _schedules(self, records: Mapping[int, PlanRecord]) -> dict[str, str]:
         """Return the programs of all ranks, so that the run can be replayed; one rank writes them down for all."""
         from unisono.schedule.text import format_schedule
 
         if self.origin.rank != 0 or self.origin.size > LARGEST_SCHEDULE:
             return {}
-        schedules = {plans[number].schedule: self.calls.made[number].made.schedule for number in plans}
+        schedules = {record.made.digest[:16]: record.made.schedule for record in records.values()}
         return {digest: format_schedule(schedule) for digest, schedule in schedules.items()}
 
 
 class Trace:
-    """A block in which everything that the ranks of a communicator do is recorded."""
+    """A block in which all that the ranks of a communicator do is recorded."""
 
-    def __init__(self, calls: Calls, path: str | PathLike[str], events: int) -> None:
+    def __init__(self, dispatcher: Dispatcher, path: str | PathLike[str], events: int) -> None:
         if type(events) is not int or not 1 <= events <= MOST_EVENTS:
-            raise UsageError(f"trace: events={events!r}; expected a number from 1 to {MOST_EVENTS}")
-        self.path = Path(path).absolute()  # whatever the working directory is when it is written
+            raise UsageError(messages.BAD_EVENT_COUNT(events=repr(events), most=MOST_EVENTS))
+        self.path = Path(path).absolute()  # the working directory may change before it is written
         if self.path.is_dir():
-            raise UsageError(f"trace: {path} is a folder; expected the name of a file, such as run.json")
+            raise UsageError(messages.TRACE_PATH_IS_FOLDER(path=path))
         if not self.path.parent.is_dir():
-            raise UsageError(f"trace: there is no folder {self.path.parent}; make it first")
-        self.calls = calls
+            raise UsageError(messages.NO_TRACE_FOLDER(path=self.path.parent))
+        self.dispatcher = dispatcher
         self.events = events
         self._recording: _Recording | None = None
 
     def __enter__(self) -> Trace:
         if self._recording is not None:
-            raise UsageError("trace: this block was entered before; comm.trace() makes another one")
-        link = self.calls.link
+            raise UsageError(messages.TRACE_ENTERED_TWICE())
+        link = self.dispatcher.link
         link.check_open("trace")
-        self.calls.traces += 1  # the same on every rank, as they make the same calls
-        run = f"{link.config.token}-{link.offset:x}-{self.calls.traces}"
-        self._recording = _Recording(self.calls, self.events, run, link.config.met_ns, link.rank, 0)
+        self.dispatcher.traces += 1  # the same on every rank, as they make the same calls
+        run = f"{link.config.token}-{link.offset:x}-{self.dispatcher.traces}"
+        self._recording = _Recording(self.dispatcher, self.events, run, link.config.met_ns, link.rank, 0)
         return self
 
     def __exit__(
@@ -105,25 +116,25 @@ class Trace:
         recording = self._recording
         assert recording is not None
         if os.getpid() != recording.origin.process:
-            return  # a forked child, which is not a rank
+            return  # a forked child is not a rank
         recording.stop()
         folder = self.path.with_name(f"{self.path.name}.parts")
         recording.write(folder)
         join_when_all_are_there(folder, recording.origin.run, recording.origin.size, self.path)
 
     def __reduce__(self) -> Any:
-        raise UsageError("a trace cannot be sent to another process; call comm.trace() there")
+        raise UsageError(messages.TRACE_NOT_PICKLED())
 
 
-def trace_job(calls: Calls, job: JobTrace) -> None:
+def trace_job(dispatcher: Dispatcher, job: JobTrace) -> None:
     """Record everything on a communicator until it is closed."""
-    recording = _Recording(calls, EVENTS, job.run, job.base_ns, job.rank, calls.link.number)
+    recording = _Recording(dispatcher, EVENTS, job.run, job.base_ns, job.rank, dispatcher.link.number)
 
     def write() -> None:
         recording.stop()
         try:
             recording.write(Path(job.folder))
-        except UnisonoError as error:  # the program has done its work: this is no reason for it to fail
+        except UnisonoError as error:  # the program has finished its work and must not fail now
             warnings.warn(str(error), stacklevel=2)
 
-    calls.link.after_close.append(write)
+    dispatcher.link.after_close.append(write)

@@ -1,4 +1,4 @@
-"""A call that goes on in the background."""
+"""The handle of an asynchronous call."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable
 
 from unisono import _engine
+from unisono.comm import messages
 from unisono.errors import CollectiveTimeout, UnisonoError
 
 FOREVER_S = 3e8
@@ -14,51 +15,56 @@ FOREVER_S = 3e8
 class Work:
     """What ``async_op=True`` returns.
 
-    The arrays of the call must be left alone until it is done. The engine keeps them alive so long, whether or not
-    anybody keeps this object. Where something is left to do when the engine is done (``finish``), it is done by
-    whoever learns of that first, from ``done`` or ``wait``.
+    Leave the arrays of the call alone until it has finished. The engine keeps them alive until then, whether or not
+    the program keeps this object. Where something remains to be done after the engine has finished (``finish``), the
+    thread that first learns of it, from ``done`` or ``wait``, does it.
     """
 
+    __slots__ = ("__weakref__", "_call", "_completion", "_endpoint", "_finish", "_finishing")
+
     def __init__(
-        self, endpoint: _engine.Endpoint, completion: _engine.Completion, what: str,
+        self, endpoint: _engine.Endpoint, completion: _engine.Completion, call: _engine.Plan | str,
         finish: Callable[[], None] | None = None,
     ) -> None:  # fmt: skip
         self._endpoint = endpoint
         self._completion = completion
-        self._what = what
+        self._call = call  # its plan, or its text
         self._finish = finish
-        self._finishing = threading.Lock()
+        self._finishing = None if finish is None else threading.Lock()
+
+    @property
+    def _text(self) -> str:
+        return self._call if isinstance(self._call, str) else self._call.text
 
     def done(self) -> bool:
-        """Whether the call is over, well or not."""
+        """Return whether the call is over, successful or not."""
         return self._endpoint.is_done(self._completion) and self._settled()
 
     def wait(self, timeout: float | None = None) -> None:
-        """Wait until the call is over; raise what went wrong with it.
+        """Wait until the call is over; raise its error if it failed.
 
-        After ``timeout`` seconds CollectiveTimeout is raised, but the call itself goes on: one can wait again.
+        After ``timeout`` seconds CollectiveTimeout is raised, but the call itself continues: wait again if you like.
         """
         if not self.wait_until_done(FOREVER_S if timeout is None else timeout):
             raise CollectiveTimeout(
-                f"{self._what} is not done after {timeout} s; it goes on, wait again or close()"
-                f"{self._endpoint.note()}"
+                messages.NOT_FINISHED(call=self._text, seconds=timeout, note=self._endpoint.note())
             )
         self._completion.raise_fault()
 
     def wait_until_done(self, seconds: float) -> bool:
-        """Wait until the call is over, well or not, or the time; say whether it is."""
+        """Wait until the call is over or the time has passed; return whether it is over."""
         return self._endpoint.wait(self._completion, seconds) and self._settled()
 
     def source_rank(self) -> int | None:
-        """Return the rank that a receive got its message from.
+        """Return the rank whose message a receive got.
 
-        None while it is not done, if it failed, and for anything but a receive.
+        None while it is running, if it failed, and for anything but a receive.
         """
         source = self._completion.source()
         return None if source < 0 else source
 
     def exception(self) -> UnisonoError | None:
-        """Return what went wrong, or None; None also while the call goes on."""
+        """Return the error of the call; None if it succeeded or is still running."""
         if not self.done():
             return None
         try:
@@ -68,9 +74,9 @@ class Work:
         return None
 
     def _settled(self) -> bool:
-        """Do what is left to do; the engine is done."""
-        if self._finish is not None:
-            self._endpoint.check_process()  # nobody in a forked child would release the lock
+        """Do what remains to be done; the engine has finished."""
+        if self._finish is not None and self._finishing is not None:
+            self._endpoint.check_process()  # in a forked child no thread would release the lock
             with self._finishing:
                 if self._finish is not None and not self._completion.failed():
                     self._finish()
@@ -79,4 +85,4 @@ class Work:
 
     def __repr__(self) -> str:
         state = "failed" if self._completion.failed() else "done"
-        return f"<Work: {self._what}, {state if self._completion.done() else 'running'}>"
+        return f"<Work: {self._text}, {state if self._completion.done() else 'running'}>"

@@ -29,8 +29,7 @@ LONGEST_EXCHANGED_SEGMENT = 512 * 1024  # and where all send at once, so that no
 PADDING = 192
 
 
-@dataclass(frozen=True)
-class Lengths:
+class Lengths(NamedTuple):
     """How long the blocks of the vector are, in elements.
 
     ``input`` is the vector; ``output`` differs from it in an all-to-all only. Where a collective has no blocks, the
@@ -39,12 +38,12 @@ class Lengths:
 
     input: tuple[int, ...]
     output: tuple[int, ...]
-    equal: bool = True  # every rank knows all of them; else what it sends and receives itself
+    known_to_all: bool = True  # every rank knows all lengths; otherwise, only those of what it sends and receives
 
     @property
     def equal_blocks(self) -> bool:
         """Whether all blocks are equally long."""
-        return self.equal and len(set(self.input)) <= 1
+        return self.known_to_all and len(set(self.input)) <= 1
 
 
 class Block(NamedTuple):
@@ -92,7 +91,7 @@ def lay_out_call(
     if block is not None:
         room = room // block.wire_bytes * block.memory_bytes
     limit = segment_limit or _longest_segment(collective)
-    segment, passes = _segments(schedule, longest, min(room, limit), lengths.equal, block)
+    segment, passes = _segments(schedule, longest, min(room, limit), lengths.known_to_all, block)
     where = (rank, schedule.size, chunks, schedule.root or 0)
     first = {
         INPUT: table[held.start][0] if (held := collective.held_before(*where)) else 0,

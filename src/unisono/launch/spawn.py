@@ -20,7 +20,7 @@ from unisono.bootstrap.error_report import name_ranks, user_traceback
 from unisono.bootstrap.membership import STAGING_BYTES, connect_link
 from unisono.bootstrap.rendezvous_address import AbstractAddress
 from unisono.comm.communicator import Communicator
-from unisono.comm.tables import load_table
+from unisono.comm.selection import load_table
 from unisono.errors import CommError, PeerLost, UsageError
 from unisono.launch import messages
 from unisono.launch.limits import check_size

@@ -86,7 +86,7 @@ class TorchGroup(Group):
                 f"codec={str(codec)!r} on a process group of {dist.get_backend(self.group)}, which sends numbers as "
                 "they are; use the backend unisono or a unisono.Communicator, or leave the codec out"
             )
-        return self.group._dispatcher.comm
+        return self.group.communicator
 
     def _op(self, op: str, tensor: Tensor) -> Any:
         """Return the reduction as torch calls it; refuse what a communicator refuses."""

@@ -1,7 +1,7 @@
 """Compressed gradients for torch's own DDP: ``ddp.register_comm_hook(None, codec_hook("fp8_e4m3"))``.
 
 A *bucket* is an array of gradients that DDP exchanges at once. The hook gives each one to our all-reduce with a codec
-and hands the average back. (No `from __future__ import annotations` here: DDP looks at the annotations of a hook.)
+and hands the average back. (No `from __future__ import annotations` here: DDP inspects the annotations of a hook.)
 """
 
 import sys
@@ -14,11 +14,12 @@ import torch.distributed as dist
 from unisono.codecs import Codec, ErrorFeedback, encode
 from unisono.codecs.topk import add_pieces
 from unisono.collectives import all_gather, all_reduce
-from unisono.comm.encoding import codec_for
+from unisono.comm.codec_agreement import codec_for
+from unisono.compiler import Lengths
 from unisono.errors import UsageError
-from unisono.torch_backend.dispatch import Call, CallOptions, GroupDispatcher
+from unisono.torch_backend import messages
+from unisono.torch_backend.dispatch import ASYNCHRONOUS, GroupDispatcher, TensorCall
 from unisono.torch_backend.dynamo import hide_from_dynamo
-from unisono.torch_backend.plan_cache import Blocks
 from unisono.torch_backend.process_group import UnisonoProcessGroup
 from unisono.torch_backend.tensors import number_type
 
@@ -41,13 +42,10 @@ def codec_hook(codec: str | Codec, *, error_feedback: bool = False) -> Hook:
         group = state if state is not None else dist.group.WORLD
         if not isinstance(group, UnisonoProcessGroup):
             backend = dist.get_backend(group) if isinstance(group, dist.ProcessGroup) else type(group).__name__
-            raise UsageError(
-                f"codec_hook({str(found)!r}): the group's backend is {backend}; expected unisono. Make the group "
-                'with init_process_group("unisono"), and register the hook with that group, or None, as its state'
-            )
+            raise UsageError(messages.HOOK_BACKEND(codec=repr(str(found)), backend=backend))
         gradients = bucket.buffer()
         if not gradients.is_cpu:
-            raise UsageError(f"codec_hook({str(found)!r}): gradients on {gradients.device}; expected them on the CPU")
+            raise UsageError(messages.HOOK_DEVICE(codec=repr(str(found)), device=gradients.device))
         codec_for(all_reduce, found, number_type(gradients, "all_reduce"))
         if feedback is not None:
             _correct(feedback, bucket.index(), gradients)
@@ -66,22 +64,22 @@ def _correct(feedback: ErrorFeedback, key: int, gradients: Any) -> None:
 
 
 def _average(dispatcher: GroupDispatcher, gradients: Any, codec: Codec) -> dist.Work:
-    blocks = Blocks((gradients.numel(),), (gradients.numel(),))
-    call = Call("all_reduce", all_reduce, blocks, "float32", gradients, gradients, "avg", None, codec)
-    return dispatcher.make(call, CallOptions(), None, [gradients])
+    lengths = Lengths((gradients.numel(),), (gradients.numel(),))
+    request = dispatcher.request(all_reduce, lengths, "float32", "avg", codec=codec)
+    return dispatcher.call(TensorCall("all_reduce", request, gradients, gradients, [gradients]), ASYNCHRONOUS)
 
 
 def _average_largest(dispatcher: GroupDispatcher, gradients: Any, codec: Codec) -> dist.Work:
     size = dispatcher.comm.size
     mine = torch.from_numpy(encode(gradients, codec))
     pieces = torch.empty(size * mine.numel(), dtype=torch.uint8, device="cpu")
-    blocks = Blocks((mine.numel(),) * size, (mine.numel(),) * size)
-    call = Call("all_reduce", all_gather, blocks, "uint8", mine, pieces)
+    lengths = Lengths((mine.numel(),) * size, (mine.numel(),) * size)
+    request = dispatcher.request(all_gather, lengths, "uint8")
 
     def finish() -> None:
         add_pieces(gradients.detach().numpy(), pieces.numpy(), codec, size, "avg")
 
-    return dispatcher.make(call, CallOptions(), finish, [gradients])
+    return dispatcher.call(TensorCall("all_reduce", request, mine, pieces, [gradients], finish), ASYNCHRONOUS)
 
 
 hide_from_dynamo(sys.modules[__name__])

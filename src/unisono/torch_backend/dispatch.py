@@ -1,4 +1,9 @@
-"""How a call is made: at once on the caller's thread, in the background, or on the side lane."""
+"""The calls of a process group: made on the caller's thread, in the background, or on the side lane.
+
+::
+
+    tensors ──> TensorCall (its CallRequest, its memory) ──> plan ──> engine
+"""
 
 from __future__ import annotations
 
@@ -10,72 +15,72 @@ from typing import Any, NamedTuple
 
 import torch.distributed as dist
 
-from unisono import _engine
 from unisono.codecs import Codec
 from unisono.collectives import Collective
+from unisono.comm.call_request import CallRequest
 from unisono.comm.communicator import Communicator
+from unisono.compiler import Lengths
 from unisono.errors import UsageError
+from unisono.torch_backend import messages
 from unisono.torch_backend.future_threads import InOrder
 from unisono.torch_backend.futures import Callback, running_callback
-from unisono.torch_backend.plan_cache import Blocks, PlanCache
 from unisono.torch_backend.private import profiler_enabled
 from unisono.torch_backend.profiling import in_profile
 from unisono.torch_backend.side_lane import SideLane
 from unisono.torch_backend.tensors import Finish, Tensor
-from unisono.torch_backend.work import AllPending, EngineCall, FinishedWork, Pending, PendingWork
+from unisono.torch_backend.work import AllPending, FinishedWork, PendingWork
 
 NO_LIMIT = timedelta(0)
 FINISHED = FinishedWork()
 
 
-class Call(NamedTuple):
-    """A call of the engine. ``source`` and ``out`` lie in one piece; they may be the same."""
+class TensorCall(NamedTuple):
+    """A call on tensors whose arguments were checked; nothing has been sent yet.
 
-    what: str  # torch's name for it
-    collective: Collective
-    blocks: Blocks
-    dtype: str
+    ``source`` and ``out`` are contiguous; they may be the same tensor.
+    """
+
+    name: str  # torch's name of the call
+    request: CallRequest
     source: Tensor
     out: Tensor
-    op: str | None = None
-    root: int | None = None
-    codec: Codec | None = None
+    result: Sequence[Tensor]  # the value of the call's future
+    finish: Finish | None = None  # called after the engine has finished
 
+    def then(self, finish: Finish | None) -> TensorCall:
+        """Return the call with another ``finish``."""
+        return TensorCall(self.name, self.request, self.source, self.out, self.result, finish)
 
-class Prepared(NamedTuple):
-    """A call whose arguments were checked: nothing has been sent yet."""
-
-    call: Call
-    finish: Finish | None  # to be done when the engine is done
-    result: Sequence[Tensor]  # what a future of the call holds
+    def with_result(self, result: Sequence[Tensor]) -> TensorCall:
+        """Return the call with another ``result``."""
+        return TensorCall(self.name, self.request, self.source, self.out, result, self.finish)
 
 
 class CallOptions(NamedTuple):
-    """How the caller wants it."""
+    """The options of a call."""
 
-    at_once: bool = False  # done when it returns; else a Work is returned meanwhile
-    limit_s: float | None = None  # how long it may wait; None: as long as the group says
+    blocking: bool = False  # return when the call is over; otherwise return a Work at once
+    limit_s: float | None = None  # the timeout; None: that of the group
 
 
-AT_ONCE, LATER = CallOptions(True), CallOptions(False)
+BLOCKING, ASYNCHRONOUS = CallOptions(True), CallOptions(False)
 
 
 def call_options_of(opts: Any, timeout: timedelta | None = None) -> CallOptions:
-    """Read torch's options: an object of many kinds, a bare number, or nothing."""
+    """Read torch's options, which are an object of one of many classes, a bare number, or None."""
     if timeout is None:
         timeout = getattr(opts, "timeout", None)
-    at_once = not getattr(opts, "asyncOp", True)
+    blocking = not getattr(opts, "asyncOp", True)
     if timeout is not None and timeout > NO_LIMIT:
-        return CallOptions(at_once, timeout.total_seconds())
-    return AT_ONCE if at_once else LATER
+        return CallOptions(blocking, timeout.total_seconds())
+    return BLOCKING if blocking else ASYNCHRONOUS
 
 
 class CallbackLane:
-    """What makes the calls of callbacks: a communicator of the same ranks, and the order of its calls."""
+    """Makes the calls of callbacks: a second communicator of the same ranks, and the order of its calls."""
 
-    def __init__(self, comm: Communicator, algorithms: Mapping[str, Any]) -> None:
+    def __init__(self, comm: Communicator) -> None:
         self.comm = comm
-        self.caller = PlanCache(comm, algorithms)
         self.lane = SideLane(comm)
 
     def close(self) -> None:
@@ -87,16 +92,17 @@ class CallbackLane:
 class GroupDispatcher:
     """Makes the calls of one group."""
 
+    records_calls = False  # a flight recorder must see every call, so none takes the fast path
+
     def __init__(self, comm: Communicator, timeout_s: float, algorithms: Mapping[str, Any]) -> None:
         self.comm = comm
         self.timeout_s = timeout_s
-        self.main = PlanCache(comm, algorithms)
-        self._algorithms = algorithms
-        self._aside: CallbackLane | None = None
-        self._making_aside = threading.Lock()
+        self.algorithms = algorithms  # by collective
+        self._kinds: dict[tuple[Collective, str | None, int | None], CallRequest] = {}
+        self._callback_lane: CallbackLane | None = None
+        self._creating_lane = threading.Lock()
         if not comm.can_duplicate_locally:
-            self.aside()  # all ranks are here now; later they might not be
-        self.endpoint = self.main.endpoint
+            self.callback_lane()  # all ranks are here now; later they might not be
         self.name = ""  # of the group
         self.calls = 0  # that were not made by callbacks
         self.closed = False
@@ -104,69 +110,87 @@ class GroupDispatcher:
         self.order = InOrder()
         self.unfinished: weakref.WeakSet[PendingWork] = weakref.WeakSet()
 
-    def make_all(self, prepared: Sequence[Prepared], options: CallOptions, result: Sequence[Tensor]) -> dist.Work:
-        """Make several calls as one; all were prepared, so that a wrong argument fails before the first is made."""
-        if len(prepared) == 1:
-            return self.make(prepared[0].call, options, prepared[0].finish, result)
-        return self.together([self.make(one.call, options, one.finish, one.result) for one in prepared], result)
+    def request(
+        self, collective: Collective, lengths: Lengths, dtype: str, op: str | None = None, root: int | None = None,
+        codec: Codec | None = None,
+    ) -> CallRequest:  # fmt: skip
+        """Return the request of a call, with the algorithm that the group's options name."""
+        # Few algorithms support unequal blocks; the one that the options name is meant for the usual calls.
+        usual = collective.single_array or lengths.equal_blocks
+        algorithm = self.algorithms.get(collective.name) if usual else None
+        return CallRequest(collective, op, root, algorithm, codec, dtype, lengths)
 
-    def make(self, call: Call, options: CallOptions, finish: Finish | None, result: Sequence[Tensor]) -> dist.Work:
-        """Make a call. ``finish`` is done when the engine is done; ``result`` is what a future of it holds."""
+    def kind(self, collective: Collective, op: str | None = None, root: int | None = None) -> CallRequest:
+        """Return the request of calls of any length and type, by which the fast path knows them."""
+        kind = self._kinds.get((collective, op, root))
+        if kind is None:
+            algorithm = self.algorithms.get(collective.name)
+            kind = self._kinds[collective, op, root] = CallRequest(collective, op, root, algorithm)
+        return kind
+
+    def kind_of(self, request: CallRequest) -> CallRequest:
+        """Return the same for a request."""
+        return self.kind(request.collective, request.op, request.root)
+
+    def call_all(self, calls: Sequence[TensorCall], options: CallOptions, result: Sequence[Tensor]) -> dist.Work:
+        """Make several calls as one; all were checked, so a wrong argument fails before the first is made."""
+        if len(calls) == 1:
+            return self.call(calls[0].with_result(result), options)
+        return self.together([self.call(call, options) for call in calls], result)
+
+    def call(self, call: TensorCall, options: CallOptions) -> dist.Work:
+        """Make a call."""
         if profiler_enabled():
-            with in_profile(call.what, [call.source]):
-                return self._make(call, options, finish, result)
-        return self._make(call, options, finish, result)
+            with in_profile(call.name, [call.source]):
+                return self._call(call, options)
+        return self._call(call, options)
 
-    def _make(self, call: Call, options: CallOptions, finish: Finish | None, result: Sequence[Tensor]) -> dist.Work:
-        self.check_open(call.what)
+    def _call(self, call: TensorCall, options: CallOptions) -> dist.Work:
+        self.check_open(call.name)
         limit_s = self.timeout_s if options.limit_s is None else options.limit_s
         callback = running_callback()
         if callback is not None:
-            pending, key = self._make_aside(call, limit_s, callback)
-        else:
-            self.calls += 1
-            plan = self.plan_of(call)
-            if options.at_once and self.coalescing is None:
-                self.endpoint.run(plan, call.source.data_ptr(), call.out.data_ptr(), limit_s)
-                if finish is not None:
-                    finish()
-                return FINISHED
-            self.endpoint.raise_if_broken()
-            arrays = (call.source, call.out, result)  # kept alive: the result may lie one behind the other
-            completion = self.endpoint.start(plan, call.source.data_ptr(), call.out.data_ptr(), limit_s, arrays)
-            pending, key = EngineCall(self.endpoint, completion, self.order), f"{self.name}#{self.calls}"
-        return self.goes_on(PendingWork(pending, result, finish, f"{call.what} of group {self.name}", key))
+            return self._call_on_lane(call, limit_s, callback)
+        self.calls += 1
+        plan = self.comm.plan(call.request)
+        source, out = call.source.data_ptr(), call.out.data_ptr()
+        if options.blocking and self.coalescing is None:
+            self.comm.run(plan, source, out, timeout=limit_s)
+            if call.finish is not None:
+                call.finish()
+            return FINISHED
+        keeps = (call.source, call.out, call.result)  # the result may consist of adjacent tensors
+        pending = self.comm.run(plan, source, out, async_op=True, timeout=limit_s, keeps=keeps)
+        assert pending is not None
+        return self.track(PendingWork(pending, call.result, call.finish, (self, call.name), self.calls, self.order))
 
-    def plan_of(self, call: Call) -> _engine.Plan:
-        """Return the plan of a call that is not made by a callback."""
-        return self.main.plan(call.collective, call.blocks, call.dtype, call.op, call.root, call.codec)
-
-    def _make_aside(self, call: Call, limit_s: float, callback: Callback) -> tuple[Pending, str]:
+    def _call_on_lane(self, call: TensorCall, limit_s: float, callback: Callback) -> dist.Work:
         key = callback.key_of_next_call()
-        side = self.aside()
-        plan = side.caller.plan(call.collective, call.blocks, call.dtype, call.op, call.root, call.codec)
+        side = self.callback_lane()
+        plan = side.comm.plan(call.request)
 
-        def make() -> None:
-            side.caller.endpoint.run(plan, call.source.data_ptr(), call.out.data_ptr(), limit_s)
+        def run() -> None:
+            side.comm.run(plan, call.source.data_ptr(), call.out.data_ptr(), timeout=limit_s)
 
-        return side.lane.submit(f"{self.name} {key}", make), key
+        pending = side.lane.submit(f"{self.name} {key}", run)
+        return self.track(PendingWork(pending, call.result, call.finish, (self, call.name), key))
 
-    def aside(self) -> CallbackLane:
-        """Return what makes the calls of callbacks; few groups need it, and it takes a while to make."""
-        with self._making_aside:
-            if self._aside is None:
-                self._aside = CallbackLane(self.comm.duplicate(), self._algorithms)
-            return self._aside
+    def callback_lane(self) -> CallbackLane:
+        """Return what makes the calls of callbacks; few groups need it, and it takes a while to create."""
+        with self._creating_lane:
+            if self._callback_lane is None:
+                self._callback_lane = CallbackLane(self.comm.duplicate())
+            return self._callback_lane
 
     def set_timeout(self, seconds: float) -> None:
-        """Limit the calls from now on."""
-        self.timeout_s = self.endpoint.timeout_s = seconds
-        with self._making_aside:
-            if self._aside is not None:
-                self._aside.caller.endpoint.timeout_s = seconds
+        """Set the timeout of the calls from now on."""
+        self.timeout_s = self.comm.timeout = seconds
+        with self._creating_lane:
+            if self._callback_lane is not None:
+                self._callback_lane.comm.timeout = seconds
 
-    def goes_on(self, work: PendingWork) -> PendingWork:
-        """Remember a call that goes on in the background."""
+    def track(self, work: PendingWork) -> PendingWork:
+        """Keep track of a call that runs in the background."""
         self.unfinished.add(work)
         if self.coalescing is not None:
             self.coalescing.append(work)
@@ -184,41 +208,44 @@ class GroupDispatcher:
             for work in waiting:
                 work.wait()
 
+        first = waiting[0]
+        orders = {work.order for work in waiting}
+        order = orders.pop() if len(orders) == 1 else None  # calls of one group end in order, so these do, too
         pending = AllPending([work.pending for work in waiting])
-        return PendingWork(pending, result, finish, f"calls of group {self.name}", waiting[0].key)
+        return PendingWork(pending, result, finish, (self, "calls"), first.key, order)
 
-    def check_open(self, what: str) -> None:
+    def check_open(self, name: str) -> None:
         """Raise if the group was destroyed."""
         if self.closed:
-            self.endpoint.check_process()
-            raise UsageError(f"{what}: the process group {self.name} was destroyed")
+            self.comm.check_process()
+            raise UsageError(messages.GROUP_DESTROYED(call=name, group=self.name))
 
     def close(self) -> None:
         """Finish what was started, and leave."""
         if not self.closed:
             self.closed = True
             if not self.comm.closed:
-                self.aside()  # another rank may wait in its own: it must learn that this one leaves
+                self.callback_lane()  # another rank may wait in its own: it must learn that this one leaves
             self.comm.close()
-            if self._aside is not None:
-                self._aside.close()
+            if self._callback_lane is not None:
+                self._callback_lane.close()
 
     def leave_in_child(self) -> None:
-        """After a fork, in the child: what goes on belongs to the parent. Take no lock, as nobody may release it."""
+        """After a fork, in the child: running calls belong to the parent. Take no lock: none would be released."""
         self.closed = True
         try:
-            self.endpoint.check_process()
+            self.comm.check_process()
         except UsageError as error:
             for work in list(self.unfinished):
                 work.leave_in_child(error)
 
     def abort(self, reason: str) -> None:
-        """Break off all calls, on all ranks."""
+        """Abort all calls, on all ranks."""
         if not self.closed:
             self.comm.abort(reason)
-            self.aside().comm.abort(reason)
+            self.callback_lane().comm.abort(reason)
             self.close()
 
     def has_unfinished_calls(self) -> bool:
-        """Whether a call goes on in the background."""
+        """Return whether a call runs in the background."""
         return any(not work.is_completed() for work in list(self.unfinished))

@@ -1,135 +1,154 @@
-"""The short way of frequent calls: the plan is known, and the tensors need nothing before or after.
+"""The fast path of frequent calls: the engine repeats a call that equals an earlier one.
 
-A call goes this way if one like it (as long, of the same type, with the same root) went the long way before, which
-checked it and left its plan here. What may differ from call to call is checked here: whether each tensor holds its
-values in one piece of memory that exists, whether tensors overlap, and how the group is being used. Where anything is
-unusual, the function returns None and the call goes the long way, which says what is wrong.
+The long path checks the arguments of a call and makes its plan; where the engine can use the user's tensors as they
+are, it lets the engine remember the plan (``remember``). A later call on tensors of the same bytes and types goes
+straight to the engine, which checks the tensors again: each must hold its values in one piece of existing memory, and
+they must not overlap. Blocking and asynchronous calls take the fast path alike. Each function here returns None where
+anything is unusual; the call then takes the long path, which reports what is wrong.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 import torch.distributed as dist
 
-from unisono import _engine
+from unisono import collectives
+from unisono.comm.call_request import CallRequest
+from unisono.compiler import Lengths
 from unisono.errors import UnisonoError
-from unisono.torch_backend.dispatch import FINISHED, NO_LIMIT, GroupDispatcher
+from unisono.torch_backend.dispatch import FINISHED, NO_LIMIT, GroupDispatcher, TensorCall
 from unisono.torch_backend.futures import running_callback
-from unisono.torch_backend.plan_cache import MOST_PLANS
 from unisono.torch_backend.private import profiler_enabled
-from unisono.torch_backend.tensors import Tensor, spread
+from unisono.torch_backend.reductions import plain_name
+from unisono.torch_backend.tensors import KNOWN, Finish, Tensor, spread
 from unisono.torch_backend.torch_errors import as_torchs
-
-# The plan of a call, and the bytes of one input. Keys hold what the plan depends on; they start with the function
-# below that uses it, except those of all-reduces.
-Plans = dict[Any, tuple[_engine.Plan, int]]
-
-
-def remember(plans: Plans, key: Any, plan: _engine.Plan, tensor: Tensor) -> None:
-    """Keep the plan of a call, unless it is of complex numbers: their tensors may be conjugated views."""
-    if not tensor.is_complex():
-        if len(plans) >= MOST_PLANS:
-            plans.clear()
-        plans[key] = plan, tensor.nbytes
-
-
-def address_of_all(tensor: Tensor, nbytes: int) -> int:
-    """Return the address of a contiguous tensor; 0 if so many bytes are not there, or it has no memory at all."""
-    try:
-        held_bytes = tensor.untyped_storage().nbytes()
-        if held_bytes == nbytes or held_bytes >= nbytes + tensor.storage_offset() * tensor.itemsize:
-            return int(tensor.data_ptr())
-    except RuntimeError:  # a tensor that stands for another one
-        pass
-    return 0
-
-
-def address_of_plain(tensor: Tensor, nbytes: int) -> int:
-    """Return the address of a tensor that holds its values, which are not complex, in one piece; 0 for any other."""
-    if (
-        tensor.is_cpu and tensor.layout is torch.strided and not tensor.is_nested and tensor.is_contiguous()
-        and not tensor.is_neg()
-    ):  # fmt: skip
-        return address_of_all(tensor, nbytes)
-    return 0
+from unisono.torch_backend.work import PendingWork
 
 
 def is_usual(dispatcher: GroupDispatcher) -> bool:
-    """Whether calls of the group are made at once, by the user's thread, and are not watched."""
+    """Return whether calls of the group are made by the user's thread, one by one, and are not watched."""
     return (
         running_callback() is None
         and dispatcher.coalescing is None
         and not profiler_enabled()
         and not dispatcher.closed
+        and not dispatcher.records_calls
     )
 
 
-def run(dispatcher: GroupDispatcher, plan: _engine.Plan, source: int, out: int, opts: Any) -> dist.Work:
-    """Make the call."""
-    dispatcher.calls += 1
+def remember(dispatcher: GroupDispatcher, call: TensorCall, out: Tensor, source: Tensor | None = None) -> None:
+    """Let the engine repeat a call, if it uses the user's tensors as they are."""
+    as_they_are = call.finish is None and call.out is out and call.source is (out if source is None else source)
+    if as_they_are and not dispatcher.records_calls and running_callback() is None:
+        comm = dispatcher.comm
+        comm.remember(comm.plan(call.request), dispatcher.kind_of(call.request), out, source)
+
+
+def repeat(
+    dispatcher: GroupDispatcher, name: str, kind: CallRequest, out: Tensor, source: Tensor | None, opts: Any,
+    result: Sequence[Tensor], finish: Finish | None = None,
+) -> dist.Work | None:  # fmt: skip
+    """Make a call that equals an earlier one; ``kind`` is its request without lengths and type."""
+    if not is_usual(dispatcher) or (kind.root or 0) < 0:
+        return None
     limit = opts.timeout
     limit_s = limit.total_seconds() if limit > NO_LIMIT else dispatcher.timeout_s
     try:
-        dispatcher.endpoint.run(plan, source, out, limit_s)
+        work = dispatcher.comm.repeat(kind, out, source, async_op=opts.asyncOp, timeout=limit_s)
     except UnisonoError as error:
         raise as_torchs(error)  # noqa: B904 (it is the same error)
+    if work is False:
+        return None
+    dispatcher.calls += 1
+    if work is not True:
+        call = (dispatcher, name)
+        return dispatcher.track(PendingWork(work, result, finish, call, dispatcher.calls, dispatcher.order))
+    if finish is not None:
+        finish()
     return FINISHED
+
+
+def all_reduce(group: Any, tensor: Tensor, opts: Any) -> dist.Work | None:
+    """Reduce one tensor on all ranks."""
+    op = plain_name(opts.reduceOp)
+    if op is None:
+        return None
+    dispatcher: GroupDispatcher = group._dispatcher
+    kind = dispatcher.kind(collectives.all_reduce, op)
+    return repeat(dispatcher, "all_reduce", kind, tensor, None, opts, [tensor])
 
 
 def broadcast(group: Any, tensors: Any, opts: Any = None, *more: Any) -> dist.Work | None:
     """Broadcast one tensor."""
-    if type(opts) is not dist.BroadcastOptions or opts.asyncOp or more or len(tensors) != 1 or opts.rootTensor != 0:
+    if type(opts) is not dist.BroadcastOptions or more or len(tensors) != 1 or opts.rootTensor != 0:
         return None
-    tensor = tensors[0]
-    if not isinstance(tensor, torch.Tensor):
+    dispatcher: GroupDispatcher = group._dispatcher
+    kind = dispatcher.kind(collectives.broadcast, None, opts.rootRank)
+    return repeat(dispatcher, "broadcast", kind, tensors[0], None, opts, tensors)
+
+
+def reduce(group: Any, tensors: Any, opts: Any = None, *more: Any) -> dist.Work | None:
+    """Reduce one tensor to the root."""
+    if type(opts) is not dist.ReduceOptions or more or len(tensors) != 1 or opts.rootTensor != 0:
         return None
-    found = group._quick.get((broadcast, tensor.numel(), tensor.dtype, opts.rootRank))
-    if found is None or not is_usual(group._dispatcher):
+    op = plain_name(opts.reduceOp)
+    if op is None:
         return None
-    plan, nbytes = found
-    place = address_of_plain(tensor, nbytes)
-    return run(group._dispatcher, plan, place, place, opts) if place else None
+    dispatcher: GroupDispatcher = group._dispatcher
+    kind = dispatcher.kind(collectives.reduce, op, opts.rootRank)
+    return repeat(dispatcher, "reduce", kind, tensors[0], None, opts, tensors)
 
 
 def all_gather_into(group: Any, out: Any, source: Any, opts: Any = None, *more: Any) -> dist.Work | None:
     """Gather the tensors of all ranks into one."""
-    if getattr(opts, "asyncOp", True) or more:
+    if getattr(opts, "asyncOp", None) is None or more:
         return None
-    if not (isinstance(out, torch.Tensor) and isinstance(source, torch.Tensor)):
-        return None
-    found = group._quick.get((all_gather_into, source.numel(), source.dtype, out.numel(), out.dtype))
-    if found is None or not is_usual(group._dispatcher):
-        return None
-    (plan, nbytes), comm = found, group._dispatcher.comm
-    total = nbytes * comm.size
-    start, place = address_of_plain(out, total), address_of_plain(source, nbytes)
-    if start and place and may_gather(start, total, place, nbytes, comm.rank):
-        return run(group._dispatcher, plan, place, start, opts)
-    return None
+    dispatcher: GroupDispatcher = group._dispatcher
+    kind = dispatcher.kind(collectives.all_gather)
+    return repeat(dispatcher, "all_gather_into_tensor", kind, out, source, opts, [out])
 
 
-def may_gather(start: int, total: int, place: int, nbytes: int, rank: int) -> bool:
-    """Whether the input of a gather lies apart from its result, or where it belongs in it."""
-    return place + nbytes <= start or start + total <= place or place == start + rank * nbytes
+def reduce_scatter(group: Any, out: Any, source: Any, opts: Any = None, *more: Any) -> dist.Work | None:
+    """Reduce one tensor and scatter the result."""
+    if type(opts) is not dist.ReduceScatterOptions or more:
+        return None
+    op = plain_name(opts.reduceOp)
+    if op is None:
+        return None
+    dispatcher: GroupDispatcher = group._dispatcher
+    kind = dispatcher.kind(collectives.reduce_scatter, op)
+    return repeat(dispatcher, "reduce_scatter_tensor", kind, out, source, opts, [out])
+
+
+def all_to_all(
+    group: Any, out: Any, source: Any, out_splits: Any = None, splits: Any = None, opts: Any = None, *more: Any
+) -> dist.Work | None:
+    """Exchange equal parts of two tensors."""
+    if type(opts) is not dist.AllToAllOptions or more or splits or out_splits:
+        return None
+    dispatcher: GroupDispatcher = group._dispatcher
+    if not (_has_equal_rows(out, dispatcher.comm.size) and _has_equal_rows(source, dispatcher.comm.size)):
+        return None
+    kind = dispatcher.kind(collectives.all_to_all)
+    return repeat(dispatcher, "all_to_all_single", kind, out, source, opts, [out])
+
+
+def _has_equal_rows(tensor: Any, size: int) -> bool:
+    return isinstance(tensor, torch.Tensor) and tensor.dim() > 0 and tensor.shape[0] % size == 0
 
 
 def all_gather(group: Any, outs: Any, sources: Any, opts: Any = None, *more: Any) -> dist.Work | None:
-    """Gather one tensor of each rank into a list, all of them as long."""
-    if getattr(opts, "asyncOp", True) or more or len(sources) != 1 or len(outs) != 1:
+    """Gather one tensor of each rank into a list of tensors of the same length."""
+    if getattr(opts, "asyncOp", None) is None or more or len(sources) != 1 or len(outs) != 1:
         return None
-    parts, source, dispatcher = outs[0], sources[0], group._dispatcher
-    if not isinstance(source, torch.Tensor):
+    dispatcher: GroupDispatcher = group._dispatcher
+    parts, source, comm = outs[0], sources[0], dispatcher.comm
+    if not isinstance(source, torch.Tensor) or len(parts) != comm.size:
         return None
-    count, dtype = source.numel(), source.dtype
-    found = group._quick.get((all_gather, count, dtype, len(parts)))
-    if found is None or not is_usual(dispatcher):
-        return None
-    plan, nbytes = found
-    place = address_of_plain(source, nbytes)
-    if not place:
-        return None
+    count, dtype, nbytes = source.numel(), source.dtype, source.nbytes
     start = expected = 0
     for part in parts:
         if not isinstance(part, torch.Tensor) or part.numel() != count or part.dtype is not dtype:
@@ -139,61 +158,49 @@ def all_gather(group: Any, outs: Any, sources: Any, opts: Any = None, *more: Any
             return None
         if not start:
             start = expected = address
-        adjacent = expected == address
-        expected = address + nbytes if adjacent else -1
-    total = nbytes * len(parts)
-    if expected != -1 and may_gather(start, total, place, nbytes, dispatcher.comm.rank):
-        return run(dispatcher, plan, place, start, opts)
+        expected = address + nbytes if expected == address else -1
+    if expected != -1:
+        return _gather_in_place(dispatcher, start, list(parts), source, opts)
     memory = torch.empty(count * len(parts), dtype=dtype, device="cpu")  # not on the user's default device
-    work = run(dispatcher, plan, place, memory.data_ptr(), opts)
-    spread(parts, memory)
-    return work
+    kind = dispatcher.kind(collectives.all_gather)
+    return repeat(dispatcher, "all_gather", kind, memory, source, opts, list(parts), lambda: spread(parts, memory))
 
 
-def reduce(group: Any, tensors: Any, opts: Any = None, *more: Any) -> dist.Work | None:
-    """Reduce one tensor to the root."""
-    if type(opts) is not dist.ReduceOptions or opts.asyncOp or more or len(tensors) != 1 or opts.rootTensor != 0:
-        return None
-    tensor = tensors[0]
-    if not isinstance(tensor, torch.Tensor):
-        return None
-    found = group._quick.get((reduce, tensor.numel(), tensor.dtype, opts.rootRank, hash(opts.reduceOp)))
-    if found is None or not is_usual(group._dispatcher):
-        return None
-    plan, nbytes = found
-    place = address_of_plain(tensor, nbytes)
-    return run(group._dispatcher, plan, place, place, opts) if place else None
-
-
-def reduce_scatter(group: Any, out: Any, source: Any, opts: Any = None, *more: Any) -> dist.Work | None:
-    """Reduce one tensor and scatter the result."""
-    if type(opts) is not dist.ReduceScatterOptions or opts.asyncOp or more:
-        return None
-    if not (isinstance(out, torch.Tensor) and isinstance(source, torch.Tensor)):
-        return None
-    key = (reduce_scatter, source.numel(), source.dtype, out.numel(), out.dtype, hash(opts.reduceOp))
-    return _run_apart(group, key, out, source, opts, group._dispatcher.comm.size)
-
-
-def all_to_all(
-    group: Any, out: Any, source: Any, out_splits: Any = None, splits: Any = None, opts: Any = None, *more: Any
+def _gather_in_place(
+    dispatcher: GroupDispatcher, start: int, parts: Sequence[Tensor], source: Tensor, opts: Any
 ) -> dist.Work | None:
-    """Exchange equal parts of two tensors."""
-    if type(opts) is not dist.AllToAllOptions or opts.asyncOp or more or splits or out_splits:
+    """Gather into tensors that are adjacent in memory, from address ``start`` on."""
+    comm, dtype, nbytes = dispatcher.comm, KNOWN.get(source.dtype), source.nbytes
+    address = address_of_plain(source, nbytes)
+    total = nbytes * comm.size
+    separate = address + nbytes <= start or start + total <= address or address == start + comm.rank * nbytes
+    if not address or not separate or dtype is None or not is_usual(dispatcher):
         return None
-    if not (isinstance(out, torch.Tensor) and isinstance(source, torch.Tensor)):
-        return None
-    return _run_apart(group, (all_to_all, source.shape, source.dtype, out.shape, out.dtype), out, source, opts, 1)
+    sizes = (source.numel(),) * comm.size
+    limit_s = opts.timeout.total_seconds() if opts.timeout > NO_LIMIT else dispatcher.timeout_s
+    try:
+        plan = comm.plan(dispatcher.request(collectives.all_gather, Lengths(sizes, sizes), dtype))
+        dispatcher.calls += 1
+        work = comm.run(plan, address, start, async_op=opts.asyncOp, timeout=limit_s, keeps=(parts, source))
+    except UnisonoError as error:
+        raise as_torchs(error)  # noqa: B904 (it is the same error)
+    if work is None:
+        return FINISHED
+    call = (dispatcher, "all_gather")
+    return dispatcher.track(PendingWork(work, parts, None, call, dispatcher.calls, dispatcher.order))
 
 
-def _run_apart(group: Any, key: Any, out: Tensor, source: Tensor, opts: Any, ratio: int) -> dist.Work | None:
-    """Make a call whose input must not overlap the output, which has a part of its bytes: one in ``ratio``."""
-    found = group._quick.get(key)
-    if found is None or not is_usual(group._dispatcher):
-        return None
-    plan, nbytes = found
-    out_bytes = nbytes // ratio
-    start, place = address_of_plain(out, out_bytes), address_of_plain(source, nbytes)
-    if start and place and (place + nbytes <= start or start + out_bytes <= place):
-        return run(group._dispatcher, plan, place, start, opts)
-    return None
+def address_of_plain(tensor: Tensor, nbytes: int) -> int:
+    """Return the address of a tensor that holds its values, which fill ``nbytes``, in one piece; 0 for any other."""
+    if not (
+        tensor.is_cpu and tensor.layout is torch.strided and not tensor.is_nested and tensor.is_contiguous()
+        and not tensor.is_neg() and not tensor.is_conj()
+    ):  # fmt: skip
+        return 0
+    try:
+        held_bytes = tensor.untyped_storage().nbytes()
+        if held_bytes == nbytes or held_bytes >= nbytes + tensor.storage_offset() * tensor.itemsize:
+            return int(tensor.data_ptr())
+    except RuntimeError:  # a tensor that stands for another one
+        pass
+    return 0

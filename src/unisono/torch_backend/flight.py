@@ -19,8 +19,8 @@ from typing import Any
 
 import torch.distributed as dist
 
-from unisono.torch_backend.dispatch import Call, CallOptions, GroupDispatcher
-from unisono.torch_backend.tensors import Finish, Tensor
+from unisono.torch_backend.dispatch import CallOptions, GroupDispatcher, TensorCall
+from unisono.torch_backend.tensors import Tensor
 from unisono.torch_backend.work import PendingWork
 
 VERSION = "2.10"  # of torch's format
@@ -38,7 +38,7 @@ TYPES = {
 
 
 def kept_calls(environment: Mapping[str, str]) -> int:
-    """Return how many calls of a group the user wants to have kept."""
+    """Return the number of calls of a group that the user wants on record."""
     found = next((environment[name] for name in SIZES if name in environment), "0")
     return max(0, int(found)) if found.strip().lstrip("-").isdigit() else 0
 
@@ -46,19 +46,19 @@ def kept_calls(environment: Mapping[str, str]) -> int:
 class Entry:
     """A call on the record."""
 
-    def __init__(self, number: int, call: Call, timeout_s: float) -> None:
+    def __init__(self, number: int, call: TensorCall, timeout_s: float) -> None:
         self.number, self.timeout_s = number, timeout_s
-        self.name = NAMES.get(call.what, call.what)
+        self.name = NAMES.get(call.name, call.name)
         self.sizes = [list(tensor.shape) for tensor in (call.source, call.out)]
         self.dtypes = [_type_of(tensor) for tensor in (call.source, call.out)]
         self.thread = threading.current_thread()
         self.created_ns = time.time_ns()
         self.frames = _frames()
-        self.work: Any = None  # of a call that goes on
+        self.work: Any = None  # of a call that runs in the background
         self.is_over = False
 
     def state(self) -> str:
-        """Return torch's word for how far the call is."""
+        """Return the state of the call in torch's words."""
         if self.work is not None and self.work.done():
             self.is_over = True
         return "completed" if self.is_over else "scheduled"
@@ -90,20 +90,22 @@ class Entry:
         }
 
 
-class RecordingMaker(GroupDispatcher):
+class RecordingDispatcher(GroupDispatcher):
     """Makes the calls of a group, and keeps the last of them on record."""
+
+    records_calls = True
 
     def __init__(self, *args: Any, kept: int) -> None:
         super().__init__(*args)
         self.entries: deque[Entry] = deque(maxlen=kept)
         self.recorded = 0
 
-    def make(self, call: Call, options: CallOptions, finish: Finish | None, result: Sequence[Tensor]) -> dist.Work:
+    def call(self, call: TensorCall, options: CallOptions) -> dist.Work:
         """Make a call; it is on the record before it begins."""
         self.recorded += 1
         entry = Entry(self.recorded, call, self.timeout_s if options.limit_s is None else options.limit_s)
         self.entries.append(entry)
-        work = super().make(call, options, finish, result)
+        work = super().call(call, options)
         if isinstance(work, PendingWork):
             entry.work = work.pending  # and not the work, which keeps the user's tensors
         else:
@@ -116,7 +118,7 @@ def record_of(groups: Sequence[Any]) -> dict[str, Any]:
     entries, config, status = [], {}, {}
     for group in groups:
         found = group._dispatcher
-        if not isinstance(found, RecordingMaker):
+        if not isinstance(found, RecordingDispatcher):
             continue
         name = group.getGroupName()
         mine = [entry.as_torch(group) for entry in list(found.entries)]
@@ -155,7 +157,7 @@ def _type_of(tensor: Tensor) -> str:
 
 
 def _frames() -> list[dict[str, Any]]:
-    """Return where in the user's program the call is made, the innermost function first."""
+    """Return the frames of the user's program that make the call, the innermost function first."""
     found: list[dict[str, Any]] = []
     frame = sys._getframe(1)
     while frame is not None and len(found) < FRAMES:

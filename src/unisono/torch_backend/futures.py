@@ -1,9 +1,9 @@
-"""Futures of collectives, and what is done in their callbacks.
+"""Futures of collectives, and the calls that their callbacks make.
 
-*Callback*: a function that a user gives to ``future.then``. It may start collectives of its own (PowerSGD
-does), and it runs on whichever thread comes first, another one on every rank. So what it starts cannot be
-matched with what the other ranks start by the order of arrival, as all else is. It gets a *key* instead: which
-call's callback, and the how manyeth call in it (see side_lane.py).
+*Callback*: a function that a user passes to ``future.then``. It may start further collectives (PowerSGD does), and it
+runs on any thread, a different one on every rank. Its calls cannot be matched with those of the other ranks by their
+order, as all others are. They have a *key* instead: the call whose callback it is, and the index of the call in the
+callback (see side_lane.py).
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from typing import Any
 import torch
 
 from unisono.errors import UsageError
+from unisono.torch_backend import messages
 
 
 class Callback:
@@ -40,7 +41,7 @@ _running = _Running()
 
 
 def running_callback() -> Callback | None:
-    """Return the callback that this thread runs, if it does."""
+    """Return the callback that this thread runs, or None."""
     return _running.callback
 
 
@@ -54,7 +55,7 @@ def _inside(callback: Callback) -> Iterator[None]:
 
 
 class Failed:
-    """What stands in a future in place of a result.
+    """The value of a future whose call failed.
 
     A future of torch that gets an exception looks like a success to C++. DDP would take the first tensor of
     what is in it, and there is none: the process would end with a segmentation fault. To find tensors it
@@ -92,12 +93,9 @@ class CollectiveFuture(torch.futures.Future):
         self.set_result(Failed(error))
 
     def wait(self) -> Any:
-        """Wait for the result; in a forked child nobody would ever complete the future."""
+        """Wait for the result; in a forked child no thread would ever complete the future."""
         if not self.done() and self._process != os.getpid():
-            raise UsageError(
-                f"process {os.getpid()} was forked from process {self._process}, to which this future belongs: wait "
-                "for it there"
-            )
+            raise UsageError(messages.FUTURE_OF_PARENT(child=os.getpid(), parent=self._process))
         return super().wait()
 
     def then(self, callback: Callable[[Any], Any]) -> CollectiveFuture:

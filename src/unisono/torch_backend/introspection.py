@@ -1,4 +1,4 @@
-"""What torch wants to know of a group. C++ asks in camelCase; both spellings are one thing."""
+"""The facts about a group that torch asks for. C++ uses camelCase; both spellings are the same method."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 from unisono.errors import UsageError
+from unisono.torch_backend import messages
 from unisono.torch_backend.dispatch import GroupDispatcher
 from unisono.torch_backend.options import Options
 from unisono.torch_backend.other_devices import Others
@@ -17,7 +18,7 @@ from unisono.torch_backend.torch_errors import raises_torchs
 
 
 class BackendFacts:
-    """What torch's Python code asks of a backend."""
+    """The facts about a backend that torch's Python code asks for."""
 
     supports_splitting = False
     supports_coalescing = False
@@ -25,10 +26,10 @@ class BackendFacts:
     supports_time_estimate = False
 
     def __init__(self, options: Options) -> None:
-        self.options = replace(options)  # the user may give one object to several groups
+        self.options = replace(options)  # the user may pass one object to several groups
 
     def supports_tensor_alloc(self, device: Any) -> bool:
-        """Whether it hands out memory of its own."""
+        """Return whether it allocates tensors."""
         return False
 
     def name(self) -> str:
@@ -49,17 +50,17 @@ class GroupFacts:
     _others: Others
 
     def getBackendName(self) -> str:  # noqa: N802
-        """Return our name."""
+        """Return the name of the backend."""
         return NAME
 
     name = _get_backend_name = getBackendName
 
     def getSize(self) -> int:  # noqa: N802
-        """Return how many ranks there are."""
+        """Return the number of ranks."""
         return self._dispatcher.comm.size
 
     def getRank(self) -> int:  # noqa: N802
-        """Return which of them this is."""
+        """Return the rank of this process."""
         return self._dispatcher.comm.rank
 
     def getGroupName(self) -> str:  # noqa: N802
@@ -71,7 +72,7 @@ class GroupFacts:
         self._dispatcher.name = name
 
     def getGroupDesc(self) -> str:  # noqa: N802
-        """Return what torch says of the group."""
+        """Return torch's description of the group."""
         return self._description
 
     def setGroupDesc(self, description: str) -> None:  # noqa: N802
@@ -98,7 +99,7 @@ class GroupFacts:
         pass  # it counts from 0 on every rank
 
     def set_timeout(self, timeout: timedelta) -> None:
-        """Set how long a call may wait."""
+        """Set the timeout of calls."""
         self._dispatcher.set_timeout(timeout.total_seconds())
         self._facts.options._timeout = timeout
 
@@ -114,8 +115,5 @@ class GroupFacts:
         """Return the backend for tensors that are not on the CPU."""
         found = self._others.backends.get(device.type)
         if found is None:
-            raise UsageError(
-                f"a tensor on {device}: the backend unisono takes tensors on the CPU, and there is no other one for "
-                f'this device in this group; name one, as in init_process_group("cpu:{NAME},{device.type}:BACKEND")'
-            )
+            raise UsageError(messages.NO_BACKEND_FOR_DEVICE(device=device, kind=device.type))
         return found

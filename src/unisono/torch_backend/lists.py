@@ -1,6 +1,6 @@
-"""The lists that torch's groups take: how many tensors a call must have, told in torch's words.
+"""Checks of the lists of tensors that torch's groups take.
 
-torch's functions give lists of the right length. A program that calls the methods of a group directly may not.
+torch's functions pass lists of the right length. A program that calls the methods of a group directly may not.
 """
 
 from __future__ import annotations
@@ -11,34 +11,34 @@ from typing import Any
 import torch
 
 from unisono.errors import UsageError
+from unisono.torch_backend import tensor_messages as messages
 
 
-def root_of(opts: Any, size: int, what: str, tensors: int = 1) -> int:
+def root_of(opts: Any, size: int, call: str, tensors: int = 1) -> int:
     """Return the root of a call from torch's options or a bare number; refuse what Gloo refuses."""
     root: int = opts if isinstance(opts, int) else getattr(opts, "rootRank", 0)
     if not 0 <= root < size:
-        raise UsageError(f"{what}: invalid root rank {root}; expected a rank from 0 to {size - 1}")
-    root_tensor_of(opts, what, tensors)
+        raise UsageError(messages.BAD_ROOT(call=call, root=root, last=size - 1))
+    root_tensor_of(opts, call, tensors)
     return root
 
 
-def root_tensor_of(opts: Any, what: str, tensors: int) -> int:
-    """Return the place of the root's tensor among those of a call."""
-    place: int = getattr(opts, "rootTensor", 0)
-    if not 0 <= place < tensors:
-        raise UsageError(f"{what}: invalid root tensor {place}; the call has {tensors} tensors, counted from 0")
-    return place
+def root_tensor_of(opts: Any, call: str, tensors: int) -> int:
+    """Return the index of the root's tensor among those of a call."""
+    index: int = getattr(opts, "rootTensor", 0)
+    if not 0 <= index < tensors:
+        raise UsageError(messages.BAD_ROOT_TENSOR(call=call, index=index, count=tensors))
+    return index
 
 
-def wrong_count(what: str, name: str, found: int, size: int) -> UsageError:
-    """Return the error for a list that does not have one tensor for each rank, with the words of Gloo's errors."""
-    if what == "all_gather":
-        text = f"invalid {name} tensor list: {found} tensors as {name}; expected {size}"
-    elif what == "all_to_all":
-        text = f"{name} tensor list size {found} does not match world size {size}"
-    else:
-        text = f"Incorrect {name} list size {found}. {name.capitalize()} list size should be {size}"
-    return UsageError(f"{what}: {text}, one tensor for each rank")
+def wrong_count(call: str, name: str, found: int, size: int) -> UsageError:
+    """Return the error for a list that does not have one tensor for each rank."""
+    if call == "all_gather":
+        return UsageError(messages.WRONG_ALL_GATHER_COUNT(call=call, name=name, found=found, size=size))
+    if call == "all_to_all":
+        return UsageError(messages.WRONG_ALL_TO_ALL_COUNT(call=call, name=name, found=found, size=size))
+    title = str(name).capitalize()
+    return UsageError(messages.WRONG_LIST_COUNT(call=call, name=name, title=title, found=found, size=size))
 
 
 def _is_root(group: Any, opts: Any) -> bool:
@@ -46,87 +46,75 @@ def _is_root(group: Any, opts: Any) -> bool:
     return bool(root == group.getRank())
 
 
+def _check_on_root(call: str, name: str, lists: Any, is_root: bool) -> None:
+    if is_root and len(lists) != 1:
+        raise UsageError(messages.SINGLE_LIST_ON_ROOT(call=call, name=name, found=len(lists)))
+    if not is_root and len(lists) != 0:
+        raise UsageError(messages.NO_LIST_ELSEWHERE(call=call, name=name, found=len(lists)))
+
+
 def _gather(group: Any, outs: Any, sources: Any, opts: Any = None, *_: Any, **__: Any) -> None:
     if torch.is_tensor(sources):
         return
     if len(sources) != 1:
-        raise UsageError(f"gather: requires a single-element input tensor list; found {len(sources)} tensors")
-    is_root = _is_root(group, opts)
-    if is_root and len(outs) != 1:
-        raise UsageError(f"gather: requires a single-element output list on the root; found {len(outs)} lists")
-    if not is_root and len(outs) != 0:
-        raise UsageError(f"gather: requires empty output on non-root ranks; found {len(outs)} lists")
+        raise UsageError(messages.SINGLE_INPUT(call="gather", found=len(sources)))
+    _check_on_root("gather", messages.OUTPUT(), outs, _is_root(group, opts))
 
 
 def _scatter(group: Any, outs: Any, sources: Any, opts: Any = None, *_: Any, **__: Any) -> None:
     if torch.is_tensor(outs):
         return
     if len(outs) != 1:
-        raise UsageError(f"scatter: requires a single-element output tensor list; found {len(outs)} tensors")
-    is_root = _is_root(group, opts)
-    if is_root and len(sources) != 1:
-        raise UsageError(f"scatter: requires a single-element input list on the root; found {len(sources)} lists")
-    if not is_root and len(sources) != 0:
-        raise UsageError(f"scatter: requires empty input on non-root ranks; found {len(sources)} lists")
+        raise UsageError(messages.SINGLE_OUTPUT(call="scatter", found=len(outs)))
+    _check_on_root("scatter", messages.INPUT(), sources, _is_root(group, opts))
 
 
 def _reduce(group: Any, tensors: Any, *_: Any, **__: Any) -> None:
     if not torch.is_tensor(tensors) and len(tensors) != 1:
-        raise UsageError(f"reduce: requires a single-element tensor list; found {len(tensors)} tensors")
+        raise UsageError(messages.SINGLE_TENSOR(call="reduce", found=len(tensors)))
 
 
 def _all_gather(group: Any, outs: Any, sources: Any, *_: Any, **__: Any) -> None:
     if torch.is_tensor(sources):
         return
     if not sources:
-        raise UsageError("all_gather: requires non-empty input tensor list; found none")
+        raise UsageError(messages.NO_INPUT(call="all_gather"))
     if len(outs) != len(sources):
-        raise UsageError(
-            f"all_gather: requires input/output tensor lists to have the same length; found {len(sources)} and "
-            f"{len(outs)}"
-        )
+        raise UsageError(messages.LIST_LENGTHS_DIFFER(call="all_gather", inputs=len(sources), outputs=len(outs)))
 
 
 def _all_reduce_coalesced(group: Any, tensors: Any, *_: Any, **__: Any) -> None:
-    what = "all_reduce_coalesced"
+    call = "all_reduce_coalesced"
     if not tensors:
-        raise UsageError(f"{what}: requires non-empty tensor list; found none")
+        raise UsageError(messages.NO_TENSORS(call=call))
     first = tensors[0]
-    for place, tensor in enumerate(tensors):
+    for index, tensor in enumerate(tensors):
         if tensor.layout != first.layout:
             raise UsageError(
-                f"{what}: invalid tensor layout at index {place}: {tensor.layout}; expected {first.layout}"
+                messages.WRONG_LAYOUT(call=call, index=index, layout=tensor.layout, expected=first.layout)
             )
         if tensor.dtype != first.dtype:
-            raise UsageError(
-                f"{what}: tensors must all have the same type; found {first.dtype} and {tensor.dtype} (index {place})"
-            )
+            raise UsageError(messages.MIXED_TYPES(call=call, first=first.dtype, other=tensor.dtype, index=index))
     if first.layout is torch.sparse_coo:
-        raise UsageError(f"{what}: unsupported layout {first.layout}; call all_reduce for each sparse tensor")
+        raise UsageError(messages.UNSUPPORTED_LAYOUT(call=call, layout=first.layout))
 
 
 def _all_gather_coalesced(group: Any, out_lists: Any, sources: Any, *_: Any, **__: Any) -> None:
-    what, size = "all_gather_coalesced", group.getSize()
+    call, size = "all_gather_coalesced", group.getSize()
     if len(out_lists) != size:
-        raise UsageError(
-            f"{what}: output lists should be equal to world size; found {len(out_lists)}, expected {size}"
-        )
+        raise UsageError(messages.WRONG_OUTPUT_LISTS(call=call, found=len(out_lists), size=size))
     for rank, outs in enumerate(out_lists):
         if len(outs) != len(sources):
             raise UsageError(
-                f"{what}: invalid output size: {len(outs)} tensors in output list {rank}; expected {len(sources)}"
+                messages.WRONG_OUTPUT_COUNT(call=call, found=len(outs), rank=rank, expected=len(sources))
             )
-        for place, (out, source) in enumerate(zip(outs, sources, strict=True)):
+        for index, (out, source) in enumerate(zip(outs, sources, strict=True)):
+            where = {"call": call, "index": index, "rank": rank}
             if out.shape != source.shape:
-                raise UsageError(
-                    f"{what}: invalid size of output tensor at index {place} of list {rank}: {list(out.shape)}; "
-                    f"expected {list(source.shape)}, as the input"
-                )
+                shapes = {"shape": list(out.shape), "expected": list(source.shape)}
+                raise UsageError(messages.WRONG_OUTPUT_SHAPE(**where, **shapes))
             if out.dtype != source.dtype:
-                raise UsageError(
-                    f"{what}: invalid tensor type at index {place} of list {rank}: {out.dtype}; expected "
-                    f"{source.dtype}, as the input"
-                )
+                raise UsageError(messages.WRONG_OUTPUT_TYPE(**where, dtype=out.dtype, expected=source.dtype))
 
 
 # By the name of the method.

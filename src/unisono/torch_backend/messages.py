@@ -1,87 +1,91 @@
-"""send and recv between two ranks."""
+"""The messages of the torch backend; those about tensors are in ``tensor_messages.py``."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from unisono.message import Template
 
-import torch
-import torch.distributed as dist
-
-from unisono.comm.work import Work
-from unisono.torch_backend.dispatch import GroupDispatcher
-from unisono.torch_backend.other_devices import dispatch_by_device
-from unisono.torch_backend.profiling import in_profile
-from unisono.torch_backend.tensors import (
-    KNOWN,
-    Finish,
-    Tensor,
-    check,
-    contiguous_input,
-    contiguous_output,
-    moved_as,
+# Reductions.
+NO_SUCH_OP = Template(
+    "torch_backend.no_such_op", "{call}: op={op}; expected one of {names}", "{call}：op={op}；应为 {names} 之一"
 )
-from unisono.torch_backend.work import FOREVER_S, PendingWork
+AVERAGE_OF_BOOLEANS = Template(
+    "torch_backend.average_of_booleans",
+    "{call}: an average of booleans has no meaning; use MAX or MIN",
+    "{call}：布尔值的平均没有意义；请使用 MAX 或 MIN",
+)
+SPARSE_SUM_ONLY = Template(
+    "torch_backend.sparse_sum_only",
+    "all_reduce of a sparse tensor: unsupported reduction operation {op}; expected SUM",
+    "稀疏张量的 all_reduce：不支持归约操作 {op}；应为 SUM",
+)
 
+# Groups, works and futures.
+GROUP_DESTROYED = Template(
+    "torch_backend.group_destroyed",
+    "{call}: the process group {group} was destroyed",
+    "{call}：进程组 {group} 已被销毁",
+)
+DESTROYED_BEFORE_CALLBACK = Template(
+    "torch_backend.destroyed_before_callback",
+    "the process group was destroyed before the call of a callback was made",
+    "在回调发起的调用执行之前，进程组已被销毁",
+)
+NOT_FINISHED = Template(
+    "torch_backend.not_finished",
+    "{call} has not finished after {seconds} s and is still running; wait again",
+    "{call} 在 {seconds} 秒后尚未完成，仍在运行；请再次等待",
+)
+NO_SOURCE = Template(
+    "torch_backend.no_source", "{call}: only a receive has a source", "{call}：只有接收操作才有来源进程"
+)
+CALL_OF_GROUP = Template("torch_backend.call_of_group", "{call} of group {group}", "进程组 {group} 的 {call}")
+FUTURE_OF_PARENT = Template(
+    "torch_backend.future_of_parent",
+    "process {child} was forked from process {parent}, to which this future belongs: wait for it there",
+    "进程 {child} 由进程 {parent} fork 而来，该 future 属于后者：请在那里等待",
+)
+NO_BACKEND_FOR_DEVICE = Template(
+    "torch_backend.no_backend_for_device",
+    "a tensor on {device}: the backend unisono takes tensors on the CPU, and there is no other one for this "
+    'device in this group; name one, as in init_process_group("cpu:unisono,{kind}:BACKEND")',
+    "张量位于 {device}：unisono 后端只接受 CPU 张量，而该进程组没有用于此设备的其他后端；请指定一个，例如 "
+    'init_process_group("cpu:unisono,{kind}:BACKEND")',
+)
+CPU_ONLY = Template(
+    "torch_backend.cpu_only",
+    "backend {backend}: the backend unisono takes tensors on the CPU; name another one for the device {device}, as "
+    'in "cpu:unisono,cuda:nccl"',
+    '后端 {backend}：unisono 后端只接受 CPU 张量；请为设备 {device} 指定其他后端，例如 "cpu:unisono,cuda:nccl"',
+)
+OPTIONS_IGNORED = Template(
+    "torch_backend.options_ignored",
+    "pg_options of type {kind} have no effect on the backend unisono; it takes unisono.torch_backend.Options",
+    "类型为 {kind} 的 pg_options 对 unisono 后端不起作用；应使用 unisono.torch_backend.Options",
+)
+PARTS_MISSING = Template(
+    "torch_backend.parts_missing",
+    "torch {version} lacks parts that the backend unisono uses: {parts}; it was tested with torch {tested}: install "
+    "one of these, or a newer Unisono",
+    "torch {version} 缺少 unisono 后端所用的部分：{parts}；已测试的版本是 torch {tested}："
+    "请安装其中之一，或更新 Unisono",
+)
+UNTESTED_VERSION = Template(
+    "torch_backend.untested_version",
+    "the backend unisono was tested with torch {tested}, and this is torch {version}; it has all private parts that "
+    "the backend uses, but they may behave differently",
+    "unisono 后端已用 torch {tested} 测试，当前为 torch {version}；后端所用的私有部分都存在，但行为可能不同",
+)
 
-class Message:
-    """A message on its way."""
-
-    def __init__(self, work: Work) -> None:
-        self.work = work
-
-    def done(self) -> bool:
-        """Whether it is over."""
-        return self.work.done()
-
-    def wait(self, seconds: float) -> bool:
-        """Wait until it is over, or the time."""
-        return self.work.wait_until_done(min(seconds, FOREVER_S))
-
-    def error(self) -> Exception | None:
-        """Return what went wrong."""
-        return self.work.exception()
-
-    def source_rank(self) -> int | None:
-        """Return who sent it."""
-        return self.work.source_rank()
-
-
-class Messages:
-    """The part of a process group that sends and receives."""
-
-    _dispatcher: GroupDispatcher
-
-    @dispatch_by_device
-    def send(self, tensors: Any, dst: int, tag: int = 0) -> dist.Work:
-        """Send a tensor to a rank."""
-        tensor = contiguous_input(check(tensors[0], "send"))
-        dispatcher = self._dispatcher
-        with in_profile("send", [tensor]):
-            work = dispatcher.comm.send(_bytes_of(tensor), dst, tag=tag, async_op=True, timeout=dispatcher.timeout_s)
-        return self._on_its_way("send", work, None, [])
-
-    @dispatch_by_device
-    def recv(self, tensors: Any, src: int | None, tag: int = 0) -> dist.Work:
-        """Receive a tensor from a rank."""
-        memory, finish = contiguous_output(check(tensors[0], "recv"), keep=False)
-        dispatcher = self._dispatcher
-        with in_profile("recv" if src is not None else "recvAnySource", [memory]):
-            work = dispatcher.comm.recv(_bytes_of(memory), src, tag=tag, async_op=True, timeout=dispatcher.timeout_s)
-        return self._on_its_way("recv", work, finish, tensors)
-
-    def recv_anysource(self, tensors: Any, tag: int = 0) -> dist.Work:
-        """Receive a tensor from whoever sends one."""
-        return self.recv(tensors, None, tag)
-
-    def _on_its_way(self, what: str, work: Any, finish: Finish | None, result: Sequence[Tensor]) -> dist.Work:
-        return self._dispatcher.goes_on(
-            PendingWork(Message(work), result, finish, f"{what} of group {self._dispatcher.name}")
-        )
-
-
-def _bytes_of(tensor: Tensor) -> Tensor:
-    """Return the tensor, or its bytes where the engine does not know the type."""
-    tensor = tensor.detach()
-    name, _ = moved_as(tensor)
-    return tensor if name == KNOWN.get(tensor.dtype) else tensor.view(-1).view(torch.uint8)
+# The codec hook.
+HOOK_BACKEND = Template(
+    "torch_backend.hook_backend",
+    "codec_hook({codec}): the group's backend is {backend}; expected unisono. Create the group with "
+    'init_process_group("unisono"), and register the hook with that group, or None, as its state',
+    "codec_hook({codec})：进程组的后端是 {backend}；应为 unisono。请用 "
+    'init_process_group("unisono") 建立进程组，并以该组或 None 作为 state 注册此钩子',
+)
+HOOK_DEVICE = Template(
+    "torch_backend.hook_device",
+    "codec_hook({codec}): gradients on {device}; expected them on the CPU",
+    "codec_hook({codec})：梯度位于 {device}；应位于 CPU",
+)

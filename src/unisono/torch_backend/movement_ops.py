@@ -1,7 +1,8 @@
-"""The collectives that only move: broadcast, all_gather, gather, scatter, all_to_all; and the barrier."""
+"""The collectives that only move data: broadcast, all_gather, gather, scatter, all_to_all; and the barrier."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -10,14 +11,16 @@ import torch.distributed as dist
 
 from unisono import collectives
 from unisono.collectives import Collective
+from unisono.compiler import Lengths
 from unisono.errors import UsageError
-from unisono.torch_backend import fast_path, several
-from unisono.torch_backend.dispatch import Call, CallOptions, GroupDispatcher, Prepared, call_options_of
+from unisono.torch_backend import fast_path, several, tensor_messages
+from unisono.torch_backend.dispatch import CallOptions, GroupDispatcher, TensorCall, call_options_of
 from unisono.torch_backend.lists import root_of
 from unisono.torch_backend.other_devices import dispatch_by_device
-from unisono.torch_backend.plan_cache import Blocks
 from unisono.torch_backend.profiling import in_profile
 from unisono.torch_backend.tensors import (
+    INPUT,
+    OUTPUT,
     Tensor,
     as_list,
     check,
@@ -37,11 +40,10 @@ from unisono.torch_backend.tensors import (
 from unisono.torch_backend.torch_errors import raises_torchs
 
 
-class Moving:
-    """The part of a process group that moves."""
+class MovementOps:
+    """The part of a process group that moves data without reducing it."""
 
     _dispatcher: GroupDispatcher
-    _quick: fast_path.Plans
 
     @dispatch_by_device
     def broadcast(self, tensors: Any, opts: Any = None, timeout: timedelta | None = None) -> dist.Work:
@@ -56,67 +58,62 @@ class Moving:
         tensor = check(tensor, "broadcast")
         is_root = root == self._dispatcher.comm.rank
         memory, finish = contiguous_output(tensor, keep=is_root)
-        call = self._move("broadcast", collectives.broadcast, memory, memory, (tensor.numel(),), root)
+        call = self._move("broadcast", collectives.broadcast, memory, memory, (tensor.numel(),), [tensor], root)
         if finish is None:
-            self._remember((fast_path.broadcast, tensor.numel(), tensor.dtype, root), call)
-        return self._dispatcher.make(call, options, None if is_root else finish, [tensor])
-
-    def _remember(self, key: Any, call: Call) -> None:
-        """Keep the plan of a call for the short way."""
-        fast_path.remember(self._quick, key, self._dispatcher.plan_of(call), call.source)
+            fast_path.remember(self._dispatcher, call, tensor)
+        return self._dispatcher.call(call.then(None if is_root else finish), options)
 
     def _move(
-        self, what: str, collective: Collective, source: Tensor, out: Tensor, sizes: tuple[int, ...],
-        root: int | None = None, out_sizes: tuple[int, ...] | None = None, equal: bool = True,
-    ) -> Call:  # fmt: skip
-        """Describe a call: with so many elements in each block, the same in the result unless told otherwise."""
-        name, each = moved_as(source)
+        self, name: str, collective: Collective, source: Tensor, out: Tensor, sizes: tuple[int, ...],
+        result: Sequence[Tensor], root: int | None = None, out_sizes: tuple[int, ...] | None = None,
+        known_to_all: bool = True,
+    ) -> TensorCall:  # fmt: skip
+        """Describe a call on blocks of these sizes, in elements; ``out_sizes`` if those of the result differ."""
+        dtype, each = moved_as(source)
         blocks = sizes if each == 1 else tuple(size * each for size in sizes)
         out_blocks = blocks if out_sizes is None else tuple(size * each for size in out_sizes)
-        return Call(what, collective, Blocks(blocks, out_blocks, equal=equal), name, source, out, None, root)
+        lengths = Lengths(blocks, out_blocks, known_to_all)
+        return TensorCall(name, self._dispatcher.request(collective, lengths, dtype, None, root), source, out, result)
 
     @dispatch_by_device
     def _allgather_base(self, out: Any, source: Any, opts: Any = None) -> dist.Work:
         """Put the tensors of all ranks one after the other into one."""
-        call, finish, result = self._prepare_gathering_into(out, source)
-        key = (fast_path.all_gather_into, source.numel(), source.dtype, out.numel(), out.dtype)
-        self._remember(key, call)
-        return self._dispatcher.make(call, call_options_of(opts), finish, result)
+        call = self._prepare_gathering_into(out, source)
+        fast_path.remember(self._dispatcher, call, out, source)
+        return self._dispatcher.call(call, call_options_of(opts))
 
     all_gather_single = _allgather_base
 
     @dispatch_by_device
     def allgather_into_tensor_coalesced(self, outs: Any, sources: Any, opts: Any = None) -> dist.Work:
-        """Gather several pairs."""
-        what = "all_gather_into_tensor"
-        outs, sources = [check(out, what) for out in outs], [check(source, what) for source in sources]
+        """Gather the tensors of several pairs."""
+        name = "all_gather_into_tensor"
+        outs, sources = [check(out, name) for out in outs], [check(source, name) for source in sources]
         sources, apart = read_first(sources, outs)
-        prepared = [
-            self._prepare_gathering_into(out, source, apart) for out, source in zip(outs, sources, strict=True)
-        ]
-        return self._dispatcher.make_all(prepared, call_options_of(opts), outs)
+        calls = [self._prepare_gathering_into(out, source, apart) for out, source in zip(outs, sources, strict=True)]
+        return self._dispatcher.call_all(calls, call_options_of(opts), outs)
 
     all_gather_single_coalesced = allgather_into_tensor_coalesced
 
-    def _prepare_gathering_into(self, out: Any, source: Any, apart: bool = False) -> Prepared:
-        what, size = "all_gather_into_tensor", self._dispatcher.comm.size
-        out, source = check(out, what), check(source, what)
-        check_whole(what, ("output", "input"), out, source, size)
+    def _prepare_gathering_into(self, out: Any, source: Any, apart: bool = False) -> TensorCall:
+        name, size = "all_gather_into_tensor", self._dispatcher.comm.size
+        out, source = check(out, name), check(source, name)
+        check_whole(name, (OUTPUT, INPUT), out, source, size)
         memory, finish = contiguous_output(out, keep=False, apart=apart)
-        call = self._gathering(what, collectives.all_gather, memory, source, (source.numel(),) * size)
-        return Prepared(call, finish, [out])
+        sizes = (source.numel(),) * size
+        return self._gathering(name, collectives.all_gather, memory, source, sizes, [out]).then(finish)
 
     def _gathering(
-        self, what: str, collective: Collective, memory: Tensor, source: Tensor, sizes: tuple[int, ...],
-        root: int | None = None,
-    ) -> Call:  # fmt: skip
-        """Describe a call whose result has this rank's input in it: that may already lie where it belongs."""
+        self, name: str, collective: Collective, memory: Tensor, source: Tensor, sizes: tuple[int, ...],
+        result: Sequence[Tensor], root: int | None = None,
+    ) -> TensorCall:  # fmt: skip
+        """Describe a call whose result contains this rank's input, which may already be in its final position."""
         source = contiguous_input(source)
-        start, place, element = memory.data_ptr(), source.data_ptr(), source.itemsize
-        meets = place < start + sum(sizes) * element and start < place + source.nbytes
-        if meets and place != start + sum(sizes[: self._dispatcher.comm.rank]) * element:
+        start, address, element = memory.data_ptr(), source.data_ptr(), source.itemsize
+        overlaps = address < start + sum(sizes) * element and start < address + source.nbytes
+        if overlaps and address != start + sum(sizes[: self._dispatcher.comm.rank]) * element:
             source = separate(source)
-        return self._move(what, collective, source, memory, sizes, root)
+        return self._move(name, collective, source, memory, sizes, result, root)
 
     @dispatch_by_device
     def allgather(self, outs: Any, sources: Any, opts: Any = None, timeout: timedelta | None = None) -> dist.Work:
@@ -131,32 +128,34 @@ class Moving:
     def allgather_coalesced(self, out_lists: Any, sources: Any, opts: Any = None) -> dist.Work:
         """Gather several tensors: ``out_lists[rank][tensor]``."""
         size = self._dispatcher.comm.size
-        outs = [[out_lists[rank][place] for rank in range(size)] for place in range(len(sources))]
+        outs = [[out_lists[rank][index] for rank in range(size)] for index in range(len(sources))]
         with in_profile("all_gather", sources):
             return self._allgather(outs, sources, call_options_of(opts))
 
     def _allgather(self, outs: Any, sources: Any, options: CallOptions) -> dist.Work:
-        what, comm = "all_gather", self._dispatcher.comm
-        sources = [check(source, what) for source in sources]
+        name, comm = "all_gather", self._dispatcher.comm
+        sources = [check(source, name) for source in sources]
         lists = [
-            check_list(what, "output", parts, source, comm.size) for parts, source in zip(outs, sources, strict=True)
+            check_list(name, OUTPUT, parts, source, comm.size) for parts, source in zip(outs, sources, strict=True)
         ]
         for parts, source in zip(lists, sources, strict=True):
-            if parts[comm.rank].numel() != source.numel():
+            count = parts[comm.rank].numel()
+            if count != source.numel():
                 raise UsageError(
-                    f"{what}: invalid tensor size at index {comm.rank}: output {comm.rank} has "
-                    f"{parts[comm.rank].numel()} elements; expected {source.numel()}, as the input"
+                    tensor_messages.OUTPUT_UNLIKE_INPUT(
+                        call=name, index=comm.rank, count=count, expected=source.numel()
+                    )
                 )
         results = [tensor for parts in lists for tensor in parts]
-        (sources, apart), prepared = read_first(sources, results), []
+        (sources, apart), calls = read_first(sources, results), []
         for parts, source in zip(lists, sources, strict=True):
             memory, finish = in_one_piece(parts, apart)
             sizes = tuple(part.numel() for part in parts)
-            call = self._gathering(what, collectives.all_gather, memory, source, sizes)
-            prepared.append(Prepared(call, finish, parts))
-            if len(set(sizes)) == 1:
-                self._remember((fast_path.all_gather, source.numel(), source.dtype, len(parts)), call)
-        return self._dispatcher.make_all(prepared, options, results)
+            call = self._gathering(name, collectives.all_gather, memory, source, sizes, parts)
+            if finish is not None and len(set(sizes)) == 1:
+                fast_path.remember(self._dispatcher, call, memory, source)
+            calls.append(call.then(finish))
+        return self._dispatcher.call_all(calls, options, results)
 
     @dispatch_by_device
     def gather(self, outs: Any, sources: Any, opts: Any = None, timeout: timedelta | None = None) -> dist.Work:
@@ -169,14 +168,14 @@ class Moving:
         sizes, options = (source.numel(),) * comm.size, call_options_of(opts, timeout)
         if root != comm.rank:
             source = contiguous_input(source)
-            return self._dispatcher.make(
-                self._move("gather", collectives.gather, source, source, sizes, root), options, None, []
+            return self._dispatcher.call(
+                self._move("gather", collectives.gather, source, source, sizes, [], root), options
             )
-        parts = check_list("gather", "output", outs[0] if outs else [], source, comm.size)
-        check_equal("gather", "output", parts, source)
+        parts = check_list("gather", OUTPUT, outs[0] if outs else [], source, comm.size)
+        check_equal("gather", OUTPUT, parts, source)
         memory, finish = in_one_piece(parts)
-        call = self._gathering("gather", collectives.gather, memory, source, sizes, root)
-        return self._dispatcher.make(call, options, finish, parts)
+        call = self._gathering("gather", collectives.gather, memory, source, sizes, parts, root)
+        return self._dispatcher.call(call.then(finish), options)
 
     @dispatch_by_device
     def scatter(self, outs: Any, sources: Any, opts: Any = None, timeout: timedelta | None = None) -> dist.Work:
@@ -189,73 +188,69 @@ class Moving:
         memory, finish = contiguous_output(out, keep=False)
         source = memory
         if root == comm.rank:
-            parts = check_list("scatter", "input", sources[0] if sources else [], out, comm.size)
-            check_equal("scatter", "input", parts, out)
+            parts = check_list("scatter", INPUT, sources[0] if sources else [], out, comm.size)
+            check_equal("scatter", INPUT, parts, out)
             source = flat(parts)
-        call = self._move("scatter", collectives.scatter, source, memory, (out.numel(),) * comm.size, root)
-        return self._dispatcher.make(call, call_options_of(opts, timeout), finish, [out])
+        sizes = (out.numel(),) * comm.size
+        call = self._move("scatter", collectives.scatter, source, memory, sizes, [out], root)
+        return self._dispatcher.call(call.then(finish), call_options_of(opts, timeout))
 
     @dispatch_by_device
     def alltoall_base(
         self, out: Any, source: Any, out_splits: Any = None, splits: Any = None, opts: Any = None,
         timeout: timedelta | None = None,
     ) -> dist.Work:  # fmt: skip
-        """Exchange rows: so many go to each rank, so many come from each."""
-        what, size = "all_to_all_single", self._dispatcher.comm.size
-        out, source = check(out, what), check(source, what)
+        """Exchange rows of two tensors: ``splits`` go to each rank, ``out_splits`` come from each."""
+        name, size = "all_to_all_single", self._dispatcher.comm.size
+        out, source = check(out, name), check(source, name)
         if out.dtype != source.dtype:
-            raise UsageError(
-                f"{what}: the input is {source.dtype} and the output {out.dtype}; expected the same type"
-            )
-        sizes = elements_of_rows(what, "input", source, splits, size)
-        out_sizes = elements_of_rows(what, "output", out, out_splits, size)
-        if not (splits or out_splits) and out.numel() != source.numel():
-            raise UsageError(
-                f"{what}: the input has {source.numel()} elements and the output {out.numel()}; expected as many, or "
-                "the splits"
-            )
+            raise UsageError(tensor_messages.TYPES_DIFFER(call=name, input=source.dtype, output=out.dtype))
+        sizes = elements_of_rows(name, INPUT, source, splits, size)
+        out_sizes = elements_of_rows(name, OUTPUT, out, out_splits, size)
+        has_splits = bool(splits or out_splits)
+        if not has_splits and out.numel() != source.numel():
+            raise UsageError(tensor_messages.COUNTS_DIFFER(call=name, input=source.numel(), output=out.numel()))
         memory, finish = contiguous_output(out, keep=False)
+        given = source
         source = separate(source) if share_memory([memory, source]) else contiguous_input(source)
-        call = self._exchange(what, source, memory, sizes, out_sizes, equal=not (splits or out_splits))
-        if call.blocks.equal:
-            self._remember((fast_path.all_to_all, source.shape, source.dtype, out.shape, out.dtype), call)
-        return self._dispatcher.make(call, call_options_of(opts, timeout), finish, [out])
+        call = self._exchange(name, source, memory, sizes, out_sizes, [out], known_to_all=not has_splits)
+        if not has_splits and finish is None:
+            fast_path.remember(self._dispatcher, call, out, given)
+        return self._dispatcher.call(call.then(finish), call_options_of(opts, timeout))
 
     all_to_all_single = alltoall_base
 
     @dispatch_by_device
     def alltoall(self, outs: Any, sources: Any, opts: Any = None, timeout: timedelta | None = None) -> dist.Work:
         """Send tensor d to rank d; tensor s comes from rank s."""
-        what, size = "all_to_all", self._dispatcher.comm.size
-        parts = check_list(what, "input", sources, sources[0] if sources else None, size)
-        targets = check_list(what, "output", outs, outs[0] if outs else None, size)
+        name, size = "all_to_all", self._dispatcher.comm.size
+        parts = check_list(name, INPUT, sources, sources[0] if sources else None, size)
+        targets = check_list(name, OUTPUT, outs, outs[0] if outs else None, size)
         if parts[0].dtype != targets[0].dtype:
-            raise UsageError(
-                f"{what}: input and output tensors must have the same type; found {parts[0].dtype} and "
-                f"{targets[0].dtype}"
-            )
+            types = {"input": parts[0].dtype, "output": targets[0].dtype}
+            raise UsageError(tensor_messages.LIST_TYPES_DIFFER(call=name, **types))
         mine = self._dispatcher.comm.rank
-        if parts[mine].numel() != targets[mine].numel():
-            raise UsageError(
-                f"{what}: invalid tensor size at index {mine}, which stays on this rank: the input has "
-                f"{parts[mine].numel()} elements and the output {targets[mine].numel()}"
-            )
+        counts = {"input": parts[mine].numel(), "output": targets[mine].numel()}
+        if counts["input"] != counts["output"]:
+            raise UsageError(tensor_messages.OWN_PART_DIFFERS(call=name, index=mine, **counts))
         memory, finish = in_one_piece(targets)
         sizes, out_sizes = tuple(part.numel() for part in parts), tuple(target.numel() for target in targets)
-        call = self._exchange(what, flat(parts), memory, sizes, out_sizes, equal=False)
-        return self._dispatcher.make(call, call_options_of(opts, timeout), finish, targets)
+        call = self._exchange(name, flat(parts), memory, sizes, out_sizes, targets, known_to_all=False)
+        return self._dispatcher.call(call.then(finish), call_options_of(opts, timeout))
 
     def _exchange(
-        self, what: str, source: Tensor, out: Tensor, sizes: tuple[int, ...], out_sizes: tuple[int, ...], equal: bool
-    ) -> Call:
-        return self._move(what, collectives.all_to_all, source, out, sizes, out_sizes=out_sizes, equal=equal)
+        self, name: str, source: Tensor, out: Tensor, sizes: tuple[int, ...], out_sizes: tuple[int, ...],
+        result: Sequence[Tensor], known_to_all: bool,
+    ) -> TensorCall:  # fmt: skip
+        return self._move(
+            name, collectives.all_to_all, source, out, sizes, result, out_sizes=out_sizes, known_to_all=known_to_all
+        )
 
     @raises_torchs
     def barrier(self, opts: Any = None, timeout: timedelta | None = None) -> dist.Work:
-        """Wait until every rank has come here."""
+        """Wait until every rank has called this."""
         if isinstance(opts, timedelta):
             opts, timeout = None, opts
         nothing = torch.empty(0, dtype=torch.uint8, device="cpu")
-        call = self._move("barrier", collectives.barrier, nothing, nothing, (0,))
-        options: CallOptions = call_options_of(opts, timeout)
-        return self._dispatcher.make(call, options, None, [])
+        call = self._move("barrier", collectives.barrier, nothing, nothing, (0,), [])
+        return self._dispatcher.call(call, call_options_of(opts, timeout))

@@ -1,4 +1,4 @@
-"""What a user may set beyond what torch asks for."""
+"""The options of a group beyond those that torch has."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ from datetime import timedelta
 from typing import Any
 
 from unisono.bootstrap.membership import STAGING_BYTES
+from unisono.torch_backend import messages
 
 
 @dataclass
 class Options:
     """``init_process_group("unisono", pg_options=Options(...))``.
 
-    ``algorithms`` names the algorithm of a collective, or gives one of your own: ``{"all_reduce": my_ring}``. It must
+    ``algorithms`` names the algorithm of a collective, or holds your own: ``{"all_reduce": my_ring}``. It must
     be the same on every rank. ``staging_bytes`` is the shared memory of each rank. ``others`` holds the options of
     the other backends of a group, by device: ``{"cuda": dist.ProcessGroupNCCL.Options()}``.
     """
@@ -39,8 +40,7 @@ def own_options(given: Any, shared: bool) -> Options:
     if given is not None and not shared:
         kind = type(given)
         warnings.warn(
-            f"pg_options of type {kind.__module__}.{kind.__qualname__} have no effect on the backend unisono; it "
-            "takes unisono.torch_backend.Options",
+            messages.OPTIONS_IGNORED(kind=f"{kind.__module__}.{kind.__qualname__}"),
             stacklevel=2,
         )
     return Options()

@@ -16,7 +16,7 @@ import torch
 import torch.distributed as dist
 
 from unisono.errors import UnisonoError, UsageError
-from unisono.torch_backend import fast_path, private
+from unisono.torch_backend import fast_path, messages, private
 from unisono.torch_backend.lists import CHECKS
 from unisono.torch_backend.options import Options
 from unisono.torch_backend.registration import NAME
@@ -31,7 +31,7 @@ SPELLINGS = {
     "output": "out", "input": "source", "output_lists": "out_lists", "input_list": "sources",
     "output_split_sizes": "out_splits", "input_split_sizes": "splits", "dstRank": "dst", "srcRank": "src",
 }  # fmt: skip
-SHORT: Mapping[str, Callable[..., Any]] = {
+FAST: Mapping[str, Callable[..., Any]] = {
     "broadcast": fast_path.broadcast,
     "_allgather_base": fast_path.all_gather_into,
     "allgather": fast_path.all_gather,
@@ -59,12 +59,12 @@ def dispatch_by_device(method: Method) -> Method:
 
     Errors of ours that leave the method are errors of torch's, too. Calls that can take the fast path do.
     """
-    check, short = CHECKS.get(method.__name__), SHORT.get(method.__name__)
+    check, fast = CHECKS.get(method.__name__), FAST.get(method.__name__)
 
     @functools.wraps(method)
     def wrapper(self: Any, *args: Any, **kwargs: Any) -> Any:
-        if short is not None and not kwargs:
-            work = short(self, *args)
+        if fast is not None and not kwargs:
+            work = fast(self, *args)
             if work is not None:
                 return work
         if kwargs:
@@ -115,21 +115,18 @@ def make_others(frame: FrameType | None, options: Any) -> Others:
     """
     if frame is None or not private.makes_groups(frame):
         return Others()
-    asked = frame.f_locals
-    named: Mapping[str, str] = asked["backend_config"].get_device_backend_map()
+    arguments = frame.f_locals
+    named: Mapping[str, str] = arguments["backend_config"].get_device_backend_map()
     for device, name in named.items():
         if name == NAME and device != "cpu":
-            raise UsageError(
-                f"backend {str(asked['backend'])!r}: the backend {NAME} takes tensors on the CPU; name another one "
-                f'for the device {device}, as in "cpu:{NAME},cuda:nccl"'
-            )
+            raise UsageError(messages.CPU_ONLY(backend=repr(str(arguments["backend"])), device=device))
     names = {device: str(name) for device, name in named.items() if name != NAME}
-    made = {device.type for device in asked["pg"]._device_types}  # by torch: those that are named before ours
-    found = Others({}, names, asked["device_id"])
+    made = {device.type for device in arguments["pg"]._device_types}  # by torch: those that are named before ours
+    found = Others({}, names, arguments["device_id"])
     for device, name in names.items():
-        group = asked["pg"]
+        group = arguments["pg"]
         if device not in made:
             given = options.others.get(device) if isinstance(options, Options) else options
-            group = private.make_group(asked, f"{device}:{name}", given)
+            group = private.make_group(arguments, f"{device}:{name}", given)
         found.backends[device] = group._get_backend(torch.device(device))
     return found

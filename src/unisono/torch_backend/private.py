@@ -18,6 +18,7 @@ import torch
 import torch.distributed as dist
 
 from unisono.errors import UsageError
+from unisono.torch_backend import messages
 
 TESTED = ("2.11", "2.13")  # versions of torch
 
@@ -89,14 +90,10 @@ def check(names: Mapping[str, str], variables: Iterable[str], asked: Iterable[st
             absent = [f"the variable {name} of {code.co_name}" for name in variables if name not in code.co_varnames]
     tested = " and ".join(TESTED)
     if absent:
-        raise UsageError(
-            f"torch {version} lacks parts that the backend unisono uses: {', '.join(absent)}; it was tested with "
-            f"torch {tested}: install one of these, or a newer Unisono"
-        )
+        raise UsageError(messages.PARTS_MISSING(version=version, parts=", ".join(absent), tested=tested))
     if not version.startswith(tuple(f"{known}." for known in TESTED)):
         warnings.warn(
-            f"the backend unisono was tested with torch {tested}, and this is torch {version}; it has all private "
-            "parts that the backend uses, but they may behave differently",
+            messages.UNTESTED_VERSION(tested=tested, version=version),
             stacklevel=2,
         )
 

@@ -1,6 +1,6 @@
-"""The process group: what ``init_process_group("unisono")`` makes.
+"""The process group that ``init_process_group("unisono")`` creates.
 
-Its methods bear torch's names. Where torch has two for the same thing, an older and a newer one, both are there.
+Its methods have torch's names. Where torch has an older and a newer name for the same method, both exist.
 """
 
 from __future__ import annotations
@@ -30,10 +30,9 @@ from unisono.torch_backend import (
     futures,
     introspection,
     lists,
-    messages,
     movement_ops,
     other_devices,
-    plan_cache,
+    point_to_point,
     profiling,
     reduction_ops,
     several,
@@ -50,35 +49,33 @@ from unisono.torch_backend.store_rendezvous import meet_through_store
 from unisono.torch_backend.torch_errors import raises_torchs
 
 
-class NoPlans(dict[Any, Any]):
-    """Keeps no plans for the short way (fast_path.py): where calls are recorded, all go the long way."""
-
-    def __setitem__(self, key: Any, plan: Any) -> None:
-        """Do nothing."""
-
-
 class UnisonoProcessGroup(
-    introspection.GroupFacts, reduction_ops.Reducing, movement_ops.Moving, messages.Messages, dist.ProcessGroup
+    introspection.GroupFacts,
+    reduction_ops.ReductionOps,
+    movement_ops.MovementOps,
+    point_to_point.PointToPoint,
+    dist.ProcessGroup,
 ):
-    """A group of ranks, as torch.distributed knows it, on a communicator of ours."""
+    """A group of ranks, as torch.distributed knows it, on a communicator."""
 
     def __init__(
         self, comm: Communicator, store: Any, timeout: timedelta, options: Options,
         others: other_devices.Others | None = None,
     ) -> None:  # fmt: skip
         dist.ProcessGroup.__init__(self, comm.rank, comm.size)
-        for other in list(_open_groups):  # one that is alike has proved and compiled most programs already
+        for other in list(_open_groups):  # one of the same rank and size has compiled most programs already
             if (other.getRank(), other.getSize()) == (comm.rank, comm.size):
-                comm.calls.programs = other._dispatcher.comm.calls.programs
+                comm.share_programs(other.communicator)
                 break
         kept = flight.kept_calls(os.environ)
-        given = (comm, timeout.total_seconds(), options.algorithms)
-        self._dispatcher = flight.RecordingMaker(*given, kept=kept) if kept else dispatch.GroupDispatcher(*given)
+        settings = (comm, timeout.total_seconds(), options.algorithms)
+        self._dispatcher = (
+            flight.RecordingDispatcher(*settings, kept=kept) if kept else dispatch.GroupDispatcher(*settings)
+        )
         self._store = store
         self._options = options
         self._facts = introspection.BackendFacts(options)
         self._description = "undefined"
-        self._quick = NoPlans() if kept else {}
         self._others = others or other_devices.Others()
         self._barriers = 0
         register_kernels()
@@ -88,6 +85,14 @@ class UnisonoProcessGroup(
         self._others.register(self)
         _open_groups.add(self)
 
+    @property
+    def communicator(self) -> Communicator:
+        """The communicator of the group's ranks, for calls that torch does not have, such as those with a codec.
+
+        Its calls and those of the group have one order, which must be the same on every rank.
+        """
+        return self._dispatcher.comm
+
     @classmethod
     def from_store(cls, asked: Any, options: Any, frame: FrameType | None = None) -> UnisonoProcessGroup:
         """Meet the other ranks through torch's store. ``frame``: see other_devices.make_others."""
@@ -95,13 +100,13 @@ class UnisonoProcessGroup(
         try:
             for group in list(_open_groups):
                 # In a forked child the store is the parent's too; after destroy_process_group() it may start anew.
-                group._dispatcher.endpoint.check_process()
+                group.communicator.check_process()
             others = other_devices.make_others(frame, options)
             own = own_options(options, shared=bool(others.names))
             seconds = asked.timeout.total_seconds()
             comm = meet_through_store(asked.store, asked.group_rank, asked.group_size, seconds, own.staging_bytes)
             if asked.global_ranks_in_group:
-                comm.calls.link.name_ranks(list(asked.global_ranks_in_group))
+                comm.name_ranks(asked.global_ranks_in_group)
             return cls(comm, asked.store, asked.timeout, own, others)
         except UnisonoError as error:
             torch_errors.as_torchs(error, torch_errors.AT_THE_START)
@@ -110,15 +115,15 @@ class UnisonoProcessGroup(
 
     @raises_torchs
     def monitored_barrier(self, timeout: timedelta | None = None, wait_all_ranks: bool = False) -> None:
-        """Wait for all ranks; rank 0 says who is missing."""
+        """Wait for all ranks; the error on rank 0 names the missing ones."""
         self._dispatcher.check_open("monitored_barrier")
         self._barriers += 1
-        # Here torch's "as long as the group says" is below zero; zero is no time at all.
+        # Here a negative timeout means that of the group; zero means no time at all.
         limited = timeout is not None and timeout >= dispatch.NO_LIMIT
         seconds = timeout.total_seconds() if timeout is not None and limited else self._dispatcher.timeout_s
         comm = self._dispatcher.comm
-        # The store may have served a group before this one: its barriers have other names.
-        name = f"{comm.calls.link.config.token}/{self._barriers}"
+        # The store may have served another group before: its barriers have other names.
+        name = f"{comm.token}/{self._barriers}"
         barriers.monitored_barrier(self._store, comm.rank, comm.size, name, seconds, wait_all_ranks)
 
     def _start_coalescing(self, device: Any) -> None:
@@ -157,7 +162,7 @@ class UnisonoProcessGroup(
 
     @raises_torchs
     def abort(self) -> None:
-        """Break off all calls, on all ranks."""
+        """Abort all calls, on all ranks."""
         self._dispatcher.abort("the process group was aborted")
         for backend in self._others.backends.values():
             backend.abort()
@@ -182,7 +187,7 @@ _open_groups: weakref.WeakSet[UnisonoProcessGroup] = weakref.WeakSet()
 
 @atexit.register
 def _leave_all() -> None:
-    # Whoever exits with calls under way will not finish them: the others are told rather than kept waiting.
+    # A process that exits with running calls will not finish them: abort them, so that the other ranks do not wait.
     unfinished = [
         group
         for group in list(_open_groups)
@@ -206,7 +211,7 @@ os.register_at_fork(
 
 
 hide_from_dynamo(
-    barriers, plan_cache, introspection, flight, futures, future_threads, lists, dispatch, messages, movement_ops,
-    other_devices, profiling, fast_path, reduction_ops, several, side_lane, sparse, tensors, torch_errors, work,
+    barriers, introspection, flight, futures, future_threads, lists, dispatch, movement_ops, other_devices,
+    point_to_point, profiling, fast_path, reduction_ops, several, side_lane, sparse, tensors, torch_errors, work,
     sys.modules[__name__],
 )  # fmt: skip

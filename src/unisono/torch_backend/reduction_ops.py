@@ -1,4 +1,4 @@
-"""The collectives that add: all_reduce, reduce, reduce_scatter."""
+"""The collectives that reduce: all_reduce, reduce, reduce_scatter."""
 
 from __future__ import annotations
 
@@ -11,15 +11,17 @@ import torch.distributed as dist
 
 from unisono import collectives
 from unisono.collectives import Collective
+from unisono.compiler import Lengths
 from unisono.errors import UsageError
-from unisono.torch_backend import fast_path, several, sparse
-from unisono.torch_backend.dispatch import Call, CallOptions, GroupDispatcher, Prepared, call_options_of
+from unisono.torch_backend import fast_path, several, sparse, tensor_messages
+from unisono.torch_backend.dispatch import CallOptions, GroupDispatcher, TensorCall, call_options_of
 from unisono.torch_backend.lists import root_of
 from unisono.torch_backend.other_devices import dispatch_by_device
-from unisono.torch_backend.plan_cache import Blocks
 from unisono.torch_backend.profiling import in_profile
-from unisono.torch_backend.reductions import Reduction, is_plain, reduction
+from unisono.torch_backend.reductions import Reduction, reduction
 from unisono.torch_backend.tensors import (
+    INPUT,
+    OUTPUT,
     Finish,
     Tensor,
     as_list,
@@ -37,11 +39,10 @@ from unisono.torch_backend.tensors import (
 from unisono.torch_backend.torch_errors import raises_torchs
 
 
-class Reducing:
-    """The part of a process group that adds."""
+class ReductionOps:
+    """The part of a process group that reduces."""
 
     _dispatcher: GroupDispatcher
-    _quick: fast_path.Plans
 
     def allreduce(
         self, tensors: Any, opts: Any = None, timeout: timedelta | None = None, op: Any = None
@@ -50,15 +51,10 @@ class Reducing:
         tensors = as_list(tensors)
         if tensors and not tensors[0].is_cpu:
             return self.backend_of(tensors[0].device).allreduce(tensors, opts)  # type: ignore[attr-defined]
-        if len(tensors) == 1 and isinstance(opts, dist.AllreduceOptions) and not opts.asyncOp:
-            # The fast path of the most frequent call.
-            tensor, dispatcher = tensors[0], self._dispatcher
-            found = self._quick.get((tensor.numel(), tensor.dtype, hash(opts.reduceOp)))
-            if found is not None and fast_path.is_usual(dispatcher):
-                plan, nbytes = found
-                place = fast_path.address_of_plain(tensor, nbytes)
-                if place:
-                    return fast_path.run(dispatcher, plan, place, place, opts)
+        if len(tensors) == 1 and isinstance(opts, dist.AllreduceOptions):
+            work = fast_path.all_reduce(self, tensors[0], opts)
+            if work is not None:
+                return work
         if op is None:
             op = getattr(opts, "reduceOp", opts if opts is not None else dist.ReduceOp.SUM)
         options = call_options_of(opts, timeout)
@@ -78,35 +74,35 @@ class Reducing:
     def _all_reduce(self, tensor: Any, op: Any, options: CallOptions) -> dist.Work:
         if _is_sparse(tensor):
             return sparse.all_reduce(self, tensor, op)
-        call, finish, result = self._prepare_all_reduce(check(tensor, "all_reduce"), op)
-        if finish is None and is_plain(op):
-            fast_path.remember(
-                self._quick, (tensor.numel(), tensor.dtype, hash(op)), self._dispatcher.plan_of(call), tensor
-            )
-        return self._dispatcher.make(call, options, finish, result)
+        call = self._prepare_all_reduce(check(tensor, "all_reduce"), op)
+        fast_path.remember(self._dispatcher, call, tensor)
+        return self._dispatcher.call(call, options)
 
     @raises_torchs
     def _all_reduce_together(self, tensors: Sequence[Any], op: Any, options: CallOptions) -> dist.Work:
         tensors = [check(tensor, "all_reduce") for tensor in tensors]
         apart = share_memory(tensors)
-        prepared = [self._prepare_all_reduce(tensor, op, apart) for tensor in tensors]
-        return self._dispatcher.make_all(prepared, options, tensors)
+        calls = [self._prepare_all_reduce(tensor, op, apart) for tensor in tensors]
+        return self._dispatcher.call_all(calls, options, tensors)
 
-    def _prepare_all_reduce(self, tensor: Tensor, op: Any, apart: bool = False) -> Prepared:
-        asked = reduction(op, tensor.dtype, self._dispatcher.comm.size, "all_reduce")
-        return self._prepare(collectives.all_reduce, tensor, asked, None, apart)
+    def _prepare_all_reduce(self, tensor: Tensor, op: Any, apart: bool = False) -> TensorCall:
+        requested = reduction(op, tensor.dtype, self._dispatcher.comm.size, "all_reduce")
+        return self._prepare(collectives.all_reduce, tensor, requested, None, apart)
 
     def _prepare(
-        self, collective: Collective, tensor: Tensor, asked: Reduction, root: int | None, apart: bool
-    ) -> Prepared:
+        self, collective: Collective, tensor: Tensor, requested: Reduction, root: int | None, apart: bool
+    ) -> TensorCall:
         """Prepare a reduction in place."""
         memory, finish = contiguous_output(tensor, keep=True, apart=apart)
-        if asked.factor is not None:
-            memory = contiguous_input(asked.before(memory))
+        if requested.factor is not None:
+            memory = contiguous_input(requested.before(memory))
             finish = _copying(tensor, memory)
-        finish = _after(memory, asked, finish)
+        finish = _after(memory, requested, finish)
         is_written = root is None or root == self._dispatcher.comm.rank
-        return Prepared(self._in_place(collective, memory, asked.op, root), finish if is_written else None, [tensor])
+        lengths = Lengths((memory.numel(),), (memory.numel(),))
+        dtype = number_type(memory, collective.name)
+        request = self._dispatcher.request(collective, lengths, dtype, requested.op, root)
+        return TensorCall(collective.name, request, memory, memory, [tensor], finish if is_written else None)
 
     @dispatch_by_device
     def reduce(self, tensors: Any, opts: Any = None, op: Any = None, timeout: timedelta | None = None) -> dist.Work:
@@ -115,25 +111,17 @@ class Reducing:
         root = root_of(opts, self._dispatcher.comm.size, "reduce", len(tensors))
         op = op if op is not None else getattr(opts, "reduceOp", dist.ReduceOp.SUM)
         apart, size = len(tensors) > 1 and share_memory(tensors), self._dispatcher.comm.size
-        prepared = [
+        calls = [
             self._prepare(collectives.reduce, tensor, reduction(op, tensor.dtype, size, "reduce"), root, apart)
             for tensor in tensors
         ]
-        tensor, (call, finish, _) = tensors[0], prepared[0]
-        if finish is None and is_plain(op) and call.source is tensor:
-            key = (fast_path.reduce, tensor.numel(), tensor.dtype, root, hash(op))
-            fast_path.remember(self._quick, key, self._dispatcher.plan_of(call), tensor)
-        return self._dispatcher.make_all(prepared, call_options_of(opts, timeout), tensors)
-
-    def _in_place(self, collective: Any, memory: Tensor, op: str, root: int | None) -> Call:
-        blocks = Blocks((memory.numel(),), (memory.numel(),))
-        name = number_type(memory, collective.name)
-        return Call(collective.name, collective, blocks, name, memory, memory, op, root)
+        fast_path.remember(self._dispatcher, calls[0], tensors[0])
+        return self._dispatcher.call_all(calls, call_options_of(opts, timeout), tensors)
 
     @dispatch_by_device
     def _reduce_scatter_base(self, out: Any, source: Any, opts: Any = None) -> dist.Work:
         """Sum over all ranks; every rank gets its part."""
-        return self._reduce_scatter_bases([out], [source], opts, short=True)
+        return self._reduce_scatter_bases([out], [source], opts, repeatable=True)
 
     reduce_scatter_single = _reduce_scatter_base
 
@@ -144,55 +132,52 @@ class Reducing:
 
     reduce_scatter_single_coalesced = reduce_scatter_tensor_coalesced
 
-    def _reduce_scatter_bases(self, outs: Any, sources: Any, opts: Any, short: bool = False) -> dist.Work:
-        what, size = "reduce_scatter_tensor", self._dispatcher.comm.size
-        outs, sources = [check(out, what) for out in outs], [check(source, what) for source in sources]
+    def _reduce_scatter_bases(self, outs: Any, sources: Any, opts: Any, repeatable: bool = False) -> dist.Work:
+        name, size = "reduce_scatter_tensor", self._dispatcher.comm.size
+        outs, sources = [check(out, name) for out in outs], [check(source, name) for source in sources]
         for out, source in zip(outs, sources, strict=True):
-            check_whole(what, ("input", "output"), source, out, size)
+            check_whole(name, (INPUT, OUTPUT), source, out, size)
         op = getattr(opts, "reduceOp", dist.ReduceOp.SUM)
         sources, apart = read_first(sources, outs)
-        prepared = [
-            self._prepare_reduce_scatter(what, out, source, (out.numel(),) * size, op, apart)
+        calls = [
+            self._prepare_reduce_scatter(name, out, source, (out.numel(),) * size, op, apart)
             for out, source in zip(outs, sources, strict=True)
         ]
-        call, finish, _ = prepared[0]
-        if short and finish is None and is_plain(op):
-            source, out = sources[0], outs[0]
-            key = (fast_path.reduce_scatter, source.numel(), source.dtype, out.numel(), out.dtype, hash(op))
-            fast_path.remember(self._quick, key, self._dispatcher.plan_of(call), call.source)
-        return self._dispatcher.make_all(prepared, call_options_of(opts), outs)
+        if repeatable:
+            fast_path.remember(self._dispatcher, calls[0], outs[0], sources[0])
+        return self._dispatcher.call_all(calls, call_options_of(opts), outs)
 
     @dispatch_by_device
     def reduce_scatter(
         self, outs: Any, sources: Any, opts: Any = None, timeout: timedelta | None = None
     ) -> dist.Work:
-        """Sum lists of tensors over all ranks; every rank gets the one of its place."""
+        """Sum lists of tensors over all ranks; rank r gets tensor r."""
         if torch.is_tensor(outs):
             outs, sources = [outs], [sources]
         op = getattr(opts, "reduceOp", opts if opts is not None else dist.ReduceOp.SUM)
-        what, comm, prepared = "reduce_scatter", self._dispatcher.comm, []
-        outs = [check(out, what) for out in outs]
+        name, comm, calls = "reduce_scatter", self._dispatcher.comm, []
+        outs = [check(out, name) for out in outs]
         for out, parts in zip(outs, sources, strict=True):
-            parts = check_list(what, "input", parts, out, comm.size)
+            parts = check_list(name, INPUT, parts, out, comm.size)
             sizes = tuple(part.numel() for part in parts)
             if sizes[comm.rank] != out.numel():
                 raise UsageError(
-                    f"{what}: input {comm.rank} has {sizes[comm.rank]} elements; expected {out.numel()}, as the "
-                    "output"
+                    tensor_messages.INPUT_UNLIKE_OUTPUT(
+                        call=name, index=comm.rank, count=sizes[comm.rank], expected=out.numel()
+                    )
                 )
-            prepared.append(self._prepare_reduce_scatter(what, out, flat(parts), sizes, op, len(outs) > 1))
-        return self._dispatcher.make_all(prepared, call_options_of(opts, timeout), outs)
+            calls.append(self._prepare_reduce_scatter(name, out, flat(parts), sizes, op, len(outs) > 1))
+        return self._dispatcher.call_all(calls, call_options_of(opts, timeout), outs)
 
     def _prepare_reduce_scatter(
-        self, what: str, out: Tensor, source: Tensor, sizes: tuple[int, ...], op: Any, apart: bool
-    ) -> Prepared:
-        asked = reduction(op, out.dtype, self._dispatcher.comm.size, what)
-        source = contiguous_input(asked.before(source))
+        self, name: str, out: Tensor, source: Tensor, sizes: tuple[int, ...], op: Any, apart: bool
+    ) -> TensorCall:
+        requested = reduction(op, out.dtype, self._dispatcher.comm.size, name)
+        source = contiguous_input(requested.before(source))
         memory, finish = contiguous_output(out, keep=False, apart=apart or share_memory([out, source]))
-        call = Call(
-            what, collectives.reduce_scatter, Blocks(sizes, sizes), number_type(out, what), source, memory, asked.op
-        )
-        return Prepared(call, _after(memory, asked, finish), [out])
+        dtype = number_type(out, name)
+        request = self._dispatcher.request(collectives.reduce_scatter, Lengths(sizes, sizes), dtype, requested.op)
+        return TensorCall(name, request, source, memory, [out], _after(memory, requested, finish))
 
 
 def _is_sparse(tensor: Any) -> bool:
@@ -203,13 +188,13 @@ def _copying(to: Tensor, source: Tensor) -> Finish:
     return lambda: copy(to, source)
 
 
-def _after(memory: Tensor, asked: Reduction, finish: Finish | None) -> Finish | None:
-    """Return what is to be done with the result of a reduction, and then with what it is in."""
-    if asked.divisor == 1:
+def _after(memory: Tensor, requested: Reduction, finish: Finish | None) -> Finish | None:
+    """Return what completes the result of a reduction, and then does what remains for its memory."""
+    if requested.divisor == 1:
         return finish
 
     def both() -> None:
-        asked.after(memory)
+        requested.after(memory)
         if finish is not None:
             finish()
 

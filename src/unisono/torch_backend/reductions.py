@@ -1,4 +1,4 @@
-"""torch's reductions in ours. Three of them need something before or after."""
+"""torch's reductions in terms of ours. Some need preparation of the input or completion of the result."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from torch.distributed import ReduceOp
 
 from unisono.errors import UsageError
 from unisono.reductions import REDUCTIONS
+from unisono.torch_backend import messages
 
 KINDS = ReduceOp.RedOpType
 NAMES = {getattr(KINDS, each.torch): each.name for each in REDUCTIONS.values()}  # ours, by torch's
@@ -18,18 +19,18 @@ WITHOUT_DIVISION = (torch.uint16, torch.uint32, torch.uint64)  # in torch
 
 
 class Reduction(NamedTuple):
-    """A reduction of a call."""
+    """The reduction of a call."""
 
-    op: str  # the engine's
-    factor: Any = None  # by which everything is multiplied first
+    op: str  # our name of it
+    factor: Any = None  # by which the input is multiplied first
     divisor: int = 1  # by which the result is divided, towards zero: an average of integers
 
     def before(self, tensor: torch.Tensor) -> torch.Tensor:
-        """Return what goes into the reduction, of the same type as what the user gave."""
+        """Return the input of the reduction, of the same type as the user's tensor."""
         return tensor if self.factor is None else (tensor.detach() * self.factor).to(tensor.dtype)
 
     def after(self, tensor: torch.Tensor) -> None:
-        """Finish the result, where it is."""
+        """Complete the result, in place."""
         if self.divisor == 1:
             return
         with torch.inference_mode():  # the tensor may have been made in it
@@ -39,22 +40,26 @@ class Reduction(NamedTuple):
                 tensor.div_(self.divisor, rounding_mode="trunc")
 
 
-def reduction(op: Any, dtype: torch.dtype, size: int, who: str) -> Reduction:
-    """Translate; raise UsageError for what there is not."""
+def reduction(op: Any, dtype: torch.dtype, size: int, name_of_call: str) -> Reduction:
+    """Return the reduction of one of torch's; raise UsageError if there is none."""
     kind = getattr(op, "op", op)
     if kind == getattr(KINDS, SCALED_SUM):
         return Reduction("sum", factor=op.__getstate__()[1])
     name = NAMES.get(kind)
     if name is None:
         names = ", ".join([*(each.torch for each in REDUCTIONS.values()), SCALED_SUM])
-        raise UsageError(f"{who}: op={op}; expected one of {names}")
+        raise UsageError(messages.NO_SUCH_OP(call=name_of_call, op=op, names=names))
     if name == "avg" and not (dtype.is_floating_point or dtype.is_complex):
         if dtype is torch.bool:
-            raise UsageError(f"{who}: an average of booleans has no meaning; use MAX or MIN")
+            raise UsageError(messages.AVERAGE_OF_BOOLEANS(call=name_of_call))
         return Reduction("sum", divisor=size)
     return Reduction(name)
 
 
-def is_plain(op: Any) -> bool:
-    """Whether it is the engine's as it is, by its name alone."""
-    return (getattr(op, "op", op)) in NAMES
+# By the hash of torch's ReduceOp, which is computed from its kind alone. A scaled sum is not among them.
+PLAIN = {hash(ReduceOp(kind)): name for kind, name in NAMES.items()}
+
+
+def plain_name(op: Any) -> str | None:
+    """Return our name of a reduction that is stated by its kind alone; None for any other."""
+    return PLAIN.get(hash(op))

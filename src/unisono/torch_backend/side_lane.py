@@ -1,7 +1,7 @@
-"""The lane for calls that callbacks make, matched by key and not by order (see futures.py).
+"""The lane for calls that callbacks make, which are matched by key and not by order (see futures.py).
 
-It has a communicator of its own. Rank 0 takes the calls as they come to it and announces the key of each; the others
-wait until they have the call with that key, too, and then all make it.
+It has a separate communicator. Rank 0 takes its calls in the order in which they arrive and announces the key of
+each; the other ranks wait until they have the call with that key, and then all ranks make it.
 """
 
 from __future__ import annotations
@@ -14,12 +14,13 @@ import numpy as np
 
 from unisono.comm.communicator import Communicator
 from unisono.errors import CommError
+from unisono.torch_backend import messages
 
-LOOK_EVERY_S = 0.2  # whether somebody has broken the communicator
+LOOK_EVERY_S = 0.2  # whether the communicator is broken
 
 
 class LaneCall:
-    """A call that waits for its turn, or is over."""
+    """A call of a callback."""
 
     def __init__(self, make: Callable[[], None]) -> None:
         self.make = make
@@ -35,20 +36,20 @@ class LaneCall:
         self._over.set()
 
     def fail(self, error: Exception) -> None:
-        """Say that it will not be made."""
+        """Fail it: it will not be made."""
         self._error = error
         self._over.set()
 
     def done(self) -> bool:
-        """Whether it is over."""
+        """Return whether it is over."""
         return self._over.is_set()
 
-    def wait(self, seconds: float) -> bool:
-        """Wait until it is over, or the time."""
+    def wait_until_done(self, seconds: float) -> bool:
+        """Wait until it is over or the time has passed; return whether it is over."""
         return self._over.wait(min(seconds, threading.TIMEOUT_MAX))
 
-    def error(self) -> Exception | None:
-        """Return what went wrong."""
+    def exception(self) -> Exception | None:
+        """Return its error."""
         return self._error
 
 
@@ -63,13 +64,13 @@ class SideLane:
         self._closed = False
 
     def close(self) -> None:
-        """End the thread; calls that are still waiting fail."""
+        """End the thread; calls that still wait fail."""
         with self._changed:
             self._closed = True
             self._changed.notify_all()
 
     def submit(self, key: str, make: Callable[[], None]) -> LaneCall:
-        """Make a call as soon as all ranks have it."""
+        """Make a call as soon as all ranks have submitted it."""
         number = int.from_bytes(hashlib.blake2b(key.encode(), digest_size=8).digest(), "little", signed=True)
         call = LaneCall(make)
         with self._changed:
@@ -96,13 +97,13 @@ class SideLane:
             call = self._call_of(int(announced[0]))
             if call is not None:
                 call.run()
-        self._fail_all(CommError("the process group was destroyed before a callback's call was made"))
+        self._fail_all(CommError(messages.DESTROYED_BEFORE_CALLBACK()))
 
     def _call_of(self, number: int) -> LaneCall | None:
-        """Wait until this rank has the call with that key; None if it is no use to wait."""
+        """Wait until this rank has the call with that key; return None if it will never have it."""
         with self._changed:
             while number not in self._calls:
-                if self._closed or self.comm.calls.link.endpoint.broken:
+                if self._closed or self.comm.broken:
                     return None
                 self._changed.wait(LOOK_EVERY_S)
             return self._calls.pop(number)

@@ -23,7 +23,7 @@ from unisono.bootstrap.membership import connect_link
 from unisono.bootstrap.rendezvous import RendezvousHooks, listening_process
 from unisono.bootstrap.rendezvous_address import AbstractAddress, Address, SocketAddress
 from unisono.comm.communicator import Communicator
-from unisono.comm.tables import load_table
+from unisono.comm.selection import load_table
 from unisono.errors import CollectiveTimeout, CommError, UnisonoError, UsageError
 
 WHERE = "unisono/where"  # rank 0's address, and where rank 0 runs

@@ -15,38 +15,38 @@ import torch
 from unisono.codecs.arrays import address_of
 from unisono.comm.arrays import ELEMENT_BYTES
 from unisono.errors import UsageError
+from unisono.torch_backend import tensor_messages as messages
 from unisono.torch_backend.lists import wrong_count
 
 Tensor: TypeAlias = torch.Tensor
 Finish = Callable[[], None]
 
+INPUT, OUTPUT = messages.INPUT(), messages.OUTPUT()
 KNOWN = {getattr(torch, name): name for name in ELEMENT_BYTES if hasattr(torch, name)}
 
 
-def check(tensor: Any, who: str) -> Tensor:
+def check(tensor: Any, call: str) -> Tensor:
     """Return the tensor, if it is one that this backend can use."""
     if not isinstance(tensor, torch.Tensor):
-        raise UsageError(f"{who}: {type(tensor).__name__}; expected a tensor")
+        raise UsageError(messages.NOT_A_TENSOR(call=call, kind=type(tensor).__name__))
     if not tensor.is_cpu:
-        raise UsageError(f"{who}: a tensor on {tensor.device}; the backend unisono takes tensors on the CPU")
+        raise UsageError(messages.NOT_ON_CPU(call=call, device=tensor.device))
     if tensor.layout is not torch.strided:
-        raise UsageError(f"{who}: a tensor of layout {tensor.layout}; expected a dense one")
-    address_of(tensor, who)
+        raise UsageError(messages.NOT_DENSE(call=call, layout=tensor.layout))
+    address_of(tensor, call)
     return tensor
 
 
-def _check_places(tensor: Tensor) -> None:
-    """Raise UsageError if a result cannot be written into a tensor; before anything is sent."""
-    if not tensor.is_contiguous() and _repeats_places(tensor):
-        raise UsageError(
-            f"an output of shape {tuple(tensor.shape)} and strides {tensor.stride()}: several of its elements lie at "
-            "one place in memory, so that it cannot hold a result; pass x.clone() of an expanded tensor"
-        )
+def _check_writable(tensor: Tensor) -> None:
+    """Raise UsageError if a tensor cannot hold a result; before anything is sent."""
+    if not tensor.is_contiguous() and _repeats_locations(tensor):
+        shape, strides = tuple(tensor.shape), tensor.stride()
+        raise UsageError(messages.ELEMENTS_SHARE_MEMORY(shape=shape, strides=strides))
 
 
-def _repeats_places(tensor: Tensor) -> bool:
-    """Whether two elements of a tensor are one in memory."""
-    reach = 0  # from the first to the last place of the dimensions looked at so far
+def _repeats_locations(tensor: Tensor) -> bool:
+    """Return whether two elements of a tensor share a memory location."""
+    reach = 0  # from the first to the last location of the dimensions examined so far
     dimensions = sorted(
         (stride, size) for size, stride in zip(tensor.shape, tensor.stride(), strict=True) if size > 1
     )
@@ -64,26 +64,26 @@ def _repeats_places(tensor: Tensor) -> bool:
     return bool(np.unique(places).size < places.size)
 
 
-def number_type(tensor: Tensor, who: str) -> str:
-    """Return the name of the type for a reduction."""
+def number_type(tensor: Tensor, call: str) -> str:
+    """Return the name of a tensor's type, for a reduction."""
     name = KNOWN.get(tensor.dtype)
     if name is None:
-        raise UsageError(f"{who}: dtype {tensor.dtype}; expected one of {', '.join(ELEMENT_BYTES)}")
+        raise UsageError(messages.NO_SUCH_DTYPE(call=call, dtype=tensor.dtype, known=", ".join(ELEMENT_BYTES)))
     return name
 
 
 def moved_as(tensor: Tensor) -> tuple[str, int]:
-    """Return a type, and how many of it one element is: what is only moved may be of any type, at last as bytes."""
+    """Return the type as which a tensor is moved, and how many of it make up one element; at worst, bytes."""
     name = KNOWN.get(tensor.dtype)
     if name is not None:
         return name, 1
     if tensor.is_quantized:  # its numbers would be moved, but not the scale that gives them a meaning
-        raise UsageError(f"a quantized tensor ({tensor.dtype}); pass x.dequantize() or x.int_repr()")
+        raise UsageError(messages.QUANTIZED(dtype=tensor.dtype))
     return "uint8", tensor.element_size()
 
 
 def holds_values(tensor: Tensor) -> bool:
-    """Whether the memory of a tensor holds its values, in one piece.
+    """Return whether the memory of a tensor holds its values, in one piece.
 
     That of a view with the conjugate or the negative bit set (``z.conj()``, ``z.conj().imag``) does not.
     """
@@ -107,30 +107,30 @@ def _new_memory(shape: Sequence[int], dtype: torch.dtype) -> Tensor:
 
 
 def contiguous_output(tensor: Tensor, keep: bool, apart: bool = False) -> tuple[Tensor, Finish | None]:
-    """Return memory in one piece for a result, and what remains to be done once it is there.
+    """Return contiguous memory for a result, and what remains to be done once the result is there.
 
-    ``keep``: what is in the tensor matters, too. ``apart``: in new memory, whatever the tensor is like.
+    ``keep``: the memory starts with the tensor's values. ``apart``: use new memory in any case.
     """
     if not apart and holds_values(tensor):
         return tensor, None
-    _check_places(tensor)
+    _check_writable(tensor)
     memory = separate(tensor) if keep else _new_memory(tensor.shape, tensor.dtype)
     return memory, lambda: copy(tensor, memory)
 
 
 def copy(to: Tensor, source: Tensor) -> None:
-    """Write into a tensor, whatever autograd thinks of it: also into one made in inference mode."""
+    """Write into a tensor without autograd, also into one that was created in inference mode."""
     with torch.inference_mode():
         to.copy_(source)
 
 
 def flat(tensors: Sequence[Tensor]) -> Tensor:
-    """Return all of them one after the other, in new memory."""
+    """Return the values of all tensors, one after the other, in new memory."""
     return torch.cat([tensor.detach().reshape(-1) for tensor in tensors])
 
 
 def spread(tensors: Sequence[Tensor], source: Tensor) -> None:
-    """Write what lies one after the other into the tensors."""
+    """Write consecutive values into the tensors."""
     start = 0
     for tensor in tensors:
         copy(tensor, source[start : start + tensor.numel()].view(tensor.shape))
@@ -138,7 +138,7 @@ def spread(tensors: Sequence[Tensor], source: Tensor) -> None:
 
 
 def adjacent(tensors: Sequence[Tensor]) -> bool:
-    """Whether they lie one after the other in memory already, each in one piece."""
+    """Return whether the tensors are contiguous and adjacent in memory."""
     place = tensors[0].data_ptr()
     for tensor in tensors:
         if tensor.data_ptr() != place or not holds_values(tensor):
@@ -148,27 +148,27 @@ def adjacent(tensors: Sequence[Tensor]) -> bool:
 
 
 def in_one_piece(parts: list[Tensor], apart: bool = False) -> tuple[Tensor, Finish | None]:
-    """Return memory for all of them, and what is to be done once it is full. ``apart``: in any case new memory."""
+    """Return memory for all tensors, and what remains to be done once it is full. ``apart``: use new memory."""
     total = sum(part.numel() for part in parts)
     if total and not apart and adjacent(parts):
         return parts[0], None
     for part in parts:
-        _check_places(part)
+        _check_writable(part)
     memory = _new_memory((total,), parts[0].dtype)
     return memory, lambda: spread(parts, memory)
 
 
 def share_memory(tensors: Sequence[Tensor]) -> bool:
-    """Whether some of the tensors may: whether the ranges of memory from first to last element meet."""
+    """Return whether some tensors may share memory: whether the ranges from first to last element overlap."""
     ranges = sorted(_range_of(tensor) for tensor in tensors if tensor.numel())
     return any(start < end for (_, end), (start, _) in pairwise(ranges))
 
 
 def read_first(sources: Sequence[Tensor], outs: Sequence[Tensor]) -> tuple[Sequence[Tensor], bool]:
-    """Return the inputs of several calls that are made as one, and whether their results must be kept apart.
+    """Return the inputs of several calls that are made as one, and whether their results need new memory.
 
-    Where the tensors of such calls share memory, all inputs are read first, and then the results are written, in
-    their order: a call must not read what an earlier one has written.
+    Where the tensors of such calls share memory, all inputs are read first, and then the results are written in
+    order: a call must not read what an earlier one has written.
     """
     if len(sources) > 1 and share_memory([*sources, *outs]):
         return [separate(source) for source in sources], True
@@ -184,53 +184,52 @@ def _range_of(tensor: Tensor) -> tuple[int, int]:
 
 
 def as_list(tensors: Any) -> list[Any]:
-    """Return what torch gave, a tensor or several, as a list."""
+    """Return a tensor or several tensors as a list."""
     return [tensors] if torch.is_tensor(tensors) else list(tensors)
 
 
-def check_list(what: str, name: str, parts: Any, like: Any, size: int) -> list[Tensor]:
+def check_list(call: str, name: str, parts: Any, like: Any, size: int) -> list[Tensor]:
     """Return one tensor for each rank, all of the same type."""
     if len(parts) != size:
-        raise wrong_count(what, name, len(parts), size)
-    for place, part in enumerate(parts):
-        if check(part, f"{what}: {name} {place}").dtype != like.dtype:
+        raise wrong_count(call, name, len(parts), size)
+    for index, part in enumerate(parts):
+        if check(part, messages.NUMBERED(call=call, name=name, index=index)).dtype != like.dtype:
             raise UsageError(
-                f"{what}: invalid tensor type at index {place}: {name} {place} is {part.dtype}; expected {like.dtype}"
+                messages.WRONG_TYPE_IN_LIST(call=call, index=index, name=name, dtype=part.dtype, expected=like.dtype)
             )
     return list(parts)
 
 
-def check_equal(what: str, name: str, parts: list[Tensor], like: Tensor) -> None:
-    """Look whether all are as long as one."""
-    for place, part in enumerate(parts):
+def check_equal(call: str, name: str, parts: list[Tensor], like: Tensor) -> None:
+    """Raise UsageError unless all tensors have the same number of elements as one."""
+    for index, part in enumerate(parts):
         if part.numel() != like.numel():
             raise UsageError(
-                f"{what}: invalid tensor size at index {place}: {name} {place} has {part.numel()} elements; expected "
-                f"{like.numel()}"
+                messages.WRONG_SIZE_IN_LIST(
+                    call=call, index=index, name=name, count=part.numel(), expected=like.numel()
+                )
             )
 
 
-def elements_of_rows(what: str, name: str, tensor: Tensor, splits: Any, size: int) -> tuple[int, ...]:
-    """Return how many elements go to, or come from, each rank; ``splits`` are rows."""
+def elements_of_rows(call: str, name: str, tensor: Tensor, splits: Any, size: int) -> tuple[int, ...]:
+    """Return the number of elements that go to, or come from, each rank; ``splits`` are rows."""
     rows = tensor.shape[0] if tensor.dim() else 1
     if not splits:
         if rows % size:
-            raise UsageError(
-                f"{what}: {rows} rows of the {name} do not divide into {size} equal parts; give the splits"
-            )
+            raise UsageError(messages.ROWS_NOT_DIVISIBLE(call=call, rows=rows, name=name, size=size))
         splits = [rows // size] * size
     if len(splits) != size or sum(splits) != rows or min(splits) < 0:
-        raise UsageError(
-            f"{what}: {name}_split_sizes={list(splits)}; expected {size} numbers of rows that make {rows} together"
-        )
+        raise UsageError(messages.BAD_SPLITS(call=call, name=str(name), splits=list(splits), size=size, rows=rows))
     each = tensor.numel() // rows if rows else 0
     return tuple(count * each for count in splits)
 
 
-def check_whole(what: str, names: tuple[str, str], whole: Tensor, part: Tensor, size: int) -> None:
-    """Look whether one tensor has what the other one has on each of so many ranks."""
+def check_whole(call: str, names: tuple[str, str], whole: Tensor, part: Tensor, size: int) -> None:
+    """Raise UsageError unless one tensor has as many elements as the other has on all ranks together."""
     if whole.numel() != part.numel() * size or whole.dtype != part.dtype:
         raise UsageError(
-            f"{what}: the {names[0]} has {whole.numel()} {whole.dtype} and the {names[1]} {part.numel()} "
-            f"{part.dtype}; expected {size} times as many, of the same type"
-        )
+            messages.NOT_A_MULTIPLE(
+                call=call, whole=names[0], whole_count=whole.numel(), whole_dtype=whole.dtype, part=names[1],
+                part_count=part.numel(), part_dtype=part.dtype, size=size,
+            )
+        )  # fmt: skip

@@ -1,4 +1,4 @@
-"""The handles that torch gets for its calls."""
+"""The handles of calls, as torch expects them."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from typing import Protocol
 
 import torch.distributed as dist
 
-from unisono import _engine
-from unisono.errors import CollectiveTimeout, CommError, UnisonoError
+from unisono.errors import CollectiveTimeout, CommError
+from unisono.message import Message
+from unisono.torch_backend import messages
 from unisono.torch_backend.future_threads import InOrder
 from unisono.torch_backend.futures import CollectiveFuture
 from unisono.torch_backend.tensors import Finish, Tensor
@@ -21,45 +22,26 @@ FOREVER_S = 3e8
 
 
 class Pending(Protocol):
-    """A call that goes on."""
+    """A call that runs in the background; ``unisono.Work`` is one."""
 
     def done(self) -> bool:
-        """Whether it is over, well or not."""
+        """Return whether it is over, successful or not."""
 
-    def wait(self, seconds: float) -> bool:
-        """Wait until it is over, or the time; say whether it is."""
+    def wait_until_done(self, seconds: float) -> bool:
+        """Wait until it is over or the time has passed; return whether it is over."""
 
-    def error(self) -> Exception | None:
-        """Return what went wrong, once it is over."""
+    def exception(self) -> Exception | None:
+        """Return its error, once it is over."""
 
 
-class EngineCall:
-    """A call that the engine makes in the background."""
+class Named(Protocol):
+    """A thing with a name: the dispatcher of a group."""
 
-    def __init__(self, endpoint: _engine.Endpoint, completion: _engine.Completion, order: InOrder) -> None:
-        self.endpoint, self.completion, self.order = endpoint, completion, order
-
-    def done(self) -> bool:
-        """Whether it is over."""
-        return self.endpoint.is_done(self.completion)
-
-    def wait(self, seconds: float) -> bool:
-        """Wait until it is over, or the time."""
-        return self.endpoint.wait(self.completion, seconds)
-
-    def error(self) -> Exception | None:
-        """Return what went wrong."""
-        if not self.completion.failed():
-            return None
-        try:
-            self.completion.raise_fault()
-        except UnisonoError as error:
-            return error
-        return None
+    name: str
 
 
 class FinishedWork(dist.Work):
-    """Of a call that was over when it returned."""
+    """The handle of a call that was over when it returned."""
 
     def __init__(self, result: Sequence[Tensor] = (), key: str = "") -> None:
         super().__init__()
@@ -70,18 +52,18 @@ class FinishedWork(dist.Work):
         return True
 
     def is_completed(self) -> bool:
-        """It is."""
+        """Return True."""
         return True
 
     def is_success(self) -> bool:
-        """It was."""
+        """Return True."""
         return True
 
     def exception(self) -> None:
-        """There is none."""
+        """Return None: there is no error."""
 
     def synchronize(self) -> None:
-        """There is nothing to wait for."""
+        """Return at once."""
 
     def result(self) -> list[Tensor]:
         """Return the tensors of the result."""
@@ -95,31 +77,44 @@ class FinishedWork(dist.Work):
 
 
 class PendingWork(dist.Work):
-    """Of a call that goes on in the background.
+    """The handle of a call that runs in the background.
 
-    When the engine is done, something may be left to do, such as copying results to where they were wanted: whoever
-    learns of it first does that.
+    After the engine has finished, something may remain to be done, such as copying results into the user's tensors:
+    the thread that first learns that the call is over does it.
     """
 
     def __init__(
-        self, pending: Pending, result: Sequence[Tensor], finish: Finish | None, what: str, key: str = ""
-    ) -> None:
+        self, pending: Pending, result: Sequence[Tensor], finish: Finish | None, call: tuple[Named, str],
+        number: int | str, order: InOrder | None = None,
+    ) -> None:  # fmt: skip
         super().__init__()
         self.pending, self._result, self._finish = pending, list(result), finish
-        self._what, self.key = what, key
+        self._call = call  # its group and its name: the text is needed in errors only
+        self._number = number  # of the call in its group, or the key of a call that a callback made
+        self.order = order  # the calls of a group, which end one after the other; None: this call is not one of them
         self._lock = threading.Lock()
         self._settled = False
         self._error: Exception | None = None
         self._future: CollectiveFuture | None = None
 
+    @property
+    def key(self) -> str:
+        """The name by which calls of the future's callbacks are matched between ranks."""
+        return self._number if isinstance(self._number, str) else f"{self._call[0].name}#{self._number}"
+
+    @property
+    def _text(self) -> Message:
+        group, name = self._call
+        return messages.CALL_OF_GROUP(call=name, group=group.name)
+
     def _settle(self) -> None:
-        """Do what is left to do; the call is over."""
+        """Do what remains to be done; the call is over."""
         if self._settled:
             return
         with self._lock:
             if self._settled:
                 return
-            self._error = self.pending.error()
+            self._error = self.pending.exception()
             if self._error is None and self._finish is not None:
                 try:
                     self._finish()
@@ -131,13 +126,11 @@ class PendingWork(dist.Work):
             self._settled = True
 
     def wait(self, timeout: timedelta = NO_LIMIT) -> bool:
-        """Wait until the call is over; raise what went wrong with it."""
+        """Wait until the call is over; raise its error if it failed."""
         if not self._settled:
             seconds = timeout.total_seconds() if timeout > NO_LIMIT else FOREVER_S
-            if not self.pending.wait(seconds):
-                raise as_torchs(
-                    CollectiveTimeout(f"{self._what} is not done after {seconds:g} s; it goes on, wait again")
-                )
+            if not self.pending.wait_until_done(seconds):
+                raise as_torchs(CollectiveTimeout(messages.NOT_FINISHED(call=self._text, seconds=f"{seconds:g}")))
             self._settle()
         if self._error is not None:
             raise self._error
@@ -148,7 +141,7 @@ class PendingWork(dist.Work):
         self.wait()
 
     def is_completed(self) -> bool:
-        """Whether the call is over, well or not."""
+        """Return whether the call is over, successful or not."""
         if not self._settled:
             if not self.pending.done():
                 return False
@@ -156,11 +149,11 @@ class PendingWork(dist.Work):
         return True
 
     def is_success(self) -> bool:
-        """Whether it is over and went well."""
+        """Return whether it is over and succeeded."""
         return self.is_completed() and self._error is None
 
     def exception(self) -> Exception | None:
-        """Return what went wrong; None also while the call goes on."""
+        """Return its error; None also while the call runs."""
         return self._error if self.is_completed() else None
 
     def result(self) -> list[Tensor]:
@@ -168,18 +161,18 @@ class PendingWork(dist.Work):
         return self._result
 
     def source_rank(self) -> int:
-        """Return who sent what was received."""
+        """Return the rank of the sender of a received message."""
         self.wait()
         ask = getattr(self.pending, "source_rank", None)
         found = ask() if ask is not None else None
         if found is None:
-            raise as_torchs(CommError(f"{self._what}: only a receive has a source"))
+            raise as_torchs(CommError(messages.NO_SOURCE(call=self._text)))
         return int(found)
 
     _source_rank = source_rank
 
     def get_future(self) -> CollectiveFuture:
-        """Return a future of the result. Most calls are never asked for one."""
+        """Return a future of the result. Most calls need none."""
         with self._lock:
             if self._future is not None:
                 return self._future
@@ -187,12 +180,12 @@ class PendingWork(dist.Work):
         if self.is_completed():
             self._complete(future)
         else:
-            order = getattr(self.pending, "order", None) or InOrder()
-            order.add(lambda: self.pending.wait(FOREVER_S), lambda: self._complete(future))
+            order = self.order or InOrder()
+            order.add(lambda: self.pending.wait_until_done(FOREVER_S), lambda: self._complete(future))
         return future
 
     def leave_in_child(self, error: Exception) -> None:
-        """After a fork, in the child: unless its result is already there, the call is over with this error."""
+        """After a fork, in the child: a call without a result yet is over with this error."""
         self._lock = threading.Lock()
         if not self._settled:
             self._error, self._settled = error, True
@@ -211,17 +204,15 @@ class AllPending:
 
     def __init__(self, parts: Sequence[Pending]) -> None:
         self.parts = parts
-        orders = {getattr(part, "order", None) for part in parts}
-        self.order = orders.pop() if len(orders) == 1 else None  # calls of one group end in order, so these do, too
 
     def done(self) -> bool:
-        """Whether all are over."""
+        """Return whether all are over."""
         return all(part.done() for part in self.parts)
 
-    def wait(self, seconds: float) -> bool:
-        """Wait until all are over, or the time (for each)."""
-        return all(part.wait(seconds) for part in self.parts)
+    def wait_until_done(self, seconds: float) -> bool:
+        """Wait until all are over or the time has passed (for each); return whether all are over."""
+        return all(part.wait_until_done(seconds) for part in self.parts)
 
-    def error(self) -> Exception | None:
-        """Return the first thing that went wrong."""
-        return next((error for part in self.parts if (error := part.error()) is not None), None)
+    def exception(self) -> Exception | None:
+        """Return the first error."""
+        return next((error for part in self.parts if (error := part.exception()) is not None), None)

@@ -1,6 +1,7 @@
-"""Calls that go the short way (fast_path.py) do what those of the long way do, also on unusual tensors.
+"""Calls on the fast path (fast_path.py) give the results of the long path, also on unusual tensors.
 
-Each call is first made on ordinary tensors, so that its plan is known, and then on others as long and of their type.
+Each call is first made on ordinary tensors, so that its plan is known, and then on others of equal length and type.
+All of it is done with blocking and with asynchronous calls.
 """
 
 from __future__ import annotations
@@ -13,19 +14,47 @@ torch = pytest.importorskip("torch")
 import torch.distributed as dist  # noqa: E402
 
 from torch_ranks import run_ranks  # noqa: E402
-from unisono.torch_backend import fast_path  # noqa: E402
+from unisono.torch_backend.dispatch import GroupDispatcher  # noqa: E402
 
 warnings.filterwarnings("ignore", category=FutureWarning)  # torch has newer names for some of these calls
 SIZE = 2
+
 # By name: the call, the elements of the input and of the output (0: it is in place).
-CALLS = {
-    "all_reduce": (lambda out, x: dist.all_reduce(x), 4, 0),
-    "broadcast": (lambda out, x: dist.broadcast(x, 1), 4, 0),
-    "reduce": (lambda out, x: dist.reduce(x, 1), 4, 0),
+FUNCTIONS = {
+    "all_reduce": (lambda out, x, **how: dist.all_reduce(x, **how), 4, 0),
+    "broadcast": (lambda out, x, **how: dist.broadcast(x, 1, **how), 4, 0),
+    "reduce": (lambda out, x, **how: dist.reduce(x, 1, **how), 4, 0),
     "all_gather_into_tensor": (dist.all_gather_into_tensor, 4, 4 * SIZE),
-    "all_gather": (lambda out, x: dist.all_gather(list(out.chunk(SIZE)), x), 4, 4 * SIZE),
+    "all_gather": (lambda out, x, **how: dist.all_gather(list(out.chunk(SIZE)), x, **how), 4, 4 * SIZE),
+    "all_gather apart": (lambda out, x, **how: gather_apart(out, x, **how), 4, 4 * SIZE),
     "reduce_scatter_tensor": (dist.reduce_scatter_tensor, 4 * SIZE, 4),
     "all_to_all_single": (dist.all_to_all_single, 4 * SIZE, 4 * SIZE),
+}
+
+
+def gather_apart(out, x, **how):
+    parts = [torch.zeros(x.numel() + 1, dtype=out.dtype, device=out.device)[1:] for _ in range(SIZE)]
+    if out.numel() != SIZE * x.numel() or not out.is_cpu or out.untyped_storage().nbytes() == 0:
+        parts = list(out.chunk(SIZE))  # the mistakes of other tests
+    work = dist.all_gather(parts, x, **how)
+    if work is not None:
+        work.wait()
+    with torch.no_grad():
+        out.copy_(torch.cat(parts))
+
+
+def start_and_wait(function):
+    def call(out, x):
+        work = function(out, x, async_op=True)
+        if work is not None:
+            work.wait()
+
+    return call
+
+
+CALLS = {
+    **FUNCTIONS,
+    **{f"{name} async": (start_and_wait(call), given, made) for name, (call, given, made) in FUNCTIONS.items()},
 }
 
 
@@ -49,7 +78,7 @@ def behind(values):
 
 
 def expected_of(name):
-    """Return what the call makes of ordinary tensors, and leave its plan for the short way."""
+    """Return the result of the call on ordinary tensors, and let the engine remember its plan."""
     call, given, made = CALLS[name]
     for _ in range(3):
         x, out = numbers(given), torch.zeros(made)
@@ -79,7 +108,7 @@ def test_tensors_in_any_layout_give_the_same_results():
 
 
 def overlapping():
-    """Let the input and the output of calls lie over each other in all ways."""
+    """Let the input and the output of calls overlap in all ways."""
     bad = []
     for name, (call, given, made) in CALLS.items():
         if not made:
@@ -124,17 +153,48 @@ def test_tensors_without_memory_or_of_a_wrong_length_are_refused_before_anything
     assert run_ranks(without_memory, SIZE) == [([], SIZE)] * SIZE
 
 
-def counted():
-    """Return how many calls of each kind go the short way after the first one."""
-    found, run = {}, fast_path.run
+def long_calls():
+    """Return the number of calls of each kind that take the long path, of three."""
+    counts, call = {}, GroupDispatcher.call
     for name in CALLS:
         calls = []
-        fast_path.run = lambda *given, calls=calls: calls.append(1) or run(*given)
+        GroupDispatcher.call = lambda *given, calls=calls: calls.append(1) or call(*given)
         expected_of(name)
-        found[name] = len(calls)
-    fast_path.run = run
-    return found
+        counts[name] = len(calls)
+    GroupDispatcher.call = call
+    return counts
 
 
-def test_all_calls_but_the_first_go_the_short_way():
-    assert run_ranks(counted, SIZE) == [dict.fromkeys(CALLS, 2)] * SIZE
+def test_all_calls_but_the_first_take_the_fast_path():
+    # An asynchronous call repeats the plan of the blocking one. Adjacent outputs need nothing that is remembered.
+    no_long_call = {name for name in CALLS if name.endswith("async") or name == "all_gather"}
+    expected = {name: 0 if name in no_long_call else 1 for name in CALLS}
+    # All gathers of the same lengths share a plan.
+    expected["all_gather apart"] = 0
+    assert run_ranks(long_calls, SIZE) == [expected] * SIZE
+
+
+def works_of_fast_calls():
+    """Make many asynchronous calls, wait for them in another order, and use their futures."""
+    group, results = dist.group.WORLD, []
+    tensors = [torch.full((8,), float(number)) for number in range(20)]
+    dist.all_reduce(torch.zeros(8))  # leaves the plan
+    before = group._get_sequence_number_for_group()
+    works = [dist.all_reduce(tensor, async_op=True) for tensor in tensors]
+    futures = [work.get_future().then(lambda done: done.value()[0].sum().item()) for work in works]
+    for work in reversed(works):
+        work.wait()
+        assert work.is_completed()
+        assert work.is_success()
+        assert work.exception() is None
+        assert len(work.result()) == 1
+    results = [tensor[0].item() for tensor in tensors]
+    return results, [future.wait() for future in futures], group._get_sequence_number_for_group() - before
+
+
+def test_works_of_the_fast_path_are_complete_works():
+    doubled = [2.0 * number for number in range(20)]
+    for results, sums, count in run_ranks(works_of_fast_calls, SIZE):
+        assert results == doubled
+        assert sums == [8 * number for number in doubled]
+        assert count == 20

@@ -1,0 +1,102 @@
+#include "array_view.hpp"
+
+#define NPY_NO_DEPRECATED_API NPY_2_0_API_VERSION
+#include <numpy/arrayobject.h>
+
+namespace nb = nanobind;
+
+namespace unisono::bindings {
+
+namespace {
+
+PyObject* interned(const char* text) { return PyUnicode_InternFromString(text); }
+
+nb::object attribute(PyObject* object, PyObject* name) { return nb::steal(PyObject_GetAttr(object, name)); }
+
+nb::object result_of(PyObject* object, PyObject* method) {
+    return nb::steal(PyObject_VectorcallMethod(method, &object, 1 | PY_VECTORCALL_ARGUMENTS_OFFSET, nullptr));
+}
+
+bool is(const nb::object& object, PyObject* expected) { return object.ptr() == expected; }
+
+// Reads a number; false, with an exception set, if it is none.
+bool read(const nb::object& object, std::uint64_t& number) {
+    if (!object.is_valid()) return false;
+    number = PyLong_AsUnsignedLongLong(object.ptr());
+    return PyErr_Occurred() == nullptr;
+}
+
+}  // namespace
+
+void TensorTypes::find() {
+    if (tensor_ != nullptr) return;
+    PyObject* const torch = PyDict_GetItemString(PyImport_GetModuleDict(), "torch");
+    if (torch == nullptr) return;
+    const nb::object tensor = nb::steal(PyObject_GetAttrString(torch, "Tensor"));
+    const nb::object nn = nb::steal(PyObject_GetAttrString(torch, "nn"));
+    if (nn.is_valid()) {
+        const nb::object parameter = nb::steal(PyObject_GetAttrString(nn.ptr(), "Parameter"));
+        if (parameter.is_valid() && tensor.is_valid() && PyType_Check(parameter.ptr()) && PyType_Check(tensor.ptr())) {
+            tensor_ = reinterpret_cast<const PyTypeObject*>(tensor.ptr());
+            parameter_ = reinterpret_cast<const PyTypeObject*>(parameter.ptr());
+        }
+    }
+    PyErr_Clear();  // a torch that is being imported lacks some names
+}
+
+bool View::look_at(nb::handle array, bool writable, const TensorTypes& tensors) {
+    if (!PyArray_CheckExact(array.ptr())) {
+        if (!tensors.contains(Py_TYPE(array.ptr()))) return false;
+        const bool usable = look_at_tensor(array.ptr());
+        if (!usable) PyErr_Clear();  // the long path reports what is wrong
+        return usable;
+    }
+    auto* const given = reinterpret_cast<PyArrayObject*>(array.ptr());
+    const int needed = NPY_ARRAY_C_CONTIGUOUS | (writable ? NPY_ARRAY_WRITEABLE : 0);
+    if (!PyArray_CHKFLAGS(given, needed) || PyArray_ISBYTESWAPPED(given)) return false;
+    data = static_cast<std::byte*>(PyArray_DATA(given));
+    bytes = static_cast<std::uint64_t>(PyArray_NBYTES(given));
+    dtype = PyArray_DESCR(given);
+    return true;
+}
+
+bool View::look_at_tensor(PyObject* tensor) {
+    static PyObject* const is_cpu = interned("is_cpu");
+    static PyObject* const is_nested = interned("is_nested");
+    static PyObject* const is_contiguous = interned("is_contiguous");
+    static PyObject* const is_neg = interned("is_neg");
+    static PyObject* const is_conj = interned("is_conj");
+    static PyObject* const nbytes = interned("nbytes");
+    static PyObject* const untyped_storage = interned("untyped_storage");
+    static PyObject* const storage_offset = interned("storage_offset");
+    static PyObject* const itemsize = interned("itemsize");
+    static PyObject* const data_ptr = interned("data_ptr");
+    static PyObject* const dtype_name = interned("dtype");
+    if (!is(attribute(tensor, is_cpu), Py_True) || !is(attribute(tensor, is_nested), Py_False) ||
+        !is(result_of(tensor, is_contiguous), Py_True) || !is(result_of(tensor, is_neg), Py_False) ||
+        !is(result_of(tensor, is_conj), Py_False))
+        return false;
+    std::uint64_t held = 0, address = 0;
+    const nb::object storage = result_of(tensor, untyped_storage);
+    if (!storage.is_valid() || !read(attribute(tensor, nbytes), bytes) || !read(result_of(storage.ptr(), nbytes), held))
+        return false;
+    if (held != bytes) {
+        std::uint64_t offset = 0, element = 0;
+        if (!read(result_of(tensor, storage_offset), offset) || !read(attribute(tensor, itemsize), element) ||
+            held < bytes + offset * element)
+            return false;
+    }
+    const nb::object type = attribute(tensor, dtype_name);
+    if (!type.is_valid() || !read(result_of(tensor, data_ptr), address) || address == 0) return false;
+    data = reinterpret_cast<std::byte*>(address);
+    dtype = type.ptr();
+    return true;
+}
+
+// numpy fills a table of its functions when it is imported, once for each source file that uses them.
+int load_numpy() {
+    import_array1(-1);
+    return 0;
+}
+
+}  // namespace unisono::bindings

@@ -1,0 +1,225 @@
+// A collective as a callable object, and the table of the plans that it can repeat.
+//
+//     comm.all_reduce(x, op="max", async_op=True)
+//
+// Everything that the table does not know (the first call of its kind, a timeout, sizes, unusual arrays, mistakes) goes
+// to the Python method.
+#include "fast_path.hpp"
+
+#include <structmember.h>
+
+#include <cstddef>
+#include <utility>
+
+namespace nb = nanobind;
+
+namespace unisono::bindings {
+
+namespace {
+
+// Beyond this the table starts anew. A plan may be known by several keys: equal names at different addresses.
+constexpr std::size_t most_known_plans = 4096;
+constexpr double endpoint_timeout = -1;
+
+struct Views {
+    View output, input;
+};
+
+bool look_at(const OutsideCall& call, const TensorTypes& tensors, Views& views) {
+    return (!call.output.is_valid() || views.output.look_at(call.output, true, tensors)) &&
+           (!call.input.is_valid() || views.input.look_at(call.input, false, tensors));
+}
+
+CallKey key_of(const OutsideCall& call, const Views& views) {
+    return {call.collective,      views.input.bytes, views.output.bytes,   call.root,       views.input.dtype,
+            views.output.dtype, call.op.ptr(),     call.algorithm.ptr(), call.codec.ptr()};
+}
+
+}  // namespace
+
+RepeatedCall KnownPlans::find(const OutsideCall& call, std::uint32_t rank) const {
+    Views views;
+    if (!look_at(call, tensors_, views)) return {};
+    const auto found = plans_.find(key_of(call, views));
+    if (found == plans_.end()) return {};
+    if (!call.input.is_valid()) return {found->second.plan, views.output.data, views.output.data};
+    if (views.input.overlaps(views.output) &&
+        !(found->second.part_is_input && views.input.data == views.output.data + rank * views.input.bytes))
+        return {};
+    return {found->second.plan, views.input.data, views.output.data};
+}
+
+void KnownPlans::remember(std::shared_ptr<Plan> plan, const OutsideCall& call, bool part_is_input) {
+    tensors_.find();
+    Views views;
+    if (!look_at(call, tensors_, views)) return;
+    nb::object input_dtype, output_dtype;
+    if (call.output.is_valid()) output_dtype = call.output.attr("dtype");
+    if (call.input.is_valid()) input_dtype = call.input.attr("dtype");
+    if (plans_.size() >= most_known_plans) plans_.clear();
+    plans_[key_of(call, views)] = {std::move(plan),          input_dtype,
+                                   output_dtype,             nb::borrow(call.op),
+                                   nb::borrow(call.algorithm), nb::borrow(call.codec),
+                                   part_is_input};
+}
+
+void KnownPlans::forget(const std::shared_ptr<Plan>& plan) {
+    std::erase_if(plans_, [&](const auto& known) { return known.second.plan == plan; });
+}
+
+namespace {
+
+struct FastCall {
+    PyObject_HEAD
+    vectorcallfunc vectorcall;
+    PyObject* endpoint;    // kept alive
+    FastPath* fast_path;   // the same object
+    PyObject* method;      // the long path
+    PyObject* default_op;  // None where the collective does not reduce
+    std::uint64_t collective;
+    Py_ssize_t arrays;  // 0, 1 or 2
+};
+
+PyObject* name_of(const char* text) { return PyUnicode_InternFromString(text); }
+
+// Returns the result of the call; null without an exception if it must take the long path.
+PyObject* try_fast_path(FastCall* self, PyObject* const* args, std::size_t nargsf, PyObject* kwnames) {
+    static PyObject* const op_name = name_of("op");
+    static PyObject* const root_name = name_of("root");
+    static PyObject* const algorithm_name = name_of("algorithm");
+    static PyObject* const codec_name = name_of("codec");
+    static PyObject* const async_name = name_of("async_op");
+    const Py_ssize_t given = PyVectorcall_NARGS(nargsf);
+    if (given != self->arrays) return nullptr;
+    PyObject* op = self->default_op;
+    PyObject* root = nullptr;
+    PyObject* algorithm = Py_None;
+    PyObject* codec = Py_None;
+    bool async_op = false;
+    const Py_ssize_t named = kwnames != nullptr ? PyTuple_GET_SIZE(kwnames) : 0;
+    for (Py_ssize_t index = 0; index < named; ++index) {
+        PyObject* const name = PyTuple_GET_ITEM(kwnames, index);
+        PyObject* const value = args[given + index];
+        if (name == op_name && op != Py_None)
+            op = value;
+        else if (name == root_name)
+            root = value;
+        else if (name == algorithm_name)
+            algorithm = value;
+        else if (name == codec_name)
+            codec = value;
+        else if (name == async_name && PyBool_Check(value))
+            async_op = value == Py_True;
+        else
+            return nullptr;
+    }
+    long long root_rank = 0;
+    if (root != nullptr) {
+        if (!PyLong_CheckExact(root)) return nullptr;
+        int overflow = 0;
+        root_rank = PyLong_AsLongLongAndOverflow(root, &overflow);
+        if (overflow != 0 || root_rank < 0) return nullptr;
+    }
+    const OutsideCall call{self->collective, self->arrays > 0 ? args[0] : nullptr, self->arrays > 1 ? args[1] : nullptr,
+                           op, static_cast<std::uint64_t>(root_rank), algorithm, codec};
+    try {
+        return self->fast_path->repeat(self->endpoint, call, endpoint_timeout, async_op).release().ptr();
+    } catch (nb::python_error& error) {
+        error.restore();
+        return nullptr;
+    }
+}
+
+PyObject* call(PyObject* object, PyObject* const* args, std::size_t nargsf, PyObject* kwnames) {
+    auto* const self = reinterpret_cast<FastCall*>(object);
+    PyObject* const result = try_fast_path(self, args, nargsf, kwnames);
+    if (result != nullptr || PyErr_Occurred() != nullptr) return result;
+    return PyObject_Vectorcall(self->method, args, nargsf, kwnames);
+}
+
+void free_fast_call(PyObject* object) {
+    auto* const self = reinterpret_cast<FastCall*>(object);
+    PyTypeObject* const type = Py_TYPE(object);
+    PyObject_GC_UnTrack(object);
+    Py_XDECREF(self->endpoint);
+    Py_XDECREF(self->method);
+    Py_XDECREF(self->default_op);
+    PyObject_GC_Del(object);
+    Py_DECREF(type);
+}
+
+int traverse(PyObject* object, visitproc visit, void* arg) {
+    auto* const self = reinterpret_cast<FastCall*>(object);
+    Py_VISIT(self->endpoint);
+    Py_VISIT(self->method);
+    Py_VISIT(Py_TYPE(object));
+    return 0;
+}
+
+int clear(PyObject* object) {
+    auto* const self = reinterpret_cast<FastCall*>(object);
+    Py_CLEAR(self->method);
+    return 0;
+}
+
+// Documentation and signature are those of the method: inspect and help look at __wrapped__ and __doc__.
+PyObject* get_doc(PyObject* object, void*) {
+    return PyObject_GetAttrString(reinterpret_cast<FastCall*>(object)->method, "__doc__");
+}
+PyObject* get_name(PyObject* object, void*) {
+    return PyObject_GetAttrString(reinterpret_cast<FastCall*>(object)->method, "__name__");
+}
+PyObject* get_wrapped(PyObject* object, void*) {
+    PyObject* const method = reinterpret_cast<FastCall*>(object)->method;
+    Py_INCREF(method);
+    return method;
+}
+
+PyMemberDef members[] = {
+    {"__vectorcalloffset__", T_PYSSIZET, offsetof(FastCall, vectorcall), READONLY, nullptr},
+    {nullptr, 0, 0, 0, nullptr},
+};
+PyGetSetDef attributes[] = {
+    {"__doc__", get_doc, nullptr, nullptr, nullptr},
+    {"__name__", get_name, nullptr, nullptr, nullptr},
+    {"__wrapped__", get_wrapped, nullptr, nullptr, nullptr},
+    {nullptr, nullptr, nullptr, nullptr, nullptr},
+};
+PyType_Slot slots[] = {
+    {Py_tp_call, reinterpret_cast<void*>(PyVectorcall_Call)},
+    {Py_tp_dealloc, reinterpret_cast<void*>(free_fast_call)},
+    {Py_tp_traverse, reinterpret_cast<void*>(traverse)},
+    {Py_tp_clear, reinterpret_cast<void*>(clear)},
+    {Py_tp_members, members},
+    {Py_tp_getset, attributes},
+    {0, nullptr},
+};
+PyType_Spec spec = {
+    "unisono._engine.FastCall", sizeof(FastCall), 0,
+    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots,
+};
+
+PyTypeObject* fast_call_type() {
+    static PyObject* const type = PyType_FromSpec(&spec);
+    if (type == nullptr) throw nb::python_error();
+    return reinterpret_cast<PyTypeObject*>(type);
+}
+
+}  // namespace
+
+nb::object make_fast_call(nb::object endpoint, FastPath& fast_path, std::uint64_t collective, int arrays,
+                          nb::object default_op, nb::object method) {
+    FastCall* const made = PyObject_GC_New(FastCall, fast_call_type());
+    if (made == nullptr) throw nb::python_error();
+    made->vectorcall = call;
+    made->endpoint = endpoint.release().ptr();
+    made->fast_path = &fast_path;
+    made->method = method.release().ptr();
+    made->default_op = default_op.release().ptr();
+    made->collective = collective;
+    made->arrays = arrays;
+    PyObject_GC_Track(reinterpret_cast<PyObject*>(made));
+    return nb::steal(reinterpret_cast<PyObject*>(made));
+}
+
+}  // namespace unisono::bindings

@@ -1,0 +1,278 @@
+"""The messages of the communicator: errors of calls, arrays, algorithms, codecs and traces."""
+
+from __future__ import annotations
+
+from unisono.message import Template
+
+# The names of the arrays of a call.
+ARRAY_OF_CALL = Template("comm.array_of_call", "{call}: {name}", "{call}：{name}")
+THE_ARRAY = Template("comm.the_array", "the array", "数组")
+THE_INPUT = Template("comm.the_input", "the input", "输入")
+THE_OUTPUT = Template("comm.the_output", "out", "输出 out")
+
+# Arrays.
+NOT_AN_ARRAY = Template(
+    "comm.not_an_array",
+    "{array} is a {kind}; expected a numpy array or a torch CPU tensor",
+    "{array}的类型是 {kind}；应为 numpy 数组或 torch CPU 张量",
+)
+NO_SUCH_DTYPE = Template(
+    "comm.no_such_dtype",
+    "{array} has dtype {dtype}; expected one of {known}",
+    "{array}的 dtype 是 {dtype}；应为 {known} 之一",
+)
+MASKED_ARRAY = Template(
+    "comm.masked_array",
+    "{array} is a masked array, whose mask a call cannot respect; pass x.data or x.filled()",
+    "{array}是掩码数组，调用无法处理其掩码；请传入 x.data 或 x.filled()",
+)
+NOT_CONTIGUOUS_ARRAY = Template(
+    "comm.not_contiguous_array",
+    "{array} is not contiguous (shape {shape}, strides {strides}); pass numpy.ascontiguousarray(x), and copy the "
+    "result back if it is an output",
+    "{array}不连续（形状 {shape}，步长 {strides}）；请传入 numpy.ascontiguousarray(x)，若为输出再把结果复制回来",
+)
+READ_ONLY_ARRAY = Template(
+    "comm.read_only_array",
+    "{array} is read-only; expected an array that can be written",
+    "{array}是只读的；应为可写数组",
+)
+FOREIGN_BYTE_ORDER = Template(
+    "comm.foreign_byte_order",
+    "{array} has bytes in foreign order ({dtype}); convert it with x.astype(x.dtype.newbyteorder('='))",
+    "{array}的字节序与本机不同（{dtype}）；请用 x.astype(x.dtype.newbyteorder('=')) 转换",
+)
+NOT_ON_CPU = Template(
+    "comm.not_on_cpu", "{array} is on {device}; expected a tensor on the CPU", "{array}位于 {device}；应为 CPU 张量"
+)
+NOT_CONTIGUOUS_TENSOR = Template(
+    "comm.not_contiguous_tensor",
+    "{array} is not contiguous (shape {shape}, strides {strides}); pass x.contiguous()",
+    "{array}不连续（形状 {shape}，步长 {strides}）；请传入 x.contiguous()",
+)
+LAZY_VIEW = Template(
+    "comm.lazy_view",
+    "{array} is a view with the {bit} bit set, whose memory does not hold its values; pass "
+    "y = x.resolve_conj().resolve_neg() and copy the result back with x.copy_(y)",
+    "{array}是带有 {bit} 标志的视图，内存中并不是它的值；请传入 "
+    "y = x.resolve_conj().resolve_neg()，再用 x.copy_(y) 写回结果",
+)
+
+# The arguments of a call.
+DTYPES_DIFFER = Template(
+    "comm.dtypes_differ",
+    "{call}: out is {output} and the input is {input}; expected the same dtype",
+    "{call}：out 是 {output}，输入是 {input}；二者的 dtype 应相同",
+)
+ARRAYS_OVERLAP = Template(
+    "comm.arrays_overlap",
+    "{call}: out and the input overlap in memory; expected two separate arrays",
+    "{call}：out 与输入的内存重叠；应为两个互不重叠的数组",
+)
+ARRAYS_OVERLAP_ELSEWHERE = Template(
+    "comm.arrays_overlap_elsewhere",
+    "{call}: out and the input overlap in memory; expected two separate arrays, or the input to be this rank's part "
+    "of out",
+    "{call}：out 与输入的内存重叠；应为两个互不重叠的数组，或输入恰为 out 中属于本进程的部分",
+)
+NOT_ON_THIS_RANK = Template(
+    "comm.not_on_this_rank",
+    "{call}: {name} is given on a rank that is not the root; expected None",
+    "{call}：非根进程给出了{name}；应为 None",
+)
+ARRAY_MISSING = Template(
+    "comm.array_missing",
+    "{call}: {name} is missing; expected an array on this rank",
+    "{call}：缺少{name}；本进程需要给出数组",
+)
+GIVE_BOTH_SIZES = Template(
+    "comm.give_both_sizes",
+    "{call}: give both in_sizes and out_sizes, or neither",
+    "{call}：in_sizes 与 out_sizes 应同时给出，或都不给",
+)
+NOT_DIVISIBLE = Template(
+    "comm.not_divisible",
+    "{call}: {count} elements do not divide into {size} equal parts; give the sizes of the parts (in_sizes or "
+    "out_sizes)",
+    "{call}：{count} 个元素无法均分为 {size} 份；请用 in_sizes 或 out_sizes 给出各份的大小",
+)
+BAD_SIZES = Template(
+    "comm.bad_sizes",
+    "{call}: {name}={sizes}; expected {size} lengths, one for each rank, none negative",
+    "{call}：{name}={sizes}；应为 {size} 个非负长度，每个进程一个",
+)
+WRONG_LENGTH = Template(
+    "comm.wrong_length",
+    "{call}: {name} has {length} elements; expected {expected}",
+    "{call}：{name}有 {length} 个元素；应为 {expected} 个",
+)
+BAD_ROOT = Template(
+    "comm.bad_root",
+    "{call}: root={root}; expected a rank from 0 to {last}",
+    "{call}：root={root}；应为 0 到 {last} 的进程号",
+)
+BAD_TIMEOUT = Template(
+    "comm.bad_timeout",
+    "{call}: timeout={timeout}; expected seconds, more than 0",
+    "{call}：timeout={timeout}；应为大于 0 的秒数",
+)
+BAD_DESTINATION = Template(
+    "comm.bad_destination",
+    "send: dst={peer} on rank {rank}; expected another rank from 0 to {last}",
+    "send：进程 {rank} 上 dst={peer}；应为 0 到 {last} 中的另一个进程",
+)
+BAD_SOURCE = Template(
+    "comm.bad_source",
+    "recv: src={peer} on rank {rank}; expected another rank from 0 to {last}, or None for any",
+    "recv：进程 {rank} 上 src={peer}；应为 0 到 {last} 中的另一个进程，或用 None 表示任意进程",
+)
+BAD_TAG = Template(
+    "comm.bad_tag",
+    "{call}: tag={tag}; expected a number from 0 to {largest}",
+    "{call}：tag={tag}；应为 0 到 {largest} 的整数",
+)
+
+# Algorithms.
+ALGORITHM_OF_OTHER_COLLECTIVE = Template(
+    "comm.algorithm_of_other_collective",
+    "{call}: algorithm={algorithm} performs {other}; expected an algorithm of {call}",
+    "{call}：algorithm={algorithm} 执行的是 {other}；应为 {call} 的算法",
+)
+NOT_AN_ALGORITHM = Template(
+    "comm.not_an_algorithm",
+    "{call}: algorithm={algorithm}; expected a name, an algorithm (@algorithm) or a schedule",
+    "{call}：algorithm={algorithm}；应为名称、算法（@algorithm）或调度",
+)
+SCHEDULE_OF_OTHER_CALL = Template(
+    "comm.schedule_of_other_call",
+    "{call}: the schedule is for {found} on {found_size} ranks with root {found_root}; expected {call} on {size} "
+    "ranks with root {root}",
+    "{call}：该调度用于 {found_size} 个进程、根为 {found_root} 的 {found}；应为 {size} 个进程、根为 {root} 的 {call}",
+)
+NEEDS_EQUAL_BLOCKS = Template(
+    "comm.needs_equal_blocks",
+    "{algorithm} forwards blocks of other ranks and so needs blocks of equal length; leave in_sizes and out_sizes "
+    "out, or choose another algorithm (pairwise)",
+    "{algorithm} 会转发其他进程的数据块，因此各块长度必须相同；"
+    "请去掉 in_sizes 和 out_sizes，或改用其他算法（pairwise）",
+)
+BEST_FROM = Template(
+    "comm.best_from",
+    "the best from {from_bytes} bytes on with {size} ranks ({origin})",
+    "{size} 个进程、{from_bytes} 字节起的最佳选择（{origin}）",
+)
+BEST_NOT_ALLOWED = Template(
+    "comm.best_not_allowed",
+    "because {best}, the best with {size} ranks ({origin}), cannot be used here",
+    "因为 {size} 个进程时的最佳算法 {best}（{origin}）在此不可用",
+)
+MEASURED = Template("comm.measured", "measured by `unisono tune` on this machine", "由 `unisono tune` 在本机测得")
+BUILT_IN_RULE = Template(
+    "comm.built_in_rule", "the built-in rule; `unisono tune` measures", "内置规则；可用 `unisono tune` 实测"
+)
+EXPLANATION = Template(
+    "comm.explanation",
+    "{collective} of {nbytes} bytes on {size} ranks: {algorithm}, {reason}",
+    "{size} 个进程上 {nbytes} 字节的 {collective}：{algorithm}，{reason}",
+)
+EXPLANATION_WITH_NEXT = Template(
+    "comm.explanation_with_next", "{explanation}; next best: {next_best}", "{explanation}；次优：{next_best}"
+)
+
+# The table of measured algorithms.
+TABLE_NOT_STORED = Template(
+    "comm.table_not_stored",
+    "the table of algorithms cannot be stored in {path}: {reason}",
+    "算法表无法写入 {path}：{reason}",
+)
+TABLE_HINT = Template(
+    "comm.table_hint",
+    "the built-in rules are used; run `unisono tune` again, or delete the file",
+    "改用内置规则；请重新运行 `unisono tune`，或删除该文件",
+)
+TABLE_FIELD = Template(
+    "comm.table_field", "{field}: expected {expected}, found {found}", "{field}：应为 {expected}，实际为 {found}"
+)
+TABLE_EXPECTED = Template(
+    "comm.table_expected", "expected {expected}, found {found}", "应为 {expected}，实际为 {found}"
+)
+A_COLLECTIVE_NAME = Template("comm.a_collective_name", "the name of a collective", "集合通信操作的名称")
+RULES_BY_RANKS = Template("comm.rules_by_ranks", "rules for each number of ranks", "每种进程数的规则")
+A_NUMBER_OF_RANKS = Template("comm.a_number_of_ranks", "a number of ranks", "进程数")
+A_LIST_OF_RULES = Template("comm.a_list_of_rules", "a list of rules", "规则列表")
+A_RULE = Template("comm.a_rule", "[bytes, algorithm]", "[字节数, 算法]")
+ZERO_FIRST = Template("comm.zero_first", "0, as the first rule", "0，因为这是第一条规则")
+BYTES_ABOVE = Template("comm.bytes_above", "a number of bytes above {least}", "大于 {least} 的字节数")
+AN_ALGORITHM_FOR = Template(
+    "comm.an_algorithm_for",
+    "an algorithm of {collective} for {size} ranks",
+    "适用于 {size} 个进程的 {collective} 算法",
+)
+TABLE_SIZES = Template("comm.table_sizes", "{collective}, {size} ranks", "{collective}，{size} 个进程")
+TABLE_RULE = Template(
+    "comm.table_rule", "{collective}, {size} ranks, rule {rule}", "{collective}，{size} 个进程，第 {rule} 条规则"
+)
+
+# Codecs.
+IN_CALL = Template("comm.in_call", "{call}: {problem}", "{call}：{problem}")
+CODEC_DTYPE = Template(
+    "comm.codec_dtype",
+    "{call}: codec={codec} with an array of {dtype}; codecs are for {encoded}. Convert the array, or leave the codec "
+    "out",
+    "{call}：codec={codec} 用于 {dtype} 数组；编解码器只支持 {encoded}。请转换数组，或不使用编解码器",
+)
+TOPK_ALL_REDUCE_ONLY = Template(
+    "comm.topk_all_reduce_only",
+    "{call}: codec={codec} is for all_reduce only; choose another codec, such as fp8_e4m3",
+    "{call}：codec={codec} 只用于 all_reduce；请选择其他编解码器，例如 fp8_e4m3",
+)
+TOPK_HAS_NO_ALGORITHM = Template(
+    "comm.topk_has_no_algorithm",
+    "all_reduce: algorithm={algorithm} with codec={codec}, which is an all-gather of pieces; leave the algorithm out",
+    "all_reduce：codec={codec} 实际执行的是各进程片段的 all-gather，不能指定 algorithm={algorithm}；请去掉该参数",
+)
+OTHER_ALGORITHMS_AGREE = Template(
+    "comm.other_algorithms_agree",
+    "call it without a codec, or with another algorithm: {algorithms}",
+    "请不使用编解码器，或改用其他算法：{algorithms}",
+)
+
+# Work, traces and communicators.
+NOT_FINISHED = Template(
+    "comm.not_finished",
+    "{call} has not finished after {seconds} s and is still running; wait again or close(){note}",
+    "{call} 在 {seconds} 秒后尚未完成，仍在运行；请再次等待或调用 close(){note}",
+)
+BAD_EVENT_COUNT = Template(
+    "comm.bad_event_count",
+    "trace: events={events}; expected a number from 1 to {most}",
+    "trace：events={events}；应为 1 到 {most} 的整数",
+)
+TRACE_PATH_IS_FOLDER = Template(
+    "comm.trace_path_is_folder",
+    "trace: {path} is a folder; expected the name of a file, such as run.json",
+    "trace：{path} 是目录；应为文件名，例如 run.json",
+)
+NO_TRACE_FOLDER = Template(
+    "comm.no_trace_folder", "trace: there is no folder {path}; create it first", "trace：目录 {path} 不存在；请先创建"
+)
+TRACE_ENTERED_TWICE = Template(
+    "comm.trace_entered_twice",
+    "trace: this block was entered before; comm.trace() returns a new one",
+    "trace：该代码块已经进入过；请用 comm.trace() 得到新的",
+)
+TRACE_NOT_PICKLED = Template(
+    "comm.trace_not_pickled",
+    "a trace cannot be sent to another process; call comm.trace() there",
+    "trace 不能发送到其他进程；请在那里调用 comm.trace()",
+)
+COMMUNICATOR_NOT_PICKLED = Template(
+    "comm.communicator_not_pickled",
+    "a communicator cannot be sent to another process; connect() there",
+    "通信器不能发送到其他进程；请在那里调用 connect()",
+)
+BAD_RATE = Template(
+    "comm.bad_rate",
+    "limit_rate: {rate}; expected bytes per second, more than 0, or None",
+    "limit_rate：{rate}；应为大于 0 的每秒字节数，或 None",
+)
