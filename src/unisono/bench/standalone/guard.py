@@ -1,12 +1,11 @@
-"""Start a group of processes, and see to it that nothing of it is left: ``python guard.py PLAN.json``.
+"""Start the processes of a contender and clean up after them: ``python guard.py COMMANDS.json``.
 
 The driver starts one guard for each contender and holds the other end of the guard's standard input. When that
-closes, because the driver asked for it, was interrupted, or was killed without a chance to clean up, the guard ends
-every process of the group and removes its folder and what it left in shared memory. The guard ends by itself when the
-group has ended.
+closes, because the driver closed it, was interrupted, or was killed, the guard ends every process of the contender
+and removes its folder and its files in shared memory. The guard exits by itself when the processes have ended.
 
-It is a *subreaper*: processes whose parents died become its children and not those of init, so that it finds all of
-them, also those that libraries start through daemons of their own.
+It is a *subreaper*: processes whose parents have died become its children and not those of init, so that it finds all
+of them, including those that libraries start through daemons.
 """
 
 from __future__ import annotations
@@ -25,12 +24,12 @@ from pathlib import Path
 
 SHARED_MEMORY = Path("/dev/shm")
 PR_SET_CHILD_SUBREAPER = 36
-GRACE_S = 2.0  # between asking processes to end and killing them
+GRACE_S = 2.0  # between SIGTERM and SIGKILL
 TICK_MS = 100
 
 
 def descendants() -> set[int]:
-    """Return all processes that were started by this one, directly or not."""
+    """Return all processes that this one has started, directly or indirectly."""
     children: dict[int, list[int]] = {}
     for entry in os.listdir("/proc"):
         if entry.isdecimal():
@@ -50,7 +49,7 @@ def descendants() -> set[int]:
 
 
 def shared_files(pids: set[int]) -> set[Path]:
-    """Return the files in shared memory that these processes have mapped: they stay when libraries are killed."""
+    """Return the files in shared memory that these processes have mapped: a killed library leaves them behind."""
     found = set()
     for pid in pids:
         try:
@@ -65,14 +64,14 @@ def shared_files(pids: set[int]) -> set[Path]:
 
 
 class Guard:
-    """The processes of one group."""
+    """The processes of one contender."""
 
-    def __init__(self, plan: dict[str, object]) -> None:
-        self.folder = Path(str(plan["folder"]))
-        self.older = set(SHARED_MEMORY.glob("*"))  # not ours, whoever has them mapped
+    def __init__(self, settings: dict[str, object]) -> None:
+        self.folder = Path(str(settings["folder"]))
+        self.older = set(SHARED_MEMORY.glob("*"))  # these belong to other programs
         self.left: set[Path] = set()
         self.processes: list[subprocess.Popen[bytes]] = []
-        commands = plan["commands"]
+        commands = settings["commands"]
         assert isinstance(commands, list)
         self.commands: list[dict[str, object]] = commands
 
@@ -87,7 +86,7 @@ class Guard:
             )
 
     def watch(self) -> int:
-        """Wait until the group has ended, or one process of it has failed, or the driver is gone."""
+        """Wait until the processes have ended, one of them has failed, or the driver is gone."""
         driver = select.poll()
         driver.register(sys.stdin, select.POLLIN)
         while True:
@@ -98,11 +97,11 @@ class Guard:
             if driver.poll(TICK_MS):
                 if not os.read(sys.stdin.fileno(), 1024):
                     return 0
-                # The driver says that all ranks have met: now their shared memory can be seen.
+                # The driver reports that all ranks are connected: their shared memory is visible now.
                 self.left |= shared_files(descendants())
 
     def end(self) -> None:
-        """End what is left of the group, first asking, then without."""
+        """End the remaining processes: first with SIGTERM, then with SIGKILL."""
         deadline = time.monotonic() + GRACE_S
         alive = descendants()
         self.left |= shared_files(alive)
@@ -116,7 +115,7 @@ class Guard:
         while alive:
             self.left |= shared_files(alive)
             for pid in alive:
-                with contextlib.suppress(ProcessLookupError):  # it was quicker
+                with contextlib.suppress(ProcessLookupError):  # it has already ended
                     os.kill(pid, signal.SIGKILL)
             self.reap()
             time.sleep(0.01)
@@ -126,14 +125,14 @@ class Guard:
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def reap(self) -> None:
-        """Take notice of the processes that have ended."""
+        """Reap the processes that have ended."""
         with contextlib.suppress(ChildProcessError):  # there are none
             while os.waitpid(-1, os.WNOHANG)[0]:
                 pass
 
 
 def main() -> int:
-    """Start, watch, end."""
+    """Start the processes, watch them, and end them."""
     ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     guard = Guard(json.loads(Path(sys.argv[1]).read_text()))
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):

@@ -1,4 +1,4 @@
-"""``python -m ranks LIBRARY SOCKET``: connect to the driver, and measure on command until it hangs up."""
+"""``python -m ranks LIBRARY SOCKET``: connect to the driver, and measure on command until it disconnects."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from typing import Any
 from .library import Library, Unsupported
 from .loop import measure
 
-GRACE_S = 5.0  # how long a rank may take to end by itself when the driver is gone
-# Imported one by one, because an environment has only one of them.
+GRACE_S = 5.0  # for a rank to exit by itself when the driver is gone
+# Only the requested one is imported, because an environment has only one of them.
 LIBRARIES = {
     "mpi": "mpi:Mpi", "gloo": "torch_distributed:Gloo", "torch": "torch_distributed:Ours", "unisono": "ours:Unisono",
     "memory": "memory:Memory",
@@ -31,7 +31,7 @@ def load(name: str) -> Library:
 
 
 def end_with(connection: socket.socket) -> None:
-    """End the process if the driver is gone and the main thread, which may hang in a collective, does not notice."""
+    """Exit if the driver is gone and the main thread, which may be blocked in a collective, does not notice."""
     hang_up = select.poll()
     hang_up.register(connection, select.POLLRDHUP)
     hang_up.poll()
@@ -40,7 +40,7 @@ def end_with(connection: socket.socket) -> None:
 
 
 def main() -> int:
-    """Connect, and obey until the driver hangs up."""
+    """Connect, and execute commands until the driver disconnects."""
     if "BIND_TO_CORE" in os.environ:
         os.sched_setaffinity(0, {int(os.environ["BIND_TO_CORE"])})
     library = load(sys.argv[1])
@@ -49,12 +49,12 @@ def main() -> int:
     threading.Thread(target=end_with, args=(connection,), daemon=True).start()
     with connection.makefile("rw", encoding="utf-8") as lines:
 
-        def say(answer: dict[str, Any]) -> None:
+        def reply(answer: dict[str, Any]) -> None:
             lines.write(json.dumps(answer) + "\n")
             lines.flush()
 
         cores = sorted(os.sched_getaffinity(0))
-        say(
+        reply(
             {
                 "rank": library.rank,
                 "size": library.size,
@@ -65,11 +65,11 @@ def main() -> int:
         )
         for line in lines:
             try:
-                say(measure(library, json.loads(line)))
+                reply(measure(library, json.loads(line)))
             except Unsupported as error:
-                say({"unsupported": str(error)})
-            except Exception as error:  # whatever a library raises is its answer
-                say({"error": f"{type(error).__name__}: {error}"})
+                reply({"unsupported": str(error)})
+            except Exception as error:  # an exception of the library is its answer
+                reply({"error": f"{type(error).__name__}: {error}"})
     library.close()
     return 0
 

@@ -1,4 +1,4 @@
-"""The arrays of one collective on one rank, and whether they hold what they should."""
+"""The arrays of one collective on one rank, and the check of their contents."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ ROOT = 0
 
 
 class Buffers:
-    """The arrays of one case on one rank: what it gives, what it gets, and what it should get."""
+    """The arrays of one case on one rank: input, output, and expected output."""
 
     def __init__(self, command: dict[str, Any], rank: int, size: int) -> None:
         self.collective, self.op, self.dtype = command["collective"], command["op"], command["dtype"]
@@ -20,7 +20,7 @@ class Buffers:
         self.block = self.count // size
         kind = STORED[self.dtype]
         whole, part, at_root = self.count, self.block, rank == ROOT
-        # Elements given and got; the same array where the collective works in place.
+        # Elements of input and output; the same array where the collective works in place.
         lengths: dict[str, tuple[int, int]] = {
             "all_gather": (part, whole), "reduce_scatter": (whole, part), "all_to_all": (whole, whole),
             "gather": (part, whole if at_root else 0), "scatter": (whole if at_root else 0, part),
@@ -32,7 +32,7 @@ class Buffers:
         self.clear()
 
     def clear(self) -> None:
-        """Write zeros everywhere; the first time this also touches every page."""
+        """Fill the arrays with zeros; the first time, this also touches every page."""
         self.given.fill(0)
         self.got.fill(0)
 
@@ -45,9 +45,9 @@ class Buffers:
             self.given[:] = stretch(mine, start, len(self.given))
 
     def wrong(self) -> int:
-        """Count the elements that are not what they should be."""
+        """Count the wrong elements."""
         if self.collective == "reduce" and self.rank != ROOT:
-            return 0  # what is left there, nobody promises
+            return 0  # the contents are undefined there
         mine = self.rank * self.block
         if self.collective in ("all_reduce", "reduce", "reduce_scatter"):
             start = mine if self.collective == "reduce_scatter" else 0

@@ -1,4 +1,4 @@
-"""What a library must be able to do to be measured."""
+"""The interface of a library that is measured."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from .buffers import Buffers
 
 
 class Unsupported(Exception):
-    """The library cannot do what is asked for; it can do other things."""
+    """The library does not support this case; it may support others."""
 
 
 class Library(ABC):
-    """A library that is measured: how it starts, and how it is called."""
+    """A library that is measured."""
 
     rank: int
     size: int
     version = ""
-    communicates = True  # whether there is a result to be checked
+    communicates = True  # whether there is a result to check
 
     @abstractmethod
     def barrier(self) -> None:
@@ -27,7 +27,7 @@ class Library(ABC):
 
     @abstractmethod
     def call(self, buffers: Buffers, command: dict[str, Any]) -> Callable[[], object]:
-        """Return what runs the collective once; whatever can be prepared, is."""
+        """Return a function that runs the collective once; everything else is prepared here."""
 
-    def close(self) -> None:  # noqa: B027 (not everyone has to)
-        """Take leave of the others."""
+    def close(self) -> None:  # noqa: B027 (optional)
+        """Disconnect from the other ranks."""

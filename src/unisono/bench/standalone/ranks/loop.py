@@ -1,4 +1,4 @@
-"""The loop with the clock, the same for all."""
+"""The timed loop, the same for all libraries."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ def check(library: Library, buffers: Buffers, call: Callable[[], object]) -> int
     buffers.fill()
     library.barrier()
     call()
-    found = buffers.wrong()
+    wrong = buffers.wrong()
     buffers.clear()
-    return found
+    return wrong
 
 
 def measure(library: Library, command: dict[str, Any]) -> dict[str, Any]:
-    """Obey a command: return the nanoseconds of every call, the mean between two barriers, and the wrong elements."""
+    """Execute a command; return the nanoseconds of every call, the mean between barriers, and the wrong elements."""
     buffers = Buffers(command, library.rank, library.size)
     call = library.call(buffers, command)
     wrong = check(library, buffers, call) if command["check"] else 0

@@ -1,4 +1,4 @@
-"""Unisono itself."""
+"""Unisono."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .library import Library, Unsupported
 
 
 class Unisono(Library):
-    """Ourselves."""
+    """Unisono, called through its communicator."""
 
     def __init__(self) -> None:
         import unisono
@@ -25,7 +25,7 @@ class Unisono(Library):
         self.comm.barrier()
 
     def call(self, buffers: Buffers, command: dict[str, Any]) -> Callable[[], object]:
-        """Return the collective with its arrays."""
+        """Return the collective, bound to its arrays."""
         given, got = buffers.given, buffers.got
         if buffers.dtype == "bfloat16":
             try:
@@ -46,5 +46,5 @@ class Unisono(Library):
         return functools.partial(run, got, given)
 
     def close(self) -> None:
-        """Leave."""
+        """Close the communicator."""
         self.comm.close()
