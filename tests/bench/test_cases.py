@@ -32,7 +32,7 @@ def test_sizes_are_read(text, expected):
     "text",
     ["", "0", "-8", "8:", ":8", "16:8", "8:16:32", "1KB", "1.5MiB", "many", "8,,16", "9" * 40, "5000GiB", "１"],
 )
-def test_nonsense_is_refused_and_told_what_was_expected(text):
+def test_a_wrong_size_is_refused_with_what_was_expected(text):
     with pytest.raises(UsageError, match=r"--bytes .*expected"):
         parse_sizes(text)
 
@@ -70,6 +70,6 @@ def test_there_is_always_an_element():
         ((all_reduce, [8], "int32", "avg", 2), "avg of int32"),
     ],
 )
-def test_what_cannot_be_measured_is_refused(arguments, complaint):
+def test_a_case_that_cannot_be_measured_is_refused(arguments, complaint):
     with pytest.raises(UsageError, match=complaint):
         make_cases(*arguments)

@@ -67,7 +67,7 @@ def nothing_left(folder):
     return not processes_of(folder) and not folder.exists()
 
 
-def test_every_rank_is_asked_and_answers():
+def test_every_rank_gets_the_command_and_answers():
     group = started(WELL, size=3)
     try:
         trial = group.measure(CASE, OPTIONS)
@@ -82,7 +82,7 @@ def test_every_rank_is_asked_and_answers():
     group.close()  # twice does no harm
 
 
-def test_a_rank_that_cannot_start_is_reported_with_its_last_words():
+def test_a_rank_that_cannot_start_is_reported_with_its_last_output():
     group = ScriptGroup("import sys\nif sys.argv[1] == '1': sys.exit('there is no such library')" + WELL)
     group.start()
     try:
@@ -104,7 +104,7 @@ def test_a_program_that_does_not_exist_is_reported():
         group.close()
 
 
-def test_ranks_that_do_not_know_each_other_are_refused():
+def test_ranks_of_different_jobs_are_refused():
     """As with an mpi4py that was built for another MPI: every process believes to be alone."""
     group = ScriptGroup(HELLO + "rank, size = 0, 1\nhello()\nobey()")
     group.start()
@@ -116,7 +116,7 @@ def test_ranks_that_do_not_know_each_other_are_refused():
     assert nothing_left(group.folder)
 
 
-def test_ranks_that_never_come_are_not_waited_for_for_ever(monkeypatch):
+def test_ranks_that_do_not_connect_are_reported_after_a_timeout(monkeypatch):
     monkeypatch.setattr(contender_ranks, "START_TIMEOUT_S", 0.5)
     group = ScriptGroup("import time; time.sleep(1000)")
     group.start()
@@ -148,7 +148,7 @@ def test_a_rank_that_dies_is_named():
     assert nothing_left(group.folder)
 
 
-def test_what_all_refuse_is_not_supported_and_they_go_on():
+def test_a_case_that_all_ranks_refuse_is_unsupported_and_the_ranks_continue():
     script = HELLO + "hello()\nlines.readline()\nsay(unsupported='no bfloat16')\nobey()"
     group = started(script)
     try:
@@ -159,7 +159,7 @@ def test_what_all_refuse_is_not_supported_and_they_go_on():
         group.close()
 
 
-def test_an_error_of_one_rank_for_which_the_others_wait_is_told_at_once(monkeypatch):
+def test_an_error_of_one_rank_is_reported_while_the_others_wait_for_it(monkeypatch):
     monkeypatch.setattr(contender_ranks, "ERROR_GRACE_S", 0.2)
     group = started(HELLO + "hello()\nlines.readline()\nif rank == 0: say(error='out of memory')\ntime.sleep(1000)")
     try:
@@ -197,7 +197,7 @@ class StubbornGroup(ScriptGroup):
 
 
 @pytest.mark.slow
-def test_even_the_stubborn_are_ended_and_what_they_left_is_removed():
+def test_processes_that_ignore_sigterm_are_killed_and_their_files_removed():
     group = StubbornGroup(STUBBORN, answer_timeout_s=0.3)
     group.start()
     try:

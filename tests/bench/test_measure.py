@@ -12,7 +12,7 @@ from unisono.collectives import COLLECTIVES, all_gather, all_reduce
 SMALL, LARGE = Case(all_reduce, 2, "float32"), Case(all_reduce, 256, "float32")
 
 
-def test_contenders_take_turns_and_each_round_begins_with_another():
+def test_contenders_take_turns_and_each_repeat_starts_with_another():
     log = []
     contenders = [Fake(name, 1e-3, log) for name in "ABC"]
     measure(contenders, [SMALL, LARGE], 2, Effort(repeats=3, budget_s=0.1))
@@ -23,7 +23,7 @@ def test_contenders_take_turns_and_each_round_begins_with_another():
     assert [where for where, _ in log[3:]] == ([8] * 3 + [1024] * 3) * 4
 
 
-def test_calls_are_as_many_as_fit_into_the_time():
+def test_a_trial_has_as_many_calls_as_fit_into_the_time():
     usual, quick, slow = Fake("usual", 1e-3), Fake("quick", 1e-9), Fake("slow", 10.0)
     measure([usual, quick, slow], [SMALL], 2, Effort(repeats=2, budget_s=0.4))
     # 0.2 s in each round; the slower rank takes 2 ms
@@ -60,7 +60,7 @@ def test_the_fastest_trial_alone_may_count():
     assert times.time_s == 5.5  # the median of the second, on its slower rank
 
 
-def test_a_contender_that_cannot_start_is_dropped_and_the_others_go_on():
+def test_a_contender_that_cannot_start_is_dropped_and_the_others_continue():
     bad = Fake("bad", 1.0, trouble={"ready": ContenderFailed("no such library\n  its last words")})
     good = Fake("good", 1e-3)
     measurement = measure([bad, good], [SMALL], 2, Effort(2, 0.1))
@@ -71,7 +71,7 @@ def test_a_contender_that_cannot_start_is_dropped_and_the_others_go_on():
     assert good.closed == 1
 
 
-def test_a_contender_that_fails_on_the_way_keeps_what_it_measured_before():
+def test_a_contender_that_fails_keeps_its_earlier_results():
     bad = Fake("bad", 1e-3, trouble={4: ContenderFailed("rank 1 hung up")})
     measurement = measure([bad, Fake("good", 1e-3)], [SMALL, LARGE], 2, Effort(3, 0.1))
     assert len(bad.options) == 4
@@ -90,7 +90,7 @@ def test_a_case_that_is_not_supported_is_not_tried_again():
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), RuntimeError("a bug of ours")])
-def test_everyone_is_closed_whatever_happens(error):
+def test_every_contender_is_closed_in_any_event(error):
     contenders = [Fake("A", 1e-3), Fake("B", 1e-3, trouble={2: error}), Fake("C", 1e-3)]
     contenders[0].close = lambda: (_ for _ in ()).throw(KeyboardInterrupt)  # and again, in the middle of closing
     with pytest.raises(BaseException):  # noqa: B017, PT011 (whichever)
@@ -136,14 +136,14 @@ def test_busbw_is_algbw_times_the_factor_of_nccl_tests(size):
             assert figures.busbw == pytest.approx(figures.algbw * expected[collective.name]), collective
 
 
-def test_a_line_is_about_us_or_where_we_are_missing_about_the_best(measurement):
+def test_a_line_shows_unisono_or_else_the_fastest_contender(measurement):
     assert report.chosen(measurement, measurement.results[0], "unisono") == "unisono"
     del measurement.results[0].times["unisono"]
     assert report.chosen(measurement, measurement.results[0], "unisono") == "mpi:default"
     assert report.ratios(measurement, measurement.results[0], "unisono") == {}
 
 
-def test_the_data_for_programs(measurement):
+def test_the_measurement_as_data(measurement):
     data = report.as_data(measurement, "unisono")
     assert data["ranks"] == 4
     assert [each["name"] for each in data["contenders"]] == ["unisono", "gloo", "mpi:default", "memcpy"]

@@ -23,7 +23,7 @@ def group(request):
         made.close()
 
 
-def test_every_collective_gives_what_it_should(group):
+def test_every_collective_gives_the_right_result(group):
     for collective in COLLECTIVES:
         if collective.carries_data:
             for case in make_cases(collective, [8, 100_000], "float32", "sum", group.size):

@@ -39,7 +39,7 @@ def test_a_peer_stands_for_all_its_settings(made):
     assert found == [*(f"openmpi:{setting.name}" for setting in OPEN_MPI.settings), "memcpy"]
 
 
-def test_one_setting_can_be_chosen_and_nobody_takes_part_twice(made):
+def test_one_setting_can_be_chosen_and_no_contender_takes_part_twice(made):
     names = "impi:shm, mpich:default,impi:shm,,unisono"
     assert [each.name for each in contenders(names, folder=made)] == ["impi:shm", "mpich:default", "unisono"]
 
@@ -109,7 +109,7 @@ def test_a_launcher_alone_is_not_enough(tmp_path, monkeypatch):
         contenders("mpi")
 
 
-def test_more_ranks_than_cores_are_started_so_that_who_waits_lets_others_work(tmp_path, monkeypatch):
+def test_more_ranks_than_cores_are_started_so_that_waiting_ranks_yield(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1})
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     installation = Installation(OPEN_MPI, "mpiexec", "python3")
@@ -125,7 +125,7 @@ def test_more_ranks_than_cores_are_started_so_that_who_waits_lets_others_work(tm
     assert "mpi_yield_when_idle" in argv[3]
 
 
-def test_every_rank_of_ours_has_a_core_where_there_are_enough(tmp_path, monkeypatch):
+def test_every_rank_of_unisono_is_bound_to_a_core_if_there_are_enough(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {4, 6})
     for size, expected in ((2, ["4", "6"]), (3, [None, None, None])):
         (tmp_path / str(size)).mkdir()
@@ -133,7 +133,7 @@ def test_every_rank_of_ours_has_a_core_where_there_are_enough(tmp_path, monkeypa
         assert [command.environment.get("BIND_TO_CORE") for command in commands] == expected
 
 
-def test_ranks_do_not_see_the_job_that_we_are_part_of(tmp_path, monkeypatch):
+def test_ranks_do_not_see_the_job_of_the_driver(tmp_path, monkeypatch):
     for name in ("OMPI_COMM_WORLD_RANK", "PMI_RANK", "UNISONO_JOB"):
         monkeypatch.setenv(name, "7")
     (command, _) = unisono_ranks(2, answer_timeout_s=1).commands(tmp_path, ["-m", "ranks"])
@@ -157,7 +157,7 @@ def every_setting():
 @pytest.mark.long
 @pytest.mark.parametrize("size", [2, 3])
 @pytest.mark.parametrize(("peer", "name"), list(every_setting()))
-def test_peers_do_what_they_should_in_every_setting(peer, name, size):
+def test_peers_give_right_results_in_every_setting(peer, name, size):
     if not (PEERS / peer / ".installed").exists():
         pytest.skip(f"the library {peer} is not installed here: `make peers` makes .peers/{peer}")
     (contender,) = contenders(name, size)

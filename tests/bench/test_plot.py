@@ -14,7 +14,7 @@ from unisono.errors import UsageError
 
 
 @pytest.mark.parametrize(("name", "begins"), [("a.png", b"\x89PNG"), ("a.svg", b"<?xml")])
-def test_a_picture_is_drawn(tmp_path, name, begins):
+def test_a_plot_is_written_to_a_file(tmp_path, name, begins):
     contenders = [
         Fake("unisono", 1e-6), Fake("memcpy", 1e-7, communicates=False), Fake("gloo", 1e-4),
         Fake("broken", 1e-4, trouble={"ready": ContenderFailed("no")}),
@@ -30,14 +30,14 @@ def test_a_picture_is_drawn(tmp_path, name, begins):
         assert b"<!-- broken" not in drawn
 
 
-def test_a_name_that_is_no_picture_is_refused(tmp_path):
+def test_a_plot_needs_the_name_of_an_image(tmp_path):
     with pytest.raises(UsageError, match=r"expected a name that ends in \.png"):
         plot.check_plot(tmp_path / "a.gif")
     with pytest.raises(UsageError, match="there is no folder"):
         plot.check_plot(tmp_path / "nowhere" / "a.png")
 
 
-def test_without_matplotlib_one_is_told_how_to_get_it(tmp_path, monkeypatch):
+def test_without_matplotlib_the_error_says_how_to_install_it(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(UsageError, match=r"pip install unisono\[plot\]"):
         plot.check_plot(tmp_path / "a.png")

@@ -29,13 +29,13 @@ def test_it_trains_a_model(monkeypatch, capsys):
     assert "step    1" not in printed
 
 
-def test_without_torch_it_says_so_and_the_demo_goes_on(monkeypatch, capsys):
+def test_without_torch_the_demo_skips_the_training(monkeypatch, capsys):
     monkeypatch.setattr(demo_training, "find_spec", lambda name: None)
     assert main(["demo"]) == 0
     assert "skipped: torch is not installed" in capsys.readouterr().out
 
 
-def test_outside_of_the_source_tree_it_says_so(monkeypatch, capsys, tmp_path):
+def test_outside_of_the_source_tree_the_training_is_skipped(monkeypatch, capsys, tmp_path):
     monkeypatch.setattr(demo_training, "find_spec", lambda name: name)
     monkeypatch.setattr(demo_training, "ROOT", tmp_path)
     right, printed = shown(capsys)

@@ -28,7 +28,7 @@ def test_the_costs_are_those_of_the_proof_at_that_size(capsys):
     assert ring.split()[1:] == ["8", "8", "2.67×", "8/5", "=", "1.6", "1.00×", "0"]
 
 
-def test_the_bytes_are_those_that_are_compared_with_the_least(capsys):
+def test_the_bytes_are_those_of_the_busiest_rank(capsys):
     assert main(["list", "gather", "-n", "8"]) == 0
     naive = next(line for line in capsys.readouterr().out.splitlines() if line.startswith("naive "))
     assert naive.split()[4:] == ["7/8", "=", "0.875", "1.00×", "0"]
@@ -43,7 +43,7 @@ def test_names_are_not_cut_in_a_narrow_terminal(capsys, monkeypatch):
     assert "…" not in printed.replace("f1·f2·…", "")
 
 
-def test_what_is_rounded_is_not_said_to_be_equal(capsys):
+def test_a_rounded_fraction_is_marked_as_approximate(capsys):
     assert main(["list", "all_gather", "-n", "13"]) == 0
     assert "12/13 ≈ 0.92" in capsys.readouterr().out
 
@@ -53,7 +53,7 @@ def test_a_barrier_moves_nothing(capsys):
     assert "No algorithm on 8 ranks needs fewer than 3 rounds.\n" in capsys.readouterr().out
 
 
-def test_the_descriptions_are_there_in_chinese(capsys):
+def test_descriptions_can_be_shown_in_chinese(capsys):
     assert main(["list", "all_reduce", "--lang", "zh"]) == 0
     printed = capsys.readouterr().out
     assert all_reduce.story.zh in printed
@@ -75,7 +75,7 @@ def test_a_wrong_collective_gets_a_suggestion(capsys):
 
 
 @pytest.mark.parametrize("size", ["0", "-1", "x", "1.5"])
-def test_a_size_that_is_none_is_refused(capsys, size):
+def test_a_size_that_is_not_a_number_is_refused(capsys, size):
     with pytest.raises(SystemExit) as caught:
         main(["list", "-n", size])
     assert caught.value.code == 2

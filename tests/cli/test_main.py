@@ -107,7 +107,7 @@ def test_a_closed_pipe_is_no_error(arguments, line):
         assert command.wait(timeout=60) == 0
 
 
-def test_nothing_is_written_to_a_file_but_the_lines_themselves():
+def test_output_to_a_file_has_no_escape_codes_and_no_trailing_blanks():
     for arguments in ("list gather", "verify ring -n 2-3", "info", "show ring --data"):
         words = [sys.executable, "-m", "unisono", *arguments.split()]
         done = subprocess.run(words, capture_output=True, text=True, timeout=60)

@@ -17,7 +17,7 @@ ZIGZAG = str(Path(__file__).parents[2] / "examples" / "zigzag.py")
 
 
 @pytest.mark.slow
-def test_what_was_measured_is_shown_stored_and_named_by_info(capsys):
+def test_the_table_is_shown_stored_and_named_by_info(capsys):
     assert main(["tune", "-n", "2", "--budget", "1"]) == 0
     printed = capsys.readouterr().out
     assert "2 ranks, measured in" in printed

@@ -97,7 +97,7 @@ def print_paragraph(
 
 
 def wrapped(text: str, width: int) -> list[str]:
-    """Return a text as lines of at most so many columns; a word that is longer has a line to itself."""
+    """Return a text as lines of at most ``width`` columns; a longer word has a line to itself."""
     lines = [""]
     for piece in PIECES.findall(text):
         if lines[-1] and cell_len(lines[-1] + piece) > width:

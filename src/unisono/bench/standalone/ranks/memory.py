@@ -23,7 +23,7 @@ class Memory(Library):
     def __init__(self) -> None:
         self.rank, self.size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
         self.version = f"numpy {np.__version__} copyto"
-        # A counter for each rank in a file that all have mapped: who sees all counters at his own, goes on.
+        # One counter per rank in a shared file: a rank continues when all counters have reached its own.
         with open(os.environ["BARRIER_FILE"], "r+b") as file:
             self.counters = np.frombuffer(mmap.mmap(file.fileno(), 0), np.int64)
         self.passed = 0

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-# The patterns repeat after so many elements. A prime, so that a chunk that ends up in a wrong place is noticed.
+# The period of the patterns: a prime, so that a chunk at a wrong position is detected.
 PERIOD = 65_521
 # Integers up to here are exact in every type, bfloat16 included.
 LARGEST_EXACT = 256
