@@ -1,4 +1,4 @@
-"""Turns a schedule into a page that one can watch; ADR 0015 says how the page is made."""
+"""Draws schedules and recorded runs as interactive web pages; ADR 0015 explains how a page is built."""
 
 from unisono.drawing.drawing import Drawing, draw
 

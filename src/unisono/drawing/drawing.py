@@ -43,8 +43,8 @@ class Drawing:
     html: str = field(repr=False)
     # The class and the message of the error, for each program that fails its proof.
     failures: tuple[tuple[str, str], ...] = field(default=(), repr=False)
-    findings: tuple[Words, ...] = field(default=(), repr=False)  # of a recorded run: is a rank slow?
-    notes: tuple[Words, ...] = field(default=(), repr=False)  # of a recorded run: what the page leaves out
+    findings: tuple[Words, ...] = field(default=(), repr=False)  # of a recorded run: whether a rank was slow
+    notes: tuple[Words, ...] = field(default=(), repr=False)  # of a recorded run: the parts that are not on the page
 
     def save(self, path: str | Path) -> Path:
         """Write the page to a file in an existing folder and return the path."""
@@ -85,7 +85,7 @@ class Request:
 
     @property
     def settings(self) -> Settings:
-        """How the page opens."""
+        """The settings of the page."""
         return Settings(numbers=self.numbers, language=self.language)
 
 

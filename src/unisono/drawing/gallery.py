@@ -1,4 +1,4 @@
-"""The gallery: a page for every algorithm, pages that compare, lessons, and an index. It needs no server."""
+"""Writes the gallery: a page for every algorithm, comparisons, lessons, and an index. It needs no server."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from unisono.errors import UsageError
 
 INDEX = "index.html"
 MOST_COMPARED = 6  # on one page
-WELL_KNOWN = "ring"  # what readers compare others with
+WELL_KNOWN = "ring"  # readers compare the others with it
 
 
 def write_gallery(
@@ -28,7 +28,7 @@ def write_gallery(
     language: str | None = None,
     written: Callable[[Path], None] = lambda path: None,
 ) -> Path:
-    """Write all pages for so many ranks and return the index; ``written`` is told of each page."""
+    """Write all pages for ``size`` ranks and return the index; ``written`` is called after each page."""
     target = Path(folder)
     try:
         target.mkdir(parents=True, exist_ok=True)
@@ -72,7 +72,7 @@ def _lessons(target: Path, language: str | None, written: Callable[[Path], None]
 def _collective(
     target: Path, collective: Collective, size: int, language: str | None, written: Callable[[Path], None]
 ) -> dict[str, Any]:
-    """Write the pages of a collective and return what the index says of them."""
+    """Write the pages of a collective and return its entry in the index."""
     settings = Settings(language=language, home=INDEX)
     scenes: dict[str, Scene] = {}
     cards = []
@@ -106,12 +106,12 @@ def _card(algorithm: Algorithm, scene: Scene, page: str) -> dict[str, Any]:
 
 
 def _thumbnail(scene: Scene) -> dict[str, Any]:
-    """What a small picture needs: the layout, and who talks to whom."""
+    """Return the data of a thumbnail: the layout, and the pairs of ranks that communicate."""
     return {"size": scene["size"], "layout": scene["layout"], "pairs": scene["pairs"]}
 
 
 def _best(scenes: list[Scene]) -> list[Scene]:
-    """Return the well-known one and those that are nearest to the lower bounds, in the order in which they were."""
+    """Return the well-known algorithm and those closest to the lower bounds, in their original order."""
     ranked = sorted(scenes, key=_distance)
     chosen = ranked[:MOST_COMPARED]
     return [scene for scene in scenes if scene in chosen]

@@ -1,8 +1,8 @@
-"""Who talks to whom, and the layout that shows it best.
+"""Finds the pairs of ranks that communicate, and the layout that shows them best.
 
-*Layout*: where the ranks stand on the stage. ``ring``: a circle; ``line``: a row; ``tree``: the root on top;
-``grid``: rows and columns; ``nodes``: a box around the ranks of each node. A reader may choose any of them;
-this is the first.
+*Layout*: the positions of the ranks on the stage. ``ring``: a circle; ``line``: a row; ``tree``: the root on top;
+``grid``: rows and columns; ``nodes``: a box around the ranks of each node. The page opens with the best one, and the
+reader may choose another.
 """
 
 from __future__ import annotations
@@ -20,14 +20,13 @@ from unisono.drawing.step_capture import Column
 from unisono.errors import UsageError
 from unisono.schedule import Schedule
 
-RANKS_IN_A_NODE = 4  # where the algorithm knows of no nodes
+RANKS_IN_A_NODE = 4  # for algorithms without nodes
 
 
 def pattern(schedule: Schedule, messages: Mapping[str, Column], options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the best layout and what each of them needs to know.
+    """Return the best layout, and the data that each layout needs.
 
-    ``options`` are the algorithm's, with their defaults: one called ``node`` or ``rows`` says how ranks are
-    placed.
+    ``options`` are those of the algorithm, with their defaults; ``node`` and ``rows`` determine the positions.
     """
     size, root = schedule.size, schedule.root or 0
     peers = _peers(size, messages)
@@ -57,12 +56,12 @@ def pattern(schedule: Schedule, messages: Mapping[str, Column], options: Mapping
 
 
 def pairs_of(size: int, messages: Mapping[str, Column]) -> list[list[int]]:
-    """Return every pair of ranks that talk to each other, once."""
+    """Return every pair of ranks that communicate, once."""
     return [[rank, peer] for rank, near in enumerate(_peers(size, messages)) for peer in near if rank < peer]
 
 
 def _peers(size: int, messages: Mapping[str, Column]) -> list[list[int]]:
-    """Return for each rank whom it sends to or receives from."""
+    """Return the neighbours of each rank: the ranks that it sends to or receives from."""
     src, dst = messages["src"].astype(np.int64), messages["dst"].astype(np.int64)
     known = dst >= 0
     pairs = np.unique(np.minimum(src, dst)[known] * size + np.maximum(src, dst)[known])
@@ -75,7 +74,7 @@ def _peers(size: int, messages: Mapping[str, Column]) -> list[list[int]]:
 
 
 def _tree(peers: list[list[int]], root: int) -> tuple[list[int], list[int]]:
-    """Return the parent of each rank (-1: none) on the shortest way from the root, and who is reached."""
+    """Return the parent of each rank on the shortest path from the root (-1: none), and the ranks reached."""
     parents = [-1] * len(peers)
     reached = [root]
     queue = deque(reached)
@@ -92,7 +91,7 @@ def _tree(peers: list[list[int]], root: int) -> tuple[list[int], list[int]]:
 
 
 def _along(peers: list[list[int]], root: int) -> list[int]:
-    """Return the ranks of a line from one end to the other, from the root's end where it is one."""
+    """Return the ranks of a line from one end to the other, starting at the root if it is an end."""
     ends = [rank for rank, near in enumerate(peers) if len(near) < 2]
     rank, before = (root if root in ends else ends[0]), -1
     order = [rank]

@@ -1,8 +1,8 @@
-"""Pack columns of numbers so that they take little room in a page.
+"""Packs columns of numbers into little space.
 
-What is stored is the difference of each number to the one before it, as 32-bit integers, compressed (zlib)
-and written as base64. Columns of a schedule are regular, and so shrink to very little; a browser unpacks them
-by itself. Columns with larger numbers (nanoseconds) become two: their lower 30 bits, and what is above.
+The differences between successive numbers are stored as 32-bit integers, compressed (zlib) and encoded as base64. The
+columns of a schedule are regular, so they become very small; browsers can decompress them. A column with larger
+numbers (nanoseconds) becomes two: the lower 30 bits, and the higher bits.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 LOW_BITS = 30
-HIGH = ".high"  # after the name of a column: what is above those bits
+HIGH = ".high"  # suffix of the column that holds the higher bits
 
 
 def pack(columns: Mapping[str, ArrayLike]) -> dict[str, object]:

@@ -1,4 +1,4 @@
-"""Put scenes and the files of the folder ``page/`` into one HTML file, which needs no server and loads nothing.
+"""Puts scenes and the files of the folder ``page/`` into one HTML file, which needs no server and loads nothing.
 
 The scripts are ES modules, so that tests can import them as they are: ``common/`` is shared, ``algorithm/``,
 ``compare/``, ``run/`` and ``lessons/`` hold one kind of page each. Here they become one script: each module follows
@@ -34,11 +34,11 @@ WITHOUT_SCRIPT = "This page draws with JavaScript, which is switched off. 本页
 
 @dataclass(frozen=True)
 class Settings:
-    """How a page opens, and what it says in place of the collective's own words."""
+    """The initial view of a page, and texts that replace those of the collective."""
 
-    numbers: bool = False  # in the cells, instead of who is summed in
-    language: str | None = None  # None: that of the browser
-    home: str | None = None  # where a link back to all pages leads
+    numbers: bool = False  # show numbers in the cells instead of expressions
+    language: str | None = None  # None: the language of the browser
+    home: str | None = None  # the page that the link back leads to
     offsets: tuple[int, ...] | None = None  # steps after which each of several scenes begins
     title: Words | None = None
     story: Words | None = None
@@ -50,15 +50,15 @@ class Settings:
 
 
 def write_page(scenes: Sequence[Mapping[str, Any]], title: str, settings: Settings | None = None) -> str:
-    """Return a page about one scene, or one that compares several; ``title`` is for the title bar."""
+    """Return a page about one scene, or a comparison of several; ``title`` is for the title bar."""
     chosen = settings or Settings()
     data = {"scenes": scenes, "settings": chosen.as_dict(), "home": chosen.home}
     return fill_template("page.html", title, data, script("main"))
 
 
 def fill_template(name: str, title: str, data: Mapping[str, Any], program: str) -> str:
-    """Return one of our HTML files with everything in its place."""
-    # No text of a user's can end the element that holds it.
+    """Return an HTML file of the folder with everything filled in."""
+    # Text of a user must not end the element that holds it.
     written = json.dumps(data, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
     parts = {
         "title": html.escape(title),
@@ -68,12 +68,12 @@ def fill_template(name: str, title: str, data: Mapping[str, Any], program: str) 
         "without_script": WITHOUT_SCRIPT,
     }
     filled = re.sub(r"\{(\w+)\}", lambda found: parts[found[1]], asset(name))
-    return filled.encode(errors="replace").decode()  # a text of a user's may have halves of characters
+    return filled.encode(errors="replace").decode()  # text of a user may hold lone surrogates
 
 
 @cache
 def asset(name: str) -> str:
-    """Return the text of one of the page's own files."""
+    """Return the text of a file of the folder."""
     return (ASSETS / name).read_text(encoding="utf-8")
 
 

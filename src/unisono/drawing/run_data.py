@@ -22,21 +22,23 @@ from unisono.tracing.stragglers import FEWEST_CALLS, losses, slow_rank
 from unisono.tracing.timeline import HOW, REASONS, WHAT, Timeline, timeline_of
 from unisono.tracing.waiting import Blame, blames, waited_ns
 
-# Why a call cannot be replayed, as the page knows it; 0: it can.
+# Reasons why a call cannot be replayed, as numbers that the page knows; 0: it can.
 NO_SCHEDULE, RANKS_MISSING, NOT_WHOLE, TOO_LARGE, WRONG_SCHEDULE = 1, 2, 3, 4, 5
-UNKNOWN = -1  # when something happened that the trace does not have
+UNKNOWN = -1  # the time of an event that is not in the trace
 
 
 class Replays:
-    """The schedules of a run as scenes, each one once, and the times of calls in their order."""
+    """The schedules of a run as scenes, each of them once."""
 
     def __init__(self, run: Run) -> None:
         self.run = run
         self.scenes: list[Scene] = []
-        self.known: dict[str, tuple[int, Schedule, list[Key]] | int] = {}  # by digest; a number: why there is none
+        self.known: dict[
+            str, tuple[int, Schedule, list[Key]] | int
+        ] = {}  # by digest; an int is the reason why there is none
 
     def of(self, call: Call, size: int) -> tuple[int, Schedule, list[Key]] | int:
-        """Return the number of the scene of a call, with the schedule and its messages; or why there is none."""
+        """Return the number, schedule and messages of the scene of a call, or the reason why there is none."""
         if call.schedule not in self.known:
             self.known[call.schedule] = self._made(call)
         found = self.known[call.schedule]
@@ -52,13 +54,13 @@ class Replays:
             if schedule.size > MOST_RANKS_ON_STAGE:
                 return TOO_LARGE
             scene = scene_of(schedule)
-        except UnisonoError:  # the text in the trace makes no sense
+        except UnisonoError:  # the text in the trace is invalid
             return WRONG_SCHEDULE
-        if scene["failure"]:  # no such program is ever executed
+        if scene["failure"]:  # a program that fails its proof is never executed
             return WRONG_SCHEDULE
         if not scene["on_stage"]:
             return TOO_LARGE
-        scene["code"] = None  # it is not shown here
+        scene["code"] = None  # the page of a run does not show it
         self.scenes.append(scene)
         return len(self.scenes) - 1, schedule, _messages(schedule)
 
@@ -66,7 +68,7 @@ class Replays:
 def group_data(
     whole: TracedCommunicator, drawn: TracedCommunicator, note: Message | None, replays: Replays, named: bool
 ) -> dict[str, Any]:
-    """Return what the page shows of a communicator: the calls ``drawn``, and what was found in all of them."""
+    """Return the data of a communicator: the calls ``drawn``, and the findings in all its calls."""
     line = timeline_of(drawn)
     causes = blames(whole)
     notes = [*absent(whole), *([note] if note else [])]
@@ -106,7 +108,7 @@ def _verdict(group: TracedCommunicator) -> dict[str, dict[str, str] | None]:
 
 
 def _blamed(causes: list[Blame]) -> list[list[int]]:
-    """Return waiter, culprit, and how long because that one came late, and because it was slow."""
+    """Return waiter, culprit, and the time waited because the culprit was late, and because it was slow."""
     total: dict[tuple[int, int], list[int]] = defaultdict(lambda: [0, 0])
     for one in causes:
         total[one.waiter, one.culprit][HOW.index(one.how)] += one.ns
@@ -114,7 +116,7 @@ def _blamed(causes: list[Blame]) -> list[list[int]]:
 
 
 def _abouts(line: Timeline) -> tuple[list[dict[str, Any]], list[int]]:
-    """Return everything about calls but when they were, each combination once; and the number of each call's own."""
+    """Return the descriptions of calls without their times, each once, and the number of each call's description."""
     numbers: dict[tuple[Any, ...], int] = {}
     names = ("label", "collective", "algorithm", "count", "dtype", "bytes", "op", "root", "codec", "passes")
     of_calls = [numbers.setdefault(tuple(call[name] for name in names), len(numbers)) for call in line.calls]
@@ -122,7 +124,7 @@ def _abouts(line: Timeline) -> tuple[list[dict[str, Any]], list[int]]:
 
 
 def _columns(line: Timeline, causes: list[Blame]) -> dict[str, Any]:
-    worst: dict[int, tuple[int, int]] = {}  # of each call, the rank that most was lost by, and how much
+    worst: dict[int, tuple[int, int]] = {}  # for each call, the rank that caused most of the waiting, and how much
     for (call, culprit), lost in losses(causes).items():
         worst[call] = max(worst.get(call, (0, -1)), (lost.total(), culprit))
     numbers = [call["number"] for call in line.calls]
@@ -137,13 +139,13 @@ def _columns(line: Timeline, causes: list[Blame]) -> dict[str, Any]:
         ("path", line.path), ("transfer", line.transfers),
     ):  # fmt: skip
         for column, values in table.items():
-            # How long a thing takes is a smaller number than when it ends.
+            # A duration is a smaller number than an end.
             columns[f"{name}_{column}"] = values - table["begin"] if column == "end" else values
     return columns
 
 
 def _replay_columns(group: TracedCommunicator, replays: Replays) -> dict[str, Any]:
-    """Return for each call its scene, or why there is none, and when its messages and steps were over.
+    """Return for each call its scene, or the reason why there is none, and the ends of its messages and steps.
 
     ``time_sent`` and ``time_got`` follow the order of the messages by sender, receiver and number; ``time_finished``
     that of the steps, rank by rank.
@@ -167,14 +169,14 @@ def _replay_columns(group: TracedCommunicator, replays: Replays) -> dict[str, An
         sent += [_ns(times.sent.get(key)) for key in keys]
         got += [_ns(times.got.get(key)) for key in keys]
         finished += [_ns(moment) for steps in times.finished for moment in steps]
-    taken = np.array(got, np.int64) - np.array(sent, np.int64)  # a smaller number than when it was received
+    taken = np.array(got, np.int64) - np.array(sent, np.int64)  # smaller numbers than the times of receipt
     return {
         "call_scene": scenes, "call_why": why, "time_sent": sent, "time_taken": taken, "time_finished": finished,
     }  # fmt: skip
 
 
 def _messages(schedule: Schedule) -> list[Key]:
-    """Return the messages of a schedule, by sender, receiver, and the how manyeth it is between the two."""
+    """Return the messages of a schedule by sender, receiver, and index among the messages between the two."""
     counts: dict[tuple[int, int], int] = defaultdict(int)
     for rank in range(schedule.size):
         for step in schedule.program(rank):

@@ -1,8 +1,8 @@
-"""``unisono draw run/``: the page of a recorded run.
+"""``unisono draw run/``: draws the page of a recorded run.
 
-The page shows one communicator at a time: its calls on a timeline, who waited because of whom, and each call once
-more on the stage, at its real times. What is long is in packed columns (``run_data.py``); schedules that several
-calls have in common are there once.
+The page shows one communicator at a time: its calls on a timeline, the waits and their causes, and a replay of each
+call with its real timing. Long data is in packed columns (``run_data.py``); a schedule that several calls share is
+stored once.
 """
 
 from __future__ import annotations
@@ -24,21 +24,21 @@ from unisono.tracing.reading import read_run
 from unisono.tracing.run import Call, Run, TracedCommunicator
 from unisono.tracing.sentences import page_data
 
-MOST_EVENTS = 160_000  # ops and waits on a page: some 4 MB
+MOST_EVENTS = 160_000  # ops and waits on a page: about 4 MB
 
 
 @dataclass(frozen=True)
 class RunPage:
-    """The page of a run, and what is said of it in the terminal."""
+    """The page of a run, and the sentences that the terminal prints about it."""
 
     title: str
     html: str
     verdict: list[Words]
-    notes: list[Words]  # what is not on the page
+    notes: list[Words]  # the parts that are not on the page
 
 
 def is_trace(name: str | PathLike[str]) -> bool:
-    """Whether a name stands for a trace: a folder, or a file of JSON. A bare word may also be an algorithm."""
+    """Return whether a name stands for a trace: a folder or a JSON file that is not the name of an algorithm."""
     path = Path(name)
     if path.suffix == ".json":
         return True
@@ -55,7 +55,7 @@ def write_run_page(
     calls: tuple[int, int | None] | None = None,
     most_events: int = MOST_EVENTS,
 ) -> RunPage:
-    """Return the page of a recorded run, given as read by ``read_run``, or the place of its trace.
+    """Return the page of a recorded run, given as ``read_run`` returns it, or as the path of its trace.
 
     ``calls``: the numbers of the first and the last call to draw, the last None for all that follow. Where that is
     more than ``most_events``, the first of them are drawn.
@@ -89,7 +89,7 @@ def write_run_page(
 
 @dataclass(frozen=True)
 class _Part:
-    """What is drawn of a communicator, and what is said of the rest."""
+    """The part of a communicator that is drawn, and a note on the rest."""
 
     whole: TracedCommunicator
     drawn: TracedCommunicator
@@ -97,7 +97,7 @@ class _Part:
 
 
 def _parts(run: Run, calls: tuple[int, int | None] | None, most_events: int) -> list[_Part]:
-    """Return what fits on a page of each communicator; those first that were in calls longest."""
+    """Return the part of each communicator that fits on a page; those with the most time in calls come first."""
     asked = [(group, _asked_for(group, calls)) for group in run.communicators]
     large = [call for _, chosen in asked for call in chosen if _events(call) > most_events]
     if large:
@@ -118,7 +118,7 @@ def _asked_for(group: TracedCommunicator, calls: tuple[int, int | None] | None) 
 
 
 def _cut(group: TracedCommunicator, chosen: list[Call], share: int, most_events: int) -> _Part:
-    """Return as many of the calls as may be drawn, at least one."""
+    """Return as many of the calls as fit, at least one."""
     drawn: list[Call] = []
     for call in chosen:
         share -= _events(call)
@@ -137,7 +137,7 @@ def _cut(group: TracedCommunicator, chosen: list[Call], share: int, most_events:
 
 
 def _without_most_transfers(group: TracedCommunicator, most_events: int) -> _Part:
-    """Return a group with all calls, and as many sends and receives as fit."""
+    """Return the communicator with all calls, and as many sends and receives as fit."""
     every = len(group.transfers)
     if every <= most_events:
         return _Part(group, group, None)
@@ -146,7 +146,7 @@ def _without_most_transfers(group: TracedCommunicator, most_events: int) -> _Par
 
 
 def _shares(needed: Sequence[int], most: int) -> list[int]:
-    """Divide what a page can hold: who needs little gets all of it, and the others share the rest."""
+    """Divide the capacity of a page: small needs are met in full, and the others share the rest equally."""
     shares = [0] * len(needed)
     left = most
     for done, at in enumerate(sorted(range(len(needed)), key=lambda at: needed[at])):

@@ -1,8 +1,8 @@
-"""A scene: everything that the page must know to draw one schedule, as plain data.
+"""Builds a scene: everything that the page needs to draw one schedule, as plain data.
 
-The page plays the messages itself, so a scene holds the inputs, the messages in columns (``packed``), the
-goal, and the words, programs and facts around them. When things happened in a recorded run is not here, as many
-calls have one schedule: see ``run_data.py``.
+The page replays the messages itself, so a scene holds the inputs, the messages in columns (``packed``), the goal, and
+the words, programs and facts about them. The times of a recorded run are not part of it, since many calls share one
+schedule: see ``run_data.py``.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ Scene = dict[str, Any]
 
 MOST_RANKS = 1024
 MOST_RANKS_ON_STAGE = 64
-MOST_SLOTS_ON_STAGE = 20_000  # of all ranks together
-MOST_RANKS_FOLLOWED = 256  # line by line; of more only rank 0
-MOST_STATES_ON_STAGE = 4_000_000  # slots, counted again after each step
-EVERYONE = -1  # in the column of the goal: the chunks of all ranks, added
+MOST_SLOTS_ON_STAGE = 20_000  # total of all ranks
+MOST_RANKS_FOLLOWED = 256  # source lines; with more ranks only those of rank 0
+MOST_STATES_ON_STAGE = 4_000_000  # slots times steps
+EVERYONE = -1  # in the goal column: the sum of the chunks of all ranks
 
 
 def scene_of(
@@ -45,7 +45,7 @@ def scene_of(
     inputs: Sequence[Sequence[int] | None] | None = None,
     name: str | None = None,
 ) -> Scene:
-    """Prove a schedule, play it, and return its scene. One that fails its proof is played up to where it fails.
+    """Prove a schedule, run it, and return its scene. A schedule that fails its proof is run up to the failure.
 
     ``algorithm`` is the one that made the schedule, if known; ``inputs`` holds the numbers of each rank, one for each
     chunk of its input; ``name`` is the name or file that the user gave, for the command in a hint.
@@ -58,7 +58,7 @@ def scene_of(
     proof, error = None, None
     try:
         found = proved(played)
-        proof, played = found.proof, found.schedule  # the steps that are drawn are those that were proved
+        proof, played = found.proof, found.schedule  # draw the steps that were proved
     except ScheduleError as failed:
         error = with_name(failed, name)
     on_stage = schedule.size <= MOST_RANKS_ON_STAGE and schedule.size * schedule.slots <= MOST_SLOTS_ON_STAGE
@@ -114,7 +114,7 @@ def example_inputs(schedule: Schedule) -> list[list[int] | None]:
 
 
 def _run_once(schedule: Schedule, finder: LineFinder) -> Schedule:
-    """Run the programs, and find out which line yields each step.
+    """Run the programs, and find the line that yields each step.
 
     One that makes no sense is run again when it is played, up to where it fails.
     """
@@ -122,7 +122,7 @@ def _run_once(schedule: Schedule, finder: LineFinder) -> Schedule:
     def made(rank: int) -> Any:
         steps: Any = schedule.make(rank)
         followed = rank == 0 or schedule.size <= MOST_RANKS_FOLLOWED
-        # What is not a program is refused by the network, in words.
+        # The network refuses what is not a program, with an error.
         return finder.run(rank, steps) if followed and hasattr(steps, "__iter__") else steps
 
     followed = schedule if isinstance(schedule, FrozenSchedule) else dataclasses.replace(schedule, make=made)
@@ -142,7 +142,7 @@ def _failing_level(error: ScheduleError, capture: StepCapture) -> int:
 
 
 def _until(capture: StepCapture, level: int) -> StepCapture:
-    """Return what happened up to a level."""
+    """Return the events up to a level."""
     messages, local = capture.messages, capture.locals
     late = (messages["got"] > level) & (messages["sent"] <= level)
     messages = {**messages, "got": np.where(late, -1, messages["got"]).astype(np.int32)}
@@ -169,7 +169,7 @@ def _about(collective: Collective) -> dict[str, Any]:
 
 
 def _parts(schedule: Schedule, collective: Collective) -> list[dict[str, Any]]:
-    """Return the parts of a rank's slots: what it works in, or input and output; and scratch."""
+    """Return the parts of the slots of a rank: data, or input and output; and scratch."""
     rows = collective.slots(schedule.chunks)
     names = ("data",) if len(rows) == 1 else ("input", "output")
     parts = [{"name": name, "first": row.start, "count": len(row)} for name, row in zip(names, rows, strict=True)]
@@ -186,7 +186,7 @@ def _columns(
     of_step: Mapping[int, list[int]],
     numbers: Sequence[Sequence[int] | None] | None,
 ) -> dict[str, Any]:
-    """Return everything that is a long list of numbers; without ``numbers`` there is no stage to show them on."""
+    """Return the long lists of numbers; without ``numbers``, those that need no stage."""
     size, chunks, root = schedule.size, schedule.chunks, schedule.root or 0
     columns: dict[str, Any] = {f"message_{name}": column for name, column in capture.messages.items()}
     columns |= {f"local_{name}": column for name, column in capture.locals.items()}

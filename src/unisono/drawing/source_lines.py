@@ -1,12 +1,11 @@
-"""Find out which line of a program yields each step, without a change to any program.
+"""Finds the source line that yields each step, without changing any program.
 
-*Stack*: where all the programs stand that play together when a step is yielded: the outermost first, then the
-one that it plays with ``yield from``, and so on; for each one its code, the number of a line, and whether it
-runs backwards.
+*Stack*: the positions of all running programs when a step is yielded: the outermost program first, then the one that
+it runs with ``yield from``, and so on; for each one its code, a line number, and whether it runs backwards.
 
-Python's profiler tells of every yield of every generator, and by then the frames on the way to it are all
-there. Two of our own generators yield other steps than they were given, and are followed: ``mapped`` makes
-one out of each, and ``backwards`` first runs the whole film and then yields it from its end.
+Python's profiler reports every yield of every generator, while the frames on the way to it still exist. Two
+generators of the schedule package yield other steps than they receive, and are handled separately: ``mapped``
+converts each step, and ``backwards`` first collects all steps and then yields them from the last to the first.
 """
 
 from __future__ import annotations
@@ -27,13 +26,13 @@ _NOT_A_PROGRAM = {composition.__file__, user_files.__file__, __file__}
 
 
 class LineFinder:
-    """Runs programs, and remembers the stack of each step that has ops in it."""
+    """Runs programs and keeps the stack of each step that has ops."""
 
     def __init__(self) -> None:
         self.stacks: dict[int, list[Stack]] = {}
 
     def run(self, rank: int, steps: Iterable[object]) -> Iterator[object]:
-        """Pass on the steps of one rank's program."""
+        """Yield the steps of the program of one rank."""
         stacks = self.stacks[rank] = []
         iterator = iter(steps)
         watch = _Watch()
@@ -42,21 +41,21 @@ class LineFinder:
                 step = watch.next_of(iterator)
             except StopIteration:
                 return
-            if step != () and step != []:  # which are left out of programs, too
+            if step != () and step != []:  # schedules leave out empty steps, too
                 stacks.append(watch.stack_of(step))
             yield step
 
 
 class _Watch:
-    """The profiler's function, and what it has seen since the last step."""
+    """The profiler function, and what it has seen since the last step."""
 
     def __init__(self) -> None:
-        self.seen: dict[int, tuple[object, Stack]] = {}  # by identity of what was yielded, which is kept alive here
-        self.latest: dict[int, Stack] = {}  # by identity of a frame: what the generator yielded that it runs
+        self.seen: dict[int, tuple[object, Stack]] = {}  # by identity of the yielded object, which is kept alive here
+        self.latest: dict[int, Stack] = {}  # by identity of a frame: the last stack of the generator that it runs
         self.films: dict[int, list[Stack]] = {}  # by identity of a frame of `backwards`
 
     def next_of(self, iterator: Iterator[object]) -> object:
-        """Return the next step, watching."""
+        """Return the next step, with the profiler on."""
         self.seen.clear()
         before = sys.getprofile()
         sys.setprofile(self._notice)
@@ -66,14 +65,14 @@ class _Watch:
             sys.setprofile(before)
 
     def stack_of(self, step: object) -> Stack:
-        """Return where the step came from; nothing where no generator yielded it."""
+        """Return the stack of a step; empty if no generator yielded it."""
         return self.seen.get(id(step), (None, ()))[1]
 
     def _notice(self, frame: FrameType, event: str, value: Any) -> None:
         if event != "return" or value is None or not frame.f_code.co_flags & inspect.CO_GENERATOR:
             return
         known = self.seen.get(id(value))
-        if known is not None:  # yielded before by another one, to which this one delegates
+        if known is not None:  # already yielded by the generator to which this one delegates
             stack = known[1]
         elif frame.f_code is mapped.__code__:
             stack = self.latest.get(id(frame), ())
@@ -83,7 +82,7 @@ class _Watch:
             stack = self._stack(frame)
         self.seen[id(value)] = value, stack
         caller = frame.f_back
-        while caller is not None and caller.f_code.co_name.startswith("<"):  # a list that is made in one expression
+        while caller is not None and caller.f_code.co_name.startswith("<"):  # a comprehension
             caller = caller.f_back
         if caller is not None:
             self.latest[id(caller)] = stack

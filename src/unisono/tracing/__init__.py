@@ -1,14 +1,14 @@
-"""Traces: what the ranks of a real run did, and when; written, read, and explained.
+"""Traces of real runs: records what every rank does and when, and reads and explains the result.
 
-*Trace*: a file of what was recorded, in the format of Chrome and Perfetto. *Part*: what one rank recorded on one
-communicator; a file of its own until the parts are joined. *Call*: one collective, as every rank made it. *Op*: one
-instruction in one pass of a call. *Wait*: how long a rank waited for another one, and for what.
+*Trace*: a file of recorded events, in the format of Chrome and Perfetto. *Part*: the events of one rank on one
+communicator, in a separate file until the parts are joined. *Call*: one collective, on all its ranks. *Op*: one
+instruction in one pass of a call. *Wait*: the time that a rank waited for another one, and the reason.
 
-On the way to the file: ``events`` (events as the engine writes them), ``facts`` (what the numbers in them mean),
-``chrome`` (both as lines of a trace), ``files`` (parts, and how they are joined), ``clock``. On the way back:
-``reading`` (checks a trace), ``assembling`` (sorts its events), ``run`` (what it says), ``matching`` (which send
-belongs to which receive), ``critical_path``, ``waiting`` (which rank waited for which), ``stragglers``,
-``narration`` (the same in sentences), ``timeline`` and ``replay`` (numbers and times for the drawing).
+Writing: ``events`` (the events of the engine), ``facts`` (the meaning of their numbers), ``chrome`` (both as lines of
+a trace), ``files`` (writes and joins parts), ``clock``. Reading: ``reading`` (checks a trace), ``assembling`` (sorts
+its events into calls), ``run`` (the result), ``matching`` (pairs sends and receives), ``critical_path``, ``waiting``
+(waits and their causes), ``stragglers``, ``narration`` and ``sentences`` (describe it), ``timeline`` and ``replay``
+(numbers and times for the drawing).
 """
 
 from importlib import import_module
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Call", "Run", "SlowRank", "TracedCommunicator", "read_run", "slow_rank", "summary"]
 
-# A rank that only writes a trace does not need what reads one.
+# A rank that only writes a trace does not import the modules that read one.
 _WHERE = {
     "Call": "run", "TracedCommunicator": "run", "Run": "run", "SlowRank": "stragglers", "read_run": "reading",
     "slow_rank": "stragglers", "summary": "narration",

@@ -1,10 +1,10 @@
-"""What a rank recorded, as events of a trace that Perfetto and chrome://tracing open.
+"""Converts the events of a rank into those of a trace that Perfetto and chrome://tracing open.
 
 A process of the trace is a rank of the job; its threads are the communicators of the rank, and lanes for send and
-recv. Every call is a slice (``"ph": "X"``); in it follow one after the other what the rank did (``op``) and how long
-it waited before it could (``wait``). An instruction waits before it works, never in between: so the slice of an op
-begins when all that it needs is there. Each message is a flow (``"s"`` and ``"f"``) from the op that sends it to the
-op that receives it. Its id is computed from what both ends know: nobody has to ask the other.
+recv. Every call is a slice (``"ph": "X"``) that contains the ops of the rank (``op``) and its waits (``wait``), one
+after the other. An instruction waits before it works, never in between, so the slice of an op begins when its waits
+are over. Each message is a flow (``"s"`` and ``"f"``) from the op that sends it to the op that receives it. Both ends
+compute its id independently, from values that both know.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ LANES = 1000  # thread numbers for each communicator of a process
 AWAITED = {Moment.AWAITS_MESSAGE: "message", Moment.AWAITS_ROOM: "room", Moment.AWAITS_ENTRY: "entry"}
 WAITING = {"message": "wait for rank {}", "room": "wait until rank {} has read", "entry": "wait until rank {} comes"}
 
-Slice = tuple[int, int, int, list[dict[str, Any]]]  # thread, begin, minus the length: the order; and the events
+Slice = tuple[int, int, int, list[dict[str, Any]]]  # the sort key (thread, begin, negative length), and the events
 
 
 def header_of(part: Part, events: int, dropped: int) -> dict[str, Any]:
-    """Return what stands before the events: whose they are, and how many are missing."""
+    """Return the header of the events: their rank and communicator, and the number of dropped events."""
     origin = part.origin
     return {
         "run": origin.run, "communicator": origin.communicator, "number": origin.number, "rank": origin.rank,
@@ -39,7 +39,7 @@ def header_of(part: Part, events: int, dropped: int) -> dict[str, Any]:
 
 
 def lines_of(part: Part, collectives: Tape, transfers: Tape) -> tuple[dict[str, Any], list[str]]:
-    """Return the header of a part, and its events, each one a line of JSON."""
+    """Return the header of a part and its events, one line of JSON each."""
     track = _Track(part)
     slices = track.collectives(collectives)
     slices += track.transfers(transfers)
@@ -50,7 +50,7 @@ def lines_of(part: Part, collectives: Tape, transfers: Tape) -> tuple[dict[str, 
 
 
 def microseconds(ns: int) -> float:
-    """Return a time as the format wants it.
+    """Return a time in the format of the trace.
 
     Who reads it makes whole nanoseconds of it, and some cut off what is behind the point: so that this never takes a
     nanosecond away, and slices that follow each other do not overlap, a little is added.
@@ -59,13 +59,13 @@ def microseconds(ns: int) -> float:
 
 
 class _Track:
-    """Makes the events of one part."""
+    """Creates the events of one part."""
 
     def __init__(self, part: Part) -> None:
         self.part = part
         self.origin = part.origin
         self.thread = LANES * part.origin.number
-        self.unknown = 0  # events of calls that nothing is known of
+        self.unknown = 0  # events of unknown calls
         self.programs: dict[int, _Program] = {}  # by the number of the plan
 
     def names(self, slices: list[Slice]) -> Iterator[dict[str, Any]]:
@@ -132,9 +132,9 @@ class _Track:
     # ---- send and recv -----------------------------------------------------------------------------------------
 
     def transfers(self, tape: Tape) -> list[Slice]:
-        """Several may go on at the same time: each takes the first lane that is free."""
+        """Return the slices of sends and receives; each takes the first lane that is free at that time."""
         slices: list[Slice] = []
-        free_ns: list[int] = []  # when each lane is
+        free_ns: list[int] = []  # when each lane becomes free
         me = self.origin.rank
         for begin, end, number, nbytes, tag, _, moment, peer in sorted(tape.events.tolist()):
             lane = next((at for at, free in enumerate(free_ns) if free <= begin), len(free_ns))
@@ -158,17 +158,19 @@ class _Track:
 
 
 class _CallSlices:
-    """Makes the slices of one call."""
+    """Creates the slices of one call."""
 
     def __init__(self, track: _Track, number: int, program: _Program) -> None:
         self.track = track
         self.number = number
         self.program = program
         self.facts = program.facts
-        self.work_began: tuple[int, int, int] | None = None  # pass, instruction, and when it had all it needs
+        self.work_began: tuple[int, int, int] | None = (
+            None  # pass, instruction, and the time when its waits were over
+        )
         self.ops = 0
         self.finished = False
-        self.seen_ns: tuple[int, int] | None = None  # the first beginning and the last end
+        self.seen_ns: tuple[int, int] | None = None  # the first begin and the last end
 
     def _made(self, category: str, name: str, begin: int, end: int, args: dict[str, Any]) -> Slice:
         first, last = self.seen_ns or (begin, end)
@@ -229,12 +231,12 @@ def _name(facts: InstructionFacts) -> str:
 
 
 class _Program:
-    """What is computed once for all calls with the same plan."""
+    """Values that are computed once for all calls with the same plan."""
 
     def __init__(self, facts: PlanFacts) -> None:
         self.facts = facts
         self.bytes_of = facts.message_bytes()
-        # Of each instruction, what it sends and receives: the peer, and the how manyeth message it is with it.
+        # For each instruction, the messages that it sends and receives: the peer, and the index among those with it.
         self.messages: list[tuple[list[tuple[int, int]], list[tuple[int, int]]]] = []
         sent: Counter[int] = Counter()
         received: Counter[int] = Counter()

@@ -1,8 +1,8 @@
-"""Which clock the times of a trace are of.
+"""Identifies the clock of the times in a trace.
 
-All ranks are on one machine, and CLOCK_MONOTONIC is one clock for all of its processes: times of different ranks
-can be compared as they are. A container can have a clock of its own (a time namespace), and another machine has one
-in any case; so a trace says which clock it was, and whoever reads one refuses to mix them.
+All ranks are on one machine, and CLOCK_MONOTONIC is one clock for all of its processes, so times of different ranks
+can be compared directly. A container may have a different clock (a time namespace), and another machine always has
+one. So a trace names its clock, and a reader refuses to mix clocks.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ NAME = "CLOCK_MONOTONIC"
 
 
 def this_clock() -> dict[str, str]:
-    """Return what tells the clock of this process from others."""
+    """Return the identity of the clock of this process."""
     return {"name": NAME, "machine": _boot(), "namespace": _time_namespace()}
 
 
 def _boot() -> str:
-    """Name the machine since it was started: the clock begins anew with it."""
+    """Return the boot id of the machine: its clock restarts at every boot."""
     try:
         return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     except OSError:
@@ -29,5 +29,5 @@ def _boot() -> str:
 def _time_namespace() -> str:
     try:
         return os.readlink("/proc/self/ns/time")
-    except OSError:  # older than Linux 5.6: there are none
+    except OSError:  # before Linux 5.6 there are no time namespaces
         return "none"

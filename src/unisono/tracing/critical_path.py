@@ -1,8 +1,8 @@
-"""The critical path of a call: what the end of it had to wait for.
+"""Finds the critical path of a call: the chain of ops and waits that determined its end.
 
-It is walked backwards, from the rank that was done last. Before an op comes the op that the same rank did before
-it; but if the op had waited, then what it had waited for: the op of another rank that sent the message, or that made
-room. What is not on the path could have taken longer without anybody noticing; what is on it could not.
+The path is followed backwards from the rank that finished last. The predecessor of an op is the previous op of the
+same rank or, if the op waited, the op of another rank that it waited for: the one that sent the message, or that made
+room. Work that is not on the path could have taken longer without delaying the call.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ What = Literal["begin", "work", "transit", "room", "entry"]
 class Stretch:
     """A part of the path.
 
-    begin: from the beginning of the call to the first op. work: an op. transit: a message is there, and its receiver
-    has not noticed yet. room: the reader has made room, and the writer has not noticed yet. entry: a rank has begun
-    the call, and another one that waited for that has not noticed yet.
+    begin: from the entry into the call to the first op. work: an op. transit: a message has arrived, and its receiver
+    has not noticed it yet. room: the reader has made room, and the writer has not noticed it yet. entry: a rank has
+    entered the call, and another one that waits for it has not noticed it yet.
     """
 
     rank: int
@@ -34,12 +34,12 @@ class Stretch:
 
     @property
     def ns(self) -> int:
-        """How long it is."""
+        """Its length."""
         return self.end_ns - self.begin_ns
 
 
 def critical_path(call: Call, messages: list[Message] | None = None) -> list[Stretch]:
-    """Return the path of a call, in the order of time; its first stretch is on the rank that held all up."""
+    """Return the path of a call in the order of time; its first stretch is on the rank that delayed the call."""
     return _Walk(call, messages_of(call) if messages is None else messages).path()
 
 
@@ -56,7 +56,7 @@ class _Walk:
         last = max(self.call.ranks.values(), key=lambda rank: rank.end_ns)
         op = self._last_thing(last)
         end = last.end_ns
-        while op is not None and id(op) not in self.seen:  # the second is a safeguard against clocks that disagree
+        while op is not None and id(op) not in self.seen:  # the second condition guards against clocks that disagree
             self.seen.add(id(op))
             begin = min(op.begin_ns, end)
             self._add(op.rank, "work", begin, min(op.end_ns, end), op)
@@ -75,7 +75,7 @@ class _Walk:
         return None
 
     def _before(self, op: Op, until: int) -> tuple[Op | None, int]:
-        """Return the op that had to be done before this one, and how much of it: until when."""
+        """Return the op that this one depended on, and the time until which it did."""
         wait = op.waits[-1] if op.waits else None
         if wait is not None and wait.reason == "message":
             message = self.message_to.get((id(op), wait.peer))
@@ -97,7 +97,7 @@ class _Walk:
         return None, until
 
     def _made_room(self, wait: Wait) -> Op | None:
-        """Return the op of the reader that was over last when the wait was."""
+        """Return the last op of the reader that had ended when the wait ended."""
         ends = self.ends.get(wait.peer, [])
         at = bisect_right(ends, wait.end_ns) - 1
         return self.call.ranks[wait.peer].ops[at] if at >= 0 else None

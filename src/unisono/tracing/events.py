@@ -1,4 +1,4 @@
-"""The events of the engine, as they lie in memory (engine/include/unisono/event_log.hpp)."""
+"""The memory layout of the events of the engine (engine/include/unisono/event_log.hpp)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ EVENT = np.dtype([
 
 
 class Moment(IntEnum):
-    """What an event is about."""
+    """The kind of an event."""
 
     CALL = 0
     INSTRUCTION = 1
@@ -29,17 +29,17 @@ class Moment(IntEnum):
     RECEIVE = 7
 
 
-IN_BACKGROUND = 1  # said of a call
+IN_BACKGROUND = 1  # a flag of a call
 FAILED = 2
 
 
 class Tape(NamedTuple):
-    """What was read: the events in the order in which they were over, and how many older ones were written over."""
+    """Events in the order of their ends, and the number of older events that were overwritten."""
 
     events: Events
     dropped: int
 
     @classmethod
     def of(cls, reading: tuple[bytes, int]) -> Tape:
-        """Return what the engine has given."""
+        """Return the events that the engine returned."""
         return cls(np.frombuffer(reading[0], EVENT), reading[1])

@@ -1,4 +1,4 @@
-"""What the numbers in the events of a rank mean: whose they are, and what the calls were."""
+"""Describes the calls and the rank that the numbers in events refer to."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Origin:
-    """Whose part of a trace it is."""
+    """The rank and the communicator of a part of a trace."""
 
     run: str  # the same for all parts that belong together
     communicator: str  # the same for all ranks of a communicator
@@ -18,7 +18,7 @@ class Origin:
     size: int
     process: int
     processes: tuple[int, ...]  # of all ranks of the communicator
-    job_rank: int  # of this process; as the communicator says, if nothing else is known
+    job_rank: int  # of this process; its rank in the communicator if nothing else is known
     number: int = 0  # of the communicator, in this process
 
 
@@ -36,14 +36,14 @@ class InstructionFacts:
 
 @dataclass(frozen=True)
 class PlanFacts:
-    """What all calls with the same plan have in common."""
+    """The properties that all calls with the same plan share."""
 
-    text: str  # the call in words
+    text: str  # the call as text
     collective: str
     algorithm: str  # with its options
     schedule: str  # digest of the programs of all ranks
     dtype: str
-    count: int  # elements of the vector, all parts together
+    count: int  # elements of the whole vector
     nbytes: int
     passes: int
     segment_bytes: int
@@ -52,10 +52,10 @@ class PlanFacts:
     root: int | None = None
     codec: str | None = None
     skips_empty: bool = False  # messages without bytes are not sent
-    wire_bytes: Callable[[int], int] = field(default=int)  # what so many bytes of a chunk fill on the wire
+    wire_bytes: Callable[[int], int] = field(default=int)  # encoded size of a number of bytes
 
     def args(self) -> dict[str, Any]:
-        """Return what is said of a call in the trace."""
+        """Return the arguments of a call in the trace."""
         said = {
             "collective": self.collective, "algorithm": self.algorithm, "count": self.count, "dtype": self.dtype,
             "bytes": self.nbytes, "op": self.op, "root": self.root, "codec": self.codec, "passes": self.passes,
@@ -64,7 +64,7 @@ class PlanFacts:
         return {name: value for name, value in said.items() if value is not None}
 
     def message_bytes(self) -> Callable[[int, int], int]:
-        """Return a function that says how many bytes an instruction moves in a pass."""
+        """Return a function that computes the bytes that an instruction moves in a pass."""
 
         @lru_cache(maxsize=65536)
         def moved(instruction: int, number: int) -> int:
@@ -77,7 +77,7 @@ class PlanFacts:
 
 @dataclass(frozen=True)
 class Part:
-    """What one rank gives for a trace, beside its events."""
+    """The data of one rank for a trace, beside its events."""
 
     origin: Origin
     plans: Mapping[int, PlanFacts]

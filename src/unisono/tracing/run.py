@@ -1,4 +1,4 @@
-"""What a trace says, as data. All times are nanoseconds since the same moment, the same for all ranks."""
+"""The contents of a trace, as data. All times are nanoseconds since one moment, which is the same for all ranks."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Reason = Literal["message", "room", "entry"]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Wait:
-    """How long a rank waited for another one, and for what: a message, room for one, or that it begins the call."""
+    """A wait of a rank for another one: for a message, for room for a message, or for its entry into the call."""
 
     rank: int
     peer: int
@@ -22,16 +22,16 @@ class Wait:
 
     @property
     def ns(self) -> int:
-        """How long it was."""
+        """Its length."""
         return self.end_ns - self.begin_ns
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Op:
-    """One instruction in one pass. Its waits come first; from ``begin_ns`` on it works."""
+    """One instruction in one pass. Its waits come first; its work begins at ``begin_ns``."""
 
     rank: int
-    kind: str  # send, receive, reduce, copy, combine; results: what is done to them in the end
+    kind: str  # send, receive, reduce, copy, combine; results: the final work on the results
     number_of_pass: int
     instruction: int
     step: int  # of the program as its author wrote it
@@ -45,18 +45,18 @@ class Op:
 
     @property
     def entered_ns(self) -> int:
-        """When the rank came to it."""
+        """When the rank reached it."""
         return self.waits[0].begin_ns if self.waits else self.begin_ns
 
     @property
     def work_ns(self) -> int:
-        """How long it worked."""
+        """The duration of its work."""
         return self.end_ns - self.begin_ns
 
 
 @dataclass(slots=True, eq=False)
 class RankCall:
-    """One call as one rank made it."""
+    """One call on one rank."""
 
     rank: int
     begin_ns: int
@@ -65,18 +65,18 @@ class RankCall:
     waits: list[Wait] = field(default_factory=list)  # all of them; some belong to no op
     background: bool = False
     failed: bool = False
-    unfinished: bool = False  # it went on when the recording ended
+    unfinished: bool = False  # it was still running when the recording ended
     truncated: int = 0  # ops that were dropped
 
     @property
     def whole(self) -> bool:
-        """Whether all of it is there."""
+        """Whether it was recorded completely."""
         return not (self.failed or self.unfinished or self.truncated)
 
 
 @dataclass(frozen=True, eq=False)
 class Call:
-    """One collective, as all ranks made it."""
+    """One collective, on all its ranks."""
 
     number: int  # the same on every rank
     collective: str
@@ -90,26 +90,26 @@ class Call:
     op: str | None
     root: int | None
     codec: str | None
-    ranks: dict[int, RankCall]  # those that have recorded it
+    ranks: dict[int, RankCall]  # the ranks that recorded it
 
     @cached_property
     def begin_ns(self) -> int:
-        """When the first rank began it."""
+        """When the first rank entered it."""
         return min(rank.begin_ns for rank in self.ranks.values())
 
     @cached_property
     def end_ns(self) -> int:
-        """When the last rank was done."""
+        """When the last rank left it."""
         return max(rank.end_ns for rank in self.ranks.values())
 
     @property
     def ns(self) -> int:
-        """How long it took, from the first to come to the last to go."""
+        """The time from the first entry to the last exit."""
         return self.end_ns - self.begin_ns
 
     @property
     def label(self) -> str:
-        """Such as all_reduce/ring."""
+        """Its name, such as all_reduce/ring."""
         return f"{self.collective}/{self.algorithm}"
 
 
@@ -122,33 +122,33 @@ class Transfer:
     sending: bool
     tag: int
     nbytes: int
-    number: int  # both ends of a message have the same
+    number: int  # the same on both ends of a message
     begin_ns: int
     end_ns: int
 
 
 @dataclass(frozen=True, eq=False)
 class TracedCommunicator:
-    """The ranks of one communicator, and what they did on it."""
+    """One communicator: its ranks, calls and transfers."""
 
     communicator: str
     size: int
-    job_ranks: dict[int, int]  # of the ranks that have recorded something
+    job_ranks: dict[int, int]  # of the ranks that recorded something
     calls: list[Call]
     transfers: list[Transfer]
-    dropped: dict[int, int]  # events of each rank that are not there
+    dropped: dict[int, int]  # number of dropped events of each rank
 
     @property
     def missing(self) -> list[int]:
-        """The ranks that there is no trace of."""
+        """The ranks without a trace."""
         return [rank for rank in range(self.size) if rank not in self.job_ranks]
 
     def name(self, rank: int) -> str:
-        """Return what a rank is called: by its number in the job, where that is known."""
+        """Return the name of a rank: its number in the job, if known."""
         return str(self.job_ranks.get(rank, rank))
 
     def whole_calls(self) -> Iterator[Call]:
-        """Yield the calls that every rank has recorded from beginning to end."""
+        """Yield the calls that every rank recorded completely."""
         for call in self.calls:
             if len(call.ranks) == self.size and all(rank.whole for rank in call.ranks.values()):
                 yield call
@@ -165,5 +165,5 @@ class Run:
 
     @property
     def dropped(self) -> int:
-        """Events that are not there."""
+        """The number of dropped events."""
         return sum(sum(group.dropped.values()) for group in self.communicators)

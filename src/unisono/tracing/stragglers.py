@@ -1,4 +1,4 @@
-"""Whether one rank held the others up, again and again."""
+"""Finds a straggler: a rank that repeatedly held up the others."""
 
 from __future__ import annotations
 
@@ -9,30 +9,34 @@ from statistics import median
 from unisono.tracing.run import TracedCommunicator
 from unisono.tracing.waiting import Blame, blames, paces
 
-# A rank is called slow if the others lost by it again and again. A call counts if they lost ...
-OF_A_CALL = 0.1  # ... so much of it. There have to be ...
-OF_ALL_CALLS = 0.1  # ... so many of all calls (a training step makes several, and a late rank is felt in the first),
-FEWEST_CALLS = 3  # ... and so many. What was lost in the middle one of them, times their number, has to be ...
-OF_ALL_TIME = 0.1  # ... so much of the time of all calls, of which one may be very long: the middle one times all,
-TIMES_THE_NEXT = 3  # ... and so many times what was lost by any other rank.
-# It is slow inside its calls only if it takes so many times as long for what it does as the others do.
+# A rank is a straggler if the others repeatedly lost time because of it:
+OF_A_CALL = 0.1  # a call counts if they lost at least this part of it;
+OF_ALL_CALLS = (
+    0.1  # at least this part of all calls must count (a training step makes several, and a late rank delays
+)
+# the first of them),
+FEWEST_CALLS = 3  # and at least this number of calls.
+OF_ALL_TIME = 0.1  # The median loss times the number of counted calls must be at least this part of the median length
+# of a call times the number of calls (medians, since one call may be very long),
+TIMES_THE_NEXT = 3  # and at least this multiple of the loss caused by any other rank.
+# A rank is slow inside its calls only if its ops take at least this multiple of the time that the others need.
 PACE = 1.5
 
 
 @dataclass(frozen=True)
 class SlowRank:
-    """A rank that the others waited for."""
+    """A straggler, and its cost."""
 
     rank: int
-    waited_ns: int  # of each such call, what the rank lost that lost most by it; added up
-    calls: int  # in which the others waited for it a good part of the time
+    waited_ns: int  # sum over the counted calls of the largest loss of a rank
+    calls: int  # the counted calls
     of_calls: int
-    late_ns: int  # of that, because it was in no call: it came late
-    slow_ns: int  # because it was slow inside of them
+    late_ns: int  # the part of it during which the straggler was in no call: it was late
+    slow_ns: int  # the part during which it was inside the call: it was slow
 
 
 def losses(found: list[Blame]) -> dict[tuple[int, int], Counter[str]]:
-    """Return for each call and culprit what the rank lost that lost most by it: in all, and by which kind."""
+    """Return for each call and culprit the largest loss of a rank, by kind (late or slow)."""
     by_waiter: dict[tuple[int, int], dict[int, Counter[str]]] = defaultdict(lambda: defaultdict(Counter))
     for blame in found:
         by_waiter[blame.call, blame.culprit][blame.waiter][blame.how] += blame.ns
@@ -40,7 +44,7 @@ def losses(found: list[Blame]) -> dict[tuple[int, int], Counter[str]]:
 
 
 def slow_rank(group: TracedCommunicator) -> SlowRank | None:
-    """Return the rank that held the others up again and again, if there is one that stands out."""
+    """Return the rank that repeatedly held up the others, if one stands out."""
     lengths = {call.number: call.ns for call in group.calls}
     if len(lengths) < FEWEST_CALLS:
         return None
@@ -70,5 +74,5 @@ def slow_rank(group: TracedCommunicator) -> SlowRank | None:
 
 
 def _steadily(values: list[int]) -> float:
-    """Return what the numbers would add up to if all were like the middle one: a few large ones do not count."""
+    """Return the median times the number of values, so that a few large values do not matter."""
     return median(values) * len(values)

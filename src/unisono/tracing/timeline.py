@@ -1,9 +1,9 @@
-"""A run as columns of numbers: what one needs to draw it, rank by rank over time.
+"""Converts a run into columns of numbers, from which a timeline is drawn.
 
-All times are nanoseconds since the group first did something. ``ops``, ``waits`` and ``messages`` are in the
-order in which they begin (messages: in which they are received); a message names the ops at its two ends by their
-number. ``details`` is what many ops have in common, such as all the sends of rank 0 in step 2: an op names its own by
-its number.
+All times are nanoseconds since the first event of the communicator. ``ops`` and ``waits`` are in the order of their
+begins, ``messages`` in the order of their receipt; a message refers to the ops at its two ends by their numbers.
+``details`` holds the properties that many ops share, such as all sends of rank 0 in step 2; an op refers to its entry
+by number.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ WHAT = get_args(What)
 
 
 class Detail(NamedTuple):
-    """What several ops have in common."""
+    """The properties that several ops share."""
 
     kind: str
     step: int
@@ -42,11 +42,11 @@ class Timeline:
     """One communicator of a run, ready to be drawn."""
 
     size: int
-    names: list[str]  # of the ranks: their numbers in the job
-    missing: list[int]  # ranks that there is no trace of
-    dropped: int  # events that are not there
+    names: list[str]  # the numbers of the ranks in the job
+    missing: list[int]  # ranks without a trace
+    dropped: int  # number of dropped events
     calls: list[dict[str, Any]]  # number, label, ..., begin, end; see _about
-    entered: Columns  # call, rank, begin, end, background, failed: each call as each rank made it
+    entered: Columns  # call, rank, begin, end, background, failed: one row for each call on each rank
     details: list[Detail]
     ops: Columns  # call, rank, detail, pass, begin, end
     path: Columns  # the critical paths: call, rank, what (WHAT), op (-1: none), begin, end
@@ -57,10 +57,10 @@ class Timeline:
 
 
 def timeline_of(group: TracedCommunicator) -> Timeline:
-    """Return everything that is drawn of the calls of one communicator. Calls are known by their place here."""
+    """Return the timeline of one communicator. Columns refer to calls by their index."""
     begins = [call.begin_ns for call in group.calls] + [transfer.begin_ns for transfer in group.transfers]
     zero = min(begins, default=0)
-    place = {call.number: at for at, call in enumerate(group.calls)}
+    index = {call.number: at for at, call in enumerate(group.calls)}
     ops = sorted(((at, op) for at, call in enumerate(group.calls) for op in _ops(call)), key=_begin)
     number = {id(op): at for at, (_, op) in enumerate(ops)}
     details: dict[Detail, int] = {}
@@ -116,7 +116,7 @@ def timeline_of(group: TracedCommunicator) -> Timeline:
         ),
         blames=_columns(
             "call waiter culprit how ns",
-            [(place[one.call], one.waiter, one.culprit, HOW.index(one.how), one.ns) for one in blames(group)],
+            [(index[one.call], one.waiter, one.culprit, HOW.index(one.how), one.ns) for one in blames(group)],
         ),
     )  # fmt: skip
 

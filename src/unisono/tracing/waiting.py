@@ -1,9 +1,9 @@
-"""Who waited, and because of whom.
+"""Finds the waits of ranks, and their causes.
 
-In a ring, a rank that comes late holds up its neighbour, which holds up the next one; all of them wait, each for
-another, and all because of one. So a wait is followed to its cause: as long as the rank that is waited for waits
-itself, it is not the cause, but whoever it waits for. The cause is a rank that does not wait: it is at work in a call
-(*slow*), or in none (*late*). When the message is there and its receiver has not noticed yet, nobody is the cause.
+In a ring, a late rank holds up its neighbour, which holds up the next one: all of them wait, each for another rank,
+and all because of one. So each wait is traced to its cause: a rank that is waiting itself is not the cause, but the
+rank that it waits for may be. The cause is a rank that is not waiting: it is working in a call (*slow*), or it is in
+no call (*late*). No rank is blamed for the time between the arrival of a message and its notice.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from unisono.tracing.matching import messages_of
 from unisono.tracing.run import TracedCommunicator, Wait
 
 How = Literal["late", "slow"]
-LONGEST_CHAIN = 200  # of ranks that wait for each other
-PER_OP_BYTES = 512  # what an op costs beside its bytes, in bytes
+LONGEST_CHAIN = 200  # ranks in a chain of waits
+PER_OP_BYTES = 512  # the fixed cost of an op, expressed in bytes
 
 
 @dataclass(frozen=True, slots=True)
 class Blame:
-    """How long a rank waited in a call because of another one."""
+    """The time that a rank waited in a call because of another one."""
 
     call: int
     waiter: int
@@ -35,7 +35,7 @@ class Blame:
 
 
 def waited_ns(group: TracedCommunicator) -> dict[tuple[int, int], int]:
-    """Return how long each rank waited for each other one: the next in line, not the cause."""
+    """Return the time that each rank waited directly for each other rank, which may not be the cause."""
     total: dict[tuple[int, int], int] = defaultdict(int)
     for call in group.calls:
         for rank in call.ranks.values():
@@ -45,7 +45,7 @@ def waited_ns(group: TracedCommunicator) -> dict[tuple[int, int], int]:
 
 
 def blames(group: TracedCommunicator) -> list[Blame]:
-    """Return who waited because of whom, and how long; one entry for each pair of ranks, call and kind."""
+    """Return the waits by cause: one entry for each pair of ranks, call and kind."""
     causes = _Causes(group)
     found: list[Blame] = []
     for call in group.calls:
@@ -63,7 +63,7 @@ class _Causes:
     def __init__(self, group: TracedCommunicator) -> None:
         self.waits: dict[int, list[Wait]] = defaultdict(list)
         self.calls: dict[int, list[tuple[int, int]]] = defaultdict(list)
-        self.sent_ns: dict[int, int] = {}  # of the message that a wait was for
+        self.sent_ns: dict[int, int] = {}  # when the message of a wait was sent
         for call in group.calls:
             for rank, mine in call.ranks.items():
                 self.waits[rank] += mine.waits
@@ -80,15 +80,15 @@ class _Causes:
         self.call_ends = {rank: [end for _, end in spans] for rank, spans in self.calls.items()}
 
     def of(self, wait: Wait) -> Iterator[tuple[int, How, int]]:
-        """Yield the causes of a wait, each with its part of the time."""
+        """Yield the causes of a wait, each with its share of the time."""
         yield from self._follow(wait, wait.begin_ns, wait.end_ns, (wait.rank,))
 
     def _follow(self, wait: Wait, begin: int, end: int, before: tuple[int, ...]) -> Iterator[tuple[int, How, int]]:
-        end = min(end, self.sent_ns.get(id(wait), end))  # from then on the message was there
+        end = min(end, self.sent_ns.get(id(wait), end))  # after that the message was available
         peer = wait.peer
         if begin >= end:
             return
-        if peer not in self.calls:  # it has left no trace
+        if peer not in self.calls:  # the rank left no trace
             yield peer, "late", end - begin
             return
         waits, at = self.waits[peer], begin
@@ -98,7 +98,7 @@ class _Causes:
                 break
             yield from self._not_waiting(peer, at, max(at, other.begin_ns))
             until = min(end, other.end_ns)
-            # In a circle: the clocks disagree a little.
+            # A cycle: the clocks disagree slightly.
             if other.peer in before or other.peer == peer or len(before) >= LONGEST_CHAIN:
                 yield from self._not_waiting(peer, max(at, other.begin_ns), until)
             else:
@@ -107,7 +107,7 @@ class _Causes:
         yield from self._not_waiting(peer, at, end)
 
     def _not_waiting(self, rank: int, begin: int, end: int) -> Iterator[tuple[int, How, int]]:
-        """Yield how much of a time a rank was at work in a call, and how much in none."""
+        """Yield the parts of an interval that a rank spent working in a call, and outside calls."""
         if begin >= end:
             return
         spans, inside = self.calls[rank], 0
@@ -122,10 +122,10 @@ class _Causes:
 
 
 def paces(group: TracedCommunicator) -> dict[int, float]:
-    """Return how much longer each rank took for what it did than the others would have: 1 is like the others.
+    """Return for each rank the ratio of its time to the time that the others would have needed for the same ops.
 
-    Compared are ops of the same kind, by their bytes. (In a broadcast everybody waits while the root works: this does
-    not make the root a slow rank.)
+    Ops of the same kind are compared, by their bytes. A root is not slow because every other rank waits for its data
+    in a broadcast.
     """
     took: dict[tuple[int, str], int] = defaultdict(int)
     moved: dict[tuple[int, str], int] = defaultdict(int)
