@@ -185,7 +185,7 @@ class _Kept:
 
 
 # Small collectives by which the ranks of Zero compare their state: no part of the page.
-COMPARISONS = ("(order of the units)", "(which gradients are late)")
+COMPARISONS = ("(order of the units)", "(which gradients are late)", "(late gradients, order of the units)")
 
 
 class WatchedGroup(CommGroup):

@@ -12,7 +12,7 @@ from torch.utils.checkpoint import checkpoint  # noqa: E402
 from worlds import run_groups  # noqa: E402
 
 from unisono.errors import Aborted, MismatchError, UsageError  # noqa: E402
-from unisono.parallel import DataParallel, Zero  # noqa: E402
+from unisono.parallel import DataParallel, Zero, mesh  # noqa: E402
 
 UNITS = 7  # with three, all of them are packed before the first average is there, and nothing can be late
 ROWS = 6
@@ -212,9 +212,13 @@ class OtherOrderLater(Net):
         return self.run(x, (second, first, *rest) if self.swapped else self.blocks)
 
 
-def swap_after_the_first_pass(group, stage, trains, prefetch=True):
+def swap_after_the_first_pass(group, stage, trains, prefetch=True, replicas=1):
     model = make(OtherOrderLater)
-    zero = Zero(model, group, optimizer=sgd, stage=stage, prefetch=prefetch)
+    inner, across = group, None
+    if replicas > 1:
+        grid = mesh(group, replica=replicas, shard=-1)
+        inner, across = grid.shard, grid.replica
+    zero = Zero(model, inner, replicate=across, optimizer=sgd, stage=stage, prefetch=prefetch)
     x = torch.ones(2, 4, dtype=torch.float64)
     zero(x).sum().backward()
     model.swapped = group.rank == 1
@@ -227,9 +231,9 @@ def swap_after_the_first_pass(group, stage, trains, prefetch=True):
     return [value.tolist() for value in zero.state_dict().values()]
 
 
-def refused(group, trains, prefetch, kinds):
+def refused(group, trains, prefetch, kinds, replicas=1):
     with pytest.raises(kinds) as error:
-        swap_after_the_first_pass(group, 3, trains, prefetch)
+        swap_after_the_first_pass(group, 3, trains, prefetch, replicas)
     return str(error.value)
 
 
@@ -238,6 +242,12 @@ def test_in_stage_3_a_rank_that_changes_the_order_of_units_later_is_named(trains
     """Blocks of one size would be gathered in each other's place."""
     for told in run_groups(refused, 2, trains, False, UsageError):
         assert "rank 1 ran the units root, blocks.1, blocks.0" in told
+
+
+def test_in_hybrid_sharding_the_ranks_of_all_replicas_raise_if_one_rank_changes_the_order_of_units():
+    """Only the ranks of one replica take part in the calls in which the difference shows."""
+    for message in run_groups(refused, 4, True, False, UsageError, 2):
+        assert "rank 1 ran the units root, blocks.1, blocks.0" in message
 
 
 def test_in_stage_3_units_that_were_prefetched_for_another_order_are_an_error_at_once():

@@ -44,13 +44,18 @@ def collectives(size, settings, replicas=1):
 
 
 def late(size):
-    """What ranks tell each other at the end of a backward pass: a byte for each unit, and one for a NaN."""
+    """Return the agreement at the end of a backward pass: a byte for each of three units, and one for a NaN."""
     return ("backward", "all_reduce", "(which gradients are late)", 4, size)
 
 
-def order(phase, size):
-    """What ranks tell each other in stage 3 at the end of a pass."""
-    return (phase, "all_reduce", "(order of the units)", 8, size)
+def late_and_order(size):
+    """Return the agreement at the end of a backward pass in stage 3: also eight bytes for the order of the units."""
+    return ("backward", "all_reduce", "(late gradients, order of the units)", 4 + 8, size)
+
+
+def order(size):
+    """Return the agreement at the end of a forward pass in stage 3."""
+    return ("forward", "all_reduce", "(order of the units)", 8, size)
 
 
 def update(size):
@@ -73,35 +78,34 @@ def test_stage_3_gathers_each_unit_twice_and_scatters_its_gradients_while_the_ne
         ("forward", "all_gather", "root", ROOT, 3),
         ("forward", "all_gather", "blocks.0", BLOCK, 3),  # sets out before the root computes
         ("forward", "all_gather", "blocks.1", BLOCK, 3),  # sets out before block 0 computes
-        order("forward", 3),
+        order(3),
         ("backward", "all_gather", "root", ROOT, 3),
         ("backward", "all_gather", "blocks.1", BLOCK, 3),
         ("backward", "all_gather", "blocks.0", BLOCK, 3),  # sets out before block 1 computes
         ("backward", "reduce_scatter", "blocks.1", BLOCK, 3),  # sets out before block 0 computes
         ("backward", "reduce_scatter", "blocks.0", BLOCK, 3),
         ("backward", "reduce_scatter", "root", ROOT, 3),
-        order("backward", 3),
-        late(3),
+        late_and_order(3),
     ]
 
 
 def test_without_prefetch_a_unit_sets_out_when_it_is_needed():
     assert collectives(2, {"prefetch": False}) == [
         ("forward", "all_gather", "root", ROOT, 2), ("forward", "all_gather", "blocks.0", BLOCK, 2),
-        ("forward", "all_gather", "blocks.1", BLOCK, 2), order("forward", 2),
+        ("forward", "all_gather", "blocks.1", BLOCK, 2), order(2),
         ("backward", "all_gather", "root", ROOT, 2), ("backward", "all_gather", "blocks.1", BLOCK, 2),
         ("backward", "all_gather", "blocks.0", BLOCK, 2), ("backward", "reduce_scatter", "blocks.1", BLOCK, 2),
         ("backward", "reduce_scatter", "blocks.0", BLOCK, 2), ("backward", "reduce_scatter", "root", ROOT, 2),
-        order("backward", 2), late(2),
+        late_and_order(2),
     ]  # fmt: skip
 
 
 def test_units_that_stay_whole_after_the_forward_pass_are_gathered_once():
     assert collectives(2, {"free_after_forward": False}) == [
         ("forward", "all_gather", "root", ROOT, 2), ("forward", "all_gather", "blocks.0", BLOCK, 2),
-        ("forward", "all_gather", "blocks.1", BLOCK, 2), order("forward", 2),
+        ("forward", "all_gather", "blocks.1", BLOCK, 2), order(2),
         ("backward", "reduce_scatter", "blocks.1", BLOCK, 2), ("backward", "reduce_scatter", "blocks.0", BLOCK, 2),
-        ("backward", "reduce_scatter", "root", ROOT, 2), order("backward", 2), late(2),
+        ("backward", "reduce_scatter", "root", ROOT, 2), late_and_order(2),
     ]  # fmt: skip
 
 
@@ -109,13 +113,12 @@ def test_hybrid_adds_an_all_reduce_of_each_shard_over_the_replicas():
     assert collectives(4, {}, replicas=2) == [  # nothing goes over all four ranks
         ("forward", "all_gather", "root", ROOT, 2), ("forward", "all_gather", "blocks.0", BLOCK, 2),
         ("forward", "all_gather", "blocks.1", BLOCK, 2),
-        order("forward", 2), order("forward", 2),  # over the shards, and over the replicas
+        order(2), order(2),  # over the shards, and over the replicas
         ("backward", "all_gather", "root", ROOT, 2), ("backward", "all_gather", "blocks.1", BLOCK, 2),
         ("backward", "all_gather", "blocks.0", BLOCK, 2), ("backward", "reduce_scatter", "blocks.1", BLOCK, 2),
         ("backward", "all_reduce", "blocks.1", BLOCK // 2, 2), ("backward", "reduce_scatter", "blocks.0", BLOCK, 2),
         ("backward", "all_reduce", "blocks.0", BLOCK // 2, 2), ("backward", "reduce_scatter", "root", ROOT, 2),
-        order("backward", 2), order("backward", 2), late(2), late(2),
-        ("backward", "all_reduce", "root", ROOT // 2, 2),
+        late_and_order(2), ("backward", "all_reduce", "root", ROOT // 2, 2), late_and_order(2),
     ]  # fmt: skip
 
 
@@ -123,11 +126,11 @@ def test_mixed_precision_sends_two_bytes_for_each_parameter_instead_of_eight():
     block, root = BLOCK // 4, ROOT // 4
     assert collectives(2, {"mixed_precision": torch.bfloat16}) == [
         ("forward", "all_gather", "root", root, 2), ("forward", "all_gather", "blocks.0", block, 2),
-        ("forward", "all_gather", "blocks.1", block, 2), order("forward", 2),
+        ("forward", "all_gather", "blocks.1", block, 2), order(2),
         ("backward", "all_gather", "root", root, 2), ("backward", "all_gather", "blocks.1", block, 2),
         ("backward", "all_gather", "blocks.0", block, 2), ("backward", "reduce_scatter", "blocks.1", block, 2),
         ("backward", "reduce_scatter", "blocks.0", block, 2), ("backward", "reduce_scatter", "root", root, 2),
-        order("backward", 2), late(2),
+        late_and_order(2),
     ]  # fmt: skip
 
 
@@ -179,7 +182,8 @@ def written(group, stage):
 def test_gradients_in_float32_are_written_by_the_codec_and_corrected_by_its_feedback(stage):
     order = [("(order of the units)", "")] if stage == 3 else []
     gradients = [("1", ""), ("0", "fp8_e4m3")]
-    assert run_groups(written, 2, stage) == [[*order, *gradients, *order, ("(which gradients are late)", "")]] * 2
+    end = "(late gradients, order of the units)" if stage == 3 else "(which gradients are late)"
+    assert run_groups(written, 2, stage) == [[*order, *gradients, (end, "")]] * 2
 
 
 def without_sync(group, stage):

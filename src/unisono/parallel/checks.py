@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import zlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -17,6 +17,8 @@ from torch import Tensor, nn
 
 from unisono.errors import GradientError, UsageError
 from unisono.parallel.group import Group
+
+DIGEST_BYTES = 8
 
 
 def check_parameters(module: nn.Module, who: str) -> None:
@@ -88,16 +90,37 @@ def make_same_values(tensors: Mapping[str, Tensor], group: Group, who: str, broa
         tensor.copy_(whole)
 
 
-def check_same_calls(calls: list[str], group: Group, device: Any, phase: str, who: str) -> None:
+def check_same_calls(calls: list[str], groups: Sequence[Group], device: Any, phase: str, who: str) -> None:
     """Raise on all ranks if they have called different units, or in another order. One all-reduce of eight bytes."""
-    digest = list(zlib.crc32("\n".join(calls).encode()).to_bytes(4, "little"))
-    # A byte is the same on all ranks if the largest one, and the largest complement to 255, add up to 255.
-    found = torch.tensor([*digest, *(255 - byte for byte in digest)], dtype=torch.uint8, device=device)
-    group.all_reduce(found, op="max", name="(order of the units)", phase=phase)
-    largest = found.tolist()
-    if all(byte + complement == 255 for byte, complement in zip(largest[:4], largest[4:], strict=True)):
-        return
-    raise_if_orders_differ(group.all_gather_object(calls), who)
+    digest = torch.tensor(call_digest(calls), dtype=torch.uint8, device=device)
+    for group in groups:
+        group.all_reduce(digest, op="max", name="(order of the units)", phase=phase)
+    if not is_same_digest(digest.tolist()):
+        raise_different_calls(calls, groups, who)
+
+
+def call_digest(calls: list[str]) -> list[int]:
+    """Return eight bytes whose maximum over the ranks shows whether all ranks made the same calls.
+
+    They are a checksum and its complement: a byte is the same on all ranks if its maximum and the maximum of its
+    complement add up to 255.
+    """
+    checksum = zlib.crc32("\n".join(calls).encode()).to_bytes(DIGEST_BYTES // 2, "little")
+    return [*checksum, *(255 - byte for byte in checksum)]
+
+
+def is_same_digest(largest: list[int]) -> bool:
+    """Return whether all ranks had the same digest, given the maximum of each of its bytes."""
+    half = DIGEST_BYTES // 2
+    return all(byte + complement == 255 for byte, complement in zip(largest[:half], largest[half:], strict=True))
+
+
+def raise_different_calls(calls: list[str], groups: Sequence[Group], who: str) -> None:
+    """Raise on all ranks, which know that their calls differ; name the first rank that differs from rank 0."""
+    gathered = [calls]
+    for group in groups:  # the ranks of a group first, then those of its replicas
+        gathered = [each for part in group.all_gather_object(gathered) for each in part]
+    raise_if_orders_differ(gathered, who)
 
 
 def raise_if_orders_differ(told: list[list[str]], who: str) -> None:

@@ -6,6 +6,8 @@ would train on each rank by itself, without a word.
 
 from __future__ import annotations
 
+from operator import is_not
+
 from torch import nn
 
 from unisono.errors import UsageError
@@ -21,12 +23,12 @@ class Structure:
 
     def _look(self) -> None:
         tables = [table for each in self.module.modules() for table in (each._parameters, each._modules)]
-        self.tables = [(table, list(map(id, table.values()))) for table in tables]
+        self.tables = [(table, list(table.values())) for table in tables]
 
     def check(self) -> None:
         """Raise if a parameter was added, removed or replaced since the module was wrapped."""
         for table, expected in self.tables:
-            if list(map(id, table.values())) != expected:
+            if len(table) != len(expected) or any(map(is_not, table.values(), expected)):
                 self._compare()
                 self._look()  # other modules, but the same parameters
                 return

@@ -70,16 +70,18 @@ class ResidentUnit:
         self.absent = [placeholders[flat.compute_dtype].expand(shape) for flat in self.flats for shape in flat.shapes]
         self.vectors = self.buffer.vectors(self.flats)
         self.views = [v for flat, vector in zip(self.flats, self.vectors, strict=True) for v in flat.views(vector)]
+        self.view_addresses = [view.data_ptr() for view in self.views]
+        self.absent_addresses = [tensor.data_ptr() for tensor in self.absent]
         self.release()
 
     def install(self) -> None:
         """Show the values that are in the room now."""
-        self._assign(self.views, self.version)
+        self._assign(self.views, self.view_addresses, self.version)
         self.is_whole = True
 
     def release(self) -> None:
         """Show nothing; the room is free."""
-        self._assign(self.absent, self.version + 1)
+        self._assign(self.absent, self.absent_addresses, self.version + 1)
         self.is_whole = False
         if self.buffer.resident is self:
             self.buffer.resident = None
@@ -91,10 +93,10 @@ class ResidentUnit:
                 return name
         return None
 
-    def _assign(self, tensors: Sequence[Tensor], version: int) -> None:
+    def _assign(self, tensors: Sequence[Tensor], addresses: list[int], version: int) -> None:
         for parameter, tensor in zip(self.parameters, tensors, strict=True):
             parameter.data = tensor
-        self.assigned_version, self.addresses = version, [tensor.data_ptr() for tensor in tensors]
+        self.assigned_version, self.addresses = version, addresses
         torch._C._autograd._unsafe_set_version_counter(self.parameters, (version,) * len(self.parameters))
 
 
@@ -172,8 +174,8 @@ class UnitGatherer:
                     written = written or f"parameter {name!r}"
                     resident.release()
         for placeholder in self.placeholders:
-            value = _placeholder_value(placeholder.dtype)
-            if not bool(placeholder.isnan() if value != value else placeholder == value):
+            value, current = _placeholder_value(placeholder.dtype), placeholder.item()
+            if current != value and (value == value or current == current):  # NaN differs from itself
                 written = written or "a parameter (through parameter.data)"
                 placeholder.fill_(value)
         if written is not None:

@@ -230,9 +230,11 @@ class UnitHooks:
         if self.gatherer is not None:
             self.gatherer.free_all()
         self.tasks.clear()
-        self._compare_ranks("backward")
-        if self.syncs:
-            self.reducer.finish(self.never_whole)
+        if not self.syncs:
+            self._compare_ranks("backward")
+            return
+        calls, self.calls = self.calls, []
+        self.reducer.finish(self.never_whole, calls if self.gatherer is not None else None)
 
 
 class _PreForwardHook:

@@ -111,6 +111,7 @@ class Zero(nn.Module):
             else:
                 flat.point([member.parameter.data.to(flat.compute_dtype) for member in flat.members])
         self._addresses = ParameterAddresses(self.trained, WHO)
+        self._master_ids = {id(flat.master) for flat in self.trained}
         keeping = WholeGradients if stage == 1 else ShardedGradients
         self._reducer = keeping(
             self.group, self.replicas, self.trained, ReduceOptions(codec, error_feedback, check_nan)
@@ -228,7 +229,7 @@ class Zero(nn.Module):
                 f"{WHO}: optimizer= made a {type(self.optimizer).__name__}; expected a function that takes the "
                 "shards and returns a torch.optim.Optimizer of them"
             )
-        shards = {id(flat.master) for flat in self.trained}
+        shards = self._master_ids
         strange = [each for part in self.optimizer.param_groups for each in part["params"] if id(each) not in shards]
         if strange:
             raise UsageError(
@@ -257,9 +258,8 @@ class Zero(nn.Module):
 
     def _compare(self, calls: list[str], phase: str) -> None:
         """Raise on all ranks, in stage 3, if they have not called the same units in the same order."""
-        for group in (self.group, self.replicas):  # where the calls were made: one too many meets this one
-            if group is not None:
-                checks.check_same_calls(calls, group, self.trained[0].device, phase, WHO)
+        # In the groups of the calls: a call that only one rank makes meets this one.
+        checks.check_same_calls(calls, self._reducer.groups, self.trained[0].device, phase, WHO)
 
     # ---- the update ----------------------------------------------------------------------------------------------
 

@@ -28,7 +28,7 @@ import torch
 from torch import Tensor
 
 from unisono.errors import UsageError
-from unisono.parallel.checks import first_nan, raise_nan
+from unisono.parallel.checks import call_digest, first_nan, is_same_digest, raise_different_calls, raise_nan
 from unisono.parallel.group import Group, Work
 from unisono.parallel.sharded_parameter import gradient_of, guard_gradients, set_gradient
 from unisono.parallel.sharding import Flat
@@ -69,6 +69,7 @@ class ZeroReducer(ABC):
 
     def __init__(self, group: Group, replicas: Group | None, flats: Sequence[Flat], options: ReduceOptions) -> None:
         self.group, self.replicas, self.device = group, replicas, flats[0].device
+        self.groups = [group] if replicas is None else [group, replicas]
         self.flats = list(flats)
         self.unaveraged: set[Flat] = set()  # flats with gradients that were not averaged (``no_sync``)
         self.running: list[PendingAverage] = []
@@ -101,12 +102,13 @@ class ZeroReducer(ABC):
             if flat.is_mixed:
                 flat.master.grad = None  # a copy of what was there before
 
-    def finish(self, never_whole: Collection[Flat]) -> None:
+    def finish(self, never_whole: Collection[Flat], calls: list[str] | None) -> None:
         """Average the late gradients of all ranks, wait for all averages; raise on all ranks if one has met a NaN.
 
-        Raise also if there are gradients of what no rank had whole, to compute with.
+        Raise also if there are gradients of what no rank had whole, to compute with, or if the ranks did not make the
+        same ``calls`` (stage 3).
         """
-        late, has_nan = self._compare()
+        late, has_nan = self._compare(calls)
         while late:
             absent = next((flat for flat in late if flat in never_whole), None)
             if absent is not None:
@@ -116,9 +118,7 @@ class ZeroReducer(ABC):
                     "the module that uses its parameters, or use stage 2"
                 )
             self.reduce(late)
-            late, has_nan = self._compare()
-        while self.running:
-            self.running.pop(0).finish()
+            late, has_nan = self._compare(None)
         self.publish()
         name, self.nan_parameter = self.nan_parameter, None
         if has_nan:
@@ -126,15 +126,27 @@ class ZeroReducer(ABC):
                 name = next(filter(None, self.replicas.all_gather_object(name)), None)
             raise_nan(name, self.group, WHO)
 
-    def _compare(self) -> tuple[list[Flat], bool]:
-        """Return the flats with late gradients on any rank, and whether any rank has met a NaN."""
-        facts = [self.has_unpacked(flat) for flat in self.flats] + [self.nan_parameter is not None]
-        found = torch.tensor(facts, dtype=torch.uint8, device=self.device)
-        for group in (self.group, self.replicas):
-            if group is not None:
-                group.all_reduce(found, op="max", name="(which gradients are late)", phase="backward")
-        *late, has_nan = found.tolist()
-        return [flat for flat, is_late in zip(self.flats, late, strict=True) if is_late], bool(has_nan)
+    def _compare(self, calls: list[str] | None) -> tuple[list[Flat], bool]:
+        """Wait for all averages; return the flats with late gradients on any rank, and whether any rank met a NaN.
+
+        The flags travel behind the last average in the same queue, together with the digest of the calls, so that the
+        rank is woken once for all of them.
+        """
+        flags = [self.has_unpacked(flat) for flat in self.flats] + [self.nan_parameter is not None]
+        digest = [] if calls is None else call_digest(calls)
+        largest = torch.tensor([*flags, *digest], dtype=torch.uint8, device=self.device)
+        name = "(which gradients are late)" if calls is None else "(late gradients, order of the units)"
+        work = self.group.all_reduce(largest, op="max", name=name, phase="backward", async_op=True)
+        while self.running:
+            self.running.pop(0).finish()
+        work.wait()
+        if self.replicas is not None:
+            self.replicas.all_reduce(largest, op="max", name=name, phase="backward")
+        values = largest.tolist()
+        if calls is not None and not is_same_digest(values[len(flags) :]):
+            raise_different_calls(calls, self.groups, WHO)
+        late = [flat for flat, is_late in zip(self.flats, values, strict=False) if is_late]
+        return late, bool(values[len(flags) - 1])
 
     def has_unpacked(self, flat: Flat) -> bool:
         """Whether autograd has left gradients that were not packed."""
