@@ -180,7 +180,7 @@ def leave_alone(group):
     assert [entry.name for entry in log] == ["common.bias..common.weight", "(which gradients exist)"]
     assert_same(model.common.weight.grad, sum(each.common.weight.grad for each in alone) / group.size)
     assert_same(model.expert.weight.grad, alone[group.rank].expert.weight.grad)
-    with pytest.raises(UsageError, match="all parameters of Linear that are trained are local"):
+    with pytest.raises(UsageError, match="every trained parameter of Linear is local"):
         DataParallel(model.expert, group, local=is_own)
 
 
@@ -225,7 +225,7 @@ def let_go(group):
     del wrapped
     gc.collect()
     assert known() is None
-    with pytest.raises(UsageError, match="keep that as long as you train"):
+    with pytest.raises(UsageError, match="keep it for as long as you train"):
         model(torch.ones(2, 4)).sum().backward()
     wrapped, known = DataParallel(model, group), weakref.ref(model)
     del model, wrapped
@@ -275,7 +275,7 @@ def recompute(group):
         check_gradients(group, model, step, bucket_bytes=100)
     model = DataParallel(Checkpointed(True, unused=True), group, bucket_bytes=100)
     step(model, group.rank)
-    with pytest.raises(CommError, match=r"rank \d the last backward pass was left after 4 of 6 buckets"):
+    with pytest.raises(CommError, match=r"rank \d the last backward pass stopped after 4 of 6 buckets"):
         step(model, group.rank)
 
 

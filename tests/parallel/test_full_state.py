@@ -46,5 +46,5 @@ def load_wrong(group):
 
 
 def test_the_state_of_another_model_is_refused():
-    expected = "embedding.weight: 12 along dimension 0; expected 13, the whole that is split over 2 ranks"
-    assert run_groups(load_wrong, 2) == [expected] * 2
+    for message in run_groups(load_wrong, 2):
+        assert "embedding.weight has 12 rows along dimension 0; expected 13" in message

@@ -180,7 +180,7 @@ def test_a_save_that_fails_on_a_rank_is_absent_or_complete(tmp_path, rank, after
             assert not [name for name in names if name.endswith(".part")], "nothing is left behind"
         else:
             assert value == 2.0
-            assert not told or "has the new save, but a file could not be given its name" in told
+            assert not told or "holds the new save, but a file could not be renamed" in told
     assert {value for value, _, _ in ranks[0]} == {1.0, 2.0}
     assert ranks[0][-1][1] == "", "the last save was not interrupted: all calls were tried"
     record_property("faults", len(ranks[0]) - 1)
@@ -310,4 +310,4 @@ def test_ranks_that_find_different_saves_load_none(folder, tmp_path):
     run_groups(save, 2, folder, 1.0)
     run_groups(save, 2, tmp_path / "other", 2.0)
     for told in run_groups(load_beside_another, 2, folder, tmp_path / "other"):
-        assert "was saved into while it was loaded" in told
+        assert "while it was being loaded" in told

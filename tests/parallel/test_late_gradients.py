@@ -104,9 +104,9 @@ NETS = (
 )  # fmt: skip
 # Stage 3 has no whole weight outside the forward of its unit.
 REFUSED_IN_STAGE_3 = {
-    NeverCalled: "parameter 'blocks.6.weight' was used outside of the forward of its unit, 'blocks.6'",
-    Attention: "parameter 'layers.0.self_attn.out_proj.weight' was used outside of the forward of its unit",
-    UsedBefore: "parameter 'blocks.6.weight' was used outside of the forward of its unit, 'blocks.6'",
+    NeverCalled: "parameter 'blocks.6.weight' was used outside the forward of its unit, 'blocks.6'",
+    Attention: "parameter 'layers.0.self_attn.out_proj.weight' was used outside the forward of its unit",
+    UsedBefore: "parameter 'blocks.6.weight' was used outside the forward of its unit, 'blocks.6'",
 }
 
 
@@ -157,7 +157,7 @@ def test_late_gradients_are_averaged(stage, size):
     for found in run_groups(differences, size, stage):
         for kind, difference in found.items():
             if stage == 0 and kind is SharedReentrant:
-                assert "came twice in one backward pass" in difference
+                assert "arrived twice in one backward pass" in difference
             elif stage == 3 and kind in REFUSED_IN_STAGE_3:
                 assert REFUSED_IN_STAGE_3[kind] in difference
             else:

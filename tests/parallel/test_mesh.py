@@ -69,11 +69,11 @@ def test_sizes_that_do_not_fit_are_refused():
     expected = [
         "dp=2 × tp=2 needs 4 ranks, the group has 3",
         "dp=-1 × tp=2 needs a multiple of 2 ranks, the group has 3",
-        "dp and tp are -1; expected one at most",
+        "dp, tp are -1; expected at most one",
         "dp=0; expected a number of ranks",
         "dp='3'; expected a number of ranks",
         "an axis cannot be called 'sizes'",
-        "no axes; expected some",
+        "no axes; expected at least one",
     ]
     for said in run_groups(refuse, 3):
         for each, words in zip(said, expected, strict=True):

@@ -278,10 +278,10 @@ def complaint(group, case):
         ("too many choices", "UsageError: MixtureOfExperts moe, rank 2: top_k=3; expected 1 to 2"),
         ("no room", "capacity_factor=0.0; expected None or a number above 0"),
         ("losses", "losses='max'; expected 'mean' or 'sum'"),
-        ("another seed", "weights of rank 1 are not those of rank 0"),
+        ("another seed", "rank 1's initial weights differ from rank 0's"),
         ("another k", "top_k=1 on rank 0, 2 on rank 1"),
         ("narrow", "an input with 4 features; expected 5"),
-        ("shape", "2) of ("),
+        ("shape", "2) for rows of shape ("),
         ("in an expert", "Aborted: rank 1 aborted: division by zero"),
     ],
 )

@@ -60,7 +60,7 @@ def play_again(group):
     with record() as again:
         seconds = replay(log, grid.dp, times=1)
     assert seconds > 0
-    with pytest.raises(UsageError, match=r"all_reduce of 'x' was made by 3 ranks on axis 'dp'; expected their group"):
+    with pytest.raises(UsageError, match=r"all_reduce of 'x' ran on 3 ranks of axis 'dp'; expected their group"):
         replay(log, group)
     assert replay(Log(), group) == 0
     return [[(e.collective, e.dtype, e.bytes) for e in each if e.name == "x"] for each in (log, again)]

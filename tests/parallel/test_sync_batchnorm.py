@@ -178,7 +178,7 @@ def convert(group):
         model.stem[1](torch.zeros(2, 4))
     with pytest.raises(UsageError, match="has no shape yet"):
         SyncBatchNorm.convert(nn.Sequential(nn.LazyBatchNorm1d()), group)
-    with pytest.raises(UsageError, match="1 values for each feature on all ranks together"):
+    with pytest.raises(UsageError, match="values per feature on all ranks together: 1"):
         SyncBatchNorm(3, group)(torch.zeros(1 - group.rank, 3))
 
 

@@ -37,13 +37,13 @@ def making(group, case):
 @pytest.mark.parametrize(
     ("case", "text"),
     [
-        ("few", "2 outputs on 3 ranks; expected at least one for every rank: use a group of at most 2 ranks"),
+        ("few", "2 outputs on 3 ranks; expected at least one for every rank; hint: use a group of at most 2 ranks"),
         ("few inputs", "2 inputs on 3 ranks"),
-        ("blocks", "10 outputs; expected 3 block(s) of units of 1"),
+        ("blocks", "10 outputs; expected a multiple of 3"),
         ("sizes", "ColumnLinear column: in_features=4 on rank 0, 5 on rank 2; expected the same"),
-        ("kinds", "rank 0 makes ColumnLinear column, rank 1 makes RowLinear row; all ranks make the same"),
-        ("seed", "the first weights of rank 1 are not those of rank 0"),
-        ("weights", "RowLinear row: the first weights of rank 1 are not those of rank 0"),
+        ("kinds", "rank 0 creates ColumnLinear column, rank 1 creates RowLinear row; expected the same layer"),
+        ("seed", "rank 1's initial weights differ from rank 0's"),
+        ("weights", "RowLinear row: rank 1's initial weights differ from rank 0's"),
         ("group", "expected a unisono.Communicator"),
     ],
 )
@@ -96,4 +96,4 @@ def long_text(group):
 
 
 def test_a_text_that_is_too_long_is_refused():
-    assert run_groups(long_text, 2) == ["a sequence of 5; expected at most 4"] * 2
+    assert run_groups(long_text, 2) == ["ParallelTransformer: a sequence of 5 positions; expected at most 4"] * 2

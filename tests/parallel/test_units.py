@@ -58,7 +58,7 @@ def test_a_parameter_of_two_units_belongs_to_the_root_and_one_tied_inside_a_unit
 
 
 def test_a_unit_must_be_a_part_of_the_model():
-    with pytest.raises(UsageError, match="Linear is no part of the Sequential"):
+    with pytest.raises(UsageError, match="Linear is not part of the Sequential"):
         find_parts(nn.Sequential(nn.Linear(1, 1)), [nn.Linear(1, 1)])
 
 

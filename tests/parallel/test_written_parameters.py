@@ -97,7 +97,7 @@ def test_in_stage_3_what_is_written_into_an_absent_parameter_is_an_error(mixed, 
     for write in WAYS:
         for told, is_nan, _ in run_groups(written, 2, {"stage": 3, "mixed_precision": mixed}, write, moment):
             name = "a parameter (through parameter.data)" if write is fill_data else "parameter '0.weight'"
-            assert f"{name} was written into, or given other memory, after the module was wrapped" in told
+            assert f"{name} was written to, or given other memory, after the module was wrapped" in told
             assert is_nan, "absent parameters show NaN again"
 
 
@@ -121,7 +121,7 @@ def clamp(group, stage):
 
 def test_in_stage_3_a_forward_that_writes_into_its_parameters_is_an_error():
     for told in run_groups(clamp, 2, 3):
-        assert "parameter '0.weight' was written into" in told
+        assert "parameter '0.weight' was written to" in told
     for stage in (1, 2):
         assert max(run_groups(clamp, 2, stage)) < 0.51
 

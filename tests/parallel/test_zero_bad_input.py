@@ -33,9 +33,7 @@ def refusals(build, size=2, kind=UsageError):
 
 def test_there_are_three_stages():
     assert "stage=4; expected 1, 2 or 3" in refusals(lambda g: Zero(make("mlp"), g, optimizer=sgd, stage=4))
-    assert "for 0, nothing sharded: DataParallel" in refusals(
-        lambda group: Zero(make("mlp"), group, optimizer=sgd, stage=0)
-    )
+    assert "use DataParallel" in refusals(lambda group: Zero(make("mlp"), group, optimizer=sgd, stage=0))
 
 
 def test_a_module_needs_parameters_to_train():
@@ -52,8 +50,8 @@ def test_another_model_or_other_values_on_a_rank_are_named():
         torch.manual_seed(group.rank // 2)
         Zero(nn.Sequential(nn.Linear(3, 3)), group, optimizer=sgd)
 
-    assert "rank 2 has not the model of rank 0" in refusals(other_model, size=3)
-    assert "'0.weight' (and 1 more parameters) of rank 2 has not the values of rank 0" in refusals(
+    assert "rank 2's model differs from rank 0's" in refusals(other_model, size=3)
+    assert "'0.weight' (and 1 more parameter) has other values on rank 2 than on rank 0" in refusals(
         other_values, size=3
     )
 
@@ -154,7 +152,7 @@ def going_on(group):
 
 
 def test_after_a_backward_pass_that_broke_off_there_is_no_next_step():
-    assert "the last backward pass on this rank was left by an exception" in refusals(going_on, 1, CommError)
+    assert "an exception ended the last backward pass on this rank" in refusals(going_on, 1, CommError)
 
 
 def forward_again(group):
@@ -298,8 +296,8 @@ def test_a_module_is_wrapped_once_and_moved_and_frozen_before():
     def inside(group):
         nn.Sequential(Zero(make("mlp"), group, optimizer=sgd)).state_dict()
 
-    assert "do that before the module is wrapped" in refusals(moved)
-    assert "of the outermost module" in refusals(inside)
+    assert "move or cast the module before wrapping it" in refusals(moved)
+    assert "wrap the outermost module" in refusals(inside)
     assert "wrap it once" in refusals(twice)
     assert "parameter '0.bias' was frozen when the module was wrapped" in refusals(thawed)
 
@@ -322,4 +320,4 @@ def test_units_that_call_each_other_must_lie_inside_each_other():
         model[2].other.append(model[0])
         Zero(model, group, optimizer=sgd)(torch.ones(2, 4))
 
-    assert "unit 2 still runs and its room is needed" in refusals(build)
+    assert "unit 2 is still running and its buffer is needed" in refusals(build)

@@ -1,7 +1,8 @@
-"""Training on many ranks, written to be read: which collective runs where, and on which tensor.
+"""Strategies for training on many ranks: data, tensor, sequence and expert parallelism, and ZeRO.
 
-Everything here takes a *group*: a ``unisono.Communicator``, or any process group of torch.distributed (NCCL on a
-cluster of GPUs, Gloo, MPI, or Unisono's own backend). The code of the strategies is the same.
+Every strategy takes a *group*: a ``unisono.Communicator``, or any process group of torch.distributed (NCCL on a
+cluster of GPUs, Gloo, MPI, or Unisono's backend). The code of the strategies is the same for all of them, and is
+written to show which collective runs where, on which tensor.
 """
 
 from unisono.parallel.attention import ParallelAttention

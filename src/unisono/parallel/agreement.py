@@ -1,4 +1,4 @@
-"""Modules that are split must be cut from the same whole on every rank: found out when they are made."""
+"""Checks that split modules are cut from the same whole on every rank, when they are created."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ from torch import Tensor
 from unisono.errors import UsageError
 from unisono.parallel.checks import digest_of
 from unisono.parallel.group import Group
+from unisono.parallel.messages import DIFFERENT_LAYERS, INITIAL_WEIGHTS_DIFFER, SETTINGS_DIFFER
 
 
-def require_same(group: Group, who: str, facts: dict[str, Any], weights: list[Tensor | None]) -> None:
-    """Raise on every rank if what is known of a module, or its weights, differ between ranks. All ranks call this."""
-    known = facts | {
+def require_same(group: Group, location: str, settings: dict[str, Any], weights: list[Tensor | None]) -> None:
+    """Raise on every rank if the settings of a module, or its weights, differ between ranks. All ranks call this."""
+    description = settings | {
         "weights": [digest_of(weight) for weight in weights if weight is not None and not weight.is_meta]
     }
-    told = group.all_gather_object((who, known))
-    for rank, (their_name, theirs) in enumerate(told):
-        if their_name != told[0][0]:
-            raise UsageError(f"rank 0 makes {told[0][0]}, rank {rank} makes {their_name}; all ranks make the same")
-        for fact, value in told[0][1].items():
-            if theirs[fact] == value:
+    descriptions = group.all_gather_object((location, description))
+    expected_location, expected = descriptions[0]
+    for rank, (their_location, theirs) in enumerate(descriptions):
+        if their_location != expected_location:
+            raise UsageError(DIFFERENT_LAYERS(expected=expected_location, rank=rank, found=their_location))
+        for setting, value in expected.items():
+            if theirs[setting] == value:
                 continue
-            if fact == "weights":
-                raise UsageError(
-                    f"{who}: the first weights of rank {rank} are not those of rank 0; expected the same whole on "
-                    "all ranks, of which each keeps its part: call torch.manual_seed() with the same number on all "
-                    "ranks before the model is made"
-                )
-            raise UsageError(f"{who}: {fact}={value} on rank 0, {theirs[fact]} on rank {rank}; expected the same")
+            if setting == "weights":
+                raise UsageError(INITIAL_WEIGHTS_DIFFER(location=location, rank=rank))
+            raise UsageError(
+                SETTINGS_DIFFER(location=location, setting=setting, expected=value, found=theirs[setting], rank=rank)
+            )

@@ -1,23 +1,24 @@
-"""Attention by heads: every rank has some of the heads.
+"""Tensor parallel attention: every rank computes some of the heads.
 
 ::
 
     x (whole) ──> qkv: ColumnLinear ──> own heads ──> attention ──> out: RowLinear ──> y (whole)
                   backward: all-reduce                              forward: all-reduce
 
-Heads do not know of each other until ``out`` adds them up, so between the two layers nothing is communicated.
-Heads that do not divide by the ranks are shared out unequally (4 heads on 3 ranks: 2, 1, 1).
+Heads are independent until ``out`` sums them, so nothing is communicated between the two layers. If the number of
+heads is not a multiple of the ranks, the shares differ (4 heads on 3 ranks: 2, 1, 1).
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-import torch.nn.functional as F  # noqa: N812 (as everybody calls it)
+import torch.nn.functional as F  # noqa: N812 (its usual name)
 from torch import Tensor, nn
 
 from unisono.errors import UsageError
 from unisono.parallel.group import group_of
+from unisono.parallel.layer_messages import HEADS, TOO_FEW_UNITS, UNEVEN_HEADS, UNSUPPORTED_ATTENTION
 from unisono.parallel.random_numbers import own_random_numbers
 from unisono.parallel.tensor import ColumnLinear, RowLinear
 
@@ -25,8 +26,14 @@ from unisono.parallel.tensor import ColumnLinear, RowLinear
 class ParallelAttention(nn.Module):
     """Self-attention of (batch, sequence, features), split by heads.
 
-    ``dropout``: of the attention weights; every rank draws its own numbers. With ``sequence_parallel``, input
-    and output are this rank's shard of the sequence.
+    ``features``, ``heads``: of the whole layer; ``features`` is a multiple of ``heads``.
+    ``group``: the ranks that share the layer.
+    ``causal``: each position attends to earlier positions only.
+    ``bias``, ``device``, ``dtype``: as in ``nn.Linear``.
+    ``dropout``: the probability of dropping an attention weight; every rank draws different random numbers.
+    ``sequence_parallel``: input and output are this rank's shard of the sequence.
+    ``name``: its name in the log of ``record()``.
+    ``whole``: the linear layers qkv and out, the same on all ranks, to take the weights from.
     """
 
     def __init__(
@@ -36,13 +43,11 @@ class ParallelAttention(nn.Module):
     ) -> None:  # fmt: skip
         super().__init__()
         if features % heads:
-            raise UsageError(f"ParallelAttention {name}: {features} features; expected a multiple of {heads} heads")
+            raise UsageError(UNEVEN_HEADS(location=f"ParallelAttention {name}", features=features, heads=heads))
         self.group, self.width = group_of(group), features // heads
         if heads < self.group.size:
-            raise UsageError(
-                f"ParallelAttention {name}: {heads} heads on {self.group.size} ranks; expected at least one for "
-                f"every rank: use a group of at most {heads} ranks"
-            )
+            parts = {"count": heads, "what": HEADS(), "size": self.group.size}
+            raise UsageError(TOO_FEW_UNITS(location=f"ParallelAttention {name}", **parts))
         self.causal, self.dropout = causal, dropout
         qkv, out = whole or (None, None)
         options = {"bias": bias, "sequence_parallel": sequence_parallel, "device": device, "dtype": dtype}
@@ -52,12 +57,12 @@ class ParallelAttention(nn.Module):
 
     @classmethod
     def from_attention(cls, attention: nn.MultiheadAttention, group: Any, **options: Any) -> ParallelAttention:
-        """Split torch's attention, which all ranks have; its dropout is taken over."""
+        """Split torch's attention, which is the same on all ranks, dropout included.
+
+        ``attention``: the layer. ``group``: the ranks. ``options``: the other arguments of the class.
+        """
         if not attention.batch_first or attention.in_proj_weight is None or attention.bias_k is not None:
-            raise UsageError(
-                "ParallelAttention.from_attention: expected nn.MultiheadAttention with batch_first=True, keys and "
-                "values as wide as queries, and no add_bias_kv"
-            )
+            raise UsageError(UNSUPPORTED_ATTENTION())
         features, bias = attention.embed_dim, attention.in_proj_bias is not None
         qkv = nn.Linear(features, 3 * features, bias, device="meta")
         qkv.weight, qkv.bias = attention.in_proj_weight, attention.in_proj_bias
@@ -67,7 +72,7 @@ class ParallelAttention(nn.Module):
         )  # fmt: skip
 
     def forward(self, x: Tensor, length: int | None = None) -> Tensor:
-        """Attend. ``length``: of the whole sequence, as for ``ColumnLinear``."""
+        """Return the attention of x. ``length``: of the whole sequence, as in ``ColumnLinear``."""
         # (batch, sequence, 3 * own heads * width) -> 3 of (batch, own heads, sequence, width)
         q, k, v = self.qkv(x, length).unflatten(-1, (3, -1, self.width)).movedim(2, 0).transpose(2, 3)
         if self.training and self.dropout:

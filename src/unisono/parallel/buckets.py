@@ -1,11 +1,11 @@
-"""Buckets: gradients that travel together, in one tensor.
+"""Buckets: gradients that are reduced together, as one tensor.
 
-*Packed* bucket: many short gradients, one after the other in a flat tensor. Once it is sent,
-``parameter.grad`` is a view of that tensor. Where a gradient was accumulated in place
-(``zero_grad(set_to_none=False)``) nothing is copied; where autograd has made a new one it is copied into the
-view, and the view put in its place.
+A *packed* bucket holds many short gradients, one after the other in a flat tensor. Once it is packed,
+``parameter.grad`` is a view of that tensor. A gradient that was accumulated in place
+(``zero_grad(set_to_none=False)``) is not copied; a new gradient of autograd is copied into the view, which then
+replaces it.
 
-*Single* bucket: one long gradient. It is sent from where autograd has put it, without any copy.
+A *single* bucket holds one long gradient, which is sent from autograd's memory without a copy.
 
 Buckets are filled in the reverse order of the parameters, roughly the order in which gradients arrive.
 """
@@ -21,10 +21,11 @@ from torch import Tensor
 
 from unisono.errors import UsageError
 from unisono.parallel.checks import first_nan
+from unisono.parallel.messages import SPARSE_GRADIENT
 
 
 class Bucket(ABC):
-    """Gradients that travel together."""
+    """Gradients that are reduced together."""
 
     def __init__(self, members: list[tuple[str, Tensor]]) -> None:
         self.names = [name for name, _ in members]
@@ -34,39 +35,36 @@ class Bucket(ABC):
         self.bytes = sum(parameter.numel() * parameter.element_size() for parameter in self.parameters)
         self.codec: Any = None
         self.feedback: Any = None
-        self.pending: set[str] = set(self.names)  # whose gradients have not come yet in this backward pass
-        self.absent: list[tuple[str, Tensor, Tensor]] = []  # name, parameter and place of those without a gradient
+        self.pending: set[str] = set(self.names)  # parameters whose gradient is not ready in this backward pass
+        self.absent: list[tuple[str, Tensor, Tensor]] = []  # parameters without a gradient: name, parameter, view
 
     @abstractmethod
     def pack(self) -> Tensor:
-        """Return the gradients as one flat tensor. What has no gradient is zero there, and is noted in ``absent``."""
+        """Return the gradients as one flat tensor; add parameters without a gradient, as zeros, to ``absent``."""
 
     def encode(self, codec: Any, error_feedback: Callable[[Any], Any] | None) -> None:
-        """Choose how it is written on the wire: by a codec, or by what a function makes of this bucket."""
+        """Set the codec: the given one, or the result of a function of this bucket."""
         if callable(codec):
             self.codec = codec(self)
-        elif self.dtype == torch.float32:  # what codecs are for
+        elif self.dtype == torch.float32:  # codecs encode float32 only
             self.codec = codec
         if self.codec is not None and error_feedback is not None:
             self.feedback = error_feedback(self.codec)
 
     def reset(self) -> None:
-        """Get ready for the next backward pass."""
+        """Prepare for the next backward pass."""
         self.pending.update(self.names)
         self.absent.clear()
 
     def nan(self, flat: Tensor) -> str | None:
-        """Return the name of the first parameter whose gradient has a NaN; a sum tells whether there may be one."""
+        """Return the name of the first parameter whose gradient has a NaN; the sum shows whether there may be one."""
         if not flat.sum().isnan():
             return None
         return first_nan(zip(self.names, (parameter.grad for parameter in self.parameters), strict=True))
 
     def _dense(self, name: str, gradient: Tensor) -> Tensor:
         if gradient.layout != torch.strided:
-            raise UsageError(
-                f"DataParallel: the gradient of {name!r} is {gradient.layout}; expected a dense one: make the "
-                "embedding with sparse=False"
-            )
+            raise UsageError(SPARSE_GRADIENT(location="DataParallel", name=name, layout=gradient.layout))
         return gradient
 
 
@@ -83,7 +81,7 @@ class PackedBucket(Bucket):
         ]
 
     def pack(self) -> Tensor:
-        """Copy into the flat tensor what is not there already."""
+        """Copy the gradients that are not views of the flat tensor into it."""
         views, gradients = [], []
         for name, parameter, view in zip(self.names, self.parameters, self.views, strict=True):
             gradient = parameter.grad
@@ -102,57 +100,57 @@ class PackedBucket(Bucket):
 
 
 class SingleBucket(Bucket):
-    """One gradient, sent from where it is.
+    """One gradient, sent without a copy.
 
-    The last gradient is kept until the next one is there; then its memory serves gradients that come later.
-    Were all gradients freed at once by ``zero_grad``, the C library would hand their memory back to the
-    system, which clears it page by page when it is used again: a tenth of a step, and more.
+    The previous gradient is kept until the next one is ready, so that its memory is reused for later gradients. If
+    ``zero_grad`` freed all gradients at once, the C library would return their memory to the system, which clears
+    every page again at its next use: a tenth of a step, and more.
     """
 
-    kept: Tensor | None = None
+    previous: Tensor | None = None
 
     def pack(self) -> Tensor:
-        """Return the gradient itself; or a copy, which takes its place, where others look at the same memory."""
+        """Return the gradient itself, or a copy that replaces it where other tensors share its memory."""
         (name,), (parameter,) = self.names, self.parameters
         gradient = parameter.grad
         if gradient is None:
             gradient = torch.zeros_like(parameter, memory_format=torch.contiguous_format)
             self.absent.append((name, parameter, gradient))
-        elif not (self._dense(name, gradient).is_contiguous() and _is_ours_alone(gradient)):
+        elif not (self._dense(name, gradient).is_contiguous() and _is_unshared(gradient)):
             gradient = parameter.grad = gradient.clone(memory_format=torch.contiguous_format)
-        self.kept = gradient
+        self.previous = gradient
         return gradient.view(-1)
 
 
-def _is_ours_alone(gradient: Tensor) -> bool:
-    """Whether no other tensor lies in the same memory.
+def _is_unshared(gradient: Tensor) -> bool:
+    """Return whether no other tensor shares the memory of a gradient.
 
-    Autograd may hand out a view of a gradient that it still works with: of ``weight.view(-1) + x``, the
-    gradients of the weight and of x are the same numbers in the same place.
+    Autograd may return a view of a gradient that it still uses: in ``weight.view(-1) + x``, the gradients of the
+    weight and of x share their memory.
     """
-    return bool(torch._C._storage_Use_Count(gradient.untyped_storage()._cdata) == 2)  # the tensor's, and this one
+    return bool(torch._C._storage_Use_Count(gradient.untyped_storage()._cdata) == 2)  # the tensor, and this call
 
 
 def fill_buckets(parameters: Iterable[tuple[str, Tensor]], bucket_bytes: int) -> list[Bucket]:
-    """Put the parameters of a module, in its order, into buckets; return those in the order of sending.
+    """Put the parameters of a module, in its order, into buckets; return the buckets in the order of sending.
 
-    A parameter of ``bucket_bytes`` or more is a bucket by itself; shorter ones of the same type share buckets
-    of up to that size.
+    A parameter of ``bucket_bytes`` or more gets a separate bucket; shorter ones of the same dtype share buckets of up
+    to that size.
     """
-    made: list[tuple[int, Bucket]] = []  # with the place of its last member
-    open_ones: dict[tuple[torch.dtype, torch.device], list[tuple[str, Tensor]]] = {}
-    places: dict[str, int] = {}
-    for place, (name, parameter) in enumerate(reversed(list(parameters))):
-        places[name] = place
+    filled: list[tuple[int, Bucket]] = []  # each with the position of its last member
+    open_members: dict[tuple[torch.dtype, torch.device], list[tuple[str, Tensor]]] = {}
+    positions: dict[str, int] = {}
+    for position, (name, parameter) in enumerate(reversed(list(parameters))):
+        positions[name] = position
         size = parameter.numel() * parameter.element_size()
         if size >= bucket_bytes:
-            made.append((place, SingleBucket([(name, parameter)])))
+            filled.append((position, SingleBucket([(name, parameter)])))
             continue
         key = (parameter.dtype, parameter.device)
-        members = open_ones.setdefault(key, [])
+        members = open_members.setdefault(key, [])
         if sum(member.numel() * member.element_size() for _, member in members) + size > bucket_bytes:
-            made.append((places[members[-1][0]], PackedBucket(members)))
-            members = open_ones[key] = []
+            filled.append((positions[members[-1][0]], PackedBucket(members)))
+            members = open_members[key] = []
         members.append((name, parameter))
-    made += [(places[members[-1][0]], PackedBucket(members)) for members in open_ones.values()]
-    return [bucket for _, bucket in sorted(made, key=lambda pair: pair[0])]
+    filled += [(positions[members[-1][0]], PackedBucket(members)) for members in open_members.values()]
+    return [bucket for _, bucket in sorted(filled, key=lambda pair: pair[0])]

@@ -1,4 +1,4 @@
-"""Which collectives a step makes: ``with record() as log:`` lists them in the order in which they are started."""
+"""A log of the collectives of a step: ``with record() as log:`` lists them in the order in which they start."""
 
 from __future__ import annotations
 
@@ -8,30 +8,30 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-# When in a step a collective runs: before the first one, in the forward pass, in the backward pass, or after it, when
-# the optimiser has changed the parameters; or between steps, when a state is saved or loaded.
+# The phase of training in which a collective runs: before the first step, in the forward pass, in the backward pass,
+# in the update after it, or between steps, when a state is saved or loaded.
 PHASES = ("start", "forward", "backward", "update", "state")
 
 
 @dataclass
 class Entry:
-    """One collective that this rank took part in."""
+    """A collective that this rank took part in."""
 
     collective: str
     name: str  # of the tensor
-    bytes: int  # of the tensor that is shared: the input where each rank gives all, the output where each gets all
+    bytes: int  # of the larger tensor: the input of a reduction, the output of an all-gather
     phase: str  # one of PHASES
     size: int  # ranks of the group
     axis: str = ""  # of the mesh, where there is one: "dp", "tp", ...
     codec: str = ""
     dtype: str = ""  # of the tensor
-    sent_bytes: int = 0  # by each rank, at least: algorithms that need fewer steps send more
-    waited_s: float = 0.0  # how long the rank stood still for it: its exposed time
+    sent_bytes: int = 0  # by each rank, at least: algorithms with fewer steps send more
+    waited_s: float = 0.0  # the time that this rank was blocked in it
 
 
 @dataclass
 class Log:
-    """What was recorded."""
+    """The entries of a log, in order; iterate over it, or print ``table()``."""
 
     entries: list[Entry] = field(default_factory=list)
 
@@ -42,17 +42,17 @@ class Log:
         return len(self.entries)
 
     def of(self, phase: str) -> list[Entry]:
-        """Return what ran in a phase."""
+        """Return the entries of a phase."""
         return [entry for entry in self.entries if entry.phase == phase]
 
     @property
     def sent_bytes(self) -> int:
-        """How many bytes a rank sends, at least."""
+        """The bytes that each rank sends, at least."""
         return sum(entry.sent_bytes for entry in self.entries)
 
     @property
     def waited_s(self) -> float:
-        """How long this rank stood still for communication."""
+        """The time that this rank was blocked in collectives."""
         return sum(entry.waited_s for entry in self.entries)
 
     def table(self) -> str:
@@ -69,7 +69,7 @@ _open_logs: list[Log] = []
 
 @contextmanager
 def record() -> Iterator[Log]:
-    """Record every collective that the strategies of this process make inside the block."""
+    """Log every collective that the strategies of this process start inside the block."""
     log = Log()
     _open_logs.append(log)
     try:
@@ -79,25 +79,25 @@ def record() -> Iterator[Log]:
 
 
 def has_open_log() -> bool:
-    """Whether anybody wants to know."""
+    """Return whether a log is open."""
     return bool(_open_logs)
 
 
 def add_entry(entry: Entry) -> Entry:
-    """Write an entry into all logs that are open."""
+    """Append an entry to all open logs."""
     for log in _open_logs:
         log.entries.append(entry)
     return entry
 
 
 class TimedWork:
-    """A work whose waiting is added to its entry."""
+    """A work that adds the time spent waiting to its entry."""
 
     def __init__(self, work: Any, entry: Entry) -> None:
         self._work, self._entry = work, entry
 
     def wait(self) -> None:
-        """Wait until the collective is over; raise what went wrong with it."""
+        """Wait until the collective is complete; raise its error if it failed."""
         began = time.perf_counter()
         try:
             self._work.wait()

@@ -1,8 +1,8 @@
-"""What must be true before a strategy starts, asked on all ranks at once: found early, told to all, with names.
+"""Checks that all ranks make before a strategy starts, and after each pass.
 
-Every function here that takes a group is called by all its ranks, and either returns on all or raises on all:
-nobody waits for a rank that has given up. What is compared are digests, a few bytes per tensor; only where
-they differ do ranks tell each other more.
+All ranks of a group call these functions, which return on all of them or raise on all of them, so that no rank waits
+for one that has raised. The ranks compare digests of a few bytes per tensor, and exchange details only where those
+differ.
 """
 
 from __future__ import annotations
@@ -17,29 +17,52 @@ from torch import Tensor, nn
 
 from unisono.errors import GradientError, UsageError
 from unisono.parallel.group import Group
+from unisono.parallel.messages import (
+    ALL_FROZEN,
+    GRADIENT_HAS_NAN,
+    ITS_PARAMETER_FROZEN,
+    LAZY_PARAMETER,
+    MODELS_DIFFER,
+    MORE_PARAMETERS,
+    NO_PARAMETERS,
+    NOTHING_MORE,
+    NOTHING_TO_TRAIN,
+    ON_ONE_OTHER_RANK,
+    ON_OTHER_RANKS,
+    ONE_MODEL_DIFFERS,
+    ONE_MORE_PARAMETER,
+    RANK,
+    RANKS,
+    UNIT_ORDER_DIFFERS,
+    VALUES_DIFFER,
+)
 
 DIGEST_BYTES = 8
 
 
-def check_parameters(module: nn.Module, who: str) -> None:
-    """Raise unless the module has parameters to train, all of them with a shape."""
+def check_parameters(module: nn.Module, location: str) -> None:
+    """Raise unless the module has parameters to train and all of them have a shape."""
     parameters = dict(module.named_parameters())
     lazy = [name for name, parameter in parameters.items() if nn.parameter.is_lazy(parameter)]
     if lazy:
-        raise UsageError(
-            f"{who}: parameter {lazy[0]!r} has no shape yet; call the module once on a batch before it is wrapped"
-        )
+        raise UsageError(LAZY_PARAMETER(location=location, name=lazy[0]))
     if not any(parameter.requires_grad for parameter in parameters.values()):
-        found = f"all its {len(parameters)} parameters are frozen" if parameters else "it has no parameters"
-        raise UsageError(f"{who}: nothing to train in {type(module).__name__}, {found}; use the module as it is")
+        frozen = ITS_PARAMETER_FROZEN() if len(parameters) == 1 else ALL_FROZEN(count=len(parameters))
+        reason = frozen if parameters else NO_PARAMETERS()
+        raise UsageError(NOTHING_TO_TRAIN(location=location, module=type(module).__name__, reason=reason))
 
 
 def check_same_model(
-    module: nn.Module, group: Group, who: str, *, local: Callable[[Tensor], bool] = lambda _: False, **settings: Any
+    module: nn.Module,
+    group: Group,
+    location: str,
+    *,
+    local: Callable[[Tensor], bool] = lambda _: False,
+    **settings: Any,
 ) -> None:
-    """Raise on all ranks if their modules or settings differ; the first difference is named.
+    """Raise on all ranks if their modules or settings differ; name the first difference.
 
-    ``local`` says which parameters may differ.
+    ``local`` returns whether a parameter may differ.
     """
     mine = [f"{name}={value!r}" for name, value in settings.items()]
     mine += [_described("parameter", name, each) for name, each in module.named_parameters() if not local(each)]
@@ -48,41 +71,36 @@ def check_same_model(
     others = [rank for rank, digest in enumerate(digests) if digest != digests[0]]
     if not others:
         return
-    told = group.all_gather_object(mine if group.rank in (0, others[0]) else None)
-    expected, found = told[0], told[others[0]]
-    place = next(
-        (place for place, pair in enumerate(zip(expected, found, strict=False)) if pair[0] != pair[1]),
+    details = group.all_gather_object(mine if group.rank in (0, others[0]) else None)
+    expected, found = details[0], details[others[0]]
+    index = next(
+        (index for index, pair in enumerate(zip(expected, found, strict=False)) if pair[0] != pair[1]),
         min(len(expected), len(found)),
     )
-    here, there = (parts[place] if place < len(parts) else "nothing more" for parts in (expected, found))
-    raise UsageError(
-        f"{who}: {_ranks(others)} not the model of rank 0; the first difference is: {there} on rank {others[0]}, "
-        f"expected as on rank 0: {here}; make the same model with the same settings on every rank"
-    )
+    here, there = (parts[index] if index < len(parts) else NOTHING_MORE() for parts in (expected, found))
+    template = ONE_MODEL_DIFFERS if len(others) == 1 else MODELS_DIFFER
+    raise UsageError(template(location=location, ranks=_ranks(others), rank=others[0], found=there, expected=here))
 
 
-def check_same_values(tensors: Mapping[str, Tensor], group: Group, who: str) -> None:
-    """Raise on all ranks if tensors that should have the same bits differ; the first one is named."""
-    told = group.all_gather_object([digest_of(tensor) for tensor in tensors.values()])
+def check_same_values(tensors: Mapping[str, Tensor], group: Group, location: str) -> None:
+    """Raise on all ranks if tensors that should have the same bits differ; name the first one."""
+    of_ranks = group.all_gather_object([digest_of(tensor) for tensor in tensors.values()])
     wrong = [
-        (name, others) for place, name in enumerate(tensors)
-        if (others := [rank for rank, digests in enumerate(told) if digests[place] != told[0][place]])
+        (name, others) for index, name in enumerate(tensors)
+        if (others := [rank for rank, digests in enumerate(of_ranks) if digests[index] != of_ranks[0][index]])
     ]  # fmt: skip
     if not wrong:
         return
     name, others = wrong[0]
-    more = f" (and {len(wrong) - 1} more parameters)" if len(wrong) > 1 else ""
-    raise UsageError(
-        f"{who}: parameter {name!r}{more} of {_ranks(others)} not the values of rank 0; start with the same on every "
-        "rank: torch.manual_seed() with the same number before the model is made, or the same checkpoint, or "
-        "broadcast_parameters=True to take those of rank 0"
-    )
+    count = len(wrong) - 1
+    more = "" if count == 0 else ONE_MORE_PARAMETER() if count == 1 else MORE_PARAMETERS(count=count)
+    raise UsageError(VALUES_DIFFER(location=location, name=name, more=more, ranks=_ranks(others)))
 
 
-def make_same_values(tensors: Mapping[str, Tensor], group: Group, who: str, broadcast: bool) -> None:
-    """Give all ranks the tensors of rank 0; without ``broadcast``, raise unless they have them already."""
+def make_same_values(tensors: Mapping[str, Tensor], group: Group, location: str, broadcast: bool) -> None:
+    """Broadcast the tensors of rank 0; without ``broadcast``, raise unless all ranks have the same values."""
     if not broadcast:
-        check_same_values(tensors, group, who)
+        check_same_values(tensors, group, location)
         return
     for name, tensor in tensors.items():
         whole = tensor.contiguous()
@@ -90,13 +108,13 @@ def make_same_values(tensors: Mapping[str, Tensor], group: Group, who: str, broa
         tensor.copy_(whole)
 
 
-def check_same_calls(calls: list[str], groups: Sequence[Group], device: Any, phase: str, who: str) -> None:
+def check_same_calls(calls: list[str], groups: Sequence[Group], device: Any, phase: str, location: str) -> None:
     """Raise on all ranks if they have called different units, or in another order. One all-reduce of eight bytes."""
     digest = torch.tensor(call_digest(calls), dtype=torch.uint8, device=device)
     for group in groups:
         group.all_reduce(digest, op="max", name="(order of the units)", phase=phase)
     if not is_same_digest(digest.tolist()):
-        raise_different_calls(calls, groups, who)
+        raise_different_calls(calls, groups, location)
 
 
 def call_digest(calls: list[str]) -> list[int]:
@@ -115,27 +133,24 @@ def is_same_digest(largest: list[int]) -> bool:
     return all(byte + complement == 255 for byte, complement in zip(largest[:half], largest[half:], strict=True))
 
 
-def raise_different_calls(calls: list[str], groups: Sequence[Group], who: str) -> None:
+def raise_different_calls(calls: list[str], groups: Sequence[Group], location: str) -> None:
     """Raise on all ranks, which know that their calls differ; name the first rank that differs from rank 0."""
     gathered = [calls]
     for group in groups:  # the ranks of a group first, then those of its replicas
         gathered = [each for part in group.all_gather_object(gathered) for each in part]
-    raise_if_orders_differ(gathered, who)
+    raise_if_orders_differ(gathered, location)
 
 
-def raise_if_orders_differ(told: list[list[str]], who: str) -> None:
-    """Raise if the ranks have run other units, or in another order; ``told`` has those of each rank."""
-    rank = next((rank for rank, each in enumerate(told) if each != told[0]), 0)
-    if rank == 0:
-        return
-    raise UsageError(
-        f"{who}: rank {rank} ran the units {_listed(told[rank])}; expected the order of rank 0: {_listed(told[0])}. "
-        "In stage 3 every unit is gathered from all ranks: run the same units on all, or use stage 2"
-    )
+def raise_if_orders_differ(orders: list[list[str]], location: str) -> None:
+    """Raise if a rank ran other units than rank 0, or in another order; ``orders`` holds the units of each rank."""
+    rank = next((rank for rank, order in enumerate(orders) if order != orders[0]), 0)
+    if rank != 0:
+        found, expected = _listed(orders[rank]), _listed(orders[0])
+        raise UsageError(UNIT_ORDER_DIFFERS(location=location, rank=rank, found=found, expected=expected))
 
 
 def digest_of(tensor: Tensor) -> int:
-    """Return a number that two tensors share only if all their bits are the same (else: one chance in 2³²)."""
+    """Return a checksum of the bits of a tensor; different tensors share it with a probability of 2⁻³²."""
     return zlib.crc32(tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy())
 
 
@@ -144,19 +159,18 @@ def first_nan(named: Iterable[tuple[str, Tensor | None]]) -> str | None:
     return next((name for name, tensor in named if tensor is not None and bool(tensor.isnan().any())), None)
 
 
-def raise_nan(name: str | None, group: Group, who: str) -> None:
-    """Raise on all ranks: some have found a NaN in a gradient, of the parameter of that name, others (None) have not.
+def raise_nan(name: str | None, group: Group, location: str) -> None:
+    """Raise on all ranks: the gradient of a parameter has a NaN on some of them; ``name`` is None on the others.
 
-    All ranks call this once they know that there is one.
+    All ranks call this when they know that there is a NaN.
     """
-    told = group.all_gather_object(name)
-    found = [(rank, each) for rank, each in enumerate(told) if each is not None]
+    names = group.all_gather_object(name)
+    found = [(rank, each) for rank, each in enumerate(names) if each is not None]
     rank, name = found[0]
-    more = f", and of {len(found) - 1} other ranks" if len(found) > 1 else ""
-    raise GradientError(
-        f"{who}: the gradient of {name!r} on rank {rank}{more} has a NaN before it is averaged; look at what that "
-        "rank had for input, and at torch.autograd.detect_anomaly()", rank=rank, parameter=str(name),
-    )  # fmt: skip
+    count = len(found) - 1
+    more = "" if count == 0 else ON_ONE_OTHER_RANK() if count == 1 else ON_OTHER_RANKS(count=count)
+    message = GRADIENT_HAS_NAN(location=location, name=name, rank=rank, more=more)
+    raise GradientError(message, rank=rank, parameter=str(name))
 
 
 def _described(kind: str, name: str, tensor: Tensor) -> str:
@@ -166,8 +180,8 @@ def _described(kind: str, name: str, tensor: Tensor) -> str:
 
 def _ranks(ranks: list[int]) -> str:
     if len(ranks) == 1:
-        return f"rank {ranks[0]} has"
-    return f"ranks {', '.join(map(str, ranks[:8]))}{', ...' if len(ranks) > 8 else ''} have"
+        return RANK(rank=ranks[0])
+    return RANKS(ranks=", ".join(map(str, ranks[:8])) + (", ..." if len(ranks) > 8 else ""))
 
 
 def _listed(names: list[str]) -> str:

@@ -1,12 +1,15 @@
-"""Averages gradients over all ranks while autograd still makes others: what DataParallel does backward.
+"""Averages gradients over all ranks during the backward pass of DataParallel, while autograd computes the rest.
 
 ::
 
-    autograd calls      ready(4)  ready(3)  ready(2)  ready(1)  finish
+    gradient is ready      4         3         2         1      finish
                            │         │         │         │        │
     bucket A = {4, 3}      ·         ├ all-reduce ┤      ·        │
     bucket B = {2, 1}      ·         ·         ·         ├ all-reduce ┤
                                                                   └ waits for both
+
+zero_reducer.py does the same job for Zero, unit by unit, with the same verbs: *pack* the gradients into one tensor,
+*reduce* it (start its collective), *finish* the backward pass (agree, wait, publish the results).
 """
 
 from __future__ import annotations
@@ -20,28 +23,36 @@ from unisono.errors import CommError, UsageError
 from unisono.parallel.buckets import Bucket
 from unisono.parallel.checks import raise_nan
 from unisono.parallel.group import Group, Work
+from unisono.parallel.messages import (
+    ALREADY_AVERAGED,
+    BACKWARD_UNFINISHED,
+    GRADIENT_TWICE,
+    REDUCER_GONE,
+    SECOND_DERIVATIVE,
+    UPDATED_WITHOUT_AVERAGE,
+)
 
-WHO = "DataParallel"
+LOCATION = "DataParallel"
 
 
 class DdpReducer:
-    """Sends buckets as they become complete, in their order; waits for all when the backward pass is over."""
+    """Reduces buckets in their order as they become complete; waits for all at the end of the backward pass."""
 
     def __init__(self, buckets: list[Bucket], group: Group, check_nan: bool) -> None:
         self.buckets, self.group, self.check_nan = buckets, group, check_nan
-        self.syncs = True  # whether backward passes send anything
+        self.syncs = True  # False inside no_sync(): gradients accumulate on this rank
         names = [name for bucket in buckets for name in bucket.names]
         self.positions = {name: position for position, name in enumerate(names)}
-        # One byte for each parameter: whether there is a gradient; then one byte: whether there is a NaN.
+        # One byte for each parameter: 1 if it has a gradient. The last byte: 1 if a gradient has a NaN.
         self.present = torch.ones(len(names) + 1, dtype=torch.uint8, device=buckets[0].parameters[0].device)
-        self.nan_parameter: str | None = None  # the parameter that has one, on this rank
-        self.open = False  # a backward pass has begun, and has not come to its end
-        self.queued = False  # autograd will call _finish
-        self.reduced = 0  # buckets that have set out
+        self.nan_parameter: str | None = None  # the first one whose gradient has a NaN, on this rank
+        self.open = False  # a backward pass has begun and has not finished
+        self.queued = False  # autograd will call finish
+        self.reduced = 0  # buckets whose all-reduce has started
         self.works: list[Work] = []
-        # Versions of the parameters when the first gradient came that was not sent (``no_sync``).
+        # Versions of the parameters at the first gradient that was not averaged (``no_sync``).
         self.unaveraged_versions: list[int] | None = None
-        # Hooks refer to this object weakly: what autograd refers to, the garbage collector does not find.
+        # Hooks refer to this object weakly: the garbage collector cannot follow references from autograd.
         own = weakref.ref(self)
         self.hooks = [
             parameter.register_post_accumulate_grad_hook(_GradientHook(own, bucket.pending, name))
@@ -50,45 +61,37 @@ class DdpReducer:
         ]
 
     def remove_hooks(self) -> None:
-        """Listen no more."""
+        """Remove the hooks from the parameters."""
         for hook in self.hooks:
             hook.remove()
 
     def check_finished(self) -> None:
-        """Raise if the last backward pass has not come to its end."""
+        """Raise if the last backward pass has not finished."""
         if self.open:
             raise CommError(
-                f"{WHO}: on rank {self.group.rank} the last backward pass was left after {self.reduced} of "
-                f"{len(self.buckets)} buckets, and the other ranks wait for the rest. If it raised an exception: "
-                "start again on all ranks. If parameters are unused under checkpoint(use_reentrant=True): give False "
-                "there"
+                BACKWARD_UNFINISHED(
+                    location=LOCATION, rank=self.group.rank, reduced=self.reduced, count=len(self.buckets)
+                )
             )
 
     def versions(self) -> list[int]:
-        """Return how often each parameter was changed."""
+        """Return the version of each parameter, which counts its changes."""
         return [parameter._version for bucket in self.buckets for parameter in bucket.parameters]
 
     def check_averaged(self) -> None:
-        """Raise if parameters were changed while gradients waited to be sent: an update without an average."""
+        """Raise if parameters were updated while gradients were not averaged."""
         if self.unaveraged_versions is not None and self.unaveraged_versions != self.versions():
-            raise UsageError(
-                f"{WHO}: parameters of rank {self.group.rank} were updated after a backward pass inside no_sync(): "
-                "its gradients were not averaged, so the ranks have different parameters now. Run the last backward "
-                "pass before the update outside of no_sync(), and start again from a checkpoint"
-            )
+            raise UsageError(UPDATED_WITHOUT_AVERAGE(location=LOCATION, rank=self.group.rank))
 
     def begin(self) -> None:
-        """Make autograd call ``_finish`` when all gradients are there."""
+        """Make autograd call ``finish`` at the end of the backward pass."""
         if torch.is_grad_enabled():
-            raise UsageError(
-                f"{WHO}: backward(create_graph=True); gradients of gradients do not go through an all-reduce: use "
-                "torch.autograd.grad() for the inner ones"
-            )
+            raise UsageError(SECOND_DERIVATIVE(location=LOCATION, collective="all_reduce"))
         self.open = self.queued = True
-        torch.autograd.Variable._execution_engine.queue_callback(self._finish)
+        torch.autograd.Variable._execution_engine.queue_callback(self.finish)
 
     def reduce_complete(self) -> None:
-        """Send the buckets that are complete, up to the first that is not."""
+        """Reduce the complete buckets, up to the first that is not complete."""
         while self.reduced < len(self.buckets) and not self.buckets[self.reduced].pending:
             self._reduce(self.buckets[self.reduced])
 
@@ -104,11 +107,11 @@ class DdpReducer:
         )
         self.works.append(work)
 
-    def _finish(self) -> None:
-        """Send the rest, wait for everything, and hand out what other ranks had gradients for."""
+    def finish(self) -> None:
+        """Reduce the rest, wait for everything, and set the gradients that only other ranks had."""
         self.queued = False
         if self.reduced < len(self.buckets) and torch._C._current_autograd_node() is not None:
-            return  # a pass within a pass (reentrant checkpoint): the outer one goes on
+            return  # a nested backward pass (reentrant checkpoint): the outer one continues
         for bucket in self.buckets[self.reduced :]:
             self._reduce(bucket)
         absent = [each for bucket in self.buckets for each in bucket.absent]
@@ -116,9 +119,9 @@ class DdpReducer:
         for work in self.works:
             work.wait()
         if absent:
-            somewhere = present.tolist()
+            exists = present.tolist()
             for name, parameter, gradient in absent:
-                if somewhere[self.positions[name]]:
+                if exists[self.positions[name]]:
                     parameter.grad = gradient
         nan, self.nan_parameter = self.nan_parameter, None
         self.works.clear()
@@ -126,20 +129,20 @@ class DdpReducer:
         for bucket in self.buckets:
             bucket.reset()
         if self.check_nan and present[-1]:
-            raise_nan(nan, self.group, WHO)
+            raise_nan(nan, self.group, LOCATION)
 
     def _reduce_presence(self, absent: list[str]) -> Tensor:
         present = self.present.fill_(1)
         present[-1] = self.nan_parameter is not None
-        for name in absent:
-            present[self.positions[name]] = 0
-        what = "(which gradients exist)"
-        self.works.append(self.group.all_reduce(present, op="max", name=what, phase="backward", async_op=True))
+        for parameter in absent:
+            present[self.positions[parameter]] = 0
+        name = "(which gradients exist)"
+        self.works.append(self.group.all_reduce(present, op="max", name=name, phase="backward", async_op=True))
         return present
 
 
 class _GradientHook:
-    """What autograd calls when the gradient of a parameter is there."""
+    """The hook that autograd calls when the gradient of a parameter is ready."""
 
     __slots__ = ("name", "pending", "reducer")
 
@@ -149,10 +152,7 @@ class _GradientHook:
     def __call__(self, parameter: Tensor) -> None:
         reducer, pending = self.reducer(), self.pending
         if reducer is None:
-            raise UsageError(
-                f"{WHO}: the gradient of {self.name!r} is there, but not the {WHO} that would average it; keep that "
-                "as long as you train, or unwrap() it before you let it go"
-            )
+            raise UsageError(REDUCER_GONE(location=LOCATION, name=self.name))
         if not reducer.syncs:
             if reducer.unaveraged_versions is None:
                 reducer.unaveraged_versions = reducer.versions()
@@ -160,25 +160,19 @@ class _GradientHook:
         if not reducer.queued:
             reducer.begin()
         if self.name not in pending:
-            raise UsageError(
-                f"{WHO}: the gradient of {self.name!r} came twice in one backward pass; expected once. If it is used "
-                "in several parts under checkpoint(use_reentrant=True): give False there. If the pass before raised "
-                "an exception: start again on all ranks"
-            )
+            raise UsageError(GRADIENT_TWICE(location=LOCATION, name=self.name))
         pending.remove(self.name)
         if not pending:
             reducer.reduce_complete()
 
 
 def check_not_averaged(module: nn.Module) -> None:
-    """Raise if somebody averages the module's gradients already."""
+    """Raise if another DataParallel averages the module's gradients already."""
     for name, parameter in module.named_parameters():
         hooks = getattr(parameter, "_post_accumulate_grad_hooks", None) or {}
         for number, hook in list(hooks.items()):
             if not isinstance(hook, _GradientHook):
                 continue
             if hook.reducer() is not None:
-                raise UsageError(
-                    f"{WHO}: parameter {name!r} belongs to a {WHO} already; wrap it once, or unwrap() that one"
-                )
-            del hooks[number]  # nobody has that one any more
+                raise UsageError(ALREADY_AVERAGED(location=LOCATION, name=name))
+            del hooks[number]  # its DataParallel no longer exists

@@ -1,4 +1,4 @@
-"""What tensor parallelism adds to autograd: pairs of collectives, one for each direction.
+"""The autograd functions of tensor parallelism: pairs of collectives, one for each direction.
 
 ::
 
@@ -11,11 +11,12 @@
     all_gather_then_split            parts ──── all-gather ─────> whole    part  <──────────────────── whole
     split_then_all_gather            whole ─────────────────────> part     whole <── all-gather ────── parts
 
-A tensor lies on the ranks in one of three ways: as the same *whole* on each, as *parts* of it, or as
-*addends* whose sum it is. Where a whole enters a computation that is split, its gradient comes back as
-addends; where addends are summed to a whole, the gradient is that whole on every rank already. So the first
-two lines are each other's mirror image, as are the third and fourth; ``x_then_y`` reads: x in the forward
-pass, y in the backward pass.
+Ranks hold a tensor in one of three forms: the same *whole* on each rank, *parts* of it, or *addends* whose sum it
+is. If a split computation uses a whole, the gradient of the whole consists of addends; if addends are summed to a
+whole, its gradient is the same whole on every rank. So the first two functions mirror each other, as do the third
+and the fourth. ``x_then_y`` means: x in the forward pass, y in the backward pass.
+
+Each function takes a tensor, the group or the split it works on, and the name under which ``record()`` lists it.
 """
 
 from __future__ import annotations
@@ -32,13 +33,13 @@ from unisono.parallel.split import Split
 
 
 def nothing_then_all_reduce(*tensors: Tensor, group: Group, name: str) -> Any:
-    """Use a whole (or several, of one dtype) in a computation that is split; their gradients are summed in one go."""
+    """Use one or several wholes of one dtype in a split computation; one all-reduce sums all their gradients."""
 
     def back(*gradients: Tensor) -> tuple[Tensor, ...]:
         return summed(gradients, group, gradient_of(name), "backward")
 
-    found = pair(lambda *same: tuple(each.view_as(each) for each in same), back, *tensors)
-    return found[0] if len(tensors) == 1 else found
+    results = pair(lambda *same: tuple(each.view_as(each) for each in same), back, *tensors)
+    return results[0] if len(tensors) == 1 else results
 
 
 def all_reduce_then_nothing(tensor: Tensor, *, group: Group, name: str) -> Tensor:
@@ -47,7 +48,7 @@ def all_reduce_then_nothing(tensor: Tensor, *, group: Group, name: str) -> Tenso
 
 
 def all_gather_then_reduce_scatter(tensor: Tensor, *, split: Split, name: str) -> Tensor:
-    """Join the parts to a whole that is used in a computation that is split."""
+    """Gather the parts to a whole that a split computation uses."""
     return pair(
         lambda part: split.gather(part, name=name, phase="forward"),
         lambda gradient: split.sum_and_scatter(gradient, name=gradient_of(name), phase="backward"),
@@ -56,7 +57,7 @@ def all_gather_then_reduce_scatter(tensor: Tensor, *, split: Split, name: str) -
 
 
 def reduce_scatter_then_all_gather(tensor: Tensor, *, split: Split, name: str) -> Tensor:
-    """Sum the addends of all ranks, and keep this rank's part of the sum."""
+    """Sum the addends of all ranks; return this rank's part of the sum."""
     return pair(
         lambda addend: split.sum_and_scatter(addend, name=name, phase="forward"),
         lambda gradient: split.gather(gradient, name=gradient_of(name), phase="backward"),
@@ -65,12 +66,12 @@ def reduce_scatter_then_all_gather(tensor: Tensor, *, split: Split, name: str) -
 
 
 def all_gather_then_split(tensor: Tensor, *, split: Split, name: str) -> Tensor:
-    """Join the parts to a whole with which every rank does the same."""
+    """Gather the parts to a whole with which every rank computes the same."""
     return pair(lambda part: split.gather(part, name=name, phase="forward"), split.cut, tensor)
 
 
 def split_then_all_gather(tensor: Tensor, *, split: Split, name: str) -> Tensor:
-    """Keep this rank's part of a whole with which every rank did the same."""
+    """Return this rank's part of a whole that is the same on every rank."""
     return pair(split.cut, lambda gradient: split.gather(gradient, name=gradient_of(name), phase="backward"), tensor)
 
 
@@ -80,7 +81,7 @@ def gradient_of(name: str) -> str:
 
 
 def summed(tensors: tuple[Tensor, ...], group: Group, name: str, phase: str) -> tuple[Tensor, ...]:
-    """Sum tensors over all ranks by one all-reduce; return new ones."""
+    """Sum tensors over all ranks by one all-reduce; return new tensors."""
     flat = torch.cat([tensor.detach().reshape(-1) for tensor in tensors])
     group.all_reduce(flat, name=name, phase=phase)
     pieces = flat.split([tensor.numel() for tensor in tensors])
@@ -101,5 +102,5 @@ class _Pair(Function):
     @staticmethod
     @once_differentiable  # type: ignore[untyped-decorator]
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Any, ...]:
-        found = ctx.back(*gradients)
-        return None, None, *(found if isinstance(found, tuple) else (found,))
+        results = ctx.back(*gradients)
+        return None, None, *(results if isinstance(results, tuple) else (results,))

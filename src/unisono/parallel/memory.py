@@ -1,4 +1,4 @@
-"""Memory: what a rank holds, by formula and by measuring.
+"""The memory of a rank, by formula and by measurement.
 
 ::
 
@@ -9,10 +9,10 @@
     stage 2    and the gradients                     2  + (2 + 12)/N     = 2 + 14/N     4 + (4 + 8)/N  = 4 + 12/N
     stage 3    and the parameters                    (2 + 2 + 12)/N      = 16/N         (4 + 4 + 8)/N  = 16/N
 
-p: parameters, g: gradients, o: what the optimiser has (Adam: two averages; in mixed precision also the
-parameters in float32). Ψ counts the padding of each unit to a multiple of N. Beyond that a step needs memory to work
-with: in stage 3 the root and two whole units at a time (*rooms*), in stages 2 and 3 up to two vectors of gradients
-(*buffers*); and activations, which no stage changes.
+p: parameters, g: gradients, o: the state of the optimiser (Adam: two averages; in mixed precision also the parameters
+in float32). Ψ includes the padding of each unit to a multiple of N. A step needs further memory: in stage 3 for the
+root and two whole units at a time (*unit buffers*), in stages 2 and 3 for up to two vectors of gradients (*gradient
+buffers*), and for activations, which no stage changes.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from unisono.parallel.sharded_parameter import gradient_of
 if TYPE_CHECKING:
     from unisono.parallel.zero import Zero
 
-STEP_BYTES = 4  # Adam counts its steps, in a tensor for each shard
+STEP_BYTES = 4  # Adam's step counter, a tensor for each shard
 
 
 @dataclass(frozen=True)
 class Kind:
-    """Bytes per parameter of a way to train."""
+    """Bytes per parameter of a training setup."""
 
     parameters: int
     gradients: int
@@ -51,17 +51,17 @@ class HeldMemory:
     parameters: int
     gradients: int
     optimizer: int
-    unit_buffers: int = 0  # for units that are whole (stage 3)
+    unit_buffers: int = 0  # for whole units (stage 3)
     gradient_buffers: int = 0  # for gradients that are being averaged (stages 2 and 3)
 
     @property
     def total(self) -> int:
-        """What the formulas are about: not the memory to work with."""
+        """The bytes that the formulas describe: without buffers."""
         return self.parameters + self.gradients + self.optimizer
 
 
 def formula(stage: int, parameters: int, ranks: int, kind: Kind = MIXED_ADAM) -> HeldMemory:
-    """Return the bytes of a rank; ``parameters`` counts the padding, so that it is a multiple of the ranks."""
+    """Return the bytes of a rank; ``parameters`` includes the padding, so it is a multiple of the ranks."""
     share = parameters // ranks
     return HeldMemory(
         kind.parameters * (share if stage >= 3 else parameters),
@@ -71,17 +71,19 @@ def formula(stage: int, parameters: int, ranks: int, kind: Kind = MIXED_ADAM) ->
 
 
 def padded(zero: Zero) -> int:
-    """Return the number of parameters that are trained, with their padding."""
+    """Return the number of trained parameters, padding included."""
     return sum(flat.padded_numel for flat in zero.trained)
 
 
 def measure(zero: Zero) -> HeldMemory:
-    """Return the bytes that this rank holds now: every tensor that is alive, each piece of memory once."""
+    """Return the bytes that this rank holds now: the memory of every live tensor, counted once."""
     seen: set[int] = set()
     unit_buffers = () if zero._gatherer is None else [buffer.memory for buffer in zero._gatherer.buffers]
     unit_buffer_bytes = _new_bytes(unit_buffers, seen)
     gradient_buffer_bytes = _new_bytes(getattr(zero._reducer, "buffers", ()), seen)
-    _new_bytes([] if zero._gatherer is None else zero._gatherer.placeholders, seen)  # what absent parameters show
+    _new_bytes(
+        [] if zero._gatherer is None else zero._gatherer.placeholders, seen
+    )  # absent parameters are views of these
     parameters = [member.parameter.data for flat in zero.flats for member in flat.members]
     parameter_bytes = _new_bytes([*parameters, *(flat.shard for flat in zero.flats)], seen)
     gradients = [gradient_of(member.parameter) for flat in zero.flats for member in flat.members]
@@ -96,7 +98,7 @@ def measure(zero: Zero) -> HeldMemory:
 
 
 def measure_alone(module: Any, optimizer: Any) -> HeldMemory:
-    """Return the bytes that a model and its optimiser hold that are not sharded: stage 0."""
+    """Return the bytes that a model and its optimiser hold without sharding: stage 0."""
     seen: set[int] = set()
     parameters = list(module.parameters())
     return HeldMemory(
@@ -106,7 +108,7 @@ def measure_alone(module: Any, optimizer: Any) -> HeldMemory:
 
 
 def table(kind: Kind, parameters: int, ranks: Iterable[int]) -> str:
-    """Return the formulas' gigabytes for a model, as a Markdown table."""
+    """Return the gigabytes of a model by formula, as a Markdown table."""
     ranks = list(ranks)
     heads = " | ".join(f"{each} rank{'' if each == 1 else 's'}" for each in ranks)
     rows = [f"| stage | {heads} |", "|---|" + "---:|" * len(ranks)]
@@ -122,7 +124,7 @@ def _of_optimizer(optimizer: Any) -> list[Any]:
 
 
 def _new_bytes(tensors: Iterable[Any], seen: set[int]) -> int:
-    """Return the bytes of memory that has not been seen."""
+    """Return the bytes of the memory that is not in ``seen``, and add it."""
     total = 0
     for tensor in tensors:
         if torch.is_tensor(tensor):

@@ -1,4 +1,4 @@
-"""A mesh: ranks in rows and columns, and further directions, so that strategies can be combined.
+"""A mesh arranges ranks along two or more axes, so that strategies can be combined.
 
 ::
 
@@ -7,7 +7,7 @@
                                   │    3  4  5      the dp group of rank 4: 1, 4
                                   v
 
-The last axis has the nearest ranks: put there what talks the most.
+Neighbouring ranks are on the last axis: use it for the strategy that communicates the most.
 """
 
 from __future__ import annotations
@@ -17,12 +17,21 @@ from typing import Any
 
 from unisono.errors import UsageError
 from unisono.parallel.group import Group, group_of
+from unisono.parallel.messages import (
+    MULTIPLE_OF,
+    NO_AXES,
+    NO_SUCH_AXIS,
+    RESERVED_AXIS_NAME,
+    SEVERAL_OPEN_AXES,
+    WRONG_AXIS_SIZE,
+    WRONG_MESH_SIZE,
+)
 
 
 class Mesh:
     """The groups that this rank belongs to: one for each axis, as ``mesh.dp`` or ``mesh["dp"]``.
 
-    ``sizes`` and ``coordinates`` say how long each axis is, and where this rank is on it.
+    ``sizes`` holds the length of each axis, ``coordinates`` the position of this rank on it. ``mesh()`` creates one.
     """
 
     def __init__(self, group: Group, sizes: dict[str, int]) -> None:
@@ -30,21 +39,21 @@ class Mesh:
         self.coordinates = _coordinates(group.rank, sizes)
         self._groups: dict[str, Group] = {}
         for axis, here in self.coordinates.items():
-            others = {name: place for name, place in self.coordinates.items() if name != axis}
-            color = _number(others, sizes)  # ranks that differ on this axis alone have the same
+            others = {name: position for name, position in self.coordinates.items() if name != axis}
+            color = _number(others, sizes)  # the same for ranks that differ on this axis alone
             self._groups[axis] = group.split(color, key=here, axis=axis)
 
     def __getitem__(self, axis: str) -> Group:
         if axis not in self._groups:
-            raise UsageError(f"mesh: there is no axis {axis!r}; expected one of {', '.join(self.sizes)}")
+            raise UsageError(NO_SUCH_AXIS(axis=axis, axes=", ".join(self.sizes)))
         return self._groups[axis]
 
     def __getattr__(self, axis: str) -> Group:
         groups = self.__dict__.get("_groups", {})
         if axis not in groups:
-            raise AttributeError(f"mesh: there is no axis {axis!r}; expected one of {', '.join(groups)}")
-        found: Group = groups[axis]
-        return found
+            raise AttributeError(NO_SUCH_AXIS(axis=axis, axes=", ".join(groups)))
+        group: Group = groups[axis]
+        return group
 
     def __repr__(self) -> str:
         axes = ", ".join(f"{axis} {self.coordinates[axis]} of {size}" for axis, size in self.sizes.items())
@@ -54,41 +63,40 @@ class Mesh:
 def mesh(group: Any = None, **sizes: int) -> Mesh:
     """Arrange the ranks of a group along named axes: ``mesh(comm, dp=2, tp=2)``. All its ranks call this.
 
-    One size may be -1: as many as there are ranks for. Each axis gets groups of its own.
+    ``group``: a communicator, a torch process group, or None for torch's default group.
+    ``sizes``: the number of ranks on each axis, by name. One of them may be -1: all remaining ranks. Each axis gets
+    separate groups.
     """
     ranks = group_of(group)
     for axis, size in sizes.items():
         if type(size) is not int or (size < 1 and size != -1):
-            raise UsageError(f"mesh: {axis}={size!r}; expected a number of ranks, or -1 for as many as are left")
+            raise UsageError(WRONG_AXIS_SIZE(axis=axis, size=size))
         if axis in Mesh.__dict__ or axis in ("sizes", "coordinates") or axis.startswith("_"):
-            raise UsageError(f"mesh: an axis cannot be called {axis!r}; choose another name")
+            raise UsageError(RESERVED_AXIS_NAME(axis=axis))
     if not sizes:
-        raise UsageError("mesh: no axes; expected some, such as mesh(group, dp=2, tp=2)")
+        raise UsageError(NO_AXES())
     open_axes = [axis for axis, size in sizes.items() if size == -1]
     if len(open_axes) > 1:
-        raise UsageError(f"mesh: {' and '.join(open_axes)} are -1; expected one at most")
+        raise UsageError(SEVERAL_OPEN_AXES(axes=", ".join(open_axes)))
     known = prod(size for size in sizes.values() if size != -1)
     if open_axes and ranks.size % known == 0:
         sizes = sizes | {open_axes[0]: ranks.size // known}
     if prod(sizes.values()) != ranks.size:
         product = " × ".join(f"{axis}={size}" for axis, size in sizes.items())
-        wanted = f"a multiple of {known}" if open_axes else f"{known}"
-        raise UsageError(
-            f"mesh: {product} needs {wanted} ranks, the group has {ranks.size}; choose sizes whose product is "
-            f"{ranks.size}"
-        )
+        needed = MULTIPLE_OF(count=known) if open_axes else known
+        raise UsageError(WRONG_MESH_SIZE(product=product, needed=needed, size=ranks.size))
     return Mesh(ranks, sizes)
 
 
 def _coordinates(rank: int, sizes: dict[str, int]) -> dict[str, int]:
-    found = {}
+    coordinates = {}
     for axis in reversed(sizes):
-        rank, found[axis] = divmod(rank, sizes[axis])
-    return {axis: found[axis] for axis in sizes}
+        rank, coordinates[axis] = divmod(rank, sizes[axis])
+    return {axis: coordinates[axis] for axis in sizes}
 
 
 def _number(coordinates: dict[str, int], sizes: dict[str, int]) -> int:
     number = 0
-    for axis, place in coordinates.items():
-        number = number * sizes[axis] + place
+    for axis, position in coordinates.items():
+        number = number * sizes[axis] + position
     return number

@@ -1,4 +1,4 @@
-"""The buffers of a module (running means, counters), kept the same on all ranks by few broadcasts."""
+"""Keeps the buffers of a module (running means, counters) the same on all ranks, with few broadcasts."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from unisono.parallel.group import Group
 
 
 class ModuleBuffers:
-    """All buffers of a module; those of one type travel together."""
+    """All buffers of a module; one broadcast sends all those of one dtype and device."""
 
     def __init__(self, module: nn.Module) -> None:
-        # Who has them, and how they are called there: a module may put another tensor in a buffer's place.
+        # Submodule and name of each buffer, not the tensor: a module may assign another tensor to a buffer.
         owners = [
             (owner, own_name, f"{path}.{own_name}" if path else own_name, tensor)
             for path, owner in module.named_modules()
@@ -28,7 +28,7 @@ class ModuleBuffers:
             self.names.setdefault(kind, []).append(name)
 
     def broadcast(self, group: Group, *, phase: str) -> None:
-        """Take those of rank 0."""
+        """Replace the buffers by those of rank 0."""
         for kind, part in self.parts.items():
             buffers = [getattr(owner, name) for owner, name in part]
             flat = torch.cat([buffer.detach().reshape(-1) for buffer in buffers])

@@ -1,4 +1,4 @@
-"""A mixture of experts: every rank has other rows and other experts; rows travel to the experts they choose.
+"""A mixture of experts: every rank has different rows and experts; rows are sent to the experts they choose.
 
 ::
 
@@ -10,17 +10,16 @@
       │                                      │                                       experts
     y = sum of weight * result <── combine: all-to-all   gradient of y ── all-to-all ──┘
 
-The backward of an all-to-all is the all-to-all with what was sent and what was received exchanged. How many
-rows go where differs in every step: before the rows, every rank tells all others how many of its rows would
-like to go to which expert. That is an all-gather of size * experts * k numbers, where an all-to-all (to each
-rank the counts for its experts) would do to receive the rows. But with it everybody knows everything, and an
-expert's capacity can be that of the whole batch (see routing.py): the result does not depend on how many
-ranks the rows are on.
+The backward of an all-to-all is the all-to-all with sent and received rows exchanged. The number of rows that go to
+each expert changes in every step, so before the rows every rank sends all others the number of its rows that chose
+each expert: an all-gather of size * experts * k numbers. To receive the rows, an all-to-all would be enough (to each
+rank the counts for its experts). But with the all-gather, every rank knows all counts, and an expert's capacity can
+refer to the whole batch (see routing.py): the result does not depend on the number of ranks.
 
-**Gradients.** Rows of all ranks come to an expert, and with them the gradients of all ranks' losses, added
-up. The router is on every rank, and has the gradients of this rank's loss alone: ``DataParallel`` makes the
-mean of them. So that both belong to one objective, the mean of the ranks' losses, experts get the mean as
-well; with ``losses="sum"`` it is the sum of the ranks' losses, and the router's gradients are to be summed.
+**Gradients.** An expert gets rows of all ranks, and with them the gradients of all ranks' losses, summed. The router
+is on every rank and gets the gradients of this rank's loss alone; ``DataParallel`` averages them. For both to belong
+to one objective, the mean of the ranks' losses, the gradients of experts are divided by the number of ranks. With
+``losses="sum"`` the objective is the sum of the ranks' losses, and the router's gradients must be summed.
 """
 
 from __future__ import annotations
@@ -36,32 +35,43 @@ from unisono.errors import UsageError
 from unisono.parallel.agreement import require_same
 from unisono.parallel.functions import gradient_of, pair
 from unisono.parallel.group import group_of
+from unisono.parallel.layer_messages import (
+    WRONG_CAPACITY_FACTOR,
+    WRONG_CHOICE,
+    WRONG_EXPERT_OUTPUT,
+    WRONG_INPUT_WIDTH,
+    WRONG_TOP_K,
+)
 from unisono.parallel.routing import ExpertAssignment, assign_experts, balance_loss, choose, expert_counts
 from unisono.parallel.split import Split
 
 
 class Mixed(NamedTuple):
-    """What a mixture of experts returns."""
+    """The result of a mixture of experts."""
 
-    output: Tensor  # of the shape of the input
-    balance_loss: Tensor  # to be added to the loss, times some 0.01
-    dropped: int  # choices of this rank's rows for which there was no room
-    load: Tensor  # (experts,): how many rows of all ranks chose each expert
+    output: Tensor  # in the shape of the input
+    balance_loss: Tensor  # add it to the loss, multiplied by about 0.01
+    dropped: int  # choices of this rank's rows beyond the capacity of their expert
+    load: Tensor  # (experts,): the number of rows of all ranks that chose each expert
 
 
 class MixtureOfExperts(nn.Module):
-    """A layer whose rows each go to ``top_k`` of the experts of all ranks.
+    """A layer that sends each row to ``top_k`` of the experts of all ranks.
 
-    ``experts`` are those of this rank: modules that map (rows, features) to (rows, features), also for no
-    rows. Ranks may have different numbers of them. The router is made alike on every rank, after the same
+    ``features``: the width of a row.
+    ``experts``: the experts of this rank: modules that map (rows, features) to (rows, features), for zero rows as
+    well. Ranks may have different numbers of them.
+    ``group``: the ranks that share the experts. The router is the same on every rank: create the layer after the same
     ``torch.manual_seed``.
-
-    ``capacity_factor``: an expert takes at most so many times its fair share of the rows of all ranks; a
-    choice beyond is dropped, and adds zero to the output. None: there is room for all. ``balance_over``: the
-    balance loss is that of the rows of all ranks ("group": of the whole batch, so that a rank may well use
-    one expert alone), or of this rank's ("rank"). Both cost no communication: over the group, the loss is
-    this rank's part of it, and the mean (or sum, as ``losses`` says) over the ranks is the loss of the whole
-    batch.
+    ``top_k``: the number of experts for each row.
+    ``capacity_factor``: an expert accepts at most this multiple of its fair share of the rows of all ranks; a choice
+    beyond that is dropped and adds zero to the output. None: no limit.
+    ``balance_over``: "group": the balance loss is that of the rows of all ranks, so one rank may use a single expert;
+    "rank": that of this rank's rows. Neither communicates: over the group, each rank returns its part, and the mean
+    (or sum, see ``losses``) over the ranks is the loss of the whole batch.
+    ``losses``: "mean" or "sum": how the losses of the ranks form the objective.
+    ``name``: its name in the log of ``record()``.
+    ``device``, ``dtype``: of the router.
     """
 
     def __init__(
@@ -73,31 +83,35 @@ class MixtureOfExperts(nn.Module):
         self.group, self.name = group_of(group), name
         self.features, self.top_k, self.capacity_factor = features, top_k, capacity_factor
         self.balance_over, self.losses = balance_over, losses
-        held = self.group.all_gather_object(len(experts))
-        self.starts = list(accumulate(held, initial=0))  # rank r has experts starts[r] to starts[r + 1] - 1
+        counts = self.group.all_gather_object(len(experts))
+        self.starts = list(accumulate(counts, initial=0))  # rank r has experts starts[r] to starts[r + 1] - 1
         self.count = self.starts[-1]
-        self._require_possible()
+        self._check_settings()
         first = self.starts[self.group.rank]
         self.experts = nn.ModuleDict({str(first + number): expert for number, expert in enumerate(experts)})
         for parameter in self.experts.parameters():
             parameter.is_expert = True
         self.different = {"experts": self.group}  # full_state_dict() reads it
         self.router = nn.Linear(features, self.count, bias=False, device=device, dtype=dtype)
-        facts = {"features": features, "top_k": top_k, "capacity_factor": capacity_factor, "losses": losses}
-        require_same(self.group, f"MixtureOfExperts {name}", facts, [self.router.weight])
+        settings = {"features": features, "top_k": top_k, "capacity_factor": capacity_factor, "losses": losses}
+        require_same(self.group, f"MixtureOfExperts {name}", settings, [self.router.weight])
 
     @classmethod
     def of(cls, features: int, count: int, make: Callable[[], nn.Module], group: Any, **options: Any) -> Any:
-        """Make ``count`` experts alike on every rank, one after the other, and keep this rank's share of them."""
+        """Create ``count`` experts, the same on every rank, and keep this rank's share of them.
+
+        ``make``: a function that returns a new expert. ``features``, ``group``, ``options``: as in the class.
+        """
         group = group_of(group)
         mine = Split(group, 0, count).mine
-        made = ((number, make()) for number in range(count))
-        return cls(features, [expert for number, expert in made if number in mine], group, **options)
+        created = ((number, make()) for number in range(count))
+        return cls(features, [expert for number, expert in created if number in mine], group, **options)
 
     def forward(self, x: Tensor) -> Mixed:
-        """Send the rows to their experts and add up what comes back. All ranks call this, with any number of rows."""
+        """Send the rows to their experts; return the weighted sum of the results. All ranks call this."""
         if x.shape[-1] != self.features:
-            raise UsageError(f"{self._who()}: an input with {x.shape[-1]} features; expected {self.features}")
+            sizes = {"found": x.shape[-1], "expected": self.features}
+            raise UsageError(WRONG_INPUT_WIDTH(location=self._location(), **sizes))
         rows = x.flatten(0, -2)
         probabilities, experts, weights = choose(self.router(rows), self.top_k)
         own = expert_counts(experts, self.count)
@@ -115,15 +129,15 @@ class MixtureOfExperts(nn.Module):
         )  # fmt: skip
 
     def expert_parameters(self) -> list[nn.Parameter]:
-        """Return the parameters that only this rank has: not to be averaged with those of other ranks."""
+        """Return the parameters of this rank's experts, which must not be averaged over ranks."""
         return list(self.experts.parameters())
 
     def _at_experts(self, rows: Tensor, assignment: ExpertAssignment) -> Tensor:
-        """Send rows, sorted by expert, there and back."""
+        """Send rows, sorted by expert, to the experts; return the results in the same order."""
         by_rank = [assignment.sent[first:last].sum(dim=0).tolist() for first, last in pairwise(self.starts)]
         in_rows = [amounts[self.group.rank] for amounts in by_rank]
         out_rows = by_rank[self.group.rank]
-        # Rows of one expert come from many ranks. Experts get the gradients of all ranks' losses (see above).
+        # Experts get the gradients of all ranks' losses: see the module's docstring.
         scale = self.group.size if self.losses == "mean" else 1
         arrived = self._exchange(rows, in_rows, out_rows, scale, "dispatch")
         mine = assignment.sent[
@@ -132,17 +146,16 @@ class MixtureOfExperts(nn.Module):
         owner = torch.arange(len(mine)).repeat(self.group.size).repeat_interleave(mine.t().flatten())
         order = owner.argsort(stable=True).to(rows.device)
         parts = arrived[order].split(mine.sum(dim=1).tolist())
-        done = [self._ask(number, part) for number, part in zip(self.experts, parts, strict=True)]
+        done = [self._apply_expert(number, part) for number, part in zip(self.experts, parts, strict=True)]
         results = torch.cat(done)[order.argsort()] if done else arrived
         return self._exchange(results, out_rows, in_rows, 1 / scale, "combine")
 
-    def _ask(self, number: str, rows: Tensor) -> Tensor:
-        found = self.experts[number](rows)  # also for no rows, so that it has a gradient in every step
-        if found.shape != rows.shape:
-            raise UsageError(
-                f"{self._who()}: expert {number} makes {tuple(found.shape)} of {tuple(rows.shape)}; expected the same"
-            )
-        return found
+    def _apply_expert(self, number: str, rows: Tensor) -> Tensor:
+        result = self.experts[number](rows)  # also for zero rows, so that it has a gradient in every step
+        if result.shape != rows.shape:
+            shapes = {"found": tuple(result.shape), "expected": tuple(rows.shape)}
+            raise UsageError(WRONG_EXPERT_OUTPUT(location=self._location(), number=number, **shapes))
+        return result
 
     def _exchange(self, rows: Tensor, in_rows: list[int], out_rows: list[int], scale: float, name: str) -> Tensor:
         def move(rows: Tensor, in_rows: list[int], out_rows: list[int], name: str, phase: str) -> Tensor:
@@ -164,23 +177,25 @@ class MixtureOfExperts(nn.Module):
         part = balance_loss(probabilities, assignment.load, assignment.total, self.top_k)
         return part * self.group.size if self.losses == "mean" else part
 
-    def _who(self) -> str:
+    def _location(self) -> str:
         return f"MixtureOfExperts {self.name}, rank {self.group.rank}"
 
-    def _require_possible(self) -> None:
+    def _check_settings(self) -> None:
+        location = self._location()
         if not 1 <= self.top_k <= self.count:
-            raise UsageError(f"{self._who()}: top_k={self.top_k}; expected 1 to {self.count}, the number of experts")
+            raise UsageError(WRONG_TOP_K(location=location, top_k=self.top_k, count=self.count))
         if self.capacity_factor is not None and not self.capacity_factor > 0:
-            raise UsageError(
-                f"{self._who()}: capacity_factor={self.capacity_factor}; expected None or a number above 0"
-            )
-        for word, value, allowed in (
+            raise UsageError(WRONG_CAPACITY_FACTOR(location=location, factor=self.capacity_factor))
+        for option, value, allowed in (
             ("balance_over", self.balance_over, ("group", "rank")), ("losses", self.losses, ("mean", "sum")),
         ):  # fmt: skip
             if value not in allowed:
-                raise UsageError(f"{self._who()}: {word}={value!r}; expected {allowed[0]!r} or {allowed[1]!r}")
+                first, second = allowed
+                raise UsageError(
+                    WRONG_CHOICE(location=location, option=option, found=value, first=first, second=second)
+                )
 
 
 def is_expert(parameter: Any) -> bool:
-    """Whether a parameter is one of an expert, and so on one rank only: what ``DataParallel`` must leave alone."""
+    """Return whether a parameter belongs to an expert; ``DataParallel(local=is_expert)`` does not average it."""
     return getattr(parameter, "is_expert", False)

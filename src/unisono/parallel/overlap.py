@@ -1,19 +1,19 @@
-"""How much of the communication is hidden behind computing.
+"""Measures how much of the communication is hidden behind computation.
 
 ::
 
-    computing       ████████████████████            ▐ step is over
-    communicating        ▒▒▒▒▒▒  ▒▒▒▒▒▒  ▒▒▒▒▒▒▒▒▒▒▒▐
+    computation     ████████████████████            ▐ end of the step
+    communication        ▒▒▒▒▒▒  ▒▒▒▒▒▒  ▒▒▒▒▒▒▒▒▒▒▒▐
                                         └ exposed ──┘
 
-*Waited*: how long this rank stands still in a step because a collective is not over; the log has it, as every wait
-is timed (``Entry.waited_s``). A rank also stands still for ranks that are late with their computing.
+*Waited*: the time in a step that this rank spends blocked in collectives; every wait is timed and logged
+(``Entry.waited_s``). It includes the time spent waiting for ranks whose computation takes longer.
 
-*Exposed*: how long the rank that comes last to a collective waits for it, summed over the collectives of a step. When
-it comes all others are there already, so that what it waits for is communication and nothing else.
+*Exposed*: the time that the last rank to enter a collective waits for it, summed over the collectives of a step. All
+other ranks have already entered, so this rank waits for communication only.
 
-*Alone*: how long the same collectives take one after the other while nobody computes, all ranks starting each
-of them together. That is what the step would be longer by, if nothing were hidden.
+*Alone*: the time that the same collectives take one after the other without any computation, when all ranks start
+each of them together. Without overlap, the step would take this much longer.
 """
 
 from __future__ import annotations
@@ -29,13 +29,14 @@ import torch
 from unisono.errors import UsageError
 from unisono.parallel.call_log import Entry, Log, record
 from unisono.parallel.group import Group
+from unisono.parallel.messages import NO_GROUP_FOR_ENTRY, ON_AXIS
 
-WARM_UP = 2  # steps that do not count
+WARM_UP = 2  # steps that are not measured
 
 
 @dataclass(frozen=True)
 class Overlap:
-    """Seconds of a step on this rank, in the median."""
+    """Median times of a step on this rank, in seconds (see the module's docstring)."""
 
     step_s: float
     waited_s: float
@@ -44,19 +45,21 @@ class Overlap:
 
     @property
     def exposed_part(self) -> float:
-        """Exposed time as a part of the time of all communication."""
+        """The exposed time as a fraction of the time that all communication takes alone."""
         return self.exposed_s / self.alone_s if self.alone_s else 0.0
 
 
 def measure_overlap(step: Callable[[], Any], *groups: Group, steps: int = 10) -> Overlap:
-    """Run a step some times, then its collectives alone. All ranks of all groups call this.
+    """Run a step several times, then its collectives alone; return the times. All ranks of all groups call this.
 
-    ``groups``: those that the step communicates in, one for each axis.
+    ``step``: a function that trains one step.
+    ``groups``: the groups that the step communicates in, one for each axis.
+    ``steps``: the number of steps to measure.
     """
     taken, logs = [], []
     for _ in range(WARM_UP + steps):
         for group in groups:
-            _meet(group)
+            _synchronise(group)
         with record() as log:
             began = time.perf_counter()
             step()
@@ -70,61 +73,64 @@ def measure_overlap(step: Callable[[], Any], *groups: Group, steps: int = 10) ->
 
 
 def _exposed(logs: list[Log], group: Group) -> float:
-    """Return the median, over steps, of what the last rank to come has waited for the collectives of a group."""
+    """Return the median over steps of the exposed time of a group's collectives."""
     mine = [[entry.waited_s for entry in log if entry.axis == group.axis] for log in logs]
-    steps = zip(*group.all_gather_object(mine), strict=True)  # of each step, what all ranks have waited
+    steps = zip(*group.all_gather_object(mine), strict=True)  # for each step, the waits of all ranks
     last: list[float] = [sum(min(waits) for waits in zip(*of_ranks, strict=True)) for of_ranks in steps]
     return statistics.median(last)
 
 
 def replay(log: Log, *groups: Group, times: int = 5) -> float:
-    """Make the collectives of a log again, one after the other, on other tensors; return how many seconds they take.
+    """Repeat the collectives of a log one after the other, on new tensors; return the seconds they take.
 
-    For each, the median of several times counts, on this rank. Exchanges of unequal parts are made with equal
-    ones.
+    ``log``: a log of ``record()``.
+    ``groups``: the groups of its collectives, one for each axis.
+    ``times``: the number of repetitions; the median of each collective on this rank counts.
+
+    An all-to-all of unequal parts is repeated with equal parts.
     """
     by_axis = {group.axis: group for group in groups}
     total = 0.0
     for entry in log:
         group = by_axis.get(entry.axis)
         if group is None or group.size != entry.size:
+            axis = ON_AXIS(axis=entry.axis) if entry.axis else ""
             raise UsageError(
-                f"replay: {entry.collective} of {entry.name!r} was made by {entry.size} ranks"
-                f"{f' on axis {entry.axis!r}' if entry.axis else ''}; expected their group among those given"
+                NO_GROUP_FOR_ENTRY(collective=entry.collective, name=entry.name, size=entry.size, axis=axis)
             )
         call = _call(entry, group)
         call()
-        found = []
+        seconds = []
         for _ in range(times):
-            _meet(group)
+            _synchronise(group)
             began = time.perf_counter()
             call()
-            found.append(time.perf_counter() - began)
-        total += statistics.median(found)
+            seconds.append(time.perf_counter() - began)
+        total += statistics.median(seconds)
     return total
 
 
-def _meet(group: Group) -> None:
-    group.all_reduce(torch.zeros(1), name="(meet)", phase="start")
+def _synchronise(group: Group) -> None:
+    group.all_reduce(torch.zeros(1), name="(barrier)", phase="start")
 
 
 def _call(entry: Entry, group: Group) -> Callable[[], Any]:
-    """Return a function that makes the collective of an entry again."""
+    """Return a function that repeats the collective of an entry."""
     dtype = getattr(torch, entry.dtype)
-    words: dict[str, Any] = {"name": entry.name, "phase": entry.phase}
+    options: dict[str, Any] = {"name": entry.name, "phase": entry.phase}
     whole = torch.zeros(entry.bytes // dtype.itemsize, dtype=dtype)
     each = len(whole) // group.size
     if entry.collective == "all_to_all":
         whole = whole[: each * group.size]
         rows = [each] * group.size
         out = torch.empty_like(whole)
-        return lambda: group.all_to_all(out, whole, out_rows=rows, in_rows=rows, **words)
+        return lambda: group.all_to_all(out, whole, out_rows=rows, in_rows=rows, **options)
     if entry.collective == "broadcast":
-        return lambda: group.broadcast(whole, **words)
-    words["codec"] = entry.codec or None
+        return lambda: group.broadcast(whole, **options)
+    options["codec"] = entry.codec or None
     if entry.collective == "all_reduce":
-        return lambda: group.all_reduce(whole, **words)
+        return lambda: group.all_reduce(whole, **options)
     part = torch.zeros(each, dtype=dtype)
     if entry.collective == "all_gather":
-        return lambda: group.all_gather(whole, part, **words)
-    return lambda: group.reduce_scatter(part, whole, **words)
+        return lambda: group.all_gather(whole, part, **options)
+    return lambda: group.reduce_scatter(part, whole, **options)

@@ -1,15 +1,15 @@
-"""Dropout on several ranks: who draws the same numbers, and who must not.
+"""Random numbers for dropout on several ranks.
 
 ::
 
-    what every rank computes alike (a whole)       all ranks draw the same numbers, or the wholes become different
-    what every rank has a part of (heads, shards)  every rank draws its own, or the parts repeat each other
+    computations that are the same on every rank (a whole)   all ranks draw the same numbers, or the wholes differ
+    computations on a part (heads, shards)                   each rank draws different numbers, or the parts repeat
 
-Torch draws from one generator per device. All ranks seed it with the same number, and as long as all draw
-equally much they stay in step: that is the first line. For the second, ``own_random_numbers`` draws one
-number in step, makes of it and of the rank the seed for what is inside the block, and puts the generator back
-afterwards: however much a rank draws inside, all are in step again. Activation checkpointing works with it,
-for it puts the same generator back.
+Torch draws from one generator per device. All ranks seed it with the same number, and as long as all draw the same
+amount they stay in step; that serves the first line. For the second, ``own_random_numbers`` draws one number in step,
+derives from it and from the rank the seed for its block, and restores the generator afterwards: however much a rank
+draws inside the block, all ranks are in step again. Activation checkpointing works with it, because it restores the
+same generator.
 """
 
 from __future__ import annotations
@@ -26,7 +26,11 @@ from unisono.parallel.group import Group
 
 @contextmanager
 def own_random_numbers(group: Group, device: Any) -> Iterator[None]:
-    """Let every rank draw numbers of its own on a device; afterwards all draw the same again."""
+    """Let every rank draw different random numbers within the block; afterwards all draw the same again.
+
+    ``group``: the ranks, all of which enter the block.
+    ``device``: the device whose generator is used.
+    """
     seed = int(torch.randint(2**40, ())) * group.size + group.rank  # below 2**63 up to millions of ranks
     on_gpu = torch.device(device).type == "cuda"
     with torch.random.fork_rng(devices=[device] if on_gpu else []):
@@ -38,14 +42,17 @@ def own_random_numbers(group: Group, device: Any) -> Iterator[None]:
 
 
 class SplitDropout(nn.Dropout):
-    """Dropout of something of which every rank has a part."""
+    """Dropout of a tensor of which every rank holds a part.
+
+    ``p``: the probability of dropping an element. ``group``: the ranks that share the tensor.
+    """
 
     def __init__(self, p: float, group: Group) -> None:
         super().__init__(p)
         self.group = group
 
     def forward(self, x: Tensor) -> Tensor:
-        """Zero some elements, on every rank others."""
+        """Set random elements to zero, different ones on every rank."""
         if not self.training or self.p == 0:
             return x
         with own_random_numbers(self.group, x.device):

@@ -2,18 +2,18 @@
 
 ::
 
-    start     rank 0        remove what interrupted saves have left
+    start     rank 0        remove the leftovers of interrupted saves
     write     every rank    shard-0-of-2.<save>.part         the previous save is untouched
     commit    rank 0        save.json names the save         from here on the new save is the one that loads
     publish   every rank    .part becomes shard-0-of-2.pt    replaces the file of the previous save
     clean     rank 0        remove the files of other saves
 
-A *save* is identified by a random number, which is in each of its files and in ``save.json``. A phase begins when all
-ranks have completed the one before, and ``save.json`` is replaced in one step; so a job that dies at any point leaves
-either the previous save or the new one. A reader takes the files that carry the number in ``save.json``, published or
-not, and nothing else.
+A *save* is identified by a random number, which is stored in each of its files and in ``save.json``. A phase begins
+when all ranks have completed the previous one, and ``save.json`` is replaced atomically, so a job that dies at any
+point leaves either the previous save or the new one. A reader uses the files with the number in ``save.json``,
+published or not, and no others.
 
-Folders of earlier versions have no ``save.json`` and no numbers. They load if their files fit together.
+Folders of earlier versions have no ``save.json`` and no numbers. They load if their files match each other.
 """
 
 from __future__ import annotations
@@ -30,22 +30,33 @@ from typing import Any, NamedTuple
 import torch
 
 from unisono.errors import UsageError
+from unisono.parallel.state_messages import (
+    DIFFERENT_SAVES,
+    MANIFEST_UNREADABLE,
+    NO_SHARDS,
+    NO_SHARDS_IN_FOLDER,
+    NOT_ONE_RUN,
+    SAVE_INTERRUPTED,
+    SAVED_TOO_OFTEN,
+    SHARD_MISSING,
+    SHARD_UNREADABLE,
+)
 
 MANIFEST = "save.json"
 SHARD = re.compile(r"shard-(\d+)-of-(\d+)\.pt")
 PART = re.compile(r"(?:shard-\d+-of-\d+|save)\.([0-9a-f]{32})\.part")
-ATTEMPTS = 5  # of a reader, while others save into the same folder
+ATTEMPTS = 5  # of a reader, while another job saves to the same folder
 
 
 class Manifest(NamedTuple):
-    """Which save a folder holds."""
+    """Identifies the save that a folder holds."""
 
     save: str
     size: int  # ranks that wrote it
 
 
 def new_save() -> str:
-    """Return a number that no other save has."""
+    """Return a new number for a save."""
     return uuid.uuid4().hex
 
 
@@ -62,32 +73,32 @@ def _part_name(rank: int, size: int, save: str) -> str:
 
 
 def write(folder: Path, rank: int, manifest: Manifest, contents: dict[str, Any]) -> None:
-    """Write the shard of a rank beside the files of the previous save."""
+    """Write the shard of a rank next to the files of the previous save."""
     path = folder / _part_name(rank, manifest.size, manifest.save)
     _write_durably(path, lambda file: torch.save({**contents, "save": manifest.save}, file))
     _sync(folder)
 
 
 def commit(folder: Path, manifest: Manifest) -> None:
-    """Make the shards that all ranks have written the save of the folder."""
+    """Make the shards that all ranks wrote the save of the folder."""
     path = folder / f"save.{manifest.save}.part"
     _write_durably(path, lambda file: file.write(json.dumps(manifest._asdict()).encode()))
     try:
         os.replace(path, folder / MANIFEST)
     except OSError:
-        if read_manifest(folder) != manifest:  # a network file system may report the failure of what it has done
+        if read_manifest(folder) != manifest:  # a network file system may report a failure although it succeeded
             raise
     _sync(folder)
 
 
 def publish(folder: Path, rank: int, manifest: Manifest) -> None:
-    """Give the shard of a rank its final name."""
+    """Rename the shard of a rank to its final name."""
     name = _part_name(rank, manifest.size, manifest.save)
     os.replace(folder / name, folder / shard_name(rank, manifest.size))
 
 
 def discard(folder: Path, rank: int, manifest: Manifest) -> None:
-    """Remove what a rank has written for a save that was not committed."""
+    """Remove the files that a rank wrote for a save that was not committed."""
     with suppress(OSError, UsageError):
         if read_manifest(folder) != manifest:
             (folder / _part_name(rank, manifest.size, manifest.save)).unlink()
@@ -103,12 +114,12 @@ def clean(folder: Path) -> None:
         of_other_size = shard is not None and manifest is not None and int(shard[2]) != manifest.size
         unfinished = part is not None and (manifest is None or part[1] != manifest.save)
         if of_other_size or unfinished:
-            with suppress(OSError):  # harmless: no reader takes it for a part of the save
+            with suppress(OSError):  # harmless: no reader uses the file
                 path.unlink()
 
 
 def _write_durably(path: Path, fill: Callable[[Any], Any]) -> None:
-    """Write a file; return when it would survive a crash of the machine."""
+    """Write a file; return when it is on disk."""
     with open(path, "wb") as file:
         fill(file)
         file.flush()
@@ -116,34 +127,31 @@ def _write_durably(path: Path, fill: Callable[[Any], Any]) -> None:
 
 
 def _sync(folder: Path) -> None:
-    """Make the names in a folder survive a crash of the machine, where the file system can."""
+    """Write the names in a folder to disk, if the file system supports it."""
     with suppress(OSError):
-        number = os.open(folder, os.O_RDONLY)
+        descriptor = os.open(folder, os.O_RDONLY)
         try:
-            os.fsync(number)
+            os.fsync(descriptor)
         finally:
-            os.close(number)
+            os.close(descriptor)
 
 
 # ---- reading -----------------------------------------------------------------------------------------------------
 
 
 def read_manifest(folder: Path) -> Manifest | None:
-    """Return which save the folder holds; None without ``save.json``."""
+    """Return the manifest of a folder; None without ``save.json``."""
     try:
-        found = json.loads((folder / MANIFEST).read_bytes())
-        return Manifest(str(found["save"]), int(found["size"]))
+        manifest = json.loads((folder / MANIFEST).read_bytes())
+        return Manifest(str(manifest["save"]), int(manifest["size"]))
     except FileNotFoundError:
         return None
     except (ValueError, KeyError, TypeError) as error:
-        raise UsageError(
-            f"load_shards: {folder / MANIFEST} cannot be read ({error}); restore it, or remove it if the shards "
-            "beside it are all of one save"
-        ) from error
+        raise UsageError(MANIFEST_UNREADABLE(path=folder / MANIFEST, error=error)) from error
 
 
 def open_save(folder: Path) -> tuple[str | None, list[dict[str, Any]]]:
-    """Return the number of the save in a folder (None: of an earlier version) and its files by rank, mapped."""
+    """Return the number of the save in a folder (None: an earlier version) and its files by rank, memory-mapped."""
     for _ in range(ATTEMPTS):
         manifest = read_manifest(folder)
         if manifest is None:
@@ -152,15 +160,12 @@ def open_save(folder: Path) -> tuple[str | None, list[dict[str, Any]]]:
         found = [file for file in files if file is not None]
         if len(found) == len(files):
             return manifest.save, found
-        if read_manifest(folder) == manifest:  # otherwise another save was committed in between
+        if read_manifest(folder) == manifest:  # otherwise another save was committed meanwhile
             missing = [shard_name(rank, manifest.size) for rank, file in enumerate(files) if file is None]
-            names = ", ".join(path.name for path in _shards_in(folder)) or "no shards"
-            raise UsageError(
-                f"load_shards: {folder} has {names}; expected one file for each of the {manifest.size} ranks of save "
-                f"{manifest.save[:8]}, and {', '.join(missing)} is missing or belongs to another save: restore it, "
-                "or save again"
-            )
-    raise UsageError(f"load_shards: {folder} was saved into {ATTEMPTS} times while it was read; load again")
+            names = ", ".join(path.name for path in _shards_in(folder)) or NO_SHARDS()
+            parts = {"folder": folder, "names": names, "size": manifest.size, "save": manifest.save[:8]}
+            raise UsageError(SHARD_MISSING(missing=", ".join(missing), **parts))
+    raise UsageError(SAVED_TOO_OFTEN(folder=folder, attempts=ATTEMPTS))
 
 
 def _find_shard(folder: Path, rank: int, manifest: Manifest) -> dict[str, Any] | None:
@@ -178,27 +183,22 @@ def _open_without_manifest(folder: Path) -> tuple[str | None, list[dict[str, Any
     paths = _shards_in(folder)
     if not paths:
         unfinished = folder.is_dir() and any(PART.fullmatch(path.name) for path in folder.iterdir())
-        why = "; a save was interrupted before it was complete" if unfinished else ""
-        raise UsageError(
-            f"load_shards: there are no shards in {folder}{why}; expected files shard-0-of-N.pt, ... and {MANIFEST}"
-        )
+        reason = SAVE_INTERRUPTED() if unfinished else ""
+        raise UsageError(NO_SHARDS_IN_FOLDER(folder=folder, reason=reason, manifest=MANIFEST))
     files = sorted((_map(path) for path in paths), key=lambda file: int(file["rank"]))
     names = ", ".join(path.name for path in paths)
     size = files[0]["size"]
     if [file["rank"] for file in files] != list(range(size)) or any(file["size"] != size for file in files):
-        raise UsageError(f"load_shards: {folder} has {names}; expected one file for each of the ranks of one run")
+        raise UsageError(NOT_ONE_RUN(folder=folder, names=names))
     for rank, file in enumerate(files):
         for fact in ("save", "parameters", "others", "param_groups"):
             if not is_same(_fact(file, fact), _fact(files[0], fact)):
-                raise UsageError(
-                    f"load_shards: {folder} has {names}, without {MANIFEST}; the file of rank {rank} belongs to "
-                    f"another save than that of rank 0: they differ in {fact!r}. Restore the files of one save"
-                )
+                raise UsageError(DIFFERENT_SAVES(folder=folder, names=names, manifest=MANIFEST, rank=rank, fact=fact))
     return files[0].get("save"), files
 
 
 def _fact(file: dict[str, Any], fact: str) -> Any:
-    """Return what all files of a save have in common, of one kind."""
+    """Return a value that all files of a save have in common."""
     return file.get(fact) if fact in ("save", "param_groups") else [flat[fact] for flat in file["flats"]]
 
 
@@ -219,9 +219,9 @@ def _shards_in(folder: Path) -> list[Path]:
 
 def _map(path: Path) -> dict[str, Any]:
     try:
-        found: dict[str, Any] = torch.load(path, mmap=True, weights_only=True, map_location="cpu")
+        contents: dict[str, Any] = torch.load(path, mmap=True, weights_only=True, map_location="cpu")
     except FileNotFoundError:
         raise
     except Exception as error:
-        raise UsageError(f"load_shards: {path} cannot be read: {type(error).__name__}: {error}") from error
-    return found
+        raise UsageError(SHARD_UNREADABLE(path=path, error=f"{type(error).__name__}: {error}")) from error
+    return contents

@@ -1,4 +1,4 @@
-"""Sequence parallel: what lies between the tensor-parallel layers is split too, along the sequence.
+"""Sequence parallel: the layers between tensor-parallel ones are split as well, along the sequence.
 
 ::
 
@@ -6,16 +6,15 @@
                   └────────────┘                                  └────────────────┘
     1/size of the positions      all positions, 1/size of the features             1/size of the positions
 
-A norm's weight is on every rank, and every rank uses it on other positions: its gradient is a sum over the
-ranks. ``SequenceLayerNorm`` makes that sum by itself, with one all-reduce of weight and bias together in the
-backward pass.
+Every rank holds the weight of a norm and applies it to different positions, so its gradient is a sum over the ranks.
+``SequenceLayerNorm`` computes that sum, with one all-reduce of weight and bias together in the backward pass.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-import torch.nn.functional as F  # noqa: N812 (as everybody calls it)
+import torch.nn.functional as F  # noqa: N812 (its usual name)
 from torch import Tensor, nn
 
 from unisono.parallel.functions import nothing_then_all_reduce
@@ -23,14 +22,19 @@ from unisono.parallel.group import group_of
 
 
 class SequenceLayerNorm(nn.LayerNorm):
-    """A layer norm of which every rank normalises its shard of the sequence."""
+    """A layer norm of which every rank normalises its shard of the sequence.
+
+    ``features``, ``options``: the arguments of ``nn.LayerNorm``.
+    ``group``: the ranks that share the sequence.
+    ``name``: its name in the log of ``record()``.
+    """
 
     def __init__(self, features: Any, group: Any, *, name: str = "norm", **options: Any) -> None:
         super().__init__(features, **options)
         self.group, self.name = group_of(group), name
 
     def forward(self, x: Tensor) -> Tensor:
-        """Normalise; backward, sum the gradients of the parameters over the ranks."""
+        """Normalise x; the backward pass sums the gradients of the parameters over the ranks."""
         weight, bias = self.weight, self.bias
         if weight is not None and bias is not None:
             weight, bias = nothing_then_all_reduce(weight, bias, group=self.group, name=f"{self.name} (parameters)")

@@ -1,4 +1,4 @@
-"""Checkpoints in shards: every rank writes what it has, and any number of ranks read what they need.
+"""Checkpoints in shards: every rank writes its shard, and any number of ranks read the elements they need.
 
 ::
 
@@ -6,10 +6,10 @@
                          ├───────────┴─────┬─────┴───────────┤
     read by 2 ranks      │  shard of 0     │  shard of 1     │
 
-No rank ever holds more than its own shard: files are mapped, not read. Units may be divided differently, too, and
-the stage may be another one: what is looked up is a range of elements of a parameter, by name.
+No rank ever holds more than its shard: files are mapped, not read. The units and the stage may differ as well,
+because the files are searched for ranges of elements of a parameter, by name.
 
-Which files belong together, and when a save is complete: save_folder.py.
+save_folder.py defines which files belong together, and when a save is complete.
 """
 
 from __future__ import annotations
@@ -27,16 +27,29 @@ from unisono.parallel import save_folder
 from unisono.parallel.save_folder import Manifest, is_same
 from unisono.parallel.sharded_state import is_elementwise, load_settings, set_values
 from unisono.parallel.sharding import Flat
+from unisono.parallel.state_messages import (
+    FOLDER_UNUSABLE,
+    NO_SUCH_PARAMETER,
+    NOT_LOADED,
+    NOT_RENAMED,
+    NOTHING_SAVED,
+    ONE_OTHER_PARAMETER,
+    OPTIMIZER_STATES_DIFFER,
+    OTHER_PARAMETERS,
+    REPORTED_BY_RANK,
+    SAVED_WHILE_LOADING,
+    SHAPE,
+)
 
 if TYPE_CHECKING:
     from unisono.parallel.zero import Zero
 
-Found = TypeVar("Found")
-VALUES = "values"  # of parameters; beside it, what the optimiser keeps per element: "exp_avg", ...
+Result = TypeVar("Result")
+VALUES = "values"  # of parameters; the other keys are the optimiser's values per element: "exp_avg", ...
 
 
 def save(zero: Zero, folder: Any) -> None:
-    """Save the shards of all ranks, as one; of replicas, only the first writes. Return when the save is complete."""
+    """Save the shards of all ranks as one save; only the first replica writes. Return when the save is complete."""
     path, rank, size = Path(folder), zero.group.rank, zero.group.size
     writes = zero.replicas is None or zero.replicas.rank == 0
     leads = writes and rank == 0
@@ -49,8 +62,8 @@ def save(zero: Zero, folder: Any) -> None:
             save_folder.clean(path)
         return save_folder.new_save()
 
-    manifest = Manifest(_on_all_ranks(zero, f"save_shards: {path} cannot be used", start)[0], size)
-    not_saved = f"save_shards: nothing was saved, and what {path} held before is unchanged"
+    manifest = Manifest(_on_all_ranks(zero, FOLDER_UNUSABLE(folder=path), start)[0], size)
+    not_saved = NOTHING_SAVED(folder=path)
     try:
         _on_all_ranks(zero, not_saved, lambda: save_folder.write(path, rank, manifest, contents) if writes else None)
         _on_all_ranks(zero, not_saved, lambda: save_folder.commit(path, manifest) if leads else None)
@@ -58,30 +71,28 @@ def save(zero: Zero, folder: Any) -> None:
         if writes:
             save_folder.discard(path, rank, manifest)
         raise
-    named = f"save_shards: {path} has the new save, but a file could not be given its name"
-    _on_all_ranks(zero, named, lambda: save_folder.publish(path, rank, manifest) if writes else None)
-    _on_all_ranks(zero, named, lambda: save_folder.clean(path) if leads else None)
+    not_renamed = NOT_RENAMED(folder=path)
+    _on_all_ranks(zero, not_renamed, lambda: save_folder.publish(path, rank, manifest) if writes else None)
+    _on_all_ranks(zero, not_renamed, lambda: save_folder.clean(path) if leads else None)
 
 
 def _on_all_ranks(
-    zero: Zero, complaint: str, action: Callable[[], Found], kind: type[Exception] = UnisonoError
-) -> list[Found]:
-    """Do something on every rank; return what each rank has returned, or raise on all ranks what one has raised."""
+    zero: Zero, complaint: str, action: Callable[[], Result], kind: type[Exception] = UnisonoError
+) -> list[Result]:
+    """Run an action on every rank; return the results of all ranks, or raise the error of one rank on all of them."""
     cause: Exception | None = None
     try:
         mine: Any = (action(), "")
     except Exception as error:
-        cause, mine = (
-            error,
-            (None, str(error) if isinstance(error, UnisonoError) else f"{type(error).__name__}: {error}"),
-        )
-    told = zero.group.all_gather_object(mine)
+        cause = error
+        mine = (None, error.message if isinstance(error, UnisonoError) else f"{type(error).__name__}: {error}")
+    results = zero.group.all_gather_object(mine)
     if zero.replicas is not None:
-        told = [each for part in zero.replicas.all_gather_object(told) for each in part]
-    for rank, (_, problem) in enumerate(told):
+        results = [each for part in zero.replicas.all_gather_object(results) for each in part]
+    for rank, (_, problem) in enumerate(results):
         if problem:
-            raise kind(f"{complaint}; rank {rank % zero.group.size} reports: {problem}") from cause
-    return [value for value, _ in told]
+            raise kind(REPORTED_BY_RANK(what=complaint, rank=rank % zero.group.size, problem=problem)) from cause
+    return [value for value, _ in results]
 
 
 def _contents(zero: Zero) -> dict[str, Any]:
@@ -113,30 +124,30 @@ def _saved(zero: Zero, flat: Flat) -> dict[str, Any]:
 
 
 def load(zero: Zero, folder: Any) -> None:
-    """Take this rank's part of what the files of all ranks hold."""
+    """Load this rank's part of the files of all ranks."""
     opened: list[Saved] = []
 
     def open_files() -> str | None:
         opened.append(Saved(*save_folder.open_save(Path(folder))))
         return opened[0].save
 
-    saves = _on_all_ranks(zero, f"load_shards: {folder} was not loaded", open_files, UsageError)
+    saves = _on_all_ranks(zero, NOT_LOADED(folder=folder), open_files, UsageError)
     if any(each != saves[0] for each in saves):
-        raise UsageError(f"load_shards: {folder} was saved into while it was loaded; load again")
+        raise UsageError(SAVED_WHILE_LOADING(folder=folder))
     saved = opened[0]
     _check_shapes(zero, saved, folder)
     load_settings(zero, saved.files[0]["param_groups"])
     states = [saved.about(flat) for flat in zero.flats]
     for flat, (kinds, others) in zip(zero.flats, states, strict=True):
-        found = {kind: saved.shard(flat, kind, flat.rank) for kind in kinds}
+        tensors = {kind: saved.shard(flat, kind, flat.rank) for kind in kinds}
         if flat.trained or flat.shard is not None:
-            (flat.master.data if flat.trained else flat.shard).copy_(found.pop(VALUES))
+            (flat.master.data if flat.trained else flat.shard).copy_(tensors.pop(VALUES))
         else:
             set_values(flat, torch.cat([saved.shard(flat, VALUES, rank) for rank in range(flat.size)]))
         if flat.trained:
-            zero.optimizer.state[flat.master] = {**found, **others} if found or others else {}
+            zero.optimizer.state[flat.master] = {**tensors, **others} if tensors or others else {}
     zero.module.load_state_dict(saved.files[0]["buffers"], strict=False)
-    zero._share("state")
+    zero._publish_parameters("state")
 
 
 def _check_shapes(zero: Zero, saved: Saved, folder: Any) -> None:
@@ -147,11 +158,13 @@ def _check_shapes(zero: Zero, saved: Saved, folder: Any) -> None:
     wrong = sorted(name for name in shapes.keys() | saved.shapes.keys() if shapes.get(name) != saved.shapes.get(name))
     if wrong:
         name = wrong[0]
-        there, expected = saved.shapes.get(name, "(it is not there)"), shapes.get(name, "no such parameter")
-        raise UsageError(
-            f"load_shards: {len(wrong)} parameters in {folder} are not those of the model; the first is {name!r}, of "
-            f"shape {there}, expected {expected}; load what was saved of the same model"
+        found, expected = (
+            SHAPE(shape=shape) if (shape := each.get(name)) is not None else NO_SUCH_PARAMETER()
+            for each in (saved.shapes, shapes)
         )
+        template = ONE_OTHER_PARAMETER if len(wrong) == 1 else OTHER_PARAMETERS
+        parts = {"folder": folder, "name": name, "found": found, "expected": expected, "count": len(wrong)}
+        raise UsageError(template(**parts))
 
 
 class Saved:
@@ -159,18 +172,18 @@ class Saved:
 
     def __init__(self, save: str | None, files: list[dict[str, Any]]) -> None:
         self.save, self.files = save, files
-        # Where each parameter begins: which flat, and which element of its vector.
-        self.places: dict[str, tuple[int, int]] = {}
+        # The start of each parameter: the index of its flat, and the element of the flat's vector.
+        self.positions: dict[str, tuple[int, int]] = {}
         self.shapes: dict[str, list[int]] = {}
         for number, flat in enumerate(files[0]["flats"]):
             offset = 0
             for name, shape in flat["parameters"]:
-                self.places[name], self.shapes[name] = (number, offset), shape
+                self.positions[name], self.shapes[name] = (number, offset), shape
                 offset += math.prod(shape)
 
     def about(self, flat: Flat) -> tuple[list[str], dict[str, Any]]:
-        """Return what was saved of a flat: the kinds of tensors, and the rest."""
-        parts = {self.places[member.names[0]][0]: member.names[0] for member in flat.members}
+        """Return what was saved for a flat: the keys of its tensors, and the other values."""
+        parts = {self.positions[member.names[0]][0]: member.names[0] for member in flat.members}
         (number, first), *others = parts.items()
         saved = self.files[0]["flats"][number]
         for other, name in others:
@@ -178,26 +191,22 @@ class Saved:
             if flat.trained and (
                 there["tensors"].keys() != saved["tensors"].keys() or not is_same(there["others"], saved["others"])
             ):
-                raise UsageError(
-                    f"load_shards: the optimiser has another state for {name!r} than for {first!r}, and both are in "
-                    f"the unit {flat.name!r} now; expected one state (steps, averages) for all parameters of a unit: "
-                    "divide the model into the units it had when it was saved"
-                )
+                raise UsageError(OPTIMIZER_STATES_DIFFER(name=name, first=first, unit=flat.name))
         copied = {key: value.clone() if torch.is_tensor(value) else value for key, value in saved["others"].items()}
         return list(saved["tensors"]), copied
 
     def shard(self, flat: Flat, kind: str, rank: int) -> Tensor:
-        """Return the shard of a rank, made of what was saved."""
-        number, _ = self.places[flat.members[0].names[0]]
+        """Return the shard of a rank, assembled from the saved shards."""
+        number, _ = self.positions[flat.members[0].names[0]]
         dtype = self.files[0]["flats"][number]["tensors"][kind].dtype
         out = torch.zeros(flat.shard_numel, dtype=dtype, device=flat.device)
         for piece in flat.pieces(rank):
-            number, begin = self.places[piece.member.names[0]]
+            number, begin = self.positions[piece.member.names[0]]
             self._copy(out[piece.offset : piece.offset + piece.length], number, kind, begin + piece.start)
         return out
 
     def _copy(self, out: Tensor, number: int, kind: str, begin: int) -> None:
-        """Copy elements of the vector of a saved flat, from wherever they are."""
+        """Copy elements of the vector of a saved flat from the files that hold them."""
         done = 0
         while done < len(out):
             at = begin + done

@@ -1,7 +1,7 @@
-"""A parameter whose gradient is in shards says so when it is read.
+"""A parameter that raises when its gradient is read while the gradient is in shards.
 
 In stages 2 and 3 no rank has the whole gradient of a parameter, and ``parameter.grad`` would be None after a backward
-pass. Programs read that as "nothing to do": ``torch.nn.utils.clip_grad_norm_(zero.parameters())`` would return 0 and
+pass. Programs take that for "no gradient": ``torch.nn.utils.clip_grad_norm_(zero.parameters())`` would return 0 and
 clip nothing, and an optimiser of ``zero.parameters()`` would update nothing. So reading it is an error.
 """
 
@@ -12,29 +12,30 @@ from typing import Any
 from torch import Tensor, nn
 
 from unisono.errors import UsageError
+from unisono.parallel.zero_messages import GRADIENT_IN_SHARDS
 
 _GRAD: Any = Tensor.grad
 
 
 def gradient_of(parameter: Any) -> Any:
-    """Return what autograd has left in a parameter on this rank; None if there is nothing."""
+    """Return the gradient that autograd left in a parameter on this rank, or None."""
     return _GRAD.__get__(parameter)
 
 
 def set_gradient(parameter: Any, gradient: Tensor | None) -> None:
-    """Set what autograd adds to."""
+    """Set the gradient that autograd adds to."""
     _GRAD.__set__(parameter, gradient)
 
 
 class ShardedParameter(nn.Parameter):
-    """A parameter of stages 2 and 3. Its ``flat`` knows whether there is a gradient in shards."""
+    """A parameter of stages 2 and 3; its ``flat`` records whether the gradient is in shards."""
 
     flat: Any = None
     name: str = ""
 
     @property
     def grad(self) -> Any:
-        """Return the gradient of this rank, where the ranks have not averaged it (``no_sync``)."""
+        """The gradient of this rank, before the ranks average it (``no_sync``)."""
         self._check()
         return gradient_of(self)
 
@@ -50,16 +51,12 @@ class ShardedParameter(nn.Parameter):
 
     def _check(self) -> None:
         if self.flat is not None and self.flat.has_gradient:
-            raise UsageError(
-                f"Zero: the gradient of {self.name!r} is in shards, one on each rank, and cannot be read or set as a "
-                "whole; use zero.clip_grad_norm(), zero.step() and zero.zero_grad(), or stage=1, which keeps "
-                "gradients whole"
-            )
+            raise UsageError(GRADIENT_IN_SHARDS(name=self.name))
 
 
 def guard_gradients(flat: Any) -> None:
-    """Make the parameters of a flat refuse to show a gradient that is in shards."""
+    """Make the parameters of a flat raise when a gradient in shards is read."""
     for member in flat.members:
-        if type(member.parameter) in (nn.Parameter, ShardedParameter):  # a class of the user's stays as it is
+        if type(member.parameter) in (nn.Parameter, ShardedParameter):  # a user's own class is left unchanged
             member.parameter.__class__ = ShardedParameter
             member.parameter.flat, member.parameter.name = flat, member.names[0]

@@ -1,9 +1,9 @@
-"""The state of a sharded model as if it had never been sharded: for one process, or for any other number of ranks.
+"""Converts the state of a sharded model to and from that of one process, so that any number of ranks can load it.
 
 ::
 
     shards of all ranks ── all-gather, one flat at a time ──> vector ── views ──> {"blocks.0.weight": ..., ...}
-    state of the optimiser: likewise, for what it keeps per element (momentum, ...); the rest (step) is copied
+    state of the optimiser: the same for its values per element (momentum, ...); the rest (step) is copied
 """
 
 from __future__ import annotations
@@ -17,45 +17,44 @@ from torch import Tensor
 
 from unisono.errors import UsageError
 from unisono.parallel.sharding import Flat
+from unisono.parallel.state_messages import NONE, WRONG_GROUP_COUNT, WRONG_KEYS, WRONG_SHAPE
 
 if TYPE_CHECKING:
     from unisono.parallel.zero import Zero
 
 
 def state_of(zero: Zero, state: dict[str, Any]) -> dict[str, Any]:
-    """Fill the parameters into the state of the module, in which they may not be whole."""
-    found = {name: value.clone() if torch.is_tensor(value) else value for name, value in state.items()}
+    """Return the state of the module with whole parameters."""
+    full = {name: value.clone() if torch.is_tensor(value) else value for name, value in state.items()}
     for flat in zero.flats:
         for member, view in zip(flat.members, flat.views(_whole(zero, flat)), strict=True):
-            found.update({name: view.clone() for name in member.names if name in found})
-    return found
+            full.update({name: view.clone() for name in member.names if name in full})
+    return full
 
 
 def load(zero: Zero, state: dict[str, Any], strict: bool) -> None:
-    """Take this rank's part of a full state."""
+    """Load this rank's part of a full state."""
     expected = zero.module.state_dict()
-    missing, strange = sorted(expected.keys() - state.keys()), sorted(state.keys() - expected.keys())
-    if strict and (missing or strange):
-        raise UsageError(
-            f"load_state_dict: missing are {missing or 'none'}, unknown are {strange or 'none'}; expected the keys "
-            f"of the state of a {type(zero.module).__name__}, or strict=False"
-        )
+    missing, unknown = sorted(expected.keys() - state.keys()), sorted(state.keys() - expected.keys())
+    if strict and (missing or unknown):
+        module = type(zero.module).__name__
+        raise UsageError(WRONG_KEYS(missing=missing or NONE(), unknown=unknown or NONE(), module=module))
     for flat in zero.flats:
-        given = [_value(state, member.names, shape) for member, shape in zip(flat.members, flat.shapes, strict=True)]
-        if all(value is None for value in given):
+        values = [_value(state, member.names, shape) for member, shape in zip(flat.members, flat.shapes, strict=True)]
+        if all(value is None for value in values):
             continue
-        if any(value is None for value in given):
+        if any(value is None for value in values):
             now = flat.views(_whole(zero, flat))
-            given = [old if new is None else new for new, old in zip(given, now, strict=True)]
-        set_values(flat, flat.vector_of(given))
+            values = [old if new is None else new for new, old in zip(values, now, strict=True)]
+        set_values(flat, flat.vector_of(values))
     names = {name for flat in zero.flats for member in flat.members for name in member.names}
     rest = {name: value for name, value in state.items() if name in expected and name not in names}
     zero.module.load_state_dict(rest, strict=False)
-    zero._share("state")
+    zero._publish_parameters("state")
 
 
 def set_values(flat: Flat, vector: Tensor) -> None:
-    """Give the parameters of a flat new values, of which this rank takes what is its own."""
+    """Set the parameters of a flat; this rank keeps its part of the vector."""
     own = vector[flat.range_of(flat.rank)]
     if flat.trained:
         flat.master.data.copy_(own)
@@ -67,7 +66,7 @@ def set_values(flat: Flat, vector: Tensor) -> None:
 
 
 def optimizer_state_of(zero: Zero) -> dict[str, Any]:
-    """Return the state of the optimiser as that of one of the whole parameters."""
+    """Return the state of the optimiser as that of an optimiser of the whole parameters."""
     numbers = {id(parameter): number for number, parameter in enumerate(zero.module.parameters())}
     states: dict[int, dict[str, Any]] = {}
     for flat in zero.trained:
@@ -83,22 +82,22 @@ def optimizer_state_of(zero: Zero) -> dict[str, Any]:
         masters = {id(master) for master in group["params"]}
         members = [member for flat in zero.trained if id(flat.master) in masters for member in flat.members]
         alone = len(zero.optimizer.param_groups) == 1
-        found = list(numbers.values()) if alone else sorted(numbers[id(member.parameter)] for member in members)
-        groups.append({**group, "params": found})
+        indices = list(numbers.values()) if alone else sorted(numbers[id(member.parameter)] for member in members)
+        groups.append({**group, "params": indices})
     return {"state": dict(sorted(states.items())), "param_groups": groups}
 
 
 def load_optimizer(zero: Zero, state: dict[str, Any]) -> None:
-    """Take this rank's part of the state of an optimiser of the whole parameters."""
+    """Load this rank's part of the state of an optimiser of the whole parameters."""
     numbers = {id(parameter): number for number, parameter in enumerate(zero.module.parameters())}
     for flat in zero.trained:
         states = [state["state"].get(numbers[id(member.parameter)]) for member in flat.members]
-        if any(found is None for found in states):
+        if any(each is None for each in states):
             zero.optimizer.state.pop(flat.master, None)
             continue
         own: dict[str, Any] = {}
         for key, value in states[0].items():
-            parts = [found[key] for found in states]
+            parts = [each[key] for each in states]
             if key != "step" and all(
                 torch.is_tensor(part) and part.shape == shape for part, shape in zip(parts, flat.shapes, strict=True)
             ):
@@ -110,24 +109,21 @@ def load_optimizer(zero: Zero, state: dict[str, Any]) -> None:
 
 
 def load_settings(zero: Zero, groups: list[dict[str, Any]]) -> None:
-    """Take the settings (learning rate, ...) of the groups of parameters of another optimiser."""
+    """Load the settings (learning rate, ...) of the parameter groups of another optimiser."""
     if len(groups) != len(zero.optimizer.param_groups):
-        raise UsageError(
-            f"the state has {len(groups)} groups of parameters; expected {len(zero.optimizer.param_groups)}, as the "
-            "optimiser has"
-        )
+        raise UsageError(WRONG_GROUP_COUNT(found=len(groups), expected=len(zero.optimizer.param_groups)))
     for mine, theirs in zip(zero.optimizer.param_groups, groups, strict=True):
         mine.update({key: value for key, value in theirs.items() if key != "params"})
 
 
 def is_elementwise(flat: Flat, value: Any) -> bool:
-    """Whether an optimiser keeps this for every element of the shard."""
+    """Return whether a value of the optimiser's state has one entry for every element of the shard."""
     return bool(torch.is_tensor(value) and value.shape == flat.master.shape)
 
 
 @contextmanager
 def whole_parameters(zero: Zero) -> Iterator[None]:
-    """Make all parameters whole, in memory of their own."""
+    """Make all parameters whole within the block, in separate memory."""
     if zero._gatherer is None:
         yield
         return
@@ -161,12 +157,10 @@ def _gathered(zero: Zero, flat: Flat, part: Tensor) -> Tensor:
 
 
 def _value(state: dict[str, Any], names: list[str], shape: Any) -> Any:
-    """Return the value of a parameter, under any of its names."""
+    """Return the value of a parameter under any of its names, or None."""
     for name in names:
         if name in state:
             if state[name].shape != shape:
-                raise UsageError(
-                    f"load_state_dict: {name} has the shape {tuple(state[name].shape)}; expected {tuple(shape)}"
-                )
+                raise UsageError(WRONG_SHAPE(name=name, found=tuple(state[name].shape), expected=tuple(shape)))
             return state[name]
     return None

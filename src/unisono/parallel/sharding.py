@@ -1,4 +1,4 @@
-"""A flat: the parameters of a unit in a row, cut into equal shards, one for each rank.
+"""A flat: the parameters of a unit in one vector, cut into equal shards, one for each rank.
 
 ::
 
@@ -8,11 +8,11 @@
                  ├──────────────┼──────────────┼───── ...
     shards       rank 0         rank 1         ...
 
-One all-gather of the shards makes the vector, of which the parameters are views: nothing is packed or unpacked. One
-reduce-scatter of a gradient vector leaves each rank the gradient of its shard. The optimiser sees only the shard,
-as one long parameter; that is right for every optimiser that treats each element for itself (SGD, Adam, AdamW, ...).
-It is wrong for those that look at the shape of a parameter, or at its norm (LAMB, Muon, Shampoo): elementwise.py
-finds them.
+One all-gather of the shards produces the vector, of which the parameters are views: nothing is packed or unpacked.
+One reduce-scatter of a gradient vector gives each rank the gradient of its shard. The optimiser sees only the shard,
+as one long parameter. That is correct for every optimiser that treats each element independently (SGD, Adam, AdamW,
+...), and wrong for those that use the shape or the norm of a parameter (LAMB, Muon, Shampoo); elementwise.py detects
+them.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Piece(NamedTuple):
     """The elements of one parameter that lie in one range of the vector."""
 
     member: Member
-    start: int  # in the parameter, counted flat
+    start: int  # in the flattened parameter
     offset: int  # in the range
     length: int
 
@@ -56,15 +56,15 @@ class Flat:
         self.shard_numel = -(-self.numel // size)
         self.padded_numel = self.shard_numel * size
         self.device = first.device
-        # What follows is made by `divide`.
-        self.shard: Any = None  # this rank's part in the dtype of computing: what the ranks share
-        self.master: Any = None  # the same for the optimiser: the same memory, unless the two dtypes differ
-        self.whole: Any = None  # the vector, where it is kept (stages 1 and 2)
+        # `divide` sets what follows.
+        self.shard: Any = None  # this rank's part in the compute dtype: the ranks gather it
+        self.master: Any = None  # the optimiser's part: the same memory, unless the dtypes differ
+        self.whole: Any = None  # the vector, if it is kept (stages 1 and 2)
         self.gradient: Any = None  # of the shard, averaged over all ranks
         self.has_gradient = False
 
     def divide(self, keep_whole: bool) -> None:
-        """Move the parameters into a vector, and keep that, or only this rank's shard of it."""
+        """Move the parameters into a vector; keep the vector, or only this rank's shard of it."""
         vector = self.vector_of([member.parameter.data for member in self.members])
         whole = vector.to(self.compute_dtype)
         own = whole[self.range_of(self.rank)]
@@ -78,11 +78,11 @@ class Flat:
             self.point(self.views(whole))
 
     def range_of(self, rank: int) -> slice:
-        """Return where the shard of a rank lies in the vector."""
+        """Return the range of a rank's shard in the vector."""
         return slice(rank * self.shard_numel, (rank + 1) * self.shard_numel)
 
     def empty_vector(self, dtype: Any = None) -> Tensor:
-        """Return a vector of zeros; also its padding."""
+        """Return a vector of zeros, padding included."""
         return torch.zeros(self.padded_numel, dtype=dtype or self.dtype, device=self.device)
 
     def vector_of(self, tensors: Sequence[Any]) -> Tensor:
@@ -98,12 +98,12 @@ class Flat:
         return [row.view(shape) for row, shape in zip(rows, self.shapes, strict=True)]
 
     def point(self, tensors: Sequence[Tensor]) -> None:
-        """Make the parameters look at these tensors. They stay the objects that the model and autograd know."""
+        """Make the parameters views of these tensors; the parameter objects, which autograd uses, stay the same."""
         for member, tensor in zip(self.members, tensors, strict=True):
             member.parameter.data = tensor
 
     def pieces(self, rank: int) -> Iterator[Piece]:
-        """Say which elements of which parameters the shard of a rank is made of."""
+        """Yield the pieces of parameters that make up the shard of a rank."""
         begin, end = self.range_of(rank).start, self.range_of(rank).stop
         offset = 0
         for member, length in zip(self.members, self.lengths, strict=True):
@@ -114,16 +114,16 @@ class Flat:
 
 
 def flats_of(part: Part, rank: int, size: int, compute_dtype: Any = None, label: Label = None) -> list[Flat]:
-    """Sort the parameters of a unit into flats: one for those that are trained, if all have one dtype and label."""
+    """Sort the parameters of a unit into flats, one for each dtype and label, trained and frozen ones apart."""
     kinds: dict[tuple[bool, str, Any], list[Member]] = {}
     for member in part.members:
         parameter = member.parameter
-        word = label(member.names[0], parameter) if label is not None else ""
-        kinds.setdefault((not parameter.requires_grad, word, parameter.dtype), []).append(member)
-    found = []
-    for (frozen, word, dtype), members in kinds.items():
-        alike = [kind for kind in kinds if kind[:2] == (frozen, word)]
-        named = [part.name, "frozen" if frozen else "", word]
+        name = label(member.names[0], parameter) if label is not None else ""
+        kinds.setdefault((not parameter.requires_grad, name, parameter.dtype), []).append(member)
+    flats = []
+    for (frozen, name, dtype), members in kinds.items():
+        alike = [kind for kind in kinds if kind[:2] == (frozen, name)]
+        named = [part.name, "frozen" if frozen else "", name]
         named += [str(dtype).removeprefix("torch.")] if len(alike) > 1 else []
-        found.append(Flat(".".join(filter(None, named)), members, rank, size, compute_dtype, word))
-    return found
+        flats.append(Flat(".".join(filter(None, named)), members, rank, size, compute_dtype, name))
+    return flats

@@ -1,4 +1,4 @@
-r"""How a tensor lies on the ranks of a tensor-parallel group: cut along one dimension.
+r"""Splits a tensor over the ranks of a tensor-parallel group, along one dimension.
 
 ::
 
@@ -8,9 +8,9 @@ r"""How a tensor lies on the ranks of a tensor-parallel group: cut along one dim
     0 1 2 3 | 4 5 6 | 7 8 9      q0 q0 q1 q1 q2 q2   k0 k0 k1 k1 k2 k2
     rank 0    rank 1  rank 2     \___0_____/ \_1_/   \___0_____/ \_1_/
 
-The *share* of a rank is what it has of one block. Shares differ by at most one unit, and a rank's *part* is
-its share of every block. The groups move parts of one size only: where shares differ, the shorter ones are
-filled up with zeros on the way, and nobody sees the zeros.
+The *share* of a rank is its piece of one block. Shares differ by at most one unit. The *part* of a rank is its share
+of every block. Groups move parts of equal size only: where shares differ, the shorter ones are padded with zeros for
+the call, and the padding is removed afterwards.
 """
 
 from __future__ import annotations
@@ -22,11 +22,19 @@ from torch import Tensor
 
 from unisono.errors import UsageError
 from unisono.parallel.group import Group
+from unisono.parallel.layer_messages import TOO_FEW_UNITS
 from unisono.schedule.partition import partition
 
 
 class Split:
-    """A dimension of ``blocks`` * ``units`` * ``unit`` rows, cut over the ranks of a group."""
+    """A dimension of ``blocks`` * ``units`` * ``unit`` rows, split over the ranks of a group.
+
+    ``group``: the ranks.
+    ``dim``: the dimension of the tensor.
+    ``units``: the number of units in a block, which are shared out over the ranks.
+    ``unit``: the rows that stay together on a rank (one head).
+    ``blocks``: the number of blocks, each of which is split (queries, keys and values).
+    """
 
     def __init__(self, group: Group, dim: int, units: int, *, unit: int = 1, blocks: int = 1) -> None:
         self.group, self.dim, self.blocks = group, dim, blocks
@@ -40,21 +48,21 @@ class Split:
 
     def along(self, dim: int) -> Split:
         """Return the same split of another dimension."""
-        found = copy(self)
-        found.dim = dim
-        return found
+        other = copy(self)
+        other.dim = dim
+        return other
 
     def cut(self, whole: Tensor) -> Tensor:
-        """Return this rank's part of the whole, as memory of its own."""
+        """Return a copy of this rank's part of the whole."""
         rows = self._rows_of(self.group.rank, whole.movedim(self.dim, 0))
         return rows.movedim(0, self.dim).clone(memory_format=torch.contiguous_format)
 
     def gather(self, part: Tensor, *, name: str, phase: str) -> Tensor:
-        """Return the whole, given every rank's part: one all-gather."""
+        """Return the whole from every rank's part, by one all-gather."""
         longest = max(self.lengths)
         rows = part.detach().movedim(self.dim, 0)
         out = rows.new_empty((self.group.size * longest, *rows.shape[1:]))
-        self.group.all_gather(out, _filled(rows, longest), name=name, phase=phase)
+        self.group.all_gather(out, _padded(rows, longest), name=name, phase=phase)
         if not self._plain:
             pieces = [
                 out.narrow(0, rank * longest, length).unflatten(0, (self.blocks, length // self.blocks))
@@ -64,11 +72,11 @@ class Split:
         return out.movedim(0, self.dim).contiguous()
 
     def sum_and_scatter(self, whole: Tensor, *, name: str, phase: str) -> Tensor:
-        """Return this rank's part of the sum of every rank's whole: one reduce-scatter."""
+        """Return this rank's part of the sum of every rank's whole, by one reduce-scatter."""
         longest = max(self.lengths)
         rows = whole.detach().movedim(self.dim, 0)
         if not self._plain:
-            rows = torch.cat([_filled(self._rows_of(rank, rows), longest) for rank in range(self.group.size)])
+            rows = torch.cat([_padded(self._rows_of(rank, rows), longest) for rank in range(self.group.size)])
         out = rows.new_empty((longest, *rows.shape[1:]))
         self.group.reduce_scatter(out, rows.contiguous(), name=name, phase=phase)
         return out[: self.length].movedim(0, self.dim).contiguous()
@@ -79,22 +87,19 @@ class Split:
         return blocks[:, share.start : share.stop].flatten(0, 1)
 
 
-def _filled(rows: Tensor, longest: int) -> Tensor:
-    """Return the rows, followed by zeros up to so many."""
+def _padded(rows: Tensor, longest: int) -> Tensor:
+    """Return the rows, padded with zeros to this length."""
     if len(rows) == longest:
         return rows.contiguous()
-    filled = rows.new_zeros((longest, *rows.shape[1:]))
-    filled[: len(rows)] = rows
-    return filled
+    padded = rows.new_zeros((longest, *rows.shape[1:]))
+    padded[: len(rows)] = rows
+    return padded
 
 
 def split_features(
-    who: str, word: str, group: Group, dim: int, units: int, *, unit: int = 1, blocks: int = 1
+    location: str, what: str, group: Group, dim: int, units: int, *, unit: int = 1, blocks: int = 1
 ) -> Split:
-    """Split what every rank must have something of; refuse what does not go round."""
+    """Return a split that gives every rank at least one unit; raise if there are too few."""
     if units < group.size:
-        raise UsageError(
-            f"{who}: {units} {word} on {group.size} ranks; expected at least one for every rank: use a group of at "
-            f"most {units} ranks"
-        )
+        raise UsageError(TOO_FEW_UNITS(location=location, count=units, what=what, size=group.size))
     return Split(group, dim, units, unit=unit, blocks=blocks)

@@ -1,7 +1,7 @@
-"""What a module consists of when it is wrapped, and whether that is still so.
+"""Checks that a wrapped module still consists of the same parameters.
 
-A strategy knows the parameters that it found at the start. A parameter that is added or put in another's place later
-would train on each rank by itself, without a word.
+A strategy handles the parameters that the module has when it is wrapped. A parameter that is added or replaced later
+would be trained on each rank separately, without an error.
 """
 
 from __future__ import annotations
@@ -11,17 +11,18 @@ from operator import is_not
 from torch import nn
 
 from unisono.errors import UsageError
+from unisono.parallel.messages import PARAMETER_ADDED, PARAMETER_REMOVED, PARAMETER_REPLACED
 
 
 class Structure:
     """The parameters of a module and of all modules inside it, by identity."""
 
-    def __init__(self, module: nn.Module, who: str) -> None:
-        self.module, self.who = module, who
+    def __init__(self, module: nn.Module, location: str) -> None:
+        self.module, self.location = module, location
         self.parameters = dict(module.named_parameters(remove_duplicate=False))
-        self._look()
+        self._remember()
 
-    def _look(self) -> None:
+    def _remember(self) -> None:
         tables = [table for each in self.module.modules() for table in (each._parameters, each._modules)]
         self.tables = [(table, list(table.values())) for table in tables]
 
@@ -30,7 +31,7 @@ class Structure:
         for table, expected in self.tables:
             if len(table) != len(expected) or any(map(is_not, table.values(), expected)):
                 self._compare()
-                self._look()  # other modules, but the same parameters
+                self._remember()  # modules were replaced, but not parameters
                 return
 
     def _compare(self) -> None:
@@ -39,8 +40,7 @@ class Structure:
             before, after = self.parameters.get(name), now.get(name)
             if before is after:
                 continue
-            what = "added to" if before is None else "removed from" if after is None else "replaced in"
-            raise UsageError(
-                f"{self.who}: parameter {name!r} was {what} the module after it was wrapped, and would not be "
-                "averaged over the ranks; change the module before it is wrapped, or change the values in place"
-            )
+            template = PARAMETER_REPLACED
+            if before is None or after is None:
+                template = PARAMETER_ADDED if before is None else PARAMETER_REMOVED
+            raise UsageError(template(location=self.location, name=name))

@@ -1,8 +1,8 @@
-"""Tensor parallel: a matrix product on several ranks, each with a part of the matrix.
+"""Tensor parallel linear layers: each rank holds a part of the matrix.
 
 ::
 
-    ColumnLinear: every rank computes some of the outputs      RowLinear: every rank adds up over some of the inputs
+    ColumnLinear: every rank computes some of the outputs      RowLinear: every rank sums over some of the inputs
 
           x (whole)                                               x0 | x1 (parts)
       ┌─────┴─────┐       backward: all-reduce                     │    │
@@ -10,25 +10,23 @@
       │           │                                                └─┬──┘   forward: all-reduce
      y0     |    y1  (parts)                                       sum + b (whole)
 
-A column, something elementwise, and a row make an MLP with one all-reduce in each direction (see
-transformer.py). The names are Megatron's: its matrices stand the other way round, so a "column" is a row of
-torch's ``weight``.
+A column layer, an elementwise function and a row layer form an MLP with one all-reduce in each direction (see
+transformer.py). The names are Megatron's, whose matrices are transposed: a "column" is a row of torch's ``weight``.
 
-With ``sequence_parallel`` the wholes at the outer ends are split too, along the sequence, and the all-reduces
-become::
+With ``sequence_parallel``, the wholes at both ends are split along the sequence, and the all-reduces become::
 
     ColumnLinear   forward: all-gather of x        backward: reduce-scatter of its gradient
     RowLinear      forward: reduce-scatter of y    backward: all-gather of its gradient
 
-which moves as many bytes, and everything between two such pairs (norms, dropout, the residual) has 1/size of
-the rows.
+which moves the same number of bytes, and everything between two such pairs (norms, dropout, the residual) has 1/size
+of the rows.
 """
 
 from __future__ import annotations
 
 from typing import Any, Self
 
-import torch.nn.functional as F  # noqa: N812 (as everybody calls it)
+import torch.nn.functional as F  # noqa: N812 (its usual name)
 from torch import Tensor, nn
 
 from unisono.errors import UsageError
@@ -42,32 +40,49 @@ from unisono.parallel.functions import (
     split_then_all_gather,
 )
 from unisono.parallel.group import Group, group_of
+from unisono.parallel.layer_messages import (
+    INPUTS,
+    OUTPUTS,
+    UNEVEN_BLOCKS,
+    UNITS_OF,
+    WRONG_INPUT_SHARE,
+    WRONG_INPUT_WIDTH,
+    WRONG_SEQUENCE_SHARD,
+)
 from unisono.parallel.split import Split, split_features
 
 
 class _SplitLinear(nn.Module):
-    """What columns and rows have in common: their parameters are cut from those of an ``nn.Linear``."""
+    """The common part of both layers: their parameters are cut from those of an ``nn.Linear``."""
 
     def _describe(self, in_features: int, out_features: int, group: Any, sequence_parallel: bool, name: str) -> None:
         self.in_features, self.out_features, self.group = in_features, out_features, group_of(group)
         self.sequence_parallel, self.name = sequence_parallel, name
-        self.who = f"{type(self).__name__} {name}, rank {self.group.rank}"
+        self.location = f"{type(self).__name__} {name}, rank {self.group.rank}"
 
     @classmethod
     def from_linear(cls, linear: nn.Linear, group: Any, **options: Any) -> Self:
-        """Split a layer that all ranks have. Back: ``full_state_dict(module)``."""
+        """Split a layer that is the same on all ranks; ``full_state_dict(module)`` is the reverse.
+
+        ``linear``: the layer. ``group``: the ranks. ``options``: the other arguments of the class.
+        """
         return cls(linear.in_features, linear.out_features, group, whole=linear, **options)
 
-    def _split(self, word: str, dim: int, features: int, unit: int, blocks: int = 1) -> Split:
+    def _split(self, what: str, dim: int, features: int, unit: int, blocks: int = 1) -> Split:
         units, odd = divmod(features, blocks * unit)
         if odd:
-            raise UsageError(f"{self.who}: {features} {word}; expected {blocks} block(s) of units of {unit}")
-        word = word if unit == 1 else f"units of {unit} {word}"
-        return split_features(self.who, word, self.group, dim, units, unit=unit, blocks=blocks)
+            parts = {"features": features, "what": what, "multiple": blocks * unit, "blocks": blocks, "unit": unit}
+            raise UsageError(UNEVEN_BLOCKS(location=self.location, **parts))
+        what = what if unit == 1 else UNITS_OF(unit=unit, what=what)
+        return split_features(self.location, what, self.group, dim, units, unit=unit, blocks=blocks)
 
     def _take(self, whole: nn.Linear, splits: dict[str, Split]) -> None:
-        facts = {"in_features": whole.in_features, "out_features": whole.out_features, "bias": whole.bias is not None}
-        require_same(self.group, f"{type(self).__name__} {self.name}", facts, [whole.weight, whole.bias])
+        settings = {
+            "in_features": whole.in_features,
+            "out_features": whole.out_features,
+            "bias": whole.bias is not None,
+        }
+        require_same(self.group, f"{type(self).__name__} {self.name}", settings, [whole.weight, whole.bias])
         self.splits = splits  # full_state_dict() reads it
         for name in ("weight", "bias"):
             tensor = getattr(whole, name)
@@ -78,11 +93,12 @@ class _SplitLinear(nn.Module):
 
     def _require_width(self, x: Tensor, expected: int) -> None:
         if x.shape[-1] != expected:
-            share = "" if expected == self.in_features else f", this rank's share of {self.in_features}"
-            raise UsageError(f"{self.who}: an input with {x.shape[-1]} features; expected {expected}{share}")
+            sizes = {"location": self.location, "found": x.shape[-1], "expected": expected, "whole": self.in_features}
+            template = WRONG_INPUT_WIDTH if expected == self.in_features else WRONG_INPUT_SHARE
+            raise UsageError(template(**sizes))
 
     def extra_repr(self) -> str:
-        """Describe what this rank has of it."""
+        """Return the sizes of this rank's part, for ``repr``."""
         rows, columns = self.weight.shape
         return f"{columns} of {self.in_features} inputs, {rows} of {self.out_features} outputs"
 
@@ -90,9 +106,16 @@ class _SplitLinear(nn.Module):
 class ColumnLinear(_SplitLinear):
     """A linear layer of which every rank computes some of the outputs.
 
-    The whole is what ``nn.Linear`` makes on one process with the same seed. ``gather_output``: return all
-    outputs (one more all-gather forward). ``blocks``: the outputs are so many blocks, each of them split: q,
-    k and v. ``unit``: so many outputs stay together on a rank: a head. ``name`` is for the log.
+    The whole layer is the ``nn.Linear`` that one process creates with the same seed.
+
+    ``in_features``, ``out_features``, ``bias``, ``device``, ``dtype``: as in ``nn.Linear``, of the whole layer.
+    ``group``: the ranks that share the layer.
+    ``gather_output``: return all outputs (one more all-gather in the forward pass).
+    ``sequence_parallel``: the input is this rank's shard of the sequence.
+    ``blocks``: the number of blocks of outputs, each of which is split (3 for queries, keys and values).
+    ``unit``: the number of outputs that stay together on a rank (the width of a head).
+    ``name``: its name in the log of ``record()``.
+    ``whole``: an ``nn.Linear``, the same on all ranks, to take the weights from.
     """
 
     def __init__(
@@ -103,19 +126,19 @@ class ColumnLinear(_SplitLinear):
         super().__init__()
         self._describe(in_features, out_features, group, sequence_parallel, name)
         self.gather_output = gather_output
-        self.split = self._split("outputs", 0, out_features, unit, blocks)
+        self.split = self._split(OUTPUTS(), 0, out_features, unit, blocks)
         whole = whole or nn.Linear(in_features, out_features, bias, device, dtype)
         self._take(whole, {"weight": self.split, "bias": self.split})
 
     def forward(self, x: Tensor, length: int | None = None) -> Tensor:
         """Return this rank's outputs.
 
-        ``length``, with ``sequence_parallel``: that of the whole sequence, where it is no multiple of the
+        ``length``: with ``sequence_parallel``, the length of the whole sequence, if it is not a multiple of the
         ranks.
         """
         self._require_width(x, self.in_features)
         if self.sequence_parallel:
-            split = sequence_split(self.group, x, length, self.who)
+            split = sequence_split(self.group, x, length, self.location)
             x = all_gather_then_reduce_scatter(x, split=split, name=f"{self.name}.input")
         else:
             x = nothing_then_all_reduce(x, group=self.group, name=f"{self.name}.input")
@@ -128,8 +151,11 @@ class ColumnLinear(_SplitLinear):
 class RowLinear(_SplitLinear):
     """A linear layer of which every rank has some of the inputs, and computes one addend of the outputs.
 
-    The whole is what ``nn.Linear`` makes on one process with the same seed. ``input_is_split=False``: the
-    input is whole, and is split here (one more all-gather backward). ``unit`` and ``name`` as for a column.
+    The whole layer is the ``nn.Linear`` that one process creates with the same seed.
+
+    ``input_is_split``: False if the input is whole; it is then split here (one more all-gather in the backward pass).
+    ``sequence_parallel``: the output is this rank's shard of the sequence.
+    The other arguments are those of ``ColumnLinear``; ``unit`` counts inputs.
     """
 
     def __init__(
@@ -140,9 +166,9 @@ class RowLinear(_SplitLinear):
         super().__init__()
         self._describe(in_features, out_features, group, sequence_parallel, name)
         self.input_is_split = input_is_split
-        self.split = self._split("inputs", 1, in_features, unit)
+        self.split = self._split(INPUTS(), 1, in_features, unit)
         whole = whole or nn.Linear(in_features, out_features, bias, device, dtype)
-        self._take(whole, {"weight": self.split})  # the bias is added to the sum: every rank has all of it
+        self._take(whole, {"weight": self.split})  # the bias is added to the sum, so every rank holds the whole bias
 
     def forward(self, x: Tensor) -> Tensor:
         """Return all outputs; with ``sequence_parallel``, those of this rank's shard of the sequence."""
@@ -153,20 +179,18 @@ class RowLinear(_SplitLinear):
         if self.sequence_parallel:
             split = Split(self.group, addend.dim() - 2, addend.shape[-2])
             y = reduce_scatter_then_all_gather(addend, split=split, name=name)
-            if bias is not None:  # every rank adds it to other rows: the gradients are addends
+            if bias is not None:  # each rank adds it to different rows: the gradients are addends
                 bias = nothing_then_all_reduce(bias, group=self.group, name=f"{self.name}.bias")
         else:
             y = all_reduce_then_nothing(addend, group=self.group, name=name)
         return y if bias is None else y + bias.to(y.dtype)  # they differ under autocast
 
 
-def sequence_split(group: Group, shard: Tensor, length: int | None, who: str) -> Split:
-    """Return how a sequence, the last dimension but one, is split, given this rank's shard of it."""
+def sequence_split(group: Group, shard: Tensor, length: int | None, location: str) -> Split:
+    """Return the split of a sequence, the last dimension but one, from this rank's shard of it."""
     found = shard.shape[-2]
     split = Split(group, shard.dim() - 2, found * group.size if length is None else length)
     if split.length != found:
-        raise UsageError(
-            f"{who}: a shard of {found} positions; expected {split.length}, this rank's share of a sequence of "
-            f"{length} on {group.size} ranks"
-        )
+        sizes = {"found": found, "expected": split.length, "length": length, "size": group.size}
+        raise UsageError(WRONG_SEQUENCE_SHARD(location=location, **sizes))
     return split

@@ -1,16 +1,15 @@
-"""A transformer on several ranks: what tensor parallel is for.
+"""A tensor parallel transformer.
 
 ::
 
     x ─┬─ norm ─ qkv ─ heads ─ out ── all-reduce ──> + ─┬─ norm ─ up ─ gelu ─ down ── all-reduce ──> + ──> x
        └─────────────────────────────────────────────┘  └─────────────────────────────────────────┘
-    backward, an all-reduce where the gradient leaves ``up``, and one where it leaves ``qkv``
+    backward: an all-reduce of the gradient of the input of ``up``, and one of that of ``qkv``
 
     per block: 2 all-reduces forward, 2 backward, each of batch * sequence * features numbers
     ends:      embedding 1 forward; head 1 backward; loss 2 small ones forward
 
-With ``sequence_parallel`` each of the large ones is a reduce-scatter and an all-gather, at the two ends of a
-norm.
+With ``sequence_parallel`` each of the large ones becomes a reduce-scatter and an all-gather, before and after a norm.
 """
 
 from __future__ import annotations
@@ -24,6 +23,7 @@ from unisono.errors import UsageError
 from unisono.parallel.attention import ParallelAttention
 from unisono.parallel.functions import nothing_then_all_reduce
 from unisono.parallel.group import Group, group_of
+from unisono.parallel.layer_messages import SEQUENCE_TOO_LONG
 from unisono.parallel.random_numbers import SplitDropout
 from unisono.parallel.sequence import SequenceLayerNorm
 from unisono.parallel.split import Split
@@ -32,7 +32,14 @@ from unisono.parallel.vocabulary import VocabularyEmbedding, vocabulary_cross_en
 
 
 class ParallelMLP(nn.Module):
-    """A column, something elementwise, a row: one all-reduce forward, one backward."""
+    """A column layer, an elementwise function and a row layer: one all-reduce in each direction.
+
+    ``features``, ``hidden``: the outer and the inner width.
+    ``group``: the ranks that share the layers.
+    ``activation``: the elementwise function (default: GELU).
+    ``name``: its name in the log of ``record()``.
+    ``options``: further arguments of both layers.
+    """
 
     def __init__(
         self, features: int, hidden: int, group: Any, *, activation: Callable[[Tensor], Tensor] | None = None,
@@ -44,12 +51,19 @@ class ParallelMLP(nn.Module):
         self.down = RowLinear(hidden, features, group, name=f"{name}.down", **options)
 
     def forward(self, x: Tensor, length: int | None = None) -> Tensor:
-        """Apply both; ``length`` as for ``ColumnLinear``."""
+        """Apply both layers; ``length`` as in ``ColumnLinear``."""
         return self.down(self.activation(self.up(x, length)))
 
 
 class ParallelBlock(nn.Module):
-    """A block of a transformer, the norms first."""
+    """A block of a transformer, with the norms before attention and MLP.
+
+    ``features``, ``heads``, ``group``, ``causal``, ``sequence_parallel``: as in ``ParallelAttention``.
+    ``hidden``: the inner width of the MLP (default: 4 * ``features``).
+    ``dropout``: the probability of dropping an attention weight, or an output of attention and MLP.
+    ``name``: its name in the log of ``record()``.
+    ``options``: further arguments of all layers (``bias``, ``device``, ``dtype``).
+    """
 
     def __init__(
         self, features: int, heads: int, group: Any, *, hidden: int | None = None, causal: bool = True,
@@ -68,7 +82,7 @@ class ParallelBlock(nn.Module):
         self.dropout = SplitDropout(dropout, group) if sequence_parallel else nn.Dropout(dropout)
 
     def forward(self, x: Tensor, length: int | None = None) -> Tensor:
-        """Attend, then think."""
+        """Apply attention, then the MLP; ``length`` as in ``ColumnLinear``."""
         x = x + self.dropout(self.attention(self.norm1(x), length))
         return x + self.dropout(self.mlp(self.norm2(x), length))
 
@@ -76,7 +90,13 @@ class ParallelBlock(nn.Module):
 class ParallelTransformer(nn.Module):
     """A language model, split over the ranks of a group: embedding, positions, blocks, norm, head.
 
-    All ranks get the same ids. It is made alike on every rank, after the same ``torch.manual_seed``.
+    All ranks pass the same ids. Create it on every rank after the same ``torch.manual_seed``.
+
+    ``vocabulary``: the number of words.
+    ``features``, ``heads``, ``layers``: the width, the number of attention heads and of blocks.
+    ``longest``: the longest sequence, in positions.
+    ``group``: the ranks that share the model.
+    ``dropout``, ``causal``, ``sequence_parallel``, ``device``, ``dtype``: as in ``ParallelBlock``.
     """
 
     def __init__(
@@ -100,15 +120,15 @@ class ParallelTransformer(nn.Module):
         self.head = ColumnLinear(features, vocabulary, self.group, bias=False, name="head", **options)
 
     def forward(self, ids: Tensor, targets: Tensor | None = None) -> Tensor:
-        """Return the loss; without targets, the logits of this rank's words."""
+        """Return the loss of ``targets``; without them, the logits of this rank's words."""
         length = ids.shape[1]
         if length > self.positions.num_embeddings:
-            raise UsageError(f"a sequence of {length}; expected at most {self.positions.num_embeddings}")
-        places = self.positions.weight[:length]
-        if self.sequence_parallel:  # every rank adds those of its shard: the gradient is a sum over the ranks
+            raise UsageError(SEQUENCE_TOO_LONG(found=length, longest=self.positions.num_embeddings))
+        positions = self.positions.weight[:length]
+        if self.sequence_parallel:  # each rank adds those of its shard: the gradient is a sum over the ranks
             mine = Split(self.group, 0, length).mine
-            places = nothing_then_all_reduce(places, group=self.group, name="positions")[mine.start : mine.stop]
-        x = self.embedding(ids) + places
+            positions = nothing_then_all_reduce(positions, group=self.group, name="positions")[mine.start : mine.stop]
+        x = self.embedding(ids) + positions
         for block in self.blocks:
             x = block(x, length)
         logits = self.head(self.norm(x), length)

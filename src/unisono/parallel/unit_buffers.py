@@ -2,26 +2,26 @@
 
 ::
 
-    room 0   │ unit 0 ........ │ unit 2 ........ │ unit 4 ...
-    room 1            │ unit 1 ........ │ unit 3 ........ │
-    computes │        │ unit 0 │ unit 1 │ unit 2 │ unit 3 ...
-                └─ gathered while the unit before it computes
+    buffer 0   │ unit 0 ........ │ unit 2 ........ │ unit 4 ...
+    buffer 1            │ unit 1 ........ │ unit 3 ........ │
+    computes   │        │ unit 0 │ unit 1 │ unit 2 │ unit 3 ...
+                  └─ gathered while the previous unit computes
 
-A *room* is memory for one whole unit. Units take turns in two rooms (one, without prefetch), so that a model of any
-depth needs the memory of two units, always the same pages, and nothing is allocated during a step. The parameters of
-a unit are views into its room. Autograd may save such views in the forward pass and read them in the backward pass:
-when the unit has come back into its room, the same views show the same values.
+A *unit buffer* is memory for one whole unit. Units alternate between two buffers (one, without prefetch), so a model
+of any depth needs the memory of two units, always the same pages, and a step allocates nothing. The parameters of a
+unit are views of its buffer. Autograd may save such views in the forward pass and read them in the backward pass:
+once the unit is gathered into its buffer again, the same views have the same values.
 
-What is absent must not be read. A parameter that is absent shows NaN (one element, expanded to the shape). A view
-that autograd has saved still shows the room, where another unit may be: the version that autograd checks is raised
-while the unit is away, and put back when it returns, so a read out of turn is an error and never a wrong number.
-When an optimiser has changed the shards, the version moves on for good.
+An *absent* unit is not in its buffer, and must not be read. An absent parameter shows NaN (one element, expanded to
+the shape). A view that autograd saved still refers to the buffer, which may hold another unit: the version that
+autograd checks is raised while the unit is absent and restored when it returns, so a read at the wrong time is an
+error and never a wrong number. After an optimiser has changed the shards, the version changes permanently.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NoReturn
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -29,8 +29,9 @@ from torch import Tensor
 from unisono.errors import UsageError
 from unisono.parallel.group import Group, Work
 from unisono.parallel.sharding import Flat
+from unisono.parallel.zero_messages import BUFFER_IN_USE, PARAMETER, PARAMETER_DATA, WRITTEN_IN_STAGE_3
 
-ALIGNMENT = 64  # bytes: of the vectors in a room
+ALIGNMENT = 64  # bytes, of the vectors in a buffer
 
 
 class UnitBuffer:
@@ -42,17 +43,17 @@ class UnitBuffer:
         self.memory: Any = None
 
     def vectors(self, flats: Sequence[Flat]) -> list[Tensor]:
-        """Return the vectors of a unit in this room."""
-        found, offset = [], 0
+        """Return the vectors of a unit in this buffer."""
+        vectors, offset = [], 0
         for flat in flats:
             nbytes = flat.padded_numel * flat.compute_dtype.itemsize
-            found.append(self.memory[offset : offset + nbytes].view(flat.compute_dtype))
+            vectors.append(self.memory[offset : offset + nbytes].view(flat.compute_dtype))
             offset += _aligned(nbytes)
-        return found
+        return vectors
 
 
 class ResidentUnit:
-    """A unit that is whole at times: in its room, on its way there (``works``), or absent."""
+    """A unit that shares a buffer: it is whole in the buffer, being gathered (``works``), or absent."""
 
     def __init__(self, name: str, flats: Sequence[Flat], buffer: UnitBuffer) -> None:
         self.name, self.flats, self.buffer = name, list(flats), buffer
@@ -66,7 +67,7 @@ class ResidentUnit:
         buffer.nbytes = max(buffer.nbytes, sum(_aligned(f.padded_numel * f.compute_dtype.itemsize) for f in flats))
 
     def bind(self, placeholders: dict[Any, Tensor]) -> None:
-        """Take the views, when the room has its memory; and a tensor of no values for each dtype."""
+        """Create the views, once the buffer has memory; ``placeholders`` holds absent values by dtype."""
         self.absent = [placeholders[flat.compute_dtype].expand(shape) for flat in self.flats for shape in flat.shapes]
         self.vectors = self.buffer.vectors(self.flats)
         self.views = [v for flat, vector in zip(self.flats, self.vectors, strict=True) for v in flat.views(vector)]
@@ -75,19 +76,19 @@ class ResidentUnit:
         self.release()
 
     def install(self) -> None:
-        """Show the values that are in the room now."""
+        """Make the parameters views of the buffer, which holds their values."""
         self._assign(self.views, self.view_addresses, self.version)
         self.is_whole = True
 
     def release(self) -> None:
-        """Show nothing; the room is free."""
+        """Make the parameters absent; the buffer is free."""
         self._assign(self.absent, self.absent_addresses, self.version + 1)
         self.is_whole = False
         if self.buffer.resident is self:
             self.buffer.resident = None
 
     def find_written(self) -> str | None:
-        """Return the name of a parameter that somebody has written into, or given other memory."""
+        """Return the name of a parameter that was written to or given other memory, or None."""
         for name, parameter, address in zip(self.parameter_names, self.parameters, self.addresses, strict=True):
             if parameter._version != self.assigned_version or parameter.data_ptr() != address:
                 return name
@@ -101,21 +102,21 @@ class ResidentUnit:
 
 
 class UnitGatherer:
-    """Brings units into their rooms."""
+    """Gathers units into their buffers."""
 
     def __init__(
         self, group: Group, units: Sequence[tuple[str, int, Sequence[Flat]]], prefetches: bool, buffers_per_depth: int
     ) -> None:
-        """Take the name, the depth (units around it) and the flats of each unit.
+        """Allocate the buffers; ``units`` holds the name, the depth (enclosing units) and the flats of each unit.
 
-        A unit and the units around it run at the same time, so every depth has rooms of its own.
+        A unit and the units that enclose it run at the same time, so every depth has separate buffers.
         """
         self.group, self.prefetches = group, prefetches
         buffers: dict[tuple[int, int], UnitBuffer] = {}
-        seen: dict[int, int] = {}
+        count: dict[int, int] = {}
         self.residents: dict[str, ResidentUnit] = {}
         for name, depth, flats in units:
-            turn = seen[depth] = seen.get(depth, -1) + 1
+            turn = count[depth] = count.get(depth, -1) + 1
             buffer = buffers.setdefault((depth, turn % buffers_per_depth), UnitBuffer())
             self.residents[name] = ResidentUnit(name, flats, buffer)
         self.buffers = list(buffers.values())
@@ -129,7 +130,7 @@ class UnitGatherer:
             resident.bind(placeholders)
 
     def gather(self, name: str, phase: str) -> None:
-        """Return when the unit is whole."""
+        """Gather a unit; return when it is whole."""
         resident = self.residents[name]
         if resident.is_whole:
             return
@@ -141,45 +142,45 @@ class UnitGatherer:
         resident.install()
 
     def prefetch(self, name: str, phase: str) -> None:
-        """Start to gather a unit, if its room is free."""
+        """Start to gather a unit, if its buffer is free."""
         resident = self.residents[name]
         if self.prefetches and resident.buffer.resident is None:
             self._start(resident, phase, async_op=True)
 
     def free(self, name: str) -> None:
-        """Drop the whole unit; also one that has been prefetched and was not needed."""
+        """Make a unit absent, also one that was prefetched and not needed."""
         resident = self.residents[name]
         if resident.is_whole or resident.works:
             self._clear(resident.buffer)
 
     def invalidate(self) -> None:
-        """Take note that the shards have new values."""
+        """Discard all gathered values: the shards have new ones."""
         self.free_all()
         for resident in self.residents.values():
             resident.version += 2
 
     def free_all(self) -> None:
-        """Drop all units, whatever state an exception has left them in."""
+        """Make all units absent, whatever state an exception left them in."""
         for resident in self.residents.values():
             resident.busy = 0
             self.free(resident.name)
 
     def check_unwritten(self) -> None:
-        """Raise if somebody has written into parameters that are absent: there is nowhere to keep the values."""
+        """Raise if absent parameters were written to: there is no memory that would keep the values."""
         written = None
         for resident in self.residents.values():
             if not resident.is_whole:
                 name = resident.find_written()
                 if name is not None:
-                    written = written or f"parameter {name!r}"
+                    written = written or PARAMETER(name=name)
                     resident.release()
         for placeholder in self.placeholders:
             value, current = _placeholder_value(placeholder.dtype), placeholder.item()
             if current != value and (value == value or current == current):  # NaN differs from itself
-                written = written or "a parameter (through parameter.data)"
+                written = written or PARAMETER_DATA()
                 placeholder.fill_(value)
         if written is not None:
-            _raise_written(written)
+            raise UsageError(WRITTEN_IN_STAGE_3(parameter=written))
 
     def _start(self, resident: ResidentUnit, phase: str, async_op: bool) -> None:
         self._clear(resident.buffer)
@@ -194,25 +195,14 @@ class UnitGatherer:
         if resident is None:
             return
         if resident.busy:
-            raise UsageError(
-                f"unit {resident.name} still runs and its room is needed: another unit was called inside of its "
-                "forward, but is no part of its module. Give only one of the two as a unit"
-            )
+            raise UsageError(BUFFER_IN_USE(unit=resident.name))
         for work in resident.works:
-            work.wait()  # the memory is still being written
+            work.wait()  # the collective still writes to the buffer
         resident.works = []
         written = resident.find_written()
         resident.release()
         if written is not None:
-            _raise_written(f"parameter {written!r}")
-
-
-def _raise_written(parameter: str) -> NoReturn:
-    raise UsageError(
-        f"Zero: {parameter} was written into, or given other memory, after the module was wrapped; in stage 3 it is "
-        "made from shards each time that it is needed, and the change would be lost: use zero.load_state_dict(), or "
-        "change the module before it is wrapped, or use stage 2"
-    )
+            raise UsageError(WRITTEN_IN_STAGE_3(parameter=PARAMETER(name=written)))
 
 
 def _aligned(nbytes: int) -> int:
@@ -220,7 +210,7 @@ def _aligned(nbytes: int) -> int:
 
 
 def _placeholder(dtype: Any, device: Any) -> Tensor:
-    """Return what an absent parameter shows: one element for all of its own."""
+    """Return the element that all elements of an absent parameter are views of."""
     return torch.full((), _placeholder_value(dtype), dtype=dtype, device=device)
 
 

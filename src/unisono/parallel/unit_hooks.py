@@ -1,27 +1,27 @@
-"""Forward and backward passes, unit by unit: what is done before and after each.
+"""Follows the units of a model through forward and backward passes, and acts before and after each of them.
 
 ::
 
-    forward    before unit k: unit k is whole; unit k+1 sets out           (stage 3)
-               after unit k:  unit k is freed                              (stage 3)
-    backward   before unit k: unit k is whole again; unit k-1 sets out     (stage 3)
-                              unit k+1 has all its gradients: it is freed, and they are averaged
-               at the end:    what is left is averaged; wait for all
+    forward    before unit k: unit k is gathered; unit k+1 is prefetched      (stage 3)
+               after unit k:  unit k is freed                                 (stage 3)
+    backward   before unit k: unit k is gathered; unit k-1 is prefetched      (stage 3)
+                              unit k+1 has all its gradients: it is freed, and they are reduced
+               at the end:    the remaining units are reduced; wait for all
 
-That unit k+1 has all its gradients when unit k begins is a property of autograd: it runs backward what was run
-forward, in exactly the reverse order. So no parameter needs a hook of its own, and a parameter that got no gradient
-(it was not used) delays nothing. What comes later all the same (a unit that is called twice, a checkpoint that runs
-a part of the model again, a weight that is used outside its unit) is averaged at the end and added.
+Autograd runs the backward pass in exactly the reverse order of the forward pass, so unit k+1 has all its gradients
+when unit k begins. No parameter needs a separate hook, and an unused parameter, which gets no gradient, delays
+nothing. Gradients that arrive later nevertheless (a unit that is called twice, a checkpoint that runs a part of the
+model again, a weight that is used outside its unit) are averaged at the end and added.
 
-In stage 3 all ranks must run the same units in the same order, as each is gathered from all ranks: compared after
-every pass. In stages 1 and 2 a rank may leave units out, or run them in another order: gradients are averaged in one
-order, agreed on after the first forward pass, and a unit that is not through holds up those that follow it.
+In stage 3 all ranks must run the same units in the same order, as each unit is gathered from all ranks; the ranks
+compare their calls after every pass. In stages 1 and 2 a rank may skip units or run them in another order: gradients
+are reduced in one order, agreed on after the first forward pass, and a unit whose gradients are not complete delays
+those that follow it.
 """
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,9 +29,12 @@ import torch
 from torch import nn
 
 from unisono.errors import CommError, UsageError
+from unisono.parallel.messages import SECOND_DERIVATIVE
+from unisono.parallel.nested import tensors_in
 from unisono.parallel.sharding import Flat
 from unisono.parallel.unit_buffers import UnitGatherer
 from unisono.parallel.units import ROOT
+from unisono.parallel.zero_messages import BACKWARD_RAISED, NO_TENSOR_IN_OUTPUT
 from unisono.parallel.zero_reducer import ZeroReducer
 
 
@@ -41,39 +44,41 @@ class Unit:
 
     name: str
     module: nn.Module
-    around: tuple[str, ...]  # the units that its module is inside of
+    around: tuple[str, ...]  # the units that enclose its module
     flats: list[Flat]
 
     @property
     def trained(self) -> list[Flat]:
-        """The flats that get gradients."""
+        """The flats whose parameters are trained."""
         return [flat for flat in self.flats if flat.trained]
 
 
 class UnitHooks:
-    """Follows the units of a model through a step. Without ``gathering`` their parameters are always whole."""
+    """The hooks of all units of a model. Without a ``gatherer``, parameters are always whole (stages 1 and 2)."""
 
     def __init__(
         self, units: Sequence[Unit], reducer: ZeroReducer, gatherer: UnitGatherer | None, free_after_forward: bool,
         agree_on_order: Callable[[list[str]], list[str]], compare_calls: Callable[[list[str], str], None],
     ) -> None:  # fmt: skip
-        """Take also two calls over all ranks: ``agree`` on one order of units, ``compare`` what was called."""
+        """Register the hooks. ``agree_on_order`` and ``compare_calls`` are calls of all ranks: see Zero."""
         self.units = {unit.name: unit for unit in units}
         self.trained = {unit.name: unit.trained for unit in units}
         self.reducer, self.gatherer, self.free_after_forward = reducer, gatherer, free_after_forward
         self.agree_on_order, self.compare_calls = agree_on_order, compare_calls
-        self.syncs = True  # False: gradients are left for a later pass
-        self.is_paused = False  # True: units are whole, and nothing is to be done
-        self.order = list(self.units)  # in which units run forward; a guess before the first pass
+        self.syncs = True  # False inside no_sync(): gradients accumulate on this rank
+        self.is_paused = False  # True: all units are whole, and hooks do nothing
+        self.order = list(self.units)  # of the units in the forward pass; a guess before the first one
         self.is_order_agreed = False
         self.units_run: list[str] = []  # the units of this forward pass
-        self.pending_calls: list[str] = []  # calls that have been made forward, and not backward yet
-        self.open_units: list[str] = []  # units that run backward now, or did, and whose gradients are not averaged
-        self.reduced: set[str] = set()  # in this backward pass
-        # In stage 3, what nobody has called yet and must have no gradient.
+        self.pending_calls: list[str] = []  # calls of the forward pass that the backward pass has not reached
+        self.open_units: list[str] = []  # units whose backward has begun and whose gradients are not reduced
+        self.reduced: set[str] = set()  # units whose gradients were reduced in this backward pass
+        # Stage 3: flats of units that were never called, which must not get gradients.
         self.never_whole = {flat for unit in units for flat in unit.trained} if gatherer is not None else set()
-        self.calls: list[str] = []  # what was gathered or averaged since the ranks were last compared (stage 3)
-        self.tasks: set[int] = set()  # the backward passes (they can be nested) that will call `_end`
+        self.calls: list[str] = []  # units called since the ranks last compared their calls (stage 3)
+        self.tasks: set[int] = (
+            set()
+        )  # autograd's ids of the backward passes (they can be nested) that will call `_end`
         for unit in units:
             if unit.name != ROOT:
                 unit.module.register_forward_pre_hook(_PreForwardHook(self, unit))
@@ -82,21 +87,18 @@ class UnitHooks:
     # ---- forward -------------------------------------------------------------------------------------------------
 
     def begin_forward(self) -> None:
-        """Forget what a pass that broke off, or was not followed by a backward pass, has left."""
+        """Reset the state that an interrupted pass, or one without a backward pass, left behind."""
         if _is_backward():
             return
         if self.tasks:
-            raise CommError(
-                "Zero: the last backward pass on this rank was left by an exception; the other ranks wait for what "
-                "it did not send: all ranks must start again"
-            )
+            raise CommError(BACKWARD_RAISED())
         self.pending_calls, self.open_units, self.units_run = [], [], []
         if self.gatherer is not None and self.free_after_forward:
             self.gatherer.free_all()
 
     def before_forward(self, unit: Unit) -> None:
-        """Make the unit whole."""
-        recomputes = _is_backward()  # a checkpoint runs it once more
+        """Gather the unit, and prefetch the next one."""
+        recomputes = _is_backward()  # a checkpoint runs the forward again
         if not recomputes:
             self.units_run.append(unit.name)
         if self.gatherer is None:
@@ -111,7 +113,7 @@ class UnitHooks:
                 self.gatherer.prefetch(self.order[following], "forward")
 
     def after_forward(self, unit: Unit, output: Any) -> None:
-        """Free the unit, and ask to be called when the gradients of its output come."""
+        """Free the unit, and register a hook for the gradients of its output."""
         recomputes = _is_backward()
         if self.gatherer is not None and not recomputes:
             resident = self.gatherer.residents[unit.name]
@@ -119,15 +121,15 @@ class UnitHooks:
             keep = torch.is_grad_enabled() and not self.free_after_forward
             if not (keep or resident.busy):
                 self.gatherer.free(unit.name)
-        # A checkpoint that is not reentrant computes a call again that is in the trail, or open, already; this output
-        # gets no gradient then. A reentrant one computes a call that was not watched, maybe of a unit that is in the
-        # trail for another call: only the hook makes it whole in time.
+        # A non-reentrant checkpoint recomputes a call that is pending or open already; its output gets no gradient.
+        # A reentrant one recomputes a call that was not watched, maybe of a unit with another pending call: only the
+        # hook gathers it in time.
         known = recomputes and (unit.name in self.pending_calls or unit.name in self.open_units)
         if torch.is_grad_enabled() and not (known and self.gatherer is None):
             self._watch(unit, output, is_known=known)
 
     def end_forward(self) -> None:
-        """Agree on the order of units, once; drop what was prefetched for nothing."""
+        """Agree on the order of units after the first pass; free units that were prefetched and not needed."""
         if _is_backward():
             return
         if not self.is_order_agreed:
@@ -138,7 +140,7 @@ class UnitHooks:
             self.gatherer.free_all()
 
     def _compare_ranks(self, phase: str) -> None:
-        """Raise on all ranks, in stage 3, if they have not made the same calls: they hold numbers of other units."""
+        """Raise on all ranks if they did not make the same calls (stage 3): they would hold values of other units."""
         if self.gatherer is not None:
             calls, self.calls = self.calls, []
             self.compare_calls(calls, phase)
@@ -146,10 +148,8 @@ class UnitHooks:
     def _watch(self, unit: Unit, output: Any, is_known: bool) -> None:
         tensors = list(tensors_in(output))
         if not tensors and (self.gatherer is not None or unit.name == ROOT):
-            raise UsageError(
-                f"unit {unit.name} ({type(unit.module).__name__}) returned a {type(output).__name__} in which no "
-                "tensor was found; expected a tensor, or tuples, lists, dicts or dataclasses of tensors"
-            )
+            names = {"unit": unit.name, "module": type(unit.module).__name__, "kind": type(output).__name__}
+            raise UsageError(NO_TENSOR_IN_OUTPUT(**names))
         watched = [tensor for tensor in tensors if tensor.requires_grad]
         if not watched:
             return
@@ -163,7 +163,7 @@ class UnitHooks:
     # ---- backward ------------------------------------------------------------------------------------------------
 
     def before_backward(self, unit: Unit) -> None:
-        """Make the unit whole again, and average the gradients of those that are through."""
+        """Gather the unit again, and reduce the gradients of units whose gradients are complete."""
         self._begin_backward()
         if unit.name in self.pending_calls:
             del self.pending_calls[len(self.pending_calls) - 1 - self.pending_calls[::-1].index(unit.name)]
@@ -184,7 +184,7 @@ class UnitHooks:
             self.open_units.append(unit.name)
 
     def _reduce_in_order(self, unit: Unit) -> None:
-        """Average, in the order of all ranks, the units that are through; also those that only other ranks ran."""
+        """Reduce complete units in the order of all ranks, units that only other ranks ran included."""
         for name in reversed(self.order[self.order.index(unit.name) + 1 :]):
             if name in self.reduced:
                 continue
@@ -193,15 +193,12 @@ class UnitHooks:
             self._reduce(name)
 
     def _is_finished(self, name: str, unit: Unit) -> bool:
-        """Whether a unit has all its gradients when another begins: not one of which is inside of the other."""
+        """Return whether a unit has all its gradients when another begins: neither encloses the other."""
         return name != unit.name and name not in unit.around and unit.name not in self.units[name].around
 
     def _begin_backward(self) -> None:
         if torch.is_grad_enabled():
-            raise UsageError(
-                "Zero: backward(create_graph=True); gradients of gradients do not go through a reduce-scatter: use "
-                "torch.autograd.grad() for the inner ones"
-            )
+            raise UsageError(SECOND_DERIVATIVE(location="Zero", collective="reduce_scatter"))
         task = torch._C._current_graph_task_id()
         if task not in self.tasks:
             self.tasks.add(task)
@@ -217,10 +214,10 @@ class UnitHooks:
             self.reducer.accumulate(self.trained[name])
 
     def _end(self, task: int) -> None:
-        """Average the rest, and wait."""
+        """Reduce the remaining units, and wait for all."""
         if self.tasks != {task}:
             self.tasks.discard(task)
-            return  # a pass within a pass: the outer one goes on
+            return  # a nested backward pass: the outer one continues
         left = list(reversed(self.open_units))
         if self.gatherer is None:
             left = [name for name in reversed(self.order) if name not in self.reduced]
@@ -238,7 +235,7 @@ class UnitHooks:
 
 
 class _PreForwardHook:
-    """What torch calls before the forward of a module."""
+    """The hook that torch calls before the forward of a module."""
 
     def __init__(self, hooks: UnitHooks, unit: Unit) -> None:
         self.hooks, self.unit = hooks, unit
@@ -249,7 +246,7 @@ class _PreForwardHook:
 
 
 class _PostForwardHook(_PreForwardHook):
-    """What torch calls after it."""
+    """The hook that torch calls after the forward of a module."""
 
     def __call__(self, module: nn.Module, inputs: Any, output: Any = None) -> None:
         if not self.hooks.is_paused:
@@ -258,18 +255,3 @@ class _PostForwardHook(_PreForwardHook):
 
 def _is_backward() -> bool:
     return bool(torch._C._current_graph_task_id() != -1)
-
-
-def tensors_in(found: Any) -> Iterator[Any]:
-    """Return the tensors in tuples, lists, dicts and dataclasses."""
-    if torch.is_tensor(found):
-        yield found
-    elif isinstance(found, dict):
-        for each in found.values():
-            yield from tensors_in(each)
-    elif isinstance(found, list | tuple):
-        for each in found:
-            yield from tensors_in(each)
-    elif dataclasses.is_dataclass(found) and not isinstance(found, type):
-        for field in dataclasses.fields(found):
-            yield from tensors_in(getattr(found, field.name))

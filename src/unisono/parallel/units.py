@@ -1,4 +1,4 @@
-"""Units: the parts of a model whose parameters travel together.
+"""Units: the parts of a model whose parameters are gathered and reduced together.
 
 ::
 
@@ -6,10 +6,10 @@
            ├─ blocks ─┬─ 0  │ unit "blocks.0"
            │          ├─ 1  │ unit "blocks.1"
            │          └─ 2  │ unit "blocks.2"
-           └─ head          ┘ what is in no unit, or used in two of them: the unit "root"
+           └─ head          ┘ parameters in no unit, or in two of them: the unit "root"
 
-A *unit* is a module and the parameters that belong to it. A unit is whole while its module runs, so a unit is
-the grain of memory; it is sent in one piece, so it is also the grain of communication.
+A *unit* is a module and the parameters that belong to it. The parameters of a unit are whole while its module runs,
+and one collective moves all of them, so the units determine both the memory and the number of collectives of a step.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from typing import Any
 from torch import nn
 
 from unisono.errors import UsageError
+from unisono.parallel.zero_messages import NOT_A_PART
 
 ROOT = "root"
 Units = Iterable[nn.Module] | Callable[[str, nn.Module], bool] | None
@@ -28,7 +29,7 @@ Units = Iterable[nn.Module] | Callable[[str, nn.Module], bool] | None
 
 @dataclass
 class Member:
-    """A parameter of a unit, under all of its names: a tied one has several."""
+    """A parameter of a unit with all its names: a tied parameter has several."""
 
     parameter: Any
     names: list[str]
@@ -36,19 +37,19 @@ class Member:
 
 @dataclass
 class Part:
-    """A unit before it has any memory: its module, the units around it, its parameters."""
+    """A unit before memory is allocated: its module, the enclosing units and its parameters."""
 
     name: str
     module: nn.Module
-    around: tuple[str, ...]  # the names of the units that its module is inside of, outermost first
+    around: tuple[str, ...]  # the names of the units that enclose its module, outermost first
     members: list[Member] = field(default_factory=list)
 
 
 def find_parts(module: nn.Module, units: Units = None) -> list[Part]:
-    """Divide a model: the root first, then its units in the order in which they are registered.
+    """Divide a model into units: the root first, then the others in the order in which they are registered.
 
-    ``units`` are the modules themselves, or a function of a module's name and the module that says whether it is one;
-    by default, the children of the largest ``ModuleList`` or ``Sequential``. Units may lie inside of each other.
+    ``units``: the modules, or a function of the name and the module that returns whether it is a unit; by default the
+    children of the largest ``ModuleList`` or ``Sequential``. Units may be nested.
     """
     names = _chosen_names(module, units)
     modules = dict(module.named_modules())
@@ -63,18 +64,18 @@ def find_parts(module: nn.Module, units: Units = None) -> list[Part]:
 
 
 def _chosen_names(module: nn.Module, units: Units) -> list[str]:
-    """Return the names of the units, outer ones before those inside of them."""
+    """Return the names of the units, outer units before inner ones."""
     if units is None:
-        wanted = set(_children_of_largest_list(module))
+        chosen = set(_children_of_largest_list(module))
     elif callable(units):
-        wanted = {each for name, each in module.named_modules() if name and units(name, each)}
+        chosen = {each for name, each in module.named_modules() if name and units(name, each)}
     else:
-        wanted = set(units)
-        strangers = wanted - set(module.modules())
-        if strangers:
-            kinds = ", ".join(sorted(type(each).__name__ for each in strangers))
-            raise UsageError(f"units: {kinds} is no part of the {type(module).__name__} that is to be sharded")
-    return [name for name, each in module.named_modules() if name and each in wanted]
+        chosen = set(units)
+        unknown = chosen - set(module.modules())
+        if unknown:
+            kinds = ", ".join(sorted(type(each).__name__ for each in unknown))
+            raise UsageError(NOT_A_PART(kinds=kinds, module=type(module).__name__))
+    return [name for name, each in module.named_modules() if name and each in chosen]
 
 
 def _children_of_largest_list(module: nn.Module) -> list[nn.Module]:
@@ -86,15 +87,15 @@ def _children_of_largest_list(module: nn.Module) -> list[nn.Module]:
 
 
 def _members(module: nn.Module) -> list[Member]:
-    """Return every parameter once."""
-    found: dict[int, Member] = {}
+    """Return every parameter once, with all its names."""
+    members: dict[int, Member] = {}
     for name, parameter in module.named_parameters(remove_duplicate=False):
-        found.setdefault(id(parameter), Member(parameter, [])).names.append(name)
-    return list(found.values())
+        members.setdefault(id(parameter), Member(parameter, [])).names.append(name)
+    return list(members.values())
 
 
 def _home(parameter_name: str, unit_names: list[str]) -> str:
-    """Return the innermost unit around a parameter."""
+    """Return the innermost unit that encloses a parameter."""
     around = [name for name in unit_names if _is_inside(parameter_name, name)]
     return max(around, key=len, default=ROOT)
 

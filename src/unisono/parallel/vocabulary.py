@@ -1,17 +1,17 @@
-"""The two ends of a language model, split by vocabulary: every rank knows a range of the words.
+"""The two ends of a language model, split by vocabulary: every rank holds a range of the words.
 
 ::
 
     VocabularyEmbedding                              vocabulary_cross_entropy
 
-    ids ── own ids? ──> own row, else zero           logits of own words ──> max        ── all-reduce (max) ─┐
+    ids ── own id? ──> its row, else zeros           logits of own words ──> max        ── all-reduce (max) ─┐
              │                                                                                               │
              └── all-reduce ──> vectors              sum of exp(logit - max), logit of the target <──────────┘
                                                         └── one all-reduce of both ──> loss = log(sum) - target
     backward: nothing
                                                      backward: nothing; softmax - one-hot of the own words
 
-The logits are never whole anywhere: for 50,000 words and 8 ranks each holds 6,250 of them per position.
+No rank ever holds all logits: with 50,000 words and 8 ranks, each holds 6,250 of them per position.
 """
 
 from __future__ import annotations
@@ -19,23 +19,31 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-import torch.nn.functional as F  # noqa: N812 (as everybody calls it)
+import torch.nn.functional as F  # noqa: N812 (its usual name)
 from torch import Tensor, nn
 from torch.autograd.function import Function, once_differentiable
 
 from unisono.errors import UsageError
+from unisono.message import Template
 from unisono.parallel.agreement import require_same
 from unisono.parallel.functions import all_reduce_then_nothing, reduce_scatter_then_all_gather
 from unisono.parallel.group import Group, group_of
+from unisono.parallel.layer_messages import UNKNOWN_ID, UNKNOWN_TARGET, WORDS, WRONG_LOGITS, WRONG_REDUCTION
 from unisono.parallel.split import Split, split_features
 
 
 class VocabularyEmbedding(nn.Module):
-    """An embedding of which every rank has the vectors of some words.
+    """An embedding of which every rank holds the vectors of some words.
 
-    The whole is what ``nn.Embedding`` makes on one process with the same seed. With ``sequence_parallel`` the
-    result is this rank's shard of the sequence, by a reduce-scatter in place of the all-reduce. Its
-    ``weight`` may also be that of a ``ColumnLinear`` to as many outputs (tied weights).
+    The whole embedding is the ``nn.Embedding`` that one process creates with the same seed. ``weight`` may be shared
+    with a ``ColumnLinear`` of as many outputs (tied weights).
+
+    ``vocabulary``, ``features``: the number of words and the width of their vectors.
+    ``group``: the ranks that share the embedding.
+    ``sequence_parallel``: return this rank's shard of the sequence, by a reduce-scatter instead of the all-reduce.
+    ``name``: its name in the log of ``record()``.
+    ``whole``: an ``nn.Embedding``, the same on all ranks, to take the weights from.
+    ``device``, ``dtype``: as in ``nn.Embedding``.
     """
 
     def __init__(
@@ -45,24 +53,27 @@ class VocabularyEmbedding(nn.Module):
         super().__init__()
         self.group = group_of(group)
         self.vocabulary, self.sequence_parallel, self.name = vocabulary, sequence_parallel, name
-        self.who = f"VocabularyEmbedding {name}, rank {self.group.rank}"
-        self.split = split_features(self.who, "words", self.group, 0, vocabulary)
+        self.location = f"VocabularyEmbedding {name}, rank {self.group.rank}"
+        self.split = split_features(self.location, WORDS(), self.group, 0, vocabulary)
         self.splits = {"weight": self.split}
         whole = whole or nn.Embedding(vocabulary, features, device=device, dtype=dtype)
-        facts = {"vocabulary": vocabulary, "features": features}
-        require_same(self.group, f"VocabularyEmbedding {name}", facts, [whole.weight])
+        settings = {"vocabulary": vocabulary, "features": features}
+        require_same(self.group, f"VocabularyEmbedding {name}", settings, [whole.weight])
         self.weight = nn.Parameter(self.split.cut(whole.weight.detach()), whole.weight.requires_grad)
 
     @classmethod
     def from_embedding(cls, embedding: nn.Embedding, group: Any, **options: Any) -> VocabularyEmbedding:
-        """Split an embedding that all ranks have. Back: ``full_state_dict(module)``."""
+        """Split an embedding that is the same on all ranks; ``full_state_dict(module)`` is the reverse.
+
+        ``embedding``: the layer. ``group``: the ranks. ``options``: the other arguments of the class.
+        """
         return cls(embedding.num_embeddings, embedding.embedding_dim, group, whole=embedding, **options)
 
     def forward(self, ids: Tensor) -> Tensor:
-        """Return the vectors of the ids, which are the same on every rank."""
-        _require_known(self.who, "an id", ids, self.vocabulary)
-        own, places = _own(ids, self.split.mine)
-        addend = torch.where(own.unsqueeze(-1), F.embedding(places, self.weight), 0)
+        """Return the vectors of the ids; all ranks pass the same ids."""
+        _require_known(UNKNOWN_ID, self.location, ids, self.vocabulary)
+        own, rows = _own(ids, self.split.mine)
+        addend = torch.where(own.unsqueeze(-1), F.embedding(rows, self.weight), 0)
         name = f"{self.name}.output"
         if not self.sequence_parallel:
             return all_reduce_then_nothing(addend, group=self.group, name=name)
@@ -74,23 +85,27 @@ def vocabulary_cross_entropy(
     logits: Tensor, targets: Tensor, vocabulary: int, group: Any, *, ignore_index: int = -100,
     reduction: str = "mean", name: str = "loss",
 ) -> Tensor:  # fmt: skip
-    """Return ``torch.nn.functional.cross_entropy`` of logits (..., own words) whose words are split over the group.
+    """Return ``torch.nn.functional.cross_entropy`` of logits whose words are split over a group.
 
-    ``targets`` (...) are the same on every rank, and so is the result. Half-precision logits are summed in
-    float32.
+    ``logits``: (..., own words), this rank's part. Half-precision logits are summed in float32.
+    ``targets``: (...), the same on every rank.
+    ``vocabulary``: the number of words of all ranks.
+    ``group``: the ranks that share the vocabulary.
+    ``ignore_index``, ``reduction``: as in torch ("mean", "sum" or "none").
+    ``name``: its name in the log of ``record()``.
+
+    The result is the same on every rank.
     """
     group = group_of(group)
-    who = f"vocabulary_cross_entropy {name}, rank {group.rank}"
-    split = split_features(who, "words", group, 0, vocabulary)
+    location = f"vocabulary_cross_entropy {name}, rank {group.rank}"
+    split = split_features(location, WORDS(), group, 0, vocabulary)
     if logits.shape != (*targets.shape, split.length):
-        raise UsageError(
-            f"{who}: logits of shape {tuple(logits.shape)}; expected {(*targets.shape, split.length)}: the shape of "
-            f"the targets, and this rank's share of {vocabulary} words"
-        )
+        shapes = {"found": tuple(logits.shape), "expected": (*targets.shape, split.length)}
+        raise UsageError(WRONG_LOGITS(location=location, vocabulary=vocabulary, **shapes))
     if reduction not in ("mean", "sum", "none"):
-        raise UsageError(f"{who}: reduction={reduction!r}; expected 'mean', 'sum' or 'none'")
+        raise UsageError(WRONG_REDUCTION(location=location, reduction=reduction))
     counted = targets != ignore_index
-    _require_known(who, "a target", targets[counted], vocabulary)
+    _require_known(UNKNOWN_TARGET, location, targets[counted], vocabulary)
     losses = _CrossEntropy.apply(logits.flatten(0, -2), targets.flatten(), counted.flatten(), split.mine, group, name)
     if reduction == "none":
         return losses.view(targets.shape)
@@ -104,34 +119,34 @@ class _CrossEntropy(Function):
     ) -> Tensor:
         ctx.dtype = logits.dtype
         logits = logits.to(torch.promote_types(logits.dtype, torch.float32))
-        largest = logits.amax(dim=-1)  # of a position; nothing overflows in exp() of what is at most zero
+        largest = logits.amax(dim=-1)  # per position; exp() of a number that is at most zero does not overflow
         group.all_reduce(largest, op="max", name=f"{name}.max", phase="forward")
         exponentials = torch.exp(logits - largest.unsqueeze(-1))
-        own, places = _own(targets, mine)
-        chosen = logits.gather(-1, places.unsqueeze(-1)).squeeze(-1) - largest
+        own, rows = _own(targets, mine)
+        chosen = logits.gather(-1, rows.unsqueeze(-1)).squeeze(-1) - largest
         both = torch.stack([exponentials.sum(dim=-1), torch.where(own, chosen, 0)])
         group.all_reduce(both, name=f"{name}.sum and target", phase="forward")
         total, target = both
-        ctx.save_for_backward(exponentials.div_(total.unsqueeze(-1)), places, own, counted)
+        ctx.save_for_backward(exponentials.div_(total.unsqueeze(-1)), rows, own, counted)
         return torch.where(counted, total.log() - target, 0)
 
     @staticmethod
     @once_differentiable  # type: ignore[untyped-decorator]
     def backward(ctx: Any, gradient: Tensor) -> tuple[Any, ...]:
-        softmax, places, own, counted = ctx.saved_tensors
+        softmax, rows, own, counted = ctx.saved_tensors
         one_hot = own.to(softmax.dtype).unsqueeze(-1)
-        found = softmax.scatter_add(-1, places.unsqueeze(-1), -one_hot)
-        found *= torch.where(counted, gradient, 0).unsqueeze(-1)
-        return found.to(ctx.dtype), None, None, None, None, None
+        result = softmax.scatter_add(-1, rows.unsqueeze(-1), -one_hot)
+        result *= torch.where(counted, gradient, 0).unsqueeze(-1)
+        return result.to(ctx.dtype), None, None, None, None, None
 
 
 def _own(words: Tensor, mine: range) -> tuple[Tensor, Tensor]:
-    """Return which words are in this rank's range, and where in it (0 for those that are not)."""
+    """Return a mask of the words in this rank's range, and their rows in it (0 for the others)."""
     own = (words >= mine.start) & (words < mine.stop)
     return own, torch.where(own, words - mine.start, 0)
 
 
-def _require_known(who: str, what: str, words: Tensor, vocabulary: int) -> None:
+def _require_known(template: Template, location: str, words: Tensor, vocabulary: int) -> None:
     if words.numel() and (words.min() < 0 or words.max() >= vocabulary):
         wrong = words[(words < 0) | (words >= vocabulary)][0]
-        raise UsageError(f"{who}: {what} is {int(wrong)}; expected 0 to {vocabulary - 1}")
+        raise UsageError(template(location=location, found=int(wrong), last=vocabulary - 1))

@@ -1,12 +1,12 @@
-"""Values that a program writes into parameters after the module was wrapped: taken over or refused, never lost.
+"""Handles values that a program writes into parameters after wrapping: they are trained on or refused, never lost.
 
 ::
 
     stages 1, 2   a parameter is a view of its flat's vector, so a written value is in the shard at once. With mixed
                   precision the optimiser has a copy of the shard: ``copy_writes_to_master`` updates the copy
-    stage 3       a parameter has no memory of its own: gathering.py refuses what was written
+    stage 3       a parameter shares a buffer with others: unit_buffers.py raises if a value was written
 
-A parameter that is given other memory (``parameter.data = ...``, ``module.half()``) leaves its flat: refused.
+A parameter that is given other memory (``parameter.data = ...``, ``module.half()``) leaves its flat: an error.
 """
 
 from __future__ import annotations
@@ -17,31 +17,27 @@ import torch
 
 from unisono.errors import UsageError
 from unisono.parallel.sharding import Flat
+from unisono.parallel.zero_messages import OTHER_MEMORY
 
 
 class ParameterAddresses:
-    """Where the parameters of flats lie that are kept whole."""
+    """The memory addresses of the parameters of all flats that are kept whole."""
 
-    def __init__(self, flats: Iterable[Flat], who: str) -> None:
+    def __init__(self, flats: Iterable[Flat]) -> None:
         members = [member for flat in flats if flat.whole is not None for member in flat.members]
         self.addresses = [(member.names[0], member.parameter, member.parameter.data_ptr()) for member in members]
-        self.who = who
 
     def check(self) -> None:
-        """Raise if a parameter is no longer a part of the vector that is updated."""
+        """Raise if a parameter is no longer a view of the vector that is updated."""
         for name, parameter, address in self.addresses:
             if parameter.data_ptr() != address:
-                raise UsageError(
-                    f"{self.who}: parameter {name!r} was given other memory after the module was wrapped "
-                    "(parameter.data = ..., or a cast of the module), and would not be updated; write the values "
-                    "into it (parameter.copy_() under torch.no_grad()), or change the module before it is wrapped"
-                )
+                raise UsageError(OTHER_MEMORY(name=name))
 
 
 def copy_writes_to_master(flat: Flat) -> None:
-    """Let the optimiser's copy of the shard have what was written into the parameters since the last update.
+    """Copy values written into parameters since the last update to the optimiser's copy of the shard.
 
-    Only elements that differ are copied: the others keep the digits that the dtype of computing does not have.
+    Only elements that differ are copied: the others keep the precision that the compute dtype lacks.
     """
     if flat.whole is None or not flat.is_mixed:
         return

@@ -1,4 +1,4 @@
-"""ZeRO: data parallel training in which no rank holds what another holds as well.
+"""ZeRO: data parallel training without redundancy, which shards the model over the ranks.
 
 ::
 
@@ -16,8 +16,9 @@
 
     "a | b": a runs while b is computed.
 
-Stage 3 is also known as fully sharded data parallelism. *Hybrid*: the ranks of ``group`` (one node) share a
-model, and the ranks of ``replicate`` (the same position in every node) have the same shard and average its gradient.
+Stage 3 is also known as fully sharded data parallelism. In *hybrid* sharding, the ranks of ``group`` (one node)
+share a model, and the ranks of ``replicate`` (the same position in every node) hold the same shard and average its
+gradient.
 """
 
 from __future__ import annotations
@@ -34,39 +35,55 @@ from unisono.parallel import checks, shard_files, sharded_state
 from unisono.parallel.absent_uses import AbsentUses
 from unisono.parallel.elementwise import check_elementwise
 from unisono.parallel.group import group_of
+from unisono.parallel.messages import WRAPPED_TWICE
 from unisono.parallel.module_buffers import ModuleBuffers
+from unisono.parallel.nested import cast
 from unisono.parallel.sharding import Flat, Label, flats_of
 from unisono.parallel.structure import Structure
 from unisono.parallel.unit_buffers import UnitGatherer
 from unisono.parallel.unit_hooks import Unit, UnitHooks
 from unisono.parallel.units import Units, find_parts
 from unisono.parallel.writes import ParameterAddresses, copy_writes_to_master
+from unisono.parallel.zero_messages import (
+    CANNOT_MOVE_SHARDS,
+    FOREIGN_PARAMETERS,
+    FROZEN_LATER,
+    NOT_AN_OPTIMIZER,
+    ONE_FOREIGN_PARAMETER,
+    PLAIN_GRAD_SCALER,
+    STATE_DICT_ARGUMENTS,
+    THAWED_LATER,
+    WRONG_STAGE,
+)
 from unisono.parallel.zero_reducer import ReduceOptions, ShardedGradients, WholeGradients
 
-WHO = "Zero"
+LOCATION = "Zero"
 STAGES = (1, 2, 3)
 
 
 class Zero(nn.Module):
-    """A module and its optimiser, spread over the ranks of a group.
+    """A module and its optimiser, sharded over the ranks of a group.
 
-    ``optimizer``: a function that makes a torch optimiser, ``lambda shards: AdamW(shards, lr=1e-3)``. It gets
-    one long parameter for each unit, this rank's shard of it; so the optimiser must treat every element for itself,
-    as SGD, Adam and AdamW do. ``check_optimizer``: try that out, and refuse others.
-    ``stage``: 1, 2 or 3, as in the picture.
+    ``module``: the module to train, the same on every rank.
+    ``group``: a communicator, a torch process group, or None for torch's default group.
+    ``optimizer``: a function that creates a torch optimiser, ``lambda shards: AdamW(shards, lr=1e-3)``. It takes one
+    long parameter for each unit, this rank's shard of it, so the optimiser must treat every element independently, as
+    SGD, Adam and AdamW do.
+    ``stage``: 1, 2 or 3, as in the picture above.
     ``replicate``: the group of ranks that hold the same shard, for hybrid sharding.
-    ``units``: the modules that are units, or a function of name and module that says so; by default the children of
-    the largest ``ModuleList`` or ``Sequential``. What is in none of them forms the unit "root".
-    ``label``: a function of name and parameter that returns a word. Parameters of different words do not share a
-    shard, and a shard has its word as ``shard.label``: for optimisers that treat some differently (weight decay).
-    ``mixed_precision``: the dtype of computing and communication (``torch.bfloat16``); the optimiser keeps its own.
-    ``codec``: how float32 gradients are written on the wire.
+    ``units``: the modules that are units, or a function of name and module that returns whether it is one; by default
+    the children of the largest ``ModuleList`` or ``Sequential``. The other parameters form the unit "root".
+    ``label``: a function of name and parameter that returns a string. Parameters with different labels do not share a
+    shard, and ``shard.label`` tells the optimiser function which shard is which (for weight decay).
+    ``mixed_precision``: the dtype of computation and communication (``torch.bfloat16``); the optimiser keeps its own.
+    ``codec``: the encoding of float32 gradients on the wire.
     ``prefetch``: gather the next unit while one computes; costs the memory of one more unit.
     ``free_after_forward``: False keeps parameters whole from the forward to the backward pass: one all-gather of each
     unit instead of two, and the memory of the whole model in between.
+    ``check_optimizer``: test whether the optimiser treats every element independently, and raise if not.
     ``error_feedback``, ``check_nan``, ``broadcast_buffers``, ``broadcast_parameters``: as in DataParallel.
 
-    Parameters that are not whole show NaN, in their shape. Frozen parameters are shards in stage 3, and whole before.
+    Absent parameters (stage 3) show NaN, in their shape. Frozen parameters are sharded in stage 3 only.
     """
 
     def __init__(
@@ -78,15 +95,15 @@ class Zero(nn.Module):
     ) -> None:  # fmt: skip
         super().__init__()
         if stage not in STAGES:
-            raise UsageError(f"{WHO}: stage={stage!r}; expected 1, 2 or 3 (for 0, nothing sharded: DataParallel)")
+            raise UsageError(WRONG_STAGE(stage=stage))
         if any(isinstance(each, Zero) for each in module.modules()):
-            raise UsageError(f"{WHO}: the module is a {WHO} already, or a part of it is; wrap it once")
+            raise UsageError(WRAPPED_TWICE(location=LOCATION))
         self.module, self.stage, self.mixed_precision = module, stage, mixed_precision
-        given, replicas = group_of(group), None if replicate is None else group_of(replicate)
-        self.all_groups = [each for each in (given, replicas) if each is not None]
-        checks.check_parameters(module, WHO)
+        ranks, replicas = group_of(group), None if replicate is None else group_of(replicate)
+        self.all_groups = [each for each in (ranks, replicas) if each is not None]
+        checks.check_parameters(module, LOCATION)
         parts = find_parts(module, units)
-        self._start_alike(
+        self._start_equal(
             broadcast_parameters, units=[part.name for part in parts], stage=stage, mixed_precision=mixed_precision,
             codec=str(codec), error_feedback=error_feedback is not None, prefetch=prefetch,
             free_after_forward=free_after_forward, check_nan=check_nan, broadcast_buffers=broadcast_buffers,
@@ -95,13 +112,13 @@ class Zero(nn.Module):
         self._broadcasts_buffers = broadcast_buffers
         self._broadcast_buffers("start")
 
-        self.group = given.duplicate()  # an order of calls of its own, whatever the module sends in between
+        self.group = ranks.duplicate()  # so that these calls do not mix with the module's
         self.replicas = None if replicas is None else replicas.duplicate()
         self.units = [
-            Unit(part.name, part.module, part.around, flats_of(part, given.rank, given.size, mixed_precision, label))
+            Unit(part.name, part.module, part.around, flats_of(part, ranks.rank, ranks.size, mixed_precision, label))
             for part in parts
         ]
-        self._structure = Structure(module, WHO)
+        self._structure = Structure(module, LOCATION)
         self._trains = [(name, each, each.requires_grad) for name, each in module.named_parameters()]
         self.flats = [flat for unit in self.units for flat in unit.flats]
         self.trained = [flat for flat in self.flats if flat.trained]
@@ -110,36 +127,35 @@ class Zero(nn.Module):
                 flat.divide(keep_whole=stage < 3)
             else:
                 flat.point([member.parameter.data.to(flat.compute_dtype) for member in flat.members])
-        self._addresses = ParameterAddresses(self.trained, WHO)
+        self._addresses = ParameterAddresses(self.trained)
         self._master_ids = {id(flat.master) for flat in self.trained}
-        keeping = WholeGradients if stage == 1 else ShardedGradients
-        self._reducer = keeping(
-            self.group, self.replicas, self.trained, ReduceOptions(codec, error_feedback, check_nan)
-        )
+        reducer = WholeGradients if stage == 1 else ShardedGradients
+        options = ReduceOptions(codec, error_feedback, check_nan)
+        self._reducer = reducer(self.group, self.replicas, self.trained, options)
         self._gatherer = self._make_gatherer(prefetch, free_after_forward) if stage == 3 else None
-        self._absent_uses = None if self._gatherer is None else AbsentUses(self._gatherer.residents.values(), WHO)
+        self._absent_uses = None if self._gatherer is None else AbsentUses(self._gatherer.residents.values())
         self._hooks = UnitHooks(
             self.units, self._reducer, self._gatherer, free_after_forward, self._agree, self._compare
         )
         self.optimizer = optimizer([flat.master for flat in self.trained])
         self._check_optimizer()
         if check_optimizer:
-            check_elementwise(self.optimizer, self.trained[0].device, WHO)
+            check_elementwise(self.optimizer, self.trained[0].device)
         self.optimizer.zero_grad = self.zero_grad
         self.optimizer.register_step_pre_hook(self._before_step)
         self.optimizer.register_step_post_hook(self._after_step)
-        # torch's GradScaler then calls step() in any case, and `_before_step` sees that it was there.
+        # With this, torch's GradScaler always calls step(), and `_before_step` can refuse it.
         self.optimizer._step_supports_amp_scaling = True
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
-        """Call the module."""
+        """Call the module with these arguments; return its result."""
         root = self.units[0]
         self._check_module()
         self._hooks.begin_forward()
         if self._broadcasts_buffers and self._hooks.syncs and self.module.training:
             self._broadcast_buffers("forward")
         if self.mixed_precision is not None:
-            args, kwargs = _cast(args, self.mixed_precision), _cast(kwargs, self.mixed_precision)
+            args, kwargs = cast(args, self.mixed_precision), cast(kwargs, self.mixed_precision)
         self._hooks.before_forward(root)
         uses = self._absent_uses if torch.is_grad_enabled() else None
         with uses or nullcontext():
@@ -147,25 +163,26 @@ class Zero(nn.Module):
         self._hooks.after_forward(root, output)
         self._hooks.end_forward()
         if uses is not None:
-            self._absent_uses = None  # the first pass has shown which parameters are used where
+            self._absent_uses = None  # watching takes time: only the first pass is checked
         return output
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """Update the own shard, and share it (stages 1 and 2).
+        """Update this rank's shard, and gather the new parameters (stages 1 and 2).
 
-        ``closure`` computes the loss and its gradients again, as for an optimiser of torch; return what it returns.
+        ``closure``: a function that computes the loss and its gradients again, as for a torch optimiser; its result
+        is returned.
         """
         return self.optimizer.step() if closure is None else self.optimizer.step(closure)
 
     def zero_grad(self, set_to_none: bool = True) -> None:
-        """Forget all gradients; they are set to None. ``zero.optimizer.zero_grad`` does the same."""
+        """Set all gradients to None, whatever ``set_to_none``; ``zero.optimizer.zero_grad`` does the same."""
         self._reducer.clear()
 
     @contextmanager
     def no_sync(self) -> Iterator[None]:
-        """Let gradients accumulate on this rank; the first backward pass after the block sends their sums.
+        """Accumulate gradients on this rank; the first backward pass after the block averages their sums.
 
-        Until then every rank has all its gradients, whole, in every stage.
+        Until then every rank holds its gradients whole, in every stage.
         """
         before, self._hooks.syncs = self._hooks.syncs, False
         try:
@@ -174,69 +191,60 @@ class Zero(nn.Module):
             self._hooks.syncs = before
 
     def clip_grad_norm(self, max_norm: float) -> Tensor:
-        """Scale the gradients so that their norm, over all parameters of the model, is not above ``max_norm``.
+        """Scale the gradients so that their norm over all parameters of the model is at most ``max_norm``.
 
-        Return the norm as it was. All ranks call this, between the backward pass and ``step``.
+        Return the norm before scaling. All ranks call this, between the backward pass and ``step``.
         """
-        found = [(flat, gradient) for flat in self.trained if (gradient := self._gradient(flat)) is not None]
+        gradients = [(flat, gradient) for flat in self.trained if (gradient := self._gradient(flat)) is not None]
         total = torch.zeros((), dtype=torch.float64, device=self.trained[0].device)
-        for _, gradient in found:
+        for _, gradient in gradients:
             total += torch.linalg.vector_norm(gradient, dtype=torch.promote_types(gradient.dtype, torch.float32)) ** 2
         self.group.all_reduce(total, name="(norm of the gradients)", phase="update")
         norm = total.sqrt()
         scale = (max_norm / (norm + 1e-6)).clamp(max=1.0)
-        for flat, gradient in found:
+        for flat, gradient in gradients:
             scaled = self._reducer.clipped_tensor(flat) if gradient is flat.gradient else gradient
             scaled.mul_(scale.to(scaled.dtype))
         return norm
 
     # ---- the start -----------------------------------------------------------------------------------------------
 
-    def _start_alike(self, broadcast_parameters: bool, **settings: Any) -> None:
+    def _start_equal(self, broadcast_parameters: bool, **settings: Any) -> None:
         for group in self.all_groups:
-            checks.check_same_model(self.module, group, WHO, **settings)
+            checks.check_same_model(self.module, group, LOCATION, **settings)
         values = {name: parameter.detach() for name, parameter in self.module.named_parameters()}
         for group in self.all_groups:
-            checks.make_same_values(values, group, WHO, broadcast_parameters)
+            checks.make_same_values(values, group, LOCATION, broadcast_parameters)
 
     def _check_module(self) -> None:
-        """Raise if the module has not the parameters any more that are in shards, or trains others of them."""
+        """Raise if parameters were added, removed, replaced, frozen or unfrozen since wrapping."""
         self._structure.check()
         self._check_writes()
         for name, parameter, trains in self._trains:
             if parameter.requires_grad != trains:
-                before, now = ("trained", "frozen now") if trains else ("frozen", "not any more")
-                raise UsageError(
-                    f"{WHO}: parameter {name!r} was {before} when the module was wrapped, and is {now}; freeze and "
-                    "thaw before"
-                )
+                raise UsageError(FROZEN_LATER(name=name) if trains else THAWED_LATER(name=name))
 
     def _check_writes(self) -> None:
-        """Raise if something was written into parameters that would be lost."""
+        """Raise if values written into parameters would be lost."""
         self._addresses.check()
         if self._gatherer is not None:
             self._gatherer.check_unwritten()
 
     def _take_writes(self) -> None:
-        """Let the optimiser have what was written into parameters."""
+        """Pass values written into parameters to the optimiser."""
         self._check_writes()
         for flat in self.trained:
             copy_writes_to_master(flat)
 
     def _check_optimizer(self) -> None:
         if not isinstance(self.optimizer, torch.optim.Optimizer):
-            raise UsageError(
-                f"{WHO}: optimizer= made a {type(self.optimizer).__name__}; expected a function that takes the "
-                "shards and returns a torch.optim.Optimizer of them"
-            )
-        shards = self._master_ids
-        strange = [each for part in self.optimizer.param_groups for each in part["params"] if id(each) not in shards]
-        if strange:
-            raise UsageError(
-                f"{WHO}: the optimiser has {len(strange)} parameters that are no shards, the first of shape "
-                f"{tuple(strange[0].shape)}; expected only shards, which the function for the optimiser is given: "
-                "ranks would update others differently"
-            )
+            raise UsageError(NOT_AN_OPTIMIZER(kind=type(self.optimizer).__name__))
+        parameters = (each for part in self.optimizer.param_groups for each in part["params"])
+        foreign = [each for each in parameters if id(each) not in self._master_ids]
+        if foreign:
+            template = ONE_FOREIGN_PARAMETER if len(foreign) == 1 else FOREIGN_PARAMETERS
+            shape = tuple(foreign[0].shape)
+            raise UsageError(template(shape=shape, count=len(foreign)))
 
     def _broadcast_buffers(self, phase: str) -> None:
         for group in self.all_groups:
@@ -248,42 +256,39 @@ class Zero(nn.Module):
         return UnitGatherer(self.group, units, prefetch, buffers)
 
     def _agree(self, order: list[str]) -> list[str]:
-        """Take the order of units of rank 0; in stage 3 all must have it anyway."""
+        """Return the order of units of rank 0; raise in stage 3 if another rank has a different one."""
         for group in self.all_groups:
             orders = group.all_gather_object(order)
             if self.stage == 3:
-                checks.raise_if_orders_differ(orders, WHO)
+                checks.raise_if_orders_differ(orders, LOCATION)
             order = orders[0]
         return order
 
     def _compare(self, calls: list[str], phase: str) -> None:
-        """Raise on all ranks, in stage 3, if they have not called the same units in the same order."""
-        # In the groups of the calls: a call that only one rank makes meets this one.
-        checks.check_same_calls(calls, self._reducer.groups, self.trained[0].device, phase, WHO)
+        """Raise on all ranks if they did not call the same units in the same order (stage 3)."""
+        # In the groups of the calls, so that a call of one rank alone meets this comparison and is an error.
+        checks.check_same_calls(calls, self._reducer.groups, self.trained[0].device, phase, LOCATION)
 
     # ---- the update ----------------------------------------------------------------------------------------------
 
     def publish_gradients(self) -> None:
-        """Give the shards their gradients, in the dtype of the optimiser; a step does this by itself."""
+        """Set the gradients of the shards, in the dtype of the optimiser; ``step`` calls this."""
         for flat in self.trained:
             gradient = self._gradient(flat)
             flat.master.grad = None if gradient is None else gradient.to(flat.dtype)
 
     def _gradient(self, flat: Flat) -> Tensor | None:
-        """Return the gradient of the own shard, averaged; the copy in the dtype of the optimiser if there is one."""
-        found = self._reducer.shard_gradient(flat)
+        """Return the averaged gradient of this rank's shard, in the dtype of the optimiser if there is a copy."""
+        gradient = self._reducer.shard_gradient(flat)
         copied = flat.is_mixed and flat.master.grad is not None
-        return flat.master.grad if found is not None and copied else found
+        return flat.master.grad if gradient is not None and copied else gradient
 
     def _before_step(self, optimizer: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         self._check_optimizer()
         self._take_writes()
         if hasattr(optimizer, "found_inf"):
-            del optimizer.found_inf, optimizer.grad_scale  # which the scaler has set for this call
-            raise UsageError(
-                f"{WHO}: a GradScaler sees the gradients of one shard, so ranks would skip different steps; use "
-                "unisono.parallel.ShardedGradScaler(zero) in its place"
-            )
+            del optimizer.found_inf, optimizer.grad_scale  # the scaler set them for this call
+            raise UsageError(PLAIN_GRAD_SCALER())
         closure = kwargs.get("closure", args[1] if len(args) > 1 else None)
         if closure is None:
             self.publish_gradients()
@@ -298,7 +303,7 @@ class Zero(nn.Module):
 
     @contextmanager
     def unscaled_steps(self) -> Iterator[None]:
-        """Let a ShardedGradScaler decide, within the block, whether to call the optimiser."""
+        """Let a ShardedGradScaler decide within the block whether to call the optimiser."""
         self.optimizer._step_supports_amp_scaling = False
         try:
             yield
@@ -309,10 +314,10 @@ class Zero(nn.Module):
         for flat in self.trained:
             if flat.is_mixed:
                 flat.master.grad = None  # a copy in the dtype of the optimiser
-        self._share("update")
+        self._publish_parameters("update")
 
-    def _share(self, phase: str) -> None:
-        """Make the masters' new values known: to the shards, and where parameters are whole, to all ranks."""
+    def _publish_parameters(self, phase: str) -> None:
+        """Copy the optimiser's new values to the shards and, in stages 1 and 2, gather them on all ranks."""
         works = []
         for flat in self.trained:
             if flat.is_mixed:
@@ -329,39 +334,39 @@ class Zero(nn.Module):
     # ---- state ---------------------------------------------------------------------------------------------------
 
     def state_dict(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
-        """Return the state of the whole module, as the module by itself would. All ranks call this."""
-        if args or kwargs:  # so it is called for a part of a module
-            raise UsageError(f"{WHO}: state_dict() takes no arguments; make the {WHO} of the outermost module")
+        """Return the state of the whole module, as without Zero. All ranks call this."""
+        if args or kwargs:  # an outer module called this for one of its parts
+            raise UsageError(STATE_DICT_ARGUMENTS())
         self._take_writes()
         return sharded_state.state_of(self, self.module.state_dict())
 
     def load_state_dict(self, state: dict[str, Any], strict: bool = True) -> None:
-        """Take the state of a whole module, given on every rank."""
+        """Load the state of the whole module, passed by every rank; if ``strict``, all keys must match."""
         self._take_writes()
         sharded_state.load(self, state, strict)
 
     def optimizer_state_dict(self) -> dict[str, Any]:
-        """Return the state of the optimiser, as one of ``module.parameters()`` would. All ranks call this."""
+        """Return the state of an optimiser of ``module.parameters()``. All ranks call this."""
         return sharded_state.optimizer_state_of(self)
 
     def load_optimizer_state_dict(self, state: dict[str, Any]) -> None:
-        """Take the state of an optimiser of ``module.parameters()``, given on every rank."""
+        """Load the state of an optimiser of ``module.parameters()``, which every rank passes."""
         sharded_state.load_optimizer(self, state)
 
     def save_shards(self, folder: Any) -> None:
-        """Write the own shard of parameters and optimiser into a file of the folder. All ranks call this."""
+        """Save this rank's shard of parameters and optimiser to a file in the folder. All ranks call this."""
         self._take_writes()
         shard_files.save(self, folder)
 
     def load_shards(self, folder: Any) -> None:
-        """Read what as many ranks, or more, or fewer, have saved. All ranks call this."""
+        """Load a folder that any number of ranks saved. All ranks call this."""
         shard_files.load(self, folder)
 
     @contextmanager
     def whole_parameters(self) -> Iterator[None]:
-        """Make all parameters whole within the block; changes are lost. All ranks call this.
+        """Make all parameters whole within the block; changes to them are lost. All ranks call this.
 
-        Inside, ``zero.module`` can be called by each rank for itself, and without communication; ``zero`` cannot.
+        Inside the block each rank can call ``zero.module`` independently and without communication, but not ``zero``.
         """
         with sharded_state.whole_parameters(self):
             yield
@@ -369,29 +374,18 @@ class Zero(nn.Module):
     # ---- as the module -------------------------------------------------------------------------------------------
 
     def named_parameters(self, *args: Any, **kwargs: Any) -> Iterator[tuple[str, Any]]:
-        """Return the parameters of the module, by its names."""
+        """Yield the parameters of the module with their names."""
         yield from self.module.named_parameters(*args, **kwargs)
 
     def named_buffers(self, *args: Any, **kwargs: Any) -> Iterator[tuple[str, Tensor]]:
-        """Return the buffers of the module, by its names."""
+        """Yield the buffers of the module with their names."""
         yield from self.module.named_buffers(*args, **kwargs)
 
     def _apply(self, *args: Any, **kwargs: Any) -> Any:
-        raise UsageError(f"{WHO}: what is in shards cannot be moved or cast; do that before the module is wrapped")
+        raise UsageError(CANNOT_MOVE_SHARDS())
 
     def __getattr__(self, name: str) -> Any:
         try:
             return super().__getattr__(name)
         except AttributeError:
             return getattr(super().__getattr__("module"), name)
-
-
-def _cast(found: Any, dtype: torch.dtype) -> Any:
-    """Return the same with floating-point tensors in another dtype."""
-    if torch.is_tensor(found):
-        return found.to(dtype) if found.is_floating_point() else found
-    if isinstance(found, dict):
-        return {key: _cast(value, dtype) for key, value in found.items()}
-    if type(found) in (list, tuple):
-        return type(found)(_cast(each, dtype) for each in found)
-    return found

@@ -1,21 +1,23 @@
-"""Gradients: packed unit by unit during the backward pass, averaged over the ranks, and cut to the own shard.
+"""Averages gradients over all ranks during the backward pass of Zero, unit by unit.
 
 ::
 
     autograd       unit 2 ├── unit 1 ├── unit 0 ├
-    pack                  ▪ 2        ▪ 1        ▪ 0       gradients of a unit into one vector
-    stage 1                └─ all-reduce 2 ─┘ ...         the vector is kept: every rank has all gradients
-    stages 2, 3            └─ reduce-scatter 2 ─┘ ...     only the shard is kept: the vector's memory is used again
+    pack                  ▪ 2        ▪ 1        ▪ 0       copy the gradients of a unit into one vector
+    stage 1                └─ all-reduce 2 ─┘ ...         keep the vector: every rank has all gradients
+    stages 2, 3            └─ reduce-scatter 2 ─┘ ...     keep the shard: the memory of the vector is reused
     hybrid                                 └─ all-reduce of the shard over the replicas
 
-Autograd makes each gradient in memory of its own; that is copied into the vector once, and dropped. (To let autograd
-add into the vector would cost more: the vector has to be cleared first, and is then read and written.) A unit of one
-parameter, without padding, is not even copied: its gradient is the vector.
+Autograd allocates each gradient separately; the gradient is copied into the vector once and dropped. (Letting
+autograd add to the vector would cost more: the vector would have to be cleared, and then be read and written.) The
+gradient of a unit with one parameter and no padding is not copied: it is the vector.
 
 A *late* gradient arrives after its unit was packed: the unit runs twice, or its weight is used outside its forward.
-Late gradients are averaged when the pass is over and added. Until then no parameter shows its part of a vector:
-autograd would add the late gradient to it, on this rank alone. A gradient may be late on some ranks only, so the
-ranks agree on what is late (``finish``), with a byte for each flat.
+Late gradients are averaged and added at the end of the pass. Until then no parameter refers to its part of a vector:
+autograd would add the late gradient to it on this rank alone. A gradient may be late on some ranks only, so the ranks
+agree on the late flats in ``finish``, with one byte for each flat.
+
+ddp_reducer.py does the same job for DataParallel, bucket by bucket, with the same verbs: pack, reduce, finish.
 """
 
 from __future__ import annotations
@@ -30,15 +32,16 @@ from torch import Tensor
 from unisono.errors import UsageError
 from unisono.parallel.checks import call_digest, first_nan, is_same_digest, raise_different_calls, raise_nan
 from unisono.parallel.group import Group, Work
+from unisono.parallel.messages import SPARSE_GRADIENT
 from unisono.parallel.sharded_parameter import gradient_of, guard_gradients, set_gradient
 from unisono.parallel.sharding import Flat
+from unisono.parallel.zero_messages import NOT_AVERAGED, UNIT_NOT_CALLED
 
-WHO = "Zero"
-MOST_RUNNING = 2  # vectors that are being averaged at the same time, at most
+MOST_RUNNING = 2  # the limit of vectors that are averaged at the same time
 
 
 class ReduceOptions(NamedTuple):
-    """How gradients travel: what DataParallel calls by the same names."""
+    """Options of the reduction, named as in DataParallel."""
 
     codec: Any = None
     error_feedback: Callable[[Any], Any] | None = None
@@ -46,26 +49,26 @@ class ReduceOptions(NamedTuple):
 
 
 class PendingAverage:
-    """The collectives of one vector, one after the other; ``steps`` starts each and ends with the result in place."""
+    """The collectives that average one vector; ``steps`` starts them one after the other and ends with the result."""
 
     def __init__(self, steps: Iterator[Work]) -> None:
         self.steps = steps
         self.work: Work | None = next(steps)
 
     def advance(self) -> None:
-        """Wait for the collective that runs, and start the next."""
+        """Wait for the running collective, and start the next one."""
         if self.work is not None:
             self.work.wait()
             self.work = next(self.steps, None)
 
     def finish(self) -> None:
-        """Wait for all."""
+        """Wait for all collectives."""
         while self.work is not None:
             self.advance()
 
 
 class ZeroReducer(ABC):
-    """Averages gradients over a group, and over the replicas of the group if there are any."""
+    """Averages gradients over a group, and over its replicas if there are any."""
 
     def __init__(self, group: Group, replicas: Group | None, flats: Sequence[Flat], options: ReduceOptions) -> None:
         self.group, self.replicas, self.device = group, replicas, flats[0].device
@@ -84,7 +87,7 @@ class ZeroReducer(ABC):
         )
 
     def reduce(self, flats: Sequence[Flat]) -> None:
-        """Take over the gradients that autograd has left in the parameters, and start to average them."""
+        """Pack the gradients of these flats, and start to average them."""
         for flat in flats:
             if len(self.running) == MOST_RUNNING:
                 self.running.pop(0).finish()
@@ -100,23 +103,19 @@ class ZeroReducer(ABC):
             flat.has_gradient = True
             self.unaveraged.discard(flat)
             if flat.is_mixed:
-                flat.master.grad = None  # a copy of what was there before
+                flat.master.grad = None  # a copy of the previous gradient
 
     def finish(self, never_whole: Collection[Flat], calls: list[str] | None) -> None:
-        """Average the late gradients of all ranks, wait for all averages; raise on all ranks if one has met a NaN.
+        """Average the late gradients of all ranks, and wait for all averages.
 
-        Raise also if there are gradients of what no rank had whole, to compute with, or if the ranks did not make the
-        same ``calls`` (stage 3).
+        Raise on all ranks if one of them found a NaN, if a flat in ``never_whole`` has a gradient, or if the ranks
+        did not make the same ``calls`` (stage 3).
         """
         late, has_nan = self._compare(calls)
         while late:
             absent = next((flat for flat in late if flat in never_whole), None)
             if absent is not None:
-                raise UsageError(
-                    f"{WHO}: parameters of unit {absent.name!r} were used, but the forward of the unit was not "
-                    "called, so they were not whole (stage 3) and the result is NaN; call the unit, give as a unit "
-                    "the module that uses its parameters, or use stage 2"
-                )
+                raise UsageError(UNIT_NOT_CALLED(unit=absent.name))
             self.reduce(late)
             late, has_nan = self._compare(None)
         self.publish()
@@ -124,13 +123,13 @@ class ZeroReducer(ABC):
         if has_nan:
             if self.replicas is not None:
                 name = next(filter(None, self.replicas.all_gather_object(name)), None)
-            raise_nan(name, self.group, WHO)
+            raise_nan(name, self.group, "Zero")
 
     def _compare(self, calls: list[str] | None) -> tuple[list[Flat], bool]:
-        """Wait for all averages; return the flats with late gradients on any rank, and whether any rank met a NaN.
+        """Wait for all averages; return the flats with late gradients on any rank, and whether any rank found a NaN.
 
-        The flags travel behind the last average in the same queue, together with the digest of the calls, so that the
-        rank is woken once for all of them.
+        The flags and the digest of the calls travel in one all-reduce that is queued behind the last average, so that
+        the rank is woken once for all of them.
         """
         flags = [self.has_unpacked(flat) for flat in self.flats] + [self.nan_parameter is not None]
         digest = [] if calls is None else call_digest(calls)
@@ -144,16 +143,16 @@ class ZeroReducer(ABC):
             self.replicas.all_reduce(largest, op="max", name=name, phase="backward")
         values = largest.tolist()
         if calls is not None and not is_same_digest(values[len(flags) :]):
-            raise_different_calls(calls, self.groups, WHO)
+            raise_different_calls(calls, self.groups, "Zero")
         late = [flat for flat, is_late in zip(self.flats, values, strict=False) if is_late]
         return late, bool(values[len(flags) - 1])
 
     def has_unpacked(self, flat: Flat) -> bool:
-        """Whether autograd has left gradients that were not packed."""
+        """Return whether parameters have gradients that were not packed."""
         return any(gradient_of(member.parameter) is not None for member in flat.members)
 
     def clear(self) -> None:
-        """Drop all gradients."""
+        """Drop all gradients; set them to None."""
         self.unaveraged.clear()
         for flat in self.flats:
             flat.has_gradient = False
@@ -162,16 +161,12 @@ class ZeroReducer(ABC):
                 set_gradient(member.parameter, None)
 
     def raise_unaveraged(self, flat: Flat) -> None:
-        """Raise: the gradients of a flat are those of this rank alone."""
-        raise UsageError(
-            f"{WHO}: the gradients of unit {flat.name!r} are those of rank {self.group.rank} alone, and were not "
-            "averaged: their backward pass ran inside no_sync(), or did not go through the forward of this "
-            f"{WHO}. Run the last backward pass before the update outside of no_sync(), or call zero_grad()"
-        )
+        """Raise an error: the gradients of a flat were not averaged."""
+        raise UsageError(NOT_AVERAGED(unit=flat.name, rank=self.group.rank))
 
     @abstractmethod
     def publish(self) -> None:
-        """Give the parameters their gradients, where these are whole."""
+        """Set the gradients of the parameters, if these are whole."""
 
     @abstractmethod
     def accumulate(self, flats: Sequence[Flat]) -> None:
@@ -179,19 +174,19 @@ class ZeroReducer(ABC):
 
     @abstractmethod
     def shard_gradient(self, flat: Flat) -> Tensor | None:
-        """Return the gradient of the own shard, averaged; None if there is none."""
+        """Return the averaged gradient of this rank's shard; None if there is none."""
 
     @abstractmethod
     def clipped_tensor(self, flat: Flat) -> Tensor:
-        """Return what is to be scaled if the gradients of a flat are: all that this rank has."""
+        """Return the tensor to scale when gradients are clipped: all gradients of the flat on this rank."""
 
     @abstractmethod
     def pack(self, flat: Flat) -> Tensor:
-        """Move the gradients of the parameters into a vector."""
+        """Move the gradients of the parameters into a vector, and return it."""
 
     @abstractmethod
     def average(self, flat: Flat, vector: Tensor) -> Iterator[Work]:
-        """Start one collective after the other; the next when the one before is over."""
+        """Yield the collectives that average a vector; the caller waits for each before it takes the next."""
 
 
 class WholeGradients(ZeroReducer):
@@ -201,14 +196,14 @@ class WholeGradients(ZeroReducer):
         super().__init__(group, replicas, flats, options)
         self.vectors: dict[Flat, Tensor] = {}
         self.views: dict[Flat, list[Tensor]] = {}
-        self.packed: set[Flat] = set()  # in this pass, and not shown yet
+        self.packed: set[Flat] = set()  # in this pass, and not published yet
         for flat in flats:
             vector = self.vectors[flat] = flat.empty_vector(flat.compute_dtype)
             self.views[flat] = flat.views(vector)
             flat.gradient = vector[flat.range_of(flat.rank)]
 
     def accumulate(self, flats: Sequence[Flat]) -> None:
-        """Keep the gradients for a later ``reduce``: in the vector."""
+        """Keep the gradients in the vector for a later ``reduce``."""
         for flat in flats:
             if self.has_unpacked(flat):
                 self.unaveraged.add(flat)
@@ -219,12 +214,12 @@ class WholeGradients(ZeroReducer):
         """Move the gradients of the parameters into the vector."""
         _copy_gradients(flat, self.views[flat], add=flat in self.packed)
         self.packed.add(flat)
-        for member in flat.members:  # what comes while the vector is on its way must not be added to it
+        for member in flat.members:  # later gradients must not be added to a vector that is being reduced
             member.parameter.grad = None
         return self.vectors[flat]
 
     def shard_gradient(self, flat: Flat) -> Tensor | None:
-        """Return the own part of the vector, in which a parameter whose gradient was set to None has zeros."""
+        """Return this rank's part of the vector; a gradient that was set to None counts as zero."""
         if not self.has_unpacked(flat):
             return None
         for member, view in zip(flat.members, self.views[flat], strict=True):
@@ -232,8 +227,8 @@ class WholeGradients(ZeroReducer):
                 view.zero_()
             elif member.parameter.grad is not view or flat in self.unaveraged:
                 self.raise_unaveraged(flat)
-        found: Tensor = flat.gradient
-        return found
+        gradient: Tensor = flat.gradient
+        return gradient
 
     def clipped_tensor(self, flat: Flat) -> Tensor:
         """Return the vector."""
@@ -250,8 +245,8 @@ class WholeGradients(ZeroReducer):
     def publish(self) -> None:
         """Make the gradients of the parameters views of the vectors.
 
-        Between two passes the parameters decide: a gradient that was set to None is gone, for the next pass and for
-        the update.
+        Between two passes the gradients of the parameters count: one that was set to None is dropped, for the next
+        pass and for the update.
         """
         for flat in self.packed:
             for member, view in zip(flat.members, self.views[flat], strict=True):
@@ -260,7 +255,7 @@ class WholeGradients(ZeroReducer):
 
 
 class ShardedGradients(ZeroReducer):
-    """Stages 2 and 3: only the gradient of the own shard is kept."""
+    """Stages 2 and 3: only the gradient of this rank's shard is kept."""
 
     def __init__(self, group: Group, replicas: Group | None, flats: Sequence[Flat], options: ReduceOptions) -> None:
         super().__init__(group, replicas, flats, options)
@@ -275,25 +270,25 @@ class ShardedGradients(ZeroReducer):
             guard_gradients(flat)
 
     def accumulate(self, flats: Sequence[Flat]) -> None:
-        """Leave the gradients where autograd has put them, and will add to them."""
+        """Do nothing: the gradients stay in the parameters, where autograd adds to them."""
 
     def publish(self) -> None:
-        """Show nothing: no rank has a whole gradient."""
+        """Do nothing: no rank has a whole gradient."""
 
     def shard_gradient(self, flat: Flat) -> Tensor | None:
-        """Return the gradient of the own shard, averaged; None if there is none."""
+        """Return the averaged gradient of this rank's shard; None if there is none."""
         if self.has_unpacked(flat):
             self.raise_unaveraged(flat)
-        found: Tensor = flat.gradient
-        return found if flat.has_gradient else None
+        gradient: Tensor = flat.gradient
+        return gradient if flat.has_gradient else None
 
     def clipped_tensor(self, flat: Flat) -> Tensor:
         """Return the gradient of the shard."""
-        found: Tensor = flat.gradient
-        return found
+        gradient: Tensor = flat.gradient
+        return gradient
 
     def pack(self, flat: Flat) -> Tensor:
-        """Move the gradients of the parameters into the buffer whose turn it is."""
+        """Move the gradients of the parameters into the next buffer."""
         if _is_one_tensor(flat):
             gradient = gradient_of(flat.members[0].parameter)
             if gradient is not None and gradient.layout == torch.strided and gradient.is_contiguous():
@@ -310,24 +305,24 @@ class ShardedGradients(ZeroReducer):
         return vector
 
     def average(self, flat: Flat, vector: Tensor) -> Iterator[Work]:
-        """Reduce-scatter the vector; all-reduce the shard over the replicas; add it to what is there."""
-        mine = torch.empty_like(flat.gradient) if flat.has_gradient else flat.gradient
-        named: dict[str, Any] = {"name": flat.name, "phase": "backward", "async_op": True}
-        named["codec"] = self.codecs.get(flat)
-        yield self.group.reduce_scatter(mine, vector, op="avg", **named)
+        """Reduce-scatter the vector, all-reduce the shard over the replicas, and add it to the gradient."""
+        shard = torch.empty_like(flat.gradient) if flat.has_gradient else flat.gradient
+        options: dict[str, Any] = {"name": flat.name, "phase": "backward", "async_op": True}
+        options["codec"] = self.codecs.get(flat)
+        yield self.group.reduce_scatter(shard, vector, op="avg", **options)
         if self.replicas is not None:
-            yield self.replicas.all_reduce(mine, op="avg", **named)
-        if mine is not flat.gradient:
-            flat.gradient.add_(mine)
+            yield self.replicas.all_reduce(shard, op="avg", **options)
+        if shard is not flat.gradient:
+            flat.gradient.add_(shard)
 
     def _in_buffer(self, flat: Flat, number: int) -> tuple[Tensor, list[Tensor]]:
-        found = self.views.get((flat, number))
-        if found is None:
+        cached = self.views.get((flat, number))
+        if cached is None:
             nbytes = flat.padded_numel * flat.compute_dtype.itemsize
             vector = self.buffers[number][:nbytes].view(flat.compute_dtype)
-            found = self.views[flat, number] = (vector, flat.views(vector))
-        found[0][flat.numel :].zero_()  # the padding: another flat may have been here
-        return found
+            cached = self.views[flat, number] = (vector, flat.views(vector))
+        cached[0][flat.numel :].zero_()  # the padding: another flat may have used this buffer
+        return cached
 
 
 def _is_one_tensor(flat: Flat) -> bool:
@@ -335,7 +330,7 @@ def _is_one_tensor(flat: Flat) -> bool:
 
 
 def _copy_gradients(flat: Flat, views: Sequence[Tensor], add: bool = False) -> None:
-    """Copy (or add) the gradients into the views; zero for a parameter that has none in this step."""
+    """Copy the gradients into the views, or add them; a parameter without a gradient counts as zero."""
     targets, sources = [], []
     for member, view in zip(flat.members, views, strict=True):
         gradient = gradient_of(member.parameter)
@@ -343,10 +338,7 @@ def _copy_gradients(flat: Flat, views: Sequence[Tensor], add: bool = False) -> N
             view.zero_()
         elif gradient is not None and gradient is not view:
             if gradient.layout != torch.strided:
-                raise UsageError(
-                    f"{WHO}: the gradient of {member.names[0]!r} is {gradient.layout}; expected a dense one: make "
-                    "the embedding with sparse=False"
-                )
+                raise UsageError(SPARSE_GRADIENT(location="Zero", name=member.names[0], layout=gradient.layout))
             targets.append(view)
             sources.append(gradient)
     if targets:
