@@ -1,4 +1,4 @@
-"""Units that run several times, under checkpoints of both kinds, train as in one process: in every stage of Zero."""
+"""Units that run several times, under both kinds of checkpoints, train as in one process, in every stage of Zero."""
 
 from __future__ import annotations
 
@@ -8,38 +8,30 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from torch import nn  # noqa: E402
+from block_models import Blocks, make, sgd, train, train_alone  # noqa: E402
+from models import furthest  # noqa: E402
 from torch.utils.checkpoint import checkpoint  # noqa: E402
 from worlds import run_groups  # noqa: E402
 
 from unisono.parallel import Zero  # noqa: E402
 
-UNITS = 7
-ROWS = 6
 
-
-class Net(nn.Module):
-    """Blocks, run by a function; ``kinds`` says whether the outer checkpoint is reentrant, and the inner one."""
+class Net(Blocks):
+    """Blocks that a function runs; ``kinds``: whether the outer checkpoint is reentrant, and the inner one."""
 
     def __init__(self, way, kinds):
         super().__init__()
-        self.blocks = nn.ModuleList([nn.Linear(4, 4) for _ in range(UNITS)])
         self.way, (self.outer, self.inner) = way, kinds
 
     def forward(self, x):
         return self.way(self, x, list(self.blocks))
-
-    def run(self, x, blocks):
-        for block in blocks:
-            x = torch.tanh(block(x))
-        return x
 
     def run_again(self, x, blocks):
         return checkpoint(self.run, x, blocks, use_reentrant=self.outer)
 
 
 def groups_twice(net, x, blocks):
-    """Run a checkpoint around some blocks twice: those of the second call are open when the first runs backward."""
+    """Run a checkpoint of some blocks twice: the second call is open when the backward of the first begins."""
     for first in (0, 0, 3, 3, 5):
         x = net.run_again(x, blocks[first : first + 3])
     return x
@@ -72,36 +64,15 @@ WAYS = (groups_twice, plain_then_checkpointed, checkpointed_then_plain, twice_in
 KINDS = [(outer, inner) for outer in (True, False) for inner in (True, False)]
 
 
-def train(model, optimizer, rank=0, size=1):
-    source = torch.Generator().manual_seed(1)
-    for _ in range(3):
-        x = torch.randn(ROWS, 4, generator=source, dtype=torch.float64).chunk(size)[rank].clone().requires_grad_()
-        optimizer.zero_grad()
-        model(x).square().mean().backward()
-        optimizer.step()
-    return model.state_dict()
-
-
-def make(way, kinds):
-    torch.manual_seed(0)
-    return Net(way, kinds).double()
-
-
-def sgd(parameters):
-    return torch.optim.SGD(parameters, 0.5)
-
-
 def differences(group, way, settings):
-    """Return how far a model is from one process, for each kind of checkpoint."""
-    warnings.simplefilter("ignore")  # of reentrant checkpoints
-    found = []
+    """Return the largest difference to one process for each kind of checkpoint."""
+    warnings.simplefilter("ignore")  # torch warns of reentrant checkpoints
+    largest = []
     for kinds in KINDS:
-        alone = make(way, kinds)
-        expected = train(alone, sgd(alone.parameters()))
-        zero = Zero(make(way, kinds), group, optimizer=sgd, **settings)
+        zero = Zero(make(Net, way, kinds), group, optimizer=sgd, **settings)
         state = train(zero, zero, group.rank, group.size)
-        found.append(max(float((state[name] - value).abs().max()) for name, value in expected.items()))
-    return found
+        largest.append(furthest(state, train_alone(Net, way, kinds)))
+    return largest
 
 
 @pytest.mark.parametrize(
@@ -115,6 +86,6 @@ def differences(group, way, settings):
 )  # fmt: skip
 @pytest.mark.parametrize("way", WAYS)
 def test_units_that_run_twice_under_checkpoints_train_as_in_one_process(way, settings):
-    for found in run_groups(differences, 2, way, settings):
-        assert len(found) == len(KINDS)
-        assert max(found) < 1e-10
+    for largest in run_groups(differences, 2, way, settings):
+        assert len(largest) == len(KINDS)
+        assert max(largest) < 1e-10

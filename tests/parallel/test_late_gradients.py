@@ -1,4 +1,4 @@
-"""Gradients that arrive after those of their unit were averaged are averaged, too: in every stage, on every rank."""
+"""Gradients that arrive after their unit was averaged are averaged as well, in every stage and on every rank."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from block_models import UNITS, Blocks, make, sgd, train, train_alone  # noqa: E402
+from models import furthest  # noqa: E402
 from torch import nn  # noqa: E402
 from torch.nn import functional  # noqa: E402
 from torch.utils.checkpoint import checkpoint  # noqa: E402
@@ -14,25 +16,8 @@ from worlds import run_groups  # noqa: E402
 from unisono.errors import Aborted, MismatchError, UsageError  # noqa: E402
 from unisono.parallel import DataParallel, Zero, mesh  # noqa: E402
 
-UNITS = 7  # with three, all of them are packed before the first average is there, and nothing can be late
-ROWS = 6
 
-
-class Net(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.blocks = nn.ModuleList([nn.Linear(4, 4) for _ in range(UNITS)])
-
-    def forward(self, x):
-        return self.run(x, self.blocks)
-
-    def run(self, x, blocks):
-        for block in blocks:
-            x = torch.tanh(block(x))
-        return x
-
-
-class NeverCalled(Net):
+class NeverCalled(Blocks):
     """Uses the weight of the last block, whose forward is never called."""
 
     def forward(self, x):
@@ -40,19 +25,19 @@ class NeverCalled(Net):
         return self.run(torch.tanh(functional.linear(x, last.weight, last.bias)), self.blocks[:-1])
 
 
-class UsedBefore(Net):
-    """Uses the weight of the last block before all others, as an embedding that is tied to a head."""
+class UsedBefore(Blocks):
+    """Uses the weight of the last block before all others, like an embedding that is tied to a head."""
 
     def forward(self, x):
         return self.run(torch.tanh(functional.linear(x, self.blocks[-1].weight)), self.blocks)
 
 
-class Twice(Net):
+class Twice(Blocks):
     def forward(self, x):
         return self.run(x, (self.blocks[3], *self.blocks, self.blocks[3], self.blocks[0]))
 
 
-class Checkpointed(Net):
+class Checkpointed(Blocks):
     reentrant = False
 
     def forward(self, x):
@@ -65,14 +50,14 @@ class Reentrant(Checkpointed):
     reentrant = True
 
 
-class ReentrantGroups(Net):
+class ReentrantGroups(Blocks):
     def forward(self, x):
         for first in range(0, UNITS, 3):
             x = checkpoint(self.run, x, self.blocks[first : first + 3], use_reentrant=True)
         return x
 
 
-class SharedReentrant(Net):
+class SharedReentrant(Blocks):
     def forward(self, x):
         for block in (self.blocks[0], *self.blocks, self.blocks[0]):
             x = torch.tanh(checkpoint(block, x, use_reentrant=True))
@@ -80,7 +65,7 @@ class SharedReentrant(Net):
 
 
 class Attention(nn.Module):
-    """Layers of torch whose units are all linear parts, of which attention never calls ``out_proj``."""
+    """torch's layers, with all their linear layers as units; attention never calls ``out_proj``."""
 
     def __init__(self):
         super().__init__()
@@ -100,9 +85,9 @@ def is_linear(name, module):
 
 
 NETS = (
-    Net, NeverCalled, UsedBefore, Twice, Checkpointed, Reentrant, ReentrantGroups, SharedReentrant, Attention,
+    Blocks, NeverCalled, UsedBefore, Twice, Checkpointed, Reentrant, ReentrantGroups, SharedReentrant, Attention,
 )  # fmt: skip
-# Stage 3 has no whole weight outside the forward of its unit.
+# In stage 3 a weight is not whole outside the forward of its unit.
 REFUSED_IN_STAGE_3 = {
     NeverCalled: "parameter 'blocks.6.weight' was used outside the forward of its unit, 'blocks.6'",
     Attention: "parameter 'layers.0.self_attn.out_proj.weight' was used outside the forward of its unit",
@@ -110,31 +95,10 @@ REFUSED_IN_STAGE_3 = {
 }
 
 
-def train(model, optimizer, rank=0, size=1):
-    source = torch.Generator().manual_seed(1)
-    for _ in range(3):
-        x = torch.randn(ROWS, 4, generator=source, dtype=torch.float64).chunk(size)[rank].clone().requires_grad_()
-        optimizer.zero_grad()
-        model(x).square().mean().backward()
-        optimizer.step()
-    return model.state_dict()
-
-
-def make(kind):
-    torch.manual_seed(0)
-    return kind().double()
-
-
-def sgd(parameters):
-    return torch.optim.SGD(parameters, 0.5)
-
-
 def differences(group, stage):
-    """Return how far each net is from one process; or the error."""
-    found = {}
+    """Return the largest difference to one process, or the error, for each net."""
+    results = {}
     for kind in NETS:
-        alone = make(kind)
-        expected = train(alone, sgd(alone.parameters()))
         model = make(kind)
         if stage == 0:
             wrapped = DataParallel(model, group)
@@ -145,17 +109,17 @@ def differences(group, stage):
         try:
             state = train(wrapped, optimizer, group.rank, group.size)
         except UsageError as error:
-            found[kind] = str(error)
+            results[kind] = str(error)
         else:
-            found[kind] = max(float((state[name] - value).abs().max()) for name, value in expected.items())
-    return found
+            results[kind] = furthest(state, train_alone(kind))
+    return results
 
 
 @pytest.mark.parametrize("size", [2, 3])
 @pytest.mark.parametrize("stage", [0, 1, 2, 3])
 def test_late_gradients_are_averaged(stage, size):
-    for found in run_groups(differences, size, stage):
-        for kind, difference in found.items():
+    for results in run_groups(differences, size, stage):
+        for kind, difference in results.items():
             if stage == 0 and kind is SharedReentrant:
                 assert "arrived twice in one backward pass" in difference
             elif stage == 3 and kind in REFUSED_IN_STAGE_3:
@@ -165,8 +129,8 @@ def test_late_gradients_are_averaged(stage, size):
                 assert difference < 1e-10, kind
 
 
-class LateOnOneRank(Net):
-    """Uses the weight of the last block before all others, on one rank only; the others leave two blocks out."""
+class LateOnOneRank(Blocks):
+    """Uses the weight of the last block before all others, on one rank only; the others skip two blocks."""
 
     uses = False
 
@@ -198,11 +162,11 @@ def gradients_of_one_rank(group, stage):
 
 @pytest.mark.parametrize("stage", [1, 2])
 def test_a_gradient_may_be_late_on_one_rank_only(stage):
-    """All units have one size: an average that only one rank starts would meet that of another unit."""
+    """All units have one size: an average that only one rank starts would match that of another unit."""
     assert max(run_groups(gradients_of_one_rank, 3, stage)) < 1e-10
 
 
-class OtherOrderLater(Net):
+class OtherOrderLater(Blocks):
     """Runs two blocks of one size in another order, on one rank, from the second pass on."""
 
     swapped = False
@@ -231,7 +195,7 @@ def swap_after_the_first_pass(group, stage, trains, prefetch=True, replicas=1):
     return [value.tolist() for value in zero.state_dict().values()]
 
 
-def refused(group, trains, prefetch, kinds, replicas=1):
+def error_of(group, trains, prefetch, kinds, replicas=1):
     with pytest.raises(kinds) as error:
         swap_after_the_first_pass(group, 3, trains, prefetch, replicas)
     return str(error.value)
@@ -239,19 +203,19 @@ def refused(group, trains, prefetch, kinds, replicas=1):
 
 @pytest.mark.parametrize("trains", [True, False])
 def test_in_stage_3_a_rank_that_changes_the_order_of_units_later_is_named(trains):
-    """Blocks of one size would be gathered in each other's place."""
-    for told in run_groups(refused, 2, trains, False, UsageError):
-        assert "rank 1 ran the units root, blocks.1, blocks.0" in told
+    """Blocks of one size would be gathered instead of each other."""
+    for message in run_groups(error_of, 2, trains, False, UsageError):
+        assert "rank 1 ran the units root, blocks.1, blocks.0" in message
 
 
 def test_in_hybrid_sharding_the_ranks_of_all_replicas_raise_if_one_rank_changes_the_order_of_units():
     """Only the ranks of one replica take part in the calls in which the difference shows."""
-    for message in run_groups(refused, 4, True, False, UsageError, 2):
+    for message in run_groups(error_of, 4, True, False, UsageError, 2):
         assert "rank 1 ran the units root, blocks.1, blocks.0" in message
 
 
-def test_in_stage_3_units_that_were_prefetched_for_another_order_are_an_error_at_once():
-    run_groups(refused, 2, True, True, (UsageError, MismatchError, Aborted))
+def test_in_stage_3_units_prefetched_for_another_order_are_an_error_at_once():
+    run_groups(error_of, 2, True, True, (UsageError, MismatchError, Aborted))
 
 
 @pytest.mark.parametrize("stage", [1, 2])
@@ -281,5 +245,5 @@ def use_later(group):
 
 
 def test_in_stage_3_a_unit_that_is_used_later_and_never_called_is_named():
-    for told in run_groups(use_later, 2):
-        assert "parameters of unit 'blocks.6' were used, but the forward of the unit was not called" in told
+    for message in run_groups(use_later, 2):
+        assert "parameters of unit 'blocks.6' were used, but the forward of the unit was not called" in message
