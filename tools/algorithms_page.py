@@ -7,7 +7,7 @@ from fractions import Fraction
 from pathlib import Path
 
 from unisono import prove
-from unisono.algorithms import BUILT_IN, Algorithm, of
+from unisono.algorithms import BUILT_IN, Algorithm, algorithms_of
 from unisono.collectives import COLLECTIVES, Collective
 
 DOCS = Path(__file__).parent.parent / "docs"
@@ -63,11 +63,11 @@ def _section(collective: Collective) -> str:
             "",
         ]
     lines += ["| algorithm | ranks | steps | rounds | messages | bytes | memory |", "|---|--:|--:|--:|--:|--:|--:|"]
-    for algorithm in of(collective):
+    for algorithm in algorithms_of(collective):
         for size in SIZES:
             name = f"[`{algorithm.name}`]({_source(algorithm)})" if size == SIZES[0] else ""
             lines.append(f"| {name} | {size} | {_facts(algorithm, size)} |")
-    lines += [""] + [f"- **{algorithm.name}**: {algorithm.idea}" for algorithm in of(collective)]
+    lines += [""] + [f"- **{algorithm.name}**: {algorithm.idea}" for algorithm in algorithms_of(collective)]
     return "\n".join([*lines, ""])
 
 

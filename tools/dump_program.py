@@ -23,7 +23,7 @@ from unisono.algorithms.declaration import Algorithm
 from unisono.bootstrap.membership import DEPTH, STAGING_BYTES, TRANSFER_BYTES
 from unisono.codecs import round_in_place
 from unisono.comm.arrays import ELEMENT_BYTES
-from unisono.comm.codec_agreement import block_of, codec_for, rounding_mode_of
+from unisono.comm.codec_agreement import codec_block_of, codec_for, rounding_mode_of
 from unisono.comm.nontemporal import writes_past_caches
 from unisono.comm.programs import compiled
 from unisono.compiler import Lengths, lay_out_call
@@ -134,7 +134,14 @@ def pieces(case: Case, with_data: bool) -> Iterator[bytes]:
             yield blob(b"".join(struct.pack("=I", value) for value in tables[name]))
         yield number(tables["largest_message"])
         numbers = lay_out_call(
-            lowered, schedule, collective, rank, lengths, element, case.staging_bytes, block=block_of(codec)
+            lowered,
+            schedule,
+            collective,
+            rank,
+            lengths,
+            element,
+            case.staging_bytes,
+            codec_block=codec_block_of(codec),
         )
         yield blob(numbers.extents)
         for value in (numbers.segment_bytes, numbers.passes, numbers.work_bytes):

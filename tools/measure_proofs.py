@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import timing
-from unisono.algorithms import of
+from unisono.algorithms import algorithms_of
 from unisono.collectives import all_reduce
 from unisono.schedule import freeze
 from unisono.verifier import prove
@@ -15,7 +15,7 @@ REPEATS = 3
 if __name__ == "__main__":
     print("| all-reduce | 64 ranks | 512 ranks | 512 ranks, found in the cache |")
     print("|---|--:|--:|--:|")
-    for algorithm in of(all_reduce):
+    for algorithm in algorithms_of(all_reduce):
         small, large = algorithm.schedule(64), algorithm.schedule(512)
         cells = [
             f"{timing.fastest(lambda s=small: prove(s), REPEATS):.3f} s",

@@ -1,8 +1,8 @@
-"""What each collective must achieve, as data.
+"""The collectives as data: the data that each rank holds before and after.
 
-*Slots*: the numbered places of a rank that hold chunks. Nearly every collective works in one row of slots, in
+*Slots*: the numbered locations of a rank that hold chunks. Nearly every collective works in one row of slots, in
 place: slot c is chunk c of the vector on every rank, and the rank's input and output are parts of that row.
-Only all_to_all has two rows, an input that is left as it was and an output.
+Only all_to_all has two rows: an input, which is not changed, and an output.
 
 *Block*: where the vector has a part for each rank (scatter, gather, all_gather, reduce_scatter, all_to_all) the
 chunks come in as many equal blocks as there are ranks, and block r is the part of rank r.
@@ -80,7 +80,7 @@ class Part(Enum):
 
 
 class Result(Enum):
-    """What must be in a chunk in the end."""
+    """The content of a chunk after the collective."""
 
     OF_ROOT = "the root's chunk"
     OF_OWNER = "the chunk of the rank whose block it is in"
@@ -96,7 +96,7 @@ class Holding(NamedTuple):
 
 
 class Value(NamedTuple):
-    """What a slot holds: chunk ``origin`` of the inputs of ``ranks`` (a bit set), added up."""
+    """The content of a slot: chunk ``origin`` of the inputs of ``ranks`` (a bit set), added up."""
 
     origin: int
     ranks: int
@@ -109,7 +109,7 @@ ROOT_ALL = Holding(ALL, NOTHING)
 
 @dataclass(frozen=True, eq=False)  # compared by identity: there is one record of each
 class Collective:
-    """A record of everything there is to know about a collective; there is no code for a single one."""
+    """A record of everything that distinguishes a collective; no collective has its own code."""
 
     name: str
     before: Holding
@@ -123,9 +123,9 @@ class Collective:
     rooted: bool = False
     # Whether the chunks come in blocks, one for each rank.
     blocked: bool = False
-    # Whether the input must be as it was in the end; else its slots are free to be worked in.
+    # Whether the input must be unchanged at the end; else its slots may be overwritten.
     keeps_input: bool = False
-    # Whether data moves at all. In a barrier messages are empty, and hearing of a rank twice does no harm.
+    # Whether data moves at all. In a barrier messages are empty, and a rank may be counted twice.
     carries_data: bool = True
 
     def __str__(self) -> str:
@@ -141,7 +141,7 @@ class Collective:
 
     @property
     def single_array(self) -> bool:
-        """Whether a call takes one array, input and output at once: parts are all or nothing of the row."""
+        """Whether a call takes one array as input and output: a rank holds all or nothing of the row."""
         return self.in_place and not self.blocked
 
     @property
@@ -155,7 +155,7 @@ class Collective:
         return self.result is Result.REDUCED
 
     def check_layout(self, schedule: Schedule) -> None:
-        """Raise UsageError if a schedule, wherever it comes from, cannot be one of this collective."""
+        """Raise UsageError if a schedule cannot be one of this collective."""
         size, chunks, root = schedule.size, schedule.chunks, schedule.root
         needed = self.slots(chunks)[-1].stop
         if size < 1:
@@ -202,7 +202,7 @@ class Collective:
         return range(rank * per_rank, (rank + 1) * per_rank)
 
     def goal(self, rank: int, size: int, chunks: int, root: int = 0) -> Iterator[tuple[int, Value]]:
-        """Yield every slot that the post-condition speaks of, with the value that it must hold."""
+        """Yield every slot of the post-condition with the value that it must hold."""
         per_rank = max(1, chunks // size)
         everyone = (1 << size) - 1
         for slot in self.held_after(rank, size, chunks, root):
@@ -217,7 +217,7 @@ class Collective:
                 yield slot, Value(rank * per_rank + piece, 1 << source)
 
     def least_bytes(self, size: int) -> Fraction:
-        """Return what the busiest rank must send or receive at least, as a part of the vector."""
+        """Return the least that the busiest rank must send or receive, as a fraction of the vector."""
         return self.bus_factor(size) if size > 1 else Fraction(0)
 
     def bus_factor(self, size: int) -> Fraction:
@@ -226,7 +226,7 @@ class Collective:
         return per_peer * Fraction(size - 1, size) + constant
 
     def least_rounds(self, size: int) -> int:
-        """Return the rounds that no algorithm can beat: who has heard of it at most doubles in each one."""
+        """Return the lower bound on rounds: in each one, the ranks that have some data at most double."""
         return (size - 1).bit_length()
 
 
@@ -234,7 +234,7 @@ broadcast = Collective(
     "broadcast", before=ROOT_ALL, after=EVERYONE_ALL, result=Result.OF_ROOT, rooted=True, bound=(0, 1),
     summary=Words("One rank's data reaches everyone.", "一个进程的数据发给所有进程。"),
     story=Words(
-        "One person has the picture; in the end everyone has a copy of it.",
+        "One person has the picture; afterwards everyone has a copy of it.",
         "一个人手里有整幅画，最后每个人手里都有一份同样的画。",
     ),
 )  # fmt: skip
@@ -243,7 +243,7 @@ scatter = Collective(
     bound=(1, 0),
     summary=Words("One rank hands a different part to each.", "一个进程把数据切开，每个进程各得一块。"),
     story=Words(
-        "One person has the whole puzzle and deals it out; in the end everyone holds a different piece.",
+        "One person has the whole puzzle and deals it out; afterwards everyone holds a different piece.",
         "一个人拿着整副拼图，把它分发出去，最后每个人手里都有不同的一块。",
     ),
 )  # fmt: skip
@@ -252,7 +252,7 @@ gather = Collective(
     bound=(1, 0),
     summary=Words("One rank collects a part from each.", "一个进程从每个进程各收集一块数据。"),
     story=Words(
-        "Everyone holds a piece of the puzzle; in the end one person has the whole picture.",
+        "Everyone holds a piece of the puzzle; afterwards one person has the whole picture.",
         "每个人手里有一块拼图，最后由一个人拼出整幅画。",
     ),
 )  # fmt: skip
@@ -260,7 +260,7 @@ reduce = Collective(
     "reduce", before=EVERYONE_ALL, after=ROOT_ALL, result=Result.REDUCED, rooted=True, bound=(0, 1),
     summary=Words("One rank gets the sum of everyone's data.", "一个进程得到所有进程数据之和。"),
     story=Words(
-        "Everyone holds a number; in the end one person knows the sum.",
+        "Everyone holds a number; afterwards one person knows the sum.",
         "每个人手里有一个数，最后有一个人知道总和。",
     ),
 )  # fmt: skip
@@ -268,7 +268,7 @@ all_gather = Collective(
     "all_gather", before=EVERYONE_OWN, after=EVERYONE_ALL, result=Result.OF_OWNER, blocked=True, bound=(1, 0),
     summary=Words("Everyone collects the parts of all.", "每个进程都得到所有进程的数据块。"),
     story=Words(
-        "Everyone holds a piece of the puzzle; in the end everyone has the whole picture.",
+        "Everyone holds a piece of the puzzle; afterwards everyone has the whole picture.",
         "每个人手里有一块拼图，最后每个人都有整幅画。",
     ),
 )  # fmt: skip
@@ -279,7 +279,7 @@ reduce_scatter = Collective(
         "The sum of everyone's data, a part of it for each.", "对所有进程的数据求和，每个进程得到结果的一块。"
     ),
     story=Words(
-        "Everyone holds a list of numbers; in the end each person knows one line of the list of sums.",
+        "Everyone holds a list of numbers; afterwards each person knows one line of the list of sums.",
         "每个人手里有一列数；逐项相加之后，每个人知道其中一项的总和。",
     ),
 )  # fmt: skip
@@ -287,7 +287,7 @@ all_reduce = Collective(
     "all_reduce", before=EVERYONE_ALL, after=EVERYONE_ALL, result=Result.REDUCED, bound=(2, 0),
     summary=Words("Everyone gets the sum of everyone's data.", "每个进程都得到所有进程数据之和。"),
     story=Words(
-        "Everyone holds a number; in the end everyone knows the sum.",
+        "Everyone holds a number; afterwards everyone knows the sum.",
         "每个人手里有一个数，最后每个人都知道总和。",
     ),
 )  # fmt: skip
@@ -296,13 +296,13 @@ all_to_all = Collective(
     keeps_input=True, bound=(1, 0),
     summary=Words("Everyone hands a different part to everyone.", "每个进程给每个进程各发一块不同的数据。"),
     story=Words(
-        "Everyone has written a letter to everyone; in the end everyone has read their mail.",
+        "Everyone has written a letter to everyone; afterwards everyone has read their mail.",
         "每个人给每个人各写了一封信，最后每个人都收齐了寄给自己的信。",
     ),
 )  # fmt: skip
 barrier = Collective(
     "barrier", before=EVERYONE_ALL, after=EVERYONE_ALL, result=Result.REDUCED, bound=(0, 0), carries_data=False,
-    summary=Words("Nobody goes on before everyone has arrived.", "所有进程都到齐之后，大家才继续。"),
+    summary=Words("No rank continues before all have arrived.", "所有进程都到齐之后，大家才继续。"),
     story=Words(
         "Everyone waits at the gate; when the last one has come, all of them go through.",
         "大家在门口等，最后一个人到了，所有人才一起进门。",
@@ -315,7 +315,7 @@ COLLECTIVES = (
 
 
 def find(name: str) -> Collective:
-    """Return the collective of that name."""
+    """Return the collective of a name."""
     known = {collective.name: collective for collective in COLLECTIVES}
     if name in known:
         return known[name]

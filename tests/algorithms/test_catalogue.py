@@ -6,7 +6,7 @@ import re
 import pytest
 
 from unisono import find
-from unisono.algorithms import BUILT_IN, of
+from unisono.algorithms import BUILT_IN, algorithms_of
 from unisono.algorithms.chinese import IDEAS
 from unisono.collectives import COLLECTIVES, all_gather
 from unisono.errors import UsageError
@@ -30,7 +30,7 @@ REQUIRED = {
 
 @pytest.mark.parametrize("collective", COLLECTIVES, ids=str)
 def test_every_algorithm_of_the_mission_is_there(collective):
-    assert {algorithm.name for algorithm in of(collective)} >= REQUIRED[collective.name]
+    assert {algorithm.name for algorithm in algorithms_of(collective)} >= REQUIRED[collective.name]
 
 
 def test_names_are_unique_within_a_collective():

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from unisono import find, prove
-from unisono.algorithms import of
+from unisono.algorithms import algorithms_of
 from unisono.collectives import all_gather, all_reduce, all_to_all, reduce_scatter
 
 SHAPES = {
@@ -11,8 +11,8 @@ SHAPES = {
     12: [5, 8, (7, 5), (2, 3, 7)],
 }  # fmt: skip
 CASES = [(size, node) for size, nodes in SHAPES.items() for node in nodes]
-INNER = [algorithm.name for algorithm in of(reduce_scatter)]
-OUTER = [algorithm.name for algorithm in of(all_reduce)]
+INNER = [algorithm.name for algorithm in algorithms_of(reduce_scatter)]
+OUTER = [algorithm.name for algorithm in algorithms_of(all_reduce)]
 
 
 @pytest.mark.parametrize("inner", INNER)
@@ -22,7 +22,7 @@ def test_any_inner_algorithm_goes_with_any_outer_one(inner, outer):
         prove(find("hierarchical").schedule(size, node=node, inner=inner, outer=outer))
 
 
-@pytest.mark.parametrize("gather", [algorithm.name for algorithm in of(all_gather)])
+@pytest.mark.parametrize("gather", [algorithm.name for algorithm in algorithms_of(all_gather)])
 def test_the_way_back_may_use_another_algorithm(gather):
     prove(find("hierarchical").schedule(7, node=3, inner=f"ring+{gather}", outer="tree"))
 

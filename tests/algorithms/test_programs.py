@@ -7,7 +7,7 @@ import pytest
 from builders import SIZES
 from unisono import find, prove
 from unisono.algorithms import BUILT_IN
-from unisono.algorithms.butterfly import prime_factors
+from unisono.algorithms.arithmetic import prime_factors
 from unisono.algorithms.double_tree import neighbours
 from unisono.algorithms.nodes import nodes_of
 from unisono.algorithms.ring import ring, ring_all_gather, ring_reduce_scatter

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from rich.cells import cell_len
 
-from unisono.algorithms import BUILT_IN, find, of
+from unisono.algorithms import BUILT_IN, algorithms_of, find
 from unisono.cli.main import main
 from unisono.cli.output import wrapped
 from unisono.collectives import COLLECTIVES, all_reduce
@@ -19,7 +19,9 @@ def test_every_algorithm_is_listed_under_its_collective(capsys):
     printed = capsys.readouterr().out
     for collective in COLLECTIVES:
         assert f"{collective}: {collective.summary.en}" in printed
-    assert sum(printed.count(f"\n{algorithm.name} ") for algorithm in of(all_reduce)) >= len(of(all_reduce))
+    assert sum(printed.count(f"\n{algorithm.name} ") for algorithm in algorithms_of(all_reduce)) >= len(
+        algorithms_of(all_reduce)
+    )
 
 
 def test_the_costs_are_those_of_the_proof_at_that_size(capsys):

@@ -128,7 +128,7 @@ def allowed(op: str, dtype: str) -> bool:
 def cases(draw):
     size = draw(st.sampled_from(SIZES))
     collective = draw(st.sampled_from(WITH_DATA))
-    algorithm = draw(st.sampled_from(catalogue.serving(collective, size)))
+    algorithm = draw(st.sampled_from(catalogue.algorithms_serving(collective, size)))
     dtype = draw(st.sampled_from(DTYPES))
     op = draw(st.sampled_from([op for op in OPS if allowed(op, dtype)])) if collective.reduces else None
     root = draw(st.integers(0, size - 1)) if collective.rooted else None
@@ -159,7 +159,7 @@ def test_every_algorithm_on_long_odd_vectors(pools, algorithm, size, record_prop
 
 @pytest.mark.parametrize("size", SIZES)
 def test_one_element_is_enough_for_any_number_of_ranks(pools, size):
-    for algorithm in catalogue.serving(find("all_reduce"), size):
+    for algorithm in catalogue.algorithms_serving(find("all_reduce"), size):
         compare(pools[size], algorithm, 1, "float64", "sum", None, 3)
 
 

@@ -20,7 +20,7 @@ OPS = ["sum", "avg", "prod", "max", "min"]
 def cases(draw):
     size = draw(st.sampled_from(SIZES))
     collective = draw(st.sampled_from(WITH_DATA))
-    algorithm = draw(st.sampled_from(catalogue.serving(collective, size)))
+    algorithm = draw(st.sampled_from(catalogue.algorithms_serving(collective, size)))
     op = draw(st.sampled_from(OPS)) if collective.reduces else None
     root = draw(st.integers(0, size - 1)) if collective.rooted else None
     length = draw(st.sampled_from(LENGTHS[:-1])) * (size if collective.blocked else 1)

@@ -284,7 +284,7 @@ def at_random(comm):
 
 def _agreeing(collective, size, root=None):
     """Return all algorithms that may be used, and the automatic choice."""
-    made = catalogue.serving(collective, size)
+    made = catalogue.algorithms_serving(collective, size)
     return [None, *(one.name for one in made if agrees(one.schedule(size, root), RoundingMode.STOCHASTIC))]
 
 

@@ -100,5 +100,5 @@ def test_a_bad_table_is_replaced_by_the_next_measurement():
 
 def test_every_collective_may_have_rules():
     for collective in COLLECTIVES:
-        first = unisono.algorithms.of(collective)[0].name
+        first = unisono.algorithms.algorithms_of(collective)[0].name
         assert selection.checked_table({"table": {collective.name: {"4": [[0, first]]}}})

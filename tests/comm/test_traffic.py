@@ -42,7 +42,7 @@ def make(comm, name, count, algorithm, codec):
 def make_all(comm):
     wrong = []
     for collective in WITH_DATA:
-        for algorithm in [None, *catalogue.serving(collective, comm.size)]:
+        for algorithm in [None, *catalogue.algorithms_serving(collective, comm.size)]:
             for codec in CODECS:
                 for length in (0, 1, 33, 1001, 40_003):
                     count = length * comm.size if collective.blocked else length

@@ -78,8 +78,8 @@ def test_inputs_that_are_not_results_are_never_written():
 
 def test_only_what_was_neither_sent_nor_received_is_rounded_last():
     """Three ranks: the core is 0 and 1; rank 0 speaks for rank 2 and hands it the result."""
-    places = [lowered(find("recursive_doubling").schedule(3), rank, rounds=True).rounded_last for rank in range(3)]
-    assert [[str(place) for place in of_rank] for of_rank in places] == [[], ["output 0"], []]
+    parts = [lowered(find("recursive_doubling").schedule(3), rank, rounds=True).rounded_last for rank in range(3)]
+    assert [[str(part) for part in of_rank] for of_rank in parts] == [[], ["output 0"], []]
 
 
 def test_partial_sums_that_are_passed_on_are_not_stored():

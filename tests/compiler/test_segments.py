@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from unisono import find
-from unisono.compiler import Block, CallLayout, Lengths, lay_out_call, lower
+from unisono.compiler import CallLayout, CodecBlock, Lengths, lay_out_call, lower
 from unisono.compiler.call_layout import PADDING
 from unisono.errors import UsageError
 from unisono.verifier import proved
 from unisono.verifier.rounding import proved_with_codec
 
-FP8 = Block(memory_bytes=128, wire_bytes=33)
+FP8 = CodecBlock(memory_bytes=128, wire_bytes=33)
 STAGING_BYTES = 64 * 1024
 
 
@@ -21,7 +21,9 @@ def numbers(name: str, size: int, length: int, staging_bytes: int = STAGING_BYTE
     lowered = lower(proved_with_codec(proved(schedule)), 0)
     lengths = Lengths((length,), (length,))
     collective = find(name).collective
-    return lay_out_call(lowered, schedule, collective, 0, lengths, 4, staging_bytes, block=FP8), lowered.most_sent
+    return lay_out_call(
+        lowered, schedule, collective, 0, lengths, 4, staging_bytes, codec_block=FP8
+    ), lowered.most_sent
 
 
 @pytest.mark.parametrize("size", [2, 3, 5, 8, 13])

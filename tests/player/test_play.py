@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from builders import NAMES, inputs_for, same, wanted_outputs, written
 from unisono import find, play
-from unisono.algorithms import of
+from unisono.algorithms import algorithms_of
 from unisono.collectives import all_reduce
 from unisono.errors import GoalError, UsageError
 
@@ -29,7 +29,7 @@ def test_every_algorithm_gives_the_textbook_result(name, size, per_chunk, more, 
     assert same(play(schedule, inputs).outputs, wanted_outputs(schedule, inputs))
 
 
-@pytest.mark.parametrize("name", [a.name for a in of(all_reduce)])
+@pytest.mark.parametrize("name", [a.name for a in algorithms_of(all_reduce)])
 @settings(max_examples=15, deadline=None)
 @given(size=st.integers(1, 11), length=st.integers(0, 40), seed=st.integers(0, 2**32))
 def test_every_all_reduce_equals_reduce_scatter_followed_by_all_gather(name, size, length, seed):
@@ -40,7 +40,7 @@ def test_every_all_reduce_equals_reduce_scatter_followed_by_all_gather(name, siz
     assert same(play(find(name, all_reduce).schedule(size), inputs).outputs, whole)
 
 
-@pytest.mark.parametrize("name", [a.name for a in of(all_reduce)])
+@pytest.mark.parametrize("name", [a.name for a in algorithms_of(all_reduce)])
 @pytest.mark.parametrize("size", [2, 3, 5, 6, 7, 8, 13])
 def test_agreement_all_ranks_end_with_the_same_bits(name, size):
     """What the verifier proves of the expression trees holds for the bits."""
@@ -116,7 +116,7 @@ def test_the_first_frame_is_the_input_and_the_last_the_result(name):
 
 @pytest.mark.parametrize("op", ["sum", "prod", "max", "min"])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.float16, ml_dtypes.bfloat16])
-@pytest.mark.parametrize("name", [a.name for a in of(all_reduce)])
+@pytest.mark.parametrize("name", [a.name for a in algorithms_of(all_reduce)])
 def test_agreement_holds_for_zeros_of_both_signs_and_for_any_nan(name, dtype, op):
     """In these corners numpy's own functions depend on which side comes first."""
     bits = np.dtype(f"u{np.dtype(dtype).itemsize}")
@@ -130,7 +130,7 @@ def test_agreement_holds_for_zeros_of_both_signs_and_for_any_nan(name, dtype, op
     assert len({output.tobytes() for output in outputs}) == 1
 
 
-@pytest.mark.parametrize("name", [a.name for a in of(all_reduce)])
+@pytest.mark.parametrize("name", [a.name for a in algorithms_of(all_reduce)])
 @pytest.mark.parametrize("op", ["sum", "prod", "avg"])
 @pytest.mark.parametrize("dtype", [np.complex64, np.complex128])
 def test_agreement_holds_for_complex_numbers(name, dtype, op):

@@ -13,8 +13,8 @@ from unisono.verifier import cache, prove
 from unisono.verifier.cache import proof_of
 
 
-def content_digest(schedule, question):
-    return cache.content_digest(freeze(schedule), question)
+def content_digest(schedule, claim):
+    return cache.content_digest(freeze(schedule), claim)
 
 
 def test_a_proof_is_found_again_with_all_its_facts(tmp_path):
@@ -50,7 +50,7 @@ def test_the_depth_and_the_verifier_itself_are_part_of_the_key(monkeypatch):
     schedule = find("ring").schedule(5)
     here = content_digest(schedule, 1)
     assert content_digest(schedule, 2) != here
-    monkeypatch.setattr(cache, "_digest_of_judges", lambda: b"another verifier")
+    monkeypatch.setattr(cache, "_digest_of_dependencies", lambda: b"another verifier")
     assert content_digest(schedule, 1) != here
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from builders import xor_exchange
 from unisono import algorithm, one, one_per_rank, prove, recv, recv_reduce, send
-from unisono.algorithms.tree import spans
+from unisono.algorithms.arithmetic import powers_of_two_below
 from unisono.collectives import all_gather, all_reduce, broadcast
 from unisono.errors import DeadlockError, GoalError, HazardError, ScheduleError, UnmatchedError
 
@@ -46,7 +46,7 @@ def test_an_xor_butterfly_at_size_48():
 @algorithm(all_reduce, chunks=one)
 def clipped_butterfly(rank, size):
     """The same with the missing partners skipped: it runs, and adds up too little."""
-    for distance in spans(size):
+    for distance in powers_of_two_below(size):
         if rank ^ distance < size:
             yield send(0, dst=rank ^ distance), recv_reduce(0, src=rank ^ distance)
 
@@ -61,7 +61,7 @@ def test_an_xor_butterfly_that_skips_missing_partners():
 def oversized_broadcast(rank, size, root=0):
     """Scatter, then all-gather; the receivers forget that off powers of two the last subtree is smaller."""
     me = (rank - root) % size
-    for span in reversed(spans(size)):
+    for span in reversed(powers_of_two_below(size)):
         if me % (2 * span) == 0 and me + span < size:
             yield send(range(me + span, min(me + 2 * span, size)), dst=(rank + span) % size)
         elif me % (2 * span) == span:

@@ -1,9 +1,10 @@
-"""The butterfly: write the rank as a number with mixed digits, and settle one digit at a time."""
+"""The butterfly: the rank is written in a mixed radix, and each stage exchanges along one digit."""
 
 from collections.abc import Sequence
 from math import prod
 
 from unisono.algorithms import messages
+from unisono.algorithms.arithmetic import prime_factors
 from unisono.algorithms.declaration import Steps, algorithm, one
 from unisono.algorithms.naive import naive
 from unisono.collectives import all_reduce
@@ -11,21 +12,8 @@ from unisono.errors import UsageError
 from unisono.schedule import mapped
 
 
-def prime_factors(size: int) -> tuple[int, ...]:
-    """Return the prime factors, smallest first: 12 gives (2, 2, 3)."""
-    factors, divisor = [], 2
-    while size > 1:
-        if divisor * divisor > size:
-            divisor = size
-        while size % divisor == 0:
-            factors.append(divisor)
-            size //= divisor
-        divisor += 1
-    return tuple(factors)
-
-
 def stages(size: int, factors: tuple[int, ...] | int | None) -> tuple[int, ...]:
-    """Return the radices of the stages, and make sure that they multiply up to the size."""
+    """Return the radices of the stages; raise UsageError unless their product is the size."""
     chosen = prime_factors(size) if factors is None else (factors,) if isinstance(factors, int) else factors
     whole = isinstance(chosen, Sequence) and all(isinstance(factor, int) and factor > 0 for factor in chosen)
     if not whole or prod(chosen) != size:

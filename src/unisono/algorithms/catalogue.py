@@ -1,4 +1,4 @@
-"""The list of the built-in algorithms, and how to find one by name."""
+"""The list of built-in algorithms, and the search for one by name."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from unisono.algorithms.doubling import (
     recursive_doubling_all_gather,
     recursive_halving_reduce_scatter,
 )
+from unisono.algorithms.exchange import hierarchical_all_to_all, pairwise_all_to_all
 from unisono.algorithms.hierarchical import hierarchical, torus
-from unisono.algorithms.hierarchical_exchange import hierarchical_all_to_all
 from unisono.algorithms.naive import (
     direct,
     naive,
@@ -37,7 +37,6 @@ from unisono.algorithms.naive import (
     naive_scatter,
 )
 from unisono.algorithms.neighbour_exchange import neighbour_exchange_all_gather
-from unisono.algorithms.pairwise import pairwise_all_to_all
 from unisono.algorithms.ring import (
     bidirectional_ring,
     bidirectional_ring_all_gather,
@@ -69,29 +68,29 @@ BUILT_IN: tuple[Algorithm, ...] = (
 )  # fmt: skip
 
 
-def of(collective: Collective) -> list[Algorithm]:
+def algorithms_of(collective: Collective) -> list[Algorithm]:
     """Return the built-in algorithms of a collective."""
     return [algorithm for algorithm in BUILT_IN if algorithm.collective is collective]
 
 
-def serving(collective: Collective, size: int) -> list[Algorithm]:
+def algorithms_serving(collective: Collective, size: int) -> list[Algorithm]:
     """Return the built-in algorithms of a collective that can serve this number of ranks."""
-    return [algorithm for algorithm in of(collective) if algorithm.can_serve(size)]
+    return [algorithm for algorithm in algorithms_of(collective) if algorithm.can_serve(size)]
 
 
 def find(name: str, collective: Collective | None = None) -> Algorithm:
-    """Return the algorithm of that name.
+    """Return the algorithm of a name.
 
-    ``all_gather/ring`` is a full name. A bare name means that of ``collective``; without one, all_reduce's where
-    it has one of that name, else the only one there is.
+    ``all_gather/ring`` is a full name. A bare name means an algorithm of ``collective``; without one, that of
+    all_reduce if there is one, else the only one of that name.
     """
     first, slash, second = name.partition("/")
     if slash:
         name, collective = second, collectives.find(first)
-    # the function's own name is understood too: ring_all_gather
+    # the name of the function is accepted too: ring_all_gather
     matches = [
         algorithm
-        for algorithm in (BUILT_IN if collective is None else of(collective))
+        for algorithm in (BUILT_IN if collective is None else algorithms_of(collective))
         if name in (algorithm.name, algorithm.function.__name__)
     ]
     preferred = [algorithm for algorithm in matches if algorithm.collective is all_reduce]
@@ -100,12 +99,14 @@ def find(name: str, collective: Collective | None = None) -> Algorithm:
     if matches:
         raise UsageError(messages.SEVERAL_COLLECTIVES(name=repr(name), names=", ".join(map(str, matches))))
     if collective is None and name in {a.collective.name for a in BUILT_IN}:
-        algorithms = ", ".join(str(a) for a in of(collectives.find(name)))
+        algorithms = ", ".join(str(a) for a in algorithms_of(collectives.find(name)))
         raise UsageError(messages.IS_A_COLLECTIVE(name=repr(name), names=algorithms))
-    # a bare name stands for all_reduce's first, in suggestions too
+    # a bare name prefers all_reduce, in suggestions too
     by_name = {a.name: str(a) for a in sorted(BUILT_IN, key=lambda a: a.collective is all_reduce)}
     known = (
-        {a.name: a.name for a in of(collective)} if collective else {**{str(a): str(a) for a in BUILT_IN}, **by_name}
+        {a.name: a.name for a in algorithms_of(collective)}
+        if collective
+        else {**{str(a): str(a) for a in BUILT_IN}, **by_name}
     )
     near = get_close_matches(name, known, n=1)
     what = messages.UNKNOWN_NAME_OF if collective else messages.UNKNOWN_NAME

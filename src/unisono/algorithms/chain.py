@@ -1,7 +1,7 @@
-"""The chain family: a row of ranks from the root on, and a vector in pieces that flow along it.
+"""The chain family: a line of ranks that starts at the root, and a vector in pieces that flow along it.
 
-While one piece goes from the first rank to the second, the piece before it goes from the second to the third:
-with many pieces every link is busy, and no rank sends or receives more than the vector once.
+While one piece goes from the first rank to the second, the piece before it goes from the second to the third: with
+many pieces every link is busy, and no rank sends or receives the vector more than once.
 """
 
 from unisono.algorithms.declaration import Steps, algorithm
@@ -11,7 +11,7 @@ from unisono.schedule import backwards, recv, send
 
 @algorithm(broadcast, chunks=lambda size, pieces: pieces)
 def chain_broadcast(rank: int, size: int, root: int = 0, pieces: int = 8) -> Steps:
-    """Everyone hands a piece to its right while taking the following one (Watts and van de Geijn, 1995)."""
+    """Each rank passes a piece on while it receives the next one (Watts and van de Geijn, 1995)."""
     first, last = rank == root, (rank + 1) % size == root
     for piece in range(pieces + 1):
         step = []

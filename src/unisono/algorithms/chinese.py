@@ -1,4 +1,4 @@
-"""The idea of every built-in algorithm in one Chinese sentence; the English one is its docstring."""
+"""The idea of every built-in algorithm in one Chinese sentence; its docstring is the English one."""
 
 IDEAS = {
     "broadcast/naive": "根进程依次把整个向量发给其他每个进程。",

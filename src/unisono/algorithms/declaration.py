@@ -1,13 +1,13 @@
-"""``@algorithm``: declare that a generator is a way to do a collective.
+"""``@algorithm`` declares that a generator implements a collective.
 
 ::
 
     @algorithm(all_reduce, chunks=one_per_rank)
     def ring(rank, size): ...
 
-The generator takes ``rank`` and ``size``; ``root`` too if the collective has one; what comes after is an option
-of the algorithm and needs a default. The declaration adds nothing to the program: calling ``ring(2, 5)`` still
-runs it, which is how one algorithm is made of others (``yield from``).
+The generator takes ``rank`` and ``size``, and ``root`` if the collective has one; further parameters are options of
+the algorithm and need defaults. The declaration does not change the program: calling ``ring(2, 5)`` still runs it,
+so that algorithms can be composed of others (``yield from``).
 """
 
 from __future__ import annotations
@@ -26,24 +26,24 @@ from unisono.schedule import Op, Schedule
 from unisono.schedule.checking import describe_exception
 from unisono.schedule.schedule import DEEPEST
 
-# How many chunks (or scratch slots): a number, or a function of the size and the options.
+# A number of chunks or scratch slots: an integer, or a function of the size and the options.
 Amount = int | Callable[..., int]
 Steps = Iterator[Op | tuple[Op, ...]]
 
 
 def one(size: int) -> int:
-    """The vector is not cut."""
+    """Do not cut the vector."""
     return 1
 
 
 def one_per_rank(size: int) -> int:
-    """The vector is cut into as many chunks as there are ranks."""
+    """Cut the vector into as many chunks as there are ranks."""
     return size
 
 
 @dataclass(frozen=True, eq=False)
 class Algorithm:
-    """A way to do a collective: a program, and what is declared about it."""
+    """An implementation of a collective: a program, and its declaration."""
 
     collective: Collective
     function: Callable[..., Steps]
@@ -66,7 +66,7 @@ class Algorithm:
 
     @cached_property
     def name(self) -> str:
-        """The function's name, without the collective's where it ends in that: ``ring_all_gather`` is ``ring``."""
+        """The name of the function without the collective at its end: ``ring_all_gather`` is ``ring``."""
         return self.function.__name__.removesuffix(f"_{self.collective.name}")
 
     @property
@@ -75,8 +75,8 @@ class Algorithm:
         return " ".join((inspect.getdoc(self.function) or "").split())
 
     def idea_in(self, language: str) -> str:
-        """The idea in English, or in Chinese (``zh``) where we have written it down."""
-        from unisono.algorithms.chinese import IDEAS  # which only who reads Chinese needs
+        """Return the idea in English, or in Chinese (``zh``) if there is a Chinese text."""
+        from unisono.algorithms.chinese import IDEAS  # only needed for Chinese
 
         return IDEAS.get(str(self), self.idea) if language == "zh" else self.idea
 
@@ -86,15 +86,15 @@ class Algorithm:
         return inspect.getsource(self.function)
 
     def chunk_count(self, size: int, **options: Any) -> int:
-        """Return how many chunks the vector is cut into."""
+        """Return the number of chunks of the vector."""
         return self._amount("chunks", self.chunks, size, {**self.options, **options})
 
     def scratch_count(self, size: int, **options: Any) -> int:
-        """Return how many scratch slots the program uses beside the collective's own."""
+        """Return the number of scratch slots that the program uses beside those of the collective."""
         return self._amount("scratch", self.scratch, size, {**self.options, **options})
 
     def schedule(self, size: int, root: int | None = None, **options: Any) -> Schedule:
-        """Return what every rank does at this size; raise UsageError where that makes no sense."""
+        """Return the schedule for this number of ranks; raise UsageError if there is none."""
         self._check_call(size, root, options)
         chunks = self.chunk_count(size, **options)
         settings = {**self.options, **options}
@@ -110,7 +110,7 @@ class Algorithm:
         return made
 
     def can_serve(self, size: int) -> bool:
-        """Whether the algorithm is declared for this number of ranks."""
+        """Return whether the algorithm is declared for this number of ranks."""
         if self.serves is None:
             return True
         try:
@@ -121,7 +121,7 @@ class Algorithm:
             ) from error
 
     def __reduce__(self) -> str | tuple[Any, ...]:
-        # A declared algorithm stands where its function was: it is found again by that name.
+        # A declared algorithm replaces its function in the module, so it is found by the name of the function.
         return (_find_again, (self.function.__module__, self.function.__qualname__))
 
     def _check_call(self, size: int, root: int | None, options: Mapping[str, Any]) -> None:
@@ -136,9 +136,9 @@ class Algorithm:
         if root is not None and not self.collective.rooted:
             raise UsageError(messages.ROOT_WITHOUT_NEED(algorithm=self, root=root, collective=self.collective))
         if not self.can_serve(size):
-            from unisono.algorithms.catalogue import serving  # which lists those that are declared here
+            from unisono.algorithms.catalogue import algorithms_serving  # which imports this module
 
-            others = ", ".join(other.name for other in serving(self.collective, size))
+            others = ", ".join(other.name for other in algorithms_serving(self.collective, size))
             served = ", ".join(str(few) for few in range(1, 17) if self.can_serve(few)) or messages.NONE()
             raise UsageError(messages.CANNOT_SERVE(algorithm=self, size=size, served=served, others=others))
 
@@ -179,7 +179,7 @@ def algorithm(
     step_limit: int | None = None,
     depth: int = 1,
 ) -> Callable[[Callable[..., Any]], Algorithm]:
-    """Declare a generator ``(rank, size, ...)`` as a way to do ``collective``.
+    """Declare that a generator ``(rank, size, ...)`` implements ``collective``.
 
     ``chunks`` and ``scratch`` are numbers, or functions of the size (and of options, by name). ``serves`` returns
     whether the algorithm works for a size; leave it out if it works for all of them. ``step_limit`` raises the number

@@ -1,4 +1,4 @@
-"""Double binary tree: two trees, each with half of the vector, and whoever works in one rests in the other."""
+"""Double binary tree: two trees, each for half of the vector; an inner rank of one is a leaf of the other."""
 
 from unisono.algorithms.declaration import Steps, algorithm
 from unisono.collectives import all_reduce
@@ -26,7 +26,7 @@ def neighbours(rank: int, size: int) -> tuple[list[int], list[int]]:
 
 @algorithm(all_reduce, chunks=2)
 def double_tree(rank: int, size: int) -> Steps:
-    """Sum half of the vector up each of two trees and send it down again; a leaf of one is inner in the other.
+    """Sum half of the vector up each of two trees and send it back down; a leaf of one is an inner rank of the other.
 
     (Sanders, Speck and Träff, 2009.)
     """
@@ -41,19 +41,19 @@ def double_tree(rank: int, size: int) -> Steps:
             [(first + turn * position) % size for position in children],
         ))  # fmt: skip
     leaf, inner = sorted(views, key=lambda view: len(view[2]))
-    yield from upwards(*leaf)  # a leaf waits for nobody: do that first
+    yield from upwards(*leaf)  # a leaf waits for no other rank, so it goes first
     yield from upwards(*inner)
     yield from downwards(*inner)
     yield from downwards(*leaf)
 
 
 def upwards(chunk: int, parent: list[int], children: list[int]) -> Steps:
-    """Add what the children have, then give the sum to the parent."""
+    """Add the sums of the children, then pass the sum to the parent."""
     yield tuple(recv_reduce(chunk, src=child) for child in children)
     yield tuple(send(chunk, dst=above) for above in parent)
 
 
 def downwards(chunk: int, parent: list[int], children: list[int]) -> Steps:
-    """Take the result from the parent, then give it to the children."""
+    """Receive the result from the parent, then pass it to the children."""
     yield tuple(recv(chunk, src=above) for above in parent)
     yield tuple(send(chunk, dst=child) for child in children)

@@ -1,24 +1,24 @@
-"""The recursive family: partners at distance 1, 2, 4, ... and what is known doubles with each exchange.
+"""The recursive family: partners at distance 1, 2, 4, ...; the data held doubles with each exchange.
 
 Written for powers of two, and folded for the sizes between them (see folding.py).
 """
 
+from unisono.algorithms.arithmetic import largest_power_of_two, powers_of_two_below
 from unisono.algorithms.declaration import Steps, algorithm, one, one_per_rank
-from unisono.algorithms.folding import folded_all_gather, folded_all_reduce, largest_power_of_two
-from unisono.algorithms.tree import spans
+from unisono.algorithms.folding import folded_all_gather, folded_all_reduce
 from unisono.collectives import all_gather, all_reduce, reduce_scatter
 from unisono.schedule import backwards, recv, recv_reduce, send
 
 
 @algorithm(all_gather, chunks=one_per_rank)
 def recursive_doubling_all_gather(rank: int, size: int) -> Steps:
-    """Swap all you have with the partner at distance 1, 2, 4, ...: blocks held double (Thakur et al., 2005)."""
+    """Swap all blocks held with the partner at distance 1, 2, 4, ...: their number doubles (Thakur et al., 2005)."""
     yield from folded_all_gather(doubling_blocks, rank, size, core=largest_power_of_two(size))
 
 
 def doubling_blocks(rank: int, size: int) -> Steps:
     """Recursive doubling itself, for a power of two."""
-    for distance in spans(size):
+    for distance in powers_of_two_below(size):
         partner = rank ^ distance
         mine, theirs = rank // distance * distance, partner // distance * distance
         yield (
@@ -29,7 +29,7 @@ def doubling_blocks(rank: int, size: int) -> Steps:
 
 @algorithm(reduce_scatter, chunks=one_per_rank)
 def recursive_halving_reduce_scatter(rank: int, size: int) -> Steps:
-    """Recursive doubling run backwards: give away half of what you hold, add the other half (Thakur et al., 2005)."""
+    """Recursive doubling run backwards: hand over half of the chunks, add the other half (Thakur et al., 2005)."""
     yield from backwards(recursive_doubling_all_gather(rank, size))
 
 
@@ -41,13 +41,13 @@ def recursive_doubling(rank: int, size: int) -> Steps:
 
 def doubling_sums(rank: int, size: int) -> Steps:
     """Recursive doubling itself, for a power of two."""
-    for distance in spans(size):
+    for distance in powers_of_two_below(size):
         yield send(0, dst=rank ^ distance), recv_reduce(0, src=rank ^ distance)
 
 
 @algorithm(all_reduce, chunks=largest_power_of_two)
 def rabenseifner(rank: int, size: int) -> Steps:
-    """Halve to sum one chunk each, double to share them: few steps and few bytes (Rabenseifner, 2004)."""
+    """Halve so that each rank sums one chunk, double to share them: few steps, few bytes (Rabenseifner, 2004)."""
     core = largest_power_of_two(size)
     yield from folded_all_reduce(halving_then_doubling, rank, size, core, chunks=core)
 

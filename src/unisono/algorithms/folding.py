@@ -1,7 +1,7 @@
-"""Make an algorithm for some sizes serve them all.
+"""Extends an algorithm for some sizes to all sizes.
 
-*Core*: the ranks 0..core-1 that play the algorithm itself. *Extra*: a rank beyond the core. Extra r leans on its
-partner, rank r - core, which speaks for both of them. The core must be at least half of the ranks.
+*Core*: the ranks 0..core-1 that run the algorithm itself. *Extra*: a rank beyond the core. Extra r relies on its
+partner, rank r - core, which acts for both of them. The core must be at least half of the ranks.
 """
 
 from collections.abc import Callable
@@ -10,13 +10,8 @@ from unisono.algorithms.declaration import Steps
 from unisono.schedule import mapped, recv, recv_reduce, send
 
 
-def largest_power_of_two(size: int) -> int:
-    """Return the largest power of two that is not above ``size``."""
-    return 1 << size.bit_length() - 1
-
-
 def folded_all_reduce(program: Callable[[int, int], Steps], rank: int, size: int, core: int, chunks: int) -> Steps:
-    """Extras give their vector to the partner first and get the result from it last."""
+    """Send the vectors of extras to their partners first, and the result back to them last."""
     everything, extra = range(chunks), rank + core
     if rank >= core:
         yield send(everything, dst=rank - core)
@@ -30,7 +25,7 @@ def folded_all_reduce(program: Callable[[int, int], Steps], rank: int, size: int
 
 
 def folded_all_gather(program: Callable[[int, int], Steps], rank: int, size: int, core: int) -> Steps:
-    """Extras give their block to the partner first and get all the others from it last."""
+    """Send the blocks of extras to their partners first, and all other blocks back to them last."""
     extra = rank + core
     if rank >= core:
         yield send(rank, dst=rank - core)
@@ -41,7 +36,7 @@ def folded_all_gather(program: Callable[[int, int], Steps], rank: int, size: int
     if core == size:
         yield from program(rank, core)
         return
-    # Core rank r speaks for block r and, where it has an extra, for block r + core.
+    # Core rank r acts for block r and, where it has an extra, for block r + core.
     yield from mapped(program(rank, core), chunks=[range(block, size, core) for block in range(core)])
     if extra < size:
         yield send([block for block in range(size) if block != extra], dst=extra)

@@ -18,10 +18,10 @@ UNDONE_BY = {"recursive_halving": "recursive_doubling"}
 
 
 class Layout:
-    """How the vector is cut so that every node can share it out equally among its ranks.
+    """The cut of the vector, so that every node can share it equally among its ranks.
 
-    *Piece*: as many as the node sizes have for a least common multiple, so that each rank owns a whole number of
-    pieces after the reduce-scatter in its node. Each piece is cut into the chunks of the outer algorithm.
+    *Piece*: there are as many as the least common multiple of the node sizes, so that each rank owns a whole number
+    of pieces after the reduce-scatter in its node. Each piece is cut into the chunks of the outer algorithm.
     """
 
     def __init__(self, size: int, node: Node, inner: Pair, outer: str | Algorithm) -> None:
@@ -37,12 +37,12 @@ class Layout:
         self.pieces = lcm(*(phase.chunk_count(len(ranks)) for ranks in self.nodes for phase in self.inner))
         self.per_piece = self.outer.chunk_count(len(self.nodes))
         self.chunks = self.pieces * self.per_piece
-        self.runs = list(_runs(self.nodes, self.pieces))
+        self.ranges = list(_ranges(self.nodes, self.pieces))
 
     @property
     def scratch(self) -> int:
         """The scratch slots of the phase that needs the most."""
-        across = max(length for *_, length in self.runs) * self.outer.scratch_count(len(self.nodes))
+        across = max(length for *_, length in self.ranges) * self.outer.scratch_count(len(self.nodes))
         inside = (
             self.chunks // phase.chunk_count(len(ranks)) * phase.scratch_count(len(ranks))
             for ranks in self.nodes
@@ -51,20 +51,20 @@ class Layout:
         return max(across, *inside)
 
     def inside(self, phase: Algorithm, rank: int, ranks: range) -> Steps:
-        """Play an inner phase in one node, on the whole vector."""
+        """Run an inner phase in one node, on the whole vector."""
         amount, scratch = phase.chunk_count(len(ranks)), phase.scratch_count(len(ranks))
         width = self.chunks // amount
         chunks = blocks(0, amount, width) + blocks(self.chunks, scratch, width)
         yield from mapped(phase(rank - ranks.start, len(ranks)), ranks=ranks, chunks=chunks)
 
     def across(self, rank: int, home: int) -> Steps:
-        """Play the outer algorithm for every run of pieces that this rank owns.
+        """Run the outer algorithm for every range of pieces that this rank owns.
 
-        A rank may own several runs, each with other ranks; all take them in the same order, so nobody waits in
-        a circle.
+        A rank may own several ranges, each with other ranks; all ranks take them in the same order, so that they do
+        not deadlock.
         """
         scratch = self.outer.scratch_count(len(self.nodes))
-        for owners, start, length in self.runs:
+        for owners, start, length in self.ranges:
             if owners[home] == rank:
                 chunks = blocks(start * self.per_piece, self.per_piece, length)
                 chunks += blocks(self.chunks, scratch, length)
@@ -76,14 +76,14 @@ def blocks(first: int, amount: int, width: int) -> list[range]:
     return [range(first + index * width, first + (index + 1) * width) for index in range(amount)]
 
 
-def _runs(nodes: tuple[range, ...], pieces: int) -> list[tuple[tuple[int, ...], int, int]]:
-    """Return owners (one rank of each node), first piece and length of each run of pieces with the same owners."""
+def _ranges(nodes: tuple[range, ...], pieces: int) -> list[tuple[tuple[int, ...], int, int]]:
+    """Return owners (one rank of each node), first piece and length of each range of pieces with the same owners."""
     found = []
     start = 0
-    for owners, run in groupby(
+    for owners, pieces_of_owners in groupby(
         tuple(ranks[piece * len(ranks) // pieces] for ranks in nodes) for piece in range(pieces)
     ):
-        length = len(list(run))
+        length = len(list(pieces_of_owners))
         found.append((owners, start, length))
         start += length
     return found
@@ -94,7 +94,7 @@ def layout(size: int, node: Node, inner: Pair, outer: str | Algorithm) -> Layout
     return _layout(size, tuple(node) if isinstance(node, list) else node, inner, outer)
 
 
-_layout = lru_cache(maxsize=16)(Layout)  # every rank of a schedule asks for the same
+_layout = lru_cache(maxsize=16)(Layout)  # the same for every rank of a schedule
 
 
 @algorithm(
@@ -109,16 +109,16 @@ def hierarchical(
 
     (BlueConnect: Cho et al., 2019.)
     """
-    plan = layout(size, node, inner, outer)
-    home = home_of(rank, plan.nodes)
-    reduce_inside, gather_inside = plan.inner
-    yield from plan.inside(reduce_inside, rank, plan.nodes[home])
-    yield from plan.across(rank, home)
-    yield from plan.inside(gather_inside, rank, plan.nodes[home])
+    cut = layout(size, node, inner, outer)
+    home = home_of(rank, cut.nodes)
+    reduce_inside, gather_inside = cut.inner
+    yield from cut.inside(reduce_inside, rank, cut.nodes[home])
+    yield from cut.across(rank, home)
+    yield from cut.inside(gather_inside, rank, cut.nodes[home])
 
 
 def columns_of(size: int, rows: int | None) -> int:
-    """Return how many ranks a row has; without a wish the grid is as square as it can be."""
+    """Return the number of ranks in a row; without ``rows`` the grid is as square as it can be."""
     if rows is None:
         rows = max(divisor for divisor in range(1, isqrt(size) + 1) if size % divisor == 0)
     if not isinstance(rows, int) or rows < 1 or size % rows:
@@ -128,7 +128,7 @@ def columns_of(size: int, rows: int | None) -> int:
 
 @algorithm(all_reduce, chunks=lambda size, rows: hierarchical.chunk_count(size, node=columns_of(size, rows)))
 def torus(rank: int, size: int, rows: int | None = None) -> Steps:
-    """On a grid of rows and columns: a hierarchy whose nodes are the rows, with rings both ways.
+    """On a grid of rows and columns: a hierarchy whose nodes are the rows, with rings in both dimensions.
 
     (2-D torus: Mikami et al., 2018.)
     """

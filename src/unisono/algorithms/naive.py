@@ -1,6 +1,6 @@
-"""The naive family: everybody talks to everybody, or everybody to the root.
+"""The naive family: every rank communicates with every other, or with the root.
 
-Many messages, no cleverness; kept for ever as the reference against which the others are measured.
+Many messages and no optimization: the reference against which the others are measured.
 """
 
 from unisono.algorithms.declaration import Steps, algorithm, one, one_per_rank
@@ -18,13 +18,13 @@ from unisono.schedule import combine, copy, recv, recv_reduce, send
 
 
 def others(rank: int, size: int) -> list[int]:
-    """Return everyone but this rank, beginning with the right-hand neighbour, so that no rank is besieged."""
+    """Return all other ranks, beginning with the right-hand neighbour, so that no rank receives from all at once."""
     return [(rank + distance) % size for distance in range(1, size)]
 
 
 @algorithm(broadcast, chunks=one)
 def naive_broadcast(rank: int, size: int, root: int = 0) -> Steps:
-    """The root sends the whole vector to each of the others in turn (MPI's linear algorithm)."""
+    """The root sends the whole vector to each other rank in turn (MPI's linear algorithm)."""
     if rank == root:
         for peer in others(rank, size):
             yield send(0, dst=peer)
@@ -34,7 +34,7 @@ def naive_broadcast(rank: int, size: int, root: int = 0) -> Steps:
 
 @algorithm(scatter, chunks=one_per_rank)
 def naive_scatter(rank: int, size: int, root: int = 0) -> Steps:
-    """The root sends each of the others its block in turn (MPI's linear algorithm)."""
+    """The root sends each other rank its block in turn (MPI's linear algorithm)."""
     if rank == root:
         for peer in others(rank, size):
             yield send(peer, dst=peer)
@@ -44,7 +44,7 @@ def naive_scatter(rank: int, size: int, root: int = 0) -> Steps:
 
 @algorithm(gather, chunks=one_per_rank)
 def naive_gather(rank: int, size: int, root: int = 0) -> Steps:
-    """Each of the others sends its block straight to the root (MPI's linear algorithm)."""
+    """Each other rank sends its block directly to the root (MPI's linear algorithm)."""
     if rank == root:
         for peer in others(rank, size):
             yield recv(peer, src=peer)
@@ -54,7 +54,7 @@ def naive_gather(rank: int, size: int, root: int = 0) -> Steps:
 
 @algorithm(reduce, chunks=one)
 def naive_reduce(rank: int, size: int, root: int = 0) -> Steps:
-    """Each of the others sends its vector to the root, which adds them in turn (MPI's linear algorithm)."""
+    """Each other rank sends its vector to the root, which adds them in turn (MPI's linear algorithm)."""
     if rank == root:
         for peer in others(rank, size):
             yield recv_reduce(0, src=peer)
@@ -64,40 +64,40 @@ def naive_reduce(rank: int, size: int, root: int = 0) -> Steps:
 
 @algorithm(all_gather, chunks=one_per_rank)
 def naive_all_gather(rank: int, size: int) -> Steps:
-    """Everyone sends its block straight to everyone else (MPI's linear algorithm)."""
+    """Each rank sends its block directly to every other rank (MPI's linear algorithm)."""
     peers = others(rank, size)
     yield *(send(rank, dst=peer) for peer in peers), *(recv(peer, src=peer) for peer in reversed(peers))
 
 
 @algorithm(reduce_scatter, chunks=one_per_rank)
 def naive_reduce_scatter(rank: int, size: int) -> Steps:
-    """Everyone sends each chunk straight to its owner, which adds what comes in (MPI's linear algorithm)."""
+    """Each rank sends each chunk directly to its owner, which adds them up (MPI's linear algorithm)."""
     peers = others(rank, size)
     yield *(send(peer, dst=peer) for peer in peers), *(recv_reduce(rank, src=peer) for peer in reversed(peers))
 
 
 @algorithm(all_reduce, chunks=one, scratch=one_per_rank)
 def naive(rank: int, size: int) -> Steps:
-    """Everyone sends everything to everyone and adds it in rank order, so that all get the same bits (textbook)."""
+    """Each rank sends its vector to all others and adds in rank order, so that all get the same bits (textbook)."""
     peers = others(rank, size)
-    place = [0 if peer == rank else 1 + peer for peer in range(size)]  # whose data lies in which slot
-    yield *(send(0, dst=peer) for peer in peers), *(recv(place[peer], src=peer) for peer in reversed(peers))
+    slot_of = [0 if peer == rank else 1 + peer for peer in range(size)]  # the slot of each rank's data
+    yield *(send(0, dst=peer) for peer in peers), *(recv(slot_of[peer], src=peer) for peer in reversed(peers))
     for peer in range(1, size):
-        yield combine(place[peer], into=place[0])
-    if place[0] != 0:
-        yield copy(place[0], to=0)
+        yield combine(slot_of[peer], into=slot_of[0])
+    if slot_of[0] != 0:
+        yield copy(slot_of[0], to=0)
 
 
 @algorithm(all_reduce, chunks=one_per_rank)
 def direct(rank: int, size: int) -> Steps:
-    """Everyone sums one chunk, which all others send to it, and sends the sum to all (textbook)."""
+    """Each rank sums one chunk, which all others send to it, and sends the sum to all (textbook)."""
     yield from naive_reduce_scatter(rank, size)
     yield from naive_all_gather(rank, size)
 
 
 @algorithm(all_to_all, chunks=one_per_rank)
 def naive_all_to_all(rank: int, size: int) -> Steps:
-    """Everyone sends every block straight to the rank it is for, all at once (MPI's linear algorithm)."""
+    """Each rank sends each block directly to its destination, all at once (MPI's linear algorithm)."""
     inp, out = all_to_all.slots(size)
     peers = others(rank, size)
     yield (

@@ -1,4 +1,4 @@
-"""Neighbour exchange: like a ring, but two blocks at a time, so half the steps."""
+"""Neighbour exchange: like a ring, but with two blocks at a time, and so half the steps."""
 
 from unisono.algorithms.declaration import Steps, algorithm, one_per_rank
 from unisono.algorithms.folding import folded_all_gather
@@ -8,7 +8,7 @@ from unisono.schedule import recv, send
 
 @algorithm(all_gather, chunks=one_per_rank)
 def neighbour_exchange_all_gather(rank: int, size: int) -> Steps:
-    """Swap with the left and the right neighbour by turns, passing on what came from the other one last.
+    """Swap with the left and right neighbours in turn, passing on the blocks last received from the other one.
 
     (Chen et al., 2005.)
     """
@@ -19,10 +19,10 @@ def swap_pairs(rank: int, size: int) -> Steps:
     """Neighbour exchange itself, for an even size (or 1, where there is nothing to do).
 
     Ranks 2k and 2k+1 are pair k; after the first step both hold the blocks of their pair. From then on an even
-    rank learns of the pairs to its left when it turns left and of those to its right when it turns right: pair
-    k-1, k+1, k-2, k+2, ...; an odd rank the other way about.
+    rank receives the pairs to its left when it turns left and those to its right when it turns right: pair
+    k-1, k+1, k-2, k+2, ...; an odd rank the other way around.
     """
-    pair, outwards = rank // 2, (-1 if rank % 2 == 0 else 1)  # the side on which the other pair is
+    pair, outwards = rank // 2, (-1 if rank % 2 == 0 else 1)  # the side of the other pair
     if size > 1:
         yield send(rank, dst=rank ^ 1), recv(rank ^ 1, src=rank ^ 1)
     latest = pair

@@ -1,7 +1,7 @@
-"""Where ranks live: inside a node links are fast, between nodes they are slow.
+"""Nodes: links inside a node are fast, links between nodes are slow.
 
-*Node*: a run of consecutive ranks. ``node=4`` means four ranks in each (the last node has what is left);
-``node=(3, 5, 2)`` says how many each one has.
+*Node*: a group of consecutive ranks. ``node=4`` means four ranks in each (the last node has the rest);
+``node=(3, 5, 2)`` lists the number of ranks of each node.
 """
 
 from bisect import bisect_right
@@ -16,7 +16,7 @@ Node = int | Sequence[int]
 
 
 def nodes_of(size: int, node: Node) -> tuple[range, ...]:
-    """Return the ranks of every node, and make sure that the nodes have ``size`` ranks in all."""
+    """Return the ranks of every node; raise UsageError unless the nodes have ``size`` ranks in all."""
     if not isinstance(node, int) and not (
         isinstance(node, Sequence) and node and all(isinstance(ranks, int) for ranks in node)
     ):
@@ -24,7 +24,7 @@ def nodes_of(size: int, node: Node) -> tuple[range, ...]:
     return _nodes_of(size, tuple(node) if isinstance(node, list) else node)
 
 
-@lru_cache(maxsize=16)  # every rank of a schedule asks for the same
+@lru_cache(maxsize=16)  # the same for every rank of a schedule
 def _nodes_of(size: int, node: int | tuple[int, ...]) -> tuple[range, ...]:
     if isinstance(node, int):
         if node < 1:
@@ -36,5 +36,5 @@ def _nodes_of(size: int, node: int | tuple[int, ...]) -> tuple[range, ...]:
 
 
 def home_of(rank: int, nodes: Sequence[range]) -> int:
-    """Return the index of the node that a rank lives in."""
+    """Return the index of the node of a rank."""
     return bisect_right(nodes, rank, key=lambda ranks: ranks.start) - 1

@@ -1,23 +1,19 @@
-"""The tree family: data spreads from a root, or collects into it, and the number of ranks involved doubles.
+"""The tree family: data spreads from a root, or is collected on it, and the number of ranks involved doubles.
 
-The fewest steps that are possible, but the ranks near the root carry the whole vector: for short vectors.
+The fewest steps possible, but the ranks near the root carry the whole vector: for short vectors.
 """
 
+from unisono.algorithms.arithmetic import powers_of_two_below
 from unisono.algorithms.declaration import Steps, algorithm, one, one_per_rank
 from unisono.collectives import all_reduce, barrier, broadcast, gather, reduce, scatter
 from unisono.schedule import backwards, recv, send
 
 
-def spans(size: int) -> list[int]:
-    """Return the powers of two below ``size``: 1, 2, 4, ..."""
-    return [1 << bit for bit in range((size - 1).bit_length())]
-
-
 @algorithm(broadcast, chunks=one)
 def tree_broadcast(rank: int, size: int, root: int = 0) -> Steps:
-    """Whoever has the vector gives it to someone who has not: those who have it double (Johnsson and Ho, 1989)."""
+    """Each rank with the vector passes it to a rank without it: their number doubles (Johnsson and Ho, 1989)."""
     me = (rank - root) % size
-    for span in spans(size):
+    for span in powers_of_two_below(size):
         if me < span and me + span < size:
             yield send(0, dst=(rank + span) % size)
         elif span <= me < 2 * span:
@@ -26,22 +22,22 @@ def tree_broadcast(rank: int, size: int, root: int = 0) -> Steps:
 
 @algorithm(reduce, chunks=one)
 def tree_reduce(rank: int, size: int, root: int = 0) -> Steps:
-    """The tree broadcast run backwards: half of those left hand their sum to the rest (Johnsson and Ho, 1989)."""
+    """The tree broadcast run backwards: half of the remaining ranks hand their sum on (Johnsson and Ho, 1989)."""
     yield from backwards(tree_broadcast(rank, size, root))
 
 
 @algorithm(all_reduce, chunks=one)
 def tree(rank: int, size: int) -> Steps:
-    """Add everything up on rank 0, then tell everyone the sum (binomial tree: Johnsson and Ho, 1989)."""
+    """Add everything up on rank 0, then broadcast the sum (binomial tree: Johnsson and Ho, 1989)."""
     yield from tree_reduce(rank, size)
     yield from tree_broadcast(rank, size)
 
 
 @algorithm(scatter, chunks=one_per_rank)
 def tree_scatter(rank: int, size: int, root: int = 0) -> Steps:
-    """Whoever holds blocks of several ranks hands half of them on, until each has its own (Johnsson and Ho, 1989)."""
+    """A rank with several blocks hands half of them on, until each rank has its own (Johnsson and Ho, 1989)."""
     me = (rank - root) % size
-    for span in reversed(spans(size)):
+    for span in reversed(powers_of_two_below(size)):
         if me % (2 * span) == 0 and me + span < size:
             yield send(blocks_of(me + span, span, size, root), dst=(rank + span) % size)
         elif me % (2 * span) == span:
@@ -49,17 +45,17 @@ def tree_scatter(rank: int, size: int, root: int = 0) -> Steps:
 
 
 def blocks_of(me: int, span: int, size: int, root: int) -> list[int]:
-    """Return the blocks of ``span`` ranks in a row, counted from the root, from ``me`` on."""
+    """Return the blocks of ``span`` consecutive ranks from ``me`` on, counted from the root."""
     return [(root + peer) % size for peer in range(me, min(me + span, size))]
 
 
 @algorithm(gather, chunks=one_per_rank)
 def tree_gather(rank: int, size: int, root: int = 0) -> Steps:
-    """The tree scatter run backwards: blocks are collected in ever larger bundles (Johnsson and Ho, 1989)."""
+    """The tree scatter run backwards: blocks are collected in growing bundles (Johnsson and Ho, 1989)."""
     yield from backwards(tree_scatter(rank, size, root), add=False)
 
 
 @algorithm(barrier, chunks=one)
 def tree_barrier(rank: int, size: int) -> Steps:
-    """Count the arrivals up to rank 0, then open the gate down the same tree (Mellor-Crummey and Scott, 1991)."""
+    """Count arrivals up the tree to rank 0, then release all ranks down it (Mellor-Crummey and Scott, 1991)."""
     yield from tree(rank, size)

@@ -8,7 +8,7 @@ from typing import Any
 from rich.console import Console
 
 from unisono import collectives
-from unisono.algorithms import Algorithm, of, user_files
+from unisono.algorithms import Algorithm, algorithms_of, user_files
 from unisono.algorithms.user_files import WrittenSchedule
 from unisono.cli import arguments, messages, names
 from unisono.cli.output import (
@@ -93,7 +93,7 @@ def _listed(name: str | None, size: int) -> tuple[Listed, list[Algorithm | Writt
     """Return the algorithms of each collective that a name asks for, and those of a file that cannot be shown."""
     if name is None or not user_files.names_a_file(name):
         chosen = collectives.COLLECTIVES if name is None else (collectives.find(name),)
-        return {collective: list(of(collective)) for collective in chosen}, []
+        return {collective: list(algorithms_of(collective)) for collective in chosen}, []
     found = [names.resolve(name)] if ".py:" in name else names.algorithms_in(name)
     able = [algorithm for algorithm in found if algorithm.can_serve(size)]
     listed: Listed = {}

@@ -9,13 +9,13 @@ from enum import Enum
 from typing import Any
 
 from unisono import collectives
-from unisono.algorithms.catalogue import serving
+from unisono.algorithms.catalogue import algorithms_serving
 from unisono.codecs import Codec, find
 from unisono.codecs.formats import BLOCK
 from unisono.collectives import Collective, all_reduce
 from unisono.comm import messages
 from unisono.comm.arrays import ELEMENT_BYTES
-from unisono.compiler import Block
+from unisono.compiler import CodecBlock
 from unisono.errors import GoalError, UsageError
 from unisono.schedule import Schedule
 from unisono.verifier import ProvedSchedule
@@ -47,9 +47,9 @@ def codec_for(collective: Collective, codec: Any, dtype: str) -> Codec | None:
     return found
 
 
-def block_of(codec: Codec | None) -> Block | None:
+def codec_block_of(codec: Codec | None) -> CodecBlock | None:
     """Return the codec block of a codec: what the engine encodes at a time."""
-    return None if codec is None else Block(BLOCK * ELEMENT_BYTES[ENCODED], codec.wire_bytes(BLOCK))
+    return None if codec is None else CodecBlock(BLOCK * ELEMENT_BYTES[ENCODED], codec.wire_bytes(BLOCK))
 
 
 def rounding_mode_of(codec: Codec | None) -> RoundingMode:
@@ -69,7 +69,9 @@ def with_codec(proved: ProvedSchedule, rounding: RoundingMode) -> ProvedSchedule
         schedule = proved.schedule
         collective, size = collectives.find(schedule.collective), schedule.size
         others = [
-            each.name for each in serving(collective, size) if agrees(each.schedule(size, schedule.root), rounding)
+            each.name
+            for each in algorithms_serving(collective, size)
+            if agrees(each.schedule(size, schedule.root), rounding)
         ]
         hint = messages.OTHER_ALGORITHMS_AGREE(algorithms=", ".join(others))
         raise GoalError(error.what, **{**error.parts(), "hint": hint}) from None

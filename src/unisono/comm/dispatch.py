@@ -20,7 +20,7 @@ from unisono.comm import messages
 from unisono.comm.arguments import ARRAY, Given, arguments_of
 from unisono.comm.arrays import ELEMENT_BYTES, array_of
 from unisono.comm.call_request import CallRequest, GivenSchedule
-from unisono.comm.codec_agreement import RoundingMode, agrees, block_of, codec_for, rounding_mode_of
+from unisono.comm.codec_agreement import RoundingMode, agrees, codec_block_of, codec_for, rounding_mode_of
 from unisono.comm.nontemporal import writes_past_caches
 from unisono.comm.plan_cache import PlanCache
 from unisono.comm.plan_record import PlanRecord
@@ -151,7 +151,7 @@ class Dispatcher:
         check_blocks(made, lengths.equal_blocks)
         layout = lay_out_call(
             made.lowered, made.schedule, collective, link.rank, lengths, element, link.geometry.staging_bytes,
-            block=block_of(codec),
+            codec_block=codec_block_of(codec),
         )  # fmt: skip
         text = request.label or _label(request, made.name)
         known_to_all = (lengths.input, lengths.output) if lengths.known_to_all else None

@@ -44,7 +44,7 @@ class PlanRecord:
     def _instructions(self, rank: int, schedule: Schedule) -> list[InstructionFacts]:
         lowered = self.made.lowered
         extents = struct.iter_unpack("=QQ", self.layout.extents)
-        length = {place: nbytes for place, (_, nbytes) in zip(lowered.places, extents, strict=True)}
+        length = {place: nbytes for place, (_, nbytes) in zip(lowered.parts, extents, strict=True)}
         messages = _Messages(schedule, rank)
         return [
             InstructionFacts(

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from unisono import algorithms, collectives
 from unisono.algorithms import find
-from unisono.algorithms.catalogue import serving
+from unisono.algorithms.catalogue import algorithms_serving
 from unisono.algorithms.declaration import Algorithm
 from unisono.bootstrap.membership import Table
 from unisono.cache_files import Unbelievable, read_record, user_cache, warn_ignored, write_record
@@ -73,7 +73,7 @@ def choose(
     if may_be_used(best):
         return Choice(best, messages.BEST_FROM(from_bytes=rule.from_bytes, size=size, origin=origin))
     listed = [find(rule.algorithm, collective) for rule in rules]
-    other = next(each for each in [*listed, *serving(collective, size)] if may_be_used(each))
+    other = next(each for each in [*listed, *algorithms_serving(collective, size)] if may_be_used(each))
     return Choice(other, messages.BEST_NOT_ALLOWED(best=best.name, size=size, origin=origin))
 
 
@@ -116,7 +116,7 @@ def _next_best(collective: Collective, size: int, nbytes: int, chosen: str) -> s
     """Return the algorithm that a simple model of the time puts first among the others."""
     alpha_s, beta_s = 0.3e-6, 1 / 8e9  # a message, and a byte, between two ranks of one machine
     times = {}
-    for algorithm in serving(collective, size):
+    for algorithm in algorithms_serving(collective, size):
         if algorithm.name != chosen:
             proof, _ = proof_of(algorithm.schedule(size))
             times[algorithm.name] = proof.rounds * alpha_s + float(proof.busiest) * nbytes * beta_s
@@ -181,7 +181,7 @@ def _checked_rules(name: str, size: str, rules: Any) -> list[list[Any]]:
         raise _invalid(name, messages.A_NUMBER_OF_RANKS(), size)
     if not isinstance(rules, list) or not rules:
         raise _invalid(messages.TABLE_SIZES(collective=name, size=_short(size)), messages.A_LIST_OF_RULES(), rules)
-    known = {each.name: each for each in algorithms.of(collectives.find(name))}
+    known = {each.name: each for each in algorithms.algorithms_of(collectives.find(name))}
     least = 0
     for number, rule in enumerate(rules, 1):
         field = messages.TABLE_RULE(collective=name, size=size, rule=number)

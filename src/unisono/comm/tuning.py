@@ -36,7 +36,7 @@ def tune(comm: Communicator, budget_s: float, own: Mapping[str, Sequence[str]] |
     ]  # fmt: skip
     table: Table = {}
     for collective in measured:
-        candidates = [algorithm.name for algorithm in catalogue.serving(collective, comm.size)]
+        candidates = [algorithm.name for algorithm in catalogue.algorithms_serving(collective, comm.size)]
         candidates += own[collective.name] if own else ()
         rules = _rules(comm, collective, candidates, budget_s / len(measured))
         table[collective.name] = {str(comm.size): rules}

@@ -1,13 +1,13 @@
 """Turns one rank's program into the engine's instructions.
 
-In the order of the work: ``routes`` says through which channel each message goes, ``lengths`` how long each slot is,
-``places`` in which buffer a chunk lies, ``fusing`` makes one instruction of several, ``stores`` leaves out what
-nobody reads, ``lower`` does all of it, ``plans`` adds the numbers of a call and cuts it into segments, and
-``traffic`` says how many bytes it will send.
+In the order of the work: ``routes`` assigns a channel to each message, ``lengths`` a length to each slot, and
+``buffer_parts`` a part of a buffer to each chunk; ``fusing`` merges instructions, ``dead_stores`` removes stores that
+are never read, ``lower`` does all of this, ``call_layout`` adds the sizes of a call and cuts it into segments, and
+``traffic`` counts the bytes that a call sends.
 """
 
-from unisono.compiler.call_layout import Block, CallLayout, Lengths, lay_out_call
-from unisono.compiler.instructions import Instruction, Lowered, Place
+from unisono.compiler.call_layout import CallLayout, CodecBlock, Lengths, lay_out_call
+from unisono.compiler.instructions import BufferPart, Instruction, Lowered
 from unisono.compiler.lower import lower
 
-__all__ = ["Block", "CallLayout", "Instruction", "Lengths", "Lowered", "Place", "lay_out_call", "lower"]
+__all__ = ["BufferPart", "CallLayout", "CodecBlock", "Instruction", "Lengths", "Lowered", "lay_out_call", "lower"]

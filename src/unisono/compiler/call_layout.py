@@ -1,8 +1,8 @@
-"""The numbers of a call: where each chunk begins, how long it is, and into how many segments it is cut.
+"""The layout of a call: the offset and length of each chunk, and the number of segments into which it is cut.
 
-*Segment*: what of a chunk moves in one pass. A message carries a segment of each of its chunks; the whole program is
-run once for every segment. All that a rank sends in two passes must fit into its staging area: then no message waits
-for room that another message of the same pass holds, and neighbours can be a pass apart.
+*Segment*: the part of a chunk that moves in one pass. A message carries a segment of each of its chunks; the whole
+program runs once for every segment. Everything that a rank sends in two passes must fit into its staging area: then
+no message waits for space that another message of the same pass holds, and neighbours can be a pass apart.
 """
 
 from __future__ import annotations
@@ -14,23 +14,24 @@ from typing import NamedTuple
 
 from unisono.collectives import Collective
 from unisono.compiler import messages
-from unisono.compiler.instructions import INPUT, OUTPUT, WORK, Lowered, Place
+from unisono.compiler.instructions import INPUT, OUTPUT, WORK, BufferPart, Lowered
 from unisono.errors import UsageError
 from unisono.schedule import Schedule, partition
 
-LINE = 64  # segments begin on a cache line of their own where they can
+LINE = 64  # bytes of a cache line: segments begin on one where they can
 SMALLEST_SEGMENT = 16  # bytes: one complex128
-# Short enough for what a pass reads to be in the core's own cache when it is read or written again.
+# Short enough to stay in the cache of the core until the pass reads or writes it again.
 LONGEST_SEGMENT = 128 * 1024
-LONGEST_MOVED_SEGMENT = 256 * 1024  # where nothing is added, and so nothing read again
-LONGEST_EXCHANGED_SEGMENT = 512 * 1024  # and where all send at once, so that nobody waits for a first segment
-# Every message begins on a line of its own, up to 63 bytes behind its beginning, and one of them may have to go round
-# the end of the area.
+LONGEST_MOVED_SEGMENT = 256 * 1024  # where nothing is added, so that nothing is read again
+LONGEST_EXCHANGED_SEGMENT = 512 * 1024  # where all ranks send at once, so that none waits for a first segment
+# Every message begins on a cache line, up to 63 bytes after the end of the one before, and one of them may have to
+# wrap around the end of the area.
 PADDING = 192
 
 
-class Lengths(NamedTuple):
-    """How long the blocks of the vector are, in elements.
+@dataclass(frozen=True)
+class Lengths:
+    """The lengths of the blocks of the vector, in elements.
 
     ``input`` is the vector; ``output`` differs from it in an all-to-all only. Where a collective has no blocks, the
     vector is one.
@@ -38,16 +39,16 @@ class Lengths(NamedTuple):
 
     input: tuple[int, ...]
     output: tuple[int, ...]
-    known_to_all: bool = True  # every rank knows all lengths; otherwise, only those of what it sends and receives
+    known_to_all: bool = True  # False: a rank knows only the lengths of what it sends and receives itself
 
     @property
     def equal_blocks(self) -> bool:
-        """Whether all blocks are equally long."""
+        """Whether all blocks have the same length."""
         return self.known_to_all and len(set(self.input)) <= 1
 
 
-class Block(NamedTuple):
-    """What a codec encodes at a time. Blocks begin with the chunk, and a segment has a whole number of them."""
+class CodecBlock(NamedTuple):
+    """The unit that a codec encodes. The first begins with the chunk, and a segment has a whole number of them."""
 
     memory_bytes: int
     wire_bytes: int
@@ -55,7 +56,7 @@ class Block(NamedTuple):
 
 @dataclass(frozen=True)
 class CallLayout:
-    """What the engine needs beside the instructions."""
+    """The sizes that the engine needs beside the instructions."""
 
     extents: bytes
     segment_bytes: int
@@ -81,30 +82,30 @@ def slot_table(schedule: Schedule, collective: Collective, lengths: Lengths) -> 
 
 def lay_out_call(
     lowered: Lowered, schedule: Schedule, collective: Collective, rank: int, lengths: Lengths, element_bytes: int,
-    staging_bytes: int, segment_limit: int | None = None, block: Block | None = None,
+    staging_bytes: int, segment_limit: int | None = None, codec_block: CodecBlock | None = None,
 ) -> CallLayout:  # fmt: skip
-    """Compute the numbers of a call; ``block``: what a codec encodes at a time."""
+    """Compute the layout of a call; ``codec_block``: the unit that a codec encodes."""
     chunks = schedule.chunks
     table = slot_table(schedule, collective, lengths)
     longest = max(length for _, length in table) * element_bytes
     room = staging_bytes // (2 * lowered.most_sent) - PADDING
-    if block is not None:
-        room = room // block.wire_bytes * block.memory_bytes
+    if codec_block is not None:
+        room = room // codec_block.wire_bytes * codec_block.memory_bytes
     limit = segment_limit or _longest_segment(collective)
-    segment, passes = _segments(schedule, longest, min(room, limit), lengths.known_to_all, block)
+    segment, passes = _segments(schedule, longest, min(room, limit), lengths.known_to_all, codec_block)
     where = (rank, schedule.size, chunks, schedule.root or 0)
     first = {
         INPUT: table[held.start][0] if (held := collective.held_before(*where)) else 0,
         OUTPUT: table[held.start][0] if (held := collective.held_after(*where)) else 0,
     }
 
-    def extent(place: Place) -> bytes:
-        start, length = table[place.length_of]
-        offset = place.slot * segment if place.buffer == WORK else (start - first[place.buffer]) * element_bytes
+    def extent(part: BufferPart) -> bytes:
+        start, length = table[part.length_of]
+        offset = part.slot * segment if part.buffer == WORK else (start - first[part.buffer]) * element_bytes
         return struct.pack("=QQ", offset, length * element_bytes)
 
-    work_slots = 1 + max((place.slot for place in lowered.places if place.buffer == WORK), default=-1)
-    return CallLayout(b"".join(map(extent, lowered.places)), segment, passes, work_slots * segment)
+    work_slots = 1 + max((part.slot for part in lowered.parts if part.buffer == WORK), default=-1)
+    return CallLayout(b"".join(map(extent, lowered.parts)), segment, passes, work_slots * segment)
 
 
 def _longest_segment(collective: Collective) -> int:
@@ -113,13 +114,15 @@ def _longest_segment(collective: Collective) -> int:
     return LONGEST_MOVED_SEGMENT if collective.rooted else LONGEST_EXCHANGED_SEGMENT
 
 
-def _segments(schedule: Schedule, longest: int, room: int, equal: bool, block: Block | None) -> tuple[int, int]:
-    """Return the bytes of a segment and how many there are."""
-    unit = block.memory_bytes if block is not None else LINE if room >= LINE else SMALLEST_SEGMENT
+def _segments(
+    schedule: Schedule, longest: int, room: int, known_to_all: bool, codec_block: CodecBlock | None
+) -> tuple[int, int]:
+    """Return the bytes of a segment, and the number of segments."""
+    unit = codec_block.memory_bytes if codec_block is not None else LINE if room >= LINE else SMALLEST_SEGMENT
     most = room // unit * unit
     if most <= 0:
         raise UsageError(messages.STAGING_TOO_SMALL(algorithm=schedule.label))
     passes = max(1, -(-longest // most))
-    if not equal:
-        return most, passes  # ranks know different lengths, but must cut at the same places
+    if not known_to_all:
+        return most, passes  # ranks know different lengths, but must cut at the same offsets
     return max(unit, -(-longest // (passes * unit)) * unit), passes

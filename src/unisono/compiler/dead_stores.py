@@ -1,16 +1,16 @@
-"""Leaves out what nobody reads: a sum that was passed on need not be kept."""
+"""Removes stores that are never read: a sum that was passed on need not be kept."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-from unisono.compiler.instructions import COMBINE, COPY, RECEIVE, REDUCE, Instruction, Operand, Place
+from unisono.compiler.instructions import COMBINE, COPY, RECEIVE, REDUCE, BufferPart, Instruction, Operand
 
 
-def drop_dead_stores(instructions: list[Instruction], results: Iterable[Place]) -> list[Instruction]:
+def drop_dead_stores(instructions: list[Instruction], results: Iterable[BufferPart]) -> list[Instruction]:
     """Return the program without stores that are overwritten, or never read, and with the last ones marked final."""
-    wanted = set(results)  # places whose next value is part of the result
-    read_later: set[Place] = set()
+    wanted = set(results)  # parts whose next value belongs to the result
+    read_later: set[BufferPart] = set()
     kept: list[Instruction] = []
     for instruction in reversed(instructions):
         operands = []
@@ -36,6 +36,6 @@ def drop_dead_stores(instructions: list[Instruction], results: Iterable[Place]) 
     return kept[::-1]
 
 
-def _read(instruction: Instruction, operand: Operand) -> list[Place]:
+def _read(instruction: Instruction, operand: Operand) -> list[BufferPart]:
     reads = [] if instruction.kind == RECEIVE else [operand.left]
     return reads + ([operand.right] if operand.right is not None else [])

@@ -1,18 +1,18 @@
-"""Makes one instruction of several that follow each other.
+"""Merges consecutive instructions.
 
-- Receive-reduces into the same chunks that follow each other directly become one, which adds all messages at
-  once (a run: schedule/accumulation.py; it is part of what a program means).
-- A send of this rank's own part, and the copy of it to the output, become one.
+- Consecutive receive-reduces into the same chunks become one, which adds all messages at once
+  (schedule/accumulation.py; it is part of the meaning of a program).
+- The send of a rank's own part and the copy of it to the output become one.
 - A receive, or a receive-reduce, and the send that passes its result on become one: the result goes straight from
   one channel into the next.
 
-An instruction that passes on keeps the incoming message until there is room for the outgoing one. So a channel must
-be a message deeper than the proof says; the engine's are (docs/adr/0008).
+A fused instruction holds the incoming message until there is room for the outgoing one, so a channel must be one
+message deeper than the proof says; the engine's channels are (docs/adr/0008, docs/adr/0034).
 """
 
 from __future__ import annotations
 
-from unisono.compiler.instructions import COPY, RECEIVE, REDUCE, SEND, Instruction, Operand, Place
+from unisono.compiler.instructions import COPY, RECEIVE, REDUCE, SEND, BufferPart, Instruction, Operand
 from unisono.schedule.accumulation import may_continue
 
 
@@ -21,7 +21,7 @@ def fuse(instructions: list[Instruction]) -> list[Instruction]:
     fused: list[Instruction] = []
     for instruction in instructions:
         last = fused[-1] if fused else None
-        if last is not None and _continues_run(last, instruction):
+        if last is not None and _continues_accumulation(last, instruction):
             fused[-1] = last.with_(sources=last.sources + instruction.sources)
         elif last is not None and _passes_on(last, instruction):
             fused[-1] = last.with_(to=instruction.to)
@@ -31,7 +31,7 @@ def fuse(instructions: list[Instruction]) -> list[Instruction]:
 
 
 def _keep_while_sending(instructions: list[Instruction]) -> list[Instruction]:
-    """Let the send that reads this rank's own part write it to the output too: it is then read once."""
+    """Let the send of this rank's own part also write it to the output, so that it is read only once."""
     if not instructions or instructions[-1].kind != COPY:
         return instructions
     *before, last = instructions
@@ -43,21 +43,21 @@ def _keep_while_sending(instructions: list[Instruction]) -> list[Instruction]:
 
 
 def _touched(instructions: list[Instruction], operands: tuple[Operand, ...]) -> bool:
-    """Whether any instruction reads or writes what the operands write."""
+    """Return whether any instruction reads or writes a part that the operands write."""
     written = {operand.out for operand in operands}
     return any(
-        place in written
+        part in written
         for instruction in instructions
         for operand in instruction.operands
-        for place in (operand.left, operand.right, operand.out)
+        for part in (operand.left, operand.right, operand.out)
     )
 
 
-def _written(operands: tuple[Operand, ...]) -> list[Place | None]:
+def _written(operands: tuple[Operand, ...]) -> list[BufferPart | None]:
     return [operand.out for operand in operands]
 
 
-def _continues_run(first: Instruction, second: Instruction) -> bool:
+def _continues_accumulation(first: Instruction, second: Instruction) -> bool:
     return (
         first.kind == second.kind == REDUCE
         and first.to is None

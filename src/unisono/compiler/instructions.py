@@ -1,7 +1,7 @@
 """The instructions of the engine, as the compiler works with them (engine/include/unisono/program.hpp has the bytes).
 
-*Place*: a part of a buffer that holds a chunk. The buffers are the rank's ``input`` and ``output`` (one and the same
-where the collective works in place) and ``work``, memory of our own that is a segment long per chunk.
+*Buffer part*: the part of a buffer that holds a chunk. The buffers are the rank's ``input`` and ``output`` (the same
+where the collective works in place) and ``work``, internal memory with one segment per chunk.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ COMBINE: Final = "combine"
 KINDS = (SEND, RECEIVE, REDUCE, COPY, COMBINE)
 
 NO_CHANNEL = 0xFFFF
-NO_PLACE = 0xFFFFFFFF
+NO_PART = 0xFFFFFFFF
 MOST_CHUNKS = 0xFFFF  # in one message
 
 
-class Place(NamedTuple):
-    """Where a chunk lies; ``length_of`` names the slot that is as long as it."""
+class BufferPart(NamedTuple):
+    """The location of a chunk; ``length_of`` is a slot of the same length."""
 
     buffer: str
     slot: int
@@ -49,17 +49,17 @@ class Channel(NamedTuple):
 
 
 class Operand(NamedTuple):
-    """What happens to one chunk; ``left`` is always a place of the right length."""
+    """The operands for one chunk; ``left`` is always a part of the right length."""
 
-    left: Place
-    right: Place | None = None
-    out: Place | None = None
+    left: BufferPart
+    right: BufferPart | None = None
+    out: BufferPart | None = None
     final: bool = False  # this rank does not read ``out`` again in the same pass
 
 
 @dataclass(frozen=True)
 class Instruction:
-    """One instruction: see ``Kind`` in program.hpp for what each kind does."""
+    """One instruction; ``Kind`` in program.hpp defines what each kind does."""
 
     kind: str
     step: int
@@ -68,7 +68,7 @@ class Instruction:
     to: Channel | None = None
 
     def with_(self, **changes: object) -> Instruction:
-        """Return the same instruction with something changed."""
+        """Return the same instruction with changes."""
         return replace(self, **changes)  # type: ignore[arg-type]
 
     def __str__(self) -> str:
@@ -90,12 +90,14 @@ class Lowered:
     """The instructions of one rank, for any lengths, type and reduction."""
 
     instructions: tuple[Instruction, ...]
-    results: tuple[Place, ...]
+    results: tuple[BufferPart, ...]
     silent_receivers: tuple[int, ...]  # peers that are sent to and that nothing is received from
     largest_message: int  # chunks, of any rank
     most_sent: int  # chunks in all, by any rank
-    places: tuple[Place, ...] = field(default=())
-    rounded_last: tuple[Place, ...] = ()  # results that a codec rounds once more, so that all ranks have the same
+    parts: tuple[BufferPart, ...] = field(default=())
+    rounded_last: tuple[
+        BufferPart, ...
+    ] = ()  # results that a codec rounds once more, so that all ranks have the same
 
     @property
     def text(self) -> str:
@@ -103,15 +105,15 @@ class Lowered:
         return "".join(f"{instruction}\n" for instruction in self.instructions)
 
     def packed(self) -> dict[str, Any]:
-        """Return the tables as the engine wants them."""
-        index = {place: number for number, place in enumerate(self.places)}
+        """Return the tables in the format of the engine."""
+        index = {part: number for number, part in enumerate(self.parts)}
         channels: list[Channel] = []
         operands = bytearray()
         instructions = bytearray()
         count = 0
 
-        def number(place: Place | None) -> int:
-            return NO_PLACE if place is None else index[place]
+        def number(part: BufferPart | None) -> int:
+            return NO_PART if part is None else index[part]
 
         for instruction in self.instructions:
             first_source = len(channels)
@@ -125,16 +127,16 @@ class Lowered:
                 first_source, to, instruction.step,
             )  # fmt: skip
             for operand in instruction.operands:
-                places = (operand.left, operand.right, operand.out)
-                operands += struct.pack("=IIII", *map(number, places), operand.final)
+                parts = (operand.left, operand.right, operand.out)
+                operands += struct.pack("=IIII", *map(number, parts), operand.final)
             count += len(instruction.operands)
         return {
             "instructions": bytes(instructions),
             "operands": bytes(operands),
-            "parts": b"".join(struct.pack("=I", BUFFERS.index(place.buffer)) for place in self.places),
+            "parts": b"".join(struct.pack("=I", BUFFERS.index(part.buffer)) for part in self.parts),
             "channels": b"".join(struct.pack("=II", channel.peer, channel.to_all) for channel in channels),
-            "results": [index[place] for place in self.results],
-            "rounded_last": [index[place] for place in self.rounded_last],
+            "results": [index[part] for part in self.results],
+            "rounded_last": [index[part] for part in self.rounded_last],
             "silent_receivers": list(self.silent_receivers),
             "largest_message": self.largest_message,
         }

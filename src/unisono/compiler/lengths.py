@@ -1,7 +1,7 @@
-"""Which chunk a slot holds: that says how long it is.
+"""Finds the chunk that each slot holds, and so its length.
 
-Where input and output share a row, slot c only ever holds chunk c (the verifier sees to it). A scratch slot holds
-whatever was put there last; to know what, the programs are played once with chunk numbers in place of data.
+Where input and output share a row, slot c only ever holds chunk c (the verifier ensures it). A scratch slot holds the
+chunk that was last written to it; to find it, the programs are executed once with chunk numbers instead of data.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class _ChunkNumbers:
 
 
 def contents_of(schedule: Schedule, collective: Collective) -> list[Contents] | None:
-    """Return what each rank's receives and local ops handle; None where every slot has its own, fixed length."""
+    """Return the chunks of each rank's receives and local ops; None where every slot has a fixed length."""
     if schedule.slots == collective.slots(schedule.chunks)[-1].stop or not collective.carries_data:
         return None
     memory = _ChunkNumbers(schedule, collective)

@@ -1,15 +1,15 @@
-"""From one rank's program to the engine's instructions."""
+"""Compiles one rank's program into the engine's instructions."""
 
 from __future__ import annotations
 
 from unisono import collectives
 from unisono.collectives import Collective
 from unisono.compiler import messages
+from unisono.compiler.buffer_parts import BufferAssignment
 from unisono.compiler.dead_stores import drop_dead_stores
 from unisono.compiler.fusing import fuse
-from unisono.compiler.instructions import MOST_CHUNKS, WORK, Instruction, Lowered, Operand, Place
+from unisono.compiler.instructions import MOST_CHUNKS, WORK, BufferPart, Instruction, Lowered, Operand
 from unisono.compiler.lengths import contents_of
-from unisono.compiler.places import Placing
 from unisono.compiler.routes import Routes, Sending
 from unisono.errors import InternalError, UsageError
 from unisono.schedule.schedule import DEEPEST
@@ -17,10 +17,10 @@ from unisono.verifier import ProvedSchedule
 
 
 def lower(proved: ProvedSchedule, rank: int) -> Lowered:
-    """Compile the program of one rank: the steps that were proved, and nothing else can be given.
+    """Compile the program of one rank from proved steps.
 
-    Where the proof is one with a codec, the sender keeps the rounded numbers of what it sends; and if the proof says
-    so, what of the result has not been rounded is so at the end.
+    Where the proof includes a codec, the sender keeps the rounded numbers that it sends; if the proof says so, the
+    parts of the result that have not been rounded are rounded at the end.
     """
     if type(proved) is not ProvedSchedule:
         raise InternalError(messages.NOT_PROVED(found=type(proved).__name__))
@@ -36,58 +36,60 @@ def lower(proved: ProvedSchedule, rank: int) -> Lowered:
     collective = collectives.find(schedule.collective)
     routes = Routes(schedule)
     contents = contents_of(schedule, collective)
-    placing = Placing(schedule, collective, rank, None if contents is None else contents[rank], rounding is not None)
-    made = fuse(list(placing.instructions(routes, rank)))
-    results = tuple(placing.target(slot, slot) for slot in placing.results) if collective.carries_data else ()
-    instructions, places = _numbered(drop_dead_stores(made, results), results)
+    assignment = BufferAssignment(
+        schedule, collective, rank, None if contents is None else contents[rank], rounding is not None
+    )
+    made = fuse(list(assignment.instructions(routes, rank)))
+    results = tuple(assignment.target(slot, slot) for slot in assignment.results) if collective.carries_data else ()
+    instructions, parts = _numbered(drop_dead_stores(made, results), results)
     return Lowered(
         instructions=tuple(instructions),
         results=results,
-        silent_receivers=_unheard(routes, collective, rank),
+        silent_receivers=_silent_receivers(routes, collective, rank),
         largest_message=max(1, largest_message),
         most_sent=max(1, most_sent),
-        places=places,
-        rounded_last=tuple(placing.target(slot, slot) for slot in placing.unrounded_results())
+        parts=parts,
+        rounded_last=tuple(assignment.target(slot, slot) for slot in assignment.unrounded_results())
         if rounding is not None and rounding.last
         else (),
     )
 
 
-def _unheard(routes: Routes, collective: Collective, rank: int) -> tuple[int, ...]:
-    """Return whom the rank sends to and never hears of.
+def _silent_receivers(routes: Routes, collective: Collective, rank: int) -> tuple[int, ...]:
+    """Return the ranks to which this rank sends and from which it never receives.
 
-    Where everybody's result depends on everybody this does not matter: nobody gets to the end unless all take part.
+    Where every result depends on every rank this does not matter: no rank finishes unless all take part.
     """
     if not collective.rooted:
         return ()
     sent_to: set[int] = set()
-    heard_of: set[int] = set()
+    received_from: set[int] = set()
     for move in routes.linear(rank):
         if isinstance(move, Sending):
             sent_to.update(move.to)
         elif not move[1].is_local:
-            heard_of.add(int(move[1].other))  # type: ignore[arg-type]
-    return tuple(sorted(sent_to - heard_of))
+            received_from.add(int(move[1].other))  # type: ignore[arg-type]
+    return tuple(sorted(sent_to - received_from))
 
 
 def _numbered(
-    instructions: list[Instruction], results: tuple[Place, ...]
-) -> tuple[list[Instruction], tuple[Place, ...]]:
-    """Number the slots of work memory without gaps, and list all places."""
+    instructions: list[Instruction], results: tuple[BufferPart, ...]
+) -> tuple[list[Instruction], tuple[BufferPart, ...]]:
+    """Number the slots of work memory without gaps, and list all parts."""
     used = [
-        place
+        part
         for instruction in instructions
         for operand in instruction.operands
-        for place in (operand.left, operand.right, operand.out)
-        if place is not None
+        for part in (operand.left, operand.right, operand.out)
+        if part is not None
     ]
     work = {slot: number for number, slot in enumerate(sorted({p.slot for p in used if p.buffer == WORK}))}
 
-    def moved(place: Place) -> Place:
-        return place._replace(slot=work[place.slot]) if place.buffer == WORK else place
+    def moved(part: BufferPart) -> BufferPart:
+        return part._replace(slot=work[part.slot]) if part.buffer == WORK else part
 
-    def moved_or_none(place: Place | None) -> Place | None:
-        return None if place is None else moved(place)
+    def moved_or_none(part: BufferPart | None) -> BufferPart | None:
+        return None if part is None else moved(part)
 
     renumbered = [
         instruction.with_(
@@ -98,6 +100,6 @@ def _numbered(
         )
         for instruction in instructions
     ]
-    places = dict.fromkeys(map(moved, used))
-    places.update(dict.fromkeys(results))
-    return renumbered, tuple(places)
+    parts = dict.fromkeys(map(moved, used))
+    parts.update(dict.fromkeys(results))
+    return renumbered, tuple(parts)

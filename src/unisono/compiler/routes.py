@@ -1,7 +1,7 @@
-"""Through which channel each message goes: one for each pair of ranks, and one from each rank to all others.
+"""Assigns a channel to each message: there is one for each pair of ranks, and one from each rank to all others.
 
-A chunk that is sent to all others, one after the other, is written once for all of them to read. The readers must
-know: so the route of a message is decided by its sender's program alone, which every rank can run.
+A chunk that is sent to all others in turn is written once for all of them to read. The readers must know that, so the
+route of a message depends only on the program of its sender, which every rank can run.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ class Routes:
 
     @cached_property
     def fewest_for_all(self) -> int:
-        """How many readers are worth a channel of their own: with one there is nothing to gain."""
+        """The number of readers from which the channel to all is used: with one reader there is nothing to gain."""
         return max(2, self.schedule.size - 1)
 
     def linear(self, rank: int) -> Iterator[Sending | tuple[int, Op]]:
-        """Yield what a rank does, one thing after the other: its sends grouped, and its other ops with their step."""
+        """Yield the sends of a rank, grouped, and its other ops with their step, in order."""
         sends: list[tuple[int, Op]] = []
         for number, step in enumerate(self.schedule.program(rank)):
             for op in step:

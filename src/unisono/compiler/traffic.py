@@ -1,4 +1,4 @@
-"""How many bytes a rank sends in a call, computed from its program and the lengths of its chunks."""
+"""Computes the bytes that a rank sends in a call from its program and the lengths of its chunks."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from unisono.schedule import Schedule
 def sent_bytes(
     lowered: Lowered, schedule: Schedule, collective: Collective, lengths: Lengths, bytes_of: Callable[[int], int]
 ) -> int:
-    """Return the bytes of all messages of the rank; what goes to several ranks counts once for each.
+    """Return the bytes of all messages of the rank; a message to several ranks counts once for each.
 
-    ``bytes_of(n)``: what n elements of a chunk fill on the wire.
+    ``bytes_of(n)``: the bytes of n elements of a chunk on the wire.
     """
     table = slot_table(schedule, collective, lengths)
     total = 0

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from unisono.algorithms import Algorithm, of
+from unisono.algorithms import Algorithm, algorithms_of
 from unisono.collectives import COLLECTIVES, Collective
 from unisono.drawing import messages
 from unisono.drawing.drawing import draw_scenes
@@ -76,7 +76,7 @@ def _collective(
     settings = Settings(language=language, home=INDEX)
     scenes: dict[str, Scene] = {}
     cards = []
-    for algorithm in of(collective):
+    for algorithm in algorithms_of(collective):
         scene = scenes[str(algorithm)] = scene_of(algorithm.schedule(size), algorithm)
         path = target / f"{collective}-{algorithm.name}.html"
         _write(path, [scene], settings)

@@ -9,7 +9,7 @@ from unisono.errors import HazardError
 from unisono.player import messages
 from unisono.player.reduction import Array, rounded
 from unisono.schedule import Chunks, Op
-from unisono.schedule.accumulation import Run
+from unisono.schedule.accumulation import Accumulation
 from unisono.schedule.ops import COMBINE, RECV_REDUCE, listed
 
 
@@ -22,7 +22,7 @@ class Cell(NamedTuple):
 
 
 class NumberMemory:
-    """The slots of all ranks. Arrays in it are never changed, only replaced: so a state can be kept for later."""
+    """The slots of all ranks. Arrays are never changed, only replaced, so that a state can be kept."""
 
     def __init__(
         self,
@@ -35,15 +35,15 @@ class NumberMemory:
         self.rows = rows
         self.add = add
         self.add_wide = add_wide or add
-        self.runs = [Run() for _ in rows]
-        self.wide: list[dict[int, Array]] = [{} for _ in rows]  # sums of the present run, before they are rounded
-        # In a barrier a message tells whom its sender has heard of, whatever chunk it is said to be.
+        self.accumulations = [Accumulation() for _ in rows]
+        self.wide: list[dict[int, Array]] = [{} for _ in rows]  # sums of the current accumulation, before rounding
+        # In a barrier a message carries the ranks that its sender knows of, whatever its chunk is.
         self.hearing = hearing
-        self.round_sent = round_sent  # what a codec makes of a chunk that is sent
+        self.round_sent = round_sent  # the rounding of a codec, applied to a chunk that is sent
 
     def read(self, rank: int, chunks: Chunks) -> list[Cell]:
         """Return the cells that are sent."""
-        self.runs[rank].end()
+        self.accumulations[rank].end()
         cells = []
         for chunk in [0] if self.hearing else listed(chunks):
             cell = self.rows[rank][chunk]
@@ -53,7 +53,7 @@ class NumberMemory:
         return cells
 
     def send(self, rank: int, chunks: Chunks) -> list[Cell]:
-        """Return the cells that are sent; where they are rounded, the sender keeps the same."""
+        """Return the cells that are sent; the sender keeps the rounded ones."""
         cells = self.read(rank, chunks)
         if self.round_sent is not None:
             cells = [cell._replace(values=self.round_sent(cell.values)) for cell in cells]
@@ -65,7 +65,7 @@ class NumberMemory:
         """Overwrite slots, or add to them."""
         row = self.rows[rank]
         target = [0] if self.hearing else listed(op.other if op.is_local else op.chunks)
-        continues = self.runs[rank].continues(op)
+        continues = self.accumulations[rank].continues(op)
         for chunk, cell in zip(target, payload, strict=True):
             if self.hearing or op.kind in (RECV_REDUCE, COMBINE):
                 here = row[chunk]
@@ -85,7 +85,7 @@ class NumberMemory:
             row[chunk] = cell
 
     def _sum(self, rank: int, chunk: int, here: Array, more: Array, continues: bool) -> Array:
-        """Add; in a run, to what was there before it was rounded."""
+        """Add; in an accumulation, to the sum before rounding."""
         if self.add_wide is self.add:
             return self.add(here, more)
         wide = self.add_wide(self.wide[rank][chunk] if continues else here, more)

@@ -1,4 +1,4 @@
-"""What an algorithm produces: ops, steps, programs and schedules, and ways to put programs together."""
+"""The data that an algorithm produces: ops, steps, programs and schedules, and functions that combine programs."""
 
 from unisono.schedule.composition import backwards, mapped
 from unisono.schedule.frozen import FrozenSchedule, freeze

@@ -1,8 +1,8 @@
-"""Runs: messages that a rank adds to the same chunks, one directly after the other, are added all at once.
+"""Accumulations: messages that a rank adds to the same chunks in immediate succession are added all at once.
 
-It matters for numbers of 16 and 8 bits only. They are added as 32-bit numbers, and a run is rounded once, at its end:
-so a sum of many addends loses less. As the bits depend on it, runs are part of what a program means: player, verifier
-and engine keep to the same rule, which is this one.
+This matters only for numbers of 16 and 8 bits. They are added as 32-bit numbers, and an accumulation is rounded once,
+at its end, so a sum of many addends loses less. The bits depend on it, so accumulations are part of the meaning of a
+program: the player, the verifier and the engine all follow the rule of this module.
 """
 
 from __future__ import annotations
@@ -16,23 +16,23 @@ LONGEST = 63  # messages
 
 
 def may_continue(sources: Collection[int], source: int) -> bool:
-    """Whether a message of ``source`` belongs to a run that has messages of ``sources`` (each rank has one in it)."""
+    """Return whether a message of ``source`` joins an accumulation of ``sources``: one message of each rank."""
     return source not in sources and len(sources) < LONGEST
 
 
 @dataclass
-class Run:
-    """Follows the ops of one rank. Tell it of every op, sends included."""
+class Accumulation:
+    """Follows the ops of one rank, sends included."""
 
     chunks: Chunks | None = None
     sources: set[int] = field(default_factory=set)
 
     def end(self) -> None:
-        """Something else was done: what comes next begins anew."""
+        """End the accumulation: another op came between."""
         self.chunks = None
 
     def continues(self, op: Op) -> bool:
-        """Take note of a receive or local op; return whether it belongs to the run before it."""
+        """Record a receive or local op; return whether it continues the accumulation before it."""
         kind, chunks, source = op
         if kind != RECV_REDUCE:
             self.chunks = None

@@ -1,7 +1,7 @@
-"""Look at what a program yields before anybody relies on it.
+"""Checks the steps that a program yields before other code relies on them.
 
-A program is somebody's generator: it may yield rubbish, name a rank that does not exist, raise, or never end.
-All of that becomes a ScheduleError that says which rank and step. What passes is in *normal form*: a step is a
+A program is a user's generator: it may yield anything, name a rank that does not exist, raise, or never end. All of
+that becomes a ScheduleError with the rank and the step. Checked steps are in *normal form*: a step is a
 tuple of ops, sends first and otherwise as written; a chunk is an ``int``, a ``range`` with stride 1, or a tuple, so
 that equal chunks compare equal.
 """
@@ -23,7 +23,7 @@ TOO_LARGE = 1 << 62
 
 
 class Bounds(NamedTuple):
-    """What a program must keep within."""
+    """The limits of a program."""
 
     rank: int
     size: int
@@ -32,7 +32,7 @@ class Bounds(NamedTuple):
 
 
 def checked(make: Callable[[], object], bounds: Bounds) -> Iterator[Step]:
-    """Run one rank's program and pass on its steps in normal form, or raise at the first that makes no sense."""
+    """Run one rank's program and yield its steps in normal form; raise ScheduleError at the first invalid one."""
     rank, size, slots, limit = bounds
     index = 0
     try:
@@ -45,7 +45,7 @@ def checked(make: Callable[[], object], bounds: Bounds) -> Iterator[Step]:
             ops: Any = (yielded,) if type(yielded) is Op else yielded
             if type(ops) is not tuple and type(ops) is not list:
                 raise ScheduleError(messages.NOT_A_STEP(), found=_describe(yielded), hint=messages.WRITE_A_STEP())
-            ops = tuple(ops)  # a list may change while we look at it
+            ops = tuple(ops)  # a list may change while it is checked
             if not ops:
                 continue  # a step in which this rank does nothing
             plain, in_order, before = True, True, SEND
@@ -68,7 +68,7 @@ def checked(make: Callable[[], object], bounds: Bounds) -> Iterator[Step]:
                 ops = [_normal_op(op, bounds) for op in ops]
             if not (plain and in_order):
                 ops = [op for op in ops if op[0] == SEND] + [op for op in ops if op[0] != SEND]
-            # Sends come first; where only the last op writes, and what it reads is not here, there is no hazard.
+            # Sends come first; where only the last op writes, and nothing local is read, there is no hazard.
             if (len(ops) > 1 and ops[-2][0] != SEND) or not plain:
                 check_hazards(ops)
             yield tuple(ops)
@@ -97,7 +97,7 @@ def describe_exception(error: BaseException) -> str:
 
 
 def _is_about_an_op(error: BaseException) -> bool:
-    """Whether the author called send() or the like in another way than it is meant."""
+    """Return whether the author called send() or another op with wrong arguments."""
     return type(error) is TypeError and any(str(error).startswith(f"{kind}()") for kind in LINK)
 
 
@@ -136,7 +136,7 @@ def _normal_peer(other: object, bounds: Bounds) -> int:
 def _normal_chunks(chunks: object, slots: int) -> Chunks:
     if isinstance(chunks, Sequence) and not isinstance(chunks, str):
         if type(chunks) is not range:
-            chunks = tuple(chunks)  # somebody's own sequence need not say the same twice
+            chunks = tuple(chunks)  # a user's own sequence may return other items the second time
         if not chunks:
             raise ScheduleError(messages.NO_CHUNK_NAMED(), hint=messages.LEAVE_OP_OUT())
         if type(chunks) is range:
@@ -166,9 +166,9 @@ def _shortest_form(chunks: Sequence[int]) -> Chunks:
         return chunks[0]
     if type(chunks) is range and chunks.step == 1:
         return chunks
-    run = range(chunks[0], chunks[0] + len(chunks))
+    consecutive = range(chunks[0], chunks[0] + len(chunks))
     chunks = tuple(chunks)
-    return run if chunks[-1] == run[-1] and chunks == tuple(run) else chunks
+    return consecutive if chunks[-1] == consecutive[-1] and chunks == tuple(consecutive) else chunks
 
 
 def _integer(value: Any, kind: Message) -> int:

@@ -1,7 +1,7 @@
-"""Make a program out of others. ``yield from`` puts one after another; these do the rest.
+"""Builds programs from others. ``yield from`` runs one after another; the functions here do the rest.
 
-* ``mapped``: the same order of events with other ranks and on other chunks;
-* ``backwards``: the film run in reverse, which turns spreading into collecting.
+* ``mapped``: the same steps on other ranks and other chunks;
+* ``backwards``: the steps in reverse order, which turns spreading into collecting.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ from unisono.errors import ScheduleError
 from unisono.schedule import messages
 from unisono.schedule.ops import COMBINE, COPY, RECV, SEND, Chunks, Op, listed, new_op, recv, recv_reduce, send
 
-# A program as its author sees it: something that yields an op or a tuple of ops.
+# A program as its author writes it: an iterable of ops and tuples of ops.
 Program = Iterable[Op | tuple[Op, ...]]
 
 
 def mapped(
     program: Program, *, ranks: Sequence[int] | None = None, chunks: Sequence[Chunks] | None = None
 ) -> Iterator[tuple[Op, ...]]:
-    """Play ``program`` with rank ``ranks[i]`` for its rank i and chunk ``chunks[i]`` for its chunk i.
+    """Run ``program`` with rank ``ranks[i]`` as its rank i and chunk ``chunks[i]`` as its chunk i.
 
-    An entry of ``chunks`` may be several chunks: the program then moves them as one. Scratch slots are chunks
-    like the others: list them after the collective's own.
+    An entry of ``chunks`` may be several chunks, which then move as one. Scratch slots are chunks too: list them
+    after those of the collective.
     """
     _check_running(program, "mapped")
     ranks = None if ranks is None else tuple(ranks)
@@ -56,7 +56,7 @@ def mapped(
 def _several(what: Chunks, chunks: Sequence[Chunks]) -> Chunks:
     numbers = listed(what)
     if not numbers:
-        return ()  # refused further on
+        return ()  # which the checks of steps refuse
     if min(numbers) < 0:
         raise IndexError
     found = tuple(chunk for number in numbers for chunk in listed(chunks[number]))
@@ -64,11 +64,11 @@ def _several(what: Chunks, chunks: Sequence[Chunks]) -> Chunks:
 
 
 def backwards(program: Program, *, add: bool = True) -> Iterator[tuple[Op, ...]]:
-    """Play ``program`` from its last step to its first, each send a receive and each receive a send.
+    """Run ``program`` from its last step to its first, with each send as a receive and each receive as a send.
 
-    What spread a chunk from one rank to all then collects it from all into one. With ``add`` the arriving data
-    is added to what is there: a broadcast becomes a reduce, an all-gather a reduce-scatter. Without, it
-    overwrites: a scatter becomes a gather.
+    A program that spreads a chunk from one rank to all then collects it from all on one. With ``add``, arriving data
+    is added to the slot: a broadcast becomes a reduce, an all-gather a reduce-scatter. Without, it overwrites the
+    slot: a scatter becomes a gather.
     """
     _check_running(program, "backwards")
     arrive = recv_reduce if add else recv

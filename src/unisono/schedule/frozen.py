@@ -1,9 +1,8 @@
 """A frozen schedule: the steps of all ranks as immutable data.
 
-A program is somebody's generator, and need not yield the same steps when it is run again: it may keep state, read
-the clock, or return a generator that is exhausted. ``freeze`` runs the program of every rank exactly once and keeps
-what it yields. The digest, the proof and the compiler read the steps from there, so that all of them mean the same
-program.
+A program is a user's generator, and may yield other steps when it runs again: it may keep state, read the clock, or
+return an exhausted generator. ``freeze`` runs the program of every rank exactly once and keeps its steps. The digest,
+the proof and the compiler all read these steps, so that they refer to the same program.
 
 The steps are packed into a few bytes per op: a ring of 512 ranks has a million ops, which take 5 MB and not 100.
 """
@@ -44,7 +43,7 @@ class Numbers(NamedTuple):
 class PackedProgram(NamedTuple):
     """The steps of one rank. A number c below 0 stands for several chunks: entry ``-1 - c`` of ``several``."""
 
-    lengths: Numbers  # how many ops each step has
+    lengths: Numbers  # the number of ops of each step
     kinds: bytes
     chunks: Numbers
     others: Numbers
@@ -63,7 +62,7 @@ class PackedProgram(NamedTuple):
         return (number if number >= 0 else self.several[-1 - number] for number in numbers)
 
     def messages(self) -> Iterator[int]:
-        """Yield how many chunks each message has that the rank sends."""
+        """Yield the number of chunks of each message that the rank sends."""
         if not self.several:
             return repeat(1, self.kinds.count(SENDING))
         sent = zip(self.kinds, self._chunks(self.chunks), strict=True)
@@ -102,21 +101,21 @@ class FrozenSchedule(Schedule):
 
     @cached_property
     def sent_messages(self) -> int:
-        """How many messages all ranks send."""
+        """The number of messages of all ranks."""
         return sum(self._packed(rank).kinds.count(SENDING) for rank in range(self.size))
 
     @cached_property
     def sent_chunks(self) -> tuple[int, ...]:
-        """How many chunks each rank sends in all."""
+        """The number of chunks that each rank sends in all."""
         return tuple(sum(self._packed(rank).messages()) for rank in range(self.size))
 
     @cached_property
     def largest_message(self) -> int:
-        """How many chunks the largest message of any rank has."""
+        """The number of chunks of the largest message of any rank."""
         return max(max(self._packed(rank).messages(), default=0) for rank in range(self.size))
 
     def alone(self, rank: int) -> FrozenSchedule:
-        """Return the same schedule with the steps of one rank only: those of many ranks take memory."""
+        """Return the same schedule with the steps of only one rank: those of many ranks take memory."""
         packed = tuple(program if rank == other else None for other, program in enumerate(self.packed))
         return _frozen(self, packed, self.label)
 
@@ -125,7 +124,7 @@ class FrozenSchedule(Schedule):
 
 
 def freeze(schedule: Schedule) -> FrozenSchedule:
-    """Run the program of every rank, once; raise ScheduleError at the first step that makes no sense."""
+    """Run the program of every rank once; raise ScheduleError at the first invalid step."""
     if isinstance(schedule, FrozenSchedule):
         return schedule
     label = schedule.label
@@ -133,7 +132,7 @@ def freeze(schedule: Schedule) -> FrozenSchedule:
 
 
 def _frozen(schedule: Schedule, packed: tuple[PackedProgram | None, ...], label: str) -> FrozenSchedule:
-    facts = {one.name: getattr(schedule, one.name) for one in fields(Schedule)}
+    facts = {each.name: getattr(schedule, each.name) for each in fields(Schedule)}
 
     def make(rank: int) -> Iterator[Step]:
         return _present(packed[rank], label, rank).steps()

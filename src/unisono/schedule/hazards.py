@@ -1,11 +1,11 @@
-"""Refuse steps whose ops get in each other's way.
+"""Refuses steps whose ops conflict with each other.
 
 The ops of a step happen together, so a step must mean the same in whatever order they are done:
 
 * a chunk is written at most once, unless by several recv_reduce, which add in the order written;
 * a copy or combine reads no chunk that an op of the step writes.
 
-Sends are free to send what the step overwrites: they read what was there before.
+A send may send a chunk that the step overwrites: it reads the value from before the step.
 """
 
 from __future__ import annotations

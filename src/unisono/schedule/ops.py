@@ -1,14 +1,14 @@
-"""The five things a rank can do.
+"""The five ops of a rank.
 
 *Chunk*: a number that names one slot in the rank's row of slots. Wherever an op takes a chunk it also takes
 a ``range`` or a sequence of chunk numbers; they then travel together, as one message.
 
 ========================  ==========================================================================
-``send(chunk, dst=)``     put what the slot holds into the channel to rank ``dst``
+``send(chunk, dst=)``     put the content of the slot into the channel to rank ``dst``
 ``recv(chunk, src=)``     overwrite the slot with the next message from rank ``src``
-``recv_reduce(...)``      add the next message from rank ``src`` to what the slot holds
-``copy(chunk, to=)``      overwrite slot ``to`` with what slot ``chunk`` of this rank holds
-``combine(chunk, into=)`` add what slot ``chunk`` of this rank holds to slot ``into``
+``recv_reduce(...)``      add the next message from rank ``src`` to the slot
+``copy(chunk, to=)``      overwrite slot ``to`` with slot ``chunk`` of this rank
+``combine(chunk, into=)`` add slot ``chunk`` of this rank to slot ``into``
 ========================  ==========================================================================
 
 "Add" stands for the reduction of the call: sum, product, max, min.
@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, NamedTuple, TypeAlias
 
-# What an op is about: the number of a slot, or of several that travel together.
+# The slot of an op, or several that travel together.
 Chunks: TypeAlias = "int | Sequence[int]"
 
 SEND: Final = "send"
@@ -33,7 +33,7 @@ LINK: Final = {SEND: "to", RECV: "from", RECV_REDUCE: "from", COPY: "to", COMBIN
 
 
 class Op(NamedTuple):
-    """One op: what, on which chunks, and with whom (a rank) or where (slots of this rank)."""
+    """One op: its kind, its chunks, and the other side: a rank, or slots of this rank."""
 
     kind: str
     chunks: Chunks
@@ -41,7 +41,7 @@ class Op(NamedTuple):
 
     @property
     def is_local(self) -> bool:
-        """Whether the op stays on this rank: then ``other`` names slots and not a rank."""
+        """Whether the op stays on this rank: then ``other`` names slots, not a rank."""
         return self.kind == COPY or self.kind == COMBINE
 
     def __str__(self) -> str:
@@ -56,7 +56,7 @@ class Op(NamedTuple):
 # A step in normal form: the ops that happen together, sends first.
 Step: TypeAlias = "tuple[Op, ...]"
 
-# Programs make ops by the million: this leaves out a call that Op(...) would cost.
+# Programs make ops by the million: this saves the call of Op(...).
 new_op = tuple.__new__
 
 
@@ -91,7 +91,7 @@ def listed(chunks: Chunks) -> Sequence[int]:
 
 
 def count(chunks: Chunks) -> int:
-    """Return how many chunks travel in one message."""
+    """Return the number of chunks."""
     return 1 if isinstance(chunks, int) else len(chunks)
 
 
@@ -99,8 +99,8 @@ def format_chunks(chunks: Chunks, longest: int | None = None) -> str:
     """Write chunk numbers the short way: ``4``, ``0-3``, ``0-3,6,8-9``; no more than ``longest`` of them."""
     if not isinstance(chunks, Sequence) or isinstance(chunks, str):
         try:
-            return str(chunks)  # one chunk, or rubbish that is about to be refused
-        except Exception:  # rubbish that cannot even be written
+            return str(chunks)  # one chunk, or an invalid value that is about to be refused
+        except Exception:  # a value that cannot be printed
             return "?"
     if type(chunks) is range and chunks.step == 1 and chunks:
         return f"{chunks[0]}-{chunks[-1]}" if chunks[0] != chunks[-1] else str(chunks[0])

@@ -1,4 +1,4 @@
-"""Cut a vector into pieces that differ by at most one element."""
+"""Cuts a vector into pieces whose lengths differ by at most one element."""
 
 from __future__ import annotations
 

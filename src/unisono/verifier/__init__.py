@@ -1,4 +1,4 @@
-"""Plays a schedule with symbols and proves it."""
+"""Executes a schedule on symbols and proves it."""
 
 from unisono.verifier.cache import cache_directory, proof_of, proved
 from unisono.verifier.proof import Proof, prove, trees

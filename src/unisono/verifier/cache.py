@@ -1,8 +1,8 @@
-"""Prove a schedule, or find its proof: proofs are remembered by the content of the programs.
+"""Proves a schedule, or finds its proof in a cache that is keyed by the content of the programs.
 
 The programs are run once (schedule/frozen.py). The key of a proof is a digest of every step of every rank, of the
-collective and its pre- and post-condition's code, and of the verifier itself: change any of them and the proof is
-made anew. When a proof is found, playing the programs is saved.
+code of the collectives with their pre- and post-conditions, and of the verifier itself: if any of them changes, the
+proof is made again. A cached proof saves executing the programs on symbols.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from unisono.verifier import messages
 from unisono.verifier.proof import Proof, check_provable, chunk_part, depth_of, prove
 from unisono.verifier.proved import SEAL, ProvedSchedule
 
-# What a proof depends on, beside the programs.
-JUDGES = ("collectives", "schedule", "verifier")
+# The code that a proof depends on, beside the programs.
+PROOF_DEPENDENCIES = ("collectives", "schedule", "verifier")
 WHOLE = ("steps", "levels", "rounds", "messages", "messages_per_rank", "least_rounds")
 FRACTIONS = ("sent", "received", "sent_total", "largest_message", "least_bytes", "extra_memory")
 HINT = "delete it, or make it yours alone (chmod go-w)"
 
 
 def cache_directory() -> Path:
-    """Return where proofs are kept; a user may delete it at any time."""
+    """Return the directory of cached proofs; a user may delete it at any time."""
     return user_cache() / "proofs"
 
 
@@ -39,16 +39,16 @@ def proved(
 ) -> ProvedSchedule:
     """Run the programs once and prove them, or find their proof; raise ScheduleError if they are wrong.
 
-    ``warns``: say so if there is a cache that somebody else can write to, which is not used.
+    ``warns``: warn about a cache that other users can write to; it is not used.
     """
     check_provable(schedule)
     depth = depth_of(schedule, depth)
     directory = directory or cache_directory()
     frozen = freeze(schedule)
     digest = content_digest(frozen, depth)
-    found = _proof_in(load(directory, digest, warns), frozen, depth)
-    if found is not None:
-        return ProvedSchedule(frozen, found, digest, cached=True, seal=SEAL)
+    cached = _proof_in(load(directory, digest, warns), frozen, depth)
+    if cached is not None:
+        return ProvedSchedule(frozen, cached, digest, cached=True, seal=SEAL)
     proof = prove(frozen, depth)
     facts = {name: str(fact) if isinstance(fact, Fraction) else fact for name, fact in vars(proof).items()}
     store(directory, digest, facts)
@@ -56,26 +56,26 @@ def proved(
 
 
 def proof_of(schedule: Schedule, depth: Depth = DECLARED, directory: Path | None = None) -> tuple[Proof, bool]:
-    """Return the proof, and whether it was found in the cache; raise ScheduleError if there is none."""
-    found = proved(schedule, depth, directory)
-    return found.proof, found.cached
+    """Return the proof, and whether it came from the cache; raise ScheduleError if the program is wrong."""
+    result = proved(schedule, depth, directory)
+    return result.proof, result.cached
 
 
-def content_digest(schedule: FrozenSchedule, question: object) -> str:
-    """Return a digest of all that an answer depends on: for a proof, the question is the depth of channels."""
-    digest = hashlib.sha256(_digest_of_judges())
+def content_digest(schedule: FrozenSchedule, claim: object) -> str:
+    """Return a digest of everything that a claim depends on; the claim of a proof is the channel depth."""
+    digest = hashlib.sha256(_digest_of_dependencies())
     names = (schedule.collective, schedule.algorithm, schedule.label)
-    digest.update(repr((*names, schedule.size, schedule.chunks, schedule.slots, schedule.root, question)).encode())
+    digest.update(repr((*names, schedule.size, schedule.chunks, schedule.slots, schedule.root, claim)).encode())
     digest.update(schedule.digest)
     return digest.hexdigest()
 
 
 @cache  # the package does not change while it runs
-def _digest_of_judges() -> bytes:
+def _digest_of_dependencies() -> bytes:
     package = Path(__file__).parent.parent
     digest = hashlib.sha256()
-    for judge in JUDGES:
-        for path in _code_files(package / judge):
+    for module in PROOF_DEPENDENCIES:
+        for path in _code_files(package / module):
             digest.update(path.read_bytes())
     return digest.digest()
 
@@ -90,9 +90,9 @@ def _code_files(path: Path) -> Iterator[Path]:
 
 
 def _proof_in(facts: dict[str, Any] | None, schedule: FrozenSchedule, depth: int | None) -> Proof | None:
-    """Return a stored proof; a damaged one, or one about something else, counts as none.
+    """Return a stored proof; None for a damaged one, or for one of another schedule.
 
-    What the compiler takes from a proof is compared with the steps.
+    The facts that the compiler takes from a proof are compared with the steps.
     """
     if facts is None:
         return None
@@ -101,7 +101,7 @@ def _proof_in(facts: dict[str, Any] | None, schedule: FrozenSchedule, depth: int
         proof = Proof(**facts)
         about = (proof.algorithm, proof.size, proof.depth, proof.chunks)
         whole = all(type(fact) is int for name, fact in facts.items() if name in WHOLE)
-    except Exception:  # whatever is in there, it is not a proof
+    except Exception:  # the content is not a proof
         return None
     if not whole or about != (schedule.label, schedule.size, depth, schedule.chunks):
         return None
@@ -113,13 +113,13 @@ def _counted(proof: Proof) -> tuple[int, Fraction, Fraction]:
 
 
 def _counts(schedule: FrozenSchedule) -> tuple[int, Fraction, Fraction]:
-    """Return what a proof must say of messages: how many there are, the largest, and the most that a rank sends."""
+    """Return the counts that a proof must have: messages, the largest message, and the most that a rank sends."""
     part = chunk_part(schedule)
     return schedule.sent_messages, schedule.largest_message * part, max(schedule.sent_chunks) * part
 
 
 def load(directory: Path, digest: str, warns: bool = True) -> dict[str, Any] | None:
-    """Return what was stored under a digest; None if there is nothing, or nothing that can be believed."""
+    """Return the facts stored under a digest; None if there are none that can be trusted."""
     path = directory / f"{digest}.json"
     try:
         record = read_record(path)
@@ -135,6 +135,6 @@ def load(directory: Path, digest: str, warns: bool = True) -> dict[str, Any] | N
 
 
 def store(directory: Path, digest: str, facts: dict[str, Any]) -> None:
-    """Remember facts; not being able to is no error."""
+    """Store facts; it is no error if that is impossible."""
     with suppress(OSError, Unbelievable):
         write_record(directory / f"{digest}.json", {"digest": digest, **facts})

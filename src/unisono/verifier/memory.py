@@ -1,9 +1,9 @@
-"""The verifier's memory: slots that hold symbols, and the rules that every read and write must keep.
+"""The verifier's memory: slots that hold symbols, and the rules that every read and write must follow.
 
-1. Nothing is read that was never written.
+1. A slot is never read before it was written.
 2. Where input and output share a row, slot c only ever holds chunk c: chunks may differ in length by an element.
-3. Only chunks of the same number are added, and no rank is counted twice: such a sum could never be mended.
-4. Where input and output are separate, the input is left as it was.
+3. Only chunks of the same number are added, and no rank is counted twice: such a sum could never be corrected.
+4. Where input and output are separate, the input is never changed.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from unisono.collectives import Collective
 from unisono.errors import GoalError, HazardError, UnmatchedError
 from unisono.message import join
 from unisono.schedule import Chunks, Op, Schedule
-from unisono.schedule.accumulation import Run
+from unisono.schedule.accumulation import Accumulation
 from unisono.schedule.network_messages import NAME_SAME_CHUNKS
 from unisono.schedule.ops import COMBINE, COPY, RECV, RECV_REDUCE, listed
 from unisono.verifier import messages
@@ -30,20 +30,20 @@ class SymbolicMemory:
         size, chunks = schedule.size, schedule.chunks
         self.symbols = Symbols(size, chunks)
         self.rows: list[list[int]] = []
-        # Slots below this number are input that nobody may write.
+        # Slots below this number are input, which is never written.
         self.protected = 0 if collective.in_place else chunks
         for rank in range(size):
             row = [NOTHING] * schedule.slots
             held = collective.held_before(rank, size, chunks, schedule.root or 0)
             row[held.start : held.stop] = self.symbols.inputs(rank)[held.start : held.stop]
             self.rows.append(row)
-        self.runs = [Run() for _ in range(size)]
-        self.displaced = False  # whether a slot of a separate output ever held what is not its own
+        self.accumulations = [Accumulation() for _ in range(size)]
+        self.displaced = False  # whether a slot of a separate output ever held a block that does not belong there
 
     def read(self, rank: int, chunks: Chunks) -> Any:
         """Return a symbol, or a list of them for several chunks (rule 1)."""
         row = self.rows[rank]
-        self.runs[rank].chunks = None  # what is read has been rounded: a run has ended
+        self.accumulations[rank].chunks = None  # data that is read has been rounded: an accumulation has ended
         if type(chunks) is int:
             symbol = row[chunks]
             if symbol:
@@ -66,7 +66,7 @@ class SymbolicMemory:
         kind, chunks, other = op
         target = other if kind == COPY or kind == COMBINE else chunks
         row = self.rows[rank]
-        continues = self.runs[rank].continues(op)
+        continues = self.accumulations[rank].continues(op)
         # The common cases: both ends name the same chunk of the one row, so rules 2 and 4 hold by themselves.
         if sent == target and not self.protected:
             if kind == RECV:
@@ -92,7 +92,7 @@ class SymbolicMemory:
         sums, add = self.symbols.sums, self._sum
         for position, (chunk, symbol) in enumerate(zip(listed(target), payloads, strict=True)):
             if sent != target or self.protected:
-                self._check_place(rank, chunk, symbol, listed(sent)[position])
+                self._check_target(rank, chunk, symbol, listed(sent)[position])
             if adds:
                 left = row[chunk]
                 known = None if continues else sums.get((left, symbol) if left < symbol else (symbol, left))
@@ -100,7 +100,7 @@ class SymbolicMemory:
             row[chunk] = symbol
 
     def extra_slots(self) -> int:
-        """Return how many slots were used beside output (and input, where it may be overwritten), at the most."""
+        """Return the most slots that a rank used beside output (and input, where it may be overwritten)."""
         schedule = self.schedule
         most = 0
         for rank, row in enumerate(self.rows):
@@ -117,13 +117,15 @@ class SymbolicMemory:
         return most
 
     def check_goal(self) -> None:
-        """Compare what every rank holds with the post-condition, and rank with rank (agreement)."""
+        """Compare the slots of every rank with the post-condition, and ranks with each other (agreement)."""
         schedule, collective, symbols = self.schedule, self.collective, self.symbols
         size, chunks, root = schedule.size, schedule.chunks, schedule.root or 0
-        first_with: dict[int, tuple[int, int]] = {}  # of each chunk of a shared result: who was seen first, with what
+        first_with: dict[
+            int, tuple[int, int]
+        ] = {}  # of each chunk of a shared result: the first rank, and its symbol
         for rank, row in enumerate(self.rows):
             if rank > 0 and collective.shares_result and row[:chunks] == self.rows[0][:chunks]:
-                continue  # the same symbols as on rank 0, which were looked at
+                continue  # the same symbols as on rank 0, which were checked
             for slot, wanted in collective.goal(rank, size, chunks, root):
                 symbol = row[slot]
                 found = symbols.value(symbol)
@@ -157,11 +159,11 @@ class SymbolicMemory:
         ]
 
     def result_tree(self) -> str:
-        """Write how the first chunk of the result is added up."""
+        """Return the expression of the first chunk of the result."""
         return self.symbols.expression(next(iter(self._results().values())))
 
     def result_trees(self) -> list[str]:
-        """Write how each chunk of the result is added up."""
+        """Return the expression of each chunk of the result."""
         return [self.symbols.expression(symbol) for _, symbol in sorted(self._results().items())]
 
     def _results(self) -> dict[int, int]:
@@ -172,8 +174,8 @@ class SymbolicMemory:
                 found.setdefault(slot, row[slot])
         return found
 
-    def _check_place(self, rank: int, chunk: int, symbol: int, sent: int) -> None:
-        """Rules 2 and 4."""
+    def _check_target(self, rank: int, chunk: int, symbol: int, sent: int) -> None:
+        """Check rules 2 and 4."""
         if chunk < self.protected:
             raise HazardError(
                 messages.INPUT_IS_KEPT(slot=chunk), chunk=chunk,

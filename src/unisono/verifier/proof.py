@@ -1,6 +1,6 @@
-"""Prove a schedule: play it once with symbols, look at what everyone holds in the end, and count.
+"""Proves a schedule: executes it once on symbols, checks the slots of every rank at the end, and counts.
 
-One run is a proof for all interleavings (see schedule/network.py for why).
+One execution is a proof for all interleavings (schedule/network.py gives the reason).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from unisono.verifier import messages
 from unisono.verifier.barrier_memory import BarrierMemory
 from unisono.verifier.memory import SymbolicMemory
 
-# A bound missed by this factor is said to be far away.
+# A bound that is missed by this factor gets a remark.
 FAR = 2
 # More than this needs more memory than most machines have.
 MOST_SLOTS = 50_000_000
@@ -32,7 +32,7 @@ MOST_SLOTS = 50_000_000
 
 @dataclass(frozen=True)
 class Proof:
-    """A schedule that is right, and the facts that follow from it.
+    """A proof that a schedule is correct, and the facts that follow from it.
 
     Bytes are exact parts of the vector: 8/5 means 1.6 times its length. "Least" is the lower bound that holds
     for every algorithm of the collective.
@@ -42,21 +42,21 @@ class Proof:
     size: int
     depth: int | None  # proved at this channel depth, and so at every greater one
     chunks: int
-    steps: int  # of the rank that has the most
+    steps: int  # of the busiest rank
     levels: int  # the longest path of steps and messages
     rounds: int  # if a rank can send one message and receive one at a time
     messages: int  # of all ranks
-    messages_per_rank: int  # sent by the rank that sends the most
-    sent: Fraction  # bytes sent by the rank that sends the most
+    messages_per_rank: int  # sent by the busiest rank
+    sent: Fraction  # bytes sent by the busiest rank
     received: Fraction
-    sent_total: Fraction  # by all ranks; as much is received
+    sent_total: Fraction  # by all ranks
     largest_message: Fraction  # what a channel must be able to hold
     least_rounds: int
     least_bytes: Fraction
     extra_memory: Fraction  # of the rank that needs the most, beside its input and output
-    # Whether blocks must have equal lengths, as some slot holds a block on its way that is not its own.
+    # Whether blocks must have equal lengths, because a slot holds a block on its way to another slot.
     equal_blocks_only: bool
-    tree: str  # how the first chunk of the result is added up; the same on every rank
+    tree: str  # the expression of the first chunk of the result; the same on every rank
 
     @property
     def busiest(self) -> Fraction:
@@ -65,12 +65,12 @@ class Proof:
 
     @property
     def latency_ratio(self) -> float:
-        """How many times the least possible rounds are needed (1.0 is perfect)."""
+        """Rounds divided by the least possible rounds (1.0 is optimal)."""
         return self.rounds / self.least_rounds if self.least_rounds else 1.0
 
     @property
     def bandwidth_ratio(self) -> float:
-        """How many times the least possible bytes the busiest rank sends or receives (1.0 is perfect)."""
+        """Bytes of the busiest rank divided by the least possible bytes (1.0 is optimal)."""
         return float(self.busiest / self.least_bytes) if self.least_bytes else 1.0
 
     @property
@@ -126,7 +126,7 @@ def depth_of(schedule: Schedule, depth: Depth) -> int | None:
 
 
 def check_provable(schedule: Schedule) -> None:
-    """Raise UsageError if there is nothing to prove here, or too much."""
+    """Raise UsageError if the schedule does not fit its collective, or is too large."""
     collectives.find(schedule.collective).check_layout(schedule)
     if schedule.size * schedule.slots > MOST_SLOTS:
         limit = f"{MOST_SLOTS:,}"
@@ -136,7 +136,7 @@ def check_provable(schedule: Schedule) -> None:
 
 
 def chunk_part(schedule: Schedule) -> Fraction:
-    """Return which part of the vector a chunk is; messages without data have none."""
+    """Return the fraction of the vector that a chunk is; 0 for messages without data."""
     carries_data = collectives.find(schedule.collective).carries_data
     return Fraction(1, schedule.chunks) if carries_data else Fraction(0)
 
@@ -147,7 +147,7 @@ def _memory(schedule: Schedule, collective: Collective) -> SymbolicMemory | Barr
 
 @contextmanager
 def _garbage_collection_paused() -> Iterator[None]:
-    """A proof makes a million small tuples and no cycles: looking for cycles among them is time lost."""
+    """Pause garbage collection: a proof makes a million small tuples and no cycles."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:
@@ -158,7 +158,7 @@ def _garbage_collection_paused() -> Iterator[None]:
 
 
 def trees(schedule: Schedule) -> list[str]:
-    """Return for every chunk of the result how it is added up, with all brackets."""
+    """Return the expression of every chunk of the result, with all brackets."""
     collective = collectives.find(schedule.collective)
     collective.check_layout(schedule)
     if not collective.carries_data:

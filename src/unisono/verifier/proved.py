@@ -1,7 +1,6 @@
-"""A proved schedule: the steps, and the proof of these very steps.
+"""A proved schedule: the steps, and the proof of exactly these steps.
 
-Only the verifier makes one, and the compiler takes nothing else. So what runs is what was proved: there is no way to
-hand the compiler steps that nobody has looked at.
+Only the verifier creates one, and the compiler accepts nothing else, so the engine runs only steps that were proved.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ SEAL = object()  # known to the verifier only
 
 @dataclass(frozen=True)
 class Rounding:
-    """A schedule whose ranks agree although what they send is rounded (rounding.py)."""
+    """The proof that ranks agree although a codec rounds the data that they send (rounding.py)."""
 
     algorithm: str
     size: int
@@ -36,7 +35,7 @@ class ProvedSchedule:
     digest: str  # of the steps, and of all else that the proof depends on: the ranks of a job compare it
     cached: bool  # whether the proof was made earlier
     rounding: Rounding | None = None  # None: nothing is rounded
-    seal: InitVar[object] = None  # not stored: nobody can take it from here
+    seal: InitVar[object] = None  # not stored, so that it cannot be read from here
 
     def __post_init__(self, seal: object) -> None:
         if seal is not SEAL:

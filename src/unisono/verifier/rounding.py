@@ -1,13 +1,12 @@
-"""Whether all ranks still agree when numbers are made smaller on the wire.
+"""Proves that all ranks agree when a codec rounds the numbers that are sent.
 
-*Codec*: a way to write numbers in fewer bytes; what comes out at the other end has been *rounded*. The rule is that
-what is sent is rounded in the sender's own memory too, so that both ends go on with the same number; and that
-rounding what has been rounded changes nothing. In symbols: sending puts R(.) round a slot's content, on both sides,
-and R(R(x)) = R(x).
+*Codec*: a way to write numbers in fewer bytes, which *rounds* them. The sender rounds the numbers in its own memory
+too, so that both ends continue with the same ones, and rounding a rounded number changes nothing. In symbols: sending
+puts R(.) around the content of a slot, on both sides, and R(R(x)) = R(x).
 
 That is not always enough. Where some ranks send their result and others do not, the latter must round theirs once
-more, in the end. And a codec may round at random: then two ranks that round the same number get different ones, and
-only what one of them has rounded for all of them agrees.
+more at the end. A codec may also round stochastically: two ranks that round the same number then get different ones,
+and ranks agree only on numbers that one of them has rounded for all.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ class RoundingMemory(SymbolicMemory):
     at_random = False
 
     def send(self, rank: int, chunks: Chunks) -> Any:
-        """Return what is sent, and let the sender keep the same."""
+        """Return the rounded symbols that are sent; the sender keeps the same."""
         sent = self.read(rank, chunks)
         row = self.rows[rank]
         if isinstance(chunks, int):
@@ -53,7 +52,7 @@ class RoundingMemory(SymbolicMemory):
             row[: self.schedule.chunks] = [self._rounded(rank, symbol) for symbol in row[: self.schedule.chunks]]
 
     def difference(self) -> GoalError | None:
-        """Return what two ranks disagree about, if there is something."""
+        """Return the error for two ranks that disagree, or None."""
         schedule, expression = self.schedule, self.symbols.expression
         first = self.rows[0][: schedule.chunks]
         for rank, row in enumerate(self.rows):
@@ -70,7 +69,7 @@ class RoundingMemory(SymbolicMemory):
 
 
 def count_roundings(schedule: Schedule, at_random: bool = False) -> int:
-    """Return how many roundings feed a number of the result, at the most, where a codec rounds what is sent.
+    """Return the most roundings in the expression of a result, where a codec rounds the data that is sent.
 
     A rounding counts as often as it stands in the expression of the result: in R(R(x0)+R(x1)) there are three. With p
     ranks there are at most 2p - 1, as the expression of a sum of p inputs has 2p - 1 parts, and R(R(x)) = R(x).
@@ -87,7 +86,7 @@ def count_roundings(schedule: Schedule, at_random: bool = False) -> int:
 def prove_rounding(schedule: Schedule, at_random: bool = False) -> Rounding:
     """Prove that all ranks agree, or raise the GoalError that says where they do not; the schedule has been proved.
 
-    ``at_random``: the codec rounds at random, on every rank in a way of its own.
+    ``at_random``: the codec rounds stochastically, differently on every rank.
     """
     collective = collectives.find(schedule.collective)
     about = (schedule.label, schedule.size, at_random)
@@ -97,7 +96,7 @@ def prove_rounding(schedule: Schedule, at_random: bool = False) -> Rounding:
 
 
 def _played_with_codec(schedule: Schedule, collective: Collective, at_random: bool) -> tuple[RoundingMemory, bool]:
-    """Play the schedule; return what ranks hold, and whether they had to round their results once more to agree."""
+    """Execute the schedule; return the memory, and whether ranks must round their results once more to agree."""
     memory = RoundingMemory(schedule, collective)
     memory.at_random = at_random
     run(schedule, memory, read_sent=memory.send)
@@ -114,9 +113,9 @@ def _played_with_codec(schedule: Schedule, collective: Collective, at_random: bo
 def rounding_of(
     schedule: Schedule, at_random: bool = False, directory: Path | None = None, warns: bool = True
 ) -> Rounding:
-    """Return the proof, from the cache if it is there; raise GoalError if there is none."""
+    """Return the proof, from the cache if possible; raise GoalError if ranks disagree."""
     if not collectives.find(schedule.collective).shares_result:
-        return prove_rounding(schedule, at_random)  # nothing is played: there is nothing to remember
+        return prove_rounding(schedule, at_random)  # nothing is executed: there is nothing to store
     directory = directory or cache_directory()
     frozen = freeze(schedule)
     digest = content_digest(frozen, f"rounding{' at random' if at_random else ''}")
@@ -134,5 +133,5 @@ def rounding_of(
 def proved_with_codec(
     proved: ProvedSchedule, at_random: bool = False, directory: Path | None = None, warns: bool = True
 ) -> ProvedSchedule:
-    """Prove of the same steps that all ranks agree where a codec rounds what is sent; raise GoalError if not."""
+    """Prove for the same steps that all ranks agree with a codec; raise GoalError if they do not."""
     return proved.with_rounding(rounding_of(proved.schedule, at_random, directory, warns), SEAL)

@@ -1,11 +1,11 @@
-"""What slots hold, as symbols: sums of inputs, every different sum with a number of its own.
+"""The contents of slots as symbols: sums of inputs, each distinct sum with its own number.
 
 *Symbol*: a number. 0 stands for nothing; the inputs come first; then one for each sum that was ever made. Two
 slots hold the same symbol if and only if they were added up from the same inputs in the same order (up to
-a+b = b+a, which computers respect): so comparing results, bits included, is comparing numbers. A sum that continues a
-run (schedule/accumulation.py) is another one than the same sum on its own: it is rounded at other places. And
-what a codec has rounded (rounding.py) is another symbol than what it was before, written R(x0+x1);
-R3(x0+x1) where rank 3 has rounded it in a way of its own.
+a+b = b+a, which computers respect): so comparing results, bits included, is comparing numbers. A sum that continues
+an accumulation (schedule/accumulation.py) differs from the same sum alone: it is rounded at other points. A symbol
+that a codec has rounded (rounding.py) is a new one, written R(x0+x1), or R3(x0+x1) where rank 3 has rounded it
+stochastically.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ NOTHING = 0
 
 
 class Symbols:
-    """The table of all symbols of one run."""
+    """The table of all symbols of one execution."""
 
     def __init__(self, size: int, chunks: int) -> None:
         self.chunks = chunks
@@ -30,7 +30,9 @@ class Symbols:
             self.origin += range(chunks)
         self.first_sum = len(self.ranks)
         self.parts: list[tuple[int, int]] = []  # of each sum, from first_sum on
-        self.sums: dict[tuple[int, int], int] = {}  # by parts, the smaller number first; a run's are negative
+        self.sums: dict[
+            tuple[int, int], int
+        ] = {}  # by parts, the smaller number first; those of an accumulation are negative
         # By what was rounded, and nothing, or -1 - the rank that did it.
         self.rounded: dict[tuple[int, int], int] = {}
         self.is_rounded: set[int] = set()
@@ -40,7 +42,7 @@ class Symbols:
         return range(1 + rank * self.chunks, 1 + (rank + 1) * self.chunks)
 
     def add(self, left: int, right: int, continues: bool = False) -> int:
-        """Return the symbol of a sum; the caller has looked whether the sum makes sense.
+        """Return the symbol of a sum; the caller has checked that the sum is valid.
 
         ``continues``: ``left`` is a sum that was not rounded yet.
         """
@@ -55,9 +57,9 @@ class Symbols:
         return symbol
 
     def round(self, symbol: int, by: int | None = None) -> int:
-        """Return the symbol of the number that a codec makes of this one; of what it made before, the same.
+        """Return the symbol of a rounded number; a number that is already rounded stays the same.
 
-        ``by``: the rank that rounds, where each does so in a way of its own.
+        ``by``: the rank that rounds, where each rank rounds differently.
         """
         if symbol in self.is_rounded:
             return symbol
@@ -72,14 +74,14 @@ class Symbols:
         return found
 
     def roundings(self) -> list[int]:
-        """Return of each symbol how many roundings its expression has."""
+        """Return the number of roundings in the expression of each symbol."""
         counts = [0] * self.first_sum
         for left, right in self.parts:  # parts are older than what is made of them
             counts.append(counts[left] + (1 if right <= NOTHING else counts[right]))
         return counts
 
     def value(self, symbol: int) -> Value:
-        """Return what the symbol means, without the order of addition."""
+        """Return the meaning of a symbol, without the order of addition."""
         return Value(self.origin[symbol], self.ranks[symbol])
 
     def expression(self, symbol: int, longest: int = 100_000) -> str:

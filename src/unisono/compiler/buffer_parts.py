@@ -1,12 +1,11 @@
-"""In which buffer each chunk lies while a rank's program runs.
+"""Assigns a part of a buffer to each chunk while a rank's program runs.
 
-What a slot holds first is the rank's input. What is written to a slot goes to the output where the slot belongs to
-the result, else to work memory: so inputs stay as they were, and the only buffers written are those the user gave for
-it.
+A slot first holds the rank's input. Data that is written to a slot goes to the output if the slot belongs to the
+result, else to work memory: so inputs are unchanged, and only buffers that the user passed as outputs are written.
 
-Where a codec rounds what is sent, the sender goes on with the rounded numbers. They are put where the others were;
-only an input stays as it was. If it belongs to the result they go to the output. If it does not, the rank has sent it
-away for good (else it would be counted twice).
+Where a codec rounds the data that is sent, the sender continues with the rounded numbers. They replace the original
+ones, except in an input, which is never changed: if the slot belongs to the result they go to the output; if it does
+not, the rank no longer needs them (else they would be counted twice).
 """
 
 from __future__ import annotations
@@ -23,10 +22,10 @@ from unisono.compiler.instructions import (
     REDUCE,
     SEND,
     WORK,
+    BufferPart,
     Channel,
     Instruction,
     Operand,
-    Place,
 )
 from unisono.compiler.lengths import Contents
 from unisono.compiler.routes import Routes, Sending
@@ -34,28 +33,28 @@ from unisono.schedule import Chunks, Schedule, ops
 from unisono.schedule.ops import listed
 
 
-class Placing:
-    """Follows one rank's program and notes where its chunks lie."""
+class BufferAssignment:
+    """Follows one rank's program and records the part of each chunk."""
 
     def __init__(
         self, schedule: Schedule, collective: Collective, rank: int, contents: Contents | None, rounds: bool = False
     ) -> None:
         self.carries_data = collective.carries_data
         self.rounds = rounds
-        self.rounded: set[int] = set()  # slots whose content was sent, or has come from another rank
+        self.rounded: set[int] = set()  # slots whose content was sent or received
         where = (rank, schedule.size, schedule.chunks, schedule.root or 0)
         self.results = collective.held_after(*where)
         self.contents = None if contents is None else iter(contents)
-        # One array is both: what is in the result already lies in the output.
+        # One array is both: slots of the result already lie in the output.
         in_place = collective.single_array
         self.holds = {
-            slot: Place(OUTPUT if in_place and slot in self.results else INPUT, slot, slot)
+            slot: BufferPart(OUTPUT if in_place and slot in self.results else INPUT, slot, slot)
             for slot in collective.held_before(*where)
         }
 
-    def target(self, slot: int, length_of: int) -> Place:
-        """Return where something that is put into a slot goes."""
-        return Place(OUTPUT if slot in self.results else WORK, slot, length_of)
+    def target(self, slot: int, length_of: int) -> BufferPart:
+        """Return the part to which data for a slot is written."""
+        return BufferPart(OUTPUT if slot in self.results else WORK, slot, length_of)
 
     def instructions(self, routes: Routes, rank: int) -> Iterator[Instruction]:
         """Yield the program, one instruction for each send, receive and local op."""
@@ -78,16 +77,16 @@ class Placing:
         yield from self._own_part()
 
     def unrounded_results(self) -> list[int]:
-        """Return the slots of the result that hold what has not been rounded."""
+        """Return the slots of the result whose content has not been rounded."""
         return [slot for slot in self.results if slot not in self.rounded]
 
     def _sent(self, slot: int) -> Operand:
-        place = self.holds[slot]
+        part = self.holds[slot]
         kept = None
-        if self.rounds and (place.buffer != INPUT or slot in self.results):
-            kept = self.holds[slot] = self.target(slot, place.length_of)
+        if self.rounds and (part.buffer != INPUT or slot in self.results):
+            kept = self.holds[slot] = self.target(slot, part.length_of)
         self.rounded.add(slot)
-        return Operand(place, out=kept)
+        return Operand(part, out=kept)
 
     def _receive(self, step: int, op: ops.Op, source: Channel) -> Instruction:
         slots = self._listed(op.chunks)
@@ -115,7 +114,7 @@ class Placing:
         return Instruction(COMBINE if op.kind == ops.COMBINE else COPY, step, tuple(operands))
 
     def _own_part(self) -> Iterator[Instruction]:
-        """Copy what belongs to the result and still lies in the input."""
+        """Copy the slots of the result that still lie in the input."""
         left = [slot for slot in self.results if self.holds[slot].buffer == INPUT] if self.carries_data else []
         if left:
             operands = tuple(Operand(self.holds[slot], out=self.target(slot, slot)) for slot in left)

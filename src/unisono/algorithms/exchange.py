@@ -1,4 +1,4 @@
-"""All-to-all in two hops: first inside the node, then between nodes in bundles (see nodes.py)."""
+"""All-to-all exchanges: in pairs, or in two hops, first inside the node and then between nodes (see nodes.py)."""
 
 from unisono.algorithms.declaration import Steps, algorithm, one_per_rank
 from unisono.algorithms.nodes import Node, home_of, nodes_of
@@ -6,23 +6,33 @@ from unisono.collectives import all_to_all
 from unisono.schedule import copy, recv, send
 
 
-def served(index: int, members: int, nodes: tuple[range, ...]) -> list[int]:
-    """Return the destinations whose mail member ``index`` of a node of ``members`` ranks takes out.
+@algorithm(all_to_all, chunks=one_per_rank)
+def pairwise_all_to_all(rank: int, size: int) -> Steps:
+    """In step d, exchange blocks with the ranks d to the right and d to the left (Thakur et al., 2005)."""
+    inp, out = all_to_all.slots(size)
+    yield copy(inp[rank], to=out[rank])
+    for distance in range(1, size):
+        right, left = (rank + distance) % size, (rank - distance) % size
+        yield send(inp[right], dst=right), recv(out[left], src=left)
 
-    Those that have the same place in their node; where a node is larger than this one, the places go round.
+
+def served(index: int, members: int, nodes: tuple[range, ...]) -> list[int]:
+    """Return the destinations to which member ``index`` of a node of ``members`` ranks sends.
+
+    Those that have the same position in their node; where a node is larger than this one, positions wrap around.
     """
-    return [rank for ranks in nodes for place, rank in enumerate(ranks) if place % members == index]
+    return [rank for ranks in nodes for position, rank in enumerate(ranks) if position % members == index]
 
 
 def shelf_size(size: int, node: Node) -> int:
-    """Return the scratch slots that the busiest rank needs: a place for each letter that it takes out."""
+    """Return the scratch slots that the busiest rank needs: one for each block that it forwards."""
     nodes = nodes_of(size, node)
     return max(members * len(served(0, members, nodes)) for members in {len(ranks) for ranks in nodes})
 
 
 @algorithm(all_to_all, chunks=one_per_rank, scratch=shelf_size)
 def hierarchical_all_to_all(rank: int, size: int, node: Node = 4) -> Steps:
-    """Collect inside the node what goes to the same place elsewhere, then send it there in one bundle.
+    """Collect blocks with the same destination inside the node, then send them there as one bundle.
 
     (Two-level all-to-all, as in mixture-of-experts training: Rajbhandari et al., 2022.)
     """
@@ -32,7 +42,7 @@ def hierarchical_all_to_all(rank: int, size: int, node: Node = 4) -> Steps:
     ranks, members = nodes[home], len(nodes[home])
     me = rank - ranks.start
     mine = served(me, members, nodes)
-    shelf = [[out.stop + peer * len(mine) + place for place in range(len(mine))] for peer in range(members)]
+    shelf = [[out.stop + peer * len(mine) + position for position in range(len(mine))] for peer in range(members)]
 
     yield copy([inp[destination] for destination in mine], to=shelf[me])
     for distance in range(1, members):
@@ -42,7 +52,7 @@ def hierarchical_all_to_all(rank: int, size: int, node: Node = 4) -> Steps:
             recv(shelf[source], src=ranks[source]),
         )
 
-    bundle = {destination: [row[place] for row in shelf] for place, destination in enumerate(mine)}
+    bundle = {destination: [row[position] for row in shelf] for position, destination in enumerate(mine)}
     yield copy(bundle[rank], to=out[ranks.start : ranks.stop])
     for distance in range(1, len(nodes)):
         target, source_ranks = nodes[(home + distance) % len(nodes)], nodes[(home - distance) % len(nodes)]
