@@ -32,27 +32,29 @@ DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 WRITE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
-TOO_LONG = Template("cache.too_long", "expected at most {bytes} bytes, found more", "应不超过 {bytes} 字节，实际更长")
+TOO_LONG = Template(
+    "cache_files.too_long", "expected at most {bytes} bytes, found more", "应不超过 {bytes} 字节，实际更长"
+)
 TOO_DEEP = Template(
-    "cache.too_deep", "expected JSON, found brackets that are nested too deeply", "应为 JSON，实际括号嵌套过深"
+    "cache_files.too_deep", "expected JSON, found brackets that are nested too deeply", "应为 JSON，实际括号嵌套过深"
 )
 NOT_JSON = Template(
-    "cache.not_json", "expected JSON, found something else ({reason})", "应为 JSON，实际不是（{reason}）"
+    "cache_files.not_json", "expected JSON, found something else ({reason})", "应为 JSON，实际不是（{reason}）"
 )
-NO_RECORD = Template("cache.no_record", "expected a record, found null", "应为一条记录，实际为 null")
-NOT_A_FILE = Template("cache.not_a_file", "expected a file, found something else", "应为文件，实际不是")
+NO_RECORD = Template("cache_files.no_record", "expected a record, found null", "应为一条记录，实际为 null")
+NOT_A_FILE = Template("cache_files.not_a_file", "expected a file, found something else", "应为文件，实际不是")
 FILE_NOT_PRIVATE = Template(
-    "cache.file_not_private",
+    "cache_files.file_not_private",
     "expected it to belong to user {user} and to be writable by no other user, found user {owner} and mode {mode}",
     "应属于用户 {user} 且其他用户不可写，实际属于用户 {owner}，权限为 {mode}",
 )
 FOLDER_NOT_PRIVATE = Template(
-    "cache.folder_not_private",
+    "cache_files.folder_not_private",
     "expected its folder {folder} to belong to user {user} and to be writable by no other user, found user {owner} "
     "and mode {mode}",
     "其所在文件夹 {folder} 应属于用户 {user} 且其他用户不可写，实际属于用户 {owner}，权限为 {mode}",
 )
-IGNORED = Template("cache.ignored", "ignored {path}: {reason}; {hint}", "已忽略 {path}：{reason}；{hint}")
+IGNORED = Template("cache_files.ignored", "ignored {path}: {reason}; {hint}", "已忽略 {path}：{reason}；{hint}")
 
 
 class Unbelievable(Exception):
