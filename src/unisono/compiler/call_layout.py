@@ -29,8 +29,7 @@ LONGEST_EXCHANGED_SEGMENT = 512 * 1024  # where all ranks send at once, so that 
 PADDING = 192
 
 
-@dataclass(frozen=True)
-class Lengths:
+class Lengths(NamedTuple):
     """The lengths of the blocks of the vector, in elements.
 
     ``input`` is the vector; ``output`` differs from it in an all-to-all only. Where a collective has no blocks, the
