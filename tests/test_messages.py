@@ -18,7 +18,7 @@ from unisono.message import Template
 
 SOURCE = Path(unisono.__file__).parent
 # Packages in which errors may still be raised with plain text. Remove a package once all its errors are data.
-NOT_CONVERTED = {"bootstrap", "cli", "comm", "launch", "parallel", "torch_backend", "tracing"}
+NOT_CONVERTED = {"parallel", "torch_backend"}
 ERRORS = {name for name, value in vars(errors).items() if isinstance(value, type) and issubclass(value, UnisonoError)}
 TEXTS = ("what", "message", "expected", "found", "hint")  # arguments of errors that people read
 CHINESE = re.compile("[\u4e00-\u9fff\uff00-\uffef]")  # characters and full-width punctuation

@@ -125,7 +125,7 @@ WRONG_ALL_TO_ALL_COUNT = Template(
 WRONG_LIST_COUNT = Template(
     "torch_backend.wrong_list_count",
     "{call}: Incorrect {name} list size {found}. {title} list size should be {size}, one tensor for each rank",
-    "{call}：{name}列表长度 {found} 不正确；应为 {size}，每个进程一个张量",
+    "{call}：{name}列表长度 {found} 不正确；{title} 列表长度应为 {size}，每个进程一个张量",
 )
 SINGLE_INPUT = Template(
     "torch_backend.single_input",
