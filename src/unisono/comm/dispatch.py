@@ -12,8 +12,8 @@ from collections.abc import Callable
 from typing import Any, Literal, overload
 
 from unisono import _engine
-from unisono.algorithms import find
 from unisono.algorithms.declaration import Algorithm
+from unisono.algorithms.user_files import WrittenSchedule, resolve
 from unisono.bootstrap.membership import Link
 from unisono.collectives import COLLECTIVES, OWN, Collective, all_gather
 from unisono.comm import messages
@@ -122,7 +122,8 @@ class Dispatcher:
                 lambda each: rounding is RoundingMode.NONE or agrees(each.schedule(size, root), rounding),
             ).algorithm  # fmt: skip
         elif isinstance(algorithm, str):
-            algorithm = find(algorithm, collective)
+            named = resolve(algorithm, collective)  # a built-in algorithm, or one of a user's file
+            algorithm = GivenSchedule(named.written) if isinstance(named, WrittenSchedule) else named
         key = (algorithm, root, rounding)
         found = self.cache.programs.get(key)
         if found is None:
