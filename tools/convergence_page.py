@@ -52,14 +52,14 @@ def _train(comm: Any, runs: list[str]) -> list[dict[str, Any]]:
 
     from language.model import Shape
     from language.text import Text
-    from train import asked_for, fill_in, train
+    from train import fill_in, parse_options, train
     from unisono.parallel import group_of
 
     torch.set_num_threads(1)
     text, group = Text(), group_of(comm)
     found = []
     for run in runs:
-        asked = asked_for(f"--steps {STEPS} --sample 0 --strategy {run}".split())
+        asked = parse_options(f"--steps {STEPS} --sample 0 --strategy {run}".split())
         fill_in(asked, group)
         done = train(asked, group, text, Shape(len(text.characters)), lambda *_: None)
         found.append({"losses": done.losses, "sent_bytes": done.log.sent_bytes})

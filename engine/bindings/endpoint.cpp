@@ -81,9 +81,9 @@ class PyEndpoint : public FastPath {
 
     nb::object repeat(nb::handle self, const OutsideCall& call, double timeout_s, bool async_op) override {
         check_process();
-        const RepeatedCall found = known_.find(call, endpoint_.settings.rank);
+        RepeatedCall found = known_.find(call, endpoint_.settings.rank);
         if (found.plan == nullptr) return {};
-        CollectiveQueue::Call made{found.plan, found.input, found.output,
+        CollectiveQueue::Call made{std::move(found.plan), found.input, found.output,
                                    nanoseconds(timeout_s < 0 ? this->timeout_s : timeout_s)};
         if (!async_op) {
             guarded([&] { collectives_->run(made); });
@@ -92,7 +92,7 @@ class PyEndpoint : public FastPath {
         raise_if_broken();
         made.kept = kept(nb::make_tuple(call.output.is_valid() ? call.output : nb::handle(Py_None),
                                         call.input.is_valid() ? call.input : nb::handle(Py_None)));
-        return work_type(self, begin(made), found.plan);
+        return work_type(self, begin(made), made.plan);
     }
     void remember(std::shared_ptr<Plan> plan, std::uint64_t collective, nb::handle output, nb::handle input,
                   nb::handle op, std::uint64_t root, nb::handle algorithm, nb::handle codec, bool part_is_input) {

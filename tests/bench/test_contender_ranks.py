@@ -86,7 +86,7 @@ def test_a_rank_that_cannot_start_is_reported_with_its_last_output():
     group = ScriptGroup("import sys\nif sys.argv[1] == '1': sys.exit('there is no such library')" + WELL)
     group.start()
     try:
-        with pytest.raises(ContenderFailed, match=r"ended with code 1(.|\n)*there is no such library"):
+        with pytest.raises(ContenderFailed, match=r"exited with code 1(.|\n)*there is no such library"):
             group.wait_until_ready()
     finally:
         group.close()
@@ -109,7 +109,7 @@ def test_ranks_of_different_jobs_are_refused():
     group = ScriptGroup(HELLO + "rank, size = 0, 1\nhello()\nobey()")
     group.start()
     try:
-        with pytest.raises(ContenderFailed, match="rank 0 of 1 came; expected 2 ranks"):
+        with pytest.raises(ContenderFailed, match="rank 0 of 1 connected; expected each rank of 2 once"):
             group.wait_until_ready()
     finally:
         group.close()
@@ -121,7 +121,7 @@ def test_ranks_that_do_not_connect_are_reported_after_a_timeout(monkeypatch):
     group = ScriptGroup("import time; time.sleep(1000)")
     group.start()
     try:
-        with pytest.raises(ContenderFailed, match="only 0 of 2 ranks came"):
+        with pytest.raises(ContenderFailed, match="only 0 of 2 ranks connected"):
             group.wait_until_ready()
     finally:
         group.close()
@@ -131,7 +131,7 @@ def test_ranks_that_do_not_connect_are_reported_after_a_timeout(monkeypatch):
 def test_a_rank_that_hangs_is_named():
     group = started(HELLO + "hello()\nif rank == 1: time.sleep(1000)\nobey()", answer_timeout_s=0.5)
     try:
-        with pytest.raises(ContenderFailed, match="no answer from rank 1 in time"):
+        with pytest.raises(ContenderFailed, match="rank 1 did not answer in time"):
             group.measure(CASE, OPTIONS)
     finally:
         group.close()
@@ -141,7 +141,7 @@ def test_a_rank_that_hangs_is_named():
 def test_a_rank_that_dies_is_named():
     group = started(HELLO + "hello()\nlines.readline()\nif rank == 1: os.kill(os.getpid(), 9)\ntime.sleep(1000)")
     try:
-        with pytest.raises(ContenderFailed, match="rank 1 hung up"):
+        with pytest.raises(ContenderFailed, match="rank 1 closed its connection"):
             group.measure(CASE, OPTIONS)
     finally:
         group.close()
@@ -163,7 +163,7 @@ def test_an_error_of_one_rank_is_reported_while_the_others_wait_for_it(monkeypat
     monkeypatch.setattr(contender_ranks, "ERROR_GRACE_S", 0.2)
     group = started(HELLO + "hello()\nlines.readline()\nif rank == 0: say(error='out of memory')\ntime.sleep(1000)")
     try:
-        with pytest.raises(ContenderFailed, match=r"no answer from rank 1 in time; rank 0: .*out of memory"):
+        with pytest.raises(ContenderFailed, match=r"rank 1 did not answer in time; rank 0: .*out of memory"):
             group.measure(CASE, OPTIONS)
     finally:
         group.close()
@@ -215,7 +215,7 @@ DRIVER = """
 import sys, time
 sys.path.insert(0, sys.argv[1])
 from bench.fakes import ScriptGroup
-from bench.test_group import STUBBORN, StubbornGroup
+from bench.test_contender_ranks import STUBBORN, StubbornGroup
 group = StubbornGroup(STUBBORN)
 group.start()
 group.wait_until_ready()

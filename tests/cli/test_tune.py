@@ -50,7 +50,7 @@ def _table_with(comm, own):
 
 def test_the_table_can_name_an_algorithm_of_a_file(monkeypatch):
     """The user's algorithm is the only candidate, so that the test does not depend on the time that it takes."""
-    monkeypatch.setattr(catalogue, "serving", lambda collective, size: [])
+    monkeypatch.setattr(catalogue, "algorithms_serving", lambda collective, size: [])
     table = spawn(_table_with, 2, {"all_reduce": [ZIGZAG]})[0]
     assert table == {"all_reduce": {"2": [[0, ZIGZAG]]}}
 

@@ -320,7 +320,7 @@ def refused_at_random(comm):
 def test_an_algorithm_that_does_not_agree_at_random_is_refused_and_others_are_named(pools):
     for text in pools[3].call(refused_at_random):
         assert "all_reduce/recursive_doubling on 3 ranks, rank 1, chunk 0" in text
-        assert "rounded at random" in text
+        assert "rounds what is sent stochastically" in text
         assert "with another algorithm: naive, direct, ring" in text
         assert "recursive_doubling" not in text.split("hint:")[1]
 

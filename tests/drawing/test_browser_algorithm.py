@@ -222,7 +222,7 @@ def test_a_program_that_fails_says_so_where_it_fails(browser, tmp_path):
     assert contents(browser)[0] == ["2·x0+2·x1"]
     browser.click("[data-language=zh]")
     assert "未通过证明" in browser.text(".facts")
-    assert "进程 0 的输入被计算了两次" in browser.text(".facts")
+    assert "进程 0 的输入被重复计入" in browser.text(".facts")
     assert "counted" not in browser.text(".facts") + browser.text(".said")
     browser.press(HOME)
     assert browser.step() == 0

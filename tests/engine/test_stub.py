@@ -12,9 +12,10 @@ from typing import Any
 
 import pytest
 
+import unisono
 from unisono import _engine
 
-STUB = ast.parse((Path(_engine.__file__).parent / "_engine.pyi").read_text())
+STUB = ast.parse((Path(unisono.__file__).parent / "_engine.pyi").read_text())
 PLAIN = {"int", "str", "bool", "float", "bytes", "None", "list[str]"}
 
 

@@ -125,7 +125,7 @@ def _read(descriptor):
             ALONE, ("--codec", "fp4"), "there is no codec 'fp4'; expected one of fp16, bf16", marks=pytest.mark.long
         ),
         pytest.param(ALONE, ("--tp", "2"), "--tp does not go with ddp", marks=pytest.mark.long),
-        ([*UNISONO, "-n", "2"], ("--strategy", "tp", "--codec", "int8"), "--codec is for gradients"),
+        ([*UNISONO, "-n", "2"], ("--strategy", "tp", "--codec", "int8"), "--codec is for averaged gradients"),
     ],
 )
 def test_a_wrong_call_is_answered_in_a_line(launcher, words, said):

@@ -275,7 +275,7 @@ def test_wrong_tensors_are_refused_before_any_byte_moves():
     for found, total in run_ranks(refusals, 2):
         assert "expected 2 times as many" in found[0]
         assert "expected 2 times as many" in found[1]
-        assert "output_split_sizes=[1, 1]; expected 2 numbers of rows that make 4" in found[2]
+        assert "output_split_sizes=[1, 1]; expected 2 numbers of rows with the sum 4" in found[2]
         assert "average of booleans" in found[3]
         assert "1 tensors as output; expected 2" in found[4]
         assert total == 2

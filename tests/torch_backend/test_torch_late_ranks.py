@@ -53,7 +53,7 @@ def wait_twice(rank: Rank) -> str:
     if rank.rank == 0:
         began = time.monotonic()
         for _ in range(2):
-            with pytest.raises(TimeoutError, match=r"not done after 0\.2 s"):
+            with pytest.raises(TimeoutError, match=r"has not finished after 0\.2 s"):
                 work.wait(timedelta(seconds=0.2))
         assert not work.is_completed()
         assert 0.4 <= time.monotonic() - began < 0.4 + SOON_S

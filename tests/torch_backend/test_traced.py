@@ -26,8 +26,8 @@ def test_a_training_that_torchrun_has_started_is_recorded(tmp_path, size):
     assert f"trace of {size} ranks: " in done.stderr
     check_structure(tmp_path / "run.json")
     run = read_run(tmp_path)
-    assert all(sorted(group.job_ranks) == list(range(size)) for group in run.groups)
-    made = Counter(call.collective for group in run.groups for call in group.calls)
+    assert all(sorted(group.job_ranks) == list(range(size)) for group in run.communicators)
+    made = Counter(call.collective for group in run.communicators for call in group.calls)
     assert made["all_reduce"] > 10  # gradients
-    assert any(call.ranks[0].background for group in run.groups for call in group.calls)
+    assert any(call.ranks[0].background for group in run.communicators for call in group.calls)
     assert f"{size} ranks" in summary(run)
