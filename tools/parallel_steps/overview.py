@@ -12,7 +12,7 @@ import torch
 from language.model import GPT, Shape
 from language.strategies import STRATEGIES
 from language.text import Text
-from train import asked_for, fill_in
+from train import fill_in, parse_options
 from unisono.parallel import Group, Zero, memory, record
 
 RANKS = 4
@@ -52,7 +52,7 @@ def parameters(group: Group) -> str:
 
 
 def _measure(words: str, group: Group, text: Text, shape: Shape) -> tuple[int, int]:
-    asked = asked_for(["--strategy", *words.split()])
+    asked = parse_options(["--strategy", *words.split()])
     fill_in(asked, group)
     torch.manual_seed(0)
     model, optimizer = STRATEGIES[asked.strategy](shape, group, asked)

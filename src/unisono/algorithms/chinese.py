@@ -39,7 +39,7 @@ IDEAS = {
     "all_reduce/swing": "思路与 Rabenseifner 相同，但伙伴在环或环面上离得更近。",
     "all_to_all/naive": "每个进程把每一块直接发给它的接收者，全部同时进行。",
     "all_to_all/pairwise": "第 d 步与右边、左边距离为 d 的进程各交换一块。",
-    "all_to_all/bruck": "若一块还要走 d 个进程，就按 d 的二进制把路程拆成 1、2、4……几跳，每跳与同路的块合成一条消息。",
+    "all_to_all/bruck": "若一块还要走 d 个进程，按 d 的二进制把路程拆成 1、2、4……几跳，每跳与同路的块合成一条消息。",
     "all_to_all/hierarchical": "先在节点内把去往同一处的数据收拢到一起，再捆成一条消息发出去。",
     "barrier/dissemination": "依次告诉右边距离为 1、2、4……的进程：自己已经知道哪些进程到了。",
     "barrier/tree": "沿树向上汇总已到达的进程，到齐后沿同一棵树向下放行。",
