@@ -94,7 +94,7 @@ EVERY_LAUNCHER = [pytest.param(name, marks=needs_torch if name == "torchrun" els
 
 
 class Started:
-    """A job, started by a launcher in a process group of its own, as a shell does."""
+    """A job whose launcher runs in a separate process group, as a shell starts it."""
 
     def __init__(self, folder, launcher, how):
         words, program = LAUNCHERS[launcher]

@@ -20,7 +20,7 @@ from typing import NamedTuple
 # These variables may differ between the ranks of a job, and so may any variable with RANK in its name.
 RANK_SPECIFIC = ("_", "SHLVL", "OLDPWD", "CUDA_VISIBLE_DEVICES")
 # The process that starts the ranks of MPICH and Intel MPI on a machine. Inside a rank of another mpiexec it inherits
-# the variables of that rank, which may have the same values as those of its own ranks: so its name identifies it.
+# the variables of that rank, which may equal those of the ranks it starts; the name of the process tells it apart.
 LAUNCHERS = ("hydra_pmi_proxy",)
 MOST_DIFFERENCES = 3  # named in an error message
 

@@ -24,7 +24,7 @@ AllGather = Callable[[Bytes, Bytes], None]  # all_gather(out, mine): the bytes o
 
 
 def all_reduce_topk(array: Any, codec: str | Codec, size: int, all_gather: AllGather, op: str = "sum") -> None:
-    """Make a float32 array, in place, the sum or average of what each of ``size`` ranks keeps of its own.
+    """Replace a float32 array by the sum or average of the elements that each of ``size`` ranks keeps.
 
     ``all_gather(out, mine)`` is any all-gather of equal numbers of bytes; every rank calls it once.
     """

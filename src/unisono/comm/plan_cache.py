@@ -3,7 +3,7 @@
 A *plan* is found by the request of its call. Making one needs a *program*, the proved and compiled algorithm, which
 plans for other lengths share; programs are kept beside the plans. Both drop what was used least recently.
 
-The engine has a lookaside table of its own (``engine/bindings/fast_path.cpp``): it finds the plan of a repeated call
+The engine has its own lookaside table (``engine/bindings/fast_path.cpp``): it finds the plan of a repeated call
 from the arrays alone, without Python. It refers to plans of this cache only: a plan that is dropped here is
 forgotten there.
 """

@@ -93,7 +93,7 @@ class StoreAddress(Address):
         self.tried = False
 
     def reserve(self) -> Any:
-        """Not for visitors."""
+        """Raise: only rank 0 reserves an address."""
         raise NotImplementedError
 
     @contextmanager
