@@ -11,7 +11,7 @@ from unisono.collectives import all_reduce
 
 @algorithm(all_reduce, chunks=one_per_rank)
 def my_ring(rank, size):
-    """Sum each chunk on one trip around the ring, then share it on a second."""
+    """Sum each chunk on one trip around the ring; distribute the sums on a second trip."""
     right, left = (rank + 1) % size, (rank - 1) % size
     for hop in range(1, size):
         yield send((rank - hop) % size, dst=right), recv_reduce((rank - hop - 1) % size, src=left)

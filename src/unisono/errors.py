@@ -6,7 +6,7 @@
     ├── ScheduleError(ValueError)     an algorithm is wrong            .algorithm .size .rank .step .op
     │   ├── UnmatchedError            a send without its receive, or the two disagree on the chunk
     │   ├── DeadlockError             ranks wait for each other in a cycle
-    │   ├── HazardError               a step reads or writes a chunk in a way that has no one meaning
+    │   ├── HazardError               the reads and writes of a step conflict
     │   └── GoalError                 the collective's result is missing, wrong, or differs between ranks
     ├── UsageError(ValueError)        this call cannot work; found before any byte moved
     ├── CommError(RuntimeError)       communication failed
@@ -180,7 +180,7 @@ class DeadlockError(ScheduleError):
 
 
 class HazardError(ScheduleError):
-    """A step reads or writes a chunk in a way that has no single meaning."""
+    """The reads and writes of a step conflict, or a slot is read before it is written."""
 
 
 class GoalError(ScheduleError):

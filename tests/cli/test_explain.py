@@ -18,7 +18,7 @@ def test_it_names_the_algorithm_the_reason_the_cost_and_the_next_best(capsys):
     printed = capsys.readouterr().out
     assert printed.startswith("all_reduce, 2 ranks\n1 MiB: direct\n  reason: ")
     assert "built-in rule" in printed
-    assert "cost: 2 steps, 2 rounds, 1 of the vector" in printed
+    assert "cost: steps 2, rounds 2, bytes through the busiest rank 1 × the vector" in printed
     assert "next best: " in printed
 
 

@@ -90,7 +90,7 @@ def naive(rank: int, size: int) -> Steps:
 
 @algorithm(all_reduce, chunks=one_per_rank)
 def direct(rank: int, size: int) -> Steps:
-    """Each rank sums one chunk, which all others send to it, and sends the sum to all (textbook)."""
+    """Each rank receives one chunk from every other rank, adds, and sends the sum to every other rank (textbook)."""
     yield from naive_reduce_scatter(rank, size)
     yield from naive_all_gather(rank, size)
 

@@ -29,7 +29,7 @@ def ring_all_gather(rank: int, size: int) -> Steps:
 
 @algorithm(all_reduce, chunks=one_per_rank)
 def ring(rank: int, size: int) -> Steps:
-    """Sum each chunk on one trip around the ring, then share it on a second (Patarasuk and Yuan, 2009)."""
+    """Sum each chunk on one trip around the ring; distribute the sums on a second trip (Patarasuk and Yuan, 2009)."""
     yield from ring_reduce_scatter(rank, size)  # all-reduce = reduce-scatter
     yield from ring_all_gather(rank, size)  #                + all-gather, literally
 

@@ -102,7 +102,7 @@ EXPLAINED = Template("cli.explained", "{size}: {algorithm}", "{size}：{algorith
 EXPLAINED_REASON = Template("cli.explained_reason", "reason: {reason}", "原因：{reason}")
 EXPLAINED_COST = Template(
     "cli.explained_cost",
-    "cost: {steps} steps, {rounds} rounds, {part} of the vector through the busiest rank",
+    "cost: steps {steps}, rounds {rounds}, bytes through the busiest rank {part} × the vector",
     "代价：{steps} 步，{rounds} 轮，最忙的进程收或发向量的 {part} 倍",
 )
 EXPLAINED_NEXT = Template("cli.explained_next", "next best: {algorithm}", "次优：{algorithm}")

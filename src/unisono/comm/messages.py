@@ -158,8 +158,8 @@ NEEDS_EQUAL_BLOCKS = Template(
 )
 BEST_FROM = Template(
     "comm.best_from",
-    "the best from {from_bytes} bytes on with {size} ranks ({origin})",
-    "{size} 个进程、{from_bytes} 字节起的最佳选择（{origin}）",
+    "selected for {from_bytes} bytes or more on {size} ranks ({origin})",
+    "{size} 个进程、不少于 {from_bytes} 字节时选用（{origin}）",
 )
 BEST_NOT_ALLOWED = Template(
     "comm.best_not_allowed",
@@ -168,7 +168,7 @@ BEST_NOT_ALLOWED = Template(
 )
 MEASURED = Template("comm.measured", "measured by `unisono tune` on this machine", "由 `unisono tune` 在本机测得")
 BUILT_IN_RULE = Template(
-    "comm.built_in_rule", "the built-in rule; `unisono tune` measures", "内置规则；可用 `unisono tune` 实测"
+    "comm.built_in_rule", "a built-in rule; `unisono tune` measures this machine", "内置规则；可用 `unisono tune` 在本机实测"
 )
 EXPLANATION = Template(
     "comm.explanation",

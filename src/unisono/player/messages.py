@@ -48,11 +48,11 @@ READ_BEFORE_WRITTEN = Template(
 )
 ADDED_TO_NOTHING = Template(
     "player.added_to_nothing",
-    "data is added to chunk {chunk}, but nothing was ever written to it",
+    "data is added to chunk {chunk}, which has not been written",
     "向第 {chunk} 块累加，但它从未被写入",
 )
 DIFFERENT_LENGTHS = Template(
     "player.different_lengths",
-    "chunk {chunk} has {length} elements, and {added} are added to it",
+    "chunk {chunk} has {length} elements, but the data that is added to it has {added}",
     "第 {chunk} 块有 {length} 个元素，却要与 {added} 个元素相加",
 )
