@@ -26,7 +26,7 @@ def neighbours(rank: int, size: int) -> tuple[list[int], list[int]]:
 
 @algorithm(all_reduce, chunks=2)
 def double_tree(rank: int, size: int) -> Steps:
-    """Each of two trees sums half of the vector and sends it back down; the leaves of one are inner ranks of the other.
+    """Each of two trees sums half of the vector and sends it back down; leaves of one are inner ranks of the other.
 
     (Sanders, Speck and Träff, 2009.)
     """

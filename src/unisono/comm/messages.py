@@ -168,7 +168,9 @@ BEST_NOT_ALLOWED = Template(
 )
 MEASURED = Template("comm.measured", "measured by `unisono tune` on this machine", "由 `unisono tune` 在本机测得")
 BUILT_IN_RULE = Template(
-    "comm.built_in_rule", "a built-in rule; `unisono tune` measures this machine", "内置规则；可用 `unisono tune` 在本机实测"
+    "comm.built_in_rule",
+    "a built-in rule; `unisono tune` measures this machine",
+    "内置规则；可用 `unisono tune` 在本机实测",
 )
 EXPLANATION = Template(
     "comm.explanation",

@@ -48,7 +48,7 @@ READ_BEFORE_WRITTEN = Template(
 )
 ADDED_TO_NOTHING = Template(
     "player.added_to_nothing",
-    "data is added to chunk {chunk}, which has not been written",
+    "data is added to chunk {chunk}, but nothing was ever written to it",
     "向第 {chunk} 块累加，但它从未被写入",
 )
 DIFFERENT_LENGTHS = Template(
