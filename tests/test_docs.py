@@ -91,6 +91,21 @@ def test_links_have_targets(page):
         assert (page.parent / target).exists(), target
 
 
+def anchors(text: str) -> set[str]:
+    """Return the anchors of a page: those of its headings, as GitHub makes them, and explicit ones."""
+    headings = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
+    made = {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+    return made | set(re.findall(r'<a id="([^"]+)">', text))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_into_a_page_lead_to_a_heading(page):
+    text = page.read_text(encoding="utf-8")
+    for target, anchor in re.findall(r"\]\((?!https?:)([^)#\s]*)#([^)]+)\)", text):
+        linked = page.parent / target if target else page
+        assert anchor in anchors(linked.read_text(encoding="utf-8")), f"{target}#{anchor}"
+
+
 def test_every_collective_is_on_the_page_with_its_story_in_both_languages():
     text = (ROOT / "docs" / "algorithms.md").read_text(encoding="utf-8")
     for collective in COLLECTIVES:
