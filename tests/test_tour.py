@@ -25,8 +25,13 @@ def test_a_command_prints_what_the_page_shows(command, shown):
     assert without_times(printed_by(command)) == without_times(shown)
 
 
-def commands_to_run() -> list[str]:
-    return list(dict.fromkeys(command for page in TOURS for command in RUN_ONLY.findall(page.read_text("utf-8"))))
+def commands_to_run() -> list[object]:
+    commands = dict.fromkeys(command for page in TOURS for command in RUN_ONLY.findall(page.read_text("utf-8")))
+    # The tests of the README run the same training, so `make test` leaves this one out.
+    return [
+        pytest.param(command, marks=pytest.mark.long if "examples/train.py" in command else ())
+        for command in commands
+    ]
 
 
 @pytest.mark.slow

@@ -21,7 +21,7 @@ def sum_huge(comm):
     return [int(x[0]), int(x[1 << 30]), int(x[-4]), int(x[-3]), int(x[-1])]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.skipif(MEMORY < 8 << 30, reason="needs 8 GiB of free memory")
 def test_more_than_two_to_the_31_elements():
     assert unisono.spawn(sum_huge, 2) == [[2, 2, 2, 1, 1]] * 2

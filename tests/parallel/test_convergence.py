@@ -66,7 +66,7 @@ def test_each_strategy_comes_to_the_same_loss(size):
     assert_same(size, ["ddp", "tp", "zero1", "zero2", "zero3", "hybrid"])
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_combinations_come_to_the_same_loss():
     assert_same(4, ["hybrid", "tp --tp 2", "zero1 --tp 2", "zero3 --tp 2", "hybrid --tp 2"])
 

@@ -83,7 +83,7 @@ def campaign(size, models):
 
 
 @pytest.mark.campaign
-@pytest.mark.parametrize("size", [1, 2, 3])
+@pytest.mark.parametrize("size", [1, 2, pytest.param(3, marks=pytest.mark.long)])
 def test_random_models_train_as_in_one_process(size, record_property):
     """288 runs in all."""
     record_property("training runs", campaign(size, SHORT))

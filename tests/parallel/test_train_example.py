@@ -28,7 +28,7 @@ def run(launcher, *words):
 
 
 def ending(launcher, *words):
-    """Run it; return strategy, ranks, first and last loss, and MB per step, as it says in the end."""
+    """Run it; return strategy, ranks, first and last loss, and MB per step, as its last line states them."""
     done = run(launcher, *words)
     assert done.returncode == 0, done.stderr
     strategy, ranks, first, last, sent = ENDING.search(done.stdout).groups()
@@ -36,7 +36,7 @@ def ending(launcher, *words):
     return strategy, int(ranks), float(first), float(last), float(sent)
 
 
-def test_alone_it_trains_and_writes_something():
+def test_alone_it_trains_and_prints_a_sample():
     done = run(ALONE, "--strategy", "moe")
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
@@ -48,17 +48,26 @@ def test_alone_it_trains_and_writes_something():
     assert "\x1b" not in done.stdout
 
 
-@pytest.mark.parametrize("launcher", [[*UNISONO, "-n", "2"], [*TORCHRUN, "--nproc-per-node", "2"]])
-def test_it_trains_with_the_algorithm_of_a_file(launcher):
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "launcher",
+    [
+        pytest.param([*UNISONO, "-n", "2"], marks=pytest.mark.long),  # the tests of the README run it, on 4 ranks
+        [*TORCHRUN, "--nproc-per-node", "2"],
+    ],
+    ids=["unisono run", "torchrun"],
+)
+def test_it_trains_with_the_algorithm_of_a_file_as_well_as_alone(launcher):
     mine = str(Path(EXAMPLE).with_name("zigzag.py"))
     done = run(launcher, "--algorithm", f"{mine}:zigzag")
     assert done.returncode == 0, done.stderr
     assert f"all_reduce: {mine}:zigzag" in done.stdout
-    assert ENDING.search(done.stdout).group(3, 4) == ENDING.search(run(launcher).stdout).group(3, 4)
+    assert ENDING.search(done.stdout).group(3, 4) == ENDING.search(run(ALONE).stdout).group(3, 4)
 
 
-def test_the_gradients_really_take_the_way_of_the_algorithm():
-    """A wrong algorithm stops the training, so the right one of the test above was in use."""
+@pytest.mark.slow
+def test_gradients_are_reduced_with_the_given_algorithm():
+    """A wrong algorithm stops the training, so the test above used the right one."""
     wrong = str(Path(EXAMPLE).parent / "wrong" / "zigzag_twice.py")
     done = run([*UNISONO, "-n", "3"], "--algorithm", wrong)
     assert done.returncode != 0
@@ -73,17 +82,17 @@ def test_an_algorithm_that_does_not_exist_is_refused():
 
 
 @pytest.mark.slow
-def test_only_rank_0_says_how_it_goes():
-    done = run([*UNISONO, "-n", "3"], "--strategy", "zero3", "--codec", "bf16", "--collectives")
+def test_only_rank_0_prints_progress():
+    done = run([*UNISONO, "-n", "2"], "--strategy", "zero3", "--codec", "bf16", "--collectives")
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
     assert all(line.startswith("[0] ") for line in done.stdout.splitlines())
     assert "[0] | backward | reduce_scatter | blocks.1 |" in done.stdout
-    assert ENDING.search(done.stdout).group(1, 2) == ("zero3", "3")
+    assert ENDING.search(done.stdout).group(1, 2) == ("zero3", "2")
 
 
-@pytest.mark.slow
-def test_torchrun_starts_it_too():
+@pytest.mark.long
+def test_under_torchrun_a_codec_with_error_feedback_reaches_the_loss_of_gloo():
     ours = ending([*TORCHRUN, "--nproc-per-node", "2"], "--codec", "int8", "--error-feedback")
     gloo = ending([*TORCHRUN, "--nproc-per-node", "2"], "--backend", "gloo")
     assert ours == ("ddp", 2, gloo[2], pytest.approx(gloo[3], abs=0.001), pytest.approx(gloo[4] * 0.2578, abs=0.01))
@@ -112,13 +121,13 @@ def test_on_a_terminal_there_is_a_progress_bar(launcher):
 def _read(descriptor):
     try:
         return os.read(descriptor, 4096)
-    except OSError:  # nobody has the other end any more
+    except OSError:  # the other end is closed
         return b""
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("launcher", "words", "said"),
+    ("launcher", "words", "message"),
     [
         (ALONE, ("--strategy", "tp", "--tp", "3"), "mesh: dp=-1 × tp=3 needs a multiple of 3 ranks, the group has 1"),
         pytest.param(
@@ -128,8 +137,8 @@ def _read(descriptor):
         ([*UNISONO, "-n", "2"], ("--strategy", "tp", "--codec", "int8"), "--codec is for averaged gradients"),
     ],
 )
-def test_a_wrong_call_is_answered_in_a_line(launcher, words, said):
+def test_a_wrong_option_is_one_line_without_a_traceback(launcher, words, message):
     done = run(launcher, *words)
     assert done.returncode in (1, 2)
-    assert said in done.stderr
+    assert message in done.stderr
     assert "Traceback" not in done.stderr

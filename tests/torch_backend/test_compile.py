@@ -89,7 +89,7 @@ def compiled_collectives_inside(folder):
     return collectives_inside("inductor")
 
 
-@pytest.mark.slow
+@pytest.mark.long  # half a minute of C++ compiler; the tests below compile without it
 def test_collectives_are_compiled(folder):
     for found, expected in run_ranks(compiled_collectives_inside, 2, str(folder), limit_s=LIMIT_S):
         assert_close(found, expected, 18, "not as without torch.compile")
