@@ -79,7 +79,11 @@ proofs: venv
 	$(BIN)/unisono verify all --fresh -n 129,131,191,251,255,256,257,383,509,511,512
 	$(BIN)/unisono verify hierarchical --fresh -n 1-64 --option node=3 --option inner=recursive_halving --option outer=tree
 	$(BIN)/unisono verify hierarchical --fresh -n 1-64 --option node=8 --option inner=pat --option outer=rabenseifner
-	$(BIN)/unisono verify all_to_all/hierarchical --fresh -n 1-64 --option node=8
+	for collective in broadcast scatter gather reduce all_gather reduce_scatter all_reduce all_to_all barrier; do \
+	  $(BIN)/unisono verify $$collective/hierarchical --fresh -n 1-64 --option node=3 || exit 1; \
+	  $(BIN)/unisono verify $$collective/hierarchical --fresh -n 1-64 --option node=8 || exit 1; \
+	done
+	$(BIN)/unisono verify leaders --fresh -n 1-64 --option node=8 --option outer=ring
 
 # The generated parts of the documentation; tests fail when they are out of date.
 docs: venv

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import inspect
+from collections import Counter
+from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
 
-from unisono import prove
+from unisono import find, prove
 from unisono.algorithms import BUILT_IN, Algorithm, algorithms_of
+from unisono.algorithms.nodes import Nodes, home_of, nodes_of
 from unisono.collectives import COLLECTIVES, Collective
+from unisono.schedule import Schedule
+from unisono.schedule.ops import SEND, count
 
 DOCS = Path(__file__).parent.parent / "docs"
 SIZES = (8, 13, 64)
+NODE_COUNTS, RANKS_PER_NODE = (2, 4, 8), 4
 
 HEAD = """# The algorithms
 
@@ -35,16 +41,67 @@ what every rank has at the start. The lower bound on the bytes is also the facto
 *algbw* to get *busbw*: it is the part of the vector that must pass through the busiest rank, so busbw is what its
 link carries.
 
-`hierarchical` is shown with its default of four ranks per node (`--option node=8` changes it), `chain` with eight
-pieces.
+`hierarchical` and `leaders` are shown with their default of four ranks per node, `chain` with eight pieces. The
+option `node` states the nodes: `--option node=8` (eight ranks in each), `--option node=3,5` (the number of ranks of
+each node), or `--option "node=((0, 2), (1, 3))"` (the ranks of each node, where they are not consecutive). `inner` and
+`outer` name the algorithms inside and between the nodes.
+
+## Bytes between nodes
+
+The bytes that cross the link of a node, in its busiest direction, as a fraction of the vector. They are counted in the
+schedules of h nodes of 4 ranks. No algorithm can send less than the bound.
+
+{crossing}
 """
 
 
 def page() -> str:
     """Return the whole page."""
     sizes = ", ".join(map(str, SIZES[:-1])) + f" and {SIZES[-1]}"
-    parts = [HEAD.format(count=len(BUILT_IN), sizes=sizes)]
+    parts = [HEAD.format(count=len(BUILT_IN), sizes=sizes, crossing=_crossing_table())]
     return "\n".join(parts + [_section(collective) for collective in COLLECTIVES])
+
+
+# The algorithm, its options, and the bound as a formula and a function of the number of nodes. For broadcast and
+# reduce it is one vector: each byte enters each node, or leaves it, once.
+CROSSING: tuple[tuple[str, dict[str, str], str, Callable[[int], Fraction]], ...] = (
+    ("all_reduce/hierarchical", {"outer": "ring"}, "2(h-1)/h", lambda nodes: Fraction(2 * (nodes - 1), nodes)),
+    ("all_reduce/leaders", {"outer": "ring"}, "2(h-1)/h", lambda nodes: Fraction(2 * (nodes - 1), nodes)),
+    ("all_gather/hierarchical", {}, "(h-1)/h", lambda nodes: Fraction(nodes - 1, nodes)),
+    ("reduce_scatter/hierarchical", {}, "(h-1)/h", lambda nodes: Fraction(nodes - 1, nodes)),
+    ("broadcast/hierarchical", {"outer": "chain"}, "1", lambda nodes: Fraction(1)),
+    ("reduce/hierarchical", {"outer": "chain"}, "1", lambda nodes: Fraction(1)),
+    ("gather/hierarchical", {}, "(h-1)/h", lambda nodes: Fraction(nodes - 1, nodes)),
+    ("scatter/hierarchical", {}, "(h-1)/h", lambda nodes: Fraction(nodes - 1, nodes)),
+    ("all_to_all/hierarchical", {}, "m(h-1)/h", lambda nodes: RANKS_PER_NODE * Fraction(nodes - 1, nodes)),
+)
+
+
+def _crossing_table() -> str:
+    lines = [f"| algorithm | bound | {' | '.join(f'{nodes} nodes' for nodes in NODE_COUNTS)} |"]
+    lines.append("|---|--:|" + "--:|" * len(NODE_COUNTS))
+    for name, options, formula, bound in CROSSING:
+        cells = []
+        for nodes in NODE_COUNTS:
+            schedule = find(name).schedule(nodes * RANKS_PER_NODE, node=RANKS_PER_NODE, **options)
+            part = crossing_part(schedule, nodes_of(schedule.size, RANKS_PER_NODE))
+            cells.append(f"{_number(part)} ({float(part / bound(nodes)):.2f}×)")
+        given = ", ".join(f"{option}={value}" for option, value in options.items())
+        lines.append(f"| `{name}`{f', {given}' if given else ''} | {formula} | {' | '.join(cells)} |")
+    return "\n".join([*lines, "", "m: the ranks of a node, each of which has a vector to exchange."])
+
+
+def crossing_part(schedule: Schedule, nodes: Nodes) -> Fraction:
+    """Return the part of the vector that crosses the link of the busiest node, in its busiest direction."""
+    leaves, enters = Counter[int](), Counter[int]()
+    for rank in range(schedule.size):
+        home = home_of(rank, nodes)
+        for step in schedule.program(rank):
+            for op in step:
+                if op.kind == SEND and (there := home_of(int(op.other), nodes)) != home:  # type: ignore[arg-type]
+                    leaves[home] += count(op.chunks)
+                    enters[there] += count(op.chunks)
+    return Fraction(max([*leaves.values(), *enters.values()]), schedule.chunks)
 
 
 def _section(collective: Collective) -> str:

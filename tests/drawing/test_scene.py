@@ -93,8 +93,9 @@ def test_a_tree_has_the_root_on_top():
 
 
 def test_nodes_are_those_of_the_option():
-    assert drawn("hierarchical", 7, node=(3, 4))["layout"]["nodes"] == [[0, 3], [3, 7]]
-    assert drawn("ring", 6)["layout"]["nodes"] == [[0, 4], [4, 6]]
+    assert drawn("hierarchical", 7, node=(3, 4))["layout"]["nodes"] == [[0, 1, 2], [3, 4, 5, 6]]
+    assert drawn("hierarchical", 4, node=((0, 2), (1, 3)))["layout"]["nodes"] == [[0, 2], [1, 3]]
+    assert drawn("ring", 6)["layout"]["nodes"] == [[0, 1, 2, 3], [4, 5]]
 
 
 def test_slots_have_the_parts_that_the_collective_gives_them():

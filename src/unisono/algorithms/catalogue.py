@@ -6,8 +6,10 @@ from difflib import get_close_matches
 
 from unisono import collectives
 from unisono.algorithms import messages
+from unisono.algorithms.bundles import hierarchical_gather, hierarchical_scatter
 from unisono.algorithms.butterfly import butterfly
 from unisono.algorithms.chain import chain_broadcast, chain_reduce
+from unisono.algorithms.columns import hierarchical_all_gather, hierarchical_reduce_scatter
 from unisono.algorithms.declaration import Algorithm
 from unisono.algorithms.dissemination import (
     bruck_all_gather,
@@ -25,6 +27,7 @@ from unisono.algorithms.doubling import (
 )
 from unisono.algorithms.exchange import hierarchical_all_to_all, pairwise_all_to_all
 from unisono.algorithms.hierarchical import hierarchical, torus
+from unisono.algorithms.leaders import hierarchical_barrier, hierarchical_broadcast, hierarchical_reduce, leaders
 from unisono.algorithms.naive import (
     direct,
     naive,
@@ -53,18 +56,18 @@ from unisono.errors import UsageError
 from unisono.message import join
 
 BUILT_IN: tuple[Algorithm, ...] = (
-    naive_broadcast, tree_broadcast, chain_broadcast, scatter_all_gather_broadcast,
-    naive_scatter, tree_scatter,
-    naive_gather, tree_gather,
-    naive_reduce, tree_reduce, chain_reduce, reduce_scatter_gather_reduce,
+    naive_broadcast, tree_broadcast, chain_broadcast, scatter_all_gather_broadcast, hierarchical_broadcast,
+    naive_scatter, tree_scatter, hierarchical_scatter,
+    naive_gather, tree_gather, hierarchical_gather,
+    naive_reduce, tree_reduce, chain_reduce, reduce_scatter_gather_reduce, hierarchical_reduce,
     naive_all_gather, ring_all_gather, bidirectional_ring_all_gather, recursive_doubling_all_gather,
-    bruck_all_gather, pat_all_gather, neighbour_exchange_all_gather,
+    bruck_all_gather, pat_all_gather, neighbour_exchange_all_gather, hierarchical_all_gather,
     naive_reduce_scatter, ring_reduce_scatter, bidirectional_ring_reduce_scatter,
-    recursive_halving_reduce_scatter, pat_reduce_scatter,
+    recursive_halving_reduce_scatter, pat_reduce_scatter, hierarchical_reduce_scatter,
     naive, direct, ring, bidirectional_ring, recursive_doubling, butterfly, tree, double_tree, rabenseifner,
-    hierarchical, torus, swing,
+    hierarchical, leaders, torus, swing,
     naive_all_to_all, pairwise_all_to_all, bruck_all_to_all, hierarchical_all_to_all,
-    dissemination_barrier, tree_barrier,
+    dissemination_barrier, tree_barrier, hierarchical_barrier,
 )  # fmt: skip
 
 

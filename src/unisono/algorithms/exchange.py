@@ -1,7 +1,7 @@
 """All-to-all exchanges: in pairs, or in two hops, first inside the node and then between nodes (see nodes.py)."""
 
 from unisono.algorithms.declaration import Steps, algorithm, one_per_rank
-from unisono.algorithms.nodes import Node, home_of, nodes_of
+from unisono.algorithms.nodes import Node, Nodes, home_of, nodes_of
 from unisono.collectives import all_to_all
 from unisono.schedule import copy, recv, send
 
@@ -16,7 +16,7 @@ def pairwise_all_to_all(rank: int, size: int) -> Steps:
         yield send(inp[right], dst=right), recv(out[left], src=left)
 
 
-def served(index: int, members: int, nodes: tuple[range, ...]) -> list[int]:
+def served(index: int, members: int, nodes: Nodes) -> list[int]:
     """Return the destinations to which member ``index`` of a node of ``members`` ranks sends.
 
     Those that have the same position in their node; where a node is larger than this one, positions wrap around.
@@ -40,7 +40,7 @@ def hierarchical_all_to_all(rank: int, size: int, node: Node = 4) -> Steps:
     nodes = nodes_of(size, node)
     home = home_of(rank, nodes)
     ranks, members = nodes[home], len(nodes[home])
-    me = rank - ranks.start
+    me = ranks.index(rank)
     mine = served(me, members, nodes)
     shelf = [[out.stop + peer * len(mine) + position for position in range(len(mine))] for peer in range(members)]
 
@@ -53,7 +53,7 @@ def hierarchical_all_to_all(rank: int, size: int, node: Node = 4) -> Steps:
         )
 
     bundle = {destination: [row[position] for row in shelf] for position, destination in enumerate(mine)}
-    yield copy(bundle[rank], to=out[ranks.start : ranks.stop])
+    yield copy(bundle[rank], to=[out[peer] for peer in ranks])
     for distance in range(1, len(nodes)):
         target, source_ranks = nodes[(home + distance) % len(nodes)], nodes[(home - distance) % len(nodes)]
         yield (

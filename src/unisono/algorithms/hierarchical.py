@@ -1,12 +1,13 @@
 """The hierarchical family: one algorithm inside the nodes, another between them (see nodes.py)."""
 
+from collections.abc import Sequence
 from functools import lru_cache
 from itertools import groupby
 from math import isqrt, lcm
 
 from unisono.algorithms import messages
 from unisono.algorithms.declaration import Algorithm, Steps, algorithm
-from unisono.algorithms.nodes import Node, home_of, nodes_of
+from unisono.algorithms.nodes import Node, Nodes, hashable, home_of, nodes_of
 from unisono.collectives import all_gather, all_reduce, reduce_scatter
 from unisono.errors import UsageError
 from unisono.schedule import mapped
@@ -50,12 +51,12 @@ class Layout:
         )
         return max(across, *inside)
 
-    def inside(self, phase: Algorithm, rank: int, ranks: range) -> Steps:
+    def inside(self, phase: Algorithm, rank: int, ranks: Sequence[int]) -> Steps:
         """Run an inner phase in one node, on the whole vector."""
         amount, scratch = phase.chunk_count(len(ranks)), phase.scratch_count(len(ranks))
         width = self.chunks // amount
         chunks = blocks(0, amount, width) + blocks(self.chunks, scratch, width)
-        yield from mapped(phase(rank - ranks.start, len(ranks)), ranks=ranks, chunks=chunks)
+        yield from mapped(phase(ranks.index(rank), len(ranks)), ranks=ranks, chunks=chunks)
 
     def across(self, rank: int, home: int) -> Steps:
         """Run the outer algorithm for every range of pieces that this rank owns.
@@ -76,7 +77,7 @@ def blocks(first: int, amount: int, width: int) -> list[range]:
     return [range(first + index * width, first + (index + 1) * width) for index in range(amount)]
 
 
-def _ranges(nodes: tuple[range, ...], pieces: int) -> list[tuple[tuple[int, ...], int, int]]:
+def _ranges(nodes: Nodes, pieces: int) -> list[tuple[tuple[int, ...], int, int]]:
     """Return owners (one rank of each node), first piece and length of each range of pieces with the same owners."""
     found = []
     start = 0
@@ -91,7 +92,7 @@ def _ranges(nodes: tuple[range, ...], pieces: int) -> list[tuple[tuple[int, ...]
 
 def layout(size: int, node: Node, inner: Pair, outer: str | Algorithm) -> Layout:
     """Return the layout for one hierarchical schedule."""
-    return _layout(size, tuple(node) if isinstance(node, list) else node, inner, outer)
+    return _layout(size, hashable(node), inner, outer)
 
 
 _layout = lru_cache(maxsize=16)(Layout)  # the same for every rank of a schedule

@@ -128,8 +128,9 @@ BAD_FACTORS = Template(
 )
 BAD_NODE = Template(
     "algorithms.bad_node",
-    "hierarchical: node={node}; expected a number of ranks, 1 or more, or one such number for each node",
-    "hierarchical：node={node}；应为每个节点的进程数（不小于 1），或依次给出各节点的进程数",
+    "hierarchical: node={node}; expected a number of ranks, 1 or more, one such number for each node, or the ranks "
+    "of each node",
+    "hierarchical：node={node}；应为每个节点的进程数（不小于 1），或依次给出各节点的进程数，或列出各节点的进程号",
 )
 BAD_NODES = Template(
     "algorithms.bad_nodes",
@@ -137,6 +138,18 @@ BAD_NODES = Template(
     "up "
     "to {size}",
     "hierarchical：node={node} 共 {total} 个进程，而进程数为 {size}；应为一组不小于 1、总和为 {size} 的数",
+)
+BAD_RANKS_OF_NODES = Template(
+    "algorithms.bad_ranks_of_nodes",
+    "hierarchical: node={node}, with {size} ranks; expected each rank from 0 to {last} in one node",
+    "hierarchical：进程数为 {size} 时 node={node}；0 到 {last} 的每个进程号应恰好属于一个节点",
+)
+ONE_CHUNK_PER_RANK = Template(
+    "algorithms.one_chunk_per_rank",
+    "{algorithm} inside another algorithm has {chunks} chunks and {scratch} scratch slots for {size} ranks; expected "
+    "{size} chunks and no scratch slots",
+    "用在其他算法内部的 {algorithm} 在 {size} 个进程时有 {chunks} 个块和 {scratch} 个暂存槽；"
+    "应有 {size} 个块，且没有暂存槽",
 )
 BAD_ROWS = Template(
     "algorithms.bad_rows",

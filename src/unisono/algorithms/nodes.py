@@ -1,40 +1,54 @@
 """Nodes: links inside a node are fast, links between nodes are slow.
 
-*Node*: a group of consecutive ranks. ``node=4`` means four ranks in each (the last node has the rest);
-``node=(3, 5, 2)`` lists the number of ranks of each node.
+*Node*: a group of ranks. ``node=4`` means four consecutive ranks in each (the last node has the rest);
+``node=(3, 5, 2)`` lists the number of consecutive ranks of each node; ``node=((0, 2), (1, 3))`` lists the ranks of
+each node, which need not be consecutive.
 """
 
-from bisect import bisect_right
 from collections.abc import Sequence
 from functools import lru_cache
 from itertools import accumulate
+from typing import Any
 
 from unisono.algorithms import messages
 from unisono.errors import UsageError
 
-Node = int | Sequence[int]
+Node = int | Sequence[int] | Sequence[Sequence[int]]
+Nodes = tuple[Sequence[int], ...]
 
 
-def nodes_of(size: int, node: Node) -> tuple[range, ...]:
-    """Return the ranks of every node; raise UsageError unless the nodes have ``size`` ranks in all."""
-    if not isinstance(node, int) and not (
-        isinstance(node, Sequence) and node and all(isinstance(ranks, int) for ranks in node)
-    ):
-        raise UsageError(messages.BAD_NODE(node=repr(node)))
-    return _nodes_of(size, tuple(node) if isinstance(node, list) else node)
+def nodes_of(size: int, node: Node) -> Nodes:
+    """Return the ranks of every node; raise UsageError unless every one of ``size`` ranks is in one node."""
+    return _nodes_of(size, hashable(node))
+
+
+def hashable(node: Node) -> Any:
+    """Return the option as a number or as tuples; raise UsageError if it is neither numbers nor lists of ranks."""
+    if isinstance(node, int):
+        return node
+    if isinstance(node, Sequence) and node:
+        if all(isinstance(each, int) for each in node):
+            return tuple(node)
+        if all(isinstance(each, Sequence) and all(isinstance(rank, int) for rank in each) for each in node):
+            return tuple(tuple(each) for each in node if isinstance(each, Sequence))
+    raise UsageError(messages.BAD_NODE(node=repr(node)))
 
 
 @lru_cache(maxsize=16)  # the same for every rank of a schedule
-def _nodes_of(size: int, node: int | tuple[int, ...]) -> tuple[range, ...]:
+def _nodes_of(size: int, node: Any) -> Nodes:
     if isinstance(node, int):
         if node < 1:
             raise UsageError(messages.BAD_NODE(node=node))
         return tuple(range(first, min(first + node, size)) for first in range(0, size, node))
+    if isinstance(node[0], tuple):
+        if not all(node) or sorted(rank for ranks in node for rank in ranks) != list(range(size)):
+            raise UsageError(messages.BAD_RANKS_OF_NODES(node=node, size=size, last=size - 1))
+        return tuple(node)
     if sum(node) != size or min(node) < 1:
         raise UsageError(messages.BAD_NODES(node=node, total=sum(node), size=size))
     return tuple(range(end - ranks, end) for end, ranks in zip(accumulate(node), node, strict=True))
 
 
-def home_of(rank: int, nodes: Sequence[range]) -> int:
+def home_of(rank: int, nodes: Nodes) -> int:
     """Return the index of the node of a rank."""
-    return bisect_right(nodes, rank, key=lambda ranks: ranks.start) - 1
+    return next(home for home, ranks in enumerate(nodes) if rank in ranks)

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from unisono.algorithms.hierarchical import columns_of
-from unisono.algorithms.nodes import nodes_of
+from unisono.algorithms.nodes import Nodes, nodes_of
 from unisono.drawing.step_capture import Column
 from unisono.errors import UsageError
 from unisono.schedule import Schedule
@@ -50,7 +50,7 @@ def pattern(schedule: Schedule, messages: Mapping[str, Column], options: Mapping
         "best": best,
         "parents": parents,
         "line": _along(peers, root) if is_line else list(range(size)),
-        "nodes": [[ranks.start, ranks.stop] for ranks in nodes],
+        "nodes": [list(ranks) for ranks in nodes],
         "columns": columns,
     }
 
@@ -101,7 +101,7 @@ def _along(peers: list[list[int]], root: int) -> list[int]:
     return order
 
 
-def _nodes(size: int, options: Mapping[str, Any]) -> tuple[tuple[range, ...], bool]:
+def _nodes(size: int, options: Mapping[str, Any]) -> tuple[Nodes, bool]:
     if "node" in options:
         try:
             return nodes_of(size, options["node"]), True

@@ -22,8 +22,8 @@ def mapped(
 ) -> Iterator[tuple[Op, ...]]:
     """Run ``program`` with rank ``ranks[i]`` as its rank i and chunk ``chunks[i]`` as its chunk i.
 
-    An entry of ``chunks`` may be several chunks, which then move as one. Scratch slots are chunks too: list them
-    after those of the collective.
+    An entry of ``chunks`` may be several chunks, which then move as one, or none: ops without any chunk are left
+    out. Scratch slots are chunks too: list them after those of the collective.
     """
     _check_running(program, "mapped")
     ranks = None if ranks is None else tuple(ranks)
@@ -35,6 +35,8 @@ def mapped(
             try:
                 if chunks is not None:
                     what = chunks[what] if type(what) is int and what >= 0 else _several(what, chunks)
+                    if type(what) is not int and not what and _names_chunks(op):
+                        continue
                 if kind == COPY or kind == COMBINE:
                     other = other if chunks is None else _several(other, chunks)
                 elif ranks is not None:
@@ -51,6 +53,11 @@ def mapped(
                 ) from None
             turned.append(new_op(Op, (kind, what, other)))
         yield tuple(turned)
+
+
+def _names_chunks(op: Op) -> bool:
+    """Return whether an op has chunks before they are mapped; the checks of steps refuse one without."""
+    return type(op.chunks) is int or len(listed(op.chunks)) > 0
 
 
 def _several(what: Chunks, chunks: Sequence[Chunks]) -> Chunks:

@@ -151,7 +151,7 @@ function variants(scene, layout, room) {
   if (layout === "tree") return [(form) => upright(treePoints(scene, room, form))];
   if (layout === "grid") return [(form) => upright(gridPoints(size, columns, room, form))];
   if (layout === "nodes") {
-    const largestNode = Math.max(...nodes.map(([start, stop]) => stop - start));
+    const largestNode = Math.max(...nodes.map((ranks) => ranks.length));
     const ways = [];
     for (const outer of divisions(nodes.length)) {
       for (const inner of divisions(largestNode)) {
@@ -237,7 +237,7 @@ function nodePlaces(nodes, outer, inner, largestNode, room, form) {
   const down = Math.ceil(largestNode / inner);
   const box = { width: (room.width - PAD) / outer, height: (room.height - PAD) / rows };
   const places = [];
-  nodes.forEach(([start, stop], node) => {
+  nodes.forEach((ranks, node) => {
     // The room for cards: beside that of the other boxes, and below the node's name.
     const within = {
       x: PAD / 2 + (node % outer) * box.width + 17,
@@ -247,16 +247,16 @@ function nodePlaces(nodes, outer, inner, largestNode, room, form) {
     };
     const x = spread(inner, within.width, form.width, 1.6, 0);
     const y = spread(down, within.height, form.height, 1.4, 0);
-    for (let at = 0; at < stop - start; at++) {
-      places.push({ x: within.x + x(at % inner), y: within.y + y(Math.floor(at / inner)), turn: 0, within });
-    }
+    ranks.forEach((rank, at) => {
+      places[rank] = { x: within.x + x(at % inner), y: within.y + y(Math.floor(at / inner)), turn: 0, within };
+    });
   });
   return places;
 }
 
 function nodeBoxes(scene, places, form) {
-  return scene.layout.nodes.map(([start, stop]) => {
-    const inside = places.slice(start, stop);
+  return scene.layout.nodes.map((ranks) => {
+    const inside = ranks.map((rank) => places[rank]);
     const left = Math.min(...inside.map(({ x }) => x)) - form.width / 2 - 12;
     const right = Math.max(...inside.map(({ x }) => x)) + form.width / 2 + 12;
     const top = Math.min(...inside.map(({ y }) => y)) - form.height / 2 - 26;
