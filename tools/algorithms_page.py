@@ -43,13 +43,13 @@ link carries.
 
 `hierarchical` and `leaders` are shown with their default of four ranks per node, `chain` with eight pieces. The
 option `node` states the nodes: `--option node=8` (eight ranks in each), `--option node=3,5` (the number of ranks of
-each node), or `--option "node=((0, 2), (1, 3))"` (the ranks of each node, where they are not consecutive). `inner` and
-`outer` name the algorithms inside and between the nodes.
+each node), or `--option "node=((0, 2), (1, 3))"` (the ranks of each node, where they are not consecutive). `inner`
+and `outer` name the algorithms inside and between the nodes.
 
 ## Bytes between nodes
 
-The bytes that cross the link of a node, in its busiest direction, as a fraction of the vector. They are counted in the
-schedules of h nodes of 4 ranks. No algorithm can send less than the bound.
+The bytes that cross the link of a node, in its busiest direction, as a fraction of the vector. They are counted in
+the schedules of h nodes of 4 ranks. No algorithm can send less than the bound.
 
 {crossing}
 """
