@@ -126,7 +126,7 @@ def test_a_program_that_fails_its_proof_is_drawn_and_the_error_is_said(tmp_path,
         (["ring", "--option", "n=5"], "did you mean size=?"),
     ],
 )
-def test_calls_that_make_no_sense_are_explained(capsys, arguments, complaint):
+def test_invalid_arguments_are_explained(capsys, arguments, complaint):
     assert main(["draw", *arguments]) == 2
     printed = capsys.readouterr()
     assert complaint in printed.err

@@ -118,7 +118,7 @@ def test_a_reader_who_has_seen_enough_ends_the_job():
         (["[/red].py"], "there is no file '[/red].py'"),
     ],
 )
-def test_calls_that_make_no_sense_are_explained(capsys, arguments, complaint):
+def test_invalid_arguments_are_explained(capsys, arguments, complaint):
     assert main(["run", *arguments]) == 2
     assert complaint in capsys.readouterr().err
 

@@ -116,7 +116,7 @@ def test_the_text_form_is_written_and_read(capsys, tmp_path):
         (["nothing.py"], "there is no file 'nothing.py'"),
     ],
 )
-def test_calls_that_make_no_sense_are_explained(capsys, arguments, complaint):
+def test_invalid_arguments_are_explained(capsys, arguments, complaint):
     assert main(["show", *arguments]) == 2
     printed = capsys.readouterr()
     assert complaint in printed.err

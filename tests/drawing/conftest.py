@@ -1,4 +1,4 @@
-"""One browser for all tests of the page, and what it shows."""
+"""A browser shared by all tests of the pages, and fixtures that write and record pages."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def written_page(tmp_path):
 
 @pytest.fixture(scope="session")
 def recorded(tmp_path_factory):
-    """Record a run with so many ranks, one of which is slow, and return its folder."""
+    """Record a run with the given number of ranks, one of which is slow, and return its folder."""
     made = {}
 
     def record(size, slow=2):
@@ -76,7 +76,7 @@ def recorded(tmp_path_factory):
 
 @pytest.fixture
 def drawn(recorded, tmp_path):
-    """Draw a recorded run as a user does, and return the page."""
+    """Draw a recorded run like a user and return the page."""
 
     def draw(size, *words):
         page = tmp_path / "run.html"

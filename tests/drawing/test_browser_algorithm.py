@@ -21,14 +21,14 @@ TABLE = """[...document.querySelectorAll('.contents tbody tr')].map(
 
 
 def contents(browser):
-    """What the page says everyone holds."""
+    """Return the contents of every rank, as shown on the page."""
     browser.run("document.querySelector('.contents').open = true")
     browser.wait_for("document.querySelectorAll('.contents tbody tr').length > 0")
     return browser.run(TABLE)
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_every_page_opens_steps_to_its_end_and_then_shows_what_play_gives(browser, written_page, name):
+def test_every_page_steps_to_its_end_and_shows_the_results_of_play(browser, written_page, name):
     schedule = find(name).schedule(5)
     browser.open(written_page(name, numbers=True))
     levels = browser.run("unisono.scene.levels")
@@ -43,7 +43,7 @@ def test_every_page_opens_steps_to_its_end_and_then_shows_what_play_gives(browse
                 str(value) for value in (output if output is not None else [])
             ]
     else:
-        assert rows == [["5"]] * 5  # everyone has heard of all five
+        assert rows == [["5"]] * 5  # every rank knows that all five have arrived
     assert browser.run("unisono.finish(1, 0)") == prove(schedule).rounds
     assert browser.complaints() == []
 
@@ -54,7 +54,7 @@ def test_the_four_rank_example_ends_with_its_four_sums(browser, written_page):
     assert contents(browser) == [["6", "10", "14", "18"]] * 4
 
 
-def test_a_step_is_told_in_words_and_announced(browser, written_page):
+def test_a_step_is_described_and_announced(browser, written_page):
     browser.open(written_page("ring"), "#step=2")
     sentence = "Rank 2 sends chunk 0, which holds x1+x2, to rank 3, which adds it to its own data."
     assert sentence in browser.text(".said")
@@ -62,7 +62,7 @@ def test_a_step_is_told_in_words_and_announced(browser, written_page):
     assert sentence in browser.text("[aria-live]")
 
 
-def test_the_keyboard_plays_steps_and_chooses_ranks(browser, written_page):
+def test_the_keyboard_plays_steps_and_selects_ranks(browser, written_page):
     browser.open(written_page("ring"))
     browser.press(RIGHT, RIGHT, RIGHT, LEFT)
     assert browser.step() == 2
@@ -82,7 +82,7 @@ def test_the_keyboard_plays_steps_and_chooses_ranks(browser, written_page):
     assert browser.run("unisono.state.get('playing')") is False
 
 
-def test_the_buttons_can_be_reached_and_pressed_by_keyboard_alone(browser, written_page):
+def test_the_buttons_are_usable_with_the_keyboard_alone(browser, written_page):
     browser.open(written_page("ring"))
     browser.run("document.querySelector('#button-forward').focus()")
     browser.press("\ue007")
@@ -105,19 +105,19 @@ def test_a_link_reproduces_the_view_and_the_page_writes_such_links(browser, writ
     assert browser.step() == 6
 
 
-def test_nonsense_in_a_link_is_left_out(browser, written_page):
+def test_invalid_values_in_a_link_are_ignored(browser, written_page):
     browser.open(written_page("ring"), "#step=99&rank=7&layout=spiral&lang=xx&numbers=maybe")
     assert browser.step() == 0
     assert browser.run("unisono.state.get('rank')") is None
     assert browser.run("unisono.state.get('layout')") == "ring"
 
 
-def test_the_language_is_switched_on_the_page_and_nothing_stays_behind(browser, written_page):
+def test_switching_the_language_translates_the_whole_page(browser, written_page):
     browser.open(written_page("ring"), "#step=2")
     browser.click("[data-language=zh]")
     assert browser.run("document.documentElement.lang") == "zh-CN"
     assert "进程 2 把第 0 块（x1+x2）发给进程 3，加到后者自己的数据上。" in browser.text(".said")
-    browser.run("document.querySelectorAll('pre').forEach((one) => one.remove())")  # the program stays as it is
+    browser.run("document.querySelectorAll('pre').forEach((one) => one.remove())")  # the program is not translated
     shown = browser.run("document.querySelector('#page').innerText")
     for english in ("Rank", "rank", "Step", "step", "Facts", "Speed", "Layout", "added to"):
         assert english not in shown
@@ -126,7 +126,7 @@ def test_the_language_is_switched_on_the_page_and_nothing_stays_behind(browser, 
     assert "Facts" in browser.text(".facts")
 
 
-def test_phases_are_jumped_to(browser, written_page):
+def test_a_phase_button_jumps_to_the_phase(browser, written_page):
     browser.open(written_page("ring"))
     assert browser.run("[...document.querySelectorAll('.phases button')].map((one) => one.textContent)") == [
         "reduce-scatter",
@@ -146,7 +146,7 @@ def test_the_line_of_the_selected_rank_is_marked(browser, written_page):
     assert on_the_way[0] == "yield from folded_all_reduce(halving_then_doubling, rank, size, core, chunks=core)"
 
 
-def test_pointing_at_a_chunk_shows_its_expression_and_pressing_selects_the_rank(browser, written_page):
+def test_hovering_over_a_chunk_shows_its_expression_and_clicking_selects_the_rank(browser, written_page):
     from selenium.webdriver.common.action_chains import ActionChains
 
     browser.open(written_page("ring"), "#step=3")
@@ -164,7 +164,7 @@ def test_pointing_at_a_chunk_shows_its_expression_and_pressing_selects_the_rank(
 
 
 @pytest.mark.parametrize("layout", ["ring", "line", "tree", "grid", "nodes", "matrix"])
-def test_every_layout_can_be_chosen_and_draws_something(browser, written_page, layout):
+def test_every_layout_can_be_selected_and_is_not_blank(browser, written_page, layout):
     browser.open(written_page("hierarchical", size=6, node=4), "#step=2")
     browser.choose("#layout", layout)
     assert browser.run("unisono.state.get('layout')") == layout
@@ -176,7 +176,7 @@ def test_every_layout_can_be_chosen_and_draws_something(browser, written_page, l
     assert [entry for entry in browser.complaints() if "willReadFrequently" not in entry] == []
 
 
-def test_dark_is_dark_and_can_be_chosen(browser, written_page):
+def test_the_dark_theme_is_dark_and_can_be_selected(browser, written_page):
     browser.set_up(dark=True)
     browser.open(written_page("ring"))
     assert browser.run("document.documentElement.dataset.theme") == "dark"
@@ -184,7 +184,7 @@ def test_dark_is_dark_and_can_be_chosen(browser, written_page):
     assert browser.run("document.documentElement.dataset.theme") == "light"
 
 
-def test_motion_moves_and_reduced_motion_stands_still(browser, written_page):
+def test_reduced_motion_shows_no_intermediate_frames(browser, written_page):
     browser.set_up(motion=True)
     browser.open(written_page("ring"))
     browser.press(RIGHT)
@@ -205,12 +205,12 @@ def test_nothing_is_wider_than_the_window(browser, written_page, width):
 
 @algorithm(all_reduce, chunks=one)
 def twice(rank, size):
-    """Wrong: the second time the sum is counted again."""
+    """Incorrect: the second exchange adds the sum again."""
     for _ in range(2):
         yield send(0, dst=rank ^ 1), recv_reduce(0, src=rank ^ 1)
 
 
-def test_a_program_that_fails_says_so_where_it_fails(browser, tmp_path):
+def test_a_failing_program_opens_at_its_failure_and_shows_the_error(browser, tmp_path):
     path = tmp_path / "page.html"
     path.write_text(write_page([scene_of(twice.schedule(2), twice)], "twice"), encoding="utf-8")
     browser.open(path)
@@ -242,8 +242,8 @@ def test_code_in_an_error_is_shown_as_code(browser, tmp_path):
 
 
 @pytest.mark.parametrize("width", [1280, 1080, 390])
-def test_the_words_of_a_step_are_next_to_the_stage(browser, written_page, width):
-    """Beside it where there is room, and below its bar on a phone: a reader who presses play sees them."""
+def test_the_description_of_a_step_is_next_to_the_stage(browser, written_page, width):
+    """It is beside the stage, or below its bar on a phone, so that it is visible while the page plays."""
     browser.set_up(width, 800)
     browser.open(written_page("ring"), "#step=3")
     box = (
@@ -259,7 +259,7 @@ def test_the_words_of_a_step_are_next_to_the_stage(browser, written_page, width)
     assert facts[1] > said[1]
 
 
-def test_a_schedule_in_text_form_has_its_steps_beside_the_stage(browser, tmp_path):
+def test_a_schedule_in_text_form_shows_its_steps_beside_the_stage(browser, tmp_path):
     schedule = written("all_reduce", 1, "send 0 to 1; recv_reduce 0 from 1", "send 0 to 0; recv_reduce 0 from 0")
     path = tmp_path / "page.html"
     path.write_text(write_page([scene_of(schedule)], "text"), encoding="utf-8")
@@ -268,7 +268,7 @@ def test_a_schedule_in_text_form_has_its_steps_beside_the_stage(browser, tmp_pat
 
 
 @pytest.mark.parametrize("size", [1, 2])
-def test_one_rank_and_two_are_drawn_too(browser, written_page, size):
+def test_one_and_two_ranks_are_drawn(browser, written_page, size):
     browser.open(written_page("ring", size=size))
     for layout in ("line", "tree", "grid", "nodes", "matrix", "ring"):
         browser.choose("#layout", layout)
@@ -277,7 +277,7 @@ def test_one_rank_and_two_are_drawn_too(browser, written_page, size):
     assert browser.complaints() == []
 
 
-def test_a_page_that_cannot_be_drawn_says_so(browser, written_page):
+def test_a_page_that_cannot_be_drawn_shows_an_error(browser, written_page):
     path = written_page("ring")
     path.write_text(path.read_text(encoding="utf-8").replace("new DecompressionStream", "new NoSuchThing"), "utf-8")
     browser.driver.get(path.as_uri())
@@ -286,7 +286,7 @@ def test_a_page_that_cannot_be_drawn_says_so(browser, written_page):
     assert browser.complaints() != []
 
 
-def test_above_64_ranks_a_matrix_says_who_does_what(browser, written_page):
+def test_above_64_ranks_a_matrix_shows_the_actions_of_the_ranks(browser, written_page):
     browser.open(written_page("ring", size=100), "#step=2&rank=7")
     assert browser.run("unisono.state.get('layout')") == "matrix"
     assert "Rank 7 sends chunk 5 to rank 8." in browser.text(".said")
@@ -308,7 +308,7 @@ def test_a_matrix_has_room_for_1024_ranks(browser, written_page, name, peer, lev
     assert browser.complaints() == []
 
 
-def test_in_a_notebook_the_frame_works(browser, tmp_path):
+def test_the_frame_in_a_notebook_works(browser, tmp_path):
     from unisono import draw
 
     path = tmp_path / "notebook.html"
@@ -328,13 +328,13 @@ def test_in_a_notebook_the_frame_works(browser, tmp_path):
     [("all_reduce/ring", "ranks summed so far"), ("broadcast/tree", "source rank"),
      ("barrier/tree", "ranks known to have arrived")],
 )  # fmt: skip
-def test_what_the_cells_show_is_named_by_what_the_collective_does(browser, written_page, name, said):
+def test_the_display_option_of_cells_is_named_after_the_collective(browser, written_page, name, said):
     browser.open(written_page(name, size=3, root=0 if name.startswith("broadcast") else None))
     assert browser.text("#labels option") == said
 
 
 @pytest.mark.parametrize("link", ["#lang=constructor", "#lang=__proto__&step=1e308&rank=1e9", "#step=NaN&rank=-1"])
-def test_a_link_that_makes_no_sense_still_opens_the_page(browser, written_page, link):
+def test_an_invalid_link_still_opens_the_page(browser, written_page, link):
     path = written_page("ring", size=3)
     browser.open(path, link)
     assert browser.text("h1").startswith("all-reduce")

@@ -1,4 +1,4 @@
-"""The page that compares, in a real browser."""
+"""The page that compares algorithms, in a real browser."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ pytestmark = pytest.mark.slow
 
 
 def formula(size: int, alpha: float, beta: float) -> float:
-    """Where ring and recursive doubling take the same time: 2(p-1)(α + nβ/p) = log2(p)(α + nβ)."""
+    """Return the size at which ring and recursive doubling take the same time: 2(p-1)(α + nβ/p) = log2(p)(α + nβ)."""
     rounds = math.log2(size)
     return alpha * (2 * (size - 1) - rounds) / (beta * (rounds - 2 * (size - 1) / size))
 
 
 @pytest.mark.parametrize("size", [4, 8, 16])
-def test_the_sliders_move_the_crossover_to_where_the_formula_says(browser, written_page, size):
+def test_the_crossover_follows_the_sliders_as_in_the_formula(browser, written_page, size):
     browser.open(written_page("ring", "recursive_doubling", size=size))
     for alpha_at, beta_at in ((500, 500), (300, 700), (700, 450)):
         browser.choose("#slider-alpha", str(alpha_at))
@@ -35,7 +35,7 @@ def test_the_sliders_move_the_crossover_to_where_the_formula_says(browser, writt
         assert "ring is the fastest" in browser.text(".board [aria-live]")
 
 
-def test_the_order_of_finish_changes_as_one_drags_the_size(browser, written_page):
+def test_the_order_of_finish_changes_with_the_size_slider(browser, written_page):
     browser.open(written_page("ring", "recursive_doubling", "tree", size=8))
     order = "[...document.querySelectorAll('.board li')].map((one) => one.dataset.name)"
     browser.choose("#slider-bytes", "0")
@@ -44,14 +44,14 @@ def test_the_order_of_finish_changes_as_one_drags_the_size(browser, written_page
     assert browser.run(order) == ["ring", "recursive doubling", "tree"]
 
 
-def test_who_takes_the_same_time_finishes_together(browser, written_page):
+def test_algorithms_with_equal_times_finish_together(browser, written_page):
     browser.open(written_page("ring", "rabenseifner", "swing", size=8))
     assert "rabenseifner and swing finish together" in browser.text(".board [aria-live]")
     browser.click("[data-language=zh]")
     assert "rabenseifner 与 swing 同时最先完成" in browser.text(".board [aria-live]")
 
 
-def test_by_time_the_quickest_is_done_first(browser, written_page):
+def test_by_time_the_fastest_algorithm_finishes_first(browser, written_page):
     browser.open(written_page("ring", "recursive_doubling", size=8), "#by=time&bytes=16")
     browser.run("unisono.player.go(5, false)")
     said = "[...document.querySelectorAll('.compare-lane')].map((one) => one.querySelector('.progress').textContent)"
@@ -63,36 +63,36 @@ def test_by_time_the_quickest_is_done_first(browser, written_page):
     assert "2nd" in ring
 
 
-def test_by_step_all_go_on_together_until_each_is_done(browser, written_page):
+def test_by_step_all_algorithms_advance_together_until_they_finish(browser, written_page):
     browser.open(written_page("ring", "recursive_doubling", size=8), "#step=4")
     said = "[...document.querySelectorAll('.compare-lane')].map((one) => one.querySelector('.progress').textContent)"
     assert browser.run(said) == ["Step 4 of 14", "finished after 3 steps"]
 
 
-def test_the_clock_counts_rounds_when_only_messages_cost(browser, written_page):
+def test_the_clock_counts_rounds_if_only_messages_have_a_cost(browser, written_page):
     names = ["ring", "naive", "direct", "rabenseifner", "double_tree", "hierarchical", "swing", "butterfly"]
     browser.open(written_page(*names, size=6))
     rounds = [prove(find(name).schedule(6)).rounds for name in names]
     assert browser.run("unisono.finish(1, 0)") == rounds
 
 
-def test_the_language_is_switched_here_too(browser, written_page):
+def test_switching_the_language_translates_the_comparison(browser, written_page):
     browser.open(written_page("ring", "tree", size=5))
     browser.click("[data-language=zh]")
     shown = browser.run("document.querySelector('#page').innerText")
-    for english in ("Order", "clock", "size", "Step", "quickest", "by time"):
+    for english in ("Order", "clock", "size", "Step", "fastest", "by time"):
         assert english not in shown
     assert "完成次序" in shown
 
 
 @pytest.mark.parametrize("width", [390, 1280])
-def test_nothing_is_wider_than_the_window_here_either(browser, written_page, width):
+def test_the_comparison_is_not_wider_than_the_window(browser, written_page, width):
     browser.set_up(width, 844)
     browser.open(written_page("ring", "recursive_doubling", "rabenseifner", "tree", size=8), "#step=2")
     assert browser.cut_off() == []
 
 
-def test_a_single_rank_has_nothing_to_race(browser, written_page):
+def test_a_single_rank_is_compared_without_a_clock(browser, written_page):
     browser.open(written_page("ring", "tree", size=1))
     browser.press(END)
     assert browser.step() == 0
@@ -101,7 +101,7 @@ def test_a_single_rank_has_nothing_to_race(browser, written_page):
     assert browser.complaints() == []
 
 
-def test_too_many_ranks_for_a_stage_still_race(browser, written_page):
+def test_algorithms_without_a_stage_are_still_compared(browser, written_page):
     browser.open(written_page("ring", "rabenseifner", size=70))
     assert browser.run("document.querySelectorAll('.compare-lane canvas').length") == 0
     browser.choose("#slider-bytes", "0")
@@ -109,7 +109,7 @@ def test_too_many_ranks_for_a_stage_still_race(browser, written_page):
     assert browser.complaints() == []
 
 
-def test_different_collectives_keep_their_whole_names(browser, written_page):
+def test_algorithms_of_different_collectives_have_full_names(browser, written_page):
     browser.open(written_page("all_gather/ring", "reduce_scatter/ring", size=3))
     names = browser.run("[...document.querySelectorAll('.compare-lane')].map((one) => one.dataset.name)")
     assert names == ["all_gather/ring", "reduce_scatter/ring"]

@@ -30,7 +30,7 @@ def test_the_index_leads_to_every_page_in_the_language_of_the_reader(browser, tm
     assert browser.complaints() == []
 
 
-def test_reduce_scatter_and_all_gather_are_an_all_reduce_step_for_step(browser, tmp_path):
+def test_reduce_scatter_then_all_gather_equals_all_reduce_step_by_step(browser, tmp_path):
     index = write_gallery(tmp_path / "site", size=2)
     browser.open(index.parent / "preset-identity.html", "#step=4")
     said = "[...document.querySelectorAll('.compare-lane')].map((one) => one.querySelector('.progress').textContent)"
@@ -44,7 +44,7 @@ def test_reduce_scatter_and_all_gather_are_an_all_reduce_step_for_step(browser, 
 
 @pytest.mark.parametrize("size", [16, 64])
 def test_playing_is_smooth(browser, written_page, size):
-    """In one of several seconds, as the machine may be busy in others; tools/measure_page.py measures."""
+    """In at least one of several seconds, as the machine may be busy; tools/measure_page.py measures it."""
     browser.set_up(motion=True)
     browser.open(written_page("ring", size=size))
     assert any(browser.frames_per_second(1.0) >= 30 for _ in range(10))

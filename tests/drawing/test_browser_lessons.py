@@ -38,7 +38,7 @@ def number(text):
 
 
 @pytest.mark.parametrize("name", TRAINING)
-def test_every_step_shows_the_memory_that_was_measured_and_in_the_end_the_bytes_that_were_sent(browser, lesson, name):
+def test_every_step_shows_the_measured_memory_and_the_last_one_the_bytes_sent(browser, lesson, name):
     data = recorded(name)
     browser.open(lesson(name))
     said = set()
@@ -49,13 +49,13 @@ def test_every_step_shows_the_memory_that_was_measured_and_in_the_end_the_bytes_
         assert browser.run(TOTALS) == expected
         assert browser.run("document.querySelectorAll('.band').length") == len(moment["open"])
         said.add(browser.text("[aria-live]"))
-    assert len(said) == len(data["moments"])  # every moment is announced, and none like another
+    assert len(said) == len(data["moments"])  # every moment has a different announcement
     assert number(browser.text("[data-fact=sent]")) == sum(each["sent_bytes"] for each in data["collectives"])
     assert browser.complaints() == []
 
 
 @pytest.mark.parametrize("name", TRAINING)
-def test_both_languages_a_link_to_the_view_and_narrow_screens(browser, lesson, name):
+def test_languages_links_and_narrow_screens_work(browser, lesson, name):
     browser.set_up(390, 800, dark=True)
     browser.open(lesson(name), "#step=3&rank=2&lang=zh")
     assert browser.step() == 3
@@ -85,7 +85,7 @@ def test_both_languages_a_link_to_the_view_and_narrow_screens(browser, lesson, n
         ),
     ],
 )
-def test_sliders_give_what_the_formula_says(browser, lesson, name, holds, sends):
+def test_the_sliders_give_the_results_of_the_formula(browser, lesson, name, holds, sends):
     browser.open(lesson(name))
     for notch, parameters in ((2, 300), (9, 700)):
         browser.choose("#slider-ranks", str(notch))
@@ -125,7 +125,7 @@ def test_the_ring_is_counted_step_by_step_and_the_verifier_agrees(browser, lesso
     assert browser.complaints() == []
 
 
-def test_every_rank_of_the_ring_can_be_chosen_by_the_keyboard(browser, lesson):
+def test_every_rank_of_the_ring_can_be_selected_with_the_keyboard(browser, lesson):
     browser.open(lesson("busbw"), "#ranks=5")
     up, down = "\ue013", "\ue015"
     browser.press(up)

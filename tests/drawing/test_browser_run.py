@@ -1,4 +1,4 @@
-"""The page of a real run, in a real browser: recorded here, with a rank that is planted to be slow."""
+"""The page of a real run, in a real browser: recorded here, with a deliberately slow rank."""
 
 from __future__ import annotations
 
@@ -56,11 +56,11 @@ def test_the_slow_rank_is_named_in_both_languages_and_its_row_is_marked(browser,
 
 
 @pytest.mark.parametrize("size", [3, 4, 5])
-def test_every_call_is_replayed_to_the_state_that_its_collective_demands(browser, drawn, size):
+def test_every_replay_ends_in_the_state_that_its_collective_requires(browser, drawn, size):
     show(browser, drawn(size))
     assert "Rank 2" in browser.text("h1")
     count = browser.run("unisono.open.group().calls.length")
-    assert count >= 6  # and what split() needs
+    assert count >= 6  # and the calls that split() needs
     for number in range(1, count + 1):
         wait_for_call(browser, number)
         browser.press(HOME)
@@ -93,17 +93,17 @@ def test_the_playhead_is_the_same_on_the_timeline_and_on_the_stage(browser, draw
     assert browser.run("unisono.open.now()") == end
 
 
-def test_ranks_that_wait_and_ranks_that_have_not_come_are_told_in_words(browser, drawn):
+def test_waiting_ranks_and_absent_ranks_are_described(browser, drawn):
     show(browser, drawn(4))
     columns = browser.run("unisono.open.group().columns")
     came = list(zip(columns["entered_call"], columns["entered_begin"], columns["entered_rank"], strict=True))
     calls = [sorted(entry[1:] for entry in came if entry[0] == call) for call in range(5)]
-    # The call in which the slow rank was the last by the longest time: a busy machine makes others late, too.
+    # The call that the slow rank entered last by the largest margin: on a busy machine other ranks are late too.
     late_ns = [last - before if rank == 2 else 0 for *_, (before, _), (last, rank) in calls]
     chosen = late_ns.index(max(late_ns))
     browser.choose("#call", str(chosen))
     wait_for_call(browser, chosen + 1)
-    moment = calls[chosen][-1][0] - 0.05 * late_ns[chosen]  # shortly before it comes
+    moment = calls[chosen][-1][0] - 0.05 * late_ns[chosen]  # shortly before it enters
     browser.run("unisono.player.go(unisono.replay.positionAt(arguments[0]))", moment)
     said = browser.text(".story .said")
     assert "Rank 2 has not entered the call yet." in said
@@ -112,7 +112,7 @@ def test_ranks_that_wait_and_ranks_that_have_not_come_are_told_in_words(browser,
     assert said in browser.text(".replay [aria-live]")
 
 
-def test_calls_are_chosen_by_key_by_list_and_by_pressing_the_timeline(browser, drawn):
+def test_calls_are_selected_by_key_list_and_click_on_the_timeline(browser, drawn):
     from selenium.webdriver.common.action_chains import ActionChains
 
     show(browser, drawn(4))
@@ -137,7 +137,7 @@ def test_calls_are_chosen_by_key_by_list_and_by_pressing_the_timeline(browser, d
     assert "rank 1 waits for" in browser.text(".timeline .tip")
 
 
-def test_of_too_long_a_run_the_page_says_what_is_drawn(browser, tmp_path):
+def test_the_page_of_a_long_run_states_which_part_is_drawn(browser, tmp_path):
     calls = [ring_of_three(late=1, at=5000 * number, number=number + 1) for number in range(60)]
     page = tmp_path / "long.html"
     page.write_text(write_run_page(story(group(3, *calls)), most_events=200).html, encoding="utf-8")
@@ -187,7 +187,7 @@ def test_the_critical_path_reads_as_in_the_terminal(browser, tmp_path):
     assert not browser.run("document.querySelector('#stage').offsetParent")
 
 
-def test_one_communicator_of_several_is_chosen(browser, drawn):
+def test_one_of_several_communicators_can_be_selected(browser, drawn):
     show(browser, drawn(5))
     assert browser.run("document.querySelectorAll('#communicator option').length") == 3
     browser.choose("#communicator", "1")
@@ -200,7 +200,7 @@ def test_one_communicator_of_several_is_chosen(browser, drawn):
     assert browser.complaints() == []
 
 
-def test_a_table_says_who_waited_for_whom_or_because_of_whom(browser, drawn):
+def test_a_table_shows_waits_by_peer_or_by_cause(browser, drawn):
     show(browser, drawn(4))
     strong = """[...document.querySelectorAll('.heat-table tbody tr')].map(
         (row) => [...row.querySelectorAll('td')].findIndex((cell) => cell.classList.contains('strong')))"""
@@ -211,13 +211,13 @@ def test_a_table_says_who_waited_for_whom_or_because_of_whom(browser, drawn):
 
 
 @pytest.mark.parametrize("width", [390, 1280])
-def test_nothing_of_a_run_is_wider_than_the_window(browser, drawn, width):
+def test_the_page_of_a_run_is_not_wider_than_the_window(browser, drawn, width):
     browser.set_up(width, 844, dark=width == 390)
     show(browser, drawn(4), f"#call=2&at=60&lang={'zh' if width == 390 else 'en'}")
     assert browser.cut_off() == []
 
 
-def test_a_run_with_a_rank_that_left_no_trace_is_drawn_with_the_others(browser, recorded, tmp_path):
+def test_a_run_with_a_rank_without_a_trace_is_drawn_with_the_other_ranks(browser, recorded, tmp_path):
     found = read_run(recorded(3))
     whole = max(found.communicators, key=lambda one: one.size)
     for call in whole.calls:
@@ -232,7 +232,7 @@ def test_a_run_with_a_rank_that_left_no_trace_is_drawn_with_the_others(browser, 
     assert browser.complaints() == []
 
 
-def test_a_run_without_collectives_has_arrows_and_no_call_to_go_to(browser, tmp_path):
+def test_a_run_without_collectives_shows_arrows_and_no_calls(browser, tmp_path):
     sent, got = Transfer(0, 2, True, 0, 8, 1, 500, 600), Transfer(2, 0, False, 0, 8, 1, 450, 900)
     page = tmp_path / "run.html"
     page.write_text(write_run_page(story(dataclasses.replace(group(3), transfers=[sent, got]))).html)
@@ -242,7 +242,7 @@ def test_a_run_without_collectives_has_arrows_and_no_call_to_go_to(browser, tmp_
     assert browser.complaints() == []
 
 
-def test_names_in_a_trace_are_text_on_the_page_and_nothing_else(browser, tmp_path):
+def test_names_in_a_trace_are_shown_as_plain_text(browser, tmp_path):
     name = "</script><b id=in>\u2028<!--<img src=x onerror=alert(1)>\ud800\"'&amp;"
     calls = [dataclasses.replace(ring_of_three(number=one, at=1000 * one), algorithm=name) for one in (1, 2)]
     page = tmp_path / "run.html"

@@ -1,4 +1,4 @@
-"""The timeline of a real run, in a real browser: looked at more closely, with keys, a wheel, a mouse and fingers."""
+"""The timeline of a real run, in a real browser: zooming and panning with keys, wheel, mouse and fingers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from watching import show, wait_for_call
 pytestmark = pytest.mark.slow
 
 
-def test_one_zooms_and_moves_by_keys_and_buttons(browser, drawn):
+def test_keys_and_buttons_zoom_and_pan(browser, drawn):
     from selenium.webdriver.common.action_chains import ActionChains
 
     show(browser, drawn(4), "#call=2")
@@ -35,22 +35,22 @@ def test_one_zooms_and_moves_by_keys_and_buttons(browser, drawn):
     assert call < browser.run(span) < 1.1 * call
     browser.press("n")
     wait_for_call(browser, 3)
-    assert browser.run("unisono.state.get('from') < unisono.open.call().begin")  # the window goes on with the call
+    assert browser.run("unisono.state.get('from') < unisono.open.call().begin")  # the window follows the call
     browser.press("a")
     assert browser.run(span) == whole
 
 
-def test_a_path_fills_the_window_without_the_time_in_which_all_wait_for_the_late_rank(browser, tmp_path):
+def test_a_path_fills_the_window_without_the_wait_for_the_late_rank(browser, tmp_path):
     page = tmp_path / "late.html"
     page.write_text(write_run_page(story(group(3, ring_of_three(late=1, late_ns=50_000)))).html, encoding="utf-8")
     show(browser, page)
     browser.press("k")
     shown = browser.run("unisono.timeline.look().range")
-    assert 49_800 < shown["from"] < 50_000  # when it comes
+    assert 49_800 < shown["from"] < 50_000  # when it enters
     assert 50_030 < shown["to"] < 50_230  # after three ops
 
 
-def test_the_wheel_zooms_towards_the_pointer_and_dragging_moves(browser, drawn):
+def test_the_wheel_zooms_towards_the_pointer_and_dragging_pans(browser, drawn):
     from selenium.webdriver.common.action_chains import ActionChains
 
     show(browser, drawn(4))
@@ -63,7 +63,7 @@ def test_the_wheel_zooms_towards_the_pointer_and_dragging_moves(browser, drawn):
         "return timeline.momentAt(arguments[0] - timeline.canvas.getBoundingClientRect().left); })()"
     )
     before = browser.run(under, x)
-    for turned in (100, -100):  # out, which at first is too far, and in
+    for turned in (100, -100):  # zoom out, which has no effect at first, and in
         browser.run(
             "unisono.timeline.canvas.dispatchEvent(new WheelEvent('wheel', { deltaY: arguments[0], "
             "clientX: arguments[1], clientY: arguments[2], cancelable: true }))",
@@ -77,10 +77,10 @@ def test_the_wheel_zooms_towards_the_pointer_and_dragging_moves(browser, drawn):
     finger.move_to_location(x, y).pointer_down().move_to_location(x + 40, y).pointer_up()
     pointer.perform()
     assert browser.run(under, x + 40) == pytest.approx(before, abs=1e-3 * span)
-    assert browser.run("unisono.open.call().number") == 1  # that was no click
+    assert browser.run("unisono.open.call().number") == 1  # this was not a click
 
 
-def test_two_fingers_zoom_and_the_moments_under_them_stay_under_them(browser, drawn):
+def test_two_fingers_zoom_and_the_moments_under_them_stay_in_place(browser, drawn):
     show(browser, drawn(4))
     left, y, width = browser.run(
         "(() => { const { timeline } = unisono; const box = timeline.canvas.getBoundingClientRect();"
@@ -102,11 +102,11 @@ def test_two_fingers_zoom_and_the_moments_under_them_stay_under_them(browser, dr
     browser.wait_for(f"Math.abs({shown}[1] - {shown}[0] - {wanted}) < {0.02 * wanted}")
     first, last = browser.run(shown)
     assert (first + last) / 2 == pytest.approx((begin + end) / 2, abs=0.02 * (end - begin))
-    assert browser.run("unisono.open.call().number") == number  # that was no click
+    assert browser.run("unisono.open.call().number") == number  # this was not a click
     assert browser.complaints() == []
 
 
-def test_where_send_and_recv_are_too_many_for_arrows_the_page_says_so(browser, tmp_path):
+def test_the_page_states_that_there_are_too_many_transfers_for_arrows(browser, tmp_path):
     pairs = [
         one
         for number in range(1, 701)
@@ -127,7 +127,7 @@ def test_where_send_and_recv_are_too_many_for_arrows_the_page_says_so(browser, t
     assert 100 < browser.run("unisono.timeline.transfers.shown") < 500
 
 
-def test_many_turns_of_the_wheel_are_one_repaint(browser, drawn):
+def test_many_wheel_events_cause_one_repaint(browser, drawn):
     show(browser, drawn(3))
     painted = browser.driver.execute_async_script("""
         const done = arguments[0];

@@ -18,7 +18,7 @@ from unisono.schedule.text import format_schedule
 
 @algorithm(all_reduce, chunks=one)
 def pairs(rank, size):
-    """Swap with the other one."""
+    """Exchange data with the other rank."""
     yield send(0, dst=1 - rank), recv_reduce(0, src=1 - rank)
 
 
@@ -55,7 +55,7 @@ def test_python_and_the_command_line_have_the_same_defaults():
     assert draw(["ring", "tree"]).title == draw("ring", "tree").title == "all_reduce/ring, all_reduce/tree · 8"
 
 
-def test_an_unknown_option_is_answered_with_the_known_ones():
+def test_the_error_for_an_unknown_option_lists_the_known_ones():
     with pytest.raises(UsageError, match="did you mean size=") as raised:
         draw("ring", n=5)
     assert raised.value.id == messages.NO_OPTION.id
@@ -99,7 +99,7 @@ def test_options_and_root_are_those_of_the_algorithm():
     assert "broadcast/tree(root=1)" in draw("broadcast/tree", size=3, root=1).title
 
 
-def test_several_are_compared_and_each_takes_the_options_that_it_has():
+def test_compared_algorithms_take_the_options_that_they_declare():
     made = draw("ring", "hierarchical", size=4, node=2)
     assert made.title == "all_reduce/ring, all_reduce/hierarchical(node=2) · 4"
 
@@ -114,7 +114,7 @@ def test_presets_and_lessons_are_drawn_by_name(preset, title):
     assert ('"numbers":true' in made.html) == (preset == "five")
 
 
-def test_in_a_notebook_it_shows_itself_in_a_frame():
+def test_a_drawing_displays_itself_in_a_frame_in_a_notebook():
     shown = draw("ring", size=3)._repr_html_()
     assert shown.startswith('<iframe srcdoc="&lt;!doctype html&gt;')
     assert "<script" not in shown
@@ -131,7 +131,7 @@ def test_a_page_is_saved_and_shown(tmp_path, monkeypatch):
     assert path.read_text(encoding="utf-8") == drawing.html
 
 
-def test_calls_that_make_no_sense_are_explained(tmp_path):
+def test_invalid_calls_raise_a_usage_error(tmp_path):
     with pytest.raises(UsageError, match="nothing to draw"):
         draw()
     with pytest.raises(UsageError, match="did you mean"):
@@ -157,7 +157,7 @@ def test_calls_that_make_no_sense_are_explained(tmp_path):
         draw("ring").save(tmp_path)
 
 
-def test_drawing_is_imported_when_it_is_asked_for():
+def test_drawing_is_imported_on_first_use():
     assert unisono.draw is draw
 
 

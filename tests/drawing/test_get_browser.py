@@ -1,4 +1,4 @@
-"""`make test` gets a browser where it may, and else says how to."""
+"""`make test` installs a browser if it may, and otherwise prints how to install one."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import get_browser
 
 @pytest.fixture
 def machine(monkeypatch):
-    """A machine that has nothing but apt-get; return the commands that are run on it."""
+    """Simulate a machine that has only apt-get; return the commands that are run on it."""
     commands = []
 
     def run(command, **_):
@@ -27,20 +27,20 @@ def machine(monkeypatch):
 EVERYTHING = ["chromium", "chromium-driver", "nodejs", "npm"]
 
 
-def test_root_gets_what_is_missing(machine, capsys):
+def test_root_installs_what_is_missing(machine, capsys):
     get_browser.main()
     assert machine == [["apt-get", "update"], ["apt-get", "install", "--yes", "--no-install-recommends", *EVERYTHING]]
     assert capsys.readouterr().err == ""
 
 
-def test_what_is_there_is_not_installed_again(machine, monkeypatch, capsys):
+def test_installed_packages_are_not_installed_again(machine, monkeypatch, capsys):
     monkeypatch.setattr(get_browser.shutil, "which", lambda name: name)
     get_browser.main()
     assert machine == []
     assert capsys.readouterr().out == ""
 
 
-def test_who_is_not_root_is_told_how(machine, monkeypatch, capsys):
+def test_other_users_are_told_how_to_install(machine, monkeypatch, capsys):
     monkeypatch.setattr(get_browser.os, "geteuid", lambda: 1000)
     get_browser.main()
     assert machine == []
@@ -48,7 +48,7 @@ def test_who_is_not_root_is_told_how(machine, monkeypatch, capsys):
     assert said == f"SKIPPED: the page is not tested in a browser; as root: apt-get install {' '.join(EVERYTHING)}\n"
 
 
-def test_an_installation_that_fails_does_not_end_the_tests(machine, monkeypatch, capsys):
+def test_a_failing_installation_does_not_end_the_tests(machine, monkeypatch, capsys):
     def fail(command, **_):
         return subprocess.CompletedProcess(command, 100, "", "no such package")
 

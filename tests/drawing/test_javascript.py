@@ -1,4 +1,4 @@
-"""The modules of the page have tests of their own, and are linted."""
+"""The JavaScript modules of the pages pass their tests and the linter."""
 
 from __future__ import annotations
 

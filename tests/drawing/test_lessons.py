@@ -1,4 +1,4 @@
-"""What the pages of training steps and of bus bandwidth say is what was recorded, and what is proved."""
+"""The pages of training steps and of bus bandwidth agree with the recordings and with the proofs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def recorded(strategy):
     return json.loads((RECORDED / f"{strategy}.json").read_text(encoding="utf-8"))
 
 
-def told(data, phase):
+def collectives_of(data, phase):
     names = [(each["collective"], each["layers"]) for each in data["collectives"] if each["phase"] == phase]
     return [(collective, layers) for collective, layers in names if layers]
 
@@ -32,8 +32,8 @@ def held(data, moment, kind, rank=0):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("strategy", STRATEGIES)
-def test_a_fresh_recording_is_what_is_stored(strategy):
-    """If this fails: python tools/record_training.py."""
+def test_a_fresh_recording_equals_the_stored_one(strategy):
+    """If this fails, run python tools/record_training.py."""
     pytest.importorskip("torch")
     import record_training
 
@@ -41,7 +41,7 @@ def test_a_fresh_recording_is_what_is_stored(strategy):
 
 
 @pytest.mark.parametrize(("strategy", "stage"), [("data_parallel", 0), ("zero3", 3)])
-def test_a_rank_holds_what_the_formulas_of_parallel_say(strategy, stage):
+def test_the_memory_of_a_rank_agrees_with_the_formulas_of_parallel(strategy, stage):
     pytest.importorskip("torch")
     from unisono.parallel import memory
 
@@ -53,10 +53,10 @@ def test_a_rank_holds_what_the_formulas_of_parallel_say(strategy, stage):
         assert found == [expected.parameters, expected.gradients, expected.optimizer]
 
 
-def test_data_parallel_sends_only_gradients_and_the_first_bucket_while_others_are_computed():
+def test_data_parallel_sends_only_gradients_the_first_bucket_during_the_backward_pass():
     data = recorded("data_parallel")
-    assert told(data, "forward") == []
-    assert told(data, "backward") == [("all_reduce", [2, 3]), ("all_reduce", [0, 1])]
+    assert collectives_of(data, "forward") == []
+    assert collectives_of(data, "backward") == [("all_reduce", [2, 3]), ("all_reduce", [0, 1])]
     meanwhile = [moment["layer"] for moment in data["moments"] if moment["what"] == "compute" and moment["open"]]
     assert meanwhile == [1, 0]
 
@@ -75,11 +75,11 @@ def test_tensor_parallel_sends_nothing_between_column_and_row():
     assert {each["collective"] for each in data["block"]} == {"all_reduce"}
 
 
-def test_zero3_gathers_each_layer_twice_and_never_has_more_than_two_of_them():
+def test_zero3_gathers_each_layer_twice_and_holds_at_most_two_layers():
     data = recorded("zero3")
-    assert told(data, "forward") == [("all_gather", [layer]) for layer in (0, 1, 2, 3)]
-    gathered = [layers for collective, layers in told(data, "backward") if collective == "all_gather"]
-    scattered = [layers for collective, layers in told(data, "backward") if collective == "reduce_scatter"]
+    assert collectives_of(data, "forward") == [("all_gather", [layer]) for layer in (0, 1, 2, 3)]
+    gathered = [layers for collective, layers in collectives_of(data, "backward") if collective == "all_gather"]
+    scattered = [layers for collective, layers in collectives_of(data, "backward") if collective == "reduce_scatter"]
     assert gathered == scattered == [[3], [2], [1], [0]]
     whole = [sum(1 for each in held(data, moment, GATHERED) if each) for moment in data["moments"]]
     assert max(whole) == 2
@@ -87,7 +87,7 @@ def test_zero3_gathers_each_layer_twice_and_never_has_more_than_two_of_them():
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
-def test_what_was_recorded_adds_up(strategy):
+def test_the_recorded_numbers_add_up(strategy):
     data = recorded(strategy)
     moments = data["moments"]
     assert [moment["what"] for moment in (moments[0], moments[-1])] == ["begin", "end"]
@@ -101,7 +101,7 @@ def test_what_was_recorded_adds_up(strategy):
 
 
 @pytest.mark.parametrize("name", LESSONS)
-def test_a_page_is_small_loads_nothing_and_speaks_the_language_asked_for(name):
+def test_a_page_is_small_self_contained_and_in_the_requested_language(name):
     page = LESSONS[name].write(Settings(language="zh", home="index.html"))
     assert len(page.encode()) < 300_000
     assert set(re.findall(r"https?://[^\s\"'<>)]+", page)) <= {"http://www.w3.org/2000/svg"}
@@ -109,12 +109,12 @@ def test_a_page_is_small_loads_nothing_and_speaks_the_language_asked_for(name):
     assert re.search("[\u4e00-\u9fff]", LESSONS[name].words.zh)
 
 
-def test_the_verifier_counts_the_factor_of_the_page_on_every_ring_that_is_drawn():
+def test_the_verifier_counts_the_factor_of_the_page_on_every_drawn_ring():
     for size in RING_SIZES:
         assert prove(find("ring").schedule(size)).busiest == Fraction(2 * (size - 1), size)
 
 
-def test_the_written_factors_are_those_of_bench():
+def test_the_factors_on_the_page_are_those_of_bench():
     for collective in COLLECTIVES:
         if collective.carries_data:
             for size in (2, 3, 5, 64):

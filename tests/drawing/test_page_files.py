@@ -1,4 +1,4 @@
-"""The page as a file: in one piece, small, and closed to the world."""
+"""The page as a file: self-contained, small, and without network access."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ def page():
     return write_page([scene_of(ring.schedule(5), ring)], "ring")
 
 
-def test_without_data_it_is_below_300_kilobytes(page):
+def test_a_page_without_data_is_smaller_than_300_kilobytes(page):
     assert len(page.encode()) < 300_000
 
 
-def test_it_loads_nothing(page):
+def test_a_page_loads_nothing(page):
     assert "default-src 'none'" in page
     addresses = set(re.findall(r"https?://[^\s\"'<>)]+", page))
     assert addresses <= {"http://www.w3.org/2000/svg"}
@@ -37,7 +37,7 @@ def test_it_loads_nothing(page):
     assert not re.search(r"\b(fetch|XMLHttpRequest|importScripts|import)\(", script("main"))
 
 
-def test_no_text_of_a_user_can_end_the_data():
+def test_user_text_cannot_end_the_data_section():
     scene = {"label": "</script><script>alert(1)</script>"}
     made = write_page([scene], "</title><b>")
     assert "<script>alert" not in made
@@ -46,7 +46,7 @@ def test_no_text_of_a_user_can_end_the_data():
 
 
 @pytest.mark.parametrize("module", MODULES)
-def test_modules_are_written_so_that_they_can_be_joined(module):
+def test_modules_can_be_concatenated(module):
     text = (ASSETS / f"{module}.mjs").read_text(encoding="utf-8")
     assert len(IMPORT.findall(text)) == len(re.findall(r"^import ", text, re.MULTILINE))
     assert len(EXPORT.findall(text)) == len(re.findall(r"^export ", text, re.MULTILINE))
@@ -61,7 +61,9 @@ def test_every_module_is_used():
 
 
 def test_every_export_is_used():
-    """By another module, or by a test and its own module: what only a test uses is dead weight in every page."""
+    """By another module, or by a test and its own module: an export that only a test uses adds to the size of every
+    page.
+    """
     imported = {
         (target, name)
         for module in MODULES
@@ -90,12 +92,12 @@ def test_every_class_of_the_style_sheets_occurs_in_a_module():
     names = set(re.findall(r"\.([a-z][a-z-]*[a-z])(?![\w.(])", re.sub(r"/\*.*?\*/", "", style, flags=re.DOTALL)))
     assert len(names) > 100
     for name in names:
-        prefix = name.partition("-")[0]  # some names are put together, such as strip-${kind}
+        prefix = name.partition("-")[0]  # some names are composed, such as strip-${kind}
         assert re.search(rf"\b{name}\b|\b{prefix}-\$\{{", code), name
 
 
 @pytest.mark.parametrize("entry", ENTRIES)
-def test_each_module_comes_after_those_that_it_needs(entry):
+def test_each_module_follows_the_modules_that_it_imports(entry):
     whole = script(entry)
     for module in MODULES:
         position = len(whole) if module == entry else whole.find(f"const {scope_name(module)} = ")

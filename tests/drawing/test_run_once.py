@@ -8,7 +8,7 @@ from unisono.drawing.scene import scene_of
 from unisono.verifier import proved
 
 
-def test_a_program_is_run_once_for_its_proof_and_its_drawing():
+def test_a_program_runs_once_for_its_proof_and_its_drawing():
     runs = []
 
     @algorithm(all_reduce)
@@ -22,7 +22,7 @@ def test_a_program_is_run_once_for_its_proof_and_its_drawing():
     assert scene["code"]["stacks"]
 
 
-def test_a_program_that_changes_its_mind_is_drawn_as_it_was_proved():
+def test_a_nondeterministic_program_is_drawn_as_proved():
     kept = {}
 
     @algorithm(all_reduce)

@@ -1,4 +1,4 @@
-"""The page of a run as data: stories with times that one can check by hand."""
+"""The page of a run as data: artificial runs with times that can be checked by hand."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from unisono.tracing.run import Transfer
 
 
 def data_of(page):
-    """Return what the page knows, as a browser would read it."""
+    """Return the data of the page, as a browser reads it."""
     found = re.search(r'id="data">(.*?)</script>', page.html, re.DOTALL)
     return json.loads(found[1])["run"]
 
 
 def columns_of(packed):
-    """Unpack, as unpack.mjs does."""
+    """Unpack columns like unpack.mjs."""
     numbers = np.frombuffer(zlib.decompress(base64.b64decode(packed["data"])), "<i4").astype(np.int64)
     ends = np.cumsum(packed["lengths"])[:-1]
     columns = dict(zip(packed["names"], map(np.cumsum, np.split(numbers, ends)), strict=True))
@@ -41,12 +41,12 @@ def columns_of(packed):
 
 
 def late(count=4, at=0):
-    """Return calls to which rank 1 comes late, again and again."""
+    """Return calls to which rank 1 always comes late."""
     return [ring_of_three(late=1, at=at + 5000 * number, number=number + 1) for number in range(count)]
 
 
 def two_ranks(number=1, at=0, schedule="naive"):
-    """Return a broadcast on two ranks with the schedule of the built-in."""
+    """Return a broadcast on two ranks with the schedule of the built-in algorithm."""
     return dataclasses.replace(
         call(
             rank_call(0, at, at + 30, op(0, "send", at + 10, at + 30, to=[1])),
@@ -70,7 +70,7 @@ def test_the_slow_rank_is_named_first_in_both_languages():
     assert page.verdict[0].en == "Rank 1 was slow"
 
 
-def test_where_no_rank_was_slow_that_is_said():
+def test_a_run_without_a_slow_rank_is_reported_as_such():
     verdicts = [
         data_of(write_run_page(run(group(*given))))["groups"][0]["verdict"]["title"]["en"]
         for given in (
@@ -84,27 +84,27 @@ def test_where_no_rank_was_slow_that_is_said():
     ]  # fmt: skip
 
 
-def test_ops_waits_messages_and_the_path_are_there_with_their_times():
+def test_the_page_has_ops_waits_messages_and_the_path_with_their_times():
     (found,) = data_of(write_run_page(run(group(3, *late(2)))))["groups"]
     columns = columns_of(found["packed"])
     assert columns["call_begin"] == [0, 5000]
     assert columns["op_begin"][:3] == [100, 110, 120]
-    assert columns["op_end"][:3] == [10, 10, 10]  # how long they take
+    assert columns["op_end"][:3] == [10, 10, 10]  # their durations
     assert [found["details"][detail][0] for detail in columns["op_detail"][:3]] == ["send", "reduce", "reduce"]
     assert (columns["wait_rank"][0], columns["wait_peer"][0], columns["wait_end"][0]) == (0, 2, 120)
     assert columns["message_sent"][:2] == [0, 1]
     assert [found["whats"][what] for what in columns["path_what"]][:2] == ["begin", "work"]
-    assert (columns["call_culprit"], columns["call_lost"]) == ([1, 1], [110, 110])  # late, and 10 for its send
+    assert (columns["call_culprit"], columns["call_lost"]) == ([1, 1], [110, 110])  # 100 late, and 10 for its send
 
 
-def test_who_waited_for_whom_and_because_of_whom_are_told_apart():
+def test_direct_waits_and_their_causes_are_distinguished():
     (found,) = data_of(write_run_page(run(group(3, *late(3)))))["groups"]
-    assert [0, 2, 360] in found["waited"]  # rank 2 is the next in line, and rank 1 is the cause
+    assert [0, 2, 360] in found["waited"]  # rank 0 waits for rank 2, which waits for rank 1, the cause
     assert any(pair[:2] == [0, 1] and pair[2] == 300 for pair in found["blamed"])
     assert not any(pair[:2] == [0, 1] for pair in found["waited"])
 
 
-def test_times_longer_than_two_seconds_are_kept_to_the_nanosecond():
+def test_times_longer_than_two_seconds_are_exact_to_the_nanosecond():
     far = 7_123_456_789
     (found,) = data_of(write_run_page(run(group(3, ring_of_three(), ring_of_three(at=far, number=2)))))["groups"]
     assert columns_of(found["packed"])["call_begin"] == [0, far]
@@ -122,7 +122,7 @@ def test_a_call_with_its_schedule_can_be_replayed_at_its_times():
     assert columns["time_finished"] == [10, 50, 10, 50]
 
 
-def test_why_a_call_cannot_be_replayed_is_known():
+def test_the_reason_why_a_call_cannot_be_replayed_is_stored():
     schedules = {"naive": format_schedule(find("broadcast/naive").schedule(2, 0)), "nonsense": "what is this?"}
     alone = two_ranks(3)
     alone = dataclasses.replace(alone, ranks={0: alone.ranks[0]})
@@ -135,7 +135,7 @@ def test_why_a_call_cannot_be_replayed_is_known():
     assert columns["call_scene"] == [-1] * 4
 
 
-def test_a_schedule_that_is_not_that_of_the_call_is_not_replayed():
+def test_a_schedule_of_another_call_is_not_replayed():
     ring = format_schedule(find("all_reduce/ring").schedule(2))
     texts = {
         "other size": format_schedule(find("broadcast/naive").schedule(3, 0)),
@@ -148,20 +148,20 @@ def test_a_schedule_that_is_not_that_of_the_call_is_not_replayed():
     assert columns_of(data_of(page)["groups"][0]["packed"])["call_why"] == [WRONG_SCHEDULE] * 4
 
 
-def test_the_communicator_with_most_time_in_calls_comes_first():
+def test_the_communicator_with_the_most_time_in_calls_is_first():
     small = dataclasses.replace(group(1, call(rank_call(0, 0, 10, op(0, "copy", 0, 10)))), communicator="small")
     sizes = [found["size"] for found in data_of(write_run_page(run(small, group(3, *late()))))["groups"]]
     assert sizes == [3, 1]
 
 
-def test_a_communicator_that_only_sent_and_received_is_drawn_too():
+def test_a_communicator_with_only_sends_and_receives_is_drawn():
     both = [Transfer(0, 1, True, 0, 8, 1, 500, 600), Transfer(1, 0, False, 0, 8, 1, 450, 650)]
     made = dataclasses.replace(group(2), transfers=both)
     columns = columns_of(data_of(write_run_page(run(made)))["groups"][0]["packed"])
     assert sorted(columns["transfer_begin"]) == [0, 50]
 
 
-def test_of_too_much_the_first_calls_are_drawn_and_the_page_says_so():
+def test_of_too_many_events_the_first_calls_are_drawn_and_the_page_says_so():
     events = sum(len(one.ops) + len(one.waits) for one in ring_of_three(late=1).ranks.values())
     page = write_run_page(run(group(3, *late(20))), most_events=5 * events)
     (found,) = data_of(page)["groups"]
@@ -169,10 +169,10 @@ def test_of_too_much_the_first_calls_are_drawn_and_the_page_says_so():
     assert "Calls 1 to 5 of 20 are drawn" in found["notes"][0]["en"]
     assert "--calls 6-" in page.notes[0].en
     assert "第 1 至 5 次调用" in page.notes[0].zh
-    assert "in 20 of 20 calls" in page.verdict[1].en  # what is found is found in all calls
+    assert "in 20 of 20 calls" in page.verdict[1].en  # the analysis covers all calls
 
 
-def test_a_call_that_is_too_large_for_a_page_is_refused_with_advice():
+def test_a_call_that_is_too_large_for_a_page_is_rejected_with_a_hint():
     small = call(rank_call(0, 0, 10, op(0, "copy", 0, 10)), number=7)
     made = run(group(3, small, *late(2)))
     with pytest.raises(
@@ -182,7 +182,7 @@ def test_a_call_that_is_too_large_for_a_page_is_refused_with_advice():
     assert write_run_page(made, calls=(7, 7), most_events=3).html
 
 
-def test_of_very_many_sends_the_first_are_drawn_and_the_page_says_so():
+def test_of_too_many_sends_the_first_are_drawn_and_the_page_says_so():
     sends = [Transfer(0, 1, True, 0, 8, number, 10 * number, 10 * number + 5) for number in range(50)]
     page = write_run_page(run(dataclasses.replace(group(2), transfers=sends)), most_events=20)
     (found,) = data_of(page)["groups"]
@@ -190,7 +190,7 @@ def test_of_very_many_sends_the_first_are_drawn_and_the_page_says_so():
     assert found["notes"][0]["en"].startswith("The first 20 of 50 sends and receives are drawn")
 
 
-def test_other_calls_can_be_asked_for():
+def test_other_calls_can_be_selected():
     made = run(group(3, *late(20)))
     numbers = {
         calls: columns_of(data_of(write_run_page(made, calls=calls))["groups"][0]["packed"])["call_number"]
@@ -201,7 +201,7 @@ def test_other_calls_can_be_asked_for():
         write_run_page(made, calls=(30, 40))
 
 
-def test_who_needs_little_room_gets_it_and_the_others_share_the_rest():
+def test_small_communicators_are_drawn_completely_and_the_others_share_the_rest():
     one_call = sum(len(one.ops) + len(one.waits) for one in ring_of_three(late=1).ranks.values())
     groups = [dataclasses.replace(group(3, *late(count)), communicator=str(count)) for count in (1, 30, 20)]
     counts = [
@@ -210,7 +210,7 @@ def test_who_needs_little_room_gets_it_and_the_others_share_the_rest():
     assert counts == [5, 5, 1]
 
 
-def test_missing_ranks_and_dropped_events_are_said():
+def test_missing_ranks_and_dropped_events_are_reported():
     made = run(group(3, ring_of_three(), missing=[2], dropped={0: 7}))
     (found,) = data_of(write_run_page(made))["groups"]
     assert found["missing"] == [2]
@@ -219,12 +219,12 @@ def test_missing_ranks_and_dropped_events_are_said():
     ]  # fmt: skip
 
 
-def test_a_run_in_which_nobody_communicates_is_refused():
+def test_a_run_without_communication_is_rejected():
     with pytest.raises(UsageError, match="no rank made a call"):
         write_run_page(run(group(2)))
 
 
-def test_a_trace_is_told_from_an_algorithm(tmp_path, monkeypatch):
+def test_a_trace_is_distinguished_from_an_algorithm(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for name in ("run", "ring"):
         (tmp_path / name).mkdir()
@@ -237,7 +237,7 @@ def test_a_trace_is_told_from_an_algorithm(tmp_path, monkeypatch):
     assert not is_trace("x" * 5000)
 
 
-def test_in_python_a_run_is_drawn_by_its_place_or_as_it_was_read(tmp_path):
+def test_in_python_a_run_is_drawn_from_its_path_or_as_an_object(tmp_path):
     drawing = draw(run(group(3, *late())), language="zh")
     assert '"language":"zh"' in drawing.html
     assert drawing._repr_html_().startswith("<iframe")

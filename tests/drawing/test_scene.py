@@ -66,7 +66,7 @@ def test_a_scene_is_plain_data_and_small(name):
         ("naive", [("forwarding", 1, 1), ("local work", 2, 6)]),
     ],
 )
-def test_phases_follow_from_how_a_program_is_made_of_others(name, phases):
+def test_phases_follow_from_the_composition_of_a_program(name, phases):
     assert phases_of(drawn(name, 5)) == phases
 
 
@@ -78,11 +78,11 @@ def test_phases_follow_from_how_a_program_is_made_of_others(name, phases):
         ("neighbour_exchange_all_gather", "ring"), ("barrier/tree", "tree"),
     ],
 )  # fmt: skip
-def test_the_layout_fits_who_talks_to_whom(name, layout):
+def test_the_layout_matches_the_communication_pattern(name, layout):
     assert drawn(name, 6)["layout"]["best"] == layout
 
 
-def test_a_line_begins_at_the_root():
+def test_a_line_starts_at_the_root():
     assert drawn("broadcast/chain", 5, root=2)["layout"]["line"] == [2, 3, 4, 0, 1]
 
 
@@ -104,7 +104,7 @@ def test_slots_have_the_parts_that_the_collective_gives_them():
     assert [part["name"] for part in drawn("all_to_all/hierarchical", 4)["parts"]] == ["input", "output", "scratch"]
 
 
-def test_the_line_of_each_step_is_there():
+def test_every_step_has_its_source_line():
     scene = drawn("ring", 4)
     columns = unpacked(scene["packed"])
     sources = scene["code"]["sources"]
@@ -124,7 +124,7 @@ def test_the_facts_are_those_of_the_verifier():
     assert facts["tree"] == proof.tree
 
 
-def test_numbers_are_easy_to_follow():
+def test_example_numbers_are_easy_to_add():
     assert example_inputs(find("ring").schedule(4)) == [[0, 1, 2, 3], [1, 2, 3, 4], [2, 3, 4, 5], [3, 4, 5, 6]]
     assert example_inputs(find("all_gather/ring").schedule(3)) == [[0], [11], [22]]
     assert example_inputs(find("broadcast/naive").schedule(3, root=2)) == [None, None, [20]]
@@ -132,7 +132,7 @@ def test_numbers_are_easy_to_follow():
     play(find("all_to_all/naive").schedule(12), example_inputs(find("all_to_all/naive").schedule(12)))
 
 
-def test_what_fails_its_proof_is_drawn_up_to_the_failing_step():
+def test_a_schedule_that_fails_its_proof_is_drawn_up_to_the_failing_step():
     scene = scene_of(zigzag_twice.schedule(4), zigzag_twice)
     assert scene["facts"] is None
     assert scene["failure"]["error"] == "GoalError"
@@ -143,7 +143,7 @@ def test_what_fails_its_proof_is_drawn_up_to_the_failing_step():
     assert len(columns["message_got"]) == 4
 
 
-def test_a_deadlock_before_the_first_message_has_one_step_in_which_nothing_happens():
+def test_a_deadlock_before_the_first_message_has_one_empty_step():
     @algorithm(all_reduce, chunks=one)
     def waits(rank, size):
         yield recv(0, src=(rank - 1) % size)
@@ -155,13 +155,13 @@ def test_a_deadlock_before_the_first_message_has_one_step_in_which_nothing_happe
     assert unpacked(scene["packed"])["message_src"] == []
 
 
-def test_a_program_that_breaks_off_is_drawn_up_to_there():
+def test_a_program_that_raises_is_drawn_up_to_the_exception():
     @algorithm(all_reduce, chunks=one)
-    def breaks_off(rank, size):
+    def raises_early(rank, size):
         yield send(0, dst=(rank + 1) % size), recv_reduce(0, src=(rank - 1) % size)
         yield send(0, dst=(rank + 1) // 0), recv_reduce(0, src=0)
 
-    scene = scene_of(breaks_off.schedule(3), breaks_off)
+    scene = scene_of(raises_early.schedule(3), raises_early)
     assert "ZeroDivisionError" in scene["failure"]["what"]
     assert scene["failure"]["step"] == 1
     assert scene["levels"] == 2
@@ -175,7 +175,7 @@ def test_a_schedule_in_text_form_shows_its_steps():
     assert scene["code"]["sources"] == []
 
 
-def test_above_64_ranks_there_is_no_stage_and_the_data_stays_small():
+def test_above_64_ranks_there_is_no_stage_and_the_data_is_small():
     scene = drawn("ring", 65)
     assert not scene["on_stage"]
     assert len(scene["packed"]["data"]) < 10_000
@@ -183,10 +183,10 @@ def test_above_64_ranks_there_is_no_stage_and_the_data_stays_small():
     assert drawn("ring", 64)["on_stage"]
 
 
-def test_too_many_ranks_are_refused():
+def test_too_many_ranks_are_rejected():
     with pytest.raises(UsageError, match="at most 1024"):
         drawn("tree", 1025)
 
 
-def test_too_many_chunks_have_no_stage_either():
+def test_too_many_chunks_have_no_stage():
     assert not drawn("broadcast/chain", 3, pieces=8000)["on_stage"]

@@ -47,7 +47,7 @@ def test_every_step_of_every_algorithm_has_a_line_that_yields_it(name):
                 assert "yield" in linecache.getline(code.co_filename, line)
 
 
-def test_the_stack_goes_through_programs_that_play_others():
+def test_the_stack_includes_programs_that_run_others():
     first, *_, last = followed(find("ring").schedule(5))[2]
     assert names(first) == [("ring", False), ("ring_reduce_scatter", False)]
     assert names(last) == [("ring", False), ("ring_all_gather", False)]
@@ -56,11 +56,11 @@ def test_the_stack_goes_through_programs_that_play_others():
     ]  # fmt: skip
 
 
-def test_what_runs_backwards_says_so_and_has_the_line_of_that_step():
+def test_a_program_run_backwards_is_marked_and_has_the_line_of_each_step():
     def forwards(rank):
         if rank == 0:
-            yield send(0, dst=1)  # the first
-            yield send(1, dst=1)  # the second
+            yield send(0, dst=1)  # the first step
+            yield send(1, dst=1)  # the second step
         else:
             yield recv(0, src=0)
             yield recv(1, src=0)
@@ -86,18 +86,18 @@ def test_mapped_programs_are_followed():
     assert names(stacks[0][0]) == [("program", False), ("inner", False)]
 
 
-def test_steps_without_ops_are_left_out_as_they_are_of_programs():
-    schedule = find("broadcast/chain").schedule(3)  # the last rank's last step is empty
+def test_steps_without_ops_are_omitted_as_in_programs():
+    schedule = find("broadcast/chain").schedule(3)  # the last step of the last rank is empty
     assert len(followed(schedule)[2]) == len(list(schedule.program(2)))
 
 
-def test_steps_that_are_no_generator_have_no_lines():
+def test_steps_not_from_a_generator_have_no_lines():
     steps = [[(send(0, dst=1), recv_reduce(0, src=1))], [(send(0, dst=0), recv_reduce(0, src=0))]]
     stacks = followed(dataclasses.replace(find("recursive_doubling").schedule(2), make=steps.__getitem__))
     assert stacks == {0: [()], 1: [()]}
 
 
-def test_whoever_profiles_the_caller_is_left_in_peace():
+def test_a_profiler_of_the_caller_stays_installed():
     def profiler(frame, event, arg):
         return None
 

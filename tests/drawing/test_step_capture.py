@@ -12,7 +12,7 @@ from unisono.errors import DeadlockError, UnmatchedError
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_what_is_recorded_is_what_the_verifier_counts(name):
+def test_the_captured_messages_are_those_that_the_verifier_counts(name):
     for size in SIZES:
         schedule = find(name).schedule(size)
         capture, proof = capture_steps(schedule), prove(schedule)
@@ -25,20 +25,20 @@ def test_what_is_recorded_is_what_the_verifier_counts(name):
         assert (capture.messages["got"] >= capture.messages["sent"]).all()
 
 
-def test_messages_stand_in_the_order_in_which_they_are_received():
+def test_messages_are_in_the_order_of_their_receives():
     messages = capture_steps(find("hierarchical").schedule(6)).messages
     order = list(zip(messages["got"], messages["dst"], strict=True))
     assert order == sorted(order)
 
 
-def test_a_message_names_its_chunks_as_the_sender_and_as_the_receiver_does():
+def test_a_message_names_its_chunks_at_the_sender_and_at_the_receiver():
     messages = capture_steps(find("all_to_all/pairwise").schedule(3)).messages
     first = messages["src"].tolist().index(0)
     assert messages["sent_chunks"][first] == messages["dst"][first]  # in the input
     assert messages["got_chunks"][first] == 3 + messages["src"][first]  # in the output
 
 
-def test_chunks_of_many_messages_lie_one_after_the_other():
+def test_chunks_of_many_messages_are_stored_consecutively():
     messages = capture_steps(find("rabenseifner").schedule(8)).messages
     assert len(messages["sent_chunks"]) == messages["amount"].sum()
     assert messages["amount"].max() == 4
@@ -50,14 +50,14 @@ def test_without_chunks_there_is_one_number_for_each_message():
     assert messages["amount"].max() == 4
 
 
-def test_local_ops_are_no_messages():
+def test_local_ops_are_not_messages():
     capture = capture_steps(find("naive").schedule(3))
     assert len(capture.messages["src"]) == 6
     assert capture.locals["reduce"].tolist().count(1) == 6  # every rank combines twice
     assert capture.locals["level"].min() == 2
 
 
-def test_messages_of_one_step_are_numbered_as_they_are_sent():
+def test_messages_of_one_step_are_numbered_in_sending_order():
     messages = capture_steps(find("all_gather/naive").schedule(4)).messages
     for rank in range(4):
         mine = messages["src"] == rank
@@ -65,7 +65,7 @@ def test_messages_of_one_step_are_numbered_as_they_are_sent():
         assert by_number.tolist() == [(rank + way) % 4 for way in (1, 2, 3)]
 
 
-def test_a_deadlock_ends_the_recording_and_what_came_before_is_kept():
+def test_a_deadlock_ends_the_capture_and_earlier_steps_are_kept():
     schedule = written("all_reduce", 1, "send 0 to 1\nrecv_reduce 0 from 1", "recv_reduce 0 from 0\nrecv 0 from 0")
     capture = capture_steps(schedule)
     assert isinstance(capture.error, DeadlockError)
@@ -73,8 +73,8 @@ def test_a_deadlock_ends_the_recording_and_what_came_before_is_kept():
     assert capture.levels == [[1], [1]]
 
 
-def test_a_message_that_is_stuck_in_a_deadlock_keeps_the_op_that_would_receive_it():
-    """The page draws it as an addition, or as stored, like any other message."""
+def test_a_message_stuck_in_a_deadlock_keeps_its_receiving_op():
+    """The page draws it like any other message, as an addition or as stored."""
     programs = {"recv_reduce": 1, "recv": 0}
     for kind, reduce in programs.items():
         waits = f"send 0 to {{}}\nrecv_reduce 0 from 2\n{kind} 0 from {{}}"
@@ -93,11 +93,11 @@ def test_a_message_that_no_rank_receives_still_has_a_destination():
     assert capture.messages["src"][lost].tolist() == [0]
 
 
-def test_a_program_that_breaks_off_is_recorded_up_to_there():
-    def breaks_off(rank):
+def test_a_program_that_raises_is_captured_up_to_the_exception():
+    def raises_early(rank):
         yield from find("ring")(rank, 3)
         raise RuntimeError("enough")
 
-    capture = capture_steps(dataclasses.replace(find("ring").schedule(3), make=breaks_off))
+    capture = capture_steps(dataclasses.replace(find("ring").schedule(3), make=raises_early))
     assert "RuntimeError: enough" in str(capture.error)
     assert (capture.messages["got"] > 0).any()

@@ -1,4 +1,4 @@
-"""The sentences that the algorithms package says: declarations, options and names that do not work."""
+"""The messages of the algorithms, in English and Chinese: errors about declarations, options and names."""
 
 from unisono.message import Template
 

@@ -1,12 +1,11 @@
 """Smaller numbers on the wire: fp16, bf16, fp8, int8, top-k (docs/codecs.md).
 
-``codec`` is the record of a codec and finds it by name, ``formats`` the number formats as data, ``reference``
-what they mean, in plain numpy, ``coding`` lets the engine encode and decode, ``bounds`` says how wrong a
-result can be, and ``feedback`` adds what was cut off to the next array.
+``codec`` has the record of a codec and finds it by name, ``formats`` lists the number formats as data, ``reference``
+defines them in plain numpy, ``coding`` encodes and decodes with the engine, ``bounds`` bounds the error of a result,
+and ``feedback`` adds what was dropped to the next array.
 
-For the communicator: all codecs but top-k are applied by the engine at send and receive. ``codec="topk:F"``
-of an all-reduce is ``topk.all_reduce_topk(array, codec, size, all_gather, op)``, which needs nothing but an
-all-gather of bytes.
+In a communicator the engine applies all codecs but top-k, at send and receive. An all-reduce with ``codec="topk:F"``
+is ``topk.all_reduce_topk(array, codec, size, all_gather, op)``, which needs only an all-gather of bytes.
 """
 
 from unisono.codecs.bounds import error_bound, rounding_error, sum_error

@@ -1,4 +1,4 @@
-"""Float32 arrays as codecs take them: numpy arrays and torch CPU tensors alike; torch is not imported for that."""
+"""Views of the float32 arrays that codecs take: numpy arrays and torch CPU tensors, without importing torch."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from unisono.errors import UsageError
 
 
 def floats_of(given: Any, name: str, *, writable: bool = False) -> NDArray[np.float32]:
-    """Return a flat view of an array, or raise UsageError if codecs cannot use it as it is."""
+    """Return a flat view of an array; raise UsageError if codecs cannot use its memory directly."""
     array = given
     if hasattr(given, "data_ptr") and hasattr(given, "detach"):  # a torch tensor
         if given.device.type != "cpu":
@@ -35,14 +35,14 @@ def floats_of(given: Any, name: str, *, writable: bool = False) -> NDArray[np.fl
 
 
 def address_of(tensor: Any, name: str) -> int:
-    """Return the address of a torch tensor, or raise UsageError if not all of its elements lie in memory.
+    """Return the address of a torch tensor; raise UsageError unless all of its elements are in memory.
 
-    They do not in a tensor whose storage was freed or shrunk, nor in one that only stands for another tensor.
+    They are not if the storage of the tensor was freed or shrunk, or if the tensor only represents another one.
     """
     try:
         address, held_bytes = tensor.data_ptr(), tensor.untyped_storage().nbytes()
         if address and held_bytes == tensor.nbytes and tensor.is_contiguous() and not tensor.is_nested:
-            return int(address)  # it fills its storage, as most do
+            return int(address)  # the usual case: the tensor fills its storage
         first, count = tensor.storage_offset(), tensor.numel()
         if count and not tensor.is_contiguous():
             count = 1 + sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True))

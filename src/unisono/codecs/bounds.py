@@ -1,4 +1,4 @@
-"""How wrong a compressed result can be: bounds that hold for every input, and why.
+"""Bounds on the error of a compressed result that hold for every input, with their proof.
 
 *One rounding.* Between 2**e and 2**(e + 1) the numbers of a format with m bits of mantissa are 2**(e - m)
 apart, so the nearest one is at most half of this away, which is at most 2**-(m + 1) of the element:
@@ -53,9 +53,9 @@ ADDITION = 2.0**-24  # of the result, in float32
 
 
 def rounding_error(codec: str | Codec, magnitude: ArrayLike, largest: ArrayLike | None = None) -> Doubles:
-    """Return the most that encoding changes an element of a magnitude, in a block whose largest is given.
+    """Return the largest change that encoding makes to an element, given its magnitude and that of its codec block.
 
-    Without ``largest`` the element is the largest itself. Arrays give bounds element by element.
+    Without ``largest`` the element is the largest of its codec block. Arrays give bounds element by element.
     """
     codec, magnitudes = find(codec), np.asarray(magnitude, np.float64)
     scales: Any = 1.0
@@ -67,7 +67,7 @@ def rounding_error(codec: str | Codec, magnitude: ArrayLike, largest: ArrayLike 
 
 
 def sum_error(codec: str | Codec, sums: Sequence[ArrayLike], largest: Sequence[ArrayLike] | None = None) -> Doubles:
-    """Return the most that a sum is wrong after its partial sums were rounded one after the other, as in a ring.
+    """Return the largest error of a sum whose partial sums were rounded one after the other, as in a ring.
 
     ``sums`` are the magnitudes of the partial sums without error, of an element or of many, in the order of
     the hops; the last one is the complete sum. ``largest`` are the largest of their blocks; without it each
@@ -87,7 +87,7 @@ def sum_error(codec: str | Codec, sums: Sequence[ArrayLike], largest: Sequence[A
 
 
 def error_bound(codec: str | Codec, ranks: int, largest: ArrayLike, *, roundings: int | None = None) -> Doubles:
-    """Return the most that an element of a sum over ranks is wrong (all_reduce, reduce_scatter, reduce).
+    """Return the largest error of an element of a sum over ranks (all_reduce, reduce_scatter, reduce).
 
     ``largest`` bounds the magnitudes of all inputs and partial sums in the element's block, for instance the sum over
     the ranks of the largest magnitude that each has in it. ``roundings`` is how many roundings feed a result:

@@ -1,4 +1,4 @@
-"""A codec: how an array travels, as a record. It is what ``codec=`` takes, beside the name alone.
+"""The record of a codec: how an array is represented while it travels. ``codec=`` takes a record or a name.
 
 ``find("fp8_e4m3")`` and ``Codec("fp8_e4m3")`` are the same; ``Codec("fp8_e4m3", stochastic=True, seed=1)``
 rounds stochastically; ``find("topk:0.01")`` keeps the largest hundredth.
@@ -14,17 +14,16 @@ from unisono.codecs import messages
 from unisono.codecs.formats import FORMATS, Format
 from unisono.errors import UsageError
 
-TOPK_BLOCK = 65536  # elements; a place within them has 16 bits
+TOPK_BLOCK = 65536  # elements of a window; a position in it takes 16 bits
 
 
 @dataclass(frozen=True)
 class Codec:
-    """How float32 numbers travel.
+    """The representation of float32 numbers while they travel.
 
-    ``stochastic`` rounds up or down by chance, to the nearer neighbour the more often, so that the
-    expectation is the number itself; the same ``seed`` gives the same bits again. What a codec made of an
-    array it leaves as it is the second time (it is idempotent), whichever way it rounds: this is why ranks
-    that pass on what they received agree.
+    ``stochastic`` rounds up or down at random, to the nearer neighbour more often, so that the expected value is the
+    number itself; the same ``seed`` gives the same bits again. Every codec is idempotent, however it rounds: encoding
+    a decoded array again changes nothing. Therefore ranks that forward what they received agree.
     """
 
     name: str
@@ -46,7 +45,7 @@ class Codec:
 
     @property
     def is_topk(self) -> bool:
-        """Whether it sends only the largest elements, and their places."""
+        """Whether the codec sends only the largest elements, with their positions."""
         return self.name not in FORMATS
 
     @property
@@ -55,19 +54,19 @@ class Codec:
         return FORMATS["bf16" if self.is_topk else self.name]
 
     def kept(self, n: int) -> int:
-        """Return how many of n elements are sent: all, or those that top-k keeps."""
+        """Return the number of elements that are sent of n: all of them, or those that top-k keeps."""
         fraction = _fraction(self.name)
         return n if fraction is None else math.ceil(fraction * n)
 
     def wire_bytes(self, n: int) -> int:
-        """Return how many bytes n elements are on the wire."""
+        """Return the number of bytes that n elements take on the wire."""
         if not self.is_topk:
             return self.format.wire_bytes(n)
         return 4 * -(-n // TOPK_BLOCK) + 4 * self.kept(n)
 
     @property
     def relative_error(self) -> float:
-        """The most that one rounding changes an element, as a part of it (see bounds.py)."""
+        """The largest change that one rounding makes to an element, relative to the element (see bounds.py)."""
         if self.is_topk:
             return 1.0  # what is not kept is lost
         mantissa = self.format.mantissa
@@ -75,16 +74,16 @@ class Codec:
 
     @property
     def absolute_error(self) -> float:
-        """The most that one rounding changes a small element, in units of the scale if there is one."""
+        """The largest change that one rounding makes to a small element, in units of the scale if there is one."""
         return self.format.quantum / self._halves
 
     @property
     def _halves(self) -> int:
-        """How much nearer than one step the rounded number is: half a step if it is the nearest one."""
+        """The divisor of a step that bounds the change: 2 where the nearest number is taken, else 1."""
         return 1 if self.stochastic else 2
 
     def describe(self) -> str:
-        """Return what there is to know, a line each."""
+        """Return a summary of the codec, one property per line."""
         lines = [
             f"codec {self}",
             f"  bytes: {self.wire_bytes(2**20) / 2**22:.4f} of float32",
@@ -99,7 +98,7 @@ class Codec:
 
 
 def _fraction(name: str) -> Fraction | None:
-    """Return F of topk:F, exactly as it is written; None if the name is something else."""
+    """Return F of topk:F, exactly as written; None for any other name."""
     kind, _, number = name.partition(":")
     try:
         fraction = Fraction(number) if kind == "topk" else Fraction(0)
@@ -109,5 +108,5 @@ def _fraction(name: str) -> Fraction | None:
 
 
 def find(codec: str | Codec) -> Codec:
-    """Return the codec of a name; a codec is itself."""
+    """Return the codec of a name; a codec is returned unchanged."""
     return codec if isinstance(codec, Codec) else Codec(codec)

@@ -1,4 +1,4 @@
-"""Arrays to bytes and back, by the _engine."""
+"""Encodes arrays to bytes and decodes them, with the loops of the engine."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ BEST = ""  # the variant of the loops: the best one for this processor
 
 
 def encode(array: Any, codec: str | Codec) -> Bytes:
-    """Return what a float32 array is on the wire: ``codec.wire_bytes(array.size)`` bytes."""
+    """Return the wire of a float32 array: ``codec.wire_bytes(array.size)`` bytes."""
     codec, values = find(codec), floats_of(array, messages.ARRAY_TO_ENCODE())
     wire = np.empty(codec.wire_bytes(values.size), np.uint8)
     if codec.is_topk:
@@ -29,7 +29,7 @@ def encode(array: Any, codec: str | Codec) -> Bytes:
 
 
 def decode(wire: Bytes, codec: str | Codec, n: int) -> NDArray[np.float32]:
-    """Return the n numbers that are on a wire; what top-k did not keep is 0."""
+    """Return the n numbers of a wire; elements that top-k did not keep are 0."""
     codec = find(codec)
     check_wire(wire, codec, n)
     out = np.zeros(n, np.float32)
@@ -46,7 +46,7 @@ def add_kept(out: NDArray[np.float32], wire: Bytes, codec: Codec) -> None:
 
 
 def round_in_place(array: Any, codec: str | Codec) -> None:
-    """Make an array what decode makes of it: what others will see of it."""
+    """Replace an array by its decoded wire: the numbers that other ranks receive."""
     codec, values = find(codec), floats_of(array, messages.ARRAY_TO_ROUND(), writable=True)
     if codec.is_topk:
         values[:] = decode(encode(values, codec), codec, values.size)

@@ -1,18 +1,17 @@
-"""Error feedback: what a codec cuts off today is added tomorrow.
+"""Error feedback: what a codec drops in one step is added in the next.
 
-A lossy codec that always errs to the same side never sends what it cuts off: with top-k a small gradient
-would never
-arrive. So each rank keeps the *residual*, what it did not send, and adds it to the next array of the same name::
+Without it, a codec can drop the same element at every step: with top-k a small gradient would never arrive. So each
+rank keeps the *residual*, the part that it did not send, and adds it to the next array of the same key::
 
     corrected = x + residual
     sent      = decode(encode(corrected))
     residual  = corrected - sent
 
-The sum of all that was sent is then the sum of all x less one residual, however many steps there were.
+After any number of steps, the sum of everything sent is the sum of all x minus one residual.
 
-The array becomes ``sent``. The codec leaves it as it is when the call encodes it (it is idempotent), so what
-the rank puts in is exactly what the residual assumes. What partial sums lose on their way is not known to any
-one rank, and not fed back.
+The array becomes ``sent``. Codecs are idempotent, so the call that encodes the array does not change it again, and
+the rank contributes exactly what the residual assumes. The rounding of partial sums during the call is known to no
+single rank and is not fed back.
 """
 
 from __future__ import annotations
@@ -31,10 +30,13 @@ from unisono.errors import UsageError
 
 
 class ErrorFeedback:
-    """The residuals of one rank, one for each key; a key is whatever names a tensor.
+    """The residuals of one rank, one for each key. A key identifies a tensor, for instance by its name.
 
-    >>> feedback = ErrorFeedback("topk:0.01") >>> feedback.correct("layer1.weight", gradient)  # in place;
-    then comm.all_reduce(gradient, codec="topk:0.01")
+    ::
+
+        feedback = ErrorFeedback("topk:0.01")
+        feedback.correct("layer1.weight", gradient)  # in place
+        comm.all_reduce(gradient, codec="topk:0.01")
     """
 
     def __init__(self, codec: str | Codec) -> None:
@@ -42,7 +44,7 @@ class ErrorFeedback:
         self.residuals: dict[Hashable, NDArray[np.float32]] = {}
 
     def correct(self, key: Hashable, array: Any) -> None:
-        """Add the residual of a key to a float32 array, round the array as the codec does, and keep what is new."""
+        """Add the residual of a key to a float32 array, round the array like the codec, and keep the new residual."""
         values = floats_of(array, messages.ARRAY_OF_KEY(key=repr(key)), writable=True)
         residual = self.residuals.get(key)
         if residual is None:

@@ -1,7 +1,7 @@
-"""The number formats of the wire, as data. What is said here of a format is all that differs between them.
+"""The number formats of the wire, as data. Formats differ in nothing but the fields declared here.
 
-A *code* is the whole number that stands for an element on the wire. In formats with a *block*, so many
-elements share one *scale*, a power of two, and an element is its code's number times the scale.
+A *code* is the integer that represents an element on the wire. In formats with a codec block, the ``block`` elements
+of each block share one *scale*, a power of two, and an element is the number of its code times the scale.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ LARGEST_FLOAT = 127  # the exponent of the largest float32
 
 @dataclass(frozen=True)
 class Format:
-    """A format: how its codes are made of bits, and what they stand for.
+    """A format: the bits of its codes, and the numbers that they represent.
 
     ``mantissa`` is the number of bits behind the point, None where codes are whole numbers. The quantum is
     the distance between the numbers nearest to zero; everywhere else numbers are no further apart than 2 **
@@ -32,16 +32,16 @@ class Format:
 
     @property
     def exponent(self) -> int:
-        """The exponent of the limit: the power of two that it is at least."""
+        """The exponent of the limit: the largest e with 2**e <= limit."""
         return int(self.limit).bit_length() - 1
 
     @property
     def largest(self) -> float:
-        """The largest number that can be on the wire; what is larger becomes this."""
+        """The largest number that the wire can represent; larger numbers become this one."""
         return self.limit if self.block is None else self.limit * 2.0 ** (LARGEST_FLOAT - self.exponent)
 
     def wire_bytes(self, n: int) -> int:
-        """Return how many bytes n elements are on the wire."""
+        """Return the number of bytes that n elements take on the wire."""
         scales = 0 if self.block is None else -(-n // self.block)
         return scales + n * self.bits // 8
 

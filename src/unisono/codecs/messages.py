@@ -1,4 +1,4 @@
-"""The sentences that the codecs say: names, arrays and bounds that do not work."""
+"""The messages of the codecs, in English and Chinese: errors about names, arrays and bounds."""
 
 from unisono.message import Template
 

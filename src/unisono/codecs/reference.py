@@ -1,4 +1,4 @@
-"""Encoding and decoding in plain numpy: slow, and kept for ever as what the engine's loops are compared with.
+"""Encodes and decodes in plain numpy: slow, and the reference that the engine's loops are compared with.
 
 It computes in float64, where every step but the rounding itself is exact. The rules are those of
 ``engine/include/unisono/wire.hpp``.
@@ -21,13 +21,13 @@ Words = NDArray[np.uint32]
 
 @np.errstate(all="ignore")
 def encode(values: Floats, name: str, *, stochastic: bool = False, seed: int = 0, first: int = 0) -> Bytes:
-    """Return what a one-dimensional float32 array is on the wire."""
+    """Return the wire of a one-dimensional float32 array."""
     form = FORMATS[name]
     dice = roll_dice(seed, first, len(values)) if stochastic else None
     if form.block is None:
         return _codes(values.astype(np.float64), form, dice).astype(np.uint16).view(np.uint8)
     exponents = _scale_exponents(values, form, stochastic)
-    # As the engine does, in float32: what is too small for it is far too small for any code but 0.
+    # In float32, as in the engine: a number too small for float32 is far too small for any code but 0.
     scaled = values * np.float32(2) ** -np.repeat(exponents, BLOCK)[: len(values)].astype(np.float32)
     codes = _codes(scaled.astype(np.float64), form, dice)
     return np.concatenate([exponents + LARGEST_FLOAT, codes]).astype(np.uint8)
@@ -35,7 +35,7 @@ def encode(values: Floats, name: str, *, stochastic: bool = False, seed: int = 0
 
 @np.errstate(all="ignore")
 def decode(wire: Bytes, name: str, n: int) -> Floats:
-    """Return the n elements that are on a wire."""
+    """Return the n elements of a wire."""
     form = FORMATS[name]
     if form.block is None:
         return _numbers(wire.view(np.uint16).astype(np.int64), form).astype(np.float32)
@@ -45,7 +45,7 @@ def decode(wire: Bytes, name: str, n: int) -> Floats:
 
 
 def _scale_exponents(values: Floats, form: Format, stochastic: bool) -> NDArray[np.int64]:
-    """Return, for each block, the smallest exponent at which no finite element rounds past the limit."""
+    """Return, for each codec block, the smallest exponent at which no finite element is rounded above the limit."""
     finite = np.where(np.isfinite(values), np.abs(values), 0).astype(np.float64)
     padded = np.zeros(-(-len(values) // BLOCK) * BLOCK)
     padded[: len(values)] = finite
@@ -57,7 +57,7 @@ def _scale_exponents(values: Floats, form: Format, stochastic: bool) -> NDArray[
 
 
 def _exponents(magnitudes: Doubles) -> NDArray[np.int64]:
-    """Return e with 2**e <= magnitude < 2**(e + 1); for zero, something small."""
+    """Return e with 2**e <= magnitude < 2**(e + 1); for zero, an exponent below all others."""
     return np.where(magnitudes > 0, np.frexp(magnitudes)[1] - 1, -200).astype(np.int64)
 
 
@@ -67,7 +67,7 @@ def _smallest_normal(form: Format) -> float:
 
 
 def _quanta(magnitudes: Doubles, form: Format) -> Doubles:
-    """Return the distance of a format's neighbouring numbers, at each magnitude."""
+    """Return the distance between neighbouring numbers of the format, at each magnitude."""
     if form.mantissa is None:
         return np.full_like(magnitudes, form.quantum)
     quanta: Doubles = np.maximum(2.0 ** (_exponents(magnitudes) - form.mantissa), form.quantum)
@@ -75,8 +75,9 @@ def _quanta(magnitudes: Doubles, form: Format) -> Doubles:
 
 
 def _rounded(magnitudes: Doubles, form: Format, dice: Words | None) -> Doubles:
-    """Return the format's number nearest to each magnitude or, with dice, one of the two next to it; as if the format
-    had no limit.
+    """Return the number of the format nearest to each magnitude or, with dice, one of the two neighbours.
+
+    The limit of the format is ignored.
     """
     if dice is None:
         quanta = _quanta(magnitudes, form)
@@ -84,7 +85,7 @@ def _rounded(magnitudes: Doubles, form: Format, dice: Words | None) -> Doubles:
         return nearest
     assert form.mantissa is not None
     lift = np.where(magnitudes < _smallest_normal(form), _smallest_normal(form), 0)
-    # A float32 has 24 bits: what a small number has below them is rounded before the die is cast.
+    # A float32 has 24 bits: the lower bits of a small number are rounded away before the random bits are added.
     lifted = (magnitudes + lift).astype(np.float32).astype(np.float64)
     quanta = _quanta(lifted, form)
     kept_bits = 23 - form.mantissa
@@ -100,7 +101,7 @@ def _codes(values: Doubles, form: Format, dice: Words | None) -> NDArray[np.int6
         return np.where(nan, 0x80, _whole_numbers(np.where(signs, -magnitudes, magnitudes), dice) & 0xFF)
     numbers = np.minimum(_rounded(magnitudes, form, dice), form.limit)
     quanta = _quanta(numbers, form)
-    # The exponent's field counts the doublings of the quantum, and a mantissa that is full adds one to it.
+    # The exponent field is the number of doublings of the quantum; a full mantissa carries into it.
     codes = (np.log2(quanta / form.quantum) * 2**form.mantissa + numbers / quanta).astype(np.int64)
     codes = np.where(np.isinf(values), _infinity(form), codes) | (signs.astype(np.int64) << (form.bits - 1))
     return np.where(nan, _nan(form), codes)
@@ -114,7 +115,7 @@ def _whole_numbers(values: Doubles, dice: Words | None) -> NDArray[np.int64]:
 
 
 def _infinity(form: Format) -> int:
-    """Return the code of infinity: all bits of the exponent. A format without one has it nowhere."""
+    """Return the code of infinity: all bits of the exponent are set. Not used for formats without an infinity."""
     assert form.mantissa is not None
     return (1 << (form.bits - 1)) - (1 << form.mantissa)
 

@@ -1,9 +1,9 @@
 """An all-reduce that sends only the largest elements of each rank.
 
-No two ranks keep the same places, so partial sums would become denser with every hop. Each rank's piece
-therefore travels as it is, by an all-gather, and every rank adds up all of them in the order of the ranks:
-all get the same bits. With p ranks, n elements and a fraction F a rank sends about (p - 1) * 4 F n bytes; a
-dense ring sends 2 (p - 1) / p * 4 n. So it pays only while F is well below 2 / p.
+Ranks keep elements at different positions, so partial sums would become denser with every hop. Therefore the pieces
+of all ranks are all-gathered unchanged, and every rank adds them in rank order: all ranks get the same bits. With p
+ranks, n elements and a fraction F, a rank sends about (p - 1) * 4 F n bytes; a dense ring sends 2 (p - 1) / p * 4 n.
+Top-k sends less only while F is well below 2 / p.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from unisono.codecs.codec import Codec, find
 from unisono.codecs.coding import Bytes, add_kept, encode
 from unisono.errors import UsageError
 
-AllGather = Callable[[Bytes, Bytes], None]  # all_gather(out, mine): the bytes of all ranks, in their order
+AllGather = Callable[[Bytes, Bytes], None]  # all_gather(out, mine): the bytes of all ranks, in rank order
 
 
 def all_reduce_topk(array: Any, codec: str | Codec, size: int, all_gather: AllGather, op: str = "sum") -> None:
@@ -37,7 +37,7 @@ def all_reduce_topk(array: Any, codec: str | Codec, size: int, all_gather: AllGa
 
 
 def check_op(codec: Codec, op: str) -> None:
-    """Raise UsageError unless the codec is top-k and the reduction one that it can do."""
+    """Raise UsageError unless the codec is top-k and supports the reduction."""
     if not codec.is_topk:
         raise UsageError(messages.NOT_TOPK(codec=codec))
     if op not in ("sum", "avg"):
@@ -45,7 +45,7 @@ def check_op(codec: Codec, op: str) -> None:
 
 
 def add_pieces(values: NDArray[np.float32], pieces: Bytes, codec: Codec, size: int, op: str) -> None:
-    """Replace an array by the sum or average of the pieces of all ranks, which lie one after the other."""
+    """Replace an array by the sum or average of the pieces of all ranks, which are stored in rank order."""
     values[:] = 0
     for piece in pieces.reshape(size, -1):
         add_kept(values, piece, codec)

@@ -1,4 +1,4 @@
-"""The sentences that the player says: inputs that it cannot play, and programs that fail on the way."""
+"""The messages of the player, in English and Chinese: errors about inputs, and programs that fail while they run."""
 
 from unisono.message import Template
 

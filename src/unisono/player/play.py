@@ -1,4 +1,4 @@
-"""Runs a schedule in this process on real numbers: the reference for the engine, and the source of the pictures."""
+"""Runs a schedule in this process on real numbers: the reference for the engine, and the data of the drawings."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Frame:
 
 @dataclass(frozen=True)
 class Playback:
-    """The outputs and, if they were recorded, all states on the way."""
+    """The outputs and, if recorded, all intermediate states."""
 
     outputs: list[Array | None]  # of each rank; None where the collective gives it nothing
     levels: int
@@ -65,9 +65,9 @@ def play(
 
     ``inputs[rank]`` is the array that the rank passes to the collective; None for ranks that pass nothing (all but
     the root of a broadcast or scatter). A barrier takes no inputs. ``op`` is one of sum, prod, max, min, avg, band,
-    bor, bxor. ``record`` keeps all states on the way for ``Playback.frames()``. ``round_sent`` rounds a chunk that is
-    sent, as a codec does; with ``needs_final_rounding`` every rank rounds its result once more (verifier/rounding.py
-    says where that is needed).
+    bor, bxor. ``record`` keeps all intermediate states for ``Playback.frames()``. ``round_sent`` rounds a chunk that
+    is sent, as a codec does; with ``needs_final_rounding`` every rank rounds its result once more
+    (verifier/rounding.py explains where that is needed).
     """
     if size is None and inputs is not None and not isinstance(program, Schedule):
         size = len(inputs)
@@ -151,7 +151,7 @@ def _checked_inputs(
 ) -> tuple[list[Array | None], np.dtype[Any]]:
     size, root = schedule.size, schedule.root or 0
     if not collective.carries_data:
-        # A barrier moves no data; what can be shown is who has been heard of.
+        # A barrier moves no data; its pages show which ranks are known to have arrived.
         return [np.eye(size, dtype=np.int64)[rank] for rank in range(size)], np.dtype(np.int64)
     given_for = 0 if inputs is None else len(inputs)
     if inputs is None or given_for != size:
@@ -188,7 +188,7 @@ def _checked_inputs(
 
 
 def _first_row(schedule: Schedule, collective: Collective, rank: int, arrays: list[Array | None]) -> Row:
-    """Cut the rank's input into chunks and lay them into its slots."""
+    """Cut the rank's input into chunks and put them into its slots."""
     row: Row = [None] * schedule.slots
     array = arrays[rank]
     if array is not None:

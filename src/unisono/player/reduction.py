@@ -1,9 +1,10 @@
-"""The reductions: what "add" means in a call.
+"""The reductions: the meaning of "add" in a call.
 
-Each one gives the same bits whichever of its two sides comes first, so that ranks which agree on the expression agree
-on the bits. Numpy's own do not in some corners, which are settled here (and must be by every engine): a result that
-is not a number is always the same NaN; the larger of +0 and -0 is +0, the smaller -0; and complex numbers are
-multiplied part by part, without fused operations. Complex numbers have no order: there is no max or min of them.
+Each reduction gives the same bits if its two sides are exchanged, so that ranks that agree on the expression agree on
+the bits. Numpy's operations do not guarantee that in some cases, which are defined here (and in the same way by every
+engine): a result that is not a number is always the same NaN; the larger of +0 and -0 is +0, the smaller -0; and
+complex numbers are multiplied part by part, without fused operations. Complex numbers have no max or min, because
+they are not ordered.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from unisono.reductions import INTEGER, check_op, kind_of
 
 Array = NDArray[Any]
 
-# avg is a sum that is divided by the number of ranks in the end.
+# avg is a sum that is finally divided by the number of ranks.
 COMBINES: dict[str, Callable[[Array, Array], Array]] = {
     "sum": np.add, "prod": np.multiply, "max": np.maximum, "min": np.minimum, "avg": np.add,
     "band": np.bitwise_and, "bor": np.bitwise_or, "bxor": np.bitwise_xor,
@@ -27,7 +28,7 @@ SMALL = ("float16", "bfloat16", "float8_e4m3fn", "float8_e5m2")
 
 
 def combining(op: str, dtype: np.dtype[Any]) -> Callable[[Array, Array], Array]:
-    """Return how two arrays are added under this op; the result keeps their dtype."""
+    """Return the function that adds two arrays under this op; the result has their dtype."""
     op = check_op(op, dtype.name)
     whole = kind_of(dtype.name) == INTEGER
     combine = _multiply_parts if op == "prod" and dtype.kind == "c" else COMBINES[op]
@@ -35,7 +36,7 @@ def combining(op: str, dtype: np.dtype[Any]) -> Callable[[Array, Array], Array]:
     nan = complex(np.nan, np.nan) if dtype.kind == "c" else np.nan
 
     def add(left: Array, right: Array) -> Array:
-        with np.errstate(all="ignore"):  # infinities and NaN are values like others here
+        with np.errstate(all="ignore"):  # infinities and NaN are ordinary values here
             total = combine(left, right).astype(dtype, copy=False)
             if whole:
                 return total
@@ -48,10 +49,9 @@ def combining(op: str, dtype: np.dtype[Any]) -> Callable[[Array, Array], Array]:
 
 
 def combining_wide(op: str, dtype: np.dtype[Any]) -> Callable[[Array, Array], Array] | None:
-    """Return how numbers of 16 and 8 bits are added within a run: as 32-bit numbers, not yet rounded (see
-    schedule/accumulation.py).
+    """Return the function that adds numbers of 16 and 8 bits within an accumulation: in 32 bits, without rounding.
 
-    None for all other types: they are added as what they are.
+    See schedule/accumulation.py. None for all other types, which are added in their own type.
     """
     if dtype.name not in SMALL:
         return None
@@ -78,7 +78,7 @@ def _multiply_parts(left: Array, right: Array) -> Array:
 
 
 def finished(op: str, total: Array, size: int) -> Array:
-    """Return the result of a reduction from what was added up."""
+    """Return the result of a reduction from the total of the additions."""
     if op != "avg":
         return total
     with np.errstate(all="ignore"):

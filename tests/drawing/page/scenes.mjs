@@ -1,4 +1,4 @@
-// Scenes made by hand, for tests: what unisono/drawing/scene.py would write down of a schedule.
+// Hand-made scenes for tests, in the form in which unisono/drawing/scene.py writes them.
 
 import { replayed } from "../../../src/unisono/drawing/page/common/replay.mjs";
 
@@ -97,7 +97,7 @@ export function doubling(size) {
   return scene({ size, chunks: 1, messages, steps: Array.from({ length: size }, () => every) });
 }
 
-/** Everyone sends its vector to rank 0, one after the other. */
+/** Every rank sends its vector to rank 0, one after the other. */
 export function star(size) {
   const messages = [];
   for (let rank = 1; rank < size; rank++) {

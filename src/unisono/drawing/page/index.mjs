@@ -1,4 +1,4 @@
-// The index of the gallery: a card for each preset and each algorithm, with a small picture of who talks to whom.
+// The index of the gallery: a card for each preset and each algorithm, with a small picture of its communication.
 
 import { element, fill, shape } from "./common/dom.mjs";
 import { footer, header } from "./common/header.mjs";
@@ -51,7 +51,7 @@ function presets() {
   return element("section", {}, element("h2", {}, words().begin), element("div", { class: "cards" }, ...cards));
 }
 
-/** What collectives are for. */
+/** The lessons: what collectives are used for. */
 function lessons() {
   const language = state.get("lang");
   const cards = page.index.lessons.map(({ name, page: file, title, words: said }) =>
@@ -97,12 +97,12 @@ function card(algorithm, carriesData) {
   );
 }
 
-/** How many times the least something is; null for the least. */
+/** The ratio to the minimum as text; null for the minimum itself. */
 function above(ratio) {
   return ratio < 1.005 ? null : few(ratio);
 }
 
-/** Dots for ranks, lines for pairs of ranks that talk to each other. */
+/** Dots for ranks, lines for pairs of ranks that communicate. */
 function thumbnail({ size, layout, pairs }) {
   const one = { size, slots: 1, parts: [{ name: "data", first: 0, count: 1 }], layout };
   const { places } = arrange(one, layout.best, THUMBNAIL);

@@ -1,4 +1,4 @@
-// Opens the page: reads the data, replays the schedules, builds what is to be seen.
+// Opens the page: reads the data, replays the schedules, builds the elements.
 
 import { openAlgorithm } from "./algorithm/algorithm.mjs";
 import { showError } from "./common/error_page.mjs";

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import test from "node:test";
-import { onArc, pointOn, wayOf } from "../../../../src/unisono/drawing/page/common/arcs.mjs";
+import { onArc, pathOf, pointOn } from "../../../../src/unisono/drawing/page/common/arcs.mjs";
 import { arrange, LAYOUTS } from "../../../../src/unisono/drawing/page/common/layouts.mjs";
 import { doubling, ring } from "../scenes.mjs";
 
@@ -10,7 +10,7 @@ const ROOMS = [
   { width: 1400, height: 900 },
 ];
 
-test("cards lie on the stage and not on each other, in every layout, on every screen", () => {
+test("cards are on the stage and do not overlap, in every layout, on every screen", () => {
   for (const room of ROOMS) {
     for (const layout of LAYOUTS) {
       for (const made of [ring(1), ring(2), ring(3), ring(5), ring(8), ring(13), doubling(16)]) {
@@ -31,7 +31,7 @@ test("cards lie on the stage and not on each other, in every layout, on every sc
   }
 });
 
-test("many ranks on a ring point outwards, and stay on the stage", () => {
+test("the columns of many ranks on a ring point outwards and stay on the stage", () => {
   const room = ROOMS[0];
   const { places, form, radial } = arrange(ring(40), "ring", room);
   assert.ok(radial);
@@ -41,18 +41,18 @@ test("many ranks on a ring point outwards, and stay on the stage", () => {
   }
 });
 
-test("few ranks have room for words in their cells, also on a phone", () => {
+test("the cells of few ranks have room for text, even on a phone", () => {
   const { form } = arrange(ring(4), "ring", ROOMS[1]);
   assert.ok(form.cell.height >= 15 && form.cell.width >= 40);
 });
 
-test("a message goes from cell to cell, along an arc from card to card", () => {
+test("a message travels from cell to cell along an arc between cards", () => {
   const made = ring(5);
   const plan = { ...arrange(made, "ring", ROOMS[0]), room: ROOMS[0] };
   const same = (one, other) => assert.ok(Math.hypot(one.x - other.x, one.y - other.y) < 1e-6);
   const onSide = (point, place) => assert.ok(Math.abs(Math.abs(point.x - place.x) - plan.form.width / 2) < 1e-6);
   for (const message of made.messages) {
-    const way = wayOf(plan, message);
+    const way = pathOf(plan, message);
     same(pointOn(way, 0), way.start);
     same(pointOn(way, 1), way.end);
     same(onArc(way, 0), way.leave);

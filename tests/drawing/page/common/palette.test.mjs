@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import test from "node:test";
 import { RANK_COLOURS, rankColour } from "../../../../src/unisono/drawing/page/common/palette.mjs";
 
-// How colours look to eyes that lack one kind of cone: matrices of Machado, Oliveira and Fernandes (2009), for linear RGB.
+// Colours as seen with one kind of cone missing: matrices of Machado, Oliveira and Fernandes (2009), for linear RGB.
 const EYES = {
   all: [
     [1, 0, 0],
@@ -42,13 +42,13 @@ const linear = (hex) =>
     const value = Number.parseInt(hex.slice(at, at + 2), 16) / 255;
     return value <= 0.04045 ? value / 12.92 : ((value + 0.055) / 1.055) ** 2.4;
   });
-/** The colour as an eye sees it, in OKLab, where distances are those that people notice. */
+/** The perceived colour in OKLab, where distances correspond to visible differences. */
 const seen = (hex, eye) => {
   const rgb = times(EYES[eye], linear(hex)).map((value) => Math.min(1, Math.max(0, value)));
   return times(TO_LAB, times(TO_CONES, rgb).map(Math.cbrt));
 };
 
-/** The smallest distance between two of the colours, for any eye. */
+/** The smallest distance between two of the colours, for any kind of colour vision. */
 function nearest(colours) {
   let least = Number.POSITIVE_INFINITY;
   for (const eye of Object.keys(EYES)) {
@@ -62,13 +62,13 @@ function nearest(colours) {
   return least;
 }
 
-test("any two colours are told apart by all eyes, the first eight easily", () => {
+test("any two colours are distinguishable with every kind of colour vision, the first eight easily", () => {
   assert.equal(new Set(RANK_COLOURS).size, 16);
   assert.ok(nearest(RANK_COLOURS.slice(0, 8)) > 0.09, `${nearest(RANK_COLOURS.slice(0, 8))}`);
   assert.ok(nearest(RANK_COLOURS) > 0.055, `${nearest(RANK_COLOURS)}`);
 });
 
-test("there is a colour for each of many ranks", () => {
+test("many ranks have distinct colours", () => {
   const colours = new Set(Array.from({ length: 64 }, (_, rank) => rankColour(rank, 64)));
   assert.equal(colours.size, 64);
 });

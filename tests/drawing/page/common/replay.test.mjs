@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 import { deflateSync } from "node:zlib";
-import { expression, runs, shortExpression } from "../../../../src/unisono/drawing/page/common/expressions.mjs";
+import { expression, ranges, shortExpression } from "../../../../src/unisono/drawing/page/common/expressions.mjs";
 import { isDone, ranksIn } from "../../../../src/unisono/drawing/page/common/replay.mjs";
 import { unpack } from "../../../../src/unisono/drawing/page/common/unpack.mjs";
 import { viewAtLevel } from "../../../../src/unisono/drawing/page/common/views.mjs";
@@ -19,7 +19,7 @@ test("four ranks on a ring end with 6, 10, 14, 18", () => {
   }
 });
 
-test("in a ring of five a chunk gains one rank per hop, and in the end all are done", () => {
+test("in a ring of five a chunk gains one rank per hop, and all chunks are complete at the end", () => {
   const made = ring(5);
   const most = (level) => {
     const { states } = viewAtLevel(made, level);
@@ -35,7 +35,7 @@ test("in a ring of five a chunk gains one rank per hop, and in the end all are d
   }
 });
 
-test("what a message carries was read before its step", () => {
+test("a message carries the contents from before its step", () => {
   const made = ring(3);
   const first = made.messages.find(({ src, sent }) => src === 0 && sent === 1);
   assert.equal(expression(made, first.cells[0], first.chunks[0]), "x0");
@@ -43,7 +43,7 @@ test("what a message carries was read before its step", () => {
   assert.equal(expression(made, second.cells[0], second.chunks[0]), "x0+x2");
 });
 
-test("half-way through a step the old state is to be seen, and its messages half-way", () => {
+test("halfway through a step the view shows the old state and messages halfway along their paths", () => {
   const made = ring(4);
   const view = viewAtLevel(made, 1.5);
   assert.deepEqual(view.states, [1, 1, 1, 1]);
@@ -52,14 +52,14 @@ test("half-way through a step the old state is to be seen, and its messages half
   assert.equal(view.arrived.length, 0);
 });
 
-test("at rest after a step its messages have arrived", () => {
+test("at rest after a step, its messages have arrived", () => {
   const view = viewAtLevel(ring(4), 2);
   assert.deepEqual(view.states, [2, 2, 2, 2]);
   assert.equal(view.arrived.length, 4);
   assert.equal(view.flying.length, 0);
 });
 
-test("a message that is received levels later is on its way all the time", () => {
+test("a message that is received levels later is in flight until then", () => {
   const made = star(4);
   const view = viewAtLevel(made, 1);
   assert.deepEqual(
@@ -71,7 +71,7 @@ test("a message that is received levels later is on its way all the time", () =>
   );
 });
 
-test("a message that nobody receives stays on its way for ever", () => {
+test("a message that is never received stays in flight", () => {
   const made = scene({
     size: 2,
     chunks: 1,
@@ -84,7 +84,7 @@ test("a message that nobody receives stays on its way for ever", () => {
   assert.ok(view.flying[0].progress < 1);
 });
 
-test("a rank that is counted twice is not called done, and is written as twice", () => {
+test("a cell with a rank counted twice is not complete, and its expression shows the rank twice", () => {
   const twice = { sent: 1, got: 1, src: 1, dst: 0, chunks: [0], reduce: true };
   const made = scene({
     size: 2,
@@ -100,7 +100,7 @@ test("a rank that is counted twice is not called done, and is written as twice",
   assert.ok(!isDone(made, 0, 0, cell));
 });
 
-test("in a barrier whoever gets a message has heard of all that its sender had heard of", () => {
+test("in a barrier the receiver of a message learns of every rank that its sender had learned of", () => {
   const made = scene({
     size: 3,
     chunks: 1,
@@ -114,7 +114,7 @@ test("in a barrier whoever gets a message has heard of all that its sender had h
   assert.equal(expression(made, lastRow(made, 2)[0], 0), "{0, 1, 2}");
 });
 
-test("expressions are short where they must be", () => {
+test("expressions are shortened where they do not fit", () => {
   const made = ring(8);
   const cell = (...ranks) => ({
     origin: 0,
@@ -126,10 +126,10 @@ test("expressions are short where they must be", () => {
   assert.equal(shortExpression(made, cell(1, 3), 0), "Σ2/8");
   assert.equal(shortExpression(made, cell(0, 1, 2, 3, 4, 5, 6, 7), 0), "Σ");
   assert.equal(shortExpression(made, cell(5), 0), "x5");
-  assert.equal(runs([0, 1, 2, 5, 7, 8]), "0–2, 5, 7–8");
+  assert.equal(ranges([0, 1, 2, 5, 7, 8]), "0–2, 5, 7–8");
 });
 
-test("columns come back as they were packed", async () => {
+test("unpacked columns equal the packed ones", async () => {
   const columns = { a: [3, 3, -2, 70000], b: [], c: [1] };
   const differences = Object.values(columns).flatMap((column) =>
     column.map((value, at) => value - (at ? column[at - 1] : 0)),

@@ -13,11 +13,11 @@ const shapeOf = (value) =>
     ? Object.fromEntries(Object.entries(value).map(([name, inner]) => [name, shapeOf(inner)]))
     : typeof value;
 
-test("every word is there in both languages", () => {
+test("every text exists in both languages", () => {
   assert.deepEqual(shapeOf(WORDS.zh), shapeOf(WORDS.en));
 });
 
-test("no word is left over", () => {
+test("every text is used", () => {
   const folder = new URL("../../../../src/unisono/drawing/page/", import.meta.url);
   const files = readdirSync(folder, { recursive: true }).filter(
     (name) => name.endsWith(".mjs") && name !== "common/words.mjs",
@@ -27,12 +27,12 @@ test("no word is left over", () => {
   assert.deepEqual(unused, []);
 });
 
-test("Chinese words are Chinese", () => {
+test("Chinese texts are in Chinese", () => {
   const texts = Object.entries(WORDS.zh).filter(([, value]) => typeof value === "string");
   for (const [name, text] of texts) assert.match(text, /[\u4e00-\u9fff]/, name);
 });
 
-test("a step is told message by message", () => {
+test("a step is described message by message", () => {
   const made = ring(5);
   const english = stepSentences(made, viewAtLevel(made, 2), "en");
   assert.ok(english.includes("Rank 2 sends chunk 0, which holds x1+x2, to rank 3, which adds it to its own data."));
@@ -41,26 +41,26 @@ test("a step is told message by message", () => {
   assert.ok(chinese.includes("进程 2 把第 0 块（x1+x2）发给进程 3，加到后者自己的数据上。"));
 });
 
-test("a finished sum is called by its name", () => {
+test("a finished sum is described as such", () => {
   const made = ring(5);
   const sentences = stepSentences(made, viewAtLevel(made, 5), "en");
   assert.ok(sentences.includes("Rank 2 sends chunk 2, which holds the sum of all 5, to rank 3, which stores it."));
 });
 
-test("of a chosen rank only what it sends and receives is told", () => {
+test("for a selected rank, only the messages that it sends and receives are described", () => {
   const made = ring(5);
   const sentences = stepSentences(made, viewAtLevel(made, 1), "en", 3);
   assert.equal(sentences.length, 2);
   for (const sentence of sentences) assert.match(sentence, /[Rr]ank 3/);
 });
 
-test("what is still on its way is said to be", () => {
+test("a message in flight is described as in flight", () => {
   const made = star(4);
   const sentences = stepSentences(made, viewAtLevel(made, 1), "en");
   assert.ok(sentences.includes("Rank 3 sends chunk 0, which holds x3, to rank 0; the message is in transit."));
 });
 
-test("a barrier speaks of who has arrived", () => {
+test("the sentences of a barrier name the ranks that have arrived", () => {
   const made = scene({
     size: 3,
     chunks: 1,
@@ -71,7 +71,7 @@ test("a barrier speaks of who has arrived", () => {
   assert.deepEqual(stepSentences(made, viewAtLevel(made, 1), "en"), ["Rank 0 tells rank 1 that rank 0 has arrived."]);
 });
 
-test("a link reproduces the view, and nonsense in it is left out", () => {
+test("a link reproduces the view, and invalid values in it are ignored", () => {
   const accepts = (name, value) => name !== "rank" || value < 5;
   const state = new State({ lang: "en", layout: "ring", numbers: false }, accepts);
   state.follow("#step=3&rank=2&numbers=1&lang=zh");
@@ -84,7 +84,7 @@ test("a link reproduces the view, and nonsense in it is left out", () => {
   assert.equal(state.link(), "#step=3&rank=2&numbers=1&lang=zh");
 });
 
-test("who listens hears of what has really changed, once", () => {
+test("listeners are called once, with the values that have changed", () => {
   const state = new State({ lang: "en" });
   const heard = [];
   state.onChange((changed) => heard.push([...changed]));
@@ -93,19 +93,19 @@ test("who listens hears of what has really changed, once", () => {
   assert.deepEqual(heard, [["step"]]);
 });
 
-test("speeds go up and down and stop at the ends", () => {
+test("the speed goes up and down and stops at the ends", () => {
   assert.equal(nextSpeed(1, 1), 2);
   assert.equal(nextSpeed(8, 1), 8);
   assert.equal(nextSpeed(0.25, -1), 0.25);
 });
 
-test("the language is the first of the browser's that we speak", () => {
+test("the language is the first supported one of the browser's", () => {
   assert.equal(browserLanguage(["fr-CH", "zh-TW", "en"]), "zh");
   assert.equal(browserLanguage(["en-GB", "zh"]), "en");
   assert.equal(browserLanguage(["de"]), "en");
 });
 
-test("numbers have units that people use", () => {
+test("numbers have the usual units", () => {
   assert.equal(bytesText(65536), "64 KiB");
   assert.equal(bytesText(1.5 * 2 ** 20), "1.5 MiB");
   assert.equal(secondsText(4.2e-5), "42 µs");

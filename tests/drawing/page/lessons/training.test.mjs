@@ -31,7 +31,7 @@ const recorded = ["data_parallel", "tensor_parallel", "zero3"].map((strategy) =>
 const [dataParallel, tensorParallel, zero3] = recorded;
 const at = (data, what) => data.moments.findIndex((moment) => moment.what === what);
 
-test("the formulas give what was measured: memory between backward pass and step, to the byte", () => {
+test("the formulas give the measured memory between backward pass and update, to the byte", () => {
   for (const data of recorded) {
     for (let rank = 0; rank < data.ranks; rank++) {
       const measured = memoryAt(data, at(data, "ready"), rank);
@@ -43,7 +43,7 @@ test("the formulas give what was measured: memory between backward pass and step
   }
 });
 
-test("the formulas give what was sent, to the byte; beside it, which gradients exist", () => {
+test("the formulas give the bytes sent, exactly, plus those that tell which gradients exist", () => {
   for (const data of recorded) {
     const given = { ...countParameters(data), ...activationsOf(data), ranks: data.ranks, precision: "float32" };
     const small = data.collectives.filter(({ members }) => !members.length);
@@ -63,7 +63,7 @@ test("seven billion parameters in mixed precision take 112 GB; ZeRO-3 and tensor
   assert.equal(sentFormula("zero3", { ...given, ranks: 1 }), 0);
 });
 
-test("a layer of a transformer has four all-reduces, as many as were recorded", () => {
+test("a transformer layer has four all-reduces, as many as were recorded", () => {
   assert.equal(tensorParallel.block.length, 4);
   const given = { ranks: 4, precision: "float32", reduces: 4, activation: 2 * 8 * 64 };
   const bytes = tensorParallel.block.reduce((sum, one) => sum + one.bytes, 0);
@@ -71,7 +71,7 @@ test("a layer of a transformer has four all-reduces, as many as were recorded", 
   assert.equal(Math.round(widthOf(12 * 32 * 4096 ** 2, 32)), 4096);
 });
 
-test("every moment is told, in both languages", () => {
+test("every moment is described in both languages", () => {
   for (const data of recorded) {
     data.moments.forEach((_, level) => {
       for (const [language, letters] of [
@@ -89,7 +89,7 @@ test("every moment is told, in both languages", () => {
   }
 });
 
-test("what is under way while something is computed is said", () => {
+test("collectives that run during a computation are mentioned", () => {
   const level = dataParallel.moments.findIndex(
     ({ what, phase, layer }) => what === "compute" && phase === "backward" && layer === 1,
   );
@@ -99,7 +99,7 @@ test("what is under way while something is computed is said", () => {
   ]);
 });
 
-test("every word is there in both languages, is used, and Chinese is Chinese", () => {
+test("every text exists in both languages and is used, and Chinese texts are in Chinese", () => {
   const shapeOf = (value) =>
     value !== null && typeof value === "object"
       ? Object.fromEntries(Object.entries(value).map(([name, inner]) => [name, shapeOf(inner)]))
@@ -136,7 +136,7 @@ test("a cell shows the parts that a rank has", () => {
   assert.deepEqual(cellAt(zero3, at(zero3, "ready"), 2, 1).gradients, [2]);
 });
 
-test("gradients are final when their collective is over, and at once where none is made of them", () => {
+test("gradients are final when their collective has finished, or at once if they have none", () => {
   const levels = dataParallel.moments.map((_, level) => level);
   const finals = levels.filter((level) => cellAt(dataParallel, level, 0, 3).gradients.length);
   assert.equal(cellAt(dataParallel, finals[0], 0, 3).final, false);
@@ -145,7 +145,7 @@ test("gradients are final when their collective is over, and at once where none 
   assert.equal(cellAt(tensorParallel, back, 0, 2).final, true);
 });
 
-test("no two collectives lie on each other in the timeline", () => {
+test("no two collectives overlap in the timeline", () => {
   for (const data of recorded) {
     const lanes = lanesOf(data);
     const all = spans(data);
@@ -157,7 +157,7 @@ test("no two collectives lie on each other in the timeline", () => {
   }
 });
 
-test("a step is forward, backward, update", () => {
+test("a step consists of forward pass, backward pass and update", () => {
   for (const data of recorded) {
     const phases = phasesOf(data, (phase) => phase);
     assert.deepEqual(
@@ -169,7 +169,7 @@ test("a step is forward, backward, update", () => {
   }
 });
 
-test("the picture of column and row has the sizes of the recording", () => {
+test("the picture of column and row splits has the recorded sizes", () => {
   assert.deepEqual(sizesOf(tensorParallel), { ranks: 4, rows: 16, features: 64, hidden: 128, own: 32, out: 64 });
 });
 
@@ -183,7 +183,7 @@ test("a ring sends 2(p−1) chunks from every rank, p−1 of them before the sum
   }
 });
 
-test("on links that are fully used, busbw is the speed of the link, whatever p is", () => {
+test("on fully used links, busbw equals the speed of the link for every p", () => {
   for (const ranks of [2, 3, 7, 64]) {
     const { factor, algbw, busbw, time } = allReduceOn({ ranks, bytes: 1e9, link: 50e9 });
     assert.ok(Math.abs(busbw / 50e9 - 1) < 1e-12);
@@ -194,14 +194,14 @@ test("on links that are fully used, busbw is the speed of the link, whatever p i
   assert.equal(factorOf([0, 1], 4), 1);
 });
 
-test("a slider comes back to the value that it was set to", () => {
+test("a slider returns the value that it was set to", () => {
   for (const slider of SLIDERS) {
     const top = slider.values ? slider.values.length - 1 : 1000;
     for (const notch of [0, Math.floor(top / 3), top]) assert.equal(notchOf(slider, valueAt(slider, notch)), notch);
   }
 });
 
-test("large numbers have units that people use", () => {
+test("large numbers have the usual units", () => {
   assert.equal(decimalBytes(112e9), "112 GB");
   assert.equal(decimalBytes(1.5e12), "1.5 TB");
   assert.equal(countText(7e9), "7B");

@@ -5,7 +5,7 @@ import { durationText, secondsText } from "../../../../src/unisono/drawing/page/
 import { unpack } from "../../../../src/unisono/drawing/page/common/unpack.mjs";
 import { viewAtTime } from "../../../../src/unisono/drawing/page/common/views.mjs";
 import { WORDS } from "../../../../src/unisono/drawing/page/common/words.mjs";
-import { POSITIONS, replayClock, standing, timesOf } from "../../../../src/unisono/drawing/page/run/call_clock.mjs";
+import { POSITIONS, replayClock, timesOf, waitsAt } from "../../../../src/unisono/drawing/page/run/call_clock.mjs";
 import { between, callAt, doing, openGroup } from "../../../../src/unisono/drawing/page/run/communicator.mjs";
 import { linesAbout, pathLines } from "../../../../src/unisono/drawing/page/run/event_sentences.mjs";
 import { RUN_WORDS } from "../../../../src/unisono/drawing/page/run/run_words.mjs";
@@ -21,7 +21,7 @@ import { ring } from "../scenes.mjs";
 
 const PACKED =
   '{"names": ["small", "large.high", "large"], "lengths": [3, 3, 3], "data": "eNpjZGBgYIRiEEhUYWCYd/v/f1Yg+/f8Ir6f8b2GAFIJCDU="}';
-// What unisono/tracing/sentences.py gives to the page; the browser tests use the real ones.
+// Stand-ins for the sentences of unisono/tracing/sentences.py; the browser tests use the real ones.
 const SENTENCES = {
   from: { en: "{work} from {ranks}", zh: "{work}（来自 {ranks}）" },
   to: { en: "{work} to {ranks}", zh: "{work}，送往 {ranks}" },
@@ -30,7 +30,7 @@ const SENTENCES = {
 };
 const KINDS = { send: { en: "send", zh: "发送" }, receive: { en: "receive", zh: "接收" } };
 
-/** Two calls in which rank 0 sends to rank 1, which comes 900 late to the first one. */
+/** Two calls in which rank 0 sends to rank 1, which enters the first one 900 ns late. */
 function story() {
   const columns = {
     call_number: [1, 2],
@@ -109,19 +109,19 @@ function story() {
   return openGroup(data, Object.fromEntries(typed), []);
 }
 
-test("what is visible is found without looking at the rest", () => {
+test("the visible events are found without scanning the others", () => {
   const group = story();
   assert.deepEqual(between(group, 0, "op", 0, 5000), [0, 2]);
-  assert.deepEqual(between(group, 0, "op", 50, 60), [0, 1]); // it began before, and goes on
+  assert.deepEqual(between(group, 0, "op", 50, 60), [0, 1]); // it began earlier and continues
   assert.deepEqual(between(group, 0, "op", 200, 300), [1, 1]);
   assert.equal(group.end, 2200);
 });
 
-test("a send belongs to the receive with its number, and to no other", () => {
+test("a send is paired with the receive of the same number only", () => {
   assert.deepEqual(story().transferPairs, [[0, 1]]);
 });
 
-test("a place on the timeline is an op before it is a wait, and a wait before it is a call", () => {
+test("a point on the timeline selects an op before a wait, and a wait before a call", () => {
   const group = story();
   const found = (rank, moment, slack = 0) => {
     const it = doing(group, rank, moment, slack);
@@ -135,7 +135,7 @@ test("a place on the timeline is an op before it is a wait, and a wait before it
   assert.equal(callAt(group, 1900), 1);
 });
 
-test("what one points at is said in words, with ranks as the job calls them", () => {
+test("the event under the pointer is described, with the rank numbers of the job", () => {
   const group = story();
   assert.deepEqual(linesAbout(group, { name: "op", at: 3 }, RUN_WORDS.en, "en"), [
     "rank 6: receive from 4 (100 ns)",
@@ -151,12 +151,12 @@ test("what one points at is said in words, with ranks as the job calls them", ()
   );
 });
 
-test("stretches in which nothing moves are shown faster, and nothing else is changed", () => {
+test("idle intervals are shown faster, and nothing else changes", () => {
   const group = story();
   const clock = replayClock(group, group.calls[0], [1100]);
   assert.equal(clock.timeAt(0), 0);
   assert.equal(clock.timeAt(POSITIONS), 1100);
-  const shares = [10, 100, 1000, 1100].map(clock.positionAt); // idle until 10, at work until 100, idle until 1000, at work
+  const shares = [10, 100, 1000, 1100].map(clock.positionAt); // idle until 10, busy until 100, idle until 1000, busy
   assert.ok(Math.abs(shares[1] - shares[0] - 0.8 * 100 * (90 / 190)) < 1e-9);
   assert.ok(Math.abs(shares[2] - shares[1] - 0.2 * 100 * (900 / 910)) < 1e-9);
   for (let position = 0; position <= POSITIONS; position += 7) {
@@ -164,16 +164,16 @@ test("stretches in which nothing moves are shown faster, and nothing else is cha
   }
   assert.ok(clock.faster > 10);
   assert.deepEqual(clock.moments, [0, POSITIONS, POSITIONS]);
-  assert.equal(replayClock(group, group.calls[1]).faster, 1); // always at work
+  assert.equal(replayClock(group, group.calls[1]).faster, 1); // always busy
 });
 
-test("who waits, and who has not come, is known for every moment", () => {
+test("the waiting ranks and the absent ranks are known at every moment", () => {
   const group = story();
-  assert.deepEqual(standing(group, group.calls[0], 500), { waits: [], away: [1] });
-  assert.deepEqual(standing(group, group.calls[1], 2050), { waits: [[1, 0]], away: [] });
+  assert.deepEqual(waitsAt(group, group.calls[0], 500), { waits: [], away: [1] });
+  assert.deepEqual(waitsAt(group, group.calls[1], 2050), { waits: [[1, 0]], away: [] });
 });
 
-test("times belong to messages by sender, receiver and number, whatever order the scene has them in", () => {
+test("times are matched to messages by sender, receiver and number, in any order of the scene", () => {
   const made = ring(3);
   const count = made.messages.length;
   const steps = made.steps.flat().length;
@@ -186,7 +186,7 @@ test("times belong to messages by sender, receiver and number, whatever order th
   assert.equal(times.finish, 200);
   for (const message of made.messages) {
     const before = made.messages.filter(({ src, id }) => src === message.src && id < message.id).length;
-    assert.equal(times.sent[message.id], 10 * (message.src * (count / 3) + before)); // to the one on the right
+    assert.equal(times.sent[message.id], 10 * (message.src * (count / 3) + before)); // to the right-hand neighbour
     assert.equal(times.got[message.id], times.sent[message.id] + 5);
   }
   const view = viewAtTime(made, times, Number.POSITIVE_INFINITY);
@@ -197,7 +197,7 @@ test("times belong to messages by sender, receiver and number, whatever order th
   assert.deepEqual(view.flying, []);
 });
 
-test("one zooms towards a moment, and not beyond the ends of the run", () => {
+test("zooming keeps a moment in place and stops at the ends of the run", () => {
   const all = whole(1e6);
   const near = zoomed(all, 3e5, 0.5, 1e6);
   assert.ok(Math.abs((3e5 - near.from) / (near.to - near.from) - (3e5 - all.from) / (all.to - all.from)) < 1e-12);
@@ -210,7 +210,7 @@ test("one zooms towards a moment, and not beyond the ends of the run", () => {
   assert.ok(call.from < 1000 && call.to > 2000 && call.to - call.from < 1500);
 });
 
-test("the marks of the axis are round numbers with a unit that fits", () => {
+test("the marks of the axis are round numbers with a suitable unit", () => {
   const texts = (from, to) => marksOf({ from, to }, 500).marks.map(({ text }) => text);
   assert.deepEqual(texts(0, 1000), ["0", "0.2 µs", "0.4 µs", "0.6 µs", "0.8 µs", "1.0 µs"]);
   assert.deepEqual(texts(0, 5e9), ["0", "1 s", "2 s", "3 s", "4 s", "5 s"]);
@@ -222,14 +222,14 @@ test("the marks of the axis are round numbers with a unit that fits", () => {
   );
 });
 
-test("durations are written as in the terminal", () => {
+test("durations are formatted as in the terminal", () => {
   const cases = JSON.parse(readFileSync(new URL("../../../durations.json", import.meta.url), "utf-8"));
   assert.ok(cases.length > 10);
   for (const [ns, text] of cases) assert.equal(durationText(ns), text);
   assert.equal(secondsText(4.2e-5), "42 µs");
 });
 
-test("numbers with more than 30 bits are packed in two columns and come back whole", async () => {
+test("numbers with more than 30 bits are packed in two columns and unpacked unchanged", async () => {
   // pack({"small": [1, 2, 3], "large": [5, 10**13, -7]}) of unisono/drawing/packing.py
   const packed = JSON.parse(PACKED);
   const columns = await unpack(packed);
@@ -237,7 +237,7 @@ test("numbers with more than 30 bits are packed in two columns and come back who
   assert.deepEqual(Array.from(columns.large), [5, 1e13, -7]);
 });
 
-test("every word of the run page is there in both languages, and says the same kind of thing", () => {
+test("every text of the run page exists in both languages, with the same structure", () => {
   const shape = (words) =>
     Object.fromEntries(
       Object.entries(words).map(([name, word]) => [
@@ -248,7 +248,7 @@ test("every word of the run page is there in both languages, and says the same k
   assert.deepEqual(shape(RUN_WORDS.en), shape(RUN_WORDS.zh));
 });
 
-test("no word of the run page is left over", () => {
+test("every text of the run page is used", () => {
   const folder = new URL("../../../../src/unisono/drawing/page/", import.meta.url);
   const files = readdirSync(folder, { recursive: true }).filter(
     (name) => name.endsWith(".mjs") && !name.endsWith("words.mjs"),

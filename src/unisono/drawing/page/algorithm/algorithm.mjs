@@ -1,6 +1,6 @@
 // The page of one algorithm.
 
-import { tell, windUp } from "../common/clock.mjs";
+import { clockTimes, prepareClock } from "../common/clock.mjs";
 import { contentsPanel } from "../common/contents_panel.mjs";
 import { element } from "../common/dom.mjs";
 import { footer, header } from "../common/header.mjs";
@@ -22,7 +22,7 @@ import { factsPanel } from "./facts.mjs";
 import { Matrix } from "./matrix.mjs";
 import { storyPanel } from "./story.mjs";
 
-/** Build the page and return what a test may look at. */
+/** Build the page; return what tests inspect. */
 export function openAlgorithm(root, page, scene) {
   const layouts = scene.on_stage ? [...LAYOUTS, "matrix"] : ["matrix"];
   const state = new State(
@@ -30,7 +30,7 @@ export function openAlgorithm(root, page, scene) {
       lang: page.settings.language ?? browserLanguage(navigator.languages),
       layout: scene.on_stage ? scene.layout.best : "matrix",
       numbers: page.settings.numbers,
-      step: scene.failure ? scene.levels : undefined, // a page about an error opens where it happens
+      step: scene.failure ? scene.levels : undefined, // a page about an error opens at the error
     },
     (name, value) => {
       if (name === "step") return value >= 0 && value <= scene.levels;
@@ -83,7 +83,7 @@ export function openAlgorithm(root, page, scene) {
   const draw = () => painter().draw(view(), state.get("step"));
   const relabel = () => {
     canvas.setAttribute("aria-label", words().stageLabel(scene.label, words().ranks(scene.size)));
-    legend.replaceChildren(...legendItems(scene, words(), state.get("layout"), painter().isCrowded()));
+    legend.replaceChildren(...legendItems(scene, words(), state.get("layout"), painter().hasTinyCells()));
   };
   state.onChange((changed) => {
     if (changed.has("layout") || changed.has("lang")) {
@@ -112,8 +112,8 @@ export function openAlgorithm(root, page, scene) {
     () => scene.size,
     () => scene.levels,
   );
-  const clock = windUp(scene);
-  return { state, player, scene, painter, finish: (alpha, perChunk) => tell(clock, alpha, perChunk).finish };
+  const clock = prepareClock(scene);
+  return { state, player, scene, painter, finish: (alpha, perChunk) => clockTimes(clock, alpha, perChunk).finish };
 }
 
 function about({ settings }, scene, language) {

@@ -1,4 +1,4 @@
-// The program beside the stage, with the line that yields the present step for the selected rank.
+// The program beside the stage, with the line that yields the current step of the selected rank marked.
 
 import { element, fill } from "../common/dom.mjs";
 import { stepsBefore } from "../common/replay.mjs";
@@ -16,7 +16,7 @@ export function codePanel(scene, state, words) {
   const update = () => {
     const w = words();
     const level = Math.ceil(state.get("step") - 1e-9);
-    const rank = state.get("rank") ?? someoneBusy(scene, level);
+    const rank = state.get("rank") ?? firstBusyRank(scene, level);
     const at = scene.steps[rank] ? stepsBefore(scene.steps[rank], level) : 0;
     const step = scene.steps[rank]?.[at];
     const active = level > 0 && step?.level === level ? step : null;
@@ -54,8 +54,8 @@ export function codePanel(scene, state, words) {
   return { node, update };
 }
 
-/** The first rank that does something on a level: its program is shown where no rank is chosen. */
-function someoneBusy(scene, level) {
+/** The first rank that does something on a level: its program is shown if no rank is selected. */
+function firstBusyRank(scene, level) {
   const found = scene.steps.findIndex((steps) => steps[stepsBefore(steps, level)]?.level === level);
   return Math.max(0, found);
 }

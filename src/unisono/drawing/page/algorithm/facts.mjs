@@ -1,4 +1,4 @@
-// The facts that the verifier proved, or the reason why a proof fails.
+// The facts that the verifier proved, or the reason why the proof fails.
 
 import { element, fill, withCode } from "../common/dom.mjs";
 
@@ -45,7 +45,7 @@ function fact(name, value, note, extra = null) {
   return element("div", { class: "fact" }, element("dt", {}, name), dd);
 }
 
-/** A bar that is full where nothing better is possible. */
+/** A bar that is full if the value is optimal. */
 function ratio(value, w) {
   const text = value < 1.005 ? w.atLeast : w.least(value < 10 ? value.toFixed(2) : value.toFixed(0));
   const bar = element("span", { class: "bar", "aria-hidden": "true" });

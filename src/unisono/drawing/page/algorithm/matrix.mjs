@@ -1,15 +1,15 @@
-// The matrix: a row for each rank, a column for each step, a point for what the rank does then. It works where there
-// are too many ranks for a stage, and shows the pattern of an algorithm at a glance.
+// The matrix: a row for each rank, a column for each step, a point for what the rank does in it. It works for too many
+// ranks for a stage, and shows the pattern of an algorithm at a glance.
 
 import { paints } from "../common/palette.mjs";
 
 const FONT = 'system-ui, -apple-system, "Segoe UI", "Noto Sans", "PingFang SC", "Noto Sans CJK SC", sans-serif';
 const ROOM = { left: 46, right: 14, top: 26, bottom: 14 };
-const ADDED = 0.46; // lightness of what is added
-const STORED = 0.74; // and of what is stored
+const ADDED = 0.46; // lightness of data that is added
+const STORED = 0.74; // lightness of data that is stored
 
 export class Matrix {
-  /** The same as a Stage (stage.mjs) to whoever uses it. */
+  /** Has the interface of Stage (stage.mjs). */
   constructor(canvas, scene, look) {
     this.canvas = canvas;
     this.scene = scene;
@@ -38,11 +38,11 @@ export class Matrix {
     this.box = { x: ROOM.left, y: ROOM.top, width: cell * this.scene.levels, height: row * this.scene.size };
   }
 
-  isCrowded() {
+  hasTinyCells() {
     return false;
   }
 
-  /** Paint everything up to the position in full, the rest faintly. */
+  /** Paint everything up to the position at full strength, the rest faintly. */
   draw(_view, position) {
     if (!this.room || !this.scene.levels) return;
     const pen = this.canvas.getContext("2d");
@@ -77,7 +77,7 @@ export class Matrix {
     }
   }
 
-  /** What is at a point: the rank, and the level that it does something on. */
+  /** The rank and level at a point. */
   at(point) {
     const { box, scene } = this;
     const rank = Math.floor(((point.y - box.y) / box.height) * scene.size);
@@ -108,14 +108,14 @@ export class Matrix {
   }
 }
 
-/** The round number from `least` on that numbers are written at. */
+/** The smallest round distance between labels that is at least `least`. */
 function spacing(count, least) {
   for (const step of [1, 2, 4, 8, 16, 32, 64, 128, 256, 512]) if (step >= least) return step;
   return count;
 }
 
-/** A picture with a point for each rank and step. Who gets something has the hue of the rank that it comes from, strong
- * where it is added and pale where it is stored; who only sends, or works alone, is grey. */
+/** A picture with a point for each rank and step. A receiver has the hue of the sender, strong if the data is added and
+ * pale if it is stored; a rank that only sends, or works alone, is grey. */
 function picture(scene, paint) {
   const { columns, size, levels } = scene;
   const colours = [paint.faint, paint.muted].map(bytesOfHex);
@@ -142,7 +142,7 @@ function picture(scene, paint) {
   return canvas;
 }
 
-/** A picture that is no larger than its place: neighbours are mixed where there are too many, and only then. */
+/** Shrink a picture to the room available: neighbouring points are mixed only if there are too many. */
 function shrunk(whole, width, height) {
   const made = document.createElement("canvas");
   made.width = Math.max(1, Math.min(whole.width, Math.round(width)));

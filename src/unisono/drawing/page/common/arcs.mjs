@@ -1,12 +1,12 @@
-// The ways that messages take: from the side of one card to the side of another, in an arc that bends to the left of
-// its direction, so that two messages that cross do not lie on each other.
+// The paths of messages: from the side of one card to the side of another, in an arc that bends to the left of its
+// direction, so that messages in opposite directions do not overlap.
 
 import { cellBox } from "./layouts.mjs";
 
-const LIFT = 0.12; // of the time: leaving the cell, and coming down into another
+const LIFT = 0.12; // the fraction of the time spent leaving a cell, and likewise entering another
 
-/** The way of a message on this stage. */
-export function wayOf(plan, message) {
+/** The path of a message on this stage. */
+export function pathOf(plan, message) {
   const from = plan.places[message.src];
   const to = plan.places[message.dst];
   const start = middleOf(plan, message.src, message.chunks);
@@ -46,7 +46,7 @@ function bentBetween(leave, enter, turn) {
   };
 }
 
-/** Short ways are good; ways across cards are bad, as are those that bend to the right or leave the stage. */
+/** The cost of a path: short paths are cheap; paths across cards, to the right or off the stage are expensive. */
 function costOf(plan, way, turn) {
   const { width, height } = plan.form;
   let cost = Math.hypot(way.enter.x - way.leave.x, way.enter.y - way.leave.y) + (turn < 0 ? 60 : 0);
@@ -60,19 +60,19 @@ function costOf(plan, way, turn) {
   return cost;
 }
 
-/** Where on its way a message is when this part of its time has passed. */
+/** The point of a path that a message has reached after this fraction of its time. */
 export function pointOn(way, progress) {
   if (progress <= LIFT) return between(way.start, way.leave, smooth(progress / LIFT));
   if (progress >= 1 - LIFT) return between(way.enter, way.end, smooth((progress - 1 + LIFT) / LIFT));
   return onArc(way, smooth((progress - LIFT) / (1 - 2 * LIFT)));
 }
 
-/** A point of the arc itself, from 0 (where it leaves) to 1. */
+/** A point of the arc itself, from 0 (its start) to 1. */
 export function onArc({ leave, bend, enter }, part) {
   return between(between(leave, bend, part), between(bend, enter, part), part);
 }
 
-/** The middle of some cells of a rank, on the stage. */
+/** The centre of some cells of a rank, in stage coordinates. */
 export function middleOf(plan, rank, slots) {
   let x = 0;
   let y = 0;
@@ -84,7 +84,7 @@ export function middleOf(plan, rank, slots) {
   return onStage(plan, rank, x / slots.length, y / slots.length);
 }
 
-/** A point of a card, on the stage. */
+/** Convert a point of a card to stage coordinates. */
 export function onStage(plan, rank, x, y) {
   const place = plan.places[rank];
   const across = x - plan.form.width / 2;
@@ -94,7 +94,7 @@ export function onStage(plan, rank, x, y) {
   return { x: place.x + across * cos - down * sin, y: place.y + across * sin + down * cos };
 }
 
-/** A point of the stage, in a card. */
+/** Convert a point of the stage to card coordinates. */
 export function inCard(plan, rank, point) {
   const place = plan.places[rank];
   const cos = Math.cos(place.turn);

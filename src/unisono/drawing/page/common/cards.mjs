@@ -1,4 +1,4 @@
-// What is painted of a rank: a card with its name, and a cell for each slot with the ranks that are summed in it.
+// Paints a rank: a card with its name, and a cell for each slot with the ranks that are summed in it.
 
 import { expression, shortExpression } from "./expressions.mjs";
 import { cellBox } from "./layouts.mjs";
@@ -81,12 +81,12 @@ function paintName(pen, stage, rank, look, colour) {
   pen.fillText(pen.measureText(whole).width <= room ? whole : `${rank}`, form.side + 3 * dot, form.header / 2 + 1.5);
 }
 
-/** Whether a cell is too small for a segment for each rank: then its colour says how many there are. */
-export function isCrowded(scene, { width, height }) {
+/** Whether a cell is too small for one segment per rank; its colour then shows the number of ranks. */
+export function hasTinyCells(scene, { width, height }) {
   return scene.collective.reduces && (height < 6 || width < 16 || width < 2.2 * scene.size);
 }
 
-/** Paint what a slot holds. */
+/** Paint the contents of a slot. */
 export function paintCell(pen, stage, box, cell, slot, look, done) {
   const { paint, scene } = stage;
   const inset = box.height >= 5 ? 1 : box.height >= 2 ? 0.25 : 0;
@@ -96,7 +96,7 @@ export function paintCell(pen, stage, box, cell, slot, look, done) {
     width: box.width - 2 * inset,
     height: box.height - 2 * inset,
   };
-  if (box.height < 6 || box.width < 16 || isCrowded(scene, box)) {
+  if (box.height < 6 || box.width < 16 || hasTinyCells(scene, box)) {
     pen.fillStyle = tinyColour(stage, cell, done);
     pen.fillRect(inner.x, inner.y, inner.width, inner.height);
     return;
@@ -127,7 +127,7 @@ export function paintCell(pen, stage, box, cell, slot, look, done) {
   if (label) paintLabel(pen, stage, { ...inner, height: inner.height - strip }, cell, slot, look);
 }
 
-/** A segment for each rank that is summed in, at the rank's own place; a single origin fills the cell. */
+/** Paint a segment for each rank that is summed in, at the position of the rank; a single origin fills the cell. */
 function paintSegments(pen, scene, cell, box) {
   const ranks = ranksIn(cell.ranks);
   if (!scene.collective.reduces) {
@@ -142,13 +142,13 @@ function paintSegments(pen, scene, cell, box) {
   }
 }
 
-/** What can be written into a cell, the longest first. */
+/** The texts that a cell can show, the longest first. */
 export function labelsOf(scene, cell, slot, look) {
   if (!cell) return [""];
   return look.numbers ? [`${cell.value}`] : [expression(scene, cell, slot), shortExpression(scene, cell, slot)];
 }
 
-/** The font of what is written into cells. */
+/** The font of the texts in cells. */
 export function labelFont(points) {
   return `${points}px ${FONT}`;
 }
@@ -170,7 +170,7 @@ function paintLabel(pen, stage, box, cell, slot, look) {
   }
 }
 
-/** Where there is no room for segments, the colour says how many ranks are summed in, or whose chunk it is. */
+/** The colour of a cell without segments: the number of ranks summed in, or the owner of the chunk. */
 function tinyColour({ scene, paint }, cell, done) {
   if (!cell) return paint.empty;
   if (!scene.collective.reduces) return rankColour(ranksIn(cell.ranks)[0], scene.size);

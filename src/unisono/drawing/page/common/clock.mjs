@@ -1,12 +1,12 @@
 // A simple clock: a message costs alpha + bytes · beta, and a rank sends one at a time and receives one at a time.
 //
-// With alpha 1 and beta 0 it counts the rounds of the verifier. How long a schedule takes follows from its own messages,
-// nothing is assumed about the algorithm.
+// With alpha 1 and beta 0 it counts the rounds of the verifier. The duration of a schedule follows from its messages
+// alone; nothing is assumed about the algorithm.
 
-/** Sort what the clock needs once; works on columns alone, so also for a thousand ranks. */
-export function windUp(scene) {
+/** Sort the messages once for the clock. Uses only columns, and so works for a thousand ranks too. */
+export function prepareClock(scene) {
   const { columns } = scene;
-  // Messages by the level on which they are sent; on one level, as their step has them.
+  // Messages by the level on which they are sent; within a level, in the order of their step.
   const numbered = sortedBy(everyNumber(columns.message_sent.length), (id) => columns.message_out[id]);
   const bySending = sortedBy(numbered, (id) => columns.message_sent[id]);
   const steps = sortedBy(everyNumber(columns.step_level.length), (at) => columns.step_level[at]);
@@ -25,7 +25,7 @@ function everyNumber(count) {
   return Uint32Array.from({ length: count }, (_, number) => number);
 }
 
-/** Sort by a small number, keeping the order of those that have the same. */
+/** Sort by a small number; the order of equal entries is kept. */
 function sortedBy(order, key) {
   const counts = [0];
   for (const one of order) {
@@ -39,16 +39,15 @@ function sortedBy(order, key) {
   return sorted;
 }
 
-/** When every message is sent and received and every step finished, in the unit of alpha, and when all is over.
- *
- * `perChunk` is what a chunk adds to the cost of a message. */
-export function tell(clock, alpha, perChunk) {
+/** Return the times at which every message is sent and received, every step finishes, and the schedule finishes, in the
+ * unit of alpha. `perChunk` is the cost that a chunk adds to a message. */
+export function clockTimes(clock, alpha, perChunk) {
   const { scene, bySending, steps, rankOf, firstOf } = clock;
   const { columns, size } = scene;
   const count = bySending.length;
   const now = new Float64Array(size);
-  const left = new Float64Array(size); // when its last message so far had gone out
-  const arrived = new Float64Array(size); // when its last message so far had come in
+  const left = new Float64Array(size); // when the last message so far was sent
+  const arrived = new Float64Array(size); // when the last message so far was received
   const sent = new Float64Array(count).fill(Number.POSITIVE_INFINITY);
   const got = new Float64Array(count).fill(Number.POSITIVE_INFINITY);
   const finished = scene.steps.map((own) => new Float64Array(own.length));
@@ -70,7 +69,7 @@ export function tell(clock, alpha, perChunk) {
       while (columns.message_got[receiving] === level && columns.message_dst[receiving] === dst) {
         together.push(receiving++);
       }
-      // The messages of a step come in in the order in which they get here.
+      // The messages of a step are received in the order of their arrival.
       if (together.length > 1) together.sort((one, other) => got[one] - got[other]);
       for (const id of together) {
         arrived[dst] = Math.max(got[id], arrived[dst] + cost(id));
@@ -86,19 +85,19 @@ export function tell(clock, alpha, perChunk) {
   return { sent, got, finished, finish: Math.max(...now) };
 }
 
-/** How long a schedule takes for a vector of so many bytes. */
+/** The duration of a schedule for a vector of this many bytes. */
 export function duration(clock, alpha, beta, bytes) {
-  return tell(clock, alpha, costPerChunk(clock.scene, beta, bytes)).finish;
+  return clockTimes(clock, alpha, costPerChunk(clock.scene, beta, bytes)).finish;
 }
 
-/** What a chunk adds to the cost of a message. */
+/** The cost that a chunk adds to a message. */
 export function costPerChunk(scene, beta, bytes) {
   return scene.collective.carries_data ? (beta * bytes) / scene.chunks : 0;
 }
 
-/** Where another one becomes the quickest: [{ bytes, before, after }], from short vectors to long ones. */
+/** The sizes at which the fastest schedule changes: [{ bytes, before, after }], the shortest vectors first. */
 export function crossovers(clocks, alpha, beta, sizes) {
-  const quickest = (bytes) => {
+  const fastest = (bytes) => {
     let best = 0;
     const times = clocks.map((clock) => duration(clock, alpha, beta, bytes));
     times.forEach((time, index) => {
@@ -107,20 +106,20 @@ export function crossovers(clocks, alpha, beta, sizes) {
     return best;
   };
   const found = [];
-  let before = quickest(sizes[0]);
+  let before = fastest(sizes[0]);
   for (let at = 1; at < sizes.length; at++) {
-    const after = quickest(sizes[at]);
-    if (after !== before) found.push({ bytes: boundary(quickest, sizes[at - 1], sizes[at], before), before, after });
+    const after = fastest(sizes[at]);
+    if (after !== before) found.push({ bytes: boundary(fastest, sizes[at - 1], sizes[at], before), before, after });
     before = after;
   }
   return found;
 }
 
-/** The largest size, as near as a number can say, for which the quickest is still the one before. */
-function boundary(quickest, low, high, before) {
+/** The largest size, to the precision of a number, at which `before` is still the fastest. */
+function boundary(fastest, low, high, before) {
   for (let round = 0; round < 60 && high / low > 1 + 1e-12; round++) {
     const middle = Math.sqrt(low * high);
-    if (quickest(middle) === before) low = middle;
+    if (fastest(middle) === before) low = middle;
     else high = middle;
   }
   return high;

@@ -1,14 +1,14 @@
-// A table of what every rank holds.
+// A table of the contents of every rank.
 
 import { element, fill } from "./dom.mjs";
 import { expression } from "./expressions.mjs";
 import { isDone } from "./replay.mjs";
 import { viewAtLevel } from "./views.mjs";
 
-const MOST_IN_A_TABLE = 16; // ranks; of more only the selected one is shown
+const MOST_IN_A_TABLE = 16; // ranks; with more, only the selected one is shown
 
-/** Return the table of what everyone holds: { node, update }; `shown()` is the view, that after the last whole step if
- * nothing else is said. */
+/** Return the table of the contents of all ranks: { node, update }. `shown()` is the view; by default, the view after
+ * the last whole step. */
 export function contentsPanel(
   scene,
   state,

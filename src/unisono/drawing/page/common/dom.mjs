@@ -1,6 +1,6 @@
 // Small helpers for elements.
 
-/** Make an element: properties that begin with "on" are listeners, the others attributes; then its children. */
+/** Create an element: properties that begin with "on" are listeners, the others attributes; then its children. */
 export function element(tag, properties = {}, ...children) {
   const made = document.createElement(tag);
   for (const [name, value] of Object.entries(properties)) {
@@ -12,7 +12,7 @@ export function element(tag, properties = {}, ...children) {
   return made;
 }
 
-/** Like element, for the inside of a picture. */
+/** Like element, for SVG. */
 export function shape(tag, attributes = {}, ...children) {
   const made = document.createElementNS("http://www.w3.org/2000/svg", tag);
   for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
@@ -20,7 +20,7 @@ export function shape(tag, attributes = {}, ...children) {
   return made;
 }
 
-/** Put other children into an element. */
+/** Replace the children of an element. */
 export function fill(parent, ...children) {
   parent.replaceChildren(...children);
 }

@@ -1,8 +1,8 @@
-// What stands on a page that could not be drawn.
+// The contents of a page that could not be drawn.
 
 import { element } from "./dom.mjs";
 
-/** Say so, in both languages. */
+/** Show the error, in both languages. */
 export function showError(root, error) {
   const said =
     "This page could not be drawn. It needs a browser of 2023 or newer. 页面无法显示，请使用 2023 年或更新的浏览器。";

@@ -26,7 +26,7 @@ export function shortExpression(scene, cell, slot) {
 }
 
 /** Numbers in the shortest form: 0–3, 6. */
-export function runs(numbers) {
+export function ranges(numbers) {
   const found = [];
   for (const number of numbers) {
     const last = found[found.length - 1];

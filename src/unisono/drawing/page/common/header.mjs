@@ -1,8 +1,8 @@
-// The top of the page: what it is about, and the switches for language and theme.
+// The header of the page: its subject, and the switches for language and theme.
 
 import { element, fill } from "./dom.mjs";
 import { select } from "./playback_bar.mjs";
-import { themeWish, wishForTheme } from "./theme.mjs";
+import { chooseTheme, chosenTheme } from "./theme.mjs";
 import { LANGUAGES } from "./words.mjs";
 
 /** Return the header: { node, update }; `about(language)` gives title, chips, story and idea. */
@@ -54,10 +54,10 @@ function languageButtons(state, w) {
 }
 
 function themeChoice(w) {
-  return select("theme", w.theme, themeWish(), Object.keys(w.themes), (name) => w.themes[name], wishForTheme);
+  return select("theme", w.theme, chosenTheme(), Object.keys(w.themes), (name) => w.themes[name], chooseTheme);
 }
 
-/** The foot of the page: its keys, by the names of the words about them; a link to this view; who made it. */
+/** The footer of the page: its keys, as names of words; a link to this view; the program that made it. */
 export function footer(state, words, keys = ["keys"]) {
   const node = element("footer", { class: "foot" });
   const update = () => {
@@ -69,7 +69,7 @@ export function footer(state, words, keys = ["keys"]) {
         await navigator.clipboard.writeText(link);
         copy.textContent = w.copied;
       } catch {
-        location.hash = state.link(); // without a clipboard the address bar has it
+        location.hash = state.link(); // without a clipboard, the link is in the address bar
       }
     });
     const about = keys.map((name) => w[name]).join(" ");

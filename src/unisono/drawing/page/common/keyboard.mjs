@@ -2,8 +2,8 @@
 
 import { nextSpeed } from "./state.mjs";
 
-/** Follow the keyboard, and links that are opened in this window. `ranks` and `length` say how many ranks and positions
- * there are now; `own` are keys that mean something on this page only. */
+/** Handle the keyboard, and links that are opened in this window. `ranks` and `length` return the current number of
+ * ranks and positions; `own` are the additional keys of this page. */
 export function watchKeys(state, player, ranks, length, own = {}) {
   addEventListener("hashchange", () => state.follow(location.hash));
   addEventListener("keydown", (event) => {
@@ -17,7 +17,7 @@ export function watchKeys(state, player, ranks, length, own = {}) {
 
 function meaning(event, state, player, ranks, length, own) {
   const { target, key } = event;
-  const position = target.id === "position"; // the slider of the position: its keys do what ours do
+  const position = target.id === "position"; // the position slider: its keys act like those of the page
   if (target instanceof HTMLSelectElement || (target instanceof HTMLInputElement && !position)) return null;
   const presses = target instanceof HTMLButtonElement || target.tagName === "SUMMARY";
   if (presses && (key === " " || key === "Enter")) return null;

@@ -1,16 +1,16 @@
-// Where ranks stand on the stage, and how large their cards can be.
+// The positions of ranks on the stage, and the size of their cards.
 //
-// Card: what is drawn of one rank: its name, and its slots in columns. A layout says where the middle of each card is,
-// given the room and the size of a card; the largest cards that do not touch each other are found by trying.
+// Card: the drawing of one rank: its name, and its slots in columns. A layout gives the centre of each card for a given
+// room and card size; the largest cards that do not overlap are found by trial.
 
 const PAD = 10; // between the cards and the edge of the stage
 const HEIGHTS = [40, 36, 32, 29, 26, 24, 22, 20, 18, 16, 14, 12, 10, 8, 7, 6, 5, 4, 3, 2.5, 2, 1.5, 1, 0.7, 0.5];
-const RADIAL_BELOW = 9; // cells lower than this: then the columns of a ring point outwards instead
-const ROUNDNESS = [2, 2.6, 4]; // of the curve that a ring lies on: 2 is an ellipse, more is nearer to a rectangle
+const RADIAL_BELOW = 9; // lower cells than this make the columns of a ring point outwards instead
+const ROUNDNESS = [2, 2.6, 4]; // of the curve of a ring: 2 is an ellipse; larger is closer to a rectangle
 
 export const LAYOUTS = ["ring", "line", "tree", "grid", "nodes"];
 
-/** Return the places of all cards ({x, y, turn}), the form of the card, and boxes around nodes. */
+/** Return the positions of all cards ({x, y, turn}), the form of the card, and boxes around nodes. */
 export function arrange(scene, layout, room) {
   let best = null;
   const wraps = layout === "ring" ? [1] : [1, 2, 4, 8, 16];
@@ -28,7 +28,7 @@ export function arrange(scene, layout, room) {
   return { ...best, boxes, radial: false };
 }
 
-/** Whether cells are clearly larger; more than what words need counts for nothing. */
+/** Whether cells are clearly larger; size beyond what text needs is ignored. */
 function better(one, other) {
   const size = ({ cell }) => Math.min(cell.height, 26) ** 2 * Math.min(cell.width, 60);
   return size(one) > size(other) * 1.3;
@@ -82,7 +82,7 @@ export function cellBox(form, slot) {
 function largest(scene, place, room, wrap) {
   for (const height of HEIGHTS) {
     if (height > Math.max(26, room.height / 14)) continue;
-    // High cells are for words: they should be wide enough for the longest, x0+x1+x2 and so on.
+    // High cells show text: they should be wide enough for the longest one, such as x0+x1+x2.
     const wordy = scene.collective?.reduces ? Math.min(104, 24 + 15 * scene.size) : 54;
     const narrow = height >= 22 ? wordy : height >= 14 ? 44 : Math.max(2, height * 1.5);
     const widest = Math.min(150, Math.max(100, height * 4));
@@ -101,7 +101,7 @@ function largest(scene, place, room, wrap) {
 function fitting(scene, place, room, wrap, cell, anyway = false) {
   const form = cardForm(scene, cell, wrap);
   const places = place(form);
-  // Messages need room between cards: the more, the more can be read on them.
+  // Messages need room between cards: with more room, more text fits on them.
   const gap = form.small ? 2 + form.width / 5 : Math.min(40, 10 + form.width / 7);
   const fits = places.every(
     (one, at) =>
@@ -130,7 +130,7 @@ function isInside(place, form, box) {
   );
 }
 
-/** The ways in which a layout can be tried: most have one, nodes can be boxed in several. */
+/** The variants of a layout to try: most have one; nodes can be boxed in several ways. */
 function variants(scene, layout, room) {
   const { size } = scene;
   const { line, columns, nodes } = scene.layout;
@@ -174,10 +174,10 @@ function divisions(count) {
 
 function ringPoints(size, power, room, form) {
   if (size === 1) return [[room.width / 2, room.height / 2]];
-  const bow = room.width < 500 ? 14 : 26; // the arcs of messages go round the outside
+  const bow = room.width < 500 ? 14 : 26; // the arcs of messages run around the outside
   const across = room.width / 2 - PAD - bow - form.width / 2;
   const down = room.height / 2 - PAD - bow / 2 - form.height / 2;
-  // Not too flat, and not too wide: it should still look like a ring.
+  // Neither too flat nor too wide: it should still look like a ring.
   const wide = Math.min(across, down * 3);
   const high = Math.min(down, across * 1.3);
   return Array.from({ length: size }, (_, rank) => {
@@ -198,7 +198,7 @@ function gridPoints(size, columns, room, form) {
   return Array.from({ length: size }, (_, rank) => [across(rank % columns), down(Math.floor(rank / columns))]);
 }
 
-/** Places for so many things of a length: evenly, but not further apart than some times their length. */
+/** Positions for `count` items of a length: even, but no further apart than `furthest` times the length. */
 function spread(count, room, length, furthest, pad = PAD) {
   if (count === 1) return () => room / 2;
   const step = Math.min((room - 2 * pad - length) / (count - 1), length * furthest + 30);
@@ -238,7 +238,7 @@ function nodePlaces(nodes, outer, inner, largestNode, room, form) {
   const box = { width: (room.width - PAD) / outer, height: (room.height - PAD) / rows };
   const places = [];
   nodes.forEach((ranks, node) => {
-    // The room for cards: beside that of the other boxes, and below the node's name.
+    // The room for cards: beside that of the other boxes, and below the name of the node.
     const within = {
       x: PAD / 2 + (node % outer) * box.width + 17,
       y: PAD / 2 + Math.floor(node / outer) * box.height + 32,
@@ -265,7 +265,7 @@ function nodeBoxes(scene, places, form) {
   });
 }
 
-/** Many ranks on a ring: every column points outwards, like the rays of the sun. */
+/** Many ranks on a ring: the columns point outwards like rays. */
 function radialRing(scene, room) {
   const outside = Math.min(room.width, room.height) / 2 - PAD;
   let best = null;

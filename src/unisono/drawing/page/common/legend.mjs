@@ -1,12 +1,12 @@
-// What the lines and colours below the stage mean.
+// The meaning of the lines and colours below the stage.
 
 import { element } from "./dom.mjs";
 import { rankColour } from "./palette.mjs";
 
 const MOST_SWATCHES = 8;
 
-/** The items of the legend; `crowded`: cells only show how many ranks are summed in. */
-export function legendItems(scene, w, layout, crowded) {
+/** The items of the legend; `tiny`: cells show only the number of ranks summed in. */
+export function legendItems(scene, w, layout, tiny) {
   const { columns, collective } = scene;
   const adds = columns.message_reduce.some((reduce) => reduce === 1);
   const stores = columns.message_reduce.some((reduce) => reduce === 0);
@@ -21,7 +21,7 @@ export function legendItems(scene, w, layout, crowded) {
   }
   if (adds) items.push(item("reduce", w.legendReduce));
   if (stores) items.push(item("copy", w.legendCopy));
-  if (crowded) {
+  if (tiny) {
     items.push(
       element("span", { class: "key" }, element("i", { class: "heat", "aria-hidden": "true" }), w.legendHeat),
     );
@@ -33,7 +33,8 @@ export function legendItems(scene, w, layout, crowded) {
   return items;
 }
 
-/** What the colours of a cell say: who is summed in, whose the data is, or who has been heard of. */
+/** The meaning of the colours of a cell: the ranks summed in, the owner of the data, or the ranks known to have arrived.
+ * */
 export function meaningOf(collective) {
   if (!collective.carries_data) return "heard";
   return collective.reduces ? "summed" : "whose";

@@ -1,8 +1,8 @@
-// The panel that tells in words what is to be seen; also speaks to screen readers when the position rests.
+// The panel that describes the view in words; also announces it to screen readers when the position is at rest.
 
 import { element, fill } from "./dom.mjs";
 
-/** Return { node, update }; `headingOf(level)`, `paragraphsOf(level)` and `besides()` give what stands where. */
+/** Return { node, update }; `headingOf(level)`, `paragraphsOf(level)` and `besides()` return the contents. */
 export function narrationPanel(state, headingOf, paragraphsOf, besides = () => []) {
   const title = element("h2");
   const said = element("div", { class: "said" });

@@ -1,8 +1,8 @@
-// Words for schedules whose chunks are not known one by one, because there are too many ranks.
+// Sentences for schedules whose chunks are not listed one by one, because there are too many ranks.
 
 import { WORDS } from "./words.mjs";
 
-/** What a rank does on a level, or what happens in all where no rank is chosen. */
+/** Describe what a rank does on a level, or what all ranks do if no rank is chosen. */
 export function outlineSentences(scene, { level }, language, rank = null) {
   const w = WORDS[language];
   const got = received(scene, level);
@@ -37,7 +37,7 @@ function chunks(scene, id, w) {
   return amount === 1 ? w.slot("data", scene.columns.message_sent_chunks[id]) : w.someChunks(amount);
 }
 
-/** The messages that are received on a level: they stand together, as the columns are sorted that way. */
+/** The messages received on a level: they are adjacent, because the columns are sorted by it. */
 function received(scene, level) {
   const column = scene.columns.message_got;
   const known = column.length - countNever(scene);

@@ -1,8 +1,8 @@
 // The colours of ranks.
 //
-// The sixteen were chosen by a search for the largest distance between any two of them, for eyes that see all colours
-// and for the three kinds that do not (a test computes the distances); the first eight are further apart than the rest.
-// The place of a segment in its cell says the same as its colour.
+// The sixteen colours were found by a search for the largest distance between any two of them, for normal vision and
+// for the three kinds of colour blindness (a test computes the distances); the first eight are further apart than the
+// rest. The position of a segment in its cell carries the same information as its colour.
 
 export const RANK_COLOURS = [
   "#456ee6",
@@ -23,14 +23,14 @@ export const RANK_COLOURS = [
   "#5f5b64",
 ];
 
-/** The colour of a rank among so many. */
+/** The colour of a rank of a job of this size. */
 export function rankColour(rank, size) {
   if (size <= RANK_COLOURS.length) return RANK_COLOURS[rank];
   const hue = Math.round((360 * rank) / size);
   return `hsl(${hue} 58% ${rank % 2 ? 46 : 62}%)`;
 }
 
-/** What the stage is painted with, read from the style sheet so that light and dark are said in one place. */
+/** The colours of the stage, read from the style sheet, which defines light and dark. */
 export function paints(root) {
   const style = getComputedStyle(root);
   const names = [
@@ -60,7 +60,7 @@ export function paints(root) {
   return Object.fromEntries(names.map((name) => [name, style.getPropertyValue(`--${name}`).trim()]));
 }
 
-/** A colour between two, given as "r g b": for cells too small to show who is in them, only how many. */
+/** A colour between two, given as "r g b": for cells too small to show ranks, only their number. */
 export function heat(part, paint) {
   const low = paint["heat-low"].split(" ").map(Number);
   const high = paint["heat-high"].split(" ").map(Number);

@@ -1,11 +1,11 @@
-// The bar below the stage: buttons, the slider with the phases above it, and what is shown how.
+// The bar below the stage: buttons, the slider with the phases above it, and the display options.
 
 import { element } from "./dom.mjs";
 import { meaningOf } from "./legend.mjs";
 import { fillBar, playbackButtons, positionSlider, setIcon } from "./playback_buttons.mjs";
 import { SPEEDS } from "./state.mjs";
 
-/** Return the bar: { node, update }; `options` are the layouts to choose from, none where there is no stage. */
+/** Return the bar: { node, update }; `options` are the available layouts, empty if there is no stage. */
 export function playbackBar(scene, state, player, options, words) {
   const node = element("section", { class: "controls" });
   const parts = {};
@@ -50,7 +50,7 @@ export function playbackBar(scene, state, player, options, words) {
   return { node, update };
 }
 
-/** Buttons for the phases, each as long as its part of the slider. */
+/** Buttons for the phases, each as wide as its part of the slider. */
 function phaseBar(scene, player, w, language) {
   const node = element("div", { class: "phases", role: "group", "aria-label": w.phases });
   const buttons = scene.phases.map(({ words, first, last }) => {
@@ -76,7 +76,7 @@ function phaseBar(scene, player, w, language) {
   return { node, mark };
 }
 
-/** What is shown how: the layout, what stands in the cells of this collective, the speed. */
+/** The display options: the layout, the texts in cells of this collective, the speed. */
 export function choices(state, options, w, collective) {
   const speed = select(
     "speed",

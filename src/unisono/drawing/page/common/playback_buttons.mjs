@@ -1,4 +1,4 @@
-// What moves a player: five round buttons with signs on them, and a slider.
+// The controls of a player: five round buttons with icons, and a slider.
 
 import { element, fill } from "./dom.mjs";
 
@@ -11,7 +11,7 @@ const ICONS = {
   last: "M18 5v14M5 5l9 7-9 7z",
 };
 
-/** Return { node, play }: first, back, play, forward, last; `length` says how many positions there are. */
+/** Return { node, play }: first, back, play, forward, last; `length` returns the number of positions. */
 export function playbackButtons(player, w, length) {
   const play = button("play", w.play, () => player.toggle(), "primary");
   const node = element(
@@ -26,7 +26,7 @@ export function playbackButtons(player, w, length) {
   return { node, play };
 }
 
-/** The slider of the position, with what is special about it on this page. */
+/** The position slider, with properties that are specific to this page. */
 export function positionSlider(player, special) {
   const made = element("input", {
     type: "range",
@@ -39,7 +39,7 @@ export function positionSlider(player, special) {
   return made;
 }
 
-/** Fill the bar that moves a player: its buttons, what is above its slider and the slider, where it is, and choices. */
+/** Fill the bar of a player: its buttons, the row above its slider, the slider, the position in words, and choices. */
 export function fillBar(bar, { buttons, above = [], slider, where, choices }) {
   fill(
     bar,
@@ -50,14 +50,14 @@ export function fillBar(bar, { buttons, above = [], slider, where, choices }) {
   );
 }
 
-/** A round button with a sign on it. */
+/** A round button with an icon. */
 function button(icon, label, press, kind = "") {
   const made = element("button", { type: "button", class: `round ${kind}`, id: `button-${icon}`, onclick: press });
   setIcon(made, icon, label);
   return made;
 }
 
-/** Put another sign on a button. */
+/** Replace the icon of a button. */
 export function setIcon(made, icon, label) {
   if (made.dataset.icon === icon && made.getAttribute("aria-label") === label) return;
   made.dataset.icon = icon;

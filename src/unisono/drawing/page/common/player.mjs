@@ -1,17 +1,17 @@
-// Moves the position: plays on, or glides to the next step.
+// Moves the position: plays continuously, or glides to the next step.
 
 const STEPS_PER_SECOND = 0.9;
 const GLIDE_S = 0.75; // from one step to the next, at speed 1
 
 export class Player {
-  /** `length()` is the last position; positions at rest are whole numbers; `rate` of them are played in a second. */
+  /** `length()` is the last position; positions at rest are whole numbers; `rate` positions are played per second. */
   constructor(state, length, rate = STEPS_PER_SECOND) {
     this.state = state;
     this.length = length;
     this.rate = rate;
     this.target = null;
     this.last = null;
-    this.frames = 0; // painted so far; what a measurement of smoothness counts
+    this.frames = 0; // painted so far; for measurements of smoothness
     this.still = globalThis.matchMedia?.("(prefers-reduced-motion: reduce)").matches ?? false;
     this.rested = 0;
     state.onChange((changed) => {
@@ -38,7 +38,7 @@ export class Player {
     this.state.set({ playing: false });
   }
 
-  /** Go to a position: gliding if it is near, at once if it is far or motion is not wanted. */
+  /** Go to a position: gliding if it is near; at once if it is far or reduced motion is requested. */
   go(position, glide = true) {
     const target = Math.max(0, Math.min(this.length(), position));
     const here = this.state.get("step");
@@ -67,7 +67,7 @@ export class Player {
     return Math.floor(here + 1e-6) + 1;
   }
 
-  /** The last one before. */
+  /** The previous position at rest. */
   before(here) {
     return Math.ceil(here - 1e-6) - 1;
   }
@@ -102,7 +102,7 @@ export class Player {
   playOn(amount) {
     const here = this.state.get("step");
     if (this.still) {
-      // No motion: stand still on each step, then show the next one.
+      // Reduced motion: pause on each step, then show the next one.
       this.rested += amount * STEPS_PER_SECOND;
       if (this.rested < 1) return;
       this.rested = 0;

@@ -1,14 +1,14 @@
-// Plays the messages of a scene, from the inputs on, so that for every step of every rank it is known what its slots
-// hold.
+// Replays the messages of a scene, starting from the inputs, to find the contents of every slot after every step of
+// every rank.
 //
-// Cell: what a slot holds: chunk `origin` of the inputs of `ranks` (a set, one bit for each), added up to `value`. In a
-// program that is wrong some ranks may be in it more than once: those are in the set `again`.
-// rows[rank][k]: the cells of a rank once k of its steps are done; null where there is nothing.
+// Cell: the contents of a slot: chunk `origin` of the inputs of `ranks` (a set, one bit for each), added up to `value`.
+// In an incorrect program a rank may be added more than once: such ranks are in the set `again`.
+// rows[rank][k]: the cells of a rank after k of its steps; null if a slot is empty.
 
 const NEVER = -1;
 const EVERYONE = -1;
 
-/** Return the scene with its messages and steps as objects and, where it has a stage, with rows and goals. */
+/** Return the scene with its messages and steps as objects and, if it has a stage, with rows and goals. */
 export function replayed(data, columns) {
   const scene = { ...data, columns };
   scene.steps = stepsOf(data, columns);
@@ -31,7 +31,7 @@ export function replayed(data, columns) {
   return scene;
 }
 
-/** How many of a rank's steps are done before a level begins. */
+/** The number of steps of a rank that are done before a level begins. */
 export function stepsBefore(steps, level) {
   let low = 0;
   let high = steps.length;
@@ -43,7 +43,7 @@ export function stepsBefore(steps, level) {
   return low;
 }
 
-/** Whether a cell holds what its slot must hold in the end; slots that no goal speaks of never do. */
+/** Whether a cell holds what its slot must hold at the end; false for slots without a goal. */
 export function isDone(scene, rank, slot, cell) {
   const goal = scene.goals[rank].get(slot);
   return Boolean(cell && goal && !cell.again && cell.origin === goal.origin && cell.ranks === goal.ranks);
@@ -60,7 +60,7 @@ function stepAt(steps, level) {
   return steps[stepsBefore(steps, level)];
 }
 
-/** The steps of each rank; where there is no stage there may be millions, and they know nothing but their level. */
+/** The steps of each rank. Without a stage there may be millions of them, and they have only a level. */
 function stepsOf(data, columns) {
   const steps = [];
   let at = 0;
@@ -178,7 +178,7 @@ function play(scene, first) {
 
 function combined(scene, reduce, here, coming) {
   if (!scene.collective.carries_data) {
-    // A barrier: whoever gets a message has heard of everyone that its sender had heard of.
+    // A barrier: the receiver of a message learns of every rank that its sender had learned of.
     const ranks = (here?.ranks ?? 0n) | (coming?.ranks ?? 0n);
     return { origin: 0, ranks, again: 0n, value: ranksIn(ranks).length };
   }

@@ -1,12 +1,12 @@
-// Sentences about what happens in a step.
+// Sentences about the messages and operations of a step.
 
-import { expression, runs } from "./expressions.mjs";
+import { expression, ranges } from "./expressions.mjs";
 import { ranksIn } from "./replay.mjs";
 import { WORDS } from "./words.mjs";
 
-const LONGEST = 5; // addends that are written out in a sentence
+const LONGEST = 5; // the most addends that a sentence spells out
 
-/** The sentence for a message; `arrived` is false while it is still on its way at the end of the step. */
+/** The sentence for a message; `arrived` is false if it has not arrived at the end of the step. */
 export function messageSentence(scene, message, language, arrived = true) {
   const write = SENTENCES[language];
   if (!scene.collective.carries_data) {
@@ -14,7 +14,7 @@ export function messageSentence(scene, message, language, arrived = true) {
     return write.tell(
       message.src,
       message.dst,
-      heard.length === scene.size ? null : runs(heard),
+      heard.length === scene.size ? null : ranges(heard),
       heard.length,
       arrived,
     );
@@ -32,7 +32,7 @@ function localSentence(scene, local, language) {
   return write.local(local.rank, from, to, local.reduce);
 }
 
-/** All sentences for a step, those of one rank only if it is given. */
+/** All sentences for a step; only those of `rank` if it is given. */
 export function stepSentences(scene, view, language, rank = null) {
   const about = (...ranks) => rank === null || ranks.includes(rank);
   const sentences = [];
@@ -83,9 +83,9 @@ const SENTENCES = {
   en: {
     chunks: ({ name }, indices) => {
       const several = indices.length > 1 ? "s" : "";
-      const which = indices.length > 24 ? `${indices.length} chunks` : `chunk${several} ${runs(indices)}`;
+      const which = indices.length > 24 ? `${indices.length} chunks` : `chunk${several} ${ranges(indices)}`;
       const kept = { data: "", input: " of its input", output: " of its output", scratch: "" }[name];
-      return name === "scratch" ? `scratch ${runs(indices)}` : `${which}${kept}`;
+      return name === "scratch" ? `scratch ${ranges(indices)}` : `${which}${kept}`;
     },
     from: (rank) => `came from rank ${rank}`,
     all: (size) => `the sum of all ${size}`,
@@ -110,8 +110,8 @@ const SENTENCES = {
   },
   zh: {
     chunks: ({ name }, indices) => {
-      const which = indices.length > 24 ? `${indices.length} 块数据` : `第 ${runs(indices)} 块`;
-      return { data: which, input: `输入的${which}`, output: `输出的${which}`, scratch: `暂存 ${runs(indices)}` }[
+      const which = indices.length > 24 ? `${indices.length} 块数据` : `第 ${ranges(indices)} 块`;
+      return { data: which, input: `输入的${which}`, output: `输出的${which}`, scratch: `暂存 ${ranges(indices)}` }[
         name
       ];
     },

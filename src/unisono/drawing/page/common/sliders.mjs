@@ -5,8 +5,8 @@ import { element } from "./dom.mjs";
 const NOTCHES = 1000; // of a logarithmic slider
 
 /** Return { rows, show }: a row for each of `specs`, { name, low, high, unit, text, whole } or { name, values, text }.
- *
- * `unit` is what a value of the state is counted in; `whole` keeps it a whole number. `show` follows the state. */
+ * `unit` is the unit of the value in the state; `whole` keeps it an integer. `show` updates the sliders from the state.
+ * */
 export function sliderRows(state, specs, labels) {
   const made = specs.map((spec) => {
     const { name } = spec;
@@ -43,7 +43,7 @@ export function valueAt({ values, low, high, unit = 1, whole = false }, notch) {
   return whole ? Math.round(value) : Number((value / unit).toPrecision(3));
 }
 
-/** The notch that is nearest to a value. */
+/** The notch nearest to a value. */
 export function notchOf({ values, low, high, unit = 1 }, value) {
   if (values) return values.indexOf(value);
   return Math.round((NOTCHES * Math.log((value * unit) / low)) / Math.log(high / low));

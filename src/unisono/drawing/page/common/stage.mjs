@@ -1,20 +1,20 @@
-// The stage: a canvas with the card of every rank, and the messages on their ways.
+// The stage: a canvas with the card of every rank, and the messages that travel between them.
 //
-// What only changes from step to step (cards, cells and arcs) is painted into a picture of its own; a frame of the
+// Cards, cells and arcs change only from step to step: they are painted into a separate picture. A frame of the
 // animation is that picture with the messages on top.
 
-import { inCard, middleOf, onArc, onStage, pointOn, wayOf } from "./arcs.mjs";
-import { isCrowded, labelFont, labelsOf, paintBranches, paintCard, paintCell, paintNode } from "./cards.mjs";
+import { inCard, middleOf, onArc, onStage, pathOf, pointOn } from "./arcs.mjs";
+import { hasTinyCells, labelFont, labelsOf, paintBranches, paintCard, paintCell, paintNode } from "./cards.mjs";
 import { arrange, cellBox } from "./layouts.mjs";
 import { paints } from "./palette.mjs";
 
 const MOST_IN_A_BUNDLE = 8; // chunks that are drawn of a message that carries more
-const MOST_ROOMY = 6; // messages that are drawn with all that is written on them
-const MOST_CHIPS = 12; // messages that are drawn with what they carry, where everyone sends several at once
-const MOST_OUTLINED = 500; // messages that are dots with a line round each
+const MOST_ROOMY = 6; // messages that are drawn with all of their text
+const MOST_CHIPS = 12; // messages that are drawn with their contents, if all ranks send several at once
+const MOST_OUTLINED = 500; // messages that are drawn as dots with an outline each
 
 export class Stage {
-  /** `look` is asked for every time: { layout, numbers, rank, names } (see cards.mjs for what they mean). */
+  /** `look` is called for every frame: { layout, numbers, rank, names } (cards.mjs explains them). */
   constructor(canvas, scene, look) {
     this.canvas = canvas;
     this.scene = scene;
@@ -25,7 +25,7 @@ export class Stage {
     this.resize();
   }
 
-  /** Take the room that the canvas has on the page. */
+  /** Adapt to the room that the canvas has on the page. */
   resize() {
     const room = { width: this.canvas.clientWidth, height: this.canvas.clientHeight };
     if (room.width < 10 || room.height < 10) return;
@@ -39,7 +39,7 @@ export class Stage {
     this.refresh();
   }
 
-  /** Place everything anew: another layout, another language, another theme. */
+  /** Compute all positions again, after a change of layout, language or theme. */
   refresh() {
     if (!this.room) return;
     const { layout } = this.look();
@@ -75,7 +75,8 @@ export class Stage {
     else for (const flight of view.flying) this.paintChip(pen, flight, look, view.flying.length <= MOST_ROOMY);
   }
 
-  /** What is at a point of the canvas: { rank, slot }, slot null beside the cells; null outside of all cards. */
+  /** The rank and slot at a point of the canvas: { rank, slot }, with slot null beside the cells; null outside all
+   * cards. */
   at(point) {
     if (!this.plan) return null;
     const { form } = this.plan;
@@ -93,12 +94,12 @@ export class Stage {
     return null;
   }
 
-  /** Whether cells are too small for a segment for each rank. */
-  isCrowded() {
-    return Boolean(this.plan) && isCrowded(this.scene, this.plan.form.cell);
+  /** Whether cells are too small for one segment per rank. */
+  hasTinyCells() {
+    return Boolean(this.plan) && hasTinyCells(this.scene, this.plan.form.cell);
   }
 
-  /** The middle of a cell on the canvas. */
+  /** The centre of a cell on the canvas. */
   middle(rank, slot) {
     return middleOf(this.plan, rank, [slot]);
   }
@@ -119,7 +120,7 @@ export class Stage {
       pen.translate(place.x, place.y);
       pen.rotate(place.turn);
       pen.translate(-this.plan.form.width / 2, -this.plan.form.height / 2);
-      if (view.away?.includes(rank)) pen.globalAlpha = 0.35; // it has not come yet
+      if (view.away?.includes(rank)) pen.globalAlpha = 0.35; // it has not entered the call yet
       paintCard(pen, this, rank, this.scene.rows[rank][view.states[rank]], look, changed);
       pen.restore();
     }
@@ -128,10 +129,10 @@ export class Stage {
     for (const { message, stuck } of view.flying) this.paintArc(pen, message, look, stuck);
   }
 
-  wayOf(message) {
+  pathOf(message) {
     let way = this.ways.get(message.id);
     if (!way) {
-      way = wayOf(this.plan, message);
+      way = pathOf(this.plan, message);
       this.ways.set(message.id, way);
     }
     return way;
@@ -142,10 +143,10 @@ export class Stage {
   }
 
   paintArc(pen, message, look, stuck) {
-    const way = this.wayOf(message);
+    const way = this.pathOf(message);
     const many = this.scene.size > 16;
     pen.save();
-    pen.globalAlpha = isBeside(look, message) ? 0.16 : many ? 0.5 : 0.8;
+    pen.globalAlpha = isUnrelated(look, message) ? 0.16 : many ? 0.5 : 0.8;
     pen.strokeStyle = pen.fillStyle = this.colourOf(message, stuck);
     pen.lineWidth = many ? 1 : 1.8;
     if (!message.reduce) pen.setLineDash(many ? [3, 3] : [6, 4]);
@@ -167,14 +168,14 @@ export class Stage {
     pen.restore();
   }
 
-  /** Where there is no room for more, a message is a dot; all of one colour are painted at once. */
+  /** Without room for more, messages are dots; all dots of one colour are painted at once. */
   paintDots(pen, view, look) {
     const radius = this.scene.size > 32 ? 3 : 4.5;
     const groups = new Map();
     for (const { message, progress, stuck } of view.flying) {
-      const key = `${this.colourOf(message, stuck)} ${isBeside(look, message) ? 0.3 : 1}`;
+      const key = `${this.colourOf(message, stuck)} ${isUnrelated(look, message) ? 0.3 : 1}`;
       if (!groups.has(key)) groups.set(key, []);
-      groups.get(key).push(pointOn(this.wayOf(message), Math.max(0, Math.min(1, progress))));
+      groups.get(key).push(pointOn(this.pathOf(message), Math.max(0, Math.min(1, progress))));
     }
     pen.strokeStyle = this.paint.surface;
     pen.lineWidth = 1.5;
@@ -194,10 +195,10 @@ export class Stage {
   }
 
   paintChip(pen, { message, progress, stuck }, look, roomy) {
-    const point = pointOn(this.wayOf(message), Math.max(0, Math.min(1, progress)));
+    const point = pointOn(this.pathOf(message), Math.max(0, Math.min(1, progress)));
     const colour = this.colourOf(message, stuck);
     pen.save();
-    if (isBeside(look, message)) pen.globalAlpha = 0.3;
+    if (isUnrelated(look, message)) pen.globalAlpha = 0.3;
     const { cell } = this.plan.form;
     const shown = message.cells.slice(0, MOST_IN_A_BUNDLE);
     const width =
@@ -230,7 +231,7 @@ export class Stage {
     pen.restore();
   }
 
-  /** As wide as what is written on it; `roomy`: the whole expression if it fits into a cell, else a short one. */
+  /** As wide as its text; `roomy`: the whole expression if it fits into a cell, else a short one. */
   chipWidth(pen, message, look, roomy) {
     const { cell } = this.plan.form;
     pen.font = labelFont(Math.min(16, cell.height * 0.52));
@@ -241,7 +242,7 @@ export class Stage {
     return Math.min(cell.width * 0.95, Math.max(38, wanted ?? cell.width));
   }
 
-  /** The sign at the corner of a message: + where it will be added, = where it will be stored. */
+  /** The badge at the corner of a message: + if it will be added, = if it will be stored. */
   paintBadge(pen, corner, radius, reduce, colour) {
     pen.fillStyle = colour;
     pen.beginPath();
@@ -265,7 +266,7 @@ export class Stage {
     pen.stroke();
   }
 
-  /** A copy or combine inside a card: a small bow from cell to cell. */
+  /** A copy or combine inside a card: a small arc from cell to cell. */
   paintLocal(pen, local) {
     if (this.plan.form.small) return;
     pen.save();
@@ -297,8 +298,8 @@ export class Stage {
   }
 }
 
-/** Whether a rank is selected and has nothing to do with a message. */
-function isBeside(look, message) {
+/** Whether another rank than those of a message is selected. */
+function isUnrelated(look, message) {
   return look.rank !== null && look.rank !== message.src && look.rank !== message.dst;
 }
 

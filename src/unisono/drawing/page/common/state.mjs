@@ -1,10 +1,9 @@
-// What the reader has chosen: the position, a rank, the language and so on. The part after # in the address says it
-// too, so that a link reproduces the exact view.
+// The choices of the reader: the position, a rank, the language and so on. The part of the address after # repeats
+// them, so that a link reproduces the exact view.
 
 export const SPEEDS = [0.25, 0.5, 1, 2, 4, 8];
 
-/** Which values are good for a link, and what stands for them when a page is opened without; `key`: what the link
- * calls them, if not by their name. */
+/** The values that a link can set, and their defaults; `key` is the name in the link, if it differs. */
 export const LINKED = {
   step: { initial: 0, read: number, write: (value) => `${Math.round(value * 100) / 100}` },
   rank: { initial: null, read: number, write: (value) => `${value}` },
@@ -25,8 +24,8 @@ export const LINKED = {
 };
 
 export class State {
-  /** `initial` are the page's own settings; `accepts` says for a name whether a value from a link makes sense;
-   * `linked` is which values there are, the first of which stands in every link. */
+  /** `initial` are the settings of the page; `accepts` returns whether a value from a link is valid for a name; `linked`
+   * lists the values, the first of which is part of every link. */
   constructor(initial, accepts = () => true, linked = LINKED) {
     this.linked = linked;
     this.always = Object.keys(linked)[0];
@@ -43,7 +42,7 @@ export class State {
     return this.values[name];
   }
 
-  /** Change some values; listeners hear of those that are really different. */
+  /** Change some values; listeners are told of those that differ. */
   set(changes) {
     const changed = Object.keys(changes).filter((name) => this.values[name] !== changes[name]);
     if (!changed.length) return;
@@ -55,7 +54,7 @@ export class State {
     this.listeners.push(listener);
   }
 
-  /** The part of a link after #, with what differs from the page as it is opened; the position is always there. */
+  /** The part of a link after #, with the values that differ from the defaults; the position is always included. */
   link() {
     const parts = [];
     for (const [name, { write, key = name }] of Object.entries(this.linked)) {
@@ -66,7 +65,7 @@ export class State {
     return `#${parts.join("&")}`;
   }
 
-  /** Take over what a link says; what makes no sense is left out. */
+  /** Apply the values of a link; invalid ones are ignored. */
   follow(hash) {
     const changes = {};
     for (const part of hash.replace(/^#/, "").split("&")) {

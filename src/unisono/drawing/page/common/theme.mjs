@@ -1,8 +1,9 @@
-// Light or dark: what the reader asks for, or else the system. The style sheet looks at data-theme of the document.
+// The theme, light or dark: the choice of the reader, or else that of the system. The style sheet uses data-theme of
+// the document.
 
 const DARK = "(prefers-color-scheme: dark)";
 
-/** Keep the document's theme as asked for; `changed` is called whenever it is another one. */
+/** Keep the theme of the document up to date; `changed` is called whenever it changes. */
 export function followTheme(changed) {
   const root = document.documentElement;
   const system = matchMedia(DARK);
@@ -16,13 +17,13 @@ export function followTheme(changed) {
   apply();
 }
 
-/** What the reader asked for: auto, light or dark. */
-export function themeWish() {
+/** The choice of the reader: auto, light or dark. */
+export function chosenTheme() {
   return document.documentElement.dataset.wish ?? "auto";
 }
 
-/** Ask for another theme. */
-export function wishForTheme(name) {
+/** Choose another theme. */
+export function chooseTheme(name) {
   const root = document.documentElement;
   root.dataset.wish = name;
   root.dispatchEvent(new Event("themewish"));

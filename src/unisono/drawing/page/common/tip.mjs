@@ -1,4 +1,4 @@
-// Point at a chunk to read what it holds; press a card to select its rank.
+// Hovering over a chunk shows its contents; clicking a card selects its rank.
 
 import { element } from "./dom.mjs";
 import { expression } from "./expressions.mjs";
@@ -8,7 +8,7 @@ import { viewAtLevel } from "./views.mjs";
 
 const MOST_LINES = 4;
 
-/** Follow the pointer over the canvas; `painter()` is the stage or the matrix that is on it now, `shown()` the view. */
+/** Handle the pointer over the canvas; `painter()` is the current stage or matrix, `shown()` the view. */
 export function watchPointer(canvas, tip, painter, state, words, shown) {
   const place = (event) => {
     const box = canvas.getBoundingClientRect();
@@ -35,7 +35,7 @@ export function watchPointer(canvas, tip, painter, state, words, shown) {
   });
 }
 
-/** Put some lines above a point of the canvas, or below it where there is no room. */
+/** Show some lines above a point of the canvas, or below it if there is no room. */
 export function showTip(tip, canvas, target, lines) {
   tip.replaceChildren(...lines);
   tip.hidden = false;
@@ -56,7 +56,7 @@ function linesAt(scene, { rank, slot, level }, state, w, shown) {
   return [where, element("div", {}, `${expression(scene, cell, slot)}${value}`)];
 }
 
-/** In the matrix: what the rank does on that level. */
+/** In the matrix: the actions of the rank on that level. */
 function actionLines(scene, rank, level, language, w) {
   const sentences = scene.on_stage
     ? stepSentences(scene, viewAtLevel(scene, level), language, rank)

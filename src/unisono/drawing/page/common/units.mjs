@@ -1,4 +1,4 @@
-// Numbers with units, as people write them.
+// Numbers with units, in the usual notation.
 
 /** Bytes: 64 KiB, 1.5 MiB. */
 export function bytesText(bytes) {
@@ -24,22 +24,22 @@ export function durationText(ns) {
     ["ms", 1e6],
     ["µs", 1e3],
   ];
-  const [name, unit] = units.find(([, length]) => ns >= 0.9995 * length) ?? ["ns", 1]; // 999.6 µs are 1 ms
+  const [name, unit] = units.find(([, length]) => ns >= 0.9995 * length) ?? ["ns", 1]; // 999.6 µs becomes 1 ms
   return `${ns < 999.5 * unit ? few(ns / unit) : Math.round(ns / unit)} ${name}`;
 }
 
-/** What a beta means as a bandwidth: 10 GB/s. */
+/** The bandwidth that a beta stands for: 10 GB/s. */
 export function bandwidthText(secondsPerByte) {
   const rate = 1 / secondsPerByte;
   return rate >= 1e9 ? `${few(rate / 1e9)} GB/s` : `${few(rate / 1e6)} MB/s`;
 }
 
-/** Three digits that count, no zeros at the end. */
+/** Three significant digits, without trailing zeros. */
 export function few(value) {
   return `${Number(value.toPrecision(3))}`;
 }
 
-/** Bytes to the last one: 66,560 B. */
+/** The exact number of bytes: 66,560 B. */
 export function exactBytes(bytes) {
   return `${Math.round(bytes).toLocaleString("en-US")} B`;
 }
@@ -49,7 +49,7 @@ export function decimalBytes(bytes) {
   return inThousands(bytes, [" TB", " GB", " MB", " kB", " B"]);
 }
 
-/** How many: 7 billion are 7B. */
+/** A count: 7 billion becomes 7B. */
 export function countText(count) {
   return inThousands(count, ["T", "B", "M", "K", ""]);
 }

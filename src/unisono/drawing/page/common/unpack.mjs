@@ -1,6 +1,6 @@
 // Columns of numbers, as unisono/drawing/packing.py packs them: differences, compressed, in base64.
 
-const HIGH = ".high"; // after the name of a column: what is above its lower 30 bits
+const HIGH = ".high"; // suffix of the column with the bits above the lower 30
 
 /** Return the columns by name. */
 export async function unpack(packed) {

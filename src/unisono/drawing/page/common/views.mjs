@@ -1,12 +1,12 @@
-// A view: what is to be seen at one moment. Which state every rank is in, which messages are on their way and how far,
-// and what has just arrived.
+// A view: the picture of one moment. It has the state of every rank, the messages in flight with their progress, and
+// those that have just arrived.
 
 import { stepsBefore } from "./replay.mjs";
 
 const NEVER = -1;
-const STUCK_AT = 0.62; // of the way: where a message stays that nobody receives
+const STUCK_AT = 0.62; // the fraction of the path where a message that is never received stops
 
-/** The view at a position between level 0 and the last one: 2.5 is half-way through level 3. */
+/** The view at a position between level 0 and the last one: 2.5 is halfway through level 3. */
 export function viewAtLevel(scene, position) {
   const done = Math.floor(position + 1e-9);
   const moving = position - done > 1e-6;
@@ -29,7 +29,7 @@ export function viewAtLevel(scene, position) {
   return { level, moving, states, flying, arrived, locals, part: moving ? position - done : 1 };
 }
 
-/** The view at a moment of a run with a clock (see clock.mjs). */
+/** The view at a moment of a replay with a clock (see clock.mjs). */
 export function viewAtTime(scene, times, moment) {
   const states = times.finished.map((finished) => {
     let done = 0;

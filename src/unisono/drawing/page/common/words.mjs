@@ -285,7 +285,7 @@ const zh = {
 
 export const WORDS = { en, zh };
 
-/** The language that the browser asks for. */
+/** The language that the browser prefers. */
 export function browserLanguage(languages) {
   for (const language of languages) {
     if (/^zh\b/i.test(language)) return "zh";

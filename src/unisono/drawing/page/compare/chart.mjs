@@ -1,5 +1,5 @@
-// The chart of time over size: a line for each algorithm, both axes logarithmic; where another one becomes the quickest
-// is marked. Press anywhere in it to choose that size.
+// The chart of time over size: a line for each algorithm, both axes logarithmic, and a mark where the fastest algorithm
+// changes. A click in the chart selects a size.
 
 import { crossovers, duration, logarithmic } from "../common/clock.mjs";
 import { shape } from "../common/dom.mjs";
@@ -9,15 +9,15 @@ export const SMALLEST = 16;
 export const LARGEST = 2 ** 30;
 const POINTS = 73;
 const DASHES = ["", "7 4", "2 4", "11 4 2 4", "5 3 1 3", "14 5"];
-const NARROW = 480; // pixels; then there is room for fewer words
+const NARROW = 480; // pixels; below that, fewer words fit
 
-/** Draw the chart into an SVG element and return where the quickest changes. */
+/** Draw the chart into an SVG element; return the sizes at which the fastest algorithm changes. */
 export function drawChart(svg, clocks, names, { alpha, beta, bytes }, choose, label) {
   const sizes = logarithmic(SMALLEST, LARGEST, POINTS);
   const series = clocks.map((clock) => sizes.map((size) => duration(clock, alpha, beta, size)));
   const changes = crossovers(clocks, alpha, beta, sizes);
   svg.toggleAttribute("hidden", !series.flat().every((time) => time > 0));
-  if (svg.hasAttribute("hidden")) return []; // a single rank takes no time, of which there is no logarithm
+  if (svg.hasAttribute("hidden")) return []; // a single rank takes no time, which has no logarithm
   const lowest = Math.min(...series.flat());
   const highest = Math.max(...series.flat());
   const longest = Math.max(...names.map((name) => name.length));
@@ -80,7 +80,7 @@ function line(sizes, times, x, y, at) {
   return shape("polyline", { points, class: `series series-${at % 6}`, "stroke-dasharray": DASHES[at % 6] });
 }
 
-/** The names at the ends of their lines, pushed apart where they would lie on each other. */
+/** The names at the ends of their lines, moved apart where they would overlap. */
 function labels(series, names, y, room) {
   const wanted = series.map((times, at) => ({ at, place: y(times[times.length - 1]) }));
   wanted.sort((one, other) => one.place - other.place);

@@ -1,6 +1,6 @@
 // The page that compares several algorithms: side by side, step by step or by a simple clock.
 
-import { costPerChunk, tell, windUp } from "../common/clock.mjs";
+import { clockTimes, costPerChunk, prepareClock } from "../common/clock.mjs";
 import { element } from "../common/dom.mjs";
 import { footer, header } from "../common/header.mjs";
 import { watchKeys } from "../common/keyboard.mjs";
@@ -12,10 +12,10 @@ import { compareBar, RACE } from "./compare_bar.mjs";
 import { compareLane } from "./compare_lane.mjs";
 import { boardPanel, chartPanel, isInRange, orderOf, RANGES, slidersPanel } from "./race.mjs";
 
-/** Build the page and return what a test may look at. */
+/** Build the page; return what tests inspect. */
 export function openCompare(root, page, scenes) {
   const offsets = page.settings.offsets ?? scenes.map(() => 0);
-  const relay = Boolean(page.settings.offsets); // one takes over from another: then it is no race
+  const relay = Boolean(page.settings.offsets); // each part continues where the one before ended: no comparison
   const most = Math.max(...scenes.map(({ levels }, at) => levels + offsets[at]));
   const state = new State(
     {
@@ -37,11 +37,11 @@ export function openCompare(root, page, scenes) {
   const words = () => WORDS[state.get("lang")];
   const length = () => (state.get("by") === "time" ? RACE : most);
   const player = new Player(state, length);
-  const clocks = scenes.map(windUp);
+  const clocks = scenes.map(prepareClock);
   const names = namesOf(scenes);
   const cost = (name) => state.get(name) * RANGES[name].unit;
   const told = () =>
-    clocks.map((clock) => tell(clock, cost("alpha"), costPerChunk(clock.scene, cost("beta"), cost("bytes"))));
+    clocks.map((clock) => clockTimes(clock, cost("alpha"), costPerChunk(clock.scene, cost("beta"), cost("bytes"))));
   let times = told();
 
   const top = header(page, state, words, (language) => about(page, scenes, names, language));
@@ -51,7 +51,7 @@ export function openCompare(root, page, scenes) {
   const sliders = slidersPanel(state, words);
   const chart = chartPanel(words);
   const foot = footer(state, words, ["keys", "numbersKey"]);
-  const columns = [1, 1, 2, 3, 2, 3, 3][Math.min(scenes.length, 6)]; // where there is room for them
+  const columns = [1, 1, 2, 3, 2, 3, 3][Math.min(scenes.length, 6)]; // if there is room for them
   const lanes = element("div", {
     class: relay ? "compare-lanes relay" : "compare-lanes",
     style: `--columns: ${relay ? 2 : columns}`,
@@ -115,11 +115,11 @@ export function openCompare(root, page, scenes) {
   watchKeys(state, player, () => fewest, length);
   const crossing = () =>
     chart.changes.map(({ bytes, before, after }) => ({ bytes, before: names[before], after: names[after] }));
-  const finish = (alpha, perChunk) => clocks.map((clock) => tell(clock, alpha, perChunk).finish);
+  const finish = (alpha, perChunk) => clocks.map((clock) => clockTimes(clock, alpha, perChunk).finish);
   return { state, player, scenes, crossing, finish };
 }
 
-/** Short names where they tell the algorithms apart, else whole labels. */
+/** Short names if they distinguish the algorithms, else full labels. */
 function namesOf(scenes) {
   const short = scenes.map(({ algorithm }) => algorithm.name.replaceAll("_", " "));
   const alike =

@@ -1,11 +1,11 @@
-// The bar of the page that compares: buttons, slider, and the choice between steps and the clock.
+// The bar of the page that compares: buttons, slider, and the choice between steps and clock.
 
 import { element } from "../common/dom.mjs";
 import { fillBar, playbackButtons, positionSlider, setIcon } from "../common/playback_buttons.mjs";
 
 export const RACE = 10; // positions from the start to the end of a race by the clock
 
-/** Return the bar: { node, update }; in a relay there is nothing to choose. */
+/** Return the bar: { node, update }; a relay has no choices. */
 export function compareBar(state, player, length, words, relay) {
   const node = element("section", { class: "controls" });
   const parts = {};

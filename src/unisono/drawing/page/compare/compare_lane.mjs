@@ -1,11 +1,11 @@
-// One algorithm among several that are compared: its stage, its name, and how far it is.
+// One of the compared algorithms: its stage, its name, and its progress.
 
 import { element } from "../common/dom.mjs";
 import { Stage } from "../common/stage.mjs";
 import { secondsText } from "../common/units.mjs";
 import { viewAtLevel, viewAtTime } from "../common/views.mjs";
 
-/** Return a lane: update takes { step }, or { moment, times, place } where a clock runs. */
+/** Return a lane: update takes { step }, or { moment, times, place } with a clock. */
 export function compareLane(scene, name, at, state, words) {
   const canvas = element("canvas", { role: "img" });
   const said = element("p", { class: "progress" });

@@ -1,4 +1,5 @@
-// What a race by the clock needs: sliders for what messages cost, the order of finish, and the chart of time over size.
+// The parts of a comparison by the clock: sliders for the cost of messages, the order of finish, and the chart of time
+// over size.
 
 import { element, fill, shape } from "../common/dom.mjs";
 import { sliderRows } from "../common/sliders.mjs";
@@ -6,20 +7,20 @@ import { bandwidthText, bytesText, few, secondsText } from "../common/units.mjs"
 import { drawChart, LARGEST, SMALLEST } from "./chart.mjs";
 
 export const RANGES = {
-  alpha: { low: 1e-7, high: 1e-3, unit: 1e-6 }, // seconds for a message; written in µs
-  beta: { low: 1e-12, high: 1e-8, unit: 1e-9 }, // seconds for a byte; written in ns
+  alpha: { low: 1e-7, high: 1e-3, unit: 1e-6 }, // seconds per message; shown in µs
+  beta: { low: 1e-12, high: 1e-8, unit: 1e-9 }, // seconds per byte; shown in ns
   bytes: { low: SMALLEST, high: LARGEST, unit: 1 },
 };
 
-const SAME = 1.0005; // times that are written the same
+const SAME = 1.0005; // the ratio below which two times are shown as equal
 
-/** Whether a value, in the unit that it is written in, is within the range of its slider. */
+/** Whether a value, in its display unit, is within the range of its slider. */
 export function isInRange(name, value) {
   const { low, high, unit } = RANGES[name];
   return value * unit >= low * 0.999 && value * unit <= high * 1.001;
 }
 
-/** The numbers of the schedules, the quickest first. */
+/** The indices of the schedules, the fastest first. */
 export function orderOf(times) {
   return times.map((_, at) => at).sort((one, other) => times[one].finish - times[other].finish);
 }
@@ -48,7 +49,7 @@ export function slidersPanel(state, words) {
   return { node, update, show: () => sliders.show() };
 }
 
-/** Who finishes when, the quickest first, and what is to be learnt from it. */
+/** The finish times, the fastest first, and the conclusion. */
 export function boardPanel(words) {
   const node = element("section", { class: "panel board" });
   const update = (scenes, names, times, bytes, changes) => {
@@ -81,7 +82,7 @@ export function boardPanel(words) {
   return { node, update };
 }
 
-/** The chart; its update returns where the quickest changes. */
+/** The chart; its update returns the sizes at which the fastest algorithm changes. */
 export function chartPanel(words) {
   const svg = shape("svg", { role: "img", class: "chart" });
   const title = element("h2");

@@ -1,4 +1,4 @@
-// The page about bus bandwidth: counts what the ring sends, and says what follows.
+// The page about bus bandwidth: counts the chunks that the ring sends, and derives the factor from them.
 
 import { element, fill } from "../common/dom.mjs";
 import { showError } from "../common/error_page.mjs";
@@ -30,7 +30,7 @@ import { BUSBW_WORDS } from "./busbw_words.mjs";
 const root = document.getElementById("page");
 const NUMBERS = ["ranks", "bytes", "link"];
 
-/** Build the page and return what a test may look at. */
+/** Build the page; return what tests inspect. */
 async function open(page) {
   const columns = await Promise.all(page.rings.map(({ packed }) => unpack(packed)));
   const sizes = page.rings.map(({ size }) => size);
@@ -102,7 +102,7 @@ async function open(page) {
   state.onChange((changed) => {
     const spoken = changed.has("lang");
     if (changed.has("ranks")) {
-      // A link may say both; who moves the slider begins anew.
+      // A link may give both; moving the slider starts again.
       if (!changed.has("step") || state.get("step") > scene().levels) state.set({ step: 0, playing: false });
       equip();
       ring.equip();
@@ -137,7 +137,7 @@ function headingOf(scene, level, w, language) {
   return level ? `${w.stepOf(level, scene.levels)} · ${phase.words[language]}` : w.before;
 }
 
-/** What there is to count at a step. */
+/** The counts at a step. */
 function paragraphsOf(scene, level, w) {
   const p = scene.size;
   if (level === 0) return [element("p", {}, w.before(p))];
@@ -164,7 +164,7 @@ function ringFigure(scene, state, words, busWords) {
   });
   const relabel = () => {
     canvas.setAttribute("aria-label", words().stageLabel(scene().label, words().ranks(scene().size)));
-    fill(legend, ...legendItems(scene(), words(), "ring", stage?.room ? stage.isCrowded() : false));
+    fill(legend, ...legendItems(scene(), words(), "ring", stage?.room ? stage.hasTinyCells() : false));
   };
   const draw = () => {
     stage?.draw(viewAtLevel(scene(), state.get("step")));

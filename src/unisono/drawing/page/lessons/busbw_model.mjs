@@ -1,6 +1,6 @@
-// What is counted and computed on the page about bus bandwidth. Nothing here draws.
+// The numbers of the page about bus bandwidth. Nothing here draws.
 
-/** Chunks that a rank has sent up to a level, counted on the messages of the schedule. */
+/** The chunks that a rank has sent up to a level, counted from the messages of the schedule. */
 export function chunksSent(columns, level, rank) {
   let chunks = 0;
   columns.message_src.forEach((src, id) => {
@@ -9,12 +9,12 @@ export function chunksSent(columns, level, rank) {
   return chunks;
 }
 
-/** By how much bus bandwidth is more than algorithm bandwidth: a(p−1)/p + b. */
+/** The ratio of bus bandwidth to algorithm bandwidth: a(p−1)/p + b. */
 export function factorOf([perPeer, constant], ranks) {
   return (perPeer * (ranks - 1)) / ranks + constant;
 }
 
-/** What an all-reduce comes to on links that are fully used; `link` in bytes per second. */
+/** The numbers of an all-reduce that uses its links fully; `link` in bytes per second. */
 export function allReduceOn({ ranks, bytes, link }) {
   const factor = factorOf([2, 0], ranks);
   const sent = factor * bytes;

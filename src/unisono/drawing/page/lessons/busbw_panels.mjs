@@ -50,7 +50,7 @@ export function derivationPanel(state, words) {
   return { node, update };
 }
 
-/** Sliders for p, n and the link, and what follows from them. */
+/** Sliders for p, n and the link, and the numbers that follow from them. */
 export function numbersPanel(state, words, sizes) {
   const node = element("section", { class: "panel sliders yours narrow" });
   const list = element("dl");
@@ -133,7 +133,7 @@ export function curvePanel(state, words, most) {
   return { node, update };
 }
 
-/** The same link with more and more ranks: algbw and busbw side by side. */
+/** The same link with an increasing number of ranks: algbw and busbw side by side. */
 export function examplePanel(state, words) {
   const node = element("section", { class: "panel example" });
   const update = () => {
@@ -173,7 +173,7 @@ function rateCell(rate, link, series) {
   return element("td", { class: "rate" }, bar, element("span", {}, rateText(rate / GIGA)));
 }
 
-/** The factors of all collectives, and why. */
+/** The factors of all collectives, with their reasons. */
 export function factorsPanel(page, state, words) {
   const node = element("section", { class: "panel factors" });
   const update = () => {

@@ -1,14 +1,14 @@
-// Why a matrix cut by columns and then one cut by rows need nothing from other ranks in between: three pictures.
+// Three pictures that show why a matrix cut by columns followed by one cut by rows needs no communication in between.
 
 import { element, fill, shape } from "../common/dom.mjs";
 import { rankColour } from "../common/palette.mjs";
 import { product } from "./training_model.mjs";
 
-const UNIT = 0.62; // pixels for a row or column of a matrix
+const UNIT = 0.62; // pixels per row or column of a matrix
 const SPACE = 26; // between matrices
 const TOP = 30;
 
-/** Return { node, update }: a picture for each layer, the one that is computed marked. */
+/** Return { node, update }: a picture for each layer; the current one is marked. */
 export function whyPanel(data, state, words) {
   const node = element("section", { class: "panel why-panel" });
   const sizes = sizesOf(data);
@@ -33,7 +33,7 @@ export function whyPanel(data, state, words) {
   return { node, update };
 }
 
-/** The sizes of all matrices, from what was recorded. */
+/** The sizes of all matrices, from the recorded data. */
 export function sizesOf(data) {
   const [up, , down] = data.layers;
   const [hidden, features] = data.whole[`${up.name}.weight`];
@@ -84,7 +84,7 @@ function sub(number) {
   return [...`${number}`].map((digit) => "₀₁₂₃₄₅₆₇₈₉"[digit]).join("");
 }
 
-/** Matrices side by side, on one middle line. */
+/** Matrices side by side, vertically centred. */
 class Row {
   constructor() {
     this.made = [];
@@ -92,7 +92,7 @@ class Row {
     this.heights = [];
   }
 
-  /** `note` and `detail` stand below; `rank` is whose it is, where one rank has all of it. */
+  /** `note` and `detail` are written below; `rank` is the owner, if one rank has the whole matrix. */
   matrix(name, rows, columns, down, across, note, detail = "", rank = null) {
     const width = Math.max(26, columns * UNIT);
     const height = Math.max(16, rows * UNIT);
@@ -128,7 +128,7 @@ class Row {
   }
 }
 
-/** The parts of a matrix, in the colours of the ranks that have them; a whole one has none. */
+/** The parts of a matrix, in the colours of the ranks that have them; a whole matrix has no colour. */
 function pieces({ x, width, height, down, across, rank }, y) {
   const count = down * across;
   return Array.from({ length: count }, (_, part) => {

@@ -1,4 +1,4 @@
-// The page of a training step: reads what was recorded, builds what is to be seen.
+// The page of a training step: reads the recorded data and builds the elements.
 
 import { element } from "../common/dom.mjs";
 import { showError } from "../common/error_page.mjs";
@@ -22,7 +22,7 @@ import { TRAINING_WORDS } from "./training_words.mjs";
 
 const root = document.getElementById("page");
 
-/** Build the page and return what a test may look at. */
+/** Build the page; return what tests inspect. */
 function open(page) {
   const data = page.training;
   const levels = data.moments.length - 1;

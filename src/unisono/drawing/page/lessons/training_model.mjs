@@ -1,12 +1,12 @@
-// What a recorded training step says, and the formulas for models that nobody has recorded. Nothing here draws.
+// The data of a recorded training step, and the formulas for models that were not recorded. Nothing here draws.
 //
-// A moment is something that happens in the step; `held[rank][layer]` are the bytes that a rank then holds, by kind.
+// A moment is an event of the step; `held[rank][layer]` are the bytes that a rank then holds, by kind.
 
-/** What memory is for, in the order in which it is recorded and stacked. */
+/** The uses of memory, in the order in which they are recorded and stacked. */
 export const KINDS = ["parameters", "gradients", "optimizer", "gathered", "activations"];
-export const EMPTY = "empty"; // memory that is kept ready and holds nothing now
+export const EMPTY = "empty"; // memory that is reserved and currently holds nothing
 
-/** Bytes for each parameter: itself, its gradient, what Adam keeps. */
+/** Bytes per parameter: the parameter, its gradient, and the state of Adam. */
 export const PRECISIONS = {
   mixed: { parameters: 2, gradients: 2, optimizer: 12 },
   float32: { parameters: 4, gradients: 4, optimizer: 8 },
@@ -29,13 +29,13 @@ export function mostUpTo(data, level, rank) {
   return Math.max(...data.moments.slice(0, level + 1).map((_, at) => memoryAt(data, at, rank).total));
 }
 
-/** The bytes that a rank has sent when a moment is over; every collective counts from where it sets out. */
+/** The bytes that a rank has sent by the end of a moment; a collective counts from its start. */
 export function sentUpTo(data, level) {
   const begun = data.moments.slice(0, level + 1).filter(({ collective }) => collective !== null);
   return begun.reduce((sum, { collective }) => sum + data.collectives[collective].sent_bytes, 0);
 }
 
-/** When every collective runs: [{ first, last }], moments. */
+/** The moments during which every collective runs: [{ first, last }]. */
 export function spans(data) {
   return data.collectives.map((_, number) => {
     const running = data.moments.flatMap(({ open }, level) => (open.includes(number) ? [level] : []));
@@ -43,7 +43,7 @@ export function spans(data) {
   });
 }
 
-/** The phases as the bar wants them: first and last moment of each. */
+/** The phases for the bar: first and last moment of each. */
 export function phasesOf(data, names) {
   const found = [];
   data.moments.forEach(({ phase }, level) => {
@@ -55,14 +55,14 @@ export function phasesOf(data, names) {
   return found;
 }
 
-/** How many numbers a layer has on all ranks together, each counted once. */
+/** The number of elements of a layer on all ranks together, each counted once. */
 function numbersOf(data, layer) {
   return layer.parameters.reduce((sum, [name, shape]) => {
     return sum + product(data.whole?.[`${layer.name}.${name}`] ?? shape);
   }, 0);
 }
 
-/** How many parameters the recorded model has, and how many of them every rank has, split or not. */
+/** The number of parameters of the recorded model, and of those that every rank has, split or not. */
 export function countParameters(data) {
   const every = data.layers.reduce((sum, layer) => sum + numbersOf(data, layer), 0);
   const shared = data.layers.flatMap((layer) =>
@@ -73,7 +73,7 @@ export function countParameters(data) {
   return { parameters: every, whole: shared.reduce((sum, count) => sum + count, 0) };
 }
 
-/** What a cell shows of a layer on a rank: which parts of p are there, and whether gradients are final. */
+/** The contents of the cell of a layer on a rank: the parts of p that are present, and whether gradients are final. */
 export function cellAt(data, level, rank, at) {
   const layer = data.layers[at];
   const [parameters, gradients, optimizer, gathered, activations] = data.moments[level].held[rank][at];
@@ -92,7 +92,7 @@ export function cellAt(data, level, rank, at) {
   };
 }
 
-/** Whether the gradients of a layer are what the optimiser needs: averaged, where they are to be averaged. */
+/** Whether the gradients of a layer are those that the optimiser needs: averaged, if they are to be averaged. */
 function isFinal(data, level, at) {
   const mine = data.layers[at].parameters.map(([name]) => `${data.layers[at].name}.${name}`);
   const begun = data.moments.slice(0, level + 1).map(({ collective }) => collective);
@@ -103,7 +103,7 @@ function isFinal(data, level, at) {
   return numbers.every((number) => begun.includes(number) && !data.moments[level].open.includes(number));
 }
 
-/** By formula: what a rank holds of parameters, gradients and optimiser, in bytes. */
+/** By formula: the bytes of parameters, gradients and optimiser that a rank holds. */
 export function memoryFormula(strategy, { parameters, whole = 0, ranks, precision }) {
   const shares = {
     data_parallel: parameters,
@@ -116,7 +116,7 @@ export function memoryFormula(strategy, { parameters, whole = 0, ranks, precisio
   return found;
 }
 
-/** By formula: what a rank sends in a step, in bytes. Of tensor parallel: `reduces` all-reduces of an activation. */
+/** By formula: the bytes that a rank sends in a step. For tensor parallel: `reduces` all-reduces of an activation. */
 export function sentFormula(strategy, { parameters, ranks, precision, reduces = 0, activation = 0 }) {
   const part = (ranks - 1) / ranks;
   const bytes = PRECISIONS[precision];
@@ -125,7 +125,7 @@ export function sentFormula(strategy, { parameters, ranks, precision, reduces = 
   return reduces * 2 * part * activation * bytes.parameters;
 }
 
-/** The width of a transformer of so many layers that has so many parameters: 12 · width² for each layer. */
+/** The width of a transformer with this depth and this many parameters: 12 · width² for each layer. */
 export function widthOf(parameters, depth) {
   return Math.sqrt(parameters / (12 * depth));
 }

@@ -27,7 +27,7 @@ export function momentSentences(data, level, language) {
   return said;
 }
 
-/** The name of a collective as people write it. */
+/** The usual name of a collective. */
 export function titleOf(collective) {
   return collective.replaceAll("_", "-");
 }

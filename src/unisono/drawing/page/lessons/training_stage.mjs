@@ -9,9 +9,8 @@ import { titleOf } from "./training_narration.mjs";
 const LEFT = 2; // the grid column of the first layer
 const TOP = 2; // the grid row of the first rank
 
-/** Return { node, update, render }: `render` builds it, in the language that is chosen; `update` shows the moment.
- *
- * `most` is what a full bar means, in bytes. */
+/** Return { node, update, render }: `render` builds the stage in the current language; `update` shows a moment.
+ * `most` is the number of bytes of a full bar. */
 export function trainingStage(data, state, words, trainingWords, most) {
   const grid = element("div", { class: "step-grid", role: "group" });
   const legend = element("div", { class: "legend" });
@@ -19,7 +18,7 @@ export function trainingStage(data, state, words, trainingWords, most) {
   grid.style.setProperty("--layers", data.layers.length);
   let rows = [];
   let heads = [];
-  let passing = []; // what is there only while a collective runs
+  let passing = []; // elements that exist only while a collective runs
 
   const render = () => {
     const w = trainingWords();
@@ -63,7 +62,7 @@ function layerHead(data, layer, at, w) {
   return { node: placed(node, LEFT + at, 1), update };
 }
 
-/** The shape of the matrix, whole: 64 × 256. */
+/** The shape of the whole matrix: 64 × 256. */
 function matrixText(data, layer) {
   const weight = layer.parameters.find(([name]) => name === "weight");
   if (!weight) return "";
@@ -96,7 +95,7 @@ function rankRow(data, rank, state, words, w, most) {
   return { nodes, update };
 }
 
-/** What a rank has of a layer: strips with a place for each of p parts. */
+/** The part of a layer that a rank has: strips with a position for each of p parts. */
 function layerCell(data, layer, rank, at) {
   const node = element("div", { class: `cell ${layer.split}`, "aria-hidden": "true" });
   const kinds = layer.parameters.length ? ["parameters", "gradients", "optimizer", "activations"] : ["activations"];
@@ -145,7 +144,7 @@ function memoryBar(data, rank, w, most) {
   return { node, update };
 }
 
-/** A collective that runs: a band across all ranks, where its layers are. */
+/** A running collective: a band across all ranks, at its layers. */
 function band(data, number, begins) {
   const { collective, layers } = data.collectives[number];
   const first = layers.length ? Math.min(...layers) : 0;
@@ -160,14 +159,14 @@ function band(data, number, begins) {
   return made;
 }
 
-/** Below the ranks, what the bands are. */
+/** The names of the bands, below the ranks. */
 function foot(data, moment) {
   const rows = [];
   return moment.open.map((number) => {
     const { collective, layers, bytes } = data.collectives[number];
     const first = layers.length ? Math.min(...layers) : 0;
     const last = layers.length ? Math.max(...layers) : data.layers.length - 1;
-    // One below the other where they would lie on each other.
+    // One below the other where they would overlap.
     let line = 0;
     while (rows[line]?.some((taken) => first <= taken.last && last >= taken.first)) line++;
     rows[line] = [...(rows[line] ?? []), { first, last }];
@@ -201,7 +200,7 @@ function placed(node, column, line) {
   return node;
 }
 
-/** Numbers of a tensor as text: 2 × 8 × 64. */
+/** The shape of a tensor as text: 2 × 8 × 64. */
 export function shapeText(shape) {
   return shape.length ? shape.join(" × ") : "1";
 }

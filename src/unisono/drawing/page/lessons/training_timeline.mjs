@@ -1,4 +1,4 @@
-// The whole step at a glance: what is computed, which collectives run meanwhile, and the memory of a rank.
+// The whole step at a glance: the computation, the collectives that run meanwhile, and the memory of a rank.
 
 import { element, shape } from "../common/dom.mjs";
 import { bytesText } from "../common/units.mjs";
@@ -10,7 +10,7 @@ const LANE = 20; // height of a lane
 const GAP = 4;
 const MEMORY = 120; // height of the chart of memory
 
-/** Return { node, update, render }: `render` draws it anew, `update` moves the line that says where we are. */
+/** Return { node, update, render }: `render` redraws the timeline, `update` moves the line of the current moment. */
 export function timelinePanel(data, state, player, words, allOnOne) {
   const title = element("h2");
   const note = element("p", { class: "note" });
@@ -48,7 +48,7 @@ export function timelinePanel(data, state, player, words, allOnOne) {
   return { node, update, render };
 }
 
-/** In which lane each collective is drawn, so that none lies on another. */
+/** The lane of each collective, so that none overlap. */
 export function lanesOf(data) {
   const busy = [];
   return spans(data).map(({ first, last }) => {
@@ -130,7 +130,7 @@ function memory(data, rank, allOnOne, w, room) {
   ];
 }
 
-/** What everything would take on one rank: parameters, gradients and optimiser of the recorded model. */
+/** The memory that one rank would need for everything: parameters, gradients and optimiser of the recorded model. */
 export function allOnOneOf(counted) {
   return memoryFormula("data_parallel", { ...counted, ranks: 1, precision: "float32" }).total;
 }

@@ -1,4 +1,4 @@
-// What a step comes to: the collectives one by one, the recorded model, and a model of the reader's own by formula.
+// The totals of a step: the collectives one by one, the recorded model, and a model chosen by the reader, by formula.
 
 import { element, fill } from "../common/dom.mjs";
 import { select } from "../common/playback_bar.mjs";
@@ -29,7 +29,7 @@ export const SLIDERS = [
   { name: "tokens", low: 512, high: 4194304, text: (count) => count.toLocaleString("en-US"), whole: true },
 ];
 
-/** The list of all collectives, and what has been sent so far: { node, update, render }. */
+/** The list of all collectives, and the bytes sent so far: { node, update, render }. */
 export function logPanel(data, page, state, player, words) {
   const node = element("section", { class: "panel log" });
   const facts = ["sent", "held", "most"].map((id) => element("strong", { "data-fact": id }));
@@ -92,13 +92,13 @@ export function logPanel(data, page, state, player, words) {
   return { node, update, render };
 }
 
-/** The name that the log has for a tensor, in the language of the page. */
+/** The name of a tensor in the log, in the language of the page. */
 function tensorName(name, members, w) {
   if (!members.length) return w.existName;
   return name.startsWith("gradient of ") ? w.gradientOf(members[0][0]) : name.replace("..", " … ");
 }
 
-/** The shapes of the tensors that travel together; what repeats is counted. */
+/** The shapes of the tensors that travel together; repeated shapes are counted. */
 function shapesText(members) {
   const counts = new Map();
   for (const [, shape] of members) counts.set(shapeText(shape), (counts.get(shapeText(shape)) ?? 0) + 1);
@@ -109,7 +109,7 @@ function fact(name, value) {
   return element("div", { class: "fact even" }, element("dt", {}, name), element("dd", {}, value));
 }
 
-/** The recorded model by formula, beside what was measured. */
+/** The recorded model by formula, beside the measured numbers. */
 export function recordedPanel(data, words) {
   const node = element("section", { class: "panel facts" });
   const { strategy, ranks } = data;
@@ -151,7 +151,7 @@ export function recordedPanel(data, words) {
   return { node, update, held, sent };
 }
 
-/** How many all-reduces of which activation the recorded part of a model makes (tensor parallel). */
+/** The number of all-reduces of the recorded part of a model, and their activation (tensor parallel). */
 export function activationsOf(data) {
   if (data.strategy !== "tensor_parallel") return {};
   return { reduces: data.collectives.length, activation: product(data.layers[0].input) };
@@ -176,7 +176,7 @@ function blockText(data, w) {
   return w.blockNote(forward, backward, exactBytes(data.block[0].bytes));
 }
 
-/** A model of the reader's own: sliders, formulas, and two bars. */
+/** A model chosen by the reader: sliders, formulas, and two bars. */
 export function yoursPanel(data, state, words) {
   const node = element("section", { class: "panel yours sliders" });
   const results = element("div");
@@ -233,7 +233,7 @@ export function yoursPanel(data, state, words) {
   return { node, update, show };
 }
 
-/** What the formulas say for the sliders as they are. */
+/** The results of the formulas for the current sliders. */
 export function yourNumbers(strategy, state) {
   const given = Object.fromEntries(
     ["ranks", "parameters", "tokens", "depth", "precision"].map((name) => [name, state.get(name)]),

@@ -1,19 +1,20 @@
-// The clock of a replay: when everything in a call happened, and how the positions of the slider (0 to 100) are spread
-// over that time. Where one rank comes late, nothing moves for most of a call: such stretches are shown faster.
+// The clock of a replay: the times of all events of a call, and the mapping of slider positions (0 to 100) to these
+// times. If one rank comes late, nothing moves for most of a call: such intervals are shown faster.
 
 import { endOf, visitsOf } from "./communicator.mjs";
 
 export const POSITIONS = 100;
-const MOST_IDLE = 0.2; // of the positions, for stretches in which nobody does anything
+const MOST_IDLE = 0.2; // the share of the positions for intervals in which no rank does anything
 
-/** When every message was sent and received and every step finished, since the call began; as viewAtTime wants it. */
+/** The times at which every message was sent and received and every step finished, since the call began; for viewAtTime.
+ * */
 export function timesOf(group, call, scene) {
   const { columns } = group;
   const sent = new Float64Array(scene.messages.length).fill(Number.POSITIVE_INFINITY);
   const got = sent.slice();
   inOrder(scene.messages).forEach(({ id }, at) => {
     const place = call.firstMessage + at;
-    if (columns.time_sent[place] < 0) return; // empty: it was not sent at all
+    if (columns.time_sent[place] < 0) return; // empty: it was not sent
     sent[id] = columns.time_sent[place];
     got[id] = sent[id] + columns.time_taken[place];
   });
@@ -26,9 +27,8 @@ export function timesOf(group, call, scene) {
 }
 
 /** Return the clock of a call: { timeAt, positionAt, moments, slower, faster }; times since the call began.
- *
- * `moments`: positions at which something was received. `slower`: how many times slower than it was the call would be
- * shown in a second; `faster`: how many times faster than the rest those stretches are shown in which nothing moves. */
+ * `moments`: positions at which something was received. `slower`: how many times slower than in reality the call would
+ * be shown in a second; `faster`: how many times faster than the rest idle intervals are shown. */
 export function replayClock(group, call, received = []) {
   const length = Math.max(1, call.end - call.begin);
   const stretches = stretchesOf(group, call, length);
@@ -54,8 +54,8 @@ export function replayClock(group, call, received = []) {
   return clock;
 }
 
-/** Who waits for whom at a moment of the run, and who is not in the call: { waits: [[rank, peer]], away: [rank] }. */
-export function standing(group, call, moment) {
+/** The waits at a moment of the run, and the ranks that are not in the call: { waits: [[rank, peer]], away: [rank] }. */
+export function waitsAt(group, call, moment) {
   const { columns } = group;
   const waits = [];
   for (const at of group.waitsOf[call.at]) {
@@ -69,12 +69,12 @@ export function standing(group, call, moment) {
   return { waits, away };
 }
 
-/** Messages by sender, receiver and number: the order in which their times are written. */
+/** Sort messages by sender, receiver and number: the order in which their times are stored. */
 function inOrder(messages) {
   return messages.slice().sort((one, other) => one.src - other.src || one.dst - other.dst || one.id - other.id);
 }
 
-/** The call in stretches in which somebody does something, and those between them. */
+/** Divide the call into intervals in which some rank does something, and the idle ones between them. */
 function stretchesOf(group, call, length) {
   const made = [];
   let reached = 0;
@@ -93,7 +93,7 @@ function stretchesOf(group, call, length) {
   return made;
 }
 
-/** The value that belongs to a key, on straight lines between those that are known. */
+/** The value of a key, by linear interpolation between the known ones. */
 function between(keys, values, key) {
   let low = 1;
   let high = keys.length - 1;

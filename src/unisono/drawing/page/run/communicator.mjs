@@ -1,11 +1,11 @@
-// One communicator of a recorded run: its calls, and what every rank did when, ready to be looked up.
+// One communicator of a recorded run: its calls, and the activity of every rank over time, indexed for lookup.
 //
-// Times are nanoseconds since the communicator first did something. Ops, waits and so on are known by their number in
-// the columns; `rows` has for each rank those that are its own, in the order of time.
+// Times are nanoseconds since the first event of the communicator. Ops, waits and so on are referred to by their index
+// in the columns; `rows` has, for each rank, its own indices in the order of time.
 
-const SPANS = ["entered", "op", "wait", "transfer"]; // what begins, lasts and belongs to a rank
+const SPANS = ["entered", "op", "wait", "transfer"]; // events with a beginning, an end and a rank
 
-/** Return the group; `scenes` are those of the page, of which only the number of messages and steps is looked at. */
+/** Return the group; of the `scenes` of the page, only the numbers of messages and steps are used. */
 export function openGroup(data, columns, scenes) {
   const group = { ...data, columns, calls: callsOf(data, columns) };
   const count = group.calls.length;
@@ -35,12 +35,12 @@ export function openGroup(data, columns, scenes) {
   return group;
 }
 
-/** When something is over. */
+/** The time at which an event ends. */
 export function endOf({ columns }, name, at) {
   return columns[`${name}_begin`][at] + columns[`${name}_end`][at];
 }
 
-/** The place of the first in a list that begins after a moment. */
+/** The index of the first entry of a list that begins after a moment. */
 function firstAfter(list, begins, moment) {
   let low = 0;
   let high = list.length;
@@ -52,16 +52,16 @@ function firstAfter(list, begins, moment) {
   return low;
 }
 
-/** What a rank does of one kind between two moments: places in its list, from the first to before the last. */
+/** The events of one kind of a rank between two moments: a range of indices into its list. */
 export function between(group, rank, name, from, to) {
   const list = group.rows[rank][name];
   const begins = group.columns[`${name}_begin`];
   let first = firstAfter(list, begins, from);
-  while (first > 0 && endOf(group, name, list[first - 1]) >= from) first -= 1; // it began before, and goes on
+  while (first > 0 && endOf(group, name, list[first - 1]) >= from) first -= 1; // it began earlier and continues
   return [first, firstAfter(list, begins, to)];
 }
 
-/** What a rank is doing at a moment, or at most `slack` away from it: { name, at }, ops before waits before calls. */
+/** The event of a rank at a moment, or at most `slack` away from it: { name, at }; ops before waits before calls. */
 export function doing(group, rank, moment, slack) {
   for (const name of ["op", "wait", "transfer", "entered"]) {
     const [first, last] = between(group, rank, name, moment - slack, moment + slack);
@@ -77,7 +77,7 @@ export function doing(group, rank, moment, slack) {
   return null;
 }
 
-/** When each rank began and ended a call; null for those that have not recorded it. */
+/** The times at which each rank began and ended a call; null for ranks that did not record it. */
 export function visitsOf(group, call) {
   const visits = new Array(group.size).fill(null);
   for (const at of group.enteredsOf[call.at]) {
@@ -89,7 +89,7 @@ export function visitsOf(group, call) {
   return visits;
 }
 
-/** The call at a moment, or the nearest one: its place. */
+/** The index of the call at a moment, or of the nearest one. */
 export function callAt(group, moment) {
   let best = 0;
   let nearest = Number.POSITIVE_INFINITY;
@@ -100,7 +100,7 @@ export function callAt(group, moment) {
   return best;
 }
 
-/** Sends and the receives that got what they sent, by their places: both ends of a message know its number. */
+/** Pairs of sends and the receives of their messages, as indices: both ends of a message record its number. */
 function pairsOf({ transfer_rank: rank, transfer_peer: peer, transfer_sending: sending, ...columns }) {
   const sent = new Map();
   const key = (from, to, at) => `${from} ${to} ${columns.transfer_number[at]} ${columns.transfer_tag[at]}`;
@@ -129,7 +129,7 @@ function callsOf(data, columns) {
   }));
 }
 
-/** For each value of a column, the places where it is. */
+/** For each value of a column, the indices at which it occurs. */
 function listsBy(column, count) {
   const sizes = new Uint32Array(count);
   for (const value of column) sizes[value] += 1;

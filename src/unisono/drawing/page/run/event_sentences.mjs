@@ -1,4 +1,4 @@
-// Sentences about what is at a point of the timeline, about waits, and about the critical path of a call. Those that the
+// Sentences about points of the timeline, about waits, and about the critical path of a call. Sentences that the
 // terminal prints too come with the data of the page (unisono/tracing/sentences.py).
 
 import { bytesText, durationText } from "../common/units.mjs";
@@ -11,7 +11,7 @@ function say(template, language, parameters) {
   return template[language].replaceAll(/\{(\w+)\}/g, (_, name) => parameters[name]);
 }
 
-/** Describe how long a rank waited for another one directly, and because of it. */
+/** Describe how long a rank waited for another one, directly or because of it. */
 export function pairSentence(group, { waiter, peer, ns }, direct, language) {
   const names = { rank: group.names[waiter], cause: group.names[peer], time: durationText(ns) };
   const { pair, pairIndirect } = group.sentences;
@@ -20,7 +20,7 @@ export function pairSentence(group, { waiter, peer, ns }, direct, language) {
     : say(pairIndirect, language, names);
 }
 
-/** The lines about what a rank does: found = { name, at } as `doing` finds it. */
+/** The lines about an event of a rank: { name, at }, as returned by `doing`. */
 export function linesAbout(group, { name, at }, w, language) {
   const { columns, names } = group;
   const who = names[columns[`${name}_rank`][at]];
@@ -60,7 +60,7 @@ function opLines(group, at, w, language) {
   return lines;
 }
 
-/** The waits of an op: those of its rank that lie between it and the op before. */
+/** The waits of an op: those of its rank between it and the op before. */
 function waitsBefore(group, op) {
   const { columns } = group;
   const rank = columns.op_rank[op];
@@ -98,7 +98,7 @@ function stretchSentence(group, at, language) {
   });
 }
 
-/** The critical path of a call: its first stretch and the longest others, in their order, as [{ at, text }]. */
+/** The critical path of a call: its first stretch and the longest others, in order, as [{ at, text }]. */
 export function pathLines(group, call, language) {
   const { columns } = group;
   const path = Array.from(group.pathsOf[call.at]);

@@ -1,4 +1,4 @@
-// A call of a recorded run once more, on the stage, at its real times.
+// The replay of a call of a recorded run on the stage, at its real times.
 
 import { contentsPanel } from "../common/contents_panel.mjs";
 import { element, fill } from "../common/dom.mjs";
@@ -12,9 +12,9 @@ import { Stage } from "../common/stage.mjs";
 import { watchPointer } from "../common/tip.mjs";
 import { few } from "../common/units.mjs";
 import { viewAtTime } from "../common/views.mjs";
-import { POSITIONS, replayClock, standing, timesOf } from "./call_clock.mjs";
+import { POSITIONS, replayClock, timesOf, waitsAt } from "./call_clock.mjs";
 
-const SECONDS = 7; // that a call is shown, at speed 1
+const SECONDS = 7; // the duration of a replay at speed 1
 const APART = 0.4; // positions between two moments at rest, at least
 const MOST_SENTENCES = 8;
 
@@ -25,7 +25,7 @@ class MomentPlayer extends Player {
     this.moments = moments;
   }
 
-  /** Always at once: what lies between two moments is not worth a slow ride. */
+  /** Always at once: nothing happens between two moments. */
   go(position) {
     super.go(position, false);
   }
@@ -63,7 +63,7 @@ export function replayPanel(open, state, words) {
     const moment = time();
     const ended = state.get("step") >= POSITIONS;
     const seen = viewAtTime(shown.scene, shown.times, ended ? Number.POSITIVE_INFINITY : moment);
-    return { ...seen, away: standing(open.group(), shown.call, shown.call.begin + moment).away };
+    return { ...seen, away: waitsAt(open.group(), shown.call, shown.call.begin + moment).away };
   };
   const look = () => ({
     layout: state.get("layout") ?? shown.scene.layout.best,
@@ -77,7 +77,7 @@ export function replayPanel(open, state, words) {
   });
   const parts = {};
 
-  /** Put another call on the stage; null where that is not possible. */
+  /** Put another call on the stage; null if that is not possible. */
   const load = (call, scene) => {
     figure.hidden = bar.hidden = story.hidden = contents.hidden = !scene;
     shown = null;
@@ -104,7 +104,7 @@ export function replayPanel(open, state, words) {
     if (!shown) return;
     canvas.setAttribute("aria-label", w.replayLabel(call.number, call.label, w.ranks(shown.scene.size)));
     shown.stage.refresh();
-    fill(legend, ...legendItems(shown.scene, w, look().layout, shown.stage.isCrowded()));
+    fill(legend, ...legendItems(shown.scene, w, look().layout, shown.stage.hasTinyCells()));
     const buttons = playbackButtons(player, w, () => POSITIONS);
     parts.play = buttons.play;
     parts.slider = positionSlider(player, { max: POSITIONS, "aria-label": w.replay });
@@ -132,7 +132,7 @@ export function replayPanel(open, state, words) {
     shown.table.update();
   };
 
-  /** What happens now, in words; spoken when nothing moves. */
+  /** Describe the moment in words; announced when nothing moves. */
   const tell = (w) => {
     const lines = momentLines(open.group(), shown, view(), time(), state, w);
     const key = lines.join("\n");
@@ -149,10 +149,10 @@ export function replayPanel(open, state, words) {
   watchPointer(canvas, tip, () => shown.stage, state, words, view);
   const resize = () => {
     shown?.stage.resize();
-    if (shown) fill(legend, ...legendItems(shown.scene, words(), look().layout, shown.stage.isCrowded()));
+    if (shown) fill(legend, ...legendItems(shown.scene, words(), look().layout, shown.stage.hasTinyCells()));
   };
   const now = () => (shown ? shown.call.begin + time() : null);
-  /** Where the slider is at a moment of the run. */
+  /** The slider position of a moment of the run. */
   const positionAt = (moment) => (shown ? shown.clock.positionAt(moment - shown.call.begin) : 0);
   return {
     node,
@@ -173,7 +173,7 @@ function momentLines(group, { scene, call }, view, time, state, w) {
   const name = (rank) => group.names[rank];
   const rank = state.get("rank");
   const about = (...ranks) => rank === null || ranks.includes(rank);
-  const { waits, away } = standing(group, call, call.begin + time);
+  const { waits, away } = waitsAt(group, call, call.begin + time);
   const lines = away.length ? [w.away(away.map(name).join(", "), away.length > 1)] : [];
   for (const { message } of view.flying) {
     if (about(message.src, message.dst)) lines.push(messageSentence(scene, message, state.get("lang"), false));

@@ -1,4 +1,5 @@
-// The page of a recorded run: what was slow, the timeline, the calls, who waited for whom, and each call once more.
+// The page of a recorded run: the slow rank, the timeline, the calls, the waits and their causes, and a replay of each
+// call.
 
 import { element, fill } from "../common/dom.mjs";
 import { footer, header } from "../common/header.mjs";
@@ -20,7 +21,7 @@ import { timelinePanel } from "./timeline_panel.mjs";
 const root = document.getElementById("page");
 const whole = (text) => (/^[0-9]{1,9}$/.test(text) ? Number(text) : null);
 const micros = { initial: null, read: (text) => LINKED.step.read(text), write: (ns) => `${Math.round(ns) / 1000}` };
-/** What a link says: the call by its number, how far its replay is, which part of the run is to be seen (in µs). */
+/** The values of a link: the number of the call, the position of its replay, the visible part of the run (in µs). */
 const RUN_LINKED = {
   call: { initial: null, read: whole, write: (number) => `${number}` },
   step: { ...LINKED.step, key: "at" },
@@ -38,7 +39,7 @@ function inNs(micros) {
   return micros === null ? null : micros * 1000;
 }
 
-/** Build the page and return what a test may look at. */
+/** Build the page; return what tests inspect. */
 async function openRun(page) {
   const { run, settings } = page;
   const groups = [];
@@ -114,7 +115,7 @@ async function openRun(page) {
   const showCall = async () => {
     const call = open.call();
     const scene = await sceneOf(call);
-    if (call !== open.call()) return; // another one was chosen meanwhile
+    if (call !== open.call()) return; // another call was selected in the meantime
     replay.load(call, scene);
     if (pending !== null) state.set({ step: replay.positionAt(pending) });
     pending = null;
@@ -180,7 +181,7 @@ async function openRun(page) {
   return { state, player: replay.player, open, replay, timeline: timeline.painter };
 }
 
-/** Leave out what a link says that makes no sense here. */
+/** Drop values of a link that are invalid for this run. */
 function tidy(state, open) {
   const { from, to, rank, call } = state.values;
   const changes = {};

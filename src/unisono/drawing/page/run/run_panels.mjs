@@ -7,7 +7,7 @@ import { pairSentence, pathLines } from "./event_sentences.mjs";
 const MOST_PAIRS = 8;
 const MOST_IN_A_TABLE = 32; // ranks
 
-/** Return the panel of the chosen call: { node, update }. */
+/** Return the panel of the selected call: { node, update }. */
 export function callsPanel(open, state, words, choose) {
   const node = element("section", { class: "panel calls" });
   const update = () => {
@@ -73,7 +73,7 @@ function factsOf(group, call, w) {
   );
 }
 
-/** The path as a list; the bar before each stretch is as long as its part of the whole. */
+/** The path as a list; the bar before each stretch shows its share of the whole. */
 function pathParts(group, call, w, language) {
   const lines = pathLines(group, call, language);
   if (!lines.length) return [element("p", { class: "note" }, w.noPath)];
@@ -87,7 +87,7 @@ function pathParts(group, call, w, language) {
   return [element("ol", { class: "path-list" }, ...items), element("p", { class: "note" }, w.pathNote)];
 }
 
-/** A time stays on the line of its unit. */
+/** Keep a time on the same line as its unit. */
 function unbroken(text) {
   return text.replaceAll(/(\d) (?=(?:ns|µs|ms|s)\b)/g, "$1\u00a0");
 }

@@ -1,6 +1,6 @@
 // The timeline: a canvas with a row for each rank, and time from left to right.
 //
-// Everything but the playhead is painted into a picture of its own, anew only when something else is to be seen.
+// Everything but the playhead is painted into a separate picture, which is repainted only when it changes.
 
 import { paints } from "../common/palette.mjs";
 import { doing } from "./communicator.mjs";
@@ -11,10 +11,10 @@ import { paintMessages, paintPath, paintTransferArrows } from "./timeline_lines.
 const AXIS = 24; // the marks of the axis
 const STRIP = 20; // the names of the calls
 const BELOW = 8;
-const NARROW = 560; // pixels; then the names of ranks are shorter
+const NARROW = 560; // pixels; below that, the names of ranks are shorter
 
 export class Timeline {
-  /** `look` is asked for every time: { group, range, call, rank, words, now }; `now`: the playhead, or null. */
+  /** `look` is called for every frame: { group, range, call, rank, words, now }; `now`: the playhead, or null. */
   constructor(canvas, look) {
     this.canvas = canvas;
     this.look = look;
@@ -24,7 +24,7 @@ export class Timeline {
     this.painted = "";
   }
 
-  /** Take the room that the canvas has on the page; it is as high as its rows need. */
+  /** Adapt to the room that the canvas has on the page; its height follows from its rows. */
   resize() {
     const { group } = this.look();
     const width = this.canvas.clientWidth;
@@ -43,20 +43,20 @@ export class Timeline {
     this.refresh();
   }
 
-  /** Other colours, another language. */
+  /** Repaint with other colours or in another language. */
   refresh() {
     this.paint = paints(document.documentElement);
     this.patterns = new Map();
     this.painted = "";
   }
 
-  /** Where a moment is, in pixels. */
+  /** The x coordinate of a moment, in pixels. */
   x(moment) {
     const { from, to } = this.range;
     return this.left + ((moment - from) / (to - from)) * this.width;
   }
 
-  /** Which moment is at a place. */
+  /** The moment at an x coordinate. */
   momentAt(x) {
     const { from, to } = this.look().range;
     return from + ((x - this.left) / this.width) * (to - from);
@@ -67,7 +67,7 @@ export class Timeline {
     return AXIS + STRIP + rank * this.row;
   }
 
-  /** What is at a point: { rank, moment, found } (see `doing`), rank null above the rows; null beside them. */
+  /** The event at a point: { rank, moment, found } (see `doing`), rank null above the rows; null beside them. */
   at({ x, y }) {
     const { group, range } = this.look();
     if (x < this.left || y < 0 || y > this.height - BELOW) return null;
@@ -137,7 +137,7 @@ export class Timeline {
     pen.restore();
   }
 
-  /** The rows and who they belong to; the slow rank's is marked. */
+  /** The rows with the names of their ranks; the row of the slow rank is marked. */
   paintRows(pen, { group, words, rank: chosen }) {
     const narrow = this.left < 60;
     for (let rank = 0; rank < group.size; rank++) {
@@ -151,7 +151,7 @@ export class Timeline {
       }
       pen.fillStyle = this.paint.line;
       pen.fillRect(0, top, this.left + this.width, this.row >= 8 ? 1 : 0.3);
-      // Where rows are low, every eighth has its name, and none that would touch that of the slow one.
+      // If rows are low, every eighth has its name, except where it would touch that of the slow rank.
       const hidden = rank % 8 || (group.slow !== null && Math.abs(rank - group.slow) * this.row < 11);
       if (this.row < 11 && !slow && hidden) continue;
       const name = narrow ? group.names[rank] : words.rank(group.names[rank]);
@@ -169,10 +169,10 @@ export class Timeline {
     }
   }
 
-  /** The calls as zones over all rows, with their numbers above; the chosen one stands out. */
+  /** The calls as zones over all rows, with their numbers above; the selected one is highlighted. */
   paintCalls(pen, { group, range, call: chosen, words }) {
     const bottom = this.y(group.size);
-    let free = this.left - 10; // where the next name may begin
+    let free = this.left - 10; // the x coordinate at which the next name may begin
     for (const call of group.calls) {
       if (call.end < range.from || call.begin > range.to) continue;
       const here = call === chosen;

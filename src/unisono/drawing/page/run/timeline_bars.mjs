@@ -1,5 +1,5 @@
-// What is in the row of a rank on the timeline: its calls, what it waits for and what it does. What is
-// narrower than a pixel is put together: its colour is that of the longest op in the pixel.
+// The row of a rank on the timeline: its calls, its waits and its ops. Ops narrower than a pixel are merged: the pixel
+// has the colour of the longest one.
 
 import { rankColour } from "../common/palette.mjs";
 import { between, endOf } from "./communicator.mjs";
@@ -14,9 +14,9 @@ export const KIND_COLOURS = {
 };
 export const FONT =
   'system-ui, -apple-system, "Segoe UI", "Noto Sans", "PingFang SC", "Microsoft YaHei", "Noto Sans CJK SC", sans-serif';
-const TEXT = 0.36; // of a band from its top: where it is said who is waited for; the critical path runs below
+const TEXT = 0.36; // of a band from its top: the height of the names of awaited ranks; the critical path is below
 
-/** The time that a rank spends in calls; and how late the slow one comes. */
+/** The time that a rank spends in calls, and the delay of the slow rank. */
 export function paintVisits(pen, timeline, look, rank) {
   const { group, range, words } = look;
   const { top, high } = timeline.band(rank);
@@ -65,7 +65,7 @@ function paintLate(pen, timeline, from, to, top, high, text) {
   pen.fillText(text, middle - width / 2, top + high / 2 + 0.5);
 }
 
-/** How long it waits, and for whom. */
+/** The waits of a rank, with the ranks that it waits for. */
 export function paintWaits(pen, timeline, { group, range, words }, rank) {
   const { top, high } = timeline.band(rank);
   const { columns } = group;
@@ -79,7 +79,7 @@ export function paintWaits(pen, timeline, { group, range, words }, rank) {
     if (end < drawn + 0.75) continue;
     drawn = end;
     const peer = columns.wait_peer[at];
-    const wide = end - begin > 3; // else stripes would not be seen
+    const wide = end - begin > 3; // narrower stripes would not be visible
     pen.fillStyle = wide ? hatch(pen, timeline, peer, group.size) : timeline.paint.line;
     pen.fillRect(begin, top + 1, Math.max(0.75, end - begin), high - 2);
     if (high < 14 || end - begin < 26) continue;
@@ -99,7 +99,7 @@ export function paintWaits(pen, timeline, { group, range, words }, rank) {
   }
 }
 
-/** Stripes in the colour of the rank that is waited for. */
+/** Stripes in the colour of the awaited rank. */
 function hatch(pen, timeline, peer, size) {
   if (!timeline.patterns.has(peer)) {
     const tile = document.createElement("canvas");
@@ -119,14 +119,14 @@ function hatch(pen, timeline, peer, size) {
   return timeline.patterns.get(peer);
 }
 
-/** What it does. */
+/** The ops of a rank. */
 export function paintOps(pen, timeline, { group, range }, rank) {
   const { top, high } = timeline.band(rank);
   const { columns, details } = group;
   const list = group.rows[rank].op;
   const [first, last] = between(group, rank, "op", range.from, range.to);
   const perPixel = (range.to - range.from) / timeline.width;
-  let [pixel, widest, most, all] = [Number.NaN, "", 0, 0]; // what is put together in this pixel
+  let [pixel, widest, most, all] = [Number.NaN, "", 0, 0]; // what is merged into this pixel
   const flush = () => {
     if (!all) return;
     pen.globalAlpha = Math.max(0.35, Math.min(1, all / perPixel));

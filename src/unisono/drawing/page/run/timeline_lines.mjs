@@ -1,14 +1,14 @@
-// What leads from row to row on the timeline: messages, and the critical path of calls.
+// The lines between rows of the timeline: messages, and the critical paths of calls.
 
 import { endOf } from "./communicator.mjs";
 
-const MOST_OF_ALL = 500; // messages in view that are all drawn; of more only those of the chosen call
-const MOST_OF_CALL = 1500; // of more, only every so manyeth
-const HEIGHT = 0.76; // of a band, where the path runs: below what is written
-const NARROWEST = 8; // pixels of the chosen call, if its messages and its path are drawn
-const NARROWEST_BESIDE = 24; // of another one, if its path is
+const MOST_OF_ALL = 500; // visible messages that are all drawn; with more, only those of the selected call
+const MOST_OF_CALL = 1500; // messages of a call that are all drawn; with more, only every n-th
+const HEIGHT = 0.76; // of a band: the height of the path, below the text
+const NARROWEST = 8; // pixels of the selected call from which its messages and its path are drawn
+const NARROWEST_BESIDE = 24; // pixels of another call from which its path is drawn
 
-/** Draw the messages in view and return how many: { shown, all, ofCall }. */
+/** Draw the visible messages; return their numbers: { shown, all, ofCall }. */
 export function paintMessages(pen, timeline, { group, range, call }) {
   const inView = (at) => {
     const { columns } = group;
@@ -55,8 +55,8 @@ function paintMessage(pen, timeline, group, at) {
   );
 }
 
-/** Draw what was sent and received outside of collectives, if that is not too much, and return how many: { shown, all }.
- * A recv is over when it has it. */
+/** Draw messages outside of collectives, unless there are too many; return their numbers: { shown, all }. A recv ends
+ * when its message has arrived. */
 export function paintTransferArrows(pen, timeline, { group, range }) {
   const { transfer_rank: rank, transfer_begin: begin } = group.columns;
   const inView = ([sent, received]) => begin[sent] <= range.to && endOf(group, "transfer", received) >= range.from;
@@ -92,13 +92,13 @@ function paintArrow(pen, timeline, from, to) {
   pen.fill();
 }
 
-/** The edge of the band of a rank that looks towards another one. */
+/** The edge of the band of a rank that faces another one. */
 function edge(timeline, rank, other) {
   const { top, high } = timeline.band(rank);
   return other > rank ? top + high : top;
 }
 
-/** Draw the critical paths of the calls in view, that of the chosen one more strongly. */
+/** Draw the critical paths of the visible calls, that of the selected one more strongly. */
 export function paintPath(pen, timeline, { group, range, call: chosen }) {
   pen.save();
   pen.lineJoin = pen.lineCap = "round";

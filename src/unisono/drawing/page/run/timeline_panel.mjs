@@ -1,4 +1,4 @@
-// The timeline with what belongs to it: buttons, the wheel, dragging, and words for what one points at.
+// The timeline with its controls: buttons, the wheel, dragging, and a description of the event under the pointer.
 
 import { element, fill } from "../common/dom.mjs";
 import { showTip } from "../common/tip.mjs";
@@ -8,11 +8,11 @@ import { around, moved, whole, zoomed } from "./time_axis.mjs";
 import { Timeline } from "./timeline.mjs";
 import { KIND_COLOURS } from "./timeline_bars.mjs";
 
-const ZOOM = 1.5; // by a button or a key
-const A_CLICK = 4; // pixels that a pointer may move and still not drag
-const SCROLLS_MS = 300; // after the page has scrolled, so long the wheel goes on scrolling it
+const ZOOM = 1.5; // the factor of a button or a key
+const A_CLICK = 4; // pixels that a pointer may move in a click
+const SCROLLS_MS = 300; // for this long after the page has scrolled, the wheel keeps scrolling it
 
-/** Return the panel: { node, draw, resize, refresh, keys, painter, fit, fitted }; `open` is what run.mjs has open. */
+/** Return the panel: { node, draw, resize, refresh, keys, painter, fit, fitted }; `open` is the state of run.mjs. */
 export function timelinePanel(open, state, words, choose) {
   const canvas = element("canvas", { id: "timeline", role: "img", tabindex: "0" });
   const tip = element("div", { class: "tip", hidden: true });
@@ -23,7 +23,7 @@ export function timelinePanel(open, state, words, choose) {
   const node = element("section", { class: "panel timeline" }, bar, frame, legend);
   const { group } = open;
 
-  let soon = null; // what the wheel or a finger asks for, until the next frame
+  let soon = null; // the range requested by the wheel or a finger, until the next frame
   const range = () =>
     soon ?? (state.get("from") === null ? whole(group().end) : { from: state.get("from"), to: state.get("to") });
   const show = ({ from, to }) => {
@@ -32,7 +32,7 @@ export function timelinePanel(open, state, words, choose) {
     if (to - from >= (all.to - all.from) * 0.999) state.set({ from: null, to: null });
     else state.set({ from, to });
   };
-  /** Show at the next frame: a wheel and fingers say more than can be painted. */
+  /** Show at the next frame: the wheel and fingers send more events than can be painted. */
   const showSoon = (wanted) => {
     if (soon === null) requestAnimationFrame(() => soon && show(soon));
     soon = wanted;
@@ -47,7 +47,7 @@ export function timelinePanel(open, state, words, choose) {
   });
   const painter = new Timeline(canvas, look);
   const middle = () => (range().from + range().to) / 2;
-  /** Towards the playhead where it is to be seen, else towards the middle. */
+  /** Zoom around the playhead if it is visible, else around the centre. */
   const focus = () => {
     const now = open.now();
     return now !== null && now >= range().from && now <= range().to ? now : middle();
@@ -56,7 +56,7 @@ export function timelinePanel(open, state, words, choose) {
   const move = (part) => show(moved(range(), part, group().end));
   const fitAll = () => show(whole(group().end));
   const fitCall = () => open.call() && show(around(open.call()));
-  /** The critical path without what is before its first op: where one rank comes late, that is nearly all of a call. */
+  /** The critical path from its first op on: if one rank comes late, the part before is nearly all of the call. */
   const pathRange = (call) => {
     const [first] = group().pathsOf[call.at];
     const { path_begin: begin, path_end: long, path_what: what } = group().columns;
@@ -65,7 +65,7 @@ export function timelinePanel(open, state, words, choose) {
   };
   const fitPath = () => open.call() && show(pathRange(open.call()));
   const fits = { call: around, path: pathRange };
-  /** What the window is filled with: the call, its path, or neither (null). */
+  /** The content that fills the window: the call, its path, or neither (null). */
   const fitted = () => {
     const isShown = ({ from, to }) => state.get("from") === from && state.get("to") === to;
     return Object.keys(fits).find((name) => open.call() && isShown(fits[name](open.call()))) ?? null;
@@ -124,7 +124,7 @@ export function timelinePanel(open, state, words, choose) {
   return { node, draw, resize: () => painter.resize(), refresh, keys, painter, fit, fitted };
 }
 
-/** What is left out of the picture, in words. */
+/** Describe what is left out of the picture. */
 function noteText({ messages, transfers }, call, w) {
   const notes = [];
   if (messages.shown < messages.all) {
@@ -153,7 +153,7 @@ function legendItems(group, w, language) {
   return items;
 }
 
-/** Press on a call to choose it; the playhead goes to where one presses. */
+/** A click on a call selects it and moves the playhead to that point. */
 function press({ x, y }, painter, open, state, choose) {
   const place = painter.at({ x, y });
   if (!place || !open.call()) return;
@@ -167,7 +167,7 @@ function pointIn(canvas, event) {
   return { x: event.clientX - box.left, y: event.clientY - box.top };
 }
 
-/** The wheel zooms, or moves to the side; where it cannot zoom out further, and while the page scrolls, it scrolls on. */
+/** The wheel zooms, or moves sideways; if it cannot zoom out further, or while the page scrolls, it scrolls the page. */
 function watchWheel(canvas, painter, { zoom, move, isWhole }) {
   let scrolled = Number.NEGATIVE_INFINITY;
   addEventListener("scroll", (event) => {
@@ -188,7 +188,7 @@ function watchWheel(canvas, painter, { zoom, move, isWhole }) {
   );
 }
 
-/** Drag to move; two fingers zoom; without moving it is a click. */
+/** Drag to move; two fingers zoom; a press without movement is a click. */
 function watchDrag(canvas, painter, range, show, group, click) {
   const fingers = new Map();
   let begun = null;
