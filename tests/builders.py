@@ -1,4 +1,4 @@
-"""Short ways to write down schedules in tests, and inputs and results that tests compare with."""
+"""Short notations for schedules in tests, and the inputs and expected results of collectives."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from unisono.algorithms import BUILT_IN
 from unisono.collectives import find
 from unisono.schedule.text import parse_schedule
 
-SIZES = (1, 2, 3, 5, 6, 7, 8, 13)  # 4 hides every bug
+SIZES = (1, 2, 3, 5, 6, 7, 8, 13)  # not 4, at which few bugs show
 NAMES = [str(algorithm) for algorithm in BUILT_IN]
 
 
@@ -25,7 +25,7 @@ def written(collective: str, chunks: int, *programs: str, slots: int | None = No
 
 
 def xor_exchange(rank: int, size: int):
-    """Swap sums with the rank that differs in one bit: right for powers of two, and only for them."""
+    """Exchange sums with the rank that differs in one bit: correct only for powers of two."""
     distance = 1
     while distance < size:
         yield send(0, dst=rank ^ distance), recv_reduce(0, src=rank ^ distance)
@@ -54,7 +54,7 @@ def inputs_for(schedule: Schedule, make, per_chunk: int = 3, more: int = 0) -> l
 
 
 def wanted_outputs(schedule: Schedule, inputs: list[np.ndarray | None]) -> list[np.ndarray | None]:
-    """Return the results as a textbook defines them, with a numpy expression for each collective."""
+    """Return the results by the textbook definition, with a numpy expression for each collective."""
     size, root = schedule.size, schedule.root or 0
     ranks = range(size)
     match schedule.collective:
@@ -79,7 +79,7 @@ def wanted_outputs(schedule: Schedule, inputs: list[np.ndarray | None]) -> list[
 
 
 def same(outputs: list[np.ndarray | None], wanted: list[np.ndarray | None]) -> bool:
-    """Whether two lists of results are equal, element by element."""
+    """Return whether two lists of results are equal, element by element."""
     return all(
         (one is None and other is None) or (one is not None and other is not None and np.array_equal(one, other))
         for one, other in zip(outputs, wanted, strict=True)

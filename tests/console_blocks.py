@@ -1,4 +1,4 @@
-"""The ```console blocks of a page: commands after ``$`` and what they print."""
+"""The ```console blocks of a page: commands after ``$`` and their output."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ def blocks(page: Path) -> list[tuple[str, str]]:
 
 
 def printed_by(command: str) -> str:
-    """Run a command of ours from the root of the project and return what it prints, without trailing blanks."""
+    """Run a command of the project from its root; return the output without trailing blanks."""
     words = [sys.executable, "-m", *command.split()]
-    plain = {name: value for name, value in os.environ.items() if name != "COLUMNS"}  # which pytest sets
+    plain = {name: value for name, value in os.environ.items() if name != "COLUMNS"}  # a variable that pytest sets
     done = subprocess.run(words, capture_output=True, text=True, cwd=ROOT, timeout=120, env=plain)
     return "\n".join(line.rstrip() for line in (done.stdout + done.stderr).strip("\n").splitlines()) + "\n"
 
 
 def without_times(text: str) -> str:
-    """Return the text with measured seconds blanked out: they differ from run to run."""
+    """Return the text with measured seconds blanked out, as they differ between runs."""
     return IN_ALL.sub("in # s", SECONDS_COLUMN.sub(r"\1#", text))

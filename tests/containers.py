@@ -1,4 +1,4 @@
-"""Namespaces of Linux, as containers have them (root may make them)."""
+"""Linux namespaces, as in containers (only root can create them)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ NEW_NETWORK, NEW_PROCESSES = 0x40000000, 0x20000000
 
 
 def enter_new(kind: int) -> None:
-    """Put this process, or for processes its next child, into a new namespace."""
+    """Move this process into a new namespace; for a PID namespace, its next child."""
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.unshare(kind) != 0:
         raise OSError(ctypes.get_errno(), "unshare")

@@ -9,7 +9,7 @@ def of_every_kind(n: int, seed: int = 0) -> dict[str, np.ndarray]:
     """Return arrays of n elements by the name of their kind."""
     rng = np.random.default_rng(seed)
     normal = rng.standard_normal(n)
-    scales = np.repeat(10.0 ** rng.uniform(-44, 38, n // 32 + 1), 32)[:n]  # every block its own
+    scales = np.repeat(10.0 ** rng.uniform(-44, 38, n // 32 + 1), 32)[:n]  # a different one in every codec block
     with np.errstate(all="ignore"):
         kinds = {
             "any bits at all": rng.integers(0, 2**32, n, dtype=np.uint32).view(np.float32),

@@ -1,4 +1,4 @@
-"""Executes only the waiting of compiled programs: no data moves."""
+"""Executes only the waits of compiled programs: no data moves."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ class Stuck(Exception):
 
 
 class Overrun(Exception):
-    """More is written to a slot than fits."""
+    """A write exceeds its slot."""
 
 
 class FlatMemory:
@@ -30,11 +30,11 @@ class FlatMemory:
         ends = np.cumsum(lengths)
         self.places = [slice(end - length, end) for end, length in zip(ends, lengths, strict=True)]
         self.scratch = chunks_of_scratch
-        self.filled = dict.fromkeys(chunks_of_scratch, 0)  # how much of a scratch slot is in use
+        self.filled = dict.fromkeys(chunks_of_scratch, 0)  # the used length of a scratch slot
         self.values = np.zeros(sum(lengths), dtype)
 
     def read(self, slot: int) -> np.ndarray:
-        """Return a copy of what a slot holds."""
+        """Return a copy of the contents of a slot."""
         values = self.values[self.places[slot]]
         return values[: self.filled[slot]].copy() if slot in self.scratch else values.copy()
 
@@ -50,7 +50,7 @@ class FlatMemory:
 
 
 def lay_out(schedule: Schedule, vector: int, dtype) -> list[FlatMemory]:
-    """Return the memory of every rank for a vector of that length."""
+    """Return the memory of every rank for a vector of this length."""
     in_blocks = schedule.collective in ("scatter", "gather", "all_gather", "reduce_scatter", "all_to_all")
     blocks = schedule.size if in_blocks else 1
     row = [
@@ -62,7 +62,7 @@ def lay_out(schedule: Schedule, vector: int, dtype) -> list[FlatMemory]:
     memories = []
     for rank in range(schedule.size):
         lengths = list(row)
-        if schedule.collective == "all_to_all":  # what comes in has the lengths of this rank's own block
+        if schedule.collective == "all_to_all":  # received blocks have the length of this rank's own block
             lengths += row[rank * per_rank : (rank + 1) * per_rank] * schedule.size
         scratch = range(len(lengths), schedule.slots)
         memories.append(FlatMemory(lengths + [max(row, default=0)] * len(scratch), scratch, dtype))
@@ -88,7 +88,7 @@ def run_at_random(schedule: Schedule, memories: list[FlatMemory], depth: int, se
 
 
 def attempt(rank: int, op, memory: FlatMemory, channels: dict, depth: int) -> bool:
-    """Perform the op if it is possible now; tell whether it was."""
+    """Perform the op if it is possible now; return whether it was."""
     chunks = [op.chunks] if isinstance(op.chunks, int) else list(op.chunks)
     if op.kind == "send":
         channel = channels.setdefault((rank, op.other), [])

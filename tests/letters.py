@@ -18,5 +18,5 @@ def letter(source: int, tag: int, length: int, number: int = 0) -> np.ndarray[An
 
 
 def is_letter(x: np.ndarray[Any, Any], source: int, tag: int, number: int = 0) -> bool:
-    """Tell whether an array holds that message."""
+    """Return whether an array holds that message."""
     return bool((x == letter(source, tag, len(x), number)).all())

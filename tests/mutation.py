@@ -1,4 +1,4 @@
-"""Change a schedule in one small way, as a careless programmer might."""
+"""Changes a schedule in one small way, like a typical programming error."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ MUTATIONS: tuple[Callable[[Programs, random.Random, int, int], None], ...] = (
 
 
 def mutant(name: str, seed: int) -> tuple[str, Schedule] | None:
-    """Return a spoilt schedule and what was done to it; None where the mutation changed nothing."""
+    """Return a spoilt schedule and a description of the change; None if the mutation changed nothing."""
     rng = random.Random(f"{name} {seed}")
     algorithm = find(name)
     size = rng.choice((2, 3, 4, 5, 6, 7, 8))

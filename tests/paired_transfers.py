@@ -1,4 +1,4 @@
-"""Pairs the sends of a trace with the receives that got what they sent."""
+"""Pairs the sends of a trace with their receives."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ Step = Callable[[Connection], None]
 
 @dataclass(frozen=True)
 class Site:
-    """The address at which the ranks of one rendezvous meet."""
+    """The address of one rendezvous."""
 
     address: Address
     size: int
@@ -118,7 +118,7 @@ class AnnouncedAddress(Address):
 
 
 def rank_of(where: Site, rank: int, timeout_s: float, delay_s: float = 0.0, come: Any = None) -> Found:
-    """Connect as a rank and make an all-reduce; return the result. ``come`` is set when it is connected."""
+    """Connect as a rank and make an all-reduce; return the result. ``come`` is set once the rank is connected."""
     time.sleep(delay_s)
     began_s = time.monotonic()
     address = where.address if come is None else AnnouncedAddress(where.address, come)

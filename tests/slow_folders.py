@@ -9,7 +9,7 @@ import pytest
 
 
 def mark_slow(items: Iterable[pytest.Item], folder: Path, but: Container[str]) -> None:
-    """Mark the tests of a folder as slow, but for those in some files."""
+    """Mark the tests of a folder as slow, except those in some files."""
     for item in items:
         if item.path.parent == folder and item.path.name not in but:
             item.add_marker(pytest.mark.slow)

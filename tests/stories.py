@@ -1,4 +1,4 @@
-"""Runs that were never recorded, with times that one can check by hand; and what every trace must be like."""
+"""Artificial runs with times that can be checked by hand, and a check of the structure of traces."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def ring_of_three(late: int = 0, at: int = 0, number: int = 1, late_ns: int = 10
     Every op takes 10 ns. Rank ``late`` begins ``late_ns`` later.
     """
     begins = [at + (late_ns if rank == late else 0) for rank in range(3)]
-    first = begins[1] + 10  # when the message of rank 1 is there
+    first = begins[1] + 10  # when the message of rank 1 has arrived
     second = max(begins[2], first) + 10
     waits2 = [wait(2, 1, begins[2], first)] if begins[2] < first else []
     waits0 = [wait(0, 2, begins[0], second)] if begins[0] < second else []
@@ -94,7 +94,7 @@ def check_structure(path: Path, whole: bool = True) -> Counter[str]:
             assert {"cat", "name", "pid", "tid", "ts", "dur", "args"} <= event.keys()
             assert event["ts"] >= last[thread], "slices of a thread come in the order of time"
             last[thread] = event["ts"]
-            begin = int(event["ts"] * 1000)  # as a reader does that cuts off what is behind the point
+            begin = int(event["ts"] * 1000)  # like a reader that truncates fractions
             end = begin + int(event["dur"] * 1000)
             stack = open_slices[thread]
             while stack and stack[-1][1] <= begin:

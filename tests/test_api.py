@@ -13,7 +13,7 @@ from unisono import errors
 
 
 def in_new_process(code: str) -> str:
-    """Return what a program prints in a process that has imported nothing yet."""
+    """Return the output of a program in a process that has imported nothing yet."""
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
     return done.stdout
@@ -26,7 +26,7 @@ def test_dir_lists_the_api_and_nothing_else():
     assert not [name for name in listed if name.startswith("_") and not name.startswith("__")]
 
 
-def test_every_listed_name_is_there():
+def test_every_listed_name_exists():
     pytest.importorskip("torch")
     for name in dir(unisono):
         assert getattr(unisono, name) is not None
@@ -42,11 +42,11 @@ def test_every_error_is_a_name_of_unisono():
 @pytest.mark.parametrize(
     "name", ["codecs.ErrorFeedback", "collectives.all_reduce", "tracing.read_run", "errors.PeerLost"]
 )
-def test_packages_need_no_import_of_their_own(name):
+def test_packages_need_no_separate_import(name):
     assert in_new_process(f"import unisono; print(unisono.{name} is not None)") == "True\n"
 
 
-def test_the_parallel_package_needs_no_import_of_its_own():
+def test_the_parallel_package_needs_no_separate_import():
     pytest.importorskip("torch")
     assert in_new_process("import unisono; print(unisono.parallel.DataParallel.__name__)") == "DataParallel\n"
 

@@ -22,7 +22,7 @@ def sample(array, *rest, op: str = "sum", chunks=unisono.one, **options) -> list
     """
 
 
-def test_a_signature_is_written_as_in_python():
+def test_a_signature_is_formatted_as_in_python():
     assert api_pages.signature(sample, "sample") == (
         "sample(array, *rest, op: str = 'sum', chunks=one, **options) -> list[int]"
     )

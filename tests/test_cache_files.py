@@ -31,7 +31,7 @@ def give_away(monkeypatch):
     return change
 
 
-def test_a_record_is_found_again_and_only_we_can_read_it(tmp_path):
+def test_a_stored_record_is_found_and_readable_by_its_owner_only(tmp_path):
     path = tmp_path / "a" / "b" / "x.json"
     assert read_record(path) is None
     write_record(path, {"one": [1, None]})
@@ -43,7 +43,7 @@ def test_a_record_is_found_again_and_only_we_can_read_it(tmp_path):
 
 
 @pytest.mark.parametrize("mode", [0o620, 0o602, 0o666])
-def test_a_file_that_others_can_write_is_not_believed(tmp_path, mode):
+def test_a_file_that_other_users_can_write_is_not_trusted(tmp_path, mode):
     path = tmp_path / "x.json"
     write_record(path, 1)
     path.chmod(mode)
@@ -51,7 +51,7 @@ def test_a_file_that_others_can_write_is_not_believed(tmp_path, mode):
         read_record(path)
 
 
-def test_a_file_of_another_user_is_not_believed(tmp_path, give_away):
+def test_a_file_of_another_user_is_not_trusted(tmp_path, give_away):
     path = tmp_path / "x.json"
     write_record(path, 1)
     give_away(path)
@@ -61,7 +61,7 @@ def test_a_file_of_another_user_is_not_believed(tmp_path, give_away):
 
 @pytest.mark.parametrize("which", ["unisono", "proofs"])
 @pytest.mark.parametrize("how", ["owner", "mode"])
-def test_a_folder_that_is_not_ours_alone_is_neither_read_nor_written(give_away, which, how):
+def test_a_folder_that_other_users_can_write_is_neither_read_nor_written(give_away, which, how):
     """The schedule is proved again, with one warning."""
     schedule = find("ring").schedule(3)
     assert not proved(schedule).cached
@@ -89,14 +89,14 @@ def test_a_table_of_another_user_is_not_used(give_away):
         assert selection.load_table() == {}
 
 
-def test_a_link_in_the_place_of_a_record_is_not_followed(tmp_path):
+def test_a_symbolic_link_instead_of_a_record_is_not_followed(tmp_path):
     write_record(tmp_path / "true.json", 1)
     (tmp_path / "x.json").symlink_to(tmp_path / "true.json")
     with pytest.raises(Unbelievable):
         read_record(tmp_path / "x.json")
 
 
-def test_a_cache_folder_that_the_user_has_linked_elsewhere_works(tmp_path):
+def test_a_cache_folder_may_be_a_symbolic_link_of_the_user(tmp_path):
     (tmp_path / "elsewhere").mkdir(mode=0o700)
     user_cache().parent.mkdir(parents=True)
     user_cache().symlink_to(tmp_path / "elsewhere")
@@ -105,7 +105,7 @@ def test_a_cache_folder_that_the_user_has_linked_elsewhere_works(tmp_path):
     assert proved(schedule).cached
 
 
-def test_neither_a_pipe_nor_a_folder_in_the_place_of_a_record_makes_us_wait_or_leaves_a_descriptor(tmp_path):
+def test_a_pipe_or_folder_instead_of_a_record_neither_blocks_nor_leaks_a_descriptor(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "folder").mkdir()
     before = len(os.listdir("/proc/self/fd"))
@@ -122,7 +122,7 @@ def parts(folder):
     return [entry for entry in folder.iterdir() if entry.name.endswith(".part")]
 
 
-def test_no_part_is_left_where_a_folder_is_in_the_way():
+def test_no_partial_file_is_left_if_a_folder_has_the_name():
     schedule = find("ring").schedule(3)
     entry = cache_directory() / f"{proved(schedule).digest}.json"
     entry.unlink()
@@ -133,7 +133,7 @@ def test_no_part_is_left_where_a_folder_is_in_the_way():
 
 
 @pytest.mark.parametrize("error", [OSError(28, "No space left on device"), KeyboardInterrupt()])
-def test_no_part_is_left_where_writing_fails(tmp_path, monkeypatch, error):
+def test_no_partial_file_is_left_if_writing_fails(tmp_path, monkeypatch, error):
     def fail(*_, **__):
         raise error
 
@@ -143,8 +143,8 @@ def test_no_part_is_left_where_writing_fails(tmp_path, monkeypatch, error):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_no_part_is_left_on_a_full_disk():
-    """Written to by a process whose files may not grow."""
+def test_no_partial_file_is_left_on_a_full_disk():
+    """In a process whose files may not grow."""
     import subprocess
     import sys
 
@@ -158,7 +158,7 @@ def test_no_part_is_left_on_a_full_disk():
     assert list(cache_directory().iterdir()) == []
 
 
-def test_old_parts_of_killed_processes_are_removed(tmp_path):
+def test_old_partial_files_of_killed_processes_are_removed(tmp_path):
     old, young = tmp_path / "tmpabc.part", tmp_path / "tmpdef.part"
     old.touch()
     young.touch()
@@ -169,7 +169,7 @@ def test_old_parts_of_killed_processes_are_removed(tmp_path):
 
 
 @pytest.mark.parametrize("text", [b"", b"\xff\xfe", b"{", b"[" * 100_000, b"1" * 5000])
-def test_what_is_not_json_is_not_believed(tmp_path, text):
+def test_files_that_are_not_json_are_ignored(tmp_path, text):
     path = tmp_path / "x.json"
     path.write_bytes(text)
     path.chmod(0o600)
@@ -177,7 +177,7 @@ def test_what_is_not_json_is_not_believed(tmp_path, text):
         read_record(path)
 
 
-def test_what_is_too_long_is_not_read(tmp_path):
+def test_files_that_are_too_long_are_not_read(tmp_path):
     path = tmp_path / "x.json"
     write_record(path, "x" * 100)
     with pytest.raises(Unbelievable, match="expected at most 100 bytes"):
@@ -196,7 +196,7 @@ def test_a_relative_cache_folder_is_ignored_and_a_user_without_a_home_has_none(m
     assert not (tmp_path / "missing").exists()
 
 
-def test_the_user_is_told_where_a_measured_table_cannot_be_stored(monkeypatch):
+def test_the_user_is_told_if_a_measured_table_cannot_be_stored(monkeypatch):
     from unisono.errors import UsageError
 
     monkeypatch.setenv("XDG_CACHE_HOME", "/dev/null")
@@ -204,6 +204,6 @@ def test_the_user_is_told_where_a_measured_table_cannot_be_stored(monkeypatch):
         selection.store_table(TABLE)
 
 
-def test_a_stored_table_is_json_with_a_key_for_more():
+def test_a_stored_table_is_a_json_object_with_the_key_table():
     selection.store_table(TABLE)
     assert json.loads(selection.table_path().read_text()) == {"table": TABLE}

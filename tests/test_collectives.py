@@ -27,7 +27,7 @@ def test_every_collective_is_described_in_both_languages(collective):
         assert not any("a" <= letter <= "z" for letter in words.zh)
 
 
-def test_the_conditions_of_some_collectives_on_three_ranks():
+def test_the_conditions_of_some_collectives_on_three_ranks_are_correct():
     everyone = 0b111
     assert dict(all_reduce.goal(1, 3, chunks=2)) == {0: Value(0, everyone), 1: Value(1, everyone)}
     assert dict(reduce_scatter.goal(1, 3, chunks=3)) == {1: Value(1, everyone)}
@@ -42,7 +42,7 @@ def test_with_two_chunks_for_each_rank_a_block_is_two_chunks():
     assert dict(all_to_all.goal(0, 2, chunks=4)) == {4: Value(0, 1), 5: Value(1, 1), 6: Value(0, 2), 7: Value(1, 2)}
 
 
-def test_only_the_root_of_a_broadcast_holds_something_before():
+def test_before_a_broadcast_only_the_root_holds_data():
     assert [len(broadcast.held_before(rank, 3, 4, root=2)) for rank in range(3)] == [0, 0, 4]
     assert [len(broadcast.held_after(rank, 3, 4, root=2)) for rank in range(3)] == [4, 4, 4]
 
@@ -59,11 +59,11 @@ def test_bus_factors_are_those_of_nccl_tests():
 
 
 @pytest.mark.parametrize(("size", "rounds"), [(1, 0), (2, 1), (3, 2), (4, 2), (5, 3), (8, 3), (9, 4), (512, 9)])
-def test_no_algorithm_beats_the_logarithm(size, rounds):
+def test_the_lower_bound_on_rounds_is_the_logarithm_of_the_size(size, rounds):
     assert all_reduce.least_rounds(size) == rounds
 
 
-def test_there_is_one_record_of_each_also_after_pickling():
+def test_unpickling_a_collective_gives_the_same_record():
     assert pickle.loads(pickle.dumps(all_reduce)) is all_reduce
 
 

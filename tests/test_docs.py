@@ -1,4 +1,4 @@
-"""The documents say what the program does."""
+"""The documentation agrees with the program."""
 
 from __future__ import annotations
 
@@ -22,36 +22,36 @@ PAGES = [ROOT / "README.md", ROOT / "README.zh.md", ROOT / "CONTRIBUTING.md", *s
 PYTHON = re.compile(r"```python\n(.*?)```", re.DOTALL)
 
 
-def test_the_page_of_algorithms_is_current():
-    """If this fails: make docs."""
+def test_the_page_of_algorithms_is_up_to_date():
+    """If this fails, run make docs."""
     assert (ROOT / "docs" / "algorithms.md").read_text(encoding="utf-8") == algorithms_page.page()
 
 
-def test_the_api_reference_is_current():
-    """If this fails: make docs."""
+def test_the_api_reference_is_up_to_date():
+    """If this fails, run make docs."""
     made = api_pages.pages()
     assert set(api_pages.FOLDER.iterdir()) == set(made)
     for path, text in made.items():
         assert path.read_text(encoding="utf-8") == text, path.name
 
 
-def test_the_page_of_errors_is_current():
-    """If this fails: make docs."""
+def test_the_page_of_errors_is_up_to_date():
+    """If this fails, run make docs."""
     text = errors_page.PAGE.read_text(encoding="utf-8")
     assert page_parts.names(text) == ["tree", "messages"]
     assert errors_page.filled(text) == text
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])
-def test_the_picture_is_current(language):
-    """If this fails: make docs."""
+def test_the_picture_is_up_to_date(language):
+    """If this fails, run make docs."""
     drawn = (ROOT / "docs" / "images" / f"ring-{language}.svg").read_text(encoding="utf-8")
     assert drawn == pictures.picture(language)
 
 
 @pytest.mark.parametrize("page", performance_page.PAGES, ids=lambda page: page.name)
-def test_the_tables_of_the_performance_pages_are_what_was_measured(page):
-    """If this fails: python tools/performance_page.py."""
+def test_the_tables_of_the_performance_pages_show_the_measurements(page):
+    """If this fails, run python tools/performance_page.py."""
     text = page.read_text(encoding="utf-8")
     assert performance_page.page(text) == text
 
@@ -65,7 +65,7 @@ def test_every_measurement_of_a_collective_or_a_training_step_is_shown():
 
 
 @pytest.mark.parametrize("page", ["README.md", "README.zh.md"])
-def test_the_algorithm_in_the_first_screen_is_proved(page):
+def test_the_algorithm_on_the_first_screen_is_proved(page):
     text = (ROOT / page).read_text(encoding="utf-8")
     space: dict[str, object] = {}
     code = PYTHON.findall(text)[0]
@@ -118,13 +118,13 @@ def test_no_document_names_a_path_on_a_machine():
         assert not re.search(r"/(root|home|work|tmp)/", page.read_text(encoding="utf-8")), page
 
 
-def test_the_wrong_examples_are_wrong():
+def test_the_incorrect_examples_fail_their_proofs():
     for path in sorted((ROOT / "examples" / "wrong").glob("*.py")):
         assert "0 proved, 1 failed" in printed_by(f"unisono verify {Path(path).relative_to(ROOT)} -n 3")
 
 
 @pytest.mark.parametrize(("page", "words"), [("README.md", "{} algorithms"), ("README.zh.md", "{} 个算法")])
-def test_the_number_of_algorithms_is_counted(page, words):
+def test_the_stated_number_of_algorithms_is_correct(page, words):
     assert words.format(len(BUILT_IN)) in (ROOT / page).read_text(encoding="utf-8")
 
 
@@ -152,7 +152,7 @@ def test_every_page_is_in_the_index():
     assert pages - {name for name in pages if f"]({name})" in index} == {"README.md"}
 
 
-def test_the_make_targets_that_are_explained_exist():
+def test_the_documented_make_targets_exist():
     explained = re.findall(r"^make ([\w-]+)", (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8"), re.MULTILINE)
     targets = re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
     assert len(explained) >= 10

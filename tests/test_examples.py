@@ -1,4 +1,4 @@
-"""Every example is run, as a user would run it."""
+"""Every example runs as a user runs it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def test_the_example_runs(path):
     assert done.stdout
 
 
-def test_the_zigzag_example_says_what_the_tour_says():
+def test_the_zigzag_example_agrees_with_the_tour():
     done = subprocess.run(
         [sys.executable, EXAMPLES[0].parent / "zigzag.py"], capture_output=True, text=True, timeout=120
     )

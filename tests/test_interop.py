@@ -34,7 +34,7 @@ def test_the_page_has_a_row_for_every_training():
     assert "| deepspeed 1.2 | ZeRO-3 |" in text
 
 
-def test_the_page_is_what_the_generator_writes():
+def test_the_page_equals_the_output_of_the_generator():
     """The stored results, put through the generator again, give the same page."""
     text = interop.PAGE.read_text(encoding="utf-8")
     rows = [

@@ -17,7 +17,7 @@ def test_a_message_is_its_english_sentence():
     assert (message.id, message.parameters) == ("test.no_rank", {"rank": 7})
 
 
-def test_a_parameter_that_is_a_message_is_translated_too():
+def test_a_parameter_that_is_a_message_is_translated():
     message = FOR(what=NO_RANK(rank=7), place="ring")
     assert translated(message, ENGLISH) == "there is no rank 7 in ring"
     assert translated(message, CHINESE) == "在 ring 中没有进程 7"
@@ -34,7 +34,7 @@ def test_joined_sentences_have_the_separators_of_each_language():
     assert translated(joined, CHINESE) == "没有进程 1；没有进程 2"
 
 
-def test_braces_in_parameters_and_joined_text_stay():
+def test_braces_in_parameters_and_joined_text_are_preserved():
     joined = join(["{x}", NO_RANK(rank="{y}")])
     assert joined == "{x}; there is no rank {y}"
     assert translated(joined, CHINESE) == "{x}；没有进程 {y}"
@@ -52,7 +52,7 @@ def test_a_message_survives_pickling_with_parameters_of_any_type():
     assert translated(copy, CHINESE) == translated(message, CHINESE)
 
 
-def test_an_error_knows_its_id_its_parameters_and_both_texts():
+def test_an_error_has_its_id_its_parameters_and_both_texts():
     error = UsageError(NO_RANK(rank=7))
     assert (error.id, error.parameters["rank"]) == ("test.no_rank", 7)
     assert (str(error), error.text(), error.text("zh")) == ("there is no rank 7", "there is no rank 7", "没有进程 7")
@@ -65,7 +65,7 @@ def test_an_error_of_plain_text_has_no_id():
     assert UsageError("as it is").text("zh") == "as it is"
 
 
-def test_a_schedule_error_is_translated_with_its_place():
+def test_a_schedule_error_is_translated_with_its_location():
     error = DeadlockError(NO_RANK(rank=7), algorithm="mine", size=3, rank=1, expected=NO_RANK(rank=2), hint="wait")
     assert error.text("zh") == "3 个进程的 mine，进程 1：没有进程 7\n  应为：没有进程 2\n  建议：wait"
     assert pickle.loads(pickle.dumps(error)).text("zh") == error.text("zh")

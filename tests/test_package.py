@@ -22,7 +22,7 @@ def test_an_author_needs_two_imports():
     )
 
 
-def test_everything_that_is_promised_is_there():
+def test_every_public_name_exists():
     for name in unisono.__all__:
         assert getattr(unisono, name) is not None
 
@@ -33,7 +33,7 @@ def test_importing_unisono_imports_neither_numpy_nor_torch_nor_rich():
     assert done.stdout == "[]\n", done.stderr
 
 
-def test_the_version_is_said_once_in_two_places():
+def test_both_statements_of_the_version_agree():
     assert tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"] == unisono.__version__
 
 

@@ -17,7 +17,7 @@ PYTHON = re.compile(r"```python\n(.*?)```", re.DOTALL)
 COMMAND = re.compile(r"^\$ (unisono [^\n#]*)", re.MULTILINE)
 IN_TABLE = re.compile(r"^\| `(unisono [^`]*)` \|", re.MULTILINE)
 INLINE = re.compile(r"`(unisono (?:run|draw) -[^`]*)`")
-# Keeps the commands short and the machine's browser closed.
+# Keeps the commands short and the browser of the machine closed.
 SHORTER = {
     "draw": ["-o", "page.html", "--no-open"],
     "bench": ["--bytes", "1KiB", "--repeats", "2", "--time-budget", "0.05"],
@@ -31,7 +31,7 @@ def text_of(page: str) -> str:
 
 @pytest.fixture
 def folder(tmp_path):
-    """A folder as the reader's: with the examples, and with the algorithm of the page as my_algo.py."""
+    """A folder like the reader's: with the examples, and with the algorithm of the page as my_algo.py."""
     (tmp_path / "examples").symlink_to(ROOT / "examples")
     (tmp_path / "my_algo.py").write_text(PYTHON.findall(text_of("README.md"))[0], encoding="utf-8")
     return tmp_path
@@ -68,7 +68,7 @@ def test_both_pages_have_the_same_commands():
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_the_arguments_of_every_other_command_are_understood(page):
+def test_the_arguments_of_every_other_command_are_valid(page):
     commands = IN_TABLE.findall(text_of(page)) + INLINE.findall(text_of(page))
     assert {command.split()[1] for command in commands} == set(VERBS)
     for command in commands:
@@ -77,7 +77,7 @@ def test_the_arguments_of_every_other_command_are_understood(page):
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_the_communicator_of_the_page_prints_something(page, tmp_path):
+def test_the_communicator_example_of_the_page_runs(page, tmp_path):
     script = tmp_path / "script.py"
     script.write_text(PYTHON.findall(text_of(page))[1], encoding="utf-8")
     alone = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=120)

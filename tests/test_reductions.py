@@ -16,7 +16,7 @@ INTEGERS = ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uin
 COMPLEX = ["complex64", "complex128"]
 
 
-def refusal_of(op, dtype):
+def rejection_of(op, dtype):
     try:
         check_op(op, dtype)
     except UsageError as error:
@@ -25,18 +25,18 @@ def refusal_of(op, dtype):
 
 
 @pytest.mark.parametrize("dtype", ELEMENT_BYTES)
-def test_every_type_has_the_reductions_that_its_kind_has(dtype):
+def test_every_type_has_the_reductions_of_its_kind(dtype):
     whole, has_no_order = dtype in INTEGERS, dtype in COMPLEX
     expected = {
         "sum": None, "prod": None, "product": None, "avg": WOULD_ROUND.id if whole else None,
         **dict.fromkeys(("max", "min"), NO_ORDER.id if has_no_order else None),
         **dict.fromkeys(("band", "bor", "bxor"), None if whole else INTEGERS_ONLY.id),
     }  # fmt: skip
-    assert {op: refusal_of(op, dtype) for op in expected} == expected
+    assert {op: rejection_of(op, dtype) for op in expected} == expected
 
 
 @pytest.mark.parametrize("op", ["add", "SUM", "", None, ["sum"], 3])
-def test_an_unknown_reduction_is_refused_with_the_names_of_all(op):
+def test_an_unknown_reduction_is_rejected_with_the_names_of_all_reductions(op):
     with pytest.raises(UsageError) as caught:
         check_op(op, "float32")
     assert caught.value.id == NO_SUCH_REDUCTION.id
@@ -48,7 +48,7 @@ def test_an_alias_is_the_reduction_itself():
     assert check_op("product", "float32") == "prod"
 
 
-def test_the_player_and_the_benchmark_know_the_reductions_of_the_table():
+def test_the_player_and_the_benchmark_have_the_reductions_of_the_table():
     assert list(COMBINES) == list(REDUCTIONS)
     assert set(OPS) <= set(REDUCTIONS)
 
@@ -70,7 +70,7 @@ def test_the_torch_spellings_are_those_of_torch():
 
 
 SIZE = 3
-VALUES = {"integer": "int64", "floating-point": "float64"}  # a type of each kind that every backend knows
+VALUES = {"integer": "int64", "floating-point": "float64"}  # a type of each kind that every backend supports
 
 
 def reduce_everything(group):
@@ -80,7 +80,7 @@ def reduce_everything(group):
     results = {}
     for op in [*REDUCTIONS, "product"]:
         for kind, dtype in VALUES.items():
-            if refusal_of(op, dtype) is None:
+            if rejection_of(op, dtype) is None:
                 mine = torch.arange(1, 2 * group.size + 1, dtype=getattr(torch, dtype)) + 10 * group.rank
                 part = torch.zeros(2, dtype=mine.dtype)
                 group.reduce_scatter(part, mine, op=op, name=op, phase="forward")
@@ -112,9 +112,9 @@ def test_every_reduction_works_on_a_communicator_and_on_torch_groups(kind):
     for rank, results in enumerate(run_groups(reduce_everything, SIZE, kind=kind)):
         assert len(results) == len(ufuncs) * len(VALUES)
         for (op, type_kind), result in results.items():
-            refusal = refusal_of(op, VALUES[type_kind])
-            if refusal is not None:
-                assert result == refusal
+            rejection = rejection_of(op, VALUES[type_kind])
+            if rejection is not None:
+                assert result == rejection
                 continue
             inputs = [np.arange(1, 2 * SIZE + 1, dtype=VALUES[type_kind]) + 10 * each for each in range(SIZE)]
             total = ufuncs[op].reduce(inputs) / (SIZE if op == "avg" else 1)
@@ -122,7 +122,7 @@ def test_every_reduction_works_on_a_communicator_and_on_torch_groups(kind):
             assert result == (expected, expected, expected[2 * rank : 2 * rank + 2]), (op, type_kind)
 
 
-def test_kinds_of_types():
+def test_every_type_has_a_kind():
     assert [kind_of(name) for name in ("uint16", "bool", "bfloat16", "float8_e5m2", "complex64")] == [
         "integer", "integer", "floating-point", "floating-point", "complex",
     ]  # fmt: skip

@@ -25,7 +25,7 @@ def test_counts_of_one_file_are_added_up(tmp_path):
     assert soundness_page.counts_of(report) == {"tests/comm/test_calls.py": {"calls": 7}}
 
 
-def test_a_campaign_that_failed_writes_no_page(tmp_path):
+def test_a_failed_campaign_writes_no_page(tmp_path):
     report = tmp_path / "report.xml"
     report.write_text(
         '<testsuite><testcase classname="tests.x" name="a"><failure message="wrong"/></testcase></testsuite>'

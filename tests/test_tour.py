@@ -1,4 +1,4 @@
-"""The tour, in English and in Chinese: every command runs, and prints what the page shows."""
+"""The tour, in English and in Chinese: every command runs and prints the output shown on the page."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ RUN_ONLY = re.compile(r"```sh\n\$ (unisono [^\n]*)\n```")
     [pytest.param(*block, id=f"{page.name}: {block[0]}") for page in TOURS for block in blocks(page)],
 )
 def test_a_command_prints_what_the_page_shows(command, shown):
-    """If this fails after a change that is meant: python tools/tour_pages.py."""
+    """If this fails after an intended change, run python tools/tour_pages.py."""
     assert without_times(printed_by(command)) == without_times(shown)
 
 
@@ -44,7 +44,7 @@ def test_a_command_without_output_succeeds(command, tmp_path):
 
 def test_both_tours_have_the_same_parts():
     english, chinese = (page.read_text(encoding="utf-8") for page in TOURS)
-    # Where a command prints Chinese, the Chinese tour asks for it.
+    # Where a command prints Chinese, the Chinese tour passes the option for it.
     assert [command.replace(" --lang zh", "") for command, _ in blocks(TOURS[1])] == [
         command for command, _ in blocks(TOURS[0])
     ]

@@ -1,7 +1,7 @@
-"""Ranks of torch.distributed for the tests, without the seconds that an import of torch takes.
+"""Ranks of torch.distributed for the tests, without the seconds of an import of torch per rank.
 
-The process of pytest imports torch once and forks the ranks of every test. A fork copies what is there, so this
-process must only import: what it would compute, it would compute with threads that a child does not have.
+The process of pytest imports torch once and forks the ranks of every test. It must only import torch, not compute:
+computing starts threads, which a forked child does not have.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ import unisono.torch_backend.process_group  # noqa: F401 (likewise)
 from unisono.launch.unix_process_group import die_with_parent
 
 LIMIT_S = 60.0  # of a test; the ranks are killed then
-CALL_LIMIT_S = 30.0  # of a call: shorter, so that a rank says where it waits
+CALL_LIMIT_S = 30.0  # of a call: shorter, so that a rank can report where it waits
 
 
 def run_ranks(
     function: Callable[..., Any], size: int, *arguments: Any, backend: str = "unisono", init: bool = True,
     limit_s: float = LIMIT_S,
 ) -> list[Any]:  # fmt: skip
-    """Call the function on every rank of a fresh process group; return what each rank returns, by rank.
+    """Call the function on every rank of a new process group; return the results by rank.
 
     A rank that raises fails the test with its traceback. ``init=False``: the function makes the group itself, from
     the variables that torchrun would set.
@@ -59,7 +59,7 @@ def run_ranks(
             ]
         finally:
             for process, line in zip(processes, lines, strict=True):
-                process.kill()  # one that has answered is of no more use
+                process.kill()  # a rank that has answered is no longer needed
                 process.join()
                 process.close()
                 line.close()
@@ -70,28 +70,28 @@ def run_ranks(
 def same_as_gloo(
     function: Callable[..., Any], size: int, *arguments: Any, limit_s: float = LIMIT_S, bits: int = 20
 ) -> list[Any]:
-    """Run it on Unisono and on Gloo; fail unless every rank returns the same. Return what ours have returned.
+    """Run a function on Unisono and on Gloo; fail unless every rank returns the same. Return the results of Unisono.
 
-    Sums of more than two ranks are rounded as their order is; so many ``bits`` must agree.
+    The rounding of sums over more than two ranks depends on their order; ``bits`` bits must agree.
     """
     ours = run_ranks(function, size, *arguments, limit_s=limit_s)
     theirs = run_ranks(function, size, *arguments, backend="gloo", limit_s=limit_s)
     assert ours[0] is not None, "the ranks must return something that can be compared"
-    assert_close(ours, theirs, bits, "not as with Gloo")
+    assert_close(ours, theirs, bits, "the results differ from those of Gloo")
     return ours
 
 
 def assert_close(found: Any, expected: Any, bits: int, problem: str) -> None:
-    """Compare tensors, or what is made of them, to so many bits after the point of a number near one."""
+    """Compare tensors, or structures of tensors, to ``bits`` binary places of a number near one."""
     limit = 2.0**-bits
     torch.testing.assert_close(found, expected, rtol=limit, atol=limit, msg=lambda text: f"{problem}: {text}")
 
 
 def free_port() -> int:
-    """Return a port on which nobody listens."""
-    with closing(socket.socket()) as door:
-        door.bind(("127.0.0.1", 0))
-        return int(door.getsockname()[1])
+    """Return a port on which no process listens."""
+    with closing(socket.socket()) as listener:
+        listener.bind(("127.0.0.1", 0))
+        return int(listener.getsockname()[1])
 
 
 class _Job:
@@ -116,7 +116,7 @@ def _rank(job: _Job, rank: int, line: Connection, function: Callable[..., Any], 
             dist.init_process_group(job.backend, store=store, rank=rank, world_size=job.size, timeout=limit)
             assert dist.get_backend() == job.backend
         result = function(*arguments)
-        if dist.is_initialized() and job.backend != "gloo":  # Gloo's threads may abort the process in this
+        if dist.is_initialized() and job.backend != "gloo":  # Gloo's threads may abort the process here
             dist.destroy_process_group()
         # Not line.send: torch has taught it to send tensors as names of shared memory, which ends with this process.
         answer = (True, pickle.dumps(result))
@@ -125,13 +125,13 @@ def _rank(job: _Job, rank: int, line: Connection, function: Callable[..., Any], 
     with suppress(BrokenPipeError):
         line.send(answer)
     if job.backend == "gloo":
-        signal.pause()  # until this process is killed: others may still need what it has sent
+        signal.pause()  # until this process is killed: others may still need the data that it sent
 
 
 def _answers(lines: Sequence[Connection], deadline: float) -> list[tuple[bool, bytes] | None]:
-    """Return what every rank says; None for one that ended or did not answer in time.
+    """Return the answer of every rank; None for a rank that ended or did not answer in time.
 
-    When one has failed, the others get a few seconds to say what they know of it.
+    When one has failed, the others get a few seconds to report their errors.
     """
     answers: dict[int, tuple[bool, bytes] | None] = {}
     while len(answers) < len(lines):
@@ -151,8 +151,8 @@ def _answers(lines: Sequence[Connection], deadline: float) -> list[tuple[bool, b
 
 
 def _ending(process: Any) -> str:
-    """Say what became of a rank that did not answer."""
-    process.join(0.5)  # it may be on its way out
+    """Describe how a rank ended that did not answer."""
+    process.join(0.5)  # it may be exiting
     return "did not answer in time" if process.exitcode is None else f"ended with exit code {process.exitcode}"
 
 

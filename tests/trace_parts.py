@@ -1,4 +1,4 @@
-"""Traces of two ranks that never ran: rank 0 sends to rank 1, in two calls."""
+"""Artificial traces of two ranks: rank 0 sends to rank 1, in two calls."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def plan(rank):
 
 
 def tape(rank, dropped=0):
-    """Return two calls; the receiver waits in the first one."""
+    """Return the events of two calls; the receiver waits in the first one."""
     events = []
     for call, begin in ((1, 1000), (2, 3000)):
         waits = rank == 1 and call == 1

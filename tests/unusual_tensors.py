@@ -1,4 +1,4 @@
-"""Tensors that hold the same values in unusual ways, for tests that compare calls on them with plain ones."""
+"""Tensors that hold the same values in unusual memory layouts, for comparisons with plain tensors."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ GAP = 77  # in memory between the elements, where a call must not write
 
 
 class Made(NamedTuple):
-    """A tensor, and all the memory that it lies in."""
+    """A tensor, and all the memory that it is part of."""
 
     tensor: torch.Tensor
     base: torch.Tensor
@@ -56,7 +56,7 @@ def columns(values: torch.Tensor) -> Made:
 
 
 def interleaved(values: torch.Tensor) -> Made:
-    """A view whose strides look as if elements met, though none do: 2 x 3 elements 3 and 2 places apart."""
+    """Return a view whose strides suggest overlaps, though none exist: 2 x 3 elements with strides 3 and 2."""
     if values.shape[-2:] != (2, 3):
         return every_second(values)
     base = _filled((values.numel() // 6, 8), values)
@@ -127,7 +127,7 @@ def lazily_cloned(values: torch.Tensor) -> Made:
     return Made(made, made)
 
 
-# What every call takes, as an input and as an output.
+# Kinds that every call accepts as input and as output.
 ANY = (
     plain, behind_others, every_second, transposed, columns, interleaved, subclass, shared, unaligned, lazily_cloned,
     made_in_inference_mode, every_second_in_inference_mode, parameter,
@@ -138,7 +138,7 @@ COMPLEX = (conjugate_bit, both_bits_with_gaps, computed)
 
 
 def kinds_for(dtype: torch.dtype) -> tuple[Callable[[torch.Tensor], Made], ...]:
-    """Return the kinds that tensors of a type can be of."""
+    """Return the kinds that a tensor of this type can have."""
     if dtype.is_complex:
         return ANY + ((*SIGNED, *COMPLEX) if dtype is not torch.complex32 else ())
     if dtype in (torch.float32, torch.float64):
@@ -146,7 +146,7 @@ def kinds_for(dtype: torch.dtype) -> tuple[Callable[[torch.Tensor], Made], ...]:
     return ANY + (SIGNED if dtype in (torch.int32, torch.int64, torch.bfloat16, torch.float16) else ())
 
 
-# What a call reads, but cannot write.
+# Kinds that a call can read, but not write.
 def expanded(count: int) -> torch.Tensor:
     return torch.ones(1).expand(count)
 
@@ -156,7 +156,7 @@ def overlapping(count: int) -> torch.Tensor:
     return torch.arange(float(count)).as_strided((count // 2, 2), (1, 1))
 
 
-# What no call can take.
+# Kinds that no call accepts.
 def freed(count: int) -> torch.Tensor:
     made = torch.ones(count)
     made.untyped_storage().resize_(0)
@@ -213,7 +213,7 @@ def masked(count: int) -> torch.Tensor:
 
 
 class Wrapper(torch.Tensor):
-    """A tensor without memory that stands for another one, as DTensor does."""
+    """A tensor without memory that represents another one, like DTensor."""
 
     @staticmethod
     def __new__(cls, inner: torch.Tensor) -> Wrapper:

@@ -1,4 +1,4 @@
-"""What tests do with the page of a recorded run."""
+"""Helpers for tests of the page of a recorded run."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from unisono.algorithms.chinese import IDEAS
 from unisono.collectives import COLLECTIVES, all_gather
 from unisono.errors import UsageError
 
-# The table of the mission: what must be there for each collective.
+# The algorithms that each collective must have.
 REQUIRED = {
     "broadcast": {"naive", "tree", "chain", "scatter_all_gather"},
     "scatter": {"naive", "tree"},
@@ -29,7 +29,7 @@ REQUIRED = {
 
 
 @pytest.mark.parametrize("collective", COLLECTIVES, ids=str)
-def test_every_algorithm_of_the_mission_is_there(collective):
+def test_every_required_algorithm_exists(collective):
     assert {algorithm.name for algorithm in algorithms_of(collective)} >= REQUIRED[collective.name]
 
 
@@ -39,7 +39,7 @@ def test_names_are_unique_within_a_collective():
 
 
 @pytest.mark.parametrize("algorithm", BUILT_IN, ids=str)
-def test_every_algorithm_is_short_explains_its_idea_and_names_its_source(algorithm):
+def test_every_algorithm_is_short_and_its_docstring_states_idea_and_source(algorithm):
     body = [line for line in algorithm.source.splitlines() if line.strip() and not line.strip().startswith("#")]
     assert len(body) <= 40
     idea = algorithm.idea
@@ -53,15 +53,15 @@ def test_every_algorithm_serves_every_size(algorithm):
 
 
 @pytest.mark.parametrize("algorithm", BUILT_IN, ids=str)
-def test_programs_are_order_only(algorithm):
-    """A program knows integers, ranges and other programs: no arrays, dtypes, sockets, threads or environment."""
+def test_programs_describe_only_the_order_of_communication(algorithm):
+    """A program uses integers, ranges and other programs: no arrays, dtypes, sockets, threads or environment."""
     source = inspect.getsource(inspect.getmodule(algorithm.function))
     imported = set(re.findall(r"^(?:from|import) (\S+)", source, re.MULTILINE))
     allowed = {"collections.abc", "functools", "itertools", "math"}
     assert all(name.startswith("unisono.") or name in allowed for name in imported), imported
 
 
-def test_a_bare_name_means_all_reduce_where_it_has_one():
+def test_a_bare_name_prefers_all_reduce():
     assert str(find("ring")) == "all_reduce/ring"
     assert str(find("pairwise")) == "all_to_all/pairwise"
     assert str(find("all_gather/ring")) == "all_gather/ring"
@@ -69,7 +69,7 @@ def test_a_bare_name_means_all_reduce_where_it_has_one():
     assert str(find("ring", all_gather)) == "all_gather/ring"
 
 
-def test_a_name_with_several_meanings_is_refused_with_all_of_them():
+def test_an_ambiguous_name_is_rejected_with_all_candidates():
     with pytest.raises(UsageError, match="all_gather/bruck, all_to_all/bruck"):
         find("bruck")
 
@@ -89,11 +89,11 @@ def test_a_wrong_name_gets_a_suggestion(name, suggestion):
 
 
 @pytest.mark.parametrize("algorithm", BUILT_IN, ids=str)
-def test_every_idea_is_told_in_chinese_too(algorithm):
+def test_every_idea_has_a_chinese_text(algorithm):
     assert IDEAS[str(algorithm)].endswith("。")
     assert algorithm.idea_in("zh") == IDEAS[str(algorithm)]
     assert algorithm.idea_in("en") == algorithm.idea
 
 
-def test_there_is_no_idea_of_something_that_is_gone():
+def test_every_chinese_idea_belongs_to_an_algorithm():
     assert set(IDEAS) == {str(algorithm) for algorithm in BUILT_IN}

@@ -17,7 +17,7 @@ def power_of_two(size):
 
 @algorithm(all_reduce, chunks=one, serves=power_of_two)
 def xor_butterfly(rank, size):
-    """Swap sums with the partner that differs in one bit."""
+    """Exchange sums with the partner that differs in one bit."""
     yield from xor_exchange(rank, size)
 
 
@@ -31,11 +31,11 @@ def test_the_name_is_that_of_the_function_without_the_collective():
     assert xor_butterfly.name == "xor_butterfly"
 
 
-def test_a_declared_algorithm_is_still_a_program_that_others_can_play():
+def test_a_declared_algorithm_can_be_used_in_other_programs():
     assert list(xor_butterfly(1, 2)) == [(send(0, dst=0), recv_reduce(0, src=0))]
 
 
-def test_a_size_that_is_not_served_is_refused_with_those_that_serve_it():
+def test_the_error_for_an_unserved_size_lists_algorithms_that_serve_it():
     assert xor_butterfly.schedule(8).size == 8
     with pytest.raises(UsageError, match=r"declared for: 1, 2, 4, 8, 16\. .*6 ranks: .*ring.*rabenseifner"):
         xor_butterfly.schedule(6)
@@ -63,12 +63,12 @@ def test_chunks_and_scratch_may_depend_on_the_size_and_on_options():
         ({"size": 4, "nodes": 2}, "there is no option 'nodes'; the options are: none"),
     ],
 )
-def test_a_call_that_makes_no_sense_is_refused(call, complaint):
+def test_invalid_arguments_of_schedule_are_rejected(call, complaint):
     with pytest.raises(UsageError, match=complaint):
         xor_butterfly.schedule(**call)
 
 
-def test_a_root_that_is_not_a_rank_is_refused():
+def test_a_root_that_is_not_a_rank_is_rejected():
     @algorithm(broadcast)
     def mine(rank, size, root=0):
         yield ()
@@ -77,7 +77,7 @@ def test_a_root_that_is_not_a_rank_is_refused():
         mine.schedule(4, root=4)
 
 
-def test_declarations_that_make_no_sense_are_refused():
+def test_invalid_declarations_are_rejected():
     with pytest.raises(
         UsageError, match=r"test_declaration.py, line \d+: .*expected it to begin with \(rank, size, root=0\)"
     ):
@@ -113,7 +113,7 @@ def test_declarations_that_make_no_sense_are_refused():
         fragile.schedule(4)
 
 
-def test_a_condition_that_raises_is_reported_as_such():
+def test_an_exception_in_serves_is_reported():
     @algorithm(all_reduce, serves=lambda size: 1 // (size - 4) > 0)
     def fragile(rank, size):
         yield ()
@@ -122,7 +122,7 @@ def test_a_condition_that_raises_is_reported_as_such():
         fragile.schedule(4)
 
 
-def test_a_collective_of_ones_own_is_refused():
+def test_a_copied_collective_is_rejected():
     with pytest.raises(UsageError, match="needs a collective"):
         algorithm(dataclasses.replace(all_reduce, name="mine"))
 
@@ -136,7 +136,7 @@ def test_an_algorithm_and_its_schedule_can_be_sent_to_another_process():
 
 
 @pytest.mark.parametrize("chunks", ["4", 2.0, int, max, -1, None])
-def test_an_amount_that_is_none_is_refused(chunks):
+def test_invalid_numbers_of_chunks_are_rejected(chunks):
     @algorithm(all_reduce, chunks=chunks)
     def mine(rank, size):
         yield ()

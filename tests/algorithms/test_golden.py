@@ -1,4 +1,4 @@
-"""The programs of size 5, byte for byte. `make golden` writes them anew; look at the difference before committing."""
+"""The programs of size 5 are unchanged. `make golden` rewrites them; inspect the difference before committing."""
 
 from __future__ import annotations
 
@@ -27,5 +27,5 @@ def test_the_golden_text_itself_is_proved(name):
     prove(parse_schedule(path_of(name).read_text()))
 
 
-def test_there_is_no_golden_file_of_something_that_is_gone():
+def test_every_golden_file_belongs_to_an_algorithm():
     assert sorted(GOLDEN.glob("*.txt")) == sorted(path_of(name) for name in NAMES)

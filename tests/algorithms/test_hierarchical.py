@@ -17,13 +17,13 @@ OUTER = [algorithm.name for algorithm in algorithms_of(all_reduce)]
 
 @pytest.mark.parametrize("inner", INNER)
 @pytest.mark.parametrize("outer", OUTER)
-def test_any_inner_algorithm_goes_with_any_outer_one(inner, outer):
+def test_any_inner_algorithm_can_be_combined_with_any_outer_one(inner, outer):
     for size, node in ((6, 2), (7, 3), (8, (1, 5, 2))):
         prove(find("hierarchical").schedule(size, node=node, inner=inner, outer=outer))
 
 
 @pytest.mark.parametrize("gather", [algorithm.name for algorithm in algorithms_of(all_gather)])
-def test_the_way_back_may_use_another_algorithm(gather):
+def test_the_all_gather_may_use_another_algorithm(gather):
     prove(find("hierarchical").schedule(7, node=3, inner=f"ring+{gather}", outer="tree"))
 
 
@@ -34,13 +34,13 @@ def test_nodes_may_have_any_and_unequal_numbers_of_ranks(size, node):
 
 
 @pytest.mark.parametrize(("size", "node"), CASES)
-def test_rings_in_rings_keep_near_the_bandwidth_bound(size, node):
-    """Unequal nodes cost little: the message is cut so that every node shares it out equally among its ranks."""
+def test_nested_rings_are_near_the_bandwidth_bound(size, node):
+    """Unequal nodes cost little: the vector is cut so that every node shares it equally among its ranks."""
     assert prove(find("hierarchical").schedule(size, node=node)).bandwidth_ratio < 1.5
 
 
 @pytest.mark.parametrize(("size", "node"), [(8, 4), (12, 3), (16, 8)])
-def test_slow_links_carry_one_part_of_the_message_for_each_rank_of_a_node(size, node):
+def test_slow_links_carry_one_part_of_the_vector_for_each_rank_of_a_node(size, node):
     schedule = find("hierarchical").schedule(size, node=node)
     nodes = size // node
     for rank in range(size):

@@ -1,4 +1,4 @@
-"""The shape of the programs, without running anything."""
+"""The structure of the programs, without running anything."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def steps_of(name, rank, size, **options):
 
 
 @pytest.mark.parametrize("size", SIZES)
-def test_all_reduce_is_reduce_scatter_and_then_all_gather_literally(size):
+def test_all_reduce_is_literally_reduce_scatter_followed_by_all_gather(size):
     for rank in range(size):
         assert list(ring(rank, size)) == [*ring_reduce_scatter(rank, size), *ring_all_gather(rank, size)]
 
@@ -34,7 +34,7 @@ def test_all_reduce_is_reduce_scatter_and_then_all_gather_literally(size):
         ("reduce/reduce_scatter_gather", "reduce_scatter/ring", "gather/tree"),
     ],
 )
-def test_compositions_are_compositions(whole, first, second):
+def test_composed_algorithms_have_the_steps_of_their_parts(whole, first, second):
     for size in (1, 2, 4, 8):
         for rank in range(size):
             assert steps_of(whole, rank, size) == steps_of(first, rank, size) + steps_of(second, rank, size)
@@ -79,8 +79,8 @@ def test_the_tree_of_a_double_tree_is_a_tree_with_odd_leaves(size):
 
 
 @pytest.mark.parametrize("size", [2, 3, 6, 7, 8, 33])
-def test_no_rank_but_one_is_inner_in_both_trees(size):
-    """Half of the work each: at most one rank (an odd size has one left over) carries both halves inwards."""
+def test_at_most_one_rank_is_inner_in_both_trees(size):
+    """Each tree has half of the work: at most one rank (in an odd size) is an inner rank of both."""
     busy = 0
     for rank in range(size):
         ops = [op for step in steps_of("double_tree", rank, size) for op in step]
@@ -90,7 +90,7 @@ def test_no_rank_but_one_is_inner_in_both_trees(size):
 
 
 @pytest.mark.parametrize("size", range(1, 200))
-def test_prime_factors_multiply_up(size):
+def test_the_product_of_the_prime_factors_is_the_number(size):
     product = 1
     for factor in prime_factors(size):
         assert all(factor % divisor for divisor in range(2, factor))
@@ -98,20 +98,20 @@ def test_prime_factors_multiply_up(size):
     assert product == size
 
 
-def test_a_butterfly_takes_factors_of_your_choice():
+def test_a_butterfly_accepts_given_factors():
     assert prove(find("butterfly").schedule(12, factors=(4, 3))).rounds == 5
     assert prove(find("butterfly").schedule(12, factors=12)).rounds == 11
     with pytest.raises(UsageError, match=r"factors=\(5, 2\) with 12 ranks; expected numbers whose product is 12"):
         find("butterfly").schedule(12, factors=(5, 2))
 
 
-def test_a_torus_takes_rows_of_your_choice():
+def test_a_torus_accepts_a_given_number_of_rows():
     assert prove(find("torus").schedule(12, rows=2)).steps == 2 * 5 + 2 * 1
     with pytest.raises(UsageError, match="rows=5 with 12 ranks; expected a divisor of 12"):
         prove(find("torus").schedule(12, rows=5))
 
 
-def test_nodes_are_runs_of_ranks():
+def test_nodes_are_ranges_of_ranks():
     assert nodes_of(7, 3) == (range(3), range(3, 6), range(6, 7))
     assert nodes_of(7, (1, 4, 2)) == (range(1), range(1, 5), range(5, 7))
     with pytest.raises(UsageError, match="add up to 8"):
@@ -121,7 +121,7 @@ def test_nodes_are_runs_of_ranks():
 
 
 @pytest.mark.parametrize("algorithm", BUILT_IN, ids=str)
-def test_one_rank_of_a_hundred_thousand_can_be_asked_for(algorithm):
-    """Nothing is made for the others: a schedule of any size costs nothing until somebody asks for a rank."""
+def test_the_program_of_one_of_a_hundred_thousand_ranks_is_available(algorithm):
+    """Programs are created on request: a schedule of any size costs nothing until a rank is requested."""
     first = next(iter(algorithm.schedule(100_000).program(12_345)))
     assert first

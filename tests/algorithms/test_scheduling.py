@@ -15,7 +15,7 @@ INPUTS = [[1, 2], [3, 4], [5, 6]]
 @pytest.mark.parametrize(
     "program", ["ring", find("ring"), find("ring").schedule(3)], ids=["name", "algorithm", "schedule"]
 )
-def test_a_program_is_played_and_proved_however_it_is_named(program):
+def test_a_program_is_played_and_proved_in_every_form(program):
     outputs = play(program, INPUTS).outputs
     assert [output.tolist() for output in outputs] == [[9, 12]] * 3
     size = None if isinstance(program, Schedule) else 3
@@ -59,7 +59,7 @@ def undeclared(rank, size):
         (lambda: prove("rnig", size=3), r"did you mean 'all_reduce/ring'\?"),
     ],
 )
-def test_another_argument_is_refused_with_a_reason(call, complaint):
+def test_any_other_argument_is_rejected_with_a_reason(call, complaint):
     with pytest.raises(UsageError, match=complaint):
         call()
 

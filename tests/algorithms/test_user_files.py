@@ -106,7 +106,7 @@ def test_a_schedule_in_text_form_serves_its_size(tmp_path):
         ("mine.py:my_gather", RING + GATHER, messages.OTHER_COLLECTIVE),
     ],
 )  # fmt: skip
-def test_a_name_that_means_nothing_is_refused_with_a_reason(tmp_path, monkeypatch, name, text, template):
+def test_an_unknown_name_is_rejected_with_a_reason(tmp_path, monkeypatch, name, text, template):
     monkeypatch.chdir(tmp_path)
     if text is not None:
         (tmp_path / name.partition(":")[0]).write_text(text)
@@ -116,7 +116,7 @@ def test_a_name_that_means_nothing_is_refused_with_a_reason(tmp_path, monkeypatc
     assert translated(caught.value.message, "zh") != str(caught.value)
 
 
-def test_an_absolute_name_is_understood_in_another_folder(file, tmp_path, monkeypatch):
+def test_an_absolute_name_works_in_another_folder(file, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     name = absolute("mine.py:my_ring")
     monkeypatch.chdir(os.sep)

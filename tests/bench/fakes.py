@@ -1,4 +1,4 @@
-"""Contenders that are made up: in this process, and as processes that misbehave."""
+"""Artificial contenders: in this process, and as processes that misbehave."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from unisono.bench.contender_ranks import Command, ContenderRanks
 
 
 class Fake(Contender):
-    """Says what it is told to say, and writes down when it was asked."""
+    """Gives prepared answers and logs its calls."""
 
     def __init__(self, name, call_s, log=None, communicates=True, trouble=None, wrong=0):
         self.name, self.call_s, self.communicates = name, call_s, communicates
         self.log = [] if log is None else log
-        self.trouble = trouble or {}  # what to raise at which trial
+        self.trouble = trouble or {}  # the exception to raise at each trial
         self.wrong = wrong
         self.options: list[TrialOptions] = []
         self.closed = 0
@@ -39,7 +39,7 @@ class Fake(Contender):
         self.closed += 1
 
 
-# What a rank of a made-up library does first; what it does then is up to the test.
+# The first part of a rank of an artificial library; each test adds the rest.
 HELLO = """
 import json, mmap, os, signal, socket, subprocess, sys, time
 rank, size = int(sys.argv[1]), int(sys.argv[2])

@@ -24,7 +24,7 @@ from unisono.errors import UsageError
         ("8:16,1KiB:4KiB", [8, 16, 1024, 2048, 4096]),
     ],
 )
-def test_sizes_are_read(text, expected):
+def test_sizes_are_parsed(text, expected):
     assert parse_sizes(text) == expected
 
 
@@ -32,7 +32,7 @@ def test_sizes_are_read(text, expected):
     "text",
     ["", "0", "-8", "8:", ":8", "16:8", "8:16:32", "1KB", "1.5MiB", "many", "8,,16", "9" * 40, "5000GiB", "１"],
 )
-def test_a_wrong_size_is_refused_with_what_was_expected(text):
+def test_the_error_for_an_invalid_size_states_the_expected_form(text):
     with pytest.raises(UsageError, match=r"--bytes .*expected"):
         parse_sizes(text)
 
@@ -42,7 +42,7 @@ def test_a_range_to_256_mib_has_every_power_of_two():
 
 
 @pytest.mark.parametrize(("amount", "written"), [(8, "8 B"), (1024, "1 KiB"), (1536, "1536 B"), (3 << 20, "3 MiB")])
-def test_bytes_are_written_in_the_largest_unit_that_fits(amount, written):
+def test_bytes_are_formatted_in_the_largest_exact_unit(amount, written):
     assert format_bytes(amount) == written
 
 
@@ -51,13 +51,13 @@ def test_the_vector_is_the_array():
 
 
 @pytest.mark.parametrize("collective", [each for each in collectives.COLLECTIVES if each.blocked], ids=str)
-def test_the_vector_is_all_blocks_together_and_every_rank_has_one(collective):
+def test_the_vector_consists_of_one_block_per_rank(collective):
     cases = make_cases(collective, [8, 16, 1024], "float32", "sum", 3)
     # 8 and 16 bytes are both one element for each rank, and are measured once
     assert [(case.count, case.bytes) for case in cases] == [(3, 12), (255, 1020)]
 
 
-def test_there_is_always_an_element():
+def test_a_case_has_at_least_one_element():
     assert make_cases(all_reduce, [1, 2, 3], "float64", "sum", 2) == [Case(all_reduce, 1, "float64")]
 
 
@@ -70,6 +70,6 @@ def test_there_is_always_an_element():
         ((all_reduce, [8], "int32", "avg", 2), "avg of int32"),
     ],
 )
-def test_a_case_that_cannot_be_measured_is_refused(arguments, complaint):
+def test_a_case_that_cannot_be_measured_is_rejected(arguments, complaint):
     with pytest.raises(UsageError, match=complaint):
         make_cases(*arguments)

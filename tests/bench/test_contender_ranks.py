@@ -1,4 +1,4 @@
-"""Real processes: what they answer, what happens when they fail, and that nothing is left of them."""
+"""Contenders as real processes: their answers, their failures, and their cleanup."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ TESTS = Path(__file__).parent.parent
 
 @pytest.fixture(autouse=True)
 def _private_folder(tmp_path, monkeypatch):
-    """Let temporary files lie where the test can see whether any are left; short, for the names of sockets."""
+    """Put temporary files where the test can find leftovers; the path is short because socket names are limited."""
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
 
 
@@ -47,7 +47,7 @@ def processes_of(folder):
 
 
 def soon(condition):
-    """Wait until something is so; false if it does not come."""
+    """Wait until a condition holds; return false if it does not in time."""
     deadline = time.monotonic() + PATIENCE_S
     while not condition():
         if time.monotonic() > deadline:
@@ -67,7 +67,7 @@ def nothing_left(folder):
     return not processes_of(folder) and not folder.exists()
 
 
-def test_every_rank_gets_the_command_and_answers():
+def test_every_rank_receives_the_command_and_answers():
     group = started(WELL, size=3)
     try:
         trial = group.measure(CASE, OPTIONS)
@@ -79,7 +79,7 @@ def test_every_rank_gets_the_command_and_answers():
     finally:
         group.close()
     assert nothing_left(group.folder)
-    group.close()  # twice does no harm
+    group.close()  # closing twice is harmless
 
 
 def test_a_rank_that_cannot_start_is_reported_with_its_last_output():
@@ -104,8 +104,8 @@ def test_a_program_that_does_not_exist_is_reported():
         group.close()
 
 
-def test_ranks_of_different_jobs_are_refused():
-    """As with an mpi4py that was built for another MPI: every process believes to be alone."""
+def test_ranks_of_different_jobs_are_rejected():
+    """As with an mpi4py that was built for another MPI: every process assumes that it is alone."""
     group = ScriptGroup(HELLO + "rank, size = 0, 1\nhello()\nobey()")
     group.start()
     try:
@@ -225,7 +225,7 @@ time.sleep(1000)
 
 
 @pytest.mark.slow
-def test_a_driver_that_is_killed_leaves_nothing(tmp_path):
+def test_a_killed_driver_leaves_nothing_behind(tmp_path):
     words = [sys.executable, "-c", DRIVER, str(TESTS)]
     environment = {**os.environ, "TMPDIR": str(tmp_path)}
     with subprocess.Popen(words, stdout=subprocess.PIPE, text=True, env=environment) as driver:
@@ -236,7 +236,7 @@ def test_a_driver_that_is_killed_leaves_nothing(tmp_path):
     assert soon(lambda: not shared.exists())
 
 
-def test_interrupting_leaves_nothing(tmp_path):
+def test_an_interrupt_leaves_nothing_behind(tmp_path):
     words = [
         sys.executable, "-m", "unisono", "bench", "--peers-only", "--against", "memcpy", "--bytes", "1KiB",
         "--time-budget", "600",

@@ -12,23 +12,23 @@ from unisono.collectives import COLLECTIVES, all_gather, all_reduce
 SMALL, LARGE = Case(all_reduce, 2, "float32"), Case(all_reduce, 256, "float32")
 
 
-def test_contenders_take_turns_and_each_repeat_starts_with_another():
+def test_contenders_take_turns_and_each_repeat_starts_with_a_different_one():
     log = []
     contenders = [Fake(name, 1e-3, log) for name in "ABC"]
     measure(contenders, [SMALL, LARGE], 2, Effort(repeats=3, budget_s=0.1))
     trials = [name for where, name in log if where == SMALL.bytes]
-    assert "".join(trials) == "ABCBCACABABC"  # the first is to learn how long a call takes
+    assert "".join(trials) == "ABCBCACABABC"  # the first trial measures the duration of a call
     assert log[:3] == [("start", name) for name in "ABC"]  # all start at once
-    # A round trials all cases before the next one begins.
+    # A repeat measures all cases before the next one begins.
     assert [where for where, _ in log[3:]] == ([8] * 3 + [1024] * 3) * 4
 
 
-def test_a_trial_has_as_many_calls_as_fit_into_the_time():
-    usual, quick, slow = Fake("usual", 1e-3), Fake("quick", 1e-9), Fake("slow", 10.0)
-    measure([usual, quick, slow], [SMALL], 2, Effort(repeats=2, budget_s=0.4))
-    # 0.2 s in each round; the slower rank takes 2 ms
+def test_a_trial_has_as_many_calls_as_fit_into_its_time():
+    usual, fast, slow = Fake("usual", 1e-3), Fake("fast", 1e-9), Fake("slow", 10.0)
+    measure([usual, fast, slow], [SMALL], 2, Effort(repeats=2, budget_s=0.4))
+    # 0.2 s in each repeat; the slower rank takes 2 ms
     assert [options.iterations for options in usual.options] == [FEWEST, 100, 100]
-    assert [options.iterations for options in quick.options] == [FEWEST, MOST, MOST]
+    assert [options.iterations for options in fast.options] == [FEWEST, MOST, MOST]
     assert [options.iterations for options in slow.options] == [FEWEST, FEWEST, FEWEST]
     assert all(options.warmup >= 1 for options in usual.options)
 
@@ -53,11 +53,11 @@ def test_the_time_is_the_median_on_the_slowest_rank():
     assert times.calls == 5
 
 
-def test_the_fastest_trial_alone_may_count():
+def test_the_time_can_be_that_of_the_fastest_trial():
     times = Times(Effort(fastest_trial=True))
     times.add(Trial([[1.0, 2.0, 90.0], [4.0, 6.0, 8.0]], mean_s=7.0, wrong=0))
     times.add(Trial([[1.0, 2.0, 3.0], [5.0, 5.5, 60.0]], mean_s=9.0, wrong=0))
-    assert times.time_s == 5.5  # the median of the second, on its slower rank
+    assert times.time_s == 5.5  # the median of the second trial, on its slower rank
 
 
 def test_a_contender_that_cannot_start_is_dropped_and_the_others_continue():
@@ -90,9 +90,9 @@ def test_a_case_that_is_not_supported_is_not_tried_again():
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), RuntimeError("a bug of ours")])
-def test_every_contender_is_closed_in_any_event(error):
+def test_every_contender_is_always_closed(error):
     contenders = [Fake("A", 1e-3), Fake("B", 1e-3, trouble={2: error}), Fake("C", 1e-3)]
-    contenders[0].close = lambda: (_ for _ in ()).throw(KeyboardInterrupt)  # and again, in the middle of closing
+    contenders[0].close = lambda: (_ for _ in ()).throw(KeyboardInterrupt)  # and a second exception while closing
     with pytest.raises(BaseException):  # noqa: B017, PT011 (whichever)
         measure(contenders, [SMALL], 2, Effort(2, 0.1))
     assert [each.closed for each in contenders] == [0, 1, 1]
@@ -107,13 +107,13 @@ def measurement():
     return measure(contenders, [Case(all_reduce, 250_000, "float32")], 4, Effort(2, 0.01))
 
 
-def test_ratios_say_how_many_times_longer_a_rival_takes(measurement):
+def test_a_ratio_is_the_time_of_a_rival_relative_to_ours(measurement):
     found = report.ratios(measurement, measurement.results[0], "unisono")
-    assert found == {"gloo": pytest.approx(100), "mpi:default": pytest.approx(2)}  # and not the memory
+    assert found == {"gloo": pytest.approx(100), "mpi:default": pytest.approx(2)}  # but not the memory
     assert measurement.results[0].fastest(report.rivals(measurement, "unisono")) == "mpi:default"
 
 
-def test_bandwidths(measurement):
+def test_algbw_and_busbw_follow_from_the_slowest_rank(measurement):
     figures = report.figures(measurement, measurement.results[0], "unisono")
     assert figures.time_us == pytest.approx(2.0)  # of the slower rank
     assert figures.algbw == pytest.approx(500.0)  # 1 MB in 2 µs
@@ -143,7 +143,7 @@ def test_a_line_shows_unisono_or_else_the_fastest_contender(measurement):
     assert report.ratios(measurement, measurement.results[0], "unisono") == {}
 
 
-def test_the_measurement_as_data(measurement):
+def test_a_measurement_is_available_as_data(measurement):
     data = report.as_data(measurement, "unisono")
     assert data["ranks"] == 4
     assert [each["name"] for each in data["contenders"]] == ["unisono", "gloo", "mpi:default", "memcpy"]

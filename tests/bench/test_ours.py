@@ -32,7 +32,7 @@ def test_every_collective_gives_the_right_result(group):
                 assert len(trial.seconds) == group.size
 
 
-def test_types_reductions_and_algorithms_are_passed_on(group):
+def test_dtypes_reductions_and_algorithms_are_passed_on(group):
     for dtype in ("float64", "float16", "bfloat16", "int32", "int64"):
         for op in ("sum", "prod", "max", "min"):
             (case,) = make_cases(all_reduce, [4096], dtype, op, group.size, algorithm="ring")

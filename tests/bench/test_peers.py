@@ -26,7 +26,7 @@ def contenders(names, size=2, folder=PEERS):
 
 @pytest.fixture
 def made(tmp_path):
-    """A folder of peers in which nothing works, but everything is there."""
+    """Return a folder of peers in which every file exists and none works."""
     for name in ("gloo", *FLAVOURS):
         (tmp_path / name / "bin").mkdir(parents=True)
         for program in ("python", "mpiexec"):
@@ -39,7 +39,7 @@ def test_a_peer_stands_for_all_its_settings(made):
     assert found == [*(f"openmpi:{setting.name}" for setting in OPEN_MPI.settings), "memcpy"]
 
 
-def test_one_setting_can_be_chosen_and_no_contender_takes_part_twice(made):
+def test_one_setting_can_be_selected_and_no_contender_is_listed_twice(made):
     names = "impi:shm, mpich:default,impi:shm,,unisono"
     assert [each.name for each in contenders(names, folder=made)] == ["impi:shm", "mpich:default", "unisono"]
 
@@ -53,12 +53,12 @@ def test_one_setting_can_be_chosen_and_no_contender_takes_part_twice(made):
         ("memcpy:fast", "no settings to choose from"),
     ],
 )
-def test_an_unknown_name_is_refused(made, names, complaint):
+def test_an_unknown_name_is_rejected(made, names, complaint):
     with pytest.raises(UsageError, match=complaint):
         contenders(names, folder=made)
 
 
-def test_a_peer_that_is_not_installed_says_how_to_get_it(tmp_path, monkeypatch):
+def test_the_error_for_a_missing_peer_states_how_to_install_it(tmp_path, monkeypatch):
     with pytest.raises(UsageError, match="`make peers`"):
         contenders("mpich", folder=tmp_path)
     monkeypatch.chdir(tmp_path)
@@ -157,7 +157,7 @@ def every_setting():
 @pytest.mark.long
 @pytest.mark.parametrize("size", [2, 3])
 @pytest.mark.parametrize(("peer", "name"), list(every_setting()))
-def test_peers_give_right_results_in_every_setting(peer, name, size):
+def test_peers_give_correct_results_in_every_setting(peer, name, size):
     if not (PEERS / peer / ".installed").exists():
         pytest.skip(f"the library {peer} is not installed here: `make peers` makes .peers/{peer}")
     (contender,) = contenders(name, size)

@@ -1,4 +1,4 @@
-"""The ranks' test vectors find what is wrong, and find nothing where all is right."""
+"""The test vectors of the ranks detect wrong results and accept right ones."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def group(collective, size, count=None, dtype="float32", op="sum"):
 
 
 def carry_out(made):
-    """Do what the collective should do, in the plainest way."""
+    """Perform the collective in the simplest way."""
     collective, size, op = made[0].collective, made[0].size, made[0].op
     given = [buffers.given.copy() for buffers in made]
     block = made[0].block
@@ -52,7 +52,7 @@ def carry_out(made):
 
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("collective", COLLECTIVES)
-def test_a_right_result_has_nothing_wrong(collective, size):
+def test_a_correct_result_has_no_wrong_elements(collective, size):
     made = group(collective, size)
     carry_out(made)
     assert [buffers.wrong() for buffers in made] == [0] * size
@@ -68,12 +68,12 @@ def test_every_wrong_element_is_counted(collective):
 
 
 @pytest.mark.parametrize("collective", COLLECTIVES)
-def test_a_collective_that_does_nothing_is_noticed(collective):
+def test_a_collective_that_does_nothing_is_detected(collective):
     made = group(collective, 3, count=300)
     assert sum(buffers.wrong() for buffers in made) > 0
 
 
-def test_a_chunk_in_a_wrong_place_is_noticed():
+def test_a_chunk_at_a_wrong_position_is_detected():
     made = group("all_gather", 2, count=1 << 18)
     carry_out(made)
     swapped = made[0].got.reshape(2, -1)[::-1].ravel()
@@ -90,7 +90,7 @@ def test_reductions_are_exact_in_every_type(dtype, op):
         assert made[-1].wrong() == 0
 
 
-def test_values_are_exact_in_bfloat16_too():
+def test_values_are_exact_in_bfloat16():
     ml_dtypes = pytest.importorskip("ml_dtypes")
     for size in SIZES:
         for op in OPS:
@@ -104,14 +104,14 @@ def test_an_average_is_an_integer(size):
     assert (sum(pattern(rank, size, "avg") for rank in range(size)) == reduced(size, "avg") * size).all()
 
 
-def test_a_stretch_goes_on_where_the_one_before_it_ended():
+def test_consecutive_ranges_of_values_continue_each_other():
     period = pattern(0, 2, "sum")
     whole = stretch(period, 0, 3 * PERIOD)
     assert (stretch(period, PERIOD + 5, 1000) == whole[PERIOD + 5 : PERIOD + 1005]).all()
     assert (stretch(period, PERIOD - 5, PERIOD) == whole[PERIOD - 5 : 2 * PERIOD - 5]).all()
 
 
-def test_collectives_work_in_place_where_they_can():
+def test_collectives_work_in_place_where_possible():
     in_place = {name for name in COLLECTIVES if group(name, 2)[0].given is group(name, 2)[0].got}
     assert in_place == set()
     for name in COLLECTIVES:

@@ -1,5 +1,7 @@
-"""What the launchers set was seen by running each of them: Open MPI 4.1 and 5.0, MPICH 3.4 to 5.0, Intel MPI 2021,
-torchrun 2.13, Slurm 22.05.
+"""The variables of every launcher are understood.
+
+They were recorded by running each launcher: Open MPI 4.1 and 5.0, MPICH 3.4 to 5.0, Intel MPI 2021, torchrun 2.13,
+Slurm 22.05.
 """
 
 from __future__ import annotations
@@ -76,7 +78,7 @@ def test_a_shell_that_salloc_has_started_on_a_node_is_a_step_of_one():
 
 
 def test_variables_set_by_hand_for_torch_have_the_lowest_priority():
-    """Kubernetes sets them for a pod, in which mpirun may then be called."""
+    """Kubernetes sets them for a pod, in which mpirun may be called later."""
     by_hand = {"RANK": "0", "WORLD_SIZE": "2", "MASTER_ADDR": "localhost", "MASTER_PORT": "29500"}
     assert identity_in_job(by_hand) == RankIdentity(0, 2, 0, 2, "torchrun", "localhost 29500")
     assert identity_in_job({**by_hand, **OPEN_MPI}).launcher == "openmpi"
@@ -182,7 +184,7 @@ def test_several_hosts_are_rejected(environ):
     assert caught.value.id == messages.SEVERAL_HOSTS.id
 
 
-def test_a_rank_inherits_everything_but_its_identity_in_other_jobs():
+def test_a_rank_inherits_all_variables_except_its_identity_in_other_jobs():
     outer = {**TORCHRUN, **OPEN_MPI, **MPICH, **SRUN, "HOME": "/home", "RANKING": "1", "OMPI_MCA_btl": "self"}
     inner = environment_of_rank(0, 2, "/a/job", outer)
     assert identity_in_job(inner) == RankIdentity(0, 2, 0, 2, "unisono", "/a/job")

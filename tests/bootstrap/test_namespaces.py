@@ -1,4 +1,4 @@
-"""Ranks in containers: namespaces that differ are found at once, and ranks in them work together where they can."""
+"""Ranks in containers: incompatible namespaces are detected at once; compatible ones do not matter."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ def rank_in_new(kind, where, rank, come):
     return pickle.loads(os.read(reader, 1 << 16))
 
 
-def meet_across(kind, door, inside):
+def connect_across(kind, address, inside):
     """Connect ranks, one of them in another namespace; return their results."""
     come = FORK.Event()
-    with site(door, 3 if inside else 2) as where:
+    with site(address, 3 if inside else 2) as where:
         ranks = [
             Started(rank_in_new, kind, where, rank, come)
             if rank == inside
@@ -51,7 +51,7 @@ def meet_across(kind, door, inside):
 @needs_namespaces
 @pytest.mark.parametrize("address", ["directory", "named"])
 def test_a_rank_in_another_pid_namespace_is_named_at_once_by_all(address):
-    for found in meet_across(NEW_PROCESSES, address, 1):
+    for found in connect_across(NEW_PROCESSES, address, 1):
         assert found.kind == "UsageError", found
         assert "connect: rank 1 is in another PID namespace (container) than rank 0: pid:[" in found.text
         assert "--pid=host" in found.text
@@ -60,7 +60,7 @@ def test_a_rank_in_another_pid_namespace_is_named_at_once_by_all(address):
 
 @needs_namespaces
 def test_rank_0_in_another_pid_namespace_is_reported_at_once():
-    for found in meet_across(NEW_PROCESSES, "directory", 0):
+    for found in connect_across(NEW_PROCESSES, "directory", 0):
         assert found.kind == "UsageError", found
         assert "is in another PID namespace (container) than rank 0" in found.text
         assert found.seconds < 5
@@ -69,7 +69,7 @@ def test_rank_0_in_another_pid_namespace_is_reported_at_once():
 @needs_namespaces
 @pytest.mark.parametrize("inside", [0, 1])
 def test_ranks_that_share_a_directory_may_be_in_different_network_namespaces(inside):
-    found = meet_across(NEW_NETWORK, "directory", inside)
+    found = connect_across(NEW_NETWORK, "directory", inside)
     assert [one.value for one in found] == [len(found)] * len(found), found
 
 
@@ -83,7 +83,7 @@ HERE = {
     [
         ({}, None),
         ({"host": "beta"}, None),
-        ({"network": "", "processes": ""}, None),  # a system that does not tell
+        ({"network": "", "processes": ""}, None),  # a system that does not state its namespaces
         ({"kernel": "other", "host": "beta"}, "rank 0 is on beta, rank 3 on alpha"),
         (
             {"network": "net:[2]"},
@@ -91,7 +91,7 @@ HERE = {
         ),
         ({"processes": "pid:[2]"}, "rank 3 is in another PID namespace (container) than rank 0: pid:[1] and"),
         ({"user": "7"}, "rank 0 runs as user 7, rank 3 as user 0; hint: start all ranks as one user"),
-        ({"user": "7", "users": "user:[2]"}, None),  # numbers of users mean something inside a namespace only
+        ({"user": "7", "users": "user:[2]"}, None),  # user ids have a meaning only inside a namespace
     ],
 )
 def test_the_reason_why_two_ranks_are_incompatible_is_stated(theirs, reason):

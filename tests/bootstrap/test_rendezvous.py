@@ -1,4 +1,4 @@
-"""How ranks find each other, whoever started them, and whom they do not let in."""
+"""Ranks find each other under every launcher and reject all other processes."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_without_a_launcher_a_script_is_rank_0_of_1():
 
 @contextmanager
 def a_job():
-    """Make the directory of a job as the launcher does; yield a function that returns the identity of a rank."""
+    """Make the directory of a job like the launcher; yield a function that returns the identity of a rank."""
     with tempfile.TemporaryDirectory(prefix="unisono-") as directory:
         descriptor = os.open(directory, os.O_RDONLY)
         write_secret(descriptor, "open sesame")
@@ -109,7 +109,7 @@ def test_rank_0_is_named_if_it_does_not_listen():
         unisono.connect(identity=identity(2, 3), connect_timeout=0.3)
 
 
-def meet_with(*identities):
+def connect_all(*identities):
     """Connect ranks, each in a separate process; return their outputs."""
     script = (
         "import sys, unisono\n"
@@ -134,14 +134,14 @@ def meet_with(*identities):
 
 def test_ranks_that_disagree_on_the_size_raise_an_error():
     with a_job() as identity:
-        said = meet_with(identity(0, 2), identity(1, 3))
+        said = connect_all(identity(0, 2), identity(1, 3))
     for text in said:
         assert text == "MismatchError connect: rank 1 was started with size 3, rank 0 with size 2"
 
 
 def test_two_processes_with_the_same_rank_raise_an_error():
     with a_job() as identity:
-        said = meet_with(identity(0, 3), identity(1, 3), identity(1, 3))
+        said = connect_all(identity(0, 3), identity(1, 3), identity(1, 3))
     assert "MismatchError connect: rank 1 connected twice, or is not in 0..2" in said[0]
 
 
@@ -151,7 +151,7 @@ def test_a_process_without_the_secret_is_disconnected_and_disturbs_no_rank():
         stop = threading.Event()
         tried = []
 
-        def knock():
+        def connect_repeatedly():
             while not stop.is_set():
                 with socket.socket(socket.AF_UNIX) as line:
                     try:
@@ -167,9 +167,9 @@ def test_a_process_without_the_secret_is_disconnected_and_disturbs_no_rank():
                             break
                         break
 
-        stranger = threading.Thread(target=knock)
+        stranger = threading.Thread(target=connect_repeatedly)
         stranger.start()
-        said = meet_with(identity(0, 2), identity(1, 2))
+        said = connect_all(identity(0, 2), identity(1, 2))
         stop.set()
         stranger.join()
     assert said == ["connected", "connected"]
@@ -185,7 +185,7 @@ def test_a_directory_that_other_users_can_enter_is_rejected(tmp_path):
         pass
 
 
-@pytest.mark.skipif(os.getuid() != 0, reason="only root can become somebody else")
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can become another user")
 def test_another_user_cannot_join():
     with a_job() as identity:
         child = os.fork()

@@ -1,4 +1,4 @@
-"""The rendezvous while something goes wrong: every fault at every step, with both kinds of addresses.
+"""Faults during the rendezvous: every fault at every step, with both kinds of addresses.
 
 The short version puts many harmless processes into one rendezvous. The long version (marked `long`) gives each fault
 its own rendezvous. Both count the faults that they inject.
@@ -37,11 +37,11 @@ from rendezvous_faults import (
 pytestmark = [pytest.mark.slow, pytest.mark.campaign]
 
 ADDRESSES = ("directory", "named")
-TIMEOUT_S = 20.0  # of ranks that are to meet
-SHORT_S = 2.0  # of ranks that are not
-SOON_S = 8.0  # in which they say so, on a busy machine
+TIMEOUT_S = 20.0  # the timeout of ranks that are to connect
+SHORT_S = 2.0  # the timeout of ranks that cannot connect
+SOON_S = 8.0  # the time within which they report that, on a busy machine
 needs_root = pytest.mark.skipif(
-    os.getuid() != 0, reason="SKIPPED, NOT TESTED: connections of another user (only root can become somebody else)"
+    os.getuid() != 0, reason="SKIPPED, NOT TESTED: connections of another user (only root can become another user)"
 )
 
 
@@ -67,19 +67,19 @@ def started():
         process.end()
 
 
-def meet_beside(started, where, timeout_s=TIMEOUT_S):
+def connect_three(started, where, timeout_s=TIMEOUT_S):
     """Connect three ranks, one of them late; return their results."""
     ranks = [started(rank_of, where, rank, timeout_s, 1.0 if rank == 2 else 0.0) for rank in range(3)]
     ends_s = time.monotonic() + LIMIT_S
     return [rank.result(ends_s) for rank in ranks]
 
 
-def check_met(found):
+def check_connected(found):
     assert [one.value for one in found] == [3.0] * 3, found
     assert max(one.seconds for one in found) < SOON_S, found
 
 
-# ---- strangers: the ranks meet all the same ---------------------------------------------------------------------
+# ---- strangers: the ranks connect nevertheless -------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("address", ADDRESSES)
@@ -87,7 +87,7 @@ def test_processes_without_the_secret_disturb_no_rank(started, address, record_p
     record_property("faults", len(STRANGERS))
     with site(address) as where:
         started(play_strangers, where, os.getuid(), STRANGERS, False)
-        check_met(meet_beside(started, where))
+        check_connected(connect_three(started, where))
 
 
 @needs_root
@@ -96,7 +96,7 @@ def test_processes_of_another_user_disturb_no_rank(started, record_property):
     with site("named") as where:
         started(play_strangers, where, OTHER_USER, STRANGERS, False)
         started(play_strangers, where, OTHER_USER, CONFUSED, True)  # even if they knew the secret
-        check_met(meet_beside(started, where))
+        check_connected(connect_three(started, where))
 
 
 @pytest.mark.parametrize("address", ADDRESSES)
@@ -104,7 +104,7 @@ def test_processes_with_the_secret_but_malformed_messages_disturb_no_rank(starte
     record_property("faults", len(CONFUSED))
     with site(address) as where:
         started(play_strangers, where, os.getuid(), CONFUSED, True)
-        check_met(meet_beside(started, where))
+        check_connected(connect_three(started, where))
 
 
 @pytest.mark.parametrize("user", [os.getuid(), pytest.param(OTHER_USER, marks=needs_root)])
@@ -112,7 +112,7 @@ def test_many_repeated_connections_do_not_prevent_the_rendezvous(started, user):
     with site("named") as where:
         for _ in range(3):
             started(crowd, where, user, 150)
-        check_met(meet_beside(started, where))
+        check_connected(connect_three(started, where))
 
 
 @pytest.mark.long
@@ -125,12 +125,12 @@ def test_one_stranger_disturbs_no_rank(started, address, user, fault, record_pro
     record_property("faults", 1)
     with site(address) as where:
         started(play_strangers, where, user, [fault[0]], fault[1])
-        check_met(meet_beside(started, where))
+        check_connected(connect_three(started, where))
 
 
-# ---- a rank that fails: all others say which --------------------------------------------------------------------
+# ---- a rank that fails: all others name it ----------------------------------------------------------------------
 
-# What rank 1 does, and what the others must say: the class of their error, words in it, the rank that it is about.
+# The actions of rank 1, and the expected error of the others: its class, a part of its text, the rank that it names.
 FAILURES = {
     "another version": (
         {"protocol": 9}, [stay], ("MismatchError", "uses another version of Unisono than rank 0", None)

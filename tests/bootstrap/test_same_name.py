@@ -1,6 +1,6 @@
-"""Jobs that have the same name: where MASTER_ADDR and MASTER_PORT are set by hand, they may be two.
+"""Jobs with the same name: if MASTER_ADDR and MASTER_PORT are set by hand, two jobs may have the same.
 
-And the directory in which their ranks meet: whose it is, and what is left of it when rank 0 is killed.
+Also the directory of the rendezvous: its owner, and its cleanup after rank 0 was killed.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ except Exception as error:
 
 
 class Rank:
-    """A rank that has imported all modules, and connects on request."""
+    """A rank that has imported all modules and connects on request."""
 
     def __init__(self, folder, job, rank, size=2, **variables):
         inherited = {name: value for name, value in os.environ.items() if name != "XDG_RUNTIME_DIR"}
@@ -73,7 +73,7 @@ def jobs(tmp_path):
         rank.process.communicate()
 
 
-def said_by(ranks, order, every_s=0.0):
+def outputs_of(ranks, order, every_s=0.0):
     """Connect ranks in this order; return their outputs."""
     for rank in ranks:
         rank.ready()
@@ -92,7 +92,7 @@ OTHER_ORDERS = ("A0 B0 A1 B1", "A0 B0 B1 A1", "B1 A1 A0 B0", "A1 B1 B0 A0")
 @pytest.mark.parametrize("every_s", [pytest.param(0.0, marks=pytest.mark.long), 0.1])
 def test_two_jobs_with_the_same_port_never_exchange_data(jobs, tmp_path, order, every_s):
     ranks = [jobs(job, rank, WAIT_S=5) for job in "AB" for rank in (0, 1)]
-    said = said_by(ranks, order.split(), every_s)
+    said = outputs_of(ranks, order.split(), every_s)
     right = {"A": "sum 2.0", "B": "sum 200.0"}
     for name, text in said.items():
         assert text == right[name[0]] or text.startswith(("UsageError", "MismatchError", "CollectiveTimeout")), said
@@ -102,7 +102,7 @@ def test_two_jobs_with_the_same_port_never_exchange_data(jobs, tmp_path, order, 
 
 def test_a_second_rank_0_gets_an_error_that_names_the_first_and_the_first_job_works(jobs):
     ranks = [jobs("A", 0), jobs("B", 0), jobs("A", 1)]
-    said = said_by(ranks, ["A0", "B0", "A1"], 0.5)
+    said = outputs_of(ranks, ["A0", "B0", "A1"], 0.5)
     first, second, _ = (rank.process.pid for rank in ranks)
     assert said["B0"] == (
         f"UsageError connect: process {second} is rank 0 of a job with the name '127.0.0.1 29577', but so is process "
@@ -113,13 +113,13 @@ def test_a_second_rank_0_gets_an_error_that_names_the_first_and_the_first_job_wo
 
 def test_a_rank_of_another_job_is_replaced_by_the_right_one(jobs):
     ranks = [jobs("A", 0), jobs("B", 1), jobs("A", 1)]
-    said = said_by(ranks, ["A0", "B1", "A1"], 0.2)
+    said = outputs_of(ranks, ["A0", "B1", "A1"], 0.2)
     assert said["A0"] == said["A1"] == "sum 2.0"
     assert said["B1"].startswith(f"MismatchError connect: process {ranks[1].process.pid} is not a rank of the job of")
     assert "they differ in the variable PART; hint: give every job its own MASTER_PORT" in said["B1"]
 
 
-def test_a_second_process_with_the_same_rank_is_refused_and_the_first_job_works(jobs):
+def test_a_second_process_with_the_same_rank_is_rejected_and_the_first_job_works(jobs):
     ranks = [jobs("A", 0, 3), jobs("A", 1, 3), jobs("A", 1, 3), jobs("A", 2, 3)]
     for rank in ranks:
         rank.ready()
@@ -134,10 +134,10 @@ def test_a_second_process_with_the_same_rank_is_refused_and_the_first_job_works(
 
 def test_ranks_of_one_job_may_differ_in_their_environment(jobs):
     ranks = [jobs("A", 0, OF="one terminal"), jobs("A", 1, OF="another terminal")]
-    assert said_by(ranks, ["A0", "A1"]) == {"A0": "sum 2.0", "A1": "sum 2.0"}
+    assert outputs_of(ranks, ["A0", "A1"]) == {"A0": "sum 2.0", "A1": "sum 2.0"}
 
 
-def test_candidates_that_cannot_be_distinguished_are_all_refused(jobs):
+def test_candidates_that_cannot_be_distinguished_are_all_rejected(jobs):
     ranks = [jobs("A", 0), jobs("B", 1, OTHER=1), jobs("B", 1, OTHER=2)]
     for rank in ranks:
         rank.ready()
@@ -148,7 +148,7 @@ def test_candidates_that_cannot_be_distinguished_are_all_refused(jobs):
         assert said.startswith("MismatchError connect: several jobs have the same name (127.0.0.1 29577)"), said
 
 
-# ---- what is left behind, and by whom ------------------------------------------------------------------------------
+# ---- cleanup, and foreign directories ------------------------------------------------------------------------------
 
 
 def test_files_of_a_killed_rank_0_are_removed_by_the_next_job(jobs, tmp_path):
@@ -160,9 +160,9 @@ def test_files_of_a_killed_rank_0_are_removed_by_the_next_job(jobs, tmp_path):
     killed.process.send_signal(signal.SIGKILL)
     killed.process.wait()
     (left,) = tmp_path.glob("unisono-*")
-    assert {path.name for path in left.iterdir()} == {"secret", "rendezvous-1"}  # nobody was there to remove them
+    assert {path.name for path in left.iterdir()} == {"secret", "rendezvous-1"}  # no process was left to remove them
     ranks = [jobs("A", rank, MASTER_PORT=29578) for rank in (0, 1)]
-    assert said_by(ranks, ["A0", "A1"]) == {"A0": "sum 2.0", "A1": "sum 2.0"}
+    assert outputs_of(ranks, ["A0", "A1"]) == {"A0": "sum 2.0", "A1": "sum 2.0"}
     assert list(tmp_path.glob("unisono-*")) == []
 
 
@@ -188,7 +188,7 @@ def by_hand(rank):
     return identity_in_job({"RANK": str(rank), "WORLD_SIZE": "2", "MASTER_ADDR": "localhost", "MASTER_PORT": "29577"})
 
 
-def test_the_directory_of_a_job_that_is_still_connecting_is_left_alone(tmp_path, monkeypatch):
+def test_the_directory_of_a_job_that_is_still_connecting_is_kept(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
     with directory_of_rank_0(by_hand(0)), directory_of_rank_0(RankIdentity(0, 2, 0, 2, "torchrun", "another job")):
         assert len(list(tmp_path.glob("unisono-*"))) == 2

@@ -78,12 +78,12 @@ def test_a_plot_is_written(tmp_path, capsys):
         (["--quantile", "nan"], "from 0 to 1"),
     ],
 )
-def test_wrong_arguments_are_refused_before_any_rank_starts(capsys, arguments, complaint):
+def test_invalid_arguments_are_rejected_before_any_rank_starts(capsys, arguments, complaint):
     assert main(["bench", *arguments]) == 2
     assert complaint in capsys.readouterr().err
 
 
-def test_an_algorithm_of_a_file_is_measured_beside_a_built_in(capsys, tmp_path, monkeypatch):
+def test_an_algorithm_of_a_file_is_measured_along_with_a_built_in(capsys, tmp_path, monkeypatch):
     (tmp_path / "mine.py").write_text((EXAMPLES / "zigzag.py").read_text())
     monkeypatch.chdir(tmp_path)
     options = ["--repeats", "2", "--time-budget", "0.02", "--bytes", "1KiB", "--json"]
@@ -109,7 +109,7 @@ def test_the_ranks_run_the_algorithm_of_the_file(tmp_path):
     assert "ValueError: here" in found
 
 
-def test_a_wrong_algorithm_is_refused_once_with_its_place(capsys):
+def test_an_incorrect_algorithm_is_rejected_once_with_its_location(capsys):
     assert main(["bench", "-n", "4", "--algorithm", str(EXAMPLES / "wrong" / "zigzag_twice.py")]) == 1
     error = capsys.readouterr().err
     assert error.count("is counted twice") == 1

@@ -10,14 +10,14 @@ from unisono.cli.output import console
 
 
 def shown(capsys):
-    """Run that part alone; return whether it is content, and what it prints."""
+    """Run that part alone; return whether it succeeded, and its output."""
     from unisono.cli import demo
 
     return demo._train(console()), capsys.readouterr().out
 
 
 @pytest.mark.slow
-def test_it_trains_a_model(monkeypatch, capsys):
+def test_the_demo_trains_a_model(monkeypatch, capsys):
     pytest.importorskip("torch")
     monkeypatch.setattr(demo_training, "STEPS", 2)
     monkeypatch.setattr(demo_training, "RANKS", 3)
@@ -35,7 +35,7 @@ def test_without_torch_the_demo_skips_the_training(monkeypatch, capsys):
     assert "skipped: torch is not installed" in capsys.readouterr().out
 
 
-def test_outside_of_the_source_tree_the_training_is_skipped(monkeypatch, capsys, tmp_path):
+def test_outside_the_source_tree_the_training_is_skipped(monkeypatch, capsys, tmp_path):
     monkeypatch.setattr(demo_training, "find_spec", lambda name: name)
     monkeypatch.setattr(demo_training, "ROOT", tmp_path)
     right, printed = shown(capsys)
@@ -51,7 +51,7 @@ def test_outside_of_the_source_tree_the_training_is_skipped(monkeypatch, capsys,
         ("import signal; signal.pause()", "the training did not finish within 1 s"),
     ],
 )
-def test_a_training_that_fails_is_reported(monkeypatch, capsys, tmp_path, program, reported):
+def test_a_failing_training_is_reported(monkeypatch, capsys, tmp_path, program, reported):
     monkeypatch.setattr(demo_training, "find_spec", lambda name: name)
     monkeypatch.setattr(demo_training, "ROOT", tmp_path)
     monkeypatch.setattr(demo_training, "LIMIT_S", 1.0 if "pause" in program else 60.0)

@@ -17,7 +17,7 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 
 @pytest.fixture(autouse=True)
 def opened(monkeypatch):
-    """What would have been opened in a browser."""
+    """Record the pages that would be opened in a browser."""
     addresses: list[str] = []
     monkeypatch.setattr(webbrowser, "open", addresses.append)
     return addresses
@@ -31,7 +31,7 @@ def test_a_page_is_written_and_opened(tmp_path, capsys, opened):
     assert re.search(r"all_reduce/ring · 5: .*ring\.html \(\d+ KB\)", capsys.readouterr().out)
 
 
-def test_the_browser_stays_closed_if_asked(tmp_path, opened):
+def test_no_open_keeps_the_browser_closed(tmp_path, opened):
     assert main(["draw", "ring", "-o", str(tmp_path / "ring.html"), "--no-open"]) == 0
     assert opened == []
 
@@ -41,7 +41,7 @@ def test_without_a_file_the_page_is_opened_from_a_temporary_one(opened):
     assert opened[0].startswith("file://")
 
 
-def test_several_are_compared_on_eight_ranks(tmp_path, capsys):
+def test_several_algorithms_are_compared_on_eight_ranks(tmp_path, capsys):
     page = tmp_path / "compare.html"
     assert main(["draw", "ring", "tree", "hierarchical", "--node", "2", "-o", str(page), "--no-open"]) == 0
     assert "all_reduce/hierarchical(node=2) · 8" in capsys.readouterr().out
@@ -74,14 +74,14 @@ def test_presets(tmp_path, capsys, preset, title):
 
 
 @pytest.mark.parametrize("preset", LESSONS)
-def test_lessons_are_presets_too(tmp_path, capsys, preset):
+def test_lessons_are_presets(tmp_path, capsys, preset):
     page = tmp_path / "page.html"
     assert main(["draw", "--preset", preset, "-o", str(page), "--no-open", "--lang", "zh"]) == 0
     assert LESSONS[preset].title.en in capsys.readouterr().out
     assert '"language":"zh"' in page.read_text(encoding="utf-8")
 
 
-def test_a_users_own_file_and_a_schedule_in_text_form(tmp_path, capsys):
+def test_a_user_file_and_a_schedule_in_text_form_are_drawn(tmp_path, capsys):
     page = str(tmp_path / "page.html")
     assert main(["draw", str(EXAMPLES / "zigzag.py"), "-o", page, "--no-open"]) == 0
     assert "yield recv_reduce(0, src=rank - 1)" in Path(page).read_text(encoding="utf-8")
@@ -97,7 +97,7 @@ def test_a_users_own_file_and_a_schedule_in_text_form(tmp_path, capsys):
     ("example", "error"),
     [("everyone_waits", "DeadlockError"), ("other_bits", "GoalError"), ("zigzag_twice", "GoalError")],
 )
-def test_a_program_that_fails_its_proof_is_drawn_and_the_error_is_said(tmp_path, capsys, example, error):
+def test_a_program_that_fails_its_proof_is_drawn_and_the_error_is_printed(tmp_path, capsys, example, error):
     page = tmp_path / "page.html"
     assert main(["draw", str(EXAMPLES / "wrong" / f"{example}.py"), "-n", "4", "-o", str(page), "--no-open"]) == 1
     assert error in capsys.readouterr().err
@@ -133,7 +133,7 @@ def test_invalid_arguments_are_explained(capsys, arguments, complaint):
     assert printed.out == ""
 
 
-def test_everything_is_drawn_into_a_folder(tmp_path, capsys):
+def test_all_pages_are_drawn_into_a_folder(tmp_path, capsys):
     site = tmp_path / "site"
     assert main(["draw", "--all", "-n", "4", "-o", str(site), "--no-open"]) == 0
     pages = {path.name for path in site.glob("*.html")}
@@ -204,7 +204,7 @@ def test_some_calls_of_a_run_are_drawn(trace, tmp_path, capsys):
         (["{trace}/other.json"], "not a trace of Unisono"),
     ],
 )
-def test_what_is_no_trace_is_refused_in_words(trace, capsys, words, complaint):
+def test_files_that_are_not_traces_are_rejected_with_an_explanation(trace, capsys, words, complaint):
     (trace / "empty").mkdir()
     whole = next(trace.glob("rank-0*.json")).read_text()
     (trace / "cut.json").write_text(whole[: len(whole) // 2])
@@ -214,7 +214,7 @@ def test_what_is_no_trace_is_refused_in_words(trace, capsys, words, complaint):
         code = main(
             ["draw", *(word.replace("{trace}", str(trace)) for word in words), "-o", "page.html", "--no-open"]
         )
-    except SystemExit as refused:  # by the reader of arguments
+    except SystemExit as refused:  # by the argument parser
         code = refused.code
     assert code == 2
     printed = capsys.readouterr()

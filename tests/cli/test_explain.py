@@ -13,7 +13,7 @@ from unisono.cli.main import main
 ZIGZAG = str(Path(__file__).parents[2] / "examples" / "zigzag.py")
 
 
-def test_it_names_the_algorithm_the_reason_the_cost_and_the_next_best(capsys):
+def test_explain_names_the_algorithm_the_reason_the_cost_and_the_next_best(capsys):
     assert main(["explain", "all_reduce", "--bytes", "1M", "-n", "2", "--built-in"]) == 0
     printed = capsys.readouterr().out
     assert printed.startswith("all_reduce, 2 ranks\n1 MiB: direct\n  reason: ")
@@ -22,7 +22,7 @@ def test_it_names_the_algorithm_the_reason_the_cost_and_the_next_best(capsys):
     assert "next best: " in printed
 
 
-def test_it_says_what_the_communicator_says(capsys):
+def test_explain_agrees_with_the_communicator(capsys):
     def ask(comm):
         return comm.explain("all_reduce", 1 << 20)
 
@@ -33,7 +33,7 @@ def test_it_says_what_the_communicator_says(capsys):
     assert (data["algorithm"], data["reason"]) == (on_ranks.algorithm, on_ranks.reason)
 
 
-def test_more_ranks_than_cores_get_the_rule_for_that():
+def test_oversubscribed_ranks_use_their_rule():
     assert unisono.explain("all_reduce", 8, size=4, table={}, cores=4).algorithm == "recursive_doubling"
     assert unisono.explain("all_reduce", 8, size=4, table={}, cores=2).algorithm == "naive"
 
@@ -64,6 +64,6 @@ def test_an_algorithm_of_a_file_is_explained(capsys):
         (["--algorithm", "rnig"], "did you mean 'ring'"),
     ],
 )
-def test_wrong_arguments_are_refused(capsys, arguments, complaint):
+def test_invalid_arguments_are_rejected(capsys, arguments, complaint):
     assert main(["explain", *arguments]) == 2
     assert complaint in capsys.readouterr().err

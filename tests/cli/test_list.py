@@ -62,7 +62,7 @@ def test_descriptions_can_be_shown_in_chinese(capsys):
     assert "算法" in printed
 
 
-def test_json_has_everything(capsys):
+def test_json_contains_everything(capsys):
     assert main(["list", "--json", "-n", "3"]) == 0
     data = json.loads(capsys.readouterr().out)
     assert sum(len(entry["algorithms"]) for entry in data) == len(BUILT_IN)
@@ -71,13 +71,13 @@ def test_json_has_everything(capsys):
     assert data[0]["algorithms"][0]["idea"]["zh"].endswith("。")
 
 
-def test_a_wrong_collective_gets_a_suggestion(capsys):
+def test_a_misspelled_collective_gets_a_suggestion(capsys):
     assert main(["list", "allreduce"]) == 2
     assert "did you mean 'all_reduce'?" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("size", ["0", "-1", "x", "1.5"])
-def test_a_size_that_is_not_a_number_is_refused(capsys, size):
+def test_a_size_that_is_not_a_number_is_rejected(capsys, size):
     with pytest.raises(SystemExit) as caught:
         main(["list", "-n", size])
     assert caught.value.code == 2
@@ -95,7 +95,7 @@ def test_a_file_is_listed_with_its_costs(capsys):
     assert [each["name"] for entry in data for each in entry["algorithms"]] == ["zigzag"]
 
 
-def test_an_algorithm_that_is_not_for_this_size_is_skipped(capsys, tmp_path):
+def test_an_algorithm_that_does_not_serve_this_size_is_skipped(capsys, tmp_path):
     path = tmp_path / "mine.py"
     path.write_text(
         "from unisono import algorithm\nfrom unisono.algorithms.ring import ring\n"
@@ -107,7 +107,7 @@ def test_an_algorithm_that_is_not_for_this_size_is_skipped(capsys, tmp_path):
     assert "all_reduce/even: skipped, it is not declared for 3 ranks" in capsys.readouterr().out
 
 
-def test_an_algorithm_of_a_file_that_is_wrong_is_not_listed(capsys):
+def test_an_incorrect_algorithm_of_a_file_is_not_listed(capsys):
     assert main(["list", str(EXAMPLES / "wrong" / "zigzag_twice.py"), "-n", "4"]) == 1
     assert "is counted twice" in capsys.readouterr().err
 
@@ -126,16 +126,16 @@ def test_descriptions_wrap_between_words(capsys, monkeypatch, columns, language)
     assert space.join(line.strip() for line in described) == idea
 
 
-def test_no_text_is_lost_where_lines_break():
+def test_no_text_is_lost_at_line_breaks():
     for algorithm in BUILT_IN:
         for language in ("en", "zh"):
             idea = algorithm.idea_in(language)
             for width in (20, 57):
                 lines = wrapped(idea, width)
                 assert "".join(lines).replace(" ", "") == idea.replace(" ", "")
-                assert max(map(cell_len, lines)) <= width + 4  # marks that may not begin a line hang over
+                assert max(map(cell_len, lines)) <= width + 4  # punctuation that may not begin a line hangs over
 
 
-def test_more_ranks_than_can_be_proved_in_a_minute_are_refused_with_a_reason(capsys):
+def test_sizes_that_take_minutes_to_prove_are_rejected_with_a_reason(capsys):
     assert main(["list", "-n", "100000"]) == 2
     assert "expected -n 512 or less" in capsys.readouterr().err

@@ -11,7 +11,7 @@ from unisono.cli import demo_training
 from unisono.cli.main import main
 
 
-def test_info_says_what_is_installed(capsys):
+def test_info_lists_the_installed_versions(capsys):
     assert main(["info"]) == 0
     assert unisono.__version__ in capsys.readouterr().out
     assert main(["info", "--json"]) == 0
@@ -26,12 +26,12 @@ LEARNED = demo_training.Training(4.1, 2.0, "zero3 on 4 ranks: loss 4.1000 -> 2.0
 
 
 @pytest.fixture
-def quick_training(monkeypatch):
-    """A demo without the seconds of its training, which tests/cli/test_demo_training.py does for real."""
+def no_training(monkeypatch):
+    """Skip the training of the demo, which takes seconds; tests/cli/test_demo_training.py runs it."""
     monkeypatch.setattr(demo_training, "run", lambda: LEARNED)
 
 
-@pytest.mark.usefixtures("quick_training")
+@pytest.mark.usefixtures("no_training")
 def test_the_demo_plays_compares_proves_and_trains(capsys):
     assert main(["demo"]) == 0
     printed = capsys.readouterr().out
@@ -45,8 +45,8 @@ def test_the_demo_plays_compares_proves_and_trains(capsys):
     assert "   | The ring of [1]\n" in printed
 
 
-@pytest.mark.usefixtures("quick_training")
-def test_the_demo_as_data(capsys):
+@pytest.mark.usefixtures("no_training")
+def test_the_demo_is_available_as_data(capsys):
     assert main(["demo", "--json"]) == 0
     data = json.loads(capsys.readouterr().out)
     assert data["then_all_gather"] == data["all_reduce"] == [6, 10, 14, 18]
@@ -57,7 +57,7 @@ def test_the_demo_as_data(capsys):
     assert data["training"]["last_loss"] == LEARNED.last_loss
 
 
-def test_the_demo_would_notice_a_wrong_element(monkeypatch):
+def test_the_demo_detects_a_wrong_element(monkeypatch):
     from unisono.cli import demo_on_ranks
 
     right = demo_on_ranks.spawn
@@ -86,7 +86,7 @@ def test_an_unknown_verb_gets_a_suggestion(capsys, verb, hint):
     assert printed.out == ""
 
 
-def test_a_missing_argument_is_answered_with_the_usage(capsys):
+def test_a_missing_argument_prints_the_usage(capsys):
     with pytest.raises(SystemExit) as caught:
         main(["show"])
     assert caught.value.code == 2
@@ -97,8 +97,8 @@ def test_a_missing_argument_is_answered_with_the_usage(capsys):
     ("arguments", "line"),
     [("list --json", "["), ("show ring -n 64 --text", "unisono schedule 1"), ("list", "broadcast")],
 )
-def test_a_closed_pipe_is_no_error(arguments, line):
-    """As in `unisono list | head -n 1`: the reader has seen enough."""
+def test_a_closed_pipe_is_not_an_error(arguments, line):
+    """As in `unisono list | head -n 1`: the reader closes the pipe early."""
     words = [sys.executable, "-m", "unisono", *arguments.split()]
     with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as command:
         assert command.stdout.readline().startswith(line)
@@ -121,13 +121,13 @@ def test_the_command_is_installed():
     assert done.stdout == f"unisono {unisono.__version__}\n"
 
 
-def test_without_a_verb_there_is_help(capsys):
+def test_without_a_verb_the_help_is_printed(capsys):
     assert main([]) == 2
     assert "Start with `unisono show ring" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("verb", ["list", "show", "verify", "bench", "explain", "tune", "info", "demo"])
-def test_every_verb_says_what_it_does(capsys, verb):
+def test_the_help_describes_every_verb(capsys, verb):
     with pytest.raises(SystemExit) as caught:
         main([verb, "--help"])
     assert caught.value.code == 0

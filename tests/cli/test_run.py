@@ -29,7 +29,7 @@ def unisono(*arguments, **options):
     return subprocess.run(command, capture_output=True, timeout=LIMIT_S, **{"stdin": subprocess.DEVNULL, **options})
 
 
-def test_a_script_gets_all_that_comes_after_it(script):
+def test_a_script_receives_all_arguments_after_it(script):
     arguments = ["-n", "5", "--bind", "--help", "-m", "--", "--no-prefix", "ö", ""]
     done = unisono("run", "-n", "3", script, *arguments)
     assert done.returncode == 0
@@ -38,7 +38,7 @@ def test_a_script_gets_all_that_comes_after_it(script):
         assert lines_of(done.stdout, rank) == [" ".join([str(rank), *arguments]).encode()]
 
 
-def test_a_module_gets_all_that_comes_after_it(script, tmp_path):
+def test_a_module_receives_all_arguments_after_it(script, tmp_path):
     done = unisono("run", "-n", "2", "-m", "script", "--bind", "-n", "7", cwd=tmp_path)
     for rank in range(2):
         assert lines_of(done.stdout, rank) == [b"%d --bind -n 7" % rank]
@@ -55,21 +55,21 @@ def test_a_script_after_dashes_is_a_script(script):
     assert sorted(unisono("run", "-n", "2", "--", script, "-x").stdout.splitlines()) == [b"[0] 0 -x", b"[1] 1 -x"]
 
 
-def test_lines_can_be_left_as_they_are(script):
+def test_lines_can_be_printed_without_prefixes(script):
     assert sorted(unisono("run", "-n", "3", "--no-prefix", script).stdout.splitlines()) == [b"0", b"1", b"2"]
 
 
-def test_without_a_number_there_is_a_rank_for_each_core(script):
+def test_by_default_there_is_one_rank_per_core(script):
     assert len(unisono("run", script).stdout.splitlines()) == len(os.sched_getaffinity(0))
 
 
-def test_every_rank_can_have_a_core_of_its_own(tmp_path):
+def test_every_rank_can_be_bound_to_a_separate_core(tmp_path):
     path = tmp_path / "cores.py"
     path.write_text("import os; print(len(os.sched_getaffinity(0)))")
     assert set(unisono("run", "-n", "3", "--bind", str(path)).stdout.splitlines()) == {b"[0] 1", b"[1] 1", b"[2] 1"}
 
 
-def test_a_rank_that_fails_is_named_and_its_code_is_ours(tmp_path):
+def test_a_failing_rank_is_named_and_its_exit_code_is_returned(tmp_path):
     path = tmp_path / "failing.py"
     path.write_text("import os, sys; sys.exit(17 * (os.environ['UNISONO_RANK'] == '2'))")
     done = unisono("run", "-n", "3", str(path))
@@ -77,7 +77,7 @@ def test_a_rank_that_fails_is_named_and_its_code_is_ours(tmp_path):
     assert done.stderr == b"rank 2 of 3 failed first: exit code 17\n"
 
 
-def test_a_rank_that_is_killed_is_named(tmp_path):
+def test_a_killed_rank_is_named(tmp_path):
     path = tmp_path / "killed.py"
     path.write_text("import os; os.environ['UNISONO_RANK'] == '1' and os.kill(os.getpid(), 10)")
     done = unisono("run", "-n", "2", str(path))
@@ -85,8 +85,8 @@ def test_a_rank_that_is_killed_is_named(tmp_path):
     assert done.stderr == b"rank 1 of 2 failed first: killed by SIGUSR1\n"
 
 
-def test_what_a_rank_prints_is_seen_at_once(tmp_path):
-    """Though it prints to a pipe, and does not flush."""
+def test_the_output_of_a_rank_appears_at_once(tmp_path):
+    """Although the rank prints to a pipe and does not flush."""
     path = tmp_path / "live.py"
     path.write_text("print('here'); input()")
     command = [sys.executable, "-m", "unisono", "run", "-n", "1", str(path)]
@@ -96,7 +96,7 @@ def test_what_a_rank_prints_is_seen_at_once(tmp_path):
         assert running.returncode == 0
 
 
-def test_a_reader_who_has_seen_enough_ends_the_job():
+def test_closing_the_output_pipe_ends_the_job():
     command = [sys.executable, "-m", "unisono", "run", "-n", "2", "yes"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as running:
         assert running.stdout.readline().endswith(b"y\n")
@@ -123,20 +123,20 @@ def test_invalid_arguments_are_explained(capsys, arguments, complaint):
     assert complaint in capsys.readouterr().err
 
 
-def test_a_forgotten_ending_is_suggested(capsys, script):
+def test_a_missing_file_suffix_is_suggested(capsys, script):
     assert main(["run", script.removesuffix(".py")]) == 2
     assert f"did you mean {script!r}?" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("size", ["0", "x", "-1", "1.5"])
-def test_a_size_that_is_none_is_refused(capsys, size):
+def test_an_invalid_size_is_rejected(capsys, size):
     with pytest.raises(SystemExit) as caught:
         main(["run", f"-n={size}", "script.py"])
     assert caught.value.code == 2
     assert "is not a number of ranks" in capsys.readouterr().err
 
 
-def test_a_file_that_the_system_cannot_run_is_said_to_be_so(tmp_path):
+def test_a_file_that_the_system_cannot_run_is_reported(tmp_path):
     path = tmp_path / "program"
     path.write_bytes(b"\x00no program")
     path.chmod(0o755)
@@ -146,7 +146,7 @@ def test_a_file_that_the_system_cannot_run_is_said_to_be_so(tmp_path):
     assert b"Exec format error" in done.stderr
 
 
-def test_help_says_what_becomes_of_exit_codes(capsys):
+def test_the_help_explains_exit_codes(capsys):
     with pytest.raises(SystemExit) as caught:
         main(["run", "--help"])
     assert caught.value.code == 0
@@ -155,7 +155,7 @@ def test_help_says_what_becomes_of_exit_codes(capsys):
     assert "``" not in printed
 
 
-def test_on_a_terminal_every_rank_has_its_colour(script, monkeypatch):
+def test_on_a_terminal_every_rank_has_a_colour(script, monkeypatch):
     monkeypatch.setenv("TERM", "xterm-256color")
     monkeypatch.delenv("NO_COLOR", raising=False)
     ours, theirs = pty.openpty()
@@ -169,7 +169,7 @@ def test_on_a_terminal_every_rank_has_its_colour(script, monkeypatch):
     assert b"\x1b[35m[1]\x1b[0m 1\r\n" in seen
 
 
-def test_a_job_starts_without_what_only_other_verbs_need(script):
+def test_a_job_starts_without_the_imports_of_other_verbs(script):
     code = (
         "import sys\n"
         "from unisono.cli.main import main\n"
@@ -189,5 +189,5 @@ def test_a_job_starts_without_what_only_other_verbs_need(script):
         (Outcome(1, -40), ["rank 1 of 2 failed first: killed by signal 40"]),
     ],
 )
-def test_how_a_job_has_ended_is_said_in_a_line(outcome, lines):
+def test_the_end_of_a_job_is_reported_in_one_line(outcome, lines):
     assert run._summary(outcome, 2) == lines

@@ -1,4 +1,4 @@
-"""``unisono run --trace``: everything is recorded, and the script knows nothing of it."""
+"""``unisono run --trace`` records everything, without changes to the script."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_every_communicator_of_every_rank_is_in_the_file(tmp_path, size):
             assert [call.label for call in group.calls] == ["all_gather/ring"]
 
 
-def test_a_rank_that_is_killed_leaves_out_its_own_part_only(tmp_path):
+def test_only_the_trace_of_a_killed_rank_is_missing(tmp_path):
     done = traced(tmp_path, 3, "import os; comm.rank == 1 and os.kill(os.getpid(), 9); comm.barrier()")
     assert done.returncode == 128 + 9
     assert "trace of 2 ranks, without rank 1: " in done.stderr
@@ -76,14 +76,14 @@ def test_a_program_that_does_not_communicate_leaves_no_trace(tmp_path):
     assert "no trace: no rank has closed a Unisono communicator" in done.stderr
 
 
-def test_a_place_that_is_no_folder_is_refused_before_anything_is_started(tmp_path):
+def test_a_path_that_is_not_a_folder_is_rejected_before_any_rank_starts(tmp_path):
     (tmp_path / "trace").touch()
     done = traced(tmp_path, 2)
     assert done.returncode == 2
     assert "expected a folder" in done.stderr.replace("\n", " ")
 
 
-def test_ranks_that_a_rank_has_spawned_are_not_ranks_of_the_job(tmp_path):
+def test_ranks_spawned_by_a_rank_are_not_ranks_of_the_job(tmp_path):
     script = """
 import numpy as np, unisono
 unisono.spawn(lambda comm: comm.all_reduce(np.ones(3)) and None, 2)

@@ -12,20 +12,20 @@ from unisono.cli.main import main
 ZIGZAG = str(Path(__file__).parents[2] / "examples" / "zigzag.py")
 
 
-def test_the_program_of_one_rank(capsys):
+def test_the_program_of_one_rank_is_shown(capsys):
     assert main(["show", "ring", "-n", "5", "--rank", "2"]) == 0
     printed = capsys.readouterr().out
     assert "rank 2\n  1: send 1 to 3; recv_reduce 0 from 1\n" in printed
     assert "rank 1" not in printed.replace("from rank 1", "")
 
 
-def test_the_programs_of_all_ranks(capsys):
+def test_the_programs_of_all_ranks_are_shown(capsys):
     assert main(["show", "ring", "-n", "3"]) == 0
     printed = capsys.readouterr().out
     assert [line for line in printed.splitlines() if line.startswith("rank")] == ["rank 0", "rank 1", "rank 2"]
 
 
-def test_with_data_the_table_after_each_step(capsys):
+def test_with_data_a_table_is_shown_after_each_step(capsys):
     assert main(["show", "ring", "-n", "4", "--data"]) == 0
     printed = capsys.readouterr().out
     assert "before" in printed
@@ -67,12 +67,12 @@ def test_options_and_root(capsys):
     assert "root=2" in capsys.readouterr().out
 
 
-def test_the_source_can_be_shown_too(capsys):
+def test_the_source_can_be_shown(capsys):
     assert main(["show", "ring", "--source"]) == 0
     assert "yield from ring_reduce_scatter(rank, size)" in capsys.readouterr().out
 
 
-def test_a_users_own_file(capsys):
+def test_an_algorithm_of_a_user_file_is_shown(capsys):
     assert main(["show", f"{ZIGZAG}:zigzag", "-n", "3"]) == 0
     assert "all_reduce/zigzag on 3 ranks" in capsys.readouterr().out
 
@@ -123,7 +123,7 @@ def test_invalid_arguments_are_explained(capsys, arguments, complaint):
     assert printed.out == ""
 
 
-def test_numbers_are_coloured_by_how_many_ranks_are_summed_in(capsys, monkeypatch):
+def test_numbers_are_coloured_by_the_number_of_ranks_summed(capsys, monkeypatch):
     monkeypatch.setenv("FORCE_COLOR", "1")
     assert main(["show", "ring", "-n", "4", "--data"]) == 0
     printed = capsys.readouterr().out
@@ -137,7 +137,7 @@ def test_avg_ends_with_a_division(capsys):
     assert "divided by 3, on each rank: 1 2 3; 1 2 3; 1 2 3" in capsys.readouterr().out
 
 
-def test_the_words_of_the_tables_are_there_in_chinese(capsys):
+def test_the_tables_are_available_in_chinese(capsys):
     assert main(["show", "ring", "-n", "3", "--data", "--lang", "zh"]) == 0
     printed = capsys.readouterr().out
     for words in (
@@ -152,14 +152,14 @@ def test_the_words_of_the_tables_are_there_in_chinese(capsys):
         assert words in printed
 
 
-def test_slots_are_headed_by_the_numbers_that_the_ops_use(capsys):
+def test_the_columns_of_slots_have_the_numbers_that_ops_use(capsys):
     assert main(["show", "naive", "-n", "3", "--data"]) == 0
     assert "0  1 scratch  2 scratch  3 scratch" in capsys.readouterr().out
     assert main(["show", "all_to_all/bruck", "-n", "2", "--data"]) == 0
     assert "0    1  2 out  3 out" in capsys.readouterr().out
 
 
-def test_brackets_in_names_are_shown_as_they_are(capsys, tmp_path):
+def test_brackets_in_names_are_shown_literally(capsys, tmp_path):
     path = tmp_path / "[red].txt"
     path.write_text("unisono schedule 1\ncollective barrier\nalgorithm [/foo]\nsize 1\nchunks 1\nslots 1\nrank 0\n")
     assert main(["show", str(path)]) == 0
@@ -202,7 +202,7 @@ def wrong(tmp_path):
 
 @pytest.mark.parametrize("name", ["pushy", "twice", "stops"])
 @pytest.mark.parametrize("data", [[], ["--data"]])
-def test_a_wrong_program_is_shown_and_its_error_comes_last(capsys, wrong, name, data):
+def test_an_incorrect_program_is_shown_followed_by_its_error(capsys, wrong, name, data):
     assert main(["show", f"{wrong}:{name}", "-n", "3", *data]) == 1
     printed = capsys.readouterr().out
     assert "send 0 to 1" in printed
@@ -211,7 +211,7 @@ def test_a_wrong_program_is_shown_and_its_error_comes_last(capsys, wrong, name, 
     assert "hint:" in last
 
 
-def test_contributions_that_are_counted_twice_have_a_mark_instead_of_a_full_bar(capsys, wrong):
+def test_contributions_counted_twice_have_a_mark_instead_of_a_full_bar(capsys, wrong):
     assert main(["show", f"{wrong}:twice", "-n", "3", "--data"]) == 1
     printed = capsys.readouterr().out
     last = printed.rpartition("after level 2")[2]
@@ -222,7 +222,7 @@ def test_contributions_that_are_counted_twice_have_a_mark_instead_of_a_full_bar(
     assert "✗" not in capsys.readouterr().out
 
 
-def test_a_wrong_program_is_reported_in_chinese_and_as_data(capsys, wrong):
+def test_an_incorrect_program_is_reported_in_chinese_and_as_data(capsys, wrong):
     assert main(["show", f"{wrong}:twice", "-n", "3", "--lang", "zh", "--data"]) == 1
     printed = capsys.readouterr().out
     assert "未通过证明 GoalError 3 个进程的 all_reduce/twice，进程 1，第 2 步" in printed
@@ -235,7 +235,7 @@ def test_a_wrong_program_is_reported_in_chinese_and_as_data(capsys, wrong):
     assert data["frames"][-1]["rows"]["0"][0]["counted_twice"] == [2]
 
 
-def test_the_programs_of_very_many_ranks_are_refused_but_one_of_them_is_shown(capsys):
+def test_too_many_programs_are_rejected_but_one_of_them_is_shown(capsys):
     assert main(["show", "tree", "-n", "100000"]) == 2
     assert "expected -n 256 or less, or one rank with --rank R" in capsys.readouterr().err
     assert main(["show", "tree", "-n", "1000000", "--rank", "1"]) == 0
@@ -245,7 +245,7 @@ def test_the_programs_of_very_many_ranks_are_refused_but_one_of_them_is_shown(ca
     assert "unisono verify tree -n 1000000" in printed
 
 
-def test_what_is_too_large_to_show_is_refused_at_once(capsys, tmp_path):
+def test_a_schedule_too_large_to_show_is_rejected_at_once(capsys, tmp_path):
     path = tmp_path / "huge.txt"
     path.write_text(
         "unisono schedule 1\ncollective broadcast\nalgorithm x\nsize 2\nchunks 900000000\nslots 900000000\nroot 0\n"

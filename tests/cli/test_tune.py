@@ -17,11 +17,11 @@ ZIGZAG = str(Path(__file__).parents[2] / "examples" / "zigzag.py")
 
 
 @pytest.mark.slow
-def test_the_table_is_shown_stored_and_named_by_info(capsys):
+def test_the_table_is_shown_and_stored_and_info_names_it(capsys):
     assert main(["tune", "-n", "2", "--budget", "1"]) == 0
     printed = capsys.readouterr().out
     assert "2 ranks, measured in" in printed
-    assert str(table_path()) in printed.replace("\n", "")  # a long one goes over several lines
+    assert str(table_path()) in printed.replace("\n", "")  # a long path spans several lines
     assert load_table()["all_reduce"]["2"][0][0] == 0
     assert main(["info"]) == 0
     assert "measured for 2 ranks" in capsys.readouterr().out
@@ -49,19 +49,19 @@ def _table_with(comm, own):
 
 
 def test_the_table_can_name_an_algorithm_of_a_file(monkeypatch):
-    """The user's algorithm is the only candidate, so that the test does not depend on the time that it takes."""
+    """The user's algorithm is the only candidate, so that the test does not depend on measured times."""
     monkeypatch.setattr(catalogue, "algorithms_serving", lambda collective, size: [])
     table = spawn(_table_with, 2, {"all_reduce": [ZIGZAG]})[0]
     assert table == {"all_reduce": {"2": [[0, ZIGZAG]]}}
 
 
-def test_a_wrong_algorithm_is_refused_before_any_rank_starts(capsys):
+def test_an_incorrect_algorithm_is_rejected_before_any_rank_starts(capsys):
     wrong = Path(ZIGZAG).parent / "wrong" / "zigzag_twice.py"
     assert main(["tune", "-n", "4", "--algorithm", str(wrong)]) == 1
     assert capsys.readouterr().err.count("is counted twice") == 1
 
 
-def test_wrong_arguments_are_refused(capsys):
+def test_invalid_arguments_are_rejected(capsys):
     assert main(["tune", "-n", "1"]) == 2
     assert "nothing to select" in capsys.readouterr().err
     assert main(["tune", "-n", "2", "--budget", "0"]) == 2

@@ -39,7 +39,7 @@ def test_all_means_every_built_in(capsys):
     assert "0 failed" in printed
 
 
-def test_every_root_is_tried(capsys):
+def test_every_root_is_verified(capsys):
     assert main(["verify", "broadcast/tree", "-n", "1-5", "--json"]) == 0
     [summary] = json.loads(capsys.readouterr().out)
     assert summary["proved"] == 1 + 2 + 3 + 4 + 5
@@ -49,7 +49,7 @@ def test_every_root_is_tried(capsys):
     assert json.loads(capsys.readouterr().out)[0]["proved"] == 1
 
 
-def test_proofs_come_from_the_cache_the_second_time(capsys):
+def test_repeated_proofs_come_from_the_cache(capsys):
     for cached in (0, 4):
         assert main(["verify", "ring", "-n", "2-5", "--json"]) == 0
         assert json.loads(capsys.readouterr().out)[0]["from_cache"] == cached
@@ -57,7 +57,7 @@ def test_proofs_come_from_the_cache_the_second_time(capsys):
     assert json.loads(capsys.readouterr().out)[0]["from_cache"] == 0
 
 
-def test_several_processes_give_the_same_answer(capsys, user_file):
+def test_several_processes_give_the_same_result(capsys, user_file):
     path = user_file("""
 @algorithm(all_reduce)
 def swap(rank, size):
@@ -71,7 +71,7 @@ def swap(rank, size):
         del summary["seconds"], summary["from_cache"]
         verdicts.append(summary)
     assert verdicts[0] == verdicts[1]
-    # on two ranks it is right; on one there is nothing to do; from three on the sums so far are sent again
+    # correct on two ranks; trivial on one; from three ranks on, partial sums are sent twice
     assert (verdicts[0]["proved"], verdicts[0]["failed"]) == (2, 4)
     assert verdicts[0]["errors"][0]["what"].endswith("is counted twice")
 
@@ -90,7 +90,7 @@ def lazy(rank, size):
     assert "0 proved, 1 failed" in printed
 
 
-def test_what_is_right_but_wasteful_gets_a_note(capsys):
+def test_a_correct_but_wasteful_algorithm_gets_a_note(capsys):
     assert main(["verify", "naive", "-n", "16"]) == 0
     assert "far from the bandwidth bound" in capsys.readouterr().out
 
@@ -119,7 +119,7 @@ def test_a_depth_can_be_declared_or_requested(capsys, user_file):
     assert "'0' is not a channel depth; expected a number, 1 or more, or unbounded" in capsys.readouterr().err
 
 
-def test_sizes_that_an_algorithm_is_not_declared_for_are_left_out_and_named(capsys, user_file):
+def test_sizes_that_an_algorithm_does_not_serve_are_skipped_and_named(capsys, user_file):
     path = user_file("""
 @algorithm(all_reduce, serves=lambda size: size & (size - 1) == 0)
 def xor(rank, size):
@@ -136,7 +136,7 @@ def xor(rank, size):
     assert "Algorithms for 3 ranks: naive, direct, ring" in capsys.readouterr().err
 
 
-def test_sizes_that_do_not_have_the_root_are_left_out(capsys):
+def test_sizes_without_the_root_are_skipped(capsys):
     assert main(["verify", "broadcast/tree", "-n", "1-6", "--root", "3", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)[0]["proved"] == 3
 
@@ -156,7 +156,7 @@ def test_sizes_that_do_not_have_the_root_are_left_out(capsys):
         ("@algorithm(all_reduce)\ndef mine(rank, size):\n    yield send(range(10**12), dst=1 - rank)\n", "no chunk"),
     ],
 )  # fmt: skip
-def test_a_program_that_is_none_gets_a_clear_error(capsys, user_file, text, complaint):
+def test_an_invalid_program_name_gets_a_clear_error(capsys, user_file, text, complaint):
     assert main(["verify", user_file(text), "-n", "2"]) == 1
     printed = capsys.readouterr()
     assert complaint in printed.out
@@ -185,7 +185,7 @@ def test_a_program_that_never_yields_is_stopped(capsys, user_file, monkeypatch):
          "the name of one of them: mine0, mine1"),
     ],
 )  # fmt: skip
-def test_a_file_that_does_not_fit_gets_a_clear_error(capsys, user_file, text, function, complaint):
+def test_an_unsuitable_file_gets_a_clear_error(capsys, user_file, text, function, complaint):
     assert main(["verify", user_file(text) + function, "-n", "2"]) == 2
     printed = " ".join(capsys.readouterr().err.split())
     assert complaint in printed
@@ -193,7 +193,7 @@ def test_a_file_that_does_not_fit_gets_a_clear_error(capsys, user_file, text, fu
 
 
 @pytest.mark.parametrize("sizes", ["0", "5-3", "a", "1-", "-3", "1,,2", "1-99999999999", "9" * 5000, "²"])
-def test_sizes_that_are_none_are_refused(capsys, sizes):
+def test_invalid_sizes_are_rejected(capsys, sizes):
     with pytest.raises(SystemExit) as caught:
         main(["verify", "ring", f"-n={sizes}"])
     assert caught.value.code == 2
@@ -213,13 +213,13 @@ def test_an_interrupt_ends_the_command_and_its_workers(tmp_path):
     path = tmp_path / "interrupted.py"
     path.write_text(script)
     done = subprocess.run([sys.executable, str(path)], capture_output=True, text=True, timeout=60)
-    # Workers share our pipes: that these are closed means that no worker is left.
+    # Workers share these pipes: they are closed only when no worker is left.
     assert done.returncode == 130
     assert "interrupted" in done.stderr
     assert "Traceback" not in done.stderr
 
 
-def test_an_amount_that_never_comes_is_not_waited_for(capsys, user_file, monkeypatch):
+def test_a_chunks_function_that_never_returns_is_stopped(capsys, user_file, monkeypatch):
     monkeypatch.setattr(watchdog, "TICK_S", 0.1)
     monkeypatch.setattr(watchdog, "LIMIT", 3)
     path = user_file("def forever(size):\n    while True:\n        pass\n@algorithm(all_reduce, chunks=forever)\n"
@@ -228,13 +228,13 @@ def test_an_amount_that_never_comes_is_not_waited_for(capsys, user_file, monkeyp
     assert "chunks= runs on without an answer" in capsys.readouterr().err
 
 
-def test_what_a_program_yields_need_not_survive_the_way_from_a_worker(capsys, user_file):
+def test_the_ops_of_a_program_need_not_be_picklable(capsys, user_file):
     path = user_file("@algorithm(all_reduce)\ndef mine(rank, size):\n    yield send(lambda: 0, dst=1 - rank)\n")
     assert main(["verify", path, "-n", "2", "-j", "2"]) == 1
     assert "is not a chunk" in capsys.readouterr().out
 
 
-def test_a_bug_in_unisono_is_reported_as_one(capsys, monkeypatch):
+def test_an_internal_error_is_reported_as_a_bug(capsys, monkeypatch):
     def broken(*_):
         raise RuntimeError("boom")
 

@@ -1,4 +1,4 @@
-"""``error_bound`` holds for every algorithm: a search for the worst inputs does not get past it."""
+"""``error_bound`` holds for every algorithm: a search for the worst inputs finds none that exceed it."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from unisono.verifier import count_roundings
 from unisono.verifier.rounding import rounding_of
 
 REDUCING = [one for one in BUILT_IN if one.collective.reduces and one.collective.carries_data]
-TRIES = 24  # inputs that are improved side by side, for each chunk
+TRIES = 24  # inputs that are improved in parallel, for each chunk
 
 
 class Setting(NamedTuple):
-    """A schedule and a codec. Each try has a block of elements to itself, and is the first of them."""
+    """A schedule and a codec. Each candidate is the first element of a separate codec block."""
 
     schedule: Schedule
     codec: Codec
@@ -30,7 +30,7 @@ class Setting(NamedTuple):
     last: bool
 
     def results(self, inputs: np.ndarray, exact: bool) -> tuple[np.ndarray, np.ndarray]:
-        """Return results and the largest partial sums of ``inputs[rank, chunk, try]``."""
+        """Return the results and the largest partial sums of ``inputs[rank, chunk, candidate]``."""
         size, chunks, tries = inputs.shape
         spread = np.zeros((size, chunks, tries, BLOCK), np.float64 if exact else np.float32)
         spread[..., 0] = inputs
@@ -56,12 +56,12 @@ class Setting(NamedTuple):
         return whole.reshape(chunks, tries, BLOCK)[..., 0].astype(np.float64), largest
 
     def errors(self, inputs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return how wrong results are, and the largest partial sums."""
+        """Return the errors of the results, and the largest partial sums."""
         wanted, largest = self.results(inputs, exact=True)
         return np.abs(self.results(inputs, exact=False)[0] - wanted), largest
 
     def share(self, inputs: np.ndarray) -> np.ndarray:
-        """Return the errors as parts of the bound."""
+        """Return the errors relative to the bound."""
         error, largest = self.errors(inputs)
         return error / error_bound(self.codec, self.schedule.size, largest, roundings=self.roundings)
 
@@ -73,7 +73,7 @@ def setting_of(schedule: Schedule, codec: Codec) -> Setting:
 
 
 def worst_inputs(setting: Setting, steps: int) -> np.ndarray:
-    """Climb from partial sums that stay near 1 to inputs whose errors are as large as possible."""
+    """Search, starting from partial sums near 1, for inputs with the largest errors."""
     random = np.random.default_rng(0)
     size, chunks = setting.schedule.size, setting.schedule.chunks
     step = setting.codec.relative_error or 1 / 127
@@ -96,7 +96,7 @@ def worst_inputs(setting: Setting, steps: int) -> np.ndarray:
 @pytest.mark.parametrize("size", [5, 8])
 @pytest.mark.parametrize("name", ["fp16", "int8"])
 @pytest.mark.parametrize("algorithm", REDUCING, ids=str)
-def test_no_inputs_that_we_find_get_past_the_bound(algorithm, name, size, record_property):
+def test_a_search_finds_no_inputs_that_exceed_the_bound(algorithm, name, size, record_property):
     if algorithm.can_serve(size):
         record_property("searches", 1)
         setting = setting_of(algorithm.schedule(size), codecs.find(name))
@@ -111,22 +111,20 @@ def test_no_inputs_that_we_find_get_past_the_bound(algorithm, name, size, record
 @pytest.mark.parametrize("stochastic", [False, True])
 @pytest.mark.parametrize("name", FORMATS)
 @pytest.mark.parametrize("algorithm", REDUCING, ids=str)
-def test_no_inputs_that_we_find_in_a_longer_search_get_past_the_bound(
-    algorithm, name, stochastic, size, record_property
-):
+def test_a_longer_search_finds_no_inputs_that_exceed_the_bound(algorithm, name, stochastic, size, record_property):
     if not algorithm.can_serve(size):
         return
     try:
         setting = setting_of(algorithm.schedule(size), Codec(name, stochastic=stochastic))
     except GoalError:
-        assert stochastic  # this one cannot be used with it
+        assert stochastic  # the algorithm does not support stochastic codecs
         return
     record_property("searches", 1)
     assert setting.share(worst_inputs(setting, 20)).max() <= 1
 
 
-def test_recursive_doubling_is_more_wrong_than_a_rounding_for_each_rank_allows():
-    """It rounds 8 + 4 + 2 times on 8 ranks, and the search finds inputs that show it: it can find a false bound."""
+def test_recursive_doubling_exceeds_the_bound_of_one_rounding_per_rank():
+    """It rounds 8 + 4 + 2 times on 8 ranks, and the search finds inputs that show it: false bounds are found."""
     setting = setting_of(find("recursive_doubling").schedule(8), codecs.find("fp16"))
     assert setting.roundings == 14
     inputs = worst_inputs(setting, 300)
@@ -138,7 +136,7 @@ def test_recursive_doubling_is_more_wrong_than_a_rounding_for_each_rank_allows()
 
 @pytest.mark.parametrize("size", [1, 2, 3, 5, 6, 7, 8, 13])
 @pytest.mark.parametrize("algorithm", REDUCING, ids=str)
-def test_no_algorithm_rounds_more_often_than_the_bound_for_all_of_them_assumes(algorithm, size):
+def test_no_algorithm_rounds_more_often_than_the_general_bound_assumes(algorithm, size):
     if algorithm.can_serve(size):
         roundings = count_roundings(algorithm.schedule(size))
         assert size - 1 <= roundings <= 2 * size - 1
@@ -156,7 +154,7 @@ def test_roundings_are_counted_in_the_program(name, size, roundings):
 
 
 def test_an_addition_in_float32_is_part_of_the_bound():
-    """A reduce on two ranks rounds once, and adds after that."""
+    """A reduce on two ranks rounds once and then adds."""
     assert float(error_bound("fp16", 2, 1.0, roundings=1)) == pytest.approx(2**-11 + 2**-24 * (1 + 2**-11), rel=1e-9)
 
 
@@ -176,6 +174,6 @@ def test_topk_loses_no_more_than_the_bound(fraction):
 
 
 @pytest.mark.parametrize(("ranks", "roundings"), [(0, None), (2.0, None), (4, 8), (4, -1), (4, True)])
-def test_numbers_that_make_no_sense_are_refused(ranks, roundings):
+def test_invalid_numbers_are_rejected(ranks, roundings):
     with pytest.raises(UsageError, match="error_bound: r"):
         error_bound("bf16", ranks, 1.0, roundings=roundings)

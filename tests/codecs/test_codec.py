@@ -1,4 +1,4 @@
-"""Codecs as records: names, bytes, what is refused, and how they print."""
+"""Codecs as records: names, sizes, rejected arguments, and descriptions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SIZES = [0, 1, 31, 32, 33, 64, 1_000, 65_535, 65_536, 65_537, 200_000]
 
 @pytest.mark.parametrize("n", SIZES)
 @pytest.mark.parametrize("name", [*FORMATS, "topk:0.01", "topk:1"])
-def test_the_wire_has_the_bytes_that_were_foretold(name, n):
+def test_the_wire_has_the_predicted_length(name, n):
     codec = codecs.find(name)
     array = np.random.default_rng(0).standard_normal(n).astype(np.float32)
     assert codecs.encode(array, codec).nbytes == codec.wire_bytes(n)
@@ -31,7 +31,7 @@ def test_fp8_and_int8_are_about_a_quarter_of_float32_scales_included():
         assert codecs.find(name).wire_bytes(2**20) / 2**22 == 0.2578125
 
 
-def test_one_hundredth_of_four_ranks_sends_a_fiftieth_of_a_dense_ring():
+def test_a_hundredth_on_four_ranks_sends_a_fiftieth_of_a_dense_ring():
     n, ranks = 2**20, 4
     sent = (ranks - 1) * codecs.find("topk:0.01").wire_bytes(n)  # an all-gather of the pieces
     dense = 2 * (ranks - 1) * n // ranks * 4
@@ -49,14 +49,14 @@ def test_one_hundredth_of_four_ranks_sends_a_fiftieth_of_a_dense_ring():
         ("topk:0.5", 0, 0),
     ],
 )
-def test_top_k_keeps_as_many_as_the_fraction_says_rounded_up(name, n, kept):
+def test_top_k_keeps_the_fraction_rounded_up(name, n, kept):
     assert codecs.find(name).kept(n) == kept
 
 
 @pytest.mark.parametrize(
     "name", ["fp8", "FP16", "", "topk", "topk:", "topk:0", "topk:1.01", "topk:-1", "topk:nan", "topk:x", None, 8]
 )
-def test_a_name_that_is_none_is_refused_with_all_that_there_are(name):
+def test_the_error_for_an_unknown_codec_lists_all_codecs(name):
     with pytest.raises(
         UsageError, match=r"there is no codec .*; expected one of fp16, bf16, fp8_e4m3, .* topk:0\.01"
     ):
@@ -71,12 +71,12 @@ def test_a_name_that_is_none_is_refused_with_all_that_there_are(name):
         ({"name": "int8", "seed": 0.5}, "the seed of a codec is 0.5"),
     ],
 )
-def test_options_that_make_no_sense_are_refused(arguments, complaint):
+def test_invalid_options_are_rejected(arguments, complaint):
     with pytest.raises(UsageError, match=complaint):
         codecs.Codec(**arguments)
 
 
-def test_a_codec_is_found_by_its_name_and_is_itself():
+def test_a_codec_is_found_by_its_name_or_by_its_record():
     codec = codecs.Codec("int8", stochastic=True, seed=3)
     assert codecs.find(codec) is codec
     assert codecs.find("int8") == codecs.Codec("int8") != codec
@@ -84,7 +84,7 @@ def test_a_codec_is_found_by_its_name_and_is_itself():
     assert eval(repr(codec), {"Codec": codecs.Codec}) == codec
 
 
-def test_a_codec_says_what_there_is_to_know():
+def test_a_codec_describes_itself():
     assert codecs.find("fp8_e4m3").describe().splitlines() == [
         "codec fp8_e4m3",
         "  bytes: 0.2578 of float32",
@@ -95,7 +95,7 @@ def test_a_codec_says_what_there_is_to_know():
     assert "rounded to bf16" in codecs.find("topk:0.01").describe()
 
 
-def test_torch_tensors_are_taken_as_numpy_arrays_are():
+def test_torch_tensors_are_accepted_like_numpy_arrays():
     values = np.linspace(-3, 3, 99, dtype=np.float32).reshape(3, 33)
     tensor = torch.tensor(values, requires_grad=True)
     assert bits(codecs.encode(tensor, "int8")) == bits(codecs.encode(values, "int8"))
@@ -116,12 +116,12 @@ def test_torch_tensors_are_taken_as_numpy_arrays_are():
         (torch.zeros(4, device="meta"), "is on meta; expected a tensor on the CPU"),
     ],
 )
-def test_arrays_that_cannot_be_encoded_are_refused(array, complaint):
+def test_arrays_that_cannot_be_encoded_are_rejected(array, complaint):
     with pytest.raises(UsageError, match=f"the array to encode {complaint}"):
         codecs.encode(array, "fp16")
 
 
-def test_an_array_that_cannot_be_written_is_encoded_but_not_rounded():
+def test_a_read_only_array_is_encoded_but_not_rounded():
     array = np.ones(4, np.float32)
     array.flags.writeable = False
     assert codecs.encode(array, "fp16").size == 8
@@ -129,7 +129,7 @@ def test_an_array_that_cannot_be_written_is_encoded_but_not_rounded():
         codecs.round_in_place(array, "fp16")
 
 
-def test_a_wire_of_another_length_is_refused():
+def test_a_wire_of_another_length_is_rejected():
     wire = codecs.encode(np.ones(40, np.float32), "int8")
     with pytest.raises(
         UsageError, match=r"41 elements in codec int8 are a flat array of 43 uint8; found uint8 of shape \(42,\)"

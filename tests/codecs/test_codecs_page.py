@@ -1,4 +1,4 @@
-"""The tables of docs/codecs.md say what the code does."""
+"""The tables of docs/codecs.md agree with the code."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PAGE = (ROOT / "docs" / "codecs.md").read_text(encoding="utf-8")
 
 
 def rows(heading: str) -> dict[str, list[str]]:
-    """Return the cells of each row of the table after a heading, by the first of them."""
+    """Return the cells of each row of the table after a heading, by the first cell."""
     table = PAGE.split(f"## {heading}\n", 1)[1].split("\n|", 1)[1].split("\n\n", 1)[0]
     cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines()]
     return {row[0]: row[1:] for row in cells}
@@ -27,7 +27,7 @@ def power(text: str) -> float:
 
 
 @pytest.mark.parametrize("name", FORMATS)
-def test_the_table_of_codecs(name):
+def test_the_table_of_codecs_is_correct(name):
     codec = codecs.find(name)
     _, share, relative, absolute, largest = rows("The codecs")[name]
     assert float(share) == round(codec.wire_bytes(2**20) / 2**22, 4)
@@ -37,7 +37,7 @@ def test_the_table_of_codecs(name):
 
 
 @pytest.mark.parametrize("name", [*FORMATS, "topk"])
-def test_the_table_of_what_is_no_usual_number(name):
+def test_the_table_of_special_numbers_is_correct(name):
     table = rows("Numbers that are too large, infinite or NaN")
     column = table[""].index(name)
     largest, infinity, nan, zero = (table[row][column] for row in ("finite, too large", "infinity", "NaN", "-0"))
@@ -51,7 +51,7 @@ def test_the_table_of_what_is_no_usual_number(name):
     assert np.signbit(found[3]) == (zero == "-0")
 
 
-def test_where_a_codec_pays_follows_from_the_measured_speeds():
+def test_the_break_even_of_a_codec_follows_from_the_measured_speeds():
     for name, cells in rows("When a codec pays off").items():
         if name in FORMATS:
             encode, add, link = map(float, cells)

@@ -1,4 +1,4 @@
-"""Error feedback: nothing is lost for ever."""
+"""Error feedback: dropped parts are sent later."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def gradients(steps: int, n: int = 1_000) -> list[np.ndarray]:
 
 
 @pytest.mark.parametrize("name", CODECS)
-def test_all_that_was_sent_is_all_that_there_was_less_one_residual(name):
+def test_the_sum_sent_is_the_sum_of_the_inputs_minus_one_residual(name):
     feedback = codecs.ErrorFeedback(name)
     given, sent = gradients(50), []
     for gradient in given:
@@ -33,7 +33,7 @@ def test_all_that_was_sent_is_all_that_there_was_less_one_residual(name):
 
 
 @pytest.mark.parametrize("name", CODECS)
-def test_the_array_is_what_the_codec_will_leave_as_it_is(name):
+def test_encoding_a_corrected_array_changes_nothing(name):
     feedback = codecs.ErrorFeedback(name)
     for gradient in gradients(3):
         feedback.correct("w", gradient)
@@ -55,7 +55,7 @@ def test_the_average_over_many_steps_is_right_with_feedback_and_wrong_without(na
     assert np.linalg.norm(with_it - exact) < 0.2 * np.linalg.norm(without - exact)
 
 
-def test_of_top_k_the_residual_is_what_was_not_sent_and_the_rounding_of_what_was():
+def test_the_residual_of_top_k_is_the_dropped_elements_and_the_rounding_of_the_others():
     feedback = codecs.ErrorFeedback("topk:0.5")
     array = np.array([1.0 + 2.0**-10, 0.25, -8.0, 0.5], np.float32)
     feedback.correct("w", array)
@@ -63,7 +63,7 @@ def test_of_top_k_the_residual_is_what_was_not_sent_and_the_rounding_of_what_was
     assert list(feedback.residuals["w"]) == [2.0**-10, 0.25, 0, 0.5]
 
 
-def test_each_key_has_a_residual_of_its_own_which_can_be_forgotten():
+def test_each_key_has_a_separate_residual_which_can_be_forgotten():
     feedback = codecs.ErrorFeedback("topk:0.5")
     for key in ("a", ("b", 1)):
         feedback.correct(key, np.array([2, 1], np.float32))
@@ -76,7 +76,7 @@ def test_each_key_has_a_residual_of_its_own_which_can_be_forgotten():
 
 
 @pytest.mark.parametrize("name", CODECS)
-def test_what_is_infinite_or_nan_is_sent_once_and_does_not_come_back(name):
+def test_infinity_and_nan_are_sent_once_and_leave_no_residual(name):
     feedback = codecs.ErrorFeedback(name)
     array = np.ones(40, np.float32)
     array[3:6] = np.inf, -np.inf, np.nan
@@ -98,14 +98,14 @@ def test_torch_tensors_of_any_shape_are_corrected_in_place():
         assert bits(tensor.numpy()) == bits(gradient)
 
 
-def test_an_array_of_another_length_under_the_same_key_is_refused():
+def test_an_array_of_another_length_under_the_same_key_is_rejected():
     feedback = codecs.ErrorFeedback("int8")
     feedback.correct("w", np.ones(4, np.float32))
     with pytest.raises(UsageError, match="the array of 'w' has 5 elements; expected 4, as before"):
         feedback.correct("w", np.ones(5, np.float32))
 
 
-def test_stochastic_codecs_can_be_fed_back_too():
+def test_stochastic_codecs_support_error_feedback():
     feedback = codecs.ErrorFeedback(codecs.Codec("int8", stochastic=True, seed=4))
     array = gradients(1)[0]
     wanted = array.copy()

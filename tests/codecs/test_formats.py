@@ -1,4 +1,4 @@
-"""What the formats mean: the reference, compared with what others compute and with what the documents promise."""
+"""The formats of the reference agree with other implementations and with the documentation."""
 
 from __future__ import annotations
 
@@ -29,18 +29,20 @@ def one_way(values, name: str, **rounding) -> np.ndarray:
 
 
 @pytest.mark.parametrize("name", NUMPY)
-def test_numbers_are_rounded_as_numpy_and_ml_dtypes_round_them(name):
+def test_numbers_are_rounded_like_those_of_numpy_and_ml_dtypes(name):
     values = of_every_kind(32_000)["any bits at all"]
     limit = FORMATS[name].limit
-    values = np.where(np.abs(values) <= limit, values, np.float32(1.1))  # beyond it they overflow, and we do not
+    values = np.where(
+        np.abs(values) <= limit, values, np.float32(1.1)
+    )  # beyond that they overflow, and codecs saturate
     if FORMATS[name].block:
-        values[::BLOCK] = limit  # so that every scale is 1
+        values[::BLOCK] = limit  # makes every scale 1
     found = reference.decode(reference.encode(values, name), name, len(values))
     assert bits(found) == bits(values.astype(NUMPY[name]).astype(np.float32))
 
 
 @pytest.mark.parametrize("name", ["fp16", "bf16"])
-def test_every_number_of_16_bits_is_itself(name):
+def test_every_16_bit_number_is_encoded_exactly(name):
     values = np.arange(65536, dtype=np.uint16).view(NUMPY[name]).astype(np.float32)
     found = one_way(values, name)
     assert np.array_equal(found, values, equal_nan=True)
@@ -48,14 +50,15 @@ def test_every_number_of_16_bits_is_itself(name):
 
 
 @pytest.mark.parametrize("name", SCALED)
-def test_what_was_decoded_is_encoded_to_the_same_bytes_at_every_scale_with_every_code(name):
+def test_encoding_a_decoded_wire_gives_the_same_bytes_for_every_scale_and_code(name):
     form = FORMATS[name]
     codes = np.arange(256, dtype=np.uint8)
     special = np.isnan(reference.decode(np.concatenate([np.full(8, 127, np.uint8), codes]), name, 256))
     codes = np.where(
         special | (codes == 0x80), 0, codes
-    )  # NaN of another sign, or -0 of int8, are not what encode writes
-    # The least that the largest code of a block can be, by the proof in wire.hpp: half of what follows the limit.
+    )  # encode never writes a NaN of the other sign, nor the -0 of int8
+    # The smallest possible value of the largest code of a codec block, by the proof in wire.hpp: half of the number
+    # after the limit.
     floor = {"fp8_e4m3": 240.0, "fp8_e5m2": 32768.0, "int8": 64.0}[name]
     numbers = reference.decode(np.concatenate([np.full(8, 127, np.uint8), codes]), name, 256)
     for top in codes[(numbers >= floor) & np.isfinite(numbers)]:
@@ -87,7 +90,7 @@ def test_a_second_encoding_changes_nothing(name, n, seed, exponent, stochastic):
 
 
 @pytest.mark.parametrize("name", FORMATS)
-def test_infinity_and_nan_never_become_numbers_and_do_not_spoil_their_neighbours(name):
+def test_infinity_and_nan_never_become_finite_and_do_not_affect_their_neighbours(name):
     values = np.linspace(-1, 1, 64, dtype=np.float32)
     clean = one_way(values, name)
     values[[3, 4, 40]] = np.inf, -np.inf, np.nan
@@ -100,7 +103,7 @@ def test_infinity_and_nan_never_become_numbers_and_do_not_spoil_their_neighbours
 
 @pytest.mark.parametrize("stochastic", [False, True])
 @pytest.mark.parametrize("name", FORMATS)
-def test_what_is_too_large_becomes_the_largest_number_and_no_other(name, stochastic):
+def test_numbers_that_are_too_large_become_the_largest_number(name, stochastic):
     largest = np.finfo(np.float32).max
     found = one_way([largest, -largest, 1e38, 1.0], name, stochastic=stochastic)
     limit = np.float32(FORMATS[name].largest)
@@ -111,13 +114,13 @@ def test_what_is_too_large_becomes_the_largest_number_and_no_other(name, stochas
 
 
 @pytest.mark.parametrize("name", FORMATS)
-def test_zeros_stay_zeros_and_keep_their_sign_where_there_is_one(name):
+def test_zeros_stay_zeros_and_keep_their_sign_in_formats_with_signed_zeros(name):
     found = one_way([0.0, -0.0], name)
     assert np.array_equal(found, [0, 0])
     assert list(np.signbit(found)) == [False, name != "int8"]
 
 
-def test_the_limits_of_the_formats_as_the_documents_say():
+def test_the_limits_of_the_formats_agree_with_the_documentation():
     assert FORMATS["fp16"].largest == 65504
     assert FORMATS["fp8_e4m3"].largest == FORMATS["fp8_e5m2"].largest == 1.75 * 2.0**127
     assert FORMATS["int8"].largest == 127 * 2.0**121

@@ -1,4 +1,4 @@
-"""Top-k: exactly k are kept, always the same ones, and all ranks agree on the sum."""
+"""Top-k keeps exactly k elements, deterministically, and all ranks agree on the sum."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from unisono.errors import UsageError
 
 
 def kept_by_sorting(values: np.ndarray, k: int) -> np.ndarray:
-    """Return the array with all but the k largest in magnitude set to 0: NaN first, then by place."""
+    """Return the array with all but the k largest magnitudes set to 0: NaN first, then by position."""
     magnitudes = values.view(np.uint32) & 0x7FFFFFFF
     order = np.lexsort((np.arange(len(values)), -magnitudes.astype(np.int64)))[:k]
     out = np.zeros_like(values)
@@ -33,7 +33,7 @@ def sent(values: np.ndarray, codec: str) -> np.ndarray:
 
 
 @pytest.mark.parametrize("fraction", ["0.001", "0.01", "0.1", "0.5", "1"])
-def test_the_largest_are_kept_as_sorting_finds_them(fraction):
+def test_the_largest_elements_are_those_found_by_sorting(fraction):
     codec = codecs.find(f"topk:{fraction}")
     for kind, values in of_every_kind(200_003).items():
         wanted = kept_by_sorting(values, codec.kept(len(values)))
@@ -42,7 +42,7 @@ def test_the_largest_are_kept_as_sorting_finds_them(fraction):
 
 @settings(max_examples=100, deadline=None)
 @given(n=st.integers(0, 300), per_mille=st.integers(1, 1000), seed=st.integers(0, 2**32), few=st.booleans())
-def test_any_length_with_many_equal_ones(n, per_mille, seed, few):
+def test_any_length_with_many_equal_elements_gives_the_result_of_sorting(n, per_mille, seed, few):
     rng = np.random.default_rng(seed)
     values = rng.integers(-2, 3, n).astype(np.float32) if few else some_bits("float32", n, rng)
     codec = codecs.find(f"topk:{per_mille / 1000}")
@@ -50,7 +50,7 @@ def test_any_length_with_many_equal_ones(n, per_mille, seed, few):
     assert np.array_equal(found, kept_by_sorting(values, codec.kept(n)), equal_nan=True)
 
 
-def test_of_equal_ones_the_first_are_kept_so_that_they_are_exactly_k():
+def test_of_equal_elements_the_first_are_kept_so_that_there_are_exactly_k():
     found = sent(np.full(100_000, -2.0, np.float32), "topk:0.25")
     assert (found[:25_000] == -2).all()
     assert not found[25_000:].any()
@@ -64,8 +64,8 @@ def test_nan_is_never_lost():
     assert np.isposinf(sent(values, "topk:0.00004")[7])
 
 
-def test_a_guess_that_misleads_costs_time_only():
-    """The sample sees one element of each stretch; here a stretch has all that is large, or there is little of it."""
+def test_a_misleading_sample_does_not_change_the_result():
+    """The sample has one element of each stretch; here all large elements are in a few stretches."""
     n = 2**20
     values = np.zeros(n, np.float32)
     values[:3_000] = np.arange(1, 3_001)
@@ -73,7 +73,7 @@ def test_a_guess_that_misleads_costs_time_only():
 
 
 def play(inputs: list[np.ndarray], codec: str, op: str) -> list[np.ndarray]:
-    """Return the results of all ranks, whose all-gather is played one after the other."""
+    """Return the results of all ranks; the all-gather is simulated."""
     pieces = np.concatenate([codecs.encode(values, codec) for values in inputs])
     results = [values.copy() for values in inputs]
     for result in results:
@@ -83,7 +83,7 @@ def play(inputs: list[np.ndarray], codec: str, op: str) -> list[np.ndarray]:
 
 @pytest.mark.parametrize("op", ["sum", "avg"])
 @pytest.mark.parametrize("ranks", [1, 2, 3, 5, 8])
-def test_all_ranks_get_the_same_bits_the_sum_of_what_was_kept(ranks, op):
+def test_all_ranks_get_the_same_bits_and_the_sum_of_the_kept_elements(ranks, op):
     inputs = [of_every_kind(70_001, seed)["normal"] for seed in range(ranks)]
     wanted = np.zeros(70_001, np.float32)
     for values in inputs:
@@ -101,13 +101,13 @@ def _on_a_rank(comm: unisono.Communicator) -> bytes:
 
 
 @pytest.mark.parametrize("ranks", [3, 5])
-def test_real_ranks_agree_with_the_play(ranks):
+def test_real_ranks_agree_with_the_simulation(ranks):
     inputs = [of_every_kind(70_001, rank)["heavy-tailed"] for rank in range(ranks)]
     wanted = bits(play(inputs, "topk:0.01", "sum")[0])
     assert unisono.spawn(_on_a_rank, ranks) == [wanted] * ranks
 
 
-def test_what_cannot_work_is_refused():
+def test_invalid_arguments_of_top_k_are_rejected():
     array = np.ones(8, np.float32)
     with pytest.raises(UsageError, match="drops elements, so it supports only op='sum' and op='avg'; found op='max'"):
         codecs.all_reduce_topk(array, "topk:0.5", 1, np.copyto, "max")
@@ -115,7 +115,7 @@ def test_what_cannot_work_is_refused():
         codecs.all_reduce_topk(array, "fp16", 1, np.copyto)
 
 
-def test_bytes_that_are_no_such_wire_are_refused():
+def test_bytes_of_another_wire_are_rejected():
     values = np.arange(70_000, dtype=np.float32)
     good, k = codecs.encode(values, "topk:0.01"), 700
     counts = good[:8].view(np.uint32)

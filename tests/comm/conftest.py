@@ -10,7 +10,7 @@ from rank_pool import RankPool
 
 @pytest.fixture(scope="module")
 def pools():
-    """Pools of ranks, by size."""
+    """Return pools of ranks, by size."""
     made = {size: RankPool(size) for size in (1, 2, 3, 5, 8)}
     yield made
     for pool in made.values():

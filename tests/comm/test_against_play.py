@@ -1,4 +1,4 @@
-"""What real processes compute is, bit for bit, what `play` computes in one."""
+"""Real processes compute the same bits as `play` in one process."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def dtype_of(name: str) -> np.dtype:
 
 
 def numbers(count: int, name: str, seed: int) -> np.ndarray:
-    """Numbers of every kind that a type has: small, large, and where there are such, NaN and infinities."""
+    """Return numbers of every kind of a dtype: small, large and, where they exist, NaN and infinities."""
     random = np.random.default_rng(seed)
     if name == "bool":
         return random.integers(0, 2, count).astype(bool)
@@ -49,7 +49,7 @@ def numbers(count: int, name: str, seed: int) -> np.ndarray:
 
 
 def run(comm, name, given, length, dtype, op, root, algorithm, codec):
-    """Make the call as a user would; return the result as bytes, and whether the input is as it was."""
+    """Make the call like a user; return the result as bytes, and whether the input is unchanged."""
     collective = find(name)
     held = collective.held_after(comm.rank, comm.size, comm.size, root or 0)
     source = None if given is None else given.copy()
@@ -70,7 +70,7 @@ def run(comm, name, given, length, dtype, op, root, algorithm, codec):
 
 
 def rounded_by(codec: str):
-    """Return a function that rounds a chunk as the codec does."""
+    """Return a function that rounds a chunk like the codec."""
 
     def rounded(values: np.ndarray) -> np.ndarray:
         values = values.copy()
@@ -82,7 +82,7 @@ def rounded_by(codec: str):
 
 
 def compare(pool, algorithm, length, dtype, op, root, seed, codec=None):
-    """Run on real ranks, play in one process, compare bits. ``length`` is that of the whole vector."""
+    """Run on real ranks, play in one process, and compare bits. ``length`` is that of the whole vector."""
     size, collective = pool.size, algorithm.collective
     schedule = algorithm.schedule(size, root)
     inputs = []
@@ -140,7 +140,7 @@ def cases(draw):
 
 @settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
 @given(cases())
-def test_real_processes_give_the_bits_of_play(pools, case):
+def test_real_processes_compute_the_bits_of_play(pools, case):
     size, *rest = case
     compare(pools[size], *rest)
 
@@ -164,6 +164,6 @@ def test_one_element_is_enough_for_any_number_of_ranks(pools, size):
 
 
 @pytest.mark.parametrize("name", ["float16", "bfloat16", "float8_e4m3fn", "float8_e5m2"])
-def test_small_types_are_rounded_once_per_run(pools, name):
-    """Five ranks, direct: the owner of a chunk adds four messages as 32-bit numbers and rounds the sum once."""
+def test_small_types_are_rounded_once_per_accumulation(pools, name):
+    """On five ranks, direct: the owner of a chunk adds four messages in 32 bits and rounds the sum once."""
     compare(pools[5], catalogue.find("direct", find("all_reduce")), 5000, name, "sum", None, 11)

@@ -1,4 +1,4 @@
-"""With a codec, real processes compute bit for bit what `play` computes where it rounds what is sent."""
+"""With a codec, real processes compute the same bits as `play` with the same rounding of sent chunks."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def cases(draw):
 
 @settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
 @given(cases())
-def test_real_processes_round_as_play_does(pools, case):
-    """NaN and infinities are among the numbers; and inputs that are not results stay as they were."""
+def test_real_processes_round_like_play(pools, case):
+    """The numbers include NaN and infinities; inputs that are not results are unchanged."""
     size, *rest = case
     with np.errstate(all="ignore"):
         compare(pools[size], *rest)

@@ -1,4 +1,4 @@
-"""Calls with a codec: all ranks agree, results are as near as promised, and inputs stay as they were."""
+"""Calls with a codec: all ranks agree, results are within the bounds, and inputs are unchanged."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from unisono.launch.spawn import outcomes_of
 CODECS = ["fp16", "bf16", "fp8_e4m3", "fp8_e5m2", "int8"]
 ALGORITHMS = [None, "ring", "recursive_doubling", "rabenseifner", "direct", "tree", "naive", "swing"]
 LENGTHS = [0, 1, 31, 32, 33, 1000, 100_003]
-WINDOW = 63  # wherever blocks of 32 begin, an element's block lies within 31 of it
+WINDOW = 63  # wherever codec blocks begin, the block of an element is within 31 elements of it
 
 
 def numbers(kind: str, rank: int, count: int) -> np.ndarray:
@@ -81,11 +81,11 @@ def test_a_sum_of_eight_ranks_stays_within_the_bound(pools, codec, kind):
     for name in (None, "ring", "recursive_doubling"):
         found = pools[size].call(sum_of, *([value] * size for value in (kind, count, codec, name)))[0]
         error = np.abs(found - exact)
-        if kind == "heavy-tailed" and codec == "fp16":  # what is beyond 65504 saturates, and has no bound
+        if kind == "heavy-tailed" and codec == "fp16":  # numbers beyond 65504 saturate and have no bound
             assert (error > 0).any()
             bound = np.where(around < 65504 / 2, bound, np.inf)
         assert (error <= bound).all()
-        assert error.max() > 0 or kind == "constant"  # it did round
+        assert error.max() > 0 or kind == "constant"  # rounding took place
 
 
 def test_avg_is_the_sum_divided_in_float32(pools):
@@ -105,8 +105,8 @@ def special(comm, codec):
 
 @pytest.mark.parametrize("codec", CODECS)
 @pytest.mark.parametrize("size", [2, 3, 5])
-def test_nan_and_infinity_arrive(pools, size, codec):
-    """Infinities become NaN where the format has none; their neighbours in the block are not harmed."""
+def test_nan_and_infinity_are_transmitted(pools, size, codec):
+    """Infinities become NaN in formats without infinity; the other elements of the codec block are unaffected."""
     results = pools[size].call(special, [codec] * size)
     assert len({digest(x) for x in results}) == 1
     x = results[0]
@@ -136,7 +136,7 @@ def inputs_stay(comm, codec):
 
 @pytest.mark.parametrize("codec", CODECS)
 @pytest.mark.parametrize("size", [2, 3, 5])
-def test_arrays_that_are_input_only_stay_as_they_were(pools, size, codec):
+def test_input_arrays_are_unchanged(pools, size, codec):
     assert all(pools[size].call(inputs_stay, [codec] * size))
 
 
@@ -154,14 +154,14 @@ def gather_in_ways(comm, codec):
 
 @pytest.mark.parametrize("codec", CODECS)
 @pytest.mark.parametrize("size", [3, *(pytest.param(size, marks=pytest.mark.slow) for size in (2, 5, 8))])
-def test_what_is_passed_on_is_the_same_however_often(pools, size, codec):
-    """Sent once by its owner, or by way of others: a part of an all-gather has the same bits, at its owner too."""
+def test_forwarding_does_not_change_the_bits(pools, size, codec):
+    """A part of an all-gather has the same bits everywhere, at its owner too, whether it was forwarded or not."""
     found = [name for names in pools[size].call(gather_in_ways, [codec] * size) for name in names]
     assert len(set(found)) == 1
 
 
 def unequal(comm, codec):
-    """What rank r gives to rank d, or to all, is (r + d) * 17 numbers long; some are none at all."""
+    """Rank r sends (r + d) * 17 numbers to rank d, or to all ranks; some parts are empty."""
     rank, size = comm.rank, comm.size
     to = [(rank + peer) * 17 for peer in range(size)]
     x = numbers("normal", rank, sum(to))
@@ -180,7 +180,7 @@ def unequal(comm, codec):
 
 @pytest.mark.parametrize("codec", CODECS)
 @pytest.mark.parametrize("size", [2, 3, 5])
-def test_parts_of_any_length_are_encoded_by_themselves(pools, size, codec):
+def test_parts_of_any_length_are_encoded_separately(pools, size, codec):
     results = pools[size].call(unequal, [codec] * size)
 
     def rounded(array):
@@ -199,7 +199,7 @@ def test_parts_of_any_length_are_encoded_by_themselves(pools, size, codec):
 
 
 def with_and_without(comm):
-    """The calls look alike but for the codec, and are repeated: no plan may serve the wrong one."""
+    """Repeat calls that differ only in the codec: no plan may serve the wrong one."""
     x = numbers("normal", comm.rank, 1000)
     results = {}
     for _ in range(3):
@@ -210,13 +210,13 @@ def with_and_without(comm):
     return results
 
 
-def test_calls_with_and_without_a_codec_do_not_mix(pools):
+def test_calls_with_and_without_a_codec_use_different_plans(pools):
     results = pools[2].call(with_and_without)
     assert results[0] == results[1]
     exact, brain, integers, at_random = (set(found) for found in results[0].values())
     assert len(exact) == len(brain) == len(integers) == 1
     assert len(exact | brain | integers) == 3
-    assert len(at_random) == 3  # other dice in every call
+    assert len(at_random) == 3  # different random bits in every call
 
 
 def in_background(comm, codec, count):
@@ -235,7 +235,7 @@ def in_background(comm, codec, count):
 
 @pytest.mark.parametrize("codec", ["fp8_e4m3", "topk:0.1"])
 @pytest.mark.parametrize("size", [1, 2, 3])
-def test_calls_in_the_background_do_the_same(pools, size, codec):
+def test_asynchronous_calls_give_the_same_results(pools, size, codec):
     assert all(pools[size].call(in_background, [codec] * size, [10_007] * size))
 
 
@@ -258,7 +258,7 @@ def test_top_k_adds_the_largest_numbers_of_each_rank(pools, size):
     assert np.array_equal(results[0] == 0, expected == 0)
 
 
-# ---- rounding at random -------------------------------------------------------------------------------------------
+# ---- stochastic rounding ------------------------------------------------------------------------------------------
 
 
 def at_random(comm):
@@ -289,7 +289,7 @@ def _agreeing(collective, size, root=None):
 
 
 @pytest.mark.parametrize("size", [1, 3, *(pytest.param(size, marks=pytest.mark.slow) for size in (2, 5, 8))])
-def test_all_ranks_agree_where_each_rounds_at_random(pools, size):
+def test_all_ranks_agree_with_stochastic_rounding(pools, size):
     first, *others = pools[size].call(at_random)
     assert len(first) >= 3 * 15
     assert all(other == first for other in others)
@@ -305,48 +305,48 @@ def three_times(comm):
     return found
 
 
-def test_every_rank_and_every_call_has_other_dice_and_a_job_has_the_same_again():
+def test_random_bits_differ_between_ranks_and_calls_and_repeat_between_jobs():
     first, again = (spawn(three_times, 3)[0] for _ in range(2))
     assert first == again
     assert len(set(first)) == 9
 
 
-def refused_at_random(comm):
+def rejected_with_stochastic_rounding(comm):
     with pytest.raises(GoalError) as caught:
         comm.all_reduce(np.ones(8, np.float32), codec=Codec("int8", stochastic=True), algorithm="recursive_doubling")
     return str(caught.value)
 
 
-def test_an_algorithm_that_does_not_agree_at_random_is_refused_and_others_are_named(pools):
-    for text in pools[3].call(refused_at_random):
+def test_an_algorithm_that_disagrees_with_stochastic_rounding_is_rejected_with_alternatives(pools):
+    for text in pools[3].call(rejected_with_stochastic_rounding):
         assert "all_reduce/recursive_doubling on 3 ranks, rank 1, chunk 0" in text
         assert "rounds what is sent stochastically" in text
         assert "with another algorithm: naive, direct, ring" in text
         assert "recursive_doubling" not in text.split("hint:")[1]
 
 
-def mean_at_random(comm):
-    """0.3 lies between two numbers of fp8: always rounded to the nearer one, or on average right."""
+def mean_with_stochastic_rounding(comm):
+    """0.3 is between two numbers of fp8: rounding to nearest is biased, stochastic rounding is not."""
     x = np.full(32 * 500, 0.3, np.float32)
-    x[::32] = 448.0  # the scale of each block is 1
+    x[::32] = 448.0  # the scale of each codec block is 1
     y = x.copy()
     comm.all_reduce(x, codec="fp8_e4m3", algorithm="naive")
     comm.all_reduce(y, codec=Codec("fp8_e4m3", stochastic=True), algorithm="naive")
     return [np.delete(z.reshape(-1, 32), 0, axis=1).mean() / comm.size for z in (x, y)]
 
 
-def test_rounding_at_random_is_right_on_average(pools):
-    to_nearest, by_chance = pools[3].call(mean_at_random)[0]
+def test_stochastic_rounding_is_right_on_average(pools):
+    to_nearest, by_chance = pools[3].call(mean_with_stochastic_rounding)[0]
     assert abs(to_nearest - 0.3) > 5e-3
     assert abs(by_chance - 0.3) < 1e-3
 
 
-# ---- programs that do not agree, and ranks that do not -----------------------------------------------------------
+# ---- programs and ranks that do not agree ------------------------------------------------------------------------
 
 
 @algorithm(all_reduce, scratch=1)
 def keeps_a_copy(rank, size):
-    """Right without a codec. With one, each rank has its own number as it was and the other's rounded."""
+    """Correct without a codec. With one, each rank has its own number unrounded and the other's rounded."""
     yield copy(0, to=1)
     yield send(0, dst=1 - rank), recv(0, src=1 - rank)
     yield combine(1, into=0)
@@ -360,7 +360,7 @@ def refused(comm):
     return str(caught.value)
 
 
-def test_a_program_that_does_not_agree_with_a_codec_is_refused(pools):
+def test_a_program_that_does_not_agree_with_a_codec_is_rejected(pools):
     for text in pools[2].call(refused):
         assert "all_reduce/keeps_a_copy on 2 ranks, rank 1, chunk 0" in text
         assert "call it without a codec, or with another algorithm: naive" in text
@@ -372,7 +372,7 @@ def differing(comm, codecs):
 
 
 @pytest.mark.parametrize("codecs", [("fp8_e4m3", None), ("fp16", "bf16"), ("topk:0.01", "int8"), ("topk:0.1", None)])
-def test_ranks_with_different_codecs_are_told_so(codecs):
+def test_ranks_with_different_codecs_get_a_mismatch_error(codecs):
     errors = [outcome.error for outcome in outcomes_of(differing, 2, codecs, patience_s=10.0)]
     assert [type(error) for error in errors] == [MismatchError] * 2
     for codec in codecs:

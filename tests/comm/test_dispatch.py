@@ -1,4 +1,4 @@
-"""The calls that people make, on real ranks."""
+"""Typical calls of users, on real ranks."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ SIZES = (1, 2, 3, 5, 8)
 
 
 def unequal(comm):
-    """Blocks of 0, 1, 2, ... elements, in every collective that has blocks."""
+    """Blocks of 0, 1, 2, ... elements, in every collective with blocks."""
     rank, size = comm.rank, comm.size
     sizes = [(3 * r) % 7 for r in range(size)]
     whole = np.concatenate([np.full(length, r, np.int32) for r, length in enumerate(sizes)])
@@ -39,12 +39,12 @@ def unequal(comm):
 
 
 @pytest.mark.parametrize("size", SIZES)
-def test_blocks_of_unequal_length(pools, size):
+def test_blocks_of_unequal_length_are_supported(pools, size):
     pools[size].call(unequal)
 
 
 def unequal_exchange(comm, scale, algorithm):
-    """Rank s sends (s + 2d) % 4 elements to rank d: nobody knows all lengths."""
+    """Rank s sends (s + 2d) % 4 elements to rank d: no rank knows all lengths."""
     rank, size = comm.rank, comm.size
 
     def length(s, d):
@@ -61,7 +61,7 @@ def unequal_exchange(comm, scale, algorithm):
 
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("algorithm", [None, "pairwise", "naive"])
-def test_an_exchange_of_unequal_lengths(pools, size, algorithm):
+def test_an_exchange_of_unequal_lengths_is_correct(pools, size, algorithm):
     for scale in (1, 50_000):
         pools[size].call(unequal_exchange, [scale] * size, [algorithm] * size)
 
@@ -76,7 +76,7 @@ def in_place(comm):
 
 
 @pytest.mark.parametrize("size", SIZES)
-def test_an_all_gather_in_place(pools, size):
+def test_an_all_gather_works_in_place(pools, size):
     pools[size].call(in_place)
 
 
@@ -91,7 +91,7 @@ def empty(comm):
 
 
 @pytest.mark.parametrize("size", SIZES)
-def test_empty_arrays(pools, size):
+def test_empty_arrays_are_supported(pools, size):
     pools[size].call(empty)
 
 
@@ -107,12 +107,12 @@ def many_dimensions(comm):
     assert number == comm.size - 1
 
 
-def test_arrays_of_any_shape(pools):
+def test_arrays_of_any_shape_are_supported(pools):
     pools[3].call(many_dimensions)
 
 
 def inputs_stay(comm):
-    """The input of a reduce stays as it was on all but the root, even if it is read-only there."""
+    """The input of a reduce is unchanged on all ranks but the root, and may be read-only there."""
     x = np.full(10_000, 1.0 + comm.rank)
     if comm.rank != 1:
         x.flags.writeable = False
@@ -144,7 +144,7 @@ def own_algorithm(comm):
 
 
 @pytest.mark.parametrize("size", SIZES)
-def test_an_algorithm_of_the_users_own_and_a_schedule_with_options(pools, size):
+def test_a_user_algorithm_and_a_schedule_with_options_are_supported(pools, size):
     pools[size].call(own_algorithm)
 
 
@@ -155,7 +155,7 @@ def many_plans(comm):
         assert x[-1] == comm.size
 
 
-def test_more_different_calls_than_are_remembered(pools):
+def test_more_kinds_of_calls_than_the_plan_cache_holds_are_correct(pools):
     pools[2].call(many_plans)
 
 
@@ -182,7 +182,7 @@ def explains(comm):
     return str(said)
 
 
-def test_explain_says_which_algorithm_why_and_the_next_best(pools):
+def test_explain_names_the_algorithm_the_reason_and_the_next_best(pools):
     (text,) = set(pools[5].call(explains))
     assert text.startswith("all_reduce of 8 bytes on 5 ranks: ")
     assert "next best: " in text

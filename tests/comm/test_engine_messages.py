@@ -52,17 +52,17 @@ def test_a_message_about_a_part_of_a_job_lists_the_group():
     assert group_note(b"") == ""
 
 
-def test_reserved_characters_of_a_text_survive():
+def test_reserved_characters_of_a_text_are_preserved():
     message = sentence_of(b"aborted|rank=@0|reason=%40x%7Cy=%250%0Az @")
     assert message == "rank 0 aborted: @x|y=%0\nz @"
 
 
 @pytest.mark.parametrize("length", range(len(CHAIN)))
-def test_a_description_that_was_cut_off_at_any_byte_still_gives_a_sentence(length):
+def test_a_description_truncated_at_any_byte_still_gives_a_sentence(length):
     assert translated(sentence_of(CHAIN[:length]), "zh") is not None
 
 
-def test_a_description_that_was_cut_off_in_a_character_still_gives_a_sentence():
+def test_a_description_truncated_inside_a_character_still_gives_a_sentence():
     assert sentence_of("aborted|rank=@0|reason=错".encode()[:-1]) == "rank 0 aborted: "
 
 

@@ -12,8 +12,8 @@ from unisono.errors import UsageError
 CALLS = 5
 
 
-def count_long_calls(comm, make, async_op):
-    """Make equal calls on new arrays; return the number of them that take the long path, and the results."""
+def count_full_calls(comm, make, async_op):
+    """Make equal calls on new arrays; return the number of them that take the full path, and the results."""
     counted, call = [], Dispatcher.call
     Dispatcher.call = lambda *given, **more: counted.append(1) or call(*given, **more)
     results = []
@@ -51,12 +51,12 @@ def arrays(kind):
 
 
 def on_ranks(comm, kind, async_op):
-    return count_long_calls(comm, arrays(kind), async_op)
+    return count_full_calls(comm, arrays(kind), async_op)
 
 
 @pytest.mark.parametrize("kind", ["numpy", "tensor", "part of a tensor"])
 @pytest.mark.parametrize("async_op", [False, True])
-def test_only_the_first_of_equal_calls_takes_the_long_path(kind, async_op):
+def test_only_the_first_of_equal_calls_takes_the_full_path(kind, async_op):
     if kind != "numpy":
         pytest.importorskip("torch")
     for long_calls, results in unisono.spawn(on_ranks, 2, kind, async_op, timeout=120):
@@ -82,7 +82,7 @@ def test_asynchronous_calls_keep_their_arrays_alive():
 
 
 def unusual_tensors(comm):
-    """Make calls on tensors that the fast path must not take, after equal ones on ordinary tensors."""
+    """Make calls on tensors that the fast path must not accept, after equal calls on ordinary tensors."""
     import torch
 
     def tried(x, out=None):
@@ -116,7 +116,7 @@ def unusual_tensors(comm):
     return found, parameter.tolist(), out.tolist(), tried(other, out)
 
 
-def test_unusual_tensors_are_refused_as_on_the_long_path():
+def test_unusual_tensors_are_rejected_as_on_the_full_path():
     pytest.importorskip("torch")
     for found, parameter, out, overlap in unisono.spawn(unusual_tensors, 2, timeout=60):
         assert "accepted" not in found

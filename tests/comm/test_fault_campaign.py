@@ -28,17 +28,17 @@ from unisono.launch.spawn import outcomes_of
 
 pytestmark = [pytest.mark.slow, pytest.mark.campaign]
 
-SOON_S = 15.0  # what takes milliseconds may take longer on a busy machine
-STOPPED_S = 3.0  # the timeout of calls where a rank is stopped: nothing else tells the others
+SOON_S = 15.0  # the limit for events that usually take milliseconds, on a busy machine
+STOPPED_S = 3.0  # the timeout of calls if a rank is stopped: the others have no other way to find out
 AFTER_STOPPED_S = 5.0  # the stopped rank itself never ends
 CALLS = ("all_reduce", "broadcast", "reduce", "all_gather", "reduce_scatter", "all_to_all", "barrier", "exchange")
 LENGTHS = (1, 7, 1000, 60_000)
 ENDS = ("killed", "crashes", "exits well", "exits", "raises", "closes", "aborts", "interrupted")
-AT_ANY_MOMENT = ("killed", "crashes", "exits well")  # a thread can do it while another is in a call
+AT_ANY_MOMENT = ("killed", "crashes", "exits well")  # a thread can do this while another one is in a call
 
 
 class Fault:
-    """What happens to the victim, and when."""
+    """The fault of the victim, and its time."""
 
     def __init__(self, dice: random.Random, size: int, stopped: bool) -> None:
         self.victim = dice.randrange(size)
@@ -54,7 +54,7 @@ class Fault:
         elif self.how == "stopped":
             os.kill(os.getpid(), signal.SIGSTOP)
         elif self.how == "crashes":
-            faulthandler.disable()  # pytest's, which would print what every thread does
+            faulthandler.disable()  # the handler of pytest would print the stacks of all threads
             ctypes.string_at(0)
         elif self.how == "exits well":
             os._exit(0)
@@ -80,7 +80,7 @@ class Fault:
 def make_call(comm, dice):
     """Make a random call, the same on all ranks; return a Work or None."""
     name, length, in_background = dice.choice(CALLS), dice.choice(LENGTHS), dice.random() < 0.4
-    # 60 is a multiple of all sizes: ranks of parts of different sizes throw the same dice
+    # 60 is a multiple of all sizes: ranks of parts of different sizes draw the same random numbers
     root, shift = dice.randrange(60) % comm.size, 1 + dice.randrange(60) % max(1, comm.size - 1)
     x, whole = np.ones(length), np.ones(length * comm.size)
     if name == "exchange":
@@ -99,10 +99,10 @@ def make_call(comm, dice):
 
 
 def take_part(comm, seed, stopped):
-    """Be a rank of a trial."""
+    """Run a rank of a trial."""
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     dice = random.Random(seed)
-    dice.randrange(10)  # that was the number of ranks
+    dice.randrange(10)  # the first random number was the number of ranks
     fault = Fault(dice, comm.size, stopped)
     colors = [dice.randrange(2) for _ in range(comm.size)]
     halves = comm.split(colors[comm.rank], key=dice.choice([1, -1]) * comm.rank)
@@ -129,13 +129,13 @@ def take_part(comm, seed, stopped):
 
 
 def names(error, victim) -> bool:
-    """Return whether an error says that the victim failed, or that a rank has aborted because of it."""
+    """Return whether an error states that the victim failed, or that a rank aborted because of it."""
     told = error.rank == victim or type(error) is Aborted
     return told and re.search(rf"\brank {victim}\b(?! of its group)", str(error)) is not None
 
 
 def trial(seed, stopped=False):
-    """Run one trial; return what happened and how many survivors there were."""
+    """Run one trial; return its description and the number of survivors."""
     dice = random.Random(seed)
     size = 2 + dice.randrange(10) % 4
     fault = Fault(dice, size, stopped)
@@ -149,7 +149,7 @@ def trial(seed, stopped=False):
         assert isinstance(outcome.error, CommError), f"seed {seed}: {fault}: {outcome.error!r}\n{outcome.story}"
         assert outcome.story != "(stopped)", f"seed {seed}: {fault}: a survivor was not told"
     named = [outcome for outcome in survivors if names(outcome.error, fault.victim)]
-    if stopped:  # a rank that waits for the victim elsewhere may be what another one waits for
+    if stopped:  # another rank may wait for a rank that waits for the victim elsewhere
         assert named, f"seed {seed}: {fault}: {[str(outcome.error) for outcome in survivors]}"
     else:
         unnamed = [str(outcome.error) for outcome in survivors if outcome not in named]

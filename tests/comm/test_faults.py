@@ -1,4 +1,4 @@
-"""Bad luck: whatever happens to a rank, the others are told soon, and told what happened."""
+"""Faults: whatever happens to a rank, the other ranks are told soon, with the reason."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ import unisono
 from unisono.errors import Aborted, CollectiveTimeout, CommError, MismatchError, PeerLost, UsageError
 from unisono.launch.spawn import outcomes_of
 
-# What takes milliseconds may take longer on a busy machine; docs/performance.md has the measured times.
+# The limit for events that usually take milliseconds, on a busy machine; docs/performance.md has the measured times.
 SOON_S = 10.0
 
 
 def errors_of(function, size, *args, timeout=60.0, patience_s=SOON_S):
-    """Return the exception of every rank, None for those that had none."""
+    """Return the exception of every rank; None for ranks without one."""
     return [outcome.error for outcome in outcomes_of(function, size, *args, timeout=timeout, patience_s=patience_s)]
 
 
-# ---- ranks that call different things ---------------------------------------------------------------------------
+# ---- ranks that make different calls ----------------------------------------------------------------------------
 
 
 def differing(comm, calls):
@@ -68,7 +68,7 @@ MISMATCHES = {
 
 @pytest.mark.parametrize("size", [2, 3, 5])
 @pytest.mark.parametrize("what", MISMATCHES)
-def test_ranks_that_call_different_things_are_told_what_each_side_called(what, size):
+def test_ranks_that_make_different_calls_are_told_both_calls(what, size):
     most, last = MISMATCHES[what]
     errors = errors_of(differing, size, [most] * (size - 1) + [last])
     assert all(isinstance(error, MismatchError) for error in errors), errors
@@ -128,7 +128,7 @@ def die_in_background(comm):
     return "told"
 
 
-def test_a_killed_rank_is_named_by_work_that_goes_on_in_the_background():
+def test_a_killed_rank_is_named_by_an_asynchronous_call():
     outcomes = outcomes_of(die_in_background, 2, patience_s=SOON_S)
     assert outcomes[0].value == "told", outcomes[0].story
 
@@ -144,7 +144,7 @@ def test_a_receive_from_a_killed_rank_ends():
     assert isinstance(errors[0], PeerLost)
 
 
-# ---- ranks that do not come --------------------------------------------------------------------------------------
+# ---- ranks that are absent ---------------------------------------------------------------------------------------
 
 
 def stop_or_wait(comm, victim):
@@ -160,8 +160,8 @@ def stop_or_wait(comm, victim):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("size", [2, 3])
-def test_a_stopped_rank_is_a_timeout_that_says_who_is_waited_for_and_where(size):
-    errors = errors_of(stop_or_wait, size, size - 1, patience_s=3)  # the stopped one will not end by itself
+def test_a_stopped_rank_causes_a_timeout_that_names_the_rank_and_the_call(size):
+    errors = errors_of(stop_or_wait, size, size - 1, patience_s=3)  # the stopped rank does not end by itself
     for error in errors[:-1]:
         assert isinstance(error, CollectiveTimeout), error
         assert f"rank {size - 1}" in str(error)
@@ -178,7 +178,7 @@ def wait_in_vain(comm):
     return True
 
 
-def test_a_receive_without_a_send_is_a_timeout():
+def test_a_receive_without_a_send_times_out():
     assert unisono.spawn(wait_in_vain, 2) == [True, True]
 
 
@@ -207,7 +207,7 @@ def fail_or_wait_in_a_part(comm):
     (part if comm.rank == 0 else inner).all_reduce(np.ones(4))
 
 
-def test_an_exception_in_one_rank_also_aborts_what_was_split_from_the_communicator():
+def test_an_exception_in_one_rank_also_aborts_split_communicators():
     errors = errors_of(fail_or_wait_in_a_part, 3)
     for error in (errors[0], errors[2]):
         assert isinstance(error, Aborted)
@@ -236,7 +236,7 @@ def broadcast_and_leave(comm):
     return x[0]
 
 
-def test_what_a_rank_sent_before_it_left_arrives():
+def test_messages_sent_before_a_rank_closed_arrive():
     outcomes = outcomes_of(broadcast_and_leave, 3, patience_s=SOON_S)
     assert [outcome.value for outcome in outcomes[1:]] == [0.0, 0.0]
 
@@ -255,7 +255,7 @@ def test_ctrl_c_ends_a_call_and_tells_the_others():
     assert isinstance(errors[1], Aborted)
 
 
-# ---- too little of something --------------------------------------------------------------------------------------
+# ---- exhausted resources ------------------------------------------------------------------------------------------
 
 
 def limited(limits):
@@ -281,7 +281,7 @@ def limited(limits):
         local_ranks._run_rank = original
 
 
-def test_too_little_memory_is_said_at_the_start():
+def test_too_little_memory_is_reported_at_the_start():
     first, second = limited([(resource.RLIMIT_FSIZE, 64 * 1024)])
     assert isinstance(first, UsageError), first
     assert "connect: no shared memory of" in str(first)
@@ -291,11 +291,11 @@ def test_too_little_memory_is_said_at_the_start():
     assert second.rank == 0
 
 
-def test_too_little_address_space_is_said_at_the_start():
+def test_too_little_address_space_is_reported_at_the_start():
     def needed(comm):
         return int(re.search(r"VmSize:\s+(\d+)", Path("/proc/self/status").read_text())[1]) * 1024
 
-    without_memory = unisono.spawn(needed, 1)[0]  # of a rank that shares memory with nobody
+    without_memory = unisono.spawn(needed, 1)[0]  # of a rank that shares memory with no other rank
     for error in limited([(resource.RLIMIT_AS, without_memory)]):
         assert isinstance(error, CommError), error
         assert "address space" in str(error)
@@ -310,6 +310,6 @@ def wait_for_the_late(comm):
     return time.process_time() - before
 
 
-def test_who_waits_for_seconds_does_not_keep_a_core_busy():
+def test_a_long_wait_does_not_keep_a_core_busy():
     for spent_s in unisono.spawn(wait_for_the_late, 2):
         assert spent_s < 0.5

@@ -1,4 +1,4 @@
-"""A process that a rank forks is not a rank: its calls are errors at once, and the rank goes on undisturbed."""
+"""A process forked by a rank is not a rank: its calls raise errors at once, and the rank is not affected."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from unisono.launch.spawn import outcomes_of
 
 pytestmark = pytest.mark.slow
 
-LIMIT_S = 20  # of a child, which should need milliseconds
+LIMIT_S = 20  # of a child that usually needs milliseconds
 
 
 def in_child(action) -> str:
-    """Return what an action does in a forked child: what it raises, or "returned"."""
+    """Return the outcome of an action in a forked child: its exception, or "returned"."""
     ours, theirs = os.pipe()
     child = os.fork()
     if child == 0:
@@ -42,7 +42,7 @@ def in_child(action) -> str:
 
 
 def calls_of(comm):
-    """Return every kind of call, with arrays of a kind that was used before, and others."""
+    """Return every kind of call, with arrays of a kind that was used before, and with others."""
     x, y, whole = np.ones(4), np.ones(7), np.ones(4 * comm.size)
     other = (comm.rank + 1) % comm.size
     return {
@@ -83,7 +83,7 @@ def fork_for_every_call(comm):
     return os.getpid(), found, x[0]
 
 
-def test_every_call_of_a_forked_child_raises_and_the_ranks_go_on():
+def test_every_call_of_a_forked_child_raises_and_the_ranks_continue():
     for rank, (process, found, total) in enumerate(unisono.spawn(fork_for_every_call, 2)):
         assert total == 4
         for what, said in found.items():
@@ -97,7 +97,7 @@ def test_every_call_of_a_forked_child_raises_and_the_ranks_go_on():
             assert "connect()" in said, what
 
 
-def ask_works_in_child(comm):
+def query_works_in_child(comm):
     over = comm.all_reduce(np.ones(4), async_op=True)
     over.wait()
     pending = comm.recv(np.ones(4), src=1 - comm.rank, async_op=True)
@@ -109,21 +109,21 @@ def ask_works_in_child(comm):
         "exception": in_child(pending.exception),
         "repr": in_child(lambda: repr(pending)),
     }
-    comm.barrier()  # the other rank, too, has asked
+    comm.barrier()  # the other rank has queried its work too
     comm.send(np.ones(4), 1 - comm.rank)
     pending.wait()
     return asked
 
 
-def test_a_forked_child_may_ask_for_a_work_that_was_over_and_for_no_other():
-    for asked in unisono.spawn(ask_works_in_child, 2):
+def test_a_forked_child_may_query_only_works_that_had_finished():
+    for asked in unisono.spawn(query_works_in_child, 2):
         assert asked["over"] == asked["repr"] == "returned"
         for what in ("wait", "wait for a second", "done", "exception"):
             assert asked[what].startswith("UsageError: process "), asked
 
 
 def fork_while_calls_run(comm, rounds):
-    """Fork while threads of the engine are at work and may hold any lock."""
+    """Fork while threads of the engine are running and may hold any lock."""
     x, said = np.ones(50_000), set()
     for _ in range(rounds):
         works = [comm.all_reduce(x, async_op=True) for _ in range(3)]
@@ -148,7 +148,7 @@ def fork_while_calls_run(comm, rounds):
 
 
 @pytest.mark.parametrize("rounds", [5, pytest.param(300, marks=pytest.mark.long)])
-def test_a_fork_in_the_middle_of_calls_neither_hangs_the_child_nor_the_ranks(rounds):
+def test_a_fork_during_calls_hangs_neither_the_child_nor_the_ranks(rounds):
     for said in unisono.spawn(fork_while_calls_run, 2, rounds):
         assert said == {"UsageError:"}
 
@@ -171,7 +171,7 @@ def fork_helper(comm, how):
 
 @pytest.mark.parametrize(("how", "code"), [("exits", 7), ("raises", 1), ("calls", 1), ("returns", 0)])
 @pytest.mark.parametrize("start", ["fork", "spawn"])
-def test_a_helper_that_a_rank_of_spawn_has_forked_does_not_answer_for_it(how, code, start):
+def test_a_helper_forked_by_a_rank_of_spawn_does_not_report_for_it(how, code, start):
     assert unisono.spawn(fork_helper, 2, how, start=start) == [(0, None), (1, code)]
 
 
@@ -184,13 +184,13 @@ def die_beside_helper(comm):
     comm.barrier()
 
 
-def test_a_rank_of_spawn_that_dies_is_noticed_while_its_helper_lives():
+def test_the_death_of_a_rank_of_spawn_is_noticed_while_its_helper_lives():
     began = time.monotonic()
     outcomes = outcomes_of(die_beside_helper, 2, patience_s=10)
     assert time.monotonic() - began < 2.5
     assert str(outcomes[1].error) == "rank 1 was killed by SIGKILL before it returned"
     assert isinstance(outcomes[0].error, PeerLost)
-    time.sleep(max(0.0, began + 3.2 - time.monotonic()))  # the helper, too, is gone before the next test
+    time.sleep(max(0.0, began + 3.2 - time.monotonic()))  # the helper, too, has ended before the next test
 
 
 ENDS_AS_USUAL = """
@@ -208,7 +208,7 @@ print("good")
 
 
 @pytest.mark.parametrize("how", ["sys.exit(0)", "del comm, part; sys.exit(0)", "import gc; gc.collect(); sys.exit()"])
-def test_a_forked_child_may_end_as_python_programs_do(how):
+def test_a_forked_child_may_exit_normally(how):
     words = [sys.executable, "-m", "unisono", "run", "-n", "2", "--no-prefix"]
     program = ENDS_AS_USUAL.format(how=how)
     done = subprocess.run([*words, sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
@@ -229,7 +229,7 @@ comm.barrier()
 """
 
 
-def test_forked_children_may_connect_among_themselves():
+def test_forked_children_may_connect_to_each_other():
     words = [sys.executable, "-m", "unisono", "run", "-n", "2", "--no-prefix"]
     done = subprocess.run([*words, sys.executable, "-c", CONNECTS_AGAIN], capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stderr) == (0, "")

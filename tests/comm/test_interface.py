@@ -1,4 +1,4 @@
-"""Packages that build on a communicator use its documented interface and nothing behind it."""
+"""Packages that build on a communicator use only its documented interface."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from unisono.comm.communicator import Communicator
 SOURCES = Path(unisono.__file__).parent
 COMMUNICATORS = {"comm", "communicator"}  # the names of variables and attributes that hold a communicator
 INTERNAL = {"dispatcher"}
-# The modules of comm that others import: the classes of the interface, and facts about arrays and codecs.
+# The modules of comm that other packages import: the classes of the interface, and facts about arrays and codecs.
 MODULES = {".arrays", ".call_request", ".codec_agreement", ".communicator", ".selection", ".work"}
 CONNECTS = {"store_rendezvous.py", "options.py"}  # the files that may import bootstrap
 
@@ -28,7 +28,7 @@ def last_name(node):
 
 
 def is_internal_attribute(node, path):
-    """Return whether an attribute belongs to the inside of a communicator, a work or a process group."""
+    """Return whether an attribute is internal to a communicator, a work or a process group."""
     public = {name for name in dir(Communicator) if not name.startswith("_")} | {"rank", "size"}
     if last_name(node.value) in COMMUNICATORS:
         return node.attr not in public - INTERNAL
@@ -38,7 +38,7 @@ def is_internal_attribute(node, path):
 
 
 def is_internal_import(node, path):
-    """Return whether an import reaches behind the interface."""
+    """Return whether an import bypasses the interface."""
     if node.module == "unisono":
         return any(each.name == "_engine" for each in node.names)
     if node.module.startswith("unisono.bootstrap"):

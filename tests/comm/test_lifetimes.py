@@ -1,4 +1,4 @@
-"""Who outlives whom: arrays, calls in the background, communicators, and children that a rank forks."""
+"""Lifetimes: arrays, asynchronous calls, communicators, and children forked by a rank."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SOON_S = 10.0
 
 
 def until(condition):
-    """Wait until something is so; say whether it is."""
+    """Wait until a condition holds; return whether it does."""
     deadline = time.monotonic() + SOON_S
     while not condition() and time.monotonic() < deadline:
         time.sleep(0.01)
@@ -27,7 +27,7 @@ def until(condition):
 
 
 def forget_the_work(comm):
-    """Start calls and keep neither what they return nor the arrays."""
+    """Start calls and keep neither the works nor the arrays."""
     if comm.rank == 0:
         sent, reduced = np.full(300_000, 7.0), np.ones(300_000)
         refs = weakref.ref(sent), weakref.ref(reduced)
@@ -36,7 +36,7 @@ def forget_the_work(comm):
         del sent, reduced
         assert all(ref() is not None for ref in refs), "the engine still needs them"
         comm.send(np.ones(1), dst=1, async_op=True)
-        assert until(lambda: all(ref() is None for ref in refs)), "nobody needs them any more"
+        assert until(lambda: all(ref() is None for ref in refs)), "the arrays are still referenced"
         comm.barrier()
         return
     time.sleep(0.1)
@@ -49,7 +49,7 @@ def forget_the_work(comm):
     assert (y == 2).all()
 
 
-def test_arrays_live_as_long_as_their_call(pools):
+def test_arrays_stay_alive_until_their_call_has_finished(pools):
     pools[2].call(forget_the_work)
 
 
@@ -82,7 +82,7 @@ work()
 
 
 @pytest.mark.parametrize("program", [DROPPED, FORKED], ids=["dropped", "forked"])
-def test_a_program_ends_that_does_not_close(program):
+def test_a_program_that_closes_nothing_exits(program):
     done = subprocess.run([sys.executable, "-W", "ignore", "-c", program], capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stderr) == (0, "")
 
@@ -94,10 +94,10 @@ def interrupt_a_queued_call(comm):
     signal.signal(signal.SIGINT, signal.default_int_handler)
     threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
     comm.all_reduce(np.ones(4), async_op=True)
-    comm.all_reduce(np.ones(4))  # behind a call that cannot go on
+    comm.all_reduce(np.ones(4))  # behind a call that cannot continue
 
 
-def test_ctrl_c_ends_a_call_that_waits_its_turn():
+def test_ctrl_c_ends_a_queued_call():
     began = time.monotonic()
     errors = [outcome.error for outcome in outcomes_of(interrupt_a_queued_call, 2, timeout=60, patience_s=SOON_S)]
     assert isinstance(errors[0], KeyboardInterrupt)

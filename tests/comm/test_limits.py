@@ -35,7 +35,7 @@ def start_no_thread(comm, how):
 
 
 @pytest.mark.parametrize("how", ["collective", "send", "recv"])
-def test_a_rank_that_can_start_no_thread_says_so_to_all(how):
+def test_a_rank_that_cannot_start_a_thread_tells_all_ranks(how):
     outcomes = outcomes_of(start_no_thread, 2, how, timeout=30, patience_s=10.0, start="spawn")
     for outcome in outcomes:
         assert type(outcome.error) is CommError, outcome.story
@@ -52,7 +52,7 @@ def split_without_memory(comm):
     comm.split(0 if comm.rank == 2 else None)
 
 
-def test_a_rank_that_gets_no_shared_memory_for_a_part_says_which_it_is_and_what_to_do():
+def test_a_rank_without_shared_memory_for_a_part_names_itself_and_gives_a_hint():
     error = outcomes_of(split_without_memory, 3, timeout=30, patience_s=10.0)[2].error
     assert type(error) is CommError
     assert error.rank == 2
@@ -67,13 +67,13 @@ def call_without_memory(comm):
     part = comm.split(0)
     part.barrier()
     resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 16, 1 << 16))
-    if comm.rank == 0:  # the memory of a channel is made when somebody first sends through it
+    if comm.rank == 0:  # the memory of a channel is allocated at its first send
         part.send(np.ones(1 << 20), 1)
     else:
         part.recv(np.ones(1 << 20), 0)
 
 
-def test_the_advice_names_an_argument_that_exists():
+def test_the_hint_names_an_existing_argument():
     for outcome in outcomes_of(call_without_memory, 2, timeout=30, patience_s=10.0):
         assert type(outcome.error) is CommError, outcome.story
         assert re.match(r"rank [01]: no shared memory for \d+ bytes: File too large; ", str(outcome.error))

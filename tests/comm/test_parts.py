@@ -1,4 +1,4 @@
-"""What is split from a communicator: it lives on without it, and is given back without the garbage collector."""
+"""Communicators made by split: they do not need their parent, and are freed without the garbage collector."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from unisono.launch.spawn import outcomes_of
 
 
 def resources():
-    """Return the descriptors, threads and mapped shared memories of this process."""
+    """Return the descriptors, threads and shared memory mappings of this process."""
     status = Path("/proc/self/status").read_text()
     threads = int(re.search(r"Threads:\s+(\d+)", status)[1])
     maps = Path("/proc/self/maps").read_text().count("memfd:unisono")
@@ -25,7 +25,7 @@ def resources():
 
 
 def make_and_drop_parts(comm, rounds, how):
-    """Make parts that nobody closes, and use them in all ways that leave something behind."""
+    """Split parts that are never closed, and use them in every way that allocates something."""
     gc.disable()
     found = []
     x = np.ones(1000)
@@ -43,7 +43,7 @@ def make_and_drop_parts(comm, rounds, how):
         method = part.all_reduce
         del part, twin, inner, work
         assert gone() is None, "something refers to the communicator"
-        method(x)  # as a method does, it keeps alive what it needs
+        method(x)  # like a bound method, it keeps alive what it needs
         del method
         if how == "barrier":
             comm.barrier()
@@ -52,7 +52,7 @@ def make_and_drop_parts(comm, rounds, how):
 
 
 @pytest.mark.parametrize("how", ["barrier", "no barrier"])
-def test_parts_that_nobody_refers_to_are_closed_without_the_garbage_collector(how):
+def test_unreferenced_parts_are_closed_without_the_garbage_collector(how):
     for early, late in unisono.spawn(make_and_drop_parts, 2, 12, how):
         assert late == early
 
@@ -68,7 +68,7 @@ def use_a_part_alone(comm):
     return x[0]
 
 
-def test_a_part_does_not_depend_on_the_communicator_that_it_was_split_from():
+def test_a_part_does_not_depend_on_its_parent():
     assert unisono.spawn(use_a_part_alone, 3) == [9, 9, 9]
 
 
@@ -89,7 +89,7 @@ def fail_with_parts(comm):
     assert part.closed
     assert inner.closed
     del works, one
-    # the lost rank never closes its side, but nothing of ours is left: no thread, mapping or descriptor
+    # the lost rank never closes its side, but this process keeps no thread, mapping or descriptor
     del whole, part, inner
     return before, resources()
 
@@ -101,14 +101,14 @@ def test_an_exception_closes_a_communicator_and_its_parts():
         assert after == before
 
 
-def test_an_endpoint_that_outlives_its_communicator_gives_back_no_memory_of_other_files(tmp_path):
+def test_an_endpoint_that_outlives_its_communicator_frees_no_memory_of_other_files(tmp_path):
     comm = unisono.connect()
     number = comm._link.file.descriptor
     work = comm.all_reduce(np.ones(4), async_op=True)
     work.wait()
     del comm
     gc.collect()
-    # Only the work keeps the endpoint now. A file gets the number that the memory had, if that is free.
+    # Only the work keeps the endpoint now. A file gets the descriptor number that the memory had, if it is free.
     data = os.urandom(1 << 20)
     file = os.open(tmp_path / "file", os.O_RDWR | os.O_CREAT)
     is_free = not Path(f"/proc/self/fd/{number}").exists()
@@ -116,7 +116,7 @@ def test_an_endpoint_that_outlives_its_communicator_gives_back_no_memory_of_othe
         os.dup2(file, number)
     try:
         os.write(file, data)
-        del work  # the last of its ranks to leave: it gives the memory back
+        del work  # the last of its ranks to close, which frees the memory
         assert os.pread(file, len(data), 0) == data
     finally:
         os.close(file)

@@ -1,4 +1,4 @@
-"""The plan cache has one key and a limit, drops what was used least recently, and tells the engine."""
+"""The plan cache has one key and a limit, drops the least recently used plan, and tells the engine."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from unisono.comm.plan_cache import LeastRecentlyUsed, PlanCache
 from unisono.compiler import Lengths
 
 
-def test_the_value_used_least_recently_makes_room():
+def test_the_least_recently_used_value_is_dropped():
     kept = LeastRecentlyUsed(2)
     assert kept.add("a", 1) is None
     assert kept.add("b", 2) is None
@@ -54,7 +54,7 @@ def test_a_dropped_plan_is_forgotten_and_its_record_kept_while_a_recording_runs(
 
 
 def job_with_a_small_cache(comm):
-    """Make more kinds of calls than are kept, each twice: the second time on the fast path."""
+    """Make more kinds of calls than the cache holds, each twice: the second call takes the fast path."""
     comm.dispatcher.cache = PlanCache(comm.dispatcher.link.endpoint.forget_plan, most_plans=4)
     wrong = 0
     for _ in range(3):
@@ -68,5 +68,5 @@ def job_with_a_small_cache(comm):
     return wrong, len(comm.dispatcher.cache)
 
 
-def test_calls_are_right_where_plans_are_dropped_and_made_again():
+def test_calls_are_correct_when_plans_are_dropped_and_created_again():
     assert unisono.spawn(job_with_a_small_cache, 2, timeout=60) == [(0, 4)] * 2

@@ -1,4 +1,4 @@
-"""Errors on a part of a job name ranks as the job numbers them, and as the part does."""
+"""Errors on a part of a job name ranks by their numbers in the job and in the part."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SOON_S = 10.0
 
 
 def halves(comm):
-    """Ranks 2 and 3 of the job are 0 and 1 of their group."""
+    """Ranks 2 and 3 of the job are ranks 0 and 1 of their group."""
     return comm.split(comm.rank // 2)
 
 
@@ -38,7 +38,7 @@ GROUP_OF = {"split": "{2, 3}", "nested": "{3, 2}", "duplicate": "{2, 3}", "secon
 
 
 def fail_in_part(comm, make_part, how):
-    """Rank 3 fails in the part that it shares with rank 2; rank 2 tells what it is told, and the others nothing."""
+    """Rank 3 fails in the part that it shares with rank 2; rank 2 returns its error, the others return nothing."""
     part = PARTS[make_part](comm)
     if comm.rank < 2:
         return None
@@ -89,7 +89,7 @@ def test_an_error_on_a_part_of_a_job_names_the_rank_of_the_job(make_part, how, k
     assert outcome.value is not None, outcome.story
     found, rank, text = outcome.value
     assert found is kind
-    if kind is not MismatchError:  # it is between two ranks, and either may report the other
+    if kind is not MismatchError:  # it concerns two ranks, and either may report the other
         assert rank == 3, text
     place = GROUP_OF[make_part].replace("{", "").replace("}", "").split(", ").index("3")
     assert f"rank 3 of the job (rank {place} of its group" in text
@@ -98,7 +98,7 @@ def test_an_error_on_a_part_of_a_job_names_the_rank_of_the_job(make_part, how, k
     assert "rank 1 of the job" not in text
 
 
-def wait_in_circles(comm):
+def wait_in_a_chain(comm):
     part = comm.split(0 if comm.rank > 0 else None)
     if comm.rank == 0:
         return None
@@ -115,7 +115,7 @@ def wait_in_circles(comm):
 
 
 def test_a_timeout_names_the_rank_at_the_end_of_the_chain():
-    outcomes = outcomes_of(wait_in_circles, 4, patience_s=SOON_S)
+    outcomes = outcomes_of(wait_in_a_chain, 4, patience_s=SOON_S)
     for outcome in outcomes[1:3]:
         rank, text = outcome.value
         assert rank == 3, text
@@ -130,7 +130,7 @@ def fail_in_world(comm):
     comm.all_reduce(np.ones(3))
 
 
-def test_errors_on_the_whole_job_are_as_short_as_ever():
+def test_errors_on_the_whole_job_do_not_mention_groups():
     outcomes = outcomes_of(fail_in_world, 4, patience_s=SOON_S)
     for outcome in outcomes[:3]:
         assert outcome.error.rank == 3
@@ -138,19 +138,19 @@ def test_errors_on_the_whole_job_are_as_short_as_ever():
         assert "of the job" not in str(outcome.error)
 
 
-def pass_on_what_a_part_said(comm):
+def forward_the_error_of_a_part(comm):
     part = halves(comm)
     part.barrier()
     if comm.rank == 3:
         os.kill(os.getpid(), signal.SIGKILL)
     if comm.rank == 2:
         part.all_reduce(np.ones(3))
-    time.sleep(0.5)  # rank 2 has told by now
+    time.sleep(0.5)  # rank 2 has reported by now
     comm.all_reduce(np.ones(3))
 
 
 def test_ranks_outside_of_a_part_learn_from_its_error_which_rank_of_the_job_was_lost():
-    outcomes = outcomes_of(pass_on_what_a_part_said, 4, patience_s=SOON_S)
+    outcomes = outcomes_of(forward_the_error_of_a_part, 4, patience_s=SOON_S)
     for outcome in outcomes[:2]:
         text = str(outcome.error)
         assert "rank 2 aborted: PeerLost: rank 3 of the job (rank 1 of its group, process" in text
@@ -174,7 +174,7 @@ def time_out_on_a_work(comm):
     return None
 
 
-def test_a_work_that_is_late_says_which_group_it_belongs_to():
+def test_a_work_that_times_out_names_its_group():
     outcome = outcomes_of(time_out_on_a_work, 4, patience_s=SOON_S)[2]
     assert "from rank 1 with tag 0 has not finished after 0.1 s" in outcome.value
     assert outcome.value.endswith(". The group is {2, 3}")

@@ -1,4 +1,4 @@
-"""Which algorithm a call uses."""
+"""Selection of the algorithm of a call."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def test_there_is_a_built_in_rule_for_every_call(collective, nbytes):
         assert selection.choose(collective, size, nbytes, {}).algorithm.can_serve(size)
 
 
-def test_what_was_measured_counts_more_than_the_built_in_rules():
+def test_measured_rules_take_precedence_over_built_in_rules():
     table = {"all_reduce": {"4": [[0, "tree"], [1000, "ring"]]}}
     all_reduce = find("ring").collective
     assert selection.choose(all_reduce, 4, 999, table).algorithm.name == "tree"
@@ -30,7 +30,7 @@ def test_what_was_measured_counts_more_than_the_built_in_rules():
     assert "built-in" in selection.choose(all_reduce, 5, 1000, table).reason
 
 
-def test_what_may_not_be_used_is_passed_over():
+def test_algorithms_that_may_not_be_used_are_skipped():
     all_reduce = find("ring").collective
     allowed = lambda one: one.name != "recursive_doubling"  # noqa: E731
     chosen = selection.choose(all_reduce, 5, 8, {}, may_be_used=allowed)
@@ -40,7 +40,7 @@ def test_what_may_not_be_used_is_passed_over():
     assert selection.choose(all_reduce, 4, 8, table, may_be_used=allowed).algorithm.name == "naive"
 
 
-def test_explain_knows_the_next_best():
+def test_explain_names_the_next_best_algorithm():
     said = explain(find("ring").collective, 8, 8, {})
     assert (said.algorithm, said.next_best) == ("recursive_doubling", "butterfly")
 
@@ -52,7 +52,7 @@ def test_tables_are_stored_by_number_of_ranks():
 
 
 @pytest.mark.parametrize("text", ["", "[]", '{"table": 3}', '{"table": {"all_reduce": {"4": [["x"]]}}}'])
-def test_a_damaged_table_counts_as_none(text):
+def test_a_damaged_table_is_ignored(text):
     selection.table_path().parent.mkdir(parents=True)
     selection.table_path().write_text(text)
     with pytest.warns(UserWarning, match="ignored .*algorithms.json: .*expected .*found .*unisono tune"):

@@ -1,4 +1,4 @@
-"""A tuning table that makes no sense is ignored with a warning that says why; no job fails because of it."""
+"""An invalid tuning table is ignored with a warning that states the reason; no job fails because of it."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_a_job_with_a_bad_table_works(name):
     assert unisono.spawn(use, 2, timeout=60) == [(2.0, 2.0)] * 2
 
 
-def test_the_largest_table_that_is_read_can_be_sent_to_all_ranks():
+def test_the_largest_accepted_table_can_be_sent_to_all_ranks():
     rules = [[0, "naive"], [1024, "ring"], [4096, "direct"]]
     for_one_size = len(json.dumps({"table": {"all_reduce": {"10000": rules}}}, indent=1))
     table: dict = {"all_reduce": {str(size): rules for size in range(2, selection.MOST_TABLE_BYTES // for_one_size)}}

@@ -1,4 +1,4 @@
-"""Several communicators at once."""
+"""Several communicators at the same time."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from unisono.launch.spawn import outcomes_of
 
 
 def rows_and_columns(comm):
-    """A grid of two columns: sums along rows, then along columns."""
+    """Sum along the rows of a grid with two columns, then along its columns."""
     row, column = comm.rank // 2, comm.rank % 2
     with comm.split(row) as along_row, comm.split(column) as along_column:
         assert along_row.rank == column
@@ -25,7 +25,7 @@ def rows_and_columns(comm):
     comm.barrier()
 
 
-def test_a_grid_of_communicators(pools):
+def test_rows_and_columns_of_a_grid_are_communicators(pools):
     pools[8].call(rows_and_columns)
 
 
@@ -47,12 +47,12 @@ def order_and_absence(comm):
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 5, 8])
-def test_keys_give_the_order_and_none_stays_out(pools, size):
+def test_keys_define_the_order_and_none_excludes_a_rank(pools, size):
     pools[size].call(order_and_absence)
 
 
 def memory_comes_back(comm):
-    """A communicator that all have closed gives its memory back."""
+    """A communicator frees its memory when all ranks have closed it."""
     import os
 
     from unisono.bootstrap.membership import Link
@@ -77,7 +77,7 @@ def memory_comes_back(comm):
         comm.barrier()
 
 
-def test_closed_communicators_give_their_memory_back(pools):
+def test_closed_communicators_free_their_memory(pools):
     pools[3].call(memory_comes_back)
 
 
@@ -86,7 +86,7 @@ def break_one(comm):
     with pytest.raises(MismatchError):
         group.all_reduce(np.ones(comm.rank + 1))
     x = np.ones(4)
-    comm.all_reduce(x)  # the other communicator is not concerned
+    comm.all_reduce(x)  # the other communicator is not affected
     assert (x == comm.size).all()
 
 
@@ -96,11 +96,11 @@ def test_a_broken_communicator_does_not_break_the_others():
 
 
 def twins(comm):
-    """The first twin needs no messages, the second one does; each has an order of calls of its own."""
+    """The first twin needs no messages, the second one does; the calls of each have a separate order."""
     with comm.duplicate() as first, comm.duplicate() as second, first.duplicate() as third:
         assert [(twin.rank, twin.size) for twin in (first, second, third)] == [(comm.rank, comm.size)] * 3
         everyone = (comm, first, second, third)
-        # Each rank makes the calls of the four in another order.
+        # Each rank makes the calls of the four in a different order.
         works = [
             (place, everyone[place].all_reduce(np.full(1000, float(place)), async_op=True))
             for place in sorted(range(4), key=lambda place: (place + comm.rank) % 4)
@@ -113,5 +113,5 @@ def twins(comm):
     comm.barrier()
 
 
-def test_duplicates_have_the_same_ranks_and_an_order_of_their_own(pools):
+def test_duplicates_have_the_same_ranks_and_a_separate_order_of_calls(pools):
     pools[5].call(twins)

@@ -1,4 +1,4 @@
-"""The staging area of a communicator: small for short calls, and whole from the first long one on."""
+"""The staging area of a communicator: small for short calls, and complete from the first long one on."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def memory_of_calls(comm):
 
 
 @pytest.mark.parametrize("size", [2, 3, 5])
-def test_short_calls_take_little_memory_and_a_long_one_takes_all(size):
+def test_short_calls_use_little_memory_and_a_long_one_uses_all(size):
     for found in spawn(memory_of_calls, size):
         assert found[3] < STAGING_BYTES / 8
         assert found[4] > STAGING_BYTES
@@ -38,11 +38,11 @@ def test_short_calls_take_little_memory_and_a_long_one_takes_all(size):
 
 
 def unread_messages(comm, lengths):
-    """Let the root run ahead of its readers, with messages of many lengths, and return whether all arrive."""
+    """Let the root run ahead of its readers with messages of many lengths; return whether all arrive."""
     arrays = [np.arange(length, dtype=np.float64) + place for place, length in enumerate(lengths)]
     targets = arrays if comm.rank == 0 else [np.zeros(length) for length in lengths]
     if comm.rank != 0:
-        time.sleep(0.2)  # the root has sent what it can
+        time.sleep(0.2)  # the root has sent as much as it can
     for target in targets:
         comm.broadcast(target)
     return all((target == array).all() for target, array in zip(targets, arrays, strict=True))
@@ -57,12 +57,12 @@ def unread_messages(comm, lengths):
         [250] * 60 + [40_000] * 20,
     ],
 )
-def test_messages_that_nobody_has_read_survive_the_growth(lengths):
+def test_unread_messages_survive_the_growth(lengths):
     assert all(spawn(unread_messages, 3, lengths))
 
 
-def many_rounds(comm):
-    """Interleave short and long calls of all kinds at random, the same on each rank."""
+def many_calls_of_all_lengths(comm):
+    """Interleave short and long calls of all kinds at random, in the same way on each rank."""
     choice = np.random.default_rng(7)
     for _ in range(150):
         count = int(choice.choice([1, 5, 40, SHORT, 400, 5_000, 70_000]))
@@ -80,5 +80,5 @@ def many_rounds(comm):
 
 
 @pytest.mark.parametrize("size", [2, 4])
-def test_short_and_long_calls_mix(size):
-    assert all(spawn(many_rounds, size))
+def test_short_and_long_calls_can_alternate(size):
+    assert all(spawn(many_calls_of_all_lengths, size))

@@ -1,4 +1,4 @@
-"""Tags, and receives from any rank: which message goes to which receive."""
+"""Tags, and receives from any rank: the matching of messages and receives."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_messages_with_the_same_tag_arrive_in_order(pools):
 
 
 def shuffled_exchange(comm, seed):
-    """Everyone sends to everyone, with tags and lengths in an order of its own, and receives in another."""
+    """Every rank sends to all others, with tags and lengths in a random order, and receives in another order."""
     lengths = [0, 1, 4, 5, 5000, 50_000]
     others = [peer for peer in range(comm.size) if peer != comm.rank]
     pairs = [(peer, tag) for peer in others for tag in range(len(lengths))]
@@ -86,7 +86,7 @@ def shuffled_exchange(comm, seed):
 
 
 @pytest.mark.parametrize("size", [2, 3, 5])
-def test_all_with_all_in_all_orders(pools, size):
+def test_all_ranks_exchange_messages_in_random_orders(pools, size):
     for seed in range(10):
         pools[size].call(shuffled_exchange, [100 * seed] * size)
 
@@ -98,16 +98,16 @@ def exchange_often(comm, times):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("times", [500, pytest.param(40_000, marks=pytest.mark.long)])
-def test_the_thread_that_moves_transfers_is_there_as_long_as_it_is_needed(times):
-    """Who receives for itself may finish the last receive of the thread, just when that looks for work.
+def test_the_transfer_thread_lives_as_long_as_it_is_needed(times):
+    """A rank that waits in recv may complete the last receive of the thread while the thread looks for work.
 
-    The thread once ended then. It took 8,000 to 25,000 exchanges until that happened.
+    The thread once ended in this case, which took 8,000 to 25,000 exchanges to happen.
     """
     spawn(exchange_often, 3, times, timeout=30.0)
 
 
 def stay_in_the_channel(comm):
-    """While nobody receives from a peer, its messages are not read: a long one waits on the side of the sender."""
+    """While no receive from a peer waits, its messages are not read: a long one stays at the sender."""
     if comm.rank == 0:
         work = comm.send(letter(0, 1, LONG), dst=1, tag=1, async_op=True)
         comm.barrier()
@@ -123,12 +123,12 @@ def stay_in_the_channel(comm):
     return is_letter(x, 0, 1)
 
 
-def test_what_nobody_waits_for_is_not_read(pools):
+def test_messages_without_a_waiting_receive_are_not_read(pools):
     assert pools[2].call(stay_in_the_channel) == [True, True]
 
 
 def complete_while_another_waits(comm):
-    """A receive in the background gets its message although an earlier one of the same peer goes on waiting."""
+    """An asynchronous receive gets its message although an earlier one from the same peer is still waiting."""
     if comm.rank == 0:
         comm.send(letter(0, 2, LONG), dst=1, tag=2)
         comm.barrier()
@@ -174,7 +174,7 @@ def threads_with_tags(comm):
     return sorted(done)
 
 
-def test_several_threads_receive_from_one_rank(pools):
+def test_several_threads_can_receive_from_one_rank(pools):
     assert pools[2].call(threads_with_tags) == [[], [1, 2, 3]]
 
 
@@ -199,13 +199,13 @@ def gather_from_any(comm, length, async_op):
 @pytest.mark.parametrize("size", [2, 3, 5, 8])
 @pytest.mark.parametrize("async_op", [False, True], ids=["blocking", "async"])
 @pytest.mark.parametrize("length", LENGTHS.values(), ids=LENGTHS)
-def test_a_receive_from_any_rank_says_whose_message_it_got(pools, size, async_op, length):
+def test_a_receive_from_any_rank_returns_the_source(pools, size, async_op, length):
     heard = pools[size].call(gather_from_any, [length] * size, [async_op] * size)
     assert heard[0] == list(range(1, size))
 
 
 def any_in_the_order_of_arrival(comm):
-    """Ranks send one after the other: this is the order in which they are heard, put aside or not."""
+    """Ranks send one after the other: their messages are received in this order, unexpected or not."""
     order = [2, 1, 4, 3]
     for turn, sender in enumerate(order):
         if comm.rank == sender:
@@ -213,18 +213,18 @@ def any_in_the_order_of_arrival(comm):
             comm.send(np.array([turn]), dst=0, tag=6)
         if comm.rank == 0:
             x = np.zeros(1, int)
-            comm.recv(x, src=sender, tag=6)  # puts the other one aside
+            comm.recv(x, src=sender, tag=6)  # makes the other message unexpected
             assert x[0] == turn
         comm.barrier()
     return [comm.recv(np.zeros(1, int), tag=5) for _ in order] == order if comm.rank == 0 else True
 
 
-def test_what_was_put_aside_first_is_received_first(pools):
+def test_unexpected_messages_are_received_in_the_order_of_arrival(pools):
     assert all(pools[5].call(any_in_the_order_of_arrival))
 
 
 def any_beside_named(comm, any_first):
-    """The first message with the tag goes to the receive that was made first; the second one, to the other."""
+    """The first message with the tag goes to the first receive; the second message, to the second."""
     if comm.rank == 0:
         named, anyone = np.zeros(LONG, int), np.zeros(LONG, int)
         works = {}
@@ -244,12 +244,12 @@ def any_beside_named(comm, any_first):
 
 
 @pytest.mark.parametrize("any_first", [False, True], ids=["named first", "any first"])
-def test_receives_from_any_and_from_a_rank_take_turns(pools, any_first):
+def test_receives_from_any_rank_and_from_a_given_rank_are_served_in_order(pools, any_first):
     pools[3].call(any_beside_named, [any_first] * 3)
 
 
-def any_passes_by_named(comm):
-    """A receive from rank 1 that waits does not keep the message of rank 2 from a receive from any, nor its own."""
+def any_does_not_wait_for_named(comm):
+    """A waiting receive from rank 1 does not keep the message of rank 2 from a receive from any rank, nor its own."""
     if comm.rank == 0:
         named, anyone = np.zeros(4, int), np.zeros(LONG, int)
         work = comm.recv(named, src=1, tag=3, async_op=True)
@@ -277,8 +277,8 @@ def leftovers(comm):
     comm.barrier()
 
 
-def test_receives_from_any_and_from_a_rank_wait_together(pools):
-    pools[3].call(any_passes_by_named)
+def test_receives_from_any_rank_and_from_a_given_rank_can_wait_together(pools):
+    pools[3].call(any_does_not_wait_for_named)
     pools[3].call(leftovers)
 
 

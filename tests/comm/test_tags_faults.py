@@ -1,4 +1,4 @@
-"""Tags, and receives from any rank, where something goes wrong."""
+"""Faults during transfers with tags and during receives from any rank."""
 
 from __future__ import annotations
 
@@ -30,20 +30,20 @@ def wait_for_any_in_vain(comm, async_op):
         except CollectiveTimeout as error:
             return str(error), error.rank
     if comm.rank == 1:
-        comm.send(np.ones(4), dst=0, tag=9)  # not what is waited for
+        comm.send(np.ones(4), dst=0, tag=9)  # another message than the awaited one
     time.sleep(0.6)
     return None
 
 
 @pytest.mark.parametrize("async_op", [False, True], ids=["blocking", "async"])
-def test_a_receive_from_any_rank_that_nobody_answers_is_a_timeout(async_op):
+def test_a_receive_from_any_rank_without_a_send_times_out(async_op):
     text, rank = unisono.spawn(wait_for_any_in_vain, 3, async_op)[0]
     assert "waiting for any rank in send or recv (tag 8); no rank has sent a message with this tag" in text
     assert rank is None
 
 
 def wait_for_the_tag_in_vain(comm, async_op):
-    """Other messages go on coming, but not the one that is waited for."""
+    """Other messages keep arriving, but not the awaited one."""
     if comm.rank == 0:
         with pytest.raises(CollectiveTimeout, match=r"waiting for rank 1 in send or recv \(tag 8\)"):
             comm.recv(np.ones(4), src=1, tag=8, async_op=async_op, timeout=0.3).wait()
@@ -53,7 +53,7 @@ def wait_for_the_tag_in_vain(comm, async_op):
 
 
 @pytest.mark.parametrize("async_op", [False, True], ids=["blocking", "async"])
-def test_messages_with_other_tags_do_not_put_off_a_timeout(async_op):
+def test_messages_with_other_tags_do_not_delay_a_timeout(async_op):
     receiver, sender = outcomes_of(wait_for_the_tag_in_vain, 2, async_op, timeout=60, patience_s=SOON_S)
     assert receiver.value == "told", receiver.story
     assert isinstance(sender.error, CollectiveTimeout)
@@ -92,29 +92,29 @@ def send_and_die(comm):
     return "told"
 
 
-def test_what_a_rank_sent_before_it_left_is_received_and_then_nothing():
+def test_messages_sent_before_a_rank_closed_are_received_and_later_receives_fail():
     outcomes = outcomes_of(send_and_die, 2, timeout=60, patience_s=SOON_S)
     assert outcomes[0].value == "told", outcomes[0].story
 
 
 def mismatch(comm, how, sent):
-    """The messages before and after it fit: only the one with the same tag counts."""
+    """The messages before and after it match: only the one with the same tag counts."""
     if comm.rank == 1:
         comm.send(np.ones(3), dst=0, tag=1)
         comm.send(sent, dst=0, tag=2)
         comm.send(np.ones(3), dst=0, tag=3)
         comm.recv(np.ones(1), src=0)
         return
-    if how == "put aside":
+    if how == "unexpected":
         comm.recv(np.ones(3), src=1, tag=3)
     work = comm.recv(np.ones(3), None if how == "any" else 1, tag=2, async_op=how == "async")
     if how == "async":
         work.wait()
 
 
-@pytest.mark.parametrize("how", ["named", "any", "async", "put aside"])
-@pytest.mark.parametrize("sent", [np.ones(4), np.ones(3, np.int64)], ids=["number", "type"])
-def test_both_sides_must_name_the_same_type_and_number(how, sent):
+@pytest.mark.parametrize("how", ["named", "any", "async", "unexpected"])
+@pytest.mark.parametrize("sent", [np.ones(4), np.ones(3, np.int64)], ids=["length", "dtype"])
+def test_both_sides_must_have_the_same_dtype_and_length(how, sent):
     for error in errors_of(mismatch, 2, how, sent):
         assert isinstance(error, MismatchError), error
         assert f"rank 1 sends {sent.size} {sent.dtype} elements with tag 2" in str(error)
@@ -125,7 +125,7 @@ def fail_with_receives_posted(comm):
     arrays = [np.zeros(LONG) for _ in range(4)]
     works = [comm.recv(x, tag=tag, async_op=True) for tag, x in enumerate(arrays)]
     works.append(comm.recv(np.zeros(LONG), src=(comm.rank + 1) % comm.size, tag=7, async_op=True))
-    with contextlib.suppress(Aborted):  # it may come before this rank has left the barrier
+    with contextlib.suppress(Aborted):  # the abort may arrive before this rank has left the barrier
         comm.barrier()
         if comm.rank == 0:
             comm.abort("enough")
@@ -136,7 +136,7 @@ def fail_with_receives_posted(comm):
     return "told"
 
 
-def test_an_abort_ends_all_receives_that_wait():
+def test_an_abort_ends_all_waiting_receives():
     assert unisono.spawn(fail_with_receives_posted, 3) == ["told"] * 3
 
 
@@ -150,5 +150,5 @@ def wait_for_any_late(comm):
     return time.process_time() - before
 
 
-def test_who_waits_for_any_rank_does_not_keep_a_core_busy():
+def test_a_wait_for_any_rank_does_not_keep_a_core_busy():
     assert max(unisono.spawn(wait_for_any_late, 2)) < 0.5

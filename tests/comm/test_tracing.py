@@ -1,4 +1,4 @@
-"""Recording real ranks."""
+"""Recordings of real ranks."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def record(comm, path, action, **options):
 
 
 def recorded(pools, size, path, action):
-    """Let ranks do something, and return the trace of it, and what they returned."""
+    """Run a function on ranks; return its trace and its results."""
     answers = pools[size].call(record, [path] * size, [action] * size)
     check_structure(path)
     assert not path.with_name(f"{path.name}.parts").exists()
@@ -53,7 +53,7 @@ def several_algorithms(comm):
 
 
 @pytest.mark.parametrize("size", SIZES)
-def test_every_instruction_of_every_rank_is_there(tmp_path, size):
+def test_every_instruction_of_every_rank_is_recorded(tmp_path, size):
     path = tmp_path / "run.json"
     programs = spawn(record, size, path, several_algorithms)
     check_structure(path)
@@ -68,7 +68,7 @@ def test_every_instruction_of_every_rank_is_there(tmp_path, size):
 
 
 @pytest.mark.parametrize("size", SIZES)
-def test_the_messages_are_those_of_the_schedule_and_come_after_they_were_sent(pools, tmp_path, size):
+def test_the_messages_are_those_of_the_schedule_and_arrive_after_they_were_sent(pools, tmp_path, size):
     run, _ = recorded(pools, size, tmp_path / "run.json", several_algorithms)
     for call in run.communicators[0].calls:
         messages = messages_of(call)
@@ -76,7 +76,7 @@ def test_the_messages_are_those_of_the_schedule_and_come_after_they_were_sent(po
         assert len(messages) == prove(schedule).messages * call.passes
         for message in messages:
             assert message.sent.nbytes == message.received.nbytes
-            # All ranks have the same clock: else one of the two directions would go back in time.
+            # All ranks have the same clock: otherwise messages in one direction would arrive before they were sent.
             assert message.received.end_ns > message.sent.begin_ns
         expected = find(f"{call.collective}/{call.algorithm.split('(')[0]}").schedule(size, call.root)
         assert [list(schedule.program(rank)) for rank in range(size)] == [
@@ -84,7 +84,7 @@ def test_the_messages_are_those_of_the_schedule_and_come_after_they_were_sent(po
         ]
 
 
-def test_times_are_those_of_the_clock_of_the_machine(pools, tmp_path):
+def test_times_are_those_of_the_system_clock(pools, tmp_path):
     path = tmp_path / "run.json"
     before = time.monotonic_ns()
     recorded(pools, 3, path, several_algorithms)
@@ -100,7 +100,7 @@ def test_times_are_those_of_the_clock_of_the_machine(pools, tmp_path):
         assert part["base_ns"] + max(times) <= part["ended_ns"] + 1000
 
 
-def test_a_call_says_what_it_was(pools, tmp_path):
+def test_a_recorded_call_has_its_properties(pools, tmp_path):
     run, _ = recorded(pools, 3, tmp_path / "run.json", several_kinds)
     first, second = run.communicators[0].calls[:2]
     assert (first.label, first.count, first.dtype) == ("all_reduce/ring", 12, "float64")
@@ -138,11 +138,11 @@ def in_background(comm):
     works = [comm.all_reduce(array, async_op=True) for array in arrays]
     for work in works:
         work.wait()
-    comm.all_reduce(arrays[0])  # on its caller's thread, or behind the others if their thread is not done yet
+    comm.all_reduce(arrays[0])  # on the thread of its caller, or behind the others if their thread is still running
 
 
 @pytest.mark.parametrize("size", SIZES)
-def test_calls_in_the_background_are_recorded(pools, tmp_path, size):
+def test_asynchronous_calls_are_recorded(pools, tmp_path, size):
     run, _ = recorded(pools, size, tmp_path / "run.json", in_background)
     for rank in range(size):
         calls = [call.ranks[rank] for call in run.communicators[0].calls]
@@ -158,7 +158,7 @@ def without_some_blocks(comm):
 
 
 @pytest.mark.parametrize("size", SIZES)
-def test_messages_that_are_left_out_are_not_recorded_as_messages(pools, tmp_path, size):
+def test_omitted_empty_messages_are_not_recorded(pools, tmp_path, size):
     run, _ = recorded(pools, size, tmp_path / "run.json", without_some_blocks)
     exchange = run.communicators[0].calls[-1]
     expected = sum((rank + peer) % 2 for rank in range(size) for peer in range(size) if rank != peer)
@@ -171,17 +171,17 @@ def letters(comm):
         comm.send(np.full(length, 1.0), right, tag=tag, async_op=True) for tag, length in enumerate((1, 50_000, 0))
     ]
     comm.recv(np.ones(0), left, tag=2)
-    comm.recv(np.ones(50_000), tag=1)  # of any rank
+    comm.recv(np.ones(50_000), tag=1)  # from any rank
     comm.recv(np.ones(1), left, tag=0)
     for work in out:
         work.wait()
 
 
 @pytest.mark.parametrize("size", SIZES)
-def test_sends_are_matched_with_the_receives_that_got_them(pools, tmp_path, size):
+def test_sends_are_matched_with_their_receives(pools, tmp_path, size):
     path = tmp_path / "run.json"
     recorded(pools, size, path, letters)
-    run, _ = recorded(pools, size, path, letters)  # what was sent before does not matter
+    run, _ = recorded(pools, size, path, letters)  # earlier messages do not matter
     pairs = paired_transfers(run.communicators[0].transfers)
     assert len(pairs) == 3 * size
     for sent, received in pairs:
@@ -190,12 +190,12 @@ def test_sends_are_matched_with_the_receives_that_got_them(pools, tmp_path, size
         assert received.end_ns > sent.begin_ns
 
 
-def test_a_rank_alone_is_recorded(pools, tmp_path):
+def test_a_single_rank_is_recorded(pools, tmp_path):
     run, _ = recorded(pools, 1, tmp_path / "run.json", in_background)
     assert len(run.communicators[0].calls) == 4
 
 
-# ---- what is not -------------------------------------------------------------------------------------------------
+# ---- what is not recorded ----------------------------------------------------------------------------------------
 
 
 def many_calls(comm):
@@ -204,9 +204,9 @@ def many_calls(comm):
 
 
 @pytest.mark.parametrize("events", [7, 64])
-def test_when_the_tape_is_full_the_oldest_events_are_dropped_and_counted(pools, tmp_path, events):
+def test_when_the_event_log_is_full_the_oldest_events_are_dropped_and_counted(pools, tmp_path, events):
     path, size = tmp_path / "run.json", 3
-    # At the same time on another tape, which is long enough.
+    # At the same time, another event log is large enough.
     pools[size].call(record_twice, [path] * size, [tmp_path / "all.json"] * size, [events] * size)
     check_structure(tmp_path / "all.json")
     few, whole = (
@@ -214,7 +214,7 @@ def test_when_the_tape_is_full_the_oldest_events_are_dropped_and_counted(pools, 
     )
     for short, long in zip(few, whole, strict=True):
         assert long["dropped"] == 0
-        # The slices of calls are made anew where the tape has only the end of them.
+        # The slice of a call is reconstructed if the log has only its end.
         assert short["dropped"] == long["events"] - events
     (group,) = read_run(path).communicators
     assert group.calls[-1].number == read_run(tmp_path / "all.json").communicators[0].calls[-1].number
@@ -248,7 +248,7 @@ def test_only_what_happens_in_the_block_is_recorded(pools, tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["inner.json", "outer.json"]
 
 
-def test_without_a_recording_nothing_is_written_down(pools):
+def test_nothing_is_logged_without_a_recording(pools):
     pools[2].call(record_nothing)
 
 

@@ -1,4 +1,4 @@
-"""Recording ranks that die, fail, or hold the others up."""
+"""Recordings of ranks that die, fail, or delay the others."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def many_calls(comm):
         comm.all_reduce(np.ones(10), algorithm="ring")
 
 
-# ---- when something goes wrong -----------------------------------------------------------------------------------
+# ---- failures ----------------------------------------------------------------------------------------------------
 
 
 def one_dies(comm, path):
@@ -45,7 +45,7 @@ def one_dies(comm, path):
 
 
 @pytest.mark.parametrize("size", SIZES)
-def test_a_rank_that_dies_leaves_whole_files_of_the_others(tmp_path, size):
+def test_the_death_of_a_rank_leaves_complete_files_of_the_others(tmp_path, size):
     path = tmp_path / "run.json"
     outcomes = outcomes_of(one_dies, size, path)
     assert [outcome.value for outcome in outcomes] == ["lost" if rank != 1 else None for rank in range(size)]
@@ -83,7 +83,7 @@ def test_a_call_that_fails_is_in_the_trace_with_the_wait_that_never_ended(tmp_pa
     assert failed.waits[-1].ns > 40e6
 
 
-def test_mistakes_are_found_before_anything_is_recorded(pools, tmp_path):
+def test_invalid_arguments_are_rejected_before_anything_is_recorded(pools, tmp_path):
     pools[2].call(make_mistakes, [tmp_path] * 2)
     assert list(tmp_path.iterdir()) == []
 
@@ -107,7 +107,7 @@ def fork_inside(comm, path):
     with comm.trace(path) as trace:
         comm.all_reduce(np.ones(3))
         child = os.fork()
-        if child == 0:  # leaves the block, as it has inherited it
+        if child == 0:  # the child has inherited the block and leaves it
             trace.__exit__(None, None, None)
             os._exit(0)
         assert os.waitpid(child, 0)[1] == 0
@@ -127,12 +127,12 @@ def late_rank(comm, late):
     x = np.ones(20_000, np.float32)
     for _ in range(10):
         if comm.rank == late:
-            time.sleep(0.06)  # much longer than where ranks share cores they wait for one
+            time.sleep(0.06)  # much longer than the waits of ranks that share cores
         comm.all_reduce(x, algorithm="ring")
 
 
 @pytest.mark.parametrize(("size", "late"), [(2, 1), (3, 2), (5, 0)])
-def test_a_rank_that_comes_late_is_named(tmp_path, size, late):
+def test_a_rank_that_enters_late_is_named(tmp_path, size, late):
     path = tmp_path / "run.json"
     spawn(record, size, path, lambda comm: late_rank(comm, late))
     check_structure(path)

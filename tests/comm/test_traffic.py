@@ -1,4 +1,4 @@
-"""Bytes that are sent: counted, predicted, and held back by a slow link."""
+"""The bytes that are sent: counted, predicted, and limited by a slow link."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ RATE = 50e6
 
 
 def make(comm, name, count, algorithm, codec):
-    """Make the call about ``count`` elements in all; return what was sent, and what was predicted."""
+    """Make a call on ``count`` elements in all; return the bytes sent and the bytes predicted."""
     collective = next(one for one in WITH_DATA if one.name == name)
     root = comm.size - 1 if collective.rooted else None
     how = {"algorithm": algorithm, "codec": codec, **({"root": root} if collective.rooted else {})}
@@ -54,13 +54,13 @@ def make_all(comm):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("size", [1, 2, 3, 5])
-def test_what_is_sent_is_what_was_predicted(pools, size):
+def test_the_bytes_sent_are_those_predicted(pools, size):
     assert pools[size].call(make_all) == [[]] * size
 
 
 @pytest.mark.parametrize("name", ["ring", "recursive_doubling", "direct", "rabenseifner"])
-def test_the_prediction_is_the_one_of_the_proof(pools, name):
-    """5 chunks of 200 elements: what the proof calls a part of the vector, in bytes."""
+def test_the_prediction_agrees_with_the_proof(pools, name):
+    """5 chunks of 200 elements: the proof's fraction of the vector, in bytes."""
     count = 5 * 4 * 1000
     most = max(sent for sent, _ in pools[5].call(make, *([v] * 5 for v in ("all_reduce", count, name, None))))
     assert most == prove(find(name, all_reduce).schedule(5)).sent * count * 4
@@ -68,7 +68,7 @@ def test_the_prediction_is_the_one_of_the_proof(pools, name):
 
 @pytest.mark.parametrize(("codec", "part"), [("fp16", 0.5), ("bf16", 0.5), ("fp8_e4m3", 0.27), ("int8", 0.27)])
 @pytest.mark.parametrize("size", [2, 3, 5])
-def test_a_codec_sends_a_part_of_the_bytes(pools, size, codec, part):
+def test_a_codec_sends_a_fraction_of_the_bytes(pools, size, codec, part):
     for name in (None, "ring"):
         sent, plain = (
             pools[size].call(make, *([v] * size for v in ("all_reduce", 1_000_000, name, c))) for c in (codec, None)
@@ -77,13 +77,13 @@ def test_a_codec_sends_a_part_of_the_bytes(pools, size, codec, part):
             assert mine == predicted <= part * all_of_it
 
 
-def test_the_largest_hundredth_is_less_than_three_hundredths_of_the_bytes():
+def test_top_k_of_one_percent_sends_less_than_three_percent_of_the_bytes():
     four = RankPool(4)
     try:
         sent = four.call(make, *([v] * 4 for v in ("all_reduce", 1_000_000, None, "topk:0.01")))
     finally:
         four.close()
-    dense = Fraction(2 * 3, 4) * 1_000_000 * 4  # what a ring sends
+    dense = Fraction(2 * 3, 4) * 1_000_000 * 4  # the bytes of a ring
     for mine, predicted in sent:
         assert mine == predicted <= 0.03 * dense
 
@@ -100,7 +100,7 @@ def letters(comm):
     return comm.sent_bytes - before
 
 
-def test_messages_to_one_rank_count_too(pools):
+def test_transfers_are_counted(pools):
     assert pools[3].call(letters) == [800_008, 0, 0]
 
 
@@ -128,9 +128,9 @@ def slowly(comm, count, codec):
 
 
 @pytest.mark.parametrize("size", [2, 3])
-def test_a_slow_link_takes_its_time(pools, size):
-    """No call is quicker than its bytes at the given rate."""
-    made_good_s = 0.001  # of sleeping too long
+def test_a_call_on_a_slow_link_is_not_faster_than_the_link(pools, size):
+    """No call is faster than its bytes at the given rate."""
+    made_good_s = 0.001  # of oversleeping
     for codec in (None, "fp8_e4m3"):
         for sent, taken in pools[size].call(slowly, [500_000] * size, [codec] * size):
             assert taken >= sent / RATE - made_good_s
@@ -142,7 +142,7 @@ def slowly_and_not(comm):
     comm.all_reduce(np.ones(100_000, np.float32), timeout=30)
 
 
-def test_a_link_that_is_slow_no_more_is_not(pools):
+def test_the_rate_limit_can_be_removed(pools):
     """At a byte per second this would take days."""
     pools[2].call(slowly_and_not)
 
@@ -154,7 +154,7 @@ def interrupted_on_a_slow_link(comm):
     comm.abort("enough")
 
 
-def test_who_waits_for_a_slow_link_is_told_when_the_others_give_up():
+def test_a_wait_for_a_slow_link_ends_when_another_rank_aborts():
     began = time.monotonic()
     errors = [outcome.error for outcome in outcomes_of(interrupted_on_a_slow_link, 2, patience_s=10.0)]
     assert isinstance(errors[0], Aborted)

@@ -1,4 +1,4 @@
-"""No program runs that was not proved, and no two ranks run programs that do not belong together."""
+"""Every program that runs was proved, and all ranks run programs of the same schedule."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ def job_of_exhausted_generators(comm, codec):
 
 
 @pytest.mark.parametrize("codec", [None, "bf16"])
-def test_generators_that_are_kept_and_exhausted_run_as_they_were_proved(codec):
-    for _ in range(2):  # with a proof that is made, and with one that is found
+def test_kept_and_exhausted_generators_run_as_proved(codec):
+    for _ in range(2):  # once with a new proof, and once with a cached one
         assert unisono.spawn(job_of_exhausted_generators, 3, codec, timeout=60) == [[6.0, 6.0]] * 3
 
 
@@ -53,7 +53,7 @@ def job_of_a_program_that_differs_between_ranks(comm):
 
     @algorithm(all_reduce, chunks=one)
     def either(rank, size):
-        """Each process sees a right program, but not the same one."""
+        """Each process sees a correct program, but not the same one."""
         if rank == first:
             yield recv_reduce(0, src=1 - first)
             yield send(0, dst=1 - first)
@@ -79,7 +79,7 @@ def test_ranks_that_see_different_programs_get_a_mismatch_error():
 def job_of_many_schedules(comm):
     found = []
     for number in range(MOST_PROGRAMS + 10):
-        # Each schedule is freed at once by its maker: its address is used again for the next.
+        # Each schedule is freed at once: its address is reused for the next one.
         steps = line_steps if number % 2 else lambda rank, size: iter(list(line_steps(rank, size)))
         schedule = unisono.Schedule(
             "all_reduce", f"line{number}", comm.size, 1, 1, make=lambda rank, made=steps: made(rank, comm.size)
@@ -89,7 +89,7 @@ def job_of_many_schedules(comm):
     return found == [[3.0, 3.0]] * len(found), len(comm.dispatcher.cache.programs)
 
 
-def test_a_schedule_is_never_taken_for_an_earlier_one_at_the_same_address():
+def test_a_schedule_is_not_mistaken_for_an_earlier_one_at_the_same_address():
     for right, kept in unisono.spawn(job_of_many_schedules, 2, timeout=120):
         assert right
         assert kept <= MOST_PROGRAMS
@@ -105,7 +105,7 @@ def test_with_few_ranks_all_steps_are_kept_for_traces():
     assert unisono.spawn(job_of_a_schedule_of_many_ranks, 2, timeout=60) == [2, 2]
 
 
-def test_with_many_ranks_only_the_steps_of_this_one_are_kept():
+def test_with_many_ranks_only_the_steps_of_this_rank_are_kept():
     from unisono.comm.programs import MOST_RANKS_KEPT, compiled
 
     size = MOST_RANKS_KEPT + 1

@@ -1,4 +1,4 @@
-"""Calls of a communicator on unusual arrays: the right result, or UsageError before anything moves.
+"""Calls of a communicator on unusual arrays give the right result, or raise UsageError before anything moves.
 
 Every call is made twice: the second time the engine repeats it without Python where it can (bindings/fast_path.cpp).
 """
@@ -11,7 +11,7 @@ import random
 import numpy as np
 import pytest
 
-torch = pytest.importorskip("torch")  # here, so that the ranks, which are forked, need not import it
+torch = pytest.importorskip("torch")  # imported here, so that the forked ranks need not import it
 import unusual_tensors as tensors  # noqa: E402
 from unisono.algorithms import BUILT_IN  # noqa: E402
 from unisono.errors import UsageError  # noqa: E402
@@ -117,7 +117,7 @@ def as_numpy(array):
 
 
 def wanted_of(call, rank, size, root, dtype):
-    """Return what a rank gets, computed in one process."""
+    """Return the result of a rank, computed in one process."""
     count = COUNT * size if call in (*SPLIT, "scatter") else COUNT
     ranks = [values_of(r, count, dtype) for r in range(size)]
     total = ranks[0].copy()
@@ -161,7 +161,7 @@ def check_one(comm, call, dtype, kind_in, kind_out, algorithm, later):
     rank, size, root = comm.rank, comm.size, comm.size - 1
     wanted = wanted_of(call, rank, size, root, dtype)
     before = values_of(rank, COUNT * size if call in (*SPLIT, "scatter") else COUNT, dtype)
-    for _ in range(2):  # the second one is repeated by the engine
+    for _ in range(2):  # the engine repeats the second call
         given = kind_in(before)
         out = None if wanted is None else kind_out(np.zeros_like(wanted))
         make_call(comm, call, given, out, root, algorithm, later)
@@ -187,19 +187,19 @@ def check_all(comm, seed, limit):
         for algorithm in (None, *names[call])
         for kind in (KINDS if call in IN_PLACE else INPUTS)
     ]
-    dice = random.Random(seed)  # the same on every rank
+    dice = random.Random(seed)  # the same kind on every rank
     dice.shuffle(table)
     made = 0
     for call, dtype, kind, algorithm, later in table[:limit]:
         others = KINDS if call in IN_PLACE else INPUTS
-        mixed = others[(others.index(kind) + comm.rank) % len(others)]  # each rank has another kind
+        mixed = others[(others.index(kind) + comm.rank) % len(others)]  # a different kind on each rank
         check_one(comm, call, dtype, mixed, dice.choice(KINDS), algorithm, later)
         made += 2
     return made
 
 
 @pytest.mark.parametrize("size", [1, 2, 3])
-def test_calls_on_unusual_arrays_give_what_numpy_does(pools, size, record_property):
+def test_calls_on_unusual_arrays_agree_with_numpy(pools, size, record_property):
     made = pools[size].call(check_all, [size] * size, [600] * size)
     record_property("calls", sum(made))
     assert made == [1200] * size
@@ -207,16 +207,16 @@ def test_calls_on_unusual_arrays_give_what_numpy_does(pools, size, record_proper
 
 @pytest.mark.long
 @pytest.mark.parametrize("size", [1, 2, 3, 5])
-def test_every_call_on_every_kind_of_array(pools, size, record_property):
+def test_every_call_supports_every_kind_of_array(pools, size, record_property):
     made = pools[size].call(check_all, [size] * size, [None] * size)
     record_property("calls", sum(made))
     assert min(made) > 5000
 
 
-# ---- what is refused -----------------------------------------------------------------------------------------------
+# ---- what is rejected ----------------------------------------------------------------------------------------------
 
 
-def refused_arrays():
+def rejected_arrays():
     values = np.ones(COUNT)
     masked = np.ma.masked_array(values, mask=[True] + [False] * (COUNT - 1))
     record = np.zeros(COUNT, [("a", "f4"), ("b", "f4")])
@@ -239,7 +239,7 @@ def refused_arrays():
     return both, outputs
 
 
-def _is_refused(make):
+def _is_rejected(make):
     try:
         make()
     except UsageError:
@@ -248,10 +248,10 @@ def _is_refused(make):
 
 
 def refuse_all(comm):
-    both, outputs = refused_arrays()
+    both, outputs = rejected_arrays()
     count = 0
     for _ in range(2):
-        comm.all_reduce(np.ones(COUNT))  # so that the engine knows calls of this length
+        comm.all_reduce(np.ones(COUNT))  # so that the engine has a plan for calls of this length
         comm.all_gather(np.ones(COUNT * comm.size), np.ones(COUNT))
         for name, array in (both | outputs).items():
             writes = {
@@ -269,34 +269,36 @@ def refuse_all(comm):
                 ),
             }
             for call, make in (writes if name in outputs else writes | reads).items():
-                assert _is_refused(make), f"{name} in {call}"
+                assert _is_rejected(make), f"{name} in {call}"
                 assert np.array_equal(out, np.full(COUNT * comm.size, 5.0))
                 count += 1
         check = np.ones(3)
-        comm.all_reduce(check)  # nothing has moved: the next call is matched with that of the other ranks
+        comm.all_reduce(check)  # nothing has moved: the next call matches that of the other ranks
         assert check.tolist() == [comm.size] * 3
     return count
 
 
 def fail():
-    raise UsageError("there is nobody to send to")
+    raise UsageError("there is no rank to send to")
 
 
 @pytest.mark.parametrize("size", [1, 2])
-def test_arrays_that_cannot_be_used_are_refused_before_anything_moves(pools, size):
+def test_arrays_that_cannot_be_used_are_rejected_before_anything_moves(pools, size):
     assert min(pools[size].call(refuse_all)) > 300
 
 
 def uses_empty_arrays(comm):
     base = np.arange(8.0)
-    mine = [2, 0] if comm.rank == 0 else [0, 0]  # rank 0 keeps two elements; rank 1 sends and gets none
+    mine = [2, 0] if comm.rank == 0 else [0, 0]  # rank 0 keeps two elements; rank 1 sends and receives none
     out = np.zeros(2) if comm.rank == 0 else base[3:3]
     comm.all_to_all(out, base[:2] if comm.rank == 0 else base[3:3], in_sizes=mine, out_sizes=mine)
-    out = base[1:1] if comm.rank == 0 else np.zeros(2)  # what rank 0 gets, nothing, lies inside of what it sends
+    out = (
+        base[1:1] if comm.rank == 0 else np.zeros(2)
+    )  # the empty part that rank 0 receives is inside the part that it sends
     sizes = ([0, 2], [0, 0]) if comm.rank == 0 else ([0, 0], [2, 0])
     comm.all_to_all(out, base[:2] if comm.rank == 0 else base[3:3], in_sizes=sizes[0], out_sizes=sizes[1])
     return out.tolist()
 
 
-def test_an_array_without_elements_shares_no_memory(pools):
+def test_an_empty_array_overlaps_nothing(pools):
     assert pools[2].call(uses_empty_arrays) == [[], [0.0, 1.0]]

@@ -1,4 +1,4 @@
-"""Calls that cannot work: refused before any byte moves, with words that say why."""
+"""Invalid calls are rejected before any byte moves, with an explanation."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ REFUSED = {
     "does not divide": (lambda c: c.all_to_all(np.ones(7), np.ones(7)), "do not divide into 2 equal parts"),
     "overlap": (lambda c: c.reduce_scatter(BASE[:8], BASE), "overlap"),
     "root": (lambda c: c.broadcast(np.ones(4), root=2), "root=2; expected a rank from 0 to 1"),
-    "root is no number": (lambda c: c.broadcast(np.ones(4), root="0"), "expected a rank"),
+    "root is not a number": (lambda c: c.broadcast(np.ones(4), root="0"), "expected a rank"),
     "op": (lambda c: c.all_reduce(np.ones(4), op="sub"), "there is no reduction 'sub'"),
     "avg of integers": (lambda c: c.all_reduce(np.ones(4, int), op="avg"), "would round"),
     "bits of floats": (lambda c: c.all_reduce(np.ones(4), op="bor"), "has no meaning"),
@@ -54,19 +54,19 @@ REFUSED = {
         lambda c: c.all_reduce(F4, codec="topk:0.5", algorithm="ring"), "leave the algorithm out",
     ),
     "rate": (lambda c: c.limit_rate(0), "limit_rate: 0; expected bytes per second, more than 0, or None"),
-    "rate is no number": (lambda c: c.limit_rate("1 GB/s"), "expected bytes per second"),
+    "rate is not a number": (lambda c: c.limit_rate("1 GB/s"), "expected bytes per second"),
     "prediction": (
         lambda c: c.predict_sent_bytes("all_to_all", 7), "all_to_all: 7 elements do not divide into 2 equal parts",
     ),
     "timeout": (lambda c: c.all_reduce(np.ones(4), timeout=0), "expected seconds, more than 0"),
     "to itself": (lambda c: c.send(np.ones(4), dst=c.rank), "expected another rank"),
-    "to nobody": (lambda c: c.send(np.ones(4), dst=2), "expected another rank"),
+    "to no rank": (lambda c: c.send(np.ones(4), dst=2), "expected another rank"),
     "from itself": (lambda c: c.recv(np.ones(4), src=c.rank), "expected another rank from 0 to 1, or None for any"),
     "to any": (lambda c: c.send(np.ones(4), dst=None), "dst=None on rank"),
     "negative tag": (lambda c: c.send(np.ones(4), dst=1 - c.rank, tag=-1), "tag=-1; expected a number from 0 to"),
     "too large a tag": (lambda c: c.recv(np.ones(4), tag=2**32), "recv: tag=4294967296; expected a number"),
-    "tag is no number": (lambda c: c.recv(np.ones(4), tag="a"), "recv: tag='a'; expected a number"),
-    "one kind of sizes": (lambda c: c.all_to_all(np.ones(4), np.ones(4), in_sizes=[2, 2]), "give both"),
+    "tag is not a number": (lambda c: c.recv(np.ones(4), tag="a"), "recv: tag='a'; expected a number"),
+    "only in_sizes": (lambda c: c.all_to_all(np.ones(4), np.ones(4), in_sizes=[2, 2]), "give both"),
     "too few sizes": (lambda c: c.all_gather(np.ones(4), np.ones(2), out_sizes=[4]), "expected 2 lengths"),
     "negative sizes": (lambda c: c.all_gather(np.ones(4), np.ones(2), out_sizes=[5, -1]), "none negative"),
     "sizes and equal blocks": (
@@ -82,19 +82,19 @@ def refuse(comm, what):
     with pytest.raises(UsageError) as caught:
         call(comm)
     x = np.ones(4)
-    comm.all_reduce(x)  # nothing has moved: the communicator is as good as before
+    comm.all_reduce(x)  # nothing has moved: the communicator still works
     assert x.tolist() == [comm.size] * 4
     return str(caught.value), words
 
 
 @pytest.mark.parametrize("what", REFUSED)
-def test_what_cannot_work_is_refused_before_a_byte_moves(pools, what):
+def test_invalid_calls_are_rejected_before_a_byte_moves(pools, what):
     for text, words in pools[2].call(refuse, [what] * 2):
         assert words in text
 
 
 def only_the_root(comm):
-    """What only the root has must be None elsewhere, and must not be missing there."""
+    """Arrays that only the root has must be None on other ranks and must be given on the root."""
     out = np.zeros(2 * comm.size)
     if comm.rank == 0:
         with pytest.raises(UsageError, match="out is missing"):
@@ -106,7 +106,7 @@ def only_the_root(comm):
         comm.gather(None, np.ones(2))
 
 
-def test_an_array_that_only_the_root_has(pools):
+def test_arrays_of_the_root_are_none_on_other_ranks(pools):
     pools[3].call(only_the_root)
 
 
@@ -124,7 +124,7 @@ def use_unproved(comm):
     comm.barrier()
 
 
-def test_a_wrong_algorithm_never_runs(pools):
+def test_an_incorrect_algorithm_never_runs(pools):
     pools[2].call(use_unproved)
 
 
@@ -139,5 +139,5 @@ def use_closed(comm):
         comm.__reduce__()
 
 
-def test_a_closed_communicator_says_so(pools):
+def test_calls_of_a_closed_communicator_raise(pools):
     pools[2].call(use_closed)

@@ -1,4 +1,4 @@
-"""Calls that go on in the background, and transfers between two ranks."""
+"""Asynchronous calls, and transfers between two ranks."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def queue_calls(comm):
     arrays = [np.full(1000 * (n + 1), float(comm.rank + n)) for n in range(20)]
     works = [comm.all_reduce(array, async_op=True) for array in arrays]
     last = np.ones(3)
-    comm.all_reduce(last)  # a blocking call waits its turn
+    comm.all_reduce(last)  # a blocking call waits for its turn
     assert all(work.done() for work in works), "calls complete in order"
     for n, (work, array) in enumerate(zip(works, arrays, strict=True)):
         work.wait()
@@ -47,7 +47,7 @@ def overlap(comm):
     assert (x == comm.size).all()
 
 
-def test_work_goes_on_while_its_starter_does_something_else(pools):
+def test_asynchronous_calls_overlap_with_other_work(pools):
     pools[2].call(overlap)
 
 
@@ -78,7 +78,7 @@ def test_other_threads_run_while_a_call_waits(pools):
 
 
 def exchange(comm, count):
-    """Everyone sends to everyone and receives from everyone, all at once."""
+    """Every rank sends to all others and receives from all others, all at once."""
     others = [peer for peer in range(comm.size) if peer != comm.rank]
     sent = [np.full(count, 10 * comm.rank + peer, np.int32) for peer in others]
     received = [np.zeros(count, np.int32) for _ in others]
@@ -92,12 +92,12 @@ def exchange(comm, count):
 
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("count", [0, 1, 100, 1_000_000])
-def test_transfers_of_all_with_all_at_once(pools, size, count):
+def test_all_ranks_can_exchange_messages_at_once(pools, size, count):
     pools[size].call(exchange, [count] * size)
 
 
 def in_turn(comm):
-    """Messages between two ranks arrive in the order in which they were sent, also amid collectives."""
+    """Messages between two ranks arrive in sending order, even between collectives."""
     right, left = (comm.rank + 1) % comm.size, (comm.rank - 1) % comm.size
     for n in range(50):
         work = comm.send(np.array([n, comm.rank]), dst=right, async_op=True)
@@ -115,7 +115,7 @@ def test_transfers_arrive_in_order(pools, size):
 
 
 def late_mix(comm):
-    """Blocking receives behind receives that go on: each gets its own message."""
+    """Post blocking receives after asynchronous ones: each gets its own message."""
     if comm.rank == 0:
         for n in range(3):
             comm.send(np.full(100_000, n), dst=1)
@@ -128,5 +128,5 @@ def late_mix(comm):
     assert (first[0], second[0], third[0]) == (0, 1, 2)
 
 
-def test_a_blocking_receive_waits_for_those_before_it(pools):
+def test_a_blocking_receive_waits_for_earlier_receives(pools):
     pools[2].call(late_mix)

@@ -23,7 +23,7 @@ SIZES = (2, 3, 5, 8)
 
 
 def burst_ring(burst: int):
-    """Return a ring whose chunks are cut into pieces: a rank sends all of them before it receives the first."""
+    """Return a ring whose chunks are cut into pieces: a rank sends all pieces before it receives the first."""
 
     @algorithm(all_reduce, chunks=lambda size: size * burst, depth=burst)
     def ring_of_bursts(rank, size):
@@ -82,7 +82,7 @@ def test_the_channels_of_the_engine_are_deep_enough_for_every_depth_that_can_be_
 def exchange(comm):
     results = []
     for burst in (2, DEEPEST):
-        for count in (1, 1000, 300_000):  # the last takes several passes
+        for count in (1, 1000, 300_000):  # the last one takes several passes
             x = np.arange(count, dtype=np.float64) * (comm.rank + 1)
             comm.all_reduce(x, algorithm=burst_ring(burst))
             results.append(bool((x == np.arange(count) * sum(range(1, comm.size + 1))).all()))
@@ -103,7 +103,7 @@ def test_a_depth_that_the_engine_does_not_have_cannot_be_declared(depth):
         algorithm(all_reduce, depth=depth)
 
 
-def test_the_compiler_refuses_a_proof_for_deeper_channels_than_the_engine_has():
+def test_the_compiler_rejects_a_proof_for_deeper_channels_than_the_engine_has():
     schedule = burst_ring(2).schedule(3)
     for depth in (DEEPEST + 1, None):
         with pytest.raises(UsageError, match="proved for channels of depth"):

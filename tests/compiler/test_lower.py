@@ -1,4 +1,4 @@
-"""What the compiler makes of programs."""
+"""The compiler translates programs into few instructions that store little."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ def test_the_instructions_for_five_ranks_have_not_changed(name):
     assert lowered_text(find(name).schedule(5)) == (GOLDEN / f"{name.replace('/', '-')}.txt").read_text()
 
 
-def test_there_is_no_golden_file_of_something_that_is_gone():
+def test_every_golden_file_belongs_to_an_algorithm():
     assert {path.stem for path in GOLDEN.glob("*")} == {name.replace("/", "-") for name in NAMES}
 
 
-def test_a_ring_is_one_send_and_then_passes_on():
-    """Seven hops of four ranks: the first message is sent, the last one kept, all others go straight through."""
+def test_a_ring_sends_once_and_then_forwards():
+    """Seven hops of four ranks: the first message is sent, the last one is kept, all others are forwarded."""
     text = lowered(find("ring").schedule(4), 1).text
     assert text == (
         "  0 send     to 2: output 0\n"
@@ -48,11 +48,11 @@ def test_a_ring_is_one_send_and_then_passes_on():
 
 
 def test_with_a_codec_a_ring_stores_no_more_than_without():
-    """What a rank sends first is overwritten later, and what it passes on it either keeps rounded or not at all."""
+    """The first chunk sent is overwritten later, and forwarded chunks are kept rounded or not at all."""
     assert lowered(find("ring").schedule(4), 1, rounds=True).text == lowered(find("ring").schedule(4), 1).text
 
 
-def test_with_a_codec_a_sender_keeps_what_it_has_sent_where_it_needs_it():
+def test_with_a_codec_a_sender_stores_the_rounded_chunk_if_it_needs_it():
     text = lowered(find("recursive_doubling").schedule(2), 0, rounds=True).text
     assert text == (
         "  0 send     to 1: output 0 -> output 0\n"  # rounded
@@ -60,7 +60,7 @@ def test_with_a_codec_a_sender_keeps_what_it_has_sent_where_it_needs_it():
     )
 
 
-def test_with_a_codec_the_owner_of_a_part_takes_the_rounded_one_and_keeps_its_input():
+def test_with_a_codec_the_owner_of_a_part_uses_the_rounded_part_and_keeps_its_input():
     made = lowered(find("all_gather/ring").schedule(3), 1, rounds=True)
     assert made.text == (
         "  0 send     to 2: input 1 -> output 1\n"
@@ -76,24 +76,24 @@ def test_inputs_that_are_not_results_are_never_written():
             assert not any(op.out and op.out.buffer == INPUT for i in made.instructions for op in i.operands)
 
 
-def test_only_what_was_neither_sent_nor_received_is_rounded_last():
-    """Three ranks: the core is 0 and 1; rank 0 speaks for rank 2 and hands it the result."""
+def test_only_chunks_that_were_neither_sent_nor_received_are_rounded_last():
+    """Three ranks: the core is 0 and 1; rank 0 acts for rank 2 and sends it the result."""
     parts = [lowered(find("recursive_doubling").schedule(3), rank, rounds=True).rounded_last for rank in range(3)]
     assert [[str(part) for part in of_rank] for of_rank in parts] == [[], ["output 0"], []]
 
 
-def test_partial_sums_that_are_passed_on_are_not_stored():
+def test_forwarded_partial_sums_are_not_stored():
     for instruction in lowered(find("reduce_scatter/ring").schedule(5), 2).instructions[1:-1]:
         assert instruction.kind == REDUCE
         assert [operand.out for operand in instruction.operands] == [None]
 
 
-def test_a_chunk_for_all_others_is_written_once():
+def test_a_chunk_for_several_ranks_is_written_once():
     sends = [i for i in lowered(find("all_gather/naive").schedule(5), 2).instructions if i.kind == SEND]
     assert [send.to.to_all for send in sends] == [True]
 
 
-def test_with_two_ranks_there_are_no_others_to_share_with():
+def test_with_two_ranks_no_message_has_several_readers():
     sends = [i for i in lowered(find("all_gather/naive").schedule(2), 0).instructions if i.kind == SEND]
     assert [send.to.to_all for send in sends] == [False]
 
@@ -113,7 +113,7 @@ def two_messages_from_one_peer(rank, size):
         yield recv(0, src=0)
 
 
-def test_who_is_heard_of_need_not_be_waited_for():
+def test_receivers_that_reply_are_not_silent():
     for rank in range(2):
         assert lowered(two_messages_from_one_peer.schedule(2), rank).silent_receivers == ()
 
@@ -126,7 +126,7 @@ def root_sends_to_all(rank, size, root=0):
         yield recv(0, src=root)
 
 
-def test_the_root_of_a_broadcast_waits_for_those_that_it_never_hears_of():
+def test_receivers_of_a_broadcast_that_never_reply_are_silent():
     schedule = root_sends_to_all.schedule(4, root=2)
     assert lowered(schedule, 2).silent_receivers == (0, 1, 3)
     assert lowered(schedule, 0).silent_receivers == ()
@@ -140,7 +140,7 @@ def test_one_instruction_is_sixteen_bytes(name):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_fused_programs_do_not_deadlock_in_channels_of_depth_four(name):
-    """A fused instruction holds what it has received until it can pass it on: that costs a message of depth."""
+    """A fused instruction holds its received message until it can forward it, which costs one message of depth."""
     for size in (2, 3, 5, 8, 13):
         if find(name).can_serve(size):
             schedule = find(name).schedule(size)

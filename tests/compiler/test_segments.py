@@ -1,4 +1,4 @@
-"""How a call with a codec is cut into segments."""
+"""A call with a codec is cut into segments of whole codec blocks."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ STAGING_BYTES = 64 * 1024
 
 
 def numbers(name: str, size: int, length: int, staging_bytes: int = STAGING_BYTES) -> tuple[CallLayout, int]:
-    """Return the numbers of an all-reduce with a codec, and how many chunks a rank sends at the most."""
+    """Return the numbers of an all-reduce with a codec, and the most chunks that a rank sends."""
     schedule = find(name).schedule(size)
     lowered = lower(proved_with_codec(proved(schedule)), 0)
     lengths = Lengths((length,), (length,))
@@ -29,7 +29,7 @@ def numbers(name: str, size: int, length: int, staging_bytes: int = STAGING_BYTE
 @pytest.mark.parametrize("size", [2, 3, 5, 8, 13])
 @pytest.mark.parametrize("length", [1, 31, 33, 1000, 100_003, 10_000_019])
 @pytest.mark.parametrize("name", ["ring", "direct", "recursive_doubling", "all_reduce/naive"])
-def test_no_block_is_cut_and_two_passes_fit_into_the_staging_area(name, size, length):
+def test_no_codec_block_is_cut_and_two_passes_fit_into_the_staging_area(name, size, length):
     made, most_sent = numbers(name, size, length)
     assert made.segment_bytes % FP8.memory_bytes == 0
     on_the_wire = made.segment_bytes // FP8.memory_bytes * FP8.wire_bytes
@@ -38,7 +38,7 @@ def test_no_block_is_cut_and_two_passes_fit_into_the_staging_area(name, size, le
     assert (made.passes - 1) * made.segment_bytes < chunk <= made.passes * made.segment_bytes
 
 
-def test_a_codec_needs_fewer_passes_where_the_staging_area_is_short():
+def test_a_codec_needs_fewer_passes_in_a_small_staging_area():
     with_codec, _ = numbers("direct", 13, 1_000_000)
     schedule = find("direct").schedule(13)
     lowered = lower(proved(schedule), 0)
@@ -48,6 +48,6 @@ def test_a_codec_needs_fewer_passes_where_the_staging_area_is_short():
     assert with_codec.passes < plain.passes / 3
 
 
-def test_an_area_too_small_for_a_block_is_refused():
+def test_a_staging_area_too_small_for_a_codec_block_is_rejected():
     with pytest.raises(UsageError, match="connect with a larger staging_bytes, or choose another algorithm"):
         numbers("direct", 13, 1000, staging_bytes=10_000)

@@ -1,4 +1,4 @@
-"""Both ways of copying copy every byte and no more, from and to any address."""
+"""Both copy strategies copy exactly the given bytes, from and to any address."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tables that Python repeats are those of the engine."""
+"""The tables in Python agree with those of the engine."""
 
 from __future__ import annotations
 

@@ -133,7 +133,7 @@ def start(tmp_path):
 
 
 def of_ranks(text):
-    """Return the output of the ranks: under torchrun, torch marks what an excepthook prints."""
+    """Return the output of the ranks: under torchrun, torch marks the output of an excepthook."""
     marked = [line for line in text.splitlines(keepends=True) if line.startswith("[rank")]
     return "".join(marked) or text
 

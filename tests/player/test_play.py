@@ -43,7 +43,7 @@ def test_every_all_reduce_equals_reduce_scatter_followed_by_all_gather(name, siz
 @pytest.mark.parametrize("name", [a.name for a in algorithms_of(all_reduce)])
 @pytest.mark.parametrize("size", [2, 3, 5, 6, 7, 8, 13])
 def test_agreement_all_ranks_end_with_the_same_bits(name, size):
-    """What the verifier proves of the expression trees holds for the bits."""
+    """Agreement of the expression trees, which the verifier proves, implies agreement of the bits."""
     rng = np.random.default_rng(size)
     inputs = [rng.standard_normal(101).astype(np.float32) * 10.0 ** rng.integers(-6, 6, 101) for _ in range(size)]
     inputs = [given.astype(np.float32) for given in inputs]
@@ -55,7 +55,7 @@ def test_agreement_all_ranks_end_with_the_same_bits(name, size):
 @pytest.mark.parametrize(
     "dtype", [np.float64, np.float16, ml_dtypes.bfloat16, ml_dtypes.float8_e4m3fn, np.int8, np.uint64, np.complex64]
 )
-def test_any_dtype_stays_what_it_was(dtype):
+def test_the_result_has_the_dtype_of_the_inputs(dtype):
     inputs = [np.full(6, rank + 1).astype(dtype) for rank in range(3)]
     for output in play(find("ring").schedule(3), inputs).outputs:
         assert output.dtype == dtype
@@ -68,19 +68,19 @@ def test_avg_divides_the_sum_by_the_number_of_ranks():
 
 
 @pytest.mark.parametrize(("op", "wanted"), [("band", 0b1000), ("bor", 0b1111), ("bxor", 0b1111)])
-def test_bitwise_reductions_of_integers(op, wanted):
+def test_integers_have_bitwise_reductions(op, wanted):
     inputs = [[0b1001], [0b1010], [0b1100]]
     assert [output.tolist() for output in play(find("ring").schedule(3), inputs, op).outputs] == [[wanted]] * 3
 
 
-def test_the_inputs_are_left_as_they_were():
+def test_the_inputs_are_unchanged():
     inputs = [np.arange(6.0) + rank for rank in range(3)]
     copies = [given.copy() for given in inputs]
     play(find("ring").schedule(3), inputs)
     assert same(inputs, copies)
 
 
-def test_a_message_may_be_shorter_than_its_chunks_are_many():
+def test_a_vector_may_have_fewer_elements_than_chunks():
     inputs = [np.array([rank + 1]) for rank in range(7)]
     assert [output.tolist() for output in play(find("ring").schedule(7), inputs).outputs] == [[28]] * 7
 
@@ -92,14 +92,14 @@ def test_blocks_of_an_all_gather_may_differ_in_length():
         assert same(outputs, [np.concatenate(inputs)] * 5)
 
 
-def test_a_barrier_shows_who_was_heard_of():
+def test_a_barrier_shows_which_ranks_are_known_to_have_arrived():
     frames = list(play(find("barrier/dissemination").schedule(5), record=True).frames())
     heard = [[int(row[0].values.sum()) for row in frame.rows] for frame in frames]
     assert heard == [[1] * 5, [2] * 5, [4] * 5, [5] * 5]
 
 
 @pytest.mark.parametrize("name", WITH_DATA)
-def test_the_first_frame_is_the_input_and_the_last_the_result(name):
+def test_the_first_frame_is_the_input_and_the_last_one_the_result(name):
     schedule = find(name).schedule(5)
     inputs = inputs_for(schedule, lambda rank, length: np.arange(length) + rank)
     playback = play(schedule, inputs, record=True)
@@ -118,7 +118,7 @@ def test_the_first_frame_is_the_input_and_the_last_the_result(name):
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.float16, ml_dtypes.bfloat16])
 @pytest.mark.parametrize("name", [a.name for a in algorithms_of(all_reduce)])
 def test_agreement_holds_for_zeros_of_both_signs_and_for_any_nan(name, dtype, op):
-    """In these corners numpy's own functions depend on which side comes first."""
+    """In these cases the functions of numpy depend on the order of the two sides."""
     bits = np.dtype(f"u{np.dtype(dtype).itemsize}")
     nan = np.array([np.nan], dtype).view(bits)[0]
     special = np.concatenate(
@@ -148,7 +148,7 @@ def test_the_larger_zero_is_the_positive_one():
     assert np.signbit(play(find("ring").schedule(2), inputs, "min").outputs).all()
 
 
-def test_a_result_that_is_missing_is_an_error():
+def test_a_missing_result_is_an_error():
     with pytest.raises(GoalError, match="a chunk of the result is missing"):
         play(written("all_gather", 2, "", ""), [[1], [2]])
 
@@ -169,7 +169,7 @@ def test_a_result_that_is_missing_is_an_error():
         ([[1j], [2j], [3j]], "max", "complex numbers have no order"),
     ],
 )
-def test_inputs_that_do_not_fit_are_refused(inputs, op, complaint):
+def test_inputs_that_do_not_match_are_rejected(inputs, op, complaint):
     with pytest.raises(UsageError, match=complaint):
         play(find("ring").schedule(3), inputs, op)
 

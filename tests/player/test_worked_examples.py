@@ -10,7 +10,7 @@ from unisono import find, play
 FOUR_RANKS = [[0, 1, 2, 3], [1, 2, 3, 4], [2, 3, 4, 5], [3, 4, 5, 6]]
 
 
-def test_on_four_ranks_reduce_scatter_and_all_gather_are_an_all_reduce():
+def test_on_four_ranks_reduce_scatter_then_all_gather_equals_all_reduce():
     parts = play(find("reduce_scatter/ring").schedule(4), FOUR_RANKS).outputs
     assert [part.tolist() for part in parts] == [[6], [10], [14], [18]]
     gathered = play(find("all_gather/ring").schedule(4), parts).outputs
@@ -19,7 +19,7 @@ def test_on_four_ranks_reduce_scatter_and_all_gather_are_an_all_reduce():
     assert [whole.tolist() for whole in reduced] == [[6, 10, 14, 18]] * 4
 
 
-# What five ranks hold before a ring all-reduce and after each of its eight steps.
+# The contents of five ranks before a ring all-reduce and after each of its eight steps.
 RING_OF_FIVE = [
     [[0, 1, 2, 3, 4], [1, 2, 3, 4, 5], [2, 3, 4, 5, 6], [3, 4, 5, 6, 7], [4, 5, 6, 7, 8]],
     [[0, 1, 2, 10, 4], [1, 2, 3, 4, 9], [3, 3, 4, 5, 6], [3, 7, 5, 6, 7], [4, 5, 11, 7, 8]],
@@ -33,7 +33,7 @@ RING_OF_FIVE = [
 ]  # fmt: skip
 
 
-def test_a_ring_of_five_takes_eight_steps_and_this_is_the_state_after_each():
+def test_a_ring_of_five_takes_eight_steps_with_these_states():
     inputs = [np.arange(5) + rank for rank in range(5)]
     frames = list(play(find("ring").schedule(5), inputs, record=True).frames())
     assert [[[int(cell.values[0]) for cell in row] for row in frame.rows] for frame in frames] == RING_OF_FIVE
@@ -47,8 +47,8 @@ def test_in_a_ring_of_five_a_chunk_gains_one_addend_per_hop():
     assert summed[-1] == [5]
 
 
-def test_the_numbers_typed_above_are_those_of_the_definition():
-    """The table was not made by the player: follow chunk c from rank c+1 round the ring, by hand."""
+def test_the_table_above_follows_from_the_definition():
+    """The table was not made by the player: chunk c is followed around the ring from rank c+1, by hand."""
     state = [list(range(rank, rank + 5)) for rank in range(5)]
     history = [[list(row) for row in state]]
     for hop in range(1, 9):
@@ -62,6 +62,6 @@ def test_the_numbers_typed_above_are_those_of_the_definition():
 
 
 @pytest.mark.parametrize("op", ["sum", "prod", "max", "min"])
-def test_other_reductions_on_the_four_ranks(op):
+def test_other_reductions_work_on_four_ranks(op):
     wanted = getattr(np, op)(FOUR_RANKS, axis=0).tolist()
     assert [output.tolist() for output in play(find("ring").schedule(4), FOUR_RANKS, op).outputs] == [wanted] * 4

@@ -1,4 +1,4 @@
-"""Whatever a user's generator does, the error says which rank and step, and what to do."""
+"""For every mistake in a user's generator, the error names rank and step and gives a hint."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ def program_of(*steps, size=3, rank=0, **declared):
     return list(mine.schedule(size).program(rank))
 
 
-def test_steps_come_out_with_sends_first_and_otherwise_as_written():
+def test_checked_steps_have_their_sends_first_and_otherwise_the_written_order():
     [step] = program_of((recv(2, src=1), send(0, dst=1), copy(1, to=0), send(1, dst=2)))
     assert [str(op) for op in step] == ["send 0 to 1", "send 1 to 2", "recv 2 from 1", "copy 1 to 0"]
 
 
-def test_equal_chunks_have_one_form():
+def test_equal_chunks_have_the_same_form():
     steps = program_of(send([0, 1, 2], dst=1), send((0, 2), dst=1), send(range(0, 3, 2), dst=1), send([1], dst=1))
     assert [op.chunks for (op,) in steps] == [range(3), (0, 2), (0, 2), 1]
 
@@ -36,7 +36,7 @@ def test_numpy_integers_are_integers():
     assert (type(op.chunks), type(op.other)) == (int, int)
 
 
-def test_a_step_with_nothing_to_do_is_no_step():
+def test_an_empty_step_is_omitted():
     assert program_of((), send(0, dst=1), []) == [(send(0, dst=1),)]
 
 
@@ -62,7 +62,7 @@ def test_a_step_with_nothing_to_do_is_no_step():
         (copy((0, 1), to=2), "different numbers of chunks"),
     ],
 )
-def test_rubbish_is_refused_with_rank_and_step(step, complaint):
+def test_invalid_steps_are_rejected_with_rank_and_step(step, complaint):
     with pytest.raises(ScheduleError, match=complaint) as caught:
         program_of(send(0, dst=1), step)
     error = caught.value
@@ -114,7 +114,7 @@ def test_an_exception_in_the_program_is_reported_with_its_line():
     assert isinstance(caught.value.__cause__, IndexError)
 
 
-def test_a_function_that_does_not_yield_is_told_so():
+def test_a_function_that_does_not_yield_is_reported():
     @algorithm(all_reduce)
     def plain(rank, size):
         return 5
@@ -133,7 +133,7 @@ def test_a_function_that_does_not_yield_is_told_so():
         (lambda: [*mapped(every_other, ranks=[0, 1])], "call the program: mapped(program(me, size), ...)"),
     ],
 )
-def test_typical_mistakes_get_the_right_cure(step, cure):
+def test_typical_mistakes_get_the_right_hint(step, cure):
     @algorithm(all_reduce)
     def mine(rank, size):
         yield step()
@@ -153,7 +153,7 @@ def every_other(rank, size):
     [range(0, 10**11, 2), range(10**20), 10**5000, -(10**5000), range(10**20, 10**20 + 5), (0, 10**30)],
     ids=["strided", "long", "digits", "negative", "far", "listed"],
 )
-def test_numbers_beyond_all_bounds_are_refused_at_once(chunks):
+def test_huge_numbers_are_rejected_at_once(chunks):
     with pytest.raises(ScheduleError, match=r"there is no chunk|is not a chunk") as caught:
         program_of(send(chunks, dst=1))
     assert len(str(caught.value)) < 20_000
@@ -165,7 +165,7 @@ class Mute(BaseException):
 
 
 @pytest.mark.parametrize("error", [Mute(), SystemExit(0), BaseException("out")], ids=["mute", "exit", "base"])
-def test_whatever_a_program_raises_is_reported(error):
+def test_any_exception_of_a_program_is_reported(error):
     @algorithm(all_reduce)
     def mine(rank, size):
         yield send(0, dst=1)

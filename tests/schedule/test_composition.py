@@ -25,7 +25,7 @@ def test_mapped_leaves_out_ops_whose_chunks_are_mapped_to_none():
     assert list(mapped(program, chunks=(4, ()))) == [(send(4, dst=1),), (send(4, dst=1),), ()]
 
 
-def test_mapped_leaves_alone_what_it_is_not_given():
+def test_mapped_without_a_mapping_changes_nothing():
     program = [(send(3, dst=1),), (combine(3, into=4),)]
     assert list(mapped(program)) == program
 
@@ -33,7 +33,7 @@ def test_mapped_leaves_alone_what_it_is_not_given():
 @pytest.mark.parametrize(
     "step", [send(2, dst=0), send(0, dst=2), send(-1, dst=0), send(0, dst=-1), copy(0, to=2), send((0, 5), dst=0)]
 )
-def test_mapped_refuses_what_it_has_no_name_for(step):
+def test_mapped_rejects_numbers_outside_its_mapping(step):
     with pytest.raises(ScheduleError, match="does not list"):
         list(mapped([step], ranks=(0, 1), chunks=(0, 1)))
 
@@ -45,22 +45,22 @@ def test_backwards_turns_an_all_gather_into_a_reduce_scatter():
     ]
 
 
-def test_backwards_twice_is_where_we_began():
+def test_backwards_twice_gives_the_original_program():
     forth = [step if isinstance(step, tuple) else (step,) for step in ring_all_gather(2, 5)]
     assert list(backwards(backwards(forth, add=False), add=False)) == forth
 
 
 @pytest.mark.parametrize("op", [recv_reduce(0, src=1), copy(0, to=1), combine(0, into=1)])
-def test_what_overwrites_cannot_run_backwards(op):
+def test_ops_that_overwrite_cannot_run_backwards(op):
     with pytest.raises(ScheduleError, match="backwards"):
         list(backwards([op]))
 
 
 @pytest.mark.parametrize("combinator", [mapped, backwards])
-def test_rubbish_from_an_inner_program_is_named(combinator):
+def test_invalid_steps_of_an_inner_program_are_named(combinator):
     with pytest.raises(ScheduleError, match="not a step"):
         list(combinator(["hello"]))
 
 
-def test_mapping_no_chunk_at_all_is_left_to_be_refused_as_such():
+def test_mapping_a_message_without_chunks_keeps_it():
     assert list(mapped([send([], dst=0)], chunks=[0])) == [(send((), dst=0),)]

@@ -1,4 +1,4 @@
-"""A frozen schedule holds what its programs yielded when they were run, once."""
+"""A frozen schedule holds the steps that its programs yielded when they ran, once."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ def test_freezing_changes_no_step(name, size):
         assert frozen.largest_message == max(max(of_rank, default=0) for of_rank in amounts)
 
 
-def test_every_kind_of_chunk_and_long_programs_survive():
+def test_every_kind_of_chunk_and_long_programs_are_preserved():
     first = [send(70_000, dst=1), copy(range(2, 9), to=(9, 11, 13, 12, 15, 17, 16)), combine(1, into=2)] * BURST
     second = [(recv(range(3), src=0), recv_reduce((4, 3), src=0)), send([7, 5], dst=0)]
     schedule = schedule_of(first, second, slots=80_000)
     assert steps_of(freeze(schedule)) == steps_of(schedule)
 
 
-def test_each_program_is_run_once():
+def test_each_program_runs_once():
     runs = []
 
     def make(rank):
@@ -58,7 +58,7 @@ def test_each_program_is_run_once():
     assert runs == [0, 1]
 
 
-def test_what_a_program_changes_after_it_has_yielded_is_not_seen():
+def test_changes_after_a_yield_have_no_effect():
     ops, chunks, options = [send([0, 1], dst=1)], [0, 1], {"node": [1, 2]}
 
     def make(rank):
@@ -91,7 +91,7 @@ def test_the_digest_is_that_of_the_steps():
 
 
 class Moody(list):
-    """A sequence that says something else each time it is read."""
+    """A sequence with different contents each time it is read."""
 
     def __iter__(self):
         self.reads = getattr(self, "reads", 0) + 1
@@ -99,7 +99,7 @@ class Moody(list):
 
 
 class Liar(int):
-    """A number that compares as it likes."""
+    """A number with arbitrary comparisons."""
 
     def __lt__(self, other):
         return False
@@ -122,14 +122,14 @@ def test_chunks_are_read_once():
     assert step == (send(range(2), dst=1),)
 
 
-def test_a_number_with_its_own_comparisons_is_a_plain_number_afterwards():
+def test_a_number_with_its_own_comparisons_becomes_a_plain_number():
     (step,) = freeze(schedule_of([send(Liar(0), dst=1)], [])).program(0)
     assert type(step[0].chunks) is int
     with pytest.raises(ScheduleError, match="there is no chunk 7"):
         freeze(schedule_of([send(Liar(7), dst=1)], []))
 
 
-def test_a_kind_with_its_own_equality_is_refused():
+def test_a_kind_with_its_own_equality_is_rejected():
     kind = send(0, dst=1)._replace(kind=AnyKind("recv"))
     with pytest.raises(ScheduleError, match="there is no op"):
         freeze(schedule_of([kind], []))
@@ -140,7 +140,7 @@ def test_a_program_that_fails_is_not_frozen():
         freeze(schedule_of([(recv(0, src=1), recv(0, src=1))], []))
 
 
-def test_a_program_that_is_interrupted_leaves_nothing_behind():
+def test_an_interrupted_program_leaves_nothing_behind():
     asked = []
 
     def make(rank):
@@ -155,7 +155,7 @@ def test_a_program_that_is_interrupted_leaves_nothing_behind():
     assert len(steps_of(freeze(schedule))) == 2
 
 
-def test_the_steps_of_one_rank_can_be_kept_alone():
+def test_only_the_steps_of_one_rank_can_be_kept():
     frozen = freeze(find("ring").schedule(5))
     alone = frozen.alone(3)
     assert isinstance(alone, FrozenSchedule)
@@ -178,7 +178,7 @@ def test_a_ring_of_64_ranks_takes_a_few_bytes_per_op():
     assert nbytes < 7 * 64 * 126 * 2
 
 
-def test_a_replaced_program_is_not_taken_for_the_frozen_one():
+def test_a_replaced_program_is_not_mistaken_for_the_frozen_one():
     """``dataclasses.replace`` of a frozen schedule keeps the frozen steps."""
     frozen = freeze(schedule_of([send(0, dst=1)], []))
     assert list(dataclasses.replace(frozen, make=lambda rank: []).program(0)) == [(send(0, dst=1),)]

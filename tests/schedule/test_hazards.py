@@ -24,7 +24,7 @@ from unisono.schedule.hazards import check_hazards
     ],
     ids=str,
 )
-def test_a_step_that_depends_on_the_order_of_its_ops_is_refused(step):
+def test_a_step_that_depends_on_the_order_of_its_ops_is_rejected(step):
     with pytest.raises(HazardError, match=r"written twice|written by another"):
         check_hazards(step)
 
@@ -32,15 +32,15 @@ def test_a_step_that_depends_on_the_order_of_its_ops_is_refused(step):
 @pytest.mark.parametrize(
     "step",
     [
-        (send(0, dst=1), recv(0, src=1)),  # a send reads what was there before the step
+        (send(0, dst=1), recv(0, src=1)),  # a send reads the contents from before the step
         (send(0, dst=1), send(0, dst=2), copy(0, to=1)),
-        (recv_reduce(0, src=1), recv_reduce(0, src=2)),  # they add in the order written
+        (recv_reduce(0, src=1), recv_reduce(0, src=2)),  # they are added in the order written
         (recv(0, src=1), recv(1, src=2), copy(2, to=3)),
         (combine(0, into=1), combine(0, into=2)),
     ],
     ids=str,
 )
-def test_a_step_with_one_meaning_is_accepted(step):
+def test_an_unambiguous_step_is_accepted(step):
     check_hazards(step)
 
 
@@ -55,7 +55,7 @@ def test_a_step_with_one_meaning_is_accepted(step):
         "copy 0-1 to 1-2",
     ],
 )
-def test_a_proof_looks_for_hazards_in_every_kind_of_step(step):
+def test_a_proof_detects_hazards_in_every_kind_of_step(step):
     with pytest.raises(HazardError) as caught:
         prove(written("all_reduce", 4, "send 0 to 1", step, "send 0 to 1"))
     assert (caught.value.rank, caught.value.step) == (1, 0)

@@ -16,8 +16,8 @@ from unisono.errors import DeadlockError, UnmatchedError
     name=st.sampled_from([name for name in NAMES if not name.startswith("barrier")]),
     size=st.integers(1, 9), depth=st.integers(1, 3), length=st.integers(0, 60), seed=st.integers(0, 2**32),
 )  # fmt: skip
-def test_every_interleaving_gives_the_same_bits_and_none_gets_stuck_or_overruns(name, size, depth, length, seed):
-    """The claim that a single run is a proof, tried against an executor that shares no code with ours."""
+def test_every_interleaving_gives_the_same_bits_and_none_deadlocks_or_overruns(name, size, depth, length, seed):
+    """The claim that a single run is a proof, tested with an executor that shares no code with the verifier."""
     schedule = find(name).schedule(size)
     collective = collectives.find(schedule.collective)
     if prove(schedule).equal_blocks_only:
@@ -38,14 +38,14 @@ def test_every_interleaving_gives_the_same_bits_and_none_gets_stuck_or_overruns(
             assert np.concatenate([memories[rank].read(slot) for slot in slots]).tobytes() == output.tobytes()
 
 
-def test_an_exchange_that_needs_equal_blocks_would_overrun_with_others():
-    """The check above can fail: that is what equal_blocks_only is about."""
+def test_an_exchange_that_needs_equal_blocks_overruns_with_unequal_ones():
+    """The check above can fail: equal_blocks_only is about this case."""
     schedule = find("all_to_all/bruck").schedule(5)
     with pytest.raises(Overrun):
         run_at_random(schedule, lay_out(schedule, 7, np.float32), depth=1, seed=0)
 
 
-def test_a_circle_of_receives_is_a_deadlock_that_names_everyone():
+def test_a_cycle_of_receives_is_a_deadlock_that_names_every_rank():
     circle = [f"recv_reduce 0 from {(rank + 1) % 3}\nsend 0 to {(rank - 1) % 3}" for rank in range(3)]
     with pytest.raises(DeadlockError) as caught:
         prove(written("all_reduce", 1, *circle))
@@ -62,17 +62,17 @@ def test_waiting_for_a_rank_that_has_finished_is_a_missing_send():
     assert str(caught.value.op) == "recv_reduce 0 from 1"
 
 
-def test_a_message_that_nobody_takes_is_refused():
+def test_a_message_that_is_never_received_is_rejected():
     with pytest.raises(UnmatchedError, match="from rank 0 to rank 1 was sent but never received"):
         prove(written("broadcast", 1, "send 0 to 1\nsend 0 to 1", "recv 0 from 0", root=0))
 
 
-def test_a_sender_that_waits_for_room_which_nobody_makes_is_refused():
+def test_a_send_into_a_channel_that_stays_full_is_rejected():
     with pytest.raises(UnmatchedError, match="finished without receiving"):
         prove(written("broadcast", 1, "send 0 to 1\nsend 0 to 1\nsend 0 to 1", "recv 0 from 0", root=0))
 
 
-def test_the_two_ends_must_have_the_same_number_of_chunks():
+def test_both_ends_of_a_message_must_have_the_same_number_of_chunks():
     with pytest.raises(UnmatchedError, match="a different number of chunks") as caught:
         prove(written("broadcast", 2, "send 0-1 to 1", "recv 0 from 0", root=0))
     assert caught.value.expected.startswith("1 ")
@@ -88,7 +88,7 @@ def test_levels_count_the_longest_path_and_rounds_one_message_at_a_time():
     assert (tree.levels, tree.rounds) == (6, 6)
 
 
-def test_the_independent_executor_can_get_stuck():
+def test_the_independent_executor_can_deadlock():
     """The check above can fail: a program that needs depth 2 stops at depth 1."""
     greedy = [
         "send 0 to 1\nsend 0 to 1\nrecv 0 from 1\nrecv 0 from 1",

@@ -22,7 +22,7 @@ rank 1
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_what_is_written_can_be_read_back(name):
+def test_a_written_schedule_is_parsed_unchanged(name):
     for size in (1, 2, 5, 6):
         text = format_schedule(find(name).schedule(size))
         again = parse_schedule(text)
@@ -31,7 +31,7 @@ def test_what_is_written_can_be_read_back(name):
             assert list(again.program(rank)) == list(find(name).schedule(size).program(rank))
 
 
-def test_the_root_is_written_and_read():
+def test_the_root_is_written_and_parsed():
     schedule = find("broadcast/tree").schedule(5, root=3)
     assert "\nroot 3\n" in format_schedule(schedule)
     assert parse_schedule(format_schedule(schedule)).root == 3
@@ -63,7 +63,7 @@ def test_comments_and_blank_lines_are_skipped():
         ("send 0 to 1", "send 0-999999999,7 to 1", "line 8: expected at most"),
     ],
 )
-def test_a_damaged_text_is_refused_with_the_line(old, new, complaint):
+def test_a_damaged_text_is_rejected_with_the_line(old, new, complaint):
     with pytest.raises(UsageError, match=complaint):
         parse_schedule(GOOD.replace(old, new, 1))
 
@@ -78,18 +78,18 @@ def test_a_damaged_text_is_refused_with_the_line(old, new, complaint):
         ("collective all_reduce", "collective broadcast", "no root; expected one"),
     ],
 )
-def test_a_text_that_cannot_be_a_schedule_of_its_collective_is_refused(old, new, complaint):
+def test_a_text_that_cannot_be_a_schedule_of_its_collective_is_rejected(old, new, complaint):
     schedule = parse_schedule(GOOD.replace(old, new, 1))
     for use in (prove, lambda schedule: play(schedule, [[1], [2]]), trees):
         with pytest.raises(UsageError, match=complaint):
             use(schedule)
 
 
-def test_a_text_without_ranks_is_refused():
+def test_a_text_without_ranks_is_rejected():
     with pytest.raises(UsageError, match="expected programs for 0 ranks"):
         parse_schedule(GOOD.split("rank 0")[0].replace("size 2", "size 0"))
 
 
-def test_a_message_of_a_billion_chunks_is_refused_at_once():
+def test_a_message_of_a_billion_chunks_is_rejected_at_once():
     with pytest.raises(ScheduleError, match="there is no chunk 999999999"):
         prove(parse_schedule(GOOD.replace("send 0 to 1", "send 0-999999999 to 1")))

@@ -25,7 +25,7 @@ def events_of(collectives=(), transfers=(), plans=None, number=0, dropped=0):
 
 
 def whole_call(number=1, begin=1000):
-    """Return the events of a call of two passes; in the second one the send waits for room."""
+    """Return the events of a call of two passes; in the second pass the send waits for room."""
     return [
         (begin, begin + 10, number, 7, 0, 0, Moment.INSTRUCTION, 0),
         (begin + 10, begin + 20, number, 7, 1, 0, Moment.INSTRUCTION, 0),
@@ -40,16 +40,16 @@ def slices(events, category):
     return [event for event in events if event["ph"] == "X" and event["cat"] == category]
 
 
-def test_a_call_is_a_slice_with_its_ops_and_waits_inside():
+def test_a_call_is_a_slice_that_contains_its_ops_and_waits():
     _, events = events_of(whole_call())
     (call,) = slices(events, "call")
     assert (call["name"], call["ts"], call["dur"]) == ("all_gather/ring", 1.00025, 0.07025)
     assert call["args"]["ops"] == 2
     assert [op["name"] for op in slices(events, "op")] == ["send to 1, 2", "copy"] * 2
-    assert [op["args"]["bytes"] for op in slices(events, "op")] == [60, 60, 40, 40]  # what is left in the second pass
+    assert [op["args"]["bytes"] for op in slices(events, "op")] == [60, 60, 40, 40]  # the rest in the second pass
 
 
-def test_the_slice_of_an_op_begins_when_it_has_waited():
+def test_the_slice_of_an_op_begins_after_its_waits():
     _, events = events_of(whole_call())
     (wait,), third = slices(events, "wait"), slices(events, "op")[2]
     assert (wait["name"], wait["args"]["for"], wait["args"]["peer"]) == ("wait until rank 2 has read", "room", 2)
@@ -62,20 +62,20 @@ def test_a_message_to_several_ranks_has_a_flow_to_each():
     assert len({flow["id"] for flow in flows}) == 4  # two passes, two readers
 
 
-def test_the_end_of_a_call_whose_beginning_was_dropped_says_so():
+def test_a_call_whose_beginning_was_dropped_is_marked_as_truncated():
     header, events = events_of(whole_call()[2:], dropped=2)
     assert slices(events, "call")[0]["args"]["truncated"] == 2
     assert header["dropped"] == 2
 
 
-def test_a_call_that_goes_on_is_there_as_far_as_it_got():
+def test_an_unfinished_call_is_written_up_to_its_last_event():
     _, events = events_of(whole_call()[:4])
     (call,) = slices(events, "call")
     assert call["args"]["unfinished"] is True
     assert (call["ts"], call["dur"]) == (1.00025, 0.06025)
 
 
-def test_a_call_says_that_it_failed_or_was_in_the_background():
+def test_failed_calls_and_background_calls_are_marked():
     failed = (*whole_call()[-1][:4], FAILED | IN_BACKGROUND, 1, Moment.CALL, 0)
     _, events = events_of([*whole_call()[:3], failed])
     args = slices(events, "call")[0]["args"]
@@ -84,13 +84,13 @@ def test_a_call_says_that_it_failed_or_was_in_the_background():
     assert "truncated" not in args
 
 
-def test_events_of_a_call_that_nothing_is_known_of_count_as_dropped():
+def test_events_of_an_unknown_call_count_as_dropped():
     header, events = events_of(whole_call(), plans={})
     assert header["dropped"] == 6
     assert slices(events, "call") == []
 
 
-def test_transfers_at_the_same_time_have_lanes_of_their_own():
+def test_simultaneous_transfers_are_in_separate_lanes():
     transfers = [
         (100, 200, 0, 8, 5, 0, Moment.SEND, 1),
         (150, 300, 0, 8, 5, 0, Moment.RECEIVE, 2),
@@ -103,7 +103,7 @@ def test_transfers_at_the_same_time_have_lanes_of_their_own():
     assert all(name.startswith("send and recv of communicator 2") for name in names.values())
 
 
-def test_the_file_has_the_structure_that_viewers_want(tmp_path):
+def test_the_file_has_the_structure_that_viewers_require(tmp_path):
     header, _ = events_of()
     origin = Origin("r", "c", 0, 3, 10, (10, 11, 12), 0, 0)
     part = Part(origin, {7: PLAN}, {}, CLOCK, 0, 0, 10**6)
@@ -112,7 +112,7 @@ def test_the_file_has_the_structure_that_viewers_want(tmp_path):
     assert check_structure(tmp_path / "t.json", whole=False)["X"] == 12
 
 
-def test_a_reader_that_cuts_off_gets_whole_nanoseconds():
-    """Also after weeks."""
+def test_a_reader_that_truncates_gets_exact_nanoseconds():
+    """Even after weeks."""
     for ns in (0, 1, 999, 123_456_789, 37_481_825_166_093, 30 * 24 * 3600 * 10**9 + 7):
         assert int(microseconds(ns) * 1000) == ns

@@ -19,12 +19,12 @@ def test_the_path_follows_the_messages_from_rank_to_rank():
 
 
 @pytest.mark.parametrize("late", [0, 1, 2])
-def test_the_path_begins_on_the_rank_that_held_all_up(late):
+def test_the_path_begins_on_the_rank_that_delayed_the_others(late):
     first = critical_path(ring_of_three(late=late))[0]
     assert (first.rank, first.what, first.begin_ns) == (late, "begin", 100)
 
 
-def test_the_path_reaches_from_its_beginning_to_the_end_of_the_call_without_gaps():
+def test_the_path_has_no_gaps_up_to_the_end_of_the_call():
     one = ring_of_three(late=2)
     path = critical_path(one)
     assert path[-1].end_ns == one.end_ns
@@ -32,8 +32,8 @@ def test_the_path_reaches_from_its_beginning_to_the_end_of_the_call_without_gaps
         assert before.end_ns == after.begin_ns
 
 
-def test_a_rank_that_has_to_wait_for_room_leads_to_the_reader():
-    """Rank 0 sends twice and the second one must wait until rank 1 has read the first."""
+def test_the_path_continues_from_a_wait_for_room_to_the_reader():
+    """Rank 0 sends twice, and the second send must wait until rank 1 has read the first message."""
     read = op(1, "receive", 50, 60, sources=[0])
     again = op(1, "receive", 85, 95, wait(1, 0, 60, 85), sources=[0], instruction=1)
     first = op(0, "send", 0, 10, to=[1])
@@ -44,15 +44,15 @@ def test_a_rank_that_has_to_wait_for_room_leads_to_the_reader():
     ]  # fmt: skip
 
 
-def test_a_sender_that_waits_until_all_have_come_ends_with_that():
+def test_a_path_can_end_with_a_wait_for_the_entry_of_other_ranks():
     sent = op(0, "send", 0, 10, to=[1])
     late = rank_call(1, 70, 90, op(1, "receive", 75, 85, sources=[0]))
     one = call(rank_call(0, 0, 95, sent, waits=[wait(0, 1, 10, 95, "entry")]), late, collective="broadcast")
     assert seen(critical_path(one)) == [(0, "entry", 25)]
 
 
-def test_clocks_that_disagree_do_not_lead_in_circles():
-    """Each seems to have waited for the other."""
+def test_inconsistent_clocks_do_not_make_the_path_cyclic():
+    """Each of two ranks seems to have waited for the other."""
     first = op(0, "reduce", 50, 60, wait(0, 1, 0, 50), sources=[1], to=[1])
     second = op(1, "reduce", 50, 60, wait(1, 0, 0, 50), sources=[0], to=[0])
     path = critical_path(call(rank_call(0, 0, 60, first), rank_call(1, 0, 60, second)))

@@ -30,7 +30,7 @@ def write(folder, rank, run="r", lines=('{"ph":"X"}',)):
 
 
 @pytest.mark.parametrize("lines", [(), ('{"a":1}',), ('{"a":1}', '{"b":"]}"}', "[2]")])
-def test_a_trace_is_an_object_of_json_with_the_events_as_they_were(tmp_path, lines):
+def test_a_trace_is_a_json_object_with_the_events_unchanged(tmp_path, lines):
     path = tmp_path / "t.json"
     write_trace(path, [header(0)], lines)
     found = json.loads(path.read_text())
@@ -47,7 +47,7 @@ def test_parts_are_joined_and_removed(tmp_path):
     assert [one["job_rank"] for one in headers_in(tmp_path / "run.json")] == [0, 1, 2]
 
 
-def test_the_last_one_joins(tmp_path):
+def test_the_last_rank_joins_the_parts(tmp_path):
     folder, path = tmp_path / "run.json.parts", tmp_path / "run.json"
     for rank in range(3):
         write(folder, rank)
@@ -58,7 +58,7 @@ def test_the_last_one_joins(tmp_path):
     assert not folder.exists()
 
 
-def test_those_that_come_at_the_same_time_join_once(tmp_path):
+def test_concurrent_ranks_join_the_parts_once(tmp_path):
     for lap in range(20):
         folder, path = tmp_path / f"{lap}.parts", tmp_path / f"{lap}.json"
         joined = []
@@ -77,39 +77,37 @@ def test_those_that_come_at_the_same_time_join_once(tmp_path):
         assert not folder.exists()
 
 
-def test_who_comes_when_another_one_has_joined_the_parts_and_removed_their_folder_has_nothing_to_do(
-    tmp_path, monkeypatch
-):
+def test_joining_parts_that_another_rank_has_joined_does_nothing(tmp_path, monkeypatch):
     folder = tmp_path / "run.json.parts"
-    monkeypatch.setattr(Path, "is_dir", lambda path: True)  # it was there a moment ago
+    monkeypatch.setattr(Path, "is_dir", lambda path: True)  # it existed a moment ago
     assert not join_when_all_are_there(folder, "r", 2, tmp_path / "run.json")
     assert not list(tmp_path.iterdir())
 
 
-def test_a_folder_that_another_rank_removes_before_anything_is_in_it_is_made_again(tmp_path, monkeypatch):
+def test_a_folder_that_another_rank_removes_while_empty_is_created_again(tmp_path, monkeypatch):
     make_folder, removed = Path.mkdir, []
 
-    def make_folder_that_is_removed_at_once(path, *args, **options):
+    def make_folder_and_remove_it(path, *args, **options):
         make_folder(path, *args, **options)
         if not removed:
             path.rmdir()
             removed.append(path)
 
-    monkeypatch.setattr(Path, "mkdir", make_folder_that_is_removed_at_once)
+    monkeypatch.setattr(Path, "mkdir", make_folder_and_remove_it)
     folder = tmp_path / "run.json.parts"
     part = write(folder, 0)
     assert removed == [folder]
     assert headers_in(part) == [header(0)]
 
 
-def test_a_place_that_cannot_be_written_is_named(tmp_path):
+def test_a_path_that_cannot_be_written_is_named(tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(UsageError, match="cannot be written"):
         write_trace(tmp_path / "file" / "run.json", [], [])
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
 
-def test_clearing_leaves_what_is_not_ours(tmp_path):
+def test_clearing_keeps_files_of_other_programs(tmp_path):
     write(tmp_path, 0)
     for name in ("run.json", "notes.txt", "other.json"):
         (tmp_path / name).touch()

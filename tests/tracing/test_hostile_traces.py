@@ -1,4 +1,4 @@
-"""Traces that somebody has damaged or written by hand: they are read, or refused in words."""
+"""Damaged or hand-written traces are read, or rejected with an explanation."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def honest():
 
 
 def places(data, path=()):
-    """Yield the way to everything in it."""
+    """Yield the path of every value in the data."""
     for key in list(data) if isinstance(data, dict) else range(len(data)):
         yield (*path, key)
         if isinstance(data[key], dict | list):
@@ -58,14 +58,14 @@ def changed(data, path, value=None, *, remove=False):
 
 
 def outcome(path):
-    """Draw it: return the page, or what is said."""
+    """Draw the trace: return the page, or the error message."""
     try:
         return write_run_page(path).html
     except UsageError as error:
         return str(error)
 
 
-def test_whatever_is_changed_in_a_trace_it_is_drawn_or_refused_in_words(tmp_path):
+def test_a_trace_with_any_change_is_drawn_or_rejected_with_an_explanation(tmp_path):
     chance = random.Random(6)
     trace, path = honest(), tmp_path / "run.json"
     ways = list(places(trace))
@@ -76,7 +76,7 @@ def test_whatever_is_changed_in_a_trace_it_is_drawn_or_refused_in_words(tmp_path
             remove = chance.random() < 0.2
             try:
                 mutant = changed(mutant, chance.choice(ways), chance.choice(NASTY), remove=remove)
-            except (KeyError, IndexError, TypeError):  # what the first change left does not have this place
+            except (KeyError, IndexError, TypeError):  # the first change removed this path
                 continue
         path.write_text(json.dumps(mutant))
         said = outcome(path)
@@ -97,14 +97,14 @@ def test_whatever_is_changed_in_a_trace_it_is_drawn_or_refused_in_words(tmp_path
         ("", "is not JSON"),
     ],
 )
-def test_a_text_that_is_made_to_break_a_reader_is_refused(tmp_path, text, words):
+def test_hostile_text_is_rejected(tmp_path, text, words):
     path = tmp_path / "run.json"
     path.write_text(text)
     with pytest.raises(UsageError, match=words):
         read_run(path)
 
 
-def test_an_event_that_is_made_to_break_a_reader_is_refused(tmp_path):
+def test_a_hostile_event_is_rejected(tmp_path):
     path = tmp_path / "run.json"
     for line, words in (
         ("[" * 100_000, "nested deeper"),
@@ -126,7 +126,7 @@ def test_an_event_that_is_made_to_break_a_reader_is_refused(tmp_path):
         ({"clock": {"name": []}}, r"\[\] as 'name'"),
     ],
 )
-def test_a_header_that_lies_is_refused(tmp_path, change, words):
+def test_an_inconsistent_header_is_rejected(tmp_path, change, words):
     trace = honest()
     trace["otherData"]["unisono"]["parts"][0].update(change)
     path = tmp_path / "run.json"
@@ -135,7 +135,7 @@ def test_a_header_that_lies_is_refused(tmp_path, change, words):
         read_run(path)
 
 
-def test_what_is_no_file_is_refused_and_not_waited_for(tmp_path):
+def test_pipes_are_rejected_without_waiting(tmp_path):
     os.mkfifo(tmp_path / "pipe.json")
     with pytest.raises(UsageError, match=r"pipe\.json: a folder, a pipe or a device"):
         read_run(tmp_path / "pipe.json")
@@ -146,7 +146,7 @@ def test_what_is_no_file_is_refused_and_not_waited_for(tmp_path):
 
 
 @pytest.mark.parametrize("closed", ["run", "run/run.json"])
-def test_a_folder_or_file_that_one_may_not_read_is_refused(tmp_path, closed):
+def test_an_unreadable_folder_or_file_is_rejected(tmp_path, closed):
     header, lines = part_of(0)
     write_trace(tmp_path / "run" / "run.json", [header], lines)
     (tmp_path / closed).chmod(0)
@@ -154,7 +154,7 @@ def test_a_folder_or_file_that_one_may_not_read_is_refused(tmp_path, closed):
     child = os.fork()
     if child == 0:
         os.chdir(tmp_path)
-        if os.getuid() == 0:  # who may read everything
+        if os.getuid() == 0:  # root may read everything
             os.setuid(65534)
         try:
             read_run("run")
@@ -166,7 +166,7 @@ def test_a_folder_or_file_that_one_may_not_read_is_refused(tmp_path, closed):
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
 
 
-def test_waits_that_all_overlap_do_not_take_for_ever(tmp_path):
+def test_overlapping_waits_are_analysed_in_limited_time(tmp_path):
     trace = honest()
     wait = next(event for event in trace["traceEvents"] if event.get("cat") == "wait")
     wait["dur"] = 1000

@@ -4,7 +4,7 @@ from stories import call, op, rank_call, ring_of_three
 from unisono.tracing.matching import messages_of
 
 
-def test_the_first_sent_is_the_first_received():
+def test_messages_are_received_in_the_order_of_sending():
     sends = [op(0, "send", 10 * n, 10 * n + 5, to=[1], instruction=n, step=n) for n in range(3)]
     receives = [op(1, "receive", 100 * n, 100 * n + 5, sources=[0], instruction=n, step=n) for n in range(3)]
     messages = messages_of(call(rank_call(0, 0, 25, *sends), rank_call(1, 0, 205, *receives)))
@@ -25,8 +25,8 @@ def test_pairs_and_passes_do_not_mix():
         assert message.received.rank == message.dst
 
 
-def test_a_pass_that_is_not_wholly_there_is_left_out():
-    """Else the second message would be taken for the first."""
+def test_an_incomplete_pass_is_omitted():
+    """Otherwise the second message would be taken for the first."""
     late = [op(0, "send", 5, 6, to=[1], instruction=1)]  # instruction 0 was dropped
     receives = [op(1, "receive", n, n + 1, sources=[0], instruction=n) for n in range(2)]
     one = call(rank_call(0, 0, 6, *late), rank_call(1, 0, 2, *receives))
@@ -34,7 +34,7 @@ def test_a_pass_that_is_not_wholly_there_is_left_out():
     assert messages_of(one) == []
 
 
-def test_a_message_is_there_when_its_receiver_has_it_even_if_the_sender_is_still_busy():
+def test_a_message_has_arrived_when_its_receiver_has_it_even_if_the_sender_is_still_busy():
     passes_on = op(0, "receive", 0, 50, to=[1])
     one = call(rank_call(0, 0, 50, passes_on), rank_call(1, 0, 30, op(1, "receive", 20, 30, sources=[0])))
     assert messages_of(one)[0].sent_ns == 20

@@ -23,7 +23,7 @@ def test_a_duration_has_a_suitable_unit(ns, text):
     assert duration(ns) == text
 
 
-def test_a_summary_says_what_was_called_who_waited_and_what_the_end_waited_for():
+def test_a_summary_lists_the_calls_the_waits_and_the_critical_path():
     assert summary(run(group(3, RING))).splitlines() == [
         "3 ranks, 1 call in 130 ns: 1 × all_reduce/ring",
         "no rank repeatedly held up the others",
@@ -52,13 +52,13 @@ def test_the_chinese_summary_says_the_same():
         assert numbers[0] == numbers[1]
 
 
-def test_what_is_missing_is_said():
+def test_missing_data_is_reported():
     text = summary(run(group(3, RING, missing=[1], dropped={0: 3, 2: 4})))
     assert "there is no trace of rank 1: it ended before it wrote one" in text
     assert "the oldest 7 events were dropped" in text
 
 
-def test_several_communicators_are_told_apart_by_the_ranks_of_the_job():
+def test_several_communicators_are_identified_by_their_ranks_in_the_job():
     text = summary(run(group(3, RING), group(1)))
     assert "3 ranks (0, 1, 2 of the job), 1 call in 130 ns: 1 × all_reduce/ring" in text
     assert "\n\n1 rank (0 of the job), 0 calls in -: " in text

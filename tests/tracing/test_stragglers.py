@@ -5,7 +5,7 @@ from unisono.tracing import slow_rank, summary
 
 
 def calls_with(late):
-    """Return a call for each rank named: the one that comes late in it."""
+    """Return a call for each rank given: that rank enters it late."""
     return [ring_of_three(late=rank, at=1000 * number, number=number + 1) for number, rank in enumerate(late)]
 
 
@@ -15,7 +15,7 @@ def test_a_rank_that_is_late_in_every_call_is_named():
     assert (slow.rank, slow.calls, slow.of_calls, slow.late_ns, slow.slow_ns) == (1, 12, 12, 1200, 0)
 
 
-def test_one_call_in_which_another_was_very_late_does_not_hide_it():
+def test_one_very_late_call_of_another_rank_does_not_hide_it():
     first = call(
         rank_call(0, 0, 100_000, op(0, "receive", 99_990, 100_000, wait(0, 2, 0, 99_990), sources=[2])),
         rank_call(1, 0, 10, op(1, "copy", 0, 10)),
@@ -27,12 +27,12 @@ def test_one_call_in_which_another_was_very_late_does_not_hide_it():
     assert (slow.rank, slow.calls, slow.of_calls) == (1, 12, 13)
 
 
-def test_ranks_that_are_late_in_turns_are_not_named():
+def test_ranks_that_are_late_by_turns_are_not_named():
     assert slow_rank(group(3, *calls_with([0, 1, 2] * 4))) is None
 
 
-def quick(number, at):
-    """Return a call in which nobody waits."""
+def fast_call(number, at):
+    """Return a call in which no rank waits."""
     return call(*(rank_call(rank, at, at + 10, op(rank, "copy", at, at + 10)) for rank in range(3)), number=number)
 
 
@@ -40,19 +40,19 @@ def test_a_rank_that_is_late_in_the_first_of_several_calls_of_every_step_is_name
     calls = []
     for step in range(6):
         calls.append(ring_of_three(late=1, at=1000 * step, number=10 * step))
-        calls += [quick(10 * step + more, 1000 * step + 300 + 20 * more) for more in range(1, 5)]
+        calls += [fast_call(10 * step + more, 1000 * step + 300 + 20 * more) for more in range(1, 5)]
     slow = slow_rank(group(3, *calls))
     assert slow is not None
     assert (slow.rank, slow.calls, slow.of_calls, slow.late_ns) == (1, 6, 30, 600)
 
 
 def test_a_rank_that_is_late_in_a_few_of_very_many_calls_is_not_named():
-    often = [quick(number, 1000 * number) for number in range(100)]
+    often = [fast_call(number, 1000 * number) for number in range(100)]
     late = [ring_of_three(late=1, at=1000 * number, number=number) for number in range(100, 105)]
     assert slow_rank(group(3, *often, *late)) is None
 
 
-def test_two_calls_are_too_few_to_say():
+def test_two_calls_are_too_few_for_a_conclusion():
     assert slow_rank(group(3, *calls_with([1, 1]))) is None
 
 
@@ -69,7 +69,7 @@ def test_a_root_is_not_slow_because_the_others_wait_for_what_it_sends():
 
 
 def slow_inside(number, took):
-    """Two ranks send to each other; rank 1 takes ``took`` for it, rank 0 takes 10."""
+    """Two ranks send to each other; rank 1 needs ``took`` for it, rank 0 needs 10."""
     at = 1000 * number
     end = at + max(took, 10)
     first = op(0, "receive", end, end + 10, wait(0, 1, at + 10, end), sources=[1], instruction=1)
@@ -81,20 +81,20 @@ def slow_inside(number, took):
     )
 
 
-def test_a_rank_that_takes_longer_for_the_same_is_named():
+def test_a_rank_that_takes_longer_for_the_same_work_is_named():
     slow = slow_rank(group(2, *(slow_inside(number, 100) for number in range(4))))
     assert slow is not None
     assert (slow.rank, slow.late_ns, slow.slow_ns) == (1, 0, 4 * 90)
 
 
-def test_it_is_named_in_words_in_both_languages():
+def test_the_slow_rank_is_named_in_both_languages():
     recorded = run(group(3, *calls_with([1] * 12)))
     english, chinese = summary(recorded), summary(recorded, "zh")
     assert "rank 1 was slow: the others waited 1.2 µs for it in 12 of 12 calls\nit entered its calls late" in english
     assert "进程 1 较慢：在 12 次调用中的 12 次里，其他进程共等了它 1.2 µs\n它进入调用较晚" in chinese
 
 
-def test_a_rank_that_is_slow_inside_is_told_from_one_that_comes_late():
+def test_a_rank_that_is_slow_in_calls_is_distinguished_from_one_that_enters_late():
     recorded = run(group(2, *(slow_inside(number, 100) for number in range(4))))
     assert "it was slow inside its calls" in summary(recorded)
     assert "它在调用之中较慢" in summary(recorded, "zh")

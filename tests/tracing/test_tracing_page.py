@@ -1,4 +1,4 @@
-"""What docs/tracing.md says is what happens."""
+"""The statements of docs/tracing.md are true."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from unisono.tracing.stragglers import OF_A_CALL, PACE, TIMES_THE_NEXT
 PAGE = (ROOT / "docs" / "tracing.md").read_text(encoding="utf-8")
 
 
-def test_the_example_is_recorded_and_its_slow_rank_named(tmp_path):
+def test_the_example_is_recorded_and_its_slow_rank_is_named(tmp_path):
     script = tmp_path / "train.py"
     script.write_text(re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)[0])
     arguments = re.findall(r"\$ unisono (.*)\n", PAGE)[0].split()
@@ -30,7 +30,7 @@ def test_the_example_is_recorded_and_its_slow_rank_named(tmp_path):
     assert slow.rank == 2
 
 
-def test_the_numbers_in_the_page_are_those_of_the_code():
+def test_the_numbers_in_the_page_agree_with_the_code():
     assert f"last {EVENTS:,} events" in PAGE
     assert f"{EVENT.itemsize} bytes each" in PAGE
     assert f"larger than {MOST_BYTES // 2**20} MiB" in PAGE

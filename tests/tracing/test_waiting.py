@@ -13,8 +13,8 @@ def by_pair(found):
     return dict(total)
 
 
-def test_who_waits_for_a_rank_that_waits_is_held_up_by_the_one_at_the_beginning():
-    """Rank 0 waits for 2, which waits for 1, which came 100 late and then took 10."""
+def test_a_chain_of_waits_is_caused_by_its_first_rank():
+    """Rank 0 waits for 2, which waits for 1, which entered 100 late and then took 10."""
     ring = group(3, ring_of_three(late=1))
     assert waited_ns(ring) == {(0, 2): 120, (2, 1): 110}
     assert by_pair(blames(ring)) == {
@@ -22,7 +22,7 @@ def test_who_waits_for_a_rank_that_waits_is_held_up_by_the_one_at_the_beginning(
     }  # fmt: skip
 
 
-def test_nobody_is_to_blame_for_the_time_in_which_a_message_is_there_and_not_noticed():
+def test_no_rank_is_the_cause_of_the_time_until_a_message_is_noticed():
     sent = op(0, "send", 0, 10, to=[1])
     got = op(1, "receive", 50, 60, wait(1, 0, 0, 50), sources=[0])
     assert by_pair(blames(group(2, call(rank_call(0, 0, 10, sent), rank_call(1, 0, 60, got))))) == {
@@ -34,11 +34,11 @@ def test_a_rank_that_is_between_calls_is_late():
     before = call(rank_call(0, 0, 1, op(0, "copy", 0, 1)), rank_call(1, 0, 30, op(1, "copy", 0, 30)), number=1)
     got = op(0, "receive", 80, 90, wait(0, 1, 10, 80), sources=[1])
     after = call(rank_call(0, 10, 90, got), rank_call(1, 70, 80, op(1, "send", 70, 80, to=[0])), number=2)
-    # 10 to 30: still busy with the call before; 30 to 70: in none; 70 to 80: sends.
+    # 10 to 30: still busy with the call before; 30 to 70: between calls; 70 to 80: sending.
     assert by_pair(blames(group(2, before, after))) == {(0, 1, "slow"): 30, (0, 1, "late"): 40}
 
 
-def test_waiting_for_room_is_followed_as_well():
+def test_waits_for_room_have_causes():
     reader = rank_call(1, 50, 70, op(1, "receive", 60, 70, sources=[0]))
     second = op(0, "send", 70, 80, wait(0, 1, 10, 70, "room"), to=[1])
     assert by_pair(blames(group(2, call(rank_call(0, 0, 80, second), reader)))) == {
@@ -46,19 +46,19 @@ def test_waiting_for_room_is_followed_as_well():
     }  # fmt: skip
 
 
-def test_a_rank_without_a_trace_is_to_blame_for_all_that_one_waits_for_it():
+def test_a_rank_without_a_trace_is_the_cause_of_all_waits_for_it():
     got = op(0, "receive", 80, 90, wait(0, 1, 10, 80), sources=[1])
     assert by_pair(blames(group(2, call(rank_call(0, 0, 90, got)), missing=[1]))) == {(0, 1, "late"): 70}
 
 
-def test_two_that_wait_for_each_other_do_not_lead_in_circles():
+def test_ranks_that_wait_for_each_other_are_analysed_without_a_cycle():
     first = op(0, "reduce", 50, 60, wait(0, 1, 0, 50), sources=[1])
     second = op(1, "reduce", 50, 60, wait(1, 0, 0, 50), sources=[0])
     found = by_pair(blames(group(2, call(rank_call(0, 0, 60, first), rank_call(1, 0, 60, second)))))
     assert found == {(0, 1, "slow"): 50, (1, 0, "slow"): 50}
 
 
-def test_a_pace_compares_what_was_done_by_kind_and_bytes():
+def test_the_pace_compares_ops_of_equal_kind_and_size():
     calls = []
     for rank, factor in enumerate((1, 1, 3)):
         ops = [op(rank, "send", 0, 100 * factor, to=[0]), op(rank, "copy", 400, 400 + 10 * factor, nbytes=10)]
@@ -68,7 +68,7 @@ def test_a_pace_compares_what_was_done_by_kind_and_bytes():
     assert found[0] == found[1] < 1.01
 
 
-def test_a_root_that_does_what_the_others_do_not_do_has_the_pace_of_all():
+def test_a_root_with_unique_ops_has_the_same_pace_as_the_others():
     root = rank_call(0, 0, 500, op(0, "send", 0, 500, to=[1, 2]))
     others = [rank_call(rank, 0, 510, op(rank, "receive", 500, 510, sources=[0])) for rank in (1, 2)]
     assert paces(group(3, call(root, *others)))[0] == 1

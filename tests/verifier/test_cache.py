@@ -17,7 +17,7 @@ def content_digest(schedule, claim):
     return cache.content_digest(freeze(schedule), claim)
 
 
-def test_a_proof_is_found_again_with_all_its_facts(tmp_path):
+def test_a_cached_proof_has_all_its_facts(tmp_path):
     schedule = find("hierarchical").schedule(7, node=3)
     first, found_first = proof_of(schedule, directory=tmp_path)
     second, found_second = proof_of(schedule, directory=tmp_path)
@@ -35,7 +35,7 @@ def swap(sign):
 
 
 def test_the_key_is_the_content_of_the_programs():
-    """Two functions of one name that yield other steps have other keys; two that yield the same have the same."""
+    """Functions of one name with different steps have different keys; those with equal steps have equal keys."""
     assert content_digest(swap(1).schedule(2), 1) == content_digest(swap(-1).schedule(2), 1)
     assert content_digest(swap(1).schedule(3), 1) != content_digest(swap(-1).schedule(3), 1)
 
@@ -61,7 +61,7 @@ def test_a_program_that_fails_leaves_nothing_in_the_cache(tmp_path):
 
 
 @pytest.mark.parametrize("damage", ["", "{", "[]", '{"algorithm": "x"}', "\x00\x01", "[" * 100_000])
-def test_a_damaged_entry_is_proved_anew(tmp_path, damage):
+def test_a_damaged_entry_is_proved_again(tmp_path, damage):
     schedule = find("ring").schedule(5)
     proof_of(schedule, directory=tmp_path)
     [entry] = tmp_path.iterdir()
@@ -71,7 +71,7 @@ def test_a_damaged_entry_is_proved_anew(tmp_path, damage):
     assert json.loads(entry.read_text())["algorithm"] == "all_reduce/ring"
 
 
-def test_a_directory_that_cannot_be_written_is_no_error(tmp_path):
+def test_a_directory_that_cannot_be_written_is_not_an_error(tmp_path):
     (tmp_path / "file").write_text("in the way")
     proof, found = proof_of(find("ring").schedule(5), directory=tmp_path / "file" / "proofs")
     assert (proof.steps, found) == (8, False)
@@ -80,7 +80,7 @@ def test_a_directory_that_cannot_be_written_is_no_error(tmp_path):
 @pytest.mark.parametrize(
     "change", [{"size": 99}, {"algorithm": "barrier/other"}, {"depth": 7}, {"sent": "1/0"}, {"steps": "many"}]
 )
-def test_an_entry_about_something_else_is_not_believed(tmp_path, change):
+def test_an_entry_of_another_schedule_is_not_trusted(tmp_path, change):
     schedule = find("ring").schedule(5)
     proof_of(schedule, directory=tmp_path)
     [entry] = tmp_path.iterdir()
@@ -92,13 +92,13 @@ def test_an_entry_about_something_else_is_not_believed(tmp_path, change):
     "change",
     [{"slots": 2}, {"algorithm": "other"}, {"collective": "barrier"}, {"chunks": 2}, {"options": {"node": 1}}],
 )
-def test_everything_that_a_schedule_says_is_part_of_the_key(change):
+def test_every_field_of_a_schedule_is_part_of_the_key(change):
     schedule = Schedule("all_reduce", "mine", 1, 1, 1, make=lambda rank: [])
     assert content_digest(schedule, 1) != content_digest(dataclasses.replace(schedule, **change), 1)
 
 
-def test_a_moody_program_is_judged_by_the_steps_that_it_yields_first(tmp_path):
-    """It yields something else each time it is run: it is run once, and the proof belongs to those steps."""
+def test_a_nondeterministic_program_is_judged_by_its_first_steps(tmp_path):
+    """It yields different steps each time it runs: it runs once, and the proof belongs to those steps."""
     good = [[(send(0, dst=1), recv_reduce(0, src=1))], [(send(0, dst=0), recv_reduce(0, src=0))]]
     bad = [[send(0, dst=1)], [recv_reduce(0, src=0)]]
     asked = [0, 0]

@@ -1,4 +1,4 @@
-"""Bugs that real programs in this field have had, written afresh, and what we say to them."""
+"""Bugs that real programs in this field have had, rewritten, and the errors that the verifier raises."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from unisono.errors import DeadlockError, GoalError, HazardError, ScheduleError,
 
 @algorithm(all_gather, chunks=one_per_rank)
 def unmirrored_all_gather(rank, size):
-    """A bidirectional ring whose second direction passes on the chunks of the first."""
+    """A bidirectional ring whose second direction forwards the chunks of the first."""
     right, left = (rank + 1) % size, (rank - 1) % size
     for hop in range(size // 2):
         yield (
@@ -23,7 +23,7 @@ def unmirrored_all_gather(rank, size):
 
 
 @pytest.mark.parametrize("size", [5, 6, 7, 8])
-def test_an_all_gather_whose_second_direction_is_not_mirrored(size):
+def test_an_all_gather_whose_second_direction_is_not_mirrored_is_rejected(size):
     with pytest.raises(ScheduleError) as caught:
         prove(unmirrored_all_gather.schedule(size))
     assert isinstance(caught.value, UnmatchedError | HazardError | GoalError)
@@ -32,11 +32,11 @@ def test_an_all_gather_whose_second_direction_is_not_mirrored(size):
 
 @algorithm(all_reduce, chunks=one)
 def xor_butterfly(rank, size):
-    """Partners differ in one bit: right for powers of two only, and nothing says so."""
+    """Partners differ in one bit: correct only for powers of two, which is not declared."""
     yield from xor_exchange(rank, size)
 
 
-def test_an_xor_butterfly_at_size_48():
+def test_an_xor_butterfly_at_size_48_is_rejected():
     prove(xor_butterfly.schedule(32))
     with pytest.raises(ScheduleError, match="there is no rank 48") as caught:
         prove(xor_butterfly.schedule(48))
@@ -45,13 +45,13 @@ def test_an_xor_butterfly_at_size_48():
 
 @algorithm(all_reduce, chunks=one)
 def clipped_butterfly(rank, size):
-    """The same with the missing partners skipped: it runs, and adds up too little."""
+    """The same with missing partners skipped: it runs, but the sums are incomplete."""
     for distance in powers_of_two_below(size):
         if rank ^ distance < size:
             yield send(0, dst=rank ^ distance), recv_reduce(0, src=rank ^ distance)
 
 
-def test_an_xor_butterfly_that_skips_missing_partners():
+def test_an_xor_butterfly_that_skips_missing_partners_is_rejected():
     with pytest.raises(GoalError, match="does not hold the result") as caught:
         prove(clipped_butterfly.schedule(48))
     assert "missing" in caught.value.found
@@ -59,7 +59,7 @@ def test_an_xor_butterfly_that_skips_missing_partners():
 
 @algorithm(broadcast, chunks=one_per_rank)
 def oversized_broadcast(rank, size, root=0):
-    """Scatter, then all-gather; the receivers forget that off powers of two the last subtree is smaller."""
+    """Scatter, then all-gather; the receives ignore that the last subtree may be smaller."""
     me = (rank - root) % size
     for span in reversed(powers_of_two_below(size)):
         if me % (2 * span) == 0 and me + span < size:
@@ -70,7 +70,7 @@ def oversized_broadcast(rank, size, root=0):
         yield send((rank - hop) % size, dst=(rank + 1) % size), recv((rank - hop - 1) % size, src=(rank - 1) % size)
 
 
-def test_a_scatter_all_gather_broadcast_with_wrong_receive_sizes_off_powers_of_two():
+def test_a_broadcast_with_wrong_receive_sizes_is_rejected_off_powers_of_two():
     prove(oversized_broadcast.schedule(8))
     with pytest.raises(UnmatchedError, match="a different number of chunks") as caught:
         prove(oversized_broadcast.schedule(6))
@@ -81,7 +81,7 @@ def test_a_scatter_all_gather_broadcast_with_wrong_receive_sizes_off_powers_of_t
 
 @algorithm(all_reduce, chunks=one, scratch=one_per_rank)
 def whole_tensor_ring(rank, size):
-    """A "ring" in which every rank's whole tensor goes all the way round."""
+    """A "ring" in which every rank's whole tensor travels all the way around."""
     right, left = (rank + 1) % size, (rank - 1) % size
     from unisono import combine, copy
 
@@ -93,7 +93,7 @@ def whole_tensor_ring(rank, size):
     yield copy(1, to=0)
 
 
-def test_a_ring_that_moves_whole_tensors_is_right_but_flagged():
+def test_a_ring_that_moves_whole_tensors_is_accepted_with_a_remark():
     proof = prove(whole_tensor_ring.schedule(16))
     assert proof.sent == 15
     assert proof.bandwidth_ratio == 8
@@ -102,7 +102,7 @@ def test_a_ring_that_moves_whole_tensors_is_right_but_flagged():
 
 @algorithm(all_reduce, chunks=one_per_rank)
 def send_before_receive(rank, size):
-    """Everybody sends all chunks before receiving any: fine as long as somebody else keeps the messages."""
+    """Every rank sends all chunks before it receives any: correct only if another process buffers the messages."""
     right, left = (rank + 1) % size, (rank - 1) % size
     if size == 2:
         yield send(0, dst=right)
@@ -111,7 +111,7 @@ def send_before_receive(rank, size):
         yield recv_reduce(1, src=left)
 
 
-def test_a_send_before_receive_cycle_that_deadlocks_at_depth_1_only():
+def test_a_cycle_of_sends_before_receives_deadlocks_at_depth_1_only():
     schedule = send_before_receive.schedule(2)
     with pytest.raises(DeadlockError, match="channels of depth 2 avoid this") as caught:
         prove(schedule, depth=1)

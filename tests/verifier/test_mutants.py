@@ -1,7 +1,7 @@
-"""A verifier that accepts everything would pass every other test: here thousands of spoilt programs must be refused.
+"""The verifier rejects thousands of spoilt programs; one that accepts everything would pass all other tests.
 
-A mutant that is accepted must be equivalent, which is shown by its results: played on random numbers it gives
-everyone the right answer, and the same bits.
+A mutant that is accepted must be equivalent, which its results show: played on random numbers, it gives every rank
+the right result, with the same bits.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ SEEDS_PER_ALGORITHM = 75
 
 
 def is_right(schedule) -> bool:
-    """Whether the results are right on integers (exactly), and on floats the same bits on every rank."""
+    """Return whether the results are right on integers (exactly), and on floats the same bits on every rank."""
     if schedule.collective == "barrier":
         return all(output.all() for output in play(schedule).outputs)
     rng = np.random.default_rng(1)
@@ -35,7 +35,7 @@ def is_right(schedule) -> bool:
 
 @pytest.fixture(scope="module")
 def verdicts():
-    """Return the verdict on every mutant: refused (and how), or accepted."""
+    """Return the verdict on every mutant: rejected (with the error), or accepted."""
     found = []
     for name in NAMES:
         for seed in range(SEEDS_PER_ALGORITHM):
@@ -53,25 +53,25 @@ def verdicts():
 
 
 def test_there_are_thousands_of_mutants_of_every_kind(verdicts):
-    assert len(verdicts) >= 2000  # docs/verifier.md says thousands
+    assert len(verdicts) >= 2000  # the number in docs/verifier.md
     kinds = Counter(what.split()[0] for what, *_ in verdicts)
     assert set(kinds) == {mutation.__name__ for mutation in MUTATIONS}
     assert min(kinds.values()) >= 50
 
 
 @pytest.mark.campaign
-def test_every_mutant_that_is_accepted_gives_the_right_results(verdicts, record_property):
+def test_every_accepted_mutant_gives_the_right_results(verdicts, record_property):
     record_property("programs", len(verdicts))
     wrong = [what for what, schedule, error in verdicts if error is None and not is_right(schedule)]
     assert wrong == []
 
 
-def test_nearly_all_mutants_are_refused(verdicts):
+def test_nearly_all_mutants_are_rejected(verdicts):
     refused = sum(error is not None for *_, error in verdicts)
     assert refused / len(verdicts) > 0.9
 
 
-def test_every_refusal_says_where(verdicts):
+def test_every_rejection_states_a_location(verdicts):
     for what, _, error in verdicts:
         if error is not None:
             assert error.algorithm, what
@@ -84,8 +84,8 @@ def test_all_kinds_of_errors_occur(verdicts):
     assert kinds >= {"UnmatchedError", "DeadlockError", "HazardError", "GoalError"}
 
 
-def test_a_wrong_program_would_be_noticed_by_its_results():
-    """The check above can fail: of the mutants that only confuse recv and recv_reduce, results give some away."""
+def test_an_incorrect_program_is_detected_by_its_results():
+    """The check above can fail: for mutants that only confuse recv and recv_reduce, some results are wrong."""
     caught = 0
     for seed in range(200):
         made = mutant("ring", seed)

@@ -1,4 +1,4 @@
-"""What was proved and what is compiled are the same steps, by construction."""
+"""The steps that were proved and those that are compiled are the same, by construction."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def line(make=lambda rank: line_steps(rank, 3), **changes) -> Schedule:
 
 
 @pytest.mark.parametrize("warm", [False, True])
-def test_a_program_is_run_once_from_the_digest_to_the_instructions(warm):
+def test_a_program_runs_once_from_the_digest_to_the_instructions(warm):
     if warm:
         proved(line())
     runs = []
@@ -44,8 +44,8 @@ def test_a_program_is_run_once_from_the_digest_to_the_instructions(warm):
     assert made.cached is warm
 
 
-def test_generators_that_are_exhausted_the_second_time_are_compiled_as_they_were_proved():
-    """The proof is in the cache, so nothing but the digest and the compiler would run the programs."""
+def test_generators_that_run_only_once_are_compiled_as_proved():
+    """The proof is in the cache, so that only the digest and the compiler would run the programs."""
     proved(line())
     kept = {}
     made = proved(line(lambda rank: kept.setdefault(rank, line_steps(rank, 3))))
@@ -53,7 +53,7 @@ def test_generators_that_are_exhausted_the_second_time_are_compiled_as_they_were
     assert [lower(made, rank).text for rank in range(3)] == [lower(proved(line()), rank).text for rank in range(3)]
 
 
-def test_the_compiler_takes_nothing_but_what_was_proved():
+def test_the_compiler_accepts_only_proved_schedules():
     schedule = find("ring").schedule(3)
     for given in (schedule, freeze(schedule), prove(schedule)):
         with pytest.raises(InternalError, match="expected a ProvedSchedule"):
@@ -73,13 +73,13 @@ def test_only_the_verifier_makes_a_proved_schedule():
             copied(made)
 
 
-def test_a_function_of_the_same_name_with_other_steps_gets_no_proof_of_another():
+def test_a_function_of_the_same_name_with_other_steps_gets_a_separate_proof():
     proved(line())
     with pytest.raises(GoalError):
         proved(line(lambda rank: []))
 
 
-def test_what_the_compiler_takes_from_a_stored_proof_must_fit_the_steps(tmp_path):
+def test_the_facts_of_a_stored_proof_must_match_the_steps(tmp_path):
     import json
 
     schedule = find("rabenseifner").schedule(4)
@@ -92,7 +92,7 @@ def test_what_the_compiler_takes_from_a_stored_proof_must_fit_the_steps(tmp_path
         assert (made.cached, made.proof) == (False, prove(schedule)), change
 
 
-def test_a_proof_that_was_moved_to_another_name_is_not_believed(tmp_path):
+def test_a_proof_moved_to_another_name_is_not_trusted(tmp_path):
     proved(line(), directory=tmp_path)
     [entry] = tmp_path.iterdir()
     wrong = line(lambda rank: [])
@@ -103,7 +103,7 @@ def test_a_proof_that_was_moved_to_another_name_is_not_believed(tmp_path):
         proved(wrong, directory=tmp_path)
 
 
-def test_threads_that_prove_at_the_same_time_all_get_the_proof(tmp_path):
+def test_threads_that_prove_concurrently_all_get_the_proof(tmp_path):
     schedule, found = find("ring").schedule(16), []
     threads = [threading.Thread(target=lambda: found.append(proved(schedule, directory=tmp_path))) for _ in range(4)]
     for thread in threads:
@@ -115,7 +115,7 @@ def test_threads_that_prove_at_the_same_time_all_get_the_proof(tmp_path):
     assert len(list(tmp_path.iterdir())) == 1
 
 
-def test_a_program_that_recurses_without_end_is_a_schedule_error():
+def test_infinite_recursion_in_a_program_is_a_schedule_error():
     def deeper(rank):
         yield from deeper(rank)
 

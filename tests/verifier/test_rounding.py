@@ -1,4 +1,4 @@
-"""Do all ranks agree where what is sent is rounded?"""
+"""The proof that all ranks agree when sent chunks are rounded."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from unisono.verifier import prove
 from unisono.verifier.rounding import Rounding, RoundingMemory, prove_rounding, rounding_of
 
 WITH_DATA = [algorithm for algorithm in BUILT_IN if algorithm.collective.carries_data]
-# With these, ranks that hold the same sum round it each for itself: at random, they would not get the same.
+# In these, ranks that hold the same sum round it separately: with stochastic rounding they would disagree.
 NOT_AT_RANDOM = {"all_reduce/recursive_doubling", "all_reduce/butterfly"}
 
 
@@ -30,13 +30,13 @@ def schedules(algorithm):
 def test_every_built_in_algorithm_agrees_with_a_codec(algorithm):
     for schedule in schedules(algorithm):
         last = prove_rounding(schedule).last
-        # Recursive doubling hands its result to the ranks beyond a power of two, and so rounds it on some only.
+        # Recursive doubling sends its result to the ranks beyond a power of two, and so only some ranks round it.
         folded = str(algorithm) == "all_reduce/recursive_doubling" and schedule.size & (schedule.size - 1)
         assert last == bool(folded), schedule.size
 
 
 @pytest.mark.parametrize("algorithm", WITH_DATA, ids=str)
-def test_those_that_agree_at_random_let_one_rank_round_for_all(algorithm):
+def test_algorithms_that_agree_with_stochastic_rounding_round_each_sum_on_one_rank(algorithm):
     failed = set()
     for schedule in schedules(algorithm):
         try:
@@ -44,12 +44,12 @@ def test_those_that_agree_at_random_let_one_rank_round_for_all(algorithm):
         except GoalError:
             failed.add(schedule.size)
     assert bool(failed) == (str(algorithm) in NOT_AT_RANDOM)
-    assert failed.isdisjoint({1, 2})  # with two ranks each rounds its own input only
+    assert failed.isdisjoint({1, 2})  # with two ranks, each rounds only its own input
 
 
 @algorithm(all_reduce, scratch=1)
 def keeps_a_copy(rank, size):
-    """Each rank adds what it had before it sent it: nobody has lost anything, and nobody has the same."""
+    """Each rank adds its own unrounded data: correct without a codec, but no two ranks agree with one."""
     yield copy(0, to=1)
     yield send(0, dst=1 - rank), recv(0, src=1 - rank)
     yield combine(1, into=0)
@@ -65,7 +65,7 @@ def there_and_back(rank, size):
         yield recv(0, src=0)
 
 
-def test_a_program_that_agrees_without_a_codec_but_not_with_one_is_refused():
+def test_a_program_that_agrees_without_a_codec_but_not_with_one_is_rejected():
     prove(keeps_a_copy.schedule(2))
     with pytest.raises(GoalError) as caught:
         prove_rounding(keeps_a_copy.schedule(2))
@@ -75,7 +75,7 @@ def test_a_program_that_agrees_without_a_codec_but_not_with_one_is_refused():
     assert "R(x0)+x1" in text
 
 
-def test_what_is_sent_is_rounded_on_both_sides():
+def test_sent_chunks_are_rounded_on_both_sides():
     schedule = there_and_back.schedule(2)
     memory = RoundingMemory(schedule, all_reduce)
     run(schedule, memory, read_sent=memory.send)
@@ -89,24 +89,24 @@ def test_rounding_twice_is_rounding_once():
     assert memory.symbols.round(1, by=0) != memory.symbols.round(1, by=1)
 
 
-def test_several_chunks_are_rounded_one_by_one():
+def test_several_chunks_are_rounded_separately():
     memory = RoundingMemory(find("ring").schedule(3), all_reduce)
     sent = memory.send(0, range(2))
     assert sent == memory.rows[0][:2] == [memory.symbols.round(1), memory.symbols.round(2)]
     assert memory.send(1, [2, 0]) == [memory.rows[1][2], memory.rows[1][0]]
 
 
-def test_a_proof_is_found_again(tmp_path):
+def test_a_stored_proof_is_reused(tmp_path):
     schedule = find("recursive_doubling").schedule(3)
     assert rounding_of(schedule, directory=tmp_path) == Rounding("all_reduce/recursive_doubling", 3, False, True)
     (stored,) = tmp_path.glob("*.json")
     facts = json.loads(stored.read_text())
     stored.write_text(json.dumps({**facts, "last": False}))
-    assert not rounding_of(schedule, directory=tmp_path).last  # what is stored counts
+    assert not rounding_of(schedule, directory=tmp_path).last  # the stored record is used
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"algorithm": "x", "size": 3, "at_random": false, "last": false}'])
-def test_a_damaged_proof_counts_as_none(tmp_path, text):
+def test_a_damaged_proof_is_ignored(tmp_path, text):
     schedule = find("recursive_doubling").schedule(3)
     rounding_of(schedule, directory=tmp_path)
     (stored,) = tmp_path.glob("*.json")
@@ -114,7 +114,7 @@ def test_a_damaged_proof_counts_as_none(tmp_path, text):
     assert rounding_of(schedule, directory=tmp_path).last
 
 
-def test_what_fails_at_random_is_not_remembered(tmp_path):
+def test_failed_proofs_of_stochastic_rounding_are_not_stored(tmp_path):
     for _ in range(2):
         with pytest.raises(GoalError, match="stochastically"):
             rounding_of(find("recursive_doubling").schedule(4), at_random=True, directory=tmp_path)

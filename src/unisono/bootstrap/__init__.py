@@ -1,1 +1,1 @@
-"""How the processes of a job become connected ranks: environment, rendezvous, shared memory."""
+"""Makes the processes of a job connected ranks: environment, rendezvous, shared memory."""

@@ -96,7 +96,7 @@ def count(chunks: Chunks) -> int:
 
 
 def format_chunks(chunks: Chunks, longest: int | None = None) -> str:
-    """Write chunk numbers the short way: ``4``, ``0-3``, ``0-3,6,8-9``; no more than ``longest`` of them."""
+    """Write chunk numbers as ranges: ``4``, ``0-3``, ``0-3,6,8-9``; no more than ``longest`` of them."""
     if not isinstance(chunks, Sequence) or isinstance(chunks, str):
         try:
             return str(chunks)  # one chunk, or an invalid value that is about to be refused

@@ -23,8 +23,8 @@ class TorchDistributed(Library):
         torch.set_num_threads(1)  # as torchrun does
         rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
         # A file to meet at, where a port might be taken by someone else in the meantime.
-        meeting = f"file://{os.environ['RENDEZVOUS_FILE']}"
-        dist.init_process_group(self.backend, init_method=meeting, rank=rank, world_size=size)
+        address = f"file://{os.environ['RENDEZVOUS_FILE']}"
+        dist.init_process_group(self.backend, init_method=address, rank=rank, world_size=size)
         self.torch, self.dist = torch, dist
         self.rank, self.size = rank, size
         self.version = f"torch {torch.__version__}, {self.backend}"
