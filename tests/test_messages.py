@@ -1,4 +1,4 @@
-"""The templates of all packages are consistent, and every error is made from one."""
+"""The templates of all packages are consistent, and every error and warning is made from one."""
 
 from __future__ import annotations
 
@@ -11,34 +11,29 @@ from string import Formatter
 
 import pytest
 
+import errors_page
 import unisono
 from unisono import errors
 from unisono.errors import UnisonoError
 from unisono.message import Template
 
 SOURCE = Path(unisono.__file__).parent
-# Packages in which errors may still be raised with plain text. Remove a package once all its errors are data.
-NOT_CONVERTED = {"parallel", "torch_backend"}
-ERRORS = {name for name, value in vars(errors).items() if isinstance(value, type) and issubclass(value, UnisonoError)}
+# `warn` of the standard library counts too: people read warnings.
+ERRORS = {"warn"} | {
+    name for name, value in vars(errors).items() if isinstance(value, type) and issubclass(value, UnisonoError)
+}
 TEXTS = ("what", "message", "expected", "found", "hint")  # arguments of errors that people read
 CHINESE = re.compile("[\u4e00-\u9fff\uff00-\uffef]")  # characters and full-width punctuation
 
 
-def modules_with_templates() -> list[Path]:
-    """Return every messages module, and the single-module parts of the package that hold their own templates."""
-    return sorted([*SOURCE.rglob("*messages.py"), *SOURCE.glob("*.py")])
-
-
 def templates() -> list[tuple[str, str, Template]]:
     """Return module, constant and value of every template that a module defines."""
-    found = []
-    for path in modules_with_templates():
-        name = ".".join(("unisono", *path.relative_to(SOURCE).with_suffix("").parts))
-        if path.name == "__main__.py" or "Template(" not in path.read_text(encoding="utf-8"):
-            continue
-        module = importlib.import_module(name)
-        found += [(name, constant, value) for constant, value in vars(module).items() if isinstance(value, Template)]
-    return found
+    return [
+        (module, constant, template)
+        for module in errors_page.template_modules()
+        for constant, value in vars(importlib.import_module(module)).items()
+        for template in errors_page.templates_in(value)
+    ]
 
 
 TEMPLATES = templates()
@@ -71,7 +66,7 @@ def test_a_template_has_the_prefix_of_its_package_and_the_same_parameters_in_bot
 def test_no_template_is_unused():
     sources = [path.read_text(encoding="utf-8") for path in SOURCE.rglob("*.py")]
     unused = []
-    for module in sorted({module for module, _, _ in TEMPLATES if module.split(".")[1] not in NOT_CONVERTED}):
+    for module in sorted({module for module, _, _ in TEMPLATES}):
         parent, _, name = module.rpartition(".")
         imports = re.compile(
             rf"from {parent} import [^\n]*\b{name}\b|from {parent} import \([^)]*\b{name}\b|{module} import"
@@ -83,6 +78,15 @@ def test_no_template_is_unused():
             if uses < 2:  # the definition is one
                 unused.append(f"{module}.{constant}")
     assert unused == []
+
+
+def test_no_package_has_a_sentence_twice():
+    constants: dict[tuple[str, str, str], set[str]] = {}
+    for module, constant, template in TEMPLATES:
+        key = (module.split(".")[1], template.english, template.chinese)
+        constants.setdefault(key, set()).add(f"{template.id} ({module}.{constant})")
+    same = [names for names in constants.values() if len({name.split(" ")[0] for name in names}) > 1]
+    assert same == []
 
 
 def is_plain(node: ast.expr) -> bool:
@@ -130,11 +134,10 @@ def test_plain_errors_are_recognized():
     assert plain_errors('raise errors.PeerLost(f"rank {rank}", rank=rank)') == [1]
     assert plain_errors('raise GoalError(WRONG(), hint="a" if full else "b")') == [1]
     assert plain_errors('raise UsageError("a " + text)') == [1]
+    assert plain_errors('warnings.warn(f"{name} is ignored", stacklevel=2)') == [1]
     assert plain_errors("raise UsageError(NO_RANK(rank=7), hint=HINT())") == []
     assert plain_errors('raise ValueError("a text")') == []
 
 
-def test_every_error_is_made_from_a_template():
-    plain = packages_with_plain_errors()
-    converted = {package: places for package, places in plain.items() if package not in NOT_CONVERTED}
-    assert converted == {}, "make these errors from templates (see src/unisono/message.py)"
+def test_every_error_and_warning_is_made_from_a_template():
+    assert packages_with_plain_errors() == {}, "make these errors from templates (see src/unisono/message.py)"

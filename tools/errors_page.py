@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import ast
 import importlib
-import pkgutil
 from collections import defaultdict
 from pathlib import Path
 
 import page_parts
 import unisono
 from unisono import errors
+from unisono.comm.engine_messages import FAULTS
 from unisono.message import Template
 
 ROOT = Path(__file__).parent.parent
@@ -43,27 +43,48 @@ def tree() -> str:
 
 def by_package() -> dict[str, list[tuple[str, Template]]]:
     """Return every template with the name of its constant, by the package that defines it."""
-    found: dict[str, list[tuple[str, Template]]] = defaultdict(list)
-    for module in message_modules():
+    found: dict[str, dict[str, tuple[str, Template]]] = defaultdict(dict)  # a module may have the template of another
+    for module in template_modules():
         for name, value in vars(importlib.import_module(module)).items():
-            if isinstance(value, Template) and (name, value) not in found[value.id.split(".")[0]]:
-                found[value.id.split(".")[0]].append((name, value))
-    return {package: templates for package, templates in found.items() if templates}
+            for template in templates_in(value):
+                found[template.id.split(".")[0]].setdefault(template.id, (name, template))
+    return {package: list(templates.values()) for package, templates in found.items()}
 
 
-def message_modules() -> list[str]:
-    """Return the modules that define templates: single-module parts, and every module whose name has ``messages``."""
-    names = [module.name for module in pkgutil.walk_packages(unisono.__path__, "unisono.")]
-    single = ["unisono.errors", "unisono.collectives", "unisono.reductions"]
-    return [*single, *(name for name in names if "messages" in name.rsplit(".", 1)[-1])]
+def template_modules() -> list[str]:
+    """Return the names of all modules that define templates."""
+    package = Path(unisono.__file__).parent
+    return [
+        ".".join(("unisono", *path.relative_to(package).with_suffix("").parts))
+        for path in sorted(package.rglob("*.py"))
+        if path.name not in ("message.py", "__main__.py") and "Template(" in path.read_text(encoding="utf-8")
+    ]
+
+
+def templates_in(value: object) -> list[Template]:
+    """Return the templates in the value of a variable: the value itself, or the parts of a tuple or a dictionary."""
+    match value:
+        case Template():
+            return [value]
+        case tuple():
+            return [template for part in value for template in templates_in(part)]
+        case dict():
+            return [template for part in value.values() for template in templates_in(part)]
+    return []
 
 
 def raised_as() -> dict[str, set[str]]:
-    """Return the exceptions that carry the message of each constant, as far as ``raise`` statements show it."""
+    """Return the exceptions that carry each message, by its constant as far as calls in the source show it.
+
+    The messages of the engine's faults are listed by their ids.
+    """
     classes = {
         name for name, value in vars(errors).items() if isinstance(value, type) and issubclass(value, Exception)
     }
     found: dict[str, set[str]] = defaultdict(set)
+    for kind, templates in FAULTS.items():
+        for template in templates:
+            found[template.id].add(kind.__name__)
     for path in SOURCE.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Call) and name_of(node.func) in classes and node.args:
@@ -80,7 +101,7 @@ def name_of(node: ast.expr) -> str:
 
 def row(name: str, template: Template, raised: dict[str, set[str]]) -> str:
     """Return the row of one template."""
-    classes = ", ".join(f"`{kind}`" for kind in sorted(raised.get(name, ())))
+    classes = ", ".join(f"`{kind}`" for kind in sorted(raised.get(name) or raised.get(template.id, ())))
     return f"| `{template.id}` | {cell(template.english)} | {cell(template.chinese)} | {classes} |"
 
 

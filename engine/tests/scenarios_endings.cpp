@@ -19,7 +19,7 @@ bool says(const FaultReport& report, const std::string& text) { return std::strs
 
 FaultReport run(Member& member, const std::shared_ptr<Plan>& plan, std::vector<std::byte>& data,
                 Nanoseconds timeout = long_enough) {
-    return report_of([&] { member.executor.run(*plan, data.data(), data.data(), Clock::now() + timeout); });
+    return report_of([&] { member.executor.run(*plan, data.data(), data.data(), deadline_after(timeout)); });
 }
 
 }  // namespace

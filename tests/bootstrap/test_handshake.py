@@ -9,7 +9,7 @@ import pytest
 from unisono.bootstrap import messages
 from unisono.bootstrap.handshake import error_from_dict, error_to_dict
 from unisono.errors import CollectiveTimeout, CommError, InternalError, PeerLost, UsageError
-from unisono.message import CHINESE, join
+from unisono.message import CHINESE, Template, join
 
 
 def travelled(error):
@@ -59,6 +59,15 @@ def test_any_other_error_arrives_as_a_communication_error_that_names_the_rank(er
 def test_a_message_that_is_not_understood_arrives_as_text(problem):
     received = error_from_dict({"problem": problem, "kind": "UsageError", "rank": None})
     assert (type(received), str(received), received.id) == (UsageError, "text", "")
+
+
+def test_a_message_of_another_package_is_understood_if_its_template_is_given():
+    template = Template("elsewhere.failed", "failed: {reason}", "失败：{reason}")
+    sent = UsageError(template(reason=messages.HINT_PORT()))
+    data = json.loads(json.dumps(error_to_dict(sent, 2)))
+    assert (error_from_dict(data).id, str(error_from_dict(data))) == ("", str(sent))
+    received = error_from_dict(data, {template.id: template})
+    assert (received.id, received.text(CHINESE)) == (template.id, sent.text(CHINESE))
 
 
 def test_several_messages_in_one_arrive_as_text():

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from unisono.comm.engine_messages import DETAILS, FAULTS, GROUPS, TEMPLATES, group_note, sentence_of
+from unisono.comm.engine_messages import FAULTS, TEMPLATES, group_note, sentence_of
+from unisono.comm.faults import EXCEPTIONS
 from unisono.message import translated
 
 ENGINE = Path(__file__).parents[2] / "engine"
@@ -68,9 +69,32 @@ def test_a_description_truncated_inside_a_character_still_gives_a_sentence():
 
 def test_every_id_of_the_engine_has_a_template_and_every_template_is_used():
     code = "".join(path.read_text() for folder in ("src", "bindings") for path in (ENGINE / folder).rglob("*.[ch]pp"))
-    for template in (*FAULTS, *DETAILS, *GROUPS):
+    for template in TEMPLATES.values():
         assert f'"{template.id.removeprefix("engine.")}"' in code, template.id
     messages = r"(?:FaultMessage(?: \w+)?|detail|MemoryRefused)[({]([^;]*?)[)},]"
     for arguments in re.findall(messages, code):
         for name in re.findall(r'"([a-z_]+)"', arguments):
             assert f"engine.{name}" in TEMPLATES, name
+
+
+def test_a_fault_is_listed_under_the_exception_that_the_engine_reports_with_it():
+    names = re.search(
+        r"enum class Fault : std::uint32_t \{([^}]*)\}", (ENGINE / "include/unisono/memory.hpp").read_text()
+    )
+    kinds = dict(zip(re.findall(r"\w+", names[1]), EXCEPTIONS, strict=True))
+    functions = [
+        function
+        for folder in ("src", "bindings")
+        for path in (ENGINE / folder).rglob("*.cpp")
+        for function in re.split(r"\n}\n", path.read_text())
+    ]
+    checked = set()
+    for exception, templates in FAULTS.items():
+        for template in templates:
+            name = template.id.removeprefix("engine.")
+            for function in functions:
+                reported = {kinds[kind] for kind in re.findall(r"Fault::(\w+)", function)} - {kinds["none"]}
+                if f'"{name}"' in function and reported:
+                    assert reported == {exception}, name
+                    checked.add(name)
+    assert len(checked) >= 12  # the other faults are created in one function and reported in another

@@ -1,4 +1,4 @@
-"""Groups: how they are made, parts of them, names of backends, barriers that say who is missing."""
+"""Process groups: their creation, parts of them, names of backends, and barriers that name missing ranks."""
 
 from __future__ import annotations
 
@@ -12,6 +12,9 @@ torch = pytest.importorskip("torch")
 import torch.distributed as dist  # noqa: E402
 
 from torch_ranks import run_ranks  # noqa: E402
+from unisono.errors import CollectiveTimeout, CommError  # noqa: E402
+from unisono.torch_backend import messages  # noqa: E402
+from unisono.torch_backend.barriers import monitored_barrier  # noqa: E402
 
 
 def answer_questions():
@@ -53,14 +56,36 @@ def missing_at_the_barrier():
         return "stayed away"
     with pytest.raises(RuntimeError) as caught:
         group.monitored_barrier(timedelta(seconds=1), wait_all_ranks=True)
-    return str(caught.value)
+    error = caught.value
+    return error.id, str(error), error.text("zh")
 
 
 def test_a_monitored_barrier_names_the_ranks_that_are_missing():
     found = run_ranks(missing_at_the_barrier, 4)
-    assert "Ranks 1, 3 failed to pass" in found[0]
-    assert "Ranks 1, 3 failed to pass" in found[2]
     assert found[1] == found[3] == "stayed away"
+    for rank, template in ((0, messages.BARRIER_ON_RANK_0), (2, messages.BARRIER_ON_OTHER_RANK)):
+        identifier, english, chinese = found[rank]
+        assert identifier == template.id
+        assert "Ranks 1, 3 failed to pass monitoredBarrier in 1000 ms" in english
+        assert "进程 1, 3 在 1000 毫秒内没有到达 monitoredBarrier" in chinese
+
+
+@pytest.mark.parametrize("content", [b"all", b"{}", b"[1]", b'{"missing": 3, "seconds": 1.0}'])
+def test_a_verdict_that_rank_0_did_not_write_is_an_error(content):
+    store = dist.HashStore()
+    store.set("unisono/barrier/b/verdict", content)
+    with pytest.raises(CommError) as caught:
+        monitored_barrier(store, 1, 2, "b", 1.0, wait_all_ranks=False)
+    assert caught.value.id == messages.FOREIGN_STORE_CONTENT.id
+
+
+def test_a_barrier_without_time_fails_on_every_rank():
+    store = dist.HashStore()
+    with pytest.raises(CollectiveTimeout, match=r"^\[Rank 0\]: Rank 0 timed out in monitoredBarrier after 0 ms"):
+        monitored_barrier(store, 0, 2, "b", 0.0, wait_all_ranks=False)
+    with pytest.raises(CollectiveTimeout) as caught:
+        monitored_barrier(store, 1, 2, "b", 0.0, wait_all_ranks=False)
+    assert caught.value.parameters["problem"].id == messages.BARRIER_WITHOUT_TIME.id
 
 
 def barriers_of_two_groups(path):

@@ -81,7 +81,7 @@ def test_a_rank_that_never_comes_is_named_when_the_time_is_up(tmp_path, absent):
             if rank != absent:
                 outcome.check_raised(
                     "CollectiveTimeout",
-                    "rank 0 of 3 has not come" if absent == 0 else f"these ranks of 3 have not connected: {absent}",
+                    "waiting for rank 0 of 3" if absent == 0 else f"these ranks of 3 have not connected: {absent}",
                 )
                 assert outcome.at - running.said(rank)["waiting"] < 1.0 + 2 * SOON_S
 

@@ -47,11 +47,11 @@ struct Settings {
 // Stands for a rank that is not known in advance.
 inline constexpr std::uint32_t any_rank = ~std::uint32_t{0};
 
-// The rank that a thread waits for, the location in the program, and the deadline.
+// The rank that a thread waits for, the location in the program, and the deadline of the call.
 struct Wait {
     std::uint32_t peer;  // or any_rank
     std::uint32_t step;  // of a collective, counted from 0; outside of collectives: the tag of a message
-    Clock::time_point deadline;
+    Deadline deadline;
     bool in_collective;
 };
 
@@ -143,7 +143,7 @@ class Endpoint {
 
   private:
     void wait_slowly(std::function<bool()> ready, const Wait& what);
-    void check_liveness(const std::function<bool()>& ready, const Wait& what, Clock::time_point began);
+    void check_liveness(const std::function<bool()>& ready, const Wait& what);
     bool is_in_this_call(const Wait& what) const;
     bool has_left(std::uint32_t peer) const;
     void wake(Board& theirs);

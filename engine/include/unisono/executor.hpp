@@ -50,7 +50,7 @@ class Executor {
     Endpoint& endpoint() { return endpoint_; }
 
     // Runs all passes of the plan. Every rank makes the same calls in the same order.
-    void run(Plan& plan, const void* input, void* output, Clock::time_point deadline);
+    void run(Plan& plan, const void* input, void* output, const Deadline& deadline);
 
   private:
     // The contents of messages: chunks as they are, or encoded by a codec. One loop serves both; the compiler
@@ -123,7 +123,7 @@ class Executor {
     std::byte* buffers_[3] = {};
     std::uint64_t fingerprint_ = 0;
     std::uint64_t payload_offset_ = 0;  // of the message that is being written
-    Clock::time_point deadline_{};
+    Deadline deadline_;
 };
 
 }  // namespace unisono

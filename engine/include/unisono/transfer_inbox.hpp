@@ -23,7 +23,7 @@ namespace unisono {
 // A posted receive.
 struct Receive {
     Transfer transfer{};
-    Clock::time_point deadline{};
+    Deadline deadline;
     std::shared_ptr<Completion> completion;  // of an asynchronous receive
     Kept kept;
     std::uint64_t number = 0;                      // in the order of the calls

@@ -17,7 +17,7 @@ class Outbox {
     // one after the other.
     bool advance(Transfer& transfer);
     // Waits until the whole message is in the channel.
-    void finish(Transfer& transfer, Clock::time_point deadline);
+    void finish(Transfer& transfer, const Deadline& deadline);
 
   private:
     void open(const Transfer& transfer);

@@ -31,7 +31,7 @@ class TransferQueue {
   private:
     struct Pending {
         Transfer transfer;
-        Clock::time_point deadline;
+        Deadline deadline;
         std::shared_ptr<Completion> completion;
         Kept kept;
     };

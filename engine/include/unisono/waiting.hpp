@@ -11,6 +11,16 @@ namespace unisono {
 using Clock = std::chrono::steady_clock;
 using Nanoseconds = std::chrono::nanoseconds;
 
+// The time limit of a call.
+struct Deadline {
+    Clock::time_point began{};
+    Clock::time_point ends{};
+};
+
+inline Deadline deadline_after(Nanoseconds timeout, Clock::time_point began = Clock::now()) {
+    return {began, began + timeout};
+}
+
 struct WaitPolicy {
     Nanoseconds spin;                    // fastest, but keeps the core busy; 0 if there are more ranks than cores
     Nanoseconds yield;                   // lets other ranks on the same core run

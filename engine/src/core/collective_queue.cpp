@@ -7,7 +7,7 @@
 namespace unisono {
 
 void CollectiveQueue::execute(const Call& call) {
-    executor_.run(*call.plan, call.input, call.output, coarse_now() + call.timeout);
+    executor_.run(*call.plan, call.input, call.output, deadline_after(call.timeout, coarse_now()));
 }
 
 void CollectiveQueue::run(const Call& call) {

@@ -26,7 +26,7 @@ Executor::Executor(Endpoint& endpoint) : endpoint_(endpoint) {
     staging_ = Staging(layout.staging(rank).offset, layout.front_of_staging(rank).bytes);
 }
 
-void Executor::run(Plan& plan, const void* input, void* output, Clock::time_point deadline) {
+void Executor::run(Plan& plan, const void* input, void* output, const Deadline& deadline) {
     if (endpoint_.broken()) throw Failure(endpoint_.fault_report());
     events_.begin(endpoint_.event_logs);
     if (!plan.prepared) prepare(plan);

@@ -143,9 +143,9 @@ std::vector<std::shared_ptr<Receive>> Inbox::withdraw(const Receive* only) {
 }
 
 Wait Inbox::most_urgent(bool also_begun) {
-    Wait urgent{any_rank, 0, Clock::time_point::max(), false};
+    Wait urgent{any_rank, 0, {{}, Clock::time_point::max()}, false};
     const auto look_at = [&](const std::shared_ptr<Receive>& receive) {
-        if (receive && receive->completion && receive->deadline < urgent.deadline) urgent = receive->wait();
+        if (receive && receive->completion && receive->deadline.ends < urgent.deadline.ends) urgent = receive->wait();
     };
     const std::lock_guard lock(mutex_);
     for (const From& from : from_) {

@@ -49,7 +49,7 @@ bool Outbox::advance(Transfer& transfer) {
     return moved;
 }
 
-void Outbox::finish(Transfer& transfer, Clock::time_point deadline) {
+void Outbox::finish(Transfer& transfer, const Deadline& deadline) {
     while (!transfer.done)
         if (!advance(transfer))
             endpoint_.wait([&] { return writers_[transfer.peer].has_room(); },

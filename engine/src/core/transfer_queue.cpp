@@ -49,7 +49,7 @@ void TransferQueue::send(const Transfer& transfer, Nanoseconds timeout) {
     lane.busy = true;
     lock.unlock();
     Transfer moving = transfer;
-    const FaultReport report = report_of([&] { outbox_.finish(moving, Clock::now() + timeout); });
+    const FaultReport report = report_of([&] { outbox_.finish(moving, deadline_after(timeout)); });
     lock.lock();
     lane.busy = false;
     const bool others_wait = !lane.pending.empty();
@@ -62,14 +62,14 @@ void TransferQueue::send(const Transfer& transfer, Nanoseconds timeout) {
 std::uint32_t TransferQueue::receive(const Transfer& transfer, Nanoseconds timeout) {
     Receive mine;
     mine.transfer = transfer;
-    mine.deadline = Clock::now() + timeout;
+    mine.deadline = deadline_after(timeout);
     try {
         inbox_.post({std::shared_ptr<void>(), &mine});  // an object on the stack has no owner
         const auto is_done = [&] { return mine.done.load(std::memory_order_acquire); };
         while (!is_done()) {
             endpoint_.wait([&] { return is_done() || inbox_.progress_for(mine); }, mine.wait());
             // Progress on other messages must not postpone the deadline.
-            if (!mine.has_begun() && coarse_now() > mine.deadline) endpoint_.wait(is_done, mine.wait());
+            if (!mine.has_begun() && coarse_now() > mine.deadline.ends) endpoint_.wait(is_done, mine.wait());
         }
     } catch (...) {
         inbox_.withdraw(&mine);
@@ -82,7 +82,7 @@ std::shared_ptr<Completion> TransferQueue::start_send(const Transfer& transfer, 
     auto completion = std::make_shared<Completion>();
     {
         const std::lock_guard lock(mutex_);
-        lanes_[transfer.peer].pending.push_back({transfer, Clock::now() + timeout, completion, std::move(kept)});
+        lanes_[transfer.peer].pending.push_back({transfer, deadline_after(timeout), completion, std::move(kept)});
         ++unsent_;
     }
     tell_thread();
@@ -92,7 +92,7 @@ std::shared_ptr<Completion> TransferQueue::start_send(const Transfer& transfer, 
 std::shared_ptr<Completion> TransferQueue::start_receive(const Transfer& transfer, Nanoseconds timeout, Kept kept) {
     const auto receive = std::make_shared<Receive>();
     receive->transfer = transfer;
-    receive->deadline = Clock::now() + timeout;
+    receive->deadline = deadline_after(timeout);
     receive->completion = std::make_shared<Completion>();
     receive->kept = std::move(kept);
     const std::shared_ptr<Completion> completion = receive->completion;
@@ -139,7 +139,7 @@ Wait TransferQueue::most_urgent() {
     Wait urgent = inbox_.most_urgent();
     const std::lock_guard lock(mutex_);
     for (const Lane& lane : lanes_) {
-        if (lane.pending.empty() || lane.pending.front().deadline >= urgent.deadline) continue;
+        if (lane.pending.empty() || lane.pending.front().deadline.ends >= urgent.deadline.ends) continue;
         const Pending& first = lane.pending.front();
         urgent = {first.transfer.peer, first.transfer.tag, first.deadline, false};
     }
@@ -154,7 +154,7 @@ void TransferQueue::check_deadlines() {
     const std::uint64_t seen = inbox_.finished();
     const Wait urgent = inbox_.most_urgent(false);
     // This wait reports the timeout.
-    if (urgent.deadline < now) endpoint_.wait([&] { return inbox_.finished() != seen; }, urgent);
+    if (urgent.deadline.ends < now) endpoint_.wait([&] { return inbox_.finished() != seen; }, urgent);
 }
 
 void TransferQueue::work() {
@@ -176,7 +176,7 @@ void TransferQueue::work() {
             // Without progress: wait until something can move, new work arrives, or another thread has done the work.
             const std::uint64_t seen = changes();
             const Wait urgent = most_urgent();
-            if (urgent.deadline == Clock::time_point::max()) return;
+            if (urgent.deadline.ends == Clock::time_point::max()) return;
             endpoint_.wait([&] { return changes() != seen || advance_all(); }, urgent);
         });
         if (report.fault != Fault::none) give_up(report);

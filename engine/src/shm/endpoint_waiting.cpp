@@ -64,8 +64,8 @@ void Endpoint::wait_slowly(std::function<bool()> ready, const Wait& what) {
         if (ready()) return;
         if (broken() && !ready()) throw Failure(fault_report());
         now = Clock::now();
-        if (now >= next_check || now >= what.deadline) {
-            check_liveness(ready, what, began);
+        if (now >= next_check || now >= what.deadline.ends) {
+            check_liveness(ready, what);
             next_check = now + liveness_check_every;
         }
         if (now - began < spin + settings.wait_policy.yield) {
@@ -80,7 +80,7 @@ void Endpoint::wait_slowly(std::function<bool()> ready, const Wait& what) {
         } asleep(mine);
         if (has_fence_) fence_everywhere();
         if (!ready() && !broken())
-            futex_wait(mine.wake_word, seen, std::min(nap, std::max<Nanoseconds>(what.deadline - now, Nanoseconds(1))));
+            futex_wait(mine.wake_word, seen, std::min(nap, std::max<Nanoseconds>(what.deadline.ends - now, Nanoseconds(1))));
         nap = std::min(2 * nap, longest_sleep);
     }
 }
@@ -106,7 +106,7 @@ bool Endpoint::check_interrupt() {
     return true;
 }
 
-void Endpoint::check_liveness(const std::function<bool()>& ready, const Wait& what, Clock::time_point began) {
+void Endpoint::check_liveness(const std::function<bool()>& ready, const Wait& what) {
     if (check_interrupt()) throw Failure(fault_report());
     for (const std::uint32_t rank : peers_.lost()) {
         // Messages that a rank sent before it ended count, and a rank that closed first has left in good order.
@@ -119,7 +119,8 @@ void Endpoint::check_liveness(const std::function<bool()>& ready, const Wait& wh
         for (std::uint32_t rank = 0; rank < settings.geometry.size; ++rank)
             if (rank != settings.rank) check_same_call(rank);
     const Clock::time_point now = Clock::now();
-    if (now >= what.deadline && !ready()) report_timeout(what, now - began);
+    // The call may have waited several times: the error states the time since its begin.
+    if (now >= what.deadline.ends && !ready()) report_timeout(what, now - what.deadline.began);
 }
 
 // Returns whether the rank that we wait for has entered this call: it then has nothing to do but to answer.

@@ -13,6 +13,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import math
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -97,11 +98,11 @@ def error_to_dict(error: BaseException, rank: int) -> dict[str, Any]:
     return {"problem": _to_data(text), "kind": type(error).__name__, "rank": getattr(error, "rank", None)}
 
 
-def error_from_dict(message: dict[str, Any]) -> UnisonoError:
-    """Return the error that a message is about."""
+def error_from_dict(message: dict[str, Any], more: Mapping[str, Template] | None = None) -> UnisonoError:
+    """Return the error that a message is about; ``more`` has the templates of another package, by their ids."""
     kind, text, rank = (
         KINDS.get(str(message.get("kind")), CommError),
-        _from_data(message["problem"]),
+        _from_data(message["problem"], {**TEMPLATES, **(more or {})}),
         message.get("rank"),
     )
     if issubclass(kind, CommError):
@@ -117,15 +118,17 @@ def _to_data(value: Any) -> Any:
     return {"id": value.id, "parameters": parameters, "text": str(value)}
 
 
-def _from_data(data: Any) -> str:
+def _from_data(data: Any, templates: Mapping[str, Template]) -> str:
     """Return the message in plain data; a message with an unknown id, or with wrong parameters, is plain text."""
     if not isinstance(data, dict):
         return str(data)
     parameters, text = data.get("parameters"), str(data.get("text"))
-    template = TEMPLATES.get(str(data.get("id")))
+    template = templates.get(str(data.get("id")))
     if template is None or not isinstance(parameters, dict):
         return text
-    values = {name: _from_data(value) if isinstance(value, dict) else value for name, value in parameters.items()}
+    values = {
+        name: _from_data(value, templates) if isinstance(value, dict) else value for name, value in parameters.items()
+    }
     try:
         return template(**values)
     except (KeyError, ValueError, IndexError, TypeError):

@@ -6,9 +6,11 @@ the template of every id and turns a description into a :class:`~unisono.message
 
 from __future__ import annotations
 
+from itertools import chain
 from string import Formatter
 from urllib.parse import unquote
 
+from unisono.errors import Aborted, CollectiveTimeout, CommError, MismatchError, PeerLost, UnisonoError
 from unisono.message import Message, Template, join
 
 PREFIX = "engine."
@@ -19,98 +21,110 @@ def _fault(name: str, english: str, chinese: str) -> Template:
     return Template(PREFIX + name, english + "{details}{group}", chinese + "{details}{group}")
 
 
-FAULTS = (
-    _fault(
-        "peer_ended_in_call",
-        "{peer} has ended; {rank} was waiting for {waited_for} at step {step} of {call}",
-        "{peer} 已结束；{rank} 当时正在 {call} 的第 {step} 步等待{waited_for}",
+# By the exception that carries the message.
+FAULTS: dict[type[UnisonoError], tuple[Template, ...]] = {
+    PeerLost: (
+        _fault(
+            "peer_ended_in_call",
+            "{peer} has ended; {rank} was waiting for {waited_for} at step {step} of {call}",
+            "{peer} 已结束；{rank} 当时正在 {call} 的第 {step} 步等待{waited_for}",
+        ),
+        _fault(
+            "peer_ended",
+            "{peer} has ended; {rank} was waiting for {waited_for} (tag {tag})",
+            "{peer} 已结束；{rank} 当时正在等待{waited_for}（标签 {tag}）",
+        ),
+        _fault(
+            "peer_closed_in_call",
+            "{peer} has closed its communicator while {rank} is waiting for it in {call}",
+            "{rank} 正在 {call} 中等待{peer}，而{peer} 已关闭其通信器",
+        ),
+        _fault(
+            "peer_closed",
+            "{peer} has closed its communicator while {rank} is waiting for it (tag {tag})",
+            "{rank} 正在等待{peer}（标签 {tag}），而{peer} 已关闭其通信器",
+        ),
+        _fault(
+            "all_closed",
+            "every other rank has closed its communicator while {rank} is waiting for a message (tag {tag})",
+            "{rank} 正在等待消息（标签 {tag}），而其他进程均已关闭其通信器",
+        ),
+        _fault(
+            "reporter_died",
+            "a rank died while it was reporting a failure",
+            "某个进程在报告故障时异常终止",
+        ),
     ),
-    _fault(
-        "peer_ended",
-        "{peer} has ended; {rank} was waiting for {waited_for} (tag {tag})",
-        "{peer} 已结束；{rank} 当时正在等待{waited_for}（标签 {tag}）",
+    CollectiveTimeout: (
+        _fault(
+            "timed_out_in_call",
+            "{rank} timed out after {seconds} s waiting for {peer} at step {step} of {call}",
+            "{rank} 在 {call} 的第 {step} 步等待{peer}，{seconds} 秒后超时",
+        ),
+        _fault(
+            "timed_out",
+            "{rank} timed out after {seconds} s waiting for {peer} in send or recv (tag {tag})",
+            "{rank} 在 send 或 recv 中等待{peer}（标签 {tag}），{seconds} 秒后超时",
+        ),
     ),
-    _fault(
-        "peer_closed_in_call",
-        "{peer} has closed its communicator while {rank} is waiting for it in {call}",
-        "{rank} 正在 {call} 中等待{peer}，而{peer} 已关闭其通信器",
+    MismatchError: (
+        _fault(
+            "call_mismatch",
+            "call {number} of this communicator differs between ranks: {rank} called {own_call}; {peer} called "
+            "{peer_call}. Every rank must make the same calls in the same order",
+            "各进程在该通信器上的第 {number} 次调用不一致：{rank} 调用 {own_call}；{peer} 调用 {peer_call}。"
+            "所有进程必须以相同的顺序进行相同的调用",
+        ),
+        _fault(
+            "length_mismatch",
+            "{peer} sent {sent} bytes to {rank}, which expects {expected} bytes at step {step}: "
+            "the sending and the receiving rank must name the same length",
+            "{peer} 向{rank} 发送了 {sent} 字节，而{rank} 在第 {step} 步应接收 {expected} 字节："
+            "发送方与接收方给出的长度必须相同",
+        ),
+        _fault(
+            "transfer_mismatch",
+            "{peer} sends {sent_count} {sent_dtype} elements with tag {tag}; {rank} receives {count} {dtype} "
+            "elements: both sides of a transfer must name the same type and number of elements",
+            "{peer} 发送 {sent_count} 个 {sent_dtype} 元素（标签 {tag}）；{rank} 接收 {count} 个 {dtype} 元素："
+            "传输双方的元素类型和个数必须相同",
+        ),
     ),
-    _fault(
-        "peer_closed",
-        "{peer} has closed its communicator while {rank} is waiting for it (tag {tag})",
-        "{rank} 正在等待{peer}（标签 {tag}），而{peer} 已关闭其通信器",
+    Aborted: (
+        _fault("aborted", "{rank} aborted: {reason}", "{rank} 中止：{reason}"),
+        _fault("interrupted", "{rank} was interrupted", "{rank} 被中断"),
     ),
-    _fault(
-        "all_closed",
-        "every other rank has closed its communicator while {rank} is waiting for a message (tag {tag})",
-        "{rank} 正在等待消息（标签 {tag}），而其他进程均已关闭其通信器",
+    CommError: (
+        _fault(
+            "no_shared_memory",
+            "{rank}: no shared memory for {bytes} bytes: {reason}; connect with smaller staging_bytes, or raise the "
+            "limits on memory and file size (ulimit -v, ulimit -f)",
+            "{rank}：无法分配 {bytes} 字节的共享内存：{reason}；请在 connect 时使用较小的 staging_bytes，"
+            "或放宽内存和文件大小的限制（ulimit -v、ulimit -f）",
+        ),
+        _fault(
+            "no_address_space",
+            "{rank}: no address space for {bytes} bytes: {reason}; connect with smaller staging_bytes, or raise the "
+            "limits on memory and file size (ulimit -v, ulimit -f)",
+            "{rank}：无法分配 {bytes} 字节的地址空间：{reason}；请在 connect 时使用较小的 staging_bytes，"
+            "或放宽内存和文件大小的限制（ulimit -v、ulimit -f）",
+        ),
+        _fault(
+            "no_memory_for_message",
+            "{rank} has no memory for an unexpected message of {count} {dtype} elements (tag {tag}) from {peer}; "
+            "receive it earlier",
+            "{rank} 没有足够的内存暂存来自{peer} 的未预期消息（{count} 个 {dtype} 元素，标签 {tag}）；"
+            "请尽早接收该消息",
+        ),
+        _fault(
+            "no_thread",
+            "{rank} could not start a thread for asynchronous calls: {reason}; raise the limit on processes "
+            "(ulimit -u, or the pids limit of the container) or on address space (ulimit -v)",
+            "{rank} 无法为异步调用启动线程：{reason}；请放宽进程数的限制（ulimit -u，或容器的 pids 限制）"
+            "或地址空间的限制（ulimit -v）",
+        ),
     ),
-    _fault(
-        "timed_out_in_call",
-        "{rank} timed out after {seconds} s waiting for {peer} at step {step} of {call}",
-        "{rank} 在 {call} 的第 {step} 步等待{peer}，{seconds} 秒后超时",
-    ),
-    _fault(
-        "timed_out",
-        "{rank} timed out after {seconds} s waiting for {peer} in send or recv (tag {tag})",
-        "{rank} 在 send 或 recv 中等待{peer}（标签 {tag}），{seconds} 秒后超时",
-    ),
-    _fault(
-        "call_mismatch",
-        "call {number} of this communicator differs between ranks: {rank} called {own_call}; {peer} called "
-        "{peer_call}. Every rank must make the same calls in the same order",
-        "各进程在该通信器上的第 {number} 次调用不一致：{rank} 调用 {own_call}；{peer} 调用 {peer_call}。"
-        "所有进程必须以相同的顺序进行相同的调用",
-    ),
-    _fault(
-        "length_mismatch",
-        "{peer} sent {sent} bytes to {rank}, which expects {expected} bytes at step {step}: "
-        "the sending and the receiving rank must name the same length",
-        "{peer} 向{rank} 发送了 {sent} 字节，而{rank} 在第 {step} 步应接收 {expected} 字节："
-        "发送方与接收方给出的长度必须相同",
-    ),
-    _fault(
-        "transfer_mismatch",
-        "{peer} sends {sent_count} {sent_dtype} elements with tag {tag}; {rank} receives {count} {dtype} elements: "
-        "both sides of a transfer must name the same type and number of elements",
-        "{peer} 发送 {sent_count} 个 {sent_dtype} 元素（标签 {tag}）；{rank} 接收 {count} 个 {dtype} 元素："
-        "传输双方的元素类型和个数必须相同",
-    ),
-    _fault("aborted", "{rank} aborted: {reason}", "{rank} 中止：{reason}"),
-    _fault("interrupted", "{rank} was interrupted", "{rank} 被中断"),
-    _fault(
-        "no_shared_memory",
-        "{rank}: no shared memory for {bytes} bytes: {reason}; connect with smaller staging_bytes, or raise the "
-        "limits on memory and file size (ulimit -v, ulimit -f)",
-        "{rank}：无法分配 {bytes} 字节的共享内存：{reason}；请在 connect 时使用较小的 staging_bytes，"
-        "或放宽内存和文件大小的限制（ulimit -v、ulimit -f）",
-    ),
-    _fault(
-        "no_address_space",
-        "{rank}: no address space for {bytes} bytes: {reason}; connect with smaller staging_bytes, or raise the "
-        "limits on memory and file size (ulimit -v, ulimit -f)",
-        "{rank}：无法分配 {bytes} 字节的地址空间：{reason}；请在 connect 时使用较小的 staging_bytes，"
-        "或放宽内存和文件大小的限制（ulimit -v、ulimit -f）",
-    ),
-    _fault(
-        "no_memory_for_message",
-        "{rank} has no memory for an unexpected message of {count} {dtype} elements (tag {tag}) from {peer}; "
-        "receive it earlier",
-        "{rank} 没有足够的内存暂存来自{peer} 的未预期消息（{count} 个 {dtype} 元素，标签 {tag}）；请尽早接收该消息",
-    ),
-    _fault(
-        "no_thread",
-        "{rank} could not start a thread for asynchronous calls: {reason}; raise the limit on processes (ulimit -u, "
-        "or the pids limit of the container) or on address space (ulimit -v)",
-        "{rank} 无法为异步调用启动线程：{reason}；请放宽进程数的限制（ulimit -u，或容器的 pids 限制）"
-        "或地址空间的限制（ulimit -v）",
-    ),
-    _fault(
-        "reporter_died",
-        "a rank died while it was reporting a failure",
-        "某个进程在报告故障时异常终止",
-    ),
-)
+}
 DETAILS = (
     Template(PREFIX + "waits", "{rank} is waiting for {peer} at step {step}", "{rank} 正在第 {step} 步等待{peer}"),
     Template(
@@ -148,7 +162,7 @@ GROUPS = (
         "。该组为 {{{ranks}, ……（共 {count} 个进程）}}",
     ),
 )
-TEMPLATES = {template.id: template for template in (*FAULTS, *DETAILS, *GROUPS)}
+TEMPLATES = {template.id: template for template in (*chain(*FAULTS.values()), *DETAILS, *GROUPS)}
 
 RANK = Template("engine.rank", "rank {rank}", "进程 {rank}")
 RANK_AND_PROCESS = Template(

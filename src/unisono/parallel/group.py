@@ -20,6 +20,7 @@ from torch import Tensor
 from unisono import codecs, collectives
 from unisono.errors import UsageError
 from unisono.parallel.call_log import Entry, TimedWork, add_entry, has_open_log
+from unisono.parallel.messages import NOT_A_GROUP
 
 
 class Work(Protocol):
@@ -155,7 +156,4 @@ def group_of(group: Any, algorithms: Mapping[str, Any] | None = None) -> Group:
         return CommGroup(group, algorithms=algorithms)
     if group is None or is_process_group(group):
         return TorchGroup(group)
-    raise UsageError(
-        f"group={group!r}; expected a unisono.Communicator, a process group of torch.distributed, or None for "
-        "torch's default group"
-    )
+    raise UsageError(NOT_A_GROUP(group=repr(group)))

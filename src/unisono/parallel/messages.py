@@ -6,6 +6,33 @@ the strategy or the layer, and the rank where it is known.
 
 from unisono.message import Template
 
+# group.py, over_torch.py
+NOT_A_GROUP = Template(
+    "parallel.not_a_group",
+    "group={group}; expected a unisono.Communicator, a process group of torch.distributed, or None for torch's "
+    "default group",
+    "group={group}；应为 unisono.Communicator、torch.distributed 的进程组，或用 None 表示 torch 的默认进程组",
+)
+NO_PROCESS_GROUP = Template(
+    "parallel.no_process_group",
+    "there is no process group; hint: call torch.distributed.init_process_group() first, or give a "
+    "unisono.Communicator",
+    "没有进程组；建议：先调用 torch.distributed.init_process_group()，或传入 unisono.Communicator",
+)
+RANKS_NOT_ASCENDING = Template(
+    "parallel.ranks_not_ascending",
+    "split: the keys put the ranks in the order {members}; expected an ascending order, the only one that torch's "
+    "groups have",
+    "split：按 key 得到的进程顺序为 {members}；应为升序，torch 的进程组只支持这种顺序",
+)
+NO_CODEC_IN_BACKEND = Template(
+    "parallel.no_codec_in_backend",
+    "codec={codec} on a process group of {backend}, which cannot encode; hint: use the backend unisono or a "
+    "unisono.Communicator, or leave the codec out",
+    "codec={codec} 用于 {backend} 的进程组，而该后端不支持编码；建议：使用 unisono 后端或 unisono.Communicator，"
+    "或去掉 codec",
+)
+
 # mesh.py
 NO_SUCH_AXIS = Template(
     "parallel.no_such_axis",

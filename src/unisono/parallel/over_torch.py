@@ -10,6 +10,7 @@ from torch import Tensor
 from unisono.comm import Communicator
 from unisono.errors import UsageError
 from unisono.parallel.group import Group
+from unisono.parallel.messages import NO_CODEC_IN_BACKEND, NO_PROCESS_GROUP, RANKS_NOT_ASCENDING
 from unisono.reductions import REDUCTIONS, check_op
 from unisono.torch_backend.process_group import UnisonoProcessGroup
 
@@ -27,10 +28,7 @@ class TorchGroup(Group):
 
     def __init__(self, group: Any = None, axis: str = "") -> None:
         if not dist.is_initialized():
-            raise UsageError(
-                "there is no process group: call torch.distributed.init_process_group() first, or give a "
-                "unisono.Communicator"
-            )
+            raise UsageError(NO_PROCESS_GROUP())
         self.group = group or dist.group.WORLD
         self.rank, self.size, self.axis = dist.get_rank(self.group), dist.get_world_size(self.group), axis
         backend = dist.get_backend(self.group)
@@ -42,9 +40,7 @@ class TorchGroup(Group):
         requests = self.all_gather_object((color, key, dist.get_rank()))
         members = [rank for each, _, rank in sorted(requests) if each == color]
         if members != sorted(members):
-            raise UsageError(
-                f"split: the keys put the ranks in the order {members}; torch's groups have only 0, 1, 2 ..."
-            )
+            raise UsageError(RANKS_NOT_ASCENDING(members=members))
         mine = dist.new_group(members, use_local_synchronization=True)  # the ranks of no other group are needed
         return TorchGroup(mine, axis)
 
@@ -82,10 +78,7 @@ class TorchGroup(Group):
     def _comm_for(self, codec: Any) -> Communicator:
         """Return the communicator that our own backend is made of: torch's calls have no codecs."""
         if not isinstance(self.group, UnisonoProcessGroup):
-            raise UsageError(
-                f"codec={str(codec)!r} on a process group of {dist.get_backend(self.group)}, which sends numbers as "
-                "they are; use the backend unisono or a unisono.Communicator, or leave the codec out"
-            )
+            raise UsageError(NO_CODEC_IN_BACKEND(codec=repr(str(codec)), backend=dist.get_backend(self.group)))
         return self.group.communicator
 
     def _op(self, op: str, tensor: Tensor) -> Any:

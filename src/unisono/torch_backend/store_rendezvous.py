@@ -1,7 +1,8 @@
-"""How the ranks of a group meet: torch's store says where, then they knock at rank 0's address (comm/rendezvous).
+"""The rendezvous of the ranks of a process group: torch's store holds the address at which rank 0 listens.
 
-Anybody who reaches the port of a TCPStore can write to it. So what the store says is checked for its shape, and the
-process that it leads to must belong to our user (comm/rendezvous); nobody can gain more than to end the meeting.
+Every process that reaches the port of a TCPStore can write to it. Therefore the form of the content is checked, and
+the process at the address must belong to the same user (bootstrap/rendezvous.py): a foreign process can make the
+rendezvous fail, but cannot join it.
 """
 
 from __future__ import annotations
@@ -25,66 +26,66 @@ from unisono.bootstrap.rendezvous_address import AbstractAddress, Address, Socke
 from unisono.comm.communicator import Communicator
 from unisono.comm.selection import load_table
 from unisono.errors import CollectiveTimeout, CommError, UnisonoError, UsageError
+from unisono.message import Template
+from unisono.torch_backend import messages
 
 WHERE = "unisono/where"  # rank 0's address, and where rank 0 runs
-PROBLEM = "unisono/problem"  # why the ranks do not meet
-GRACE_S = 2.0  # for rank 0 to say what the problem is
-# Ranks that start together find each other within this time: so long a rank asks again and again, and then leaves
-# the waiting to the store, of which some look every 10 ms.
+PROBLEM = "unisono/problem"  # the error of a rank, if the rendezvous has failed
+TEMPLATES = {template.id: template for template in vars(messages).values() if isinstance(template, Template)}
+GRACE_S = 2.0  # for rank 0 to report its error
+# Ranks that start together find each other within this time. A rank polls the store for this long, and then lets the
+# store wait; some stores look only every 10 ms.
 TOGETHER_S = 0.05
 ASK_EVERY_S = 0.0003
 
 
 class Visit(RendezvousHooks):
-    """What every rank does while it waits: it looks whether there is a problem."""
+    """The part of every rank: while it waits, it looks for the error of another rank."""
 
-    timeout_hint = "give init_process_group() a longer timeout"
+    timeout_hint = messages.HINT_INIT_TIMEOUT()
 
     def __init__(self, store: Any, name: str) -> None:
         self.store, self.name = store, name
 
     def poll(self) -> None:
-        """Raise if a rank has said why this meeting cannot be; the store may have kept words about an older one."""
+        """Raise the error of another rank, if there is one; the store may still hold that of an older rendezvous."""
         if self.store.check([PROBLEM]) and (error := _problem(self.store.get(PROBLEM), self.name)):
             raise error
 
     def tell(self, error: BaseException, rank: int) -> None:
-        """Say why this meeting cannot be."""
-        with suppress(RuntimeError):  # the store is gone: then nobody can be told
+        """Report the error that makes this rendezvous fail."""
+        with suppress(RuntimeError):  # the store is gone
             self.store.set(PROBLEM, json.dumps({**error_to_dict(error, rank), "meeting": self.name}))
 
 
 class Welcome(Visit):
-    """What rank 0 does beside: it tells where the address is while it is open."""
+    """The part of rank 0: it publishes its address while it listens."""
 
     def __init__(self, store: Any, name: str, secret: str) -> None:
         super().__init__(store, name)
         self.secret = secret
 
     def on_listening(self) -> None:
-        """Tell the others; raise if another process is rank 0 in this store."""
+        """Publish the address; raise if another process is rank 0 in this store."""
         if self.store.check([WHERE]):  # perhaps of a job that was killed
             process = listening_process(AbstractAddress(_where(self.store.get(WHERE))["name"], ""))
             if process is not None:
-                raise UsageError(
-                    f"init_process_group: process {process} is rank 0 in this store already and waits for its ranks; "
-                    "give every job a store of its own (another MASTER_PORT, another file)"
-                )
+                raise UsageError(messages.STORE_IN_USE(process=process))
         self.store.set(WHERE, json.dumps({"name": self.name, "secret": self.secret, "rank 0": host_info()}))
 
     def on_complete(self) -> None:
-        """Forget the socket_address, which every rank has found.
+        """Delete the address, to which all ranks are connected.
 
-        Another group may come to be through the same store, as when a program that torchrun has started destroys its
-        group and makes a new one: its ranks must not look for each other here.
+        The same store may serve another group later, for example when a program under torchrun destroys its group and
+        makes a new one. The ranks of that group must not find this address.
         """
-        with suppress(RuntimeError):  # a store may be unable to forget
+        with suppress(RuntimeError):  # some stores cannot delete a key
             self.store.delete_key(WHERE)
 
 
 class StoreAddress(Address):
-    """The address that the store tells of. What it told first may be left from a job that was killed: it is asked
-    again when nobody listens.
+    """The address in the store. The first one may be left from a job that was killed; if no process listens there,
+    the store is read again.
     """
 
     def __init__(self, store: Any, rank: int, where: dict[str, Any], visit: Visit) -> None:
@@ -98,14 +99,14 @@ class StoreAddress(Address):
 
     @contextmanager
     def resolve(self) -> Iterator[SocketAddress]:
-        """Give the socket_address."""
+        """Yield the address of the socket."""
         if self.tried and self.store.check([WHERE]):
             self.where = _where(self.store.get(WHERE))
         self.tried = True
         self.visit.name = self.where["name"]
         problem = incompatibility(self.rank, self.mine, self.where["rank 0"])
         if problem:
-            raise UsageError(f"init_process_group: {problem}")
+            raise UsageError(messages.INIT(problem=problem))
         yield AbstractAddress(self.where["name"], self.where["secret"]).socket_address
 
 
@@ -118,7 +119,7 @@ def meet_through_store(store: Any, rank: int, size: int, timeout_s: float, stagi
             return _connect(rank, size, AbstractAddress(name, secret), timeout_s, staging_bytes, hooks)
         except BaseException as error:
             if hooks is not None:
-                hooks.tell(error, rank)  # also to those that have not come yet
+                hooks.tell(error, rank)  # also to the ranks that have not connected yet
             raise
     where = _rank_0_address(store, size, timeout_s)
     visit = Visit(store, where["name"])
@@ -126,7 +127,7 @@ def meet_through_store(store: Any, rank: int, size: int, timeout_s: float, stagi
         address = StoreAddress(store, rank, where, visit)
         return _connect(rank, size, address, timeout_s, staging_bytes, visit)
     except UnisonoError as error:
-        if getattr(error, "rank", None) == 0:  # rank 0 went away, or will: it knows why
+        if getattr(error, "rank", None) == 0:  # rank 0 has ended or will end, and reports the reason
             told = _get(store, PROBLEM, GRACE_S)
             known = told and _problem(told, visit.name)
             if known:
@@ -137,16 +138,16 @@ def meet_through_store(store: Any, rank: int, size: int, timeout_s: float, stagi
 
 
 def _problem(told: bytes, name: str) -> UnisonoError | None:
-    """Return the error for a problem that a rank of this meeting has told of."""
+    """Return the error that a rank of this rendezvous has reported."""
     try:
         problem = json.loads(told)
-        return error_from_dict(problem) if problem["meeting"] == name else None
+        return error_from_dict(problem, TEMPLATES) if problem["meeting"] == name else None
     except (ValueError, TypeError, KeyError, RecursionError):
         return None
 
 
 def _where(told: bytes) -> dict[str, Any]:
-    """Return where rank 0 waits, as the store says."""
+    """Return the address of rank 0 in the content of the store."""
     try:
         where = json.loads(told)
         texts = [where["name"], where["secret"], *(where["rank 0"][name] for name in host_info())]
@@ -154,34 +155,28 @@ def _where(told: bytes) -> dict[str, Any]:
             return dict(where)
     except (ValueError, TypeError, KeyError, RecursionError):
         pass
-    raise CommError(
-        f"init_process_group: the store's {WHERE} is not what rank 0 writes there: {told[:80]!r}; does another "
-        "program, or another version of Unisono, use this store?"
-    )
+    raise CommError(messages.FOREIGN_STORE_CONTENT(call="init_process_group", key=WHERE, content=repr(told[:80])))
 
 
 def _rank_0_address(store: Any, size: int, timeout_s: float) -> dict[str, Any]:
-    """Return where rank 0 waits for the others."""
+    """Wait for the address of rank 0 and return it."""
     found = _get(store, WHERE, timeout_s)
     if found is None:
-        raise CollectiveTimeout(
-            f"init_process_group: after {timeout_s:g} s rank 0 of {size} has not come; see whether it was started, "
-            f"or {Visit.timeout_hint}",
-            rank=0,
-        )
+        message = messages.NO_RANK_0(seconds=timeout_s, size=size, hint=Visit.timeout_hint)
+        raise CollectiveTimeout(message, rank=0)
     return _where(found)
 
 
 def _get(store: Any, key: str, timeout_s: float) -> bytes | None:
-    """Return what the store has for a key, or None if it has nothing in time."""
+    """Return the value of a key in the store; None if the key is not set in time."""
     ends = time.monotonic() + min(TOGETHER_S, timeout_s)
     while not store.check([key]) and time.monotonic() < ends:
         time.sleep(ASK_EVERY_S)
     try:
-        store.wait([key], timedelta(seconds=timeout_s))  # get() waits as long as the store likes, which is minutes
+        store.wait([key], timedelta(seconds=timeout_s))  # get() would wait for the timeout of the store, minutes
     except dist.DistNetworkError:
         raise  # the store is gone
-    except RuntimeError:  # not all stores have a class of their own for this
+    except RuntimeError:  # not all stores have an exception class for a timeout
         return None
     found: bytes = store.get(key)
     return found
