@@ -1,4 +1,4 @@
-"""Every collective has a hierarchical form: proved for any nodes, and with as few bytes between nodes as possible."""
+"""Every collective has a hierarchical form that is proved for any nodes and sends the fewest bytes between nodes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from unisono.collectives import (
 from unisono.errors import UsageError
 from unisono.schedule.ops import SEND, count
 
-# Nodes of equal and of different sizes; the last ones list the ranks of each node, as round-robin placement does.
+# Nodes of equal and of different sizes; the last ones list the ranks of each node, as in round-robin placement.
 NODES = [
     (3, 1), (1, 3), (4, 4), (2, 2, 1), (5, 2, 3), (1, 1, 1, 1), (7,),
     ((0, 2), (1, 3)), ((0, 2, 4), (1, 3)), ((0, 3, 6), (1, 4, 7), (2, 5)), ((3,), (0, 2), (1, 4)), ((1, 0), (3, 2)),
@@ -42,14 +42,14 @@ def roots(name, size):
 
 @pytest.mark.parametrize("node", NODES, ids=str)
 @pytest.mark.parametrize("name", HIERARCHICAL)
-def test_it_is_proved_for_any_nodes_and_every_root(name, node):
+def test_hierarchical_algorithms_are_proved_for_any_nodes_and_every_root(name, node):
     size = size_of(node)
     for root in roots(name, size):
         prove(find(name).schedule(size, root, node=node), depth=1)
 
 
 @pytest.mark.parametrize("name", HIERARCHICAL)
-def test_it_is_proved_for_every_size_up_to_seventeen(name):
+def test_hierarchical_algorithms_are_proved_for_every_size_up_to_seventeen(name):
     for size in range(1, 18):
         for root in {*roots(name, size)} & {None, 0, size // 2, size - 1}:
             for node in (2, 3):
@@ -58,7 +58,7 @@ def test_it_is_proved_for_every_size_up_to_seventeen(name):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", HIERARCHICAL)
-def test_it_is_proved_for_every_size_root_and_placement(name):
+def test_hierarchical_algorithms_are_proved_for_every_size_root_and_placement(name):
     for size in range(1, 18):
         for hosts in range(1, size + 1):
             round_robin = tuple(tuple(range(first, size, hosts)) for first in range(hosts))
@@ -76,7 +76,7 @@ PAIRS = [
 
 
 @pytest.mark.parametrize(("collective", "inner", "outer"), PAIRS)
-def test_any_inner_algorithm_goes_with_any_outer_one(collective, inner, outer):
+def test_any_inner_algorithm_can_be_combined_with_any_outer_one(collective, inner, outer):
     for size, node in ((7, 3), (8, (1, 5, 2)), (6, ((0, 2, 4), (1, 3, 5)))):
         root = size - 2 if collective.rooted else None
         prove(find("hierarchical", collective).schedule(size, root, node=node, inner=inner, outer=outer))
@@ -116,7 +116,7 @@ def test_levels_may_be_given_as_algorithms_and_must_have_one_chunk_per_rank():
         ((), "the ranks of each node"),
     ],
 )
-def test_wrong_nodes_are_refused(node, problem):
+def test_invalid_nodes_are_rejected(node, problem):
     with pytest.raises(UsageError, match=problem):
         find("hierarchical").schedule(3, node=node)
 
@@ -158,7 +158,7 @@ def test_an_all_reduce_sends_no_more_between_nodes_than_a_ring_of_nodes(node):
 @pytest.mark.parametrize("node", SEVERAL, ids=str)
 @pytest.mark.parametrize("outer", ["naive", "ring"])
 def test_all_gather_and_reduce_scatter_carry_each_block_into_or_out_of_a_node_once(outer, node):
-    """Equal nodes: (h-1)/h of the vector. Unequal ones: all but the blocks of the smallest node, into that node."""
+    """Equal nodes: (h-1)/h of the vector. Unequal nodes: all but the blocks of the smallest node, into that node."""
     size, nodes = size_of(node), nodes_of(size_of(node), node)
     enters = far_chunks(find("all_gather/hierarchical").schedule(size, node=node, outer=outer), nodes)[1]
     leaves = far_chunks(find("reduce_scatter/hierarchical").schedule(size, node=node, outer=outer), nodes)[0]

@@ -23,12 +23,12 @@ def sum_huge(comm):
 
 @pytest.mark.long
 @pytest.mark.skipif(MEMORY < 8 << 30, reason="needs 8 GiB of free memory")
-def test_more_than_two_to_the_31_elements():
+def test_more_than_two_to_the_31_elements_are_supported():
     assert unisono.spawn(sum_huge, 2) == [[2, 2, 2, 1, 1]] * 2
 
 
 def small_staging(comm):
-    """Many passes do the same for offsets, without the memory: 300 of them here."""
+    """Many passes have large offsets too, without the memory: 300 passes here."""
     x = np.arange(10_000_000, dtype=np.int32)
     comm.all_reduce(x, algorithm="ring")
     return bool((x == comm.size * np.arange(10_000_000, dtype=np.int32)).all())

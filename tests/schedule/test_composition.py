@@ -20,7 +20,7 @@ def test_mapped_joins_the_chunks_of_one_message():
     assert op == send((0, 1, 8, 9), dst=0)
 
 
-def test_mapped_leaves_out_ops_whose_chunks_are_mapped_to_none():
+def test_mapped_omits_ops_whose_chunks_are_mapped_to_none():
     program = [(send(0, dst=1), recv(1, src=1)), send((0, 1), dst=1), copy(1, to=1)]
     assert list(mapped(program, chunks=(4, ()))) == [(send(4, dst=1),), (send(4, dst=1),), ()]
 

@@ -1,7 +1,7 @@
 """Collectives in which one rank communicates for its node (see nodes.py).
 
 *Leader*: the rank that exchanges data with other nodes: the root in its node, the first rank in every other. Each
-byte then enters or leaves a node as seldom as possible, and every node sends few messages.
+byte then enters or leaves a node as rarely as possible, and every node sends few messages.
 """
 
 from unisono.algorithms.declaration import Steps, algorithm
@@ -52,7 +52,10 @@ def leaders(rank: int, size: int, node: Node = 4, inner: Name = "naive", outer: 
 def hierarchical_barrier(
     rank: int, size: int, node: Node = 4, inner: Name = "naive", outer: Name = "dissemination"
 ) -> Steps:
-    """Count arrivals inside the node, let the leaders meet, then release the node (MagPIe: Kielmann et al., 1999)."""
+    """Count arrivals inside the node, synchronise the leaders, then release the node.
+
+    (MagPIe: Kielmann et al., 1999.)
+    """
     cut = levels(size, node, inner, (reduce, broadcast), outer, barrier)
     ranks = cut.nodes[home_of(rank, cut.nodes)]
     yield from cut.run(cut.inner[0], rank, ranks, ranks[0])

@@ -26,7 +26,7 @@ export function scene({ size, chunks, messages, steps, reduces = true, inputs, c
       best: "ring",
       parents: ranks.map((rank) => (rank === 0 ? -1 : (rank - 1) >> 1)),
       line: ranks,
-      nodes: ranks.filter((rank) => rank % 4 === 0).map((rank) => [rank, Math.min(size, rank + 4)]),
+      nodes: ranks.filter((rank) => rank % 4 === 0).map((first) => ranks.slice(first, first + 4)),
       columns: Math.ceil(Math.sqrt(size)),
     },
     failure: null,
