@@ -232,7 +232,7 @@ class Collective:
 
 broadcast = Collective(
     "broadcast", before=ROOT_ALL, after=EVERYONE_ALL, result=Result.OF_ROOT, rooted=True, bound=(0, 1),
-    summary=Words("One rank's data reaches everyone.", "一个进程的数据发给所有进程。"),
+    summary=Words("Every rank gets the data of one rank.", "一个进程的数据发给所有进程。"),
     story=Words(
         "One person has the picture; afterwards everyone has a copy of it.",
         "一个人手里有整幅画，最后每个人手里都有一份同样的画。",
@@ -241,7 +241,10 @@ broadcast = Collective(
 scatter = Collective(
     "scatter", before=ROOT_ALL, after=EVERYONE_OWN, result=Result.OF_ROOT, rooted=True, blocked=True,
     bound=(1, 0),
-    summary=Words("One rank hands a different part to each.", "一个进程把数据切开，每个进程各得一块。"),
+    summary=Words(
+        "One rank sends a different part of its data to each rank.",
+        "一个进程把数据切开，每个进程各得一块。",
+    ),
     story=Words(
         "One person has the whole puzzle and deals it out; afterwards everyone holds a different piece.",
         "一个人拿着整副拼图，把它分发出去，最后每个人手里都有不同的一块。",
@@ -250,7 +253,7 @@ scatter = Collective(
 gather = Collective(
     "gather", before=EVERYONE_OWN, after=ROOT_ALL, result=Result.OF_OWNER, rooted=True, blocked=True,
     bound=(1, 0),
-    summary=Words("One rank collects a part from each.", "一个进程从每个进程各收集一块数据。"),
+    summary=Words("One rank collects a part from every rank.", "一个进程从每个进程各收集一块数据。"),
     story=Words(
         "Everyone holds a piece of the puzzle; afterwards one person has the whole picture.",
         "每个人手里有一块拼图，最后由一个人拼出整幅画。",
@@ -258,7 +261,7 @@ gather = Collective(
 )  # fmt: skip
 reduce = Collective(
     "reduce", before=EVERYONE_ALL, after=ROOT_ALL, result=Result.REDUCED, rooted=True, bound=(0, 1),
-    summary=Words("One rank gets the sum of everyone's data.", "一个进程得到所有进程数据之和。"),
+    summary=Words("One rank gets the sum of all ranks' data.", "一个进程得到所有进程数据之和。"),
     story=Words(
         "Everyone holds a number; afterwards one person knows the sum.",
         "每个人手里有一个数，最后有一个人知道总和。",
@@ -266,7 +269,7 @@ reduce = Collective(
 )  # fmt: skip
 all_gather = Collective(
     "all_gather", before=EVERYONE_OWN, after=EVERYONE_ALL, result=Result.OF_OWNER, blocked=True, bound=(1, 0),
-    summary=Words("Everyone collects the parts of all.", "每个进程都得到所有进程的数据块。"),
+    summary=Words("Every rank gets the parts of all ranks.", "每个进程都得到所有进程的数据块。"),
     story=Words(
         "Everyone holds a piece of the puzzle; afterwards everyone has the whole picture.",
         "每个人手里有一块拼图，最后每个人都有整幅画。",
@@ -276,7 +279,7 @@ reduce_scatter = Collective(
     "reduce_scatter", before=EVERYONE_ALL, after=EVERYONE_OWN, result=Result.REDUCED, blocked=True,
     keeps_input=True, bound=(1, 0),
     summary=Words(
-        "The sum of everyone's data, a part of it for each.", "对所有进程的数据求和，每个进程得到结果的一块。"
+        "Each rank gets one part of the sum of all ranks' data.", "对所有进程的数据求和，每个进程得到结果的一块。"
     ),
     story=Words(
         "Everyone holds a list of numbers; afterwards each person knows one line of the list of sums.",
@@ -285,7 +288,7 @@ reduce_scatter = Collective(
 )  # fmt: skip
 all_reduce = Collective(
     "all_reduce", before=EVERYONE_ALL, after=EVERYONE_ALL, result=Result.REDUCED, bound=(2, 0),
-    summary=Words("Everyone gets the sum of everyone's data.", "每个进程都得到所有进程数据之和。"),
+    summary=Words("Every rank gets the sum of all ranks' data.", "每个进程都得到所有进程数据之和。"),
     story=Words(
         "Everyone holds a number; afterwards everyone knows the sum.",
         "每个人手里有一个数，最后每个人都知道总和。",
@@ -294,7 +297,10 @@ all_reduce = Collective(
 all_to_all = Collective(
     "all_to_all", before=EVERYONE_ALL, after=EVERYONE_ALL, result=Result.EXCHANGED, blocked=True,
     keeps_input=True, bound=(1, 0),
-    summary=Words("Everyone hands a different part to everyone.", "每个进程给每个进程各发一块不同的数据。"),
+    summary=Words(
+        "Every rank sends a different part of its data to every rank.",
+        "每个进程给每个进程各发一块不同的数据。",
+    ),
     story=Words(
         "Everyone has written a letter to everyone; afterwards everyone has read their mail.",
         "每个人给每个人各写了一封信，最后每个人都收齐了寄给自己的信。",

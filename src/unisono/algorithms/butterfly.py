@@ -29,7 +29,7 @@ def stages(size: int, factors: tuple[int, ...] | int | None) -> tuple[int, ...]:
     all_reduce, chunks=one, scratch=lambda size, factors: max(stages(size, factors), default=1)
 )  # fmt: skip
 def butterfly(rank: int, size: int, factors: tuple[int, ...] | int | None = None) -> Steps:
-    """With size = f1·f2·…, in stage i the groups of f_i ranks that differ in digit i exchange sums.
+    """With size = f1·f2·…, the f_i ranks that differ only in digit i exchange sums in stage i.
 
     (Mixed-radix butterfly: Ruefenacht et al., 2017.)
     """

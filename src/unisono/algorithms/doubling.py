@@ -12,7 +12,7 @@ from unisono.schedule import backwards, recv, recv_reduce, send
 
 @algorithm(all_gather, chunks=one_per_rank)
 def recursive_doubling_all_gather(rank: int, size: int) -> Steps:
-    """Swap all blocks held with the partner at distance 1, 2, 4, ...: their number doubles (Thakur et al., 2005)."""
+    """Exchange all blocks held so far with the partner at distance 1, 2, 4, ... (Thakur et al., 2005)."""
     yield from folded_all_gather(doubling_blocks, rank, size, core=largest_power_of_two(size))
 
 
@@ -29,13 +29,13 @@ def doubling_blocks(rank: int, size: int) -> Steps:
 
 @algorithm(reduce_scatter, chunks=one_per_rank)
 def recursive_halving_reduce_scatter(rank: int, size: int) -> Steps:
-    """Recursive doubling run backwards: hand over half of the chunks, add the other half (Thakur et al., 2005)."""
+    """Recursive doubling run backwards: send away half of the chunks, add the other half (Thakur et al., 2005)."""
     yield from backwards(recursive_doubling_all_gather(rank, size))
 
 
 @algorithm(all_reduce, chunks=one)
 def recursive_doubling(rank: int, size: int) -> Steps:
-    """Swap the whole sum so far with the partner at distance 1, 2, 4, ... and add (Thakur et al., 2005)."""
+    """Exchange partial sums with the partner at distance 1, 2, 4, ... and add (Thakur et al., 2005)."""
     yield from folded_all_reduce(doubling_sums, rank, size, core=largest_power_of_two(size), chunks=1)
 
 
@@ -47,7 +47,7 @@ def doubling_sums(rank: int, size: int) -> Steps:
 
 @algorithm(all_reduce, chunks=largest_power_of_two)
 def rabenseifner(rank: int, size: int) -> Steps:
-    """Halve so that each rank sums one chunk, double to share them: few steps, few bytes (Rabenseifner, 2004)."""
+    """Recursive halving sums one chunk on each rank; recursive doubling shares the sums (Rabenseifner, 2004)."""
     core = largest_power_of_two(size)
     yield from folded_all_reduce(halving_then_doubling, rank, size, core, chunks=core)
 

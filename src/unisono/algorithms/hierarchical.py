@@ -129,7 +129,7 @@ def columns_of(size: int, rows: int | None) -> int:
 
 @algorithm(all_reduce, chunks=lambda size, rows: hierarchical.chunk_count(size, node=columns_of(size, rows)))
 def torus(rank: int, size: int, rows: int | None = None) -> Steps:
-    """On a grid of rows and columns: a hierarchy whose nodes are the rows, with rings in both dimensions.
+    """A hierarchical algorithm on a grid: the nodes are its rows, and both dimensions use rings.
 
     (2-D torus: Mikami et al., 2018.)
     """

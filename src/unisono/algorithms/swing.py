@@ -24,7 +24,7 @@ def reached(rank: int, first: int, size: int) -> list[int]:
 
 @algorithm(all_reduce, chunks=largest_power_of_two)
 def swing(rank: int, size: int) -> Steps:
-    """Rabenseifner's idea with partners that are near on a ring or torus (De Sensi et al., 2024)."""
+    """Rabenseifner's algorithm with partners that are closer on a ring or torus (De Sensi et al., 2024)."""
     core = largest_power_of_two(size)
     yield from folded_all_reduce(swing_both_ways, rank, size, core, chunks=core)
 

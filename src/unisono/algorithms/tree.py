@@ -11,7 +11,7 @@ from unisono.schedule import backwards, recv, send
 
 @algorithm(broadcast, chunks=one)
 def tree_broadcast(rank: int, size: int, root: int = 0) -> Steps:
-    """Each rank with the vector passes it to a rank without it: their number doubles (Johnsson and Ho, 1989)."""
+    """In each step, every rank that has the vector sends it to one that does not (Johnsson and Ho, 1989)."""
     me = (rank - root) % size
     for span in powers_of_two_below(size):
         if me < span and me + span < size:
@@ -22,7 +22,7 @@ def tree_broadcast(rank: int, size: int, root: int = 0) -> Steps:
 
 @algorithm(reduce, chunks=one)
 def tree_reduce(rank: int, size: int, root: int = 0) -> Steps:
-    """The tree broadcast run backwards: half of the remaining ranks hand their sum on (Johnsson and Ho, 1989)."""
+    """The tree broadcast run backwards: half of the remaining ranks send their sums (Johnsson and Ho, 1989)."""
     yield from backwards(tree_broadcast(rank, size, root))
 
 
@@ -35,7 +35,7 @@ def tree(rank: int, size: int) -> Steps:
 
 @algorithm(scatter, chunks=one_per_rank)
 def tree_scatter(rank: int, size: int, root: int = 0) -> Steps:
-    """A rank with several blocks hands half of them on, until each rank has its own (Johnsson and Ho, 1989)."""
+    """A rank with several blocks sends half of them on, until each rank has its own (Johnsson and Ho, 1989)."""
     me = (rank - root) % size
     for span in reversed(powers_of_two_below(size)):
         if me % (2 * span) == 0 and me + span < size:
