@@ -7,7 +7,7 @@ import pytest
 from unisono.errors import DeadlockError, UsageError
 from unisono.message import CHINESE, ENGLISH, Message, Template, join, translated
 
-NO_RANK = Template("test.no_rank", "there is no rank {rank}", "没有进程 {rank}")
+NO_RANK = Template("test.no_rank", "there is no rank {rank}", "没有 rank {rank}")
 FOR = Template("test.for", "{what} in {place}", "在 {place} 中{what}")
 
 
@@ -20,7 +20,7 @@ def test_a_message_is_its_english_sentence():
 def test_a_parameter_that_is_a_message_is_translated():
     message = FOR(what=NO_RANK(rank=7), place="ring")
     assert translated(message, ENGLISH) == "there is no rank 7 in ring"
-    assert translated(message, CHINESE) == "在 ring 中没有进程 7"
+    assert translated(message, CHINESE) == "在 ring 中没有 rank 7"
 
 
 def test_plain_text_has_no_translation():
@@ -31,13 +31,13 @@ def test_plain_text_has_no_translation():
 def test_joined_sentences_have_the_separators_of_each_language():
     joined = join([NO_RANK(rank=1), NO_RANK(rank=2)])
     assert joined == "there is no rank 1; there is no rank 2"
-    assert translated(joined, CHINESE) == "没有进程 1；没有进程 2"
+    assert translated(joined, CHINESE) == "没有 rank 1；没有 rank 2"
 
 
 def test_braces_in_parameters_and_joined_text_are_preserved():
     joined = join(["{x}", NO_RANK(rank="{y}")])
     assert joined == "{x}; there is no rank {y}"
-    assert translated(joined, CHINESE) == "{x}；没有进程 {y}"
+    assert translated(joined, CHINESE) == "{x}；没有 rank {y}"
 
 
 def test_a_missing_parameter_is_a_defect():
@@ -55,9 +55,9 @@ def test_a_message_survives_pickling_with_parameters_of_any_type():
 def test_an_error_has_its_id_its_parameters_and_both_texts():
     error = UsageError(NO_RANK(rank=7))
     assert (error.id, error.parameters["rank"]) == ("test.no_rank", 7)
-    assert (str(error), error.text(), error.text("zh")) == ("there is no rank 7", "there is no rank 7", "没有进程 7")
+    assert (str(error), error.text(), error.text("zh")) == ("there is no rank 7", "there is no rank 7", "没有 rank 7")
     copy = pickle.loads(pickle.dumps(error))
-    assert copy.text("zh") == "没有进程 7"
+    assert copy.text("zh") == "没有 rank 7"
 
 
 def test_an_error_of_plain_text_has_no_id():
@@ -67,6 +67,6 @@ def test_an_error_of_plain_text_has_no_id():
 
 def test_a_schedule_error_is_translated_with_its_location():
     error = DeadlockError(NO_RANK(rank=7), algorithm="mine", size=3, rank=1, expected=NO_RANK(rank=2), hint="wait")
-    assert error.text("zh") == "3 个进程的 mine，进程 1：没有进程 7\n  应为：没有进程 2\n  建议：wait"
+    assert error.text("zh") == "mine（3 个 rank），rank 1：没有 rank 7\n  应为：没有 rank 2\n  建议：wait"
     assert pickle.loads(pickle.dumps(error)).text("zh") == error.text("zh")
     assert error.id == "test.no_rank"

@@ -58,9 +58,17 @@ def test_a_template_has_the_prefix_of_its_package_and_the_same_parameters_in_bot
     prefixes = "comm|engine" if package == "comm" else package  # comm words the faults that the engine reports
     assert re.fullmatch(rf"({prefixes})\.[a-z0-9_]+", template.id)
     assert fields(template.english) == fields(template.chinese)
-    words = re.sub(r"\{[^}]*\}", "", template.english)
+    words = re.sub(r"\{[^}]*\}|\branks?\b", "", template.english)  # "rank" is the same word in Chinese
     if re.search(r"[a-z]{2}", words):
         assert CHINESE.search(template.chinese), "the Chinese template has no Chinese"
+
+
+@pytest.mark.parametrize("template", [pytest.param(template, id=template.id) for _, _, template in TEMPLATES])
+def test_a_rank_is_called_rank_in_chinese_and_only_a_process_is_called_a_process(template):
+    if re.search(r"\brank \{|\branks\b", template.english):
+        assert "rank" in re.sub(r"\{[^}]*\}", "", template.chinese)
+    if "进程" in template.chinese:
+        assert re.search(r"process|parent|group", re.sub(r"\{[^}]*\}", "", template.english))
 
 
 def test_no_template_is_unused():

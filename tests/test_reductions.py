@@ -41,7 +41,7 @@ def test_an_unknown_reduction_is_rejected_with_the_names_of_all_reductions(op):
         check_op(op, "float32")
     assert caught.value.id == NO_SUCH_REDUCTION.id
     assert caught.value.parameters["names"] == "sum, prod, max, min, avg, band, bor, bxor"
-    assert "归约操作" in caught.value.text("zh")
+    assert "归约运算" in caught.value.text("zh")
 
 
 def test_an_alias_is_the_reduction_itself():

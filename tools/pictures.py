@@ -21,14 +21,14 @@ COLOURS = ("#e8eef7", "#b7cdec", "#7fa6dc", "#2f6db5")
 INK = ("#1b2733", "#1b2733", "#1b2733", "#ffffff")
 FONT = 'font-family="Helvetica, Arial, Noto Sans CJK SC, sans-serif"'
 
-TITLE = Words("Ring all-reduce: four ranks, six steps", "环形 all-reduce：四个进程，六步")
+TITLE = Words("Ring all-reduce: four ranks, six steps", "环形 all-reduce：四个 rank，六步")
 BEFORE = Words("before", "开始")
 PHASES = (
     Words("reduce-scatter: sums grow", "reduce-scatter：逐步求和"),
     Words("all-gather: sums spread", "all-gather：分发结果"),
 )
-RANK = Words("rank", "进程")
-LEGEND = Words("ranks summed in:", "已累加的进程数：")
+RANK = Words("rank", "rank")
+LEGEND = Words("ranks summed in:", "已累加的 rank 数：")
 
 
 def picture(language: str) -> str:

@@ -52,7 +52,7 @@ FOLDER_NOT_PRIVATE = Template(
     "cache_files.folder_not_private",
     "expected its folder {folder} to belong to user {user} and to be writable by no other user, found user {owner} "
     "and mode {mode}",
-    "其所在文件夹 {folder} 应属于用户 {user} 且其他用户不可写，实际属于用户 {owner}，权限为 {mode}",
+    "其所在目录 {folder} 应属于用户 {user} 且其他用户不可写，实际属于用户 {owner}，权限为 {mode}",
 )
 IGNORED = Template("cache_files.ignored", "ignored {path}: {reason}; {hint}", "已忽略 {path}：{reason}；{hint}")
 

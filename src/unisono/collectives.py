@@ -27,40 +27,40 @@ from unisono.schedule import Schedule
 NO_COLLECTIVE = Template(
     "collectives.no_collective",
     "there is no collective {name}; expected one of {names}",
-    "没有名为 {name} 的集合通信；应为 {names} 之一",
+    "没有名为 {name} 的集合通信操作；应为 {names} 之一",
 )
 NO_COLLECTIVE_BUT_NEAR = Template(
     "collectives.no_collective_but_near",
     "there is no collective {name}; did you mean {near}?",
-    "没有名为 {name} 的集合通信；是否想用 {near}？",
+    "没有名为 {name} 的集合通信操作；是否想写 {near}？",
 )
 BAD_LAYOUT = Template("collectives.bad_layout", "{algorithm}: {problem}", "{algorithm}：{problem}")
-NO_RANKS = Template("collectives.no_ranks", "{size} ranks; expected 1 or more", "进程数为 {size}；应不小于 1")
+NO_RANKS = Template("collectives.no_ranks", "{size} ranks; expected 1 or more", "rank 数为 {size}；应不小于 1")
 BAD_CHUNKS = Template(
     "collectives.bad_chunks",
     "{chunks} chunks for {size} ranks; expected at least 1",
-    "{size} 个进程有 {chunks} 个块；应至少有 1 个",
+    "{size} 个 rank，{chunks} 块；应至少有 1 块",
 )
 BAD_BLOCKS = Template(
     "collectives.bad_blocks",
     "{chunks} chunks for {size} ranks; expected a multiple of {size}, as each rank has a block",
-    "{size} 个进程有 {chunks} 个块；应为 {size} 的倍数，因为每个进程各有一组块",
+    "{size} 个 rank，{chunks} 块；块数应为 {size} 的倍数，因为每个 rank 各有一个块组",
 )
 TOO_FEW_SLOTS = Template(
     "collectives.too_few_slots",
     "{slots} slots; expected at least {needed} for {chunks} chunks",
-    "只有 {slots} 个槽；{chunks} 个块至少需要 {needed} 个槽",
+    "只有 {slots} 个槽；{chunks} 块至少需要 {needed} 个槽",
 )
-ROOT_MISSING = Template("collectives.root_missing", "no root; expected one", "没有根进程；应有一个")
+ROOT_MISSING = Template("collectives.root_missing", "no root; expected one", "没有指定根 rank；该操作需要根 rank")
 NOT_ROOTED = Template(
     "collectives.not_rooted",
     "root {root}; expected none, as the collective has no root",
-    "给出了根进程 {root}；该集合通信没有根进程，不应给出",
+    "指定了根 rank {root}；该集合通信操作没有根 rank，不应指定",
 )
 BAD_ROOT = Template(
     "collectives.bad_root",
     "root={root} with {size} ranks; expected a rank from 0 to {last}",
-    "{size} 个进程时 root={root}；应为 0 到 {last} 之间的进程号",
+    "{size} 个 rank 时 root={root}；应为 0 到 {last} 之间的 rank 编号",
 )
 
 
@@ -232,10 +232,10 @@ class Collective:
 
 broadcast = Collective(
     "broadcast", before=ROOT_ALL, after=EVERYONE_ALL, result=Result.OF_ROOT, rooted=True, bound=(0, 1),
-    summary=Words("Every rank gets the data of one rank.", "一个进程的数据发给所有进程。"),
+    summary=Words("Every rank gets the data of one rank.", "一个 rank 的数据发给所有 rank。"),
     story=Words(
         "One person has the picture; afterwards everyone has a copy of it.",
-        "一个人手里有整幅画，最后每个人手里都有一份同样的画。",
+        "一个人手里有整幅画，最后每个人都有一份同样的画。",
     ),
 )  # fmt: skip
 scatter = Collective(
@@ -243,7 +243,7 @@ scatter = Collective(
     bound=(1, 0),
     summary=Words(
         "One rank sends a different part of its data to each rank.",
-        "一个进程把数据切开，每个进程各得一块。",
+        "一个 rank 把数据切成块，分给每个 rank 一块。",
     ),
     story=Words(
         "One person has the whole puzzle and deals it out; afterwards everyone holds a different piece.",
@@ -253,7 +253,7 @@ scatter = Collective(
 gather = Collective(
     "gather", before=EVERYONE_OWN, after=ROOT_ALL, result=Result.OF_OWNER, rooted=True, blocked=True,
     bound=(1, 0),
-    summary=Words("One rank collects a part from every rank.", "一个进程从每个进程各收集一块数据。"),
+    summary=Words("One rank collects a part from every rank.", "一个 rank 从每个 rank 各收集一块数据。"),
     story=Words(
         "Everyone holds a piece of the puzzle; afterwards one person has the whole picture.",
         "每个人手里有一块拼图，最后由一个人拼出整幅画。",
@@ -261,7 +261,7 @@ gather = Collective(
 )  # fmt: skip
 reduce = Collective(
     "reduce", before=EVERYONE_ALL, after=ROOT_ALL, result=Result.REDUCED, rooted=True, bound=(0, 1),
-    summary=Words("One rank gets the sum of all ranks' data.", "一个进程得到所有进程数据之和。"),
+    summary=Words("One rank gets the sum of all ranks' data.", "一个 rank 得到所有 rank 数据之和。"),
     story=Words(
         "Everyone holds a number; afterwards one person knows the sum.",
         "每个人手里有一个数，最后有一个人知道总和。",
@@ -269,7 +269,7 @@ reduce = Collective(
 )  # fmt: skip
 all_gather = Collective(
     "all_gather", before=EVERYONE_OWN, after=EVERYONE_ALL, result=Result.OF_OWNER, blocked=True, bound=(1, 0),
-    summary=Words("Every rank gets the parts of all ranks.", "每个进程都得到所有进程的数据块。"),
+    summary=Words("Every rank gets the parts of all ranks.", "每个 rank 都得到所有 rank 的块。"),
     story=Words(
         "Everyone holds a piece of the puzzle; afterwards everyone has the whole picture.",
         "每个人手里有一块拼图，最后每个人都有整幅画。",
@@ -279,16 +279,16 @@ reduce_scatter = Collective(
     "reduce_scatter", before=EVERYONE_ALL, after=EVERYONE_OWN, result=Result.REDUCED, blocked=True,
     keeps_input=True, bound=(1, 0),
     summary=Words(
-        "Each rank gets one part of the sum of all ranks' data.", "对所有进程的数据求和，每个进程得到结果的一块。"
+        "Each rank gets one part of the sum of all ranks' data.", "对所有 rank 的数据求和，每个 rank 得到结果的一块。"
     ),
     story=Words(
         "Everyone holds a list of numbers; afterwards each person knows one line of the list of sums.",
-        "每个人手里有一列数；逐项相加之后，每个人知道其中一项的总和。",
+        "每个人手里有一列数；逐项相加之后，每个人各知道其中一项的总和。",
     ),
 )  # fmt: skip
 all_reduce = Collective(
     "all_reduce", before=EVERYONE_ALL, after=EVERYONE_ALL, result=Result.REDUCED, bound=(2, 0),
-    summary=Words("Every rank gets the sum of all ranks' data.", "每个进程都得到所有进程数据之和。"),
+    summary=Words("Every rank gets the sum of all ranks' data.", "每个 rank 都得到所有 rank 数据之和。"),
     story=Words(
         "Everyone holds a number; afterwards everyone knows the sum.",
         "每个人手里有一个数，最后每个人都知道总和。",
@@ -299,7 +299,7 @@ all_to_all = Collective(
     keeps_input=True, bound=(1, 0),
     summary=Words(
         "Every rank sends a different part of its data to every rank.",
-        "每个进程给每个进程各发一块不同的数据。",
+        "每个 rank 给每个 rank 发一块不同的数据。",
     ),
     story=Words(
         "Everyone has written a letter to everyone; afterwards everyone has read their mail.",
@@ -308,7 +308,7 @@ all_to_all = Collective(
 )  # fmt: skip
 barrier = Collective(
     "barrier", before=EVERYONE_ALL, after=EVERYONE_ALL, result=Result.REDUCED, bound=(0, 0), carries_data=False,
-    summary=Words("No rank continues before all have arrived.", "所有进程都到齐之后，大家才继续。"),
+    summary=Words("No rank continues before all have arrived.", "所有 rank 都到达之后，才继续执行。"),
     story=Words(
         "Everyone waits at the gate; when the last one has come, all of them go through.",
         "大家在门口等，最后一个人到了，所有人才一起进门。",

@@ -33,9 +33,9 @@ PARTS = ("algorithm", "size", "rank", "step", "op", "chunk", "expected", "found"
 
 
 WITH_LABEL = Template("errors.with_label", "{location}: {what}", "{location}：{what}")
-ON_RANKS = Template("errors.on_ranks", "{algorithm} on {size} ranks", "{size} 个进程的 {algorithm}")
-ON_ONE_RANK = Template("errors.on_one_rank", "{algorithm} on {size} rank", "{size} 个进程的 {algorithm}")
-RANK = Template("errors.rank", "rank {rank}", "进程 {rank}")
+ON_RANKS = Template("errors.on_ranks", "{algorithm} on {size} ranks", "{algorithm}（{size} 个 rank）")
+ON_ONE_RANK = Template("errors.on_one_rank", "{algorithm} on {size} rank", "{algorithm}（{size} 个 rank）")
+RANK = Template("errors.rank", "rank {rank}", "rank {rank}")
 STEP = Template("errors.step", "step {step}", "第 {step} 步")
 CHUNK = Template("errors.chunk", "chunk {chunk}", "第 {chunk} 块")
 EXPECTED = Template("errors.expected", "  expected: {what}", "  应为：{what}")

@@ -2,7 +2,7 @@
 
 The text of every error is made here. A package keeps its templates in its module ``messages.py``::
 
-    NO_SUCH_RANK = Template("schedule.no_such_rank", "there is no rank {rank}", "没有进程 {rank}")
+    NO_SUCH_RANK = Template("schedule.no_such_rank", "there is no rank {rank}", "没有 rank {rank}")
     raise UsageError(NO_SUCH_RANK(rank=7))
 
 A :class:`Message` is a ``str``, the English sentence, so it can be used wherever text is expected; it also knows its

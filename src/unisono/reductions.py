@@ -17,7 +17,7 @@ _PREFIXES = (("int", INTEGER), ("uint", INTEGER), ("bool", INTEGER), ("complex",
 NO_SUCH_REDUCTION = Template(
     "reductions.no_such_reduction",
     "there is no reduction {op}; expected one of {names}",
-    "没有归约操作 {op}；应为 {names} 之一",
+    "没有名为 {op} 的归约运算；应为 {names} 之一",
 )
 WOULD_ROUND = Template(
     "reductions.would_round",

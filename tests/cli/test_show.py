@@ -141,12 +141,12 @@ def test_the_tables_are_available_in_chinese(capsys):
     assert main(["show", "ring", "-n", "3", "--data", "--lang", "zh"]) == 0
     printed = capsys.readouterr().out
     for words in (
-        "all_reduce/ring，3 个进程：",
-        "进程 2",
+        "all_reduce/ring，3 个 rank：",
+        "rank 2",
         "开始",
-        "第 1 层之后",
+        "层级 1 之后",
         "步骤",
-        "每个数已合并的进程数",
+        "每个数已合并的 rank 数",
         "先让每一块绕环一圈求和",
     ):
         assert words in printed
@@ -225,8 +225,8 @@ def test_contributions_counted_twice_have_a_mark_instead_of_a_full_bar(capsys, w
 def test_an_incorrect_program_is_reported_in_chinese_and_as_data(capsys, wrong):
     assert main(["show", f"{wrong}:twice", "-n", "3", "--lang", "zh", "--data"]) == 1
     printed = capsys.readouterr().out
-    assert "未通过证明 GoalError 3 个进程的 all_reduce/twice，进程 1，第 2 步" in printed
-    assert "✗ 有进程被重复计入" in printed
+    assert "未通过证明 GoalError all_reduce/twice（3 个 rank），rank 1，第 2 步" in printed
+    assert "✗ 有 rank 被重复计入" in printed
     assert main(["show", f"{wrong}:twice", "-n", "3", "--json", "--data"]) == 1
     data = json.loads(capsys.readouterr().out)
     assert data["proved"] is False

@@ -28,8 +28,8 @@ def test_a_timeout_names_the_rank_the_time_and_the_chain_of_ranks():
     assert message.id == "engine.timed_out_in_call"
     assert message.parameters["step"] == 3
     assert translated(message, "zh") == (
-        "进程 0 在 all_reduce(8 float32) 的第 3 步等待进程 2，5.0 秒后超时；"
-        "进程 2 正在第 3 步等待进程 1；进程 1 尚未进入此次调用（已完成 5 次调用中的 4 次）"
+        "rank 0 在 all_reduce(8 float32) 的第 3 步等待 rank 2，5.0 秒后超时；"
+        "rank 2 正在第 3 步等待 rank 1；rank 1 尚未进入此次调用（已完成 5 次调用中的 4 次）"
     )
     assert translated(pickle.loads(pickle.dumps(message)), "zh") == translated(message, "zh")
 

@@ -116,10 +116,10 @@ def test_switching_the_language_translates_the_whole_page(browser, written_page)
     browser.open(written_page("ring"), "#step=2")
     browser.click("[data-language=zh]")
     assert browser.run("document.documentElement.lang") == "zh-CN"
-    assert "进程 2 把第 0 块（x1+x2）发给进程 3，加到后者自己的数据上。" in browser.text(".said")
+    assert "rank 2 把第 0 块（x1+x2）发给 rank 3，与后者的数据相加。" in browser.text(".said")
     browser.run("document.querySelectorAll('pre').forEach((one) => one.remove())")  # the program is not translated
     shown = browser.run("document.querySelector('#page').innerText")
-    for english in ("Rank", "rank", "Step", "step", "Facts", "Speed", "Layout", "added to"):
+    for english in ("Rank", "ranks", "sends", "Step", "step", "Facts", "Speed", "Layout", "added to"):
         assert english not in shown
     assert browser.run("location.hash") == "#step=2&lang=zh"
     browser.click("[data-language=en]")
@@ -222,7 +222,7 @@ def test_a_failing_program_opens_at_its_failure_and_shows_the_error(browser, tmp
     assert contents(browser)[0] == ["2·x0+2·x1"]
     browser.click("[data-language=zh]")
     assert "未通过证明" in browser.text(".facts")
-    assert "进程 0 的输入被重复计入" in browser.text(".facts")
+    assert "rank 0 的输入被重复计入" in browser.text(".facts")
     assert "counted" not in browser.text(".facts") + browser.text(".said")
     browser.press(HOME)
     assert browser.step() == 0

@@ -82,7 +82,7 @@ def test_switching_the_language_translates_the_comparison(browser, written_page)
     shown = browser.run("document.querySelector('#page').innerText")
     for english in ("Order", "clock", "size", "Step", "fastest", "by time"):
         assert english not in shown
-    assert "完成次序" in shown
+    assert "完成顺序" in shown
 
 
 @pytest.mark.parametrize("width", [390, 1280])

@@ -20,7 +20,7 @@ def test_the_index_leads_to_every_page_in_the_language_of_the_reader(browser, tm
     assert "bytes" not in browser.text("#barrier")  # it has none
     browser.click("[data-language=zh]")
     assert "每个人手里有一个数，最后每个人都知道总和。" in browser.text("#all_reduce")
-    assert "进程之间如何通信" in browser.text("h1")
+    assert "rank 之间如何通信" in browser.text("h1")
     browser.click("#all_reduce .card:nth-of-type(3)")
     browser.wait_for("globalThis.unisono !== undefined")
     assert browser.run("document.documentElement.lang") == "zh-CN"

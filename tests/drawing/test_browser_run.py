@@ -48,9 +48,9 @@ def test_the_slow_rank_is_named_in_both_languages_and_its_row_is_marked(browser,
     assert rows[2] != rows[0]
     assert browser.text(".heat-table th.slow") in ("2", "rank 2")
     browser.click("[data-language=zh]")
-    assert browser.run("document.querySelector('h1').firstChild.textContent") == "进程 2 较慢"
+    assert browser.run("document.querySelector('h1').firstChild.textContent") == "rank 2 较慢"
     shown = browser.run("document.querySelector('#page').innerText")
-    for english in ("Rank", "rank", "call", "waited", "Timeline", "slow", "Speed", "path"):
+    for english in ("Rank", "ranks", "call", "waited", "Timeline", "slow", "Speed", "path"):
         assert english not in shown.replace("all_reduce", "").replace("broadcast", ""), english
     assert [one for one in browser.complaints() if "willReadFrequently" not in one] == []
 
@@ -183,7 +183,7 @@ def test_the_critical_path_reads_as_in_the_terminal(browser, tmp_path):
         )
         wanted = [describe_stretch(stretch, calls[1], made) for stretch in critical_path(calls[1])]
         assert found == [translated(sentence, language) for sentence in wanted]
-    assert "无法重放这次调用：记录里没有它的调度" in browser.text(".why-not")
+    assert "无法重放这次调用：跟踪记录中没有它的调度" in browser.text(".why-not")
     assert not browser.run("document.querySelector('#stage').offsetParent")
 
 

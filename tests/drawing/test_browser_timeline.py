@@ -121,7 +121,7 @@ def test_the_page_states_that_there_are_too_many_transfers_for_arrows(browser, t
     show(browser, page)
     assert "700 pairs of send and recv are too many for arrows" in browser.text(".timeline-bar .note")
     show(browser, page, "#lang=zh")
-    assert browser.text(".timeline-bar .note") == "700 对 send 与 recv 太多，画不下箭头。放大可看到。"
+    assert browser.text(".timeline-bar .note") == "共有 700 对 send 与 recv，太多而无法画出箭头。放大后可看到。"
     browser.press("+")
     browser.wait_for("document.querySelector('.timeline-bar .note').textContent === ''")
     assert 100 < browser.run("unisono.timeline.transfers.shown") < 500

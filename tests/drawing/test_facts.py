@@ -20,9 +20,9 @@ def test_a_deadlock_is_explained_in_chinese():
 
     failure = failure_of(stuck)
     chinese = failure["said"]["zh"]
-    assert chinese["what"] == "3 个进程循环等待；加深通道也无法避免"
-    assert chinese["found"].startswith("进程 0 在第 1 步等待进程 1（`recv 0 from 1`）；进程 1 ")
-    assert chinese["expected"] == "每个进程都能运行到结束"
+    assert chinese["what"] == "3 个 rank 循环等待；加深通道也无法避免"
+    assert chinese["found"].startswith("rank 0 在第 1 步等待 rank 1（`recv 0 from 1`）；rank 1 ")
+    assert chinese["expected"] == "每个 rank 都能运行到结束"
     assert failure["said"]["en"]["expected"] == "every rank finishes"
     assert failure["id"] == "verifier.no_depth_helps"
 
@@ -35,6 +35,6 @@ def test_messages_inside_a_message_are_translated_too():
 
     failure = failure_of(twice, 2)
     assert failure["parameters"] == {"rank": 0}
-    assert failure["said"]["zh"]["what"] == "进程 0 的输入被重复计入"
-    assert failure["said"]["zh"]["found"].endswith("再加上：2 个进程的第 0 块之和（进程 0, 1）")
+    assert failure["said"]["zh"]["what"] == "rank 0 的输入被重复计入"
+    assert failure["said"]["zh"]["found"].endswith("再加上：2 个 rank 的第 0 块之和（rank 0, 1）")
     assert failure["step"] == 1  # an index: the second step

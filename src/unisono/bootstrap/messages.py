@@ -9,12 +9,12 @@ SEVERAL_HOSTS = Template(
     "bootstrap.several_hosts",
     "{launcher} has started {size} ranks, {local_size} of them on this host; expected all of them on one host: "
     "several hosts are not supported yet",
-    "{launcher} 启动了 {size} 个进程，其中 {local_size} 个在本机；应全部在同一台机器上：尚不支持多机",
+    "{launcher} 启动了 {size} 个 rank，其中 {local_size} 个在本机；应全部在同一台机器上：尚不支持多机",
 )
 VARIABLES_MISSING = Template(
     "bootstrap.variables_missing",
     "the environment has {present} but not {missing}; expected all of the variables that {launcher} sets, or none",
-    "环境变量中有 {present}，但缺少 {missing}；应有 {launcher} 设置的全部变量，或一个都没有",
+    "环境变量中有 {present}，但缺少 {missing}；{launcher} 设置的变量应全部存在，或一个都不存在",
 )
 NOT_A_NUMBER = Template(
     "bootstrap.not_a_number",
@@ -30,23 +30,23 @@ LOCAL_SIZE_TOO_LARGE = Template(
     "bootstrap.local_size_too_large",
     "the environment has {local_name}={local_size} and {name}={size}; expected no more ranks on this host than in "
     "the job",
-    "环境变量 {local_name}={local_size}，{name}={size}；本机进程数不应超过总进程数",
+    "环境变量 {local_name}={local_size}，{name}={size}；本机的 rank 数不应超过作业的 rank 数",
 )
 NO_JOB_NAME = Template(
     "bootstrap.no_job_name",
     "the environment has {name}={size} but not {job}; expected these as well, to identify the job",
-    "环境变量中有 {name}={size}，但缺少 {job}；需要它们来识别作业",
+    "环境变量中有 {name}={size}，但缺少 {job}；识别作业还需要这些变量",
 )
 NOT_TASKS = Template(
     "bootstrap.not_tasks",
     "the environment has SLURM_STEP_TASKS_PER_NODE={text!r} on node {node}; expected the tasks of each node, such as "
     "2(x3),1",
-    "节点 {node} 上环境变量 SLURM_STEP_TASKS_PER_NODE={text!r}；应为各节点的任务数，例如 2(x3),1",
+    "节点 {node} 上的环境变量 SLURM_STEP_TASKS_PER_NODE={text!r}；应为各节点的任务数，例如 2(x3),1",
 )
 
 # Uncaught errors of several ranks (error_report.py).
-RANK = Template("bootstrap.rank", "rank {ranks} of {size}", "进程 {ranks}（共 {size} 个）")
-RANKS = Template("bootstrap.ranks", "ranks {ranks} of {size}", "进程 {ranks}（共 {size} 个）")
+RANK = Template("bootstrap.rank", "rank {ranks} of {size}", "rank {ranks}（共 {size} 个）")
+RANKS = Template("bootstrap.ranks", "ranks {ranks} of {size}", "rank {ranks}（共 {size} 个）")
 INTERRUPTED_RANKS = Template("bootstrap.interrupted_ranks", "{ranks}: interrupted", "{ranks}：已中断")
 
 # The rendezvous (rendezvous.py, rendezvous_server.py, handshake.py).
@@ -54,7 +54,7 @@ HINT_PORT = Template("bootstrap.hint_port", "give every job its own MASTER_PORT"
 HINT_INHERITED = Template(
     "bootstrap.hint_inherited",
     "one process may have inherited the environment of the other: only one of them can be a rank",
-    "其中一个进程可能继承了另一个的环境变量：只有一个可以作为该进程号加入",
+    "其中一个进程可能继承了另一个进程的环境变量：两者之中只能有一个作为 rank 加入",
 )
 HINT_CONNECT_TIMEOUT = Template(
     "bootstrap.hint_connect_timeout",
@@ -64,124 +64,124 @@ HINT_CONNECT_TIMEOUT = Template(
 NO_DESCRIPTOR = Template(
     "bootstrap.no_descriptor",
     "connect: rank {rank} has no file descriptor left ({reason}); hint: raise the limit (ulimit -n)",
-    "connect：进程 {rank} 没有可用的文件描述符（{reason}）；建议：提高上限（ulimit -n）",
+    "connect：rank {rank} 没有可用的文件描述符（{reason}）；建议：提高上限（ulimit -n）",
 )
 CONNECT = Template("bootstrap.connect", "connect: {reason}", "connect：{reason}")
 ERROR_ON_RANK = Template(
-    "bootstrap.error_on_rank", "connect: rank {rank}: {reason}", "connect：进程 {rank}：{reason}"
+    "bootstrap.error_on_rank", "connect: rank {rank}: {reason}", "connect：rank {rank}：{reason}"
 )
 RANK_0_FAILED = Template(
-    "bootstrap.rank_0_failed", "connect: rank 0 failed: {reason}", "connect：进程 0 失败：{reason}"
+    "bootstrap.rank_0_failed", "connect: rank 0 failed: {reason}", "connect：rank 0 失败：{reason}"
 )
 OTHER_RANK_0_SILENT = Template(
     "bootstrap.other_rank_0_silent",
     "connect: another process is rank 0 of a job with the name {job!r} and does not answer; hint: {hint}",
-    "connect：另一个进程已是作业 {job!r} 的进程 0，但没有应答；建议：{hint}",
+    "connect：另一个进程已是作业 {job!r} 的 rank 0，但它没有应答；建议：{hint}",
 )
 OTHER_RANK_0 = Template(
     "bootstrap.other_rank_0",
     "connect: process {process} is rank 0 of a job with the name {job!r}, but so is process {other}, which is "
     "waiting "
     "for its ranks; hint: {hint}",
-    "connect：系统进程 {process} 是作业 {job!r} 的进程 0，但系统进程 {other} 也是，并正在等待其他进程；建议：{hint}",
+    "connect：进程 {process} 是作业 {job!r} 的 rank 0，但进程 {other} 也是 rank 0，并正在等待它的其他 rank；"
+    "建议：{hint}",
 )
 ENDED_BEFORE_CONNECTED = Template(
     "bootstrap.ended_before_connected",
     "connect: rank {rank} (process {process}) ended before all ranks were connected",
-    "connect：进程 {rank}（系统进程 {process}）在所有进程连接之前结束",
+    "connect：rank {rank}（进程 {process}）在所有 rank 建立连接之前就结束了",
 )
 ENDED_BEFORE_READY = Template(
     "bootstrap.ended_before_ready",
     "connect: rank {rank} (process {process}) ended before all ranks were ready",
-    "connect：进程 {rank}（系统进程 {process}）在所有进程就绪之前结束",
+    "connect：rank {rank}（进程 {process}）在所有 rank 就绪之前就结束了",
 )
 NOT_READY = Template(
     "bootstrap.not_ready",
     "connect: rank {rank} (process {process}) has not mapped the shared memory within {seconds:g} s",
-    "connect：进程 {rank}（系统进程 {process}）在 {seconds:g} 秒内没有映射共享内存",
+    "connect：rank {rank}（进程 {process}）在 {seconds:g} 秒内没有完成共享内存的映射",
 )
 RANK_0_SILENT = Template(
     "bootstrap.rank_0_silent",
     "connect: rank 0 (process {process}) has not answered within {seconds:g} s",
-    "connect：进程 0（系统进程 {process}）在 {seconds:g} 秒内没有应答",
+    "connect：rank 0（进程 {process}）在 {seconds:g} 秒内没有应答",
 )
 BAD_MESSAGE = Template(
     "bootstrap.bad_message",
     "connect: rank {rank} (process {process}): {reason}",
-    "connect：进程 {rank}（系统进程 {process}）：{reason}",
+    "connect：rank {rank}（进程 {process}）：{reason}",
 )
 BAD_PAYLOAD = Template(
     "bootstrap.bad_payload",
     "connect: rank 0 (process {process}) sent a payload with {parts}; expected the processes of all ranks and "
     "a config",
-    "connect：进程 0（系统进程 {process}）发来的数据包含 {parts}；应为所有进程的系统进程号和配置",
+    "connect：rank 0（进程 {process}）发来的数据包含 {parts}；应为所有 rank 的 PID 和配置",
 )
 NO_RANK_0 = Template(
     "bootstrap.no_rank_0",
     "connect: rank {rank} timed out after {seconds:g} s waiting for rank 0 of {size}; hint: check that it was "
     "started",
-    "connect：进程 {rank} 等待进程 0（共 {size} 个）{seconds:g} 秒后超时；建议：检查它是否已启动",
+    "connect：rank {rank}（共 {size} 个）等待 rank 0，{seconds:g} 秒后超时；建议：检查 rank 0 是否已启动",
 )
 FOREIGN_SOCKET = Template(
     "bootstrap.foreign_socket",
     "connect: the socket of rank 0 belongs to user {user}; expected user {expected}",
-    "connect：进程 0 的套接字属于用户 {user}；应属于用户 {expected}",
+    "connect：rank 0 的套接字属于用户 {user}；应属于用户 {expected}",
 )
 RANKS_MISSING = Template(
     "bootstrap.ranks_missing",
     "connect: timed out after {seconds:g} s; these ranks of {size} have not connected: {missing}{refused}; "
     "hint: check "
     "that they were started, or {hint}",
-    "connect：{seconds:g} 秒后超时；共 {size} 个进程，以下进程没有连接：{missing}{refused}；建议："
-    "检查它们是否已启动，"
-    "或{hint}",
+    "connect：{seconds:g} 秒后超时；{size} 个 rank 中，以下 rank 没有建立连接：{missing}{refused}；建议："
+    "检查它们是否已启动，或{hint}",
 )
 REFUSALS = Template("bootstrap.refusals", " ({refusals})", "（{refusals}）")
 PROCESS_REFUSED = Template(
-    "bootstrap.process_refused", "process {process} was refused: {reason}", "系统进程 {process} 被拒绝：{reason}"
+    "bootstrap.process_refused", "process {process} was refused: {reason}", "进程 {process} 被拒绝：{reason}"
 )
 BAD_HELLO = Template(
     "bootstrap.bad_hello",
     "connect: rank 0 does not understand process {process}: {reason}",
-    "connect：进程 0 无法理解系统进程 {process} 的消息：{reason}",
+    "connect：rank 0 无法解析进程 {process} 的消息：{reason}",
 )
 OTHER_VERSION = Template(
     "bootstrap.other_version",
     "connect: process {process} uses another version of Unisono than rank 0",
-    "connect：系统进程 {process} 使用的 Unisono 版本与进程 0 不同",
+    "connect：进程 {process} 使用的 Unisono 版本与 rank 0 不同",
 )
 OTHER_SIZE = Template(
     "bootstrap.other_size",
     "connect: rank {rank} was started with size {theirs}, rank 0 with size {size}",
-    "connect：进程 {rank} 启动时的进程总数为 {theirs}，进程 0 的为 {size}",
+    "connect：rank {rank} 启动时的 rank 数为 {theirs}，而 rank 0 启动时为 {size}",
 )
 RANK_TWICE = Template(
     "bootstrap.rank_twice",
     "connect: rank {rank} connected twice, or is not in 0..{last}",
-    "connect：进程 {rank} 连接了两次，或不在 0..{last} 之内",
+    "connect：rank {rank} 连接了两次，或其编号不在 0 到 {last} 之间",
 )
 OTHER_JOB = Template(
     "bootstrap.other_job",
     "connect: process {process} is not a rank of the job of process {other}, which has the same name ({job}){taken}"
     "{differences}; hint: {hint}",
-    "connect：系统进程 {process} 不属于系统进程 {other} 的作业，但两者的作业名相同（{job}）{taken}{differences}；"
+    "connect：进程 {process} 不是进程 {other} 的作业中的 rank，但两者的作业名相同（{job}）{taken}{differences}；"
     "建议：{hint}",
 )
 RANK_TAKEN = Template(
-    "bootstrap.rank_taken", " and whose rank {rank} is process {process}", "，其进程 {rank} 是系统进程 {process}"
+    "bootstrap.rank_taken", " and whose rank {rank} is process {process}", "，其 rank {rank} 是进程 {process}"
 )
-JOBS_DIFFER = Template("bootstrap.jobs_differ", "; they differ in {differences}", "；两者的差别：{differences}")
+JOBS_DIFFER = Template("bootstrap.jobs_differ", "; they differ in {differences}", "；两者的不同之处：{differences}")
 SEVERAL_JOBS = Template(
     "bootstrap.several_jobs",
     "connect: several jobs have the same name ({job}), and rank 0 cannot decide which of these processes are its "
     "ranks: {processes}; hint: {hint}",
-    "connect：多个作业同名（{job}），进程 0 无法判断下列系统进程中哪些属于它：{processes}；建议：{hint}",
+    "connect：多个作业同名（{job}），rank 0 无法判断下列进程中哪些属于它：{processes}；建议：{hint}",
 )
-PROCESS_AS_RANK = Template("bootstrap.process_as_rank", "{process} as rank {rank}", "{process}（进程 {rank}）")
+PROCESS_AS_RANK = Template("bootstrap.process_as_rank", "{process} as rank {rank}", "{process}（rank {rank}）")
 UNEXPECTED_DATA = Template(
     "bootstrap.unexpected_data",
     "connect: rank {rank} (process {process}) sent data before it was asked to",
-    "connect：进程 {rank}（系统进程 {process}）在收到请求之前发送了数据",
+    "connect：rank {rank}（进程 {process}）在收到请求之前发送了数据",
 )
 
 # The host of a rank (locality.py).
@@ -192,8 +192,8 @@ OTHER_HOST = Template(
     "bootstrap.other_host",
     "unisono currently requires all ranks on one host: rank 0 is on {host_0}, rank {rank} on {host}; hint: start all "
     "ranks on one host, or use another backend between hosts",
-    "unisono 目前要求所有进程在同一台机器上：进程 0 在 {host_0}，进程 {rank} 在 {host}；建议："
-    "在同一台机器上启动所有进程，"
+    "unisono 目前要求所有 rank 在同一台机器上：rank 0 在 {host_0}，rank {rank} 在 {host}；建议："
+    "在同一台机器上启动所有 rank，"
     "或在机器之间使用其他后端",
 )
 OTHER_NAMESPACE = Template(
@@ -201,26 +201,25 @@ OTHER_NAMESPACE = Template(
     "rank {rank} is in another {kind} namespace (container) than rank 0: {namespace} and {namespace_0}; hint: "
     "start all "
     "ranks in one container, or let the containers share the namespaces of the host (--network=host --pid=host)",
-    "进程 {rank} 与进程 0 处于不同的 {kind} 命名空间（容器）：{namespace} 与 {namespace_0}；建议："
-    "在同一个容器中启动所有"
-    "进程，或让各容器共享主机的命名空间（--network=host --pid=host）",
+    "rank {rank} 与 rank 0 处于不同的 {kind} 命名空间（容器）：{namespace} 与 {namespace_0}；建议："
+    "在同一个容器中启动所有 rank，或让各容器共享主机的命名空间（--network=host --pid=host）",
 )
 OTHER_USER = Template(
     "bootstrap.other_user",
     "rank 0 runs as user {user_0}, rank {rank} as user {user}; hint: start all ranks as one user",
-    "进程 0 以用户 {user_0} 运行，进程 {rank} 以用户 {user} 运行；建议：以同一用户启动所有进程",
+    "rank 0 以用户 {user_0} 运行，rank {rank} 以用户 {user} 运行；建议：以同一用户启动所有 rank",
 )
 
 # The directory of a job (private_directory.py).
 HINT_RUNTIME_DIR = Template(
     "bootstrap.hint_runtime_dir",
     "remove it, or set XDG_RUNTIME_DIR on every rank to a directory that only you can access",
-    "将其删除，或在所有进程上把 XDG_RUNTIME_DIR 设为只有你能访问的目录",
+    "将其删除，或在所有 rank 上把 XDG_RUNTIME_DIR 设为只有你能访问的目录",
 )
 NO_SUCH_DIRECTORY = Template(
     "bootstrap.no_such_directory",
     "there is no directory {path} for the ranks to meet in; hint: {hint}",
-    "没有供进程会合的目录 {path}；建议：{hint}",
+    "没有供 rank 会合的目录 {path}；建议：{hint}",
 )
 CANNOT_MAKE_DIRECTORY = Template(
     "bootstrap.cannot_make_directory",
@@ -230,7 +229,7 @@ CANNOT_MAKE_DIRECTORY = Template(
 NOT_A_PRIVATE_DIRECTORY = Template(
     "bootstrap.not_a_private_directory",
     "{path} is not private: expected a directory of user {user}: {reason}; hint: {hint}",
-    "{path} 不是私有目录：应为用户 {user} 的目录：{reason}；建议：{hint}",
+    "{path} 不是私有目录：应为用户 {user} 的目录，实际不是：{reason}；建议：{hint}",
 )
 DIRECTORY_NOT_PRIVATE = Template(
     "bootstrap.directory_not_private",
@@ -248,7 +247,7 @@ STAGING_TOO_SMALL = Template(
 COMMUNICATOR_CLOSED = Template(
     "bootstrap.communicator_closed",
     "{call}: this communicator is closed; connect() makes a new one",
-    "{call}：该通信器已关闭；connect() 可建立新的通信器",
+    "{call}：该通信器已关闭；可用 connect() 建立新的通信器",
 )
 BAD_SPLIT = Template(
     "bootstrap.bad_split",
@@ -258,7 +257,7 @@ BAD_SPLIT = Template(
 NO_MEMORY_FILE = Template(
     "bootstrap.no_memory_file",
     "connect: rank 0 cannot create shared memory: {reason}; hint: raise the limits (ulimit -n)",
-    "connect：进程 0 无法创建共享内存：{reason}；建议：提高上限（ulimit -n）",
+    "connect：rank 0 无法创建共享内存：{reason}；建议：提高上限（ulimit -n）",
 )
 NO_SHARED_MEMORY = Template(
     "bootstrap.no_shared_memory",

@@ -38,8 +38,8 @@ BOUND = {
         ", or moves less than {least} of the vector through its busiest rank",
     ),
     "zh": (
-        "在 {size} 个进程上，任何算法至少需要 {rounds} 轮",
-        "，最忙的进程至少要收或发相当于整个向量 {least} 倍的数据",
+        "在 {size} 个 rank 上，任何算法至少需要 {rounds} 轮",
+        "，最忙的 rank 收发的数据量至少为整个向量的 {least} 倍",
     ),
 }
 FULL_STOP = {"en": ".", "zh": "。"}
@@ -47,8 +47,8 @@ LEGEND = {
     "en": "Bytes (sent or received by the busiest rank, whichever is more) and extra memory are multiples of the "
     "vector. Steps are those of the rank with the most. Rounds are the time it takes if a rank sends one message and "
     "receives one message at a time, and each message takes one round.",
-    "zh": "字节数（最忙的进程发送或接收的量，取较大者）和内存都以整个向量的长度为单位。"
-    "步数：步数最多的进程的步数。轮数：若每个进程一次只发一条、收一条消息，每条消息耗时一轮，总共需要的轮数。",
+    "zh": "字节数（最忙的 rank 发送量与接收量中的较大者）和额外内存都以整个向量的大小为单位。"
+    "步数取步数最多的 rank。轮数是假设每个 rank 同一时刻只发一条、收一条消息，且每条消息耗时一轮时所需的时间。",
 }
 Listed = dict[Collective, list[Algorithm | WrittenSchedule]]
 

@@ -6,42 +6,42 @@ from unisono.message import Template
 NOT_SIZES = Template(
     "cli.not_sizes",
     "{text!r} is not a list of sizes; expected e.g. 8, 1-64 or 1-64,128",
-    "{text!r} 不是进程数的列表；应为例如 8、1-64 或 1-64,128",
+    "{text!r} 不是 rank 数的列表；应写成 8、1-64 或 1-64,128",
 )
 NOT_A_SIZE = Template(
     "cli.not_a_size",
     "{text!r} is not a number of ranks; expected one number, 1 or more",
-    "{text!r} 不是进程数；应为一个不小于 1 的整数",
+    "{text!r} 不是 rank 数；应为一个不小于 1 的整数",
 )
 NOT_A_COUNT = Template(
     "cli.not_a_count",
     "{text!r} is not a count; expected one number, 1 or more",
-    "{text!r} 不是个数；应为一个不小于 1 的整数",
+    "{text!r} 不是有效的数量；应为一个不小于 1 的整数",
 )
 NOT_A_DEPTH = Template(
     "cli.not_a_depth",
     "{text!r} is not a channel depth; expected a number, 1 or more, or unbounded",
-    "{text!r} 不是通道深度；应为不小于 1 的整数，或 unbounded（不限）",
+    "{text!r} 不是有效的通道深度；应为不小于 1 的整数，或 unbounded（不限）",
 )
 NOT_AN_OPTION = Template(
     "cli.not_an_option",
     "--option {text}: expected name=value, such as --option node=4",
-    "--option {text}：应为 名字=值，例如 --option node=4",
+    "--option {text}：应写成“名称=值”，例如 --option node=4",
 )
 NO_VERB = Template(
     "cli.no_verb",
     "there is no verb {verb!r}; expected one of {verbs}",
-    "没有 {verb!r} 这个命令；应为 {verbs} 之一",
+    "没有名为 {verb!r} 的命令；应为 {verbs} 之一",
 )
 MEANT_VERB = Template(
     "cli.meant_verb",
     "there is no verb {verb!r}; did you mean {near!r}?",
-    "没有 {verb!r} 这个命令；是否想写 {near!r}？",
+    "没有名为 {verb!r} 的命令；是否想写 {near!r}？",
 )
 INTERNAL = Template(
     "cli.internal",
     "this is a bug in Unisono, please report it: {error} (line {line} of {file})",
-    "这是 Unisono 的缺陷，请报告：{error}（{file} 第 {line} 行）",
+    "这是 Unisono 的 bug，请反馈给我们：{error}（{file} 第 {line} 行）",
 )
 INTERRUPTED = Template("cli.interrupted", "interrupted", "已中断")
 
@@ -50,13 +50,13 @@ LIST_TOO_LARGE = Template(
     "cli.list_too_large",
     "list -n {size}: the costs come from a proof of every algorithm, which takes minutes above {most} ranks; "
     "expected -n {most} or less, or one algorithm with `unisono verify NAME -n {size}`",
-    "list -n {size}：代价由逐个证明算法得出，超过 {most} 个进程需要数分钟；-n 应不大于 {most}，"
-    "或用 `unisono verify 算法名 -n {size}` 只看一个算法",
+    "list -n {size}：代价要逐个证明算法才能得出，超过 {most} 个 rank 时需要数分钟；-n 应不大于 {most}，或用 "
+    "`unisono verify 算法名 -n {size}` 只看一个算法",
 )
 SKIPPED = Template(
     "cli.skipped",
     "{algorithm}: skipped, it is not declared for {size} ranks",
-    "{algorithm}：已跳过，它没有声明支持 {size} 个进程",
+    "{algorithm}：已跳过，它没有声明支持 {size} 个 rank",
 )
 
 # bench.py
@@ -73,7 +73,7 @@ NOT_A_QUANTILE = Template(
 NO_CONTENDERS = Template(
     "cli.no_contenders",
     "--peers-only leaves nothing to measure; name other contenders with --against",
-    "使用 --peers-only 后没有可测的对象；请用 --against 指定",
+    "使用 --peers-only 后没有可测的对象；请用 --against 指定其他参测对象",
 )
 OTHER_COLLECTIVE = Template(
     "cli.other_collective",
@@ -96,14 +96,14 @@ EXPLAIN_TOO_LARGE = Template(
     "cli.explain_too_large",
     "explain -n {size}: the next best algorithm comes from a proof of all of them, which takes minutes above {most} "
     "ranks; expected -n {most} or less",
-    "explain -n {size}：次优算法由逐个证明算法得出，超过 {most} 个进程需要数分钟；-n 应不大于 {most}",
+    "explain -n {size}：次优算法要逐个证明算法才能得出，超过 {most} 个 rank 时需要数分钟；-n 应不大于 {most}",
 )
 EXPLAINED = Template("cli.explained", "{size}: {algorithm}", "{size}：{algorithm}")
 EXPLAINED_REASON = Template("cli.explained_reason", "reason: {reason}", "原因：{reason}")
 EXPLAINED_COST = Template(
     "cli.explained_cost",
     "cost: steps {steps}, rounds {rounds}, bytes through the busiest rank {part} × the vector",
-    "代价：{steps} 步，{rounds} 轮，最忙的进程收或发向量的 {part} 倍",
+    "代价：{steps} 步，{rounds} 轮，最忙的 rank 收发的数据量为整个向量的 {part} 倍",
 )
 EXPLAINED_NEXT = Template("cli.explained_next", "next best: {algorithm}", "次优：{algorithm}")
 
@@ -116,7 +116,7 @@ NOT_A_BUDGET = Template(
 NOTHING_TO_TUNE = Template(
     "cli.nothing_to_tune",
     "tune: with one rank there is nothing to select; expected -n 2 or more",
-    "tune：只有一个进程时无可选择；-n 应不小于 2",
+    "tune：只有一个 rank 时没有可供选择的算法；-n 应不小于 2",
 )
 STORED = Template("cli.stored", "stored in {path}", "已存入 {path}")
 NOT_STORED = Template("cli.not_stored", "not stored (--dry-run)", "未存储（--dry-run）")
@@ -124,7 +124,7 @@ OWN_NOT_STORED = Template(
     "cli.own_not_stored",
     "Not stored: every later job on this machine reads the stored table, and would then run code from your file, "
     "which may have changed or moved. Use the algorithm where you want it: comm.all_reduce(x, algorithm={name!r}).",
-    "未存储：此后本机上的每个任务都会读取存储的表，也就会运行你文件中的代码，而该文件可能已被修改或移走。"
+    "未存储：此后本机上的每个作业都会读取存储的表，也就会运行你文件中的代码，而该文件可能已被修改或移走。"
     "请在需要的地方指定算法：comm.all_reduce(x, algorithm={name!r})。",
 )
 
@@ -134,13 +134,13 @@ NO_TABLE = Template(
     "built-in rules (`unisono tune` measures this machine)",
     "内置规则（`unisono tune` 可测量本机）",
 )
-TABLE = Template("cli.table", "{path}, measured for {sizes} ranks", "{path}，已测量的进程数：{sizes}")
+TABLE = Template("cli.table", "{path}, measured for {sizes} ranks", "{path}，已测量的 rank 数：{sizes}")
 SHARED_MEMORY = Template(
     "cli.shared_memory",
     "{staging} MiB for each rank of a communicator (connect(staging_bytes=...)), and {transfer} KiB for each pair of "
     "ranks that uses send and recv; allocated on first use",
-    "通信器的每个进程 {staging} MiB（connect(staging_bytes=...)），每对使用 send 和 recv 的进程 {transfer} KiB；"
-    "首次使用时分配",
+    "通信器的每个 rank 占 {staging} MiB（connect(staging_bytes=...)），每一对使用 send 和 recv 的 rank 占 "
+    "{transfer} KiB；首次使用时分配",
 )
 NO_ENGINE = Template("cli.no_engine", "not available: {error}", "不可用：{error}")
 
@@ -151,7 +151,7 @@ NO_TORCH = Template(
 NO_EXAMPLE = Template(
     "cli.no_example",
     "there is no {example} here; it is in the source tree of Unisono",
-    "这里没有 {example}；它在 Unisono 的源码目录中",
+    "找不到 {example}；它在 Unisono 的源码目录中",
 )
 TRAINING_TOO_LONG = Template(
     "cli.training_too_long", "the training did not finish within {seconds} s", "训练没有在 {seconds} 秒内完成"
@@ -161,5 +161,5 @@ TRAINING_FAILED = Template(
 )
 
 # watchdog.py
-RUNS_ON = Template("cli.runs_on", "{what} after {seconds} s", "{what}（已 {seconds} 秒）")
+RUNS_ON = Template("cli.runs_on", "{what} after {seconds} s", "{what}（已用 {seconds} 秒）")
 ENDLESS_LOOP = Template("cli.endless_loop", "look for a loop that does not end", "请检查是否有不会结束的循环")

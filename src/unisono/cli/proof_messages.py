@@ -3,56 +3,56 @@
 from unisono.message import Template
 
 # show.py: headings
-TITLE = Template("cli.show_title", "{label} on {size} ranks", "{label}，{size} 个进程")
-TITLE_OF_ONE = Template("cli.show_title_of_one", "{label} on {size} rank", "{label}，{size} 个进程")
+TITLE = Template("cli.show_title", "{label} on {size} ranks", "{label}，{size} 个 rank")
+TITLE_OF_ONE = Template("cli.show_title_of_one", "{label} on {size} rank", "{label}，{size} 个 rank")
 WITH_IDEA = Template("cli.show_with_idea", "{title}: {idea}", "{title}：{idea}")
-RANK = Template("cli.show_rank", "rank {rank}", "进程 {rank}")
+RANK = Template("cli.show_rank", "rank {rank}", "rank {rank}")
 BEFORE = Template("cli.show_before", "before", "开始")
-AFTER_LEVEL = Template("cli.show_after_level", "after level {level}", "第 {level} 层之后")
+AFTER_LEVEL = Template("cli.show_after_level", "after level {level}", "层级 {level} 之后")
 STEP = Template("cli.show_step", "step", "步骤")
-LEGEND = Template("cli.show_legend", "number of ranks combined in a value: ", "每个数已合并的进程数：")
+LEGEND = Template("cli.show_legend", "number of ranks combined in a value: ", "每个数已合并的 rank 数：")
 REPEATED = Template("cli.show_repeated", "{ranks} twice", "{ranks} 重复")
-REPEATED_LEGEND = Template("cli.show_repeated_legend", "a rank is counted twice", "有进程被重复计入")
-DIVIDED = Template("cli.show_divided", "divided by {size}, on each rank:", "除以 {size} 之后，各进程：")
+REPEATED_LEGEND = Template("cli.show_repeated_legend", "a rank is counted twice", "有 rank 被重复计入")
+DIVIDED = Template("cli.show_divided", "divided by {size}, on each rank:", "除以 {size} 之后，各 rank 的结果：")
 NOT_PROVED = Template("cli.not_proved", "NOT PROVED", "未通过证明")
 TOO_LARGE_TO_PROVE = Template(
     "cli.too_large_to_prove",
     "not checked here: a proof for {size} ranks takes long; run `unisono verify {name} -n {size}`",
-    "此处未做证明：{size} 个进程的证明耗时较长；请运行 `unisono verify {name} -n {size}`",
+    "此处未做证明：{size} 个 rank 的证明耗时较长；请运行 `unisono verify {name} -n {size}`",
 )
 
 # show.py: errors
 NO_SUCH_RANK = Template(
     "cli.show_no_such_rank",
     "--rank {rank} with {size} ranks; expected a rank from 0 to {last}",
-    "{size} 个进程时 --rank {rank}；应为 0 到 {last} 之间的进程号",
+    "{size} 个 rank 时 --rank {rank}；应为 0 到 {last} 之间的 rank 编号",
 )
 TOO_MANY_RANKS = Template(
     "cli.show_too_many_ranks",
     "show -n {size}: the programs of all ranks are too long to read; expected -n {most} or less, or one rank with "
     "--rank R",
-    "show -n {size}：全部进程的程序太长，无法阅读；-n 应不大于 {most}，或用 --rank R 只看一个进程",
+    "show -n {size}：全部 rank 的程序太长，无法阅读；-n 应不大于 {most}，或用 --rank R 只看一个 rank",
 )
 TOO_MANY_CELLS = Template(
     "cli.show_too_many_cells",
     "{algorithm}: {size} ranks with {slots} slots each are too many to show; --data shows at most {most} slots in "
     "all",
-    "{algorithm}：{size} 个进程，每个 {slots} 个槽，无法全部显示；--data 最多显示 {most} 个槽",
+    "{algorithm}：{size} 个 rank，每个 {slots} 个槽，无法全部显示；--data 最多显示 {most} 个槽",
 )
 
 # verify.py
 LARGEST_SIZE = Template(
     "cli.verify_largest_size",
     "Rounds and bytes are those of the largest size.",
-    "轮数和字节数取自最大的进程数。",
+    "轮数和字节数是最大 rank 数时的值。",
 )
 MORE_FAILED = Template(
-    "cli.verify_more_failed", "(and {count} more sizes or roots)", "（另有 {count} 个进程数或根进程失败）"
+    "cli.verify_more_failed", "(and {count} more sizes or roots)", "（另有 {count} 个 rank 数或根 rank 失败）"
 )
 NOT_DECLARED = Template(
     "cli.verify_not_declared",
     "skipped for {sizes} ranks: the algorithm is not declared for them",
-    "跳过 {sizes} 个进程：该算法没有为这些进程数声明",
+    "已跳过 {sizes} 个 rank：该算法没有声明支持这些 rank 数",
 )
 TOTAL = Template(
     "cli.verify_total",
@@ -67,5 +67,5 @@ WORKER_DIED = Template(
 VERDICTS_LOST = Template(
     "cli.verify_verdicts_lost",
     "{found} verdicts on {expected} proofs: some were lost",
-    "{expected} 个证明只得到 {found} 个结论：有结论丢失",
+    "{expected} 个证明只返回了 {found} 个结论：有结论丢失",
 )

@@ -40,7 +40,7 @@ FEEDBACK_LENGTH = Template(
     "codecs.feedback_length",
     "the array of {key} has {found} elements; expected {expected}, as before. Give each tensor its own key, or call "
     "forget(key) first",
-    "{key} 的数组有 {found} 个元素；应与之前一样为 {expected} 个。请为每个张量使用各自的键，或先调用 forget(key)",
+    "{key} 的数组有 {found} 个元素；应与之前相同，为 {expected} 个。请为每个张量使用单独的键，或先调用 forget(key)",
 )
 
 # Arrays. {name} is how the caller names the array.
@@ -96,12 +96,12 @@ STORAGE_TOO_SMALL = Template(
 BAD_RANKS = Template(
     "codecs.bad_ranks",
     "error_bound: ranks={ranks}; expected a number of ranks, 1 or more",
-    "error_bound：ranks={ranks}；应为不小于 1 的进程数",
+    "error_bound：ranks={ranks}；应为不小于 1 的 rank 数",
 )
 BAD_ROUNDINGS = Template(
     "codecs.bad_roundings",
     "error_bound: roundings={roundings} with {ranks} ranks; expected a number from 0 to {most}, such as "
     "unisono.verifier.count_roundings(schedule)",
-    "error_bound：{ranks} 个进程时 roundings={roundings}；应为 0 到 {most} 之间的整数，例如 "
+    "error_bound：{ranks} 个 rank 时 roundings={roundings}；应为 0 到 {most} 之间的整数，例如 "
     "unisono.verifier.count_roundings(schedule)",
 )

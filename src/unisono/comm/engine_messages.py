@@ -27,44 +27,44 @@ FAULTS: dict[type[UnisonoError], tuple[Template, ...]] = {
         _fault(
             "peer_ended_in_call",
             "{peer} has ended; {rank} was waiting for {waited_for} at step {step} of {call}",
-            "{peer} 已结束；{rank} 当时正在 {call} 的第 {step} 步等待{waited_for}",
+            "{peer} 已结束；{rank} 当时正在 {call} 的第 {step} 步等待 {waited_for}",
         ),
         _fault(
             "peer_ended",
             "{peer} has ended; {rank} was waiting for {waited_for} (tag {tag})",
-            "{peer} 已结束；{rank} 当时正在等待{waited_for}（标签 {tag}）",
+            "{peer} 已结束；{rank} 当时正在 send 或 recv（标签 {tag}）中等待 {waited_for}",
         ),
         _fault(
             "peer_closed_in_call",
             "{peer} has closed its communicator while {rank} is waiting for it in {call}",
-            "{rank} 正在 {call} 中等待{peer}，而{peer} 已关闭其通信器",
+            "{rank} 正在 {call} 中等待 {peer}，而 {peer} 已关闭其通信器",
         ),
         _fault(
             "peer_closed",
             "{peer} has closed its communicator while {rank} is waiting for it (tag {tag})",
-            "{rank} 正在等待{peer}（标签 {tag}），而{peer} 已关闭其通信器",
+            "{rank} 正在 send 或 recv（标签 {tag}）中等待 {peer}，而 {peer} 已关闭其通信器",
         ),
         _fault(
             "all_closed",
             "every other rank has closed its communicator while {rank} is waiting for a message (tag {tag})",
-            "{rank} 正在等待消息（标签 {tag}），而其他进程均已关闭其通信器",
+            "{rank} 正在等待消息（标签 {tag}），而其他 rank 均已关闭其通信器",
         ),
         _fault(
             "reporter_died",
             "a rank died while it was reporting a failure",
-            "某个进程在报告故障时异常终止",
+            "某个 rank 在报告故障时异常终止",
         ),
     ),
     CollectiveTimeout: (
         _fault(
             "timed_out_in_call",
             "{rank} timed out after {seconds} s waiting for {peer} at step {step} of {call}",
-            "{rank} 在 {call} 的第 {step} 步等待{peer}，{seconds} 秒后超时",
+            "{rank} 在 {call} 的第 {step} 步等待 {peer}，{seconds} 秒后超时",
         ),
         _fault(
             "timed_out",
             "{rank} timed out after {seconds} s waiting for {peer} in send or recv (tag {tag})",
-            "{rank} 在 send 或 recv 中等待{peer}（标签 {tag}），{seconds} 秒后超时",
+            "{rank} 在 send 或 recv（标签 {tag}）中等待 {peer}，{seconds} 秒后超时",
         ),
     ),
     MismatchError: (
@@ -72,14 +72,14 @@ FAULTS: dict[type[UnisonoError], tuple[Template, ...]] = {
             "call_mismatch",
             "call {number} of this communicator differs between ranks: {rank} called {own_call}; {peer} called "
             "{peer_call}. Every rank must make the same calls in the same order",
-            "各进程在该通信器上的第 {number} 次调用不一致：{rank} 调用 {own_call}；{peer} 调用 {peer_call}。"
-            "所有进程必须以相同的顺序进行相同的调用",
+            "各 rank 在该通信器上的第 {number} 次调用不一致：{rank} 调用 {own_call}；{peer} 调用 {peer_call}。"
+            "所有 rank 必须以相同的顺序进行相同的调用",
         ),
         _fault(
             "length_mismatch",
             "{peer} sent {sent} bytes to {rank}, which expects {expected} bytes at step {step}: "
             "the sending and the receiving rank must name the same length",
-            "{peer} 向{rank} 发送了 {sent} 字节，而{rank} 在第 {step} 步应接收 {expected} 字节："
+            "{peer} 向 {rank} 发送了 {sent} 字节，而 {rank} 在第 {step} 步应接收 {expected} 字节："
             "发送方与接收方给出的长度必须相同",
         ),
         _fault(
@@ -113,27 +113,27 @@ FAULTS: dict[type[UnisonoError], tuple[Template, ...]] = {
             "no_memory_for_message",
             "{rank} has no memory for an unexpected message of {count} {dtype} elements (tag {tag}) from {peer}; "
             "receive it earlier",
-            "{rank} 没有足够的内存暂存来自{peer} 的未预期消息（{count} 个 {dtype} 元素，标签 {tag}）；"
+            "{rank} 没有足够的内存保存来自 {peer} 的非预期消息（{count} 个 {dtype} 元素，标签 {tag}）；"
             "请尽早接收该消息",
         ),
         _fault(
             "no_thread",
             "{rank} could not start a thread for asynchronous calls: {reason}; raise the limit on processes "
             "(ulimit -u, or the pids limit of the container) or on address space (ulimit -v)",
-            "{rank} 无法为异步调用启动线程：{reason}；请放宽进程数的限制（ulimit -u，或容器的 pids 限制）"
-            "或地址空间的限制（ulimit -v）",
+            "{rank} 无法为异步调用启动线程：{reason}；请放宽进程数的限制（ulimit -u，或容器的 pids "
+            "限制）或地址空间的限制（ulimit -v）",
         ),
     ),
 }
 DETAILS = (
-    Template(PREFIX + "waits", "{rank} is waiting for {peer} at step {step}", "{rank} 正在第 {step} 步等待{peer}"),
+    Template(PREFIX + "waits", "{rank} is waiting for {peer} at step {step}", "{rank} 正在第 {step} 步等待 {peer}"),
     Template(
         PREFIX + "waits_in_transfer",
         "{rank} is waiting for {peer} in send or recv",
-        "{rank} 正在 send 或 recv 中等待{peer}",
+        "{rank} 正在 send 或 recv 中等待 {peer}",
     ),
     Template(
-        PREFIX + "waits_for_any", "{rank} is waiting for a message from any rank", "{rank} 正在等待任一进程的消息"
+        PREFIX + "waits_for_any", "{rank} is waiting for a message from any rank", "{rank} 正在等待任意 rank 的消息"
     ),
     Template(
         PREFIX + "not_entered",
@@ -143,42 +143,42 @@ DETAILS = (
     Template(
         PREFIX + "busy_in_call",
         "{rank} is in the call but is not waiting for any rank: it may be stopped, or very slow",
-        "{rank} 已进入此次调用，但没有在等待任何进程：它可能已停止，或运行得非常慢",
+        "{rank} 已进入此次调用，但没有在等待任何 rank：它可能已停止，或运行得非常慢",
     ),
     Template(
         PREFIX + "busy",
         "{rank} is not waiting for any rank: it may be stopped, very slow, or busy with something else",
-        "{rank} 没有在等待任何进程：它可能已停止、运行得非常慢，或正忙于其他工作",
+        "{rank} 没有在等待任何 rank：它可能已停止、运行得非常慢，或正忙于其他工作",
     ),
     Template(
-        PREFIX + "no_such_message", "no rank has sent a message with this tag", "没有进程发送过带有此标签的消息"
+        PREFIX + "no_such_message", "no rank has sent a message with this tag", "没有 rank 发送过带有此标签的消息"
     ),
 )  # fmt: skip
 GROUPS = (
-    Template(PREFIX + "group", ". The group is {{{ranks}}}", "。该组为 {{{ranks}}}"),
+    Template(PREFIX + "group", ". The group is {{{ranks}}}", "。该通信组为 {{{ranks}}}"),
     Template(
         PREFIX + "large_group",
         ". The group is {{{ranks}, ... ({count} ranks)}}",
-        "。该组为 {{{ranks}, ……（共 {count} 个进程）}}",
+        "。该通信组为 {{{ranks}, ……（共 {count} 个 rank）}}",
     ),
 )
 TEMPLATES = {template.id: template for template in (*chain(*FAULTS.values()), *DETAILS, *GROUPS)}
 
-RANK = Template("engine.rank", "rank {rank}", "进程 {rank}")
+RANK = Template("engine.rank", "rank {rank}", "rank {rank}")
 RANK_AND_PROCESS = Template(
-    "engine.rank_and_process", "rank {rank} (process {process})", "进程 {rank}（PID {process}）"
+    "engine.rank_and_process", "rank {rank} (process {process})", "rank {rank}（进程 {process}）"
 )
 RANK_OF_GROUP = Template(
     "engine.rank_of_group",
     "rank {rank} of the job (rank {group_rank} of its group)",
-    "作业进程 {rank}（组内进程 {group_rank}）",
+    "rank {rank}（作业内编号；组内编号为 {group_rank}）",
 )
 RANK_OF_GROUP_AND_PROCESS = Template(
     "engine.rank_of_group_and_process",
     "rank {rank} of the job (rank {group_rank} of its group, process {process})",
-    "作业进程 {rank}（组内进程 {group_rank}，PID {process}）",
+    "rank {rank}（作业内编号；组内编号为 {group_rank}；进程 {process}）",
 )
-ANY_RANK = Template("engine.any_rank", "any rank", "任一进程")
+ANY_RANK = Template("engine.any_rank", "any rank", "rank（任意）")
 UNKNOWN_CALL = Template("engine.unknown_call", "something else", "其他操作")
 FOLLOWED_BY = Template("engine.followed_by", "; {details}", "；{details}")
 FORKED_CHILD = Template(
@@ -186,8 +186,8 @@ FORKED_CHILD = Template(
     "process {child} was forked from {rank} (process {process}) and cannot use its communicators: they belong to the "
     "parent. Start helper processes with the start method 'spawn' or 'forkserver', or let them make their own "
     "communicator with connect()",
-    "PID {child} 由{rank}（PID {process}）fork 而来，不能使用其通信器：通信器属于父进程。"
-    "请以 'spawn' 或 'forkserver' 方式启动辅助进程，或让它们用 connect() 建立自己的通信器",
+    "进程 {child} 由 {rank}（进程 {process}）fork 而来，不能使用它的通信器：通信器属于父进程。请以 'spawn' 或 "
+    "'forkserver' 方式启动辅助进程，或让它们用 connect() 建立自己的通信器",
 )
 
 

@@ -73,17 +73,17 @@ ARRAYS_OVERLAP_ELSEWHERE = Template(
     "comm.arrays_overlap_elsewhere",
     "{call}: out and the input overlap in memory; expected two separate arrays, or the input to be this rank's part "
     "of out",
-    "{call}：out 与输入的内存重叠；应为两个互不重叠的数组，或输入恰为 out 中属于本进程的部分",
+    "{call}：out 与输入的内存重叠；应为两个互不重叠的数组，或者输入恰好是 out 中属于本 rank 的部分",
 )
 NOT_ON_THIS_RANK = Template(
     "comm.not_on_this_rank",
     "{call}: {name} is given on a rank that is not the root; expected None",
-    "{call}：非根进程给出了{name}；应为 None",
+    "{call}：非根 rank 给出了{name}；应为 None",
 )
 ARRAY_MISSING = Template(
     "comm.array_missing",
     "{call}: {name} is missing; expected an array on this rank",
-    "{call}：缺少{name}；本进程需要给出数组",
+    "{call}：缺少{name}；本 rank 需要给出数组",
 )
 GIVE_BOTH_SIZES = Template(
     "comm.give_both_sizes",
@@ -99,7 +99,7 @@ NOT_DIVISIBLE = Template(
 BAD_SIZES = Template(
     "comm.bad_sizes",
     "{call}: {name}={sizes}; expected {size} lengths, one for each rank, none negative",
-    "{call}：{name}={sizes}；应为 {size} 个非负长度，每个进程一个",
+    "{call}：{name}={sizes}；应为 {size} 个非负长度，每个 rank 一个",
 )
 WRONG_LENGTH = Template(
     "comm.wrong_length",
@@ -109,7 +109,7 @@ WRONG_LENGTH = Template(
 BAD_ROOT = Template(
     "comm.bad_root",
     "{call}: root={root}; expected a rank from 0 to {last}",
-    "{call}：root={root}；应为 0 到 {last} 的进程号",
+    "{call}：root={root}；应为 0 到 {last} 之间的 rank 编号",
 )
 BAD_TIMEOUT = Template(
     "comm.bad_timeout",
@@ -119,17 +119,17 @@ BAD_TIMEOUT = Template(
 BAD_DESTINATION = Template(
     "comm.bad_destination",
     "send: dst={peer} on rank {rank}; expected another rank from 0 to {last}",
-    "send：进程 {rank} 上 dst={peer}；应为 0 到 {last} 中的另一个进程",
+    "send：rank {rank} 上 dst={peer}；应为 0 到 {last} 之间的另一个 rank",
 )
 BAD_SOURCE = Template(
     "comm.bad_source",
     "recv: src={peer} on rank {rank}; expected another rank from 0 to {last}, or None for any",
-    "recv：进程 {rank} 上 src={peer}；应为 0 到 {last} 中的另一个进程，或用 None 表示任意进程",
+    "recv：rank {rank} 上 src={peer}；应为 0 到 {last} 之间的另一个 rank，或用 None 表示任意 rank",
 )
 BAD_TAG = Template(
     "comm.bad_tag",
     "{call}: tag={tag}; expected a number from 0 to {largest}",
-    "{call}：tag={tag}；应为 0 到 {largest} 的整数",
+    "{call}：tag={tag}；应为 0 到 {largest} 之间的整数",
 )
 
 # Algorithms.
@@ -147,24 +147,25 @@ SCHEDULE_OF_OTHER_CALL = Template(
     "comm.schedule_of_other_call",
     "{call}: the schedule is for {found} on {found_size} ranks with root {found_root}; expected {call} on {size} "
     "ranks with root {root}",
-    "{call}：该调度用于 {found_size} 个进程、根为 {found_root} 的 {found}；应为 {size} 个进程、根为 {root} 的 {call}",
+    "{call}：该调度用于 {found_size} 个 rank、根为 {found_root} 的 {found}；应为 {size} 个 rank、根为 {root} 的 "
+    "{call}",
 )
 NEEDS_EQUAL_BLOCKS = Template(
     "comm.needs_equal_blocks",
     "{algorithm} forwards blocks of other ranks and so needs blocks of equal length; leave in_sizes and out_sizes "
     "out, or choose another algorithm (pairwise)",
-    "{algorithm} 会转发其他进程的数据块，因此各块长度必须相同；"
-    "请去掉 in_sizes 和 out_sizes，或改用其他算法（pairwise）",
+    "{algorithm} 会转发其他 rank 的块组，因此各块组的长度必须相同；请去掉 in_sizes 和 out_sizes，"
+    "或改用其他算法（pairwise）",
 )
 BEST_FROM = Template(
     "comm.best_from",
     "selected for {from_bytes} bytes or more on {size} ranks ({origin})",
-    "{size} 个进程、不少于 {from_bytes} 字节时选用（{origin}）",
+    "{size} 个 rank、不少于 {from_bytes} 字节时选用（{origin}）",
 )
 BEST_NOT_ALLOWED = Template(
     "comm.best_not_allowed",
     "because {best}, the best with {size} ranks ({origin}), cannot be used here",
-    "因为 {size} 个进程时的最佳算法 {best}（{origin}）在此不可用",
+    "因为 {size} 个 rank 时的最佳算法 {best}（{origin}）在此不可用",
 )
 MEASURED = Template("comm.measured", "measured by `unisono tune` on this machine", "由 `unisono tune` 在本机测得")
 BUILT_IN_RULE = Template(
@@ -175,7 +176,7 @@ BUILT_IN_RULE = Template(
 EXPLANATION = Template(
     "comm.explanation",
     "{collective} of {nbytes} bytes on {size} ranks: {algorithm}, {reason}",
-    "{size} 个进程上 {nbytes} 字节的 {collective}：{algorithm}，{reason}",
+    "{size} 个 rank 上 {nbytes} 字节的 {collective}：{algorithm}，{reason}",
 )
 EXPLANATION_WITH_NEXT = Template(
     "comm.explanation_with_next", "{explanation}; next best: {next_best}", "{explanation}；次优：{next_best}"
@@ -199,8 +200,8 @@ TABLE_EXPECTED = Template(
     "comm.table_expected", "expected {expected}, found {found}", "应为 {expected}，实际为 {found}"
 )
 A_COLLECTIVE_NAME = Template("comm.a_collective_name", "the name of a collective", "集合通信操作的名称")
-RULES_BY_RANKS = Template("comm.rules_by_ranks", "rules for each number of ranks", "每种进程数的规则")
-A_NUMBER_OF_RANKS = Template("comm.a_number_of_ranks", "a number of ranks", "进程数")
+RULES_BY_RANKS = Template("comm.rules_by_ranks", "rules for each number of ranks", "每种 rank 数的规则")
+A_NUMBER_OF_RANKS = Template("comm.a_number_of_ranks", "a number of ranks", "rank 数")
 A_LIST_OF_RULES = Template("comm.a_list_of_rules", "a list of rules", "规则列表")
 A_RULE = Template("comm.a_rule", "[bytes, algorithm]", "[字节数, 算法]")
 ZERO_FIRST = Template("comm.zero_first", "0, as the first rule", "0，因为这是第一条规则")
@@ -208,11 +209,11 @@ BYTES_ABOVE = Template("comm.bytes_above", "a number of bytes above {least}", "�
 AN_ALGORITHM_FOR = Template(
     "comm.an_algorithm_for",
     "an algorithm of {collective} for {size} ranks",
-    "适用于 {size} 个进程的 {collective} 算法",
+    "适用于 {size} 个 rank 的 {collective} 算法",
 )
-TABLE_SIZES = Template("comm.table_sizes", "{collective}, {size} ranks", "{collective}，{size} 个进程")
+TABLE_SIZES = Template("comm.table_sizes", "{collective}, {size} ranks", "{collective}，{size} 个 rank")
 TABLE_RULE = Template(
-    "comm.table_rule", "{collective}, {size} ranks, rule {rule}", "{collective}，{size} 个进程，第 {rule} 条规则"
+    "comm.table_rule", "{collective}, {size} ranks, rule {rule}", "{collective}，{size} 个 rank，第 {rule} 条规则"
 )
 
 # Codecs.
@@ -231,7 +232,7 @@ TOPK_ALL_REDUCE_ONLY = Template(
 TOPK_HAS_NO_ALGORITHM = Template(
     "comm.topk_has_no_algorithm",
     "all_reduce: algorithm={algorithm} with codec={codec}, which is an all-gather of pieces; leave the algorithm out",
-    "all_reduce：codec={codec} 实际执行的是各进程片段的 all-gather，不能指定 algorithm={algorithm}；请去掉该参数",
+    "all_reduce：codec={codec} 实际执行的是各 rank 片段的 all-gather，不能指定 algorithm={algorithm}；请去掉该参数",
 )
 OTHER_ALGORITHMS_AGREE = Template(
     "comm.other_algorithms_agree",
@@ -243,12 +244,12 @@ OTHER_ALGORITHMS_AGREE = Template(
 NOT_FINISHED = Template(
     "comm.not_finished",
     "{call} has not finished after {seconds} s and is still running; wait again or close(){note}",
-    "{call} 在 {seconds} 秒后尚未完成，仍在运行；请再次等待或调用 close(){note}",
+    "{call} 在 {seconds} 秒后尚未完成，仍在运行；请再次等待，或调用 close(){note}",
 )
 BAD_EVENT_COUNT = Template(
     "comm.bad_event_count",
     "trace: events={events}; expected a number from 1 to {most}",
-    "trace：events={events}；应为 1 到 {most} 的整数",
+    "trace：events={events}；应为 1 到 {most} 之间的整数",
 )
 TRACE_PATH_IS_FOLDER = Template(
     "comm.trace_path_is_folder",
@@ -256,17 +257,17 @@ TRACE_PATH_IS_FOLDER = Template(
     "trace：{path} 是目录；应为文件名，例如 run.json",
 )
 NO_TRACE_FOLDER = Template(
-    "comm.no_trace_folder", "trace: there is no folder {path}; create it first", "trace：目录 {path} 不存在；请先创建"
+    "comm.no_trace_folder", "trace: there is no folder {path}; create it first", "trace：找不到目录 {path}；请先创建"
 )
 TRACE_ENTERED_TWICE = Template(
     "comm.trace_entered_twice",
     "trace: this block was entered before; comm.trace() returns a new one",
-    "trace：该代码块已经进入过；请用 comm.trace() 得到新的",
+    "trace：该代码块已经进入过；请重新调用 comm.trace()",
 )
 TRACE_NOT_PICKLED = Template(
     "comm.trace_not_pickled",
     "a trace cannot be sent to another process; call comm.trace() there",
-    "trace 不能发送到其他进程；请在那里调用 comm.trace()",
+    "comm.trace() 的结果不能发送到其他进程；请在那里调用 comm.trace()",
 )
 COMMUNICATOR_NOT_PICKLED = Template(
     "comm.communicator_not_pickled",

@@ -78,7 +78,7 @@ LESSONS = {
         Words("Data parallel", "数据并行"),
         Words(
             "Every rank has the whole model and different data; gradients are averaged during the backward pass.",
-            "每个进程都有完整的模型和不同的数据；反向传播进行时，梯度就开始求平均。",
+            "每个 rank 都有完整的模型，但数据不同；在反向传播过程中就对梯度求平均。",
         ),
         "lessons/training", partial(_recorded, "data_parallel"),
     ),
@@ -87,7 +87,7 @@ LESSONS = {
         Words(
             "Every matrix is split. If the first is split by columns and the second by rows, nothing is sent between "
             "them.",
-            "每个矩阵都切成几份。第一个按列切，第二个按行切，两者之间就不需要任何通信。",
+            "每个矩阵都要切分。只要第一个按列切、第二个按行切，两者之间就不需要通信。",
         ),
         "lessons/training", partial(_recorded, "tensor_parallel"),
     ),
@@ -95,7 +95,7 @@ LESSONS = {
         Words("ZeRO-3 / FSDP", "ZeRO-3 / FSDP"),
         Words(
             "No rank stores what another one stores: a layer is gathered when it is needed, and freed afterwards.",
-            "各进程之间没有重复保存的内容：一层参数在用到时才收集完整，用完就释放。",
+            "各 rank 保存的内容互不重复：一层的参数用到时才收集完整，用完就释放。",
         ),
         "lessons/training", partial(_recorded, "zero3"),
     ),
@@ -103,7 +103,7 @@ LESSONS = {
         Words("Why bus bandwidth has the factor 2(p−1)/p", "总线带宽为什么有系数 2(p−1)/p"),
         Words(
             "Count the chunks that a rank sends in an all-reduce: they are the factor.",
-            "数一数 all-reduce 中每个进程实际发出多少数据，系数由此得来。",
+            "数一数 all-reduce 中每个 rank 发送多少块，就得到这个系数。",
         ),
         "lessons/busbw", _ring,
     ),

@@ -7,17 +7,17 @@ from unisono.message import Template
 NOTHING_TO_DRAW = Template(
     "drawing.nothing_to_draw",
     "there is nothing to draw; expected a name, as in draw('ring', size=5) or `unisono draw ring -n 5`, or a preset",
-    "没有要画的内容；应给出名字，例如 draw('ring', size=5) 或 `unisono draw ring -n 5`，或者给出预设页面",
+    "没有要画的内容；应给出名称，例如 draw('ring', size=5) 或 `unisono draw ring -n 5`，或者给出预设页面",
 )
 NOT_DRAWABLE = Template(
     "drawing.not_drawable",
     "cannot draw {found}; expected a name, a file, an @algorithm, a schedule or a recorded run",
-    "无法绘制 {found}；应为名字、文件、@algorithm、调度或记录下来的运行",
+    "无法绘制 {found}；应为名称、文件、@algorithm、调度或已记录的运行",
 )
 PRESET_ALONE = Template(
     "drawing.preset_alone",
     "the preset {preset!r} determines what is drawn; leave out names, size (-n), root, calls and options",
-    "预设页面 {preset!r} 已决定要画的内容；请去掉名字、size（-n）、root、calls 和选项",
+    "预设页面 {preset!r} 已经决定了要画的内容；请去掉名称、size（-n）、root、calls 和选项",
 )
 NO_PRESET = Template(
     "drawing.no_preset",
@@ -27,12 +27,12 @@ NO_PRESET = Template(
 RUN_ALONE = Template(
     "drawing.run_alone",
     "{run}: a recorded run is drawn on its own page; leave out other names, size (-n), root and options",
-    "{run}：记录下来的运行单独成页；请去掉其他名字、size（-n）、root 和选项",
+    "{run}：已记录的运行单独成页；请去掉其他名称、size（-n）、root 和选项",
 )
 CALLS_WITHOUT_RUN = Template(
     "drawing.calls_without_run",
     "calls (--calls) selects calls of a recorded run, as in `unisono draw run/ --calls 100-200`; {name} is not one",
-    "calls（--calls）用于选取记录下来的运行中的调用，例如 `unisono draw run/ --calls 100-200`；{name} 不是这样的运行",
+    "calls（--calls）用于从已记录的运行中选取调用，例如 `unisono draw run/ --calls 100-200`；{name} 不是已记录的运行",
 )
 NO_OPTION = Template(
     "drawing.no_option",
@@ -53,12 +53,12 @@ WRONG_LANGUAGE = Template(
 TOO_MANY_RANKS = Template(
     "drawing.too_many_ranks",
     "{label}: {size} ranks; a page shows at most {most}",
-    "{label}：{size} 个进程；一个页面最多显示 {most} 个",
+    "{label}：{size} 个 rank；一个页面最多显示 {most} 个",
 )
 NO_FOLDER = Template(
     "drawing.no_folder",
     "{path!r} cannot be written: there is no folder {folder!r}; create it first",
-    "无法写入 {path!r}：没有文件夹 {folder!r}；请先创建",
+    "无法写入 {path!r}：找不到目录 {folder!r}；请先创建",
 )
 NOT_WRITABLE = Template(
     "drawing.not_writable",
@@ -68,7 +68,7 @@ NOT_WRITABLE = Template(
 GALLERY_NOT_WRITABLE = Template(
     "drawing.gallery_not_writable",
     "{folder!r}: pages cannot be written there: {reason}",
-    "{folder!r}：无法在那里写入页面：{reason}",
+    "{folder!r}：无法把页面写入该目录：{reason}",
 )
 
 # A recorded run.
@@ -77,12 +77,12 @@ CALL_TOO_LARGE = Template(
     "{run}: call {numbers} ({label}) has {events:,} ops and waits; a page holds {most:,}. "
     "Draw other calls (--calls A-B), or open the whole trace in Perfetto",
     "{run}：第 {numbers} 次调用（{label}）有 {events:,} 个操作和等待；一个页面最多容纳 {most:,} 个。"
-    "请画其他调用（--calls A-B），或用 Perfetto 打开整个记录",
+    "请画其他调用（--calls A-B），或用 Perfetto 打开整个跟踪记录",
 )
 NO_CALLS = Template(
     "drawing.no_calls",
     "{run}: no rank made a call; expected a run that communicates",
-    "{run}：没有进程做过调用；应为有通信的运行",
+    "{run}：没有任何 rank 进行过调用；应为有通信的运行",
 )
 NO_SUCH_CALLS = Template(
     "drawing.no_such_calls",
@@ -92,29 +92,28 @@ NO_SUCH_CALLS = Template(
 SOME_CALLS = Template(
     "drawing.some_calls",
     "calls {first} to {last} of {count} are drawn",
-    "图中画出第 {first} 至 {last} 次调用，共 {count} 次",
+    "图中是第 {first} 至 {last} 次调用，共 {count} 次",
 )
 SOME_CALLS_FIT = Template(
     "drawing.some_calls_fit",
     "calls {first} to {last} of {count} are drawn; more do not fit on a page. "
     "Use --calls {following}- to see the next ones",
-    "图中画出第 {first} 至 {last} 次调用，共 {count} 次；再多页面就放不下了。"
-    "用 --calls {following}- 查看接下来的部分",
+    "图中是第 {first} 至 {last} 次调用，共 {count} 次；一个页面放不下更多。用 --calls {following}- 查看后面的调用",
 )
 SOME_TRANSFERS = Template(
     "drawing.some_transfers",
     "the first {shown} of {count} sends and receives are drawn; more do not fit on a page",
-    "共 {count} 次 send 和 recv，只画出最早的 {shown} 次；再多页面就放不下了",
+    "共有 {count} 次 send 和 recv，图中只有最早的 {shown} 次；一个页面放不下更多",
 )
 
 # The command line.
 PAGE_NOT_KEPT = Template(
     "drawing.page_not_kept",
     "--no-open without -o would discard the page; give it a file, such as -o page.html",
-    "--no-open 而没有 -o，页面不会被保存；请给出文件，例如 -o page.html",
+    "使用 --no-open 而不给 -o，页面不会保存；请给出文件名，例如 -o page.html",
 )
 GALLERY_ALONE = Template(
     "drawing.gallery_alone",
     "--all draws everything into a folder; expected -o FOLDER, and no names or --preset",
-    "--all 会把全部页面写入一个文件夹；应给出 -o 文件夹，而不给名字或 --preset",
+    "--all 会把全部页面写入一个目录；请用 -o 给出目录，不要给出名称或 --preset",
 )

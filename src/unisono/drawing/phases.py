@@ -19,7 +19,7 @@ from unisono.drawing.source_lines import Stack
 from unisono.drawing.step_capture import StepCapture
 
 ADDING = Words("summing", "求和")
-COPYING = Words("forwarding", "传递")
+COPYING = Words("forwarding", "转发")
 TELLING = Words("announcing arrivals", "通知到达")
 INSIDE = Words("local work", "本地计算")
 

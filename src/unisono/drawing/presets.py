@@ -56,30 +56,28 @@ def _in_relay(preset: Preset) -> tuple[list[Scene], Settings]:
 PRESETS = {
     "four": Preset(
         ("ring",), 4, numbers=True,
-        title=Words("Four ranks, one sum", "四个进程，一个总和"),
+        title=Words("Four ranks, one sum", "四个 rank，一个总和"),
         words=Words(
             "Four ranks add up their lists of numbers; every rank ends with [6, 10, 14, 18].",
-            "四个进程把各自的一组数相加；每个进程最后都得到 [6, 10, 14, 18]。",
+            "四个 rank 把各自的一组数对应相加，最后每个 rank 都得到 [6, 10, 14, 18]。",
         ),
     ),
     "five": Preset(
         ("ring",), 5, numbers=True,
-        title=Words("A ring of five", "五个进程的环"),
+        title=Words("A ring of five", "五个 rank 的环"),
         words=Words(
             "A ring of five ranks takes eight steps: four to sum, four to share the sums.",
-            "五个进程的环共需八步：四步求和，四步分发结果。",
+            "五个 rank 的环需要八步：四步求和，四步分发结果。",
         ),
     ),
     "identity": Preset(
         ("reduce_scatter/ring", "all_gather/ring", "ring"), 4, numbers=True, make=_in_relay,
-        title=Words(
-            "all-reduce = reduce-scatter + all-gather", "一个等于两个：all-reduce = reduce-scatter + all-gather"
-        ),
+        title=Words("all-reduce = reduce-scatter + all-gather", "all-reduce = reduce-scatter + all-gather"),
         words=Words(
             "Reduce-scatter gives every rank one finished chunk of the sum, and all-gather shares these chunks: "
             "together they are an all-reduce, step for step.",
-            "reduce-scatter 之后，每个进程各得到一块最终的和；all-gather 再把这些块分发给所有进程："
-            "合起来就是 all-reduce，每一步都相同。",
+            "reduce-scatter 之后，每个 rank 各得到一块最终的和；all-gather 再把这些块分发给所有 rank。"
+            "两者相接，每一步都与 all-reduce 相同。",
         ),
     ),
     "nodes": Preset(
@@ -87,7 +85,7 @@ PRESETS = {
         title=Words("Two nodes, one slow link", "两个节点，一条慢链路"),
         words=Words(
             "Two nodes of four ranks each: most data moves inside a node, little crosses the slow link between them.",
-            "两个节点，每个节点四个进程：大部分数据只在节点内移动，节点之间的慢链路上传输很少。",
+            "两个节点，每个节点四个 rank：大部分数据只在节点内传输，很少经过节点之间的慢链路。",
         ),
     ),
     "race": Preset(
@@ -95,7 +93,7 @@ PRESETS = {
         title=Words("A race", "赛跑"),
         words=Words(
             "Four all-reduce algorithms race on short and on long vectors; the chart shows where the order changes.",
-            "四种 all-reduce 算法在短向量和长向量上赛跑；图中标出名次在哪里改变。",
+            "四种 all-reduce 算法分别在短向量和长向量上赛跑；图中标出名次改变的位置。",
         ),
     ),
 }  # fmt: skip

@@ -7,19 +7,19 @@ from unisono.message import Template
 NO_RANKS = Template(
     "launch.no_ranks",
     "{size} ranks; expected a whole number, 1 or more",
-    "进程数为 {size}；应为不小于 1 的整数",
+    "rank 数为 {size}；应为不小于 1 的整数",
 )
 TOO_MANY_RANKS = Template(
     "launch.too_many_ranks",
     "{size} ranks on {cores} cores; expected at most {limit} ({per_core} for each core), since every rank is a "
     "process on this machine; hint: {override} lifts the limit",
-    "{cores} 个核上启动 {size} 个进程；最多 {limit} 个（每核 {per_core} 个），因为每个进程都在本机运行；"
-    "建议：用 {override} 取消限制",
+    "在 {cores} 个核上启动 {size} 个 rank；最多 {limit} 个（每核 {per_core} 个），因为每个 rank "
+    "都是本机上的一个进程；建议：用 {override} 取消限制",
 )
 CANNOT_START = Template(
     "launch.cannot_start",
     "rank {rank}: cannot run {program!r}: {reason}{hint}",
-    "进程 {rank}：无法运行 {program!r}：{reason}{hint}",
+    "rank {rank}：无法运行 {program!r}：{reason}{hint}",
 )
 RAISE_OPEN_FILES = Template(
     "launch.raise_open_files",
@@ -29,7 +29,7 @@ RAISE_OPEN_FILES = Template(
 RAISE_PROCESSES = Template(
     "launch.raise_processes",
     "; hint: start fewer ranks, or raise the limit on processes (ulimit -u)",
-    "；建议：减少进程数，或提高进程数上限（ulimit -u）",
+    "；建议：减少 rank 数，或提高进程数上限（ulimit -u）",
 )
 NO_HINT = Template("launch.no_hint", "", "")
 
@@ -42,24 +42,24 @@ NO_SUCH_START = Template(
 RANK_STOPPED = Template(
     "launch.rank_stopped",
     "this rank was stopped: it was still running after another rank had failed",
-    "该进程已被终止：另一个进程失败后它仍在运行",
+    "该 rank 已被终止：另一个 rank 失败后它仍在运行",
 )
 RANK_KILLED = Template(
     "launch.rank_killed",
     "rank {rank} was killed by {signal} before it returned",
-    "进程 {rank} 返回之前被 {signal} 终止",
+    "rank {rank} 在返回之前被 {signal} 终止",
 )
 RANK_EXITED = Template(
     "launch.rank_exited",
     "rank {rank} exited with code {code} before it returned",
-    "进程 {rank} 返回之前退出，退出码 {code}",
+    "rank {rank} 在返回之前退出，退出码为 {code}",
 )
 CANNOT_PICKLE = Template(
     "launch.cannot_pickle",
     "spawn: rank {rank} produced {value}, which cannot be sent back to the parent: {reason}",
-    "spawn：进程 {rank} 的结果 {value} 无法传回父进程：{reason}",
+    "spawn：rank {rank} 的结果 {value} 无法传回父进程：{reason}",
 )
-ON_RANKS = Template("launch.on_ranks", "on {ranks}", "位于{ranks}")
+ON_RANKS = Template("launch.on_ranks", "on {ranks}", "位于 {ranks}")
 
 # unisono run
 INTERRUPTED = Template("launch.interrupted", "interrupted", "已中断")
@@ -67,22 +67,22 @@ ENDED_BY_SIGNAL = Template("launch.ended_by_signal", "ended by {signal}", "被 {
 RANK_STALLED = Template(
     "launch.rank_stalled",
     "rank {rank} of {size} did not respond: other ranks timed out waiting for it",
-    "进程 {rank}（共 {size} 个）没有响应：其他进程等待它超时",
+    "rank {rank}（共 {size} 个）没有响应：其他 rank 等待它时超时",
 )
 RANK_LEFT = Template(
     "launch.rank_left",
     "rank {rank} of {size} ended before the others: exit code 0, but they still needed it",
-    "进程 {rank}（共 {size} 个）先于其他进程结束：退出码 0，但其他进程仍需要它",
+    "rank {rank}（共 {size} 个）先于其他 rank 结束：退出码为 0，但其他 rank 仍需要它",
 )
 RANK_FAILED = Template(
     "launch.rank_failed",
     "rank {rank} of {size} failed first: exit code {code}",
-    "进程 {rank}（共 {size} 个）最先失败：退出码 {code}",
+    "rank {rank}（共 {size} 个）最先失败：退出码为 {code}",
 )
 RANK_FAILED_BY_SIGNAL = Template(
     "launch.rank_failed_by_signal",
     "rank {rank} of {size} failed first: killed by {signal}",
-    "进程 {rank}（共 {size} 个）最先失败：被 {signal} 终止",
+    "rank {rank}（共 {size} 个）最先失败：被 {signal} 终止",
 )
 NO_MODULE = Template(
     "launch.no_module",
@@ -94,33 +94,33 @@ NO_PROGRAM = Template(
     "no program to run; expected e.g. `unisono run -n 4 script.py`",
     "缺少要运行的程序；例如 `unisono run -n 4 script.py`",
 )
-NO_SUCH_FILE = Template("launch.no_such_file", "there is no file {name!r}", "没有文件 {name!r}")
+NO_SUCH_FILE = Template("launch.no_such_file", "there is no file {name!r}", "找不到文件 {name!r}")
 NO_SUCH_PROGRAM = Template(
     "launch.no_such_program",
     "there is no program {name!r}; expected a file.py, -m module, or a program",
-    "没有程序 {name!r}；应为 file.py、-m 模块或某个程序",
+    "找不到程序 {name!r}；应为 file.py、-m 模块名或其他程序",
 )
 DID_YOU_MEAN = Template(
     "launch.did_you_mean",
     "there is no program {name!r}; did you mean {near!r}?",
-    "没有程序 {name!r}；是否指 {near!r}？",
+    "找不到程序 {name!r}；是否想写 {near!r}？",
 )
 NO_TRACE_FOLDER = Template(
     "launch.no_trace_folder",
     "--trace {name}: {reason}; expected a folder, or the name of a new one",
-    "--trace {name}：{reason}；应为一个文件夹，或新文件夹的名称",
+    "--trace {name}：{reason}；应为一个目录，或新目录的名称",
 )
 NO_TRACE = Template(
     "launch.no_trace",
     "no trace: no rank has closed a Unisono communicator",
-    "没有跟踪记录：没有进程关闭过 Unisono 通信器",
+    "没有跟踪记录：没有 rank 关闭过 Unisono 通信器",
 )
 TRACE_WRITTEN = Template(
     "launch.trace_written",
     "trace of {traced}{missing}: {path} ({events} events{dropped})",
-    "{traced}的跟踪记录{missing}：{path}（{events} 个事件{dropped}）",
+    "{traced} 的跟踪记录{missing}：{path}（{events} 个事件{dropped}）",
 )
-TRACE_RANK = Template("launch.trace_rank", "1 rank", " 1 个进程")
-TRACE_RANKS = Template("launch.trace_ranks", "{count} ranks", " {count} 个进程")
-TRACE_MISSING = Template("launch.trace_missing", ", without rank {ranks}", "，缺少进程 {ranks}")
+TRACE_RANK = Template("launch.trace_rank", "1 rank", "1 个 rank")
+TRACE_RANKS = Template("launch.trace_ranks", "{count} ranks", "{count} 个 rank")
+TRACE_MISSING = Template("launch.trace_missing", ", without rank {ranks}", "，缺少 rank {ranks}")
 TRACE_DROPPED = Template("launch.trace_dropped", "; the oldest {count} were dropped", "；最早的 {count} 个已丢弃")

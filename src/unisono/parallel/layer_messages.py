@@ -8,7 +8,8 @@ TOO_FEW_UNITS = Template(
     "{location}: {count} {what} on {size} ranks; expected at least one for every rank; hint: use a group of at most "
     "{count} "
     "ranks",
-    "{location}：{size} 个进程只有 {count} 个{what}；每个进程至少应有一个；建议：使用不超过 {count} 个进程的通信组",
+    "{location}：{size} 个 rank 只有 {count} 个{what}；每个 rank 至少应有一个；建议：使用不超过 {count} 个 rank "
+    "的通信组",
 )
 INPUTS = Template("parallel.inputs", "inputs", "输入")
 OUTPUTS = Template("parallel.outputs", "outputs", "输出")
@@ -28,14 +29,15 @@ WRONG_INPUT_WIDTH = Template(
 WRONG_INPUT_SHARE = Template(
     "parallel.wrong_input_share",
     "{location}: an input with {found} features; expected {expected}, this rank's share of {whole}",
-    "{location}：输入有 {found} 个特征；应为 {expected} 个，即本进程在 {whole} 个特征中的份额",
+    "{location}：输入有 {found} 个特征；应为 {expected} 个，即本 rank 在 {whole} 个特征中的份额",
 )
 WRONG_SEQUENCE_SHARD = Template(
     "parallel.wrong_sequence_shard",
     "{location}: a shard of {found} positions; expected {expected}, this rank's share of a sequence of {length} on "
     "{size} "
     "ranks",
-    "{location}：分片有 {found} 个位置；应为 {expected} 个，即 {size} 个进程上长度为 {length} 的序列中本进程的份额",
+    "{location}：分片有 {found} 个位置；应为 {expected} 个，即长度为 {length} 的序列分给 {size} 个 rank 后本 "
+    "rank 的份额",
 )
 SEQUENCE_TOO_LONG = Template(
     "parallel.sequence_too_long",
@@ -61,7 +63,7 @@ WRONG_LOGITS = Template(
     "parallel.wrong_logits",
     "{location}: logits of shape {found}; expected {expected}: the shape of the targets, and this rank's share of "
     "{vocabulary} words",
-    "{location}：logits 的形状为 {found}；应为 {expected}：目标的形状，加上本进程在 {vocabulary} 个词中的份额",
+    "{location}：logits 的形状为 {found}；应为 {expected}：目标的形状，加上本 rank 在 {vocabulary} 个词中的份额",
 )
 WRONG_REDUCTION = Template(
     "parallel.wrong_reduction",
@@ -88,7 +90,7 @@ WRONG_NORM_INPUT = Template(
 TOO_FEW_VALUES = Template(
     "parallel.too_few_values",
     "SyncBatchNorm {name!r}: values per feature on all ranks together: {found}; expected at least 2 for training",
-    "SyncBatchNorm {name!r}：所有进程上每个特征共有 {found} 个值；训练至少需要 2 个",
+    "SyncBatchNorm {name!r}：所有 rank 上每个特征共有 {found} 个值；训练至少需要 2 个",
 )
 LAZY_NORM = Template(
     "parallel.lazy_norm",

@@ -23,7 +23,7 @@ RANKS_NOT_ASCENDING = Template(
     "parallel.ranks_not_ascending",
     "split: the keys put the ranks in the order {members}; expected an ascending order, the only one that torch's "
     "groups have",
-    "split：按 key 得到的进程顺序为 {members}；应为升序，torch 的进程组只支持这种顺序",
+    "split：按 key 得到的 rank 顺序为 {members}；应为升序，torch 的进程组只支持升序",
 )
 NO_CODEC_IN_BACKEND = Template(
     "parallel.no_codec_in_backend",
@@ -42,7 +42,7 @@ NO_SUCH_AXIS = Template(
 WRONG_AXIS_SIZE = Template(
     "parallel.wrong_axis_size",
     "mesh: {axis}={size!r}; expected a number of ranks, or -1 for all remaining ranks",
-    "mesh：{axis}={size!r}；应为进程数，或用 -1 表示其余全部进程",
+    "mesh：{axis}={size!r}；应为 rank 数，或用 -1 表示其余全部 rank",
 )
 RESERVED_AXIS_NAME = Template(
     "parallel.reserved_axis_name",
@@ -62,7 +62,7 @@ SEVERAL_OPEN_AXES = Template(
 WRONG_MESH_SIZE = Template(
     "parallel.wrong_mesh_size",
     "mesh: {product} needs {needed} ranks, the group has {size}; choose sizes whose product is {size}",
-    "mesh：{product} 需要 {needed} 个进程，而通信组有 {size} 个；请选择乘积为 {size} 的大小",
+    "mesh：{product} 需要 {needed} 个 rank，而通信组有 {size} 个；请选择乘积为 {size} 的大小",
 )
 MULTIPLE_OF = Template("parallel.multiple_of", "a multiple of {count}", "{count} 的倍数")
 
@@ -70,13 +70,13 @@ MULTIPLE_OF = Template("parallel.multiple_of", "a multiple of {count}", "{count}
 NO_GROUP_FOR_ENTRY = Template(
     "parallel.no_group_for_entry",
     "replay: {collective} of {name!r} ran on {size} ranks{axis}; expected their group among the arguments",
-    "replay：{name!r} 的 {collective} 由 {size} 个进程{axis}执行；参数中应包含它们的通信组",
+    "replay：{name!r} 的 {collective} 的参与者是 {size} 个 rank{axis}；参数中应包含它们的通信组",
 )
 ON_AXIS = Template("parallel.on_axis", " of axis {axis!r}", "（轴 {axis!r}）")
 
 # checks.py, agreement.py, structure.py
-RANK = Template("parallel.rank", "rank {rank}", "进程 {rank}")
-RANKS = Template("parallel.ranks", "ranks {ranks}", "进程 {ranks}")
+RANK = Template("parallel.rank", "rank {rank}", "rank {rank}")
+RANKS = Template("parallel.ranks", "ranks {ranks}", "rank {ranks}")
 LAZY_PARAMETER = Template(
     "parallel.lazy_parameter",
     "{location}: parameter {name!r} has no shape yet; call the module once on a batch before wrapping it",
@@ -94,25 +94,25 @@ ONE_MODEL_DIFFERS = Template(
     "parallel.one_model_differs",
     "{location}: {ranks}'s model differs from rank 0's. First difference: expected {expected}, found {found} on rank "
     "{rank}; hint: create the same model with the same settings on every rank",
-    "{location}：{ranks} 的模型与进程 0 的不同。第一处差异：应为 {expected}，进程 {rank} 实际为 {found}；"
-    "建议：在每个进程上用相同的设置创建相同的模型",
+    "{location}：{ranks} 的模型与 rank 0 的不同。第一处差异：应为 {expected}，rank {rank} 实际为 {found}；"
+    "建议：在每个 rank 上用相同的设置创建相同的模型",
 )
 MODELS_DIFFER = Template(
     "parallel.models_differ",
     "{location}: the models of {ranks} differ from rank 0's. First difference: expected {expected}, found {found} on "
     "rank {rank}; hint: create the same model with the same settings on every rank",
-    "{location}：{ranks} 的模型与进程 0 的不同。第一处差异：应为 {expected}，进程 {rank} 实际为 {found}；"
-    "建议：在每个进程上用相同的设置创建相同的模型",
+    "{location}：{ranks} 的模型与 rank 0 的不同。第一处差异：应为 {expected}，rank {rank} 实际为 {found}；"
+    "建议：在每个 rank 上用相同的设置创建相同的模型",
 )
-NOTHING_MORE = Template("parallel.nothing_more", "nothing more", "没有更多内容")
+NOTHING_MORE = Template("parallel.nothing_more", "nothing more", "没有其他内容")
 VALUES_DIFFER = Template(
     "parallel.values_differ",
     "{location}: parameter {name!r}{more} has other values on {ranks} than on rank 0; hint: call "
     "torch.manual_seed() with "
     "the same number on every rank before creating the model, load the same checkpoint, or pass "
     "broadcast_parameters=True to start from rank 0's values",
-    "{location}：参数 {name!r}{more}在{ranks} 上的值与进程 0 不同；建议：在每个进程上用相同的数字调用 "
-    "torch.manual_seed() 之后再创建模型，或加载同一个检查点，或传入 broadcast_parameters=True 以采用进程 0 的值",
+    "{location}：参数 {name!r}{more}在 {ranks} 上的值与 rank 0 不同；建议：在每个 rank 上用相同的种子调用 "
+    "torch.manual_seed() 之后再创建模型，或加载同一个检查点，或传入 broadcast_parameters=True 以采用 rank 0 的值",
 )
 ONE_MORE_PARAMETER = Template("parallel.one_more_parameter", " (and 1 more parameter)", "（另有 1 个参数）")
 MORE_PARAMETERS = Template("parallel.more_parameters", " (and {count} more parameters)", "（另有 {count} 个参数）")
@@ -121,44 +121,44 @@ UNIT_ORDER_DIFFERS = Template(
     "{location}: rank {rank} ran the units {found}; expected the order of rank 0: {expected}. Stage 3 gathers every "
     "unit "
     "from all ranks; hint: run the same units on all ranks, or use stage 2",
-    "{location}：进程 {rank} 运行的单元为 {found}；应与进程 0 的顺序相同：{expected}。"
-    "第 3 阶段要从所有进程收集每个单元；建议：让所有进程运行相同的单元，或使用第 2 阶段",
+    "{location}：rank {rank} 运行的单元为 {found}；应与 rank 0 的顺序相同：{expected}。"
+    "第 3 阶段要从所有 rank 收集每个单元；建议：让所有 rank 运行相同的单元，或使用第 2 阶段",
 )
 GRADIENT_HAS_NAN = Template(
     "parallel.gradient_has_nan",
     "{location}: the gradient of {name!r} on rank {rank} has a NaN before averaging{more}; hint: inspect the input "
     "of that "
     "rank, and use torch.autograd.detect_anomaly()",
-    "{location}：进程 {rank} 上 {name!r} 的梯度在求平均之前含有 NaN{more}；建议：检查该进程的输入，"
+    "{location}：rank {rank} 上 {name!r} 的梯度在求平均之前含有 NaN{more}；建议：检查该 rank 的输入，"
     "并使用 torch.autograd.detect_anomaly()",
 )
-ON_ONE_OTHER_RANK = Template("parallel.on_one_other_rank", " (1 other rank has one, too)", "（另有 1 个进程也有）")
+ON_ONE_OTHER_RANK = Template("parallel.on_one_other_rank", " (1 other rank has one, too)", "（另有 1 个 rank 也有）")
 ON_OTHER_RANKS = Template(
-    "parallel.on_other_ranks", " ({count} other ranks have one, too)", "（另有 {count} 个进程也有）"
+    "parallel.on_other_ranks", " ({count} other ranks have one, too)", "（另有 {count} 个 rank 也有）"
 )
 DIFFERENT_LAYERS = Template(
     "parallel.different_layers",
     "rank 0 creates {expected}, rank {rank} creates {found}; expected the same layer on all ranks",
-    "进程 0 创建 {expected}，进程 {rank} 创建 {found}；所有进程应创建相同的层",
+    "rank 0 创建 {expected}，rank {rank} 创建 {found}；所有 rank 应创建相同的层",
 )
 INITIAL_WEIGHTS_DIFFER = Template(
     "parallel.initial_weights_differ",
     "{location}: rank {rank}'s initial weights differ from rank 0's; expected the same whole on all ranks, of which "
     "each "
     "keeps its part; hint: call torch.manual_seed() with the same number on all ranks before creating the model",
-    "{location}：进程 {rank} 的初始权重与进程 0 的不同；所有进程应有相同的整体，各自保留其中一部分；"
-    "建议：创建模型之前在所有进程上用相同的数字调用 torch.manual_seed()",
+    "{location}：rank {rank} 的初始权重与 rank 0 不同；所有 rank 的整体权重应相同，各自保留其中一部分；建议："
+    "创建模型之前在所有 rank 上用相同的种子调用 torch.manual_seed()",
 )
 SETTINGS_DIFFER = Template(
     "parallel.settings_differ",
     "{location}: {setting}={expected} on rank 0, {found} on rank {rank}; expected the same on all ranks",
-    "{location}：进程 0 上 {setting}={expected}，进程 {rank} 上为 {found}；所有进程应相同",
+    "{location}：rank 0 上 {setting}={expected}，rank {rank} 上为 {found}；所有 rank 应相同",
 )
 PARAMETER_ADDED = Template(
     "parallel.parameter_added",
     "{location}: parameter {name!r} was added to the module after wrapping and would not be averaged over the ranks; "
     "hint: change the module before wrapping it, or change the values in place",
-    "{location}：参数 {name!r} 在模块包装之后才加入，不会在进程之间求平均；建议：在包装之前修改模块，"
+    "{location}：参数 {name!r} 在模块包装之后才加入，不会在 rank 之间求平均；建议：在包装之前修改模块，"
     "或就地修改参数的值",
 )
 PARAMETER_REMOVED = Template(
@@ -173,7 +173,7 @@ PARAMETER_REPLACED = Template(
     "{location}: parameter {name!r} was replaced in the module after wrapping, and the new one would not be "
     "averaged over "
     "the ranks; hint: change the module before wrapping it, or change the values in place",
-    "{location}：参数 {name!r} 在模块包装之后被替换，新的参数不会在进程之间求平均；建议：在包装之前修改模块，"
+    "{location}：参数 {name!r} 在模块包装之后被替换，新的参数不会在 rank 之间求平均；建议：在包装之前修改模块，"
     "或就地修改参数的值",
 )
 
@@ -207,9 +207,9 @@ BACKWARD_UNFINISHED = Template(
     "ranks wait "
     "for the rest; hint: if it raised an exception, restart all ranks; if parameters are unused under "
     "checkpoint(use_reentrant=True), pass use_reentrant=False",
-    "{location}：进程 {rank} 的上一次反向传播在 {count} 个桶中的第 {reduced} 个之后中断，其他进程在等待其余的桶；"
-    "建议：如果它抛出了异常，请重新启动所有进程；如果 checkpoint(use_reentrant=True) 中有未使用的参数，"
-    "请改为 use_reentrant=False",
+    "{location}：rank {rank} 的上一次反向传播只完成了 {count} 个桶中的 {reduced} 个就中断了，其他 rank "
+    "在等待其余的桶；建议：如果它抛出了异常，请重新启动所有 rank；如果 checkpoint(use_reentrant=True) "
+    "中有未使用的参数，请改为 use_reentrant=False",
 )
 UPDATED_WITHOUT_AVERAGE = Template(
     "parallel.updated_without_average",
@@ -218,15 +218,15 @@ UPDATED_WITHOUT_AVERAGE = Template(
     "averaged; the ranks' parameters now differ; hint: run the last backward pass before an update outside "
     "no_sync(), and "
     "restart from a checkpoint",
-    "{location}：进程 {rank} 在 no_sync() 内反向传播之后更新了参数，而这些梯度没有求平均，各进程的参数已经不同；"
-    "建议：更新前的最后一次反向传播应在 no_sync() 之外进行，并从检查点重新开始",
+    "{location}：rank {rank} 在 no_sync() 内反向传播之后更新了参数，而这些梯度没有求平均，各 rank "
+    "的参数已经不一致；建议：更新前的最后一次反向传播应在 no_sync() 之外进行，并从检查点重新开始",
 )
 SECOND_DERIVATIVE = Template(
     "parallel.second_derivative",
     "{location}: backward(create_graph=True) is not supported, because gradients of gradients do not pass through "
     "{collective}; hint: use torch.autograd.grad() for the inner gradients",
-    "{location}：不支持 backward(create_graph=True)，因为梯度的梯度不经过 {collective}；"
-    "建议：内层梯度请使用 torch.autograd.grad()",
+    "{location}：不支持 backward(create_graph=True)，因为二阶梯度不经过 {collective}；建议：内层梯度请使用 "
+    "torch.autograd.grad()",
 )
 REDUCER_GONE = Template(
     "parallel.reducer_gone",
@@ -244,7 +244,7 @@ GRADIENT_TWICE = Template(
     "restart "
     "all ranks",
     "{location}：{name!r} 的梯度在一次反向传播中到达了两次；应只到达一次；建议：如果 checkpoint(use_reentrant=True) "
-    "下有多个部分使用它，请改为 use_reentrant=False；如果上一次反向传播抛出了异常，请重新启动所有进程",
+    "下有多个部分使用它，请改为 use_reentrant=False；如果上一次反向传播抛出了异常，请重新启动所有 rank",
 )
 ALREADY_AVERAGED = Template(
     "parallel.already_averaged",

@@ -8,7 +8,8 @@ WRONG_WHOLE_LENGTH = Template(
     "load_full_state_dict: {name} has {found} rows along dimension {dim}; expected {expected}, the whole that is "
     "split over "
     "{size} ranks",
-    "load_full_state_dict：{name} 在维度 {dim} 上有 {found} 行；应为 {expected} 行，即在 {size} 个进程之间切分的整体",
+    "load_full_state_dict：{name} 在维度 {dim} 上有 {found} 行；应为 {expected} 行，即在 {size} 个 rank "
+    "之间切分的整体",
 )
 SPLIT_NAME_MISSING = Template(
     "parallel.split_name_missing",
@@ -47,16 +48,16 @@ NOTHING_SAVED = Template(
 NOT_RENAMED = Template(
     "parallel.not_renamed",
     "save_shards: {folder} holds the new save, but a file could not be renamed to its final name",
-    "save_shards：{folder} 中已是新的保存，但有一个文件未能改为最终名称",
+    "save_shards：{folder} 中已是新保存的内容，但有一个文件未能改成最终的名称",
 )
 NOT_LOADED = Template("parallel.not_loaded", "load_shards: {folder} was not loaded", "load_shards：没有加载 {folder}")
 REPORTED_BY_RANK = Template(
-    "parallel.reported_by_rank", "{what}; rank {rank} reports: {problem}", "{what}；进程 {rank} 报告：{problem}"
+    "parallel.reported_by_rank", "{what}; rank {rank} reports: {problem}", "{what}；rank {rank} 报告：{problem}"
 )
 SAVED_WHILE_LOADING = Template(
     "parallel.saved_while_loading",
     "load_shards: another save was written to {folder} while it was being loaded; load again",
-    "load_shards：加载 {folder} 时有新的保存写入其中；请重新加载",
+    "load_shards：加载 {folder} 期间有新的内容保存到其中；请重新加载",
 )
 ONE_OTHER_PARAMETER = Template(
     "parallel.one_other_parameter",
@@ -98,14 +99,13 @@ SHARD_MISSING = Template(
     "load_shards: {folder} has {names}; expected one file for each of the {size} ranks of save {save}, but "
     "{missing} is "
     "missing or belongs to another save; hint: restore it, or save again",
-    "load_shards：{folder} 中有 {names}；保存 {save} 的 {size} 个进程应各有一个文件，但 {missing} "
-    "缺失或属于另一次保存；"
-    "建议：恢复该文件，或重新保存",
+    "load_shards：{folder} 中有 {names}；编号为 {save} 的保存应包含 {size} 个 rank 各一个文件，但 {missing} "
+    "缺失或属于另一次保存；建议：恢复该文件，或重新保存",
 )
 SAVED_TOO_OFTEN = Template(
     "parallel.saved_too_often",
     "load_shards: {folder} was saved to {attempts} times while it was being read; load again",
-    "load_shards：读取 {folder} 期间它被保存了 {attempts} 次；请重新加载",
+    "load_shards：读取 {folder} 期间，它又被保存了 {attempts} 次；请重新加载",
 )
 NO_SHARDS = Template("parallel.no_shards", "no shards", "没有分片")
 NO_SHARDS_IN_FOLDER = Template(
@@ -119,14 +119,14 @@ SAVE_INTERRUPTED = Template(
 NOT_ONE_RUN = Template(
     "parallel.not_one_run",
     "load_shards: {folder} has {names}; expected one file for each of the ranks of one run",
-    "load_shards：{folder} 中有 {names}；应为同一次运行中每个进程各一个文件",
+    "load_shards：{folder} 中有 {names}；应为同一次运行中每个 rank 各一个文件",
 )
 DIFFERENT_SAVES = Template(
     "parallel.different_saves",
     "load_shards: {folder} has {names}, but no {manifest}; the file of rank {rank} belongs to another save than "
     "that of "
     "rank 0: they differ in {fact!r}; hint: restore the files of one save",
-    "load_shards：{folder} 中有 {names}，但没有 {manifest}；进程 {rank} 的文件与进程 0 的不属于同一次保存：二者的 "
+    "load_shards：{folder} 中有 {names}，但没有 {manifest}；rank {rank} 的文件与 rank 0 的不属于同一次保存：二者的 "
     "{fact!r} 不同；"
     "建议：恢复同一次保存的文件",
 )

@@ -35,7 +35,7 @@ ONE_FOREIGN_PARAMETER = Template(
     "the "
     "optimizer function, because ranks would update other parameters differently",
     "Zero：优化器中有一个形状为 {shape} 的参数不是分片；应只包含传给 optimizer 函数的分片，"
-    "否则各进程会对其他参数做不同的更新",
+    "否则各 rank 会对其他参数做不同的更新",
 )
 FOREIGN_PARAMETERS = Template(
     "parallel.foreign_parameters",
@@ -43,13 +43,13 @@ FOREIGN_PARAMETERS = Template(
     "shards "
     "passed to the optimizer function, because ranks would update other parameters differently",
     "Zero：优化器中有 {count} 个参数不是分片，第一个的形状为 {shape}；应只包含传给 optimizer 函数的分片，"
-    "否则各进程会对其他参数做不同的更新",
+    "否则各 rank 会对其他参数做不同的更新",
 )
 PLAIN_GRAD_SCALER = Template(
     "parallel.plain_grad_scaler",
     "Zero: a GradScaler sees the gradients of one shard only, so ranks would skip different steps; hint: use "
     "unisono.parallel.ShardedGradScaler(zero) instead",
-    "Zero：GradScaler 只能看到一个分片的梯度，各进程会跳过不同的步；建议：改用 "
+    "Zero：GradScaler 只能看到一个分片的梯度，各 rank 会跳过不同的步；建议：改用 "
     "unisono.parallel.ShardedGradScaler(zero)",
 )
 STATE_DICT_ARGUMENTS = Template(
@@ -91,7 +91,7 @@ BACKWARD_RAISED = Template(
     "Zero: an exception ended the last backward pass on this rank, and the other ranks wait for what it did not "
     "send; "
     "restart all ranks",
-    "Zero：本进程的上一次反向传播因异常中止，其他进程在等待它尚未发送的数据；请重新启动所有进程",
+    "Zero：本 rank 的上一次反向传播因异常中止，其他 rank 在等待它尚未发送的数据；请重新启动所有 rank",
 )
 NO_TENSOR_IN_OUTPUT = Template(
     "parallel.no_tensor_in_output",
@@ -106,7 +106,7 @@ BUFFER_IN_USE = Template(
     "Zero: unit {unit} is still running and its buffer is needed: its forward called another unit that is not part "
     "of its "
     "module; hint: make only one of the two a unit",
-    "Zero：单元 {unit} 仍在运行，而它的缓冲区已被需要：它的 forward 调用了另一个不属于其模块的单元；建议："
+    "Zero：单元 {unit} 仍在运行，而它的缓冲区要让给别的单元：它的 forward 调用了另一个不属于其模块的单元；建议："
     "两者中只把一个设为单元",
 )
 WRITTEN_IN_STAGE_3 = Template(
@@ -142,7 +142,7 @@ GRADIENT_IN_SHARDS = Template(
     "parallel.gradient_in_shards",
     "Zero: the gradient of {name!r} is in shards, one on each rank, and cannot be read or set as a whole; hint: use "
     "zero.clip_grad_norm(), zero.step() and zero.zero_grad(), or stage=1, which keeps gradients whole",
-    "Zero：{name!r} 的梯度以分片形式分布在各进程上，不能整体读取或设置；"
+    "Zero：{name!r} 的梯度以分片形式分布在各 rank 上，不能整体读取或设置；"
     "建议：使用 zero.clip_grad_norm()、zero.step() 和 zero.zero_grad()，或使用保留完整梯度的 stage=1",
 )
 NOT_AVERAGED = Template(
@@ -152,7 +152,7 @@ NOT_AVERAGED = Template(
     "inside no_sync(), or did not go through the forward of this Zero; hint: run the last backward pass before an "
     "update "
     "outside no_sync(), or call zero_grad()",
-    "Zero：单元 {unit!r} 的梯度只是进程 {rank} 自己的，没有求平均：其反向传播在 no_sync() 内进行，"
+    "Zero：单元 {unit!r} 的梯度只是 rank {rank} 自己的，没有求平均：其反向传播在 no_sync() 内进行，"
     "或没有经过此 Zero 的 forward；建议：更新前的最后一次反向传播应在 no_sync() 之外进行，或调用 zero_grad()",
 )
 # elementwise.py

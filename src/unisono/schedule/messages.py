@@ -6,7 +6,7 @@ from unisono.message import Template
 NOT_STEPS = Template(
     "schedule.not_steps",
     "the program returned {type}, not steps",
-    "程序返回的是 {type}，而不是步骤",
+    "程序返回的是 {type}，而不是一系列步骤",
 )
 USE_YIELD = Template(
     "schedule.use_yield",
@@ -28,7 +28,7 @@ AT_LINE = Template("schedule.at_line", "line {line} of {file}: {code}", "{file} 
 FIX_PROGRAM = Template(
     "schedule.fix_program",
     "fix the program for this rank and size",
-    "请修正程序在该进程号和该进程数下的行为",
+    "请修正程序在该 rank 编号和 rank 数下的行为",
 )
 
 # Steps and ops.
@@ -58,7 +58,7 @@ DIFFERENT_COUNTS = Template(
 NO_CHUNK_NAMED = Template("schedule.no_chunk_named", "the op names no chunk", "该操作没有指定任何块")
 LEAVE_OP_OUT = Template("schedule.leave_op_out", "leave the op out of the step", "请从这一步中去掉该操作")
 CHUNK_NAMED_TWICE = Template(
-    "schedule.chunk_named_twice", "the op names the same chunk twice", "该操作两次指定了同一个块"
+    "schedule.chunk_named_twice", "the op names the same chunk twice", "该操作重复指定了同一块"
 )
 NO_SUCH_CHUNK = Template("schedule.no_such_chunk", "there is no chunk {chunk}", "没有第 {chunk} 块")
 DECLARED_CHUNKS = Template(
@@ -67,31 +67,31 @@ DECLARED_CHUNKS = Template(
 DECLARE_MORE = Template(
     "schedule.declare_more",
     "declare more, @algorithm(..., chunks=one_per_rank, scratch=), or wrap around with % size",
-    "请声明更多的块 @algorithm(..., chunks=one_per_rank, scratch=)，或用 % size 绕回",
+    "请声明更多的块：@algorithm(..., chunks=one_per_rank, scratch=)，或用 % size 绕回",
 )
-NO_SUCH_RANK = Template("schedule.no_such_rank", "there is no rank {rank}", "没有进程 {rank}")
-RANK_RANGE = Template("schedule.rank_range", "a rank from 0 to {last}", "0 到 {last} 之间的进程号")
+NO_SUCH_RANK = Template("schedule.no_such_rank", "there is no rank {rank}", "没有 rank {rank}")
+RANK_RANGE = Template("schedule.rank_range", "a rank from 0 to {last}", "0 到 {last} 之间的 rank 编号")
 WRAP_AROUND = Template(
     "schedule.wrap_around",
     "wrap around with % size, or stop at the end; in mapped(...), list only ranks that exist",
-    "请用 % size 绕回，或在末尾停止；mapped(...) 中只能列出存在的进程",
+    "请用 % size 绕回，或在末尾停止；mapped(...) 中只能列出存在的 rank",
 )
 TALKS_TO_ITSELF = Template(
     "schedule.talks_to_itself",
     "a rank cannot send to or receive from itself",
-    "进程不能向自己发送，也不能从自己接收",
+    "rank 不能向自己发送，也不能从自己接收",
 )
 USE_LOCAL_OP = Template(
     "schedule.use_local_op",
     "use copy(chunk, to=...) or combine(chunk, into=...) for data that stays on this rank",
-    "留在本进程的数据请用 copy(chunk, to=...) 或 combine(chunk, into=...)",
+    "留在本 rank 的数据请用 copy(chunk, to=...) 或 combine(chunk, into=...)",
 )
 TOO_MANY_BITS = Template(
     "schedule.too_many_bits", "a number of {bits} bits is not {kind}", "{bits} 位的数不能作为{kind}"
 )
 IS_NOT = Template("schedule.is_not", "{value} is not {kind}", "{value} 不是{kind}")
-A_RANK = Template("schedule.a_rank", "a rank", "进程号")
-A_CHUNK = Template("schedule.a_chunk", "a chunk", "块号")
+A_RANK = Template("schedule.a_rank", "a rank", "有效的 rank 编号")
+A_CHUNK = Template("schedule.a_chunk", "a chunk", "有效的块号")
 AN_INTEGER = Template("schedule.an_integer", "an integer", "整数")
 USE_FLOOR_DIVISION = Template(
     "schedule.use_floor_division", "use // instead of / for division", "做除法时请用 // 而不是 /"
@@ -115,33 +115,33 @@ READ_AND_WRITTEN = Template(
     "chunk {chunk} is read by one op and written by another in the same step",
     "同一步中，一个操作读第 {chunk} 块，另一个操作写它",
 )
-TWO_OPS = Template("schedule.two_ops", "`{first}` and `{second}`", "`{first}` 和 `{second}`")
+TWO_OPS = Template("schedule.two_ops", "`{first}` and `{second}`", "`{first}` 与 `{second}`")
 USE_TWO_STEPS = Template(
     "schedule.use_two_steps",
     "put them into two steps, in the order you mean",
-    "请按所需的次序把它们分成两步",
+    "请按需要的先后顺序把它们分成两步",
 )
 
 # Composition.
 NOT_MAPPED = Template(
     "schedule.not_mapped",
     "the program names a chunk or a rank that mapped(...) does not list: it lists {ranks} ranks and {chunks} chunks",
-    "程序用到了 mapped(...) 没有列出的块或进程：它列出了 {ranks} 个进程和 {chunks} 个块",
+    "程序用到了 mapped(...) 没有列出的块或 rank：它只列出了 {ranks} 个 rank 和 {chunks} 块",
 )
 ALL = Template("schedule.all", "all", "全部")
 LIST_ALL_USED = Template(
     "schedule.list_all_used",
     "give the inner program the size of its group, program(me, len(ranks)), and list a chunk for each chunk that it "
     "uses, scratch included",
-    "请把组的大小传给内层程序：program(me, len(ranks))，并为它用到的每个块（包括暂存）列出一个块",
+    "请把组的大小传给内层程序：program(me, len(ranks))，并为它用到的每一块（包括暂存块）列出一块",
 )
 NOT_REVERSIBLE = Template(
-    "schedule.not_reversible", "a program with `{kind}` cannot run backwards", "含有 `{kind}` 的程序不能倒着运行"
+    "schedule.not_reversible", "a program with `{kind}` cannot run backwards", "含有 `{kind}` 的程序不能倒序执行"
 )
 ONLY_REVERSIBLE = Template(
     "schedule.only_reversible",
     "only programs of {send} and {recv} can be reversed",
-    "只有由 {send} 和 {recv} 组成的程序才能倒着运行",
+    "只有由 {send} 和 {recv} 组成的程序才能倒序执行",
 )
 NOT_RUNNING = Template(
     "schedule.not_running",
@@ -163,10 +163,10 @@ INNER_NOT_A_STEP = Template(
 NO_RANK_OF_SCHEDULE = Template(
     "schedule.no_rank_of_schedule",
     "{algorithm}: there is no rank {rank}; expected a rank from 0 to {last}",
-    "{algorithm}：没有进程 {rank}；应为 0 到 {last} 之间的进程号",
+    "{algorithm}：没有 rank {rank}；应为 0 到 {last} 之间的 rank 编号",
 )
 STEPS_NOT_KEPT = Template(
     "schedule.steps_not_kept",
     "{algorithm}: the steps of rank {rank} were not kept",
-    "{algorithm}：没有保留进程 {rank} 的步骤",
+    "{algorithm}：没有保留 rank {rank} 的步骤",
 )

@@ -17,9 +17,9 @@ NO_LINE = Template("schedule.no_line", "{source}: there is no line `{name} ...`"
 OTHER_RANKS = Template(
     "schedule.other_ranks",
     "{source}: programs for ranks {ranks}; expected programs for {size} ranks, numbered from 0",
-    "{source}：文件中有进程 {ranks} 的程序；应有从 0 开始编号的 {size} 个进程的程序",
+    "{source}：文件中有 rank {ranks} 的程序；应有从 0 开始编号的 {size} 个 rank 的程序",
 )
-RANK_ONCE = Template("schedule.rank_once", "rank {rank} only once", "进程 {rank} 只出现一次")
+RANK_ONCE = Template("schedule.rank_once", "rank {rank} only once", "rank {rank} 只出现一次")
 A_HEADER_LINE = Template(
     "schedule.a_header_line",
     "a line such as `collective all_reduce` or `size 5`, each of them once",
@@ -30,7 +30,7 @@ A_STEP_LINE = Template(
     "程序中的 `{index}: ...` 一行，例如 `{index}: send 0 to 1`",
 )  # fmt: skip
 OPS_OF_FORMS = Template(
-    "schedule.ops_of_forms", "ops of the forms {forms}, separated by ;", "形如 {forms} 的操作，用 ; 分隔"
+    "schedule.ops_of_forms", "ops of the forms {forms}, separated by ;", "形如 {forms} 的操作，以 ; 分隔"
 )
 CHUNK_FORMS = Template("schedule.chunk_forms", "chunks such as 4, 0-3 or 0-3,6", "形如 4、0-3 或 0-3,6 的块号")
-LIST_LIMIT = Template("schedule.list_limit", "at most {limit} chunks in a list", "列表中最多 {limit} 个块")
+LIST_LIMIT = Template("schedule.list_limit", "at most {limit} chunks in a list", "列表中最多有 {limit} 块")

@@ -16,7 +16,7 @@ AVERAGE_OF_BOOLEANS = Template(
 SPARSE_SUM_ONLY = Template(
     "torch_backend.sparse_sum_only",
     "all_reduce of a sparse tensor: unsupported reduction operation {op}; expected SUM",
-    "稀疏张量的 all_reduce：不支持归约操作 {op}；应为 SUM",
+    "稀疏张量的 all_reduce：不支持归约运算 {op}；应为 SUM",
 )
 
 # Groups, works and futures.
@@ -36,7 +36,7 @@ NOT_FINISHED = Template(
     "{call} 在 {seconds} 秒后尚未完成，仍在运行；请再次等待",
 )
 NO_SOURCE = Template(
-    "torch_backend.no_source", "{call}: only a receive has a source", "{call}：只有接收操作才有来源进程"
+    "torch_backend.no_source", "{call}: only a receive has a source", "{call}：只有接收操作才有来源 rank"
 )
 CALL_OF_GROUP = Template("torch_backend.call_of_group", "{call} of group {group}", "进程组 {group} 的 {call}")
 FUTURE_OF_PARENT = Template(
@@ -91,32 +91,32 @@ HOOK_DEVICE = Template(
 )
 
 # The monitored barrier. Torch's own tests look for the words of Gloo, which the English texts contain.
-BARRIER_ON_RANK_0 = Template("torch_backend.barrier_on_rank_0", "[Rank 0]: {problem}", "[进程 0]：{problem}")
+BARRIER_ON_RANK_0 = Template("torch_backend.barrier_on_rank_0", "[Rank 0]: {problem}", "[rank 0]：{problem}")
 BARRIER_ON_OTHER_RANK = Template(
     "torch_backend.barrier_on_other_rank",
     "Rank {rank} successfully reached monitoredBarrier, but received errors while waiting for send/recv from rank 0: "
     "{problem}",
-    "进程 {rank} 已到达 monitoredBarrier，但在等待进程 0 时收到错误：{problem}",
+    "rank {rank} 已到达 monitoredBarrier，但在等待 rank 0 时收到错误：{problem}",
 )
 BARRIER_RANK_0_SILENT = Template(
     "torch_backend.barrier_rank_0_silent",
     "rank 0 did not answer within {seconds:g} s",
-    "进程 0 在 {seconds:g} 秒内没有应答",
+    "rank 0 在 {seconds:g} 秒内没有应答",
 )
 BARRIER_WITHOUT_TIME = Template(
     "torch_backend.barrier_without_time",
     "Rank 0 timed out in monitoredBarrier after 0 ms, before it could wait for any rank; give a timeout above 0",
-    "进程 0 在 monitoredBarrier 中 0 毫秒后超时，未能等待任何进程；请给出大于 0 的超时时间",
+    "rank 0 在 monitoredBarrier 中 0 毫秒后超时，没有时间等待任何 rank；请给出大于 0 的超时时间",
 )
 BARRIER_RANK_MISSING = Template(
     "torch_backend.barrier_rank_missing",
     "Rank {ranks} failed to pass monitoredBarrier in {milliseconds:g} ms",
-    "进程 {ranks} 在 {milliseconds:g} 毫秒内没有到达 monitoredBarrier",
+    "rank {ranks} 在 {milliseconds:g} 毫秒内没有到达 monitoredBarrier",
 )
 BARRIER_RANKS_MISSING = Template(
     "torch_backend.barrier_ranks_missing",
     "Ranks {ranks} failed to pass monitoredBarrier in {milliseconds:g} ms",
-    "进程 {ranks} 在 {milliseconds:g} 毫秒内没有到达 monitoredBarrier",
+    "rank {ranks} 在 {milliseconds:g} 毫秒内没有到达 monitoredBarrier",
 )
 
 # The rendezvous through torch's store.
@@ -125,21 +125,21 @@ STORE_IN_USE = Template(
     "torch_backend.store_in_use",
     "init_process_group: process {process} is rank 0 in this store already and is waiting for its ranks; hint: give "
     "every job its own store (another MASTER_PORT, another file)",
-    "init_process_group：系统进程 {process} 已是该 store 中的进程 0，正在等待其他进程；建议：为每个作业使用不同的 "
+    "init_process_group：进程 {process} 已是该 store 中的 rank 0，正在等待其他 rank；建议：为每个作业使用不同的 "
     "store（不同的 MASTER_PORT 或不同的文件）",
 )
 FOREIGN_STORE_CONTENT = Template(
     "torch_backend.foreign_store_content",
     "{call}: the store's {key} is not what rank 0 writes there: {content}; hint: check whether another "
     "program, or another version of Unisono, uses this store",
-    "{call}：store 中的 {key} 不是进程 0 写入的内容：{content}；建议：检查是否有其他程序或其他版本的 "
-    "Unisono 在使用该 store",
+    "{call}：store 中的 {key} 不是 rank 0 写入的内容：{content}；建议：检查是否有其他程序或其他版本的 Unisono "
+    "在使用该 store",
 )
 NO_RANK_0 = Template(
     "torch_backend.no_rank_0",
     "init_process_group: timed out after {seconds:g} s waiting for rank 0 of {size}; hint: check that it was "
     "started, or {hint}",
-    "init_process_group：等待进程 0（共 {size} 个进程）{seconds:g} 秒后超时；建议：检查它是否已启动，或{hint}",
+    "init_process_group：等待 rank 0（共 {size} 个 rank），{seconds:g} 秒后超时；建议：检查它是否已启动，或{hint}",
 )
 HINT_INIT_TIMEOUT = Template(
     "torch_backend.hint_init_timeout",

@@ -98,14 +98,14 @@ OWN_PART_DIFFERS = Template(
     "torch_backend.own_part_differs",
     "{call}: invalid tensor size at index {index}, which stays on this rank: the input has {input} elements and the "
     "output {output}",
-    "{call}：下标 {index}（留在本进程）的张量大小无效：输入有 {input} 个元素，输出有 {output} 个",
+    "{call}：下标 {index}（留在本 rank）的张量大小无效：输入有 {input} 个元素，输出有 {output} 个",
 )
 
 # Lists of tensors.
 BAD_ROOT = Template(
     "torch_backend.bad_root",
     "{call}: invalid root rank {root}; expected a rank from 0 to {last}",
-    "{call}：根进程 {root} 无效；应为 0 到 {last} 的进程号",
+    "{call}：根 rank {root} 无效；应为 0 到 {last} 之间的 rank 编号",
 )
 BAD_ROOT_TENSOR = Template(
     "torch_backend.bad_root_tensor",
@@ -115,17 +115,17 @@ BAD_ROOT_TENSOR = Template(
 WRONG_ALL_GATHER_COUNT = Template(
     "torch_backend.wrong_all_gather_count",
     "{call}: invalid {name} tensor list: {found} tensors as {name}; expected {size}, one tensor for each rank",
-    "{call}：{name}张量列表无效：{name}有 {found} 个张量；应为 {size} 个，每个进程一个",
+    "{call}：{name}张量列表无效：{name}有 {found} 个张量；应为 {size} 个，每个 rank 一个",
 )
 WRONG_ALL_TO_ALL_COUNT = Template(
     "torch_backend.wrong_all_to_all_count",
     "{call}: {name} tensor list size {found} does not match world size {size}, one tensor for each rank",
-    "{call}：{name}张量列表长度 {found} 与进程数 {size} 不符，应每个进程一个张量",
+    "{call}：{name}张量列表长度 {found} 与 rank 数 {size} 不符，应每个 rank 一个张量",
 )
 WRONG_LIST_COUNT = Template(
     "torch_backend.wrong_list_count",
     "{call}: Incorrect {name} list size {found}. {title} list size should be {size}, one tensor for each rank",
-    "{call}：{name}列表长度 {found} 不正确；{title} 列表长度应为 {size}，每个进程一个张量",
+    "{call}：{name}列表长度 {found} 不正确；{title} 列表长度应为 {size}，每个 rank 一个张量",
 )
 SINGLE_INPUT = Template(
     "torch_backend.single_input",
@@ -145,12 +145,12 @@ SINGLE_TENSOR = Template(
 SINGLE_LIST_ON_ROOT = Template(
     "torch_backend.single_list_on_root",
     "{call}: requires a single-element {name} list on the root; found {found} lists",
-    "{call}：根进程上的{name}列表应只有一个元素；实际有 {found} 个列表",
+    "{call}：根 rank 上的{name}列表应只有一个元素；实际有 {found} 个列表",
 )
 NO_LIST_ELSEWHERE = Template(
     "torch_backend.no_list_elsewhere",
     "{call}: requires empty {name} on non-root ranks; found {found} lists",
-    "{call}：非根进程上的{name}应为空；实际有 {found} 个列表",
+    "{call}：非根 rank 上的{name}应为空；实际有 {found} 个列表",
 )
 NO_INPUT = Template(
     "torch_backend.no_input",
@@ -183,7 +183,7 @@ UNSUPPORTED_LAYOUT = Template(
 WRONG_OUTPUT_LISTS = Template(
     "torch_backend.wrong_output_lists",
     "{call}: output lists should be equal to world size; found {found}, expected {size}",
-    "{call}：输出列表数应等于进程数；实际为 {found}，应为 {size}",
+    "{call}：输出列表数应等于 rank 数；实际为 {found}，应为 {size}",
 )
 WRONG_OUTPUT_COUNT = Template(
     "torch_backend.wrong_output_count",
@@ -214,12 +214,12 @@ WRONG_SHAPE_AT = Template(
 ONE_TENSOR_ONLY = Template(
     "torch_backend.one_tensor_only",
     "{call}: op={op} with {count} tensors on a rank; expected one tensor",
-    "{call}：op={op} 时一个进程上有 {count} 个张量；应只有一个",
+    "{call}：op={op} 时一个 rank 上有 {count} 个张量；应只有一个",
 )
 WRONG_GATHERED_COUNT = Template(
     "torch_backend.wrong_gathered_count",
     "{call}: invalid output tensor list at index {index}: {found} tensors; expected {expected}, {each} for each rank",
-    "{call}：下标 {index} 的输出张量列表无效：有 {found} 个张量；应为 {expected} 个，每个进程 {each} 个",
+    "{call}：下标 {index} 的输出张量列表无效：有 {found} 个张量；应为 {expected} 个，每个 rank {each} 个",
 )
 WRONG_GATHERED_LISTS = Template(
     "torch_backend.wrong_gathered_lists",

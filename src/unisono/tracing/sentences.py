@@ -20,28 +20,28 @@ KINDS = {
 }
 FROM = Template("tracing.from", "{work} from {ranks}", "{work}（来自 {ranks}）")
 TO = Template("tracing.to", "{work} to {ranks}", "{work}，送往 {ranks}")
-WORK = Template("tracing.work", "rank {rank}: {work} ({time})", "进程 {rank}：{work}（{time}）")
+WORK = Template("tracing.work", "rank {rank}: {work} ({time})", "rank {rank}：{work}（{time}）")
 
 # ---- the critical path -------------------------------------------------------------------------------------------
 
 BEGIN = Template(
     "tracing.begin",
     "rank {rank} enters {late} after the first rank; its first op starts {time} later",
-    "进程 {rank} 比最先进入的进程晚 {late}；再过 {time} 开始第一个操作",
+    "rank {rank} 比最先进入的 rank 晚 {late} 进入调用；又过了 {time} 才开始第一个操作",
 )
 TRANSIT = Template(
-    "tracing.transit", "rank {rank} notices the message after {time}", "{time} 后，进程 {rank} 察觉消息"
+    "tracing.transit", "rank {rank} notices the message after {time}", "{time} 后，rank {rank} 发现消息已到达"
 )
 ROOM = Template(
-    "tracing.room", "rank {rank} notices the free space after {time}", "{time} 后，进程 {rank} 察觉有空位"
+    "tracing.room", "rank {rank} notices the free space after {time}", "{time} 后，rank {rank} 发现有了空位"
 )
 ENTRY = Template(
     "tracing.entry",
     "rank {rank} notices after {time} that all ranks have entered",
-    "{time} 后，进程 {rank} 察觉各进程都已进入",
+    "{time} 后，rank {rank} 发现所有 rank 都已进入调用",
 )
 SHORTER = Template(
-    "tracing.shorter", "and {count} shorter stretches ({time} in total)", "以及另外 {count} 段较短的（共 {time}）"
+    "tracing.shorter", "and {count} shorter stretches ({time} in total)", "以及另外 {count} 段更短的时间（共 {time}）"
 )
 LONGEST_CALL = Template(
     "tracing.longest_call",
@@ -55,59 +55,59 @@ WAITS = Template("tracing.waits", "waits and their causes:", "等待及其原因
 PAIR = Template(
     "tracing.pair",
     "rank {rank} waited {direct} for rank {cause} directly, and {time} because of it",
-    "进程 {rank} 直接等待进程 {cause} {direct}，因它而等待共 {time}",
+    "rank {rank} 直接等待 rank {cause} 共 {direct}，因它而等待的总时间为 {time}",
 )
 PAIR_INDIRECT = Template(
     "tracing.pair_indirect",
     "rank {rank} never waited for rank {cause} directly, but {time} because of it",
-    "进程 {rank} 从未直接等待进程 {cause}，但因它而等待共 {time}",
+    "rank {rank} 从未直接等待 rank {cause}，但因它而等待的总时间为 {time}",
 )
 
 # ---- the slow rank -----------------------------------------------------------------------------------------------
 
-SLOW_RANK = Template("tracing.slow_rank", "rank {rank} was slow", "进程 {rank} 较慢")
+SLOW_RANK = Template("tracing.slow_rank", "rank {rank} was slow", "rank {rank} 较慢")
 SLOW_RANK_COST = Template(
     "tracing.slow_rank_cost",
     "the others waited {time} for it in {calls} of {of_calls} calls",
-    "在 {of_calls} 次调用中的 {calls} 次里，其他进程共等了它 {time}",
+    "{of_calls} 次调用中有 {calls} 次，其他 rank 要等它，共等了 {time}",
 )
 SLOW_RANK_WITH_COST = Template("tracing.slow_rank_with_cost", "{slow}: {cost}", "{slow}：{cost}")
 LATE = Template(
     "tracing.late",
     "it entered its calls late: it spends longer between calls than the others do",
-    "它进入调用较晚：它在两次调用之间花的时间比其他进程长",
+    "它进入调用较晚：两次调用之间花的时间比其他 rank 长",
 )
 SLOW_INSIDE = Template(
     "tracing.slow_inside",
     "it was slow inside its calls: check its core, its memory and its link",
-    "它在调用之中较慢：请检查它的核心、内存和链路",
+    "它在调用内部较慢：请检查它的 CPU 核、内存和链路",
 )
 LATE_AND_SLOW = Template(
     "tracing.late_and_slow",
     "it entered its calls late ({late}) and was slow inside them ({inside})",
-    "它进入调用较晚（{late}），在调用之中也较慢（{inside}）",
+    "它进入调用较晚（{late}），在调用内部也较慢（{inside}）",
 )
 NO_SLOW_RANK = Template(
-    "tracing.no_slow_rank", "no rank repeatedly held up the others", "没有哪个进程反复拖慢其他进程"
+    "tracing.no_slow_rank", "no rank repeatedly held up the others", "没有哪个 rank 反复拖慢其他 rank"
 )
-NONE_SLOW = Template("tracing.none_slow", "No rank was slow", "没有较慢的进程")
-ONE_RANK = Template("tracing.one_rank", "One rank, which waits for no other", "只有一个进程，无需等待其他进程")
+NONE_SLOW = Template("tracing.none_slow", "No rank was slow", "没有较慢的 rank")
+ONE_RANK = Template("tracing.one_rank", "One rank, which waits for no other", "只有一个 rank，无需等待其他 rank")
 TOO_FEW_CALLS = Template(
-    "tracing.too_few_calls", "Too few calls to tell whether a rank is slow", "调用太少，无法判断哪个进程较慢"
+    "tracing.too_few_calls", "Too few calls to tell whether a rank is slow", "调用太少，无法判断是否有 rank 较慢"
 )
 
 # ---- the run as a whole ------------------------------------------------------------------------------------------
 
 OVERVIEW = Template("tracing.overview", "{ranks}, {calls} in {span}: {what}", "{ranks}，{span} 内 {calls}：{what}")
-RANKS = Template("tracing.ranks", "{count} ranks", "{count} 个进程")
-RANKS_ONE = Template("tracing.ranks_one", "{count} rank", "{count} 个进程")
+RANKS = Template("tracing.ranks", "{count} ranks", "{count} 个 rank")
+RANKS_ONE = Template("tracing.ranks_one", "{count} rank", "{count} 个 rank")
 RANKS_OF_JOB = Template("tracing.ranks_of_job", "{ranks} ({names} of the job)", "{ranks}（作业中的 {names}）")
 CALLS = Template("tracing.calls", "{count} calls", "{count} 次调用")
 CALLS_ONE = Template("tracing.calls_one", "{count} call", "{count} 次调用")
 NO_TRACE_OF = Template(
     "tracing.no_trace_of",
     "there is no trace of rank {ranks}: it ended before it wrote one",
-    "没有进程 {ranks} 的记录：它在写出记录之前就结束了",
+    "没有 rank {ranks} 的跟踪记录：它还没写出跟踪记录就结束了",
 )
 EVENTS_DROPPED = Template(
     "tracing.events_dropped", "the oldest {count} events were dropped", "最早的 {count} 个事件已被丢弃"

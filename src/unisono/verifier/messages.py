@@ -4,22 +4,24 @@ from unisono.message import Template
 
 # The content of a slot.
 NOTHING = Template("verifier.nothing", "nothing", "空")
-CHUNK_OF_RANK = Template("verifier.chunk_of_rank", "chunk {chunk} of rank {rank}", "进程 {rank} 的第 {chunk} 块")
+CHUNK_OF_RANK = Template("verifier.chunk_of_rank", "chunk {chunk} of rank {rank}", "rank {rank} 的第 {chunk} 块")
 CHUNK_OF_RANKS = Template(
     "verifier.chunk_of_ranks",
     "the sum of chunk {chunk} of {count} ranks: {ranks}",
-    "{count} 个进程的第 {chunk} 块之和（进程 {ranks}）",
+    "{count} 个 rank 的第 {chunk} 块之和（rank {ranks}）",
 )
 CHUNK_OF_OTHER_RANKS = Template(
-    "verifier.chunk_of_other_ranks", "chunk {chunk} of other ranks", "其他进程的第 {chunk} 块"
+    "verifier.chunk_of_other_ranks", "chunk {chunk} of other ranks", "其他 rank 的第 {chunk} 块"
 )
-CHUNK_OF_ANY_RANKS = Template("verifier.chunk_of_any_ranks", "chunk {chunk} of any ranks", "任意进程的第 {chunk} 块")
+CHUNK_OF_ANY_RANKS = Template(
+    "verifier.chunk_of_any_ranks", "chunk {chunk} of any ranks", "任意 rank 的第 {chunk} 块"
+)
 SENT_AS_CHUNK = Template(
     "verifier.sent_as_chunk",
     "{content} (chunk {chunk} of the sender)",
     "{content}（发送方的第 {chunk} 块）",
 )
-MISSING = Template("verifier.missing", "missing: {ranks}", "缺少：进程 {ranks}")
+MISSING = Template("verifier.missing", "missing: {ranks}", "缺少的 rank：{ranks}")
 PLUS = Template("verifier.plus", "plus {content}", "再加上：{content}")
 
 # The result.
@@ -29,54 +31,54 @@ NOT_THE_RESULT = Template(
 SHOW_RANK = Template(
     "verifier.show_rank",
     "`unisono show {name} -n {size} --rank {rank}` lists the steps of this rank",
-    "`unisono show {name} -n {size} --rank {rank}` 可列出该进程的各个步骤",
+    "`unisono show {name} -n {size} --rank {rank}` 可列出该 rank 的各个步骤",
 )
 OTHER_ORDER = Template(
     "verifier.other_order",
     "chunk {chunk} is added up in a different order than on rank {rank}: same value, different bits",
-    "第 {chunk} 块的相加次序与进程 {rank} 不同：数值相同，比特不同",
+    "第 {chunk} 块的相加顺序与 rank {rank} 不同：数值相同，但不能逐位一致",
 )
-AS_ON_RANK = Template("verifier.as_on_rank", "as on rank {rank}: {expression}", "与进程 {rank} 相同：{expression}")
-ON_RANK = Template("verifier.on_rank", "on rank {rank}: {expression}", "进程 {rank} 上：{expression}")
+AS_ON_RANK = Template("verifier.as_on_rank", "as on rank {rank}: {expression}", "与 rank {rank} 相同：{expression}")
+ON_RANK = Template("verifier.on_rank", "on rank {rank}: {expression}", "rank {rank} 上：{expression}")
 SAME_ORDER = Template(
     "verifier.same_order",
     "let every rank add in the same order (receive into scratch, then combine in rank order), or let one rank add "
     "and send the result",
-    "请让每个进程按相同的次序相加（先接收到暂存，再按进程号次序合并），或由一个进程相加后发送结果",
+    "请让每个 rank 按相同的顺序相加（先接收到暂存块，再按 rank 编号的顺序合并），或由一个 rank 相加后把结果发出去",
 )
 ROUNDED_DIFFERENTLY = Template(
     "verifier.rounded_differently",
     "chunk {chunk} differs from rank 0 when a codec rounds what is sent",
-    "编解码器对发送的数据舍入时，第 {chunk} 块与进程 0 不同",
+    "编解码器对发送的数据舍入时，第 {chunk} 块与 rank 0 不同",
 )
 ROUNDED_AT_RANDOM = Template(
     "verifier.rounded_at_random",
     "chunk {chunk} differs from rank 0 when a codec rounds what is sent stochastically",
-    "编解码器对发送的数据随机舍入时，第 {chunk} 块与进程 0 不同",
+    "编解码器对发送的数据随机舍入时，第 {chunk} 块与 rank 0 不同",
 )
 ADD_ON_ONE_RANK = Template(
     "verifier.add_on_one_rank",
     "let one rank add and send the result to the others, or call without a codec",
-    "请由一个进程相加并把结果发给其他进程，或在调用时不使用编解码器",
+    "请由一个 rank 相加并把结果发给其他 rank，或在调用时不使用编解码器",
 )
 DIFFERENT_CHUNKS_ADDED = Template(
     "verifier.different_chunks_added",
     "two different chunks are added to each other",
-    "两个不同的块被相加",
+    "把两个不同的块加在了一起",
 )
 ADD_SAME_CHUNKS = Template(
     "verifier.add_same_chunks",
     "add only chunks of the same number; use a separate scratch slot for each chunk",
-    "只能把编号相同的块相加；请为每个块使用单独的暂存槽",
+    "只能把块号相同的块相加；请为每一块使用单独的暂存槽",
 )
 COUNTED_TWICE = Template(
-    "verifier.counted_twice", "the input of rank {rank} is counted twice", "进程 {rank} 的输入被重复计入"
+    "verifier.counted_twice", "the input of rank {rank} is counted twice", "rank {rank} 的输入被重复计入"
 )
-DISJOINT_SUMS = Template("verifier.disjoint_sums", "two sums that have no rank in common", "没有共同进程的两个和")
+DISJOINT_SUMS = Template("verifier.disjoint_sums", "two sums that have no rank in common", "两个和不含相同的 rank")
 RECEIVE_FINISHED_SUM = Template(
     "verifier.receive_finished_sum",
     "use {recv} instead of {recv_reduce} where a finished sum arrives",
-    "收到已完成的和时，请用 {recv} 而不是 {recv_reduce}",
+    "如果收到的已是最终的和，请用 {recv} 而不是 {recv_reduce}",
 )
 
 # Reading and writing.
@@ -94,7 +96,7 @@ RECEIVE_IT_FIRST = Template("verifier.receive_it_first", "receive it first", "�
 ROOT_HOLDS = Template(
     "verifier.root_holds",
     "receive it first; at the start of a rooted collective only the root may hold data",
-    "请先接收它；有根的集合通信开始时，只有根进程可能持有数据",
+    "请先接收它；有根的集合通信操作开始时，只有根 rank 可能持有数据",
 )
 INPUT_IS_KEPT = Template(
     "verifier.input_is_kept", "slot {slot} is input, which must not be changed", "槽 {slot} 是输入，不得改动"
@@ -102,12 +104,12 @@ INPUT_IS_KEPT = Template(
 OUTPUT_OR_SCRATCH = Template(
     "verifier.output_or_scratch",
     "a slot of the output ({first} to {last}) or scratch",
-    "输出的槽（{first} 到 {last}）或暂存槽",
+    "输出槽（{first} 到 {last}）或暂存槽",
 )
 OTHER_PIECE = Template(
     "verifier.other_piece",
     "slot {slot} is for piece {piece} of a block but receives another piece",
-    "槽 {slot} 用于块组中的第 {piece} 片，却放入了另一片",
+    "槽 {slot} 用于块组的第 {piece} 片，却写入了另一片",
 )
 PIECE = Template("verifier.piece", "piece {piece}", "第 {piece} 片")
 PIECE_LENGTHS = Template(
@@ -138,11 +140,11 @@ WRITE_FIRST = Template(
 LEFT_EARLY = Template(
     "verifier.left_early",
     "the rank continues before every rank is known to have arrived",
-    "该进程尚未得知所有进程都已到达就继续执行了",
+    "该 rank 还不知道所有 rank 都已到达，就继续执行了",
 )
-ALL_ARRIVED = Template("verifier.all_arrived", "all {size} ranks have arrived", "全部 {size} 个进程都已到达")
+ALL_ARRIVED = Template("verifier.all_arrived", "all {size} ranks have arrived", "全部 {size} 个 rank 都已到达")
 NOT_HEARD_OF = Template(
-    "verifier.not_heard_of", "not known to have arrived: {ranks}", "尚不知道是否到达的进程：{ranks}"
+    "verifier.not_heard_of", "not known to have arrived: {ranks}", "尚未得知以下 rank 已到达：{ranks}"
 )
 
 # Channels.
@@ -159,13 +161,13 @@ DEPTH_HELPS = Template(
 DECLARE_DEPTH = Template(
     "verifier.declare_depth",
     "receive before sending more, send several chunks as one message, or declare @algorithm(..., depth={depth})",
-    "请先接收再继续发送，把几个块合成一条消息，或声明 @algorithm(..., depth={depth})",
+    "请先接收再继续发送，或把几块合成一条消息，或声明 @algorithm(..., depth={depth})",
 )
 TOO_DEEP_TO_DECLARE = Template(
     "verifier.too_deep_to_declare",
     "receive before sending more, or send several chunks as one message (an algorithm can declare a depth of at "
     "most {deepest})",
-    "请先接收再继续发送，或把几个块合成一条消息（算法最多只能声明深度 {deepest}）",
+    "请先接收再继续发送，或把几块合成一条消息（算法最多只能声明深度 {deepest}）",
 )
 OTHER_ERROR_DEEPER = Template(
     "verifier.other_error_deeper",
@@ -182,12 +184,12 @@ BAD_DEPTH = Template(
 TOO_MANY_SLOTS = Template(
     "verifier.too_many_slots",
     "{algorithm}: {size} ranks with {slots} slots each; a proof handles at most {limit} slots in all",
-    "{algorithm}：{size} 个进程，每个 {slots} 个槽；一次证明最多处理 {limit} 个槽",
+    "{algorithm}：{size} 个 rank，每个 {slots} 个槽；一次证明最多处理 {limit} 个槽",
 )
 BEATS_BOUND = Template(
     "verifier.beats_bound",
     "{algorithm} on {size} ranks was proved and beats a lower bound: one of the two is wrong. {proof}",
-    "{algorithm}（{size} 个进程）通过了证明，却优于理论下界：两者之一有误。{proof}",
+    "{algorithm}（{size} 个 rank）通过了证明，却突破了理论下界：两者必有一个有误。{proof}",
 )
 ONLY_THE_VERIFIER = Template(
     "verifier.only_the_verifier",
@@ -207,7 +209,7 @@ FAR_FROM_BANDWIDTH = Template(
     "far from the bandwidth bound: the busiest rank moves {ratio} times the minimum ({bytes} of the vector; the "
     "lower "
     "bound is {least})",
-    "远离带宽下界：最忙的进程传输的数据是下界的 {ratio} 倍（向量的 {bytes}；下界为 {least}）",
+    "远离带宽下界：最忙的 rank 传输的数据是下界的 {ratio} 倍（向量的 {bytes} 倍；下界为 {least} 倍）",
 )
 FAR_FROM_LATENCY = Template(
     "verifier.far_from_latency",

@@ -38,7 +38,7 @@ test("a step is described message by message", () => {
   assert.ok(english.includes("Rank 2 sends chunk 0, which holds x1+x2, to rank 3, which adds it to its own data."));
   assert.equal(english.length, 5);
   const chinese = stepSentences(made, viewAtLevel(made, 2), "zh");
-  assert.ok(chinese.includes("进程 2 把第 0 块（x1+x2）发给进程 3，加到后者自己的数据上。"));
+  assert.ok(chinese.includes("rank 2 把第 0 块（x1+x2）发给 rank 3，与后者的数据相加。"));
 });
 
 test("a finished sum is described as such", () => {

@@ -25,8 +25,8 @@ const PACKED =
 const SENTENCES = {
   from: { en: "{work} from {ranks}", zh: "{work}（来自 {ranks}）" },
   to: { en: "{work} to {ranks}", zh: "{work}，送往 {ranks}" },
-  work: { en: "rank {rank}: {work} ({time})", zh: "进程 {rank}：{work}（{time}）" },
-  begin: { en: "rank {rank} enters {late} late, works after {time}", zh: "进程 {rank} 晚 {late}，{time} 后开始" },
+  work: { en: "rank {rank}: {work} ({time})", zh: "rank {rank}：{work}（{time}）" },
+  begin: { en: "rank {rank} enters {late} late, works after {time}", zh: "rank {rank} 晚 {late}，{time} 后开始" },
 };
 const KINDS = { send: { en: "send", zh: "发送" }, receive: { en: "receive", zh: "接收" } };
 
@@ -143,7 +143,7 @@ test("the event under the pointer is described, with the rank numbers of the job
     "waited 100 ns for rank 4 first",
   ]);
   assert.deepEqual(linesAbout(group, { name: "wait", at: 0 }, RUN_WORDS.zh, "zh"), [
-    "进程 6 等待进程 4 的消息 (100 ns)",
+    "rank 6 等待 rank 4 的消息 (100 ns)",
   ]);
   assert.deepEqual(
     pathLines(group, group.calls[0], "en").map(({ text }) => text),

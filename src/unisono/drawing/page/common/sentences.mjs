@@ -110,24 +110,27 @@ const SENTENCES = {
   },
   zh: {
     chunks: ({ name }, indices) => {
-      const which = indices.length > 24 ? `${indices.length} 块数据` : `第 ${ranges(indices)} 块`;
-      return { data: which, input: `输入的${which}`, output: `输出的${which}`, scratch: `暂存 ${ranges(indices)}` }[
-        name
-      ];
+      const which = indices.length > 24 ? ` ${indices.length} 块数据` : `第 ${ranges(indices)} 块`;
+      return {
+        data: which,
+        input: `输入的${which}`,
+        output: `输出的${which}`,
+        scratch: `第 ${ranges(indices)} 个暂存块`,
+      }[name];
     },
-    from: (rank) => `来自进程 ${rank}`,
-    all: (size) => `全部 ${size} 个进程之和`,
-    some: (count) => `${count} 个进程之和`,
+    from: (rank) => `来自 rank ${rank}`,
+    all: (size) => `全部 ${size} 个 rank 之和`,
+    some: (count) => `${count} 个 rank 之和`,
     send: (src, dst, what, holds, _several, reduce, arrived) => {
       const inside = holds ? `（${holds}）` : "";
-      const effect = arrived ? (reduce ? "，加到后者自己的数据上" : "，由后者存下") : "，消息还在路上";
-      return `进程 ${src} 把${what}${inside}发给进程 ${dst}${effect}。`;
+      const effect = arrived ? (reduce ? "，与后者的数据相加" : "，由后者存入") : "，消息还在传输中";
+      return `rank ${src} 把${what}${inside}发给 rank ${dst}${effect}。`;
     },
     local: (rank, from, to, reduce) =>
-      reduce ? `进程 ${rank} 把${from}加到${to}上。` : `进程 ${rank} 把${from}复制到${to}。`,
+      reduce ? `rank ${rank} 把${from}加到${to}上。` : `rank ${rank} 把${from}复制到${to}。`,
     tell: (src, dst, heard, _count, arrived) => {
-      const who = heard === null ? "所有进程" : `进程 ${heard} `;
-      return `进程 ${src} 告诉进程 ${dst}：${who}已经到了${arrived ? "" : "（消息还在路上）"}。`;
+      const who = heard === null ? "所有 rank " : `rank ${heard} `;
+      return `rank ${src} 告诉 rank ${dst}：${who}已经到达${arrived ? "" : "（消息还在传输中）"}。`;
     },
   },
 };

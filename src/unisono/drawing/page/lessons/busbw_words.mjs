@@ -75,72 +75,72 @@ const en = {
 };
 
 const zh = {
-  idea: "下面的环就是经过证明、实际执行的程序；这里数的就是它的消息。",
-  sentBy: (chunks, all) => `每个进程已发出的块数：${chunks} / ${all}`,
-  before: (p) => `n 字节的向量切成 p = ${p} 块，每块 n/p 字节。还没有发送任何数据。按播放，一起数。`,
+  idea: "下面的环就是经过证明并实际执行的程序；本页的数字都是数它的消息得到的。",
+  sentBy: (chunks, all) => `每个 rank 已发送的块数：${chunks} / ${all}`,
+  before: (p) => `n 字节的向量切成 p = ${p} 块，每块 n/p 字节。还没有发送任何数据。点击播放，数一数。`,
   scattering: (step, p) =>
-    `每个进程向邻居发一块，邻居把它加到自己的数据上。至此每个进程发出了 ${step} 块，即向量的 ${step}/${p}。`,
+    `每个 rank 向邻居发一块，邻居把它加到自己的数据上。至此每个 rank 已发送 ${step} 块，即向量的 ${step}/${p}。`,
   gathering: (step, p) =>
-    `每个进程把一块已求和完毕的数据传下去。至此每个进程发出了 ${step} 块，即向量的 ${step}/${p}。`,
-  half: (p) => `reduce-scatter 结束：每个进程发出了 p−1 = ${p - 1} 块。`,
+    `每个 rank 把一块已求和完毕的数据传下去。至此每个 rank 已发送 ${step} 块，即向量的 ${step}/${p}。`,
+  half: (p) => `reduce-scatter 结束：每个 rank 已发送 p−1 = ${p - 1} 块。`,
   end: (p, facts) =>
     `完成：reduce-scatter 发 p−1 = ${p - 1} 块，all-gather 再发 p−1 = ${p - 1} 块，共 ${2 * (p - 1)} 块，每块 n/${p} 字节。验证器数出的结果相同：向量的 ${facts} 倍。`,
-  derivation: "一步一步推导",
+  derivation: "推导",
   steps: [
     {
-      title: "程序看到的：算法带宽 algbw",
+      title: "从程序的角度看：算法带宽 algbw",
       words: "程序交出 n 字节，t 秒后得到结果。字节数除以时间就是算法带宽。",
     },
     {
-      title: "每个进程实际发出多少",
+      title: "每个 rank 发送多少字节",
       words:
-        "在环上数：p−1 块（每块 n/p 字节）之后，每一块的和都已在某个进程上算完；再发 p−1 块，所有进程就都有了完整的和。",
+        "在环上数：发送 p−1 块（每块 n/p 字节）之后，每一块的和都已在某个 rank 上算完；再发送 p−1 块，所有 rank 就都有了全部的和。",
     },
     {
-      title: "不可能更少",
+      title: "下界",
       words:
-        "把同一个数的 p 个加数汇到一处，需要传送 p−1 个数；再把总和告诉其余 p−1 个进程，又需要 p−1 个。每个数共 2(p−1) 次传送，由 p 个进程分摊：没有算法能用得更少。",
+        "把同一个数的 p 个加数汇到一处，需要传送 p−1 个数；再把总和发给其余 p−1 个 rank，又需要传送 p−1 个。每个数共需 2(p−1) 次传送，由 p 个 rank 分摊：没有算法能比这更少。",
     },
     {
-      title: "链路实际承载的：总线带宽 busbw",
-      words: "真正经过每个进程链路的字节数除以时间，也就是 algbw 乘以系数。",
+      title: "链路的负载：总线带宽 busbw",
+      words: "经过每个 rank 的链路的字节数除以时间，也就是 algbw 乘以系数。",
     },
     {
-      title: "它有什么用",
+      title: "busbw 的用途",
       words:
-        "无论 p 是多少，busbw 都可以直接与链路速度比较，algbw 则不行：即使链路完全用满，它也会从两个进程时的链路速度，一路降到链路速度的一半。",
+        "无论 p 是多少，busbw 都可以直接与链路速度比较，algbw 则不行：即使链路完全用满，两个 rank 时它等于链路速度，rank 越多就越低，最后接近链路速度的一半。",
     },
   ],
   numbers: "换成你的数字",
-  sliders: { ranks: "p：进程数", bytes: "n：向量大小", link: "链路速度" },
+  sliders: { ranks: "p：rank 数", bytes: "n：向量大小", link: "链路速度" },
   facts: {
     factor: "系数 2(p−1)/p",
-    sent: "每个进程发出 2(p−1)/p · n",
-    time: "至少需要的时间 t",
+    sent: "每个 rank 发送 2(p−1)/p · n",
+    time: "最短时间 t",
     algbw: "algbw = n / t",
     busbw: "busbw = algbw · 系数",
   },
   numbersNote: "假设每条链路始终以全速收发，并且消息除字节数以外没有其他开销。",
-  curve: "系数与进程数的关系",
-  curveLabel: "系数随进程数变化的曲线：从 1 趋近 2",
-  curveNote: "进程很多时系数接近 2：几乎整个向量都要从每个进程发出两次。",
-  example: "同样的链路，更多的进程",
+  curve: "系数与 rank 数的关系",
+  curveLabel: "系数随 rank 数变化的曲线：从 1 趋近 2",
+  curveNote: "rank 很多时系数接近 2：每个 rank 几乎要把整个向量发送两遍。",
+  example: "同样的链路，更多的 rank",
   exampleNote: (bytes, link) =>
-    `在速度为 ${link} 的链路上对 ${bytes} 做 all-reduce，链路全部用满。只看 algbw 似乎变慢了；busbw 说明其实并没有。`,
+    `在速度为 ${link} 的链路上对 ${bytes} 做 all-reduce，所有链路都用满。只看 algbw，似乎变慢了；而 busbw 表明并没有变慢。`,
   exampleHead: ["p", "时间", "algbw", "busbw"],
-  table: "每个集合操作都有自己的系数",
-  tableHead: ["集合操作", "系数", "p = ", "原因"],
+  table: "各个集合通信操作的系数",
+  tableHead: ["集合通信操作", "系数", "p = ", "原因"],
   tableNote:
-    "n 指整个向量的大小：求和时是每个进程给出的数据，收集时是每个进程得到的数据。这些系数与 nccl-tests 以及 unisono bench 相同。",
+    "n 指整个向量的大小：求和类操作指每个 rank 的输入，收集类操作指每个 rank 的输出。这些系数与 nccl-tests 以及 unisono bench 相同。",
   why: {
-    broadcast: "全部数据都要离开根进程，也都要到达其他每个进程。",
-    scatter: "根进程发出除自己那份以外的全部数据。",
-    gather: "根进程收到除自己那份以外的全部数据。",
-    reduce: "除根以外，每个进程都要以某种和的形式交出自己的全部数据；根进程也要收进同样多的数据。",
-    all_gather: "每个进程收到除自己那份以外的全部数据。",
-    reduce_scatter: "每个进程交出除自己保留的那份以外的全部数据。",
+    broadcast: "整个向量都要离开根 rank，并到达其他每个 rank。",
+    scatter: "根 rank 发出除自己那份以外的全部数据。",
+    gather: "根 rank 收到除自己那份以外的全部数据。",
+    reduce: "除根 rank 外，每个 rank 都要发出自己的全部数据（可以是作为和的一部分）；根 rank 接收同样多的数据。",
+    all_gather: "每个 rank 收到除自己那份以外的全部数据。",
+    reduce_scatter: "每个 rank 发出除自己保留的那份以外的全部数据。",
     all_reduce: "一次 reduce-scatter 加一次 all-gather：两个 (p−1)/p。",
-    all_to_all: "每个进程留下给自己的那块数据，发出其余各块。",
+    all_to_all: "每个 rank 留下给自己的那一块，发出其余各块。",
   },
 };
 

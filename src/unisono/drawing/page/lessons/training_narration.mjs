@@ -125,67 +125,68 @@ const SAY = {
     layers: (layers) => (layers.length === 1 ? `第 ${layers[0]} 层` : `第 ${[...layers].reverse().join("、")} 层`),
     meanwhile: (title, what) => `与此同时，${what}的 ${title} 正在进行。`,
     exist: (bytes, tensors) =>
-      `最后还有一个很小的 all-reduce：${bytes} 字节，${tensors} 个参数张量各一个字节，再加一个。它告诉所有进程哪些梯度存在。`,
+      `最后还有一个很小的 all-reduce：${bytes} 字节，${tensors} 个参数张量各占一个字节，另加一个字节。它告诉所有 rank 哪些梯度存在。`,
     data_parallel: {
-      begin: (ranks) => `${ranks} 个进程都有同样的完整模型，以及 Adam 为它保存的状态。每个进程拿到批次中不同的样本。`,
+      begin: (ranks) => `${ranks} 个 rank 都有相同的完整模型和它的 Adam 状态。每个 rank 分到批次中不同的样本。`,
       forward: (layer) =>
-        `每个进程用自己的样本对第 ${layer} 层做前向计算，并保留反向传播所需的激活。不发送任何数据。`,
-      loss: () => "每个进程计算自己样本的损失。前向结束，此时保留的激活最多。",
-      backward: (layer) => `每个进程根据自己的样本计算第 ${layer} 层的梯度，各进程的结果不同。这一层的激活随即释放。`,
+        `每个 rank 用自己的样本对第 ${layer} 层做前向计算，并保留反向传播所需的激活值。不发送任何数据。`,
+      loss: () => "每个 rank 计算自己样本的损失。前向传播结束，此时保留的激活值最多。",
+      backward: (layer) =>
+        `每个 rank 根据自己的样本计算第 ${layer} 层的梯度，各 rank 的结果不同。这一层的激活值随即释放。`,
       all_reduce: (bytes, layers) =>
-        `一个桶满了：${layers}的梯度（${bytes}）合在一起做一次 all-reduce，在所有进程间求平均。没有进程为此停下来。`,
-      ready: () => "反向传播结束，每个进程等待尚未完成的通信。之后所有进程的梯度相同，都是平均值。",
-      update: () => "每个进程用 Adam 更新。梯度相同，更新也就相同，因此不需要发送参数。",
-      end: () => "清除梯度。这一步结束，各进程的模型仍然一致。",
+        `一个桶满了：${layers}的梯度（${bytes}）开始做一次 all-reduce，在所有 rank 之间求平均。没有 rank 停下来等它。`,
+      ready: () => "反向传播结束，每个 rank 等待尚未完成的 all-reduce。之后所有 rank 都有相同的平均梯度。",
+      update: () => "每个 rank 用 Adam 更新参数。梯度相同，更新结果也就相同，因此不需要发送参数。",
+      end: () => "释放梯度。这个训练步结束，各 rank 的模型仍然相同。",
     },
     tensor_parallel: {
       begin: (ranks) =>
-        `每个进程有 A 的 1/${ranks}（按列切）和 B 的 1/${ranks}（按行切），以及 Adam 为它们保存的状态。所有进程的输入 X 相同。`,
+        `每个 rank 有 A 的 1/${ranks}（按列切）和 B 的 1/${ranks}（按行切），以及它们的 Adam 状态。所有 rank 的输入 X 相同。`,
       forward: {
         column: (ranks) =>
-          `每个进程用完整的 X 乘以自己的那几列 A，直接得到乘积的 1/${ranks} 的列，已是最终结果：不发送任何数据。`,
-        activation: () => "每个进程对自己的部分应用激活函数。它逐个数计算，不需要别人的数据：不发送任何数据。",
+          `每个 rank 用完整的 X 乘以自己的那几列 A，得到乘积的 1/${ranks} 的列，而且已是最终结果。不发送任何数据。`,
+        activation: () => "每个 rank 对自己的部分应用激活函数。激活函数对每个数单独计算，因此不发送任何数据。",
         row: (ranks) =>
-          `每个进程用自己的部分乘以自己的那几行 B。结果的形状与 Y 相同，但只是 ${ranks} 个加数中的一个。`,
+          `每个 rank 用自己的部分乘以自己的那几行 B。结果的形状与 Y 相同，但只是 ${ranks} 个加数中的一个。`,
       },
       all_reduce: {
         forward: (bytes, _, ranks) =>
-          `对 Y 做 all-reduce（${bytes}）：${ranks} 个加数求和，每个进程都得到完整的 Y。所有进程都要等待，因为后面的计算需要 Y。`,
+          `对 Y 做 all-reduce（${bytes}）：${ranks} 个加数求和，每个 rank 都得到完整的 Y。所有 rank 都要等待，因为后面的计算需要 Y。`,
         backward: (bytes, _, ranks) =>
-          `对 X 的梯度做 all-reduce（${bytes}）：X 参与了全部 ${ranks} 个进程的计算，因此它的梯度有 ${ranks} 个加数。所有进程都要等待，因为前面的层需要它。`,
+          `对 X 的梯度做 all-reduce（${bytes}）：X 参与了全部 ${ranks} 个 rank 的计算，因此它的梯度有 ${ranks} 个加数。所有 rank 都要等待，因为前面的层需要它。`,
       },
-      loss: () => "所有进程的 Y 相同，算出的损失也相同。前向结束。",
+      loss: () => "所有 rank 的 Y 相同，算出的损失也相同。前向传播结束。",
       backward: {
-        column: () => "每个进程计算自己那几列 A 的梯度。别的进程没有这几列，所以这份梯度从不发送。",
-        activation: () => "反向经过激活函数，每个进程只处理自己的部分。不发送任何数据。",
-        row: () => "每个进程都有完整的 Y 的梯度，由此计算自己那几行 B 的梯度。不发送任何数据。",
+        column: () => "每个 rank 计算自己那几列 A 的梯度。其他 rank 没有这几列，因此这份梯度从不发送。",
+        activation: () => "反向经过激活函数，每个 rank 只处理自己的部分。不发送任何数据。",
+        row: () => "每个 rank 都有完整的 Y 的梯度，由此计算自己那几行 B 的梯度。不发送任何数据。",
       },
-      ready: () => "反向传播结束。求和的只有 Y 和 X 的梯度；参数和参数的梯度都没有发送过。",
-      update: () => "每个进程用 Adam 更新自己的那部分 A 和 B。不发送任何数据。",
-      end: () => "清除梯度。这一步结束。",
+      ready: () => "反向传播结束。发送过的只有 Y 和 X 的梯度；参数和参数的梯度都没有发送。",
+      update: () => "每个 rank 用 Adam 更新自己的那部分 A 和 B。不发送任何数据。",
+      end: () => "释放梯度。这个训练步结束。",
     },
     zero3: {
       begin: (ranks) =>
-        `每个进程只有每一层的 1/${ranks}，以及 Adam 为这部分保存的状态：没有任何东西重复保存。每个进程拿到批次中不同的样本。`,
-      forward: (layer) => `第 ${layer} 层此时在每个进程上都是完整的，各进程用自己的样本做前向计算。`,
+        `每个 rank 只有每一层的 1/${ranks}，以及这部分的 Adam 状态：没有任何内容重复保存。每个 rank 分到批次中不同的样本。`,
+      forward: (layer) => `第 ${layer} 层此时在每个 rank 上都是完整的，各 rank 用自己的样本计算这一层。`,
       all_gather: {
         forward: (bytes, layers, ranks) =>
-          `提前开始对${layers}做 all-gather（${bytes}）：每个进程给出自己的部分，得到另外 ${ranks - 1} 份。`,
+          `提前开始对${layers}做 all-gather（${bytes}）：每个 rank 发出自己的一份，收到另外 ${ranks - 1} 份。`,
         backward: (bytes, layers) =>
-          `再次对${layers}做 all-gather（${bytes}）：前向之后这一层已被丢弃，而反向传播还需要它。`,
+          `再次对${layers}做 all-gather（${bytes}）：这一层在前向传播之后已释放，而反向传播还需要它。`,
       },
       reduce_scatter: (bytes, layers, ranks) =>
-        `开始对${layers}的梯度做 reduce-scatter（${bytes}）：在所有进程间求平均，每个进程只留下自己的 1/${ranks}。`,
+        `开始对${layers}的梯度做 reduce-scatter（${bytes}）：在所有 rank 之间求平均，每个 rank 只保留自己的 1/${ranks}。`,
       free: {
-        forward: (layer, ranks) => `丢弃第 ${layer} 层：每个进程只剩自己的 1/${ranks}。`,
-        backward: (layer, ranks) => `第 ${layer} 层再次被丢弃，只剩自己的 1/${ranks}。`,
+        forward: (layer, ranks) => `释放第 ${layer} 层：每个 rank 只保留自己的 1/${ranks}。`,
+        backward: (layer, ranks) => `再次释放第 ${layer} 层：每个 rank 只保留自己的 1/${ranks}。`,
       },
-      loss: () => "每个进程计算自己样本的损失。前向结束；积累下来的只有激活，没有参数。",
+      loss: () => "每个 rank 计算自己样本的损失。前向传播结束；积累下来的只有激活值，没有参数。",
       backward: (layer) =>
-        `第 ${layer} 层又是完整的了，每个进程根据自己的样本计算它的梯度，并短暂地持有全部这些梯度。`,
-      ready: () => "反向传播结束，reduce-scatter 也都完成：每个进程持有自己那部分参数的平均梯度。",
-      update: () => "每个进程用 Adam 更新自己的部分。不发送任何数据：下一次前向会收集新的值。",
-      end: () => "清除梯度。这一步结束。",
+        `第 ${layer} 层再次完整，每个 rank 根据自己的样本计算它的梯度，并短暂持有这一层的全部梯度。`,
+      ready: () => "反向传播结束，reduce-scatter 也都完成：每个 rank 持有自己那部分参数的平均梯度。",
+      update: () => "每个 rank 用 Adam 更新自己的部分。不发送任何数据：下一次前向传播会收集更新后的值。",
+      end: () => "释放梯度。这个训练步结束。",
     },
   },
 };
