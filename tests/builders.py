@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from unisono import Schedule, recv_reduce, send
+from unisono import Schedule, algorithm, combine, copy, recv, recv_reduce, send
 from unisono.algorithms import BUILT_IN
-from unisono.collectives import find
+from unisono.collectives import all_reduce, find
 from unisono.schedule.text import parse_schedule
 
 SIZES = (1, 2, 3, 5, 6, 7, 8, 13)  # not 4, at which few bugs show
@@ -30,6 +30,36 @@ def xor_exchange(rank: int, size: int):
     while distance < size:
         yield send(0, dst=rank ^ distance), recv_reduce(0, src=rank ^ distance)
         distance *= 2
+
+
+def line_steps(rank: int, size: int):
+    """Sum up a line of ranks, then send the sum back along it."""
+    if rank > 0:
+        yield recv_reduce(0, src=rank - 1)
+    if rank < size - 1:
+        yield send(0, dst=rank + 1)
+        yield recv(0, src=rank + 1)
+    if rank > 0:
+        yield send(0, dst=rank - 1)
+
+
+@algorithm(all_reduce)
+def there_and_back(rank: int, size: int):
+    """Send the data of rank 1 to rank 0, which adds it and sends the sum back."""
+    if rank == 0:
+        yield recv_reduce(0, src=1)
+        yield send(0, dst=1)
+    else:
+        yield send(0, dst=0)
+        yield recv(0, src=0)
+
+
+@algorithm(all_reduce, scratch=1)
+def keeps_a_copy(rank: int, size: int):
+    """Correct on two ranks without a codec. With one, each rank adds its own data unrounded, and they disagree."""
+    yield copy(0, to=1)
+    yield send(0, dst=1 - rank), recv(0, src=1 - rank)
+    yield combine(1, into=0)
 
 
 def with_steps(schedule: Schedule, programs: list[list[tuple]]) -> Schedule:

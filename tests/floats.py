@@ -4,6 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from unisono.codecs import Codec, decode, encode
+
+
+def round_trip(values: np.ndarray, codec: str | Codec) -> np.ndarray:
+    """Return an array encoded and decoded once."""
+    return decode(encode(values, codec), codec, values.size)
+
 
 def of_every_kind(n: int, seed: int = 0) -> dict[str, np.ndarray]:
     """Return arrays of n elements by the name of their kind."""
@@ -12,7 +19,7 @@ def of_every_kind(n: int, seed: int = 0) -> dict[str, np.ndarray]:
     scales = np.repeat(10.0 ** rng.uniform(-44, 38, n // 32 + 1), 32)[:n]  # a different one in every codec block
     with np.errstate(all="ignore"):
         kinds = {
-            "any bits at all": rng.integers(0, 2**32, n, dtype=np.uint32).view(np.float32),
+            "random bits": rng.integers(0, 2**32, n, dtype=np.uint32).view(np.float32),
             "normal": normal,
             "heavy-tailed": rng.standard_cauchy(n),
             "lognormal": rng.lognormal(0, 3, n) * np.sign(normal),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from floats import of_every_kind
+from floats import of_every_kind, round_trip
 from unisono import codecs
 from unisono.codecs.formats import BLOCK, FORMATS
 
@@ -17,10 +17,6 @@ def block_largest(values: np.ndarray) -> np.ndarray:
     return np.repeat(np.abs(values).reshape(-1, BLOCK).max(axis=1), BLOCK)
 
 
-def one_way(values: np.ndarray, codec: codecs.Codec) -> np.ndarray:
-    return codecs.decode(codecs.encode(values, codec), codec, values.size)
-
-
 @pytest.mark.parametrize("stochastic", [False, True])
 @pytest.mark.parametrize("name", FORMATS)
 def test_one_rounding_stays_within_its_bound(name, stochastic):
@@ -28,14 +24,14 @@ def test_one_rounding_stays_within_its_bound(name, stochastic):
     for kind, values in of_every_kind(32_000).items():
         usable = np.isfinite(values) & (np.abs(values) <= codec.format.largest)
         values = np.where(usable, values, 0)
-        error = np.abs(one_way(values, codec).astype(np.float64) - values)
+        error = np.abs(round_trip(values, codec).astype(np.float64) - values)
         assert (error <= codecs.rounding_error(codec, np.abs(values), block_largest(values))).all(), kind
 
 
 @pytest.mark.parametrize("name", FORMATS)
 def test_the_bound_of_one_rounding_is_nearly_reached(name):
     values = np.random.default_rng(0).uniform(-1, 1, 320_000).astype(np.float32)
-    error = np.abs(one_way(values, codecs.find(name)).astype(np.float64) - values)
+    error = np.abs(round_trip(values, codecs.find(name)).astype(np.float64) - values)
     share = error / codecs.rounding_error(name, np.abs(values), block_largest(values))
     # The scale of a codec block is known only to a factor of two, which is the whole error of int8.
     assert share.max() > (0.85 if name != "int8" else 0.45)
@@ -45,8 +41,8 @@ def ring_sum(inputs: list[np.ndarray], codec: codecs.Codec) -> np.ndarray:
     """Return the result of a ring for a chunk that starts on rank 0: encoded before each hop, and at the end."""
     total = inputs[0]
     for other in inputs[1:]:
-        total = one_way(total, codec) + other
-    return one_way(total, codec)
+        total = round_trip(total, codec) + other
+    return round_trip(total, codec)
 
 
 @pytest.mark.parametrize("ranks", [2, 3, 5, 8])

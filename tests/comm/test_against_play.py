@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import warnings
 
-import ml_dtypes
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from arrays import dtype_of
 from unisono import _engine
 from unisono.algorithms import BUILT_IN, catalogue
 from unisono.collectives import COLLECTIVES, barrier, find
@@ -25,10 +25,6 @@ DTYPES = [
 ]  # fmt: skip
 OPS = ["sum", "prod", "max", "min", "avg", "band", "bor", "bxor"]
 WITH_DATA = [collective for collective in COLLECTIVES if collective is not barrier]
-
-
-def dtype_of(name: str) -> np.dtype:
-    return np.dtype(getattr(ml_dtypes, name, name))
 
 
 def numbers(count: int, name: str, seed: int) -> np.ndarray:

@@ -7,8 +7,9 @@ import hashlib
 import numpy as np
 import pytest
 
+from builders import keeps_a_copy
 from rank_pool import RankPool
-from unisono import algorithm, combine, copy, recv, send, spawn
+from unisono import spawn
 from unisono.algorithms import catalogue
 from unisono.codecs import Codec, error_bound, round_in_place
 from unisono.codecs.formats import FORMATS
@@ -342,14 +343,6 @@ def test_stochastic_rounding_is_right_on_average(pools):
 
 
 # ---- programs and ranks that do not agree ------------------------------------------------------------------------
-
-
-@algorithm(all_reduce, scratch=1)
-def keeps_a_copy(rank, size):
-    """Correct without a codec. With one, each rank has its own number unrounded and the other's rounded."""
-    yield copy(0, to=1)
-    yield send(0, dst=1 - rank), recv(0, src=1 - rank)
-    yield combine(1, into=0)
 
 
 def refused(comm):

@@ -10,6 +10,7 @@ import pytest
 
 from paired_transfers import paired_transfers
 from stories import check_structure, events_of
+from traced_calls import many_calls, record
 from unisono import find, spawn
 from unisono.comm.plan_record import PlanRecord
 from unisono.tracing import read_run
@@ -18,11 +19,6 @@ from unisono.tracing.replay import schedule_of, times_of
 from unisono.verifier import prove
 
 SIZES = (2, 3, 5)
-
-
-def record(comm, path, action, **options):
-    with comm.trace(path, **options):
-        return action(comm)
 
 
 def recorded(pools, size, path, action):
@@ -196,11 +192,6 @@ def test_a_single_rank_is_recorded(pools, tmp_path):
 
 
 # ---- what is not recorded ----------------------------------------------------------------------------------------
-
-
-def many_calls(comm):
-    for _ in range(100):
-        comm.all_reduce(np.ones(10), algorithm="ring")
 
 
 @pytest.mark.parametrize("events", [7, 64])

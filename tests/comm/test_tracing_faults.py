@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from stories import check_structure
+from traced_calls import many_calls, record
 from unisono import spawn
 from unisono.errors import CollectiveTimeout, PeerLost, UsageError
 from unisono.launch.spawn import outcomes_of
@@ -18,16 +19,6 @@ from unisono.tracing import read_run, slow_rank
 pytestmark = pytest.mark.slow
 
 SIZES = (2, 3, 5)
-
-
-def record(comm, path, action, **options):
-    with comm.trace(path, **options):
-        return action(comm)
-
-
-def many_calls(comm):
-    for _ in range(100):
-        comm.all_reduce(np.ones(10), algorithm="ring")
 
 
 # ---- failures ----------------------------------------------------------------------------------------------------

@@ -6,20 +6,11 @@ import numpy as np
 import pytest
 
 import unisono
+from builders import line_steps
 from unisono import algorithm, one, recv, recv_reduce, send
 from unisono.collectives import all_reduce
 from unisono.comm.plan_cache import MOST_PROGRAMS
 from unisono.errors import MismatchError, UnisonoError
-
-
-def line_steps(rank, size):
-    if rank > 0:
-        yield recv_reduce(0, src=rank - 1)
-    if rank < size - 1:
-        yield send(0, dst=rank + 1)
-        yield recv(0, src=rank + 1)
-    if rank > 0:
-        yield send(0, dst=rank - 1)
 
 
 def summed(comm, mine, codec=None):

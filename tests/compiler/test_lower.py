@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from builders import NAMES
+from builders import NAMES, there_and_back
 from golden import lowered_text
 from instruction_waiting import completes
-from unisono import algorithm, find, recv, recv_reduce, send
-from unisono.collectives import all_reduce, broadcast
+from unisono import algorithm, find, recv, send
+from unisono.collectives import broadcast
 from unisono.compiler import Lowered, lower
 from unisono.compiler.instructions import INPUT, REDUCE, SEND
 from unisono.verifier import proved
@@ -103,19 +103,9 @@ def test_messages_of_one_step_into_one_chunk_are_added_at_once():
     assert [len(i.sources) for i in reduces] == [4]
 
 
-@algorithm(all_reduce)
-def two_messages_from_one_peer(rank, size):
-    if rank == 0:
-        yield recv_reduce(0, src=1)
-        yield send(0, dst=1)
-    else:
-        yield send(0, dst=0)
-        yield recv(0, src=0)
-
-
 def test_receivers_that_reply_are_not_silent():
     for rank in range(2):
-        assert lowered(two_messages_from_one_peer.schedule(2), rank).silent_receivers == ()
+        assert lowered(there_and_back.schedule(2), rank).silent_receivers == ()
 
 
 @algorithm(broadcast)

@@ -9,22 +9,13 @@ import threading
 
 import pytest
 
-from unisono import Schedule, find, prove, recv, recv_reduce, send
+from builders import line_steps
+from unisono import Schedule, find, prove
 from unisono.compiler import lower
 from unisono.errors import GoalError, InternalError, ScheduleError, UsageError
 from unisono.schedule import freeze
 from unisono.verifier import ProvedSchedule, proved
 from unisono.verifier.rounding import proved_with_codec
-
-
-def line_steps(rank, size):
-    if rank > 0:
-        yield recv_reduce(0, src=rank - 1)
-    if rank < size - 1:
-        yield send(0, dst=rank + 1)
-        yield recv(0, src=rank + 1)
-    if rank > 0:
-        yield send(0, dst=rank - 1)
 
 
 def line(make=lambda rank: line_steps(rank, 3), **changes) -> Schedule:
