@@ -16,6 +16,7 @@
 #include <tuple>
 #include <vector>
 
+#include "courier.hpp"
 #include "fast_path.hpp"
 #include "faults.hpp"
 #include "names.hpp"
@@ -49,9 +50,11 @@ class File {
     const int descriptor;
 };
 
+// What an endpoint uses until it is destroyed.
 struct Files {
     std::shared_ptr<File> memory;
-    std::shared_ptr<File> fault_log;  // or nullptr
+    std::shared_ptr<File> fault_log;     // or nullptr
+    std::shared_ptr<PyCourier> courier;  // or nullptr
 };
 
 Settings settings_from(const Files& files, std::uint64_t offset, std::uint32_t rank, std::uint32_t size,
@@ -197,6 +200,7 @@ class PyEndpoint : public FastPath {
     }
     std::uint64_t memory_in_use() const { return endpoint_.memory_in_use(); }
     std::uint64_t sent_bytes() const { return endpoint_.traffic.bytes(); }
+    std::uint64_t sent_far_bytes() const { return endpoint_.sent_far_bytes(); }
     void limit_rate(double bytes_per_s) {
         check_process();
         endpoint_.traffic.limit(bytes_per_s);
@@ -299,12 +303,21 @@ void bind_endpoint(nb::module_& module) {
              [](PyEndpoint* self, const std::shared_ptr<File>& file, std::uint64_t offset, std::uint32_t rank,
                 std::uint32_t size, std::uint32_t depth, std::uint64_t staging_bytes, std::uint64_t transfer_bytes,
                 const std::vector<int>& processes, double spin_s, double yield_s, double background_spin_s,
-                const std::vector<std::uint32_t>& job_ranks, const std::shared_ptr<File>& fault_log) {
+                const std::vector<std::uint32_t>& job_ranks, const std::shared_ptr<File>& fault_log,
+                const std::shared_ptr<PyCourier>& courier, std::uint64_t number, const std::vector<bool>& far,
+                const std::vector<std::uint32_t>& courier_ranks) {
                  try {
-                     const Files files{file, fault_log};
-                     new (self) PyEndpoint(files, settings_from(files, offset, rank, size, depth, staging_bytes,
-                                                          transfer_bytes, processes, spin_s, yield_s,
-                                                          background_spin_s));
+                     const Files files{file, fault_log, courier};
+                     Settings settings = settings_from(files, offset, rank, size, depth, staging_bytes, transfer_bytes,
+                                                       processes, spin_s, yield_s, background_spin_s);
+                     if (courier) {
+                         settings.courier = courier->far_side();
+                         if (settings.courier == nullptr) throw nb::value_error("the courier does not know its peers");
+                         settings.number = number;
+                         settings.far = far;
+                         settings.courier_ranks = courier_ranks;
+                     }
+                     new (self) PyEndpoint(files, settings);
                      self->name_ranks(job_ranks);
                  } catch (const MemoryRefused& refused) {
                      raise_memory_refused(refused, RankNames(job_ranks), rank);
@@ -312,7 +325,9 @@ void bind_endpoint(nb::module_& module) {
              },
              nb::arg("file"), nb::arg("offset"), nb::arg("rank"), nb::arg("size"), nb::arg("depth"),
              nb::arg("staging_bytes"), nb::arg("transfer_bytes"), nb::arg("processes"), nb::arg("spin_s"), nb::arg("yield_s"),
-             nb::arg("background_spin_s"), nb::arg("job_ranks"), nb::arg("fault_log").none())
+             nb::arg("background_spin_s"), nb::arg("job_ranks"), nb::arg("fault_log").none(),
+             nb::arg("courier").none() = nb::none(), nb::arg("number") = 0, nb::arg("far") = std::vector<bool>(),
+             nb::arg("courier_ranks") = std::vector<std::uint32_t>())
         .def("fast_call", [](nb::object self, std::uint64_t collective, int arrays, nb::object default_op,
                              nb::object method) {
             return make_fast_call(self, nb::cast<PyEndpoint&>(self), collective, arrays, default_op, method);
@@ -350,6 +365,7 @@ void bind_endpoint(nb::module_& module) {
         .def("reserve_space", &PyEndpoint::reserve_space, nb::arg("size_bytes"))
         .def("memory_in_use", &PyEndpoint::memory_in_use)
         .def("sent_bytes", &PyEndpoint::sent_bytes)
+        .def("sent_far_bytes", &PyEndpoint::sent_far_bytes)
         .def("limit_rate", &PyEndpoint::limit_rate, nb::arg("bytes_per_s"))
         .def("start_event_log", &PyEndpoint::start_event_log, nb::arg("capacity"))
         .def("stop_event_log", &PyEndpoint::stop_event_log, nb::arg("log"))

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "courier.hpp"
 #include "endpoint.hpp"
 #include "plans.hpp"
 #include "unisono/build_info.hpp"
@@ -123,6 +124,7 @@ NB_MODULE(_engine, module) {
         "Return the compiler, the options and the instruction set of the engine.");
     module.def("tables", &tables, "The tables of names and sizes that Python repeats; a test compares them.");
     unisono::bindings::bind_plans(module);
+    unisono::bindings::bind_courier(module);
     unisono::bindings::bind_endpoint(module);
     unisono::bindings::bind_wire(module);
     module.def("variants", &variant_names, "Return the instruction sets that `combine` can use on this processor, the best one first.");

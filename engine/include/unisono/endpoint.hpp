@@ -10,6 +10,7 @@
 #include <exception>
 #include <functional>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <thread>
@@ -17,6 +18,7 @@
 
 #include "unisono/channel.hpp"
 #include "unisono/event_log.hpp"
+#include "unisono/far_link.hpp"
 #include "unisono/fault_message.hpp"
 #include "unisono/memory.hpp"
 #include "unisono/peers.hpp"
@@ -42,6 +44,14 @@ struct Settings {
     std::vector<int> processes;  // process ids of all ranks
     int fault_log = -1;          // descriptor of a file that collects the faults of a job; not closed either
     WaitPolicy wait_policy{};
+
+    // The ranks of other hosts; all empty if there are none. Process ids of far ranks are 0.
+    std::vector<bool> far;                     // by rank
+    std::vector<std::uint32_t> courier_ranks;  // the rank of each rank in the job of the courier
+    std::uint64_t number = 0;                  // of this communicator, the same on all of its ranks
+    FarSide* courier = nullptr;
+
+    bool is_far(std::uint32_t peer) const { return courier != nullptr && far[peer]; }
 };
 
 // Stands for a rank that is not known in advance.
@@ -78,7 +88,7 @@ class Endpoint {
         // The compiler must read `asleep` after it has written the message that the sleeper waits for. The processor
         // may still read it before; the fence in wait_slowly makes that harmless.
         std::atomic_signal_fence(std::memory_order_seq_cst);
-        if (theirs.asleep.load(std::memory_order_relaxed) != 0) wake(theirs);
+        if (theirs.asleep.load(std::memory_order_relaxed) != 0) wake(theirs, rank);
     }
 
     // Counts the bytes that this rank sends. A simulated slow link accepts a message once it has carried the last one.
@@ -103,6 +113,9 @@ class Endpoint {
     // `culprit`: a rank of this communicator, or -1.
     FaultReport break_with(Fault fault, int culprit, const FaultMessage& message);
     FaultReport fault_report() const;  // Fault::none if the communicator is not broken
+    // Marks the communicator as broken with a fault on which the hosts have agreed, unless it is broken already.
+    // Returns the report in effect; Fault::none if another rank is writing one.
+    FaultReport adopt(const FaultReport& verdict);
     bool broken() const { return control_->broken.load(std::memory_order_relaxed) != 0; }
     [[noreturn]] void fail(Fault fault, int culprit, const FaultMessage& message);
     [[noreturn]] void report_mismatch(std::uint32_t peer);
@@ -115,11 +128,22 @@ class Endpoint {
 
     // Allocates the memory of a range, so that no later write can fail for lack of memory.
     void open(Layout::Range range);
-    void open_channel(std::size_t channel) { open(layout.channel(channel)); }
+    void open_channel(std::size_t channel) {
+        open(layout.channel(channel));
+        if (far_) open_far_channel(channel);
+    }
     std::byte* at(std::size_t offset) const { return base_ + offset; }
+    // The payload of a message from another host lies outside of the shared memory; only this process reads it. Its
+    // offset may be "negative", so the arithmetic is done with integers.
+    std::uint64_t offset_of(const std::byte* data) const {
+        return reinterpret_cast<std::uintptr_t>(data) - reinterpret_cast<std::uintptr_t>(base_);
+    }
+    const std::byte* address_at(std::uint64_t offset) const {
+        return reinterpret_cast<const std::byte*>(reinterpret_cast<std::uintptr_t>(base_) + offset);
+    }
     std::byte* channel(std::size_t number) const { return base_ + layout.channel(number).offset; }
     const std::byte* data_of(const Message& message) const {
-        return message.is_short() ? message.inline_data : base_ + message.offset;
+        return message.is_short() ? message.inline_data : address_at(message.offset);
     }
     Board& board(std::size_t rank) const { return *reinterpret_cast<Board*>(base_ + layout.board(rank)); }
 
@@ -129,6 +153,7 @@ class Endpoint {
     void abandon() {
         closed_ = true;
         base_ = nullptr;
+        static_cast<void>(far_.release());  // its destructor would wait for locks that no thread releases
     }
     // Reserves room for another communicator in the same file and returns its offset. For the first communicator only.
     std::uint64_t reserve_space(std::uint64_t bytes);
@@ -136,6 +161,12 @@ class Endpoint {
 
     const Settings settings;
     const Layout layout;
+    // Asks a far rank to report that it has entered the running call, before this rank waits for that.
+    void ask_entry(std::uint32_t peer) {
+        if (settings.is_far(peer) && !has_entered(peer)) far_->ask_entry(peer, call_);
+    }
+    std::uint64_t sent_far_bytes() const { return far_ ? far_->sent_bytes() : 0; }
+
     // Called now and then while waiting; true ends the call (Ctrl-C).
     std::function<bool()> interrupted;
     // Breaks the communicator if the call was interrupted; returns whether it was.
@@ -146,9 +177,15 @@ class Endpoint {
     void check_liveness(const std::function<bool()>& ready, const Wait& what);
     bool is_in_this_call(const Wait& what) const;
     bool has_left(std::uint32_t peer) const;
-    void wake(Board& theirs);
+    void wake(Board& theirs, std::uint32_t rank);
+    void wake_host();
+    void open_far_channel(std::size_t channel);
+    void write_report(const FaultReport& report);
+    void check_far_ranks(const std::function<bool()>& ready, const Wait& what);
+    std::uint32_t near_ranks() const;
 
     [[noreturn]] void report_peer_ended(std::uint32_t peer, const Wait& what);
+    [[noreturn]] void report_far_peer_lost(std::uint32_t peer, const std::string& reason, const Wait& what);
     [[noreturn]] void report_peer_closed(const Wait& what);
     [[noreturn]] void report_timeout(const Wait& what, Nanoseconds waited);
     void add_location(FaultMessage& message, const Wait& what) const;
@@ -158,6 +195,7 @@ class Endpoint {
     std::byte* base_ = nullptr;
     Control* control_ = nullptr;
     Peers peers_;
+    std::unique_ptr<FarLink> far_;  // nullptr if all ranks are on this host
     int quick_looks_;
     int first_yields_;
     SpinLength spin_;

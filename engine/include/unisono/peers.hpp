@@ -9,7 +9,8 @@ namespace unisono {
 class Peers {
   public:
     Peers() = default;
-    // `processes[r]` is the process id of rank r. A rank's own process is not checked.
+    // `processes[r]` is the process id of rank r; 0 for a rank of another host. Those, and the rank's own process, are
+    // not checked.
     Peers(const std::vector<int>& processes, std::uint32_t own_rank);
     ~Peers();
     Peers(const Peers&) = delete;

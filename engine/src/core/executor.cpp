@@ -1,7 +1,6 @@
 #include "unisono/executor.hpp"
 
 #include <algorithm>
-#include <numeric>
 
 #include "executor_codec.hpp"
 #include "executor_plain.hpp"
@@ -13,14 +12,17 @@ Executor::Executor(Endpoint& endpoint) : endpoint_(endpoint) {
     const Layout& layout = endpoint.layout;
     const std::uint32_t size = endpoint.settings.geometry.size, rank = endpoint.settings.rank;
     const std::uint32_t depth = endpoint.settings.geometry.depth;
-    std::vector<std::uint32_t> others(size);
-    std::iota(others.begin(), others.end(), 0u);
-    others.erase(others.begin() + rank);
+    // The readers of a channel to all are the other ranks of the host, in order.
+    std::vector<std::uint32_t> others;
+    for (std::uint32_t peer = 0; peer < size; ++peer)
+        if (peer != rank && !endpoint.settings.is_far(peer)) others.push_back(peer);
+    std::size_t before = 0;  // ranks of this host before this one
+    while (before < others.size() && others[before] < rank) ++before;
     for (std::uint32_t peer = 0; peer < size; ++peer) {
         writers_.emplace_back(endpoint.channel(layout.between(rank, peer)), layout, depth, std::vector{peer});
         readers_.emplace_back(endpoint.channel(layout.between(peer, rank)), layout, depth, peer, 0);
-        // The readers of `peer` are the other ranks, in order.
-        readers_of_all_.emplace_back(endpoint.channel(layout.to_all(peer)), layout, depth, peer, rank - (rank > peer));
+        readers_of_all_.emplace_back(endpoint.channel(layout.to_all(peer)), layout, depth, peer,
+                                     endpoint.settings.is_far(peer) ? 0 : before - (rank > peer));
     }
     writer_to_all_ = Writer(endpoint.channel(layout.to_all(rank)), layout, depth, others);
     staging_ = Staging(layout.staging(rank).offset, layout.front_of_staging(rank).bytes);
@@ -99,6 +101,7 @@ void Executor::prepare(Plan& plan) {
 // No rank leaves a collective before the ranks that it sent to have entered it; otherwise it could not learn that they
 // called something else.
 void Executor::await_entry(const Plan& plan) {
+    for (const std::uint32_t peer : plan.program->silent_receivers) endpoint_.ask_entry(peer);
     for (const std::uint32_t peer : plan.program->silent_receivers) {
         wait(EventKind::awaits_entry, [&] { return endpoint_.has_entered(peer); }, {peer, 0, deadline_, true});
         endpoint_.check_same_call(peer);

@@ -73,6 +73,11 @@ Endpoint::Endpoint(Settings requested)
     base_ = settings.memory != nullptr ? settings.memory : map_memory(settings, layout.bytes());
     control_ = reinterpret_cast<Control*>(base_);
     opened_bytes_ = books.bytes;
+    if (settings.courier == nullptr) return;
+    if (settings.far.size() != settings.geometry.size || settings.courier_ranks.size() != settings.geometry.size)
+        throw std::invalid_argument("impossible far ranks of an endpoint");
+    far_ = settings.courier->join(*this);
+    quick_looks_ = fewest_looks;  // a message from another host arrives only if somebody looks for it
 }
 
 Endpoint::~Endpoint() {
@@ -105,11 +110,30 @@ void Endpoint::close() {
     if (closed_) return;
     closed_ = true;
     board(settings.rank).closed.store(1, std::memory_order_release);
-    for (std::uint32_t rank = 0; rank < settings.geometry.size; ++rank) wake_if_asleep(rank);
-    if (control_->closed.fetch_add(1) + 1 == settings.geometry.size)
+    wake_host();
+    if (far_) far_->leave();
+    if (control_->closed.fetch_add(1) + 1 == near_ranks())
         ::fallocate(settings.file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
                     static_cast<off_t>(settings.offset + layout.before_channels().bytes),
                     static_cast<off_t>(layout.bytes() - layout.before_channels().bytes));
+}
+
+std::uint32_t Endpoint::near_ranks() const {
+    return settings.geometry.size -
+           static_cast<std::uint32_t>(std::count(settings.far.begin(), settings.far.end(), true));
+}
+
+void Endpoint::open_far_channel(std::size_t channel) {
+    const std::size_t size = settings.geometry.size, pairs = size * size;
+    if (channel >= 2 * pairs) return;  // the channels to all stay inside a host
+    const bool of_transfers = channel >= pairs;
+    const auto from = static_cast<std::uint32_t>(channel % pairs / size),
+               to = static_cast<std::uint32_t>(channel % size);
+    const bool incoming = to == settings.rank;
+    const std::uint32_t peer = incoming ? from : to;
+    if (!settings.is_far(peer)) return;
+    if (of_transfers && incoming) open(layout.transfer_slots(from, to));  // this process writes there
+    far_->opened(peer, of_transfers, incoming);
 }
 
 // ---- calls -----------------------------------------------------------------------------------------------------

@@ -16,21 +16,33 @@ FaultReport Endpoint::break_with(Fault fault, int culprit, const FaultMessage& m
     if (control_->broken.compare_exchange_strong(whole, 1)) {
         const std::string group = names.group();
         const std::string text = message.text() + (group.empty() ? "" : "\n" + group);
-        control_->report.fault = fault;
-        control_->report.culprit = names.job_rank(culprit);
-        std::strncpy(control_->report.text, text.c_str(), sizeof control_->report.text - 1);
-        control_->broken.store(2, std::memory_order_release);
-        // One write for the whole line, so that the lines of several ranks do not mix.
-        if (settings.fault_log >= 0)
-            ::dprintf(settings.fault_log, "%u %d\n", static_cast<unsigned>(fault), names.job_rank(culprit));
-        for (std::uint32_t rank = 0; rank < settings.geometry.size; ++rank) wake_if_asleep(rank);
+        FaultReport report;
+        report.fault = fault;
+        report.culprit = names.job_rank(culprit);
+        std::strncpy(report.text, text.c_str(), sizeof report.text - 1);
+        write_report(far_ ? far_->settle(report) : report);
     }
     return fault_report();
 }
 
+FaultReport Endpoint::adopt(const FaultReport& verdict) {
+    std::uint32_t whole = 0;
+    if (control_->broken.compare_exchange_strong(whole, 1)) write_report(verdict);
+    return control_->broken.load(std::memory_order_acquire) == 2 ? control_->report : FaultReport{};
+}
+
+void Endpoint::write_report(const FaultReport& report) {
+    control_->report = report;
+    control_->broken.store(2, std::memory_order_release);
+    // One write for the whole line, so that the lines of several ranks do not mix.
+    if (settings.fault_log >= 0)
+        ::dprintf(settings.fault_log, "%u %d\n", static_cast<unsigned>(report.fault), report.culprit);
+    wake_host();
+}
+
 FaultReport Endpoint::fault_report() const {
     // The rank that began to write the report may have died before it finished, so the wait is limited.
-    for (int look = 0; look < 1000; ++look) {
+    for (int look = 0; look < (far_ ? 5000 : 1000); ++look) {
         const std::uint32_t state = control_->broken.load(std::memory_order_acquire);
         if (state == 0) return {};
         if (state == 2) return control_->report;
@@ -47,6 +59,7 @@ void Endpoint::fail(Fault fault, int culprit, const FaultMessage& message) {
 }
 
 void Endpoint::report_mismatch(std::uint32_t peer) {
+    if (settings.is_far(peer)) far_->refresh_board(peer);
     fail(Fault::mismatch, static_cast<int>(peer),
          FaultMessage("call_mismatch")
              .with("number", call_)
@@ -75,6 +88,17 @@ void Endpoint::report_peer_ended(std::uint32_t peer, const Wait& what) {
     fail(Fault::peer_lost, static_cast<int>(peer), message);
 }
 
+void Endpoint::report_far_peer_lost(std::uint32_t peer, const std::string& reason, const Wait& what) {
+    FaultMessage message(what.in_collective ? "far_peer_lost_in_call" : "far_peer_lost");
+    message.with_value("peer", names.value(peer))
+        .with("host", far_->host(peer))
+        .with("reason", reason)
+        .with_value("rank", own_value())
+        .with_value("waited_for", value_of(what.peer));
+    add_location(message, what);
+    fail(Fault::peer_lost, static_cast<int>(peer), message);
+}
+
 void Endpoint::report_peer_closed(const Wait& what) {
     const bool any = what.peer == any_rank;
     FaultMessage message(what.in_collective ? "peer_closed_in_call" : any ? "all_closed" : "peer_closed");
@@ -95,6 +119,10 @@ void Endpoint::report_timeout(const Wait& what, Nanoseconds waited) {
     for (std::uint32_t hops = 0; hops < settings.geometry.size; ++hops) {
         const Board& theirs = board(rank);
         const auto detail = [&](const char* id) { return FaultMessage(id).with_value("rank", names.value(rank)); };
+        if (settings.is_far(rank) && !far_->refresh_board(rank)) {
+            message.with_detail(detail("no_answer").with("host", far_->host(rank)));
+            break;
+        }
         const std::uint64_t calls = theirs.calls.load(std::memory_order_acquire);
         if (what.in_collective && calls < call_) {
             message.with_detail(detail("not_entered").with("made", calls).with("expected", call_));

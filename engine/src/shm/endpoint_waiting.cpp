@@ -25,14 +25,21 @@ constexpr Nanoseconds liveness_check_every = milliseconds(20);
 
 }  // namespace
 
-void Endpoint::wake(Board& theirs) {
+void Endpoint::wake(Board& theirs, std::uint32_t rank) {
+    if (settings.is_far(rank)) return far_->push(rank);
     theirs.wake_word.fetch_add(1, std::memory_order_release);
     futex_wake_all(theirs.wake_word);
+}
+
+void Endpoint::wake_host() {
+    for (std::uint32_t rank = 0; rank < settings.geometry.size; ++rank)
+        if (!settings.is_far(rank)) wake_if_asleep(rank);
 }
 
 void Endpoint::wait_slowly(std::function<bool()> ready, const Wait& what) {
     // If ranks share cores, the rank that we wait for may itself be waiting for this core.
     for (int yields = 0; yields < first_yields_; ++yields) {
+        if (far_) far_->poll();
         ::sched_yield();
         if (ready()) return;
     }
@@ -41,7 +48,10 @@ void Endpoint::wait_slowly(std::function<bool()> ready, const Wait& what) {
         spin_.next(in_background ? settings.wait_policy.background_spin : settings.wait_policy.spin);
     while (Clock::now() - began < spin) {
         for (int look = 0; look < 64; ++look) {
-            pause_core();
+            if (far_)
+                far_->poll();
+            else
+                pause_core();
             if (ready()) return spin_.was_worth_it();
         }
     }
@@ -61,6 +71,7 @@ void Endpoint::wait_slowly(std::function<bool()> ready, const Wait& what) {
     Clock::time_point next_check = now + settings.wait_policy.yield;
     Nanoseconds nap = shortest_sleep;
     for (;;) {
+        if (far_) far_->poll();
         if (ready()) return;
         if (broken() && !ready()) throw Failure(fault_report());
         now = Clock::now();
@@ -78,6 +89,7 @@ void Endpoint::wait_slowly(std::function<bool()> ready, const Wait& what) {
             explicit Asleep(Board& board) : mine(board) { mine.asleep.fetch_add(1, std::memory_order_seq_cst); }
             ~Asleep() { mine.asleep.fetch_sub(1, std::memory_order_relaxed); }
         } asleep(mine);
+        if (far_) far_->hand_over();
         if (has_fence_) fence_everywhere();
         if (!ready() && !broken())
             futex_wait(mine.wake_word, seen, std::min(nap, std::max<Nanoseconds>(what.deadline.ends - now, Nanoseconds(1))));
@@ -114,6 +126,7 @@ void Endpoint::check_liveness(const std::function<bool()>& ready, const Wait& wh
         if (board(rank).closed.load(std::memory_order_acquire)) continue;
         report_peer_ended(rank, what);
     }
+    if (far_) check_far_ranks(ready, what);
     if (has_left(what.peer) && !ready()) report_peer_closed(what);
     if (what.in_collective)
         for (std::uint32_t rank = 0; rank < settings.geometry.size; ++rank)
@@ -121,6 +134,16 @@ void Endpoint::check_liveness(const std::function<bool()>& ready, const Wait& wh
     const Clock::time_point now = Clock::now();
     // The call may have waited several times: the error states the time since its begin.
     if (now >= what.deadline.ends && !ready()) report_timeout(what, now - what.deadline.began);
+}
+
+void Endpoint::check_far_ranks(const std::function<bool()>& ready, const Wait& what) {
+    for (std::uint32_t rank = 0; rank < settings.geometry.size; ++rank) {
+        if (!settings.far[rank] || board(rank).closed.load(std::memory_order_acquire)) continue;
+        const std::string reason = far_->lost(rank);
+        if (reason.empty()) continue;
+        if (ready()) return;
+        report_far_peer_lost(rank, reason, what);
+    }
 }
 
 // Returns whether the rank that we wait for has entered this call: it then has nothing to do but to answer.

@@ -25,7 +25,8 @@ int open_process(int process) {
 Peers::Peers(const std::vector<int>& processes, std::uint32_t own_rank)
     : processes_(processes), descriptors_(processes.size(), -1), own_rank_(own_rank) {
     for (std::size_t rank = 0; rank < processes.size(); ++rank)
-        if (rank != own_rank && processes[rank] != getpid()) descriptors_[rank] = open_process(processes[rank]);
+        if (rank != own_rank && processes[rank] > 0 && processes[rank] != getpid())
+            descriptors_[rank] = open_process(processes[rank]);
 }
 
 Peers::~Peers() {
@@ -39,7 +40,7 @@ std::vector<std::uint32_t> Peers::lost() const {
     ::poll(asked.data(), asked.size(), 0);
     std::vector<std::uint32_t> found;
     for (std::size_t rank = 0; rank < asked.size(); ++rank) {
-        if (rank == own_rank_) continue;
+        if (rank == own_rank_ || processes_[rank] <= 0) continue;
         // Without a descriptor the process id must do; it does not detect a process that its parent has not reaped.
         const bool gone = descriptors_[rank] >= 0 ? (asked[rank].revents & (POLLIN | POLLHUP | POLLERR)) != 0
                                                   : ::kill(processes_[rank], 0) != 0 && errno == ESRCH;

@@ -35,6 +35,16 @@ FAULTS: dict[type[UnisonoError], tuple[Template, ...]] = {
             "{peer} 已结束；{rank} 当时正在 send 或 recv（标签 {tag}）中等待 {waited_for}",
         ),
         _fault(
+            "far_peer_lost_in_call",
+            "{peer} on host {host} is lost ({reason}); {rank} was waiting for {waited_for} at step {step} of {call}",
+            "主机 {host} 上的 {peer} 已失联（{reason}）；{rank} 当时正在 {call} 的第 {step} 步等待 {waited_for}",
+        ),
+        _fault(
+            "far_peer_lost",
+            "{peer} on host {host} is lost ({reason}); {rank} was waiting for {waited_for} (tag {tag})",
+            "主机 {host} 上的 {peer} 已失联（{reason}）；{rank} 当时正在 send 或 recv（标签 {tag}）中等待 {waited_for}",
+        ),
+        _fault(
             "peer_closed_in_call",
             "{peer} has closed its communicator while {rank} is waiting for it in {call}",
             "{rank} 正在 {call} 中等待 {peer}，而 {peer} 已关闭其通信器",
@@ -149,6 +159,11 @@ DETAILS = (
         PREFIX + "busy",
         "{rank} is not waiting for any rank: it may be stopped, very slow, or busy with something else",
         "{rank} 没有在等待任何 rank：它可能已停止、运行得非常慢，或正忙于其他工作",
+    ),
+    Template(
+        PREFIX + "no_answer",
+        "{rank} on host {host} does not answer: it may be stopped",
+        "主机 {host} 上的 {rank} 没有应答：它可能已停止",
     ),
     Template(
         PREFIX + "no_such_message", "no rank has sent a message with this tag", "没有 rank 发送过带有此标签的消息"

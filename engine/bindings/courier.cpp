@@ -1,0 +1,82 @@
+#include "courier.hpp"
+
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <algorithm>
+#include <system_error>
+#include <utility>
+
+namespace nb = nanobind;
+
+namespace unisono::bindings {
+
+namespace {
+
+Ticket ticket_of(const nb::bytes& bytes) {
+    Ticket ticket{};
+    if (bytes.size() != ticket.size()) throw nb::value_error("a ticket has 32 bytes");
+    const auto* data = reinterpret_cast<const std::byte*>(bytes.c_str());
+    std::copy(data, data + ticket.size(), ticket.begin());
+    return ticket;
+}
+
+}  // namespace
+
+PyCourier::PyCourier(std::uint32_t rank, std::uint32_t size, const std::string& address, std::uint16_t first_port,
+                     std::uint16_t last_port)
+    : rank_(rank), size_(size), listening_(std::make_unique<TcpTransport>(rank, address, first_port, last_port)),
+      port_(listening_->port()) {}
+
+void PyCourier::know_peers(const std::vector<std::string>& addresses, const std::vector<std::uint16_t>& ports,
+                           const std::vector<std::string>& hosts, const std::vector<nb::bytes>& tickets_to,
+                           const std::vector<nb::bytes>& tickets_from) {
+    if (!listening_) throw nb::value_error("the peers of this courier are known already, or it is closed");
+    for (const std::size_t length :
+         {addresses.size(), ports.size(), hosts.size(), tickets_to.size(), tickets_from.size()})
+        if (length != size_) throw nb::value_error("expected one entry for each rank of the job");
+    std::vector<TcpPeer> peers(size_);
+    for (std::uint32_t rank = 0; rank < size_; ++rank) {
+        if (addresses[rank].empty()) continue;
+        peers[rank] = {addresses[rank], ports[rank], ticket_of(tickets_to[rank]), ticket_of(tickets_from[rank])};
+    }
+    listening_->know_peers(std::move(peers));
+    courier_ = std::make_unique<Courier>(std::move(listening_), rank_, hosts);
+}
+
+void PyCourier::close() {
+    const nb::gil_scoped_release released;
+    listening_.reset();
+    if (courier_) courier_->close();
+}
+
+void PyCourier::abandon() {
+    if (listening_) listening_->abandon();
+    if (courier_) courier_->abandon();
+    static_cast<void>(courier_.release());
+}
+
+void bind_courier(nb::module_& module) {
+    nb::class_<PyCourier>(module, "Courier", "Moves messages between this process and the ranks of other hosts.")
+        .def("__init__",
+             [](PyCourier* self, std::uint32_t rank, std::uint32_t size, const std::string& address,
+                std::uint16_t first_port, std::uint16_t last_port) {
+                 try {
+                     new (self) PyCourier(rank, size, address, first_port, last_port);
+                 } catch (const std::system_error& error) {
+                     errno = error.code().value();
+                     PyErr_SetFromErrno(PyExc_OSError);
+                     throw nb::python_error();
+                 }
+             },
+             nb::kw_only(), nb::arg("rank"), nb::arg("size"), nb::arg("address"), nb::arg("first_port") = 0,
+             nb::arg("last_port") = 0)
+        .def("know_peers", &PyCourier::know_peers, nb::arg("addresses"), nb::arg("ports"), nb::arg("hosts"),
+             nb::arg("tickets_to"), nb::arg("tickets_from"))
+        .def_prop_ro("port", &PyCourier::port)
+        .def_prop_ro("transport", [](const PyCourier&) { return "tcp"; })
+        .def("close", &PyCourier::close)
+        .def("abandon", &PyCourier::abandon);
+}
+
+}  // namespace unisono::bindings

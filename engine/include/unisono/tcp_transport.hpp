@@ -1,0 +1,106 @@
+// A transport over TCP. Each direction between two processes has a connection of its own, made by the sender.
+//
+// A new connection is authenticated before any letter is read. The sender begins with a greeting: a constant, its rank,
+// and the *ticket* that only a member of the job can know (a keyed digest, see bootstrap/tickets.py). The receiver
+// answers with the ticket of the other direction. Tickets do not encrypt anything.
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "unisono/transport.hpp"
+
+namespace unisono {
+
+using Ticket = std::array<std::byte, 32>;
+
+struct TcpPeer {
+    std::string address;  // numeric; empty for the ranks of this host
+    std::uint16_t port = 0;
+    Ticket ticket_to{};    // presented to this peer
+    Ticket ticket_from{};  // expected from it
+};
+
+// Buffers for the payloads of arriving letters, which are used again.
+class PayloadPool {
+  public:
+    Payload get(std::size_t bytes);
+
+  private:
+    static void put_back(void* pool, std::byte* data);
+    struct Deleter {
+        void operator()(std::byte* data) const;
+    };
+    using Buffer = std::unique_ptr<std::byte, Deleter>;
+    static constexpr int classes = 40;  // powers of two
+    std::vector<Buffer> free_[classes];
+};
+
+class TcpTransport : public Transport {
+  public:
+    // Listens at an address, on the first free port of a range; `first_port` 0: any port. Throws std::system_error.
+    TcpTransport(std::uint32_t rank, const std::string& address, std::uint16_t first_port, std::uint16_t last_port);
+    ~TcpTransport() override;
+    TcpTransport(const TcpTransport&) = delete;
+    TcpTransport& operator=(const TcpTransport&) = delete;
+
+    std::uint16_t port() const { return port_; }
+    void know_peers(std::vector<TcpPeer> peers);
+    std::uint64_t rejected() const { return rejected_; }  // connections without a valid ticket
+
+    void connect(std::uint32_t peer) override;
+    void send(std::uint32_t to, Letter letter, Sink& sink) override;
+    void send_to_all(const Letter& letter, Sink& sink) override;
+    void detach(std::uint64_t communicator) override;
+    bool progress(Sink& sink) override;
+    int event_descriptor() const override { return epoll_; }
+    bool has_unsent() const override { return unsent_ > 0; }
+    void check_peers(Sink& sink) override;
+    void abandon() override;
+
+  private:
+    using Clock = std::chrono::steady_clock;
+    struct Connection;
+    struct Outgoing;
+    struct Incoming;
+    struct PeerState {
+        TcpPeer peer;
+        std::unique_ptr<Outgoing> outgoing;
+        std::unique_ptr<Incoming> incoming;
+        bool said_farewell = false;
+        bool lost = false;
+        Clock::time_point suspected{};  // since when the connection to it has been closed; zero: it is not
+        std::string reason;
+    };
+
+    void listen_at(const std::string& address, std::uint16_t first_port, std::uint16_t last_port);
+    void accept_all();
+    void handle(Outgoing& connection, std::uint32_t events, Sink& sink);
+    void handle(Incoming& connection, std::uint32_t events, Sink& sink);
+    bool greet(Outgoing& connection);
+    bool read_greeting(Incoming& connection);
+    void write_letters(Outgoing& connection, Sink& sink);
+    void read_letters(Incoming& connection, Sink& sink);
+    void deliver(Incoming& connection, Payload payload, Sink& sink);
+    void watch(Connection& connection, std::uint32_t events, bool is_new);
+    void suspect(std::uint32_t peer, const std::string& reason);
+    void lose(std::uint32_t peer, const std::string& reason, Sink& sink);
+    bool is_unreachable(int socket) const;
+
+    std::uint32_t rank_;
+    int listener_ = -1, epoll_ = -1;
+    std::uint16_t port_ = 0;
+    std::vector<PeerState> peers_;
+    std::vector<std::unique_ptr<Incoming>> greeting_;  // connections that are not authenticated yet
+    std::vector<std::unique_ptr<Incoming>> dropped_;   // destroyed at the end of `progress`
+    PayloadPool pool_;
+    std::size_t unsent_ = 0;
+    std::uint64_t rejected_ = 0;
+};
+
+}  // namespace unisono

@@ -1,0 +1,182 @@
+#include "unisono/courier.hpp"
+
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "unisono/far_channels.hpp"
+
+namespace unisono {
+
+namespace {
+
+using std::chrono::milliseconds;
+
+// While other threads poll, the thread of the courier looks this often whether they still do.
+constexpr milliseconds nap{1};
+constexpr milliseconds check_peers_every{500};
+// A letter to a process that has just started must not be lost because the process ends in good order.
+constexpr milliseconds longest_farewell{2000};
+
+}  // namespace
+
+Courier::Courier(std::unique_ptr<Transport> transport, std::uint32_t rank, std::vector<std::string> hosts)
+    : transport_(std::move(transport)), rank_(rank), hosts_(std::move(hosts)),
+      wake_up_(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
+    thread_ = std::thread([this] { work(); });
+}
+
+Courier::~Courier() {
+    close();
+    if (wake_up_ >= 0) ::close(wake_up_);
+}
+
+std::unique_ptr<FarLink> Courier::join(Endpoint& endpoint) {
+    auto channels = std::make_unique<FarChannels>(*this, endpoint);
+    const Hold hold(*this);
+    const std::uint64_t number = endpoint.settings.number;
+    channels_[number] = channels.get();
+    const auto early = early_.extract(number);
+    if (!early.empty())
+        for (auto& [label, bytes] : early.mapped()) {
+            const auto release = [](void*, std::byte* data) { delete[] data; };
+            auto* const data = new std::byte[std::max<std::size_t>(bytes.size(), 1)];
+            std::copy(bytes.begin(), bytes.end(), data);
+            channels->on_letter(label, Payload(data, release, nullptr));
+        }
+    return channels;
+}
+
+void Courier::remove(FarChannels& channels) {
+    const Hold hold(*this);
+    const std::uint64_t number = channels.endpoint_.settings.number;
+    if (channels_.erase(number) == 0) return;
+    left_.insert(number);
+    transport_->detach(number);
+}
+
+void Courier::close() {
+    if (std::exchange(closed_, true)) return;
+    const Clock::time_point ends = Clock::now() + longest_farewell;
+    {
+        const Hold hold(*this);
+        Letter farewell{};
+        farewell.label.kind = LetterKind::farewell;
+        farewell.label.from = rank_;
+        transport_->send_to_all(farewell, *this);
+    }
+    while (Clock::now() < ends) {
+        {
+            const Hold hold(*this);
+            if (!transport_->has_unsent()) break;
+            transport_->progress(*this);
+        }
+        ::usleep(200);
+    }
+    stopping_ = true;
+    wake_thread();
+    thread_.join();
+    transport_.reset();
+}
+
+void Courier::abandon() {
+    closed_ = true;
+    transport_->abandon();
+    static_cast<void>(transport_.release());
+    thread_.detach();  // it does not exist in the child
+    new (&thread_) std::thread();
+}
+
+// ---- progress --------------------------------------------------------------------------------------------------
+
+void Courier::poll() {
+    polls_.fetch_add(1, std::memory_order_relaxed);
+    try_hold([&] { transport_->progress(*this); });
+}
+
+void Courier::attend() {
+    while (neglected_.load(std::memory_order_acquire)) {
+        const std::unique_lock lock(mutex_, std::try_to_lock);
+        if (!lock) return;
+        if (!neglected_.exchange(false, std::memory_order_acq_rel)) return;
+        for (const auto& [number, channels] : channels_) channels->service_neglected();
+    }
+}
+
+void Courier::hand_over() {
+    handed_over_.store(true, std::memory_order_seq_cst);
+    if (naps_.load(std::memory_order_seq_cst)) wake_thread();
+}
+
+void Courier::wake_thread() {
+    const std::uint64_t one = 1;
+    if (::write(wake_up_, &one, sizeof one) < 0) return;  // it is awake already
+}
+
+void Courier::work() {
+    std::uint64_t seen = 0;
+    Clock::time_point next_check = Clock::now() + check_peers_every;
+    bool has_questions = false;
+    while (!stopping_) {
+        const std::uint64_t polls = polls_.load(std::memory_order_relaxed);
+        sleep(polls != seen && !handed_over_.exchange(false), has_questions);
+        seen = polls;
+        const Hold hold(*this);
+        transport_->progress(*this);
+        has_questions = false;
+        for (const auto& [number, channels] : channels_) has_questions |= channels->answer_questions();
+        if (Clock::now() < next_check) continue;
+        transport_->check_peers(*this);
+        next_check = Clock::now() + check_peers_every;
+    }
+}
+
+// Sleeps until there is something to do. While other threads poll, they move the letters; this thread then only makes
+// sure that it notices when they stop.
+void Courier::sleep(bool is_polled, bool has_questions) {
+    pollfd waits[2] = {{wake_up_, POLLIN, 0}, {transport_->event_descriptor(), POLLIN, 0}};
+    naps_.store(is_polled, std::memory_order_seq_cst);
+    if (is_polled && handed_over_.load(std::memory_order_seq_cst)) is_polled = false;
+    const auto longest = is_polled || has_questions ? nap : check_peers_every;
+    ::poll(waits, is_polled ? 1 : 2, static_cast<int>(longest.count()));
+    naps_.store(false, std::memory_order_seq_cst);
+    std::uint64_t count;
+    if (::read(wake_up_, &count, sizeof count) < 0) return;  // nobody woke this thread
+}
+
+// ---- letters ---------------------------------------------------------------------------------------------------
+
+void Courier::on_letter(const Label& label, Payload payload) {
+    if (const auto found = channels_.find(label.communicator); found != channels_.end()) {
+        found->second->on_letter(label, std::move(payload));
+        return;
+    }
+    if (!left_.contains(label.communicator)) {  // this process has yet to join
+        std::vector<std::byte> bytes(payload.data(), payload.data() + label.bytes);
+        early_[label.communicator].emplace_back(label, std::move(bytes));
+        return;
+    }
+    if (label.kind != LetterKind::asks_entry && label.kind != LetterKind::asks_state) return;
+    Letter closed{};
+    closed.label.kind = LetterKind::closed;
+    closed.label.from = rank_;
+    closed.label.communicator = label.communicator;
+    send(label.from, std::move(closed));
+}
+
+void Courier::on_sent(std::uint32_t to, const Label& label) {
+    if (label.kind != LetterKind::message && label.kind != LetterKind::transfer) return;
+    if (const auto found = channels_.find(label.communicator); found != channels_.end())
+        found->second->on_sent(to, label);
+}
+
+void Courier::on_lost(std::uint32_t peer, const std::string& reason) {
+    lost_.emplace(peer, reason);
+    for (const auto& [number, channels] : channels_) channels->on_lost(peer);
+}
+
+}  // namespace unisono
