@@ -21,8 +21,11 @@ PROGRAMS = {
         "scenarios_calls",
         "scenarios_endings",
         "scenarios_event_log",
+        "scenarios_far",
         "scenarios_transfers",
         "cases",
+        "fake_network",
+        "hosts",
         "ranks",
     ],
 }

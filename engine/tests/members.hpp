@@ -2,9 +2,11 @@
 #pragma once
 
 #include <cstdint>
+#include <cstring>
 #include <functional>
+#include <string>
 
-#include "ranks.hpp"
+#include "hosts.hpp"
 #include "unisono/collective_queue.hpp"
 #include "unisono/transfer_queue.hpp"
 
@@ -28,14 +30,19 @@ struct Member {
     TransferQueue transfer_queue;
 };
 
-// Makes a communicator and runs `body` for each member in a separate thread.
-inline void with_members(const Geometry& geometry, const std::function<void(Member&)>& body) {
-    SharedMemory memory(geometry);
-    const std::vector<Settings> settings = memory.for_threads();
-    run_in_threads(geometry.size, [&](std::uint32_t rank) {
-        Member member(settings[rank]);
+// Runs `body` for each member of a communicator in a separate thread.
+inline void with_members(const Hosts& hosts, const std::function<void(Member&)>& body) {
+    run_in_threads(static_cast<std::uint32_t>(hosts.settings().size()), [&](std::uint32_t rank) {
+        Member member(hosts.settings()[rank]);
         body(member);
     });
+}
+inline void with_members(const Geometry& geometry, const std::function<void(Member&)>& body) {
+    with_members(Hosts(geometry), body);
+}
+
+inline bool says(const FaultReport& report, const std::string& text) {
+    return std::strstr(report.text, text.c_str()) != nullptr;
 }
 
 // Returns the fault of an action; Fault::none if it succeeds.

@@ -29,4 +29,9 @@ void a_late_rank_is_named();
 void a_rank_that_has_left_is_reported();
 void a_rank_may_leave_when_its_part_is_done();
 
+// scenarios_far.cpp: ranks on two hosts.
+void messages_wait_for_a_rank_that_joins_late();
+void a_rank_that_is_cut_off_is_named_on_every_host();
+void strangers_are_turned_away();
+
 }  // namespace unisono::tests

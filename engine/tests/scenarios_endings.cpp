@@ -1,4 +1,3 @@
-#include <cstring>
 #include <thread>
 
 #include "check.hpp"
@@ -14,8 +13,6 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr Geometry two_ranks{2, 8, page_bytes, 4096};
-
-bool says(const FaultReport& report, const std::string& text) { return std::strstr(report.text, text.c_str()); }
 
 FaultReport run(Member& member, const std::shared_ptr<Plan>& plan, std::vector<std::byte>& data,
                 Nanoseconds timeout = long_enough) {

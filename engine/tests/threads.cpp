@@ -3,23 +3,33 @@
 //
 //     threads FILE [repeats]
 //
-// The file comes from tools/dump_program.py.
+// The file comes from tools/dump_program.py. The scenarios run on one host, and on two hosts that are connected by a
+// fake network and by TCP.
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 
 #include "check.hpp"
+#include "hosts.hpp"
 #include "scenarios.hpp"
 
-int main(int count, char** arguments) {
-    using namespace unisono::tests;
-    CHECK(count > 1);
-    const std::vector<Case> cases = read_cases(arguments[1]);
-    const int repeats = count > 2 ? std::atoi(arguments[2]) : 3;
+namespace {
+
+using namespace unisono::tests;
+
+// The channels to all end at the ranks of a host, and these programs were compiled for one host.
+bool uses_channel_to_all(const Case& one) {
+    return std::any_of(one.parts.begin(), one.parts.end(), [](const Part& part) {
+        const auto& channels = part.plan->program->channels;
+        return std::any_of(channels.begin(), channels.end(),
+                           [](const unisono::ChannelUse& use) { return use.reach == unisono::Reach::all; });
+    });
+}
+
+void run_scenarios(const std::vector<Case>& cases, int repeats) {
     collectives_give_the_right_bits(cases, repeats);
     queued_calls_and_transfers_go_on_together(cases);
     calls_of_several_threads_take_turns();
-    unsuccessful_spins_get_shorter_and_recover();
-    messages_are_copied_in_the_faster_way();
     messages_find_their_receives();
     receives_end_in_the_middle_of_a_message();
     event_logs_are_read_while_they_are_written();
@@ -29,6 +39,30 @@ int main(int count, char** arguments) {
     a_late_rank_is_named();
     a_rank_that_has_left_is_reported();
     a_rank_may_leave_when_its_part_is_done();
+}
+
+}  // namespace
+
+int main(int count, char** arguments) {
+    CHECK(count > 1);
+    const std::vector<Case> cases = read_cases(arguments[1]);
+    const int repeats = count > 2 ? std::atoi(arguments[2]) : 3;
+    run_scenarios(cases, repeats);
+    unsuccessful_spins_get_shorter_and_recover();
+    messages_are_copied_in_the_faster_way();
+    std::vector<Case> between_hosts;
+    std::copy_if(cases.begin(), cases.end(), std::back_inserter(between_hosts),
+                 [](const Case& one) { return !uses_channel_to_all(one); });
+    CHECK(between_hosts.size() > cases.size() / 2);
+    for (const Network network : {Network::fake, Network::tcp}) {
+        network_in_use = network;
+        run_scenarios(between_hosts, 1);
+        messages_wait_for_a_rank_that_joins_late();
+    }
+    network_in_use = Network::fake;
+    a_rank_that_is_cut_off_is_named_on_every_host();
+    network_in_use = Network::tcp;
+    strangers_are_turned_away();
     std::printf("%zu cases, %d times each, and all endings: passed\n", cases.size(), repeats);
     return 0;
 }

@@ -1,0 +1,100 @@
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <thread>
+
+#include "check.hpp"
+#include "letters.hpp"
+#include "members.hpp"
+#include "scenarios.hpp"
+#include "small_plans.hpp"
+#include "unisono/tcp_transport.hpp"
+
+namespace unisono::tests {
+
+namespace {
+
+using std::chrono::milliseconds;
+
+// Counts what a transport reports.
+struct Counter : Sink {
+    void on_letter(const Label& label, Payload) override { letters += label.number; }
+    void on_sent(std::uint32_t, const Label&) override {}
+    void on_lost(std::uint32_t, const std::string&) override { ++lost; }
+    std::uint64_t letters = 0;
+    int lost = 0;
+};
+
+int connection_to(std::uint16_t port) {
+    const int socket = ::socket(AF_INET, SOCK_STREAM, 0);
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(port);
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    CHECK(::connect(socket, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0);
+    return socket;
+}
+
+}  // namespace
+
+void messages_wait_for_a_rank_that_joins_late() {
+    const Hosts hosts({2, 8, page_bytes, 4096});
+    run_in_threads(2, [&](std::uint32_t rank) {
+        if (rank == 1) std::this_thread::sleep_for(milliseconds(50));
+        Member member(hosts.settings()[rank]);
+        std::vector<std::byte> data(2000, std::byte{7});
+        if (rank == 1) std::fill(data.begin(), data.end(), std::byte{});
+        for (int repeat = 0; repeat < 20; ++repeat) {
+            const auto plan = message(rank, 0, 1, data.size());
+            member.executor.run(*plan, data.data(), data.data(), Clock::now() + long_enough);
+            CHECK(data.front() == std::byte{7} && data.back() == std::byte{7});
+        }
+    });
+}
+
+void a_rank_that_is_cut_off_is_named_on_every_host() {
+    constexpr std::uint32_t cut = 3;
+    Hosts hosts({5, 8, page_bytes, 4096});
+    with_members(hosts, [&](Member& member) {
+        std::vector<std::byte> data(2000);
+        if (member.rank() == cut) {
+            std::this_thread::sleep_for(milliseconds(30));
+            hosts.cut_off(cut);
+            return;
+        }
+        const FaultReport report = report_of([&] {
+            // Rank 1 is on the host of the rank that is cut off, and learns of it from the others.
+            const auto plan = message(member.rank(), member.rank() == 1 ? 0 : cut, member.rank(), data.size());
+            member.executor.run(*plan, data.data(), data.data(), Clock::now() + long_enough);
+        });
+        CHECK(report.fault == Fault::peer_lost && report.culprit == cut && says(report, "far_peer_lost_in_call"));
+        CHECK(says(report, "host=second") && says(report, "reason=cut off"));
+    });
+}
+
+void strangers_are_turned_away() {
+    TcpTransport transport(0, "127.0.0.1", 0, 0);
+    TcpPeer peer{"127.0.0.1", 1, {}, {}};
+    peer.ticket_from[0] = std::byte{1};
+    transport.know_peers({{}, peer});
+    Counter counter;
+    const int silent = connection_to(transport.port()), noisy = connection_to(transport.port());
+    std::vector<char> garbage(1000, 'x');
+    CHECK(::send(noisy, garbage.data(), garbage.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(garbage.size()));
+    // A greeting in the right form, but without the ticket.
+    const int forger = connection_to(transport.port());
+    char greeting[48] = "unisono-far1";
+    greeting[12] = 1;
+    CHECK(::send(forger, greeting, sizeof greeting, MSG_NOSIGNAL) == sizeof greeting);
+    const Clock::time_point ends = Clock::now() + std::chrono::seconds(10);
+    while (transport.rejected() < 2 && Clock::now() < ends) transport.progress(counter);
+    CHECK(transport.rejected() == 2);
+    char answer;
+    CHECK(::recv(forger, &answer, 1, 0) <= 0);
+    CHECK(counter.letters == 0 && counter.lost == 0);
+    for (const int socket : {silent, noisy, forger}) ::close(socket);
+}
+
+}  // namespace unisono::tests
