@@ -69,8 +69,7 @@ void bind_courier(nb::module_& module) {
                      throw nb::python_error();
                  }
              },
-             nb::kw_only(), nb::arg("rank"), nb::arg("size"), nb::arg("address"), nb::arg("first_port") = 0,
-             nb::arg("last_port") = 0)
+             nb::arg("rank"), nb::arg("size"), nb::arg("address"), nb::arg("first_port"), nb::arg("last_port"))
         .def("know_peers", &PyCourier::know_peers, nb::arg("addresses"), nb::arg("ports"), nb::arg("hosts"),
              nb::arg("tickets_to"), nb::arg("tickets_from"))
         .def_prop_ro("port", &PyCourier::port)

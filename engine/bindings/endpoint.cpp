@@ -326,8 +326,7 @@ void bind_endpoint(nb::module_& module) {
              nb::arg("file"), nb::arg("offset"), nb::arg("rank"), nb::arg("size"), nb::arg("depth"),
              nb::arg("staging_bytes"), nb::arg("transfer_bytes"), nb::arg("processes"), nb::arg("spin_s"), nb::arg("yield_s"),
              nb::arg("background_spin_s"), nb::arg("job_ranks"), nb::arg("fault_log").none(),
-             nb::arg("courier").none() = nb::none(), nb::arg("number") = 0, nb::arg("far") = std::vector<bool>(),
-             nb::arg("courier_ranks") = std::vector<std::uint32_t>())
+             nb::arg("courier").none(), nb::arg("number"), nb::arg("far"), nb::arg("courier_ranks"))
         .def("fast_call", [](nb::object self, std::uint64_t collective, int arrays, nb::object default_op,
                              nb::object method) {
             return make_fast_call(self, nb::cast<PyEndpoint&>(self), collective, arrays, default_op, method);

@@ -74,9 +74,7 @@ def make_plan(
 def shared_bytes(size: int, depth: int, staging_bytes: int, transfer_bytes: int) -> int: ...
 
 class Courier:
-    def __init__(
-        self, *, rank: int, size: int, address: str, first_port: int = 0, last_port: int = 0
-    ) -> None: ...
+    def __init__(self, rank: int, size: int, address: str, first_port: int, last_port: int) -> None: ...
     @property
     def port(self) -> int: ...
     @property
@@ -109,8 +107,7 @@ class Endpoint:
     def __init__(
         self, file: File, offset: int, rank: int, size: int, depth: int, staging_bytes: int, transfer_bytes: int,
         processes: list[int], spin_s: float, yield_s: float, background_spin_s: float, job_ranks: list[int],
-        fault_log: File | None, courier: Courier | None = None, number: int = 0, far: list[bool] = ...,
-        courier_ranks: list[int] = ...,
+        fault_log: File | None, courier: Courier | None, number: int, far: list[bool], courier_ranks: list[int],
     ) -> None: ...  # fmt: skip
     def fast_call(
         self, collective: int, arrays: int, default_op: str | None, method: Callable[..., Any]

@@ -122,7 +122,7 @@ class Link:
             processes=processes, spin_s=0.0 if config.oversubscribed else SPIN_S,
             yield_s=OVERSUBSCRIBED_YIELD_S if config.oversubscribed else 0.0,
             background_spin_s=SPIN_S if config.spare_cores else 0.0 if config.oversubscribed else SHORT_SPIN_S,
-            job_ranks=self.job_ranks, fault_log=file.fault_log,
+            job_ranks=self.job_ranks, fault_log=file.fault_log, courier=None, number=0, far=[], courier_ranks=[],
         )  # fmt: skip
         self.endpoint.timeout_s = timeout_s
         if file.first is None:
