@@ -94,11 +94,11 @@ void FarChannels::send_messages(Peer& peer, std::uint32_t rank, int kind) {
     if (courier_.lost_.contains(peer.job_rank)) return;
     OutChannel& out = peer.out[kind];
     const Geometry& geometry = endpoint_.settings.geometry;
-    const MessageHeader* const ring = headers(channel_number(own_rank(), rank, kind));
+    const MessageHeader* const slots = headers(channel_number(own_rank(), rank, kind));
     while (leaving_ || out.sent - out.acknowledged < geometry.depth) {
         // The writer is at most `depth` messages ahead of what has left, so a slot is not written again before that.
         if (out.sent - out.left >= geometry.depth) break;
-        const MessageHeader& header = ring[out.sent % geometry.depth];
+        const MessageHeader& header = slots[out.sent % geometry.depth];
         if (header.ready.load(std::memory_order_acquire) != out.sent + 1) break;
         Letter letter{label_to(peer, letter_of_kind[kind], kind), header.payload, {}};
         letter.label.number = out.sent;
@@ -153,14 +153,14 @@ void FarChannels::publish_arrived(Peer& peer, std::uint32_t rank, int kind) {
     InChannel& in = peer.in[kind];
     const Geometry& geometry = endpoint_.settings.geometry;
     const std::size_t channel = channel_number(rank, own_rank(), kind);
-    MessageHeader* const ring = headers(channel);
+    MessageHeader* const slots = headers(channel);
     const std::uint64_t now_taken = taken(channel).messages.load(std::memory_order_acquire);
     bool any = false;
     while (!in.arrived.empty() && in.arrived.begin()->first == in.published &&
            in.published - now_taken < geometry.depth) {
         Arrived& arrived = in.arrived.begin()->second;
         const Label& label = arrived.label;
-        MessageHeader& header = ring[in.published % geometry.depth];
+        MessageHeader& header = slots[in.published % geometry.depth];
         header.fingerprint = label.fingerprint;
         header.bytes = label.bytes;
         header.offset = label.tag;

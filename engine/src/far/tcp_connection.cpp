@@ -19,7 +19,7 @@ constexpr std::size_t letters_at_once = 16;
 constexpr std::size_t read_at_once = 4 << 20;  // bytes of one connection, before others get their turn
 constexpr std::uint64_t longest_letter = std::uint64_t{1} << 32;
 // A payload of which at least this much is missing is read into its buffer directly.
-constexpr std::size_t direct_bytes = 4 << 10;
+constexpr std::size_t in_place_bytes = 4 << 10;
 
 std::string last_error() { return std::generic_category().message(errno); }
 bool would_block() { return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR; }
@@ -206,8 +206,8 @@ void TcpTransport::read_letters(Incoming& connection, Sink& sink) {
         if (drained || read >= read_at_once) return;
         std::byte* target = connection.buffer.data();
         std::size_t room = Incoming::buffer_bytes;
-        const bool direct = missing >= direct_bytes;  // the buffer is empty then
-        if (direct) {
+        const bool in_place = missing >= in_place_bytes;  // the buffer is empty then
+        if (in_place) {
             target = connection.payload.data() + connection.received;
             room = missing;
         } else {
@@ -225,7 +225,7 @@ void TcpTransport::read_letters(Incoming& connection, Sink& sink) {
             connection.close();
             return suspect(connection.peer, reason);
         }
-        (direct ? connection.received : connection.end) += static_cast<std::size_t>(count);
+        (in_place ? connection.received : connection.end) += static_cast<std::size_t>(count);
         read += static_cast<std::size_t>(count);
         drained = static_cast<std::size_t>(count) < room;
     }
