@@ -42,7 +42,8 @@ FAULTS: dict[type[UnisonoError], tuple[Template, ...]] = {
         _fault(
             "far_peer_lost",
             "{peer} on host {host} is lost ({reason}); {rank} was waiting for {waited_for} (tag {tag})",
-            "主机 {host} 上的 {peer} 已失联（{reason}）；{rank} 当时正在 send 或 recv（标签 {tag}）中等待 {waited_for}",
+            "主机 {host} 上的 {peer} 已失联（{reason}）；"
+            "{rank} 当时正在 send 或 recv（标签 {tag}）中等待 {waited_for}",
         ),
         _fault(
             "peer_closed_in_call",
