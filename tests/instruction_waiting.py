@@ -14,7 +14,7 @@ def completes(programs: list[Lowered], depth: int) -> bool:
 
     def queues(rank: int, channel) -> list[tuple[int, int | None, int]]:
         if channel.to_all:
-            return [(rank, None, peer) for peer in range(size) if peer != rank]
+            return [(rank, None, peer) for peer in programs[rank].near]
         return [(rank, channel.peer, channel.peer)]
 
     def can_run(rank: int, instruction) -> bool:

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import inspect
-from collections import Counter
 from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
 
 from unisono import find, prove
 from unisono.algorithms import BUILT_IN, Algorithm, algorithms_of
-from unisono.algorithms.nodes import Nodes, home_of, nodes_of
+from unisono.algorithms.nodes import crossing_part, nodes_of
 from unisono.collectives import COLLECTIVES, Collective
-from unisono.schedule import Schedule
-from unisono.schedule.ops import SEND, count
 
 DOCS = Path(__file__).parent.parent / "docs"
 SIZES = (8, 13, 64)
@@ -88,19 +85,6 @@ def _crossing_table() -> str:
         given = ", ".join(f"{option}={value}" for option, value in options.items())
         lines.append(f"| `{name}`{f', {given}' if given else ''} | {formula} | {' | '.join(cells)} |")
     return "\n".join([*lines, "", "m: the ranks of a node, each of which has a vector to exchange."])
-
-
-def crossing_part(schedule: Schedule, nodes: Nodes) -> Fraction:
-    """Return the part of the vector that crosses the link of the busiest node, in its busiest direction."""
-    leaves, enters = Counter[int](), Counter[int]()
-    for rank in range(schedule.size):
-        home = home_of(rank, nodes)
-        for step in schedule.program(rank):
-            for op in step:
-                if op.kind == SEND and (there := home_of(int(op.other), nodes)) != home:  # type: ignore[arg-type]
-                    leaves[home] += count(op.chunks)
-                    enters[there] += count(op.chunks)
-    return Fraction(max([*leaves.values(), *enters.values()]), schedule.chunks)
 
 
 def _section(collective: Collective) -> str:

@@ -54,12 +54,25 @@ def test_an_algorithm_of_a_file_is_explained(capsys):
     assert "调用时指定了" in capsys.readouterr().out
 
 
+def test_several_hosts_are_explained(capsys):
+    assert main(["explain", "--topology", "2x4", "--bytes", "8,1MiB", "--built-in"]) == 0
+    printed = " ".join(capsys.readouterr().out.split())
+    assert printed.startswith("all_reduce, 8 ranks on 2x4 8 B: hierarchical(node=4, inner=recursive_halving, ")
+    assert "1 MiB: hierarchical(node=4, inner=naive, outer=ring) reason: " in printed
+    assert "8 ranks on several hosts, 2x4" in printed
+    assert main(["explain", "--topology", "3+1", "--algorithm", "hierarchical", "--json"]) == 0
+    (data,) = json.loads(capsys.readouterr().out)
+    assert (data["topology"], data["algorithm"], data["options"]) == ("3+1", "hierarchical", {"node": [3, 1]})
+
+
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
         (["all_reduc"], "did you mean 'all_reduce'"),
         (["-n", "100000"], "expected -n 512 or less"),
         (["--bytes", "many"], "is not a number of bytes"),
+        (["--topology", "4,4"], "--topology 4,4: expected hosts and their ranks, such as 2x4 or 3+1"),
+        (["--topology", "64x64"], "expected -n 512 or less"),
         (["all_gather", "--algorithm", ZIGZAG], "is not an algorithm of all_gather"),
         (["--algorithm", "rnig"], "did you mean 'ring'"),
     ],

@@ -5,13 +5,17 @@
 each node, which need not be consecutive.
 """
 
+from collections import Counter
 from collections.abc import Sequence
+from fractions import Fraction
 from functools import lru_cache
 from itertools import accumulate
 from typing import Any
 
 from unisono.algorithms import messages
 from unisono.errors import UsageError
+from unisono.schedule import Schedule
+from unisono.schedule.ops import SEND, count
 
 Node = int | Sequence[int] | Sequence[Sequence[int]]
 Nodes = tuple[Sequence[int], ...]
@@ -52,3 +56,16 @@ def _nodes_of(size: int, node: Any) -> Nodes:
 def home_of(rank: int, nodes: Nodes) -> int:
     """Return the index of the node of a rank."""
     return next(home for home, ranks in enumerate(nodes) if rank in ranks)
+
+
+def crossing_part(schedule: Schedule, nodes: Nodes) -> Fraction:
+    """Return the part of the vector that crosses the link of the busiest node, in its busiest direction."""
+    home = {rank: index for index, ranks in enumerate(nodes) for rank in ranks}
+    leaves, enters = Counter[int](), Counter[int]()
+    for rank in range(schedule.size):
+        for step in schedule.program(rank):
+            for op in step:
+                if op.kind == SEND and home[rank] != home[op.other]:  # type: ignore[index]
+                    leaves[home[rank]] += count(op.chunks)
+                    enters[home[op.other]] += count(op.chunks)  # type: ignore[index]
+    return Fraction(max([0, *leaves.values(), *enters.values()]), schedule.chunks)

@@ -12,7 +12,9 @@ from unisono.bench.cases import format_bytes, parse_sizes
 from unisono.cli import arguments, messages, names
 from unisono.cli.output import console, fraction, print_json, print_paragraph, ranks
 from unisono.comm.explain_call import explain_call
+from unisono.comm.rules import with_options
 from unisono.comm.selection import Explanation
+from unisono.comm.topology import hosts_of, rank_counts
 from unisono.errors import UsageError
 from unisono.message import translated
 from unisono.verifier import Proof, proof_of
@@ -27,6 +29,11 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
     )
     parser.add_argument("collective", nargs="?", default="all_reduce", help="collective (default all_reduce)")
     parser.add_argument("-n", dest="size", type=arguments.size, default=4, help="number of ranks (default 4)")
+    parser.add_argument(
+        "--topology", metavar="HOSTS",
+        help="ranks on several hosts, instead of -n: 2x4 is two hosts with four ranks each, 3+1 is hosts with three "
+        "ranks and one",
+    )  # fmt: skip
     parser.add_argument(
         "--bytes", default="1MiB", metavar="SIZES",
         help="sizes of the vector: 1MiB, a list 1KiB,1MiB, or a range that doubles, 8:64MiB (default 1MiB)",
@@ -43,27 +50,38 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
 def run(args: argparse.Namespace) -> int:
     """Print the algorithm of each size."""
     collective = collectives.find(args.collective)
-    if args.size > MOST_RANKS:
-        raise UsageError(messages.EXPLAIN_TOO_LARGE(size=args.size, most=MOST_RANKS))
+    counts = _rank_counts(args)
+    size, hosts = sum(counts), hosts_of(counts)
+    if size > MOST_RANKS:
+        raise UsageError(messages.EXPLAIN_TOO_LARGE(size=size, most=MOST_RANKS))
     table: dict[str, Any] | None = {} if args.built_in else None
     explanations = [
-        explain_call(collective, nbytes, size=args.size, algorithm=args.algorithm, table=table)
+        explain_call(collective, nbytes, size=size, algorithm=args.algorithm, table=table, hosts=hosts)
         for nbytes in parse_sizes(args.bytes)
     ]
     algorithms = {
         each.algorithm: names.resolve(args.algorithm or each.algorithm, collective) for each in explanations
     }
-    proofs = {name: proof_of(algorithm.schedule(args.size))[0] for name, algorithm in algorithms.items()}
+    proofs = [proof_of(algorithms[each.algorithm].schedule(size, **each.options))[0] for each in explanations]
     if args.json:
-        print_json([_as_data(each, proofs[each.algorithm]) for each in explanations])
+        print_json([_as_data(each, proof) for each, proof in zip(explanations, proofs, strict=True)])
         return 0
     out = console()
-    out.print(f"[bold]{collective}[/], {ranks(args.size)}")
-    for each in explanations:
-        algorithm, proof = algorithms[each.algorithm], proofs[each.algorithm]
-        for number, line in enumerate(_lines(each, algorithm, proof, args.lang)):
+    out.print(f"[bold]{collective}[/], {ranks(size)}{f' on {args.topology}' if len(counts) > 1 else ''}")
+    for each, proof in zip(explanations, proofs, strict=True):
+        for number, line in enumerate(_lines(each, algorithms[each.algorithm], proof, args.lang)):
             print_paragraph(out, line, first="  " * bool(number), rest="    ")
     return 0
+
+
+def _rank_counts(args: argparse.Namespace) -> tuple[int, ...]:
+    """Return the number of ranks on each host."""
+    if args.topology is None:
+        return (args.size,)
+    counts = rank_counts(args.topology)
+    if counts is None:
+        raise UsageError(messages.NOT_A_TOPOLOGY(text=args.topology))
+    return counts
 
 
 def _lines(
@@ -72,7 +90,7 @@ def _lines(
     """Return the lines about one size."""
     size = format_bytes(explanation.nbytes)
     lines = [
-        messages.EXPLAINED(size=size, algorithm=explanation.algorithm),
+        messages.EXPLAINED(size=size, algorithm=with_options(explanation.algorithm, explanation.options)),
         messages.EXPLAINED_REASON(reason=explanation.reason),
         messages.EXPLAINED_COST(steps=proof.steps, rounds=proof.rounds, part=fraction(proof.busiest)),
     ]
@@ -85,7 +103,8 @@ def _lines(
 
 def _as_data(explanation: Explanation, proof: Proof) -> dict[str, Any]:
     return {
-        "collective": explanation.collective, "ranks": explanation.size, "bytes": explanation.nbytes,
-        "algorithm": explanation.algorithm, "reason": str(explanation.reason), "next_best": explanation.next_best,
+        "collective": explanation.collective, "ranks": explanation.size, "topology": explanation.topology,
+        "bytes": explanation.nbytes, "algorithm": explanation.algorithm, "options": dict(explanation.options),
+        "reason": str(explanation.reason), "next_best": explanation.next_best,
         "steps": proof.steps, "rounds": proof.rounds, "busiest": str(proof.busiest),
     }  # fmt: skip

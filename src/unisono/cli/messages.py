@@ -98,6 +98,11 @@ EXPLAIN_TOO_LARGE = Template(
     "ranks; expected -n {most} or less",
     "explain -n {size}：次优算法要逐个证明算法才能得出，超过 {most} 个 rank 时需要数分钟；-n 应不大于 {most}",
 )
+NOT_A_TOPOLOGY = Template(
+    "cli.not_a_topology",
+    "--topology {text}: expected hosts and their ranks, such as 2x4 or 3+1, the largest host first",
+    "--topology {text}：应为主机及其 rank 数，例如 2x4 或 3+1，最大的主机在前",
+)
 EXPLAINED = Template("cli.explained", "{size}: {algorithm}", "{size}：{algorithm}")
 EXPLAINED_REASON = Template("cli.explained_reason", "reason: {reason}", "原因：{reason}")
 EXPLAINED_COST = Template(

@@ -42,6 +42,7 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
 
 def run(args: argparse.Namespace) -> int:
     """Measure the algorithms, print the table, and store it."""
+    from unisono.comm.rules import with_options
     from unisono.comm.selection import store_table, table_path
     from unisono.launch.spawn import spawn
 
@@ -60,8 +61,8 @@ def run(args: argparse.Namespace) -> int:
         return 0
     rows = table("collective", ">from bytes", "algorithm", title=f"{args.size} ranks, measured in {spent_s:.0f} s")
     for collective, sizes in measured.items():
-        for start, name in sizes[str(args.size)]:
-            rows.add_row(collective, f"{start:,}", name)
+        for start, name, *options in sizes[str(args.size)]:
+            rows.add_row(collective, f"{start:,}", with_options(name, options[0] if options else {}))
             collective = ""
     out = console()
     print_table(out, rows)

@@ -135,6 +135,11 @@ class Communicator(CollectiveMethods):
 
     # Calls between two ranks, and the communicator itself.
 
+    @property
+    def hosts(self) -> tuple[tuple[int, ...], ...]:
+        """The ranks of each host; ranks of one host share memory."""
+        return self.dispatcher.hosts or (tuple(range(self.size)),)
+
     def send(
         self, array: Any, dst: int, *, tag: int = 0, async_op: bool = False, timeout: float | None = None
     ) -> Work | None:
@@ -191,7 +196,8 @@ class Communicator(CollectiveMethods):
     def explain(self, collective: str | Collective, nbytes: int) -> Explanation:
         """Return the algorithm that a call of ``nbytes`` bytes would use, the reason, and the next best one."""
         found = collectives.find(collective) if isinstance(collective, str) else collective
-        return explain(found, self.size, nbytes, self._link.config.table, self._link.config.oversubscribed)
+        config = self._link.config
+        return explain(found, self.size, nbytes, config.table, config.oversubscribed, self.dispatcher.hosts)
 
     @property
     def sent_bytes(self) -> int:
@@ -200,14 +206,17 @@ class Communicator(CollectiveMethods):
 
     def predict_sent_bytes(
         self, collective: str | Collective, count: int, *, dtype: str = "float32", root: int | None = None,
-        algorithm: Any = None, codec: Any = None,
+        algorithm: Any = None, codec: Any = None, far: bool | None = None,
     ) -> int:  # fmt: skip
         """Return the bytes that this rank will send in a call, computed from its program and codec.
 
-        ``count`` is the number of elements of the whole vector, all parts together.
+        ``count`` is the number of elements of the whole vector, all parts together. ``far`` selects the bytes to
+        ranks of other hosts (True) or of this host (False).
         """
         found = collectives.find(collective) if isinstance(collective, str) else collective
-        return self.dispatcher.predict_sent_bytes(CallRequest(found, None, root, algorithm, codec, dtype), count)
+        request = CallRequest(found, None, root, algorithm, codec, dtype)
+        sent = self.dispatcher.predict_sent_bytes(request, count)
+        return sum(sent) if far is None else sent.far if far else sent.near
 
     def limit_rate(self, bytes_per_s: float | None) -> None:
         """Limit what this rank sends to a number of bytes per second from now on; None removes the limit.

@@ -8,7 +8,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Literal, overload
 
 from unisono import _engine
@@ -27,9 +27,10 @@ from unisono.comm.plan_record import PlanRecord
 from unisono.comm.programs import Compiled, check_blocks, compiled
 from unisono.comm.selection import choose
 from unisono.comm.topk_all_reduce import all_reduce_largest
+from unisono.comm.topology import host_options
 from unisono.comm.work import Work
-from unisono.compiler import Lengths, lay_out_call
-from unisono.compiler.traffic import sent_bytes
+from unisono.compiler import Hosts, Lengths, lay_out_call
+from unisono.compiler.traffic import SentBytes, sent_bytes
 from unisono.errors import UsageError
 from unisono.reductions import check_op
 from unisono.schedule import Schedule
@@ -43,8 +44,9 @@ NUMBERS = {collective: number for number, collective in enumerate(COLLECTIVES)} 
 class Dispatcher:
     """Makes the calls of one communicator."""
 
-    def __init__(self, link: Link) -> None:
+    def __init__(self, link: Link, hosts: Hosts | None = None) -> None:
         self.link = link
+        self.hosts = None if hosts is not None and len(hosts) == 1 else hosts  # None: one host
         self.cache = PlanCache(link.endpoint.forget_plan)
         self.traces = 0  # that were made so far
 
@@ -115,20 +117,24 @@ class Dispatcher:
         rounding: RoundingMode = RoundingMode.NONE,
     ) -> Compiled:
         """Return the program of a call: that of the algorithm it names, or of the best one known."""
-        size, config = self.link.size, self.link.config
+        size, config, hosts = self.link.size, self.link.config, self.hosts
+        options: Mapping[str, Any] = {}
         if algorithm is None:
-            algorithm = choose(
+            algorithm, _, options = choose(
                 collective, size, nbytes, config.table, config.oversubscribed,
-                lambda each: rounding is RoundingMode.NONE or agrees(each.schedule(size, root), rounding),
-            ).algorithm  # fmt: skip
-        elif isinstance(algorithm, str):
-            named = resolve(algorithm, collective)  # a built-in algorithm, or one of a user's file
-            algorithm = GivenSchedule(named.written) if isinstance(named, WrittenSchedule) else named
-        key = (algorithm, root, rounding)
+                lambda each: rounding is RoundingMode.NONE or agrees(each.schedule(size, root), rounding), hosts,
+            )  # fmt: skip
+        else:
+            if isinstance(algorithm, str):
+                named = resolve(algorithm, collective)  # a built-in algorithm, or one of a user's file
+                algorithm = GivenSchedule(named.written) if isinstance(named, WrittenSchedule) else named
+            if isinstance(algorithm, Algorithm):
+                options = host_options(algorithm, hosts)
+        key = (algorithm, *options.items(), root, rounding, hosts)
         found = self.cache.programs.get(key)
         if found is None:
-            schedule = _schedule(collective, algorithm, size, root)
-            found = compiled(schedule, self.link.rank, rounding)
+            schedule = _schedule(collective, algorithm, size, root, options)
+            found = compiled(schedule, self.link.rank, rounding, hosts)
             self.cache.programs.add(key, found)
         return found
 
@@ -156,13 +162,16 @@ class Dispatcher:
         )  # fmt: skip
         text = request.label or _label(request, made.name)
         known_to_all = (lengths.input, lengths.output) if lengths.known_to_all else None
-        agreed = (text, made.digest, known_to_all, layout.segment_bytes)
+        agreed: tuple[object, ...] = (text, made.digest, known_to_all, layout.segment_bytes)
+        if self.hosts is not None:
+            agreed += (self.hosts,)  # the channels of messages depend on them
         output_bytes = _result_length(request, link.rank, link.size) * element
         plan = _engine.make_plan(
             program=made.program, extents=layout.extents, segment_bytes=layout.segment_bytes, passes=layout.passes,
             work_bytes=layout.work_bytes, dtype=request.dtype,
             reduction="" if op is None else "sum" if op == "avg" else op, divides=op == "avg",
-            skips_empty=not lengths.known_to_all, streams=writes_past_caches(collective, output_bytes, link.size),
+            skips_empty=not lengths.known_to_all,
+            streams=writes_past_caches(collective, output_bytes, 1 + len(made.lowered.near)),
             wire="none" if codec is None else codec.name, stochastic=codec is not None and codec.stochastic,
             seed=0 if codec is None else codec.seed,
             fingerprint=int.from_bytes(hashlib.blake2b(repr(agreed).encode(), digest_size=8).digest(), "little"),
@@ -188,7 +197,7 @@ class Dispatcher:
         completion = endpoint.start(plan, source, target, self._limit(timeout), keeps)
         return Work(endpoint, completion, plan, finish)
 
-    def predict_sent_bytes(self, request: CallRequest, count: int) -> int:
+    def predict_sent_bytes(self, request: CallRequest, count: int) -> SentBytes:
         """Return the bytes that this rank sends in a call of ``count`` elements in total, in equal parts."""
         collective, dtype = request.collective, request.dtype
         size, element = self.link.size, ELEMENT_BYTES[dtype]
@@ -226,7 +235,13 @@ def _result_length(request: CallRequest, rank: int, size: int) -> int:
     return sum(request.lengths.output) if held else 0
 
 
-def _schedule(collective: Collective, algorithm: Algorithm | GivenSchedule, size: int, root: int | None) -> Schedule:
+def _schedule(
+    collective: Collective,
+    algorithm: Algorithm | GivenSchedule,
+    size: int,
+    root: int | None,
+    options: Mapping[str, Any],
+) -> Schedule:
     """Return the schedule of an algorithm, or the one that was given in its place."""
     if isinstance(algorithm, Algorithm):
         if algorithm.collective is not collective:
@@ -234,7 +249,7 @@ def _schedule(collective: Collective, algorithm: Algorithm | GivenSchedule, size
             raise UsageError(
                 messages.ALGORITHM_OF_OTHER_COLLECTIVE(call=collective, algorithm=algorithm, other=other)
             )
-        return algorithm.schedule(size, root)
+        return algorithm.schedule(size, root, **options)
     schedule = algorithm.schedule
     if (schedule.collective, schedule.size, schedule.root) != (collective.name, size, root):
         raise UsageError(

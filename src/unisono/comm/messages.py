@@ -167,6 +167,19 @@ BEST_NOT_ALLOWED = Template(
     "because {best}, the best with {size} ranks ({origin}), cannot be used here",
     "因为 {size} 个 rank 时的最佳算法 {best}（{origin}）在此不可用",
 )
+BEST_FROM_ON_HOSTS = Template(
+    "comm.best_from_on_hosts",
+    "the best from {from_bytes} bytes on with {size} ranks on several hosts, {topology} ({origin})",
+    "{size} 个 rank 分布在多台主机（{topology}）上、{from_bytes} 字节起的最佳选择（{origin}）",
+)
+BEST_NOT_ALLOWED_ON_HOSTS = Template(
+    "comm.best_not_allowed_on_hosts",
+    "because {best}, the best with {size} ranks on several hosts, {topology} ({origin}), cannot be used here",
+    "因为 {size} 个 rank 分布在多台主机（{topology}）上时的最佳算法 {best}（{origin}）在此不可用",
+)
+MEASURED_ON_HOSTS = Template(
+    "comm.measured_on_hosts", "measured by `unisono tune` on such hosts", "由 `unisono tune` 在同样分布的主机上测得"
+)
 MEASURED = Template("comm.measured", "measured by `unisono tune` on this machine", "由 `unisono tune` 在本机测得")
 BUILT_IN_RULE = Template(
     "comm.built_in_rule",
@@ -201,9 +214,14 @@ TABLE_EXPECTED = Template(
 )
 A_COLLECTIVE_NAME = Template("comm.a_collective_name", "the name of a collective", "集合通信操作的名称")
 RULES_BY_RANKS = Template("comm.rules_by_ranks", "rules for each number of ranks", "每种 rank 数的规则")
-A_NUMBER_OF_RANKS = Template("comm.a_number_of_ranks", "a number of ranks", "rank 数")
+A_TOPOLOGY = Template(
+    "comm.a_topology", "a number of ranks, or hosts such as 2x4 or 3+1", "rank 数，或 2x4、3+1 这样的主机分布"
+)
+OPTIONS_OF = Template("comm.options_of", "options of {algorithm}", "{algorithm} 的选项")
 A_LIST_OF_RULES = Template("comm.a_list_of_rules", "a list of rules", "规则列表")
-A_RULE = Template("comm.a_rule", "[bytes, algorithm]", "[字节数, 算法]")
+A_RULE = Template(
+    "comm.a_rule", "[bytes, algorithm] or [bytes, algorithm, options]", "[字节数, 算法] 或 [字节数, 算法, 选项]"
+)
 ZERO_FIRST = Template("comm.zero_first", "0, as the first rule", "0，因为这是第一条规则")
 BYTES_ABOVE = Template("comm.bytes_above", "a number of bytes above {least}", "大于 {least} 的字节数")
 AN_ALGORITHM_FOR = Template(

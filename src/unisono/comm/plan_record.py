@@ -50,20 +50,12 @@ class PlanRecord:
             InstructionFacts(
                 kind=one.kind, step=one.step,
                 sources=tuple(source.peer for source in one.sources),
-                to=_readers(one, rank, schedule.size),
-                chunks=messages.chunks_of(one, rank, schedule.size),
+                to=lowered.receivers(one),
+                chunks=messages.chunks_of(one, lowered.receivers(one)),
                 chunk_bytes=tuple(length[operand.left] for operand in one.operands),
             )
             for one in lowered.instructions
         ]  # fmt: skip
-
-
-def _readers(instruction: Instruction, rank: int, size: int) -> tuple[int, ...]:
-    if instruction.to is None:
-        return ()
-    if not instruction.to.to_all:
-        return (instruction.to.peer,)
-    return tuple(peer for peer in range(size) if peer != rank)
 
 
 class _Peer(NamedTuple):
@@ -85,11 +77,11 @@ class _Messages:
                     self.chunks[peer].append(format_chunks(op.chunks, MOST_CHUNKS_SHOWN))
         self.taken: dict[_Peer, int] = defaultdict(int)
 
-    def chunks_of(self, instruction: Instruction, rank: int, size: int) -> str:
+    def chunks_of(self, instruction: Instruction, receivers: tuple[int, ...]) -> str:
         """Return the chunks of the next instruction: those that it receives, or sends, or moves inside."""
         found = None
         peers = [_Peer(False, source.peer) for source in instruction.sources]
-        for peer in (*peers, *(_Peer(True, to) for to in _readers(instruction, rank, size))):
+        for peer in (*peers, *(_Peer(True, to) for to in receivers)):
             at = self.taken[peer]
             self.taken[peer] += 1
             found = found or self.chunks[peer][at]

@@ -8,7 +8,7 @@ from unisono import _engine, collectives
 from unisono.collectives import Collective
 from unisono.comm import messages
 from unisono.comm.codec_agreement import RoundingMode, with_codec
-from unisono.compiler import Lowered, lower
+from unisono.compiler import Hosts, Lowered, lower
 from unisono.errors import UsageError
 from unisono.schedule import FrozenSchedule, Schedule
 from unisono.verifier import Proof, proved
@@ -34,13 +34,15 @@ class Compiled:
         return self.schedule.label.partition("/")[2]
 
 
-def compiled(schedule: Schedule, rank: int, rounding: RoundingMode = RoundingMode.NONE) -> Compiled:
+def compiled(
+    schedule: Schedule, rank: int, rounding: RoundingMode = RoundingMode.NONE, hosts: Hosts | None = None
+) -> Compiled:
     """Run the programs once, prove them or find their proof, and compile this rank's.
 
-    Raise ScheduleError if they are wrong.
+    ``hosts`` are the ranks of each host; None stands for one host. Raise ScheduleError if the programs are wrong.
     """
     made = with_codec(proved(schedule, warns=rank == 0), rounding)
-    lowered = lower(made, rank)
+    lowered = lower(made, rank, hosts)
     program = _engine.make_program(**lowered.packed(), rank=rank, size=made.schedule.size)
     kept = made.schedule if made.schedule.size <= MOST_RANKS_KEPT else made.schedule.alone(rank)
     return Compiled(kept, collectives.find(kept.collective), made.proof, made.digest, lowered, program)

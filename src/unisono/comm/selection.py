@@ -1,80 +1,74 @@
-"""Selects the algorithm of a call, by collective, number of ranks and bytes, and explains the choice.
+"""Selects the algorithm of a call, by collective, topology and bytes, and explains the choice.
 
-A *table* lists, for a collective and a number of ranks, the number of bytes from which each algorithm is the best.
+A *table* lists, for a collective and a topology (topology.py), the number of bytes from which each algorithm is best.
 ``unisono tune`` measures one for this machine; without it, the built-in rules below apply. The table is kept in the
 user's cache directory. An invalid table is ignored with a warning: no job fails because of it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from unisono import algorithms, collectives
-from unisono.algorithms import find
 from unisono.algorithms.catalogue import algorithms_serving
 from unisono.algorithms.declaration import Algorithm
+from unisono.algorithms.nodes import crossing_part
 from unisono.bootstrap.membership import Table
 from unisono.cache_files import Unbelievable, read_record, user_cache, warn_ignored, write_record
 from unisono.collectives import Collective
 from unisono.comm import messages
+from unisono.comm.rules import FALLBACK, NO_OPTIONS, Rule, Variant, rules_for, variant_of, with_options
+from unisono.comm.topology import host_options, hosts_of, rank_counts, topology_of
+from unisono.compiler import Hosts
 from unisono.errors import UsageError
 from unisono.message import Message
 from unisono.verifier import proof_of
 
 
-class Rule(NamedTuple):
-    """The algorithm from a number of bytes on."""
-
-    from_bytes: int
-    algorithm: str
-
-
-KIB = 1024
-# Without measurements. Short vectors need few steps, long ones few bytes; and on one machine, where every rank
-# reaches every other, the direct algorithms are hard to beat.
-BUILT_IN: dict[str, tuple[Rule, ...]] = {
-    "all_reduce": (Rule(0, "recursive_doubling"), Rule(8 * KIB, "direct")),
-    "all_gather": (Rule(0, "naive"),),
-    "reduce_scatter": (Rule(0, "naive"),),
-    "broadcast": (Rule(0, "naive"),),
-    "reduce": (Rule(0, "naive"),),
-    "gather": (Rule(0, "naive"),),
-    "scatter": (Rule(0, "naive"),),
-    "all_to_all": (Rule(0, "naive"),),
-    "barrier": (Rule(0, "dissemination"),),
-}
-# Where ranks share cores, every step costs a context switch on each core: one step is best while it is cheap.
-OVERSUBSCRIBED: dict[str, tuple[Rule, ...]] = {**BUILT_IN, "all_reduce": (Rule(0, "naive"), Rule(4 * KIB, "direct"))}
-
-
 class Choice(NamedTuple):
-    """An algorithm, and the reason for choosing it."""
+    """An algorithm, the reason for choosing it, and its options."""
 
     algorithm: Algorithm
     reason: Message
+    options: Mapping[str, Any] = NO_OPTIONS
 
 
 def choose(
     collective: Collective, size: int, nbytes: int, table: Table, oversubscribed: bool = False,
-    may_be_used: Callable[[Algorithm], bool] = lambda algorithm: True,
+    may_be_used: Callable[[Variant], bool] = lambda variant: True, hosts: Hosts | None = None,
 ) -> Choice:  # fmt: skip
     """Return the algorithm of a call that names none; ``oversubscribed``: there are more ranks than cores.
 
-    If the best one may not be used, the next one in the list that may be used is chosen.
+    ``hosts`` are the ranks of each host; None stands for one host. If the best algorithm may not be used, the next
+    one in the list that may be used is chosen.
     """
-    measured = table.get(collective.name, {}).get(str(size))
-    built_in = OVERSUBSCRIBED if oversubscribed else BUILT_IN
-    rules = [Rule(*row) for row in measured] if measured else built_in[collective.name]
+    topology = topology_of(size, hosts)
+    measured = table.get(collective.name, {}).get(topology)
+    rules = [Rule(*row) for row in measured] if measured else rules_for(collective, hosts, oversubscribed)
     rule = max((rule for rule in rules if rule.from_bytes <= nbytes), key=lambda rule: rule.from_bytes)
-    origin = messages.MEASURED() if measured else messages.BUILT_IN_RULE()
-    best = find(rule.algorithm, collective)
-    if may_be_used(best):
-        return Choice(best, messages.BEST_FROM(from_bytes=rule.from_bytes, size=size, origin=origin))
-    listed = [find(rule.algorithm, collective) for rule in rules]
-    other = next(each for each in [*listed, *algorithms_serving(collective, size)] if may_be_used(each))
-    return Choice(other, messages.BEST_NOT_ALLOWED(best=best.name, size=size, origin=origin))
+    several = hosts is not None and len(hosts) > 1
+    origin = _origin(bool(measured), several)
+    best = variant_of(collective, rule, hosts)
+    if best.is_practical(size) and may_be_used(best):
+        found = messages.BEST_FROM_ON_HOSTS if several else messages.BEST_FROM
+        reason = found(from_bytes=rule.from_bytes, size=size, topology=topology, origin=origin)
+        return Choice(best.algorithm, reason, best.options)
+    listed = [*rules, *(FALLBACK if several else {}).get(collective.name, ())]
+    listed.sort(key=lambda rule: (rule.from_bytes > nbytes, -rule.from_bytes))  # first those that apply to this size
+    others = [variant_of(collective, rule, hosts) for rule in listed]
+    others += [Variant(each, host_options(each, hosts)) for each in algorithms_serving(collective, size)]
+    other = next(each for each in others if each.is_practical(size) and may_be_used(each))
+    not_allowed = messages.BEST_NOT_ALLOWED_ON_HOSTS if several else messages.BEST_NOT_ALLOWED
+    reason = not_allowed(best=best.name, size=size, topology=topology, origin=origin)
+    return Choice(other.algorithm, reason, other.options)
+
+
+def _origin(measured: bool, several: bool) -> Message:
+    if measured:
+        return messages.MEASURED_ON_HOSTS() if several else messages.MEASURED()
+    return messages.BUILT_IN_RULE()
 
 
 class Explanation(NamedTuple):
@@ -86,12 +80,14 @@ class Explanation(NamedTuple):
     algorithm: str
     reason: Message
     next_best: str | None
+    topology: str  # "8", "2x4" or "3+1" (topology.py)
+    options: Mapping[str, Any] = NO_OPTIONS  # of the algorithm
 
     def message(self) -> Message:
         """Return the explanation as one sentence."""
         explanation = messages.EXPLANATION(
-            collective=self.collective, nbytes=self.nbytes, size=self.size, algorithm=self.algorithm,
-            reason=self.reason,
+            collective=self.collective, nbytes=self.nbytes, size=self.size, reason=self.reason,
+            algorithm=with_options(self.algorithm, self.options),
         )  # fmt: skip
         if self.next_best is None:
             return explanation
@@ -102,30 +98,37 @@ class Explanation(NamedTuple):
 
 
 def explain(
-    collective: Collective, size: int, nbytes: int, table: Table, oversubscribed: bool = False
-) -> Explanation:
+    collective: Collective, size: int, nbytes: int, table: Table, oversubscribed: bool = False,
+    hosts: Hosts | None = None,
+) -> Explanation:  # fmt: skip
     """Return the algorithm that a call would use, the reason, and the next best one."""
-    chosen = choose(collective, size, nbytes, table, oversubscribed)
+    chosen = choose(collective, size, nbytes, table, oversubscribed, hosts=hosts)
     return Explanation(
         collective.name, size, nbytes, chosen.algorithm.name, chosen.reason,
-        _next_best(collective, size, nbytes, chosen.algorithm.name),
+        _next_best(collective, size, nbytes, chosen.algorithm.name, hosts), topology_of(size, hosts), chosen.options,
     )  # fmt: skip
 
 
-def _next_best(collective: Collective, size: int, nbytes: int, chosen: str) -> str | None:
+def _next_best(collective: Collective, size: int, nbytes: int, chosen: str, hosts: Hosts | None) -> str | None:
     """Return the algorithm that a simple model of the time puts first among the others."""
     alpha_s, beta_s = 0.3e-6, 1 / 8e9  # a message, and a byte, between two ranks of one machine
+    far_alpha_s, far_beta_s = 10e-6, 1 / 1.25e9  # a round, and a byte on the link of a host, between hosts
     times = {}
     for algorithm in algorithms_serving(collective, size):
-        if algorithm.name != chosen:
-            proof, _ = proof_of(algorithm.schedule(size))
-            times[algorithm.name] = proof.rounds * alpha_s + float(proof.busiest) * nbytes * beta_s
+        variant = Variant(algorithm, host_options(algorithm, hosts))
+        if algorithm.name != chosen and variant.is_practical(size):
+            schedule = variant.schedule(size)
+            proof, _ = proof_of(schedule)
+            if hosts is None or len(hosts) == 1:
+                times[algorithm.name] = proof.rounds * alpha_s + float(proof.busiest) * nbytes * beta_s
+            else:
+                crossing = crossing_part(schedule, hosts) if collective.carries_data else 0
+                times[algorithm.name] = proof.rounds * far_alpha_s + float(crossing) * nbytes * far_beta_s
     return min(times, key=lambda name: times[name]) if times else None
 
 
 # Rank 0 sends the table to the others when they connect, in a message of at most a megabyte.
 MOST_TABLE_BYTES = 256 * 1024
-MOST_RANKS = 1_000_000
 LARGEST_BYTES = 2**63 - 1
 
 
@@ -176,26 +179,41 @@ def _invalid(field: str, expected: str, found: Any) -> Unbelievable:
     return Unbelievable(messages.TABLE_FIELD(field=field, expected=expected, found=_short(found)))
 
 
-def _checked_rules(name: str, size: str, rules: Any) -> list[list[Any]]:
-    if not (size.isascii() and size.isdecimal() and len(size) < 8 and 1 <= int(size) <= MOST_RANKS):
-        raise _invalid(name, messages.A_NUMBER_OF_RANKS(), size)
+def _checked_rules(name: str, topology: str, rules: Any) -> list[list[Any]]:
+    counts = rank_counts(topology)
+    if counts is None:
+        raise _invalid(name, messages.A_TOPOLOGY(), topology)
     if not isinstance(rules, list) or not rules:
-        raise _invalid(messages.TABLE_SIZES(collective=name, size=_short(size)), messages.A_LIST_OF_RULES(), rules)
+        field = messages.TABLE_SIZES(collective=name, size=_short(topology))
+        raise _invalid(field, messages.A_LIST_OF_RULES(), rules)
     known = {each.name: each for each in algorithms.algorithms_of(collectives.find(name))}
     least = 0
     for number, rule in enumerate(rules, 1):
-        field = messages.TABLE_RULE(collective=name, size=size, rule=number)
-        if not isinstance(rule, list) or len(rule) != 2:
+        field = messages.TABLE_RULE(collective=name, size=topology, rule=number)
+        if not isinstance(rule, list) or len(rule) not in (2, 3) or not isinstance([*rule, {}][2], dict):
             raise _invalid(field, messages.A_RULE(), rule)
-        start, algorithm = rule
+        start, algorithm = rule[:2]
         if type(start) is not int or not (least <= start <= LARGEST_BYTES if number > 1 else start == 0):
             raise _invalid(
                 field, messages.ZERO_FIRST() if number == 1 else messages.BYTES_ABOVE(least=least - 1), start
             )
-        if not isinstance(algorithm, str) or algorithm not in known or not known[algorithm].can_serve(int(size)):
-            raise _invalid(field, messages.AN_ALGORITHM_FOR(collective=name, size=size), algorithm)
+        if not isinstance(algorithm, str) or algorithm not in known or not known[algorithm].can_serve(sum(counts)):
+            raise _invalid(field, messages.AN_ALGORITHM_FOR(collective=name, size=topology), algorithm)
+        if len(rule) == 3 and not _options_fit(known[algorithm], counts, rule[2]):
+            raise _invalid(field, messages.OPTIONS_OF(algorithm=known[algorithm]), rule[2])
         least = start + 1
     return rules
+
+
+def _options_fit(algorithm: Algorithm, counts: tuple[int, ...], options: dict[str, Any]) -> bool:
+    """Return whether an algorithm has these options, and whether they name built-in algorithms or numbers."""
+    if not all(type(value) in (str, int) for value in options.values()):
+        return False
+    try:
+        algorithm.schedule(sum(counts), **{**host_options(algorithm, hosts_of(counts)), **options})
+    except UsageError:
+        return False
+    return True
 
 
 def _short(value: Any) -> str:

@@ -1,4 +1,4 @@
-"""Measures the algorithms on this machine, and finds the fastest one by collective and bytes.
+"""Measures the algorithms on the hosts of a communicator, and finds the fastest one by collective and bytes.
 
 All ranks measure together and decide alike, by the time of the slowest rank. An algorithm that is far behind at two
 sizes in a row is not measured at the next ones.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -17,11 +17,27 @@ from unisono.algorithms import catalogue
 from unisono.bootstrap.membership import Table
 from unisono.collectives import Collective, barrier
 from unisono.comm.communicator import Communicator
+from unisono.comm.rules import FALLBACK, rules_for, variant_of
+from unisono.comm.topology import topology_of
+from unisono.compiler import Hosts
 
 SIZES_BYTES = (8, 256, 2048, 16 << 10, 128 << 10, 1 << 20, 8 << 20, 32 << 20)
 REPEATS = 3
 FAR_BEHIND = 3.0  # times slower than the best at this size: not measured at the next
+ONE_HOST_ONLY = ("direct",)  # between hosts, all senders meet at one link: up to twice as slow as a ring
 NOT_CLEARLY = 1.05  # a smaller difference is noise: the best algorithm for fewer bytes is kept
+
+
+class Candidate(NamedTuple):
+    """An algorithm that is measured: its name and options in the table, and the argument of a call that uses it."""
+
+    name: str
+    options: Mapping[str, Any]
+    argument: Any
+
+    def rule(self, from_bytes: int) -> list[Any]:
+        """Return the rule of a table from which this candidate is the best."""
+        return [from_bytes, self.name, dict(self.options)] if self.options else [from_bytes, self.name]
 
 
 def tune(comm: Communicator, budget_s: float, own: Mapping[str, Sequence[str]] | None = None) -> Table:
@@ -34,31 +50,53 @@ def tune(comm: Communicator, budget_s: float, own: Mapping[str, Sequence[str]] |
         collective for collective in collectives.COLLECTIVES
         if collective is not barrier and (not own or collective.name in own)
     ]  # fmt: skip
+    topology = topology_of(comm.size, comm.hosts)
     table: Table = {}
     for collective in measured:
-        candidates = [algorithm.name for algorithm in catalogue.algorithms_serving(collective, comm.size)]
-        candidates += own[collective.name] if own else ()
+        candidates = candidates_for(collective, comm.size, comm.hosts)
+        candidates += [Candidate(name, {}, name) for name in (own[collective.name] if own else ())]
         rules = _rules(comm, collective, candidates, budget_s / len(measured))
-        table[collective.name] = {str(comm.size): rules}
+        table[collective.name] = {topology: rules}
     return table
 
 
-def _rules(comm: Communicator, collective: Collective, candidates: list[str], budget_s: float) -> list[list[Any]]:
-    behind: dict[str, int] = dict.fromkeys(candidates, 0)
+def candidates_for(collective: Collective, size: int, hosts: Hosts) -> list[Candidate]:
+    """Return the algorithms to measure; on several hosts, also the variants of the built-in rules."""
+    found = [
+        Candidate(each.name, {}, each.name) for each in catalogue.algorithms_serving(collective, size)
+        if len(hosts) == 1 or each.name not in ONE_HOST_ONLY
+    ]  # fmt: skip
+    if len(hosts) > 1:
+        rules = (*rules_for(collective, hosts, False), *FALLBACK.get(collective.name, ()))
+        variants = [(rule, variant_of(collective, rule, hosts)) for rule in rules if rule.options]
+        found += [
+            Candidate(rule.algorithm, rule.options, variant.schedule(size))
+            for rule, variant in variants
+            if variant.is_practical(size)
+        ]
+    return found
+
+
+def _rules(
+    comm: Communicator, collective: Collective, candidates: list[Candidate], budget_s: float
+) -> list[list[Any]]:
+    behind = [0] * len(candidates)
     rules: list[list[Any]] = []
+    last = -1  # the candidate of the last rule
     for nbytes in SIZES_BYTES:
-        running = [name for name in candidates if behind[name] < 2]
+        running = [index for index in range(len(candidates)) if behind[index] < 2]
         each_s = budget_s / len(SIZES_BYTES) / len(running) / (REPEATS + 1)
-        times = _times(comm, collective, nbytes, running, each_s)
-        best = min(running, key=lambda name: times[name])
-        for name in running:
+        found = _times(comm, collective, nbytes, [candidates[index].argument for index in running], each_s)
+        times = dict(zip(running, found, strict=True))
+        best = min(running, key=lambda index: times[index])
+        for index in running:
             # An algorithm is dropped when it is far behind twice in a row.
-            behind[name] = behind[name] + 1 if times[name] > FAR_BEHIND * times[best] else 0
-        last = rules[-1][1] if rules else None
-        if last is None or last not in times or times[last] > NOT_CLEARLY * times[best]:
+            behind[index] = behind[index] + 1 if times[index] > FAR_BEHIND * times[best] else 0
+        if last not in times or times[last] > NOT_CLEARLY * times[best]:
             # The rule begins half-way from the size before, on a logarithmic scale.
             start = 0 if not rules else int((nbytes * _before(nbytes)) ** 0.5)
-            rules.append([start, best])
+            rules.append(candidates[best].rule(start))
+            last = best
     return rules
 
 
@@ -67,15 +105,14 @@ def _before(nbytes: int) -> int:
 
 
 def _times(
-    comm: Communicator, collective: Collective, nbytes: int, names: list[str], each_s: float
-) -> dict[str, float]:
+    comm: Communicator, collective: Collective, nbytes: int, algorithms: list[Any], each_s: float
+) -> list[float]:
     """Return the seconds per call of each algorithm: the best of several repeats, in each of which all take turns."""
-    found = np.full(len(names), np.inf)
-    with_calls = dict(zip(names, (list(_call(comm, collective, nbytes, name)) for name in names), strict=True))
-    calls = np.ones(len(names), np.int64)
+    found = np.full(len(algorithms), np.inf)
+    functions = [next(_call(comm, collective, nbytes, algorithm)) for algorithm in algorithms]
+    calls = np.ones(len(algorithms), np.int64)
     for turn in range(REPEATS + 1):
-        for index, name in enumerate(names):
-            call = with_calls[name][0]
+        for index, call in enumerate(functions):
             comm.barrier()
             began = time.perf_counter()
             for _ in range(calls[index]):
@@ -86,27 +123,27 @@ def _times(
                 found[index] = min(found[index], spent[0])
             else:
                 calls[index] = max(1, min(2000, int(each_s / max(spent[0], 1e-7))))
-    return dict(zip(names, found.tolist(), strict=True))
+    return [float(seconds) for seconds in found]
 
 
-def _call(comm: Communicator, collective: Collective, nbytes: int, name: str) -> Iterator[Callable[[], Any]]:
+def _call(comm: Communicator, collective: Collective, nbytes: int, algorithm: Any) -> Iterator[Callable[[], Any]]:
     """Yield a function that calls the collective on new arrays."""
     size = comm.size
     count = max(1, nbytes // 4 // size) * size if collective.blocked else max(1, nbytes // 4)
     whole, part = np.zeros(count, np.float32), np.zeros(max(1, count // size), np.float32)
     method = getattr(comm, collective.name)
     if collective.single_array:
-        yield lambda: method(whole, algorithm=name)
+        yield lambda: method(whole, algorithm=algorithm)
     elif collective.name == "all_to_all":
         other = np.zeros_like(whole)
-        yield lambda: method(other, whole, algorithm=name)
+        yield lambda: method(other, whole, algorithm=algorithm)
     else:
         before = collective.held_before(comm.rank, size, size)
         after = collective.held_after(comm.rank, size, size)
         arrays = {size: whole, 1: part, 0: None}
         if size == 1:
             arrays, part = {1: whole}, np.zeros_like(whole)
-            yield lambda: method(part, whole, algorithm=name)
+            yield lambda: method(part, whole, algorithm=algorithm)
             return
         out, source = arrays[len(after)], arrays[len(before)]
-        yield lambda: method(out, source, algorithm=name)
+        yield lambda: method(out, source, algorithm=algorithm)

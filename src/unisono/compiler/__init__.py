@@ -7,7 +7,18 @@ are never read, ``lower`` does all of this, ``call_layout`` adds the sizes of a 
 """
 
 from unisono.compiler.call_layout import CallLayout, CodecBlock, Lengths, lay_out_call
+from unisono.compiler.hosts import Hosts
 from unisono.compiler.instructions import BufferPart, Instruction, Lowered
 from unisono.compiler.lower import lower
 
-__all__ = ["BufferPart", "CallLayout", "CodecBlock", "Instruction", "Lengths", "Lowered", "lay_out_call", "lower"]
+__all__ = [
+    "BufferPart",
+    "CallLayout",
+    "CodecBlock",
+    "Hosts",
+    "Instruction",
+    "Lengths",
+    "Lowered",
+    "lay_out_call",
+    "lower",
+]

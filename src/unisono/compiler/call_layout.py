@@ -24,6 +24,7 @@ SMALLEST_SEGMENT = 16  # bytes: one complex128
 LONGEST_SEGMENT = 128 * 1024
 LONGEST_MOVED_SEGMENT = 256 * 1024  # where nothing is added, so that nothing is read again
 LONGEST_EXCHANGED_SEGMENT = 512 * 1024  # where all ranks send at once, so that none waits for a first segment
+LONGEST_FAR_SEGMENT = 1024 * 1024  # between hosts: every pass waits for the latency of the network
 # Every message begins on a cache line, up to 63 bytes after the end of the one before, and one of them may have to
 # wrap around the end of the area.
 PADDING = 192
@@ -90,7 +91,7 @@ def lay_out_call(
     room = staging_bytes // (2 * lowered.most_sent) - PADDING
     if codec_block is not None:
         room = room // codec_block.wire_bytes * codec_block.memory_bytes
-    limit = segment_limit or _longest_segment(collective)
+    limit = segment_limit or _longest_segment(collective, several_hosts=len(lowered.near) + 1 < schedule.size)
     segment, passes = _segments(schedule, longest, min(room, limit), lengths.known_to_all, codec_block)
     where = (rank, schedule.size, chunks, schedule.root or 0)
     first = {
@@ -107,7 +108,9 @@ def lay_out_call(
     return CallLayout(b"".join(map(extent, lowered.parts)), segment, passes, work_slots * segment)
 
 
-def _longest_segment(collective: Collective) -> int:
+def _longest_segment(collective: Collective, several_hosts: bool) -> int:
+    if several_hosts:
+        return LONGEST_FAR_SEGMENT
     if collective.reduces:
         return LONGEST_SEGMENT
     return LONGEST_MOVED_SEGMENT if collective.rooted else LONGEST_EXCHANGED_SEGMENT

@@ -39,7 +39,7 @@ class BufferPart(NamedTuple):
 
 
 class Channel(NamedTuple):
-    """The other end of a channel: a peer, or all others (``to_all``; for a reader, ``peer`` is then the writer)."""
+    """The other end of a channel: a peer, or all near ranks (``to_all``; for a reader, ``peer`` is the writer)."""
 
     peer: int
     to_all: bool = False
@@ -94,10 +94,17 @@ class Lowered:
     silent_receivers: tuple[int, ...]  # peers that are sent to and that nothing is received from
     largest_message: int  # chunks, of any rank
     most_sent: int  # chunks in all, by any rank
+    near: tuple[int, ...]  # the other ranks of this host, which read the channel to all
     parts: tuple[BufferPart, ...] = field(default=())
     rounded_last: tuple[
         BufferPart, ...
     ] = ()  # results that a codec rounds once more, so that all ranks have the same
+
+    def receivers(self, instruction: Instruction) -> tuple[int, ...]:
+        """Return the ranks to which an instruction sends."""
+        if instruction.to is None:
+            return ()
+        return self.near if instruction.to.to_all else (instruction.to.peer,)
 
     @property
     def text(self) -> str:

@@ -8,6 +8,7 @@ from unisono.compiler import messages
 from unisono.compiler.buffer_parts import BufferAssignment
 from unisono.compiler.dead_stores import drop_dead_stores
 from unisono.compiler.fusing import fuse
+from unisono.compiler.hosts import Hosts, near_peers
 from unisono.compiler.instructions import MOST_CHUNKS, WORK, BufferPart, Instruction, Lowered, Operand
 from unisono.compiler.lengths import contents_of
 from unisono.compiler.routes import Routes, Sending
@@ -16,8 +17,8 @@ from unisono.schedule.schedule import DEEPEST
 from unisono.verifier import ProvedSchedule
 
 
-def lower(proved: ProvedSchedule, rank: int) -> Lowered:
-    """Compile the program of one rank from proved steps.
+def lower(proved: ProvedSchedule, rank: int, hosts: Hosts | None = None) -> Lowered:
+    """Compile the program of one rank from proved steps; ``hosts`` are the ranks of each host, by default one host.
 
     Where the proof includes a codec, the sender keeps the rounded numbers that it sends; if the proof says so, the
     parts of the result that have not been rounded are rounded at the end.
@@ -34,7 +35,7 @@ def lower(proved: ProvedSchedule, rank: int) -> Lowered:
         depth = messages.UNBOUNDED() if proof.depth is None else proof.depth
         raise UsageError(messages.TOO_DEEP(algorithm=schedule.label, depth=depth, deepest=DEEPEST))
     collective = collectives.find(schedule.collective)
-    routes = Routes(schedule)
+    routes = Routes(schedule, hosts)
     contents = contents_of(schedule, collective)
     assignment = BufferAssignment(
         schedule, collective, rank, None if contents is None else contents[rank], rounding is not None
@@ -48,6 +49,7 @@ def lower(proved: ProvedSchedule, rank: int) -> Lowered:
         silent_receivers=_silent_receivers(routes, collective, rank),
         largest_message=max(1, largest_message),
         most_sent=max(1, most_sent),
+        near=near_peers(rank, schedule.size, hosts),
         parts=parts,
         rounded_last=tuple(assignment.target(slot, slot) for slot in assignment.unrounded_results())
         if rounding is not None and rounding.last

@@ -1,21 +1,23 @@
-"""Assigns a channel to each message: there is one for each pair of ranks, and one from each rank to all others.
+"""Assigns a channel to each message: there is one for each pair of ranks, and one from each rank to all near ones.
 
-A chunk that is sent to all others in turn is written once for all of them to read. The readers must know that, so the
-route of a message depends only on the program of its sender, which every rank can run.
+A chunk that is sent to all others of the sender's host in turn is written once for all of them to read; ranks of
+other hosts get a message each. The readers must know that, so the route of a message depends only on the program of
+its sender, which every rank can run, and on the hosts, which every rank knows.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import NamedTuple
 
+from unisono.compiler.hosts import Hosts, near_peers
 from unisono.schedule import Chunks, Op, Schedule
 from unisono.schedule.ops import SEND
 
 
 class Sending(NamedTuple):
-    """One send, or the sends of the same chunks to all others."""
+    """One send, or the sends of the same chunks to all near ranks."""
 
     step: int
     chunks: Chunks
@@ -25,41 +27,29 @@ class Sending(NamedTuple):
 class Routes:
     """The messages of a schedule and their channels."""
 
-    def __init__(self, schedule: Schedule) -> None:
+    def __init__(self, schedule: Schedule, hosts: Hosts | None = None) -> None:
         self.schedule = schedule
+        self.hosts = hosts
         self.sent_by = lru_cache(maxsize=None)(self._sent_by)
 
-    @cached_property
-    def fewest_for_all(self) -> int:
-        """The number of readers from which the channel to all is used: with one reader there is nothing to gain."""
-        return max(2, self.schedule.size - 1)
+    def readers_of_all(self, rank: int) -> frozenset[int]:
+        """Return the readers of a rank's channel to all; none with one reader, as there is nothing to gain."""
+        near = near_peers(rank, self.schedule.size, self.hosts)
+        return frozenset(near if len(near) > 1 else ())
 
     def linear(self, rank: int) -> Iterator[Sending | tuple[int, Op]]:
         """Yield the sends of a rank, grouped, and its other ops with their step, in order."""
         sends: list[tuple[int, Op]] = []
+        near = self.readers_of_all(rank)
         for number, step in enumerate(self.schedule.program(rank)):
             for op in step:
                 if op.kind == SEND:
                     sends.append((number, op))
                 else:
-                    yield from self._grouped(sends)
+                    yield from _grouped(sends, near)
                     sends = []
                     yield number, op
-        yield from self._grouped(sends)
-
-    def _grouped(self, sends: list[tuple[int, Op]]) -> Iterator[Sending]:
-        at = 0
-        while at < len(sends):
-            step, first = sends[at]
-            group = [op for _, op in sends[at : at + self.fewest_for_all]]
-            peers = tuple(int(op.other) for op in group)  # type: ignore[arg-type]
-            same = all(op.chunks == first.chunks for op in group)
-            if same and len(set(peers)) == self.fewest_for_all:
-                yield Sending(step, first.chunks, peers)
-                at += len(group)
-            else:
-                yield Sending(step, first.chunks, peers[:1])
-                at += 1
+        yield from _grouped(sends, near)
 
     def _sent_by(self, rank: int) -> dict[int, list[bool]]:
         """Return for each peer whether the first, second, ... message to it goes through the channel to all."""
@@ -69,3 +59,32 @@ class Routes:
                 for peer in move.to:
                     found.setdefault(peer, []).append(len(move.to) > 1)
         return found
+
+
+def _grouped(sends: list[tuple[int, Op]], near: frozenset[int]) -> Iterator[Sending]:
+    """Group sends of the same chunks to all near ranks; sends to far ranks among them go first, one by one."""
+    at = 0
+    while at < len(sends):
+        step, first = sends[at]
+        peers = _receivers(sends, at) if near else [int(first.other)]  # type: ignore[arg-type]
+        if near and near.issubset(peers):
+            for peer in peers:
+                if peer not in near:
+                    yield Sending(step, first.chunks, (peer,))
+            yield Sending(step, first.chunks, tuple(peer for peer in peers if peer in near))
+            at += len(peers)
+        else:
+            yield Sending(step, first.chunks, (peers[0],))
+            at += 1
+
+
+def _receivers(sends: list[tuple[int, Op]], at: int) -> list[int]:
+    """Return the receivers of the chunks of one send and of the sends that follow it, each of them once."""
+    chunks = sends[at][1].chunks
+    peers: dict[int, None] = {}
+    for index in range(at, len(sends)):
+        op = sends[index][1]
+        if op.chunks != chunks or op.other in peers:
+            break
+        peers[int(op.other)] = None  # type: ignore[arg-type]
+    return list(peers)

@@ -1,0 +1,67 @@
+"""The topology of a communicator: the number of ranks on each of its hosts, as tables and messages write it.
+
+======== =============================================
+``8``    eight ranks on one host
+``2x4``  two hosts with four ranks each
+``3+1``  a host with three ranks and a host with one
+======== =============================================
+
+The order of the hosts and the placement of the ranks on them do not matter to the topology.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from unisono.algorithms import BUILT_IN
+from unisono.algorithms.declaration import Algorithm
+from unisono.algorithms.nodes import Node
+from unisono.compiler import Hosts
+
+MOST_RANKS = 1_000_000
+LONGEST_KEY = 1000  # characters
+
+
+def topology_of(size: int, hosts: Hosts | None) -> str:
+    """Return the topology of ``size`` ranks on these hosts; None stands for one host."""
+    if hosts is None or len(hosts) == 1:
+        return str(size)
+    counts = sorted(map(len, hosts), reverse=True)
+    return f"{len(counts)}x{counts[0]}" if len(set(counts)) == 1 else "+".join(map(str, counts))
+
+
+def rank_counts(topology: str) -> tuple[int, ...] | None:
+    """Return the number of ranks on each host, the largest first; None if the text is not a topology."""
+    if not topology.isascii() or len(topology) > LONGEST_KEY:
+        return None
+    many, times, each = topology.partition("x")
+    texts = [many, each] if times else topology.split("+")
+    if not all(text.isdecimal() and len(text) < 8 and int(text) > 0 for text in texts):
+        return None
+    numbers = [int(text) for text in texts]
+    total = numbers[0] * numbers[1] if times else sum(numbers)
+    if total > MOST_RANKS:
+        return None
+    counts = (numbers[1],) * numbers[0] if times else tuple(sorted(numbers, reverse=True))
+    return counts if topology == topology_of(total, hosts_of(counts)) else None
+
+
+def hosts_of(counts: tuple[int, ...]) -> Hosts:
+    """Return hosts with these numbers of consecutive ranks."""
+    starts = [sum(counts[:host]) for host in range(len(counts))]
+    return tuple(tuple(range(start, start + count)) for start, count in zip(starts, counts, strict=True))
+
+
+def node_option(hosts: Hosts) -> Node:
+    """Return the option ``node`` of hierarchical algorithms for these hosts, in its shortest form."""
+    if [rank for ranks in hosts for rank in ranks] != list(range(sum(map(len, hosts)))):
+        return hosts
+    counts = tuple(map(len, hosts))
+    return counts[0] if len(set(counts)) == 1 else counts
+
+
+def host_options(algorithm: Algorithm, hosts: Hosts | None) -> dict[str, Any]:
+    """Return the options with which a built-in algorithm uses the hosts as its nodes."""
+    if hosts is None or len(hosts) == 1 or "node" not in algorithm.options or algorithm not in BUILT_IN:
+        return {}
+    return {"node": node_option(hosts)}

@@ -1,0 +1,166 @@
+"""The choice of an algorithm on several hosts."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import pytest
+
+from unisono import find, prove
+from unisono.algorithms.nodes import crossing_part
+from unisono.collectives import COLLECTIVES, all_gather, all_reduce, barrier, broadcast, reduce, reduce_scatter
+from unisono.comm import selection
+from unisono.comm.codec_agreement import RoundingMode, agrees
+from unisono.comm.rules import ONE_HOST, UNEQUAL_HOSTS, Variant, rules_for
+from unisono.comm.selection import choose, explain
+from unisono.comm.topology import hosts_of, topology_of
+from unisono.comm.tuning import candidates_for
+
+KIB = 1024
+PLACEMENTS = {
+    "2x1": hosts_of((1, 1)), "4x1": hosts_of((1,) * 4), "2x2": hosts_of((2, 2)), "2x4": hosts_of((4, 4)),
+    "3+1": hosts_of((3, 1)), "1+3": hosts_of((1, 3)), "2+2+1": hosts_of((2, 2, 1)),
+    "round robin": ((0, 3, 6), (1, 4, 7), (2, 5)), "reversed": ((2, 3), (0, 1)),
+}  # fmt: skip
+LENGTHS = (0, 8, KIB, 32 * KIB - 1, 32 * KIB, 1 << 20, 64 << 20)
+
+
+def chosen_variant(collective, size, nbytes, hosts):
+    chosen = choose(collective, size, nbytes, {}, hosts=hosts)
+    return Variant(chosen.algorithm, chosen.options)
+
+
+def size_of(hosts):
+    return sum(map(len, hosts))
+
+
+@pytest.mark.parametrize("hosts", PLACEMENTS.values(), ids=PLACEMENTS)
+@pytest.mark.parametrize("collective", COLLECTIVES, ids=str)
+def test_the_chosen_program_is_proved_on_any_placement_and_for_unequal_blocks(collective, hosts):
+    size = size_of(hosts)
+    for nbytes in LENGTHS:
+        variant = chosen_variant(collective, size, nbytes, hosts)
+        for root in range(size) if collective.rooted else [None]:
+            proof = prove(variant.schedule(size, root), depth=1)
+            if collective.name != "all_to_all":  # whose unequal blocks are exchanged by another algorithm
+                assert not proof.equal_blocks_only
+
+
+@pytest.mark.parametrize("hosts", PLACEMENTS.values(), ids=PLACEMENTS)
+def test_long_vectors_cross_between_hosts_no_more_than_they_must(hosts):
+    size, count = size_of(hosts), len(hosts)
+
+    def part(collective):
+        return crossing_part(chosen_variant(collective, size, 64 << 20, hosts).schedule(size), hosts)
+
+    assert part(all_reduce) == Fraction(2 * (count - 1), count)
+    assert part(broadcast) == part(reduce) == 1
+    fewest = min(map(len, hosts))
+    assert part(all_gather) == part(reduce_scatter) == Fraction(size - fewest, size)
+
+
+@pytest.mark.parametrize("hosts", PLACEMENTS.values(), ids=PLACEMENTS)
+def test_direct_is_never_chosen_between_hosts(hosts):
+    for nbytes in LENGTHS:
+        for oversubscribed in (False, True):
+            assert (
+                choose(all_reduce, size_of(hosts), nbytes, {}, oversubscribed, hosts=hosts).algorithm.name != "direct"
+            )
+    assert "direct" not in {each.name for each in candidates_for(all_reduce, size_of(hosts), hosts)}
+    assert "direct" in {each.name for each in candidates_for(all_reduce, 4, hosts_of((4,)))}
+
+
+def names(topology, *lengths):
+    hosts = hosts_of(topology)
+    found = [choose(all_reduce, size_of(hosts), nbytes, {}, hosts=hosts) for nbytes in lengths]
+    return [(each.algorithm.name, each.options.get("inner"), each.options.get("outer")) for each in found]
+
+
+def test_an_all_reduce_doubles_below_32_kib_and_goes_around_a_ring_of_hosts_above():
+    assert names((1, 1, 1, 1), 8, 32 * KIB) == [("recursive_doubling", None, None), ("ring", None, None)]
+    assert names((4, 4), 8, 32 * KIB) == [
+        ("hierarchical", "recursive_halving", "recursive_doubling"), ("hierarchical", "naive", "ring"),
+    ]  # fmt: skip
+    assert names((3, 1), 8, 32 * KIB) == [
+        ("leaders", None, "recursive_doubling"), ("hierarchical", "naive", "ring"),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("counts", [(3, 1), (5, 3, 2), (8, 7, 5, 3)])
+def test_on_unequal_hosts_leaders_need_fewer_rounds(counts):
+    hosts = hosts_of(counts)
+    options = {"node": counts, "inner": "recursive_halving", "outer": "recursive_doubling"}
+    chosen = chosen_variant(all_reduce, sum(counts), 8, hosts)
+    other = find("hierarchical").schedule(sum(counts), **options)
+    assert prove(chosen.schedule(sum(counts))).rounds < prove(other).rounds
+
+
+def test_a_cut_into_very_many_chunks_is_not_chosen():
+    hosts = hosts_of((9, 8, 7, 5))
+    chosen = choose(all_reduce, size_of(hosts), 1 << 20, {}, hosts=hosts)
+    assert (chosen.algorithm.name, chosen.options["outer"]) == ("leaders", "ring")
+    assert "hierarchical, the best with 29 ranks on several hosts, 9+8+7+5" in chosen.reason
+    prove(Variant(chosen.algorithm, chosen.options).schedule(29))
+
+
+@pytest.mark.parametrize("rounding", [RoundingMode.TO_NEAREST, RoundingMode.STOCHASTIC])
+@pytest.mark.parametrize("hosts", [PLACEMENTS["2x4"], PLACEMENTS["3+1"], PLACEMENTS["round robin"]])
+@pytest.mark.parametrize("collective", [each for each in COLLECTIVES if each is not barrier], ids=str)
+def test_with_a_codec_a_program_is_chosen_with_which_the_ranks_agree(collective, hosts, rounding):
+    size = size_of(hosts)
+    root = 1 if collective.rooted else None
+    for nbytes in (8, 1 << 20):
+        chosen = choose(
+            collective, size, nbytes, {}, may_be_used=lambda each: agrees(each.schedule(size, root), rounding),
+            hosts=hosts,
+        )  # fmt: skip
+        assert agrees(Variant(chosen.algorithm, chosen.options).schedule(size, root), rounding)
+
+
+def test_one_host_keeps_its_rules_and_its_key():
+    for collective in COLLECTIVES:
+        assert rules_for(collective, None, False) == ONE_HOST[collective.name]
+        assert rules_for(collective, hosts_of((8,)), False) == ONE_HOST[collective.name]
+    table = {"all_reduce": {"8": [[0, "tree"]], "2x4": [[0, "ring"]]}}
+    assert choose(all_reduce, 8, 8, table).algorithm.name == "tree"
+    assert choose(all_reduce, 8, 8, table, hosts=hosts_of((8,))).algorithm.name == "tree"
+    assert choose(all_reduce, 8, 8, table, hosts=hosts_of((4, 4))).algorithm.name == "ring"
+    assert choose(all_reduce, 8, 8, table, hosts=((0, 2, 4, 6), (1, 3, 5, 7))).algorithm.name == "ring"
+    assert choose(all_reduce, 8, 8, table, hosts=hosts_of((5, 3))).algorithm.name == "leaders"
+
+
+def test_a_measured_rule_keeps_its_options_and_uses_the_hosts_as_nodes():
+    table = {"all_reduce": {"2x2": [[0, "hierarchical", {"inner": "pat", "outer": "tree"}]]}}
+    chosen = choose(all_reduce, 4, 8, table, hosts=((0, 2), (1, 3)))
+    assert chosen.options == {"node": ((0, 2), (1, 3)), "inner": "pat", "outer": "tree"}
+    assert "measured by `unisono tune`" in chosen.reason
+    prove(Variant(chosen.algorithm, chosen.options).schedule(4))
+
+
+def test_explain_states_the_topology_and_the_reason():
+    hosts = hosts_of((4, 4))
+    explanation = explain(all_reduce, 8, 1 << 20, {}, hosts=hosts)
+    assert (explanation.topology, explanation.algorithm) == ("2x4", "hierarchical")
+    assert explanation.options == {"node": 4, "inner": "naive", "outer": "ring"}
+    text = str(explanation)
+    assert "hierarchical(node=4, inner=naive, outer=ring), the best from 32768 bytes on" in text
+    assert "8 ranks on several hosts, 2x4" in text
+    assert explain(all_reduce, 8, 1 << 20, {}).topology == "8"
+    assert explanation.next_best != "hierarchical"
+
+
+@pytest.mark.parametrize("collective", COLLECTIVES, ids=str)
+@pytest.mark.parametrize("hosts", [PLACEMENTS["2x4"], PLACEMENTS["3+1"]])
+def test_every_candidate_of_tune_is_a_valid_rule_of_a_table(collective, hosts):
+    size = size_of(hosts)
+    candidates = candidates_for(collective, size, hosts)
+    for candidate in candidates:
+        rule = candidate.rule(0)
+        table = {collective.name: {topology_of(size, hosts): [rule]}}
+        assert selection.checked_table({"table": table}) == table
+        chosen = choose(collective, size, 8, table, hosts=hosts)
+        assert chosen.algorithm.name == candidate.name
+    built_in = [(rule.algorithm, dict(rule.options)) for rule in UNEQUAL_HOSTS[collective.name] if rule.options]
+    if len(set(map(len, hosts))) > 1:
+        measured = [(each.name, dict(each.options)) for each in candidates]
+        assert all(rule in measured for rule in built_in)
