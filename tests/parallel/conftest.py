@@ -10,11 +10,11 @@ from slow_folders import mark_slow
 pytest.importorskip("torch")
 
 # What `make check` runs of this folder; the rest takes minutes.
-QUICK = (
+FAST = (
     "test_buckets.py", "test_functions.py", "test_mesh.py", "test_parallel_group.py", "test_routing.py",
     "test_shares.py", "test_tensor.py", "test_zero_collectives.py",
 )  # fmt: skip
 
 
 def pytest_collection_modifyitems(items):
-    mark_slow(items, Path(__file__).parent, but=QUICK)
+    mark_slow(items, Path(__file__).parent, but=FAST)

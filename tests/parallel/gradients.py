@@ -1,4 +1,4 @@
-"""Gradients on all ranks, and what they should be: the mean of those that each rank would have alone."""
+"""Compares the gradients of all ranks with the mean of the gradients that each rank computes alone."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def gradients_of(model):
 
 
 def check_gradients(group, model, step, **options):
-    """Compare the gradients after ``step(model, rank)`` on all ranks with the mean of those of each rank alone."""
+    """Compare the gradients of ``step(model, rank)`` on all ranks with the mean of those of each rank alone."""
     alone = []
     for rank in range(group.size):
         own = copy.deepcopy(model)

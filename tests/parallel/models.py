@@ -2,10 +2,10 @@
 
 A step has one *global batch*. Rank r of n trains on its share of it, the r-th of n equal parts: the mean of
 the ranks' losses is the loss of the whole batch, and so is the mean of their gradients. One process that
-trains alone (``rank=0, size=1``) has all of it, and is what a strategy is compared with.
+trains alone (``rank=0, size=1``) has the whole batch; strategies are compared with it.
 
 The optimiser is SGD with momentum: it is linear in the gradients. Adam divides by their size, so that a
-gradient that is zero but for rounding (a bias before a norm) would give steps of any direction.
+gradient that is zero except for rounding errors (a bias before a norm) would cause steps in arbitrary directions.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def mlp() -> nn.Module:
 
 
 class Block(nn.Module):
-    """A layer of a transformer: attention that looks back only, then a perceptron."""
+    """A layer of a transformer: causal attention, then a perceptron."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -37,7 +37,7 @@ class Block(nn.Module):
         self.mlp = nn.Sequential(nn.Linear(WIDTH, 4 * WIDTH), nn.GELU(), nn.Linear(4 * WIDTH, WIDTH))
 
     def forward(self, x: Tensor) -> Tensor:
-        """Add what attention and the perceptron say to x: rows × length × width."""
+        """Add the outputs of attention and of the perceptron to x: rows × length × width."""
         rows, length, _ = x.shape
         query, key, value = (
             part.reshape(rows, length, HEADS, -1).transpose(1, 2)
@@ -49,7 +49,7 @@ class Block(nn.Module):
 
 
 class Transformer(nn.Module):
-    """Predicts the next word at every place."""
+    """Predicts the next word at every position."""
 
     def __init__(self, layers: int = 2) -> None:
         super().__init__()
@@ -58,7 +58,7 @@ class Transformer(nn.Module):
         self.norm, self.head = nn.LayerNorm(WIDTH), nn.Linear(WIDTH, WORDS, bias=False)
 
     def forward(self, words: Tensor) -> Tensor:
-        """Return the scores of every next word: rows × length × words."""
+        """Return the scores of every possible next word: rows × length × words."""
         x = self.word(words) + self.place.weight[: words.shape[1]]
         for block in self.blocks:
             x = block(x)
@@ -96,12 +96,12 @@ def batch(name: str, step: int, dtype: torch.dtype = torch.float64, rows: int = 
 
 def share(rows: Tensor, rank: int, size: int) -> Tensor:
     """Return the part of a global batch that a rank trains on."""
-    assert len(rows) % size == 0, "the mean of means is the mean only where all have as many rows"
+    assert len(rows) % size == 0, "the mean of means is the overall mean only if all ranks have equally many rows"
     return rows.chunk(size)[rank]
 
 
 def loss_of(model: Callable[[Tensor], Tensor], inputs: Tensor, targets: Tensor) -> Tensor:
-    """Return the loss: the mean over rows, and places, of the cross-entropy."""
+    """Return the loss: the mean cross-entropy over rows (and positions)."""
     return functional.cross_entropy(model(inputs).flatten(0, -2), targets.flatten())
 
 
@@ -113,9 +113,9 @@ def sgd(model: nn.Module) -> torch.optim.Optimizer:
 def train(
     model: nn.Module, name: str, steps: int = 20, rank: int = 0, size: int = 1, optimizer: Any = None
 ) -> list[float]:
-    """Train the model, one of MODELS and perhaps wrapped, on the shares of a rank; return the loss of each step.
+    """Train the model (one of MODELS, possibly wrapped) on the shares of a rank; return the loss of each step.
 
-    The mean of what all ranks return is what one process returns that trains alone.
+    The mean of the losses of all ranks equals the losses of one process that trains alone.
     """
     optimizer = optimizer or sgd(model)
     dtype = next(parameter.dtype for parameter in model.parameters())

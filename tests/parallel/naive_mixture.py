@@ -1,4 +1,4 @@
-"""A mixture of experts as one would explain it: one process, all rows, one row after the other."""
+"""A straightforward mixture of experts: one process computes all rows, one row at a time."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Random small models and random ways to train them, made from a number: the same on every rank.
+"""Random small models and training runs, derived from a seed, so that all ranks have the same ones.
 
-A *plan* says all that a training run does. What a strategy documents that it cannot do (stage 3: units of which ranks
-run different ones, weights that are used outside of their unit; DataParallel: a reentrant checkpoint around what is
-used twice, or not at all) is left out of the plan for it.
+A *scenario* describes a training run completely. It leaves out what the documentation of its strategy excludes
+(stage 3: ranks that run different units, and weights that are used outside of their unit; DataParallel: a reentrant
+checkpoint around modules that run twice or not at all).
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from torch.nn import functional
 from torch.utils.checkpoint import checkpoint
 
 WIDTH = 4
-ROWS = 3  # of the batch of a rank
+ROWS = 3  # in the batch of a rank
 
 
 class Marked(nn.Parameter):
-    """A parameter of a class of the user's."""
+    """A parameter of a user-defined class."""
 
 
 class Plain(nn.Linear):
@@ -58,34 +58,34 @@ BLOCKS = (Plain, Plain, WithoutBias, Normed, Gated)
 
 
 @dataclass(frozen=True)
-class Plan:
+class Scenario:
     """One training run."""
 
     seed: int
-    blocks: tuple[int, ...]  # kinds, by number
+    blocks: tuple[int, ...]  # indices into BLOCKS
     calls: tuple[tuple[int, ...], ...]  # for each rank: the blocks it runs, in order
     checkpoints: tuple[str, ...]  # for each block: "", "reentrant" or "other"
     ties: tuple[tuple[int, int], ...]  # pairs of blocks that share a weight
-    outside: int | None  # a block whose weight is used first of all, outside of it
-    frozen: tuple[int, ...]  # blocks
-    micro_batches: tuple[bool, ...]  # of an update: whether each is averaged
+    outside: int | None  # a block whose weight is also used before the first block runs
+    frozen: tuple[int, ...]  # indices of blocks
+    micro_batches: tuple[bool, ...]  # of an update: whether the gradients of each are averaged
     clip: float | None
     optimizer: str
     dtype: str
     steps: int
-    reloads: bool  # the state is read and loaded in the middle
+    reloads: bool  # the state is read and loaded again after each step
     zero_settings: dict[str, object] = field(default_factory=dict)
 
     @property
     def uses_all_once(self) -> bool:
-        """Whether every parameter is used on every rank, exactly once."""
+        """Tell whether every rank uses every parameter exactly once."""
         every = tuple(range(len(self.blocks)))
         whole = all(tuple(sorted(calls)) == every for calls in self.calls)
         return whole and not self.ties and self.outside is None and BLOCKS.index(Gated) not in self.blocks
 
 
-def plan_of(seed: int, size: int, stage: int) -> Plan:
-    """Return the plan of a number, without what the stage (0: DataParallel) cannot do."""
+def scenario_of(seed: int, size: int, stage: int) -> Scenario:
+    """Return the scenario of a seed, without what the stage (0: DataParallel) does not support."""
     chance = random.Random(seed)
     count = chance.randint(3, 9)
     every = list(range(count))
@@ -99,7 +99,7 @@ def plan_of(seed: int, size: int, stage: int) -> Plan:
         for unused in chance.sample(every, 1):
             common = [block for block in common if block != unused]
     calls = [tuple(common)] * size
-    if chance.random() < 0.3:  # each rank leaves some out, or runs them in another order
+    if chance.random() < 0.3:  # each rank skips some, or runs them in a different order
         calls = [tuple(chance.sample(common, max(1, len(common) - chance.randint(0, 2)))) for _ in range(size)]
     kind = chance.choice(["", "", "other", "reentrant", "mixed"])
     checkpoints = [chance.choice(["", "other", "reentrant"]) if kind == "mixed" else kind for _ in every]
@@ -108,7 +108,7 @@ def plan_of(seed: int, size: int, stage: int) -> Plan:
     outside = chance.choice(linear) if linear and chance.random() < 0.3 else None
     frozen = chance.sample(every, 1) if chance.random() < 0.3 else []
     micro_batches = [chance.random() < 0.5 for _ in range(chance.choice([0, 0, 0, 1, 2]))]
-    plan = Plan(
+    scenario = Scenario(
         seed, blocks, tuple(calls), tuple(checkpoints), tuple(ties), outside, tuple(frozen), (*micro_batches, True),
         clip=chance.choice([None, None, 0.05]), optimizer=chance.choice(["sgd", "momentum", "adam"]),
         dtype="float32" if chance.random() < 0.1 else "float64", steps=chance.randint(2, 3),
@@ -118,69 +118,69 @@ def plan_of(seed: int, size: int, stage: int) -> Plan:
             "check_nan": chance.random() < 0.2, "units": chance.choice([None, None, "linear", "none"]),
         },
     )  # fmt: skip
-    return _possible(plan, stage)
+    return _possible(scenario, stage)
 
 
-def _possible(plan: Plan, stage: int) -> Plan:
+def _possible(scenario: Scenario, stage: int) -> Scenario:
     if stage == 3:
-        plan = replace(plan, outside=None, calls=(plan.calls[0],) * len(plan.calls))
-    if not plan.uses_all_once:
+        scenario = replace(scenario, outside=None, calls=(scenario.calls[0],) * len(scenario.calls))
+    if not scenario.uses_all_once:
         if stage == 0:  # see docs/parallel/data_parallel.md
-            plan = replace(plan, checkpoints=tuple(each and "other" for each in plan.checkpoints))
-        else:  # a parameter without a gradient counts as one of zero: see docs/parallel/zero.md
-            plan = replace(plan, optimizer="sgd")
-    return plan
+            scenario = replace(scenario, checkpoints=tuple(each and "other" for each in scenario.checkpoints))
+        else:  # a missing gradient counts as zero: see docs/parallel/zero.md
+            scenario = replace(scenario, optimizer="sgd")
+    return scenario
 
 
 class Model(nn.Module):
-    """The model of a plan; ``rank`` says whose calls it makes."""
+    """The model of a scenario; ``rank`` selects the calls."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, scenario: Scenario) -> None:
         super().__init__()
-        torch.manual_seed(plan.seed)
-        self.plan, self.rank = plan, 0
-        self.blocks = nn.ModuleList([BLOCKS[kind]() for kind in plan.blocks])
+        torch.manual_seed(scenario.seed)
+        self.scenario, self.rank = scenario, 0
+        self.blocks = nn.ModuleList([BLOCKS[kind]() for kind in scenario.blocks])
         self.head = nn.Linear(WIDTH, 2)
-        for one, two in plan.ties:
+        for one, two in scenario.ties:
             self.blocks[one].weight = self.blocks[two].weight
-        for block in plan.frozen:
+        for block in scenario.frozen:
             self.blocks[block].requires_grad_(False)
-        self.to(getattr(torch, plan.dtype))
+        self.to(getattr(torch, scenario.dtype))
 
     def forward(self, x: Tensor) -> Tensor:
-        if self.plan.outside is not None:
-            x = functional.linear(x, self.blocks[self.plan.outside].weight).sin()
-        for number in self.plan.calls[self.rank]:
-            block, kind = self.blocks[number], self.plan.checkpoints[number]
+        if self.scenario.outside is not None:
+            x = functional.linear(x, self.blocks[self.scenario.outside].weight).sin()
+        for number in self.scenario.calls[self.rank]:
+            block, kind = self.blocks[number], self.scenario.checkpoints[number]
             x = checkpoint(block, x, use_reentrant=kind == "reentrant") if kind else block(x)
         return self.head(x)
 
 
-def make_optimizer(plan: Plan, parameters: object) -> torch.optim.Optimizer:
-    """Return the optimiser of a plan."""
-    if plan.optimizer == "adam":  # with a large eps: a gradient that is zero but for rounding gives a small step
+def make_optimizer(scenario: Scenario, parameters: object) -> torch.optim.Optimizer:
+    """Return the optimiser of a scenario."""
+    if scenario.optimizer == "adam":  # with a large eps: a gradient of nothing but rounding errors gives a small step
         return torch.optim.AdamW(parameters, 0.05, eps=0.01)
-    return torch.optim.SGD(parameters, 0.1, momentum=0.9 if plan.optimizer == "momentum" else 0.0)
+    return torch.optim.SGD(parameters, 0.1, momentum=0.9 if scenario.optimizer == "momentum" else 0.0)
 
 
-def loss_of(model: nn.Module, plan: Plan, step: int, micro_batch: int, rank: int) -> Tensor:
+def loss_of(model: nn.Module, scenario: Scenario, step: int, micro_batch: int, rank: int) -> Tensor:
     """Return the loss of a rank on its batch."""
-    source = torch.Generator().manual_seed(plan.seed * 1000 + step * 100 + micro_batch * 10 + rank)
-    x = torch.randn(ROWS, WIDTH, generator=source, dtype=torch.float64).to(getattr(torch, plan.dtype))
+    source = torch.Generator().manual_seed(scenario.seed * 1000 + step * 100 + micro_batch * 10 + rank)
+    x = torch.randn(ROWS, WIDTH, generator=source, dtype=torch.float64).to(getattr(torch, scenario.dtype))
     return model(x.requires_grad_()).square().mean()
 
 
-def train_alone(plan: Plan) -> dict[str, Tensor]:
-    """Return the state that one process comes to which computes the losses of all ranks."""
-    model = Model(plan)
-    optimizer = make_optimizer(plan, [each for each in model.parameters() if each.requires_grad])
-    for step in range(plan.steps):
+def train_alone(scenario: Scenario) -> dict[str, Tensor]:
+    """Return the state after training in one process, which computes the losses of all ranks."""
+    model = Model(scenario)
+    optimizer = make_optimizer(scenario, [each for each in model.parameters() if each.requires_grad])
+    for step in range(scenario.steps):
         optimizer.zero_grad()
-        for micro_batch in range(len(plan.micro_batches)):
-            for rank in range(len(plan.calls)):
+        for micro_batch in range(len(scenario.micro_batches)):
+            for rank in range(len(scenario.calls)):
                 model.rank = rank
-                (loss_of(model, plan, step, micro_batch, rank) / len(plan.calls)).backward()
-        if plan.clip is not None:
-            torch.nn.utils.clip_grad_norm_(model.parameters(), plan.clip)
+                (loss_of(model, scenario, step, micro_batch, rank) / len(scenario.calls)).backward()
+        if scenario.clip is not None:
+            torch.nn.utils.clip_grad_norm_(model.parameters(), scenario.clip)
         optimizer.step()
     return model.state_dict()

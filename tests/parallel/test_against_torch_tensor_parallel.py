@@ -1,4 +1,4 @@
-"""Our layers and those of torch.distributed.tensor, step for step, on the same process group."""
+"""Our layers match those of torch.distributed.tensor in every step, on the same process group."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def both():
 
 
 @pytest.mark.parametrize(("size", "backend"), [(2, "gloo"), (4, "gloo"), (2, "unisono")])
-def test_an_mlp_takes_the_same_steps_as_that_of_torch(size, backend):
+def test_an_mlp_trains_like_the_tensor_parallel_mlp_of_torch(size, backend):
     for (ours, theirs), difference in run_ranks(both, size, backend=backend):
         assert ours == pytest.approx(theirs, rel=1e-12)
         assert ours[-1] < ours[0]

@@ -34,7 +34,7 @@ def like_torch(group, bias):
 
 
 @pytest.mark.parametrize(("kind", "bias"), [*((kind, True) for kind in KINDS), ("comm", False)])
-def test_attention_by_heads_is_that_of_torch_with_one_all_reduce_in_each_direction(kind, bias):
+def test_attention_split_by_heads_matches_torch_with_one_all_reduce_per_direction(kind, bias):
     size = BATCH * LENGTH * WIDTH * 8
     found = run_groups(like_torch, 3, bias, kind=kind)
     assert [shape for _, shape in found] == [(3 * 6, WIDTH), (3 * 3, WIDTH), (3 * 3, WIDTH)]  # 2, 1 and 1 heads
@@ -55,14 +55,14 @@ def with_dropout(group):
     return noisy.tolist(), torch.equal(noisy, again), in_step, torch.equal(attention(x), attention(x))
 
 
-def test_dropout_of_heads_leaves_all_ranks_with_one_result_and_in_step():
+def test_dropout_in_split_heads_leaves_results_and_random_numbers_equal_on_all_ranks():
     found = run_groups(with_dropout, 3)  # ranks with two heads draw more than those with one
     assert all(each == found[0] for each in found)
     assert found[0][1] is False
     assert found[0][3] is True
 
 
-def refused(group):
+def rejected(group):
     texts = []
     for features, heads in ((12, 2), (12, 5)):
         with pytest.raises(UsageError) as caught:
@@ -73,7 +73,7 @@ def refused(group):
     return texts
 
 
-def test_heads_that_do_not_go_round_are_refused():
-    for few, odd in run_groups(refused, 3):
+def test_indivisible_heads_are_rejected():
+    for few, odd in run_groups(rejected, 3):
         assert "2 heads on 3 ranks; expected at least one for every rank" in few
         assert "12 features; expected a multiple of 5 heads" in odd

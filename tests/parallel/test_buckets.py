@@ -1,4 +1,4 @@
-"""How gradients travel: in which buckets, in which order, and in which memory."""
+"""Gradients are sent in the expected buckets, in the expected order, and from the expected memory."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from worlds import run_groups  # noqa: E402
 from unisono.parallel import DataParallel, record  # noqa: E402
 from unisono.parallel.over_comm import CommGroup  # noqa: E402
 
-# ---- what is sent ------------------------------------------------------------------------------------------------
+# ---- collectives ------------------------------------------------------------------------------------------------
 
 
 def recorded(group):
@@ -57,7 +57,7 @@ def recorded_buffers(group):
     return at_start, [(entry.collective, entry.name, entry.bytes, entry.phase) for entry in log]
 
 
-def test_buffers_are_those_of_rank_0_at_the_start_and_before_each_forward_pass_in_training():
+def test_rank_0_broadcasts_buffers_at_the_start_and_before_each_training_forward_pass():
     sent = [
         ("broadcast", "1.running_mean..5.running_var", 8 * 2 * (6 + 7)),
         ("broadcast", "1.num_batches_tracked..5.num_batches_tracked", 8 * 2),
@@ -69,7 +69,7 @@ def test_buffers_are_those_of_rank_0_at_the_start_and_before_each_forward_pass_i
 
 
 class Late(nn.Module):
-    """Uses its layers in the order of its parameters' names or against it."""
+    """Uses its layers in the order of their names or in reverse order."""
 
     def __init__(self, reverse):
         super().__init__()
@@ -89,18 +89,18 @@ def send_in_order(group):
     return [entry.name for entry in log]
 
 
-def test_buckets_are_sent_in_one_order_whatever_the_order_of_gradients():
+def test_the_order_of_buckets_does_not_depend_on_the_order_of_gradients():
     first, second = run_groups(send_in_order, 2)
     assert first == second
     assert first[:2] == ["layers.4.bias", "layers.4.weight"]
     assert len(first) == 10 + 1
 
 
-# ---- how it is written -------------------------------------------------------------------------------------------
+# ---- codecs -----------------------------------------------------------------------------------------------------
 
 
 class Coded(CommGroup):
-    """Notes the codecs that it is given, and sends numbers as they are."""
+    """Records the codecs of its calls and sends the numbers uncompressed."""
 
     def duplicate(self):
         return self
@@ -110,7 +110,7 @@ class Coded(CommGroup):
 
 
 class Halved:
-    """Keeps half of what it is given for the next time, as the feedback of a codec that sends halves."""
+    """Sends half of each gradient and adds the other half to the next one, like error feedback."""
 
     def __init__(self, codec):
         self.codec, self.rest = codec, 0.0
@@ -139,13 +139,13 @@ def write(group):
     alone = make("mlp", torch.float32)
     loss_of(alone, inputs, targets).backward()
     for name, parameter in alone.named_parameters():
-        part = 3 - 7 / 8 if name.endswith("bias") or name == "2.weight" else 3  # three steps, less the last rest
+        part = 3 - 7 / 8 if name.endswith("bias") or name == "2.weight" else 3  # three steps minus the last residual
         torch.testing.assert_close(sums[name], part * parameter.grad)
     plain = DataParallel(nn.ModuleList([nn.Linear(2, 2), nn.Linear(2, 2).double()]), group, codec="bf16")
     return {entry.name: entry.codec for entry in log}, [(str(bucket.dtype), bucket.codec) for bucket in plain.buckets]
 
 
-def test_each_bucket_has_its_codec_and_what_it_cuts_off_is_added_in_the_next_step():
+def test_each_bucket_has_its_codec_and_its_residual_is_added_in_the_next_step():
     for codecs, by_type in run_groups(write, 2):
         assert codecs == {
             "4.bias..0.bias": "fp8_e4m3", "2.weight": "int8", "4.weight": "", "0.weight": "",
@@ -154,7 +154,7 @@ def test_each_bucket_has_its_codec_and_what_it_cuts_off_is_added_in_the_next_ste
         assert sorted(by_type) == [("torch.float32", "bf16"), ("torch.float64", None)]
 
 
-# ---- in which memory -----------------------------------------------------------------------------------------------
+# ---- memory --------------------------------------------------------------------------------------------------------
 
 
 def set_to_none(group, bucket_bytes):
@@ -192,12 +192,12 @@ def look_at_memory(group):
     assert model.bias.grad is wrapped.buckets[0].views[0]
 
 
-def test_a_long_gradient_is_sent_from_where_autograd_has_put_it():
+def test_a_large_gradient_is_sent_from_the_memory_that_autograd_allocated():
     run_groups(look_at_memory, 1)
 
 
 class Aliased(nn.Module):
-    """The gradient of its second parameter is the same memory as the one that autograd goes on with."""
+    """The gradient of its second parameter shares memory with a gradient that autograd still uses."""
 
     def __init__(self):
         super().__init__()
@@ -219,6 +219,6 @@ def alias(group):
     return check_gradients(group, Aliased(), step, bucket_bytes=1).buckets[0].name
 
 
-def test_a_gradient_that_autograd_still_needs_is_not_written_to():
-    """The bucket is sent at once here, so that a wrong write is always seen."""
+def test_a_gradient_that_autograd_still_needs_is_not_overwritten():
+    """The bucket is sent immediately, so that a wrong write always shows."""
     assert run_groups(alias, 2) == ["second.0", "second.0"]

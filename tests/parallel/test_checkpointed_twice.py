@@ -1,4 +1,4 @@
-"""Units that run several times, under both kinds of checkpoints, train as in one process, in every stage of Zero."""
+"""Units that run several times under both kinds of checkpoints train like one process in every stage of Zero."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ from unisono.parallel import Zero  # noqa: E402
 
 
 class Net(Blocks):
-    """Blocks that a function runs; ``kinds``: whether the outer checkpoint is reentrant, and the inner one."""
+    """Blocks that the function ``pattern`` runs; ``kinds``: whether the outer and inner checkpoints are reentrant."""
 
-    def __init__(self, way, kinds):
+    def __init__(self, pattern, kinds):
         super().__init__()
-        self.way, (self.outer, self.inner) = way, kinds
+        self.pattern, (self.outer, self.inner) = pattern, kinds
 
     def forward(self, x):
-        return self.way(self, x, list(self.blocks))
+        return self.pattern(self, x, list(self.blocks))
 
     def run_again(self, x, blocks):
         return checkpoint(self.run, x, blocks, use_reentrant=self.outer)
 
 
 def groups_twice(net, x, blocks):
-    """Run a checkpoint of some blocks twice: the second call is open when the backward of the first begins."""
+    """Run a checkpoint of some blocks twice: the second call is open when the backward pass of the first begins."""
     for first in (0, 0, 3, 3, 5):
         x = net.run_again(x, blocks[first : first + 3])
     return x
@@ -60,18 +60,18 @@ def nested_twice(net, x, blocks):
     return x
 
 
-WAYS = (groups_twice, plain_then_checkpointed, checkpointed_then_plain, twice_in_one_checkpoint, nested_twice)
+PATTERNS = (groups_twice, plain_then_checkpointed, checkpointed_then_plain, twice_in_one_checkpoint, nested_twice)
 KINDS = [(outer, inner) for outer in (True, False) for inner in (True, False)]
 
 
-def differences(group, way, settings):
-    """Return the largest difference to one process for each kind of checkpoint."""
-    warnings.simplefilter("ignore")  # torch warns of reentrant checkpoints
+def differences(group, pattern, settings):
+    """Return the largest difference from one process for each kind of checkpoint."""
+    warnings.simplefilter("ignore")  # torch warns about reentrant checkpoints
     largest = []
     for kinds in KINDS:
-        zero = Zero(make(Net, way, kinds), group, optimizer=sgd, **settings)
+        zero = Zero(make(Net, pattern, kinds), group, optimizer=sgd, **settings)
         state = train(zero, zero, group.rank, group.size)
-        largest.append(furthest(state, train_alone(Net, way, kinds)))
+        largest.append(furthest(state, train_alone(Net, pattern, kinds)))
     return largest
 
 
@@ -84,8 +84,8 @@ def differences(group, way, settings):
     ],
     ids=str,
 )  # fmt: skip
-@pytest.mark.parametrize("way", WAYS)
-def test_units_that_run_twice_under_checkpoints_train_as_in_one_process(way, settings):
-    for largest in run_groups(differences, 2, way, settings):
+@pytest.mark.parametrize("pattern", PATTERNS)
+def test_units_that_run_twice_under_checkpoints_train_like_one_process(pattern, settings):
+    for largest in run_groups(differences, 2, pattern, settings):
         assert len(largest) == len(KINDS)
         assert max(largest) < 1e-10

@@ -1,4 +1,4 @@
-"""Tensor parallel within data parallel, and what a rank holds of a model."""
+"""Tensor parallelism within data parallelism, and the parameters that a rank holds."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SIZES = (13, 12, 4, 2, 7)
 
 
 def train_on_a_grid(group, tensor_ranks, sequence_parallel):
-    """Ranks 0, 1, ... have parts of one model; ranks with the same part have other rows of the batch."""
+    """Train: ranks 0, 1, ... hold parts of one model; ranks with the same part have different rows of the batch."""
     tp = group.split(group.rank // tensor_ranks, axis="tp")
     dp = group.split(group.rank % tensor_ranks, axis="dp")
     texts = [torch.randint(13, (4, 8), generator=torch.Generator().manual_seed(step % 3)) for step in range(20)]
@@ -49,7 +49,7 @@ def train_on_a_grid(group, tensor_ranks, sequence_parallel):
         pytest.param(6, 3, True, "comm", marks=pytest.mark.slow),
     ],
 )  # fmt: skip
-def test_a_grid_of_ranks_learns_what_one_process_learns(size, tensor_ranks, sequence_parallel, kind):
+def test_a_mesh_of_ranks_trains_like_one_process(size, tensor_ranks, sequence_parallel, kind):
     for first, last, losses in run_groups(train_on_a_grid, size, tensor_ranks, sequence_parallel, kind=kind):
         assert first == 0
         assert last < 1e-10
@@ -62,7 +62,7 @@ def parameters_of(group, sizes):
 
 
 @pytest.mark.parametrize("size", [1, 2, 4])
-def test_a_rank_holds_as_many_parameters_as_the_page_says(size):
+def test_a_rank_holds_the_documented_number_of_parameters(size):
     words, h, layers, positions = 20, 8, 3, 5
     divided = layers * (12 * h * h + 7 * h) + 2 * words * h
     expected = divided // size + layers * 6 * h + positions * h + 2 * h
@@ -76,7 +76,7 @@ def run_code(code):
 
 
 @pytest.mark.parametrize("page", ["tensor_parallel", "sequence_parallel", "mixture_of_experts"])
-def test_the_python_of_the_page_runs(page):
+def test_the_python_code_of_the_page_runs(page):
     code = re.findall(r"```python\n(.*?)```", (DOCS / f"{page}.md").read_text(encoding="utf-8"), re.DOTALL)
     assert len(code) == 1
     assert run_ranks(run_code, 4, code[0], init=False)[0]

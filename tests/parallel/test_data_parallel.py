@@ -1,4 +1,4 @@
-"""DataParallel trains as one process with the whole batch does, and as torch's own DDP does."""
+"""DataParallel trains like one process with the whole batch, and like torch's DDP."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from worlds import run_groups  # noqa: E402
 from unisono.parallel import DataParallel, SyncBatchNorm  # noqa: E402
 
 STEPS = 20
-# After 20 steps of parameters of about 1. In float64 nothing but rounding is left of the difference; in float32 it is
-# a few times 2⁻²⁴, and grows a little from step to step.
+# Limits of the difference after 20 steps, for parameters of about 1. The difference comes from rounding alone; in
+# float32 it is a few times 2⁻²⁴ and grows slightly from step to step.
 LIMITS = {torch.float64: 1e-10, torch.float32: 2e-6}
 
 
 def distances(group, dtype, bucket_bytes):
-    """Train each model on all ranks and alone; say how far apart they end, and what this rank has in the end."""
+    """Train each model on all ranks and alone; return their differences and the final state of this rank."""
     found = {}
     for name in MODELS:
         model = SyncBatchNorm.convert(make(name, dtype), group)
@@ -59,17 +59,17 @@ def check_distances(ranks, limit):
         pytest.param(3, "unisono", torch.float64, marks=pytest.mark.slow),
     ],
 )  # fmt: skip
-def test_ranks_together_end_where_one_process_with_all_the_data_ends(size, kind, dtype):
+def test_training_on_several_ranks_matches_one_process_with_the_whole_batch(size, kind, dtype):
     check_distances(run_groups(distances, size, dtype, 600, kind=kind), LIMITS[dtype])
 
 
 @pytest.mark.parametrize("bucket_bytes", [1, 1 << 20])
-def test_any_size_of_buckets_gives_the_same(bucket_bytes):
+def test_the_bucket_size_does_not_change_the_result(bucket_bytes):
     check_distances(run_groups(distances, 2, torch.float64, bucket_bytes), LIMITS[torch.float64])
 
 
 def step_by_step(group, name):
-    """Train with ours and with torch's DDP; return the largest difference after each step."""
+    """Train with DataParallel and with torch's DDP; return the largest difference after each step."""
     ours = DataParallel(make(name), group, bucket_bytes=600)
     theirs = DistributedDataParallel(make(name))
     optimizers = [sgd(ours), sgd(theirs)]
@@ -88,8 +88,8 @@ def step_by_step(group, name):
     ("size", "kind"), [(2, "gloo"), pytest.param(3, "gloo", marks=pytest.mark.slow), (2, "unisono")]
 )
 @pytest.mark.parametrize("name", MODELS)
-def test_every_step_is_that_of_torchs_own_ddp(name, size, kind):
-    """The batch norms of the conv net are those of each rank here, as torch has none for all ranks on the CPU."""
+def test_every_step_matches_torch_ddp(name, size, kind):
+    """In the conv net each rank normalizes its own batch, as torch has no synchronized batch norm on the CPU."""
     for apart in run_groups(step_by_step, size, name, kind=kind):
         assert len(apart) == STEPS
         assert max(apart) < 1e-12

@@ -1,4 +1,4 @@
-"""DataParallel where models and training loops are not the plainest: gradients are the mean of all ranks'."""
+"""DataParallel averages the gradients of unusual models and in unusual training loops."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from worlds import run_groups  # noqa: E402
 from unisono.errors import CommError, UsageError  # noqa: E402
 from unisono.parallel import DataParallel, record  # noqa: E402
 
-# ---- when it is sent ---------------------------------------------------------------------------------------------
+# ---- backward passes ---------------------------------------------------------------------------------------------
 
 
 def accumulate(group):
@@ -36,7 +36,7 @@ def accumulate(group):
     check_gradients(group, make("mlp"), step)
 
 
-def test_no_sync_sends_nothing_until_the_next_backward_pass_which_sends_the_sums():
+def test_no_sync_postpones_sending_to_the_next_backward_pass_which_sends_the_sums():
     run_groups(accumulate, 2)
 
 
@@ -53,7 +53,7 @@ def go_on(group):
         (first.square().sum() + second.sum()).backward()
 
     def halves(model, rank):
-        """Each pass reaches a part of the parameters."""
+        """Each backward pass reaches some of the parameters."""
         first, second = (
             layer for layer in model.modules() if isinstance(layer, nn.Linear) and layer.out_features > 5
         )
@@ -64,7 +64,7 @@ def go_on(group):
         check_gradients(group, make("mlp"), step)
 
 
-def test_several_forward_and_backward_passes_add_up():
+def test_gradients_of_several_backward_passes_are_summed():
     run_groups(go_on, 3)
 
 
@@ -72,7 +72,7 @@ def test_several_forward_and_backward_passes_add_up():
 
 
 class Choosy(nn.Module):
-    """Uses other layers on each rank, and the last one never."""
+    """Uses different layers on each rank, and never the last one."""
 
     def __init__(self):
         super().__init__()
@@ -90,14 +90,14 @@ def leave_unused(group, bucket_bytes):
         model(numbers(rank, 3, 4), rank).sum().backward()
 
     check_gradients(group, Choosy(), step, bucket_bytes=bucket_bytes)
-    # With weight decay and moments, a gradient of zero would do something to a parameter; none does not.
+    # With weight decay and momentum, a gradient of zero changes a parameter; a missing gradient does not.
     ours = DataParallel(Choosy(), group, bucket_bytes=bucket_bytes)
     theirs = DistributedDataParallel(Choosy(), find_unused_parameters=True)
     optimizers = [torch.optim.AdamW(model.parameters(), 0.01) for model in (ours, theirs)]
     for turn in range(4):
         for model, optimizer in zip((ours, theirs), optimizers, strict=True):
             optimizer.zero_grad()
-            rank = group.rank if turn % 2 else 0  # in every other step all use the same layers
+            rank = group.rank if turn % 2 else 0  # in every other step all ranks use the same layers
             model(numbers(group.rank, 3, 4), rank).sum().backward()
             optimizer.step()
         none = {name for name, gradient in gradients_of(ours).items() if gradient is None}
@@ -109,7 +109,7 @@ def leave_unused(group, bucket_bytes):
 
 @pytest.mark.parametrize("bucket_bytes", [1, 400, 1 << 20])
 @pytest.mark.parametrize("kind", ["gloo", "unisono"])
-def test_unused_parameters_are_as_with_torchs_find_unused_parameters(kind, bucket_bytes):
+def test_unused_parameters_are_treated_like_find_unused_parameters_of_torch_ddp(kind, bucket_bytes):
     run_groups(leave_unused, 2, bucket_bytes, kind=kind)
 
 
@@ -138,7 +138,7 @@ class Odd(nn.Module):
 
 def be_odd(group, bucket_bytes):
     def step(model, rank):
-        # small numbers, so that also bfloat16 and float32 sums are the same in any order
+        # small numbers, so that sums in bfloat16 and float32 do not depend on their order
         model(numbers(0, 4, 6)).backward()
 
     wrapped = check_gradients(group, Odd(), step, bucket_bytes=bucket_bytes)
@@ -148,12 +148,12 @@ def be_odd(group, bucket_bytes):
 
 
 @pytest.mark.parametrize("bucket_bytes", [1, 300, 1 << 20])
-def test_shared_frozen_mixed_and_oddly_shaped_parameters(bucket_bytes):
+def test_shared_frozen_mixed_and_oddly_shaped_parameters_are_averaged(bucket_bytes):
     run_groups(be_odd, 2, bucket_bytes)
 
 
 class OwnExpert(nn.Module):
-    """Has a layer that is another one on each rank, also in shape."""
+    """Has a layer that differs between ranks, even in shape."""
 
     def __init__(self, rank):
         super().__init__()
@@ -184,11 +184,11 @@ def leave_alone(group):
         DataParallel(model.expert, group, local=is_own)
 
 
-def test_parameters_of_one_rank_are_left_alone():
+def test_local_parameters_are_not_averaged():
     run_groups(leave_alone, 3)
 
 
-# ---- as a module -------------------------------------------------------------------------------------------------
+# ---- the wrapper -------------------------------------------------------------------------------------------------
 
 
 def be_the_module(group):
@@ -233,7 +233,7 @@ def let_go(group):
     assert known() is None
 
 
-def test_memory_is_freed_when_nobody_has_the_module_any_more():
+def test_memory_is_freed_when_the_last_reference_to_the_module_is_dropped():
     run_groups(let_go, 1)
 
 
@@ -246,7 +246,7 @@ def with_every_optimizer(group):
             torch.testing.assert_close(mine, other, rtol=0, atol=1e-8)
 
 
-def test_any_optimiser_works():
+def test_every_optimiser_works():
     run_groups(with_every_optimizer, 2)
 
 
@@ -279,8 +279,8 @@ def recompute(group):
         step(model, group.rank)
 
 
-def test_activations_may_be_computed_again_in_the_backward_pass():
-    """Under a reentrant checkpoint, which torch discourages, all parameters must be used; the next pass says so."""
+def test_activations_can_be_recomputed_in_the_backward_pass():
+    """Under a reentrant checkpoint, which torch discourages, an unused parameter makes the next pass raise."""
     run_groups(recompute, 2)
 
 
@@ -297,5 +297,5 @@ def gradients_of_gradients(group):
 
 
 @pytest.mark.filterwarnings("ignore:Using backward")
-def test_a_penalty_on_gradients_works_and_create_graph_is_refused():
+def test_a_gradient_penalty_works_and_create_graph_is_rejected():
     run_groups(gradients_of_gradients, 2)

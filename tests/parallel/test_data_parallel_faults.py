@@ -1,4 +1,4 @@
-"""What DataParallel says when something is wrong: on every rank, with names, and without waiting for ever."""
+"""Errors of DataParallel are raised on every rank, name their cause, and leave no rank waiting."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SOON_S = 2.0
 
 
 def message_of(kind, call, *args, **kwargs):
-    """Return what the call says when it raises."""
+    """Return the message of the error that the call raises."""
     with pytest.raises(kind) as caught:
         call(*args, **kwargs)
     return str(caught.value)
@@ -41,7 +41,7 @@ def start_with_other_values(group):
 
 
 @pytest.mark.parametrize("kind", ["comm", "gloo"])
-def test_parameters_that_differ_at_the_start_are_named_with_their_ranks(kind):
+def test_parameters_with_different_initial_values_are_named_with_their_ranks(kind):
     for said in run_groups(start_with_other_values, 3, kind=kind):
         assert "parameter '2.weight' (and 1 more parameter) has other values on ranks 1, 2 than on rank 0" in said
         assert "broadcast_parameters=True" in said
@@ -56,7 +56,7 @@ def take_those_of_rank_0(group):
     return [parameter.detach() for parameter in model.parameters()], sent
 
 
-def test_rank_0_can_hand_out_its_parameters():
+def test_rank_0_can_broadcast_its_parameters():
     ranks = run_groups(take_those_of_rank_0, 3)
     for parameters, sent in ranks:
         assert all(torch.equal(a, b) for a, b in zip(parameters, ranks[0][0], strict=True))
@@ -64,10 +64,10 @@ def test_rank_0_can_hand_out_its_parameters():
 
 
 OTHER_MODELS = {
-    "a shape": (lambda: nn.Linear(3, 5), "parameter 'weight' float32 (5, 3)", "parameter 'weight' float32 (4, 3)"),
-    "a type": (lambda: nn.Linear(3, 4).double(), "parameter 'weight' float64", "parameter 'weight' float32"),
-    "one less": (lambda: nn.Linear(3, 4, bias=False), "nothing more", "parameter 'bias' float32 (4,)"),
-    "one more": (lambda: nn.ModuleList([nn.Linear(3, 4)]), "parameter '0.weight'", "parameter 'weight'"),
+    "shape": (lambda: nn.Linear(3, 5), "parameter 'weight' float32 (5, 3)", "parameter 'weight' float32 (4, 3)"),
+    "dtype": (lambda: nn.Linear(3, 4).double(), "parameter 'weight' float64", "parameter 'weight' float32"),
+    "missing parameter": (lambda: nn.Linear(3, 4, bias=False), "nothing more", "parameter 'bias' float32 (4,)"),
+    "other names": (lambda: nn.ModuleList([nn.Linear(3, 4)]), "parameter '0.weight'", "parameter 'weight'"),
 }
 
 
@@ -77,7 +77,7 @@ def start_with_another_model(group, case):
 
 
 @pytest.mark.parametrize("case", OTHER_MODELS)
-def test_a_rank_with_another_model_is_named_with_the_first_difference(case):
+def test_a_rank_with_a_different_model_is_named_with_the_first_difference(case):
     _, there, here = OTHER_MODELS[case]
     for said in run_groups(start_with_another_model, 3, case):
         assert "rank 2's model differs from rank 0's" in said
@@ -95,7 +95,7 @@ def start_with_other_settings(group):
     )
 
 
-def test_other_settings_on_a_rank_are_named():
+def test_settings_that_differ_between_ranks_are_named():
     for settings, frozen in run_groups(start_with_other_settings, 2):
         assert "expected bucket_bytes=100, found bucket_bytes=101 on rank 1" in settings
         bias = "parameter 'bias' float32 (4,)"
@@ -122,7 +122,7 @@ def start_with_nonsense(group):
     ]
 
 
-def test_what_cannot_be_wrapped_is_refused():
+def test_invalid_modules_and_settings_are_rejected():
     (said,) = run_groups(start_with_nonsense, 1)
     expected = [
         "ReLU has nothing to train: it has no parameters",
@@ -143,7 +143,7 @@ def test_what_cannot_be_wrapped_is_refused():
 
 
 class Spoil(torch.autograd.Function):
-    """Does nothing forward; its backward pass is what the test makes it."""
+    """Is the identity in the forward pass; the backward pass calls a function of the test."""
 
     @staticmethod
     def forward(ctx, x, backward):
@@ -156,7 +156,7 @@ class Spoil(torch.autograd.Function):
 
 
 class Spoiled(nn.Module):
-    """A perceptron whose backward pass goes wrong between the last layer and the one before it."""
+    """A perceptron whose backward pass fails between the last layer and the one before it."""
 
     def __init__(self):
         super().__init__()
@@ -184,19 +184,19 @@ def find_nan(group, kind):
     said = message_of(GradientError, lambda: wrapped(data).backward())
     model.spoil = lambda gradient: gradient
     model.zero_grad()
-    wrapped(data).backward()  # one can go on
+    wrapped(data).backward()  # training can continue
     return said, float(model.before.bias.grad.sum())
 
 
 @pytest.mark.parametrize("kind", ["comm", "gloo"])
-def test_a_nan_is_reported_on_all_ranks_with_parameter_and_rank_where_it_arose(kind):
+def test_a_nan_is_reported_on_all_ranks_with_its_parameter_and_rank(kind):
     found = run_groups(find_nan, 3, "nan", kind=kind)
     for said, gradient in found:
         assert "the gradient of 'before.bias' on rank 1 has a NaN before averaging" in said
         assert gradient == found[0][1]
 
 
-def test_an_infinite_gradient_is_no_nan():
+def test_an_infinite_gradient_is_not_reported_as_nan():
     run_groups(find_nan, 2, "inf")
 
 
@@ -205,7 +205,7 @@ def fail(gradient):
 
 
 def fail_in_backward(size):
-    """Rank 1 raises in its backward pass, and leaves the block of its communicator; it stays alive."""
+    """Let rank 1 raise in its backward pass and leave the block of its communicator; its process keeps running."""
     try:
         with unisono.connect(timeout=60) as comm:
             model = Spoiled()
@@ -221,7 +221,7 @@ def fail_in_backward(size):
 
 
 @pytest.mark.parametrize("size", [2, 5])
-def test_an_exception_in_the_backward_pass_of_one_rank_ends_the_others_with_its_reason(size):
+def test_an_exception_in_the_backward_pass_of_one_rank_is_raised_on_the_others(size):
     found = run_ranks(fail_in_backward, size, size, init=False)
     raised_at = float(found[1].split()[-1])
     for culprit, said, heard_at in found[:1] + found[2:]:
@@ -238,17 +238,17 @@ def fail_and_end(group):
     try:
         wrapped(torch.ones(3, 4)).backward()
     except PeerLost as error:
-        raise RuntimeError(f"heard at {time.monotonic()} of rank {error.rank}") from error
+        raise RuntimeError(f"noticed at {time.monotonic()} of rank {error.rank}") from error
 
 
-def test_on_a_group_of_torch_the_others_learn_that_the_rank_was_lost():
+def test_on_a_torch_process_group_the_other_ranks_report_the_lost_rank():
     with pytest.raises(AssertionError) as failure:
         run_groups(fail_and_end, 3, kind="unisono")
     text = str(failure.value)
     raised_at = float(re.findall(r"ZeroDivisionError: spoiled at ([\d.]+)", text)[0])
-    heard = re.findall(r"RuntimeError: heard at ([\d.]+) of rank 1", text)
-    assert len(heard) == 2
-    assert max(map(float, heard)) - raised_at < SOON_S
+    noticed_at = re.findall(r"RuntimeError: noticed at ([\d.]+) of rank 1", text)
+    assert len(noticed_at) == 2
+    assert max(map(float, noticed_at)) - raised_at < SOON_S
 
 
 def go_on_after_an_exception(group):
@@ -260,13 +260,13 @@ def go_on_after_an_exception(group):
     return message_of(CommError, wrapped, torch.ones(3, 4))
 
 
-def test_a_rank_that_goes_on_after_an_exception_is_told_that_it_cannot():
+def test_a_step_after_an_interrupted_backward_pass_is_an_error():
     for said in run_groups(go_on_after_an_exception, 2):
         assert re.search(r"on rank \d the last backward pass stopped after 1 of 3 buckets", said)
 
 
 def feed_unequally(group):
-    """Odd numbers of rows are nobody's mistake."""
+    """Train with a different number of rows on each rank, which is not an error."""
     model = DataParallel(make("mlp"), group)
     inputs, targets = batch("mlp", 0, rows=15)
     own = slice(0, 0) if group.rank == 1 else slice(group.rank, None)
@@ -279,7 +279,7 @@ def feed_unequally(group):
         torch.testing.assert_close(mine.grad, other.grad, rtol=0, atol=1e-12)
 
 
-def test_ranks_may_have_other_numbers_of_rows_or_none():
+def test_ranks_may_have_different_numbers_of_rows_or_none():
     run_groups(feed_unequally, 3)
 
 
@@ -288,6 +288,6 @@ def lose_a_codec(group):
     return message_of(UsageError, lambda: model(torch.ones(2, 4)).sum().backward())
 
 
-def test_a_group_of_gloo_refuses_codecs():
+def test_codecs_on_a_gloo_group_are_rejected():
     for said in run_groups(lose_a_codec, 2, kind="gloo"):
         assert "codec='fp8_e4m3' on a process group of gloo, which cannot encode" in said

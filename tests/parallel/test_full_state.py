@@ -14,7 +14,7 @@ SIZES = (13, 12, 4, 2, 8)
 
 
 def load_and_return(group):
-    """Load the state of a model of one process, train a step, and give it back to such a model."""
+    """Load the state of a whole model into a split one, compare their losses, and load it back."""
     torch.manual_seed(0)
     whole, split = WholeTransformer(*SIZES), ParallelTransformer(*SIZES, group)
     with record() as log:
@@ -30,7 +30,7 @@ def load_and_return(group):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_model_of_one_process_can_be_split_and_put_together_again(kind):
+def test_the_state_of_a_whole_model_can_be_split_and_reassembled(kind):
     assert run_groups(load_and_return, 3, kind=kind) == [(True, 0, True, words) for words in (5, 4, 4)]
 
 
@@ -45,6 +45,6 @@ def load_wrong(group):
     return str(caught.value)
 
 
-def test_the_state_of_another_model_is_refused():
+def test_the_state_of_a_different_model_is_rejected():
     for message in run_groups(load_wrong, 2):
         assert "embedding.weight has 12 rows along dimension 0; expected 13" in message

@@ -1,4 +1,4 @@
-"""Each pair: what is communicated in which direction, and that one direction is the derivative of the other."""
+"""Each function makes its collectives, and its backward pass is the derivative of its forward pass."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from unisono.parallel import (  # noqa: E402
 )
 
 ROWS = 4  # on 3 ranks: 2, 1, 1
-FULL, FILLED = ROWS * 8, 3 * 2 * 8  # bytes; with the zeros that make the shares equal
+FULL, FILLED = ROWS * 8, 3 * 2 * 8  # bytes, without and with the zeros that pad the shares to one length
 
-# function, whether its input is a part, what it does forward, and backward
+# function, whether its input is a part, its collectives in the forward pass and in the backward pass
 PAIRS = [
     (nothing_then_all_reduce, False, [], [("all_reduce", FULL)]),
     (all_reduce_then_nothing, False, [("all_reduce", FULL)], []),
@@ -50,31 +50,31 @@ def all_pairs(group):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_pair_communicates_as_its_name_says(kind):
+def test_each_function_makes_the_collectives_in_its_name(kind):
     for found in run_groups(all_pairs, 3, kind=kind):
         for entries, (_, _, forward, backward) in zip(found, PAIRS, strict=True):
             expected = [(*each, "forward", "x") for each in forward]
             assert entries == expected + [(*each, "backward", "gradient of x") for each in backward]
 
 
-def test_a_whole_that_is_used_in_parts_gets_the_sum_of_the_gradients():
+def test_nothing_then_all_reduce_sums_the_gradients_of_all_ranks():
     for y, _, gradient, _ in run_groups(forward_and_backward, 3, nothing_then_all_reduce, False):
         assert y.tolist() == [1] * ROWS
         assert gradient.tolist() == [6, 12, 18, 24]
 
 
-def test_addends_become_their_sum_and_its_gradient_is_theirs():
-    for y, given, gradient, _ in run_groups(forward_and_backward, 3, all_reduce_then_nothing, False):
+def test_all_reduce_then_nothing_sums_the_inputs_and_passes_gradients_through():
+    for y, incoming, gradient, _ in run_groups(forward_and_backward, 3, all_reduce_then_nothing, False):
         assert y.tolist() == [3] * ROWS
-        assert torch.equal(gradient, given)
+        assert torch.equal(gradient, incoming)
 
 
-def test_gathered_parts_get_their_part_of_the_sum_of_the_gradients():
+def test_all_gather_then_reduce_scatter_returns_to_each_part_its_share_of_the_summed_gradients():
     found = run_groups(forward_and_backward, 3, all_gather_then_reduce_scatter, True)
     assert [gradient.tolist() for _, _, gradient, _ in found] == [[6, 12], [18], [24]]
 
 
-def test_a_scattered_sum_gathers_the_gradients_of_its_parts():
+def test_reduce_scatter_then_all_gather_gathers_the_gradients_of_the_parts():
     for y, _, gradient, _ in run_groups(forward_and_backward, 3, reduce_scatter_then_all_gather, False):
         assert set(y.tolist()) == {3}
         assert gradient.tolist() == [1, 2, 2, 3]
@@ -89,5 +89,5 @@ def several(group):
     return a.grad.tolist(), b.grad.tolist(), [(entry.collective, entry.bytes) for entry in log]
 
 
-def test_gradients_of_several_tensors_are_summed_in_one_go():
+def test_gradients_of_several_tensors_are_summed_in_one_call():
     assert run_groups(several, 3) == [([6.0] * 2, [6.0] * 3, [("all_reduce", 6 * 4)])] * 3

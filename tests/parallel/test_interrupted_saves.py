@@ -1,4 +1,4 @@
-"""A save is complete or absent, whatever interrupts it: what loads is one save, never a mixture of two."""
+"""A save is complete or absent, whatever interrupts it; a load never mixes two saves."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from unisono.parallel import Zero, save_folder  # noqa: E402
 
 
 def make(group, value, stage=2):
-    """Return a model whose numbers, and those of its optimiser, all say which save they are from."""
+    """Return a model whose parameters and optimiser state all have the value that identifies a save."""
     model = nn.Sequential(nn.Linear(8, 8), nn.Linear(8, 8))
     for parameter in model.parameters():
         nn.init.constant_(parameter, value)
@@ -67,7 +67,7 @@ def names_in(folder):
 
 
 @pytest.mark.parametrize(("before", "after"), [(3, 2), (2, 3), (1, 3)])
-def test_a_folder_can_be_saved_into_by_another_number_of_ranks(folder, before, after):
+def test_a_different_number_of_ranks_can_save_into_the_same_folder(folder, before, after):
     run_groups(save, before, folder, 1.0)
     run_groups(save, after, folder, 2.0)
     assert run_groups(load, 2, folder) == [2.0, 2.0]
@@ -87,7 +87,7 @@ def test_a_file_of_another_save_is_not_loaded(folder):
 
 
 class Interruption:
-    """Lets a rank do ``count`` of the calls that change a folder, and strikes before or after the next one."""
+    """Lets a rank change a folder with ``count`` calls, and calls ``strike`` before or after the next one."""
 
     def __init__(self, count, strike, after):
         self.left, self.strike, self.after = count, strike, after
@@ -112,7 +112,7 @@ class Interruption:
 
 
 def save_interrupted(group, folder, rank, count, strike, after):
-    """Return what the rank is told, and how many calls it might still have made."""
+    """Return the error message of the rank (empty without an error), and the number of calls that were left."""
     zero = make(group, 2.0)
     interruption = Interruption(count if group.rank == rank else 10**9, strike, after)
     with pytest.MonkeyPatch.context() as patch:
@@ -147,20 +147,20 @@ def copy(group, first, folder):
 
 
 def failures(group, first, rank, after):
-    """Fill the disk at each call that changes the folder in turn; return what loads then, and what was told."""
+    """Fill the disk at each call that changes the folder in turn; return what loads, the error and the files."""
     found = []
     left = -1
     while left < 0:
         folder = first.parent / f"{rank}-{after}-{len(found)}"
         copy(group, first, folder)
-        told, mine = save_interrupted(group, folder, rank, len(found), no_space, after)
+        message, mine = save_interrupted(group, folder, rank, len(found), no_space, after)
         left = group.all_gather_object(mine)[rank]
         value, names = load(group, folder), names_in(folder)
         group.all_gather_object("listed")
         save(group, folder, 3.0)
         assert load(group, folder) == 3.0
         assert names_in(folder) == ["save.json", "shard-0-of-2.pt", "shard-1-of-2.pt"]
-        found.append((value, told, names))
+        found.append((value, message, names))
         group.all_gather_object("done")
     return found
 
@@ -168,26 +168,26 @@ def failures(group, first, rank, after):
 @pytest.mark.campaign
 @pytest.mark.parametrize("after", [False, pytest.param(True, marks=pytest.mark.long)])
 @pytest.mark.parametrize("rank", [0, 1])
-def test_a_save_that_fails_on_a_rank_is_absent_or_complete(tmp_path, rank, after, record_property):
+def test_a_save_that_fails_on_one_rank_is_absent_or_complete(tmp_path, rank, after, record_property):
     """The disk is full at each call that changes the folder in turn, before the call or after it."""
     ranks = run_groups(failures, 2, prepared(tmp_path), rank, after)
-    assert ranks[0] == ranks[1], "all ranks are told the same"
+    assert ranks[0] == ranks[1], "ranks raised different errors"
     assert len(ranks[0]) == (14 if rank == 0 else 6)
-    for value, told, names in ranks[0]:
-        if "nothing was saved" in told:
+    for value, message, names in ranks[0]:
+        if "nothing was saved" in message:
             assert value == 1.0
-            assert f"rank {rank} reports: OSError: [Errno 28] No space left on device" in told
-            assert not [name for name in names if name.endswith(".part")], "nothing is left behind"
+            assert f"rank {rank} reports: OSError: [Errno 28] No space left on device" in message
+            assert not [name for name in names if name.endswith(".part")], "partial files were left behind"
         else:
             assert value == 2.0
-            assert not told or "holds the new save, but a file could not be renamed" in told
+            assert not message or "holds the new save, but a file could not be renamed" in message
     assert {value for value, _, _ in ranks[0]} == {1.0, 2.0}
     assert ranks[0][-1][1] == "", "the last save was not interrupted: all calls were tried"
     record_property("faults", len(ranks[0]) - 1)
 
 
 def killed(tmp_path, rank, count, after):
-    """Kill a rank in a save; return the value that loads."""
+    """Kill a rank during a save; return the value that loads."""
     folder = shutil.copytree(tmp_path / "first", tmp_path / f"{rank}-{count}-{after}")
     with pytest.raises(AssertionError, match=r"exit code 9|ended|PeerLost"):
         run_groups(save_interrupted, 2, folder, rank, count, die, after)
@@ -210,7 +210,7 @@ COMMITS = 7
         (1, 4, False, 2.0), (0, 10, True, 2.0),
     ],
 )  # fmt: skip
-def test_after_a_rank_was_killed_in_a_save_the_save_before_or_the_new_one_loads(
+def test_after_a_rank_is_killed_during_a_save_the_previous_or_the_new_save_loads(
     tmp_path, rank, count, after, expected, record_property
 ):
     prepared(tmp_path)
@@ -220,7 +220,7 @@ def test_after_a_rank_was_killed_in_a_save_the_save_before_or_the_new_one_loads(
 
 @pytest.mark.long
 @pytest.mark.campaign
-def test_a_rank_may_be_killed_at_any_point_of_a_save(tmp_path, record_property):
+def test_a_rank_can_be_killed_at_any_point_of_a_save(tmp_path, record_property):
     prepared(tmp_path)
     faults = 0
     for after in (False, True):
@@ -233,7 +233,7 @@ def test_a_rank_may_be_killed_at_any_point_of_a_save(tmp_path, record_property):
 
 
 @pytest.mark.campaign
-def test_an_interrupted_first_save_is_no_save(tmp_path, record_property):
+def test_an_interrupted_first_save_cannot_be_loaded(tmp_path, record_property):
     with pytest.raises(AssertionError):
         run_groups(save_interrupted, 2, tmp_path, 0, COMMITS - 2, die, False)
     with pytest.raises(UsageError, match=r"there are no shards in .*; a save was interrupted before it was complete"):
@@ -241,11 +241,11 @@ def test_an_interrupted_first_save_is_no_save(tmp_path, record_property):
     record_property("faults", 1)
 
 
-# ---- folders of earlier versions, and readers that come at the wrong moment --------------------------------------
+# ---- folders of earlier versions, and loads during a save --------------------------------------------------------
 
 
 def forget_the_save(folder):
-    """Make a folder what earlier versions wrote."""
+    """Turn a folder into one that an earlier version wrote."""
     (folder / "save.json").unlink()
     for path in folder.iterdir():
         contents = torch.load(path, weights_only=True)
@@ -261,7 +261,7 @@ def test_a_folder_of_an_earlier_version_loads(folder):
     assert loaded(folder) == 2.0
 
 
-def test_a_folder_of_an_earlier_version_whose_files_do_not_fit_together_is_refused(folder):
+def test_a_folder_of_an_earlier_version_with_inconsistent_files_is_rejected(folder):
     run_groups(save, 3, folder, 1.0)
     forget_the_save(folder)
     contents = torch.load(folder / "shard-1-of-3.pt", weights_only=True)
@@ -274,7 +274,7 @@ def test_a_folder_of_an_earlier_version_whose_files_do_not_fit_together_is_refus
         loaded(folder)
 
 
-def test_a_manifest_or_a_file_that_cannot_be_read_is_named(folder):
+def test_an_unreadable_manifest_or_shard_file_is_named(folder):
     run_groups(save, 2, folder, 1.0)
     whole = (folder / "shard-1-of-2.pt").read_bytes()
     (folder / "shard-1-of-2.pt").write_bytes(whole[: len(whole) // 2])
@@ -293,7 +293,7 @@ def load_during_a_save(group, folder, first):
         return load(group, folder)
 
 
-def test_a_reader_that_comes_during_a_save_takes_the_new_one(folder):
+def test_a_load_during_a_save_reads_the_new_save(folder):
     run_groups(save, 2, folder, 1.0)
     first = save_folder.read_manifest(folder)
     run_groups(save, 3, folder, 2.0)
@@ -306,8 +306,8 @@ def load_beside_another(group, folder, others):
     return str(error.value)
 
 
-def test_ranks_that_find_different_saves_load_none(folder, tmp_path):
+def test_ranks_that_find_different_saves_raise(folder, tmp_path):
     run_groups(save, 2, folder, 1.0)
     run_groups(save, 2, tmp_path / "other", 2.0)
-    for told in run_groups(load_beside_another, 2, folder, tmp_path / "other"):
-        assert "while it was being loaded" in told
+    for message in run_groups(load_beside_another, 2, folder, tmp_path / "other"):
+        assert "while it was being loaded" in message

@@ -18,7 +18,7 @@ from unisono.parallel import DataParallel, Zero, mesh  # noqa: E402
 
 
 class NeverCalled(Blocks):
-    """Uses the weight of the last block, whose forward is never called."""
+    """Uses the weight of the last block but never calls its forward."""
 
     def forward(self, x):
         last = self.blocks[-1]
@@ -88,7 +88,7 @@ NETS = (
     Blocks, NeverCalled, UsedBefore, Twice, Checkpointed, Reentrant, ReentrantGroups, SharedReentrant, Attention,
 )  # fmt: skip
 # In stage 3 a weight is not whole outside the forward of its unit.
-REFUSED_IN_STAGE_3 = {
+REJECTED_IN_STAGE_3 = {
     NeverCalled: "parameter 'blocks.6.weight' was used outside the forward of its unit, 'blocks.6'",
     Attention: "parameter 'layers.0.self_attn.out_proj.weight' was used outside the forward of its unit",
     UsedBefore: "parameter 'blocks.6.weight' was used outside the forward of its unit, 'blocks.6'",
@@ -96,7 +96,7 @@ REFUSED_IN_STAGE_3 = {
 
 
 def differences(group, stage):
-    """Return the largest difference to one process, or the error, for each net."""
+    """Return the largest difference from one process, or the error, for each net."""
     results = {}
     for kind in NETS:
         model = make(kind)
@@ -122,8 +122,8 @@ def test_late_gradients_are_averaged(stage, size):
         for kind, difference in results.items():
             if stage == 0 and kind is SharedReentrant:
                 assert "arrived twice in one backward pass" in difference
-            elif stage == 3 and kind in REFUSED_IN_STAGE_3:
-                assert REFUSED_IN_STAGE_3[kind] in difference
+            elif stage == 3 and kind in REJECTED_IN_STAGE_3:
+                assert REJECTED_IN_STAGE_3[kind] in difference
             else:
                 assert isinstance(difference, float), (kind, difference)
                 assert difference < 1e-10, kind
@@ -162,12 +162,12 @@ def gradients_of_one_rank(group, stage):
 
 @pytest.mark.parametrize("stage", [1, 2])
 def test_a_gradient_may_be_late_on_one_rank_only(stage):
-    """All units have one size: an average that only one rank starts would match that of another unit."""
+    """All units have one size, so an average that only one rank starts would be matched with that of another unit."""
     assert max(run_groups(gradients_of_one_rank, 3, stage)) < 1e-10
 
 
 class OtherOrderLater(Blocks):
-    """Runs two blocks of one size in another order, on one rank, from the second pass on."""
+    """Runs two blocks of one size in a different order, on one rank, from the second forward pass on."""
 
     swapped = False
 
@@ -203,18 +203,18 @@ def error_of(group, trains, prefetch, kinds, replicas=1):
 
 @pytest.mark.parametrize("trains", [True, False])
 def test_in_stage_3_a_rank_that_changes_the_order_of_units_later_is_named(trains):
-    """Blocks of one size would be gathered instead of each other."""
+    """Blocks of one size could be mistaken for each other."""
     for message in run_groups(error_of, 2, trains, False, UsageError):
         assert "rank 1 ran the units root, blocks.1, blocks.0" in message
 
 
 def test_in_hybrid_sharding_the_ranks_of_all_replicas_raise_if_one_rank_changes_the_order_of_units():
-    """Only the ranks of one replica take part in the calls in which the difference shows."""
+    """Only the ranks of one replica take part in the calls that reveal the difference."""
     for message in run_groups(error_of, 4, True, False, UsageError, 2):
         assert "rank 1 ran the units root, blocks.1, blocks.0" in message
 
 
-def test_in_stage_3_units_prefetched_for_another_order_are_an_error_at_once():
+def test_in_stage_3_units_prefetched_in_a_different_order_raise_immediately():
     run_groups(error_of, 2, True, True, (UsageError, MismatchError, Aborted))
 
 
@@ -225,7 +225,7 @@ def test_in_stages_1_and_2_a_rank_may_change_the_order_of_units(stage):
 
 
 class NeverCalledLater(NeverCalled):
-    """Uses the weight of a block that is never called from the second pass on."""
+    """Uses the weight of a block that is never called, from the second forward pass on."""
 
     later = False
 
@@ -244,6 +244,6 @@ def use_later(group):
     return str(error.value)
 
 
-def test_in_stage_3_a_unit_that_is_used_later_and_never_called_is_named():
+def test_in_stage_3_a_unit_that_is_used_without_a_call_of_its_forward_is_named():
     for message in run_groups(use_later, 2):
         assert "parameters of unit 'blocks.6' were used, but the forward of the unit was not called" in message

@@ -1,4 +1,4 @@
-"""What a rank holds is what the formulas say, to the byte."""
+"""The memory of a rank matches the formulas, to the byte."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def adam(shards):
 
 def one_step(group, stage, mixed):
     zero = Zero(make("transformer", torch.float32), group, optimizer=adam, stage=stage, mixed_precision=mixed)
-    train(zero, "transformer", 1, group.rank, group.size, optimizer=zero)  # Adam makes its state in its first step
+    train(zero, "transformer", 1, group.rank, group.size, optimizer=zero)  # the first step allocates Adam's state
     zero.zero_grad()
     loss_of(zero, *(share(part, group.rank, group.size) for part in batch("transformer", 1))).backward()
     return memory.measure(zero), memory.padded(zero), len(zero.trained)
@@ -28,7 +28,7 @@ def one_step(group, stage, mixed):
 @pytest.mark.parametrize("mixed", [None, torch.bfloat16], ids=["float32", "mixed"])
 @pytest.mark.parametrize("stage", [1, 2, 3])
 @pytest.mark.parametrize("size", [1, 2, 3, 4])
-def test_measured_bytes_are_those_of_the_formula(size, stage, mixed):
+def test_measured_bytes_match_the_formula(size, stage, mixed):
     kind = memory.FLOAT32_ADAM if mixed is None else memory.MIXED_ADAM
     for held, parameters, units in run_groups(one_step, size, stage, mixed):
         expected = memory.formula(stage, parameters, size, kind)
@@ -43,7 +43,7 @@ def test_measured_bytes_are_those_of_the_formula(size, stage, mixed):
         assert held.gradient_buffers == (2 * max(roomy) if stage >= 2 else 0)
 
 
-def test_stage_0_is_a_model_and_its_optimiser():
+def test_stage_0_holds_a_model_and_its_optimiser():
     def alone(_):
         model = make("transformer", torch.float32)
         optimizer = adam(model.parameters())
@@ -60,7 +60,7 @@ def test_stage_0_is_a_model_and_its_optimiser():
     ("stage", "mixed_bytes", "float32_bytes"),
     [(0, 16, 16), (1, 4 + 12 / 4, 8 + 8 / 4), (2, 2 + 14 / 4, 4 + 12 / 4), (3, 16 / 4, 16 / 4)],
 )
-def test_the_formulas_are_those_of_the_table(stage, mixed_bytes, float32_bytes):
+def test_the_formulas_match_the_table(stage, mixed_bytes, float32_bytes):
     assert memory.formula(stage, 4000, 4).total == 4000 * mixed_bytes
     assert memory.formula(stage, 4000, 4, memory.FLOAT32_ADAM).total == 4000 * float32_bytes
 
@@ -85,7 +85,7 @@ def deep(group, layers, prefetch):
 
 
 @pytest.mark.parametrize(("prefetch", "units"), [(True, 2), (False, 1)])
-def test_a_model_of_any_depth_is_whole_in_two_units_at_a_time(prefetch, units):
+def test_at_most_two_units_are_whole_at_a_time_at_any_depth(prefetch, units):
     unit = 72  # parameters of a layer; 288 bytes are padded to 320
     for layers in (3, 9):
         for rooms, most in run_groups(deep, 2, layers, prefetch):

@@ -29,7 +29,7 @@ def two_axes(group):
 
 
 @pytest.mark.parametrize("kind", ["comm", "gloo"])
-def test_every_axis_has_a_group_and_the_last_one_has_neighbours(kind):
+def test_every_axis_has_a_group_and_the_last_axis_joins_consecutive_ranks(kind):
     for rank, (members, coordinates, axes, text) in enumerate(run_groups(two_axes, 6, kind=kind)):
         row, column = divmod(rank, 3)
         assert members == {"dp": [column, 3 + column], "tp": [3 * row, 3 * row + 1, 3 * row + 2]}
@@ -42,14 +42,14 @@ def four_axes(group):
     return along(group, pp=1, dp=2, cp=1, tp=-1)
 
 
-def test_any_number_of_axes_and_one_takes_what_is_left():
+def test_a_mesh_has_any_number_of_axes_and_the_size_of_one_is_inferred():
     for rank, (members, coordinates, _, _) in enumerate(run_groups(four_axes, 4)):
         assert members["pp"] == members["cp"] == [rank]
         assert members["tp"] == [rank // 2 * 2, rank // 2 * 2 + 1]
         assert coordinates == {"pp": 0, "dp": rank // 2, "cp": 0, "tp": rank % 2}
 
 
-def refuse(group):
+def reject(group):
     said = []
     for sizes in (
         {"dp": 2, "tp": 2}, {"dp": -1, "tp": 2}, {"dp": -1, "tp": -1}, {"dp": 0}, {"dp": "3"}, {"sizes": 3}, {},
@@ -65,7 +65,7 @@ def refuse(group):
     return said
 
 
-def test_sizes_that_do_not_fit_are_refused():
+def test_invalid_axis_sizes_are_rejected():
     expected = [
         "dp=2 × tp=2 needs 4 ranks, the group has 3",
         "dp=-1 × tp=2 needs a multiple of 2 ranks, the group has 3",
@@ -75,14 +75,14 @@ def test_sizes_that_do_not_fit_are_refused():
         "an axis cannot be called 'sizes'",
         "no axes; expected at least one",
     ]
-    for said in run_groups(refuse, 3):
+    for said in run_groups(reject, 3):
         for each, words in zip(said, expected, strict=True):
             assert words in each
 
 
 def part_of_a_part(group):
     halves = group.split(group.rank // 3)
-    if group.rank < 3:  # the other half makes no mesh, and is not asked to
+    if group.rank < 3:  # the other half makes no mesh and takes part in no call
         inner = mesh(halves, tp=3)
         x = torch.ones(1)
         inner.tp.all_reduce(x, name="x", phase="forward")
@@ -91,5 +91,5 @@ def part_of_a_part(group):
 
 
 @pytest.mark.parametrize("kind", ["comm", "gloo", "unisono"])
-def test_a_part_of_the_ranks_can_have_a_mesh_of_its_own(kind):
+def test_a_subset_of_the_ranks_can_have_its_own_mesh(kind):
     assert run_groups(part_of_a_part, 6, kind=kind) == [3.0] * 3 + [None] * 3

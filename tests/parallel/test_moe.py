@@ -31,20 +31,20 @@ def make(group, count, **options):
 
 
 def make_naive(count, top_k, capacity_factor):
-    """Make the same from the same seed: first the experts, then the router."""
+    """Make the same model from the same seed: first the experts, then the router."""
     torch.manual_seed(3)
     experts = [expert() for _ in range(count)]
     return NaiveMixture(nn.Linear(WIDTH, count, bias=False), experts, top_k, capacity_factor)
 
 
-def rows_of_all(step, crowded):
-    """Return rows that are all alike for the router, if they shall crowd at the same experts."""
+def rows_of_all(step, skewed):
+    """Return the rows of all ranks; ``skewed``: so similar that the router sends all of them to the same experts."""
     x = torch.randn(9, WIDTH, generator=torch.Generator().manual_seed(step))
-    return x * 0.1 + 3 if crowded else x
+    return x * 0.1 + 3 if skewed else x
 
 
-def as_in_one_process(group, count, top_k, capacity_factor, crowded, losses, steps):
-    """Train; return the largest differences of outputs, balance losses, gradients and parameters, and the dropped."""
+def differences_from_one_process(group, count, top_k, capacity_factor, skewed, losses, steps):
+    """Train; return the largest differences from one process, and the numbers of dropped choices."""
     torch.set_default_dtype(torch.float64)
     layer = make(group, count, top_k=top_k, capacity_factor=capacity_factor, losses=losses)
     naive = make_naive(count, top_k, capacity_factor)
@@ -57,7 +57,7 @@ def as_in_one_process(group, count, top_k, capacity_factor, crowded, losses, ste
             worst[what] = max(worst[what], float((found - expected).abs().max()))
 
     for step in range(steps):
-        everything = rows_of_all(step, crowded)
+        everything = rows_of_all(step, skewed)
         own = everything.split(FEW[group.size])[group.rank].clone().requires_grad_()
         everything.requires_grad_()
         for optimizer in optimizers:
@@ -70,7 +70,7 @@ def as_in_one_process(group, count, top_k, capacity_factor, crowded, losses, ste
         output, balance, missed = naive(everything)
         objective = output.square().sum() / mean + 0.5 * balance
         objective.backward()
-        for parameter in naive.parameters():  # an expert that nobody chose; momentum needs a zero
+        for parameter in naive.parameters():  # an expert that no row chose; momentum needs a zero
             parameter.grad = torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
         compare("output", found.output, output.split(FEW[group.size])[group.rank])
         compare("input", own.grad / mean, everything.grad.split(FEW[group.size])[group.rank])
@@ -106,26 +106,26 @@ def check(found, drops):
         pytest.param(4, 1.25, marks=pytest.mark.slow), pytest.param(5, None, marks=pytest.mark.slow),
     ],
 )  # fmt: skip
-def test_a_mixture_is_that_of_one_process_with_all_rows_and_experts(size, capacity_factor):
-    found = run_groups(as_in_one_process, size, 6, 2, capacity_factor, False, "mean", 20)
+def test_a_mixture_matches_one_process_with_all_rows_and_experts(size, capacity_factor):
+    found = run_groups(differences_from_one_process, size, 6, 2, capacity_factor, False, "mean", 20)
     check(found, drops=capacity_factor is not None)
 
 
 @pytest.mark.parametrize("kind", KINDS[1:])
 def test_a_mixture_is_the_same_on_torch_process_groups(kind):
-    check(run_groups(as_in_one_process, 3, 5, 2, 1.25, False, "mean", 3, kind=kind), drops=True)
+    check(run_groups(differences_from_one_process, 3, 5, 2, 1.25, False, "mean", 3, kind=kind), drops=True)
 
 
 @pytest.mark.parametrize(("top_k", "losses"), [(1, "mean"), (3, "sum"), (5, "sum")])
-def test_rows_have_as_many_choices_as_one_likes(top_k, losses):
-    check(run_groups(as_in_one_process, 3, 5, top_k, None, False, losses, 3), drops=False)
+def test_every_number_of_choices_per_row_works(top_k, losses):
+    check(run_groups(differences_from_one_process, 3, 5, top_k, None, False, losses, 3), drops=False)
 
 
-def test_experts_that_nobody_chooses_and_crowded_ones_are_no_problem():
-    check(run_groups(as_in_one_process, 3, 7, 1, 1.0, True, "mean", 3), drops=True)
+def test_experts_without_rows_and_overfull_experts_work():
+    check(run_groups(differences_from_one_process, 3, 7, 1, 1.0, True, "mean", 3), drops=True)
 
 
-def nobody_has_rows(group):
+def empty_batch(group):
     layer = make(group, 4)
     found = layer(torch.zeros(0, WIDTH, requires_grad=True))
     (found.output.sum() + found.balance_loss).backward()
@@ -134,8 +134,8 @@ def nobody_has_rows(group):
 
 
 @pytest.mark.parametrize("kind", ["comm", "gloo"])
-def test_a_batch_without_any_rows_is_no_problem(kind):
-    assert run_groups(nobody_has_rows, 3, kind=kind) == [((0, WIDTH), 0, [0] * 4, True)] * 3
+def test_an_empty_batch_works(kind):
+    assert run_groups(empty_batch, 3, kind=kind) == [((0, WIDTH), 0, [0] * 4, True)] * 3
 
 
 def collectives_of_a_step(group, rows):
@@ -144,7 +144,7 @@ def collectives_of_a_step(group, rows):
     with record() as log:
         found = layer(x)
         found.output.sum().backward()
-    received = log.entries[2].bytes // (4 * WIDTH)  # what is combined is what was received
+    received = log.entries[2].bytes // (4 * WIDTH)  # the combined rows are those that were received
     total = torch.tensor([received])
     group.all_reduce(total, name="total", phase="forward")
     lines = [(entry.collective, entry.name, entry.bytes, entry.phase) for entry in log]
@@ -166,8 +166,8 @@ def test_a_step_makes_two_all_to_alls_in_each_direction_after_one_small_all_gath
         assert total == load == size * 2 * rows * k
 
 
-def with_router_in_step(group):
-    """Average the router's gradients by DataParallel: it has the same ones on all ranks, experts keep their own."""
+def with_data_parallel_router(group):
+    """Average the router's gradients with DataParallel; each rank keeps the gradients of its experts."""
     layer = make(group, 3)
     layer.router = DataParallel(layer.router, group)
     torch.manual_seed(group.rank)
@@ -176,14 +176,14 @@ def with_router_in_step(group):
 
 
 def test_the_router_can_be_data_parallel_while_experts_are_not():
-    routers, experts = zip(*run_groups(with_router_in_step, 3), strict=True)
+    routers, experts = zip(*run_groups(with_data_parallel_router, 3), strict=True)
     assert routers[0] == routers[1] == routers[2]
     assert len({str(gradient) for gradient in experts}) == 3
 
 
 def balance_of(group, over):
     layer = make(group, 4, top_k=1, balance_over=over)
-    with torch.no_grad():  # expert r for what is large in feature r: rank r uses expert r alone
+    with torch.no_grad():  # feature r selects expert r: rank r uses only expert r
         layer.router.weight.copy_(torch.eye(4, WIDTH) * 50)
     x = torch.zeros(6, WIDTH)
     x[:, group.rank] = 1.0
@@ -193,7 +193,7 @@ def balance_of(group, over):
 
 
 @pytest.mark.parametrize(("over", "expected"), [("rank", 4.0), ("group", 1.0)])
-def test_ranks_that_each_use_one_expert_are_balanced_as_a_group_but_not_as_ranks(over, expected):
+def test_ranks_that_each_use_one_expert_are_balanced_over_the_group_but_not_per_rank(over, expected):
     for loss, collectives in run_groups(balance_of, 4, over):
         assert loss == pytest.approx(expected)
         assert collectives == ["all_gather", "all_to_all", "all_to_all"]  # neither costs communication
@@ -221,47 +221,47 @@ def test_the_full_state_has_the_experts_of_all_ranks():
     assert all("router" not in name for *_, marked, _ in found for name in marked)
 
 
-def numbers_of_experts_differ(group):
-    """Ranks bring none, one, two experts of their own."""
+def different_numbers_of_experts(group):
+    """Run a layer of which rank r holds r experts."""
     layer = MixtureOfExperts(WIDTH, [nn.Identity() for _ in range(group.rank)], group, top_k=2)
     x = torch.randn(4, WIDTH)
     return list(layer.experts), bool(torch.allclose(layer(x).output, x))
 
 
-def test_ranks_may_bring_different_numbers_of_experts():
-    assert run_groups(numbers_of_experts_differ, 3) == [([], True), (["0"], True), (["1", "2"], True)]
+def test_ranks_may_hold_different_numbers_of_experts():
+    assert run_groups(different_numbers_of_experts, 3) == [([], True), (["0"], True), (["1", "2"], True)]
 
 
 def by_gradcheck(group):
-    """Perturb the same rows on all ranks at once: their losses are summed, and experts are shared by all of them."""
+    """Perturb the same rows on all ranks at once: their losses are summed, and all ranks use all experts."""
     torch.set_default_dtype(torch.float64)
     layer = make(group, 3, top_k=2, losses="sum")
     x = torch.randn(4, WIDTH, requires_grad=True)
     return torch.autograd.gradcheck(lambda rows: layer(rows).output, (x,))
 
 
-def test_gradients_of_the_rows_are_those_of_finite_differences():
+def test_gradients_of_the_rows_match_finite_differences():
     assert run_groups(by_gradcheck, 3) == [True] * 3
 
 
-def complaint(group, case):
+def error_of(group, case):
     try:
-        if case == "too many choices":
+        if case == "top_k too large":
             make(group, 2, top_k=3)
-        elif case == "no room":
+        elif case == "no capacity":
             make(group, 2, capacity_factor=0.0)
         elif case == "losses":
             make(group, 2, losses="max")
-        elif case == "another seed":
+        elif case == "different seed":
             torch.manual_seed(group.rank)
             MixtureOfExperts(WIDTH, [expert()], group)
-        elif case == "another k":
+        elif case == "different top_k":
             make(group, 3, top_k=1 + (group.rank == 1))
-        elif case == "narrow":
+        elif case == "too few features":
             make(group, 3)(torch.zeros(2, WIDTH - 1))
-        elif case == "shape":
+        elif case == "output shape":
             MixtureOfExperts(WIDTH, [nn.Linear(WIDTH, 2)], group, top_k=1)(torch.zeros(2, WIDTH))
-        elif case == "in an expert":
+        elif case == "exception in an expert":
             layer = make(group, 3)
             if group.rank == 1:
                 layer.experts["1"].forward = lambda rows: 1 / 0
@@ -275,17 +275,17 @@ def complaint(group, case):
 @pytest.mark.parametrize(
     ("case", "text"),
     [
-        ("too many choices", "UsageError: MixtureOfExperts moe, rank 2: top_k=3; expected 1 to 2"),
-        ("no room", "capacity_factor=0.0; expected None or a number above 0"),
+        ("top_k too large", "UsageError: MixtureOfExperts moe, rank 2: top_k=3; expected 1 to 2"),
+        ("no capacity", "capacity_factor=0.0; expected None or a number above 0"),
         ("losses", "losses='max'; expected 'mean' or 'sum'"),
-        ("another seed", "rank 1's initial weights differ from rank 0's"),
-        ("another k", "top_k=1 on rank 0, 2 on rank 1"),
-        ("narrow", "an input with 4 features; expected 5"),
-        ("shape", "2) for rows of shape ("),
-        ("in an expert", "Aborted: rank 1 aborted: division by zero"),
+        ("different seed", "rank 1's initial weights differ from rank 0's"),
+        ("different top_k", "top_k=1 on rank 0, 2 on rank 1"),
+        ("too few features", "an input with 4 features; expected 5"),
+        ("output shape", "2) for rows of shape ("),
+        ("exception in an expert", "Aborted: rank 1 aborted: division by zero"),
     ],
 )
-def test_what_cannot_work_is_said(case, text):
-    found = run_groups(complaint, 3, case)
+def test_invalid_calls_are_rejected(case, text):
+    found = run_groups(error_of, 3, case)
     assert text in found[2], found
     assert "nothing" not in found

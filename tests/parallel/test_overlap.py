@@ -21,7 +21,7 @@ def overlap(group):
     return found
 
 
-def test_exposed_time_and_time_alone_are_measured():
+def test_exposed_time_and_isolated_time_are_measured():
     ranks = run_groups(overlap, 2)
     for found in ranks:
         assert 0 < found.exposed_s < found.step_s
@@ -33,7 +33,7 @@ def test_exposed_time_and_time_alone_are_measured():
 def with_a_late_rank(group):
     def step():
         if group.rank == 1:
-            time.sleep(0.05)  # it computes
+            time.sleep(0.05)  # stands for computation
         group.all_reduce(torch.ones(4), name="x", phase="backward")
 
     return measure_overlap(step, group, steps=3)
@@ -66,7 +66,7 @@ def play_again(group):
     return [[(e.collective, e.dtype, e.bytes) for e in each if e.name == "x"] for each in (log, again)]
 
 
-def test_a_log_is_replayed_with_the_same_collectives_types_and_bytes():
+def test_a_replay_makes_the_collectives_of_a_log_with_the_same_types_and_bytes():
     for first, again in run_groups(play_again, 3):
         assert again[::2] == first
         assert again[1::2] == first

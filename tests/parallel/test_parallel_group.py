@@ -27,25 +27,25 @@ def every_call(group):
             exchanged, torch.full((sum(rows), 2), float(rank)), out_rows=list(range(1, size + 1)), in_rows=rows,
             name="e", phase="forward",
         )  # fmt: skip
-        told = torch.full((2,), float(rank))
-        group.broadcast(told, root=size - 1, name="f", phase="start")
+        received = torch.full((2,), float(rank))
+        group.broadcast(received, root=size - 1, name="f", phase="start")
     everyone = group.all_gather_object({"rank": rank})
     half = group.split(rank % 2, axis="dp")
     log_of_all = [(entry.collective, entry.name, entry.bytes, entry.phase, entry.size) for entry in log]
-    return summed, averaged, gathered, part, exchanged, told, everyone, (half.rank, half.size), log_of_all
+    return summed, averaged, gathered, part, exchanged, received, everyone, (half.rank, half.size), log_of_all
 
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("size", [1, 3])
-def test_every_call_does_the_same_on_every_kind_of_group(kind, size):
+def test_every_kind_of_group_returns_the_same_results(kind, size):
     for rank, found in enumerate(run_groups(every_call, size, kind=kind)):
-        summed, averaged, gathered, part, exchanged, told, everyone, half, log = found
+        summed, averaged, gathered, part, exchanged, received, everyone, half, log = found
         assert summed.tolist() == [size * (size + 1) / 2] * 3
         assert averaged.tolist() == [(size - 1) / 2] * 3
         assert gathered.tolist() == [float(r) for r in range(size) for _ in range(2)]
         assert part.tolist() == [2.0 * rank, 2.0 * rank + 1]
         assert exchanged[:, 0].tolist() == [float(r) for r in range(size) for _ in range(r + 1)]
-        assert told.tolist() == [size - 1.0] * 2
+        assert received.tolist() == [size - 1.0] * 2
         assert everyone == [{"rank": r} for r in range(size)]
         assert half == (rank // 2, (size + 1) // 2 if rank % 2 == 0 else size // 2)
         assert log == [
@@ -55,7 +55,7 @@ def test_every_call_does_the_same_on_every_kind_of_group(kind, size):
         ]  # fmt: skip
 
 
-def test_what_is_no_group_is_refused():
+def test_an_argument_that_is_not_a_group_is_rejected():
     with pytest.raises(UsageError, match=r"expected a unisono\.Communicator"):
         group_of(3)
     with pytest.raises(UsageError, match="init_process_group"):

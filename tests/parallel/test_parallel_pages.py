@@ -1,4 +1,4 @@
-"""The tables of docs/parallel/*.md are what a step does, and their programs run."""
+"""The tables of docs/parallel/*.md match the collectives of a step, and their programs run."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_every_strategy_has_a_page_with_its_collectives():
     assert {path.stem for path in PAGES} == {*strategies.split(), "README"}
 
 
-def test_the_tables_of_convergence_are_what_was_measured():
+def test_the_tables_of_the_convergence_page_match_the_measurements():
     """If this fails: python tools/convergence_page.py."""
     text = convergence_page.PAGE.read_text(encoding="utf-8")
     assert convergence_page.page(text) == text

@@ -14,19 +14,19 @@ def draw(group):
     torch.manual_seed(7)
     before = torch.rand(3).tolist()
     with own_random_numbers(group, "cpu"):
-        own = torch.rand(10 * (group.rank + 1)).tolist()  # every rank as many as it likes
+        own = torch.rand(10 * (group.rank + 1)).tolist()  # a different amount on every rank
     with own_random_numbers(group, "cpu"):
         other = torch.rand(10).tolist()
     return before, own, other, torch.rand(3).tolist()
 
 
-def test_ranks_draw_their_own_numbers_inside_and_the_same_outside():
+def test_ranks_draw_different_numbers_inside_the_block_and_equal_ones_outside():
     found = run_groups(draw, 3)
     befores, owns, others, afters = zip(*found, strict=True)
     assert befores[0] == befores[1] == befores[2]
     assert afters[0] == afters[1] == afters[2]
     assert len({tuple(numbers[:10]) for numbers in owns + others}) == 6
-    assert run_groups(draw, 3) == found  # and it can be repeated
+    assert run_groups(draw, 3) == found  # reproducibly
 
 
 def dropped(group):
@@ -38,7 +38,7 @@ def dropped(group):
     return noisy.tolist(), torch.equal(dropout(x), x), torch.rand(1).item()
 
 
-def test_dropout_of_parts_drops_others_on_every_rank():
+def test_dropout_of_split_tensors_differs_between_ranks():
     found = run_groups(dropped, 3)
     assert len({tuple(noisy) for noisy, *_ in found}) == 3
     assert all(set(noisy) == {0.0, 2.0} and quiet for noisy, quiet, _ in found)
@@ -46,7 +46,7 @@ def test_dropout_of_parts_drops_others_on_every_rank():
 
 
 def block_with_dropout(group, sequence_parallel):
-    """Run a block twice from the same seed, once with its activations computed again in the backward pass."""
+    """Run a block twice from the same seed, once with activations that are recomputed in the backward pass."""
     torch.manual_seed(7)
     block = ParallelBlock(6, 3, group, dropout=0.3, sequence_parallel=sequence_parallel)
     x = torch.randn(2, 6, 6)
@@ -65,7 +65,7 @@ def block_with_dropout(group, sequence_parallel):
 
 
 @pytest.mark.parametrize("sequence_parallel", [False, True])
-def test_a_block_with_dropout_keeps_the_ranks_in_step_and_can_be_checkpointed(sequence_parallel):
+def test_a_block_with_dropout_gives_equal_results_on_all_ranks_and_can_be_checkpointed(sequence_parallel):
     found = run_groups(block_with_dropout, 3, sequence_parallel)
     assert all(same_output and same_gradients for _, same_output, same_gradients, _ in found)
     assert len({after for *_, after in found}) == 1

@@ -10,7 +10,7 @@ from unisono.parallel.routing import assign_experts, balance_loss, choose, exper
 
 
 def two_ranks(group, factor):
-    """Plan for two ranks, with three rows and two rows, two choices each, of three experts."""
+    """Assign the three rows of rank 0 and the two rows of rank 1, with two choices each, to three experts."""
     choices = [torch.tensor([[0, 1], [0, 1], [1, 0]]), torch.tensor([[0, 2], [1, 0]])]
     everything = torch.stack([expert_counts(each, 3) for each in choices])
     assignments = [assign_experts(each, everything, rank, factor) for rank, each in enumerate(choices)]
@@ -18,7 +18,7 @@ def two_ranks(group, factor):
     return sent, assignments[0].sent.tolist(), assignments[0].load.tolist(), assignments[0].total
 
 
-def test_with_room_for_all_rows_are_sorted_by_expert():
+def test_without_a_capacity_limit_rows_are_sorted_by_expert():
     [(sent, counts, load, total)] = run_groups(two_ranks, 1, None)
     assert sent[0] == [(0, 0), (1, 0), (2, 1), (2, 0), (0, 1), (1, 1)]  # rows and choices for expert 0, then 1
     assert sent[1] == [(0, 0), (1, 1), (1, 0), (0, 1)]
@@ -26,9 +26,9 @@ def test_with_room_for_all_rows_are_sorted_by_expert():
     assert (load, total) == ([5, 4, 1], 5)
 
 
-def test_where_room_is_short_first_choices_go_first_and_then_lower_ranks():
-    # Room for ceil(0.9 * 2 * 5 / 3) = 3. Expert 0: three first choices fill it. Expert 1: two first choices, then
-    # the second choice of rank 0's row 0, but not that of row 1.
+def test_limited_capacity_is_given_to_first_choices_then_to_lower_ranks():
+    # The capacity is ceil(0.9 * 2 * 5 / 3) = 3 rows. Expert 0: three first choices fill it. Expert 1: two first
+    # choices, then the second choice of rank 0's row 0, but not that of row 1.
     [(sent, counts, load, _)] = run_groups(two_ranks, 1, 0.9)
     assert sent[0] == [(0, 0), (1, 0), (2, 0), (0, 1)]
     assert sent[1] == [(0, 0), (1, 0), (0, 1)]
@@ -48,14 +48,14 @@ def losses(group):
     )  # fmt: skip
 
 
-def test_the_balance_loss_is_one_for_balance_and_as_many_as_experts_for_one_alone():
+def test_the_balance_loss_is_1_if_balanced_and_the_number_of_experts_if_one_gets_all_rows():
     [(balanced, alone, nothing, *_)] = run_groups(losses, 1)
     assert balanced == pytest.approx(1)
     assert alone == pytest.approx(4)
     assert nothing == 0
 
 
-def test_weights_of_several_choices_add_up_to_one_but_a_single_one_is_the_probability():
+def test_weights_of_several_choices_sum_to_1_and_the_weight_of_one_choice_is_its_probability():
     [(*_, experts, total, single)] = run_groups(losses, 1)
     assert experts == [[1, 2]]
     assert total == pytest.approx(1)

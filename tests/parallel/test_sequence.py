@@ -30,7 +30,7 @@ def norm_of_shards(group, length):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_gradients_of_a_norm_are_summed_over_the_shards_in_one_go(kind):
+def test_the_gradients_of_a_norm_are_summed_over_the_shards_in_one_call(kind):
     expected = [("all_reduce", "gradient of norm (parameters)", 2 * WIDTH * 8, "backward")]
     assert run_groups(norm_of_shards, 3, 7, kind=kind) == [expected] * 3
 
@@ -63,7 +63,7 @@ def block_of(group, sequence_parallel, length):
     return [(entry.collective, entry.bytes, entry.phase) for entry in log]
 
 
-def test_a_block_scatters_and_gathers_where_it_would_reduce():
+def test_a_sequence_parallel_block_scatters_and_gathers_instead_of_reducing():
     size = BATCH * 6 * WIDTH * 4
     for plain, split in zip(run_groups(block_of, 3, False, 6), run_groups(block_of, 3, True, 6), strict=True):
         assert plain == [("all_reduce", size, phase) for phase in ("forward", "forward", "backward", "backward")]
@@ -81,7 +81,7 @@ def wrong_length(group):
     return str(caught.value)
 
 
-def test_a_shard_that_is_no_share_of_the_sequence_is_refused():
-    found = run_groups(wrong_length, 2)  # 4 and 3: rank 0 is wrong, and rank 1 learns of it
+def test_a_shard_of_the_wrong_length_is_rejected():
+    found = run_groups(wrong_length, 2)  # 4 and 3: rank 0 raises, and rank 1 is notified
     assert "rank 0 has closed its communicator" in found[1]
     assert "a shard of 3 positions; expected 4, this rank's share of a sequence of 7 on 2 ranks" in found[0]

@@ -1,4 +1,4 @@
-"""A sharded model can be saved and loaded: as a whole, for one process, and in shards, for any number of ranks."""
+"""A sharded model can be saved and loaded as a whole for one process, and in shards for any number of ranks."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def to_one_process(group, stage):
     zero = Zero(make("mlp"), group, optimizer=adamw, stage=stage)
     steps(zero, zero, range(3), group.rank, group.size)
     model = make("mlp")
-    optimizer = torch.optim.AdamW(model.parameters(), 5.0)  # the right learning rate comes with the state
+    optimizer = torch.optim.AdamW(model.parameters(), 5.0)  # the state overwrites the learning rate
     model.load_state_dict(zero.state_dict())
     optimizer.load_state_dict(zero.optimizer_state_dict())
     steps(model, optimizer, range(3, 6))
@@ -50,7 +50,7 @@ def to_one_process(group, stage):
 
 
 @pytest.mark.parametrize("stage", [1, 2, 3])
-def test_one_process_goes_on_where_ranks_have_stopped(stage):
+def test_one_process_can_resume_the_training_of_several_ranks(stage):
     assert max(run_groups(to_one_process, 3, stage)) < 1e-9
 
 
@@ -64,7 +64,7 @@ def from_one_process(group, stage):
 
 
 @pytest.mark.parametrize("stage", [1, 2, 3])
-def test_ranks_go_on_where_one_process_has_stopped(stage):
+def test_several_ranks_can_resume_the_training_of_one_process(stage):
     assert max(run_groups(from_one_process, 3, stage)) < 1e-9
 
 
@@ -74,7 +74,7 @@ def save(group, folder, stage, settings):
     zero.save_shards(folder)
 
 
-def load_and_go_on(group, folder, stage, settings):
+def load_and_resume(group, folder, stage, settings):
     model = make("mlp")
     nn.init.zeros_(model[0].weight)
     zero = Zero(model, group, optimizer=lambda shards: torch.optim.AdamW(shards, 5.0), stage=stage, **settings)
@@ -99,12 +99,12 @@ ONE_UNIT = {"units": lambda name, module: False}
         (2, 2, ONE_UNIT, 3, 3, {}),
     ],
 )
-def test_shards_can_be_read_by_another_number_of_ranks_in_another_stage_and_other_units(
+def test_shards_can_be_loaded_with_different_ranks_stages_and_units(
     folder, savers, save_stage, save_settings, loaders, load_stage, load_settings
 ):
     run_groups(save, savers, folder, save_stage, save_settings)
     assert len(list(folder.glob("shard-*.pt"))) == len(list(folder.iterdir())) - 1 == savers  # and save.json
-    assert max(run_groups(load_and_go_on, loaders, folder, load_stage, load_settings)) < 1e-9
+    assert max(run_groups(load_and_resume, loaders, folder, load_stage, load_settings)) < 1e-9
 
 
 def file_sizes(group, folder):
@@ -114,8 +114,8 @@ def file_sizes(group, folder):
     zero.save_shards(folder)
 
 
-def test_a_file_holds_one_shard_and_no_more(folder):
-    """In stage 2 the shard is a part of a longer vector, all of which torch.save would write."""
+def test_a_file_holds_only_one_shard(folder):
+    """In stage 2 the shard is a view of a longer vector, and torch.save would write the whole vector."""
     run_groups(file_sizes, 2, folder)
     for path in folder.iterdir():
         assert path.stat().st_size < 20_200 * 4 / 2 + 8_000
@@ -129,22 +129,22 @@ def save_in_hybrid(group, folder):
     return furthest(zero.state_dict(), trained_for(3)[0].state_dict())
 
 
-def test_of_replicas_only_one_writes(folder):
+def test_only_one_of_several_replicas_writes(folder):
     assert max(run_groups(save_in_hybrid, 4, folder)) < 1e-9
     assert sorted(path.name for path in folder.iterdir()) == ["save.json", "shard-0-of-2.pt", "shard-1-of-2.pt"]
-    assert max(run_groups(load_and_go_on, 1, folder, 3, {})) < 1e-9
+    assert max(run_groups(load_and_resume, 1, folder, 3, {})) < 1e-9
 
 
-def test_shards_that_are_missing_or_of_another_model_are_named(folder):
+def test_missing_shards_and_shards_of_a_different_model_are_named(folder):
     run_groups(save, 2, folder, 3, {})
-    error = run_groups(load_wrongly_of_another_model, 1, folder)[0]
+    error = run_groups(load_into_another_model, 1, folder)[0]
     assert "'2.bias', expected shape [14], found shape [13]" in error
     (folder / "shard-0-of-2.pt").unlink()
     assert "has shard-1-of-2.pt; expected one file for each" in run_groups(load_incomplete, 1, folder)[0]
     assert "no shards" in run_groups(load_incomplete, 1, folder / "nothing")[0]
 
 
-def load_wrongly_of_another_model(group, folder):
+def load_into_another_model(group, folder):
     other = nn.Sequential(nn.Linear(8, 16), nn.Tanh(), nn.Linear(16, 14), nn.Tanh(), nn.Linear(14, 5)).double()
     with pytest.raises(UsageError) as error:
         Zero(other, group, optimizer=adamw).load_shards(folder)
@@ -186,18 +186,18 @@ def keys_of(group, mixed):
 
 
 @pytest.mark.parametrize("mixed", [None, torch.bfloat16], ids=["float32", "mixed"])
-def test_the_state_has_the_keys_and_values_of_the_plain_module(mixed):
+def test_the_state_has_the_keys_and_values_of_the_unwrapped_module(mixed):
     assert run_groups(keys_of, 3, mixed) == [["blocks.0.bias", "norm.running_mean"]] * 3
 
 
-def looked_at(group):
+def parameters_shown(group):
     model = make("mlp")
     expected = [parameter.detach().clone() for parameter in model.parameters()]
     zero = Zero(model, group, optimizer=adamw)
     assert all(bool(parameter.isnan().all()) for parameter in zero.parameters())
     with zero.whole_parameters():
         assert all(torch.equal(one, two) for one, two in zip(zero.parameters(), expected, strict=True))
-        if group.rank == 0:  # alone: nothing is sent
+        if group.rank == 0:  # on one rank only: this sends nothing
             inputs, _ = batch("mlp", 0)
             assert torch.equal(zero.module(inputs), make("mlp")(inputs))
     assert all(bool(parameter.isnan().all()) for parameter in zero.parameters())
@@ -205,8 +205,8 @@ def looked_at(group):
     return True
 
 
-def test_parameters_show_their_values_in_a_block_and_nan_outside_of_it():
-    assert run_groups(looked_at, 2) == [True, True]
+def test_parameters_have_their_values_inside_the_block_and_nan_outside():
+    assert run_groups(parameters_shown, 2) == [True, True]
 
 
 def schedule(group):
@@ -217,5 +217,5 @@ def schedule(group):
     return zero.optimizer_state_dict()["param_groups"][0]["lr"]
 
 
-def test_a_scheduler_of_torch_changes_the_learning_rate():
+def test_a_torch_scheduler_changes_the_learning_rate():
     assert run_groups(schedule, 1) == [0.005]

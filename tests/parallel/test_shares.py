@@ -35,5 +35,5 @@ def test_a_rank_has_its_share_of_every_block_and_units_stay_together():
     assert found == [[0, 1, 2, 3, 6, 7, 8, 9], [4, 5, 10, 11]]
 
 
-def test_what_is_shorter_than_the_group_leaves_some_ranks_without_a_part():
+def test_a_dimension_shorter_than_the_group_leaves_some_ranks_with_empty_parts():
     assert run_groups(parts, 5, 3, 1, 1, 1) == [[0], [1], [2], [], []]

@@ -1,4 +1,4 @@
-"""SyncBatchNorm on several ranks is BatchNorm on the batch of all of them."""
+"""SyncBatchNorm on several ranks matches BatchNorm on the whole batch."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def made(dimensions, dtype=torch.float64, **options):
 
 
 def compare(group, rows, dimensions, options, shift=0.0, dtype=torch.float64):
-    """Three steps on all ranks, rows[rank] rows each, and in one process; return the largest difference."""
+    """Make three steps on all ranks, with rows[rank] rows each, and in one process; return the largest difference."""
     whole = made(dimensions, dtype, **options)
     own = SyncBatchNorm.convert(copy.deepcopy(whole), group)
     ends = [sum(rows[: rank + 1]) for rank in range(len(rows))]
@@ -58,7 +58,7 @@ def compare(group, rows, dimensions, options, shift=0.0, dtype=torch.float64):
         note(part.grad, x.grad[mine])
     for name, buffer in whole.named_buffers():
         note(dict(own.named_buffers())[name], buffer)
-    if whole.affine:  # the gradients of all ranks' rows are the sum of those of each
+    if whole.affine:  # the gradient of all rows is the sum of the gradients of each rank
         for parameter, other in zip(own.parameters(), whole.parameters(), strict=True):
             group.all_reduce(parameter.grad, name="", phase="backward")
             note(parameter.grad, other.grad)
@@ -67,7 +67,7 @@ def compare(group, rows, dimensions, options, shift=0.0, dtype=torch.float64):
 
 
 @pytest.mark.parametrize("dimensions", SHAPES)
-def test_it_is_batch_norm_of_the_whole_batch(dimensions):
+def test_the_result_matches_batch_norm_of_the_whole_batch(dimensions):
     assert max(run_groups(compare, 2, [3, 3], dimensions, {})) < 1e-12
 
 
@@ -77,22 +77,22 @@ def test_ranks_may_have_different_numbers_of_rows_or_none(rows):
 
 
 @pytest.mark.parametrize("kind", ["gloo", "unisono"])
-def test_it_runs_on_groups_of_torch(kind):
+def test_torch_process_groups_give_the_same_result(kind):
     assert max(run_groups(compare, 3, [2, 1, 3], 1, {}, kind=kind)) < 1e-12
 
 
 @pytest.mark.parametrize("options", OPTIONS)
-def test_every_option_means_what_it_means_in_torch(options):
-    """Without running statistics, torch takes those of the batch in evaluation: of what each rank has then."""
+def test_every_option_has_the_meaning_of_torch(options):
+    """Without running statistics, evaluation uses those of the batch of each rank, as torch does."""
     assert max(run_groups(compare, 2, [2, 3], 2, OPTIONS[options])) < 1e-12
 
 
-def test_one_rank_may_be_alone():
+def test_a_group_of_one_rank_works():
     assert max(run_groups(compare, 1, [5], 2, {})) < 1e-12
 
 
 def far_from_zero(group):
-    """Mean 1000, deviation 1: single precision must not lose the variance."""
+    """Use a mean of 1000 and a deviation of 1: single precision must not lose the variance."""
     x = (numbers(group.rank, 200, FEATURES) + 1000).float()
     norm = SyncBatchNorm(FEATURES, group, momentum=1.0)
     norm(x)
@@ -100,7 +100,7 @@ def far_from_zero(group):
     return float((norm.running_var - whole.var(0)).abs().max())
 
 
-def test_a_mean_far_from_zero_does_no_harm_to_the_variance():
+def test_the_variance_is_accurate_if_the_mean_is_far_from_zero():
     assert max(run_groups(far_from_zero, 3)) < 1e-4
 
 
@@ -108,7 +108,7 @@ def in_single_precision(group):
     return compare(group, [3, 4], 2, {}, dtype=torch.float32)
 
 
-def test_single_precision_is_as_good_as_that_of_torch():
+def test_single_precision_is_as_accurate_as_that_of_torch():
     assert max(run_groups(in_single_precision, 2)) < 2e-5
 
 
@@ -122,19 +122,19 @@ def in_half_precision(group):
     return norm.running_mean
 
 
-def test_half_precision_is_summed_in_single():
+def test_half_precision_is_summed_in_single_precision():
     first, second = run_groups(in_half_precision, 2)
     assert torch.equal(first, second)
 
 
-def check_slopes(group):
+def by_gradcheck(group):
     for options in ({}, {"affine": False}):
         norm = SyncBatchNorm(FEATURES, group, **options).double()
         assert torch.autograd.gradcheck(norm, numbers(0, 3, FEATURES, 2).requires_grad_())
 
 
-def test_the_gradient_is_the_slope():
-    run_groups(check_slopes, 1)
+def test_the_gradient_matches_finite_differences():
+    run_groups(by_gradcheck, 1)
 
 
 def recorded(group):
@@ -147,7 +147,7 @@ def recorded(group):
     return [(entry.collective, entry.name, entry.bytes, entry.phase) for entry in log]
 
 
-def test_one_all_gather_forward_one_all_reduce_backward_nothing_in_evaluation():
+def test_training_makes_one_all_gather_forward_and_one_all_reduce_backward_and_evaluation_none():
     for entries in run_groups(recorded, 3):
         own = [entry for entry in entries if entry[1].startswith("1 (")]
         assert own == [
@@ -173,7 +173,7 @@ def convert(group):
     assert model.again is model.stem[1]
     assert (model.stem[1].name, model.inner["norm"].name) == ("stem.1", "inner.norm")
     assert not model.stem[1].training
-    assert isinstance(copy.deepcopy(model).inner["norm"], SyncBatchNorm)  # an average of models is made so
+    assert isinstance(copy.deepcopy(model).inner["norm"], SyncBatchNorm)  # averaging models requires copies
     with pytest.raises(UsageError, match=r"'stem\.1': input of shape"):
         model.stem[1](torch.zeros(2, 4))
     with pytest.raises(UsageError, match="has no shape yet"):
@@ -182,5 +182,5 @@ def convert(group):
         SyncBatchNorm(3, group)(torch.zeros(1 - group.rank, 3))
 
 
-def test_a_module_is_converted_in_place_and_bad_inputs_are_refused():
+def test_a_module_is_converted_in_place_and_invalid_inputs_are_rejected():
     run_groups(convert, 2)

@@ -66,7 +66,7 @@ def test_a_row_linear_communicates_forward_only(kind, bias):
 
 
 def test_a_column_linear_can_return_all_outputs():
-    filled = 3 * 4 * 2 * ROWS * 8  # shares of 4, 3, 3 travel as 4, 4, 4
+    filled = 3 * 4 * 2 * ROWS * 8  # shares of 4, 3, 3 are padded to 4, 4, 4
     for log, _ in run_groups(like_linear, 3, ColumnLinear, {"gather_output": True}, (6, 10)):
         assert log == [
             ("all_gather", "column.output", filled, "forward"),
@@ -74,7 +74,7 @@ def test_a_column_linear_can_return_all_outputs():
         ]
 
 
-def test_a_row_linear_can_split_its_input_by_itself():
+def test_a_row_linear_can_split_its_input_itself():
     for log, _ in run_groups(like_linear, 3, RowLinear, {"input_is_split": False}, (10, 6)):
         assert log == [
             ("all_reduce", "row.output", 2 * ROWS * 6 * 8, "forward"),
@@ -119,12 +119,12 @@ def of_an_input_without_gradient(group):
     return len(log), bool(layer.weight.grad.any())
 
 
-def test_the_first_layer_of_a_model_does_not_sum_gradients_that_nobody_needs():
+def test_the_first_layer_of_a_model_does_not_sum_gradients_of_its_input():
     assert run_groups(of_an_input_without_gradient, 2) == [(0, True)] * 2
 
 
 def from_and_to_linear(group):
-    torch.manual_seed(group.rank)  # not needed when the whole is given
+    torch.manual_seed(group.rank)  # not needed when the whole layer is given
     linears = [nn.Linear(7, 5), nn.Linear(7, 5, bias=False)]
     for linear in linears:
         linear.load_state_dict({name: torch.arange(value.numel()).view(value.shape) * 1.0
@@ -142,7 +142,7 @@ def from_and_to_linear(group):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_layer_can_be_split_and_put_together_again(kind):
+def test_a_layer_can_be_split_and_reassembled(kind):
     assert run_groups(from_and_to_linear, 3, kind=kind) == [True] * 3
 
 
@@ -154,7 +154,7 @@ def by_gradcheck(group):
     return torch.autograd.gradcheck(mlp, (x,))
 
 
-def test_gradients_are_those_of_finite_differences():
+def test_gradients_match_finite_differences():
     assert run_groups(by_gradcheck, 3) == [True] * 3
 
 
@@ -167,7 +167,7 @@ def under_autocast(group):
     return y.dtype, x.grad.dtype, mlp.up.weight.grad.dtype, bool((y.float() - mlp(x)).abs().max() < 0.02)
 
 
-def test_autocast_gives_what_it_gives_with_ordinary_layers():
+def test_autocast_gives_the_result_of_whole_layers():
     assert run_groups(under_autocast, 2) == [(torch.bfloat16, torch.float32, torch.float32, True)] * 2
 
 

@@ -1,4 +1,4 @@
-"""What cannot work is said, on every rank; nothing hangs."""
+"""Invalid layers and calls raise on every rank; nothing hangs."""
 
 from __future__ import annotations
 
@@ -47,12 +47,12 @@ def making(group, case):
         ("group", "expected a unisono.Communicator"),
     ],
 )
-def test_a_layer_that_cannot_be_made_is_refused_on_every_rank(case, text):
+def test_an_invalid_layer_is_rejected_on_every_rank(case, text):
     assert all(text in found for found in run_groups(making, 3, case))
 
 
 def running(group, case):
-    """Return what a rank gets when rank 1 does something else."""
+    """Return the error of a rank when rank 1 deviates."""
     torch.manual_seed(0)
     odd = group.rank == 1
     mlp = ParallelMLP(4, 6, group, activation=broken if odd and case == "forward" else None)
@@ -63,7 +63,9 @@ def running(group, case):
             y.register_hook(broken)
         y.sum().backward()
     except (CommError, UsageError, ZeroDivisionError) as error:
-        group.comm.abort(f"{type(error).__name__}: {error}")  # as leaving `with unisono.connect()` by it would
+        group.comm.abort(
+            f"{type(error).__name__}: {error}"
+        )  # as leaving `with unisono.connect()` with an exception does
         return f"{type(error).__name__}: {error}"
     return "nothing"
 
@@ -81,7 +83,7 @@ def broken(x):
         ("backward", "", "rank 1 aborted: ZeroDivisionError: division by zero"),
     ],
 )
-def test_a_rank_that_does_something_else_is_an_error_for_all(case, of_all, of_the_others):
+def test_a_rank_that_deviates_is_an_error_on_all_ranks(case, of_all, of_the_others):
     found = run_groups(running, 3, case)
     assert "nothing" not in found, found
     assert any(of_all in text for text in found), found
@@ -95,5 +97,5 @@ def long_text(group):
     return str(caught.value)
 
 
-def test_a_text_that_is_too_long_is_refused():
+def test_a_sequence_that_is_too_long_is_rejected():
     assert run_groups(long_text, 2) == ["ParallelTransformer: a sequence of 5 positions; expected at most 4"] * 2

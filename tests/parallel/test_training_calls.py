@@ -1,4 +1,4 @@
-"""Calls of a training loop that would do nothing, or too much, without a word: they work, or they raise."""
+"""Calls of a training loop that could silently have the wrong effect either work or raise."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def alone(steps, before_update=lambda model: None, optimizer=sgd):
     return model.state_dict()
 
 
-def told(call, kind=UsageError):
+def message_of(call, kind=UsageError):
     with pytest.raises(kind) as error:
         call()
     return str(error.value)
@@ -64,16 +64,16 @@ def clipped_by_torch(group, stage):
         if stage == 1:
             clip(zero)
         else:
-            assert "the gradient of '0.weight' is in shards" in told(lambda: clip(zero))
-            assert "is in shards" in told(lambda: torch.nn.utils.clip_grad_value_(zero.parameters(), 0.1))
-            assert "is in shards" in told(sgd(zero.parameters()).step)
+            assert "the gradient of '0.weight' is in shards" in message_of(lambda: clip(zero))
+            assert "is in shards" in message_of(lambda: torch.nn.utils.clip_grad_value_(zero.parameters(), 0.1))
+            assert "is in shards" in message_of(sgd(zero.parameters()).step)
             zero.clip_grad_norm(0.05)
         zero.step()
     return furthest(zero.state_dict(), alone(3, clip))
 
 
 @pytest.mark.parametrize("stage", STAGES)
-def test_clipping_by_torch_works_on_whole_gradients_and_is_refused_on_shards(stage):
+def test_clipping_by_torch_works_on_whole_gradients_and_is_rejected_on_shards(stage):
     assert max(run_groups(clipped_by_torch, 2, stage)) < 1e-10
 
 
@@ -86,7 +86,7 @@ def clipped(group, stage):
     return abs(float(torch.nn.utils.get_total_norm([each.grad for each in zero.parameters()])) - 1e-3)
 
 
-def test_in_stage_1_clipping_scales_what_the_parameters_show():
+def test_in_stage_1_clipping_scales_the_visible_gradients():
     assert max(run_groups(clipped, 2, 1)) < 1e-6
 
 
@@ -102,11 +102,11 @@ def step_without_sync(group, stage):
         backward(zero, group, 1)
     before = {name: value.clone() for name, value in zero.state_dict().items()}
     for call in (zero.step, lambda: zero.clip_grad_norm(1.0), zero.optimizer.step):
-        assert f"are those of rank {group.rank} alone and were not averaged" in told(call)
+        assert f"are those of rank {group.rank} alone and were not averaged" in message_of(call)
     assert furthest(zero.state_dict(), before) == 0.0
     zero.zero_grad()
     zero.step()
-    assert furthest(zero.state_dict(), before) == 0.0, "gradients that were forgotten are no error"
+    assert furthest(zero.state_dict(), before) == 0.0, "cleared gradients changed the parameters"
     with zero.no_sync():
         backward(zero, group, 1)
     backward(zero, group, 2)
@@ -115,7 +115,7 @@ def step_without_sync(group, stage):
 
 
 @pytest.mark.parametrize("stage", STAGES)
-def test_an_update_with_gradients_that_were_not_averaged_is_refused(stage):
+def test_an_update_with_gradients_that_were_not_averaged_is_rejected(stage):
     assert run_groups(step_without_sync, 2, stage) == [True, True]
 
 
@@ -127,23 +127,23 @@ def data_parallel_without_sync(group):
         backward(model, group)
     backward(model, group)
     optimizer.step()
-    backward(model, group)  # an update after a pass that was averaged is none of these
+    backward(model, group)  # an update after an averaged pass is allowed
     with model.no_sync():
         backward(model, group)
     optimizer.step()
     optimizer.zero_grad()
     calls = (lambda: backward(model, group), model.state_dict, model.unwrap)
-    assert all("were updated after a backward pass inside no_sync()" in told(call) for call in calls)
+    assert all("were updated after a backward pass inside no_sync()" in message_of(call) for call in calls)
     model.load_state_dict(make("mlp").state_dict())
     backward(model, group)
     return True
 
 
-def test_data_parallel_notices_an_update_with_gradients_that_were_not_averaged():
+def test_data_parallel_detects_an_update_with_gradients_that_were_not_averaged():
     assert run_groups(data_parallel_without_sync, 2) == [True, True]
 
 
-# ---- a module that changes ---------------------------------------------------------------------------------------
+# ---- changed modules ---------------------------------------------------------------------------------------------
 
 
 def replace(model):
@@ -180,12 +180,12 @@ def changed(group, stage):
         backward(wrapped, group)
         del model[-1]
         change(model)
-        assert expected in told(lambda wrapped=wrapped: backward(wrapped, group))
+        assert expected in message_of(lambda wrapped=wrapped: backward(wrapped, group))
     return True
 
 
 @pytest.mark.parametrize("stage", [0, *STAGES])
-def test_a_parameter_that_is_added_removed_or_replaced_later_is_named(stage):
+def test_a_parameter_that_is_added_removed_or_replaced_after_wrapping_is_named(stage):
     assert run_groups(changed, 2, stage) == [True, True]
 
 
@@ -193,12 +193,12 @@ def frozen_later(group, stage):
     zero = zero_of(group, stage)
     backward(zero, group)
     zero.module[0].weight.requires_grad_(False)
-    return told(lambda: backward(zero, group))
+    return message_of(lambda: backward(zero, group))
 
 
 @pytest.mark.parametrize("stage", STAGES)
-def test_a_parameter_that_is_frozen_later_is_named(stage):
-    """It would move on, with momentum and weight decay."""
+def test_a_parameter_that_is_frozen_after_wrapping_is_named(stage):
+    """Momentum and weight decay would continue to change it."""
     for each in run_groups(frozen_later, 2, stage):
         assert "'0.weight' was trainable when the module was wrapped and is frozen now" in each
 
@@ -218,14 +218,14 @@ def freeze_in_data_parallel(group):
     return furthest(*found)
 
 
-def test_in_data_parallel_a_parameter_can_be_frozen_later():
+def test_in_data_parallel_a_parameter_can_be_frozen_after_wrapping():
     assert max(run_groups(freeze_in_data_parallel, 2)) < 1e-12
 
 
-# ---- gradients that are forgotten --------------------------------------------------------------------------------
+# ---- clearing gradients -----------------------------------------------------------------------------------------
 
 
-def forget(zero, how):
+def clear(zero, how):
     if how == "zero":
         zero.zero_grad()
     elif how == "zero in place":
@@ -241,13 +241,13 @@ def forget(zero, how):
             parameter.grad = None
 
 
-def forgotten(group, stage, how):
+def cleared(group, stage, how):
     zero = zero_of(group, stage)
     for step in range(3):
         if stage > 1 and step and how not in ("zero", "zero in place", "optimizer"):
-            assert "is in shards" in told(lambda: forget(zero, how))
+            assert "is in shards" in message_of(lambda: clear(zero, how))
             zero.zero_grad()
-        forget(zero, how)
+        clear(zero, how)
         backward(zero, group, step)
         zero.step()
     return furthest(zero.state_dict(), alone(3))
@@ -255,11 +255,11 @@ def forgotten(group, stage, how):
 
 @pytest.mark.parametrize("how", ["zero", "zero in place", "optimizer", "module", "module in place", "each"])
 @pytest.mark.parametrize("stage", STAGES)
-def test_gradients_are_forgotten_however_that_is_said(stage, how):
-    assert max(run_groups(forgotten, 2, stage, how)) < 1e-10
+def test_every_way_to_clear_gradients_works(stage, how):
+    assert max(run_groups(cleared, 2, stage, how)) < 1e-10
 
 
-def one_forgotten(group):
+def one_cleared(group):
     zero = zero_of(group, 1, lambda shards: torch.optim.SGD(shards, 0.1))
     backward(zero, group)
     zero.module[2].weight.grad = None
@@ -268,11 +268,11 @@ def one_forgotten(group):
     assert not torch.equal(zero.state_dict()["2.bias"], make("mlp").state_dict()["2.bias"])
     backward(zero, group)
     zero.module[2].weight.grad = torch.ones(13, 16, dtype=torch.float64)
-    return told(zero.step)
+    return message_of(zero.step)
 
 
 def test_in_stage_1_a_gradient_can_be_dropped_and_not_replaced():
-    for each in run_groups(one_forgotten, 2):
+    for each in run_groups(one_cleared, 2):
         assert "were not averaged" in each
 
 
@@ -280,7 +280,7 @@ def test_in_stage_1_a_gradient_can_be_dropped_and_not_replaced():
 
 
 class Lamb(torch.optim.SGD):
-    """Scales the update of a parameter by its norm."""
+    """Scales the update of a parameter by the norm of the parameter."""
 
     def step(self, closure=None):
         for group in self.param_groups:
@@ -304,25 +304,25 @@ def try_optimizers(group):
     for name in ELEMENTWISE:
         zero_of(group, 2, lambda shards, name=name: getattr(torch.optim, name)(shards, lr=0.0))
     for kind in (torch.optim.Adafactor, Lamb, NormOfAll):
-        message = told(lambda kind=kind: zero_of(group, 2, lambda shards: kind(shards, lr=0.0)))
+        message = message_of(lambda kind=kind: zero_of(group, 2, lambda shards: kind(shards, lr=0.0)))
         assert f"{kind.__name__} gives a part of a vector other values" in message
         zero_of(group, 2, lambda shards, kind=kind: kind(shards, lr=0.0), check_optimizer=False)
     for name in ("LBFGS", "SparseAdam"):
-        message = told(lambda name=name: zero_of(group, 2, getattr(torch.optim, name)))
+        message = message_of(lambda name=name: zero_of(group, 2, getattr(torch.optim, name)))
         assert f"{name} could not be tried on a vector" in message
-    assert "Muon only supports 2D" in told(lambda: zero_of(group, 2, torch.optim.Muon), ValueError)
-    assert "returned a NoneType; expected a function" in told(lambda: zero_of(group, 2, lambda shards: None))
+    assert "Muon only supports 2D" in message_of(lambda: zero_of(group, 2, torch.optim.Muon), ValueError)
+    assert "returned a NoneType; expected a function" in message_of(lambda: zero_of(group, 2, lambda shards: None))
     model = make("mlp")
-    others = told(lambda: Zero(model, group, optimizer=lambda shards: sgd(model.parameters()), stage=2))
+    others = message_of(lambda: Zero(model, group, optimizer=lambda shards: sgd(model.parameters()), stage=2))
     assert "6 parameters that are not shards, the first of shape (16, 8)" in others
     zero = zero_of(group, 2)
     zero.optimizer.add_param_group({"params": [nn.Parameter(torch.ones(3))]})
     backward(zero, group)
-    assert "that is not a shard" in told(zero.step)
+    assert "that is not a shard" in message_of(zero.step)
     return True
 
 
-def test_an_optimiser_that_needs_whole_tensors_is_refused():
+def test_an_optimiser_that_needs_whole_tensors_is_rejected():
     assert run_groups(try_optimizers, 2) == [True, True]
 
 
@@ -339,7 +339,7 @@ def with_closure(group, stage):
 
 
 @pytest.mark.parametrize("stage", STAGES)
-def test_a_step_can_compute_its_gradients_itself(stage):
+def test_a_step_accepts_a_closure_that_computes_the_gradients(stage):
     assert max(run_groups(with_closure, 2, stage)) < 1e-10
 
 
@@ -376,8 +376,8 @@ def scaled(group, stage, mixed):
     plain = torch.amp.GradScaler("cpu")
     zero.zero_grad()
     plain.scale(loss_of(zero, *own).float()).backward()
-    assert "use unisono.parallel.ShardedGradScaler(zero)" in told(lambda: plain.step(zero.optimizer))
-    assert "expected zero.optimizer" in told(lambda: scaler.step(zero))
+    assert "use unisono.parallel.ShardedGradScaler(zero)" in message_of(lambda: plain.step(zero.optimizer))
+    assert "expected zero.optimizer" in message_of(lambda: scaler.step(zero))
     return furthest(zero.state_dict(), expected.state_dict())
 
 

@@ -1,4 +1,4 @@
-"""How a model is divided into units, and a unit into shards."""
+"""A model is divided into units, and a unit into shards."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_a_model_without_a_list_is_one_unit():
     assert divided(nn.Linear(2, 3)) == {"root": ["weight", "bias"]}
 
 
-def test_units_can_be_named_by_a_function_or_given_as_modules_and_lie_inside_each_other():
+def test_units_are_selected_by_a_function_or_a_list_of_modules_and_can_be_nested():
     model = make("transformer")
     by_type = divided(model, lambda name, module: isinstance(module, nn.Linear))
     assert {"blocks.1.mlp.2", "head"} <= by_type.keys()
@@ -48,7 +48,7 @@ def test_units_can_be_named_by_a_function_or_given_as_modules_and_lie_inside_eac
     assert not inner & {name for member in parts[1].members for name in member.names}
 
 
-def test_a_parameter_of_two_units_belongs_to_the_root_and_one_tied_inside_a_unit_to_that():
+def test_a_parameter_of_two_units_belongs_to_the_root_and_one_tied_within_a_unit_to_that_unit():
     model = nn.Sequential(*(nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 4)) for _ in range(3)))
     model[0][0].weight = model[2][1].weight
     model[1][0].weight = model[1][1].weight
@@ -71,7 +71,7 @@ def unit_of_two_kinds():
     return unit
 
 
-def test_parameters_that_cannot_travel_together_form_flats_of_their_own():
+def test_parameters_that_cannot_share_a_message_form_separate_flats():
     (part,) = find_parts(unit_of_two_kinds())
     flats = flats_of(part, rank=0, size=3)
     assert [(flat.name, flat.numel, flat.padded_numel) for flat in flats] == [
@@ -79,7 +79,7 @@ def test_parameters_that_cannot_travel_together_form_flats_of_their_own():
     ]  # fmt: skip
 
 
-def test_the_shards_of_all_ranks_in_a_row_are_the_parameters():
+def test_the_concatenated_shards_of_all_ranks_are_the_parameters():
     (part,) = find_parts(unit_of_two_kinds())
     shards = []
     for rank in range(3):

@@ -52,7 +52,7 @@ def test_an_embedding_communicates_forward_only(kind):
 
 
 def cross_entropy(group, dtype, limit):
-    """Compare with torch for every reduction, with targets that do not count, and logits that overflow in exp()."""
+    """Compare with torch for every reduction, with ignored targets, and with logits that overflow in exp()."""
     torch.manual_seed(0)
     split, logs = Split(group, 2, WORDS), []
     everything = torch.randn(3, 5, WORDS, dtype=dtype) * 5
@@ -80,7 +80,7 @@ def cross_entropy(group, dtype, limit):
 
 
 @pytest.mark.parametrize(("dtype", "limit"), [(torch.float64, 1e-12), (torch.float32, 1e-5), (torch.bfloat16, 1e-2)])
-def test_cross_entropy_of_split_logits_is_that_of_torch_and_communicates_forward_only(dtype, limit):
+def test_cross_entropy_of_split_logits_matches_torch_and_communicates_forward_only(dtype, limit):
     number = 8 if dtype is torch.float64 else 4
     expected = [
         ("all_reduce", "loss.max", 15 * number, "forward"),
@@ -98,7 +98,7 @@ def by_gradcheck(group):
     torch.set_default_dtype(torch.float64)
     logits, targets = torch.randn(3, 4, requires_grad=True), torch.tensor([0, 5, 11])
 
-    def loss(logits):  # every rank perturbs its own word number i at once, so one must ask for the sum of all ranks
+    def loss(logits):  # every rank perturbs its word i at the same time, so sum over all ranks
         return vocabulary_cross_entropy(logits, targets, 12, group, reduction="none") * weight
 
     weight = torch.tensor([1.0, 2.0, 0.0])
@@ -113,14 +113,14 @@ def by_gradcheck(group):
     return abs(slope.item()), abs(one.item() - summed[:, 1].sum().item())
 
 
-def test_the_gradient_is_that_of_finite_differences():
+def test_the_gradient_matches_finite_differences():
     for shifted, difference in run_groups(by_gradcheck, 3):
-        assert shifted < 1e-8  # the loss does not care for a constant that is added to all logits
+        assert shifted < 1e-8  # the loss is invariant to a constant that is added to all logits
         assert difference < 1e-8
 
 
 def tied(group):
-    """Train an embedding that is also the head, split and whole."""
+    """Train an embedding that is also the head, both split and whole."""
     torch.set_default_dtype(torch.float64)
     torch.manual_seed(0)
     embedding = VocabularyEmbedding(WORDS, WIDTH, group)
@@ -140,11 +140,11 @@ def tied(group):
     return float((full_state_dict(embedding)["weight"] - whole).abs().max())
 
 
-def test_the_embedding_can_be_the_head_too():
+def test_the_embedding_can_also_be_the_head():
     assert all(difference < 1e-12 for difference in run_groups(tied, 3))
 
 
-def complaints(group):
+def errors(group):
     texts = []
     embedding, targets = VocabularyEmbedding(WORDS, WIDTH, group), torch.tensor([1, 2])
     own = Split(group, 0, WORDS).length
@@ -161,8 +161,8 @@ def complaints(group):
     return texts
 
 
-def test_what_cannot_work_is_said_before_anything_is_communicated():
-    few, word, target, wide, reduction = run_groups(complaints, 3)[2]
+def test_invalid_arguments_are_rejected_before_anything_is_communicated():
+    few, word, target, wide, reduction = run_groups(errors, 3)[2]
     assert "VocabularyEmbedding embedding, rank 2: 2 words on 3 ranks" in few
     assert "an id is 11; expected 0 to 10" in word
     assert "a target is -1; expected 0 to 10" in target

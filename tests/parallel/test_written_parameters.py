@@ -1,4 +1,4 @@
-"""What a program writes into parameters after it has wrapped a module is kept, or is an error: it is never lost."""
+"""A write into parameters after a module was wrapped is kept or raises an error; it is never lost."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from worlds import run_groups  # noqa: E402
 from unisono.errors import UsageError  # noqa: E402
 from unisono.parallel import Zero  # noqa: E402
 
-RATE = 2.0**-12  # less than bfloat16 can tell beside 1
+RATE = 2.0**-12  # less than the precision of bfloat16 near 1
 
 
 def sgd(parameters):
@@ -70,11 +70,11 @@ def written(group, settings, write, moment):
 @pytest.mark.parametrize("moment", ["before the forward pass", "before the update"])
 @pytest.mark.parametrize("mixed", [None, torch.bfloat16])
 @pytest.mark.parametrize("stage", [1, 2])
-def test_in_stages_1_and_2_a_written_value_is_trained_on(stage, mixed, moment):
+def test_in_stages_1_and_2_training_continues_from_a_written_value(stage, mixed, moment):
     settings = {"stage": stage, "mixed_precision": mixed}
     for write in (fill, fill_data):
         for first, second, last in run_groups(written, 2, settings, write, moment):
-            assert first[WRITTEN].ne(1).all(), "an update is smaller than bfloat16 can tell, but it is kept"
+            assert first[WRITTEN].ne(1).all(), "an update below the precision of bfloat16 was lost"
             if second is not None:
                 assert second[WRITTEN].eq(3).all()
                 assert all(torch.equal(second[name], first[name]) for name in first if name != WRITTEN)
@@ -85,20 +85,20 @@ def test_in_stages_1_and_2_a_written_value_is_trained_on(stage, mixed, moment):
 @pytest.mark.parametrize("moment", ["before the forward pass", "before the update"])
 @pytest.mark.parametrize("mixed", [None, torch.bfloat16])
 @pytest.mark.parametrize("stage", [1, 2])
-def test_in_stages_1_and_2_other_memory_for_a_parameter_is_an_error(stage, mixed, moment):
+def test_in_stages_1_and_2_replacing_the_memory_of_a_parameter_is_an_error(stage, mixed, moment):
     settings = {"stage": stage, "mixed_precision": mixed}
-    for told, _, _ in run_groups(written, 2, settings, replace_data, moment):
-        assert "parameter '0.weight' was given other memory after the module was wrapped" in told
+    for message, _, _ in run_groups(written, 2, settings, replace_data, moment):
+        assert "parameter '0.weight' was given other memory after the module was wrapped" in message
 
 
 @pytest.mark.parametrize("moment", ["before the forward pass", "before the update"])
 @pytest.mark.parametrize("mixed", [None, torch.bfloat16])
-def test_in_stage_3_what_is_written_into_an_absent_parameter_is_an_error(mixed, moment):
+def test_in_stage_3_a_write_into_an_absent_parameter_is_an_error(mixed, moment):
     for write in WAYS:
-        for told, is_nan, _ in run_groups(written, 2, {"stage": 3, "mixed_precision": mixed}, write, moment):
+        for message, is_nan, _ in run_groups(written, 2, {"stage": 3, "mixed_precision": mixed}, write, moment):
             name = "a parameter (through parameter.data)" if write is fill_data else "parameter '0.weight'"
-            assert f"{name} was written to, or given other memory, after the module was wrapped" in told
-            assert is_nan, "absent parameters show NaN again"
+            assert f"{name} was written to, or given other memory, after the module was wrapped" in message
+            assert is_nan, "an absent parameter is not NaN again"
 
 
 class Clamped(nn.Linear):
@@ -120,8 +120,8 @@ def clamp(group, stage):
 
 
 def test_in_stage_3_a_forward_that_writes_into_its_parameters_is_an_error():
-    for told in run_groups(clamp, 2, 3):
-        assert "parameter '0.weight' was written to" in told
+    for message in run_groups(clamp, 2, 3):
+        assert "parameter '0.weight' was written to" in message
     for stage in (1, 2):
         assert max(run_groups(clamp, 2, stage)) < 0.51
 
@@ -137,5 +137,5 @@ def change_a_copy(group):
     return zero.state_dict()["0.bias"].max().item()
 
 
-def test_whole_parameters_are_a_copy_that_may_be_changed():
+def test_whole_parameters_are_a_copy_that_can_be_changed():
     assert max(run_groups(change_a_copy, 2)) < 1.1

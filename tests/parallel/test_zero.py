@@ -1,4 +1,4 @@
-"""Training in shards is training: the same numbers as one process has, and as torch's own fully_shard."""
+"""Training in shards matches training in one process, and torch's fully_shard."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def model_of(name, group, dtype=torch.float64):
 
 
 def every_stage(group, dtype):
-    """Return how far each stage ends from one process, for each model."""
+    """Return the difference of each stage from one process, for each model."""
     found = {}
     for name in NAMES:
         expected = trained_alone(name, dtype=dtype)
@@ -59,16 +59,16 @@ def every_stage(group, dtype):
         pytest.param(3, "gloo", marks=pytest.mark.long),
     ],
 )
-def test_twenty_steps_of_every_stage_end_where_one_process_ends(kind, size):
+def test_twenty_steps_of_every_stage_match_one_process(kind, size):
     for found in run_groups(every_stage, size, torch.float64, kind=kind):
         assert len(found) == 9
         assert max(found.values()) < 1e-10, found
 
 
 @pytest.mark.slow
-def test_in_float32_the_ranks_end_as_near_as_rounding_allows():
+def test_in_float32_the_difference_from_one_process_is_only_rounding():
     for found in run_groups(every_stage, 3, torch.float32):
-        assert max(found.values()) < 1e-5, found  # found: 3e-7
+        assert max(found.values()) < 1e-5, found  # measured: 3e-7
 
 
 def run_page(code):
@@ -77,7 +77,7 @@ def run_page(code):
     return {name: tuple(value.shape) for name, value in space["state"].items()}
 
 
-def test_the_python_of_the_page_runs():
+def test_the_python_code_of_the_page_runs():
     text = (Path(__file__).parents[2] / "docs" / "parallel" / "zero.md").read_text(encoding="utf-8")
     (code,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
     for state in run_ranks(run_page, 3, code, init=False):
@@ -104,7 +104,7 @@ def in_hybrid(group, shards, stage):
         *slow((4, 2, 3, "comm"), (4, 2, 2, "comm"), (4, 2, 1, "comm"), (4, 2, 3, "gloo")),
     ],
 )
-def test_shards_inside_and_replicas_across_end_where_one_process_ends(size, shards, stage, kind):
+def test_hybrid_sharding_matches_one_process(size, shards, stage, kind):
     for found in run_groups(in_hybrid, size, shards, stage, kind=kind):
         assert max(found.values()) < 1e-10, found
 
@@ -135,7 +135,7 @@ def beside_fully_shard(name):
 
 
 @pytest.mark.parametrize(("name", "size"), [("mlp", 2), *slow(("transformer", 2), ("conv", 2), ("transformer", 3))])
-def test_stage_3_and_fully_shard_have_the_same_parameters_after_every_step(name, size):
+def test_stage_3_matches_fully_shard_after_every_step(name, size):
     assert max(run_ranks(beside_fully_shard, size, name, backend="gloo")) < 1e-12
 
 
@@ -159,7 +159,7 @@ def with_optimizers(group):
     return found
 
 
-def test_every_optimiser_that_treats_elements_alike_can_be_used():
+def test_every_elementwise_optimiser_works():
     for found in run_groups(with_optimizers, 2):
         assert max(found.values()) < 1e-9, found
 
@@ -169,7 +169,7 @@ def word(name, parameter):
 
 
 def decaying(group):
-    """Weight decay for matrices alone."""
+    """Train with weight decay for matrices only."""
     alone, found = make("transformer"), {}
 
     def by_word(parameters):
@@ -191,13 +191,13 @@ def decaying(group):
     return found
 
 
-def test_parameters_with_different_labels_can_be_treated_differently():
+def test_parameters_with_different_labels_can_have_different_settings():
     for found in run_groups(decaying, 3):
         assert max(found.values()) < 1e-10, found
 
 
 def accumulating(group):
-    """Batches in two halves: of every other one, the first half without sync."""
+    """Train on batches in two halves; of every second batch, the first half without sync."""
     found = {}
     alone = make("mlp")
     train(alone, "mlp", 4)
@@ -219,7 +219,7 @@ def accumulating(group):
 
 
 @pytest.mark.parametrize("size", [2, 3])
-def test_gradients_add_up_over_passes_with_and_without_sync(size):
+def test_gradients_accumulate_over_passes_with_and_without_sync(size):
     for found in run_groups(accumulating, size):
         assert max(found.values()) < 1e-10, found
 
@@ -251,7 +251,7 @@ def test_clipping_uses_the_norm_of_all_gradients_of_all_ranks():
 
 
 class Checkpointed(nn.Module):
-    """The transformer with blocks that are run again in the backward pass: each alone, or all together."""
+    """The transformer with blocks that are recomputed in the backward pass: separately or together."""
 
     def __init__(self, model, reentrant, together):
         super().__init__()
@@ -290,6 +290,6 @@ def checkpointed(group, stage):
 
 
 @pytest.mark.parametrize("stage", [1, 2, 3])
-def test_activations_may_be_computed_again(stage):
+def test_activations_can_be_recomputed(stage):
     for found in run_groups(checkpointed, 2, stage):
         assert max(found.values()) < 1e-10, found

@@ -1,4 +1,4 @@
-"""Zero over one axis of a mesh, tensor parallel over the other: shards of parts."""
+"""Zero over one axis of a mesh and tensor parallelism over the other match one process."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def on_a_mesh(group, dp, tp, stage):
 @pytest.mark.parametrize(
     ("dp", "tp", "stage"), [(2, 2, 3), *(pytest.param(2, 2, stage, marks=pytest.mark.slow) for stage in (1, 2))]
 )
-def test_shards_of_parts_end_where_one_process_ends(dp, tp, stage):
+def test_zero_and_tensor_parallelism_together_match_one_process(dp, tp, stage):
     for apart, axes in run_groups(on_a_mesh, dp * tp, dp, tp, stage):
         assert apart < 1e-10
         assert ("all_reduce", "tp") in axes

@@ -1,4 +1,4 @@
-"""What cannot work is refused by name, on all ranks, and nothing hangs or computes with wrong numbers."""
+"""Invalid input is rejected on all ranks with its name; nothing hangs or computes wrong numbers."""
 
 from __future__ import annotations
 
@@ -18,31 +18,31 @@ def sgd(shards):
     return torch.optim.SGD(shards, 0.1)
 
 
-def refused(group, build, kind=UsageError):
+def rejected(group, build, kind=UsageError):
     with pytest.raises(kind) as error:
         build(group)
     return str(error.value)
 
 
-def refusals(build, size=2, kind=UsageError):
-    """Return what all ranks are told: the same."""
-    found = run_groups(refused, size, build, kind)
+def rejections(build, size=2, kind=UsageError):
+    """Return the error message, which must be the same on all ranks."""
+    found = run_groups(rejected, size, build, kind)
     assert all(each == found[0] for each in found)
     return found[0]
 
 
-def test_there_are_three_stages():
-    assert "stage=4; expected 1, 2 or 3" in refusals(lambda g: Zero(make("mlp"), g, optimizer=sgd, stage=4))
-    assert "use DataParallel" in refusals(lambda group: Zero(make("mlp"), group, optimizer=sgd, stage=0))
+def test_only_stages_1_2_and_3_are_accepted():
+    assert "stage=4; expected 1, 2 or 3" in rejections(lambda g: Zero(make("mlp"), g, optimizer=sgd, stage=4))
+    assert "use DataParallel" in rejections(lambda group: Zero(make("mlp"), group, optimizer=sgd, stage=0))
 
 
 def test_a_module_needs_parameters_to_train():
-    assert "no parameters" in refusals(lambda group: Zero(nn.ReLU(), group, optimizer=sgd))
+    assert "no parameters" in rejections(lambda group: Zero(nn.ReLU(), group, optimizer=sgd))
     frozen = nn.Linear(2, 2).requires_grad_(False)
-    assert "all its 2 parameters are frozen" in refusals(lambda group: Zero(frozen, group, optimizer=sgd))
+    assert "all its 2 parameters are frozen" in rejections(lambda group: Zero(frozen, group, optimizer=sgd))
 
 
-def test_another_model_or_other_values_on_a_rank_are_named():
+def test_a_rank_with_a_different_model_or_values_is_named():
     def other_model(group):
         Zero(nn.Sequential(nn.Linear(3, 3 + group.rank // 2)), group, optimizer=sgd)
 
@@ -50,21 +50,21 @@ def test_another_model_or_other_values_on_a_rank_are_named():
         torch.manual_seed(group.rank // 2)
         Zero(nn.Sequential(nn.Linear(3, 3)), group, optimizer=sgd)
 
-    assert "rank 2's model differs from rank 0's" in refusals(other_model, size=3)
-    assert "'0.weight' (and 1 more parameter) has other values on rank 2 than on rank 0" in refusals(
+    assert "rank 2's model differs from rank 0's" in rejections(other_model, size=3)
+    assert "'0.weight' (and 1 more parameter) has other values on rank 2 than on rank 0" in rejections(
         other_values, size=3
     )
 
 
-def test_other_settings_and_units_on_a_rank_are_named():
+def test_a_rank_with_different_settings_or_units_is_named():
     def other_stage(group):
         Zero(make("mlp"), group, optimizer=sgd, stage=2 + group.rank)
 
     def other_units(group):
         Zero(make("mlp"), group, optimizer=sgd, units=(lambda *_: False) if group.rank else None)
 
-    assert "stage=3 on rank 1" in refusals(other_stage)
-    assert "units=['root'] on rank 1" in refusals(other_units)
+    assert "stage=3 on rank 1" in rejections(other_stage)
+    assert "units=['root'] on rank 1" in rejections(other_units)
 
 
 def starting_alike(group):
@@ -76,7 +76,7 @@ def starting_alike(group):
     return all(torch.equal(found[name], value) for name, value in expected.state_dict().items())
 
 
-def test_all_can_start_with_the_parameters_of_rank_0():
+def test_all_ranks_can_start_with_the_parameters_of_rank_0():
     assert run_groups(starting_alike, 3) == [True] * 3
 
 
@@ -99,8 +99,8 @@ def test_in_stage_3_all_ranks_must_run_the_same_units():
     def build(group):
         Zero(Branching(group.rank == 1), group, optimizer=sgd)(torch.ones(2, 4))
 
-    told = refusals(build, size=3)
-    assert "rank 1 ran the units root, layers.1, layers.0; expected the order of rank 0" in told
+    message = rejections(build, size=3)
+    assert "rank 1 ran the units root, layers.1, layers.0; expected the order of rank 0" in message
 
 
 class Breaking(torch.autograd.Function):
@@ -136,7 +136,7 @@ def breaking(group, stage):
 
 
 @pytest.mark.parametrize("stage", [1, 2, 3])
-def test_when_one_rank_fails_in_its_backward_pass_the_others_are_told_which(stage):
+def test_when_one_rank_fails_in_its_backward_pass_the_others_name_it(stage):
     with pytest.raises(AssertionError) as error:
         run_groups(breaking, 3, stage)
     text = str(error.value)
@@ -151,12 +151,12 @@ def going_on(group):
     zero(torch.ones(2, 4))
 
 
-def test_after_a_backward_pass_that_broke_off_there_is_no_next_step():
-    assert "an exception ended the last backward pass on this rank" in refusals(going_on, 1, CommError)
+def test_a_step_after_an_interrupted_backward_pass_is_an_error():
+    assert "an exception ended the last backward pass on this rank" in rejections(going_on, 1, CommError)
 
 
 def forward_again(group):
-    """An exception in a forward pass, on all ranks alike, is nothing to a later one."""
+    """Raise in a forward pass on all ranks, then make another one."""
     model = make("mlp")
     zero = Zero(model, group, optimizer=sgd)
     inputs, targets = batch("mlp", 0)
@@ -167,12 +167,12 @@ def forward_again(group):
     return float(loss_of(zero, inputs, targets)) == expected
 
 
-def test_a_forward_pass_that_broke_off_leaves_nothing_behind():
+def test_an_interrupted_forward_pass_does_not_affect_the_next_one():
     assert run_groups(forward_again, 2) == [True, True]
 
 
 class Stashing(nn.Module):
-    """A unit that keeps a tensor aside, of which the model makes use behind the unit's back."""
+    """A unit that stores a tensor in an attribute, which the model uses after the unit has returned."""
 
     def __init__(self):
         super().__init__()
@@ -196,12 +196,12 @@ class UsesTheStash(nn.Module):
         return x + sum(layer.aside for layer in self.layers)
 
 
-def test_a_parameter_that_is_not_there_is_never_computed_with():
+def test_using_an_absent_parameter_in_a_computation_is_an_error():
     def build(group):
         zero = Zero(UsesTheStash(), group, optimizer=sgd)
         zero(torch.ones(2, 4, requires_grad=True)).sum().backward()
 
-    assert "modified by an inplace operation" in refusals(build, kind=RuntimeError)
+    assert "modified by an inplace operation" in rejections(build, kind=RuntimeError)
 
     def after_step(group):
         zero = Zero(make("mlp"), group, optimizer=sgd, stage=2)
@@ -210,7 +210,7 @@ def test_a_parameter_that_is_not_there_is_never_computed_with():
         zero.step()
         loss.backward()
 
-    assert "modified by an inplace operation" in refusals(after_step, kind=RuntimeError)
+    assert "modified by an inplace operation" in rejections(after_step, kind=RuntimeError)
 
 
 class Opaque(nn.Module):
@@ -233,14 +233,14 @@ class HidesItsOutput(nn.Linear):
         return out
 
 
-def test_a_unit_must_return_tensors_that_can_be_found():
+def test_the_output_of_a_unit_must_contain_tensors_that_can_be_found():
     def build(group):
         Zero(Opaque(), group, optimizer=sgd)(torch.ones(2, 4))
 
-    assert "unit layers.0 (HidesItsOutput) returned a Box in which no tensor was found" in refusals(build)
+    assert "unit layers.0 (HidesItsOutput) returned a Box in which no tensor was found" in rejections(build)
 
 
-def test_sparse_gradients_and_gradients_of_gradients_are_refused():
+def test_sparse_gradients_and_gradients_of_gradients_are_rejected():
     def sparse(group):
         torch.manual_seed(0)
         zero = Zero(nn.Sequential(nn.Embedding(5, 4, sparse=True), nn.Linear(4, 4)), group, optimizer=sgd)
@@ -250,12 +250,12 @@ def test_sparse_gradients_and_gradients_of_gradients_are_refused():
         zero = Zero(make("mlp"), group, optimizer=sgd)
         loss_of(zero, *batch("mlp", 0)).backward(create_graph=True)
 
-    assert "the gradient of '0.weight' is torch.sparse_coo" in refusals(sparse)
-    assert "create_graph=True" in refusals(twice)
+    assert "the gradient of '0.weight' is torch.sparse_coo" in rejections(sparse)
+    assert "create_graph=True" in rejections(twice)
 
 
 @pytest.mark.parametrize("stage", [1, 3])
-def test_a_nan_in_a_gradient_is_named_when_asked_for(stage):
+def test_a_nan_in_a_gradient_is_named_with_check_nan(stage):
     def build(group):
         zero = Zero(make("mlp"), group, optimizer=sgd, stage=stage, check_nan=True)
         inputs, targets = batch("mlp", 0)
@@ -265,10 +265,10 @@ def test_a_nan_in_a_gradient_is_named_when_asked_for(stage):
             zero.module[2].weight.register_hook(lambda gradient: gradient * float("nan"))
         loss_of(zero, inputs, targets).backward()
 
-    assert "the gradient of '2.weight' on rank 1 has a NaN" in refusals(build, size=3, kind=GradientError)
+    assert "the gradient of '2.weight' on rank 1 has a NaN" in rejections(build, size=3, kind=GradientError)
 
 
-def test_a_nan_is_told_to_all_replicas():
+def test_a_nan_is_reported_to_all_replicas():
     def build(group):
         inner, across = group.split(group.rank // 2), group.split(group.rank % 2)
         zero = Zero(make("mlp"), inner, replicate=across, optimizer=sgd, check_nan=True)
@@ -276,10 +276,10 @@ def test_a_nan_is_told_to_all_replicas():
             zero.module[0].bias.register_hook(lambda gradient: gradient * float("nan"))
         loss_of(zero, *batch("mlp", 0)).backward()
 
-    assert "the gradient of '0.bias' on rank 1 has a NaN" in refusals(build, size=4, kind=GradientError)
+    assert "the gradient of '0.bias' on rank 1 has a NaN" in rejections(build, size=4, kind=GradientError)
 
 
-def test_a_module_is_wrapped_once_and_moved_and_frozen_before():
+def test_a_module_cannot_be_wrapped_twice_or_moved_or_thawed_after_wrapping():
     def twice(group):
         Zero(nn.Sequential(Zero(make("mlp"), group, optimizer=sgd)), group, optimizer=sgd)
 
@@ -296,14 +296,14 @@ def test_a_module_is_wrapped_once_and_moved_and_frozen_before():
     def inside(group):
         nn.Sequential(Zero(make("mlp"), group, optimizer=sgd)).state_dict()
 
-    assert "move or cast the module before wrapping it" in refusals(moved)
-    assert "wrap the outermost module" in refusals(inside)
-    assert "wrap it once" in refusals(twice)
-    assert "parameter '0.bias' was frozen when the module was wrapped" in refusals(thawed)
+    assert "move or cast the module before wrapping it" in rejections(moved)
+    assert "wrap the outermost module" in rejections(inside)
+    assert "wrap it once" in rejections(twice)
+    assert "parameter '0.bias' was frozen when the module was wrapped" in rejections(thawed)
 
 
 class CallsAnother(nn.Linear):
-    """A layer that calls another one, which is no part of it."""
+    """A layer that calls another layer, which is not a submodule of it."""
 
     def __init__(self):
         super().__init__(4, 4)
@@ -313,11 +313,11 @@ class CallsAnother(nn.Linear):
         return super().forward(self.other[0](x) if self.other else x)
 
 
-def test_units_that_call_each_other_must_lie_inside_each_other():
+def test_units_that_call_each_other_must_be_nested():
     def build(group):
         torch.manual_seed(0)
         model = nn.Sequential(CallsAnother(), nn.Linear(4, 4), CallsAnother())
         model[2].other.append(model[0])
         Zero(model, group, optimizer=sgd)(torch.ones(2, 4))
 
-    assert "unit 2 is still running and its buffer is needed" in refusals(build)
+    assert "unit 2 is still running and its buffer is needed" in rejections(build)

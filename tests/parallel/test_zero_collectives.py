@@ -1,4 +1,4 @@
-"""Which collectives each stage makes, on what, and in which order."""
+"""Each stage makes the expected collectives, on the expected data, in the expected order."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def recorded(group, settings, replicas=1):
 
 
 def collectives(size, settings, replicas=1):
-    """Return what a step does: the same on all ranks."""
+    """Return the collectives of a step, which must be the same on all ranks."""
     found = run_groups(recorded, size, settings, replicas)
     assert all(each == found[0] for each in found)
     return found[0]
@@ -66,30 +66,30 @@ def update(size):
 
 
 @pytest.mark.parametrize(("stage", "collective"), [(1, "all_reduce"), (2, "reduce_scatter")])
-def test_stages_1_and_2_send_gradients_as_they_come_and_then_the_new_parameters(stage, collective):
+def test_stages_1_and_2_send_gradients_as_they_arise_and_then_the_new_parameters(stage, collective):
     assert collectives(2, {"stage": stage}) == [
         ("backward", collective, "blocks.1", BLOCK, 2), ("backward", collective, "blocks.0", BLOCK, 2),
         ("backward", collective, "root", ROOT, 2), late(2), *update(2),
     ]  # fmt: skip
 
 
-def test_stage_3_gathers_each_unit_twice_and_scatters_its_gradients_while_the_next_one_runs():
+def test_stage_3_gathers_each_unit_twice_and_scatters_its_gradients_while_the_next_unit_runs():
     assert collectives(3, {}) == [
         ("forward", "all_gather", "root", ROOT, 3),
-        ("forward", "all_gather", "blocks.0", BLOCK, 3),  # sets out before the root computes
-        ("forward", "all_gather", "blocks.1", BLOCK, 3),  # sets out before block 0 computes
+        ("forward", "all_gather", "blocks.0", BLOCK, 3),  # starts before the root computes
+        ("forward", "all_gather", "blocks.1", BLOCK, 3),  # starts before block 0 computes
         order(3),
         ("backward", "all_gather", "root", ROOT, 3),
         ("backward", "all_gather", "blocks.1", BLOCK, 3),
-        ("backward", "all_gather", "blocks.0", BLOCK, 3),  # sets out before block 1 computes
-        ("backward", "reduce_scatter", "blocks.1", BLOCK, 3),  # sets out before block 0 computes
+        ("backward", "all_gather", "blocks.0", BLOCK, 3),  # starts before block 1 computes
+        ("backward", "reduce_scatter", "blocks.1", BLOCK, 3),  # starts before block 0 computes
         ("backward", "reduce_scatter", "blocks.0", BLOCK, 3),
         ("backward", "reduce_scatter", "root", ROOT, 3),
         late_and_order(3),
     ]
 
 
-def test_without_prefetch_a_unit_sets_out_when_it_is_needed():
+def test_without_prefetch_a_unit_is_gathered_when_it_is_needed():
     assert collectives(2, {"prefetch": False}) == [
         ("forward", "all_gather", "root", ROOT, 2), ("forward", "all_gather", "blocks.0", BLOCK, 2),
         ("forward", "all_gather", "blocks.1", BLOCK, 2), order(2),
@@ -110,7 +110,7 @@ def test_units_that_stay_whole_after_the_forward_pass_are_gathered_once():
 
 
 def test_hybrid_adds_an_all_reduce_of_each_shard_over_the_replicas():
-    assert collectives(4, {}, replicas=2) == [  # nothing goes over all four ranks
+    assert collectives(4, {}, replicas=2) == [  # no call involves all four ranks
         ("forward", "all_gather", "root", ROOT, 2), ("forward", "all_gather", "blocks.0", BLOCK, 2),
         ("forward", "all_gather", "blocks.1", BLOCK, 2),
         order(2), order(2),  # over the shards, and over the replicas
@@ -135,7 +135,7 @@ def test_mixed_precision_sends_two_bytes_for_each_parameter_instead_of_eight():
 
 
 class Plain(CommGroup):
-    """Notes the codecs that it is given, and sends numbers as they are."""
+    """Records the codecs of its calls and sends the numbers uncompressed."""
 
     def duplicate(self):
         return self
@@ -179,7 +179,7 @@ def written(group, stage):
 
 
 @pytest.mark.parametrize("stage", [1, 2, 3])
-def test_gradients_in_float32_are_written_by_the_codec_and_corrected_by_its_feedback(stage):
+def test_gradients_in_float32_are_encoded_by_the_codec_and_corrected_by_its_feedback(stage):
     order = [("(order of the units)", "")] if stage == 3 else []
     gradients = [("1", ""), ("0", "fp8_e4m3")]
     end = "(late gradients, order of the units)" if stage == 3 else "(which gradients are late)"
@@ -207,12 +207,12 @@ def test_without_sync_no_gradient_is_sent(stage, expected):
     assert run_groups(without_sync, 2, stage) == [expected] * 2
 
 
-def looking(group):
+def evaluating(group):
     zero = Zero(make("mlp"), group, optimizer=sgd)
     with record() as log, torch.no_grad():
         zero(batch("mlp", 0)[0])
     return [(entry.phase, entry.collective, entry.name) for entry in log]
 
 
-def test_a_pass_without_gradients_gathers_each_unit_once():
-    assert run_groups(looking, 2) == [WITHOUT_SYNC[:4]] * 2
+def test_a_forward_pass_without_gradients_gathers_each_unit_once():
+    assert run_groups(evaluating, 2) == [WITHOUT_SYNC[:4]] * 2

@@ -1,4 +1,4 @@
-"""Zero with a codec: what was cut off a unit is added to it in the next step."""
+"""With a codec, Zero adds the residual of a unit to its gradients in the next step."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from worlds import run_groups  # noqa: E402
 from unisono.codecs import ErrorFeedback  # noqa: E402
 from unisono.parallel import Zero  # noqa: E402
 
-BLOCK = 32  # elements that have one scale in int8
-SMALL = 0.001  # beside 1, this is zero in int8
+CODEC_BLOCK = 32  # elements that share one scale in int8
+SMALL = 0.001  # next to 1, int8 rounds this to zero
 
 
 def descend(group, stage, codec, error_feedback, steps):
-    """Return how far some steps go where gradients are 1 and where they are small; and which units have residuals."""
+    """Return the distance of some steps for gradients of 1 and for small ones, and the units with residuals."""
     kept = []
 
     def make(codec):
@@ -25,12 +25,12 @@ def descend(group, stage, codec, error_feedback, steps):
         return kept[-1]
 
     zero = Zero(
-        nn.Sequential(nn.Linear(BLOCK * group.size, 1, bias=False)), group, stage=stage, codec=codec,
+        nn.Sequential(nn.Linear(CODEC_BLOCK * group.size, 1, bias=False)), group, stage=stage, codec=codec,
         optimizer=lambda shards: torch.optim.SGD(shards, 1.0), error_feedback=make if error_feedback else None,
     )  # fmt: skip
     before = zero.state_dict()["0.weight"].clone()
-    x = torch.full((1, BLOCK * group.size), SMALL)
-    x[:, ::BLOCK] = 1.0
+    x = torch.full((1, CODEC_BLOCK * group.size), SMALL)
+    x[:, ::CODEC_BLOCK] = 1.0
     for _ in range(steps):
         zero.zero_grad()
         zero(x).sum().backward()
@@ -52,7 +52,7 @@ def test_small_gradients_of_other_ranks_arrive_late_with_feedback_and_never_with
         assert small == pytest.approx(own, abs=1e-6)
 
 
-def test_without_a_codec_there_is_nothing_to_feed_back():
+def test_error_feedback_without_a_codec_keeps_no_residual():
     for _, small, kept in run_groups(descend, 2, 3, None, True, 3):
         assert small == pytest.approx(3 * SMALL, rel=1e-3)
         assert kept == []

@@ -1,4 +1,4 @@
-"""Models of every shape: what is tied, frozen, unused, called twice, nested, left out, of several dtypes."""
+"""Zero trains unusual models: tied, frozen, unused, repeated, nested and skipped modules, and several dtypes."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ class InDataclass(InTuple):
 
 
 class ManyOutputs(Body):
-    """Units that return tuples, dicts and dataclasses; what comes out early is used late."""
+    """Units that return tuples, dicts and dataclasses; early outputs are used late."""
 
     def __init__(self):
         super().__init__()
@@ -140,7 +140,7 @@ class ManyOutputs(Body):
 
 
 class Nested(nn.Module):
-    """A unit with a unit inside: its weight is used before and after the other runs."""
+    """A unit with a unit inside: its weight is used before and after the inner unit runs."""
 
     def __init__(self):
         super().__init__()
@@ -195,82 +195,82 @@ def trained(group, kind, settings, calls):
 @pytest.mark.parametrize(
     "kind", [Body, TiedAcrossUnits, CalledTwice, OtherOrder, NotCalled, Frozen, Unused, ManyOutputs]
 )
-def test_it_ends_where_one_process_ends(kind):
+def test_training_matches_one_process(kind):
     for found in run_groups(trained, 3, kind, {}, 1):
         assert max(found.values()) < 1e-10, found
 
 
-def test_it_ends_there_with_parameters_of_several_types():
+def test_training_with_parameters_of_several_dtypes_matches_one_process():
     for found in run_groups(trained, 3, SeveralTypes, {}, 1):
         assert max(found.values()) < 1e-6, found  # float32 is one of them
 
 
-def test_it_ends_there_with_units_inside_of_units():
+def test_training_with_nested_units_matches_one_process():
     inside = {"units": lambda name, module: isinstance(module, Nested | nn.Linear)}
     for found in run_groups(trained, 2, NestedUnits, inside, 1):
         assert max(found.values()) < 1e-10, found
 
 
 @pytest.mark.parametrize("kind", [Body, CalledTwice])
-def test_it_ends_there_with_two_forward_passes_before_the_backward_pass(kind):
+def test_training_with_two_forward_passes_per_backward_pass_matches_one_process(kind):
     for settings in ({}, {"free_after_forward": False}, {"prefetch": False}):
         for found in run_groups(trained, 2, kind, settings, 2):
             assert max(found.values()) < 1e-10, found
 
 
-class LeftOut(Body):
-    """Some layers are left out, by some ranks."""
+class Skipping(Body):
+    """Skips some layers, which differ between ranks."""
 
-    left_out: tuple[int, ...] = ()
+    skipped: tuple[int, ...] = ()
 
     def order(self):
-        return [layer for number, layer in enumerate(self.layers) if number not in self.left_out]
+        return [layer for number, layer in enumerate(self.layers) if number not in self.skipped]
 
 
-def leaving_out(group, stage):
-    """Each rank leaves out another layer; what it would have had as gradient counts as zero."""
+def skipping(group, stage):
+    """Train while each rank skips a different layer; the missing gradients count as zero."""
     gradients = []
     x = torch.ones(2, 4, dtype=torch.float64)
     for rank in range(group.size):
-        alone = made(LeftOut)
-        alone.left_out = (rank,)
+        alone = made(Skipping)
+        alone.skipped = (rank,)
         alone(x).sum().backward()
         gradients.append([torch.zeros_like(p) if p.grad is None else p.grad for p in alone.parameters()])
-    expected = made(LeftOut)
+    expected = made(Skipping)
     for parameter, *found in zip(expected.parameters(), *gradients, strict=True):
         parameter.grad = torch.stack(found).mean(0)
     sgd(expected.parameters()).step()
 
-    model = made(LeftOut)
+    model = made(Skipping)
     zero = Zero(model, group, optimizer=sgd, stage=stage)
-    zero(x)  # the first pass, in which the order is agreed on, has all layers
-    model.left_out = (group.rank,)
+    zero(x)  # the first pass, which determines the order, runs all layers
+    model.skipped = (group.rank,)
     zero(x).sum().backward()
     zero.step()
     return furthest(zero.state_dict(), expected.state_dict())
 
 
 @pytest.mark.parametrize("stage", [1, 2])
-def test_in_stages_1_and_2_ranks_may_leave_out_units(stage):
-    assert max(run_groups(leaving_out, 3, stage)) < 1e-12
+def test_in_stages_1_and_2_ranks_may_skip_units(stage):
+    assert max(run_groups(skipping, 3, stage)) < 1e-12
 
 
-def test_in_stages_1_and_2_ranks_may_even_begin_so():
-    assert max(run_groups(leaving_out_at_once, 3)) < 1e-12
+def test_in_stages_1_and_2_ranks_may_skip_units_in_the_first_step():
+    assert max(run_groups(skipping_at_once, 3)) < 1e-12
 
 
-def leaving_out_at_once(group):
-    model = made(LeftOut)
-    model.left_out = (group.rank,)
+def skipping_at_once(group):
+    model = made(Skipping)
+    model.skipped = (group.rank,)
     zero = Zero(model, group, optimizer=sgd, stage=2)
     zero(torch.ones(2, 4, dtype=torch.float64)).sum().backward()
     zero.step()
     state = zero.state_dict()
-    told = group.all_gather_object({name: value.tolist() for name, value in state.items()})
-    return 0.0 if all(each == told[0] for each in told) and model.scale != 1 else 1.0
+    states = group.all_gather_object({name: value.tolist() for name, value in state.items()})
+    return 0.0 if all(each == states[0] for each in states) and model.scale != 1 else 1.0
 
 
-def looking(group):
+def evaluating(group):
     model = made(Body)
     x = torch.ones(2, 4, dtype=torch.float64)
     expected = model(x).detach()
@@ -280,12 +280,12 @@ def looking(group):
         assert torch.equal(zero(x), expected)
     with torch.inference_mode():
         assert torch.equal(zero(x), expected)
-    assert torch.equal(zero(x).detach(), expected)  # with a graph that nobody uses
+    assert torch.equal(zero(x).detach(), expected)  # with a graph that is never used
     return bool(model.layers[0].weight.isnan().all())
 
 
-def test_a_model_can_be_looked_at_without_training():
-    assert run_groups(looking, 3) == [True] * 3
+def test_a_model_can_be_evaluated_without_training():
+    assert run_groups(evaluating, 3) == [True] * 3
 
 
 def in_bfloat16(group, stage):
@@ -315,11 +315,11 @@ def in_bfloat16(group, stage):
 @pytest.mark.parametrize("stage", [1, 2, 3])
 def test_mixed_precision_computes_in_bfloat16_and_updates_in_float32(stage):
     assert run_groups(in_bfloat16, 1, stage) == [0.0]
-    assert 0.0 < max(run_groups(in_bfloat16, 2, stage)) < 2e-3  # gradients of parts, rounded to 8 bits
+    assert 0.0 < max(run_groups(in_bfloat16, 2, stage)) < 2e-3  # gradients of parts of the batch, rounded to 8 bits
 
 
 class Counting(Body):
-    """Counts by a number that differs between ranks."""
+    """Counts in steps that differ between ranks."""
 
     by = 1
 
@@ -345,5 +345,5 @@ def counted(group, broadcast):
 
 
 @pytest.mark.parametrize(("broadcast", "expected"), [(True, [3, 1 + 2 + 2]), (False, [3, 2 + 2 + 2])])
-def test_buffers_start_as_those_of_rank_0_and_are_taken_from_it_before_each_pass_in_training(broadcast, expected):
+def test_rank_0_broadcasts_buffers_at_the_start_and_before_each_training_pass(broadcast, expected):
     assert run_groups(counted, 2, broadcast) == [[float(each)] * 2 for each in expected]

@@ -1,6 +1,7 @@
-"""What tensor parallel is compared with: the same modules, made of torch's own, whole, in one process.
+"""Whole models of torch modules in one process, with which the tests compare tensor-parallel ones.
 
-Their parameters have the names and, with the same seed, the values that ``full_state_dict`` gives for the split ones.
+Their parameters have the names and, with the same seed, the values that ``full_state_dict`` returns for the
+split ones.
 """
 
 from __future__ import annotations
@@ -67,7 +68,7 @@ class WholeTransformer(nn.Module):
 def train(model: nn.Module, loss_of: Callable[[Any, int], Tensor], steps: int = 20) -> list[float]:
     """Train by SGD with momentum; return the losses.
 
-    Not by Adam: the gradient of a key's bias is zero but for rounding, and Adam makes large steps of the rounding.
+    Adam is unsuitable: the gradient of a key's bias is zero except for rounding, which Adam turns into large steps.
     """
     optimizer = torch.optim.SGD(model.parameters(), 0.1, momentum=0.9, weight_decay=1e-3)
     losses = []
@@ -81,7 +82,7 @@ def train(model: nn.Module, loss_of: Callable[[Any, int], Tensor], steps: int = 
 
 
 def difference(split: nn.Module, whole: nn.Module) -> float:
-    """Return the largest difference of any parameter of the two."""
+    """Return the largest difference between parameters of the two."""
     found, expected = full_state_dict(split), whole.state_dict()
     assert found.keys() == expected.keys()
     return max(float((found[name] - expected[name]).abs().max()) for name in expected)
@@ -92,9 +93,9 @@ def train_both(
     loss_of: Callable[[Any, int], Tensor], dtype: torch.dtype,
     split_loss_of: Callable[[Any, int], Tensor] | None = None,
 ) -> tuple[float, float, float]:  # fmt: skip
-    """Make both from one seed and train them; return by how much parameters (at first, in the end) and losses differ.
+    """Make both from one seed and train them; return the differences of initial and final parameters, and of losses.
 
-    Also fails if the training does nothing.
+    Fail if training changes nothing.
     """
     torch.set_default_dtype(dtype)
     torch.manual_seed(1)

@@ -1,4 +1,4 @@
-"""Groups of every kind for the tests of strategies: the same function runs on each."""
+"""Runs the same function on groups of every kind, for the tests of strategies."""
 
 from __future__ import annotations
 
