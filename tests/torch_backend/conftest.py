@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from fault_ranks import the_nursery
+from fault_ranks import the_fork_server
 
 from leaks import nothing_is_left_behind  # noqa: F401 (for every test here)
 from slow_folders import mark_slow
@@ -14,14 +14,14 @@ pytest.importorskip("torch")
 
 
 @pytest.fixture(scope="session")
-def nursery():
-    """The process that ranks of tests of faults come from: there before such a test begins, and after it."""
-    yield the_nursery()
-    the_nursery().close()
+def fork_server():
+    """The process that forks the ranks of fault tests; it starts before the first such test and outlives each."""
+    yield the_fork_server()
+    the_fork_server().close()
 
 
-QUICK = ("test_works.py", "test_groups.py")  # what `make check` runs of this folder; the rest takes minutes
+FAST = ("test_works.py", "test_groups.py")  # what `make check` runs of this folder; the rest takes minutes
 
 
 def pytest_collection_modifyitems(items):
-    mark_slow(items, Path(__file__).parent, but=QUICK)
+    mark_slow(items, Path(__file__).parent, but=FAST)

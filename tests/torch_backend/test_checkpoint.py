@@ -1,4 +1,4 @@
-"""torch.distributed.checkpoint: saved by some ranks, loaded by as many or by others."""
+"""Checkpoints of torch.distributed.checkpoint can be saved by some ranks and loaded by any number of ranks."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def sharded_and_trained(seed, steps):
         fully_shard(layer, mesh=mesh)
     fully_shard(model, mesh=mesh)
     optimizer = torch.optim.Adam(model.parameters(), 0.01)
-    train(model, optimizer, rank=0, steps=steps)  # the same data everywhere: the result depends on no world size
+    train(model, optimizer, rank=0, steps=steps)  # rank=0: the same data for any world size
     return model, optimizer
 
 
@@ -36,9 +36,9 @@ def save(folder, in_background):
     state = {"model": parameters, "optimizer": moments}
     expected = in_one_piece(model, optimizer)
     if in_background:
-        # A group of its own: the calls of two threads on one group would have no common order on all ranks.
+        # A separate group: the calls of two threads on one group would have no common order on all ranks.
         saving = dcp.async_save(state, checkpoint_id=folder, process_group=dist.new_group())
-        train(model, optimizer, rank=0, steps=1)  # what is saved is what was there before
+        train(model, optimizer, rank=0, steps=1)  # must not change the saved state
         saving.result()
     else:
         dcp.save(state, checkpoint_id=folder)
@@ -61,10 +61,10 @@ def assert_saved_is_loaded(folder, saved_by, loaded_by, in_background):
 
 
 @pytest.mark.parametrize(("saved_by", "loaded_by"), [(2, 2), (4, 4), (4, 2), (2, 4), (2, 1)])
-def test_a_checkpoint_is_loaded_by_any_number_of_ranks(tmp_path, saved_by, loaded_by):
+def test_a_checkpoint_can_be_loaded_by_any_number_of_ranks(tmp_path, saved_by, loaded_by):
     assert_saved_is_loaded(str(tmp_path / "checkpoint"), saved_by, loaded_by, in_background=False)
 
 
 @pytest.mark.parametrize("size", [2, 4])
-def test_a_checkpoint_is_saved_in_the_background(tmp_path, size):
+def test_a_checkpoint_can_be_saved_asynchronously(tmp_path, size):
     assert_saved_is_loaded(str(tmp_path / "checkpoint"), size, 2, in_background=True)

@@ -1,4 +1,4 @@
-"""DDP whose gradients travel with a codec."""
+"""DDP trains with gradients that a codec compresses."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ def train_with_codec(codec, error_feedback=False, state=False):
     return losses, parameters_of(model)
 
 
-def assert_trains_alike(size, allowed, *how):
+def assert_trains_alike(size, allowed, *settings):
     plain = run_ranks(train_with_codec, size, None)
-    ours = run_ranks(train_with_codec, size, *how)
+    ours = run_ranks(train_with_codec, size, *settings)
     (first_losses, first), *others = ours
     for _, parameters in others:
         for mine, theirs in zip(first, parameters, strict=True):
-            assert torch.equal(mine, theirs), "the parameters of all ranks must be the same, to the bit"
+            assert torch.equal(mine, theirs), "parameters differ between ranks"
     assert any(not torch.equal(a, b) for a, b in zip(first, plain[0][1], strict=True)), "nothing was rounded"
     assert all(
         abs(loss - exact) <= allowed * abs(exact) for loss, exact in zip(first_losses, plain[0][0], strict=True)
@@ -44,7 +44,7 @@ def test_ddp_trains_with_compressed_gradients(size, codec, allowed):
 
 
 @pytest.mark.parametrize("size", [2, 3])
-def test_ddp_trains_with_the_largest_gradients_and_error_feedback(size):
+def test_ddp_trains_with_top_k_and_error_feedback(size):
     assert_trains_alike(size, 0.3, "topk:0.25", True)
 
 
@@ -60,16 +60,16 @@ def backward_with(dtype, codec):
     return str(caught.value)
 
 
-def test_gradients_of_another_type_are_refused():
+def test_gradients_of_an_unsupported_dtype_are_rejected():
     for text in run_ranks(backward_with, 2, torch.float64, "fp16"):
         assert "all_reduce: codec=fp16 with an array of float64; codecs are for float32" in text
 
 
-def test_a_group_of_another_backend_is_refused():
+def test_a_group_of_a_different_backend_is_rejected():
     for text in run_ranks(backward_with, 2, torch.float32, "fp16", backend="gloo"):
         assert "codec_hook('fp16'): the group's backend is gloo; expected unisono" in text
 
 
-def test_a_codec_that_there_is_not_is_refused_when_the_hook_is_made():
+def test_an_unknown_codec_is_rejected_when_the_hook_is_created():
     with pytest.raises(UsageError, match="there is no codec 'fp9'"):
         codec_hook("fp9")

@@ -1,4 +1,4 @@
-"""torch.compile: compiled models train on Unisono, and collectives may be inside of what is compiled."""
+"""torch.compile: compiled models train on Unisono, and compiled code can contain collectives."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from training import parameters_of, small_model, train  # noqa: E402
 
 from torch_ranks import assert_close, run_ranks  # noqa: E402
 
-LIMIT_S = 240  # a C++ compiler is at work
+LIMIT_S = 240  # includes the time of a C++ compiler
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """A place for what was compiled, which both tests and all ranks share."""
+    """Return the folder of compiled code, which all tests and ranks share."""
     return str(tmp_path_factory.mktemp("compiled"))
 
 
@@ -29,7 +29,7 @@ def compile_into(folder):
 
 
 class Model(torch.nn.Module):
-    """torch.compile looks at what users write, and leaves alone what consists of torch's modules only."""
+    """A user-defined module: torch.compile does not trace models that consist only of torch modules."""
 
     def __init__(self):
         super().__init__()
@@ -52,12 +52,12 @@ def train_compiled(folder, backend):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("backend", ["aot_eager", pytest.param("inductor", marks=pytest.mark.long)])
-def test_a_compiled_model_trains_as_one_that_is_not(folder, backend):
+def test_a_compiled_model_trains_like_an_uncompiled_one(folder, backend):
     results = run_ranks(train_compiled, 2, str(folder), backend, limit_s=LIMIT_S)
     for graphs, (compiled, plain) in results:
         assert graphs > 0
-        assert_close(compiled, plain, 16, "not as without torch.compile")
-        assert_close(compiled, results[0][1][0], 60, "not the same bits as on rank 0")
+        assert_close(compiled, plain, 16, "differs from the result without torch.compile")
+        assert_close(compiled, results[0][1][0], 60, "differs from rank 0")
 
 
 def collectives_inside(backend):
@@ -72,7 +72,7 @@ def collectives_inside(backend):
     tensor = torch.randn(4, 3)
     mine = (
         tensor * dist.get_world_size()
-    )  # every rank has gathered the same, so that the sum is so many times one's own
+    )  # every rank gathers the same, so the sum is ``size`` times the value of each rank
     total = (tensor * tensor).sum(0)
     dist.all_reduce(total)
     return shared_norm(tensor), mine / total.sqrt()
@@ -81,7 +81,7 @@ def collectives_inside(backend):
 @pytest.mark.parametrize("size", [2, pytest.param(4, marks=pytest.mark.slow)])
 def test_collectives_are_traced(size):
     for found, expected in run_ranks(collectives_inside, size, "aot_eager", limit_s=LIMIT_S):
-        assert_close(found, expected, 18, "not as without torch.compile")
+        assert_close(found, expected, 18, "differs from the result without torch.compile")
 
 
 def compiled_collectives_inside(folder):
@@ -92,4 +92,4 @@ def compiled_collectives_inside(folder):
 @pytest.mark.long  # half a minute of C++ compiler; the tests below compile without it
 def test_collectives_are_compiled(folder):
     for found, expected in run_ranks(compiled_collectives_inside, 2, str(folder), limit_s=LIMIT_S):
-        assert_close(found, expected, 18, "not as without torch.compile")
+        assert_close(found, expected, 18, "differs from the result without torch.compile")

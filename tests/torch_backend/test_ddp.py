@@ -1,4 +1,4 @@
-"""DistributedDataParallel in all its variants trains as with Gloo."""
+"""DistributedDataParallel trains like on Gloo in all its variants."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SIZES = [2, 4]
 
 
 def plain(**options):
-    # Another model on every rank: DDP has to hand out rank 0's.
+    # A different model on every rank: DDP must broadcast that of rank 0.
     model = DistributedDataParallel(small_model(seed=dist.get_rank()), **options)
     losses = train(model, torch.optim.SGD(model.parameters(), 0.1), dist.get_rank())
     return losses, parameters_of(model)
@@ -37,7 +37,7 @@ def train_with(variant):
 
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("variant", VARIANTS)
-def test_a_model_trains_as_with_gloo(variant, size):
+def test_a_model_trains_like_on_gloo(variant, size):
     ours = same_as_gloo(train_with, size, variant)
     for _, parameters in ours[1:]:
         torch.testing.assert_close(parameters, ours[0][1], rtol=0, atol=0)  # the same bits on every rank
@@ -56,7 +56,7 @@ def alone(size):
 
 
 @pytest.mark.parametrize("size", SIZES)
-def test_ranks_together_do_what_one_process_does_with_all_the_data(size):
+def test_training_on_several_ranks_matches_one_process_with_all_data(size):
     together = run_ranks(train_with, size, "plain")[0][1]
     [single] = run_ranks(alone, 1, size)
     torch.testing.assert_close(together, single)
@@ -79,7 +79,7 @@ def accumulate():
 
 
 @pytest.mark.parametrize("size", SIZES)
-def test_no_sync_keeps_gradients_apart_until_the_next_backward(size):
+def test_no_sync_postpones_the_reduction_to_the_next_backward_pass(size):
     ours = same_as_gloo(accumulate, size)
     first, second = ours[:2]
     assert not torch.equal(first[0][0], second[0][0])
@@ -87,7 +87,7 @@ def test_no_sync_keeps_gradients_apart_until_the_next_backward(size):
 
 
 class Branches(nn.Module):
-    """Uses one of two layers, as it is told."""
+    """Uses the layer that ``which`` selects."""
 
     def __init__(self):
         super().__init__()
@@ -110,7 +110,7 @@ def use_one_branch():
 
 
 @pytest.mark.parametrize("size", SIZES)
-def test_ranks_may_leave_different_parameters_unused(size):
+def test_unused_parameters_may_differ_between_ranks(size):
     same_as_gloo(use_one_branch, size)
 
 
@@ -123,7 +123,7 @@ def uneven():
 
 
 @pytest.mark.parametrize("size", SIZES)
-def test_join_lets_ranks_have_unequally_many_inputs(size):
+def test_join_allows_different_numbers_of_inputs(size):
     ours = same_as_gloo(uneven, size)
     assert [len(losses) for losses, _ in ours] == [2 + 2 * rank for rank in range(size)]
     for _, parameters in ours:
@@ -162,10 +162,10 @@ class Statistics(nn.Module):
 def train_with_buffers():
     model = DistributedDataParallel(Statistics())
     train(model, torch.optim.SGD(model.parameters(), 0.1), dist.get_rank())
-    model(batch(0, 0)[0])  # a forward pass hands out rank 0's buffers
+    model(batch(0, 0)[0])  # a forward pass broadcasts the buffers of rank 0
     return [buffer.clone() for buffer in model.buffers()], parameters_of(model)
 
 
 @pytest.mark.parametrize("size", SIZES)
-def test_buffers_are_those_of_rank_0(size):
+def test_buffers_are_broadcast_from_rank_0(size):
     same_as_gloo(train_with_buffers, size)

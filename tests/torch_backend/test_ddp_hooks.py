@@ -1,4 +1,4 @@
-"""DDP with communication hooks: functions that say how gradients are exchanged, some of which talk in callbacks."""
+"""DDP works with communication hooks, which exchange gradients, some of them with calls in callbacks."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ STEPS = 6
 
 
 def power_sgd_state(rank=2):
-    # Compression begins at the third step, so both ways are taken; 0.01: even if nothing is gained by it.
+    # Compression begins at the third step, so both cases occur; 0.01: compress even if it saves nothing.
     return powerSGD_hook.PowerSGDState(
         None, matrix_approximation_rank=rank, start_powerSGD_iter=2, min_compression_rate=0.01, random_seed=3
     )
@@ -32,7 +32,7 @@ def no_state():
     return None
 
 
-# name: what makes the state, the hook, and how many bits of a result are worth comparing
+# name: a function that makes the state, the hook, and the number of bits of a result to compare
 HOOKS = {
     "allreduce": (no_state, default_hooks.allreduce_hook, 20),
     "fp16_compress": (no_state, default_hooks.fp16_compress_hook, 12),
@@ -55,7 +55,7 @@ def train_with_named_hook(name, *more):
 
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("name", HOOKS)
-def test_a_hook_trains_as_with_gloo(name, size):
+def test_a_hook_trains_like_on_gloo(name, size):
     same_as_gloo(train_with_named_hook, size, name, bits=HOOKS[name][2])
 
 
@@ -70,12 +70,12 @@ def train_in_bf16():
 
 
 @pytest.mark.parametrize("size", SIZES)
-def test_bf16_compress_is_refused_by_torch_on_the_cpu_but_works_under_another_name(size):
+def test_torch_rejects_bf16_compress_on_the_cpu_but_a_wrapper_works(size):
     same_as_gloo(train_in_bf16, size, bits=9)
 
 
 def train_batched():
-    """Torch 2.13 checks that a batch of matrices has three dimensions, and passes two: with any backend."""
+    """Train after patching a bug of torch 2.13, which passes two dimensions where it requires three."""
     with pytest.raises(AssertionError):
         train_with_hook(power_sgd_state(), powerSGD_hook.batched_powerSGD_hook)
     checked = powerSGD_hook._orthogonalize
@@ -84,28 +84,27 @@ def train_batched():
 
 
 @pytest.mark.parametrize("size", SIZES)
-def test_batched_power_sgd_is_broken_in_torch_and_works_where_it_is_mended(size):
+def test_batched_power_sgd_is_broken_in_torch_and_works_when_patched(size):
     same_as_gloo(train_batched, size, bits=16)
 
 
 def exact_power_sgd(bucket_cap_mb):
-    """Compress matrices to their full rank, which loses nothing, and train again without."""
+    """Train with compression to the full rank, which is lossless, and without compression."""
     compressed = train_with_hook(power_sgd_state(rank=16), powerSGD_hook.powerSGD_hook, bucket_cap_mb)
     return compressed, train_with_hook(None, default_hooks.allreduce_hook)
 
 
 @pytest.mark.parametrize("size", SIZES)
 def test_callbacks_of_several_buckets_do_not_mix(size):
-    """Every bucket's callback makes calls, on a thread of its own and in another order on each rank.
+    """Every bucket's callback makes calls on a separate thread, in a different order on each rank.
 
-    Not compared with Gloo, which matches calls by their order alone: four of its ranks waited here until the time
-    was up.
+    The test does not compare with Gloo, which matches calls only by their order: four Gloo ranks timed out here.
     """
     results = run_ranks(exact_power_sgd, size, 0.0005)
     for (losses, parameters), (plain_losses, plain_parameters) in results:
-        assert_close(parameters, plain_parameters, 12, "not as without compression")
-        assert_close(losses, plain_losses, 12, "not as without compression")
-        assert_close(parameters, results[0][0][1], 60, "not the same bits as on rank 0")
+        assert_close(parameters, plain_parameters, 12, "differs from the result without compression")
+        assert_close(losses, plain_losses, 12, "differs from the result without compression")
+        assert_close(parameters, results[0][0][1], 60, "differs from rank 0")
 
 
 def train_post_local():
@@ -121,5 +120,5 @@ def train_post_local():
 
 
 @pytest.mark.parametrize("size", SIZES)
-def test_post_local_sgd_trains_as_with_gloo(size):
+def test_post_local_sgd_trains_like_on_gloo(size):
     same_as_gloo(train_post_local, size)

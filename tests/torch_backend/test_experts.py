@@ -1,4 +1,4 @@
-"""A layer of experts: rows go to the rank of their expert and back, unequally many, and gradients go the same way."""
+"""A layer of experts sends different numbers of rows to the ranks of their experts and back, and so do gradients."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def rows_of(rank):
 
 
 def expert_for(rows, size):
-    return torch.arange(len(rows)) * 5 // 3 % size  # not the same number for every expert
+    return torch.arange(len(rows)) * 5 // 3 % size  # a different number for every expert
 
 
 def exchange_by_nn(rows, sent, received):
@@ -41,9 +41,9 @@ def exchange_by_functional(rows, sent, received):
 EXCHANGES = {"torch.distributed.nn": exchange_by_nn, "functional collectives": exchange_by_functional}
 
 
-def train_experts(how):
+def train_experts(exchange):
     rank, size = dist.get_rank(), dist.get_world_size()
-    exchange = EXCHANGES[how]
+    exchange = EXCHANGES[exchange]
     rows = rows_of(rank).requires_grad_()
     expert = experts_of(size)[rank]
     chosen = expert_for(rows, size)
@@ -74,8 +74,8 @@ def train_experts_alone(size):
 
 
 @pytest.mark.parametrize("size", SIZES)
-@pytest.mark.parametrize("how", EXCHANGES)
-def test_experts_on_several_ranks_do_what_experts_on_one_do(how, size):
-    ours = same_as_gloo(train_experts, size, how)
+@pytest.mark.parametrize("exchange", EXCHANGES)
+def test_experts_on_several_ranks_match_experts_in_one_process(exchange, size):
+    ours = same_as_gloo(train_experts, size, exchange)
     [alone] = run_ranks(train_experts_alone, 1, size)
-    assert_close(ours, alone, 18, "not as one process")
+    assert_close(ours, alone, 18, "differs from one process")

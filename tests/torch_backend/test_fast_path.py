@@ -1,7 +1,7 @@
-"""Calls on the fast path (fast_path.py) give the results of the long path, also on unusual tensors.
+"""Calls on the fast path (fast_path.py) give the results of the full path, also on unusual tensors.
 
-Each call is first made on ordinary tensors, so that its plan is known, and then on others of equal length and type.
-All of it is done with blocking and with asynchronous calls.
+Each call is first made on ordinary tensors, so that its plan is cached, and then on others of equal length and dtype.
+Every test uses blocking and asynchronous calls.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from unisono.torch_backend.dispatch import GroupDispatcher  # noqa: E402
 warnings.filterwarnings("ignore", category=FutureWarning)  # torch has newer names for some of these calls
 SIZE = 2
 
-# By name: the call, the elements of the input and of the output (0: it is in place).
+# name: the call, and the numbers of elements of the input and of the output (0: in place).
 FUNCTIONS = {
     "all_reduce": (lambda out, x, **how: dist.all_reduce(x, **how), 4, 0),
     "broadcast": (lambda out, x, **how: dist.broadcast(x, 1, **how), 4, 0),
     "reduce": (lambda out, x, **how: dist.reduce(x, 1, **how), 4, 0),
     "all_gather_into_tensor": (dist.all_gather_into_tensor, 4, 4 * SIZE),
     "all_gather": (lambda out, x, **how: dist.all_gather(list(out.chunk(SIZE)), x, **how), 4, 4 * SIZE),
-    "all_gather apart": (lambda out, x, **how: gather_apart(out, x, **how), 4, 4 * SIZE),
+    "all_gather to separate outputs": (lambda out, x, **how: gather_apart(out, x, **how), 4, 4 * SIZE),
     "reduce_scatter_tensor": (dist.reduce_scatter_tensor, 4 * SIZE, 4),
     "all_to_all_single": (dist.all_to_all_single, 4 * SIZE, 4 * SIZE),
 }
@@ -35,7 +35,7 @@ FUNCTIONS = {
 def gather_apart(out, x, **how):
     parts = [torch.zeros(x.numel() + 1, dtype=out.dtype, device=out.device)[1:] for _ in range(SIZE)]
     if out.numel() != SIZE * x.numel() or not out.is_cpu or out.untyped_storage().nbytes() == 0:
-        parts = list(out.chunk(SIZE))  # the mistakes of other tests
+        parts = list(out.chunk(SIZE))  # the tests of invalid outputs must see their tensors
     work = dist.all_gather(parts, x, **how)
     if work is not None:
         work.wait()
@@ -78,7 +78,7 @@ def behind(values):
 
 
 def expected_of(name):
-    """Return the result of the call on ordinary tensors, and let the engine remember its plan."""
+    """Return the result of the call on ordinary tensors, and let the engine cache its plan."""
     call, given, made = CALLS[name]
     for _ in range(3):
         x, out = numbers(given), torch.zeros(made)
@@ -93,7 +93,7 @@ def on_unusual_tensors():
         for kind in (strided, negative, behind, torch.nn.Parameter):
             with torch.no_grad():
                 x, out = numbers(given), torch.zeros(made)
-                if dist.get_rank() == 0:  # alone: what two negative bits do to a sum, none does as well
+                if dist.get_rank() == 0:  # on one rank only: the effects of two negative bits would cancel
                     x = kind(x)
                 elif made:
                     out = kind(out)
@@ -108,7 +108,7 @@ def test_tensors_in_any_layout_give_the_same_results():
 
 
 def overlapping():
-    """Let the input and the output of calls overlap in all ways."""
+    """Make calls whose input and output overlap in all ways."""
     bad = []
     for name, (call, given, made) in CALLS.items():
         if not made:
@@ -142,19 +142,19 @@ def without_memory():
             try:
                 call(out, x)
                 accepted.append((name, place))
-            except (RuntimeError, ValueError):  # of ours, or of torch, which refuses some of these itself
+            except (RuntimeError, ValueError):  # raised by Unisono, or by torch, which rejects some of these itself
                 pass
     x = torch.ones(1)
     dist.all_reduce(x)
     return accepted, x.item()
 
 
-def test_tensors_without_memory_or_of_a_wrong_length_are_refused_before_anything_is_sent():
+def test_tensors_without_memory_or_of_a_wrong_length_are_rejected_before_anything_is_sent():
     assert run_ranks(without_memory, SIZE) == [([], SIZE)] * SIZE
 
 
-def long_calls():
-    """Return the number of calls of each kind that take the long path, of three."""
+def full_path_calls():
+    """Return how many of three calls of each kind take the full path."""
     counts, call = {}, GroupDispatcher.call
     for name in CALLS:
         calls = []
@@ -165,20 +165,20 @@ def long_calls():
     return counts
 
 
-def test_all_calls_but_the_first_take_the_fast_path():
-    # An asynchronous call repeats the plan of the blocking one. Adjacent outputs need nothing that is remembered.
-    no_long_call = {name for name in CALLS if name.endswith("async") or name == "all_gather"}
-    expected = {name: 0 if name in no_long_call else 1 for name in CALLS}
+def test_all_calls_except_the_first_take_the_fast_path():
+    # An asynchronous call reuses the plan of the blocking one, and all_gather that of all_gather_into_tensor.
+    no_full_path = {name for name in CALLS if name.endswith("async") or name == "all_gather"}
+    expected = {name: 0 if name in no_full_path else 1 for name in CALLS}
     # All gathers of the same lengths share a plan.
-    expected["all_gather apart"] = 0
-    assert run_ranks(long_calls, SIZE) == [expected] * SIZE
+    expected["all_gather to separate outputs"] = 0
+    assert run_ranks(full_path_calls, SIZE) == [expected] * SIZE
 
 
 def works_of_fast_calls():
-    """Make many asynchronous calls, wait for them in another order, and use their futures."""
+    """Make many asynchronous calls, wait for them in a different order, and use their futures."""
     group, results = dist.group.WORLD, []
     tensors = [torch.full((8,), float(number)) for number in range(20)]
-    dist.all_reduce(torch.zeros(8))  # leaves the plan
+    dist.all_reduce(torch.zeros(8))  # caches the plan
     before = group._get_sequence_number_for_group()
     works = [dist.all_reduce(tensor, async_op=True) for tensor in tensors]
     futures = [work.get_future().then(lambda done: done.value()[0].sum().item()) for work in works]
@@ -192,7 +192,7 @@ def works_of_fast_calls():
     return results, [future.wait() for future in futures], group._get_sequence_number_for_group() - before
 
 
-def test_works_of_the_fast_path_are_complete_works():
+def test_works_of_the_fast_path_support_waiting_and_futures():
     doubled = [2.0 * number for number in range(20)]
     for results, sums, count in run_ranks(works_of_fast_calls, SIZE):
         assert results == doubled

@@ -1,4 +1,4 @@
-"""FSDP2 (fully_shard) and FSDP1 train as with Gloo."""
+"""FSDP2 (fully_shard) and FSDP1 train like on Gloo."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SIZES = [2, 4]
 BF16 = MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype=torch.bfloat16)
 BF16_SUMMED_IN_FP32 = MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype=torch.float32)
 
-# name: what fully_shard is told, and how many bits of a result are worth comparing
+# name: the arguments of fully_shard, and the number of bits of a result to compare
 VARIANTS = {
     "fp32": ({}, 18),
     "bf16": ({"mp_policy": BF16}, 9),
@@ -36,7 +36,7 @@ def sharded(mesh, **options):
 
 
 def whole(model):
-    """Return the state dict, put together again, on every rank."""
+    """Return the full state dict on every rank."""
     return dict(get_model_state_dict(model, options=StateDictOptions(full_state_dict=True)))
 
 
@@ -49,7 +49,7 @@ def train_sharded(variant):
 
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("variant", VARIANTS)
-def test_a_sharded_model_trains_as_with_gloo(variant, size):
+def test_a_sharded_model_trains_like_on_gloo(variant, size):
     same_as_gloo(train_sharded, size, variant, bits=VARIANTS[variant][1])
 
 
@@ -66,11 +66,11 @@ def train_alone(size):
 
 
 @pytest.mark.parametrize("size", SIZES)
-def test_a_sharded_model_trains_as_one_process_with_all_the_data(size):
+def test_a_sharded_model_trains_like_one_process_with_all_data(size):
     ours = run_ranks(train_sharded, size, "fp32")
     [single] = run_ranks(train_alone, 1, size)
     for _, state in ours:
-        assert_close(state, single, 14, "not as one process")
+        assert_close(state, single, 14, "differs from one process")
 
 
 def train_hybrid():
@@ -81,7 +81,7 @@ def train_hybrid():
 
 
 @pytest.mark.parametrize("size", SIZES)
-def test_hybrid_sharding_on_a_mesh_of_two_dimensions(size):
+def test_hybrid_sharding_works_on_a_mesh_of_two_dimensions(size):
     same_as_gloo(train_hybrid, size)
 
 
@@ -97,7 +97,7 @@ def state_there_and_back():
 
 
 @pytest.mark.parametrize("size", SIZES)
-def test_a_state_dict_on_the_cpu_goes_there_and_back(size):
+def test_a_full_state_dict_can_be_read_and_loaded(size):
     for found, expected in run_ranks(state_there_and_back, size):
         torch.testing.assert_close(found, expected, rtol=0, atol=0)
 
@@ -126,5 +126,5 @@ def train_fsdp1(use_orig_params):
 
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("use_orig_params", [False, True])
-def test_fsdp1_trains_as_with_gloo(use_orig_params, size):
+def test_fsdp1_trains_like_on_gloo(use_orig_params, size):
     same_as_gloo(train_fsdp1, size, use_orig_params)

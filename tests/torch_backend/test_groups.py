@@ -1,4 +1,4 @@
-"""Process groups: their creation, parts of them, names of backends, and barriers that name missing ranks."""
+"""Groups answer queries, can be split, and have barriers that name missing ranks."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from unisono.torch_backend import messages  # noqa: E402
 from unisono.torch_backend.barriers import monitored_barrier  # noqa: E402
 
 
-def answer_questions():
+def answer_queries():
     group = dist.group.WORLD
     assert dist.get_backend() == "unisono"
     assert group.name() == "unisono"
@@ -28,8 +28,8 @@ def answer_questions():
     return group.group_name
 
 
-def test_a_group_knows_what_torch_asks():
-    assert len(set(run_ranks(answer_questions, 3))) == 1
+def test_a_group_answers_the_queries_of_torch():
+    assert len(set(run_ranks(answer_queries, 3))) == 1
 
 
 def parts_of_groups():
@@ -101,6 +101,6 @@ def barriers_of_two_groups(path):
     return waited
 
 
-def test_a_barrier_does_not_take_the_ranks_of_an_earlier_group_for_its_own(tmp_path):
+def test_a_barrier_does_not_count_the_ranks_of_an_earlier_group(tmp_path):
     waited = run_ranks(barriers_of_two_groups, 2, str(tmp_path / "store"), init=False)
     assert waited[0] > 0.3

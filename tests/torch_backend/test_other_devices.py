@@ -1,4 +1,4 @@
-"""Groups with a backend for another device beside ours, and options that are meant for another backend."""
+"""Groups can combine Unisono with a backend for another device, and pass options to that backend."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import torch.distributed as dist  # noqa: E402
 from torch_ranks import run_ranks  # noqa: E402
 from unisono.torch_backend import Options  # noqa: E402
 
-META = torch.device("meta")  # a device that any torch has; the backend "fake" takes its tensors
+META = torch.device("meta")  # a device that every torch has; the backend "fake" takes its tensors
 
 
 def init(backend, **options):
@@ -39,7 +39,7 @@ def work_of_each_device(backend):
 
 
 @pytest.mark.parametrize("backend", ["cpu:unisono,meta:fake", "meta:fake,cpu:unisono"])
-def test_tensors_of_another_device_go_to_the_backend_that_was_named_for_it(backend):
+def test_tensors_on_another_device_use_the_backend_of_that_device(backend):
     for found in run_ranks(work_of_each_device, 2, backend, init=False):
         assert found == (
             [2.0, 2.0], "FakeWork", "FakeWork", ["FakeProcessGroup"] * 2, ["cpu", "meta"], (2, 2)
@@ -52,7 +52,7 @@ def backend_of_cuda(name):
     return type(backend).__name__, backend.name(), backend.size(), dist.get_backend_config()
 
 
-def test_gloo_is_the_backend_for_cuda_where_gloo_was_named():
+def test_gloo_can_be_the_backend_for_cuda():
     for found in run_ranks(backend_of_cuda, 2, "gloo", init=False):
         assert found == ("ProcessGroupGloo", "gloo", 2, "cpu:unisono,cuda:gloo")
 
@@ -65,20 +65,20 @@ def error_of_init(backend):
 
 
 @pytest.mark.skipif(dist.is_nccl_available(), reason="this torch has NCCL")
-def test_a_backend_that_torch_lacks_fails_at_init():
+def test_a_backend_that_torch_lacks_raises_at_init():
     assert run_ranks(error_of_init, 1, "cpu:unisono,cuda:nccl", init=False) == [
         "Distributed package doesn't have NCCL built in"
     ]
 
 
-def test_a_backend_that_nobody_knows_fails_at_init():
+def test_an_unknown_backend_raises_at_init():
     assert "NOPE" in run_ranks(error_of_init, 1, "cpu:unisono,cuda:nope", init=False)[0]
 
 
-def test_ours_is_refused_for_another_device_at_init():
-    said = run_ranks(error_of_init, 1, "cpu:unisono,cuda:unisono", init=False)[0]
-    assert "takes tensors on the CPU" in said
-    assert "cuda" in said
+def test_unisono_as_the_backend_of_another_device_raises_at_init():
+    messages = run_ranks(error_of_init, 1, "cpu:unisono,cuda:unisono", init=False)[0]
+    assert "takes tensors on the CPU" in messages
+    assert "cuda" in messages
 
 
 def tensor_of_another_device():
@@ -88,22 +88,22 @@ def tensor_of_another_device():
     return str(caught.value)
 
 
-def test_a_group_without_a_backend_for_a_device_refuses_its_tensors():
+def test_a_group_without_a_backend_for_a_device_rejects_its_tensors():
     assert 'init_process_group("cpu:unisono,meta:BACKEND")' in run_ranks(tensor_of_another_device, 1, init=False)[0]
 
 
-class Given:
+class OtherOptions:
     """Options of a backend that a test registers."""
 
 
 def options_that_arrive(pg_options):
     arrived = []
 
-    def create(asked, options):
+    def create(request, options):
         from torch._C._distributed_c10d import FakeProcessGroup
 
         arrived.append(options)
-        return FakeProcessGroup._create_internal(asked.group_rank, asked.group_size)
+        return FakeProcessGroup._create_internal(request.group_rank, request.group_size)
 
     dist.Backend.register_backend("recorder", create, extended_api=True, devices=["meta"])
     with warnings.catch_warnings():
@@ -112,33 +112,33 @@ def options_that_arrive(pg_options):
     return type(arrived[0]).__name__, group._options.algorithms
 
 
-def test_options_of_the_other_backend_reach_it():
-    assert run_ranks(options_that_arrive, 1, Given(), init=False) == [("Given", {})]
+def test_options_of_the_other_backend_are_passed_to_it():
+    assert run_ranks(options_that_arrive, 1, OtherOptions(), init=False) == [("OtherOptions", {})]
 
 
-def test_our_options_may_hold_those_of_the_other_backend():
-    ours = Options(algorithms={"all_reduce": "ring"}, others={"meta": Given()})
-    assert run_ranks(options_that_arrive, 1, ours, init=False) == [("Given", {"all_reduce": "ring"})]
+def test_unisono_options_can_contain_those_of_the_other_backend():
+    ours = Options(algorithms={"all_reduce": "ring"}, others={"meta": OtherOptions()})
+    assert run_ranks(options_that_arrive, 1, ours, init=False) == [("OtherOptions", {"all_reduce": "ring"})]
 
 
-def test_our_options_do_not_reach_the_other_backend():
+def test_unisono_options_are_not_passed_to_the_other_backend():
     ours = Options(algorithms={"all_reduce": "ring"})
     assert run_ranks(options_that_arrive, 1, ours, init=False) == [("NoneType", {"all_reduce": "ring"})]
 
 
 def warnings_of(kind):
-    options = dist.ProcessGroupGloo._Options() if kind == "gloo" else Given()
-    with warnings.catch_warnings(record=True) as said:
+    options = dist.ProcessGroupGloo._Options() if kind == "gloo" else OtherOptions()
+    with warnings.catch_warnings(record=True) as messages:
         warnings.simplefilter("always")
         init("unisono", pg_options=options)
         part = dist.new_group([0], pg_options=copy.copy(options) if kind != "gloo" else options)
     x = torch.ones(1)
     dist.all_reduce(x, group=part)
-    return [str(one.message) for one in said if "pg_options" in str(one.message)]
+    return [str(one.message) for one in messages if "pg_options" in str(one.message)]
 
 
 @pytest.mark.parametrize("kind", ["gloo", "unknown"])
 def test_options_of_another_backend_are_ignored_with_a_warning(kind):
-    said = run_ranks(warnings_of, 1, kind, init=False)[0]
-    assert len(said) == 2
-    assert all("have no effect on the backend unisono" in one for one in said)
+    messages = run_ranks(warnings_of, 1, kind, init=False)[0]
+    assert len(messages) == 2
+    assert all("have no effect on the backend unisono" in one for one in messages)

@@ -1,4 +1,4 @@
-"""Pipelines: every rank has some layers; activations go forward by send and recv, gradients go back."""
+"""Pipelines train like one process: each rank has some layers, and send and recv carry activations and gradients."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def data():
 
 
 def run_steps(schedule, mine, has_first, has_last):
-    """Train the layers of this rank; return the losses where the last layer is, and the parameters."""
+    """Train the layers of this rank; return the losses (on the rank with the last layer) and the parameters."""
     inputs, targets = data()
     optimizer = torch.optim.SGD([parameter for layer in mine for parameter in layer.parameters()], 0.1)
     losses = []
@@ -60,7 +60,7 @@ def train_pipeline(name):
 
 
 def train_interleaved():
-    """Every rank has two parts that are not neighbours."""
+    """Train with two non-adjacent stages on every rank."""
     rank, size = dist.get_rank(), dist.get_world_size()
     every = layers(2 * size)
     mine = [every[rank], every[rank + size]]
@@ -86,21 +86,21 @@ def train_alone(count):
     return losses, [[parameter.detach() for parameter in layer.parameters()] for layer in model]
 
 
-def assert_as_alone(ours, layers_of):
-    """Compare with one process; ``layers_of`` says which layers a rank has."""
+def assert_like_one_process(ours, layers_of):
+    """Compare with one process; ``layers_of`` returns the layers of a rank."""
     [(losses, parameters)] = run_ranks(train_alone, 1, max(max(layers_of(rank)) for rank in range(len(ours))) + 1)
-    assert_close(ours[-1][0], losses, 18, "not the losses of one process")
+    assert_close(ours[-1][0], losses, 18, "losses differ from one process")
     for rank, (_, found) in enumerate(ours):
         expected = [parameter for number in layers_of(rank) for parameter in parameters[number]]
-        assert_close(found, expected, 18, f"rank {rank}: not the parameters of one process")
+        assert_close(found, expected, 18, f"rank {rank}: parameters differ from one process")
 
 
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("name", SCHEDULES)
-def test_a_pipeline_trains_as_with_gloo_and_as_alone(name, size):
-    assert_as_alone(same_as_gloo(train_pipeline, size, name), lambda rank: [rank])
+def test_a_pipeline_trains_like_on_gloo_and_like_one_process(name, size):
+    assert_like_one_process(same_as_gloo(train_pipeline, size, name), lambda rank: [rank])
 
 
 @pytest.mark.parametrize("size", SIZES)
-def test_an_interleaved_pipeline_trains_as_alone(size):
-    assert_as_alone(same_as_gloo(train_interleaved, size), lambda rank: [rank, rank + size])
+def test_an_interleaved_pipeline_trains_like_one_process(size):
+    assert_like_one_process(same_as_gloo(train_interleaved, size), lambda rank: [rank, rank + size])

@@ -1,4 +1,4 @@
-"""What a profile of torch shows of our calls."""
+"""Profiles of torch show the calls of the backend."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def run_both(function):
     return [run_ranks(function, 2, backend, backend=backend)[0] for backend in ("unisono", "gloo")]
 
 
-def test_profiles_have_the_operators_that_they_have_with_gloo():
+def test_profiles_have_the_same_operators_as_on_gloo():
     (ours, _), (theirs, _) = run_both(named_calls)
     assert ours == theirs
 
@@ -65,5 +65,5 @@ def renamed_call():
 
 
 @pytest.mark.skipif(not hasattr(dist, "record_comm"), reason="this torch cannot name calls")
-def test_a_call_may_have_a_name_of_the_users():
+def test_a_call_can_have_a_user_defined_name():
     assert run_ranks(renamed_call, 1) == [["my gradients"]]

@@ -1,4 +1,4 @@
-"""Groups beside each other: of some ranks, in any order, from several threads, one after the other."""
+"""Several groups can be used together: of some ranks, in any order, from several threads, and in succession."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def sum_in(group, value):
 
 
 def overlapping_groups():
-    """Make groups that share ranks, and use them in another order than they were made in."""
+    """Create groups that share ranks, and use them in a different order."""
     members = [[0, 1], [3, 1], [2], [0, 2, 3], [1, 2]]
     groups = [dist.new_group(ranks) for ranks in members]
     rank = dist.get_rank()
@@ -36,7 +36,7 @@ def overlapping_groups():
     return found, sum_in(None, 1)
 
 
-def test_groups_that_share_ranks_are_used_in_any_order():
+def test_groups_that_share_ranks_can_be_used_in_any_order():
     assert run_ranks(overlapping_groups, 4) == [
         ({0: 11, 3: 1101}, 4),
         ({0: 11, 1: 1010, 4: 110}, 4),
@@ -46,7 +46,7 @@ def test_groups_that_share_ranks_are_used_in_any_order():
 
 
 def groups_of_members_only():
-    """Each rank makes its own groups only; those of one rank do not wait for those of another."""
+    """Create only the groups of this rank; the groups of different ranks do not wait for each other."""
     rank = dist.get_rank()
     pair = [0, 1] if rank < 2 else [2, 3]
     group = dist.new_group(pair, use_local_synchronization=True)
@@ -56,7 +56,7 @@ def groups_of_members_only():
     return total
 
 
-def test_a_group_may_be_made_by_its_members_alone():
+def test_a_group_can_be_created_by_its_members_alone():
     assert run_ranks(groups_of_members_only, 4) == [1, 301, 305, 5]
 
 
@@ -66,7 +66,7 @@ def subgroups():
     return len(all_of_them), sum_in(mine, 10 ** dist.get_rank()), sum_in(other, 10 ** dist.get_rank())
 
 
-def test_subgroups():
+def test_subgroups_sum_over_their_members():
     assert run_ranks(subgroups, 4) == [(2, 11, 1001), (2, 11, 110), (2, 1100, 110), (2, 1100, 1001)]
 
 
@@ -93,7 +93,7 @@ def objects():
 
 
 @pytest.mark.parametrize("size", SIZES)
-def test_objects_of_any_size_are_exchanged(size):
+def test_objects_of_any_size_can_be_exchanged(size):
     found = run_ranks(objects, size)
     assert found == [
         (list(range(size)), [1 + 100 * rank for rank in range(size)], ["from 1", 1], [rank]) for rank in range(size)
@@ -101,7 +101,7 @@ def test_objects_of_any_size_are_exchanged(size):
 
 
 def threads_with_groups(count):
-    """Every thread has a group and uses it as it likes; they start in another order on each rank."""
+    """Let every thread use its own group; the threads start in a different order on each rank."""
     groups = [dist.new_group() for _ in range(count)]
     found = [[] for _ in groups]
     failures = []
@@ -129,12 +129,12 @@ def threads_with_groups(count):
 
 
 @pytest.mark.parametrize("size", SIZES)
-def test_every_thread_may_have_a_group(size):
+def test_every_thread_can_have_its_own_group(size):
     for found in run_ranks(threads_with_groups, size, 3):
         assert found == [[1000.0 * size * (step + number) for step in range(30)] for number in range(3)]
 
 
-def again_and_again(folder):
+def create_and_destroy(folder):
     rank, size = dist.get_rank(), dist.get_world_size()
     sums = [sum_in(None, 1)]
     for time in range(3):
@@ -149,15 +149,15 @@ def again_and_again(folder):
 
 
 @pytest.mark.parametrize("size", SIZES)
-def test_a_group_may_be_made_again_after_it_was_destroyed(tmp_path, size):
-    assert run_ranks(again_and_again, size, str(tmp_path)) == [[size, 0, size, 2 * size]] * size
+def test_a_group_can_be_created_again_after_it_was_destroyed(tmp_path, size):
+    assert run_ranks(create_and_destroy, size, str(tmp_path)) == [[size, 0, size, 2 * size]] * size
 
 
 def by_environment():
-    dist.init_process_group("unisono", timeout=timedelta(seconds=20))  # as torchrun's programs do, by a TCPStore
+    dist.init_process_group("unisono", timeout=timedelta(seconds=20))  # as under torchrun, with a TCPStore
     return sum_in(None, dist.get_rank())
 
 
 @pytest.mark.parametrize("size", SIZES)
-def test_ranks_meet_by_the_environment(size):
+def test_ranks_find_each_other_through_environment_variables(size):
     assert run_ranks(by_environment, size, init=False) == [sum(range(size))] * size

@@ -1,4 +1,4 @@
-"""Tensors of one call that share memory: all inputs are read before a result is written, as with Gloo."""
+"""If tensors of one call share memory, all inputs are read before a result is written, as on Gloo."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ def memory():
     return torch.arange(float(COUNT)) + 100 * dist.get_rank()
 
 
-def place():
+def rank_and_size():
     return dist.get_rank(), dist.get_world_size()
 
 
 def coalesced(pairs):
-    """All-reduces of parts of one memory, made as one."""
+    """Coalesce all-reduces of parts of one memory."""
     found = []
     for (a, b), (c, d), later in pairs:
         t = memory()
@@ -52,7 +52,7 @@ PARTS = [(a, a + length) for a in range(0, 9, 4) for length in (1, 3, 4)]
 
 
 @pytest.mark.parametrize("size", [1, 2, 3])
-def test_all_reduces_made_as_one_read_all_inputs_first(size):
+def test_coalesced_all_reduces_read_all_inputs_first(size):
     pairs = [(*pair, later) for pair in itertools.product(PARTS, PARTS) for later in (False, True)]
     warnings.simplefilter("ignore")
     found = same_as_gloo(coalesced, size, pairs)
@@ -60,7 +60,7 @@ def test_all_reduces_made_as_one_read_all_inputs_first(size):
 
 
 def moved():
-    rank, size = place()
+    rank, size = rank_and_size()
     found = []
     for start in range(4):
         t = memory()
@@ -69,7 +69,7 @@ def moved():
         t = memory()
         dist.all_gather(
             [t[r : r + 2] for r in range(size)], t[start : start + 2]
-        )  # results overlap: the last is kept
+        )  # results overlap: the last one remains
         found.append(t)
         t = memory()
         dist.all_gather_into_tensor(t[: 2 * size], t[start : start + 2])
@@ -102,14 +102,14 @@ def moved():
 
 
 @pytest.mark.parametrize("size", [1, 2, 3])
-def test_results_written_over_inputs_are_those_of_gloo(size):
+def test_results_that_overwrite_inputs_match_gloo(size):
     warnings.simplefilter("ignore")
     assert len(same_as_gloo(moved, size)[0]) == 40
 
 
 def overwritten():
-    """Here Gloo may send what was already overwritten; all inputs are read first with ours."""
-    rank, size = place()
+    """Make calls in which Gloo may send overwritten inputs; Unisono reads all inputs first."""
+    rank, size = rank_and_size()
     root = size - 1
     for start in range(4):
         t = memory()
@@ -132,8 +132,8 @@ def test_a_scatter_and_an_all_to_all_read_their_inputs_before_they_write(size):
 
 
 def on_a_default_device():
-    """A model is often built on the device "meta"; our own memory must not be."""
-    rank, size = place()
+    """Make calls while the default device is "meta", as when models are built; internal memory must be on the CPU."""
+    rank, size = rank_and_size()
     t = torch.tensor([rank + 1.0, 2.0, 3.0, 4.0])
     u = torch.arange(6.0) + rank
     outs = [torch.zeros(4, 2)[:, 0] for _ in range(size)]
@@ -160,14 +160,14 @@ def test_calls_do_not_depend_on_the_default_device(size):
 
 
 def inference():
-    rank, size = place()
+    rank, size = rank_and_size()
     with torch.inference_mode():
         whole, strided = torch.tensor([rank, 7]), torch.arange(6)[::2]
         works = [dist.all_reduce(t, op=Op.AVG, async_op=True) for t in (whole, strided)]
         outs = [torch.zeros(2, 2)[:, 0] for _ in range(size)]
         works.append(dist.all_gather(outs, torch.tensor([rank, 5.0]), async_op=True))
     for work in works:
-        work.wait()  # outside the mode that the tensors were made in
+        work.wait()  # outside of inference mode
     assert whole.tolist() == [sum(range(size)) // size, 7]
     assert strided.tolist() == [0, 2, 4]
     assert [out.tolist() for out in outs] == [[r, 5.0] for r in range(size)]
@@ -175,12 +175,12 @@ def inference():
 
 
 @pytest.mark.parametrize("size", [1, 2])
-def test_calls_started_in_inference_mode_end_outside_of_it(size):
+def test_calls_started_in_inference_mode_can_finish_outside_of_it(size):
     assert all(run_ranks(inference, size))
 
 
 def unsigned():
-    rank, size = place()
+    rank, size = rank_and_size()
     for dtype in (torch.uint8, torch.uint16, torch.uint32, torch.uint64):
         largest = torch.iinfo(dtype).max
         value = 2 * rank + 3
@@ -199,14 +199,14 @@ def unsigned():
 
 
 @pytest.mark.parametrize("size", [1, 2, 3])
-def test_averages_of_unsigned_integers(size):
+def test_averages_of_unsigned_integers_are_correct(size):
     assert all(run_ranks(unsigned, size))
 
 
 def multiplied():
     size = dist.get_world_size()
     for dtype in (torch.float16, torch.bfloat16, torch.float32, torch.int32):
-        op = dist._make_nccl_premul_sum(torch.tensor([2.0]))  # of another type than the tensors
+        op = dist._make_nccl_premul_sum(torch.tensor([2.0]))  # a dtype that differs from the tensors
         out, t = torch.zeros(2, dtype=dtype), torch.ones(2, dtype=dtype)
         dist.reduce_scatter_tensor(out, torch.ones(2 * size, dtype=dtype), op=op)
         dist.all_reduce(t, op=op)
@@ -215,13 +215,13 @@ def multiplied():
 
 
 @pytest.mark.parametrize("size", [1, 2])
-def test_a_factor_of_another_type_does_not_change_the_type_of_what_is_sent(size):
+def test_a_factor_of_a_different_dtype_does_not_change_the_dtype_of_the_message(size):
     assert all(run_ranks(multiplied, size))
 
 
-def refused_together():
-    """A wrong second tensor: the first is not touched, and the group still works."""
-    rank, size = place()
+def rejected_together():
+    """Pass an invalid second tensor: the first is not modified, and the group still works."""
+    rank, size = rank_and_size()
     good = torch.full((3,), rank + 1.0)
     for bad in (torch.ones(1).expand(3), [1, 2], torch.ones(3, device="meta")):
         before = good.clone()
@@ -236,19 +236,19 @@ def refused_together():
 
 
 @pytest.mark.parametrize("size", [1, 2])
-def test_a_wrong_tensor_among_several_is_refused_before_the_first_is_sent(size):
-    assert run_ranks(refused_together, size) == [[size * (size + 1) / 2] * 3] * size
+def test_an_invalid_tensor_among_several_is_rejected_before_the_first_is_sent(size):
+    assert run_ranks(rejected_together, size) == [[size * (size + 1) / 2] * 3] * size
 
 
 def dropped():
-    """The results are views of separate memory, side by side or not, that nobody but the work keeps."""
-    rank, size = place()
+    """Drop all references to the results, which are views of separate memory, adjacent or not."""
+    rank, size = rank_and_size()
     works = []
     for _ in range(50):
         parts = [torch.zeros(1000) for _ in range(size)]
         works.append((dist.all_gather(parts, torch.full((1000,), rank + 1.0), async_op=True), parts[-1]))
         del parts
-        dist.all_reduce(torch.ones(5000), async_op=True)  # nobody keeps the work either
+        dist.all_reduce(torch.ones(5000), async_op=True)  # the work is dropped too
     for work, last in works:
         work.wait()
         assert last.tolist() == [float(size)] * 1000
@@ -256,5 +256,5 @@ def dropped():
 
 
 @pytest.mark.parametrize("size", [1, 2])
-def test_tensors_live_as_long_as_their_calls(size):
+def test_calls_keep_their_tensors_alive(size):
     assert all(run_ranks(dropped, size))

@@ -1,4 +1,4 @@
-"""DTensor: tensor parallel layers compute what one process computes, alone and together with FSDP."""
+"""Tensor-parallel layers of DTensor match one process, with and without FSDP."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SEQUENCE = 8
 
 
 class Block(nn.Module):
-    """The part of a transformer that has no attention."""
+    """A transformer block without attention."""
 
     def __init__(self):
         super().__init__()
@@ -38,7 +38,7 @@ class Block(nn.Module):
         return self.down(torch.relu(self.up(self.norm(inputs))))
 
 
-# What all ranks are given in full is cut along the sequence.
+# Replicated inputs are split along the sequence.
 SPREAD = PrepareModuleInput(input_layouts=Replicate(), desired_input_layouts=Shard(1))
 PLANS = {
     "columns and rows": {"up": ColwiseParallel(), "down": RowwiseParallel()},
@@ -72,7 +72,7 @@ def train_in_parallel(plan):
 
 
 def train_block(model, rank, batches_of):
-    """Train; return outputs and parameters in one piece."""
+    """Train; return the full outputs and parameters."""
     optimizer = torch.optim.SGD(model.parameters(), 0.01)
     outputs = []
     for step in range(3):
@@ -92,15 +92,15 @@ def train_alone():
 
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("plan", PLANS)
-def test_a_parallel_block_trains_as_with_gloo_and_as_alone(plan, size):
+def test_a_parallel_block_trains_like_on_gloo_and_like_one_process(plan, size):
     ours = same_as_gloo(train_in_parallel, size, plan, bits=16)
     [alone] = run_ranks(train_alone, 1)
     for rank in range(size):
-        assert_close(ours[rank], alone, 16, f"rank {rank}: not as one process")
+        assert_close(ours[rank], alone, 16, f"rank {rank}: differs from one process")
 
 
 def train_on_a_grid():
-    """Tensor parallel along one dimension of the mesh, FSDP along the other."""
+    """Train with tensor parallelism along one dimension of the mesh and FSDP along the other."""
     mesh = init_device_mesh("cpu", (2, 2), mesh_dim_names=("data", "tensor"))
     model = parallelize_module(Block(), mesh["tensor"], PLANS["columns and rows"])
     for part in (model.norm, model.up, model.down, model):
@@ -113,15 +113,15 @@ def train_grid_alone():
     return train_block(Block(), 0, lambda step: [inputs_of(10 * step + data) for data in range(2)])
 
 
-def test_fsdp_and_tensor_parallel_share_a_grid_of_four_ranks():
+def test_fsdp_and_tensor_parallel_can_share_a_mesh_of_four_ranks():
     ours = same_as_gloo(train_on_a_grid, 4, bits=16)
     [(_, alone)] = run_ranks(train_grid_alone, 1)
     for rank, (_, parameters) in enumerate(ours):
-        assert_close(parameters, alone, 14, f"rank {rank}: not as one process")
+        assert_close(parameters, alone, 14, f"rank {rank}: differs from one process")
 
 
 def redistribute():
-    """Take a tensor from every placement to every other."""
+    """Redistribute a tensor from every placement to every other."""
     size = dist.get_world_size()
     mesh = init_device_mesh("cpu", (size,))
     tensor = torch.arange(2 * size * 3 * size, dtype=torch.float32).reshape(2 * size, 3 * size)
@@ -140,7 +140,7 @@ def redistribute():
 
 
 @pytest.mark.parametrize("size", SIZES)
-def test_tensors_go_from_every_placement_to_every_other(size):
+def test_tensors_can_be_redistributed_between_all_placements(size):
     same_as_gloo(redistribute, size)
 
 

@@ -1,4 +1,4 @@
-"""Every collective of torch.distributed gives what it should: all types, all reductions, any memory, any size."""
+"""Every collective of torch.distributed gives the expected result for all dtypes, reductions, layouts and sizes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def place():
 
 
 def numbers(rank, shape, dtype):
-    """Small numbers, another pattern on each rank, whose sums and products are exact in every type."""
+    """Return small numbers, different on each rank, whose sums and products are exact in every dtype."""
     count = torch.Size(shape).numel()
     return (1 + (torch.arange(count) + rank) % 2).view(shape).to(dtype)
 
@@ -55,7 +55,7 @@ def all_reduce_all():
 
 
 @pytest.mark.parametrize("size", SIZES)
-def test_all_reduce_of_every_type_and_reduction(size):
+def test_all_reduce_supports_every_dtype_and_reduction(size):
     assert all(run_ranks(all_reduce_all, size))
 
 
@@ -90,7 +90,7 @@ def other_reductions():
 
 
 @pytest.mark.parametrize("size", SIZES)
-def test_averages_bits_booleans_complex_numbers_and_factors(size):
+def test_averages_bitwise_boolean_complex_and_scaled_reductions_are_correct(size):
     assert all(run_ranks(other_reductions, size))
 
 
@@ -122,11 +122,11 @@ def reductions_to_one_and_to_parts():
 
 
 @pytest.mark.parametrize("size", SIZES)
-def test_reduce_and_reduce_scatter(size):
+def test_reduce_and_reduce_scatter_give_the_expected_results(size):
     assert all(run_ranks(reductions_to_one_and_to_parts, size))
 
 
-# ---- what is only moved --------------------------------------------------------------------------------------------
+# ---- moving data ---------------------------------------------------------------------------------------------------
 
 
 def moves():
@@ -160,7 +160,7 @@ def moves():
 
 
 @pytest.mark.parametrize("size", SIZES)
-def test_tensors_of_any_type_are_moved_unchanged(size):
+def test_tensors_of_any_dtype_are_moved_unchanged(size):
     assert all(run_ranks(moves, size))
 
 
@@ -184,7 +184,7 @@ def exchanges():
 
 
 @pytest.mark.parametrize("size", SIZES)
-def test_all_to_all_with_equal_and_unequal_parts(size):
+def test_all_to_all_supports_equal_and_unequal_parts(size):
     assert all(run_ranks(exchanges, size))
 
 
@@ -195,14 +195,14 @@ def gathers_of_different_lengths():
     return all(torch.equal(out, torch.full((other, 2), float(other))) for other, out in enumerate(outs))
 
 
-def test_all_gather_takes_tensors_of_different_lengths():
+def test_all_gather_supports_tensors_of_different_lengths():
     assert all(run_ranks(gathers_of_different_lengths, 3))
 
 
 # ---- memory --------------------------------------------------------------------------------------------------------
 
 
-def strange_memory():
+def unusual_layouts():
     rank, size = place()
     turned = (torch.arange(12.0).view(3, 4) + rank).t()
     wanted = sum((torch.arange(12.0).view(3, 4) + other).t() for other in range(size))
@@ -225,15 +225,15 @@ def strange_memory():
     same(leaf.detach(), torch.full((3,), float(size)))
     resizable = torch.ones(4)
     dist.all_reduce(resizable)
-    resizable.untyped_storage().resize_(0)  # FSDP does this; a tensor that was ever a numpy array refuses
+    resizable.untyped_storage().resize_(0)  # FSDP does this; a tensor that shares memory with numpy cannot
     return True
 
 
-def test_tensors_need_not_lie_in_one_piece():
-    assert all(run_ranks(strange_memory, 2))
+def test_tensors_need_not_be_contiguous():
+    assert all(run_ranks(unusual_layouts, 2))
 
 
-def nothing_at_all():
+def empty_tensors():
     size = dist.get_world_size()
     empty = torch.empty(0, 3)
     dist.all_reduce(empty)
@@ -248,13 +248,13 @@ def nothing_at_all():
 
 @pytest.mark.parametrize("size", SIZES)
 def test_tensors_may_be_empty(size):
-    assert all(run_ranks(nothing_at_all, size))
+    assert all(run_ranks(empty_tensors, size))
 
 
-# ---- wrong calls ---------------------------------------------------------------------------------------------------
+# ---- invalid calls -------------------------------------------------------------------------------------------------
 
 
-def refusals():
+def rejected_calls():
     found = []
     for call in (
         lambda: dist.all_gather_single(torch.zeros(3), torch.zeros(2)),
@@ -267,12 +267,12 @@ def refusals():
             call()
         found.append(str(caught.value))
     x = torch.ones(1)
-    dist.all_reduce(x)  # nothing was sent by the wrong calls: the group is as good as new
+    dist.all_reduce(x)  # the invalid calls sent nothing: the group still works
     return found, x.item()
 
 
-def test_wrong_tensors_are_refused_before_any_byte_moves():
-    for found, total in run_ranks(refusals, 2):
+def test_invalid_tensors_are_rejected_before_anything_is_sent():
+    for found, total in run_ranks(rejected_calls, 2):
         assert "expected 2 times as many" in found[0]
         assert "expected 2 times as many" in found[1]
         assert "output_split_sizes=[1, 1]; expected 2 numbers of rows with the sum 4" in found[2]

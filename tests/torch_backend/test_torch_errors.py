@@ -1,4 +1,4 @@
-"""Errors of the backend are caught by what a program for torch catches, and by what one for Unisono catches."""
+"""Errors of the backend can be caught as errors of torch and as errors of Unisono."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ COMM_ERRORS = [
 
 
 @pytest.mark.parametrize("kind", COMM_ERRORS)
-def test_an_error_of_communication_is_both_ours_and_torchs(kind):
+def test_a_communication_error_is_an_error_of_both_unisono_and_torch(kind):
     before = kind("rank 2 is gone", rank=2)
     error = as_torchs(before)
     assert error is before
@@ -49,11 +49,11 @@ def test_a_usage_error_is_a_value_error_and_a_runtime_error():
     assert str(pickle.loads(pickle.dumps(error))) == "no such root"
 
 
-def test_errors_of_others_are_left_as_they_are():
+def test_other_errors_are_not_converted():
     assert type(as_torchs(ZeroDivisionError("x"))) is ZeroDivisionError
 
 
-def test_the_traceback_leads_to_the_place_and_names_the_error_once():
+def test_the_traceback_shows_the_origin_and_names_the_error_once():
     @raises_torchs
     def fail():
         raise unisono.PeerLost("rank 1 has ended", rank=1)
@@ -65,7 +65,7 @@ def test_the_traceback_leads_to_the_place_and_names_the_error_once():
     assert 'raise unisono.PeerLost("rank 1 has ended", rank=1)' in lines
 
 
-def test_at_the_start_a_timeout_is_a_store_error_and_a_lost_peer_a_network_error():
+def test_at_init_a_timeout_is_a_store_error_and_a_lost_peer_is_a_network_error():
     assert isinstance(as_torchs(unisono.CollectiveTimeout("late"), AT_THE_START), dist.DistStoreError)
     assert isinstance(as_torchs(unisono.PeerLost("gone"), AT_THE_START), dist.DistNetworkError)
 
@@ -95,7 +95,7 @@ def errors_of_ranks():
     return found
 
 
-def test_what_calls_raise_is_torchs_too():
+def test_calls_raise_errors_that_are_also_torch_errors():
     for found in run_ranks(errors_of_ranks, 2):
         assert found == {
             "wait": ["DistBackendError", "RuntimeError"],
@@ -117,7 +117,7 @@ def init_alone():
     return str(caught.value)
 
 
-def test_init_without_the_others_raises_what_torchs_stores_raise():
+def test_init_without_the_other_ranks_raises_the_error_of_torch_stores():
     assert "have not connected: 1" in run_ranks(init_alone, 1, init=False)[0]
 
 
@@ -131,5 +131,5 @@ def warm_call_that_fails():
     return caught_in(lambda: dist.all_reduce(torch.ones(4)))
 
 
-def test_the_short_way_of_an_all_reduce_raises_torchs_errors_too():
+def test_the_fast_path_of_an_all_reduce_raises_torch_errors():
     assert run_ranks(warm_call_that_fails, 2)[0] == ["DistBackendError", "RuntimeError"]

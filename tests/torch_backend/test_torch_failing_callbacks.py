@@ -1,4 +1,4 @@
-"""An exception in a user's hook or callback: its rank raises it, and the others do not wait for ever."""
+"""An exception in a user's hook or callback is raised on its rank, and the other ranks do not hang."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from fault_ranks import SOON_S, Rank, job, run
 torch = pytest.importorskip("torch")
 dist = torch.distributed
 
-pytestmark = pytest.mark.usefixtures("nursery")
+pytestmark = pytest.mark.usefixtures("fork_server")
 
 
 def fail(*_: object) -> None:
-    raise ZeroDivisionError("my own mistake")
+    raise ZeroDivisionError("user error")
 
 
 def train_with_hook(rank: Rank, where: str) -> None:
     rank.join()
     net = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(8, 8))
 
-    def hook(state, bucket):  # DDP looks at annotations, and cannot read those that are text
+    def hook(state, bucket):  # no annotations: DDP inspects them, and cannot read strings
         if rank.rank == 1 and where == "hook":
-            rank.say("failing")
+            rank.report("failing")
             fail()
         future = dist.all_reduce(bucket.buffer(), async_op=True).get_future()
         if rank.rank == 1 and where == "then":
-            rank.say("failing")
+            rank.report("failing")
             return future.then(fail)
         return future.then(lambda done: done.value()[0])
 
@@ -37,10 +37,10 @@ def train_with_hook(rank: Rank, where: str) -> None:
 
 
 @pytest.mark.parametrize("where", ["hook", "then"])
-def test_an_exception_in_a_comm_hook_of_ddp_ends_its_rank_and_the_others_learn_of_it(tmp_path, where):
+def test_an_exception_in_a_comm_hook_of_ddp_is_raised_on_its_rank_and_reported_on_the_others(tmp_path, where):
     with job(tmp_path, train_with_hook, 2, where) as running:
         waiting, failing = running.outcomes()
-        failing.check_raised("RuntimeError" if where == "then" else "ZeroDivisionError", "my own mistake")
+        failing.check_raised("RuntimeError" if where == "then" else "ZeroDivisionError", "user error")
         assert "rank 1" in waiting.text, waiting.text
         assert waiting.code == 1, waiting.output
 
@@ -53,23 +53,23 @@ def fail_in_callback(rank: Rank) -> str:
         child = future.then(fail)
         grandchild = child.then(lambda done: done.value())
         for failed in (child, grandchild):
-            with pytest.raises(ZeroDivisionError, match="my own mistake"):
+            with pytest.raises(ZeroDivisionError, match="user error"):
                 failed.wait()
         with pytest.raises(ZeroDivisionError):
             child.value()
     assert torch.equal(future.wait()[0], torch.full((8,), 2.0))
-    dist.all_reduce(x)  # the group is as good as before
+    dist.all_reduce(x)  # the group still works
     assert torch.equal(x, torch.full((8,), 4.0))
     dist.destroy_process_group()
     return "fine"
 
 
-def test_an_exception_in_a_callback_is_raised_by_who_waits_and_breaks_nothing_else(tmp_path):
+def test_an_exception_in_a_callback_is_raised_by_wait_and_leaves_the_group_usable(tmp_path):
     assert [outcome.value for outcome in run(tmp_path, fail_in_callback)] == ["fine", "fine"]
 
 
 def fail_after_call_in_callback(rank: Rank) -> None:
-    """Rank 0's callback makes a call of its own, which rank 1's never makes: it fails before."""
+    """Make a call in rank 0's callback which rank 1's callback never makes, because it fails before."""
     rank.join(timeout_s=3.0)
 
     def then(done: torch.futures.Future) -> torch.Tensor:
@@ -79,22 +79,22 @@ def fail_after_call_in_callback(rank: Rank) -> None:
         return done.value()[0]
 
     future = dist.all_reduce(torch.ones(8), async_op=True).get_future().then(then)
-    rank.say("waiting")
+    rank.report("waiting")
     future.wait()
 
 
-def test_a_call_in_a_callback_that_fails_elsewhere_does_not_wait_for_ever(tmp_path):
+def test_a_call_in_a_callback_raises_if_the_callback_fails_on_another_rank(tmp_path):
     with job(tmp_path, fail_after_call_in_callback) as running:
         waiting, failing = running.outcomes()
         failing.check_raised("ZeroDivisionError")
         assert "CommError" in waiting.error, waiting.output
         assert waiting.code == 1
         assert "rank 1" in waiting.text
-        assert waiting.at - running.said(0)["waiting"] < 3.0 + SOON_S
+        assert waiting.at - running.reported(0)["waiting"] < 3.0 + SOON_S
 
 
 def fail_and_stay(rank: Rank) -> str:
-    """The rank whose callback failed goes on, without a word to the others."""
+    """Let the rank whose callback failed continue without making further calls."""
     rank.join(timeout_s=1.0)
     if rank.rank == 1:
         with pytest.raises(ZeroDivisionError):
@@ -103,36 +103,36 @@ def fail_and_stay(rank: Rank) -> str:
         return "stayed"
     dist.all_reduce(torch.ones(8))
     dist.all_reduce(torch.ones(8))
-    return "never here"
+    return "unreachable"
 
 
-def test_a_rank_that_stays_away_after_its_mistake_is_named_when_time_is_up(tmp_path):
+def test_a_rank_that_stops_calling_after_an_error_is_named_after_the_timeout(tmp_path):
     waiting, staying = run(tmp_path, fail_and_stay)
     waiting.check_raised("CollectiveTimeout", "rank 1")
     assert staying.value == "stayed", staying.output
 
 
-def fail_in_callback_and_stay(rank: Rank, who: int) -> str:
+def fail_in_callback_and_stay(rank: Rank, failing_rank: int) -> str:
     rank.join(timeout_s=1.0)
 
     def then(done: torch.futures.Future) -> torch.Tensor:
-        if rank.rank == who:
+        if rank.rank == failing_rank:
             fail()
         dist.all_reduce(done.value()[0])
         return done.value()[0]
 
     future = dist.all_reduce(torch.ones(8), async_op=True).get_future().then(then)
-    if rank.rank == who:
+    if rank.rank == failing_rank:
         with pytest.raises(ZeroDivisionError):
             future.wait()
         time.sleep(3.0)
         return "stayed"
     future.wait()
-    return "never here"
+    return "unreachable"
 
 
-@pytest.mark.parametrize("who", [0, 1])
-def test_a_rank_whose_callback_failed_and_that_says_nothing_is_named_when_time_is_up(tmp_path, who):
-    outcomes = run(tmp_path, fail_in_callback_and_stay, 2, who)
-    outcomes[1 - who].check_raised("CollectiveTimeout", f"rank {who}")
-    assert outcomes[who].value == "stayed", outcomes[who].output
+@pytest.mark.parametrize("failing_rank", [0, 1])
+def test_a_rank_that_ignores_an_error_in_its_callback_is_named_after_the_timeout(tmp_path, failing_rank):
+    outcomes = run(tmp_path, fail_in_callback_and_stay, 2, failing_rank)
+    outcomes[1 - failing_rank].check_raised("CollectiveTimeout", f"rank {failing_rank}")
+    assert outcomes[failing_rank].value == "stayed", outcomes[failing_rank].output

@@ -1,4 +1,4 @@
-"""A process that a rank of torch.distributed forks: its calls are errors at once, and the rank goes on."""
+"""Calls in a process that a rank of torch.distributed forked raise immediately, and the rank continues."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ LIMIT_S = 20
 
 
 def in_child(action: Any) -> str:
-    """Return what an action does in a forked child: what it raises, or "returned"."""
+    """Run an action in a forked child; return its exception as text, or "returned"."""
     ours, theirs = os.pipe()
     child = os.fork()
     if child == 0:
         signal.alarm(LIMIT_S)
         try:
             action()
-            said = "returned"
+            result = "returned"
         except BaseException as error:
-            said = f"{type(error).__name__}: {error}"
-        os.write(theirs, said.encode())
+            result = f"{type(error).__name__}: {error}"
+        os.write(theirs, result.encode())
         os._exit(0)
     os.close(theirs)
     with os.fdopen(ours) as line:
-        said = line.read()
+        result = line.read()
     status = os.waitpid(child, 0)[1]
-    return said if status == 0 else f"ended with status {status} after {said!r}"
+    return result if status == 0 else f"ended with status {status} after {result!r}"
 
 
 def calls() -> dict[str, Any]:
@@ -44,7 +44,7 @@ def calls() -> dict[str, Any]:
     return {
         "all_reduce": lambda: dist.all_reduce(x),
         "all_reduce of a new shape": lambda: dist.all_reduce(torch.ones(7)),
-        "all_reduce in the background": lambda: dist.all_reduce(x, async_op=True).wait(),
+        "async all_reduce": lambda: dist.all_reduce(x, async_op=True).wait(),
         "broadcast": lambda: dist.broadcast(x, 0),
         "all_gather": lambda: dist.all_gather(parts, x),
         "all_gather_object": lambda: dist.all_gather_object([None, None], "x"),
@@ -65,7 +65,7 @@ def calls() -> dict[str, Any]:
 
 def fork_for_every_call() -> Any:
     x = torch.ones(2)
-    for warm in ("all_reduce", "broadcast", "all_gather", "all_reduce in the background"):
+    for warm in ("all_reduce", "broadcast", "all_gather", "async all_reduce"):
         calls()[warm]()
     found = {what: in_child(call) for what, call in calls().items()}
     ends = {
@@ -79,20 +79,20 @@ def fork_for_every_call() -> Any:
     return os.getpid(), found, ends, x[0].item()
 
 
-def test_every_call_of_a_forked_child_raises_and_the_ranks_go_on():
+def test_every_call_of_a_forked_child_raises_and_the_ranks_continue():
     for process, found, ends, total in run_ranks(fork_for_every_call, 2):
         assert total == 2
         assert set(ends.values()) == {"returned"}, ends
-        for what, said in found.items():
-            assert said.startswith("UsageError: process "), f"{what}: {said}"
-            assert f"process {process})" in said, what
+        for what, result in found.items():
+            assert result.startswith("UsageError: process "), f"{what}: {result}"
+            assert f"process {process})" in result, what
 
 
-def fork_while_calls_go_on(rounds: int) -> Any:
-    x, said = torch.ones(200_000), set()
-    for _ in range(rounds):
+def fork_during_calls(repeats: int) -> Any:
+    x, result = torch.ones(200_000), set()
+    for _ in range(repeats):
         works = [dist.all_reduce(x, async_op=True) for _ in range(3)]
-        strided = torch.ones(100, 100)[:, ::2]  # something is left to do after the call
+        strided = torch.ones(100, 100)[:, ::2]  # the result must be copied back after the call
         works.append(dist.all_reduce(strided, async_op=True))
         futures = [work.get_future() for work in works]
 
@@ -107,15 +107,15 @@ def fork_while_calls_go_on(rounds: int) -> Any:
             gc.collect()
             dist.destroy_process_group()
 
-        said.add(in_child(leave))
+        result.add(in_child(leave))
         for one in [*works, *futures]:
             one.wait()
-    return said
+    return result
 
 
-@pytest.mark.parametrize("rounds", [5, pytest.param(100, marks=pytest.mark.long)])
-def test_a_fork_in_the_middle_of_calls_hangs_neither_the_child_nor_the_ranks(rounds):
-    assert run_ranks(fork_while_calls_go_on, 2, rounds) == [{"returned"}, {"returned"}]
+@pytest.mark.parametrize("repeats", [5, pytest.param(100, marks=pytest.mark.long)])
+def test_a_fork_during_calls_hangs_neither_the_child_nor_the_ranks(repeats):
+    assert run_ranks(fork_during_calls, 2, repeats) == [{"returned"}, {"returned"}]
 
 
 class Numbers(torch.utils.data.Dataset):
@@ -145,13 +145,13 @@ def train_with_workers() -> Any:
     return total.item(), [parameter.grad.tolist() for parameter in model.parameters()]
 
 
-def test_workers_of_a_data_loader_leave_the_training_alone():
+def test_data_loader_workers_do_not_affect_training():
     ours = run_ranks(train_with_workers, 2)
     assert ours == run_ranks(train_with_workers, 2, backend="gloo")
     assert ours[0][0] == 2 * 2 * 4 * sum(range(24))
 
 
-def begin_anew_in_the_child(folder: str) -> str:
+def start_again_in_the_child(folder: str) -> str:
     dist.all_reduce(torch.ones(2))
     rank = dist.get_rank()
 
@@ -164,13 +164,13 @@ def begin_anew_in_the_child(folder: str) -> str:
         if x[0].item() != 2:
             raise ValueError("wrong")
 
-    said = in_child(begin)
+    result = in_child(begin)
     dist.barrier()
-    return said
+    return result
 
 
-def test_a_forked_child_may_destroy_the_groups_and_begin_anew(tmp_path):
-    assert run_ranks(begin_anew_in_the_child, 2, str(tmp_path)) == ["returned", "returned"]
+def test_a_forked_child_can_destroy_the_groups_and_create_new_ones(tmp_path):
+    assert run_ranks(start_again_in_the_child, 2, str(tmp_path)) == ["returned", "returned"]
 
 
 def lose_a_rank_of_a_new_group(rank_lost: int) -> Any:

@@ -1,4 +1,4 @@
-"""Ranks that are stopped, never come, or are elsewhere: the others are told who, when their time is up."""
+"""Ranks that are stopped, never join, or run on another host are named by the others."""
 
 from __future__ import annotations
 
@@ -12,26 +12,26 @@ from fault_ranks import SOON_S, Rank, job, run
 torch = pytest.importorskip("torch")
 dist = torch.distributed
 
-pytestmark = pytest.mark.usefixtures("nursery")
+pytestmark = pytest.mark.usefixtures("fork_server")
 
 
-def call_for_ever(rank: Rank, how: str) -> None:
+def call_forever(rank: Rank, how: str) -> None:
     rank.join(timeout_s=1.0)
     net = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(8, 8))
     for step in range(10**9):
         if step == 3:
-            rank.say("running")
+            rank.report("running")
         if how == "ddp":
             net(torch.ones(8)).sum().backward()
-        elif how == "background":
+        elif how == "async":
             dist.all_reduce(torch.ones(8), async_op=True).wait()
         else:
             dist.all_reduce(torch.ones(8))
 
 
-@pytest.mark.parametrize("how", ["all_reduce", "background", "ddp"])
-def test_a_stopped_rank_is_named_when_the_time_of_the_group_is_up(tmp_path, how):
-    with job(tmp_path, call_for_ever, 2, how) as running:
+@pytest.mark.parametrize("how", ["all_reduce", "async", "ddp"])
+def test_a_stopped_rank_is_named_after_the_timeout(tmp_path, how):
+    with job(tmp_path, call_forever, 2, how) as running:
         running.wait_for("running")
         stopped_at = running.kill(1, signal.SIGSTOP)
         waiting = running.outcome(0)
@@ -45,7 +45,7 @@ def test_a_stopped_rank_is_named_when_the_time_of_the_group_is_up(tmp_path, how)
 def wait_twice(rank: Rank) -> str:
     rank.join()
     if rank.rank == 1:
-        rank.say("ready")
+        rank.report("ready")
         while not (rank.folder / "go").exists():
             time.sleep(0.01)
     x = torch.ones(8)
@@ -64,62 +64,62 @@ def wait_twice(rank: Rank) -> str:
     return "done"
 
 
-def test_a_wait_that_was_too_short_can_be_repeated(tmp_path):
+def test_a_wait_that_timed_out_can_be_repeated(tmp_path):
     assert [outcome.value for outcome in run(tmp_path, wait_twice)] == ["done", "done"]
 
 
-def come_or_not(rank: Rank, absent: int) -> None:
+def join_unless_absent(rank: Rank, absent: int) -> None:
     if rank.rank != absent:
-        rank.say("waiting")
+        rank.report("waiting")
         rank.join(timeout_s=1.0)
 
 
 @pytest.mark.parametrize("absent", [0, 1, 2])
-def test_a_rank_that_never_comes_is_named_when_the_time_is_up(tmp_path, absent):
-    with job(tmp_path, come_or_not, 3, absent) as running:
+def test_a_rank_that_never_joins_is_named_after_the_timeout(tmp_path, absent):
+    with job(tmp_path, join_unless_absent, 3, absent) as running:
         for rank, outcome in enumerate(running.outcomes()):
             if rank != absent:
                 outcome.check_raised(
                     "CollectiveTimeout",
                     "waiting for rank 0 of 3" if absent == 0 else f"these ranks of 3 have not connected: {absent}",
                 )
-                assert outcome.at - running.said(rank)["waiting"] < 1.0 + 2 * SOON_S
+                assert outcome.at - running.reported(rank)["waiting"] < 1.0 + 2 * SOON_S
 
 
-def come_when_the_others_have_left(rank: Rank) -> None:
+def join_after_the_others_timed_out(rank: Rank) -> None:
     if rank.rank == 1:
         while not (rank.folder / "outcome-0").exists():
             time.sleep(0.01)
-    rank.say("waiting")
+    rank.report("waiting")
     rank.join(timeout_s=[0.5, 60.0][rank.rank])
 
 
-def test_a_rank_that_comes_when_the_others_have_given_up_is_told_at_once(tmp_path):
-    with job(tmp_path, come_when_the_others_have_left) as running:
+def test_a_rank_that_joins_after_the_others_timed_out_raises_immediately(tmp_path):
+    with job(tmp_path, join_after_the_others_timed_out) as running:
         for outcome in running.outcomes():
             outcome.check_raised("CollectiveTimeout", "these ranks of 2 have not connected: 1")
-        assert running.outcome(1).at - running.said(1)["waiting"] < SOON_S
+        assert running.outcome(1).at - running.reported(1)["waiting"] < SOON_S
 
 
-def be_elsewhere(rank: Rank) -> None:
-    from unisono.torch_backend import store_rendezvous as meeting
+def pretend_another_host(rank: Rank) -> None:
+    from unisono.torch_backend import store_rendezvous
 
     if rank.rank == 1:
-        here = meeting.host_info()
-        meeting.host_info = lambda: {**here, "kernel": "another one", "host": "far-away"}
+        here = store_rendezvous.host_info()
+        store_rendezvous.host_info = lambda: {**here, "kernel": "another one", "host": "far-away"}
     rank.join()
 
 
-def test_ranks_on_other_machines_are_refused_by_all_with_their_names(tmp_path):
-    for outcome in run(tmp_path, be_elsewhere, 3):
+def test_ranks_on_other_hosts_are_rejected_on_all_ranks_with_the_host_name(tmp_path):
+    for outcome in run(tmp_path, pretend_another_host, 3):
         outcome.check_raised("UsageError", "requires all ranks on one host", "rank 1 on far-away")
 
 
-def meet_again(rank: Rank) -> int:
+def join_repeatedly(rank: Rank) -> int:
     store = dist.FileStore(str(rank.folder / "store"), rank.size)
     for _ in range(3):
         dist.init_process_group("unisono", store=store, rank=rank.rank, world_size=rank.size)
-        dist.group.WORLD.monitored_barrier()  # also goes through the store
+        dist.group.WORLD.monitored_barrier()  # also uses the store
         x = torch.ones(3)
         dist.all_reduce(x)
         assert torch.equal(x, torch.full((3,), 2.0))
@@ -127,6 +127,6 @@ def meet_again(rank: Rank) -> int:
     return 3
 
 
-def test_ranks_meet_again_through_the_same_store(tmp_path):
-    for outcome in run(tmp_path, meet_again):
+def test_a_store_can_be_used_for_several_groups_in_succession(tmp_path):
+    for outcome in run(tmp_path, join_repeatedly):
         assert outcome.value == 3, outcome.output

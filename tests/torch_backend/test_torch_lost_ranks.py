@@ -1,4 +1,4 @@
-"""A rank that dies: every other one raises soon, knows who it was, and ends as a program does that has raised."""
+"""The death of a rank raises an error that names it on every other rank within seconds."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from fault_ranks import SOON_S, Rank, job
 torch = pytest.importorskip("torch")
 dist = torch.distributed
 
-pytestmark = pytest.mark.usefixtures("nursery")
+pytestmark = pytest.mark.usefixtures("fork_server")
 
 
 def model(width: int = 64) -> torch.nn.Module:
@@ -23,12 +23,12 @@ def model(width: int = 64) -> torch.nn.Module:
 
 def train_with_ddp(rank: Rank) -> None:
     rank.join()
-    # Small buckets: many all-reduces in every backward.
+    # Small buckets: many all-reduces in every backward pass.
     net = torch.nn.parallel.DistributedDataParallel(model(), bucket_cap_mb=0.01)
     for step in range(10**9):
         loss = net(torch.ones(4, 64)).sum()
         if step == 3:
-            rank.say("training")
+            rank.report("training")
         loss.backward()
 
 
@@ -38,10 +38,10 @@ def die_in_backward_of_ddp(rank: Rank) -> None:
     if rank.rank == rank.size - 1:
 
         def die(gradient: torch.Tensor) -> None:
-            rank.say("dying")
+            rank.report("dying")
             os.kill(os.getpid(), signal.SIGKILL)
 
-        net.module[1].weight.register_hook(die)  # the buckets of layers 3 and 2 are under way, those of 1 and 0 not
+        net.module[1].weight.register_hook(die)  # buckets of layers 3 and 2 have started, those of 1 and 0 have not
     net(torch.ones(4, 64)).sum().backward()
 
 
@@ -55,7 +55,7 @@ def train_with_fsdp(rank: Rank) -> None:
     for step in range(10**9):
         loss = net(torch.ones(4, 64)).sum()
         if step == 3:
-            rank.say("training")
+            rank.report("training")
         loss.backward()
 
 
@@ -69,7 +69,7 @@ def die_before_an_all_gather_of_fsdp(rank: Rank) -> None:
     if rank.rank == rank.size - 1:
 
         def die(*_: object) -> None:
-            rank.say("dying")
+            rank.report("dying")
             os.kill(os.getpid(), signal.SIGKILL)
 
         net[1].register_forward_hook(die)  # the others gather the next layer's weights
@@ -81,7 +81,7 @@ def save_checkpoints(rank: Rank) -> None:
     net = model()
     for turn in range(10**9):
         if turn == 2:
-            rank.say("training")
+            rank.report("training")
         dist.checkpoint.save({"net": net.state_dict()}, checkpoint_id=rank.folder / f"saved-{turn % 2}")
 
 
@@ -91,7 +91,7 @@ def die_in_a_checkpoint(rank: Rank) -> None:
 
         class Dying(dist.checkpoint.FileSystemWriter):
             def write_data(self, *_: object) -> None:
-                rank.say("dying")
+                rank.report("dying")
                 os.kill(os.getpid(), signal.SIGKILL)
 
         dist.checkpoint.save({"net": model().state_dict()}, storage_writer=Dying(rank.folder / "saved"))
@@ -115,10 +115,10 @@ def check_survivors(running, victim: int, died_at: float) -> None:
     [die_in_backward_of_ddp, die_before_an_all_gather_of_fsdp, die_in_a_checkpoint],
     ids=lambda f: f.__name__,
 )
-def test_a_rank_that_dies_in_the_middle_is_named_by_all_others(tmp_path, function, size):
+def test_a_rank_that_dies_during_training_is_named_by_all_others(tmp_path, function, size):
     with job(tmp_path, function, size) as running:
         running.outcome(size - 1)
-        check_survivors(running, size - 1, running.said(size - 1)["dying"])
+        check_survivors(running, size - 1, running.reported(size - 1)["dying"])
 
 
 @pytest.mark.parametrize("function", [train_with_ddp, train_with_fsdp, save_checkpoints], ids=lambda f: f.__name__)
@@ -130,8 +130,8 @@ def test_a_rank_that_is_killed_at_any_moment_is_named_by_the_other(tmp_path, fun
         check_survivors(running, victim, died_at)
 
 
-def go_on_without(rank: Rank) -> float:
-    """Lose the last rank in a call, destroy the group, and make another one of the others."""
+def continue_without(rank: Rank) -> float:
+    """Lose the last rank in a call, destroy the group, and create a new one without that rank."""
     rank.join()
     if rank.rank == rank.size - 1:
         os.kill(os.getpid(), signal.SIGKILL)
@@ -149,8 +149,8 @@ def go_on_without(rank: Rank) -> float:
     return float(x[0])
 
 
-def test_after_the_loss_of_a_rank_the_others_can_make_a_new_group(tmp_path):
-    with job(tmp_path, go_on_without, 3) as running:
+def test_after_the_loss_of_a_rank_the_others_can_create_a_new_group(tmp_path):
+    with job(tmp_path, continue_without, 3) as running:
         assert [running.outcome(rank).value for rank in (0, 1)] == [2.0, 2.0], running.output(0)
 
 
@@ -160,12 +160,12 @@ def abort_or_wait(rank: Rank) -> None:
     if rank.rank == 0:
         dist.group.WORLD.abort()
     else:
-        rank.say("waiting")
+        rank.report("waiting")
         dist.all_reduce(torch.ones(8))
 
 
-def test_a_rank_that_aborts_the_group_is_named_by_who_waits(tmp_path):
+def test_a_rank_that_aborts_the_group_is_named_by_the_waiting_rank(tmp_path):
     with job(tmp_path, abort_or_wait) as running:
         running.outcome(1).check_raised("Aborted", "rank 0")
-        assert running.outcome(1).at - running.said(1)["waiting"] < SOON_S
+        assert running.outcome(1).at - running.reported(1)["waiting"] < SOON_S
         assert running.outcome(0).code == 0, running.output(0)

@@ -1,4 +1,4 @@
-"""Ranks that call different things: all are told what each side called."""
+"""Ranks that make different calls raise errors with the calls of both."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from unisono.errors import MismatchError
 torch = pytest.importorskip("torch")
 dist = torch.distributed
 
-pytestmark = pytest.mark.usefixtures("nursery")
+pytestmark = pytest.mark.usefixtures("fork_server")
 
-# What rank 0 and rank 1 call, and what each is called in the message.
+# The calls of rank 0 and rank 1, each with its text in the message.
 DIFFERENT = {
     "collective": (
         lambda **how: dist.all_reduce(torch.ones(16), **how), "all_reduce(16 float32",
@@ -48,11 +48,11 @@ DIFFERENT = {
 }  # fmt: skip
 
 
-HOW = ["at once", "in the background"]
+HOW = ["blocking", "async"]
 
 
 def call_and_wait(call: Callable[..., dist.Work], how: str) -> None:
-    if how == "at once":
+    if how == "blocking":
         call()
         return
     work = call(async_op=True)
@@ -65,20 +65,20 @@ def call_and_wait(call: Callable[..., dist.Work], how: str) -> None:
 
 
 def call_differently(rank: Rank) -> dict[str, str]:
-    """Return what was raised in each case; each has a group of its own, as a mismatch breaks it."""
-    told = {}
+    """Return the error of each case; each case has its own group, because a mismatch breaks the group."""
+    errors = {}
     for number, (what, how) in enumerate(itertools.product(DIFFERENT, HOW)):
         rank.join(store=f"store-{number}")
         with pytest.raises(MismatchError) as raised:
             call_and_wait(DIFFERENT[what][2 * rank.rank], how)
-        told[f"{what} {how}"] = str(raised.value)
+        errors[f"{what} {how}"] = str(raised.value)
         dist.destroy_process_group()
-    return told
+    return errors
 
 
 @pytest.fixture(scope="module")
-def told(nursery, tmp_path_factory):
-    """What both ranks were told in every case."""
+def errors(fork_server, tmp_path_factory):
+    """The errors of both ranks in every case."""
     outcomes = run(tmp_path_factory.mktemp("differing"), call_differently)
     for outcome in outcomes:
         assert outcome.code == 0, outcome.output
@@ -87,9 +87,9 @@ def told(nursery, tmp_path_factory):
 
 @pytest.mark.parametrize("how", HOW)
 @pytest.mark.parametrize("what", DIFFERENT)
-def test_ranks_that_call_different_things_are_told_what_each_side_called(told, what, how):
+def test_a_mismatch_raises_with_the_calls_of_both_ranks(errors, what, how):
     _, first, _, second = DIFFERENT[what]
-    for of_rank in told:
+    for of_rank in errors:
         for text in ("rank 0", "rank 1", first, second):
             assert text in of_rank[f"{what} {how}"]
 
@@ -99,8 +99,8 @@ def wrap_different_models(rank: Rank) -> None:
     torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(4 + rank.rank, 4))
 
 
-def test_models_of_different_shapes_are_refused_by_ddp(tmp_path):
-    # DDP has all ranks compare their shapes with those of rank 0, which itself goes on and misses the others.
+def test_ddp_rejects_models_of_different_shapes(tmp_path):
+    # DDP compares the shapes of all ranks with those of rank 0, which continues and loses the others.
     first, second = run(tmp_path, wrap_different_models)
     second.check_raised("RuntimeError", "params[0]", "sizes")
     first.check_raised("PeerLost", "rank 1")
@@ -109,12 +109,12 @@ def test_models_of_different_shapes_are_refused_by_ddp(tmp_path):
 def reduce_gradients_of_different_types(rank: Rank) -> None:
     rank.join()
     dtype = [torch.float32, torch.float64][rank.rank]
-    net = torch.nn.Linear(4, 4, dtype=dtype)  # DDP compares shapes, and not types
+    net = torch.nn.Linear(4, 4, dtype=dtype)  # DDP compares shapes, but not dtypes
     net = torch.nn.parallel.DistributedDataParallel(net, init_sync=False)
     net(torch.ones(4, dtype=dtype)).sum().backward()
 
 
-def test_gradients_of_different_types_are_told_from_the_backward_of_ddp(tmp_path):
+def test_gradients_of_different_dtypes_raise_in_the_backward_pass_of_ddp(tmp_path):
     for outcome in run(tmp_path, reduce_gradients_of_different_types):
         outcome.check_raised("RuntimeError", "MismatchError", "float32", "float64")
 
@@ -129,13 +129,13 @@ def follow_with_another_call(rank: Rank) -> None:
     works[4].wait()
 
 
-def test_calls_before_a_mismatch_are_fine_and_those_behind_it_fail_with_it(tmp_path):
+def test_calls_before_a_mismatch_succeed_and_later_ones_raise_it(tmp_path):
     for outcome in run(tmp_path, follow_with_another_call):
         outcome.check_raised("MismatchError", "all_reduce(8 float32", "all_reduce(9 float32")
 
 
-def call_in_detail(rank: Rank, what: str) -> float:
-    dist.set_debug_level_from_env()  # read when torch was imported, and we have been forked from who did
+def call_with_debug_level(rank: Rank, what: str) -> float:
+    dist.set_debug_level_from_env()  # torch reads the variable on import, before the fork
     assert dist.get_debug_level() == dist.DebugLevel.DETAIL
     rank.join()
     if what == "mismatch":
@@ -149,12 +149,12 @@ def call_in_detail(rank: Rank, what: str) -> float:
     return float(net.module.weight.grad[0, 0])
 
 
-def test_torchs_detailed_debugging_works(tmp_path):
-    for outcome in run(tmp_path, call_in_detail, 2, "training", TORCH_DISTRIBUTED_DEBUG="DETAIL"):
+def test_the_debug_level_detail_of_torch_works(tmp_path):
+    for outcome in run(tmp_path, call_with_debug_level, 2, "training", TORCH_DISTRIBUTED_DEBUG="DETAIL"):
         assert outcome.code == 0, outcome.output
         assert outcome.value == 2 * (3 + 6) / 2  # twice the mean of the inputs
 
 
-def test_a_mismatch_under_torchs_detailed_debugging_is_told_as_always(tmp_path):
-    for outcome in run(tmp_path, call_in_detail, 2, "mismatch", TORCH_DISTRIBUTED_DEBUG="DETAIL"):
+def test_a_mismatch_is_reported_under_the_debug_level_detail_of_torch(tmp_path):
+    for outcome in run(tmp_path, call_with_debug_level, 2, "mismatch", TORCH_DISTRIBUTED_DEBUG="DETAIL"):
         outcome.check_raised("MismatchError", "all_reduce(8 float32", "all_reduce(9 float32")

@@ -1,4 +1,4 @@
-"""PyTorch's own tests of process groups: a few of them here, all with `make torch-suite`."""
+"""PyTorch's tests of process groups pass: a few of them run here, all with `make torch-suite`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import torch_suite_files_page
 import torch_suite_page
 from console_blocks import ROOT
 
-QUICK = [
+FAST = [
     "test_accumulate_gradients_no_sync_allreduce_with_then_hook", "test_all_gather", "test_all_reduce_sum_async",
     "test_all_to_all", "test_broadcast", "test_gather_object", "test_get_future",
     "test_monitored_barrier_gloo_rank_0_timeout", "test_reduce_group_max", "test_reduce_max", "test_scatter",
@@ -25,10 +25,10 @@ QUICK = [
 
 
 @pytest.mark.slow
-def test_torchs_own_tests_pass_on_our_backend(tmp_path):
+def test_selected_torch_tests_pass_on_unisono(tmp_path):
     pytest.importorskip("expecttest", reason="torch's tests need it")
     report = tmp_path / "found.json"
-    only = [word for name in QUICK for word in ("--only", name)]
+    only = [word for name in FAST for word in ("--only", name)]
     command = [
         sys.executable,
         str(ROOT / "tools" / "torch_suite.py"),
@@ -40,31 +40,31 @@ def test_torchs_own_tests_pass_on_our_backend(tmp_path):
     ]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300)
     found = json.loads(report.read_text())["tests"] if report.exists() else {}
-    assert {name: test["outcome"] for name, test in found.items()} == dict.fromkeys(sorted(QUICK), "passed"), (
+    assert {name: test["outcome"] for name, test in found.items()} == dict.fromkeys(sorted(FAST), "passed"), (
         done.stdout
     )
     assert done.returncode == 0, done.stderr
 
 
-def test_what_passes_on_gloo_passes_on_ours():
-    """If this fails, the last `make torch-suite` has found a fault of ours."""
+def test_torch_tests_that_pass_on_gloo_pass_on_unisono():
+    """If this fails, the last `make torch-suite` has found a failure of Unisono."""
     ours, gloo = torch_suite_page.load()
     assert len(gloo["tests"]) > 250
     assert torch_suite_page.unexplained(ours["tests"], gloo["tests"]) == []
 
 
-def test_what_passes_on_gloo_in_torchs_test_files_passes_on_ours_or_is_explained():
-    """If this fails, the last `make torch-suite TESTS=...` has found a fault of ours."""
+def test_torch_test_files_that_pass_on_gloo_pass_on_unisono_or_are_explained():
+    """If this fails, the last `make torch-suite TESTS=...` has found a failure of Unisono."""
     ours, gloo = torch_suite_files_page.load()
     assert len(gloo["tests"]) > 400
     assert torch_suite_files_page.unexplained(ours["tests"], gloo["tests"]) == []
 
 
-def test_a_fault_that_was_fixed_is_not_listed_as_one():
+def test_a_fixed_failure_is_not_listed_as_known():
     assert torch_suite_files_page.fixed(torch_suite_files_page.load()[0]["tests"]) == []
 
 
-def test_a_difference_without_a_reason_is_found():
+def test_an_unexplained_difference_is_detected():
     names = ("f.py::T.test_x", "f.py::T.test_y", "f.py::T.test_z_checks", "f.py::T.test_allreduce_basics")
     gloo = {name: {"outcome": "passed"} for name in names}
     outcomes = dict(zip(names, ("failed", "passed", "worded", "failed"), strict=True))
@@ -92,7 +92,7 @@ class MyTest(unittest.TestCase):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("backend", ["unisono", pytest.param("gloo", marks=pytest.mark.long)])
-def test_files_of_a_folder_run_on_the_wanted_backend(tmp_path, backend):
+def test_the_test_files_of_a_folder_run_on_the_selected_backend(tmp_path, backend):
     pytest.importorskip("expecttest", reason="torch's tests need it")
     (tmp_path / "test_mine.py").write_text(FILE.replace("BACKEND", backend))
     tool, report = str(ROOT / "tools" / "torch_suite.py"), tmp_path / "found.json"
@@ -105,13 +105,13 @@ def test_files_of_a_folder_run_on_the_wanted_backend(tmp_path, backend):
     }  # fmt: skip
 
 
-def test_the_page_of_torchs_own_tests_says_what_was_found():
+def test_the_page_of_torch_tests_matches_the_results():
     """If this fails: python tools/torch_suite.py --page."""
     text = torch_suite_page.PAGE.read_text()
     assert torch_suite_page.page(text) == text
 
 
-def test_a_test_that_passes_on_gloo_alone_is_found():
+def test_a_test_that_passes_only_on_gloo_is_detected():
     good, bad, refused = {"outcome": "passed"}, {"outcome": "failed", "why": "…"}, {"outcome": "refused", "why": "…"}
     gloo = {"a": good, "b": good, "c": good, "d": bad, "e": good}
     ours = {"a": good, "b": bad, "c": refused, "d": bad}
@@ -120,7 +120,7 @@ def test_a_test_that_passes_on_gloo_alone_is_found():
 
 def test_a_test_that_hangs_is_killed_with_all_its_processes(monkeypatch):
     monkeypatch.setattr(torch_suite, "GRACE_S", 0)
-    reader, writer = os.pipe()  # the test and its child hold the writing end as long as they live
+    reader, writer = os.pipe()  # the test and its child hold the writing end until they exit
 
     class Hangs(unittest.TestCase):
         def test_hangs(self):
@@ -130,11 +130,11 @@ def test_a_test_that_hangs_is_killed_with_all_its_processes(monkeypatch):
     found = torch_suite.run(Hangs, ["test_hangs"], jobs=1, limit_s=0.5)
     os.close(writer)
     with open(reader, "rb") as pipe:
-        assert pipe.read() == b""  # returns only when nobody holds the other end
+        assert pipe.read() == b""  # returns only when no process holds the writing end
     assert (found["test_hangs"]["outcome"], found["test_hangs"]["why"]) == ("failed", "time limit")
 
 
-def test_a_test_with_a_dead_process_has_failed():
+def test_a_test_whose_process_died_counts_as_failed():
     class Dies(unittest.TestCase):
         def test_dies(self):
             os.kill(os.getpid(), 9)

@@ -1,4 +1,4 @@
-"""A training with PyTorch is recorded by ``unisono run --trace`` as any other program is."""
+"""``unisono run --trace`` records training with PyTorch like any other program."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ EXAMPLES = Path(__file__).parent.parent.parent / "examples"
 
 
 @pytest.mark.parametrize("size", [3, pytest.param(2, marks=pytest.mark.long)])
-def test_a_training_that_torchrun_has_started_is_recorded(tmp_path, size):
+def test_a_training_started_by_torchrun_is_recorded(tmp_path, size):
     torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(size)]
     command = [sys.executable, "-m", "unisono", "run", "-n", "1", "--trace", tmp_path, "--", *torchrun]
     done = subprocess.run(

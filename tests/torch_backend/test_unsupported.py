@@ -1,4 +1,4 @@
-"""What torch itself does not do on the CPU, with any backend."""
+"""Features that torch does not support on the CPU, with any backend, raise errors."""
 
 from __future__ import annotations
 
@@ -19,6 +19,6 @@ def use_synchronized_statistics():
     return str(caught.value)
 
 
-def test_synchronized_batch_norm_is_not_for_the_cpu():
+def test_synchronized_batch_norm_is_not_supported_on_the_cpu():
     [gloo, _] = run_ranks(use_synchronized_statistics, 2, backend="gloo")
     assert run_ranks(use_synchronized_statistics, 2) == [gloo] * 2

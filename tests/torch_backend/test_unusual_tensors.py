@@ -1,4 +1,4 @@
-"""Calls on unusual tensors give what they give on plain ones, as Gloo does, or are refused before anything moves.
+"""Calls on unusual tensors give the results of plain tensors, or are rejected before anything is sent.
 
 The same table of calls runs on Gloo with plain tensors, and on Unisono with every kind of tensor.
 """
@@ -13,7 +13,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 import torch.distributed as dist  # noqa: E402
-from unusual_calls import CASES, Place  # noqa: E402
+from unusual_calls import CASES, RankAndSize  # noqa: E402
 
 import unusual_tensors as kinds  # noqa: E402
 from torch_ranks import run_ranks  # noqa: E402
@@ -26,19 +26,19 @@ LONG = (
     "float64", "float16", "bfloat16", "complex128", "int8", "int16", "int32", "uint8", "uint16", "uint32", "uint64",
     "bool", "float8_e4m3fn", "float8_e5m2", "complex32", "float8_e4m3fnuz",
 )  # fmt: skip
-ONLY_MOVED = ("bool", "complex32", "float8_e4m3fnuz")  # bool: a sum is an "or"
+ONLY_MOVED = ("bool", "complex32", "float8_e4m3fnuz")  # for bool, a sum is an "or"
 IN_GLOO = ("float32", "float64", "float16", "bfloat16", "int8", "int32", "int64", "uint8", "complex64", "complex128")
 
 
 def values(shape, rank, number, dtype):
-    """Small numbers, whose sums are exact in every type; different on every rank and in every tensor."""
+    """Return small numbers, different on every rank and in every tensor, whose sums are exact in every dtype."""
     count = torch.arange(torch.Size(shape).numel())
     found = (1 + (count + rank + number) % 3).view(shape)
     return (found * (1 + 2j) if dtype.startswith("complex") else found).to(getattr(torch, dtype))
 
 
-def place():
-    return Place(dist.get_rank(), dist.get_world_size())
+def rank_and_size():
+    return RankAndSize(dist.get_rank(), dist.get_world_size())
 
 
 def inputs(case, p, dtype):
@@ -46,21 +46,21 @@ def inputs(case, p, dtype):
 
 
 def check_gloo(dtypes):
-    """Compare what every call should give with what it gives on plain tensors; return which were compared."""
+    """Compare the expected result of every call with that of Gloo on plain tensors; return the compared calls."""
     warnings.simplefilter("ignore")
-    p, compared = place(), []
+    p, compared = rank_and_size(), []
     for dtype, case in itertools.product(dtypes, CASES):
-        ranks = [inputs(case, Place(rank, p.size), dtype) for rank in range(p.size)]
+        ranks = [inputs(case, RankAndSize(rank, p.size), dtype) for rank in range(p.size)]
         given = [tensor.clone() for tensor in ranks[p.rank]]
         got = [torch.zeros(shape, dtype=getattr(torch, dtype)) for shape in case.got(p)] if case.got else given
         try:
             case.run(p, given, got, False)
         except RuntimeError as error:
-            if "Invalid scalar type" not in str(error):  # Gloo does not know it, on any rank
+            if "Invalid scalar type" not in str(error):  # Gloo does not support the dtype, on any rank
                 raise
             continue
         if case.name == "reduce" and p.rank != p.root:
-            continue  # Gloo leaves sums of some ranks there
+            continue  # Gloo leaves partial sums there
         for tensor, wanted in zip(got, case.wanted(p, ranks), strict=True):
             assert torch.equal(tensor, wanted), (dtype, case.name, tensor, wanted)
         compared.append((case.name, dtype))
@@ -68,14 +68,14 @@ def check_gloo(dtypes):
 
 
 @pytest.mark.parametrize("size", [1, 2, 3])
-def test_the_expected_results_are_those_of_gloo(size):
+def test_the_expected_results_match_gloo(size):
     compared = run_ranks(check_gloo, size, IN_GLOO, backend="gloo")
     assert {name for name, _ in compared[-1]} == {case.name for case in CASES}
     assert len(compared[-1]) > 0.9 * len(IN_GLOO) * len(CASES)
 
 
 def check_one(p, case, dtype, kind_in, kind_out, later):
-    ranks = [inputs(case, Place(rank, p.size), dtype) for rank in range(p.size)]
+    ranks = [inputs(case, RankAndSize(rank, p.size), dtype) for rank in range(p.size)]
     wanted = case.wanted(p, ranks)
     given = [kind_in(tensor) for tensor in ranks[p.rank]]
     got = []
@@ -91,7 +91,7 @@ def check_one(p, case, dtype, kind_in, kind_out, later):
 
 
 def _same(found, wanted, what):
-    """Compare all memory, also between the elements."""
+    """Compare all memory, including gaps between elements."""
     for left, right in zip(found, wanted, strict=True):
         assert left.dtype == right.dtype, what
         wide = torch.complex128 if left.dtype.is_complex else torch.float64
@@ -99,10 +99,10 @@ def _same(found, wanted, what):
 
 
 def check_kinds(dtypes, seed, limit):
-    """Make calls with tensors of every kind; return how many. ``limit``: a random choice of so many."""
+    """Make calls with tensors of every kind; return their number. ``limit``: how many to choose at random."""
     warnings.simplefilter("ignore")
     torch.use_deterministic_algorithms(False)
-    p, made = place(), 0
+    p, made = rank_and_size(), 0
     table = [
         (case, dtype, kind, later)
         for case, dtype, later in itertools.product(CASES, dtypes, (False, True))
@@ -115,19 +115,19 @@ def check_kinds(dtypes, seed, limit):
         others = kinds.kinds_for(getattr(torch, dtype))
         partner = dice.choice(others)
         pairs = [(kind, partner)] if case.got else [(kind, kind)]
-        mixed = others[(others.index(kind) + p.rank) % len(others)]  # each rank has another kind
+        mixed = others[(others.index(kind) + p.rank) % len(others)]  # a different kind on each rank
         for kind_in, kind_out in [*pairs, (mixed, kind)]:
-            if _meaningless(case, kind_in) or _meaningless(case, kind_out):
+            if _not_applicable(case, kind_in) or _not_applicable(case, kind_out):
                 kind_in = kind_out = kinds.every_second
             check_one(p, case, dtype, kind_in, kind_out, later)
             made += 1
     return made
 
 
-def _meaningless(case, kind):
+def _not_applicable(case, kind):
     if case.name.startswith("functional") and kind is kinds.subclass:
         return True  # torch cannot wrap its result
-    # dist.* refuses conjugated views before a backend sees them, in most calls (view_as_real).
+    # dist.* rejects conjugated views before a backend sees them, in most calls (view_as_real).
     return kind in (kinds.conjugate_bit, kinds.both_bits_with_gaps) and case.name not in VIEWS_ALLOWED
 
 
@@ -139,7 +139,7 @@ VIEWS_ALLOWED = (
 
 
 @pytest.mark.parametrize(("size", "limit"), [(1, 500), (2, 900), (3, 600)])
-def test_calls_on_unusual_tensors_give_what_they_give_on_plain_ones(size, limit, record_property):
+def test_calls_on_unusual_tensors_give_the_results_of_plain_tensors(size, limit, record_property):
     made = run_ranks(check_kinds, size, SHORT, size, limit)
     record_property("calls", sum(made))
     assert made == [2 * limit] * size
@@ -148,20 +148,20 @@ def test_calls_on_unusual_tensors_give_what_they_give_on_plain_ones(size, limit,
 @pytest.mark.long
 @pytest.mark.parametrize("size", [1, 2, 3, 4])
 @pytest.mark.parametrize("dtype", SHORT + LONG)
-def test_every_call_on_every_kind_of_tensor_and_every_type(size, dtype, record_property):
+def test_every_call_works_on_every_kind_of_tensor_and_every_dtype(size, dtype, record_property):
     made = run_ranks(check_kinds, size, (dtype,), size, None, limit_s=600)
     record_property("calls", sum(made))
     assert min(made) > 500
 
 
-# ---- what is refused -----------------------------------------------------------------------------------------------
+# ---- rejected tensors ----------------------------------------------------------------------------------------------
 
 COUNT = 6
 
 
 def _calls_with(tensor):
-    """Return calls that use a tensor as input, and as output; each with what it would write, if it is known."""
-    p = place()
+    """Return calls that use a tensor as input and as output, each with the tensor that it would write, if known."""
+    p = rank_and_size()
     fine = [torch.full((COUNT,), 5.0) for _ in range(p.size)]
     whole = torch.full((p.size * COUNT,), 5.0)
     reads = {
@@ -191,44 +191,44 @@ def _calls_with(tensor):
     return reads, writes, [*fine, whole]
 
 
-def _refused(call, untouched, what):
+def _rejected(call, untouched, what):
     with pytest.raises((UsageError, RuntimeError, TypeError, ValueError)) as caught:
         call()
-    # Some of torch's own code sees the tensor first; what we raise must be ours, with words about the tensor.
+    # torch itself rejects some tensors; an error that Unisono raises must be a UsageError.
     origin = str(caught.traceback[-1].path)
     assert caught.errisinstance(UsageError) or "unisono" not in origin, (what, origin, caught.value)
     for tensor in untouched:
         assert torch.equal(tensor, torch.full_like(tensor, 5.0)), what
 
 
-def refuse_all():
+def reject_all():
     warnings.simplefilter("ignore")
-    p, count = place(), 0
-    dist.all_reduce(torch.ones(COUNT))  # so that all_reduce knows the shape, and would take the fast path
+    p, count = rank_and_size(), 0
+    dist.all_reduce(torch.ones(COUNT))  # caches the plan, so that all_reduce would take the fast path
     dist.all_reduce(torch.ones(COUNT), op=dist.ReduceOp.MAX)
     for make in kinds.REFUSED + kinds.ONLY_READ:
         tensor = make(COUNT)
         reads, writes, untouched = _calls_with(tensor)
         calls = writes if make in kinds.ONLY_READ else reads | writes
         for name, call in calls.items():
-            # With one rank there is nobody to send to; with several, only the root of a scatter looks at its input.
+            # One rank has no peer to send to; with several ranks, only the root of a scatter checks its input.
             if name not in (("send", "recv") if p.size == 1 else ("scatter",)):
-                _refused(call, untouched, f"{make.__name__} in {name}")
+                _rejected(call, untouched, f"{make.__name__} in {name}")
                 count += 1
         check = torch.full((3,), p.rank + 1.0)
-        dist.all_reduce(check)  # nothing has moved: the next call is matched with that of the other ranks
+        dist.all_reduce(check)  # nothing was sent: the next call matches that of the other ranks
         assert check.tolist() == [p.size * (p.size + 1) / 2] * 3
     return count
 
 
 @pytest.mark.parametrize("size", [1, 2])
-def test_tensors_without_memory_of_their_own_are_refused_before_anything_moves(size):
-    counts = run_ranks(refuse_all, size)
+def test_tensors_without_their_own_memory_are_rejected_before_anything_is_sent(size):
+    counts = run_ranks(reject_all, size)
     assert min(counts) > 200, counts
 
 
 def read_expanded():
-    p, compared = place(), 0
+    p, compared = rank_and_size(), 0
     for make in kinds.ONLY_READ:
         tensor = make(COUNT)
         wanted = tensor.clone()

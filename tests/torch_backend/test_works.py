@@ -1,4 +1,4 @@
-"""What torch gets back from a call: works, futures, several calls as one, and what the profiler sees."""
+"""Calls return works and futures, can be coalesced, and appear in the profiler."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def use_a_work():
     return early, x.sum().item()
 
 
-def test_a_call_in_the_background_is_over_when_all_ranks_have_made_it():
+def test_an_asynchronous_call_completes_when_all_ranks_have_made_it():
     for early, total in run_ranks(use_a_work, 2):
         assert not early
         assert total == 2000
@@ -48,7 +48,7 @@ def compute_meanwhile():
     return steps
 
 
-def test_python_goes_on_while_bytes_move():
+def test_python_code_runs_during_an_asynchronous_call():
     assert min(run_ranks(compute_meanwhile, 2)) > 10
 
 
@@ -61,7 +61,7 @@ def copy_back_without_waiting():
     return x.sum().item()
 
 
-def test_who_only_asks_whether_it_is_over_finds_the_result_in_place():
+def test_the_result_is_in_place_when_is_completed_returns_true():
     assert run_ranks(copy_back_without_waiting, 2) == [30, 30]
 
 
@@ -76,12 +76,12 @@ def chain_futures():
     return last.wait().tolist()
 
 
-def test_callbacks_of_futures_follow_each_other_and_pass_on_errors():
+def test_callbacks_of_futures_can_be_chained_and_propagate_errors():
     assert run_ranks(chain_futures, 2) == [[7.0] * 4] * 2
 
 
 def call_from_callbacks():
-    """Ranks get to their callbacks at different times, on different threads; main threads go on meanwhile."""
+    """Make calls in callbacks, which run at different times on different threads, while main threads continue."""
     rank = dist.get_rank()
     futures = []
     for step in range(30):
@@ -100,7 +100,7 @@ def call_from_callbacks():
 
 
 @pytest.mark.parametrize("size", [2, 3])
-def test_callbacks_may_make_calls_of_their_own(size):
+def test_callbacks_can_make_collective_calls(size):
     wanted = [float(size * step * 11) for step in range(30)]
     assert run_ranks(call_from_callbacks, size) == [wanted] * size
 
@@ -120,7 +120,7 @@ def several_at_once():
     return [x[0].item() for x in xs], [part.sum().item() for part in parts]
 
 
-def test_several_calls_can_be_one():
+def test_several_calls_can_be_coalesced():
     assert run_ranks(several_at_once, 2) == [([0.0, 2.0, 4.0, 6.0], [4.0, 6.0])] * 2
 
 
@@ -138,7 +138,7 @@ def functional_calls():
     return found
 
 
-def test_functional_collectives():
+def test_functional_collectives_give_the_expected_results():
     first, second = run_ranks(functional_calls, 2)
     assert first == [[3.0] * 4, [1.0, 2.0], [1.0, 1.0], [0.0, 10.0], [1.0, 2.0]]
     assert second == [[3.0] * 4, [1.0, 2.0], [1.0, 1.0], [1.0, 11.0], [1.0, 2.0]]
@@ -151,7 +151,7 @@ def sparse_sum():
     return x.to_dense().tolist()
 
 
-def test_sparse_tensors_are_added():
+def test_sparse_tensors_are_summed():
     wanted = [[2.0, 4.0], [3.0, 4.0], [3.0, 4.0], [0.0, 0.0]]
     assert run_ranks(sparse_sum, 2) == [wanted, wanted]
 
@@ -163,5 +163,5 @@ def profiled():
     return sorted(event.name for event in profile.events() if event.name.startswith("unisono:"))
 
 
-def test_the_profiler_shows_our_calls():
+def test_the_profiler_shows_the_calls():
     assert run_ranks(profiled, 2) == [["unisono:all_reduce", "unisono:broadcast"]] * 2

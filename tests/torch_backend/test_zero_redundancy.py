@@ -1,4 +1,4 @@
-"""ZeroRedundancyOptimizer: every rank keeps the state of its share of the parameters."""
+"""ZeroRedundancyOptimizer, where every rank keeps the state of its share of the parameters, trains correctly."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ WARM_UP = 2
 
 
 def train_both_ways(as_bucket_view):
-    """Train with the optimizer in shares, and in one piece."""
+    """Train with the sharded optimizer, and with a whole one."""
     found = []
     for optimizer_of in (
         lambda model: ZeroRedundancyOptimizer(
@@ -34,9 +34,9 @@ def train_both_ways(as_bucket_view):
 
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("as_bucket_view", [False, True])
-def test_shares_of_an_optimizer_do_what_the_whole_does(size, as_bucket_view):
+def test_a_sharded_optimizer_matches_a_whole_one(size, as_bucket_view):
     for shared, whole in same_as_gloo(train_both_ways, size, as_bucket_view, bits=16):
-        assert_close(shared, whole, 16, "not as the optimizer in one piece")
+        assert_close(shared, whole, 16, "differs from the whole optimizer")
 
 
 def consolidate():
@@ -50,26 +50,26 @@ def consolidate():
 
 
 @pytest.mark.parametrize("size", SIZES)
-def test_rank_0_collects_the_state_of_all(size):
+def test_rank_0_collects_the_state_of_all_ranks(size):
     ours = same_as_gloo(consolidate, size, bits=16)
     assert len(ours[0]) == len(list(small_model().parameters()))
 
 
 def overlap():
-    """Train with the optimizer's steps in DDP's callbacks, and train as usual."""
+    """Train with optimizer steps in DDP's callbacks, and without."""
     model = DistributedDataParallel(small_model(), gradient_as_bucket_view=True)
     optimizer = ZeroRedundancyOptimizer(model.parameters(), torch.optim.SGD, overlap_with_ddp=True, lr=0.05)
     model.register_comm_hook(None, hook_with_zero_step(allreduce_hook, model, optimizer))
     overlapped = train(model, optimizer, dist.get_rank(), 6)
     plain = DistributedDataParallel(small_model())
-    # With overlap, torch does not move the parameters in the first steps: it looks which bucket comes when.
+    # With overlap, torch does not update parameters in the first steps, in which it records the order of buckets.
     unmoved = train(plain, torch.optim.SGD(plain.parameters(), lr=0), dist.get_rank(), WARM_UP)
     moved = train(plain, torch.optim.SGD(plain.parameters(), lr=0.05), dist.get_rank(), 6 - WARM_UP, first=WARM_UP)
     return overlapped, torch.cat([unmoved, moved])
 
 
 @pytest.mark.parametrize("size", SIZES)
-def test_the_optimizer_runs_while_ddp_still_communicates(size):
-    """Not compared with Gloo: torch does not allow this with it, as it may hang."""
+def test_optimizer_steps_can_overlap_with_the_communication_of_ddp(size):
+    """The test does not compare with Gloo: torch does not allow this there, because it may hang."""
     for overlapped, expected in run_ranks(overlap, size):
-        assert_close(overlapped, expected, 18, "not as without overlap")
+        assert_close(overlapped, expected, 18, "differs from training without overlap")

@@ -18,7 +18,7 @@ def small_model(seed: int = 1) -> nn.Module:
 
 
 def batch(rank: int, step: int, rows: int = 6) -> tuple[Tensor, Tensor]:
-    """Return what a rank gets in a step: inputs and targets."""
+    """Return the inputs and targets of a rank in a step."""
     source = torch.Generator().manual_seed(1000 * rank + step)
     return torch.randn(rows, FEATURES, generator=source), torch.randn(rows, 4, generator=source)
 

@@ -1,4 +1,4 @@
-"""Every call of torch.distributed, and what it should give: for the tests on unusual tensors."""
+"""Every call of torch.distributed with its expected result, for the tests on unusual tensors."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Tensors = list[Tensor]
 SHAPE = (2, 3)
 
 
-class Place(NamedTuple):
+class RankAndSize(NamedTuple):
     rank: int
     size: int
 
@@ -24,13 +24,13 @@ class Place(NamedTuple):
 
 
 class Case(NamedTuple):
-    """A call. ``given``: shapes of what a rank puts in; ``got``: of what it gets, None: in place."""
+    """A call. ``given``: shapes of the inputs of a rank; ``got``: shapes of its outputs, None: in place."""
 
     name: str
-    run: Callable[[Place, Tensors, Tensors, bool], None]
-    given: Callable[[Place], Sequence[Sequence[int]]]
-    got: Callable[[Place], Sequence[Sequence[int]]] | None
-    wanted: Callable[[Place, Sequence[Tensors]], Tensors]  # from what all ranks put in
+    run: Callable[[RankAndSize, Tensors, Tensors, bool], None]
+    given: Callable[[RankAndSize], Sequence[Sequence[int]]]
+    got: Callable[[RankAndSize], Sequence[Sequence[int]]] | None
+    wanted: Callable[[RankAndSize, Sequence[Tensors]], Tensors]  # from the inputs of all ranks
     adds: bool = False
 
 
@@ -45,51 +45,51 @@ def total(parts: Sequence[Tensor]) -> Tensor:
     return sum((part.to(wide) for part in parts[1:]), first.to(wide)).to(first.dtype)
 
 
-def _one(place: Place) -> Sequence[Sequence[int]]:
+def _one(position: RankAndSize) -> Sequence[Sequence[int]]:
     return [SHAPE]
 
 
-def _two(place: Place) -> Sequence[Sequence[int]]:
+def _two(position: RankAndSize) -> Sequence[Sequence[int]]:
     return [SHAPE, (4,)]
 
 
-def _each(place: Place) -> Sequence[Sequence[int]]:
-    return [SHAPE] * place.size
+def _each(position: RankAndSize) -> Sequence[Sequence[int]]:
+    return [SHAPE] * position.size
 
 
-def _whole(place: Place) -> Sequence[Sequence[int]]:
-    return [(place.size * SHAPE[0], SHAPE[1])]
+def _whole(position: RankAndSize) -> Sequence[Sequence[int]]:
+    return [(position.size * SHAPE[0], SHAPE[1])]
 
 
-def _root_only(place: Place) -> Sequence[Sequence[int]]:
-    return _each(place) if place.rank == place.root else []
+def _root_only(position: RankAndSize) -> Sequence[Sequence[int]]:
+    return _each(position) if position.rank == position.root else []
 
 
-def _rows(tensor: Tensor, place: Place) -> Tensor:
-    """Return the part of a whole that belongs to a rank."""
-    return tensor[place.rank * SHAPE[0] : (place.rank + 1) * SHAPE[0]]
+def _rows(tensor: Tensor, position: RankAndSize) -> Tensor:
+    """Return the part of a whole tensor that belongs to a rank."""
+    return tensor[position.rank * SHAPE[0] : (position.rank + 1) * SHAPE[0]]
 
 
 # ---- in place ----------------------------------------------------------------------------------------------------
 
 
-def _all_reduce(p: Place, given: Tensors, got: Tensors, later: bool) -> None:
+def _all_reduce(p: RankAndSize, given: Tensors, got: Tensors, later: bool) -> None:
     _wait(dist.all_reduce(given[0], async_op=later))
 
 
-def _reduce(p: Place, given: Tensors, got: Tensors, later: bool) -> None:
+def _reduce(p: RankAndSize, given: Tensors, got: Tensors, later: bool) -> None:
     _wait(dist.reduce(given[0], p.root, async_op=later))
 
 
-def _broadcast(p: Place, given: Tensors, got: Tensors, later: bool) -> None:
+def _broadcast(p: RankAndSize, given: Tensors, got: Tensors, later: bool) -> None:
     _wait(dist.broadcast(given[0], p.root, async_op=later))
 
 
-def _all_reduce_coalesced(p: Place, given: Tensors, got: Tensors, later: bool) -> None:
+def _all_reduce_coalesced(p: RankAndSize, given: Tensors, got: Tensors, later: bool) -> None:
     _wait(dist.all_reduce_coalesced(given, async_op=later))
 
 
-def _all_reduce_managed(p: Place, given: Tensors, got: Tensors, later: bool) -> None:
+def _all_reduce_managed(p: RankAndSize, given: Tensors, got: Tensors, later: bool) -> None:
     with dist._coalescing_manager(async_ops=later) as manager:
         for tensor in given:
             dist.all_reduce(tensor)
@@ -100,21 +100,21 @@ def _all_reduce_managed(p: Place, given: Tensors, got: Tensors, later: bool) -> 
 # ---- inputs and outputs --------------------------------------------------------------------------------------------
 
 
-def _all_gather(p: Place, given: Tensors, got: Tensors, later: bool) -> None:
+def _all_gather(p: RankAndSize, given: Tensors, got: Tensors, later: bool) -> None:
     _wait(dist.all_gather(got, given[0], async_op=later))
 
 
-def _all_gather_into(p: Place, given: Tensors, got: Tensors, later: bool) -> None:
+def _all_gather_into(p: RankAndSize, given: Tensors, got: Tensors, later: bool) -> None:
     _wait(dist.all_gather_into_tensor(got[0], given[0], async_op=later))
 
 
-def _all_gather_coalesced(p: Place, given: Tensors, got: Tensors, later: bool) -> None:
+def _all_gather_coalesced(p: RankAndSize, given: Tensors, got: Tensors, later: bool) -> None:
     lists = [got[2 * rank : 2 * rank + 2] for rank in range(p.size)]
     work = dist.all_gather_coalesced(lists, given, async_op=later)
     _wait(work if later else None)
 
 
-def _all_gather_managed(p: Place, given: Tensors, got: Tensors, later: bool) -> None:
+def _all_gather_managed(p: RankAndSize, given: Tensors, got: Tensors, later: bool) -> None:
     with dist._coalescing_manager(async_ops=later) as manager:
         for out, tensor in zip(got, given, strict=True):
             dist.all_gather_into_tensor(out, tensor)
@@ -122,23 +122,23 @@ def _all_gather_managed(p: Place, given: Tensors, got: Tensors, later: bool) -> 
         manager.wait()
 
 
-def _gather(p: Place, given: Tensors, got: Tensors, later: bool) -> None:
+def _gather(p: RankAndSize, given: Tensors, got: Tensors, later: bool) -> None:
     _wait(dist.gather(given[0], got if p.rank == p.root else None, p.root, async_op=later))
 
 
-def _scatter(p: Place, given: Tensors, got: Tensors, later: bool) -> None:
+def _scatter(p: RankAndSize, given: Tensors, got: Tensors, later: bool) -> None:
     _wait(dist.scatter(got[0], given if p.rank == p.root else None, p.root, async_op=later))
 
 
-def _reduce_scatter(p: Place, given: Tensors, got: Tensors, later: bool) -> None:
+def _reduce_scatter(p: RankAndSize, given: Tensors, got: Tensors, later: bool) -> None:
     _wait(dist.reduce_scatter(got[0], given, async_op=later))
 
 
-def _reduce_scatter_tensor(p: Place, given: Tensors, got: Tensors, later: bool) -> None:
+def _reduce_scatter_tensor(p: RankAndSize, given: Tensors, got: Tensors, later: bool) -> None:
     _wait(dist.reduce_scatter_tensor(got[0], given[0], async_op=later))
 
 
-def _reduce_scatter_managed(p: Place, given: Tensors, got: Tensors, later: bool) -> None:
+def _reduce_scatter_managed(p: RankAndSize, given: Tensors, got: Tensors, later: bool) -> None:
     with dist._coalescing_manager(async_ops=later) as manager:
         for out, tensor in zip(got, given, strict=True):
             dist.reduce_scatter_tensor(out, tensor)
@@ -146,20 +146,20 @@ def _reduce_scatter_managed(p: Place, given: Tensors, got: Tensors, later: bool)
         manager.wait()
 
 
-def _all_to_all(p: Place, given: Tensors, got: Tensors, later: bool) -> None:
+def _all_to_all(p: RankAndSize, given: Tensors, got: Tensors, later: bool) -> None:
     _wait(dist.all_to_all(got, given, async_op=later))
 
 
-def _all_to_all_single(p: Place, given: Tensors, got: Tensors, later: bool) -> None:
+def _all_to_all_single(p: RankAndSize, given: Tensors, got: Tensors, later: bool) -> None:
     _wait(dist.all_to_all_single(got[0], given[0], async_op=later))
 
 
-def _all_to_all_uneven(p: Place, given: Tensors, got: Tensors, later: bool) -> None:
+def _all_to_all_uneven(p: RankAndSize, given: Tensors, got: Tensors, later: bool) -> None:
     rows = [rank + 1 for rank in range(p.size)]  # to rank r go r + 1 rows
     _wait(dist.all_to_all_single(got[0], given[0], [p.rank + 1] * p.size, rows, async_op=later))
 
 
-def _ring(p: Place, given: Tensors, got: Tensors, later: bool) -> None:
+def _ring(p: RankAndSize, given: Tensors, got: Tensors, later: bool) -> None:
     if p.size == 1:
         _written(given[0], got[0])
         return
@@ -174,36 +174,36 @@ def _ring(p: Place, given: Tensors, got: Tensors, later: bool) -> None:
         work.wait()
 
 
-# ---- without the functions of torch.distributed, which look at tensors first ---------------------------------------
+# ---- methods of groups, without the checks of torch.distributed --------------------------------------------------
 
 
-def _group_allreduce(p: Place, given: Tensors, got: Tensors, later: bool) -> None:
+def _group_allreduce(p: RankAndSize, given: Tensors, got: Tensors, later: bool) -> None:
     options = dist.AllreduceOptions()
     options.asyncOp = later
     dist.group.WORLD.allreduce([given[0]], options).wait()
 
 
-def _group_broadcast(p: Place, given: Tensors, got: Tensors, later: bool) -> None:
+def _group_broadcast(p: RankAndSize, given: Tensors, got: Tensors, later: bool) -> None:
     options = dist.BroadcastOptions()
     options.rootRank, options.asyncOp = p.root, later
     dist.group.WORLD.broadcast([given[0]], options).wait()
 
 
-def _group_allgather(p: Place, given: Tensors, got: Tensors, later: bool) -> None:
+def _group_allgather(p: RankAndSize, given: Tensors, got: Tensors, later: bool) -> None:
     dist.group.WORLD.allgather([got], [given[0]]).wait()
 
 
-def _group_alltoall_base(p: Place, given: Tensors, got: Tensors, later: bool) -> None:
+def _group_alltoall_base(p: RankAndSize, given: Tensors, got: Tensors, later: bool) -> None:
     dist.group.WORLD.alltoall_base(got[0], given[0], [], []).wait()
 
 
-def _group_scatter(p: Place, given: Tensors, got: Tensors, later: bool) -> None:
+def _group_scatter(p: RankAndSize, given: Tensors, got: Tensors, later: bool) -> None:
     options = dist.ScatterOptions()
     options.rootRank = p.root
     dist.group.WORLD.scatter([got[0]], [given] if p.rank == p.root else [], options).wait()
 
 
-def _group_ring(p: Place, given: Tensors, got: Tensors, later: bool) -> None:
+def _group_ring(p: RankAndSize, given: Tensors, got: Tensors, later: bool) -> None:
     if p.size == 1:
         _written(given[0], got[0])
         return
@@ -220,15 +220,15 @@ def _written(result: Tensor, out: Tensor) -> None:
         out.copy_(functional.wait_tensor(result) if isinstance(result, functional.AsyncCollectiveTensor) else result)
 
 
-def _functional_all_reduce(p: Place, given: Tensors, got: Tensors, later: bool) -> None:
+def _functional_all_reduce(p: RankAndSize, given: Tensors, got: Tensors, later: bool) -> None:
     _written(functional.all_reduce(given[0].detach(), "sum", dist.group.WORLD), got[0])
 
 
-def _functional_all_gather(p: Place, given: Tensors, got: Tensors, later: bool) -> None:
+def _functional_all_gather(p: RankAndSize, given: Tensors, got: Tensors, later: bool) -> None:
     _written(functional.all_gather_tensor(given[0].detach(), 0, dist.group.WORLD), got[0])
 
 
-def _functional_reduce_scatter(p: Place, given: Tensors, got: Tensors, later: bool) -> None:
+def _functional_reduce_scatter(p: RankAndSize, given: Tensors, got: Tensors, later: bool) -> None:
     _written(functional.reduce_scatter_tensor(given[0].detach(), "sum", 0, dist.group.WORLD), got[0])
 
 

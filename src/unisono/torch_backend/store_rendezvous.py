@@ -55,7 +55,7 @@ class Visit(RendezvousHooks):
     def tell(self, error: BaseException, rank: int) -> None:
         """Report the error that makes this rendezvous fail."""
         with suppress(RuntimeError):  # the store is gone
-            self.store.set(PROBLEM, json.dumps({**error_to_dict(error, rank), "meeting": self.name}))
+            self.store.set(PROBLEM, json.dumps({**error_to_dict(error, rank), "rendezvous": self.name}))
 
 
 class Welcome(Visit):
@@ -141,7 +141,7 @@ def _problem(told: bytes, name: str) -> UnisonoError | None:
     """Return the error that a rank of this rendezvous has reported."""
     try:
         problem = json.loads(told)
-        return error_from_dict(problem, TEMPLATES) if problem["meeting"] == name else None
+        return error_from_dict(problem, TEMPLATES) if problem["rendezvous"] == name else None
     except (ValueError, TypeError, KeyError, RecursionError):
         return None
 

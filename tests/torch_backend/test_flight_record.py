@@ -1,4 +1,4 @@
-"""The flight record: what it holds, and that torch's own tool reads it."""
+"""The flight record holds the last calls, and torch's tool can read it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from unisono.torch_backend import flight_record, write_flight_record  # noqa: E4
 from unisono.torch_backend.flight import kept_calls  # noqa: E402
 
 
-def test_nothing_is_kept_unless_torchs_variable_asks_for_it():
+def test_calls_are_recorded_only_if_the_torch_variable_is_set():
     assert kept_calls({}) == 0
     assert kept_calls({"TORCH_FR_BUFFER_SIZE": "12"}) == 12
     assert kept_calls({"TORCH_NCCL_TRACE_BUFFER_SIZE": "7"}) == 7
@@ -66,7 +66,7 @@ def call_that_hangs(folder):
         dist.barrier()
 
 
-def test_torchs_tool_reads_the_record_and_shows_the_call_that_a_rank_has_not_made(tmp_path):
+def test_the_torch_tool_reads_the_record_and_shows_the_missing_call_of_a_rank(tmp_path):
     run_ranks(call_that_hangs, 2, str(tmp_path / "record"), init=False)
     record = pickle.loads((tmp_path / "record" / "unisono_rank_0").read_bytes())
     assert [entry["state"] for entry in record["entries"]] == ["completed", "scheduled"]

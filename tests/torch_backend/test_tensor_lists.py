@@ -1,4 +1,4 @@
-"""Several tensors on a rank in one call, and torch's names for arguments: as with Gloo."""
+"""Calls with several tensors per rank, and with torch's argument names, match Gloo."""
 
 from __future__ import annotations
 
@@ -46,11 +46,11 @@ def several_tensors(backend):
 
 
 @pytest.mark.parametrize("size", [2, 3])
-def test_several_tensors_of_a_rank_count_as_those_of_several_ranks(size):
+def test_several_tensors_of_a_rank_are_treated_like_tensors_of_several_ranks(size):
     assert run_ranks(several_tensors, size, "unisono") == run_ranks(several_tensors, size, "gloo", backend="gloo")
 
 
-def tensors_that_differ():
+def different_tensors():
     group = dist.group.WORLD
     words = []
     for tensors in ([], [torch.ones(2), torch.ones(3)], [torch.ones(2), torch.ones(2, dtype=torch.float64)]):
@@ -60,8 +60,8 @@ def tensors_that_differ():
     return words
 
 
-def test_several_tensors_must_be_alike():
-    none, shape, kind = run_ranks(tensors_that_differ, 1)[0]
+def test_several_tensors_must_have_the_same_shape_and_dtype():
+    none, shape, kind = run_ranks(different_tensors, 1)[0]
     assert "requires non-empty tensor list" in none
     assert "[3]; expected [2]" in shape
     assert "torch.float64; expected torch.float32" in kind
@@ -80,17 +80,17 @@ def named_arguments():
     return x.item(), y.item(), [out.item() for out in outs], z.item() if rank == 0 else None
 
 
-def test_arguments_may_have_the_names_that_torch_gives_them():
+def test_arguments_can_be_passed_by_the_names_of_torch():
     assert run_ranks(named_arguments, 2) == [(2.0, 2.0, [0.0, 1.0], 3.0), (2.0, 2.0, [0.0, 1.0], None)]
 
 
 def many_futures():
-    """Return how many threads wait for 600 calls, none of which can end before the threads are counted."""
+    """Return the number of threads that wait for 600 calls, none of which can complete before the count."""
     group = dist.group.WORLD
     other = 1 - dist.get_rank()
     tensors = [torch.tensor([float(number)]) for number in range(600)]
     if other == 0:
-        dist.recv(torch.ones(1), other)  # until then the calls of rank 0 wait; those of rank 1 end as they are made
+        dist.recv(torch.ones(1), other)  # until then the calls of rank 0 wait; those of rank 1 complete immediately
     before = threading.active_count()
     futures = [group.allreduce([tensor]).get_future() for tensor in tensors]
     threads = threading.active_count() - before if other == 1 else None
@@ -100,7 +100,7 @@ def many_futures():
     return threads, values == [2.0 * number for number in range(600)]
 
 
-def test_hundreds_of_futures_under_way_take_a_few_threads():
+def test_hundreds_of_pending_futures_use_few_threads():
     (threads, first_is_right), (_, second_is_right) = run_ranks(many_futures, 2)
     assert threads <= 2
     assert first_is_right
@@ -114,7 +114,7 @@ def options_with_timeout():
     return before, group.options._timeout, group._get_backend(torch.device("cpu")).options._timeout
 
 
-def test_options_tell_the_timeout_as_those_of_gloo():
+def test_options_expose_the_timeout_like_those_of_gloo():
     before, after, of_backend = run_ranks(options_with_timeout, 1)[0]
     assert before > timedelta(seconds=1)
     assert after == of_backend == timedelta(seconds=23)
@@ -148,5 +148,5 @@ def lists_of_wrong_lengths():
     return words
 
 
-def test_lists_of_wrong_lengths_are_refused_with_torchs_class_of_error():
+def test_lists_of_wrong_lengths_raise_the_error_class_of_torch():
     assert run_ranks(lists_of_wrong_lengths, 2) == [[True] * 15] * 2

@@ -1,4 +1,4 @@
-"""What docs/pytorch.md says is so."""
+"""The tables and programs of docs/pytorch.md are correct."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ HERE = Path(__file__).parent
 PAGE = HERE.parent.parent / "docs" / "pytorch.md"
 
 
-def test_every_line_of_the_table_names_a_test_that_exists():
+def test_every_row_of_the_table_names_an_existing_test():
     _, table = PAGE.read_text(encoding="utf-8").split("| program | result | test |\n")
     rows = [line for line in table.splitlines() if line.startswith("| ")]
     assert len(rows) > 30
@@ -36,12 +36,12 @@ def run_the_program_with_an_algorithm():
 
 
 @pytest.mark.parametrize("size", [2, 4])
-def test_the_program_with_an_algorithm_of_ones_own_runs(size):
+def test_the_program_with_a_user_defined_algorithm_runs(size):
     mean = 4 * sum(range(1, size + 1)) / size
     assert run_ranks(run_the_program_with_an_algorithm, size, init=False) == [("unisono", [[mean] * 8])] * size
 
 
-def test_the_table_of_groups_shows_what_was_measured():
+def test_the_table_of_groups_matches_the_measurements():
     """If this fails: python tools/measure_groups.py --page."""
     text = PAGE.read_text(encoding="utf-8")
     assert measure_groups.page(text) == text

@@ -1,4 +1,4 @@
-"""How a program ends, and what a group leaves behind: nothing."""
+"""A program can exit at any point, and a group leaves nothing behind."""
 
 from __future__ import annotations
 
@@ -16,36 +16,36 @@ from fault_ranks import Rank, run
 torch = pytest.importorskip("torch")
 dist = torch.distributed
 
-pytestmark = pytest.mark.usefixtures("nursery")
+pytestmark = pytest.mark.usefixtures("fork_server")
 
 
-def end_when_all_is_done(rank: Rank, how: str) -> str:
+def exit_after_a_call(rank: Rank, how: str) -> str:
     rank.join()
     x = torch.ones(8)
-    if how == "at once":
+    if how == "blocking":
         dist.all_reduce(x)
-    elif how == "in the background":
+    elif how == "async":
         dist.all_reduce(x, async_op=True).wait()
-    elif how == "with a future":
+    elif how == "future":
         dist.all_reduce(x, async_op=True).get_future().wait()
     else:
         net = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(8, 8))
         net(x).sum().backward()
     if rank.rank == 1:
-        time.sleep(0.3)  # the first to leave must not disturb the last
+        time.sleep(0.3)  # the exit of the first rank must not disturb the last
     return "done"
 
 
-@pytest.mark.parametrize("how", ["at once", "in the background", "with a future", "ddp"])
-def test_a_program_may_end_without_destroying_the_group(tmp_path, how):
-    for outcome in run(tmp_path, end_when_all_is_done, 2, how):
+@pytest.mark.parametrize("how", ["blocking", "async", "future", "ddp"])
+def test_a_program_can_exit_without_destroying_the_group(tmp_path, how):
+    for outcome in run(tmp_path, exit_after_a_call, 2, how):
         assert (outcome.code, outcome.value) == (0, "done"), outcome.output
         assert "Traceback" not in outcome.output
         assert "Fatal" not in outcome.output
 
 
-def end_in_the_middle(rank: Rank, how: str) -> str:
-    """Rank 0 starts a call which rank 1 never makes, and ends."""
+def exit_during_a_call(rank: Rank, how: str) -> str:
+    """Exit after rank 0 has started a call that rank 1 never makes."""
     rank.join()
     dist.barrier()
     if rank.rank == 1:
@@ -53,40 +53,40 @@ def end_in_the_middle(rank: Rank, how: str) -> str:
         return "done"
     x = torch.ones(100_000)
     work = dist.all_reduce(x, async_op=True)
-    if how == "with a future":
+    if how == "future":
         future = work.get_future()
         future.then(lambda done: done.value())
         return "done"
-    if how == "with a call in a callback":
+    if how == "call in a callback":
         work.get_future().then(lambda done: dist.all_reduce(done.value()[0]))
-    if how == "with a thread that waits":
+    if how == "waiting thread":
         threading.Thread(target=work.wait, daemon=True).start()
         time.sleep(0.1)
     return "done"
 
 
-@pytest.mark.parametrize("how", ["alone", "with a future", "with a call in a callback", "with a thread that waits"])
-def test_a_program_may_end_with_calls_that_will_never_be_over(tmp_path, how):
-    for outcome in run(tmp_path, end_in_the_middle, 2, how):
+@pytest.mark.parametrize("how", ["work", "future", "call in a callback", "waiting thread"])
+def test_a_program_can_exit_with_calls_that_never_complete(tmp_path, how):
+    for outcome in run(tmp_path, exit_during_a_call, 2, how):
         assert (outcome.code, outcome.value) == (0, "done"), f"{outcome.code} {outcome.output}"
         assert "Fatal" not in outcome.output
 
 
-def end_while_the_other_waits(rank: Rank) -> None:
+def exit_while_the_other_waits(rank: Rank) -> None:
     rank.join()
     dist.barrier()
     if rank.rank == 0:
         dist.all_reduce(torch.ones(8))
 
 
-def test_who_waits_for_a_rank_that_has_ended_is_told(tmp_path):
-    waiting, ended = run(tmp_path, end_while_the_other_waits)
+def test_waiting_for_a_rank_that_has_exited_raises(tmp_path):
+    waiting, ended = run(tmp_path, exit_while_the_other_waits)
     waiting.check_raised("PeerLost", "rank 1")
     assert ended.code == 0, ended.output
 
 
-def forget_works(rank: Rank) -> str:
-    """Works that nobody keeps are made all the same, by the end of the group at last."""
+def drop_works(rank: Rank) -> str:
+    """Drop all works; their calls still complete, at the latest when the group is destroyed."""
     rank.join()
     x = [torch.ones(50_000) for _ in range(20)]
     for one in x:
@@ -96,16 +96,16 @@ def forget_works(rank: Rank) -> str:
     return "done"
 
 
-def test_the_end_of_a_group_finishes_what_was_started(tmp_path):
-    for outcome in run(tmp_path, forget_works):
+def test_destroying_a_group_completes_pending_calls(tmp_path):
+    for outcome in run(tmp_path, drop_works):
         assert outcome.value == "done", outcome.output
 
 
-# ---- again and again ---------------------------------------------------------------------------------------------
+# ---- repeated groups ---------------------------------------------------------------------------------------------
 
 
-def possessions() -> dict[str, int]:
-    """Count what this process has."""
+def resources() -> dict[str, int]:
+    """Count the resources of this process."""
     return {
         "descriptors": len(os.listdir("/proc/self/fd")),
         "threads": len(os.listdir("/proc/self/task")),
@@ -115,12 +115,12 @@ def possessions() -> dict[str, int]:
 
 
 def settled(before: dict[str, int] | None = None) -> dict[str, int]:
-    """Count when nothing changes any more, or all is as before: threads may take a moment to end."""
+    """Count the resources as soon as they are back to ``before``, or after a while: threads need a moment to exit."""
     import gc
 
     gc.collect()
     for _ in range(60):
-        now = possessions()
+        now = resources()
         if before is not None and all(now[what] <= before[what] for what in now):
             break
         time.sleep(0.1)
@@ -161,7 +161,7 @@ def test_many_groups_leave_nothing_behind(tmp_path, what, times):
         assert outcome.code == 0, outcome.output
         before, after = outcome.value
         for name, count in after.items():
-            # torch's allocator may take a few maps more; a leak would be one of each kind for every group.
+            # torch's allocator may use a few more maps; a leak would be one of each kind per group.
             assert count <= before[name] + (20 if name == "maps" else 0), outcome.value
 
 
@@ -183,17 +183,17 @@ def train_with_data_loader(rank: Rank) -> float:
     loader = torch.utils.data.DataLoader(
         Numbers(), batch_size=2, num_workers=2, sampler=sampler, multiprocessing_context="fork"
     )
-    for _ in range(2):  # workers end, and others are forked, while the group lives
+    for _ in range(2):  # workers exit and new ones are forked while the group exists
         for batch in loader:
             net(batch).mean().backward()
     dist.destroy_process_group()
     return float(net.module.weight.grad[0, 0])
 
 
-def test_training_with_forked_workers_works_and_they_end(tmp_path):
+def test_training_with_forked_workers_works_and_the_workers_exit(tmp_path):
     for outcome in run(tmp_path, train_with_data_loader):
         assert outcome.code == 0, outcome.output
-        assert outcome.value == pytest.approx(2 * 4 * 7.5)  # two rounds of four batches, of 7.5 on average
+        assert outcome.value == pytest.approx(2 * 4 * 7.5)  # two epochs of four batches, of 7.5 on average
 
 
 def fork_in_the_middle(rank: Rank, how: str) -> int:
@@ -205,7 +205,7 @@ def fork_in_the_middle(rank: Rank, how: str) -> int:
     if child == 0:
         if how == "os._exit":
             os._exit(0)
-        return 0  # through the interpreter's end, with the parent's group in its hands
+        return 0  # through the shutdown of the interpreter, with the parent's group
     code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     work.wait()
     dist.all_reduce(x)
@@ -214,8 +214,8 @@ def fork_in_the_middle(rank: Rank, how: str) -> int:
     return 7 if code == 0 else code
 
 
-@pytest.mark.parametrize("how", ["os._exit", "the end of the program"])
-def test_a_forked_child_ends_without_disturbing_the_group(tmp_path, how):
+@pytest.mark.parametrize("how", ["os._exit", "interpreter shutdown"])
+def test_a_forked_child_can_exit_without_disturbing_the_group(tmp_path, how):
     for outcome in run(tmp_path, fork_in_the_middle, 2, how):
         assert (outcome.code, outcome.value) == (0, 7), outcome.output
 
@@ -251,7 +251,7 @@ def test_ctrl_c_ends_torchrun_and_all_ranks_and_leaves_nothing(tmp_path):
             assert time.monotonic() < deadline, (tmp_path / "output").read_text()
             time.sleep(0.05)
         pids = [int(path.name.split("-")[2]) for path in tmp_path.glob("running-*")]
-        os.killpg(torchrun.pid, signal.SIGINT)  # what a terminal does
+        os.killpg(torchrun.pid, signal.SIGINT)  # as a terminal does
         pressed_at = time.monotonic()
         torchrun.wait(30)
         assert time.monotonic() - pressed_at < 15

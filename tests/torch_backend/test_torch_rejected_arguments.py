@@ -1,4 +1,4 @@
-"""Arguments that Gloo refuses are refused here too, with the same words and classes of errors.
+"""Arguments that Gloo rejects are also rejected here, with the same messages and error classes.
 
 Every call raises on its own rank, before anything is sent: the group remains usable.
 """
@@ -24,8 +24,8 @@ def options(kind, root=0, tensor=0):
     return opts
 
 
-def refused_calls(group):
-    """Return calls, and the words that their errors must contain."""
+def invalid_calls(group):
+    """Yield calls, and the text that their errors must contain."""
     size, rank = group.size(), group.rank()
     one, double, two = torch.zeros(1), torch.zeros(1, dtype=torch.float64), torch.zeros(2)
     sparse = torch.sparse_coo_tensor([[0]], [1], size=(1,))
@@ -78,9 +78,9 @@ def refused_calls(group):
     yield lambda: group.allgather_coalesced([[one], []], [one]), "invalid output size"
 
 
-def refused():
+def rejected():
     group, bad = dist.group.WORLD, []
-    for number, (call, words) in enumerate(refused_calls(group)):
+    for number, (call, words) in enumerate(invalid_calls(group)):
         try:
             call()
             bad.append((number, words, "accepted"))
@@ -92,8 +92,8 @@ def refused():
     return bad, number, x.item()
 
 
-def test_arguments_that_gloo_refuses_are_refused_with_its_words_and_the_group_remains_usable():
-    for bad, last, total in run_ranks(refused, 2):
+def test_arguments_that_gloo_rejects_raise_its_messages_and_the_group_remains_usable():
+    for bad, last, total in run_ranks(rejected, 2):
         assert bad == []
         assert last > 35
         assert total == 2

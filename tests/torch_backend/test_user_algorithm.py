@@ -1,4 +1,4 @@
-"""A user's own algorithm, ten lines of Python, trains a model: it is proved, and DDP's gradients go by it."""
+"""DDP trains with a user-defined algorithm of ten lines of Python, which is proved before use."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from unisono.collectives import all_reduce  # noqa: E402
 from unisono.errors import UnisonoError  # noqa: E402
 from unisono.torch_backend import Options  # noqa: E402
 
-asked_for = []
+generated = []
 
 
 @algorithm(all_reduce, chunks=one)
 def there_and_back(rank, size):
-    """Hand the sum along a line of ranks to the last one, and hand the result back."""
-    asked_for.append((rank, size))
+    """Pass the sum along the ranks to the last one, and pass the result back."""
+    generated.append((rank, size))
     if rank > 0:
         yield recv_reduce(0, src=rank - 1)
     if rank < size - 1:
@@ -35,7 +35,7 @@ def there_and_back(rank, size):
 
 @algorithm(all_reduce, chunks=one)
 def forgetful(rank, size):
-    """Hand the sum to the last rank, and do not hand it back."""
+    """Pass the sum to the last rank, and do not pass it back."""
     if rank > 0:
         yield recv_reduce(0, src=rank - 1)
     if rank < size - 1:
@@ -43,18 +43,18 @@ def forgetful(rank, size):
 
 
 def train_with(algorithms):
-    asked_for.clear()
+    generated.clear()
     dist.init_process_group("unisono", pg_options=Options(algorithms=algorithms), timeout=timedelta(seconds=20))
     model = DistributedDataParallel(small_model())
     train(model, torch.optim.SGD(model.parameters(), 0.1), dist.get_rank())
-    return parameters_of(model), len(asked_for)
+    return parameters_of(model), len(generated)
 
 
-def train_with_mine():
+def train_with_user_algorithm():
     return train_with({"all_reduce": there_and_back})
 
 
-def train_with_the_usual():
+def train_with_default():
     return train_with({})
 
 
@@ -63,21 +63,23 @@ def train_by_name():
 
 
 @pytest.mark.parametrize("size", [2, 4])
-def test_a_model_trains_by_an_algorithm_of_the_users(size):
-    mine, usual = (run_ranks(function, size, init=False) for function in (train_with_mine, train_with_the_usual))
-    for (parameters, asked), (expected, never) in zip(mine, usual, strict=True):
-        assert_close(parameters, expected, 18, "not as with the usual algorithm")
-        assert asked >= size  # the programs of all ranks: to be proved
+def test_a_model_trains_with_a_user_defined_algorithm(size):
+    users, default = (
+        run_ranks(function, size, init=False) for function in (train_with_user_algorithm, train_with_default)
+    )
+    for (parameters, calls), (expected, never) in zip(users, default, strict=True):
+        assert_close(parameters, expected, 18, "differs from the default algorithm")
+        assert calls >= size  # the proof needs the programs of all ranks
         assert never == 0
 
 
 @pytest.mark.parametrize("size", [2, 4])
-def test_a_model_trains_by_an_algorithm_with_a_name(size):
-    by_name, usual = (run_ranks(function, size, init=False) for function in (train_by_name, train_with_the_usual))
-    assert_close(by_name, usual, 18, "not as with the usual algorithm")
+def test_a_model_trains_with_an_algorithm_selected_by_name(size):
+    by_name, default = (run_ranks(function, size, init=False) for function in (train_by_name, train_with_default))
+    assert_close(by_name, default, 18, "differs from the default algorithm")
 
 
-def train_with_a_wrong_one():
+def train_with_wrong_algorithm():
     dist.init_process_group("unisono", pg_options=Options(algorithms={"all_reduce": forgetful}))
     tensor = torch.full((10,), 7.0)
     with pytest.raises(UnisonoError) as caught:
@@ -85,7 +87,7 @@ def train_with_a_wrong_one():
     return tensor.tolist(), str(caught.value)
 
 
-def test_a_wrong_algorithm_is_refused_before_anything_is_sent():
-    for found, problem in run_ranks(train_with_a_wrong_one, 2, init=False):
+def test_a_wrong_algorithm_is_rejected_before_anything_is_sent():
+    for found, problem in run_ranks(train_with_wrong_algorithm, 2, init=False):
         assert found == [7.0] * 10
         assert "forgetful" in problem

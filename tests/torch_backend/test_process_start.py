@@ -1,4 +1,4 @@
-"""Ranks that are started in other ways than by torchrun, and ranks that start processes of their own."""
+"""Ranks can be started without torchrun, and can start child processes."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ def join_and_write(rank, size, folder):
 
 
 @pytest.mark.parametrize("method", ["fork", pytest.param("spawn", marks=pytest.mark.slow)])
-def test_torch_may_start_the_ranks(tmp_path, method):
+def test_torch_can_start_the_ranks(tmp_path, method):
     mp.start_processes(join_and_write, (2, str(tmp_path)), nprocs=2, start_method=method)
     assert [(tmp_path / f"found-{rank}").read_text() for rank in range(2)] == ["11.0", "11.0"]
 
 
 def train_with_loader(workers):
-    """The loader forks processes while the group is there, and ends them while it is used."""
+    """Train with a loader that starts and ends worker processes while the group is in use."""
     parts = [batch(number, 0) for number in range(8)]
     data = TensorDataset(torch.cat([inputs for inputs, _ in parts]), torch.cat([targets for _, targets in parts]))
     sampler = DistributedSampler(data, seed=1)
@@ -54,12 +54,12 @@ def train_with_loader(workers):
 
 
 @pytest.mark.parametrize("workers", [0, 2])
-def test_data_loaders_with_processes_of_their_own_do_not_disturb_a_group(workers):
+def test_data_loaders_with_worker_processes_do_not_disturb_a_group(workers):
     same_as_gloo(train_with_loader, 2, workers, bits=18)
 
 
 def fork_and_leave():
-    """A child that ends, in the middle of everything, is not the rank that ends."""
+    """Fork a child that exits during calls; this must not count as the exit of the rank."""
     tensor = torch.ones(1000)
     work = dist.all_reduce(tensor, async_op=True)
     child = os.fork()
@@ -72,5 +72,5 @@ def fork_and_leave():
 
 
 @pytest.mark.parametrize("size", [2, 4])
-def test_a_child_of_a_rank_may_end(size):
+def test_a_child_process_of_a_rank_can_exit(size):
     assert run_ranks(fork_and_leave, size) == [(3, 1000.0 * size**2)] * size

@@ -1,10 +1,10 @@
-"""A process that has imported torch and makes ranks of itself, by fork: a tenth of a second each, not five.
+"""A process that has imported torch and forks ranks, which takes 0.1 s per rank instead of 5 s.
 
-A rank is otherwise as a program of its own: an exception that nobody catches ends it with a traceback and exit code
-1, and at its end the interpreter is taken apart, atexit functions and all. The tests of faults are about that, and
-multiprocessing's processes do not do it.
+Otherwise a rank behaves like a separate program: an uncaught exception ends it with a traceback and exit code 1, and
+the interpreter shuts down completely, including atexit functions. The fault tests depend on this, and the processes
+of multiprocessing do not do it.
 
-It reads one order a line from its standard input and writes what happens to the standard output, all as JSON.
+The server reads one request per line from standard input and writes events to standard output, both as JSON.
 """
 
 from __future__ import annotations
@@ -27,35 +27,35 @@ from typing import Any
 PR_SET_CHILD_SUBREAPER = 36
 
 
-class Nursery:
-    """Starts ranks, and tells when they end."""
+class ForkServer:
+    """Starts ranks, and reports when they exit."""
 
     def __init__(self) -> None:
         self.selector = selectors.DefaultSelector()
-        self.ranks: dict[int, int] = {}  # descriptor of the process: its number
+        self.ranks: dict[int, int] = {}  # pidfd: process ID
 
     def serve(self) -> dict[str, Any] | None:
-        """Follow orders until there are no more (return None); in a rank, return its order."""
+        """Serve requests until the input ends (return None); in a forked rank, return its request."""
         self.selector.register(0, selectors.EVENT_READ)
         text = b""
         while True:
             for key, _ in self.selector.select():
                 if key.fd in self.ranks:
-                    self.bury(key.fd)
+                    self.report_exit(key.fd)
                     continue
                 more = os.read(0, 1 << 16)
                 if not more:
                     return self.end()
                 *lines, text = (text + more).split(b"\n")
                 for line in lines:
-                    order = json.loads(line)
-                    if "start" in order and self.give_birth():
-                        return order["start"]
-                    if "left" in order:
-                        tell(left=self.strangers())
+                    request = json.loads(line)
+                    if "start" in request and self.fork_rank():
+                        return request["start"]
+                    if "left" in request:
+                        report(left=self.orphans())
 
-    def give_birth(self) -> bool:
-        """Fork; say whether this is the rank."""
+    def fork_rank(self) -> bool:
+        """Fork; tell whether this is the rank."""
         parent = os.getpid()
         pid = os.fork()
         if pid == 0:
@@ -67,20 +67,20 @@ class Nursery:
         descriptor = os.pidfd_open(pid)
         self.ranks[descriptor] = pid
         self.selector.register(descriptor, selectors.EVENT_READ)
-        tell(started=pid)
+        report(started=pid)
         return False
 
-    def bury(self, descriptor: int) -> None:
-        """Report a rank that has ended."""
+    def report_exit(self, descriptor: int) -> None:
+        """Report a rank that has exited."""
         now = time.monotonic()
         pid = self.ranks.pop(descriptor)
         self.selector.unregister(descriptor)
         os.close(descriptor)
         _, status = os.waitpid(pid, 0)
-        tell(ended=pid, code=os.waitstatus_to_exitcode(status), at=now)
+        report(ended=pid, code=os.waitstatus_to_exitcode(status), at=now)
 
-    def strangers(self) -> list[int]:
-        """Return the processes that ranks have left behind: they have become our children."""
+    def orphans(self) -> list[int]:
+        """Return the processes that ranks have left behind, which this process has adopted."""
         found = Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
         left = []
         for pid in set(map(int, found)) - set(self.ranks.values()):
@@ -100,25 +100,25 @@ def die_with(parent: int) -> None:
         os._exit(1)
 
 
-def tell(**what: Any) -> None:
-    print(json.dumps(what), flush=True)
+def report(**event: Any) -> None:
+    print(json.dumps(event), flush=True)
 
 
-def become_rank(order: dict[str, Any]) -> None:
-    """Do what a rank was asked for."""
-    output = os.open(order["output"], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+def become_rank(request: dict[str, Any]) -> None:
+    """Run the function of a rank."""
+    output = os.open(request["output"], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     os.dup2(output, 1)
     os.dup2(output, 2)
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # that one died of a signal is seen from its exit code
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # the exit code shows a signal; no core files
     faulthandler.enable()
-    os.environ.update(order["environment"])
-    sys.path[:0] = order["path"]
+    os.environ.update(request["environment"])
+    sys.path[:0] = request["path"]
     from fault_ranks import Rank
 
-    rank = Rank(order["rank"], order["size"], Path(order["folder"]))
-    function = getattr(importlib.import_module(order["module"]), order["function"])
-    rank.run(function, order["args"])
+    rank = Rank(request["rank"], request["size"], Path(request["folder"]))
+    function = getattr(importlib.import_module(request["module"]), request["function"])
+    rank.run(function, request["args"])
 
 
 if __name__ == "__main__":
@@ -130,9 +130,9 @@ if __name__ == "__main__":
     import unisono.torch_backend.process_group  # noqa: F401
 
     torch.set_num_threads(1)
-    gc.freeze()  # at a rank's end what was imported need not be looked through: seconds
+    gc.freeze()  # spares every rank seconds of garbage collection of modules when it exits
     ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1)
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # also where pytest runs in the background
-    order = Nursery().serve()
-    if order is not None:
-        become_rank(order)
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # shells ignore SIGINT in background jobs
+    request = ForkServer().serve()
+    if request is not None:
+        become_rank(request)

@@ -1,4 +1,4 @@
-"""How the ranks of a group meet while others interfere: strangers, stores of other jobs, containers."""
+"""The rendezvous of a group tolerates or reports interference: other users, stores of other jobs, containers."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from containers import NEW_NETWORK, NEW_PROCESSES, enter_new, needs_namespaces  
 from unisono.bootstrap.handshake import preamble  # noqa: E402
 from unisono.torch_backend.store_rendezvous import PROBLEM, WHERE  # noqa: E402
 
-pytestmark = pytest.mark.usefixtures("nursery")
+pytestmark = pytest.mark.usefixtures("fork_server")
 
 OTHER_USER = 65534
 needs_root = pytest.mark.skipif(
-    os.getuid() != 0, reason="SKIPPED, NOT TESTED: connections of another user (only root can become somebody else)"
+    os.getuid() != 0, reason="SKIPPED, NOT TESTED: connections of another user (only root can become another user)"
 )
 
 
-def join_when_told(rank: Rank, late: int) -> float:
-    """Join; one rank does only when the test says so."""
-    rank.say("started")
+def join_late(rank: Rank, late: int) -> float:
+    """Join; the rank ``late`` waits for the test before it joins."""
+    rank.report("started")
     if rank.rank == late:
         while not (rank.folder / "go").exists():
             time.sleep(0.01)
@@ -45,20 +45,20 @@ def join_when_told(rank: Rank, late: int) -> float:
 
 
 def keys_of_group(folder):
-    """Return the store of the ranks as the default group has it: torch puts these words before its keys."""
+    """Return the store of the default group, including the prefixes that torch adds to its keys."""
     store = dist.FileStore(str(folder / "store"), 2)
     return dist.PrefixStore("cpu/", dist.PrefixStore("0/", store))
 
 
-def where_of(folder):
-    """Wait until rank 0 has opened its door; return what it says of it."""
+def address_of(folder):
+    """Wait until rank 0 has written its address to the store; return the address."""
     store = keys_of_group(folder)
     store.wait([WHERE], timedelta(seconds=20))
     return json.loads(store.get(WHERE))
 
 
-def stranger(name, secret, kind):
-    """Be another user that knocks at a door; it has read the name in /proc/net/unix."""
+def other_user(name, secret, kind):
+    """Start a process of another user that connects to the address, whose name it reads in /proc/net/unix."""
     child = os.fork()
     if child:
         return child
@@ -91,9 +91,9 @@ def stranger(name, secret, kind):
     "kind", ["deep", "drip", *(pytest.param(kind, marks=pytest.mark.long) for kind in ("secret", "silent"))]
 )
 def test_another_user_neither_breaks_nor_delays_the_start_of_a_group(tmp_path, kind):
-    with job(tmp_path, join_when_told, 2, 1) as running:
-        where = where_of(tmp_path)
-        others = [stranger(where["name"], where["secret"], kind) for _ in range(2)]
+    with job(tmp_path, join_late, 2, 1) as running:
+        where = address_of(tmp_path)
+        others = [other_user(where["name"], where["secret"], kind) for _ in range(2)]
         try:
             time.sleep(0.5)
             (tmp_path / "go").touch()
@@ -112,18 +112,18 @@ def join_alone(rank: Rank) -> None:
 
 
 @needs_root
-def test_an_address_that_leads_to_another_user_is_refused_and_gets_nothing(tmp_path):
+def test_an_address_of_another_user_is_rejected_and_receives_no_data(tmp_path):
     with socket.socket(socket.AF_UNIX) as listener:
         os.setegid(OTHER_USER)
         os.seteuid(OTHER_USER)
         try:
             listener.bind(f"\0unisono-false-{os.getpid()}")
-            listener.listen(8)  # whose credentials the other side sees
+            listener.listen(8)  # the peer sees the credentials of this call
         finally:
             os.seteuid(0)
             os.setegid(0)
         store = keys_of_group(tmp_path)
-        place = {"name": f"false-{os.getpid()}", "secret": "x", "rank 0": surroundings_of_test()}
+        place = {"name": f"false-{os.getpid()}", "secret": "x", "rank 0": host_of_test()}
         store.set(WHERE, json.dumps(place))
         with job(tmp_path, join_alone) as running:
             running.outcome(1).check_raised("CommError", f"belongs to user {OTHER_USER}; expected user 0")
@@ -134,7 +134,7 @@ def test_an_address_that_leads_to_another_user_is_refused_and_gets_nothing(tmp_p
         line.close()
 
 
-def surroundings_of_test():
+def host_of_test():
     from unisono.bootstrap.locality import host_info
 
     return host_info()
@@ -148,7 +148,7 @@ def surroundings_of_test():
         *(pytest.param(value, marks=pytest.mark.long) for value in (b"[]", b"{}", b"\xff", b"null")),
     ],
 )
-def test_an_address_that_rank_0_has_not_written_is_refused_at_once(tmp_path, value):
+def test_an_invalid_address_in_the_store_is_rejected_immediately(tmp_path, value):
     keys_of_group(tmp_path).set(WHERE, value)
     with job(tmp_path, join_alone) as running:
         running.outcome(1).check_raised("CommError", "unisono/where is not what rank 0 writes there")
@@ -157,47 +157,47 @@ def test_an_address_that_rank_0_has_not_written_is_refused_at_once(tmp_path, val
 @pytest.mark.parametrize(
     "value",
     [
-        b'{"meeting": "an older one", "problem": "old"}',
+        b'{"rendezvous": "an older one", "problem": "old"}',
         *(pytest.param(value, marks=pytest.mark.long) for value in (b"[]", b"\xff", b"[" * 100_000)),
     ],
 )
-def test_words_about_another_meeting_do_not_end_this_one(tmp_path, value):
+def test_an_error_of_an_earlier_rendezvous_does_not_affect_this_one(tmp_path, value):
     keys_of_group(tmp_path).set(PROBLEM, value)
-    with job(tmp_path, join_when_told, 2, 1) as running:
-        where_of(tmp_path)
-        time.sleep(0.5)  # rank 0 has looked
+    with job(tmp_path, join_late, 2, 1) as running:
+        address_of(tmp_path)
+        time.sleep(0.5)  # rank 0 has read the value
         (tmp_path / "go").touch()
         assert all(outcome.value is not None for outcome in running.outcomes())
 
 
-def test_the_store_of_a_job_that_was_killed_serves_the_next_one(tmp_path):
-    with job(tmp_path, join_when_told, 2, 1) as running:
-        old = where_of(tmp_path)
+def test_the_store_of_a_killed_job_can_be_reused(tmp_path):
+    with job(tmp_path, join_late, 2, 1) as running:
+        old = address_of(tmp_path)
         running.kill(0, signal.SIGKILL)
         running.outcome(0)
         running.kill(1, signal.SIGKILL)
     (tmp_path / "temporary").unlink()
     (tmp_path / "go").unlink(missing_ok=True)
-    with job(tmp_path, join_when_told, 2, 0) as running:  # rank 1 finds the old address first
+    with job(tmp_path, join_late, 2, 0) as running:  # rank 1 finds the old address first
         running.wait_for("started")
         time.sleep(0.5)
-        assert where_of(tmp_path) == old
+        assert address_of(tmp_path) == old
         (tmp_path / "go").touch()
         for outcome in running.outcomes():
             assert outcome.value is not None, outcome.output
 
 
-def be_rank_0_too(rank: Rank) -> None:
-    rank.say("started")
+def join_as_rank_0(rank: Rank) -> None:
+    rank.report("started")
     if rank.rank == 1:
-        where_of(rank.folder)
+        address_of(rank.folder)
         store = dist.FileStore(str(rank.folder / "store"), 2)
         dist.init_process_group("unisono", store=store, rank=0, world_size=2, timeout=timedelta(seconds=30))
     rank.join(timeout_s=3.0)
 
 
-def test_a_second_rank_0_in_one_store_is_told_which_process_is_the_first(tmp_path):
-    with job(tmp_path, be_rank_0_too) as running:
+def test_a_second_rank_0_in_one_store_raises_with_the_process_of_the_first(tmp_path):
+    with job(tmp_path, join_as_rank_0) as running:
         first, second = running.outcomes()
         second.check_raised("UsageError", f"process {running.pids[0]} is rank 0 in this store already")
         first.check_raised("CollectiveTimeout", "these ranks of 2 have not connected: 1")
@@ -208,33 +208,33 @@ def join_in_a_container(rank: Rank, kind: int, inside: int) -> None:
         enter_new(kind)
         if kind == NEW_PROCESSES and (child := os.fork()):
             os.waitpid(child, 0)
-            os._exit(1)  # the child has told what became of it
+            os._exit(1)  # the child has recorded its outcome
     rank.join(timeout_s=30.0)
 
 
 @needs_namespaces
 @pytest.mark.parametrize(("kind", "word"), [(NEW_NETWORK, "network"), (NEW_PROCESSES, "PID")])
 @pytest.mark.parametrize("inside", [pytest.param(0, marks=pytest.mark.long), 1])
-def test_ranks_in_different_containers_say_so_at_once(tmp_path, kind, word, inside):
+def test_ranks_in_different_containers_raise_immediately(tmp_path, kind, word, inside):
     began_s = time.monotonic()
     for outcome in run(tmp_path, join_in_a_container, 3, kind, inside):
         outcome.check_raised("UsageError", f"is in another {word} namespace (container) than rank 0")
-    assert time.monotonic() - began_s < 20  # of 30 that they would wait otherwise
+    assert time.monotonic() - began_s < 20  # less than the timeout of 30 s
 
 
-def fail_after_the_others(rank: Rank) -> None:
-    rank.say("started")
+def fail_on_rank_0(rank: Rank) -> None:
+    rank.report("started")
     if rank.rank == 0:
         from unisono.bootstrap import membership as link
 
-        def refuse(*args: object) -> int:
+        def fail(*args: object) -> int:
             raise OSError(24, "Too many open files")
 
-        link.os.memfd_create = refuse
+        link.os.memfd_create = fail
     rank.join(timeout_s=30.0)
 
 
-def test_every_rank_learns_why_rank_0_cannot_make_the_group(tmp_path):
-    for outcome in run(tmp_path, fail_after_the_others, 3):
+def test_every_rank_reports_why_rank_0_cannot_create_the_group(tmp_path):
+    for outcome in run(tmp_path, fail_on_rank_0, 3):
         outcome.check_raised("CommError", "rank 0 cannot create shared memory: Too many open files")
         assert outcome.about == 0

@@ -1,4 +1,4 @@
-"""The parts of torch that the backend uses without torch's promise are all listed, and looked for before use."""
+"""All private parts of torch that the backend uses are listed, and checked before use."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ def is_private(name):
 
 
 def names_that_we_define():
-    """Return the private names of our own: functions, classes, and attributes that are assigned or declared."""
-    found = {"_dispatcher", "_engine", "_getframe"}  # sys._getframe is Python's
+    """Return the private names that Unisono defines: functions, classes and attributes."""
+    found = {"_dispatcher", "_engine", "_getframe"}  # sys._getframe belongs to Python
     for tree in TREES.values():
         for node in ast.walk(tree):
             if isinstance(node, ast.FunctionDef | ast.ClassDef):
@@ -51,7 +51,7 @@ def test_no_other_module_imports_private_parts_of_torch(file):
 
 
 @pytest.mark.parametrize("file", list(TREES))
-def test_private_attributes_of_torchs_objects_are_listed(file):
+def test_private_attributes_of_torch_objects_are_listed(file):
     used = {node.attr for node in ast.walk(TREES[file]) if isinstance(node, ast.Attribute) and is_private(node.attr)}
     assert used - names_that_we_define() - LISTED == set()
 
@@ -62,7 +62,7 @@ def test_every_name_on_the_list_is_used():
         assert text.count(name) > 1, name
 
 
-def test_every_method_that_torch_asks_for_is_ours():
+def test_every_method_that_torch_looks_up_is_defined():
     from unisono.torch_backend import UnisonoProcessGroup
 
     base = vars(dist.ProcessGroup)
@@ -73,11 +73,11 @@ def test_every_method_that_torch_asks_for_is_ours():
     assert ours - {"_get_backend_name"} == set(private.ASKED)
 
 
-def test_this_torch_has_all_of_them():
+def test_the_installed_torch_has_all_listed_names():
     assert private.missing(private.NAMES) == []
 
 
-def test_an_error_names_all_that_is_missing_and_the_versions_that_were_tested():
+def test_the_error_lists_all_missing_names_and_the_tested_versions():
     names = {"torch._C._nothing": "one purpose", "torch.no.such_module": "another"}
     with pytest.raises(UsageError) as caught:
         private.check(names, (), ("_ask_nothing",), "9.9.9")
@@ -89,16 +89,16 @@ def test_an_error_names_all_that_is_missing_and_the_versions_that_were_tested():
         assert part in said
 
 
-def test_a_variable_that_torch_has_renamed_is_an_error():
+def test_a_renamed_variable_of_torch_is_an_error():
     with pytest.raises(UsageError, match="the variable no_such_variable of _new_process_group_helper"):
         private.check({}, ("no_such_variable",), (), "2.13.0")
 
 
-def test_a_version_that_was_not_tested_is_a_warning():
+def test_an_untested_version_causes_a_warning():
     with pytest.warns(UserWarning, match=r"tested with torch 2\.11 and 2\.13, and this is torch 2\.99\.0"):
         private.check(private.NAMES, private.VARIABLES, private.ASKED, "2.99.0")
 
 
-def test_a_version_that_was_tested_is_not(recwarn):
+def test_a_tested_version_causes_no_warning(recwarn):
     private.check(private.NAMES, private.VARIABLES, private.ASKED, "2.13.0+cpu")
     assert not recwarn.list
