@@ -59,9 +59,9 @@ def _train(comm: Any, runs: list[str]) -> list[dict[str, Any]]:
     text, group = Text(), group_of(comm)
     found = []
     for run in runs:
-        asked = parse_options(f"--steps {STEPS} --sample 0 --strategy {run}".split())
-        fill_in(asked, group)
-        done = train(asked, group, text, Shape(len(text.characters)), lambda *_: None)
+        options = parse_options(f"--steps {STEPS} --sample 0 --strategy {run}".split())
+        fill_in(options, group)
+        done = train(options, group, text, Shape(len(text.characters)), lambda *_: None)
         found.append({"losses": done.losses, "sent_bytes": done.log.sent_bytes})
         if comm.rank == 0:
             print(f"{run}: {mean(done.losses[-LAST:]):.4f}, {done.steps_per_s:.1f} steps/s", flush=True)
@@ -79,7 +79,7 @@ def _condensed(name: str, run: dict[str, Any], runs: dict[str, Any]) -> dict[str
 
 def strategies(runs: dict[str, Any]) -> str:
     """Return the table of strategies."""
-    titles = "strategy", "loss, first step", "loss, end", "furthest from one process", "loss with fp8_e4m3", "MB sent"
+    titles = "strategy", "first loss", "final loss", "largest difference", "final loss with fp8_e4m3", "MB sent"
     lines = [f"| {' | '.join(titles)} |", "|---|--:|--:|--:|--:|--:|"]
     for name in ("alone: ddp", *STRATEGIES[:-1], "alone: moe", "moe"):
         run = runs[name]
@@ -102,7 +102,7 @@ def codecs_with_sgd(runs: dict[str, Any]) -> str:
 
 
 def _codecs(runs: dict[str, Any], exact: str, codecs: tuple[str, ...]) -> str:
-    lines = ["| codec | sent, of float32 | loss, end | with error feedback |", "|---|--:|--:|--:|"]
+    lines = ["| codec | sent | final loss | with error feedback |", "|---|--:|--:|--:|"]
     lines.append(f"| none | 1 | {runs[exact]['last']:.4f} | |")
     for codec in codecs:
         run, fed_back = (runs[f"{exact} --codec {codec}{word}"] for word in ("", FEEDBACK))
@@ -112,7 +112,7 @@ def _codecs(runs: dict[str, Any], exact: str, codecs: tuple[str, ...]) -> str:
 
 
 def page(text: str) -> str:
-    """Return the page with its tables written anew."""
+    """Return the page with current tables."""
     runs = json.loads(MEASURED.read_text(encoding="utf-8"))["runs"]
     tables = {"strategies": strategies, "codecs": codecs, "codecs_with_sgd": codecs_with_sgd}
     return page_parts.fill(text, lambda name: tables[name](runs))

@@ -19,7 +19,7 @@ PAGE = ROOT / "docs" / "errors.md"
 
 
 def filled(page: str) -> str:
-    """Return the page with its generated parts written anew."""
+    """Return the page with current generated parts."""
     parts = {"tree": tree, "messages": messages}
     return page_parts.fill(page, lambda name: parts[name]())
 

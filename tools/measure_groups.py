@@ -42,7 +42,7 @@ def table(results: list[dict[str, Any]]) -> str:
 
 
 def page(text: str) -> str:
-    """Return docs/pytorch.md with its table written anew."""
+    """Return docs/pytorch.md with a current table."""
     parts = {"groups": lambda: table(json.loads(FOUND.read_text())["results"])}
     return page_parts.fill(text, lambda name: parts[name]())
 

@@ -1,7 +1,7 @@
 """Install the libraries that `unisono bench` compares with: ``make peers``.
 
 Each peer gets a separate environment under ``.peers``, because two implementations of MPI cannot share one. Complete
-environments are kept. A peer that cannot be installed is reported, and the others are installed all the same.
+environments are kept. A peer that cannot be installed is reported, and the others are installed anyway.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Write the tables of docs/performance*.md from the files in docs/measurements/<machine>/.
 
-python tools/performance_page.py                        write the tables anew
+python tools/performance_page.py                        regenerate the tables
 python tools/performance_page.py MACHINE FILE.json...   add results of `unisono bench --json` first
 """
 
@@ -127,7 +127,7 @@ def table(name: str) -> str:
 
 
 def page(text: str) -> str:
-    """Return a page with its tables written anew."""
+    """Return a page with current tables."""
     return page_parts.fill(text, table)
 
 

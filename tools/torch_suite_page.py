@@ -42,7 +42,7 @@ def unexplained(ours: Tests, gloo: Tests) -> list[str]:
 
 
 def page(text: str) -> str:
-    """Return the page with its tables and lists written anew."""
+    """Return the page with current tables and lists."""
     ours, gloo = load()
     parts = {
         "counts": _table(ours["tests"], gloo["tests"]) + f"\n\ntorch {ours['torch']}; tensors on the CPU.",

@@ -18,21 +18,21 @@ from unisono.launch.unix_process_group import die_with_parent
 
 RANKS = 4
 MORE_RANKS = 8  # for the tests that are skipped with fewer
-TOO_FEW = "Skipped due to small world size."  # torch's words
+TOO_FEW = "Skipped due to small world size."  # the message of torch
 PLAYED = "gloo"  # the name under which the tests are loaded
 
 # These check in the middle of the test whether the backend is Gloo, and do nothing useful otherwise.
 ASK_FOR_GLOO = "accumulate_gradients"
 
-# The error of torch's function on every backend except Gloo. The method of the group can be tested all the same.
+# The error of torch's function on every backend except Gloo. The method of the group can still be tested.
 REFUSAL = "monitored_barrier is only implemented for GLOO backend"
 REFUSED = (
     "`torch.distributed.monitored_barrier` refuses every backend but Gloo by its name. With that check taken out the "
     "test passes: the group's own method, `group.monitored_barrier()`, does what the test expects."
 )
 
-# unittest's words for an error of the expected class with another text. The test is run again without comparing the
-# texts: if it passes, the classes of all errors are the expected ones.
+# The text of unittest for an error of the expected class with another message. The test is run again without
+# comparing messages: if it passes, the classes of all errors are the expected ones.
 OTHER_WORDS = '" does not match "'
 WORDS_LEFT_OUT = "also when texts are not compared: "
 

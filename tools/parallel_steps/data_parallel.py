@@ -11,14 +11,14 @@ RANKS = 4
 
 
 def model() -> nn.Module:
-    """Return a small net with a buffer or two."""
+    """Return a small net with buffers."""
     return nn.Sequential(
         nn.Linear(256, 1024), nn.BatchNorm1d(1024), nn.ReLU(), nn.Linear(1024, 512), nn.Linear(512, 10)
     )
 
 
 def start_and_step(group: Group) -> Log:
-    """List what is sent when the module is wrapped, and in the first step."""
+    """Return the collectives of wrapping the module and of the first step."""
     with record() as log:
         wrapped = DataParallel(model(), group)
         wrapped(torch.randn(8, 256)).sum().backward()
@@ -26,7 +26,7 @@ def start_and_step(group: Group) -> Log:
 
 
 def memory(group: Group) -> str:
-    """Measure the bytes that a rank has after a step with Adam."""
+    """Return a table of the bytes that a rank holds after a step with Adam."""
     wrapped = DataParallel(model(), group)
     optimizer = torch.optim.Adam(wrapped.parameters())
     for _ in range(2):
@@ -52,6 +52,6 @@ def memory(group: Group) -> str:
 
 
 def _held(tensors: list[torch.Tensor]) -> int:
-    """Return the bytes of the memory that the tensors lie in, each piece counted once."""
+    """Return the bytes of the storages of the tensors, each storage counted once."""
     pieces = {tensor.untyped_storage().data_ptr(): tensor.untyped_storage().nbytes() for tensor in tensors}
     return sum(pieces.values())

@@ -12,7 +12,7 @@ FEATURES, EXPERTS, ROWS = 16, 8, 6
 
 
 def step(group: Group) -> str:
-    """Return what rank 0 does; on other ranks, other numbers of rows arrive."""
+    """Return the collectives of rank 0; other ranks receive different numbers of rows."""
     layer = MixtureOfExperts.of(FEATURES, EXPERTS, lambda: nn.Linear(FEATURES, FEATURES), group, top_k=2)
     torch.manual_seed(group.rank)
     x = torch.randn(ROWS, FEATURES, requires_grad=True)

@@ -1,4 +1,4 @@
-"""What every strategy holds and sends: the model of examples/train.py, float32, AdamW."""
+"""Measures the memory and the messages of every strategy, with the model of examples/train.py, float32 and AdamW."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from train import fill_in, parse_options
 from unisono.parallel import Group, Zero, memory, record
 
 RANKS = 4
-# How it is called, what a rank holds and sends by formula, and where more is said.
+# The option --strategy: the formulas of the memory and the messages of a rank, and the page of the strategy.
 ROWS = {
     "ddp": ("16Ψ", "2(N-1)/N · 4Ψ", "data_parallel"),
     "zero1": ("8Ψ + 8Ψ/N", "3(N-1)/N · 4Ψ", "zero"),
@@ -31,7 +31,7 @@ ROWS = {
 
 
 def held_and_sent(group: Group) -> str:
-    """Train two steps with each strategy; list the most that any rank holds and sends in a step."""
+    """Train two steps with each strategy; return a table of the most that any rank holds and sends in a step."""
     text = Text()
     shape = Shape(len(text.characters))
     lines = [
@@ -45,24 +45,24 @@ def held_and_sent(group: Group) -> str:
 
 
 def parameters(group: Group) -> str:
-    """Count the parameters of the model."""
+    """Return a sentence with the number of parameters of the model."""
     text = Text()
     count = sum(parameter.numel() for parameter in GPT(Shape(len(text.characters))).parameters())
     return f"Ψ = {count:,} parameters, {16 * count / 1e6:.2f} MB with gradients and the state of AdamW."
 
 
 def _measure(words: str, group: Group, text: Text, shape: Shape) -> tuple[int, int]:
-    asked = parse_options(["--strategy", *words.split()])
-    fill_in(asked, group)
+    options = parse_options(["--strategy", *words.split()])
+    fill_in(options, group)
     torch.manual_seed(0)
-    model, optimizer = STRATEGIES[asked.strategy](shape, group, asked)
-    rows = text.batch(1, asked.batch, shape.longest)
-    share, shares = group.rank // asked.tp, group.size // asked.tp
+    model, optimizer = STRATEGIES[options.strategy](shape, group, options)
+    rows = text.batch(1, options.batch, shape.longest)
+    share, shares = group.rank // options.tp, group.size // options.tp
     for _ in range(2):
         with record() as log:
             model.zero_grad()
             model(*(part.chunk(shares)[share] for part in rows)).backward()
             optimizer.step()
     held = memory.measure(model) if isinstance(model, Zero) else memory.measure_alone(model, optimizer)
-    told = group.all_gather_object((held.total, log.sent_bytes))
-    return max(total for total, _ in told), max(sent for _, sent in told)
+    ranks = group.all_gather_object((held.total, log.sent_bytes))
+    return max(total for total, _ in ranks), max(sent for _, sent in ranks)

@@ -11,7 +11,7 @@ RANKS = 4
 
 
 def step(group: Group) -> Log:
-    """List what the batch norms of a small net send, in training and in evaluation."""
+    """Return the collectives of the batch norms of a small net, in training and in evaluation."""
     net = nn.Sequential(
         nn.Conv2d(3, 64, 3), nn.BatchNorm2d(64), nn.ReLU(), nn.Conv2d(64, 128, 3), nn.BatchNorm2d(128)
     )

@@ -35,28 +35,28 @@ def _input(features: int = FEATURES) -> Tensor:
 
 
 def column(group: Group) -> Log:
-    """Return what a ColumnLinear does."""
+    """Return the collectives of a ColumnLinear."""
     return _step(ColumnLinear(FEATURES, 4 * FEATURES, group), _input())
 
 
 def row(group: Group) -> Log:
-    """Return what a RowLinear does."""
+    """Return the collectives of a RowLinear."""
     layer = RowLinear(4 * FEATURES, FEATURES, group)
     return _step(layer, _input(layer.split.length))
 
 
 def mlp(group: Group) -> Log:
-    """Return what an MLP does."""
+    """Return the collectives of an MLP."""
     return _step(ParallelMLP(FEATURES, 4 * FEATURES, group), _input())
 
 
 def attention(group: Group) -> Log:
-    """Return what attention does."""
+    """Return the collectives of attention."""
     return _step(ParallelAttention(FEATURES, HEADS, group), _input())
 
 
 def transformer(group: Group, sequence_parallel: bool = False) -> Log:
-    """Return what a language model of one block does."""
+    """Return the collectives of a language model with one block."""
     model = ParallelTransformer(WORDS, FEATURES, HEADS, LAYERS, LONGEST, group, sequence_parallel=sequence_parallel)
     ids = torch.randint(WORDS, (BATCH, LENGTH))
     with record() as log:
@@ -65,13 +65,13 @@ def transformer(group: Group, sequence_parallel: bool = False) -> Log:
 
 
 def sequence_parallel_block(group: Group) -> Log:
-    """Return what a block does whose norms have a shard of the sequence."""
+    """Return the collectives of a sequence-parallel block."""
     block = ParallelBlock(FEATURES, HEADS, group, sequence_parallel=True)
     return _step(block, Split(group, 1, LENGTH).cut(_input()), LENGTH)
 
 
 def activations(group: Group) -> str:
-    """Return what a block keeps for the backward pass, on one rank and on all, without and with shards."""
+    """Return a table of the bytes that a block keeps for the backward pass, alone and in parallel."""
     alone = group.split(group.rank)
     lines = ["| kept for the backward pass | bytes per rank | of one process |", "|---|---:|---:|"]
     one = _kept(ParallelBlock(FEATURES, HEADS, alone), _input())
@@ -87,14 +87,14 @@ def activations(group: Group) -> str:
 
 
 def _kept(module: nn.Module, x: Tensor) -> int:
-    """Return the bytes of all tensors, but parameters, that a forward pass keeps for the backward pass."""
+    """Return the bytes of all tensors except parameters that a forward pass keeps for the backward pass."""
     parameters = {parameter.untyped_storage().data_ptr() for parameter in module.parameters()}
-    kept: dict[int, Tensor] = {}  # held until the end, so that no memory is used twice
+    kept: dict[int, Tensor] = {}  # referenced until the end, so that no memory is reused
 
     def keep(tensor: Tensor) -> Tensor:
-        place = tensor.untyped_storage().data_ptr()
-        if place not in parameters:
-            kept[place] = tensor
+        address = tensor.untyped_storage().data_ptr()
+        if address not in parameters:
+            kept[address] = tensor
         return tensor
 
     with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):

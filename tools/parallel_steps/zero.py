@@ -35,7 +35,7 @@ class Model(nn.Module):
 
 
 def _second_step(model: Any, optimizer: Any) -> Log:
-    """Return what a step does that is not the first one."""
+    """Return the collectives of the second step."""
     for _ in range(2):
         with record() as log:
             optimizer.zero_grad()
@@ -50,28 +50,28 @@ def _step(group: Group, stage: int, **settings: Any) -> Log:
 
 
 def stage_1(group: Group) -> Log:
-    """Return what stage 1 does."""
+    """Return the collectives of stage 1."""
     return _step(group, 1)
 
 
 def stage_2(group: Group) -> Log:
-    """Return what stage 2 does."""
+    """Return the collectives of stage 2."""
     return _step(group, 2)
 
 
 def stage_3(group: Group) -> Log:
-    """Return what stage 3 does."""
+    """Return the collectives of stage 3."""
     return _step(group, 3)
 
 
 def hybrid(group: Group) -> Log:
-    """Return what stage 3 does within two nodes of two ranks."""
+    """Return the collectives of stage 3 within two nodes of two ranks."""
     nodes = mesh(group, replica=2, shard=2)
     return _step(nodes.shard, 3, replicate=nodes.replica)
 
 
 def volume(group: Group) -> str:
-    """Return how much each strategy sends, from the logs."""
+    """Return a table of the bytes that each strategy sends, from the logs."""
     model = Model()
     nbytes = sum(parameter.numel() * 4 for parameter in model.parameters())
     wrapped = DataParallel(model, group)
@@ -91,12 +91,12 @@ def volume(group: Group) -> str:
 
 
 def gigabytes(group: Group) -> str:
-    """Return the formulas for a large model."""
+    """Return a table of the formulas for a large model."""
     return memory.table(memory.MIXED_ADAM, 7_500_000_000, [1, 4, 16, 64])
 
 
 def measured(group: Group) -> str:
-    """Return what one rank holds, measured and by formula."""
+    """Return a table of the memory of one rank, measured and by formula."""
     rows = [
         "| stage | parameters | gradients | optimiser | sum | formula | unit buffers | gradient buffers |",
         "|---|---:|---:|---:|---:|---:|---:|---:|",
