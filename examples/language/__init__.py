@@ -1,1 +1,1 @@
-"""What examples/train.py is made of: a text, a model of it, and the strategies to train the model on many ranks."""
+"""The parts of examples/train.py: a text, a model of it, and the strategies to train the model on many ranks."""

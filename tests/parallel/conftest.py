@@ -11,8 +11,8 @@ pytest.importorskip("torch")
 
 # What `make check` runs of this folder; the rest takes minutes.
 FAST = (
-    "test_buckets.py", "test_functions.py", "test_mesh.py", "test_parallel_group.py", "test_routing.py",
-    "test_shares.py", "test_tensor.py", "test_zero_collectives.py",
+    "test_buckets.py", "test_docstrings.py", "test_functions.py", "test_mesh.py", "test_parallel_group.py",
+    "test_routing.py", "test_shares.py", "test_tensor.py", "test_zero_collectives.py",
 )  # fmt: skip
 
 

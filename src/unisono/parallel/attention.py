@@ -72,7 +72,10 @@ class ParallelAttention(nn.Module):
         )  # fmt: skip
 
     def forward(self, x: Tensor, length: int | None = None) -> Tensor:
-        """Return the attention of x. ``length``: of the whole sequence, as in ``ColumnLinear``."""
+        """Return the attention of ``x``, (batch, sequence, features).
+
+        ``length``: of the whole sequence, as in ``ColumnLinear``.
+        """
         # (batch, sequence, 3 * own heads * width) -> 3 of (batch, own heads, sequence, width)
         q, k, v = self.qkv(x, length).unflatten(-1, (3, -1, self.width)).movedim(2, 0).transpose(2, 3)
         if self.training and self.dropout:

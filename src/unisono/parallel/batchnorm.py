@@ -55,7 +55,7 @@ class SyncBatchNorm(_BatchNorm):
         return _converted(module, group_of(group), "", {})
 
     def forward(self, x: Tensor) -> Tensor:
-        """Normalise each feature over all rows and further dimensions of all ranks."""
+        """Normalise each feature of ``x`` over all rows and further dimensions of all ranks."""
         if x.dim() < 2 or x.shape[1] != self.num_features:
             raise UsageError(WRONG_NORM_INPUT(name=self.name, found=tuple(x.shape), features=self.num_features))
         if not self.training:  # without running statistics torch uses those of this rank's batch

@@ -104,7 +104,7 @@ class SingleBucket(Bucket):
 
     The previous gradient is kept until the next one is ready, so that its memory is reused for later gradients. If
     ``zero_grad`` freed all gradients at once, the C library would return their memory to the system, which clears
-    every page again at its next use: a tenth of a step, and more.
+    every page at its next use: 10 % of a step or more.
     """
 
     previous: Tensor | None = None

@@ -15,23 +15,37 @@ PHASES = ("start", "forward", "backward", "update", "state")
 
 @dataclass
 class Entry:
-    """A collective that this rank took part in."""
+    """A collective that this rank took part in.
+
+    ``collective``: its name, such as "all_reduce".
+    ``name``, ``dtype``: of the tensor.
+    ``bytes``: of the larger tensor: the input of a reduction, the output of an all-gather.
+    ``phase``: of the training step: "start", "forward", "backward", "update" or "state".
+    ``size``: the number of ranks of the group.
+    ``axis``: of the mesh, if there is one: "dp", "tp", ...
+    ``codec``: the name of the codec, or an empty string.
+    ``sent_bytes``: the least that each rank sends; algorithms with fewer steps send more.
+    ``waited_s``: the time that this rank was blocked in the call, in seconds.
+    """
 
     collective: str
-    name: str  # of the tensor
-    bytes: int  # of the larger tensor: the input of a reduction, the output of an all-gather
-    phase: str  # one of PHASES
-    size: int  # ranks of the group
-    axis: str = ""  # of the mesh, where there is one: "dp", "tp", ...
+    name: str
+    bytes: int
+    phase: str
+    size: int
+    axis: str = ""
     codec: str = ""
-    dtype: str = ""  # of the tensor
-    sent_bytes: int = 0  # by each rank, at least: algorithms with fewer steps send more
-    waited_s: float = 0.0  # the time that this rank was blocked in it
+    dtype: str = ""
+    sent_bytes: int = 0
+    waited_s: float = 0.0
 
 
 @dataclass
 class Log:
-    """The entries of a log, in order; iterate over it, or print ``table()``."""
+    """The collectives of a block, in the order in which they started; iterate over it, or print ``table()``.
+
+    ``entries``: the list of collectives.
+    """
 
     entries: list[Entry] = field(default_factory=list)
 
@@ -42,7 +56,7 @@ class Log:
         return len(self.entries)
 
     def of(self, phase: str) -> list[Entry]:
-        """Return the entries of a phase."""
+        """Return the entries of a ``phase``: "start", "forward", "backward", "update" or "state"."""
         return [entry for entry in self.entries if entry.phase == phase]
 
     @property

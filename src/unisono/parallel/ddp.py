@@ -9,7 +9,7 @@
                                                           │          waiting          │  once, at the end
     update     the same step on every rank, as all have the same gradients
 
-Every gradient is averaged over all ranks. Gradients travel in *buckets*, in a fixed order that is the same on all
+Every gradient is averaged over all ranks. Gradients are sent in *buckets*, in a fixed order that is the same on all
 ranks: from the last parameter of the module to the first. The all-reduce of a bucket starts as soon as its last
 gradient is ready and the buckets before it have started; the backward pass continues meanwhile. Buckets that are not
 complete at the end of the pass start then.
@@ -49,7 +49,7 @@ class DataParallel(nn.Module):
     ``codec``: the encoding of float32 gradients on the wire, or a function that takes a bucket (``name``, ``names``,
     ``dtype``, ``bytes``) and returns its codec or None.
     ``error_feedback``: a function of a codec that returns an object with a method ``correct(name, gradients)``, which
-    adds to a bucket what the codec cut off in earlier steps: ``unisono.codecs.ErrorFeedback``.
+    adds to a bucket the residual of earlier steps: ``unisono.codecs.ErrorFeedback``.
     ``check_nan``: look for NaN in the gradients of every step, and raise GradientError on all ranks.
     ``broadcast_buffers``: copy the buffers of rank 0 before each forward pass in training. At the start they are
     always copied.

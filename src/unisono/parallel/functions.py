@@ -33,7 +33,10 @@ from unisono.parallel.split import Split
 
 
 def nothing_then_all_reduce(*tensors: Tensor, group: Group, name: str) -> Any:
-    """Use one or several wholes of one dtype in a split computation; one all-reduce sums all their gradients."""
+    """Use one or several wholes of one dtype in a split computation; one all-reduce sums all their gradients.
+
+    ``tensors``: the wholes. ``group``: the ranks. ``name``: their name in the log of ``record()``.
+    """
 
     def back(*gradients: Tensor) -> tuple[Tensor, ...]:
         return summed(gradients, group, gradient_of(name), "backward")
@@ -43,12 +46,18 @@ def nothing_then_all_reduce(*tensors: Tensor, group: Group, name: str) -> Any:
 
 
 def all_reduce_then_nothing(tensor: Tensor, *, group: Group, name: str) -> Tensor:
-    """Sum the addends of all ranks to a whole."""
+    """Sum the addends of all ranks to a whole.
+
+    ``tensor``: the addend. ``group``: the ranks. ``name``: its name in the log of ``record()``.
+    """
     return pair(lambda addend: summed((addend,), group, name, "forward")[0], lambda gradient: gradient, tensor)
 
 
 def all_gather_then_reduce_scatter(tensor: Tensor, *, split: Split, name: str) -> Tensor:
-    """Gather the parts to a whole that a split computation uses."""
+    """Gather the parts to a whole that a split computation uses.
+
+    ``tensor``: this rank's part. ``split``: how the whole is split. ``name``: its name in the log of ``record()``.
+    """
     return pair(
         lambda part: split.gather(part, name=name, phase="forward"),
         lambda gradient: split.sum_and_scatter(gradient, name=gradient_of(name), phase="backward"),
@@ -57,7 +66,10 @@ def all_gather_then_reduce_scatter(tensor: Tensor, *, split: Split, name: str) -
 
 
 def reduce_scatter_then_all_gather(tensor: Tensor, *, split: Split, name: str) -> Tensor:
-    """Sum the addends of all ranks; return this rank's part of the sum."""
+    """Sum the addends of all ranks; return this rank's part of the sum.
+
+    ``tensor``: the addend. ``split``: how the whole is split. ``name``: its name in the log of ``record()``.
+    """
     return pair(
         lambda addend: split.sum_and_scatter(addend, name=name, phase="forward"),
         lambda gradient: split.gather(gradient, name=gradient_of(name), phase="backward"),
@@ -66,12 +78,18 @@ def reduce_scatter_then_all_gather(tensor: Tensor, *, split: Split, name: str) -
 
 
 def all_gather_then_split(tensor: Tensor, *, split: Split, name: str) -> Tensor:
-    """Gather the parts to a whole with which every rank computes the same."""
+    """Gather the parts to a whole with which every rank computes the same.
+
+    ``tensor``: this rank's part. ``split``: how the whole is split. ``name``: its name in the log of ``record()``.
+    """
     return pair(lambda part: split.gather(part, name=name, phase="forward"), split.cut, tensor)
 
 
 def split_then_all_gather(tensor: Tensor, *, split: Split, name: str) -> Tensor:
-    """Return this rank's part of a whole that is the same on every rank."""
+    """Return this rank's part of a whole that is the same on every rank.
+
+    ``tensor``: the whole. ``split``: how the whole is split. ``name``: its name in the log of ``record()``.
+    """
     return pair(split.cut, lambda gradient: split.gather(gradient, name=gradient_of(name), phase="backward"), tensor)
 
 

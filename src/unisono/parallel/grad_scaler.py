@@ -30,7 +30,7 @@ class ShardedGradScaler(torch.amp.GradScaler):
         self.zero = zero
 
     def unscale_(self, optimizer: Any) -> None:
-        """Divide the gradients by the scale, and check whether any rank has one that is not finite."""
+        """Divide the gradients of ``optimizer`` by the scale, and check whether they are finite on all ranks."""
         self._check(optimizer)
         if not self.is_enabled():
             return
@@ -41,7 +41,7 @@ class ShardedGradScaler(torch.amp.GradScaler):
                 group.all_reduce(found_inf, op="max", name="(is a gradient infinite)", phase="update")
 
     def step(self, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
-        """Update the parameters, unless a gradient on any rank is not finite."""
+        """Call the step of ``optimizer`` (``zero.optimizer``), unless a gradient of any rank is not finite."""
         self._check(optimizer)
         with self.zero.unscaled_steps():
             return super().step(optimizer, *args, **kwargs)

@@ -1,11 +1,11 @@
-"""The group: the few calls that all strategies are made of, on whatever moves the bytes.
+"""The group: the few calls that all strategies use, for every kind of communication.
 
 ::
 
     strategy ──> Group ──> CommGroup  ──> unisono.Communicator
                        └─> TorchGroup ──> torch.distributed (NCCL, Gloo, MPI, unisono)
 
-Every call says which tensor it is for and in which phase of a step it runs, so that ``record()`` can list them.
+Every call has the name of its tensor and the phase of the step in which it runs, so that ``record()`` can list them.
 """
 
 from __future__ import annotations
@@ -27,39 +27,52 @@ class Work(Protocol):
     """A collective that has been started."""
 
     def wait(self) -> Any:
-        """Wait until it is over; raise what went wrong with it."""
+        """Wait until it is complete; raise its error if it failed."""
 
 
 class Done:
-    """The work of a call that is over already."""
+    """The work of a call that is already complete."""
 
     def wait(self) -> None:
-        """Return at once."""
+        """Return immediately."""
 
 
 class Group(ABC):
-    """Ranks that communicate. Each rank makes the same calls in the same order.
+    """Ranks that communicate. All ranks make the same calls in the same order.
 
-    All tensors are contiguous; outputs come first. With ``async_op`` a call returns at once, and the tensors must be
-    left alone until its work has been waited for; without, it returns when it is over.
+    All tensors are contiguous; outputs come first. The arguments that most calls share are:
+
+    ``name``: the name of the tensor in the log of ``record()``.
+    ``phase``: the phase of the training step in that log: "start", "forward", "backward", "update" or "state".
+    ``codec``: the encoding of float32 numbers on the wire, or None.
+    ``async_op``: return a work immediately; wait for it before you use the tensors. By default a call returns when
+    it is complete.
     """
 
     rank: int
     size: int
-    axis: str = ""  # its name in a mesh
-    bucket_bytes: int = 25 << 20  # what should travel at once, so that the latency of a call matters little
+    axis: str = ""  # the name of the axis in a mesh
+    bucket_bytes: int = 25 << 20  # the size of a message for which the latency of a call matters little
 
     def all_reduce(
         self, tensor: Tensor, *, op: str = "sum", name: str, phase: str, codec: Any = None, async_op: bool = False
     ) -> Work:
-        """Replace the tensor by the sum of those of all ranks, or by their avg, prod, min, max, band, bor or bxor."""
+        """Replace the tensor by a reduction of the tensors of all ranks.
+
+        ``tensor``: the input and the result.
+        ``op``: "sum", "avg", "prod", "min", "max", "band", "bor" or "bxor".
+        ``name``, ``phase``, ``codec``, ``async_op``: as in the class.
+        """
         entry = self._entry("all_reduce", tensor, name, phase, codec)
         return self._make(entry, async_op, self._all_reduce, tensor, op, codec)
 
     def all_gather(
         self, out: Tensor, tensor: Tensor, *, name: str, phase: str, codec: Any = None, async_op: bool = False
     ) -> Work:
-        """Put the tensors of all ranks, all of one size, one after the other into ``out``."""
+        """Concatenate the tensors of all ranks, which have one size, in the order of ranks.
+
+        ``out``: the result. ``tensor``: the input. ``name``, ``phase``, ``codec``, ``async_op``: as in the class.
+        """
         entry = self._entry("all_gather", out, name, phase, codec)
         return self._make(entry, async_op, self._all_gather, out, tensor, codec)
 
@@ -67,7 +80,11 @@ class Group(ABC):
         self, out: Tensor, tensor: Tensor, *, op: str = "sum", name: str, phase: str, codec: Any = None,
         async_op: bool = False,
     ) -> Work:  # fmt: skip
-        """Sum the tensors of all ranks and put this rank's part, one of ``size`` equal ones, into ``out``."""
+        """Reduce the tensors of all ranks, and give each rank an equal part of the result.
+
+        ``out``: this rank's part of the result. ``tensor``: the input. ``op``: as in ``all_reduce``.
+        ``name``, ``phase``, ``codec``, ``async_op``: as in the class.
+        """
         entry = self._entry("reduce_scatter", tensor, name, phase, codec)
         return self._make(entry, async_op, self._reduce_scatter, out, tensor, op, codec)
 
@@ -75,12 +92,21 @@ class Group(ABC):
         self, out: Tensor, tensor: Tensor, *, out_rows: list[int], in_rows: list[int], name: str, phase: str,
         async_op: bool = False,
     ) -> Work:  # fmt: skip
-        """Send ``in_rows[d]`` rows of the tensor to rank d; ``out_rows[s]`` rows of ``out`` come from rank s."""
+        """Send rows of the tensor to each rank, and receive rows from each rank.
+
+        ``out``: the received rows, in the order of ranks. ``tensor``: the rows to send, in the order of ranks.
+        ``out_rows``: the number of rows from each rank. ``in_rows``: the number of rows to each rank.
+        ``name``, ``phase``, ``async_op``: as in the class.
+        """
         entry = self._entry("all_to_all", tensor, name, phase, None)
         return self._make(entry, async_op, self._all_to_all, out, tensor, out_rows, in_rows)
 
     def broadcast(self, tensor: Tensor, *, root: int = 0, name: str, phase: str, async_op: bool = False) -> Work:
-        """Replace the tensor by that of the root."""
+        """Replace the tensor by that of the root.
+
+        ``tensor``: the input on the root, the result on the others. ``root``: the rank that sends.
+        ``name``, ``phase``, ``async_op``: as in the class.
+        """
         entry = self._entry("broadcast", tensor, name, phase, None)
         return self._make(entry, async_op, self._broadcast, tensor, root)
 
@@ -89,15 +115,22 @@ class Group(ABC):
 
     @abstractmethod
     def split(self, color: int, key: int = 0, axis: str = "") -> Group:
-        """Make the group of all ranks that give this color, in the order of their keys. All ranks call this."""
+        """Return the group of all ranks that pass the same color. All ranks call this.
+
+        ``color``: a number that identifies the new group. ``key``: ranks are ordered by their keys, then by their
+        ranks in this group. ``axis``: the name of the new group in a mesh.
+        """
 
     def duplicate(self) -> Group:
-        """Return a group of the same ranks whose calls have an order of their own; itself where that is dear."""
+        """Return a group of the same ranks whose calls have a separate order; this group if that is expensive."""
         return self
 
     @abstractmethod
     def all_gather_object(self, value: Any) -> list[Any]:
-        """Return the objects of all ranks, by rank: a small Python object of each. For checks, not for tensors."""
+        """Return the objects of all ranks, in the order of ranks. It suits small objects of checks, not tensors.
+
+        ``value``: the object of this rank, which is pickled.
+        """
 
     @abstractmethod
     def _all_reduce(self, async_op: bool, tensor: Tensor, op: str, codec: Any) -> Work | None: ...
@@ -125,26 +158,27 @@ class Group(ABC):
             return call(async_op, *arguments) or Done()
         began = time.perf_counter()
         work = call(async_op, *arguments)
-        if work is None:  # it was a blocking call: the rank stood still for all of it
+        if work is None:  # a blocking call: the rank waited for its whole duration
             entry.waited_s += time.perf_counter() - began
             return Done()
         return TimedWork(work, entry)
 
 
 def _sent_bytes(collective: str, count: int, size_bytes: int, size: int, codec: Any) -> int:
-    """Return what a rank sends at least, of ``count`` elements."""
+    """Return the least that a rank sends, in bytes, for ``count`` elements."""
     found = None if codec is None else codecs.find(codec)
-    if found is not None and found.is_topk:  # all pieces go to all ranks
+    if found is not None and found.is_topk:  # the encoded numbers of each rank go to all ranks
         return (size - 1) * found.wire_bytes(count)
     wire_bytes = size_bytes if found is None else found.wire_bytes(count)
     return round(collectives.find(collective).least_bytes(size) * wire_bytes)
 
 
 def group_of(group: Any, algorithms: Mapping[str, Any] | None = None) -> Group:
-    """Return the group of a communicator or of a process group of torch; None is torch's default group.
+    """Return the group of a communicator or of a process group of torch.
 
-    ``algorithms`` gives the algorithm of a collective of a communicator, as a name or as an algorithm of your own:
-    ``{"all_reduce": my_ring}``. A process group of torch takes them in ``Options(algorithms=...)`` instead.
+    ``group``: a communicator, a torch process group, or None for torch's default group.
+    ``algorithms``: the algorithms of a communicator by collective, each a name or your own algorithm:
+    ``{"all_reduce": my_ring}``. For a process group of torch, pass them to ``Options(algorithms=...)`` instead.
     """
     from unisono.comm import Communicator
     from unisono.parallel.over_comm import CommGroup

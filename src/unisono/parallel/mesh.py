@@ -31,7 +31,8 @@ from unisono.parallel.messages import (
 class Mesh:
     """The groups that this rank belongs to: one for each axis, as ``mesh.dp`` or ``mesh["dp"]``.
 
-    ``sizes`` holds the length of each axis, ``coordinates`` the position of this rank on it. ``mesh()`` creates one.
+    ``group``: all ranks of the mesh. ``sizes``: the number of ranks on each axis, by its name.
+    ``mesh()`` creates one. The attribute ``coordinates`` holds the position of this rank on each axis.
     """
 
     def __init__(self, group: Group, sizes: dict[str, int]) -> None:

@@ -47,12 +47,18 @@ from unisono.parallel.split import Split
 
 
 class Mixed(NamedTuple):
-    """The result of a mixture of experts."""
+    """The result of a mixture of experts.
 
-    output: Tensor  # in the shape of the input
-    balance_loss: Tensor  # add it to the loss, multiplied by about 0.01
-    dropped: int  # choices of this rank's rows beyond the capacity of their expert
-    load: Tensor  # (experts,): the number of rows of all ranks that chose each expert
+    ``output``: the weighted sum of the results of the experts, in the shape of the input.
+    ``balance_loss``: a loss that is smallest if all experts are used equally; add it, multiplied by about 0.01.
+    ``dropped``: the number of choices of this rank's rows beyond the capacity of their expert.
+    ``load``: (experts,), the number of rows of all ranks that chose each expert.
+    """
+
+    output: Tensor
+    balance_loss: Tensor
+    dropped: int
+    load: Tensor
 
 
 class MixtureOfExperts(nn.Module):
@@ -108,7 +114,10 @@ class MixtureOfExperts(nn.Module):
         return cls(features, [expert for number, expert in created if number in mine], group, **options)
 
     def forward(self, x: Tensor) -> Mixed:
-        """Send the rows to their experts; return the weighted sum of the results. All ranks call this."""
+        """Send the rows to their experts; return the weighted sum of the results. All ranks call this.
+
+        ``x``: this rank's rows, (..., features).
+        """
         if x.shape[-1] != self.features:
             sizes = {"found": x.shape[-1], "expected": self.features}
             raise UsageError(WRONG_INPUT_WIDTH(location=self._location(), **sizes))
@@ -197,5 +206,5 @@ class MixtureOfExperts(nn.Module):
 
 
 def is_expert(parameter: Any) -> bool:
-    """Return whether a parameter belongs to an expert; ``DataParallel(local=is_expert)`` does not average it."""
+    """Return whether a ``parameter`` belongs to an expert; ``DataParallel(local=is_expert)`` does not average it."""
     return getattr(parameter, "is_expert", False)

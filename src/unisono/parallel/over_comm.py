@@ -1,4 +1,4 @@
-"""The group on Unisono's own communicator: CPU tensors, one machine."""
+"""The group of a communicator: CPU tensors, one machine."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ class CommGroup(Group):
 
     def __init__(self, comm: Communicator, axis: str = "", algorithms: Mapping[str, Any] | None = None) -> None:
         self.comm = comm
-        self.algorithms = dict(algorithms or {})  # of a collective, by its name
+        self.algorithms = dict(algorithms or {})  # by the name of the collective
         self.rank, self.size, self.axis = comm.rank, comm.size, axis
 
     def split(self, color: int, key: int = 0, axis: str = "") -> Group:
-        """Make the group of all ranks that give this color, in the order of their keys. All ranks call this."""
+        """Return the group of all ranks that pass the same color, in the order of their keys. All ranks call this."""
         part = self.comm.split(color, key)
         assert part is not None
         return CommGroup(part, axis, self.algorithms)
 
     def duplicate(self) -> Group:
-        """Return a group of the same ranks whose calls have an order of their own. All ranks call this."""
+        """Return a group of the same ranks whose calls have a separate order. All ranks call this."""
         return CommGroup(self.comm.duplicate(), self.axis, self.algorithms)
 
     def all_gather_object(self, value: Any) -> list[Any]:
-        """Return the objects of all ranks, by rank: a small Python object of each."""
+        """Return the objects of all ranks, in the order of ranks."""
         mine = np.frombuffer(pickle.dumps(value), dtype=np.uint8)
         sizes = np.zeros(self.size, dtype=np.int64)
         self.comm.all_gather(sizes, np.array([len(mine)], dtype=np.int64))

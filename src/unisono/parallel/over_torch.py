@@ -1,4 +1,4 @@
-"""The group on torch.distributed: whatever backend the user's cluster has."""
+"""The group of a process group of torch.distributed, with any backend."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from unisono.reductions import REDUCTIONS, check_op
 from unisono.torch_backend.process_group import UnisonoProcessGroup
 
 WITHOUT_AVG = ("gloo", "mpi")  # backends that cannot average
-BUCKET_BYTES = {"unisono": 1 << 20, "gloo": 4 << 20}  # of backends that need less than the others
+BUCKET_BYTES = {"unisono": 1 << 20, "gloo": 4 << 20}  # of backends with a lower latency than the others
 
 
 def is_process_group(group: Any) -> bool:
-    """Whether torch.distributed takes this as a group."""
+    """Tell whether a value is a process group of torch.distributed."""
     return isinstance(group, dist.ProcessGroup)
 
 
 class TorchGroup(Group):
-    """The ranks of a process group of torch.distributed; None is the default one."""
+    """The ranks of a process group of torch.distributed; None is the default group."""
 
     def __init__(self, group: Any = None, axis: str = "") -> None:
         if not dist.is_initialized():
@@ -36,16 +36,16 @@ class TorchGroup(Group):
         self.bucket_bytes = BUCKET_BYTES.get(backend, Group.bucket_bytes)
 
     def split(self, color: int, key: int = 0, axis: str = "") -> Group:
-        """Make the group of all ranks that give this color, in the order of their keys. All ranks call this."""
+        """Return the group of all ranks that pass the same color, in the order of their keys. All ranks call this."""
         requests = self.all_gather_object((color, key, dist.get_rank()))
         members = [rank for each, _, rank in sorted(requests) if each == color]
         if members != sorted(members):
             raise UsageError(RANKS_NOT_ASCENDING(members=members))
-        mine = dist.new_group(members, use_local_synchronization=True)  # the ranks of no other group are needed
+        mine = dist.new_group(members, use_local_synchronization=True)  # without the ranks of other groups
         return TorchGroup(mine, axis)
 
     def all_gather_object(self, value: Any) -> list[Any]:
-        """Return the objects of all ranks, by rank: a small Python object of each."""
+        """Return the objects of all ranks, in the order of ranks."""
         found: list[Any] = [None] * self.size
         dist.all_gather_object(found, value, group=self.group)
         return found
@@ -76,18 +76,18 @@ class TorchGroup(Group):
         return dist.broadcast(tensor, group=self.group, group_src=root, async_op=async_op)
 
     def _comm_for(self, codec: Any) -> Communicator:
-        """Return the communicator that our own backend is made of: torch's calls have no codecs."""
+        """Return the communicator of Unisono's backend: torch's calls have no codecs."""
         if not isinstance(self.group, UnisonoProcessGroup):
             raise UsageError(NO_CODEC_IN_BACKEND(codec=repr(str(codec)), backend=dist.get_backend(self.group)))
         return self.group.communicator
 
     def _op(self, op: str, tensor: Tensor) -> Any:
-        """Return the reduction as torch calls it; refuse what a communicator refuses."""
+        """Return torch's constant of a reduction; reject reductions that a communicator rejects."""
         name = check_op(op, str(tensor.dtype).removeprefix("torch."))
         return getattr(dist.ReduceOp, REDUCTIONS["sum" if name == "avg" and not self.averages else name].torch)
 
     def _divided(self, work: Any, op: str, out: Tensor) -> Any:
-        """Average where the backend only sums."""
+        """Divide the sum, if the backend cannot average."""
         if op != "avg" or self.averages:
             return work
         if work is None:
@@ -97,13 +97,13 @@ class TorchGroup(Group):
 
 
 class _Dividing:
-    """A work whose result is divided when it is there."""
+    """A work whose result is divided once it is complete."""
 
     def __init__(self, work: Any, out: Tensor, size: int) -> None:
         self.work, self.out, self.size = work, out, size
 
     def wait(self) -> None:
-        """Wait, then divide, once."""
+        """Wait for the sum; divide it, once."""
         self.work.wait()
         if self.size != 1:
             self.out.div_(self.size)

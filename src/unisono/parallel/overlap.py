@@ -36,11 +36,17 @@ WARM_UP = 2  # steps that are not measured
 
 @dataclass(frozen=True)
 class Overlap:
-    """Median times of a step on this rank, in seconds (see the module's docstring)."""
+    """Median times of a step on this rank, in seconds.
+
+    ``step_s``: the whole step.
+    ``waited_s``: the time blocked in collectives, including the time waiting for slower ranks.
+    ``exposed_s``: the time that the last rank to enter each collective waits for it; the same on all ranks.
+    ``alone_s``: the time of the same collectives without computation.
+    """
 
     step_s: float
     waited_s: float
-    exposed_s: float  # the same on all ranks
+    exposed_s: float
     alone_s: float
 
     @property

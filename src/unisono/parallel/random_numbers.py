@@ -6,10 +6,10 @@
     computations on a part (heads, shards)                   each rank draws different numbers, or the parts repeat
 
 Torch draws from one generator per device. All ranks seed it with the same number, and as long as all draw the same
-amount they stay in step; that serves the first line. For the second, ``own_random_numbers`` draws one number in step,
-derives from it and from the rank the seed for its block, and restores the generator afterwards: however much a rank
-draws inside the block, all ranks are in step again. Activation checkpointing works with it, because it restores the
-same generator.
+amount, their generators stay equal; that serves the first line. For the second, ``own_random_numbers`` draws one
+number on all ranks, derives the seed for its block from it and from the rank, and restores the generator afterwards:
+however much a rank draws inside the block, all generators are equal again. Activation checkpointing works with it,
+because it restores the same generator.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class SplitDropout(nn.Dropout):
         self.group = group
 
     def forward(self, x: Tensor) -> Tensor:
-        """Set random elements to zero, different ones on every rank."""
+        """Set random elements of ``x`` to zero, different ones on every rank."""
         if not self.training or self.p == 0:
             return x
         with own_random_numbers(self.group, x.device):

@@ -34,7 +34,7 @@ class SequenceLayerNorm(nn.LayerNorm):
         self.group, self.name = group_of(group), name
 
     def forward(self, x: Tensor) -> Tensor:
-        """Normalise x; the backward pass sums the gradients of the parameters over the ranks."""
+        """Normalise ``x``; the backward pass sums the gradients of the parameters over the ranks."""
         weight, bias = self.weight, self.bias
         if weight is not None and bias is not None:
             weight, bias = nothing_then_all_reduce(weight, bias, group=self.group, name=f"{self.name} (parameters)")

@@ -47,18 +47,21 @@ class Split:
         self._plain = blocks == 1 and len(set(self.lengths)) == 1  # parts of one size, one after the other
 
     def along(self, dim: int) -> Split:
-        """Return the same split of another dimension."""
+        """Return the same split of another dimension, ``dim``."""
         other = copy(self)
         other.dim = dim
         return other
 
     def cut(self, whole: Tensor) -> Tensor:
-        """Return a copy of this rank's part of the whole."""
+        """Return a copy of this rank's part of ``whole``."""
         rows = self._rows_of(self.group.rank, whole.movedim(self.dim, 0))
         return rows.movedim(0, self.dim).clone(memory_format=torch.contiguous_format)
 
     def gather(self, part: Tensor, *, name: str, phase: str) -> Tensor:
-        """Return the whole from every rank's part, by one all-gather."""
+        """Return the whole from the ``part`` of every rank, by one all-gather.
+
+        ``name``, ``phase``: as in ``Group``.
+        """
         longest = max(self.lengths)
         rows = part.detach().movedim(self.dim, 0)
         out = rows.new_empty((self.group.size * longest, *rows.shape[1:]))
@@ -72,7 +75,10 @@ class Split:
         return out.movedim(0, self.dim).contiguous()
 
     def sum_and_scatter(self, whole: Tensor, *, name: str, phase: str) -> Tensor:
-        """Return this rank's part of the sum of every rank's whole, by one reduce-scatter."""
+        """Return this rank's part of the sum of the ``whole`` of every rank, by one reduce-scatter.
+
+        ``name``, ``phase``: as in ``Group``.
+        """
         longest = max(self.lengths)
         rows = whole.detach().movedim(self.dim, 0)
         if not self._plain:

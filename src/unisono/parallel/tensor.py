@@ -133,6 +133,7 @@ class ColumnLinear(_SplitLinear):
     def forward(self, x: Tensor, length: int | None = None) -> Tensor:
         """Return this rank's outputs.
 
+        ``x``: the input, (..., in_features).
         ``length``: with ``sequence_parallel``, the length of the whole sequence, if it is not a multiple of the
         ranks.
         """
@@ -153,9 +154,13 @@ class RowLinear(_SplitLinear):
 
     The whole layer is the ``nn.Linear`` that one process creates with the same seed.
 
+    ``in_features``, ``out_features``, ``bias``, ``device``, ``dtype``: as in ``nn.Linear``, of the whole layer.
+    ``group``: the ranks that share the layer.
     ``input_is_split``: False if the input is whole; it is then split here (one more all-gather in the backward pass).
     ``sequence_parallel``: the output is this rank's shard of the sequence.
-    The other arguments are those of ``ColumnLinear``; ``unit`` counts inputs.
+    ``unit``: the number of inputs that stay together on a rank (the width of a head).
+    ``name``: its name in the log of ``record()``.
+    ``whole``: an ``nn.Linear``, the same on all ranks, to take the weights from.
     """
 
     def __init__(
@@ -171,7 +176,10 @@ class RowLinear(_SplitLinear):
         self._take(whole, {"weight": self.split})  # the bias is added to the sum, so every rank holds the whole bias
 
     def forward(self, x: Tensor) -> Tensor:
-        """Return all outputs; with ``sequence_parallel``, those of this rank's shard of the sequence."""
+        """Return all outputs; with ``sequence_parallel``, those of this rank's shard of the sequence.
+
+        ``x``: this rank's part of the input or, without ``input_is_split``, the whole input.
+        """
         self._require_width(x, self.split.length if self.input_is_split else self.in_features)
         if not self.input_is_split:
             x = split_then_all_gather(x, split=self.split.along(x.dim() - 1), name=f"{self.name}.input")

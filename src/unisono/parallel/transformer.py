@@ -51,7 +51,7 @@ class ParallelMLP(nn.Module):
         self.down = RowLinear(hidden, features, group, name=f"{name}.down", **options)
 
     def forward(self, x: Tensor, length: int | None = None) -> Tensor:
-        """Apply both layers; ``length`` as in ``ColumnLinear``."""
+        """Apply both layers to ``x``; ``length`` as in ``ColumnLinear``."""
         return self.down(self.activation(self.up(x, length)))
 
 
@@ -82,7 +82,7 @@ class ParallelBlock(nn.Module):
         self.dropout = SplitDropout(dropout, group) if sequence_parallel else nn.Dropout(dropout)
 
     def forward(self, x: Tensor, length: int | None = None) -> Tensor:
-        """Apply attention, then the MLP; ``length`` as in ``ColumnLinear``."""
+        """Apply attention, then the MLP, to ``x``; ``length`` as in ``ColumnLinear``."""
         x = x + self.dropout(self.attention(self.norm1(x), length))
         return x + self.dropout(self.mlp(self.norm2(x), length))
 
@@ -120,7 +120,7 @@ class ParallelTransformer(nn.Module):
         self.head = ColumnLinear(features, vocabulary, self.group, bias=False, name="head", **options)
 
     def forward(self, ids: Tensor, targets: Tensor | None = None) -> Tensor:
-        """Return the loss of ``targets``; without them, the logits of this rank's words."""
+        """Return the loss of ``targets`` for the words ``ids``; without targets, the logits of this rank's words."""
         length = ids.shape[1]
         if length > self.positions.num_embeddings:
             raise UsageError(SEQUENCE_TOO_LONG(found=length, longest=self.positions.num_embeddings))

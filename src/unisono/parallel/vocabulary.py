@@ -70,7 +70,7 @@ class VocabularyEmbedding(nn.Module):
         return cls(embedding.num_embeddings, embedding.embedding_dim, group, whole=embedding, **options)
 
     def forward(self, ids: Tensor) -> Tensor:
-        """Return the vectors of the ids; all ranks pass the same ids."""
+        """Return the vectors of ``ids``, which are the same on all ranks."""
         _require_known(UNKNOWN_ID, self.location, ids, self.vocabulary)
         own, rows = _own(ids, self.split.mine)
         addend = torch.where(own.unsqueeze(-1), F.embedding(rows, self.weight), 0)

@@ -1,4 +1,4 @@
-"""Handles values that a program writes into parameters after wrapping: they are trained on or refused, never lost.
+"""Handles values that a program writes into parameters after wrapping: they are trained on or rejected, never lost.
 
 ::
 

@@ -69,7 +69,7 @@ class Zero(nn.Module):
     ``optimizer``: a function that creates a torch optimiser, ``lambda shards: AdamW(shards, lr=1e-3)``. It takes one
     long parameter for each unit, this rank's shard of it, so the optimiser must treat every element independently, as
     SGD, Adam and AdamW do.
-    ``stage``: 1, 2 or 3, as in the picture above.
+    ``stage``: 1, 2 or 3, as in the diagram of the module.
     ``replicate``: the group of ranks that hold the same shard, for hybrid sharding.
     ``units``: the modules that are units, or a function of name and module that returns whether it is one; by default
     the children of the largest ``ModuleList`` or ``Sequential``. The other parameters form the unit "root".
@@ -341,7 +341,7 @@ class Zero(nn.Module):
         return sharded_state.state_of(self, self.module.state_dict())
 
     def load_state_dict(self, state: dict[str, Any], strict: bool = True) -> None:
-        """Load the state of the whole module, passed by every rank; if ``strict``, all keys must match."""
+        """Load ``state``, that of the whole module, which every rank passes; if ``strict``, all keys must match."""
         self._take_writes()
         sharded_state.load(self, state, strict)
 
@@ -350,16 +350,16 @@ class Zero(nn.Module):
         return sharded_state.optimizer_state_of(self)
 
     def load_optimizer_state_dict(self, state: dict[str, Any]) -> None:
-        """Load the state of an optimiser of ``module.parameters()``, which every rank passes."""
+        """Load ``state``, that of an optimiser of ``module.parameters()``, which every rank passes."""
         sharded_state.load_optimizer(self, state)
 
     def save_shards(self, folder: Any) -> None:
-        """Save this rank's shard of parameters and optimiser to a file in the folder. All ranks call this."""
+        """Save this rank's shard of parameters and optimiser to a file in ``folder``. All ranks call this."""
         self._take_writes()
         shard_files.save(self, folder)
 
     def load_shards(self, folder: Any) -> None:
-        """Load a folder that any number of ranks saved. All ranks call this."""
+        """Load a ``folder`` that any number of ranks saved. All ranks call this."""
         shard_files.load(self, folder)
 
     @contextmanager

@@ -2,7 +2,7 @@
 
 Importing this registers the backend. An installed Unisono does it by itself when torch is imported (entry point
 ``torch.backends``), so that programs need no import of ours. As that happens in every program that uses torch,
-nothing else is imported before somebody asks for it.
+everything else is imported on first use.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Two functional collectives that torch 2.13 sends straight to a C++ backend, which a group in Python does not have.
+"""CPU kernels of two functional collectives that torch 2.13 sends directly to a C++ backend, which a Python group lacks.
 
-They get kernels for the CPU that ask the group, whoever made it; torch's own group answers as before.
+The kernels call the group, of whatever backend; torch's own groups behave as before.
 """
 
 from __future__ import annotations

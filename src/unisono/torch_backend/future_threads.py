@@ -91,9 +91,9 @@ def _work(job: Callable[[], None] | None) -> None:
         except queue.Empty:
             with _lock:
                 if _idle > 0:
-                    _idle -= 1  # nobody counts on this thread
+                    _idle -= 1  # no job is assigned to this thread
                     return
-            job = _jobs.get()  # somebody does: it comes at once
+            job = _jobs.get()  # a job is assigned: it arrives immediately
 
 
 def _forget_threads() -> None:

@@ -86,7 +86,7 @@ def check(names: Mapping[str, str], variables: Iterable[str], asked: Iterable[st
     absent += missing(f"torch.distributed.ProcessGroup.{name}" for name in asked)
     if not absent:
         code = look_up(f"{MAKES_GROUPS[0]}.{MAKES_GROUPS[1]}").__code__
-        if code.co_name == MAKES_GROUPS[1]:  # and not a function that somebody has put in its place
+        if code.co_name == MAKES_GROUPS[1]:  # and not a function that replaces it
             absent = [f"the variable {name} of {code.co_name}" for name in variables if name not in code.co_varnames]
     tested = " and ".join(TESTED)
     if absent:

@@ -1,4 +1,4 @@
-"""How calls appear in a profile that torch makes: by their name, with the shapes of their tensors."""
+"""Makes calls appear in torch's profiles, with their names and the shapes of their tensors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How torch learns of us. This is loaded with every ``import torch``, so it imports nothing that takes time."""
+"""Registers the backend with torch. Every ``import torch`` loads this module, so it imports nothing that takes time."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ Error = TypeVar("Error", bound=BaseException)
 
 # The first that fits. Gloo raises ValueError for some arguments that it refuses and RuntimeError for others.
 IN_A_CALL = ((CommError, (dist.DistBackendError,)), (UsageError, (RuntimeError,)), (InternalError, (RuntimeError,)))
-# Where torch's stores and sockets raise classes of their own: while the ranks of a group meet.
+# During the rendezvous, where torch's stores and sockets raise their own classes.
 AT_THE_START = (
     (CollectiveTimeout, (dist.DistStoreError, dist.DistBackendError)),
     (PeerLost, (dist.DistNetworkError, dist.DistBackendError)),
