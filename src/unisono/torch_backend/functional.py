@@ -1,4 +1,4 @@
-"""CPU kernels of two functional collectives that torch 2.13 sends directly to a C++ backend, which a Python group lacks.
+"""CPU kernels of two functional collectives that torch 2.13 sends directly to a C++ backend, not to a Python group.
 
 The kernels call the group, of whatever backend; torch's own groups behave as before.
 """

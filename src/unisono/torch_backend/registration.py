@@ -1,4 +1,4 @@
-"""Registers the backend with torch. Every ``import torch`` loads this module, so it imports nothing that takes time."""
+"""Registers the backend with torch. Every ``import torch`` loads this module, so it imports as little as possible."""
 
 from __future__ import annotations
 
