@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from contextlib import contextmanager
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -75,6 +77,20 @@ def test_a_changed_file_is_loaded_again(file):
     assert resolve(str(file)).idea_in("en") == "Go around twice."
     file.write_text(RING.replace("Go around twice.", "Go around the ring twice."))
     assert resolve(str(file)).idea_in("en") == "Go around the ring twice."
+
+
+def test_a_watch_gets_problems_that_can_be_translated(file):
+    problems = []
+
+    @contextmanager
+    def watch(problem):
+        problems.append(problem)
+        yield SimpleNamespace(inside=True)
+
+    assert list(resolve(str(file), watch=watch).schedule(3).program(0))
+    expected = [messages.STILL_LOADING, messages.NOT_RETURNED_YET, messages.NO_STEP_YET]
+    assert {problem.id for problem in problems} == {template.id for template in expected}
+    assert all(translated(problem, "zh") != problem for problem in problems)
 
 
 def test_a_schedule_in_text_form_serves_its_size(tmp_path):

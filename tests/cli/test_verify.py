@@ -169,7 +169,7 @@ def test_a_program_that_never_yields_is_stopped(capsys, user_file, monkeypatch):
     monkeypatch.setattr(watchdog, "LIMIT", 3)
     path = user_file("@algorithm(all_reduce)\ndef mine(rank, size):\n    while True:\n        pass\n    yield\n")
     assert main(["verify", path, "-n", "2"]) == 1
-    assert "runs on without yielding a step" in capsys.readouterr().out
+    assert "the program has not yielded a step after" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
@@ -225,7 +225,7 @@ def test_a_chunks_function_that_never_returns_is_stopped(capsys, user_file, monk
     path = user_file("def forever(size):\n    while True:\n        pass\n@algorithm(all_reduce, chunks=forever)\n"
                      "def mine(rank, size):\n    yield\n")  # fmt: skip
     assert main(["verify", path, "-n", "2"]) == 1
-    assert "chunks= runs on without an answer" in capsys.readouterr().err
+    assert "chunks= has not returned after" in capsys.readouterr().err
 
 
 def test_the_ops_of_a_program_need_not_be_picklable(capsys, user_file):

@@ -62,4 +62,8 @@ WRITTEN_NO_OPTIONS = Template(
     "{name}: a schedule in text form has no options; found {options}",
     "{name}：文本形式的调度没有选项；实际给出了 {options}",
 )
+# The problems that a watch reports; the watch adds the time.
+STILL_LOADING = Template("algorithms.still_loading", "{file} is still loading", "{file} 仍未加载完")
+NO_STEP_YET = Template("algorithms.no_step_yet", "the program has not yielded a step", "程序还没有产生下一步")
+NOT_RETURNED_YET = Template("algorithms.not_returned_yet", "{name}= has not returned", "{name}= 还没有返回")
 NO_ALGORITHM = Template("algorithms.no_algorithm", "no algorithm", "没有算法")

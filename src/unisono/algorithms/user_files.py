@@ -197,7 +197,7 @@ def _load(path: Path, shown: str, version: tuple[int, int], watch: Watch | None)
         if watch is None:
             loader.exec_module(module)
         else:
-            with watch(f"{shown} is still loading"):
+            with watch(messages.STILL_LOADING(file=shown)):
                 loader.exec_module(module)
     except (UnisonoError, KeyboardInterrupt):
         raise
@@ -227,17 +227,17 @@ def _text(path: Path) -> str:
 
 
 def _guarded(algorithm: Algorithm, watch: Watch | None) -> Algorithm:
-    """Return the algorithm with every function of its author's watched, so that none can run forever."""
+    """Return the algorithm with all functions of its author watched, so that none can run forever."""
     if watch is None:
         return algorithm
     function = algorithm.function
-    too_long = "the program runs on without yielding a step"
+    too_long = messages.NO_STEP_YET()
 
     @functools.wraps(function)
     def program(*args: Any, **options: Any) -> Iterator[Any]:
         with watch(too_long):
             steps = function(*args, **options)
-        # What is no iterable is refused by the checks of the schedule, with a better message.
+        # An object that is not iterable is rejected by the checks of the schedule, with a better message.
         return _watched_steps(steps, watch, too_long) if isinstance(steps, Iterable) else steps
 
     def guarded(amount: Any, name: str) -> Any:
@@ -246,7 +246,7 @@ def _guarded(algorithm: Algorithm, watch: Watch | None) -> Algorithm:
 
         @functools.wraps(amount)
         def watched_amount(*args: Any, **options: Any) -> Any:
-            with watch(f"{name}= runs on without an answer"):
+            with watch(messages.NOT_RETURNED_YET(name=name)):
                 return amount(*args, **options)
 
         return watched_amount
