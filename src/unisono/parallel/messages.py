@@ -111,7 +111,7 @@ VALUES_DIFFER = Template(
     "torch.manual_seed() with "
     "the same number on every rank before creating the model, load the same checkpoint, or pass "
     "broadcast_parameters=True to start from rank 0's values",
-    "{location}：参数 {name!r}{more}在 {ranks} 上的值与 rank 0 不同；建议：在每个 rank 上用相同的种子调用 "
+    "{location}：参数 {name!r} 的值在 {ranks} 上与 rank 0 不同{more}；建议：在每个 rank 上用相同的种子调用 "
     "torch.manual_seed() 之后再创建模型，或加载同一个检查点，或传入 broadcast_parameters=True 以采用 rank 0 的值",
 )
 ONE_MORE_PARAMETER = Template("parallel.one_more_parameter", " (and 1 more parameter)", "（另有 1 个参数）")
