@@ -18,8 +18,8 @@ KINDS = {
     "combine": Template("tracing.kind_combine", "add", "相加"),
     "results": Template("tracing.kind_results", "divide or round the results", "对结果做除法或舍入"),
 }
-FROM = Template("tracing.from", "{work} from {ranks}", "{work}（来自 {ranks}）")
-TO = Template("tracing.to", "{work} to {ranks}", "{work}，送往 {ranks}")
+FROM = Template("tracing.from", "{work} from {ranks}", "从 {ranks} {work}")
+TO = Template("tracing.to", "{work} to {ranks}", "{work}，发往 {ranks}")
 WORK = Template("tracing.work", "rank {rank}: {work} ({time})", "rank {rank}：{work}（{time}）")
 
 # ---- the critical path -------------------------------------------------------------------------------------------
@@ -27,7 +27,7 @@ WORK = Template("tracing.work", "rank {rank}: {work} ({time})", "rank {rank}：{
 BEGIN = Template(
     "tracing.begin",
     "rank {rank} enters {late} after the first rank; its first op starts {time} later",
-    "rank {rank} 比最先进入的 rank 晚 {late} 进入调用；又过了 {time} 才开始第一个操作",
+    "rank {rank} 比最先进入的 rank 晚 {late} 进入调用；{time} 后开始第一个操作",
 )
 TRANSIT = Template(
     "tracing.transit", "rank {rank} notices the message after {time}", "{time} 后，rank {rank} 发现消息已到达"
