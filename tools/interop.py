@@ -195,8 +195,8 @@ def page(rows: list[tuple[Case, str]], found: dict[str, str]) -> str:
             for case, says in rows
         ),
         "",
-        "`make interop` repeats all of these runs. To repeat one of them, run this command in tools/interop_programs, with the",
-        "Python of .interop/env:",
+        "`make interop` repeats all of these runs. To repeat one of them, run this command in tools/interop_programs",
+        "with the Python of .interop/env:",
         f"`python -m torch.distributed.run --standalone --nproc-per-node={RANKS} lightning_ddp.py unisono`.",
         "",
     ]
