@@ -103,7 +103,7 @@ def test_an_exception_closes_a_communicator_and_its_parts():
 
 def test_an_endpoint_that_outlives_its_communicator_frees_no_memory_of_other_files(tmp_path):
     comm = unisono.connect()
-    number = comm._link.file.descriptor
+    number = comm._link.resources.descriptor
     work = comm.all_reduce(np.ones(4), async_op=True)
     work.wait()
     del comm

@@ -60,7 +60,7 @@ def memory_comes_back(comm):
     link: Link = comm._link
 
     def used() -> int:
-        return os.fstat(link.file.descriptor).st_blocks * 512
+        return os.fstat(link.resources.descriptor).st_blocks * 512
 
     comm.barrier()
     before = used()

@@ -47,6 +47,16 @@ class RankIdentity:
     job: str  # the same on every rank of a job, different for any other job on this host, also after a restart
     trace: JobTrace | None = None
     by_hand: bool = field(default=False, compare=False)  # no launcher set the variables: job may not be unique
+    local_size_is_assumed: bool = field(default=False, compare=False)  # the launcher has not stated it
+
+
+class JobNetwork(NamedTuple):
+    """What a launcher states about a job on several hosts; texts that it does not state are empty."""
+
+    address: str = ""  # HOST:PORT of rank 0
+    host: str = ""  # of rank 0, if the launcher does not choose a port
+    token: str = ""
+    job: str = ""  # a name of the job that is the same on all hosts
 
 
 class Names(NamedTuple):
@@ -59,8 +69,10 @@ class Names(NamedTuple):
     job: tuple[str, ...]
 
 
-# All ranks of `unisono run` are on one machine.
-UNISONO = Names("UNISONO_RANK", "UNISONO_SIZE", "UNISONO_RANK", "UNISONO_SIZE", ("UNISONO_JOB",))
+# Without the local variables, all ranks of `unisono run` are on this host.
+UNISONO = Names(
+    "UNISONO_RANK", "UNISONO_SIZE", "UNISONO_LOCAL_RANK", "UNISONO_LOCAL_SIZE", ("UNISONO_JOB",)
+)  # fmt: skip
 TORCH = Names(
     "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE",
     ("MASTER_ADDR", "MASTER_PORT", "TORCHELASTIC_RUN_ID", "TORCHELASTIC_RESTART_COUNT"),
@@ -93,6 +105,53 @@ def identity_in_job(environ: Mapping[str, str] = os.environ) -> RankIdentity:
             messages.SEVERAL_HOSTS(launcher=identity.launcher, size=identity.size, local_size=identity.local_size)
         )
     return identity
+
+
+def _identity(environ: Mapping[str, str]) -> RankIdentity:
+    if any(name in environ for name in (UNISONO.rank, UNISONO.size, *UNISONO.job)):
+        return _from(environ, "unisono", UNISONO, environ.get("UNISONO_JOB", ""))
+    if "TORCHELASTIC_RUN_ID" in environ:
+        return _from(environ, "torchrun", TORCH, _job(environ, TORCH, with_launcher=True))
+    if OPEN_MPI.rank in environ or OPEN_MPI.size in environ:
+        return _from(environ, "openmpi", OPEN_MPI, _job(environ, OPEN_MPI, with_launcher=True))
+    in_step = SLURM.rank in environ and "SLURM_STEP_ID" in environ
+    # `srun --mpi=pmi2` also sets the first two of MPICH's variables, but not the local ones.
+    if (MPICH.rank in environ or MPICH.size in environ) and ("MPI_LOCALRANKID" in environ or not in_step):
+        return _from(environ, "mpich", MPICH, _job(environ, MPICH, with_launcher=True))
+    if in_step:
+        return _from(environ, "slurm", SLURM, _job(environ, SLURM, with_launcher=False))
+    # Set by hand or by a script, as torch.distributed expects them: any process may have started the ranks.
+    if TORCH.rank in environ or TORCH.size in environ:
+        identity = _from(environ, "torchrun", TORCH, _job(environ, TORCH, with_launcher=False))
+        return replace(identity, by_hand=True)
+    return RankIdentity(0, 1, 0, 1, "alone", f"alone {os.getpid()}")
+
+
+def job_network(launcher: LauncherName, environ: Mapping[str, str] = os.environ) -> JobNetwork:
+    """Return what the launcher of this process states about a job on several hosts.
+
+    torchrun and Slurm state the host of rank 0, but no port that is free: torch's store listens on MASTER_PORT.
+    """
+    if launcher == "unisono":
+        return JobNetwork(address=environ.get("UNISONO_RENDEZVOUS", ""), token=environ.get("UNISONO_TOKEN", ""))
+    if launcher == "torchrun":
+        host = environ.get("MASTER_ADDR", "")
+        return JobNetwork(host=host, job=_job(environ, TORCH, with_launcher=False))
+    if launcher == "slurm":
+        host = first_host(environ.get("SLURM_STEP_NODELIST", ""))
+        return JobNetwork(host=host, job=_job(environ, SLURM, with_launcher=False))
+    if launcher == "openmpi":
+        return JobNetwork(job=_job(environ, OPEN_MPI, with_launcher=False))
+    if launcher == "mpich":
+        return JobNetwork(job=_job(environ, MPICH, with_launcher=False))
+    return JobNetwork()
+
+
+def first_host(nodes: str) -> str:
+    """Return the first host in a list of Slurm, such as ``node[01-03,07],gpu5``."""
+    first = re.match(r"(?:[^,\[]|\[[^\]]*\])*", nodes)
+    assert first is not None
+    return re.sub(r"\[(\w*)[^\]]*\]", r"\1", first[0])
 
 
 def job_trace(environ: Mapping[str, str] = os.environ) -> JobTrace | None:
@@ -130,26 +189,6 @@ def _is_of_another_job(name: str) -> bool:
     return any(name == of or (of.endswith("_") and name.startswith(of)) for of in OF_OTHER_JOBS)
 
 
-def _identity(environ: Mapping[str, str]) -> RankIdentity:
-    if any(name in environ for name in (UNISONO.rank, UNISONO.size, *UNISONO.job)):
-        return _from(environ, "unisono", UNISONO, environ.get("UNISONO_JOB", ""))
-    if "TORCHELASTIC_RUN_ID" in environ:
-        return _from(environ, "torchrun", TORCH, _job(environ, TORCH, with_launcher=True))
-    if OPEN_MPI.rank in environ or OPEN_MPI.size in environ:
-        return _from(environ, "openmpi", OPEN_MPI, _job(environ, OPEN_MPI, with_launcher=True))
-    in_step = SLURM.rank in environ and "SLURM_STEP_ID" in environ
-    # `srun --mpi=pmi2` also sets the first two of MPICH's variables, but not the local ones.
-    if (MPICH.rank in environ or MPICH.size in environ) and ("MPI_LOCALRANKID" in environ or not in_step):
-        return _from(environ, "mpich", MPICH, _job(environ, MPICH, with_launcher=True))
-    if in_step:
-        return _from(environ, "slurm", SLURM, _job(environ, SLURM, with_launcher=False))
-    # Set by hand or by a script, as torch.distributed expects them: any process may have started the ranks.
-    if TORCH.rank in environ or TORCH.size in environ:
-        identity = _from(environ, "torchrun", TORCH, _job(environ, TORCH, with_launcher=False))
-        return replace(identity, by_hand=True)
-    return RankIdentity(0, 1, 0, 1, "alone", f"alone {os.getpid()}")
-
-
 def _from(environ: Mapping[str, str], launcher: LauncherName, names: Names, job: str) -> RankIdentity:
     missing = [name for name in (names.rank, names.size) if name not in environ]
     if missing:
@@ -159,7 +198,7 @@ def _from(environ: Mapping[str, str], launcher: LauncherName, names: Names, job:
         )
     rank, size = _number(environ, names.rank), _number(environ, names.size)
     local_rank = _number(environ, names.local_rank) if names.local_rank in environ else rank
-    local_size = size
+    local_size, is_assumed = size, names is not UNISONO and names.local_size not in environ
     if names.local_size in environ:
         local_size = _tasks_here(environ) if names is SLURM else _number(environ, names.local_size)
     if not rank < size:
@@ -175,7 +214,7 @@ def _from(environ: Mapping[str, str], launcher: LauncherName, names: Names, job:
     if size > 1 and not job:
         raise UsageError(messages.NO_JOB_NAME(name=names.size, size=size, job=", ".join(names.job[:2])))
     trace = job_trace(environ) if launcher == "unisono" else None
-    return RankIdentity(rank, size, local_rank, local_size, launcher, job, trace)
+    return RankIdentity(rank, size, local_rank, local_size, launcher, job, trace, local_size_is_assumed=is_assumed)
 
 
 def _not_less(smaller: tuple[str, int], larger: tuple[str, int]) -> UsageError:

@@ -91,13 +91,17 @@ def _equal(reports: Sequence[Report]) -> list[list[Report]]:
     return list(groups.values())
 
 
+def spans(ranks: Sequence[int]) -> str:
+    """Return e.g. "0-2, 5" for sorted ranks."""
+    pairs: list[list[int]] = []
+    for rank in ranks:
+        if pairs and pairs[-1][1] == rank - 1:
+            pairs[-1][1] = rank
+        else:
+            pairs.append([rank, rank])
+    return ", ".join(str(first) if first == last else f"{first}-{last}" for first, last in pairs)
+
+
 def name_ranks(ranks: Sequence[int], size: int) -> Message:
     """Return e.g. "ranks 0-2, 5 of 8" for sorted ranks."""
-    spans: list[list[int]] = []
-    for rank in ranks:
-        if spans and spans[-1][1] == rank - 1:
-            spans[-1][1] = rank
-        else:
-            spans.append([rank, rank])
-    names = ", ".join(str(first) if first == last else f"{first}-{last}" for first, last in spans)
-    return (messages.RANK if len(ranks) == 1 else messages.RANKS)(ranks=names, size=size)
+    return (messages.RANK if len(ranks) == 1 else messages.RANKS)(ranks=spans(ranks), size=size)

@@ -1,4 +1,4 @@
-"""Messages over a Unix socket that never blocks.
+"""Messages over a Unix or TCP socket that never blocks.
 
 A message is a JSON object, preceded by its length in 4 bytes. Nothing here waits, except ``wait_for_message``, so one
 process can serve many connections, and a peer that stops in the middle of a message delays no other.
@@ -20,13 +20,19 @@ LONGEST_MESSAGE = 1 << 20
 
 
 class Connection:
-    """A connection; ``process`` and ``user`` are those of the peer, as reported by the kernel."""
+    """A connection.
+
+    ``process`` and ``user`` are those of the peer, as reported by the kernel; over TCP, where it does not know them,
+    they are 0 and -1.
+    """
 
     def __init__(self, sock: socket.socket) -> None:
         sock.setblocking(False)
         self.socket = sock
-        credentials = struct.unpack("3i", sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
-        self.process, self.user = int(credentials[0]), int(credentials[1])
+        self.process, self.user = 0, -1
+        if sock.family == socket.AF_UNIX:
+            credentials = struct.unpack("3i", sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
+            self.process, self.user = int(credentials[0]), int(credentials[1])
         self.received = bytearray()
         self.descriptors: list[int] = []  # received with the messages
         self._unsent = bytearray()
@@ -106,6 +112,13 @@ class Connection:
             if watch.poll(left_s * 1000) and not self.read(descriptors=descriptors):
                 return self.take()
         return message
+
+    def send_all(self, ends_s: float) -> None:
+        """Send what is left of the messages; return at ``ends_s`` at the latest."""
+        watch = poll()
+        watch.register(self, POLLOUT)
+        while not self.flush() and (left_s := ends_s - time.monotonic()) > 0:
+            watch.poll(left_s * 1000)
 
     def _all_sent(self) -> bool:
         """Send the rest; a peer that has closed the connection may have sent a message before."""

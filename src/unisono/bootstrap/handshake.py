@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from unisono.bootstrap import messages
+from unisono.bootstrap import messages, network_messages
 from unisono.errors import CollectiveTimeout, CommError, MismatchError, PeerLost, UnisonoError, UsageError
 from unisono.message import Message, Template
 
@@ -74,19 +74,25 @@ def hello_from(message: dict[str, Any]) -> Hello:
         raise ValueError("a namespace that is not a text")
     if not isinstance(hello.fingerprint, dict) or not all(isinstance(v, str) for v in hello.fingerprint.values()):
         raise ValueError("a fingerprint of other types than texts")
-    if not isinstance(hello.resources, dict) or not all(map(_is_list_of_integers, hello.resources.values())):
+    if not isinstance(hello.resources, dict) or not all(map(is_list_of_integers, hello.resources.values())):
         raise ValueError("resources that are not lists of integers")
     return hello
 
 
-def _is_list_of_integers(value: Any) -> bool:
+def is_list_of_integers(value: Any) -> bool:
+    """Return whether a part of a message is a list of integers."""
     return isinstance(value, list) and all(type(item) is int for item in value)
 
 
 KINDS: dict[str, type[UnisonoError]] = {
     kind.__name__: kind for kind in (CommError, CollectiveTimeout, PeerLost, MismatchError, UsageError)
 }
-TEMPLATES = {template.id: template for template in vars(messages).values() if isinstance(template, Template)}
+TEMPLATES = {
+    template.id: template
+    for module in (messages, network_messages)
+    for template in vars(module).values()
+    if isinstance(template, Template)
+}
 
 
 def error_to_dict(error: BaseException, rank: int) -> dict[str, Any]:

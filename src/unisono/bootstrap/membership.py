@@ -1,22 +1,14 @@
-"""The membership of a rank in a communicator: the shared memory, the rank's endpoint, and what all ranks agreed on.
-
-Each rank has a staging area for the messages of its collectives, so the shared memory grows with the number of ranks
-and not with its square. Send and recv have a few small slots for each pair of ranks that uses them. Pages are
-allocated when they are first touched.
-"""
+"""The membership of a rank in a communicator: its endpoint in the shared memory, and what all ranks agreed on."""
 
 from __future__ import annotations
 
 import atexit
 import itertools
 import os
-import secrets
-import time
 import weakref
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -24,16 +16,24 @@ from unisono import _engine
 from unisono.bootstrap import messages
 from unisono.bootstrap.environment import JobTrace, RankIdentity, identity_in_job
 from unisono.bootstrap.fault_log import open_fault_log
-from unisono.bootstrap.rendezvous import RendezvousHooks, meet
+from unisono.bootstrap.hosts import HostMap, single_host
+from unisono.bootstrap.job_resources import (
+    SPARE_NUMBER,
+    Geometry,
+    JobConfig,
+    JobResources,
+    Table,
+    create_memory,
+    geometry_for,
+    job_config,
+    own_resources,
+    shared_bytes,
+)
+from unisono.bootstrap.rendezvous import Rendezvous, RendezvousHooks, meet
 from unisono.bootstrap.rendezvous_address import Address, DirectoryAddress
 from unisono.bootstrap.uncaught_errors import install_excepthook
 from unisono.errors import CommError, UnisonoError, UsageError
 
-# A few times the private cache of a core: see the comment in engine/include/unisono/memory.hpp.
-STAGING_BYTES = 2 * 1024 * 1024
-SMALLEST_STAGING_BYTES = 64 * 1024
-TRANSFER_BYTES = 32 * 1024
-DEPTH = 8  # messages in a channel; docs/adr/0008 says why it must be 4 at least
 # A rank with its own core spins, and then sleeps: a thread that only yields may get the core back after milliseconds,
 # while a sleeping thread that is woken runs first. Ranks that share cores yield at once.
 SPIN_S = 1e-3
@@ -42,69 +42,23 @@ OVERSUBSCRIBED_YIELD_S = 2e-3
 # occupy the core for long.
 SHORT_SPIN_S = 50e-6
 
-# The measured table of algorithms, in the form in which it is stored (comm/tables.py):
-# {"all_reduce": {"4": [[0, "naive"], [16384, "direct"]]}}
-Table = dict[str, dict[str, list[list[Any]]]]
-
-
-@dataclass
-class JobConfig:
-    """The configuration of a job, which rank 0 determines."""
-
-    staging_bytes: int
-    oversubscribed: bool  # more ranks than cores
-    spare_cores: bool = False  # two cores for each rank
-    table: Table = field(default_factory=dict)
-    token: str = ""  # different for every rendezvous
-    met_ns: int = 0  # the time of the rendezvous
-
-
-class Geometry(NamedTuple):
-    """The sizes of the shared memory, on which all ranks must agree."""
-
-    depth: int
-    staging_bytes: int
-    transfer_bytes: int
-
-
-def geometry_for(staging_bytes: int) -> Geometry:
-    """Return the geometry of a communicator with ``staging_bytes`` for each rank."""
-    if staging_bytes < SMALLEST_STAGING_BYTES:
-        raise UsageError(messages.STAGING_TOO_SMALL(staging_bytes=staging_bytes, least=SMALLEST_STAGING_BYTES))
-    return Geometry(DEPTH, staging_bytes, TRANSFER_BYTES)
-
-
-def shared_bytes(size: int, geometry: Geometry) -> int:
-    """Return the bytes that a communicator occupies in the shared file."""
-    return _engine.shared_bytes(size, *geometry)
-
-
-class SharedFile:
-    """The anonymous file that holds all communicators of a job; the first communicator allocates the others."""
-
-    def __init__(self, descriptor: int, fault_log: int | None = None) -> None:
-        self.memory = _engine.File(descriptor)
-        self.fault_log = None if fault_log is None else _engine.File(fault_log)
-        self.first: _engine.Endpoint | None = None
-
-    @property
-    def descriptor(self) -> int:
-        """The descriptor of the shared memory."""
-        return self.memory.descriptor
-
 
 class Link:
     """The membership of one rank in a communicator.
 
-    ``job_ranks[r]`` is the rank in the job of rank r of the communicator; by default, both are the same.
+    ``job_ranks[r]`` is the rank in the job of rank r of the communicator; by default, both are the same. ``hosts``
+    says which ranks are far; by default, none is. ``processes`` has 0 for ranks that are far. ``number`` is the same
+    on all ranks of the communicator. ``courier_ranks[r]`` is the rank of r in the first communicator, by which the
+    courier knows it; unlike ``job_ranks``, it never changes.
     """
 
     def __init__(
-        self, file: SharedFile, offset: int, rank: int, processes: list[int], config: JobConfig, timeout_s: float,
-        trace: JobTrace | None = None, job_ranks: list[int] | None = None,
+        self, resources: JobResources, offset: int, rank: int, processes: list[int], config: JobConfig,
+        timeout_s: float, trace: JobTrace | None = None, job_ranks: list[int] | None = None,
+        hosts: HostMap | None = None, number: int = 0, courier_ranks: list[int] | None = None,
     ) -> None:  # fmt: skip
-        self.number = next(_numbers)
-        self.file = file
+        self.index = next(_indices)
+        self.resources = resources
         self.offset = offset
         self.trace = trace
         self.after_close: list[Callable[[], None]] = []
@@ -112,21 +66,28 @@ class Link:
         self.size = len(processes)
         self.processes = processes
         self.job_ranks = list(range(self.size)) if job_ranks is None else job_ranks
+        self.courier_ranks = list(range(self.size)) if courier_ranks is None else courier_ranks
+        self.hosts = single_host(self.size, os.uname().nodename) if hosts is None else hosts
+        self.far = self.hosts.far(rank)
+        self.number = number
         self.config = config
         self.geometry: Geometry = geometry_for(config.staging_bytes)
         self.closed = False
         self.has_spare_duplicate = False
         self.endpoint = _engine.Endpoint(
-            file=file.memory, offset=offset, rank=rank, size=self.size, depth=self.geometry.depth,
+            file=resources.memory, offset=offset, rank=rank, size=self.size, depth=self.geometry.depth,
             staging_bytes=self.geometry.staging_bytes, transfer_bytes=self.geometry.transfer_bytes,
             processes=processes, spin_s=0.0 if config.oversubscribed else SPIN_S,
             yield_s=OVERSUBSCRIBED_YIELD_S if config.oversubscribed else 0.0,
             background_spin_s=SPIN_S if config.spare_cores else 0.0 if config.oversubscribed else SHORT_SPIN_S,
-            job_ranks=self.job_ranks, fault_log=file.fault_log, courier=None, number=0, far=[], courier_ranks=[],
+            job_ranks=self.job_ranks, fault_log=resources.fault_log,
+            courier=resources.courier if any(self.far) else None, number=number,
+            far=self.far if any(self.far) else [], courier_ranks=self.courier_ranks if any(self.far) else [],
         )  # fmt: skip
         self.endpoint.timeout_s = timeout_s
-        if file.first is None:
-            file.first = self.endpoint
+        if resources.first is None:
+            resources.first = self.endpoint
+        resources.add_link()
         _open_links.add(self)
 
     def close(self) -> None:
@@ -135,6 +96,7 @@ class Link:
             self.closed = True
             self.endpoint.forget()
             self.endpoint.close()
+            self.resources.remove_link()
             actions, self.after_close = self.after_close, []  # they refer to this link, which would never be freed
             for action in actions:
                 action()
@@ -151,7 +113,9 @@ class Link:
         self.endpoint.name_ranks(job_ranks)
 
     def reserve_spare_duplicate(self) -> None:
-        """Reserve the space behind this communicator for a duplicate; on rank 0, before other space is taken."""
+        """Reserve the space behind this communicator for a duplicate; on the first rank of each host, before other
+        space is taken.
+        """
         self.endpoint.reserve_space(shared_bytes(self.size, self.geometry))
         self.has_spare_duplicate = True
 
@@ -163,35 +127,58 @@ class Link:
         self.has_spare_duplicate = False
         offset = shared_bytes(self.size, self.geometry)
         return Link(
-            self.file, offset, self.rank, self.processes, self.config, self.endpoint.timeout_s, self.trace,
-            self.job_ranks,
+            self.resources, offset, self.rank, self.processes, self.config, self.endpoint.timeout_s, self.trace,
+            self.job_ranks, self.hosts, SPARE_NUMBER, self.courier_ranks,
         )  # fmt: skip
 
     def split(self, communicator: Any, color: int | None, key: int) -> Link | None:
         """Return the link of the group that this rank joins, or None. The ranks agree through ``communicator``."""
         if not (color is None or isinstance(color, int)) or not isinstance(key, int):
             raise UsageError(messages.BAD_SPLIT(color=repr(color), key=repr(key)))
-        requests = np.zeros((self.size, 3), dtype=np.int64)
-        communicator.all_gather(requests, np.array([color is not None, color or 0, key], dtype=np.int64))
-        members = [
-            rank for rank in sorted(range(self.size), key=lambda rank: (requests[rank, 2], rank))
-            if color is not None and requests[rank, 0] and requests[rank, 1] == color
-        ]  # fmt: skip
-        offsets = np.zeros(self.size, dtype=np.int64)
-        mine = np.zeros(1, dtype=np.int64)
-        if members and members[0] == self.rank:
-            assert self.file.first is not None
-            mine[0] = self.file.first.reserve_space(shared_bytes(len(members), self.geometry))
-        communicator.all_gather(offsets, mine)
+        number, requests, offsets = self._agree(communicator, color, key)
+        members = _members(requests, color)
         if not members:
             return None
+        hosts = self.hosts.of(members)
+        rank = members.index(self.rank)
+        first = members[hosts.near(rank)[0]]  # of the group, on this host
         return Link(
-            self.file, int(offsets[members[0]]), members.index(self.rank), [self.processes[rank] for rank in members],
-            self.config, self.endpoint.timeout_s, self.trace, [self.job_ranks[rank] for rank in members],
+            self.resources, int(offsets[first]), rank, [self.processes[each] for each in members], self.config,
+            self.endpoint.timeout_s, self.trace, [self.job_ranks[each] for each in members], hosts, number,
+            [self.courier_ranks[each] for each in members],
         )  # fmt: skip
 
+    def _agree(self, communicator: Any, color: int | None, key: int) -> tuple[int, Any, Any]:
+        """Return what all ranks agree on: the number of the new communicators, the requests and the offsets, by rank.
 
-_numbers = itertools.count()  # of the links of this process
+        The first rank of a group on each host reserves memory there. Threads may split several communicators at once,
+        so a number may be taken before all ranks have agreed on it; then they agree again.
+        """
+        requests = np.zeros((self.size, 4), dtype=np.int64)
+        offers = np.zeros((self.size, 2), dtype=np.int64)
+        numbers, offset = self.resources.numbers, 0
+        while True:
+            communicator.all_gather(
+                requests, np.array([color is not None, color or 0, key, numbers.next], dtype=np.int64)
+            )
+            number = int(requests[:, 3].max())
+            members = _members(requests, color)
+            is_first = bool(members) and next(rank for rank in members if not self.far[rank]) == self.rank
+            if is_first and not offset:
+                assert self.resources.first is not None
+                offset = self.resources.first.reserve_space(shared_bytes(len(members), self.geometry))
+            communicator.all_gather(offers, np.array([offset, numbers.claim(number)], dtype=np.int64))
+            if offers[:, 1].all():
+                return number, requests, offers[:, 0]
+
+
+def _members(requests: Any, color: int | None) -> list[int]:
+    """Return the ranks that have asked for this color, in the order of their keys, then ranks."""
+    ranks = sorted(range(len(requests)), key=lambda rank: (requests[rank, 2], rank))
+    return [rank for rank in ranks if color is not None and requests[rank, 0] and requests[rank, 1] == color]
+
+
+_indices = itertools.count()  # of the links of this process
 _open_links: weakref.WeakSet[Link] = weakref.WeakSet()
 
 
@@ -210,9 +197,12 @@ def _leave_in_child() -> None:
     for link in list(_open_links):
         link.closed = True
         link.endpoint.abandon()
+        if link.resources.courier is not None:
+            link.resources.courier.abandon()
 
 
 os.register_at_fork(after_in_child=_leave_in_child)
+
 
 _rendezvous_count = 0  # of this process; the same on all ranks of a job
 
@@ -237,33 +227,31 @@ def connect_link(
         address = DirectoryAddress(identity, _rendezvous_count)
 
     def configure(resources: list[dict[str, Any]]) -> tuple[int, dict[str, Any]]:
-        cores = {core for rank in resources for core in rank["cores"]}
-        oversubscribed, spare_cores = identity.size > len(cores), 2 * identity.size <= len(cores)
-        config = JobConfig(
-            staging_bytes, oversubscribed, spare_cores, table(), secrets.token_hex(8), time.monotonic_ns()
-        )
-        space = shared_bytes(identity.size, geometry_for(staging_bytes))
-        try:
-            descriptor = os.memfd_create("unisono", os.MFD_CLOEXEC)
-        except OSError as error:
-            raise CommError(messages.NO_MEMORY_FILE(reason=error.strerror), rank=0) from error
-        try:
-            os.ftruncate(descriptor, space)
-        except OSError as error:
-            os.close(descriptor)
-            raise UsageError(messages.NO_SHARED_MEMORY(bytes=space, reason=error.strerror)) from error
-        return descriptor, asdict(config)
+        config = job_config([resources], staging_bytes, table())
+        return create_memory(identity.size, staging_bytes, identity.rank), config
 
-    rendezvous = meet(
-        identity, address, {"cores": sorted(os.sched_getaffinity(0))}, configure, connect_timeout_s, hooks
-    )
-    file = SharedFile(rendezvous.file, open_fault_log(identity))
+    rendezvous = meet(identity, address, own_resources(), configure, connect_timeout_s, hooks)
+    link = join_memory(identity, rendezvous, JobConfig(**rendezvous.config), timeout_s)
+    install_excepthook(link.rank, link.processes, link.config.token)
+    return link
+
+
+def join_memory(
+    identity: RankIdentity, rendezvous: Rendezvous, config: JobConfig, timeout_s: float,
+    hosts: HostMap | None = None, courier: _engine.Courier | None = None,
+) -> Link:  # fmt: skip
+    """Map the memory of this host, and return when all ranks of the host have done so.
+
+    If one of them fails, all of them raise an error.
+    """
+    members = range(identity.size) if hosts is None else hosts.near(identity.rank)
+    near = dict(zip(members, rendezvous.processes, strict=True))
+    processes = [near.get(rank, 0) for rank in range(identity.size)]
+    resources = JobResources(rendezvous.file, open_fault_log(identity), courier)
     try:
-        link = Link(
-            file, 0, identity.rank, rendezvous.processes, JobConfig(**rendezvous.config), timeout_s, identity.trace
-        )
+        link = Link(resources, 0, identity.rank, processes, config, timeout_s, identity.trace, hosts=hosts)
         link.has_spare_duplicate = True
-        if identity.rank == 0:
+        if identity.rank == members[0]:
             link.reserve_spare_duplicate()
     except Exception as error:
         reason = error.message if isinstance(error, UnisonoError) else str(error)
@@ -281,5 +269,4 @@ def connect_link(
     except BaseException:
         link.close()
         raise
-    install_excepthook(link.rank, link.processes, link.config.token)
     return link

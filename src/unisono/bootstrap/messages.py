@@ -71,7 +71,7 @@ ERROR_ON_RANK = Template(
     "bootstrap.error_on_rank", "connect: rank {rank}: {reason}", "connect：rank {rank}：{reason}"
 )
 RANK_0_FAILED = Template(
-    "bootstrap.rank_0_failed", "connect: rank 0 failed: {reason}", "connect：rank 0 失败：{reason}"
+    "bootstrap.rank_0_failed", "connect: rank {leader} failed: {reason}", "connect：rank {leader} 失败：{reason}"
 )
 OTHER_RANK_0_SILENT = Template(
     "bootstrap.other_rank_0_silent",
@@ -103,8 +103,8 @@ NOT_READY = Template(
 )
 RANK_0_SILENT = Template(
     "bootstrap.rank_0_silent",
-    "connect: rank 0 (process {process}) has not answered within {seconds:g} s",
-    "connect：rank 0（进程 {process}）在 {seconds:g} 秒内没有应答",
+    "connect: rank {leader} (process {process}) has not answered within {seconds:g} s",
+    "connect：rank {leader}（进程 {process}）在 {seconds:g} 秒内没有应答",
 )
 BAD_MESSAGE = Template(
     "bootstrap.bad_message",
@@ -113,15 +113,16 @@ BAD_MESSAGE = Template(
 )
 BAD_PAYLOAD = Template(
     "bootstrap.bad_payload",
-    "connect: rank 0 (process {process}) sent a payload with {parts}; expected the processes of all ranks and "
+    "connect: rank {leader} (process {process}) sent a payload with {parts}; expected the processes of all ranks and "
     "a config",
-    "connect：rank 0（进程 {process}）发来的数据包含 {parts}；应为所有 rank 的 PID 和配置",
+    "connect：rank {leader}（进程 {process}）发来的数据包含 {parts}；应为所有 rank 的 PID 和配置",
 )
 NO_RANK_0 = Template(
     "bootstrap.no_rank_0",
-    "connect: rank {rank} timed out after {seconds:g} s waiting for rank 0 of {size}; hint: check that it was "
+    "connect: rank {rank} timed out after {seconds:g} s waiting for rank {leader} of {size}; hint: check that it was "
     "started",
-    "connect：rank {rank}（共 {size} 个）等待 rank 0，{seconds:g} 秒后超时；建议：检查 rank 0 是否已启动",
+    "connect：rank {rank}（共 {size} 个）等待 rank {leader}，{seconds:g} 秒后超时；建议：检查 rank {leader} "
+    "是否已启动",
 )
 FOREIGN_SOCKET = Template(
     "bootstrap.foreign_socket",
@@ -256,8 +257,8 @@ BAD_SPLIT = Template(
 )
 NO_MEMORY_FILE = Template(
     "bootstrap.no_memory_file",
-    "connect: rank 0 cannot create shared memory: {reason}; hint: raise the limits (ulimit -n)",
-    "connect：rank 0 无法创建共享内存：{reason}；建议：提高上限（ulimit -n）",
+    "connect: rank {rank} cannot create shared memory: {reason}; hint: raise the limits (ulimit -n)",
+    "connect：rank {rank} 无法创建共享内存：{reason}；建议：提高上限（ulimit -n）",
 )
 NO_SHARED_MEMORY = Template(
     "bootstrap.no_shared_memory",

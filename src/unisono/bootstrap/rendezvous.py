@@ -1,10 +1,13 @@
-"""The rendezvous of the ranks of a job on one machine: rank 0 listens, and the other ranks connect to it.
+"""The rendezvous of the ranks on one host: their leader listens, and the other ranks connect to it.
+
+The leader is the lowest rank: rank 0, or, in a job on several hosts (network_rendezvous.py), the lowest rank of its
+host.
 
 The address is that of a Unix socket (rendezvous_address.py). A rank must belong to the same user and know the secret
-of the job (handshake.py). When all ranks are connected (rendezvous_server.py), rank 0 sends each of them a
+of the job (handshake.py). When all ranks are connected (rendezvous_server.py), the leader sends each of them a
 **payload**: the descriptor of the shared memory, the process numbers of all ranks, and the configuration. Every rank
-then confirms that it has mapped the memory. If anything fails on the way, rank 0 tells the other ranks, and all of
-them raise the same error.
+then confirms that it has mapped the memory. If anything fails on the way, the leader tells the other ranks, and all
+of them raise the same error.
 """
 
 from __future__ import annotations
@@ -13,7 +16,7 @@ import errno
 import os
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -39,9 +42,9 @@ __all__ = ["Rendezvous", "RendezvousHooks", "listening_process", "meet"]
 
 DIAL_EVERY_S = 0.01
 POLL_EVERY = round(POLL_EVERY_S / DIAL_EVERY_S)  # attempts
-GRACE_S = 2.0  # the time that rank 0 has to report a problem, after its own time has ended
+GRACE_S = 2.0  # the time that the leader has to report a problem, after its own time has ended
 
-# Called on rank 0 with the resources of all ranks; returns the descriptor of the shared memory and the configuration.
+# Called on the leader with the resources of all ranks; returns the descriptor of the memory and the configuration.
 Configure = Callable[[list[dict[str, Any]]], tuple[int, dict[str, Any]]]
 
 
@@ -51,17 +54,18 @@ class Rendezvous:
 
     rank: int
     file: int  # descriptor of the shared memory
-    processes: list[int]
-    config: dict[str, Any]  # determined by rank 0
-    connections: dict[int, Connection] = field(default_factory=dict)  # by rank; on the other ranks, only to rank 0
+    processes: list[int]  # of the members, in their order
+    config: dict[str, Any]  # determined by the leader
+    connections: dict[int, Connection] = field(default_factory=dict)  # by rank; on other ranks, only to the leader
     timeout_s: float = 0.0
-    ends_s: float = 0.0  # rank 0 waits until then for the others to confirm
+    ends_s: float = 0.0  # the leader waits until then for the others to confirm
+    leader: int = 0
 
     def confirm(self, problem: BaseException | None) -> None:
         """Tell the other ranks whether this rank is ready, and wait for them; raise if one of them is not."""
         try:
-            if 0 in self.connections:
-                self._confirm_to_rank_0(problem)
+            if self.leader in self.connections:
+                self._confirm_to_leader(problem)
             else:
                 self._confirm_to_all(problem)
         finally:
@@ -73,13 +77,14 @@ class Rendezvous:
             connection.close()
         self.connections = {}
 
-    def _confirm_to_rank_0(self, problem: BaseException | None) -> None:
-        connection = self.connections[0]
-        with suppress(OSError):  # rank 0 may have closed the connection after it has reported a problem
+    def _confirm_to_leader(self, problem: BaseException | None) -> None:
+        connection = self.connections[self.leader]
+        with suppress(OSError):  # the leader may have closed the connection after it has reported a problem
             connection.send({} if problem is None else error_to_dict(problem, self.rank))
-        answer = _receive(connection, self.ends_s + GRACE_S, self.timeout_s)
+        answer = _receive(connection, self.ends_s + GRACE_S, self.timeout_s, self.leader)
         if answer is None:
-            raise PeerLost(messages.ENDED_BEFORE_READY(rank=0, process=connection.process), rank=0)
+            message = messages.ENDED_BEFORE_READY(rank=self.leader, process=connection.process)
+            raise PeerLost(message, rank=self.leader)
         if "problem" in answer and problem is None:
             raise error_from_dict(answer)
 
@@ -89,7 +94,7 @@ class Rendezvous:
             first = first or self._confirmation(rank, connection)
         for connection in self.connections.values():
             with suppress(OSError):  # the engine detects that this rank has ended, and reports its rank
-                connection.send({} if first is None else error_to_dict(first, 0))
+                connection.send({} if first is None else error_to_dict(first, self.rank))
         if first is not None and problem is None:
             raise first
 
@@ -109,28 +114,30 @@ class Rendezvous:
 
 def meet(
     identity: RankIdentity, address: Address, resources: dict[str, Any], configure: Configure, timeout_s: float,
-    hooks: RendezvousHooks | None = None,
+    hooks: RendezvousHooks | None = None, members: Sequence[int] | None = None,
 ) -> Rendezvous:  # fmt: skip
-    """Wait until all ranks of the job are connected, and return what all of them know then.
+    """Wait until all ranks are connected, and return what all of them know then.
 
-    ``resources`` are those of this rank; ``configure`` is called on rank 0.
+    ``resources`` are those of this rank; ``configure`` is called on the leader. ``members`` are the ranks on this
+    host, by default all ranks of the job.
     """
-    if identity.size == 1:
+    members = members or range(identity.size)
+    if len(members) == 1:
         file, config = configure([resources])
-        return Rendezvous(0, file, [os.getpid()], config)
+        return Rendezvous(identity.rank, file, [os.getpid()], config, leader=identity.rank)
     fingerprint = process_fingerprint() if identity.by_hand else {}
     own = Hello(identity.rank, identity.size, resources, timeout_s, timeout_s, process_namespace(), fingerprint)
     try:
-        if identity.rank == 0:
-            return _serve(identity, address, own, configure, hooks or RendezvousHooks())
-        return _join(identity, address, own, hooks or RendezvousHooks())
+        if identity.rank == members[0]:
+            return _serve(identity, address, own, configure, hooks or RendezvousHooks(), members)
+        return _join(identity, address, own, hooks or RendezvousHooks(), members)
     except OSError as error:
         if isinstance(error, UnisonoError):
             raise
-        raise _system_error(identity, error) from error
+        raise system_error(identity, error) from error
 
 
-def _system_error(identity: RankIdentity, error: OSError) -> UnisonoError:
+def system_error(identity: RankIdentity, error: OSError) -> UnisonoError:
     """Return the error of this package for an error of the system."""
     if error.errno in (errno.EMFILE, errno.ENFILE):
         return CommError(messages.NO_DESCRIPTOR(rank=identity.rank, reason=error.strerror), rank=identity.rank)
@@ -138,12 +145,13 @@ def _system_error(identity: RankIdentity, error: OSError) -> UnisonoError:
 
 
 def _serve(
-    identity: RankIdentity, address: Address, own: Hello, configure: Configure, hooks: RendezvousHooks
-) -> Rendezvous:
+    identity: RankIdentity, address: Address, own: Hello, configure: Configure, hooks: RendezvousHooks,
+    members: Sequence[int],
+) -> Rendezvous:  # fmt: skip
     ends_s = time.monotonic() + GRACE_S
     while True:
         try:
-            return _accept_ranks(identity, address, own, configure, hooks)
+            return _accept_ranks(identity, address, own, configure, hooks, members)
         except DirectoryTaken:
             _ask_other_rank_0(address, own)
         if time.monotonic() > ends_s:
@@ -152,9 +160,10 @@ def _serve(
 
 
 def _accept_ranks(
-    identity: RankIdentity, address: Address, own: Hello, configure: Configure, hooks: RendezvousHooks
-) -> Rendezvous:
-    server = RendezvousServer(identity, own, hooks)
+    identity: RankIdentity, address: Address, own: Hello, configure: Configure, hooks: RendezvousHooks,
+    members: Sequence[int],
+) -> Rendezvous:  # fmt: skip
+    server = RendezvousServer(identity, own, hooks, members)
     with address.reserve() as socket_address, socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
         listener.bind(socket_address.socket)
         listener.listen(BACKLOG)
@@ -163,16 +172,18 @@ def _accept_ranks(
     file = None
     try:
         hooks.on_complete()
-        peers = [server.peers[rank] for rank in range(1, identity.size)]
+        peers = [server.peers[rank] for rank in members[1:]]
         file, config = configure([own.resources, *(peer.hello.resources for peer in peers)])
         processes = [os.getpid(), *(peer.connection.process for peer in peers)]
         connections = {peer.hello.rank: peer.connection for peer in peers}
         for rank, connection in connections.items():
             _send_payload(rank, connection, {"processes": processes, "config": config}, file)
-        return Rendezvous(0, file, processes, config, connections, own.timeout_s, time.monotonic() + own.timeout_s)
+        ready_s = time.monotonic() + own.timeout_s
+        return Rendezvous(identity.rank, file, processes, config, connections, own.timeout_s, ready_s, identity.rank)
     except BaseException as error:
-        if isinstance(error, UsageError):  # of rank 0 only: the calls of the other ranks were right
-            server.fail_all(CommError(messages.RANK_0_FAILED(reason=error.message), rank=0))
+        if isinstance(error, UsageError):  # of the leader only: the calls of the other ranks were right
+            message = messages.RANK_0_FAILED(leader=identity.rank, reason=error.message)
+            server.fail_all(CommError(message, rank=identity.rank))
         else:
             server.fail_all(error)
         if file is not None:
@@ -200,31 +211,36 @@ def _ask_other_rank_0(address: Address, own: Hello) -> None:
         raise error_from_dict(answer)
 
 
-def _join(identity: RankIdentity, address: Address, own: Hello, hooks: RendezvousHooks) -> Rendezvous:
+def _join(
+    identity: RankIdentity, address: Address, own: Hello, hooks: RendezvousHooks, members: Sequence[int]
+) -> Rendezvous:
+    leader = members[0]
     ends_s = time.monotonic() + own.timeout_s
-    connection, secret = _dial(identity, address, ends_s, own.timeout_s, hooks)
+    connection, secret = _dial(identity, address, ends_s, own.timeout_s, hooks, leader)
     try:
-        while (payload := _handshake(connection, secret, own, ends_s)) is None:
-            # Rank 0 has ended, or has dropped this connection because too many others were open.
+        while (payload := _handshake(connection, secret, own, ends_s, leader)) is None:
+            # The leader has ended, or has dropped this connection because too many others were open.
             dialed = _try_dial(address)
             if dialed is None:
-                raise PeerLost(messages.ENDED_BEFORE_CONNECTED(rank=0, process=connection.process), rank=0)
+                message = messages.ENDED_BEFORE_CONNECTED(rank=leader, process=connection.process)
+                raise PeerLost(message, rank=leader)
             connection.close()
             connection, secret = dialed
         if "problem" in payload:
             raise error_from_dict(payload)
         if not connection.descriptors:  # the kernel drops a descriptor if the process has none left
-            error = _system_error(identity, OSError(errno.EMFILE, os.strerror(errno.EMFILE)))
+            error = system_error(identity, OSError(errno.EMFILE, os.strerror(errno.EMFILE)))
             with suppress(OSError):
                 connection.send(error_to_dict(error, identity.rank))
             raise error
         file, processes, config = connection.descriptors[0], payload.get("processes"), payload.get("config")
-        if not isinstance(config, dict) or not isinstance(processes, list) or len(processes) != identity.size:
-            raise CommError(
-                messages.BAD_PAYLOAD(process=connection.process, parts=", ".join(sorted(payload))), rank=0
-            )
+        if not isinstance(config, dict) or not isinstance(processes, list) or len(processes) != len(members):
+            parts = ", ".join(sorted(payload))
+            message = messages.BAD_PAYLOAD(leader=leader, process=connection.process, parts=parts)
+            raise CommError(message, rank=leader)
         ready_s = time.monotonic() + own.timeout_s
-        return Rendezvous(identity.rank, file, processes, config, {0: connection}, own.timeout_s, ready_s)
+        connections = {leader: connection}
+        return Rendezvous(identity.rank, file, processes, config, connections, own.timeout_s, ready_s, leader)
     except BaseException:
         connection.close()
         for descriptor in connection.descriptors:
@@ -232,11 +248,13 @@ def _join(identity: RankIdentity, address: Address, own: Hello, hooks: Rendezvou
         raise
 
 
-def _handshake(connection: Connection, secret: str, own: Hello, ends_s: float) -> dict[str, Any] | None:
-    """Send the hello of this rank and return the payload of rank 0, or None if it has closed the connection."""
-    with suppress(BrokenPipeError, ConnectionResetError):  # rank 0 has closed it, perhaps after reporting a problem
+def _handshake(connection: Connection, secret: str, own: Hello, ends_s: float, leader: int) -> dict[str, Any] | None:
+    """Send the hello of this rank and return the leader's payload, or None if it has closed the connection."""
+    with suppress(
+        BrokenPipeError, ConnectionResetError
+    ):  # the leader has closed it, perhaps after reporting a problem
         _send_hello(connection, secret, replace(own, left_s=max(0.0, ends_s - time.monotonic())))
-    return _receive(connection, ends_s + GRACE_S, own.timeout_s, descriptors=1)
+    return _receive(connection, ends_s + GRACE_S, own.timeout_s, leader, descriptors=1)
 
 
 def _send_hello(connection: Connection, secret: str, hello: Hello) -> None:
@@ -245,28 +263,28 @@ def _send_hello(connection: Connection, secret: str, hello: Hello) -> None:
 
 
 def _receive(
-    connection: Connection, ends_s: float, timeout_s: float, *, descriptors: int = 0
+    connection: Connection, ends_s: float, timeout_s: float, leader: int, *, descriptors: int = 0
 ) -> dict[str, Any] | None:
-    """Return the next message of rank 0, or None if it has closed the connection."""
+    """Return the next message of the leader, or None if it has closed the connection."""
     process = connection.process
     try:
         return connection.wait_for_message(ends_s, descriptors=descriptors)
     except TimeoutError:
-        raise CollectiveTimeout(messages.RANK_0_SILENT(process=process, seconds=timeout_s), rank=0) from None
+        message = messages.RANK_0_SILENT(leader=leader, process=process, seconds=timeout_s)
+        raise CollectiveTimeout(message, rank=leader) from None
     except (OSError, ValueError) as error:
-        raise CommError(messages.BAD_MESSAGE(rank=0, process=process, reason=error), rank=0) from error
+        raise CommError(messages.BAD_MESSAGE(rank=leader, process=process, reason=error), rank=leader) from error
 
 
 def _dial(
-    identity: RankIdentity, address: Address, ends_s: float, timeout_s: float, hooks: RendezvousHooks
+    identity: RankIdentity, address: Address, ends_s: float, timeout_s: float, hooks: RendezvousHooks, leader: int
 ) -> tuple[Connection, str]:
-    """Dial until rank 0 accepts; return the connection and the secret to send."""
+    """Dial until the leader accepts; return the connection and the secret to send."""
     attempts = 0
     while (dialed := _try_dial(address)) is None:
         if time.monotonic() >= ends_s:
-            raise CollectiveTimeout(
-                messages.NO_RANK_0(rank=identity.rank, seconds=timeout_s, size=identity.size), rank=0
-            )
+            message = messages.NO_RANK_0(rank=identity.rank, seconds=timeout_s, leader=leader, size=identity.size)
+            raise CollectiveTimeout(message, rank=leader)
         attempts += 1
         if attempts % POLL_EVERY == 0:
             hooks.poll()
@@ -287,7 +305,7 @@ def listening_process(address: Address) -> int | None:
 
 
 def _try_dial(address: Address) -> tuple[Connection, str] | None:
-    """Return a connection to rank 0 and the secret to send, or None if rank 0 does not accept one yet."""
+    """Return a connection to the leader and the secret to send, or None if it does not accept one yet."""
     sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
     try:
         with address.resolve() as socket_address:

@@ -1,24 +1,22 @@
-"""Rank 0's side of a rendezvous, until all ranks are connected.
+"""The leader's side of a rendezvous on one host, until all ranks are connected.
 
-One loop serves all connections, and none of them can delay the others: a connection of another user is closed before
-a byte of it is read; any other one has a few seconds to prove that it belongs to the job and to send its hello; and
-only a bounded number of them is open at a time.
+The **leader** is the lowest rank of its host; in a job on one host, rank 0. One loop serves all connections, and none
+of them can delay the others (intake.py). A connection of another user is closed before a byte of it is read.
 
-A **peer** is a process that has sent a hello. It is **admitted** as a rank if its fingerprint is that of rank 0
+A **peer** is a process that has sent a hello. It is **admitted** as a rank if its fingerprint is that of the leader
 (job_identity.py). Otherwise it is a **candidate**, which is admitted only if no better one connects soon. A **rival**
-claims to be rank 0 as well.
+claims to be the leader as well.
 """
 
 from __future__ import annotations
 
-import errno
 import socket
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from os import getpid, getuid
-from selectors import EVENT_READ, PollSelector
-from typing import Any
+from selectors import EVENT_READ
 
 from unisono.bootstrap import messages
 from unisono.bootstrap.environment import RankIdentity
@@ -32,33 +30,31 @@ from unisono.bootstrap.handshake import (
     hello_from,
     protocol_of,
 )
+from unisono.bootstrap.intake import PROVED, Intake
 from unisono.bootstrap.job_identity import differences
 from unisono.bootstrap.locality import other_namespace
 from unisono.errors import CollectiveTimeout, CommError, MismatchError, PeerLost, UnisonoError, UsageError
 from unisono.message import Message, join
 
-HELLO_S = 5.0  # the time that a connection has to send its hello
 SETTLING_S = 1.0  # the time in which a better candidate may connect
 POLL_EVERY_S = 0.2
-MOST_UNKNOWN = 64  # connections without a hello, beside one for each rank
-MOST_AT_ONCE = 32  # connections accepted before others are served
 MOST_REFUSALS = 3  # named in an error message
 BACKLOG = 4096
 
 
 class RendezvousHooks:
-    """Callbacks while rank 0 waits for the other ranks, or another rank waits for rank 0."""
+    """Callbacks while the leader waits for the other ranks, or another rank waits for the leader."""
 
     timeout_hint: str = messages.HINT_CONNECT_TIMEOUT()  # the hint for ranks that are late
 
     def on_listening(self) -> None:
-        """Called on rank 0 when the other ranks can connect."""
+        """Called on the leader when the other ranks can connect."""
 
     def poll(self) -> None:
         """Called regularly; may raise, and so end the rendezvous."""
 
     def on_complete(self) -> None:
-        """Called on rank 0 when all ranks are connected, before they are told."""
+        """Called on the leader when all ranks are connected, before they are told."""
 
 
 @dataclass(eq=False)
@@ -77,79 +73,73 @@ def hint_on_names(identity: RankIdentity) -> Message:
 class RendezvousServer:
     """Accepts the connections of all other ranks.
 
-    ``own`` is the hello of rank 0. Its fingerprint is empty if only ranks of this job can find the address.
+    ``own`` is the hello of the leader, which is the first of ``members``. Its fingerprint is empty if only ranks of
+    this job can find the address.
     """
 
-    def __init__(self, identity: RankIdentity, own: Hello, hooks: RendezvousHooks) -> None:
-        self.identity, self.own, self.hooks = identity, own, hooks
+    def __init__(self, identity: RankIdentity, own: Hello, hooks: RendezvousHooks, members: Sequence[int]) -> None:
+        self.identity, self.own, self.hooks, self.members = identity, own, hooks, members
+        self.leader = members[0]
         self.ends_s = time.monotonic() + own.timeout_s
         self.timeout_s = own.timeout_s  # of the rank whose time ends first
         self.peers: dict[int, Peer] = {}  # admitted, by rank
         self.candidates: dict[Peer, float] = {}  # with the time of their hello
         self.rivals: list[Hello] = []
         self.refusals: list[Message] = []  # of processes of this user, for the message if ranks are late
-        self._unknown: dict[Connection, float] = {}  # without a hello, with the time at which they are closed
-        self._proved: set[Connection] = set()  # those of them that know the secret
-        self._selector = PollSelector()  # needs no descriptor
+        self._intake = Intake(self.leader, len(members), lambda connection: connection.user == getuid())
 
     def accept_all(self, listener: socket.socket, secret: str) -> None:
         """Return when all ranks are admitted."""
         listener.setblocking(False)
-        self._selector.register(listener, EVENT_READ)
+        self._intake.selector.register(listener, EVENT_READ)
         try:
             self._serve(listener, secret)
         except BaseException as error:
             self.fail_all(error, listener)
             raise
         finally:
-            self._selector.close()
-            for connection in [*self._unknown, *(candidate.connection for candidate in self.candidates)]:
-                connection.close()
+            self._intake.close()
+            for candidate in self.candidates:
+                candidate.connection.close()
 
     def fail_all(self, error: BaseException, listener: socket.socket | None = None) -> None:
         """Send the error to every process that is connected, and close the connections."""
-        message = error_to_dict(error, 0)
+        message = error_to_dict(error, self.leader)
         peers = [*self.peers.values(), *self.candidates]
-        self._dismiss([*self._unknown, *(peer.connection for peer in peers)], message)
+        self._intake.dismiss([*self._intake.unknown, *(peer.connection for peer in peers)], message)
         if listener is None:
             return
         with suppress(OSError, UnisonoError):  # also to those that are just connecting
             listener.shutdown(socket.SHUT_RDWR)  # no process connects after them
-            while self._accept(listener):
-                self._dismiss(list(self._unknown), message)
-        self._dismiss(list(self._unknown), message)
-
-    def _dismiss(self, connections: list[Connection], message: dict[str, Any]) -> None:
-        for connection in connections:
-            with suppress(OSError):
-                connection.send(message)
-            self._drop(connection)
+            while self._intake.accept(listener):
+                self._intake.dismiss(self._intake.unknown, message)
+        self._intake.dismiss(self._intake.unknown, message)
 
     def _serve(self, listener: socket.socket, secret: str) -> None:
         poll_s = time.monotonic() + POLL_EVERY_S
-        while len(self.peers) < self.identity.size - 1:
+        while len(self.peers) < len(self.members) - 1:
             now_s = time.monotonic()
             if now_s >= self.ends_s:
                 raise self._timed_out()
             if now_s >= poll_s:
                 poll_s = now_s + POLL_EVERY_S
                 self.hooks.poll()
-            self._drop_slow(now_s)
+            self._intake.drop_slow(now_s)
             settled_s = self._settled_s()
             if now_s >= settled_s:
                 self._admit_candidates()
                 continue
-            wake_s = min(self.ends_s, poll_s, settled_s, *self._unknown.values())
-            for key, _ in self._selector.select(wake_s - now_s):
+            wake_s = min(self.ends_s, poll_s, settled_s, *self._intake.unknown.values())
+            for key, _ in self._intake.selector.select(wake_s - now_s):
                 if key.fileobj is listener:
-                    self._accept(listener)
+                    self._intake.accept(listener)
                 elif isinstance(key.data, Peer):
                     self._on_data(key.data)
-                elif key.data in self._unknown:
+                elif key.data in self._intake.unknown:
                     self._read_hello(key.data, secret)
 
     def _timed_out(self) -> CollectiveTimeout:
-        missing = ", ".join(str(rank) for rank in range(1, self.identity.size) if rank not in self.peers)
+        missing = ", ".join(str(rank) for rank in self.members[1:] if rank not in self.peers)
         refused = messages.REFUSALS(refusals=join(self.refusals[:MOST_REFUSALS])) if self.refusals else ""
         return CollectiveTimeout(
             messages.RANKS_MISSING(
@@ -158,44 +148,10 @@ class RendezvousServer:
             )
         )  # fmt: skip
 
-    def _accept(self, listener: socket.socket) -> bool:
-        """Accept connections; return whether there may be more."""
-        for _ in range(MOST_AT_ONCE):
-            try:
-                sock, _ = listener.accept()
-            except BlockingIOError:
-                return False
-            except ConnectionAbortedError:
-                continue
-            except OSError as error:
-                if error.errno in (errno.EMFILE, errno.ENFILE):
-                    raise CommError(messages.NO_DESCRIPTOR(rank=0, reason=error.strerror), rank=0) from error
-                raise
-            connection = Connection(sock)
-            if connection.user != getuid():
-                connection.close()
-                continue
-            if len(self._unknown) >= MOST_UNKNOWN + self.identity.size:
-                self._drop(next(iter(self._unknown)))
-            self._unknown[connection] = time.monotonic() + HELLO_S
-            self._selector.register(connection, EVENT_READ, connection)
-        return True
-
-    def _drop_slow(self, now_s: float) -> None:
-        for connection in [connection for connection, until_s in self._unknown.items() if now_s >= until_s]:
-            self._drop(connection)
-
-    def _drop(self, connection: Connection) -> None:
-        """Close a connection."""
-        self._unknown.pop(connection, None)
-        with suppress(KeyError):  # it is no longer registered
-            self._selector.unregister(connection)
-        connection.close()
-
     def _refuse(self, connection: Connection, error: UnisonoError) -> None:
         """Close a connection with an error; the rendezvous goes on."""
         self.refusals.append(messages.PROCESS_REFUSED(process=connection.process, reason=error.message))
-        self._dismiss([connection], error_to_dict(error, 0))
+        self._intake.dismiss([connection], error_to_dict(error, self.leader))
 
     def _read_hello(self, connection: Connection, secret: str) -> None:
         """Continue to read: first the proof that the connection belongs to the job, then its hello."""
@@ -203,12 +159,12 @@ class RendezvousServer:
             is_open = connection.read()
             if not self._is_proved(connection, secret):
                 if not is_open:
-                    self._drop(connection)
+                    self._intake.drop(connection)
                 return
             message = connection.take(LONGEST_HELLO)
             if message is None:
                 if not is_open:
-                    self._drop(connection)
+                    self._intake.drop(connection)
                 return
             hello = hello_from(message)
             if hello.resources.keys() != self.own.resources.keys():
@@ -216,33 +172,32 @@ class RendezvousServer:
         except ValueError as error:
             self._refuse(connection, CommError(messages.BAD_HELLO(process=connection.process, reason=error)))
         except OSError:
-            self._drop(connection)
+            self._intake.drop(connection)
         else:
-            self._unknown.pop(connection)
-            self._selector.modify(connection, EVENT_READ, peer := Peer(connection, hello))
+            self._intake.admit(connection, peer := Peer(connection, hello))
             self._consider(peer)
 
     def _is_proved(self, connection: Connection, secret: str) -> bool:
         """Return whether the connection has proved that it belongs to the job; one that cannot is closed."""
-        if connection in self._proved:
+        if self._intake.has_proved(connection):
             return True
         if len(connection.received) < PREAMBLE_BYTES:
             return False
         protocol = protocol_of(bytes(connection.received[:PREAMBLE_BYTES]), secret)
         if protocol is None:
-            self._drop(connection)
+            self._intake.drop(connection)
             return False
         if protocol != PROTOCOL:
             raise MismatchError(messages.OTHER_VERSION(process=connection.process))
         del connection.received[:PREAMBLE_BYTES]
-        self._proved.add(connection)
+        self._intake.achieved[connection] = PROVED
         return True
 
     def _consider(self, peer: Peer) -> None:
         """Admit a peer, keep it as a candidate, or refuse it."""
         hello = peer.hello
         is_of_this_job = not self.own.fingerprint or hello.fingerprint == self.own.fingerprint
-        if hello.rank == 0:
+        if hello.rank == self.leader:
             self._refuse_rival(peer)
             return
         problem = self._problem(hello)
@@ -254,7 +209,7 @@ class RendezvousServer:
             self.candidates[peer] = time.monotonic()
             self._refuse_ranks_of_rivals()
         elif is_of_this_job:
-            self._dismiss([peer.connection], error_to_dict(problem, 0))
+            self._intake.dismiss([peer.connection], error_to_dict(problem, self.leader))
             raise problem
         else:
             self._refuse(peer.connection, problem)
@@ -264,7 +219,7 @@ class RendezvousServer:
         size = self.identity.size
         if hello.size != size:
             return MismatchError(messages.OTHER_SIZE(rank=hello.rank, theirs=hello.size, size=size))
-        if not 0 < hello.rank < size or (hello.rank in self.peers and not self.own.fingerprint):
+        if hello.rank not in self.members or (hello.rank in self.peers and not self.own.fingerprint):
             return MismatchError(messages.RANK_TWICE(rank=hello.rank, last=size - 1))
         if hello.process_namespace != self.own.process_namespace:
             reason = other_namespace(hello.rank, "PID", hello.process_namespace, self.own.process_namespace)
@@ -315,7 +270,7 @@ class RendezvousServer:
     def _settled_s(self) -> float:
         """Return when candidates are admitted: a while after there is one for every rank that is missing."""
         ranks = {candidate.hello.rank for candidate in self.candidates}
-        if len(ranks) + len(self.peers) < self.identity.size - 1:
+        if len(ranks) + len(self.peers) < len(self.members) - 1:
             return float("inf")
         return max(self.candidates.values()) + SETTLING_S
 
@@ -343,7 +298,7 @@ class RendezvousServer:
         if peer in self.candidates:
             if not connection.read():
                 del self.candidates[peer]
-                self._drop(connection)
+                self._intake.drop(connection)
             return
         if self.peers.get(rank) is not peer:
             return  # it was refused meanwhile

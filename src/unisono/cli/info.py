@@ -62,7 +62,7 @@ def gather_facts() -> dict[str, Any]:
 
 def _shared_memory() -> str:
     """Return how much shared memory a communicator takes at most."""
-    from unisono.bootstrap.membership import DEPTH, STAGING_BYTES, TRANSFER_BYTES
+    from unisono.bootstrap.job_resources import DEPTH, STAGING_BYTES, TRANSFER_BYTES
 
     mib = 1 << 20
     return messages.SHARED_MEMORY(staging=STAGING_BYTES // mib, transfer=DEPTH * TRANSFER_BYTES // 1024)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from unisono.bootstrap.environment import RankIdentity
-from unisono.bootstrap.membership import STAGING_BYTES, connect_link
+from unisono.bootstrap.job_resources import STAGING_BYTES
+from unisono.bootstrap.membership import connect_link
 from unisono.comm.communicator import Communicator
 from unisono.comm.selection import load_table
 

@@ -7,7 +7,7 @@ import os
 from unisono import collectives
 from unisono.algorithms.declaration import Algorithm
 from unisono.algorithms.user_files import resolve
-from unisono.bootstrap.membership import Table
+from unisono.bootstrap.job_resources import Table
 from unisono.collectives import Collective
 from unisono.comm.selection import Explanation, explain, load_table
 from unisono.comm.topology import host_options

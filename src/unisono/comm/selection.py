@@ -15,7 +15,7 @@ from unisono import algorithms, collectives
 from unisono.algorithms.catalogue import algorithms_serving
 from unisono.algorithms.declaration import Algorithm
 from unisono.algorithms.nodes import crossing_part
-from unisono.bootstrap.membership import Table
+from unisono.bootstrap.job_resources import Table
 from unisono.cache_files import Unbelievable, read_record, user_cache, warn_ignored, write_record
 from unisono.collectives import Collective
 from unisono.comm import messages

@@ -128,7 +128,7 @@ class Trace:
 
 def trace_job(dispatcher: Dispatcher, job: JobTrace) -> None:
     """Record everything on a communicator until it is closed."""
-    recording = _Recording(dispatcher, EVENTS, job.run, job.base_ns, job.rank, dispatcher.link.number)
+    recording = _Recording(dispatcher, EVENTS, job.run, job.base_ns, job.rank, dispatcher.link.index)
 
     def write() -> None:
         recording.stop()

@@ -14,7 +14,7 @@ import numpy as np
 
 from unisono import collectives
 from unisono.algorithms import catalogue
-from unisono.bootstrap.membership import Table
+from unisono.bootstrap.job_resources import Table
 from unisono.collectives import Collective, barrier
 from unisono.comm.communicator import Communicator
 from unisono.comm.rules import FALLBACK, rules_for, variant_of

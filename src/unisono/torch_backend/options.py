@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
-from unisono.bootstrap.membership import STAGING_BYTES
+from unisono.bootstrap.job_resources import STAGING_BYTES
 from unisono.torch_backend import messages
 
 

@@ -1,0 +1,106 @@
+"""Connections of processes that may not belong to the job.
+
+None of them can delay the others: each has a few seconds to prove that it belongs to the job and to send its hello,
+and only a bounded number of them is open at a time. When there are more, the oldest of those that have achieved the
+least is closed, but none that has proved that it belongs to the job. A rank that was closed in this way connects
+again.
+"""
+
+from __future__ import annotations
+
+import errno
+import socket
+import time
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from selectors import EVENT_READ, PollSelector
+from typing import Any
+
+from unisono.bootstrap import messages
+from unisono.bootstrap.framing import Connection
+from unisono.errors import CommError
+
+HELLO_S = 5.0  # the time that a connection has to send its hello
+MOST_UNKNOWN = 64  # connections without a hello, beside one for each rank
+SILENT, GREETED, PROVED = range(3)  # what a connection has achieved
+MOST_AT_ONCE = 32  # connections accepted before others are served
+
+
+class Intake:
+    """Accepts connections and keeps those that have not sent a hello yet.
+
+    ``is_allowed`` says whether to keep a new connection; the others are closed before a byte of them is read.
+    ``rank`` is the rank that listens.
+    """
+
+    def __init__(self, rank: int, size: int, is_allowed: Callable[[Connection], bool]) -> None:
+        self.rank, self.is_allowed = rank, is_allowed
+        self.most = MOST_UNKNOWN + size
+        self.unknown: dict[Connection, float] = {}  # with the time at which they are closed
+        self.achieved: dict[Connection, int] = {}  # by unknown connections; those that are not here are silent
+        self.selector = PollSelector()  # needs no descriptor
+
+    def accept(self, listener: socket.socket) -> bool:
+        """Accept connections; return whether there may be more."""
+        for _ in range(MOST_AT_ONCE):
+            try:
+                sock, _ = listener.accept()
+            except BlockingIOError:
+                return False
+            except ConnectionAbortedError:
+                continue
+            except OSError as error:
+                if error.errno in (errno.EMFILE, errno.ENFILE):
+                    reason = messages.NO_DESCRIPTOR(rank=self.rank, reason=error.strerror)
+                    raise CommError(reason, rank=self.rank) from error
+                raise
+            connection = Connection(sock)
+            if not self.is_allowed(connection):
+                connection.close()
+                continue
+            if len(self.unknown) >= self.most:
+                self._make_room()
+            self.unknown[connection] = time.monotonic() + HELLO_S
+            self.selector.register(connection, EVENT_READ, connection)
+        return True
+
+    def has_proved(self, connection: Connection) -> bool:
+        """Return whether a connection has proved that it belongs to the job."""
+        return self.achieved.get(connection) == PROVED
+
+    def _make_room(self) -> None:
+        least = min(self.unknown, key=lambda connection: self.achieved.get(connection, SILENT))  # the oldest of them
+        if not self.has_proved(least):
+            self.drop(least)
+
+    def drop_slow(self, now_s: float) -> None:
+        """Close the connections whose time has ended."""
+        for connection in [connection for connection, until_s in self.unknown.items() if now_s >= until_s]:
+            self.drop(connection)
+
+    def admit(self, connection: Connection, data: Any) -> None:
+        """Remove a connection that has sent its hello from the unknown ones; the selector returns ``data`` for it."""
+        self.unknown.pop(connection)
+        self.achieved.pop(connection, None)
+        self.selector.modify(connection, EVENT_READ, data)
+
+    def drop(self, connection: Connection) -> None:
+        """Close a connection."""
+        self.unknown.pop(connection, None)
+        self.achieved.pop(connection, None)
+        with suppress(KeyError):  # it is no longer registered
+            self.selector.unregister(connection)
+        connection.close()
+
+    def dismiss(self, connections: Iterable[Connection], message: dict[str, Any]) -> None:
+        """Send a message over connections and close them."""
+        for connection in list(connections):
+            with suppress(OSError):
+                connection.send(message)
+            self.drop(connection)
+
+    def close(self) -> None:
+        """Close the selector and all unknown connections."""
+        self.selector.close()
+        for connection in self.unknown:
+            connection.close()

@@ -1,0 +1,146 @@
+"""The memory of a job on one host, and the configuration that all of its ranks share.
+
+Each rank has a staging area for the messages of its collectives, so the shared memory grows with the number of ranks
+and not with its square. Send and recv have a few small slots for each pair of ranks that uses them. Pages are
+allocated when they are first touched.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any, NamedTuple
+
+from unisono import _engine
+from unisono.bootstrap import messages
+from unisono.errors import CommError, UsageError
+
+# A few times the private cache of a core: see the comment in engine/include/unisono/memory.hpp.
+STAGING_BYTES = 2 * 1024 * 1024
+SMALLEST_STAGING_BYTES = 64 * 1024
+TRANSFER_BYTES = 32 * 1024
+DEPTH = 8  # messages in a channel; docs/adr/0008 says why it must be 4 at least
+SPARE_NUMBER = 1  # of the spare duplicate of the first communicator
+
+# The measured table of algorithms, in the form in which it is stored (comm/tables.py):
+# {"all_reduce": {"4": [[0, "naive"], [16384, "direct"]]}}
+Table = dict[str, dict[str, list[list[Any]]]]
+
+
+@dataclass
+class JobConfig:
+    """The configuration of a job, which rank 0 determines."""
+
+    staging_bytes: int
+    oversubscribed: bool  # more ranks than cores
+    spare_cores: bool = False  # two cores for each rank
+    table: Table = field(default_factory=dict)
+    token: str = ""  # different for every rendezvous
+    met_ns: int = 0  # the time of the rendezvous
+
+
+class Geometry(NamedTuple):
+    """The sizes of the shared memory, on which all ranks must agree."""
+
+    depth: int
+    staging_bytes: int
+    transfer_bytes: int
+
+
+def geometry_for(staging_bytes: int) -> Geometry:
+    """Return the geometry of a communicator with ``staging_bytes`` for each rank."""
+    if staging_bytes < SMALLEST_STAGING_BYTES:
+        raise UsageError(messages.STAGING_TOO_SMALL(staging_bytes=staging_bytes, least=SMALLEST_STAGING_BYTES))
+    return Geometry(DEPTH, staging_bytes, TRANSFER_BYTES)
+
+
+def shared_bytes(size: int, geometry: Geometry) -> int:
+    """Return the bytes that a communicator occupies in the shared file."""
+    return _engine.shared_bytes(size, *geometry)
+
+
+class Numbers:
+    """The numbers of communicators: a communicator has the same one on all of its ranks, and no other one has it.
+
+    Number 0 is that of the first communicator, and 1 that of its spare duplicate.
+    """
+
+    def __init__(self) -> None:
+        self.next = 2
+        self._lock = threading.Lock()
+
+    def claim(self, number: int) -> bool:
+        """Take a number on which the ranks agree; return whether no other communicator of this process has it."""
+        with self._lock:
+            is_free = number >= self.next
+            self.next = max(self.next, number + 1)
+            return is_free
+
+
+class JobResources:
+    """The resources that the communicators of one ``connect()`` share: memory, courier and numbers.
+
+    The memory is an anonymous file, one on each host; the first communicator allocates the parts of the others. The
+    courier carries messages between hosts; a job on one host has none.
+    """
+
+    def __init__(self, descriptor: int, fault_log: int | None = None, courier: _engine.Courier | None = None) -> None:
+        self.memory = _engine.File(descriptor)
+        self.fault_log = None if fault_log is None else _engine.File(fault_log)
+        self.courier = courier
+        self.numbers = Numbers()
+        self.first: _engine.Endpoint | None = None
+        self._open_links = 0
+
+    def add_link(self) -> None:
+        """Count a link that uses the resources."""
+        self._open_links += 1
+
+    def remove_link(self) -> None:
+        """Close the courier with the last link."""
+        self._open_links -= 1
+        if self._open_links == 0 and self.courier is not None:
+            self.courier.close()
+
+    @property
+    def descriptor(self) -> int:
+        """The descriptor of the shared memory."""
+        return self.memory.descriptor
+
+
+def own_resources() -> dict[str, list[int]]:
+    """Return the resources of this rank, from which the configuration of the job is determined."""
+    return {"cores": sorted(os.sched_getaffinity(0))}
+
+
+def job_config(resources: Sequence[Sequence[dict[str, Any]]], staging_bytes: int, table: Table) -> dict[str, Any]:
+    """Return the configuration of a job, given the resources of its ranks, by host.
+
+    Ranks choose an algorithm by the configuration, so it is the same on all hosts: the one with the fewest cores for
+    each rank counts.
+    """
+    cores = [(len({core for rank in ranks for core in rank["cores"]}), len(ranks)) for ranks in resources]
+    oversubscribed = any(count < ranks for count, ranks in cores)
+    spare_cores = all(2 * ranks <= count for count, ranks in cores)
+    return asdict(
+        JobConfig(staging_bytes, oversubscribed, spare_cores, table, secrets.token_hex(8), time.monotonic_ns())
+    )
+
+
+def create_memory(size: int, staging_bytes: int, rank: int) -> int:
+    """Return the descriptor of new shared memory for the first communicator, which ``rank`` creates."""
+    space = shared_bytes(size, geometry_for(staging_bytes))
+    try:
+        descriptor = os.memfd_create("unisono", os.MFD_CLOEXEC)
+    except OSError as error:
+        raise CommError(messages.NO_MEMORY_FILE(rank=rank, reason=error.strerror), rank=rank) from error
+    try:
+        os.ftruncate(descriptor, space)
+    except OSError as error:
+        os.close(descriptor)
+        raise UsageError(messages.NO_SHARED_MEMORY(bytes=space, reason=error.strerror)) from error
+    return descriptor

@@ -1,0 +1,89 @@
+"""Communicators have numbers on which all of their ranks agree, also if several threads split at once."""
+
+from __future__ import annotations
+
+import threading
+
+import numpy as np
+import pytest
+
+from unisono import spawn
+from unisono.bootstrap.job_resources import SPARE_NUMBER, JobConfig, Numbers, job_config
+
+
+def test_a_number_is_claimed_once():
+    numbers = Numbers()
+    first = numbers.next
+    assert first > SPARE_NUMBER
+    assert numbers.claim(first)
+    assert not numbers.claim(first)
+    assert numbers.claim(first + 5)
+    assert numbers.next == first + 6
+
+
+def numbers_of_parts(comm):
+    """Return the numbers of communicators in the order in which they are made."""
+    parts = [comm, comm.duplicate(), comm.duplicate(), comm.split(comm.rank % 2)]
+    parts.append(parts[3].split(0))
+    parts.append(comm.split(0 if comm.rank == 0 else None))
+    parts.append(comm.duplicate())
+    return [None if part is None else part._link.number for part in parts]
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 5])
+def test_all_ranks_of_a_communicator_have_its_number_and_no_other_one_has_it(size):
+    numbers = spawn(numbers_of_parts, size)
+    for rank in numbers:
+        own = [number for number in rank if number is not None]
+        assert len(set(own)) == len(own)
+        assert [rank[index] for index in (0, 1, 2, 6)] == [numbers[0][index] for index in (0, 1, 2, 6)]
+    for rank, own in enumerate(numbers):
+        assert own[3:5] == numbers[rank % 2][3:5]
+
+
+def split_in_two_threads(comm):
+    """Split two communicators at the same time, many times; return the numbers of all parts."""
+    pair = [comm, comm.duplicate()]
+    parts = [[], []]
+
+    def split(index):
+        for _ in range(20):
+            parts[index].append(pair[index].duplicate())
+
+    threads = [threading.Thread(target=split, args=[index]) for index in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for part in parts[0] + parts[1]:
+        x = np.ones(1)
+        part.all_reduce(x)
+        assert x[0] == comm.size
+    return [[part._link.number for part in parts[index]] for index in range(2)]
+
+
+def test_threads_that_split_at_once_get_different_numbers():
+    numbers = spawn(split_in_two_threads, 3)
+    assert numbers[0] == numbers[1] == numbers[2]
+    both = numbers[0][0] + numbers[0][1]
+    assert len(set(both)) == len(both)
+
+
+def cores(*counts):
+    return [[{"cores": list(range(count))} for _ in range(ranks)] for count, ranks in counts]
+
+
+@pytest.mark.parametrize(
+    ("hosts", "oversubscribed", "spare"),
+    [
+        (cores((4, 4)), False, False),
+        (cores((8, 4)), False, True),
+        (cores((3, 4)), True, False),
+        (cores((8, 4), (4, 4)), False, False),
+        (cores((8, 4), (8, 2)), False, True),
+        (cores((2, 1), (1, 2)), True, False),
+    ],
+)
+def test_the_host_with_the_fewest_cores_for_each_rank_determines_the_configuration(hosts, oversubscribed, spare):
+    config = JobConfig(**job_config(hosts, 1 << 20, {}))
+    assert (config.oversubscribed, config.spare_cores) == (oversubscribed, spare)
