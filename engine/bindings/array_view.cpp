@@ -48,7 +48,7 @@ bool View::look_at(nb::handle array, bool writable, const TensorTypes& tensors) 
     if (!PyArray_CheckExact(array.ptr())) {
         if (!tensors.contains(Py_TYPE(array.ptr()))) return false;
         const bool usable = look_at_tensor(array.ptr());
-        if (!usable) PyErr_Clear();  // the long path reports what is wrong
+        if (!usable) PyErr_Clear();  // the full path reports what is wrong
         return usable;
     }
     auto* const given = reinterpret_cast<PyArrayObject*>(array.ptr());

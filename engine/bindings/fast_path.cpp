@@ -17,7 +17,7 @@ namespace unisono::bindings {
 
 namespace {
 
-// Beyond this the table starts anew. A plan may be known by several keys: equal names at different addresses.
+// Beyond this the table is cleared. A plan may be known by several keys: equal names at different addresses.
 constexpr std::size_t most_known_plans = 4096;
 constexpr double endpoint_timeout = -1;
 
@@ -74,7 +74,7 @@ struct FastCall {
     vectorcallfunc vectorcall;
     PyObject* endpoint;    // kept alive
     FastPath* fast_path;   // the same object
-    PyObject* method;      // the long path
+    PyObject* method;      // the full path
     PyObject* default_op;  // None where the collective does not reduce
     std::uint64_t collective;
     Py_ssize_t arrays;  // 0, 1 or 2
@@ -82,7 +82,7 @@ struct FastCall {
 
 PyObject* name_of(const char* text) { return PyUnicode_InternFromString(text); }
 
-// Returns the result of the call; null without an exception if it must take the long path.
+// Returns the result of the call; null without an exception if it must take the full path.
 PyObject* try_fast_path(FastCall* self, PyObject* const* args, std::size_t nargsf, PyObject* kwnames) {
     static PyObject* const op_name = name_of("op");
     static PyObject* const root_name = name_of("root");

@@ -1,4 +1,4 @@
-// Ranks on several hosts: each host has shared memory of its own, and each rank a courier.
+// Ranks on several hosts: each host has separate shared memory, and each rank a courier.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// A transport over TCP. Each direction between two processes has a connection of its own, made by the sender.
+// A transport over TCP. Each direction between two processes has a separate connection, opened by the sender.
 //
 // A new connection is authenticated before any letter is read. The sender begins with a greeting: a constant, its rank,
 // and the *ticket* that only a member of the job can know (a keyed digest, see bootstrap/tickets.py). The receiver

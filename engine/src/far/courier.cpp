@@ -145,7 +145,7 @@ void Courier::sleep(bool is_polled, bool has_questions) {
     ::poll(waits, is_polled ? 1 : 2, static_cast<int>(longest.count()));
     naps_.store(false, std::memory_order_seq_cst);
     std::uint64_t count;
-    if (::read(wake_up_, &count, sizeof count) < 0) return;  // nobody woke this thread
+    if (::read(wake_up_, &count, sizeof count) < 0) return;  // no other thread woke this one
 }
 
 // ---- letters ---------------------------------------------------------------------------------------------------

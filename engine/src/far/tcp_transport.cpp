@@ -63,7 +63,7 @@ std::string text_of(int error) { return std::generic_category().message(error); 
 
 // ---- buffers ---------------------------------------------------------------------------------------------------
 
-// Each buffer is preceded by its size class, in a line of its own.
+// Each buffer is preceded by its size class, in a separate cache line.
 constexpr std::size_t prefix_bytes = 64;
 
 void PayloadPool::Deleter::operator()(std::byte* data) const {

@@ -77,7 +77,7 @@ Endpoint::Endpoint(Settings requested)
     if (settings.far.size() != settings.geometry.size || settings.courier_ranks.size() != settings.geometry.size)
         throw std::invalid_argument("impossible far ranks of an endpoint");
     far_ = settings.courier->join(*this);
-    quick_looks_ = fewest_looks;  // a message from another host arrives only if somebody looks for it
+    quick_looks_ = fewest_looks;  // a message from another host arrives only if a rank looks for it
 }
 
 Endpoint::~Endpoint() {
