@@ -11,7 +11,6 @@
 
 #include <cmath>
 #include <memory>
-#include <optional>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -187,8 +186,7 @@ class PyEndpoint : public FastPath {
     nb::object note() const { return group_note(endpoint_.names.group()); }
     void raise_if_broken() {
         check_process();
-        const FaultReport report = endpoint_.fault_report();
-        if (report.fault != Fault::none) raise_fault_report(report);
+        if (endpoint_.broken()) raise_fault_report(endpoint_.fault_report());
     }
     bool broken() const {
         check_process();
@@ -253,14 +251,14 @@ class PyEndpoint : public FastPath {
     // Runs an action without the interpreter's lock and turns failures into Python exceptions.
     template <typename Action>
     void guarded(Action action) {
-        std::optional<FaultReport> report;
+        std::unique_ptr<const FaultReport> report;  // on the heap, because to clear its 1000 bytes takes time
         {
             const CalledFromPython here;
             const nb::gil_scoped_release released;
             try {
                 action();
             } catch (const Failure& failure) {
-                report = failure.report;
+                report = std::make_unique<FaultReport>(failure.report);
             }
         }
         rethrow_from_signal();  // even if the call was over before the signal could end it
