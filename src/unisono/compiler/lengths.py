@@ -1,7 +1,8 @@
 """Finds the chunk that each slot holds, and so its length.
 
 Where input and output share a row, slot c only ever holds chunk c (the verifier ensures it). A scratch slot holds the
-chunk that was last written to it; to find it, the programs are executed once with chunk numbers instead of data.
+chunk that was last written to it; to find it, the programs are executed once with chunk numbers instead of data,
+unless there is only one chunk.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from typing import Any
 from unisono.collectives import Collective
 from unisono.schedule import Chunks, Op, Schedule
 from unisono.schedule.network import run
-from unisono.schedule.ops import COMBINE, COPY, listed
+from unisono.schedule.ops import COMBINE, COPY, SEND, count, listed
 
 Contents = list[
     tuple[int, ...]
@@ -32,7 +33,7 @@ class _ChunkNumbers:
         return [self.rows[rank][chunk] for chunk in listed(chunks)]
 
     def write(self, rank: int, op: Op, sent: Chunks, payload: Any) -> None:
-        target = listed(op.other if op.kind in (COPY, COMBINE) else op.chunks)
+        target = listed(_written(op))
         row = self.rows[rank]
         found = []
         for slot, length_of in zip(target, payload, strict=True):
@@ -45,10 +46,18 @@ class _ChunkNumbers:
         self.contents[rank].append(tuple(found))
 
 
-def contents_of(schedule: Schedule, collective: Collective) -> list[Contents] | None:
-    """Return the chunks of each rank's receives and local ops; None where every slot has a fixed length."""
+def contents_of(schedule: Schedule, collective: Collective, rank: int) -> Contents | None:
+    """Return the chunks of one rank's receives and local ops; None where every slot has a fixed length."""
     if schedule.slots == collective.slots(schedule.chunks)[-1].stop or not collective.carries_data:
         return None
+    if schedule.chunks == 1 and collective.in_place:  # a slot can hold nothing but the only chunk
+        received = (op for step in schedule.program(rank) for op in step if op.kind != SEND)
+        return [(0,) * count(_written(op)) for op in received]
     memory = _ChunkNumbers(schedule, collective)
     run(schedule, memory)
-    return memory.contents
+    return memory.contents[rank]
+
+
+def _written(op: Op) -> Chunks:
+    """Return the slots that a receive or a local op writes."""
+    return op.other if op.kind in (COPY, COMBINE) else op.chunks

@@ -36,10 +36,8 @@ def lower(proved: ProvedSchedule, rank: int, hosts: Hosts | None = None) -> Lowe
         raise UsageError(messages.TOO_DEEP(algorithm=schedule.label, depth=depth, deepest=DEEPEST))
     collective = collectives.find(schedule.collective)
     routes = Routes(schedule, hosts)
-    contents = contents_of(schedule, collective)
-    assignment = BufferAssignment(
-        schedule, collective, rank, None if contents is None else contents[rank], rounding is not None
-    )
+    contents = contents_of(schedule, collective, rank)
+    assignment = BufferAssignment(schedule, collective, rank, contents, rounding is not None)
     made = fuse(list(assignment.instructions(routes, rank)))
     results = tuple(assignment.target(slot, slot) for slot in assignment.results) if collective.carries_data else ()
     instructions, parts = _numbered(drop_dead_stores(made, results), results)

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from unisono.errors import HazardError, ScheduleError, UnisonoError
-from unisono.message import Message
+from unisono.message import Message, Template
 from unisono.schedule import messages
 from unisono.schedule.hazards import check_hazards
 from unisono.schedule.ops import LINK, RECV, RECV_REDUCE, SEND, Chunks, Op, Step, count
@@ -121,7 +121,7 @@ def _normal_op(op: Any, bounds: Bounds) -> Op:
 
 
 def _normal_peer(other: object, bounds: Bounds) -> int:
-    peer = _integer(other, messages.A_RANK())
+    peer = _integer(other, messages.A_RANK)
     if not 0 <= peer < bounds.size:
         raise ScheduleError(
             messages.NO_SUCH_RANK(rank=peer),
@@ -134,6 +134,8 @@ def _normal_peer(other: object, bounds: Bounds) -> int:
 
 
 def _normal_chunks(chunks: object, slots: int) -> Chunks:
+    if type(chunks) is int and 0 <= chunks < slots:  # the common case
+        return chunks
     if isinstance(chunks, Sequence) and not isinstance(chunks, str):
         if type(chunks) is not range:
             chunks = tuple(chunks)  # a user's own sequence may return other items the second time
@@ -143,12 +145,12 @@ def _normal_chunks(chunks: object, slots: int) -> Chunks:
             lowest, highest = min(chunks[0], chunks[-1]), max(chunks[0], chunks[-1])
         else:
             if set(map(type, chunks)) != {int}:
-                chunks = tuple(_integer(chunk, messages.A_CHUNK()) for chunk in chunks)
+                chunks = tuple(_integer(chunk, messages.A_CHUNK) for chunk in chunks)
             if len(set(chunks)) != len(chunks):
                 raise HazardError(messages.CHUNK_NAMED_TWICE())
             lowest, highest = min(chunks), max(chunks)
     else:
-        lowest = highest = _integer(chunks, messages.A_CHUNK())
+        lowest = highest = _integer(chunks, messages.A_CHUNK)
         chunks = (lowest,)
     if lowest < 0 or highest >= slots:
         missing = lowest if lowest < 0 else highest
@@ -171,7 +173,7 @@ def _shortest_form(chunks: Sequence[int]) -> Chunks:
     return consecutive if chunks[-1] == consecutive[-1] and chunks == tuple(consecutive) else chunks
 
 
-def _integer(value: Any, kind: Message) -> int:
+def _integer(value: Any, kind: Template) -> int:
     if type(value) is not bool:
         try:
             number = int.__int__(operator.index(value))  # also of a subclass: its operators are not those of int
@@ -180,9 +182,9 @@ def _integer(value: Any, kind: Message) -> int:
         else:
             if abs(number) < TOO_LARGE:
                 return number
-            raise ScheduleError(messages.TOO_MANY_BITS(bits=number.bit_length(), kind=kind))
+            raise ScheduleError(messages.TOO_MANY_BITS(bits=number.bit_length(), kind=kind()))
     raise ScheduleError(
-        messages.IS_NOT(value=repr(value), kind=kind), expected=messages.AN_INTEGER(), found=_describe(value),
+        messages.IS_NOT(value=repr(value), kind=kind()), expected=messages.AN_INTEGER(), found=_describe(value),
         hint=messages.USE_FLOOR_DIVISION(),
     )  # fmt: skip
 
