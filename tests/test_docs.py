@@ -64,6 +64,14 @@ def test_every_measurement_of_a_collective_or_a_training_step_is_shown():
     assert set(stored) - set(shown) == {"epyc-2-cores/groups-4"}  # on the page of the PyTorch backend
 
 
+@pytest.mark.parametrize(("page", "to"), [("README.md", " to "), ("README.zh.md", "～")])
+def test_the_headline_states_the_range_of_the_recorded_runs(page, to):
+    text = (ROOT / page).read_text(encoding="utf-8")
+    runs = performance_page.measurement("xeon-16-cores/all_reduce-2-runs")
+    for low, high in performance_page.ranges(runs, 1 << 20).values():
+        assert f"{low}{to}{high}" in text
+
+
 @pytest.mark.parametrize("page", ["README.md", "README.zh.md"])
 def test_the_algorithm_on_the_first_screen_is_proved(page):
     text = (ROOT / page).read_text(encoding="utf-8")

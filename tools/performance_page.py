@@ -2,11 +2,16 @@
 
 python tools/performance_page.py                        regenerate the tables
 python tools/performance_page.py MACHINE FILE.json...   add results of `unisono bench --json` first
+
+A file may also hold a list of such results, of one command that was run several times, or a result of
+tools/compare_versions.py.
 """
 
 from __future__ import annotations
 
 import json
+import re
+import statistics
 import sys
 from pathlib import Path
 
@@ -17,9 +22,12 @@ MEASUREMENTS = ROOT / "docs" / "measurements"
 PAGES = sorted((ROOT / "docs").glob("performance*.md"))
 
 
-def condensed(measured: dict) -> dict:
+def condensed(measured: dict | list) -> dict:
     """Return the numbers of a measurement that the tables show."""
-    if "seconds" in measured:  # of tools/measure_training.py and tools/measure_parallel.py
+    if isinstance(measured, list):
+        return {"runs": [condensed(run) for run in measured]}
+    # Of tools/measure_training.py and tools/measure_parallel.py, and of tools/compare_versions.py.
+    if "seconds" in measured or "compared" in measured:
         return measured
     return {
         "ranks": measured["ranks"],
@@ -102,9 +110,57 @@ def strategies_table(data: dict) -> str:
     return "\n".join(lines) + "\n"
 
 
+def versions_table(data: dict) -> str:
+    """Return the table of two versions: the median of all turns, and the range."""
+    lines = ["| | before µs | after µs | after / before |", "|---|--:|--:|--:|"]
+    for case, times in data["compared"].items():
+        medians = [statistics.median(times[version]) for version in ("before", "after")]
+        cells = [
+            f"{microseconds(median)} ({microseconds(min(times[version]))} to {microseconds(max(times[version]))})"
+            for version, median in zip(("before", "after"), medians, strict=True)
+        ]
+        name = re.sub(r"(\d+) B\b", lambda found: with_unit(int(found[1])), case)
+        lines.append(f"| {name} | {' | '.join(cells)} | {medians[1] / medians[0]:.2f} |")
+    return "\n".join(lines) + "\n"
+
+
+def ranges(data: dict, nbytes: int) -> dict[str, tuple[str, str]]:
+    """Return the lowest and highest number of several runs: our time, and the ratios to Gloo and to the best MPI."""
+    found: dict[str, list[float]] = {"time": [], "gloo": [], "mpi": []}
+    for run in data["runs"]:
+        (times,) = (case["times_us"] for case in run["cases"] if case["bytes"] == nbytes)
+        found["time"].append(times["unisono"])
+        found["gloo"].append(times["gloo"] / times["unisono"])
+        found["mpi"].append(min(times[peer] for peer in times if peer.startswith("mpi")) / times["unisono"])
+    low, high = min(found["time"]), max(found["time"])
+    texts = {"time": (microseconds(low), microseconds(high))}
+    for peer in ("gloo", "mpi"):
+        texts[peer] = (factor(min(found[peer])).rstrip("×"), factor(max(found[peer])).rstrip("×"))
+    return texts
+
+
+def runs_table(data: dict) -> str:
+    """Return the table of one command that was run several times."""
+    lines = ["| bytes | Unisono µs | ratio to the best MPI | to Gloo |", "|--:|--:|--:|--:|"]
+    for case in data["runs"][0]["cases"]:
+        row = ranges(data, case["bytes"])
+        cells = (" to ".join(row[name]) for name in ("time", "mpi", "gloo"))
+        lines.append(f"| {with_unit(case['bytes'])} | {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
+def measurement(name: str) -> dict:
+    """Return one measurement, named ``<machine>/<file>``."""
+    return json.loads((MEASUREMENTS / f"{name}.json").read_text())
+
+
 def table(name: str) -> str:
     """Return the table of one measurement, named ``<machine>/<file>``."""
-    data = json.loads((MEASUREMENTS / f"{name}.json").read_text())
+    data = measurement(name)
+    if "compared" in data:
+        return versions_table(data)
+    if "runs" in data:
+        return runs_table(data)
     if "seconds" in data:
         of_strategies = any("ours" in case for case in data["seconds"].values())
         return strategies_table(data) if of_strategies else training_table(data)
