@@ -12,7 +12,12 @@ from unisono.message import CHINESE, translated
 
 @pytest.mark.parametrize(
     ("ranks", "name"),
-    [([1], "rank 1 of 8"), ([0, 1, 2], "ranks 0-2 of 8"), ([0, 2, 3, 7], "ranks 0, 2-3, 7 of 8")],
+    [
+        ([1], "rank 1 of 8"),
+        ([0, 1, 2], "ranks 0-2 of 8"),
+        ([0, 2, 3, 7], "ranks 0, 2-3, 7 of 8"),
+        ([*range(8)], "all 8 ranks"),
+    ],
 )
 def test_ranks_are_named_as_ranges(ranks, name):
     assert name_ranks(ranks, 8) == name
@@ -29,7 +34,7 @@ def raised(error):
 def test_equal_errors_are_shown_once():
     reports = [report_of(rank, raised(UsageError("no such thing"))) for rank in (2, 0, 1)]
     text = fold(reports, 3)
-    assert text.startswith("ranks 0-2 of 3:\nTraceback (most recent call last):\n")
+    assert text.startswith("error on all 3 ranks:\nTraceback (most recent call last):\n")
     assert text.endswith("\nunisono.errors.UsageError: no such thing\n")
     assert text.count("no such thing") == 1
 
@@ -41,14 +46,14 @@ def test_consequences_follow_the_error_in_a_line_each():
         report_of(2, raised(Aborted("rank 1 aborted", rank=1))),
     ]
     text = fold(reports, 3)
-    assert text.startswith("rank 1 of 3:\nTraceback")
+    assert text.startswith("error on rank 1 of 3:\nTraceback")
     assert text.endswith("UsageError: no such thing\nranks 0, 2 of 3: Aborted: rank 1 aborted\n")
     assert text.count("Traceback") == 1
 
 
 def test_consequences_without_their_cause_are_shown_with_a_traceback():
     text = fold([report_of(rank, raised(PeerLost("rank 1 has died", rank=1))) for rank in (0, 2)], 3)
-    assert text.startswith("ranks 0, 2 of 3:\nTraceback")
+    assert text.startswith("error on ranks 0, 2 of 3:\nTraceback")
     assert text.count("rank 1 has died") == 1
 
 

@@ -1,14 +1,17 @@
 from __future__ import annotations
 
+import argparse
 import json
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 import unisono
 from unisono.cli import demo_training
-from unisono.cli.main import main
+from unisono.cli.main import VERBS, main, parser
 
 
 def test_info_lists_the_installed_versions(capsys):
@@ -134,3 +137,35 @@ def test_the_help_describes_every_verb(capsys, verb):
     printed = capsys.readouterr().out
     assert "``" not in printed
     assert "--json" in printed
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        (["show", "no_such_one", "--lang", "zh"], "没有名为 'no_such_one' 的算法"),
+        (["verify", "no_such_one", "--lang=zh"], "没有名为 'no_such_one' 的算法"),
+        (["shwo", "ring", "--lang", "zh"], "show"),
+        (["show", "ring", "-n", "4", "--rank", "7", "--lang", "zh"], "应为 0 到 3 之间的 rank 编号"),
+    ],
+)
+def test_errors_are_shown_in_the_requested_language(capsys, words, text):
+    assert main(words) == 2
+    printed = capsys.readouterr().err
+    assert text in printed
+    assert re.search("[\u4e00-\u9fff]", printed)
+    assert main([word for word in words if "lang" not in word and word != "zh"]) == 2
+    assert not re.search("[\u4e00-\u9fff]", capsys.readouterr().err)
+
+
+def test_the_documentation_lists_the_verbs_with_and_without_chinese():
+    in_chinese = {verb for verb in VERBS if "--lang" in subparser(verb).format_help()}
+    page = (Path(__file__).parents[2] / "docs" / "errors.md").read_text(encoding="utf-8")
+    line = next(line for line in page.split("\n\n") if line.startswith("On the command line"))
+    with_option, without = line.split("The other verbs")
+    assert {verb for verb in VERBS if f"`{verb}`" in with_option} == in_chinese
+    assert {verb for verb in VERBS if f"`{verb}`" in without} == set(VERBS) - in_chinese
+
+
+def subparser(verb):
+    actions = [action for action in parser(verb)._actions if isinstance(action, argparse._SubParsersAction)]
+    return actions[0].choices[verb]

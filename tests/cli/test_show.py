@@ -8,6 +8,8 @@ import pytest
 
 from builders import NAMES
 from unisono.cli.main import main
+from unisono.cli.show import _described
+from unisono.schedule.ops import COMBINE, COPY, Op
 
 ZIGZAG = str(Path(__file__).parents[2] / "examples" / "zigzag.py")
 
@@ -15,7 +17,7 @@ ZIGZAG = str(Path(__file__).parents[2] / "examples" / "zigzag.py")
 def test_the_program_of_one_rank_is_shown(capsys):
     assert main(["show", "ring", "-n", "5", "--rank", "2"]) == 0
     printed = capsys.readouterr().out
-    assert "rank 2\n  1: send 1 to 3; recv_reduce 0 from 1\n" in printed
+    assert "rank 2\n  1: send chunk 1 to rank 3; recv_reduce chunk 0 from rank 1\n" in printed
     assert "rank 1" not in printed.replace("from rank 1", "")
 
 
@@ -205,7 +207,7 @@ def wrong(tmp_path):
 def test_an_incorrect_program_is_shown_followed_by_its_error(capsys, wrong, name, data):
     assert main(["show", f"{wrong}:{name}", "-n", "3", *data]) == 1
     printed = capsys.readouterr().out
-    assert "send 0 to 1" in printed
+    assert ("send 0 to 1" if data else "send chunk 0 to rank 1") in printed
     last = printed.rpartition("NOT PROVED ")[2]
     assert re.match(r"(Deadlock|Goal|Schedule)Error all_reduce/\w+ on 3 ranks, rank \d, step \d", last)
     assert "hint:" in last
@@ -240,7 +242,7 @@ def test_too_many_programs_are_rejected_but_one_of_them_is_shown(capsys):
     assert "expected -n 256 or less, or one rank with --rank R" in capsys.readouterr().err
     assert main(["show", "tree", "-n", "1000000", "--rank", "1"]) == 0
     printed = capsys.readouterr().out
-    assert "rank 1\n  1: recv_reduce 0 from 524289\n" in printed
+    assert "rank 1\n  1: recv_reduce chunk 0 from rank 524289\n" in printed
     assert "not checked here" in printed
     assert "unisono verify tree -n 1000000" in printed
 
@@ -255,3 +257,22 @@ def test_a_schedule_too_large_to_show_is_rejected_at_once(capsys, tmp_path):
     assert "too many to show" in capsys.readouterr().err
     assert main(["verify", str(path)]) == 2
     assert "a proof handles at most" in capsys.readouterr().err
+
+
+def test_a_step_says_which_numbers_are_chunks_and_which_are_ranks(capsys):
+    assert main(["show", "ring", "-n", "5", "--rank", "3"]) == 0
+    assert "send chunk 4 to rank 4; recv_reduce chunk 3 from rank 2" in capsys.readouterr().out
+    assert main(["show", "rabenseifner", "-n", "4", "--rank", "0"]) == 0
+    assert "send chunks 2-3 to rank 2; recv_reduce chunks 0-1 from rank 2" in capsys.readouterr().out
+    assert main(["show", "ring", "-n", "3", "--data"]) == 0
+    assert "step (send CHUNK to RANK)" in capsys.readouterr().out
+
+
+def test_the_steps_of_a_rank_are_shown_in_chinese(capsys):
+    assert main(["show", "ring", "-n", "3", "--rank", "1", "--lang", "zh"]) == 0
+    assert "rank 1\n  1: send 第 0 块到 rank 2；recv_reduce 来自 rank 0 的第 2 块\n" in capsys.readouterr().out
+
+
+def test_local_ops_name_two_chunks():
+    assert _described(Op(COPY, 1, 2)) == "copy chunk 1 to chunk 2"
+    assert _described(Op(COMBINE, range(2), range(4, 6))) == "combine chunks 0-1 into chunks 4-5"

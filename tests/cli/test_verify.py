@@ -175,7 +175,7 @@ def test_a_program_that_never_yields_is_stopped(capsys, user_file, monkeypatch):
 @pytest.mark.parametrize(
     ("text", "function", "complaint"),
     [
-        ("def mine(rank, size:\n    pass", "", "my_algo.py, line 4: SyntaxError"),
+        ("def mine(rank, size:\n    pass", "", "my_algo.py, line 4: SyntaxError: '(' was never closed"),
         ("import nothing_of_that_name", "", "my_algo.py, line 4: ModuleNotFoundError"),
         ("raise SystemExit(3)", "", "my_algo.py, line 4: SystemExit"),
         ("", "", "declares no algorithm; expected a generator decorated with @algorithm"),
@@ -189,7 +189,33 @@ def test_an_unsuitable_file_gets_a_clear_error(capsys, user_file, text, function
     assert main(["verify", user_file(text) + function, "-n", "2"]) == 2
     printed = " ".join(capsys.readouterr().err.split())
     assert complaint in printed
+    assert printed.count("line 4") <= 1
     assert "Traceback" not in printed
+
+
+def test_a_syntax_error_in_an_imported_file_names_that_file(capsys, user_file, tmp_path):
+    (tmp_path / "neighbour_with_a_mistake.py").write_text("x = (\n")
+    assert main(["verify", user_file("import neighbour_with_a_mistake"), "-n", "2"]) == 2
+    printed = " ".join(capsys.readouterr().err.split())
+    assert "my_algo.py, line 4: SyntaxError" in printed
+    assert "(neighbour_with_a_mistake.py, line 1)" in printed
+
+
+def test_everything_is_shown_in_chinese(capsys, user_file):
+    assert main(["verify", "ring", "-n", "1-3", "--lang", "zh"]) == 0
+    printed = capsys.readouterr().out
+    for text in (
+        "证明数",
+        "轮数和字节数是最大 rank 数时的值。",
+        "注意 all_reduce/ring：远离延迟下界",
+        "3 个通过证明，0 个失败",
+    ):
+        assert text in printed
+    wrong = user_file("@algorithm(all_reduce)\ndef mine(rank, size):\n    yield send(0, dst=(rank + 1) % size)\n")
+    assert main(["verify", wrong, "-n", "3", "--lang", "zh"]) == 1
+    printed = capsys.readouterr().out
+    assert "UnmatchedError all_reduce/mine（3 个 rank）" in printed
+    assert "0 个通过证明，1 个失败" in printed
 
 
 @pytest.mark.parametrize("sizes", ["0", "5-3", "a", "1-", "-3", "1,,2", "1-99999999999", "9" * 5000, "²"])

@@ -46,7 +46,7 @@ def test_an_error_of_several_ranks_names_all_of_them():
     with pytest.raises(UsageError) as caught:
         unisono.spawn(lambda comm: unisono.find("no_such_algorithm"), 3)
     [note] = caught.value.__notes__
-    assert note.startswith("on ranks 0-2 of 3:\nTraceback")
+    assert note.startswith("on all 3 ranks:\nTraceback")
     assert "/unisono/" not in note, "our own frames are hidden"
 
 

@@ -147,7 +147,7 @@ def test_a_wrong_algorithm_is_one_error_that_names_the_ranks(start, launcher):
     text = of_ranks(start(launcher, "wrong algorithm").finished())
     assert text.count("GoalError") == 1, text
     assert text.count("expected:") == text.count("found:") == 1
-    assert "ranks 0-2 of 3:" in text
+    assert "error on all 3 ranks:" in text
     assert ", in train" in text, "the frames of the user are missing"
     assert own_frames(text) == []
 
@@ -187,7 +187,7 @@ def test_an_interrupt_is_one_line(start, launcher):
     if launcher == "spawn":  # one KeyboardInterrupt, in the process that called it
         assert text.count("KeyboardInterrupt\n") == text.count("Traceback") == 1, text
     elif launcher == "torchrun":
-        assert text.count("ranks 0-2 of 3: interrupted") == 1, text
+        assert text.count("all 3 ranks: interrupted") == 1, text
         assert "KeyboardInterrupt" not in text
     else:
         assert lines == ["interrupted"], text

@@ -203,8 +203,10 @@ def _load(path: Path, shown: str, version: tuple[int, int], watch: Watch | None)
         raise
     except BaseException as error:
         frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)]
-        line = error.lineno if isinstance(error, SyntaxError) else frames[-1].lineno if frames else "?"
-        raise UsageError(messages.FILE_FAILED(file=shown, line=line, error=describe_exception(error))) from error
+        line, text = frames[-1].lineno if frames else "?", describe_exception(error)
+        if isinstance(error, SyntaxError) and error.filename == str(path):  # its text repeats the file and the line
+            line, text = error.lineno or "?", f"{type(error).__name__}: {error.msg}"
+        raise UsageError(messages.FILE_FAILED(file=shown, line=line, error=text)) from error
     finally:
         sys.path.pop(0)
     return module

@@ -79,7 +79,9 @@ def fold(reports: Iterable[Report], size: int) -> str:
     for number, group in enumerate(groups):
         ranks = name_ranks([report.rank for report in group], size)
         first = group[0]
-        shown.append(f"{ranks}:\n{first.text}" if number == 0 else f"{ranks}: {first.summary}\n")
+        shown.append(
+            f"{messages.ERROR_ON(ranks=ranks)}\n{first.text}" if number == 0 else f"{ranks}: {first.summary}\n"
+        )
     return "".join(shown)
 
 
@@ -103,5 +105,7 @@ def spans(ranks: Sequence[int]) -> str:
 
 
 def name_ranks(ranks: Sequence[int], size: int) -> Message:
-    """Return e.g. "ranks 0-2, 5 of 8" for sorted ranks."""
+    """Return e.g. "ranks 0-2, 5 of 8" or "all 8 ranks" for sorted ranks."""
+    if len(ranks) == size > 1:
+        return messages.ALL_RANKS(size=size)
     return (messages.RANK if len(ranks) == 1 else messages.RANKS)(ranks=spans(ranks), size=size)

@@ -47,6 +47,8 @@ NOT_TASKS = Template(
 # Uncaught errors of several ranks (error_report.py).
 RANK = Template("bootstrap.rank", "rank {ranks} of {size}", "rank {ranks}（共 {size} 个）")
 RANKS = Template("bootstrap.ranks", "ranks {ranks} of {size}", "rank {ranks}（共 {size} 个）")
+ALL_RANKS = Template("bootstrap.all_ranks", "all {size} ranks", "全部 {size} 个 rank")
+ERROR_ON = Template("bootstrap.error_on", "error on {ranks}:", "{ranks} 出错：")
 INTERRUPTED_RANKS = Template("bootstrap.interrupted_ranks", "{ranks}: interrupted", "{ranks}：已中断")
 
 # The rendezvous (rendezvous.py, rendezvous_server.py, handshake.py).

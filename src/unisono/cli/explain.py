@@ -10,7 +10,7 @@ from unisono.algorithms import Algorithm
 from unisono.algorithms.user_files import WrittenSchedule
 from unisono.bench.cases import format_bytes, parse_sizes
 from unisono.cli import arguments, messages, names
-from unisono.cli.output import console, fraction, print_json, print_paragraph, ranks
+from unisono.cli.output import console, fraction, print_json, print_paragraph
 from unisono.comm.explain_call import explain_call
 from unisono.comm.rules import with_options
 from unisono.comm.selection import Explanation
@@ -67,7 +67,13 @@ def run(args: argparse.Namespace) -> int:
         print_json([_as_data(each, proof) for each, proof in zip(explanations, proofs, strict=True)])
         return 0
     out = console()
-    out.print(f"[bold]{collective}[/], {ranks(size)}{f' on {args.topology}' if len(counts) > 1 else ''}")
+    title = messages.EXPLAIN_TITLE_OF_ONE if size == 1 else messages.EXPLAIN_TITLE
+    heading = title(collective=f"[bold]{collective}[/]", size=size)
+    if len(counts) > 1:
+        heading = messages.EXPLAIN_TITLE_ON_HOSTS(
+            collective=f"[bold]{collective}[/]", size=size, topology=args.topology
+        )
+    out.print(translated(heading, args.lang))
     for each, proof in zip(explanations, proofs, strict=True):
         for number, line in enumerate(_lines(each, algorithms[each.algorithm], proof, args.lang)):
             print_paragraph(out, line, first="  " * bool(number), rest="    ")

@@ -13,6 +13,7 @@ from difflib import get_close_matches
 import unisono
 from unisono.cli import messages
 from unisono.errors import ScheduleError, UnisonoError, UsageError
+from unisono.message import CHINESE, ENGLISH, translated
 
 VERBS = ("list", "show", "verify", "draw", "run", "bench", "explain", "tune", "info", "demo")
 
@@ -39,7 +40,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     words = sys.argv[1:] if argv is None else argv
     if words and not words[0].startswith("-") and words[0] not in VERBS:
-        _report("UsageError", _unknown(words[0]))
+        _report("UsageError", translated(_unknown(words[0]), _language(words)))
         return 2
     commands = parser(words[0] if words else None)
     args = commands.parse_args(words)
@@ -50,10 +51,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         code: int = args.run(args)
         return code
     except UnisonoError as error:
-        _report(type(error).__name__, str(error))
+        _report(type(error).__name__, error.text(_language(words)))
         return 1 if isinstance(error, ScheduleError) else 2 if isinstance(error, UsageError) else 3
     except KeyboardInterrupt:
-        print(messages.INTERRUPTED(), file=sys.stderr)
+        print(translated(messages.INTERRUPTED(), _language(words)), file=sys.stderr)
         return 130
     except BrokenPipeError:  # e.g. `unisono list | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -61,8 +62,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     except Exception as error:
         at = traceback.extract_tb(error.__traceback__)[-1]
         kind = f"{type(error).__name__}: {error}"
-        _report("InternalError", messages.INTERNAL(error=kind, line=at.lineno, file=at.filename.rpartition("/")[2]))
+        message = messages.INTERNAL(error=kind, line=at.lineno, file=at.filename.rpartition("/")[2])
+        _report("InternalError", translated(message, _language(words)))
         return 3
+
+
+def _language(words: Sequence[str]) -> str:
+    """Return the language that the arguments request; they may be wrong otherwise."""
+    pairs = zip(words, [*words[1:], ""], strict=True)
+    is_chinese = any(word == f"--lang={CHINESE}" or (word, after) == ("--lang", CHINESE) for word, after in pairs)
+    return CHINESE if is_chinese else ENGLISH
 
 
 def _unknown(verb: str) -> str:

@@ -103,6 +103,15 @@ NOT_A_TOPOLOGY = Template(
     "--topology {text}: expected hosts and their ranks, such as 2x4 or 3+1, the largest host first",
     "--topology {text}：应为主机及其 rank 数，例如 2x4 或 3+1，最大的主机在前",
 )
+EXPLAIN_TITLE = Template("cli.explain_title", "{collective}, {size} ranks", "{collective}，{size} 个 rank")
+EXPLAIN_TITLE_OF_ONE = Template(
+    "cli.explain_title_of_one", "{collective}, {size} rank", "{collective}，{size} 个 rank"
+)
+EXPLAIN_TITLE_ON_HOSTS = Template(
+    "cli.explain_title_on_hosts",
+    "{collective}, {size} ranks on {topology}",
+    "{collective}，{size} 个 rank，拓扑 {topology}",
+)
 EXPLAINED = Template("cli.explained", "{size}: {algorithm}", "{size}：{algorithm}")
 EXPLAINED_REASON = Template("cli.explained_reason", "reason: {reason}", "原因：{reason}")
 EXPLAINED_COST = Template(

@@ -9,7 +9,13 @@ WITH_IDEA = Template("cli.show_with_idea", "{title}: {idea}", "{title}：{idea}"
 RANK = Template("cli.show_rank", "rank {rank}", "rank {rank}")
 BEFORE = Template("cli.show_before", "before", "开始")
 AFTER_LEVEL = Template("cli.show_after_level", "after level {level}", "层级 {level} 之后")
-STEP = Template("cli.show_step", "step", "步骤")
+STEP = Template("cli.show_step", "step (send CHUNK to RANK)", "步骤（send CHUNK to RANK）")
+OP_TO = Template("cli.show_op_to", "{kind} {chunks} to rank {rank}", "{kind} {chunks}到 rank {rank}")
+OP_FROM = Template("cli.show_op_from", "{kind} {chunks} from rank {rank}", "{kind} 来自 rank {rank} 的{chunks}")
+OP_COPY = Template("cli.show_op_copy", "{kind} {chunks} to {other}", "{kind} {chunks}到{other}")
+OP_COMBINE = Template("cli.show_op_combine", "{kind} {chunks} into {other}", "{kind} {chunks}并入{other}")
+ONE_CHUNK = Template("cli.show_one_chunk", "chunk {chunks}", "第 {chunks} 块")
+SEVERAL_CHUNKS = Template("cli.show_several_chunks", "chunks {chunks}", "第 {chunks} 块")
 LEGEND = Template("cli.show_legend", "number of ranks combined in a value: ", "每个数已合并的 rank 数：")
 REPEATED = Template("cli.show_repeated", "{ranks} twice", "{ranks} 重复")
 REPEATED_LEGEND = Template("cli.show_repeated_legend", "a rank is counted twice", "有 rank 被重复计入")
@@ -41,6 +47,16 @@ TOO_MANY_CELLS = Template(
 )
 
 # verify.py
+ALGORITHM = Template("cli.verify_algorithm", "algorithm", "算法")
+PROOFS = Template("cli.verify_proofs", "proofs", "证明数")
+CACHED = Template("cli.verify_cached", "cached", "已缓存")
+SECONDS = Template("cli.verify_seconds", "seconds", "秒")
+SIZES = Template("cli.verify_sizes", "sizes", "rank 数")
+ROUNDS = Template("cli.verify_rounds", "rounds", "轮数")
+ROUNDS_RATIO = Template("cli.verify_rounds_ratio", "vs\nleast", "与下界\n之比")
+BYTES_RATIO = Template("cli.verify_bytes_ratio", "bytes\nvs least", "字节与\n下界之比")
+NO_SIZES = Template("cli.verify_no_sizes", "none", "无")
+NOTE = Template("cli.verify_note", "[yellow]note[/] {name}: {note}", "[yellow]注意[/] {name}：{note}")
 LARGEST_SIZE = Template(
     "cli.verify_largest_size",
     "Rounds and bytes are those of the largest size.",

@@ -22,12 +22,13 @@ from unisono.cli.names import WrittenSchedule, resolve
 from unisono.cli.output import console, print_json, print_table, table
 from unisono.collectives import Collective
 from unisono.errors import ScheduleError, UsageError
-from unisono.message import translated
+from unisono.message import Message, join, translated
 from unisono.player.memory import Cell
 from unisono.player.play import Playback, play_until_error
 from unisono.player.reduction import COMBINES
 from unisono.schedule import Schedule, Step
-from unisono.schedule.text import format_program, format_schedule, format_step
+from unisono.schedule.ops import COPY, SEND, Chunks, Op, format_chunks
+from unisono.schedule.text import format_schedule, format_step
 from unisono.verifier import proof_of
 from unisono.verifier.symbols import listing, ranks_in
 
@@ -77,7 +78,7 @@ def run(args: argparse.Namespace) -> int:
     out = console()
     _print_heading(out, algorithm, schedule, args)
     if playback is None:
-        _print_programs(out, schedule, ranks)
+        _print_programs(out, schedule, ranks, args.lang)
     else:
         _print_data(out, algorithm.collective, schedule, playback, ranks, args)
     if error is not None:
@@ -141,12 +142,29 @@ def _print_heading(
         out.print(Syntax(algorithm.source, "python", theme="ansi_light", background_color="default"))
 
 
-def _print_programs(out: Console, schedule: Schedule, ranks: range | list[int]) -> None:
+def _print_programs(out: Console, schedule: Schedule, ranks: range | list[int], language: str) -> None:
     """Print the steps of each rank; a program that is wrong ends where it goes wrong."""
     for rank in ranks:
+        out.print(translated(messages.RANK(rank=rank), language), markup=False, soft_wrap=True)
         with contextlib.suppress(ScheduleError):  # which the proof reports
-            for line in format_program(schedule, rank, first=1):
-                out.print(line, markup=False, soft_wrap=True)
+            for number, step in enumerate(schedule.program(rank), 1):
+                ops = join(map(_described, step))
+                out.print(f"  {number}: {translated(ops, language)}", markup=False, soft_wrap=True)
+
+
+def _described(op: Op) -> Message:
+    """Return an op as a sentence that says which numbers are chunks and which are ranks."""
+    chunks = _chunks(op.chunks)
+    if op.is_local:
+        template = messages.OP_COPY if op.kind == COPY else messages.OP_COMBINE
+        return template(kind=op.kind, chunks=chunks, other=_chunks(op.other))
+    template = messages.OP_TO if op.kind == SEND else messages.OP_FROM
+    return template(kind=op.kind, chunks=chunks, rank=format_chunks(op.other))
+
+
+def _chunks(chunks: Chunks) -> Message:
+    template = messages.ONE_CHUNK if isinstance(chunks, int) else messages.SEVERAL_CHUNKS
+    return template(chunks=format_chunks(chunks))
 
 
 def _print_data(

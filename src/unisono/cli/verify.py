@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import functools
 import multiprocessing
 import os
 import signal
@@ -22,11 +23,14 @@ from unisono.cli import proof_messages as messages
 from unisono.cli.names import WrittenSchedule, resolve
 from unisono.cli.output import console, print_json, print_table, progress_bar, ratio, table
 from unisono.errors import InternalError, ScheduleError
+from unisono.message import translated
 from unisono.schedule.ops import format_chunks
 from unisono.schedule.schedule import DECLARED, Depth
 from unisono.verifier import Proof, proof_of, prove
 
 ALL_ROOTS_UP_TO = 33
+COUNTS = (messages.PROOFS, messages.CACHED, messages.SECONDS)
+COSTS = (messages.ROUNDS, messages.ROUNDS_RATIO, messages.BYTES_RATIO)
 WORTH_SHARING = 200  # proofs; for fewer, starting more processes takes longer than it saves
 
 
@@ -78,6 +82,7 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
     parser.add_argument("--fresh", action="store_true", help="ignore cached proofs")
     parser.add_argument("-j", dest="jobs", type=arguments.count, help="processes (default: one per core)")
     arguments.add_options(parser)
+    arguments.add_language(parser)
     arguments.add_json(parser)
     parser.epilog = (
         f"Without --root every root is tried up to {ALL_ROOTS_UP_TO} ranks, above that the first, the middle and the "
@@ -110,35 +115,37 @@ def run(args: argparse.Namespace) -> int:
 
     requested = args.sizes or []
     shown = {name: str(resolve(name)) for name in summaries}
-    rows = table(
-        "", "algorithm", ">proofs", ">cached", ">seconds", "sizes", ">rounds", ">vs\nleast", ">bytes\nvs least"
-    )
+    say = functools.partial(translated, language=args.lang)
+    rows = table("", say(messages.ALGORITHM()), *(f">{say(each())}" for each in COUNTS), say(messages.SIZES()),
+                 *(f">{say(each())}" for each in COSTS))  # fmt: skip
     for summary in summaries.values():
         sizes = sorted({proof.size for proof in summary.proofs})
         largest = max(summary.proofs, key=lambda proof: proof.size, default=None)
         rows.add_row(
             "[red]✗[/]" if summary.errors else "[green]✓[/]", escape(shown[summary.name]), str(len(summary.proofs)),
-            str(summary.cached), f"{summary.seconds:.2f}", format_chunks(sizes) if sizes else "none",
+            str(summary.cached), f"{summary.seconds:.2f}",
+            format_chunks(sizes) if sizes else say(messages.NO_SIZES()),
             *([] if largest is None else _costs(largest)),
         )  # fmt: skip
     print_table(out, rows)
     if len({proof.size for summary in summaries.values() for proof in summary.proofs}) > 1:
-        out.print(f"[dim]{messages.LARGEST_SIZE()}[/]")
+        out.print(f"[dim]{say(messages.LARGEST_SIZE())}[/]")
     for summary in summaries.values():
         if summary.errors:
             first = summary.errors[0]
             others = len(summary.errors) - 1
-            more = f"\n  {messages.MORE_FAILED(count=others)}" if others else ""
-            out.print(f"\n[red]{type(first).__name__}[/] {escape(str(first))}{more}", soft_wrap=True)
+            more = f"\n  {say(messages.MORE_FAILED(count=others))}" if others else ""
+            out.print(f"\n[red]{type(first).__name__}[/] {escape(first.text(args.lang))}{more}", soft_wrap=True)
         elif args.name != "all" and summary.proofs:
             for remark in max(summary.proofs, key=lambda proof: proof.size).remarks:
-                out.print(f"[yellow]note[/] {escape(shown[summary.name])}: {escape(remark)}", soft_wrap=True)
+                note = messages.NOTE(name=escape(shown[summary.name]), note=escape(say(remark)))
+                out.print(say(note), soft_wrap=True)
         skipped = sorted(set(requested) - {task.size for task in tasks if task.name == summary.name})
         if skipped:
             left_out = messages.NOT_DECLARED(sizes=format_chunks(skipped))
-            out.print(f"[yellow]note[/] {escape(shown[summary.name])}: {left_out}")
+            out.print(say(messages.NOTE(name=escape(shown[summary.name]), note=left_out)))
     proved = sum(len(summary.proofs) for summary in summaries.values())
-    out.print(f"\n{messages.TOTAL(proved=proved, failed=failed, seconds=f'{elapsed:.1f}')}")
+    out.print("\n" + say(messages.TOTAL(proved=proved, failed=failed, seconds=f"{elapsed:.1f}")))
     return 1 if failed else 0
 
 
