@@ -108,7 +108,9 @@ def parse_options(words: list[str] | None = None) -> argparse.Namespace:
         "--error-feedback", action="store_true", help="add the error of the codec to the next gradients"
     )
     parser.add_argument("--tp", type=int, help="ranks that share one model (not with ddp and moe)")
-    parser.add_argument("--nodes", type=int, help="groups of ranks, each of which holds a whole model (with hybrid)")
+    parser.add_argument(
+        "--nodes", type=int, help="groups of ranks that hold a whole model (with hybrid; default: hosts)"
+    )
     parser.add_argument(
         "--algorithm", action="append", default=[], metavar="NAME",
         help="train with this algorithm: a built-in such as ring, or your own as my_algo.py:my_ring; may be repeated "
@@ -146,7 +148,9 @@ def parse_options(words: list[str] | None = None) -> argparse.Namespace:
 def fill_in(options: argparse.Namespace, group: Group) -> None:
     """Fill in the defaults that depend on the number of ranks."""
     divisors = [nodes for nodes in range(2, group.size + 1) if group.size % nodes == 0]
-    options.nodes = options.nodes or min(divisors, default=1)
+    hosts = group.hosts or ()
+    equal = len(hosts) > 1 and len({len(ranks) for ranks in hosts}) == 1
+    options.nodes = options.nodes or (len(hosts) if equal else min(divisors, default=1))
     options.tp = options.tp or (group.size if options.strategy == "tp" else 1)
     shares = max(1, group.size // options.tp)
     options.batch = -(-options.batch // shares) * shares  # the same number of rows on each

@@ -18,6 +18,7 @@ from typing import Any, Protocol
 from torch import Tensor
 
 from unisono import codecs, collectives
+from unisono.compiler import Hosts
 from unisono.errors import UsageError
 from unisono.parallel.call_log import Entry, TimedWork, add_entry, has_open_log
 from unisono.parallel.messages import NOT_A_GROUP
@@ -52,6 +53,7 @@ class Group(ABC):
     rank: int
     size: int
     axis: str = ""  # the name of the axis in a mesh
+    hosts: Hosts | None = None  # the ranks of each host; None: not known
     bucket_bytes: int = 25 << 20  # the size of a message for which the latency of a call matters little
 
     def all_reduce(

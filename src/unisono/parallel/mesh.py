@@ -7,7 +7,8 @@
                                   │    3  4  5      the dp group of rank 4: 1, 4
                                   v
 
-Neighbouring ranks are on the last axis: use it for the strategy that communicates the most.
+Neighbouring ranks are on the last axis: use it for the strategy that communicates the most. Ranks of one host are
+neighbours, whatever their numbers: ranks that are placed on the hosts in turn are arranged host by host.
 """
 
 from __future__ import annotations
@@ -18,13 +19,16 @@ from typing import Any
 from unisono.errors import UsageError
 from unisono.parallel.group import Group, group_of
 from unisono.parallel.messages import (
+    HOSTS_NOT_KNOWN,
     MULTIPLE_OF,
     NO_AXES,
     NO_SUCH_AXIS,
     RESERVED_AXIS_NAME,
     SEVERAL_OPEN_AXES,
+    UNEQUAL_HOSTS,
     WRONG_AXIS_SIZE,
     WRONG_MESH_SIZE,
+    WRONG_REPLICATE,
 )
 
 
@@ -37,7 +41,7 @@ class Mesh:
 
     def __init__(self, group: Group, sizes: dict[str, int]) -> None:
         self.sizes = sizes
-        self.coordinates = _coordinates(group.rank, sizes)
+        self.coordinates = _coordinates(_position(group), sizes)
         self._groups: dict[str, Group] = {}
         for axis, here in self.coordinates.items():
             others = {name: position for name, position in self.coordinates.items() if name != axis}
@@ -89,10 +93,43 @@ def mesh(group: Any = None, **sizes: int) -> Mesh:
     return Mesh(ranks, sizes)
 
 
-def _coordinates(rank: int, sizes: dict[str, int]) -> dict[str, int]:
+def host_mesh(group: Group) -> Mesh:
+    """Arrange the ranks by host: those of a host on the axis ``shard``, one of each host on the axis ``replica``."""
+    if group.hosts is None:
+        raise UsageError(HOSTS_NOT_KNOWN())
+    counts = [len(ranks) for ranks in group.hosts]
+    if len(set(counts)) > 1:
+        raise UsageError(UNEQUAL_HOSTS(counts=", ".join(map(str, counts))))
+    return Mesh(group, {"replica": len(counts), "shard": counts[0]})
+
+
+def hybrid_groups(group: Any, replicate: Any) -> tuple[Group, Group | None]:
+    """Return the ranks that share a model, and those that hold the same shard; None: there are no replicas.
+
+    ``replicate`` is the group of the replicas, None, or "hosts".
+    """
+    ranks = group_of(group)
+    if not isinstance(replicate, str):
+        return ranks, None if replicate is None else group_of(replicate)
+    if replicate != "hosts":
+        raise UsageError(WRONG_REPLICATE(replicate=replicate))
+    if ranks.hosts is not None and len(ranks.hosts) == 1:
+        return ranks, None
+    hosts = host_mesh(ranks)
+    return hosts["shard"], hosts["replica"]
+
+
+def _position(group: Group) -> int:
+    """Return the position of this rank if all ranks are listed host by host."""
+    if group.hosts is None:
+        return group.rank
+    return [rank for ranks in group.hosts for rank in ranks].index(group.rank)
+
+
+def _coordinates(position: int, sizes: dict[str, int]) -> dict[str, int]:
     coordinates = {}
     for axis in reversed(sizes):
-        rank, coordinates[axis] = divmod(rank, sizes[axis])
+        position, coordinates[axis] = divmod(position, sizes[axis])
     return {axis: coordinates[axis] for axis in sizes}
 
 

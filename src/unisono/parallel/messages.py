@@ -64,6 +64,24 @@ WRONG_MESH_SIZE = Template(
     "mesh: {product} needs {needed} ranks, the group has {size}; choose sizes whose product is {size}",
     "mesh：{product} 需要 {needed} 个 rank，而通信组有 {size} 个；请选择乘积为 {size} 的大小",
 )
+HOSTS_NOT_KNOWN = Template(
+    "parallel.hosts_not_known",
+    'replicate="hosts": the hosts of this process group are not known; hint: use a unisono.Communicator or the '
+    "backend unisono, or pass the group of the shards and the group of the replicas",
+    'replicate="hosts"：不知道该进程组的主机分布；建议：使用 unisono.Communicator 或 unisono 后端，'
+    "或分别传入分片组和副本组",
+)
+UNEQUAL_HOSTS = Template(
+    "parallel.unequal_hosts",
+    'replicate="hosts": the hosts have {counts} ranks; expected the same number on every host; hint: pass the group '
+    "of the shards and the group of the replicas",
+    'replicate="hosts"：各主机的 rank 数为 {counts}；应当相同；建议：分别传入分片组和副本组',
+)
+WRONG_REPLICATE = Template(
+    "parallel.wrong_replicate",
+    'Zero(replicate={replicate!r}); expected a group, None or "hosts"',
+    'Zero(replicate={replicate!r})；应为通信组、None 或 "hosts"',
+)
 MULTIPLE_OF = Template("parallel.multiple_of", "a multiple of {count}", "{count} 的倍数")
 
 # overlap.py

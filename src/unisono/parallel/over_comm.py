@@ -22,6 +22,7 @@ class CommGroup(Group):
         self.comm = comm
         self.algorithms = dict(algorithms or {})  # by the name of the collective
         self.rank, self.size, self.axis = comm.rank, comm.size, axis
+        self.hosts = comm.hosts
 
     def split(self, color: int, key: int = 0, axis: str = "") -> Group:
         """Return the group of all ranks that pass the same color, in the order of their keys. All ranks call this."""

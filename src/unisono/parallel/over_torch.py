@@ -31,6 +31,8 @@ class TorchGroup(Group):
             raise UsageError(NO_PROCESS_GROUP())
         self.group = group or dist.group.WORLD
         self.rank, self.size, self.axis = dist.get_rank(self.group), dist.get_world_size(self.group), axis
+        if isinstance(self.group, UnisonoProcessGroup):
+            self.hosts = self.group.communicator.hosts
         backend = dist.get_backend(self.group)
         self.averages = backend not in WITHOUT_AVG
         self.bucket_bytes = BUCKET_BYTES.get(backend, Group.bucket_bytes)

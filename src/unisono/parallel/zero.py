@@ -16,9 +16,9 @@
 
     "a | b": a runs while b is computed.
 
-Stage 3 is also known as fully sharded data parallelism. In *hybrid* sharding, the ranks of ``group`` (one node)
-share a model, and the ranks of ``replicate`` (the same position in every node) hold the same shard and average its
-gradient.
+Stage 3 is also known as fully sharded data parallelism. In *hybrid* sharding, the ranks of ``group`` (one host)
+share a model, and the ranks of ``replicate`` (the same position on every host) hold the same shard and average its
+gradient; ``replicate="hosts"`` derives both from the hosts.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from unisono.errors import UsageError
 from unisono.parallel import checks, shard_files, sharded_state
 from unisono.parallel.absent_uses import AbsentUses
 from unisono.parallel.elementwise import check_elementwise
-from unisono.parallel.group import group_of
+from unisono.parallel.mesh import hybrid_groups
 from unisono.parallel.messages import WRAPPED_TWICE
 from unisono.parallel.module_buffers import ModuleBuffers
 from unisono.parallel.nested import cast
@@ -70,7 +70,8 @@ class Zero(nn.Module):
     long parameter for each unit, this rank's shard of it, so the optimiser must treat every element independently, as
     SGD, Adam and AdamW do.
     ``stage``: 1, 2 or 3, as in the diagram of the module.
-    ``replicate``: the group of ranks that hold the same shard, for hybrid sharding.
+    ``replicate``: for hybrid sharding, the group of ranks that hold the same shard. "hosts" divides ``group`` by
+    hosts: the ranks of a host share a model.
     ``units``: the modules that are units, or a function of name and module that returns whether it is one; by default
     the children of the largest ``ModuleList`` or ``Sequential``. The other parameters form the unit "root".
     ``label``: a function of name and parameter that returns a string. Parameters with different labels do not share a
@@ -99,7 +100,7 @@ class Zero(nn.Module):
         if any(isinstance(each, Zero) for each in module.modules()):
             raise UsageError(WRAPPED_TWICE(location=LOCATION))
         self.module, self.stage, self.mixed_precision = module, stage, mixed_precision
-        ranks, replicas = group_of(group), None if replicate is None else group_of(replicate)
+        ranks, replicas = hybrid_groups(group, replicate)
         self.all_groups = [each for each in (ranks, replicas) if each is not None]
         checks.check_parameters(module, LOCATION)
         parts = find_parts(module, units)
