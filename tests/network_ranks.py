@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.rendezvous_faults import LIMIT_S, Started
+from rendezvous_faults import LIMIT_S, Started
 from unisono.bootstrap.environment import RankIdentity
 from unisono.bootstrap.hosts import HostMap
 from unisono.bootstrap.locality import host_info

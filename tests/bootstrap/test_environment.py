@@ -13,7 +13,6 @@ import sys
 
 import pytest
 
-from unisono.bootstrap import messages
 from unisono.bootstrap.environment import JobTrace, RankIdentity, environment_of_rank, identity_in_job, job_trace
 from unisono.errors import UsageError
 
@@ -178,10 +177,10 @@ def test_variables_that_contradict_each_other_are_named(environ, complaint):
         {**SRUN, "SLURM_STEP_NUM_TASKS": "6", "SLURM_STEP_TASKS_PER_NODE": "1(x3),3", "SLURM_NODEID": "3"},
     ],
 )
-def test_several_hosts_are_rejected(environ):
-    with pytest.raises(UsageError, match=r"has started 6 ranks, 3 of them on this host.*not supported yet") as caught:
-        identity_in_job(environ)
-    assert caught.value.id == messages.SEVERAL_HOSTS.id
+def test_the_ranks_on_this_host_are_counted_in_a_job_on_several_hosts(environ):
+    identity = identity_in_job(environ)
+    assert (identity.size, identity.local_size) == (6, 3)
+    assert not identity.local_size_is_assumed
 
 
 def test_a_rank_inherits_all_variables_except_its_identity_in_other_jobs():

@@ -48,6 +48,7 @@ def test_hosts_are_numbered_in_the_order_of_their_lowest_ranks(letters):
 def test_the_counts_are_those_of_each_host():
     assert placed("aaab").rank_counts == (3, 1)
     assert placed("abababa").rank_counts == (4, 3)
+    assert placed("abababa").groups == ((0, 2, 4, 6), (1, 3, 5))
 
 
 @pytest.mark.parametrize("part", SHARED)

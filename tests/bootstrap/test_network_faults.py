@@ -9,8 +9,8 @@ import time
 
 import pytest
 
-from tests.network_ranks import TOKEN, Job, Rank, Seen, be_rank, free_port, run_ranks
-from tests.rendezvous_faults import LIMIT_S, NONSENSE, Started, frame
+from network_ranks import TOKEN, Job, Rank, Seen, be_rank, free_port, run_ranks
+from rendezvous_faults import LIMIT_S, NONSENSE, Started, frame
 from unisono.bootstrap import messages, network_messages
 from unisono.bootstrap.network_handshake import (
     ANSWER,

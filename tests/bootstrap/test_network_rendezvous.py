@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from tests.network_ranks import Job, Rank, Seen, be_rank, free_port, pretend_host, run_ranks
+from network_ranks import Job, Rank, Seen, be_rank, free_port, pretend_host, run_ranks
 from unisono.bootstrap import messages, network_messages, network_rendezvous
 from unisono.bootstrap.interfaces import Interface, list_interfaces
 from unisono.bootstrap.network_client import resolve

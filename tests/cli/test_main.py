@@ -22,6 +22,8 @@ def test_info_lists_the_installed_versions(capsys):
     assert facts["engine"]["cpp_standard"] >= 202002
     assert facts["algorithms"] >= 39
     assert "2 MiB for each rank" in facts["shared_memory"]
+    assert "tcp between hosts" in facts["transport"]
+    assert "127.0.0.1" in facts["interfaces"]["lo"]
     assert "built-in rules" in facts["algorithm_table"]
 
 

@@ -99,15 +99,6 @@ MANY_TASKS = r"([0-9]{1,9})(?:\(x([0-9]{1,9})\))?"  # Slurm writes 2(x3),1 for 2
 
 def identity_in_job(environ: Mapping[str, str] = os.environ) -> RankIdentity:
     """Return the identity that the launcher has given to this process; without a launcher it is rank 0 of 1."""
-    identity = _identity(environ)
-    if identity.local_size < identity.size:
-        raise UsageError(
-            messages.SEVERAL_HOSTS(launcher=identity.launcher, size=identity.size, local_size=identity.local_size)
-        )
-    return identity
-
-
-def _identity(environ: Mapping[str, str]) -> RankIdentity:
     if any(name in environ for name in (UNISONO.rank, UNISONO.size, *UNISONO.job)):
         return _from(environ, "unisono", UNISONO, environ.get("UNISONO_JOB", ""))
     if "TORCHELASTIC_RUN_ID" in environ:

@@ -38,6 +38,11 @@ class HostMap:
         """The number of ranks on each host."""
         return tuple(self.host_of.count(host) for host in range(self.count))
 
+    @property
+    def groups(self) -> tuple[tuple[int, ...], ...]:
+        """The ranks on each host."""
+        return tuple(tuple(self.ranks_on(host)) for host in range(self.count))
+
     def ranks_on(self, host: int) -> list[int]:
         """Return the ranks on a host, in ascending order."""
         return [rank for rank, its_host in enumerate(self.host_of) if its_host == host]

@@ -14,7 +14,7 @@ import numpy as np
 
 from unisono import _engine
 from unisono.bootstrap import messages
-from unisono.bootstrap.environment import JobTrace, RankIdentity, identity_in_job
+from unisono.bootstrap.environment import JobTrace, RankIdentity
 from unisono.bootstrap.fault_log import open_fault_log
 from unisono.bootstrap.hosts import HostMap, single_host
 from unisono.bootstrap.job_resources import (
@@ -212,16 +212,15 @@ def connect_link(
     connect_timeout_s: float,
     staging_bytes: int,
     table: Callable[[], Table],
-    identity: RankIdentity | None = None,
+    identity: RankIdentity,
     address: Address | None = None,
     hooks: RendezvousHooks | None = None,
 ) -> Link:
-    """Connect to the other ranks of the job and map the shared memory.
+    """Connect to the other ranks of a job on one host and map the shared memory.
 
     ``address`` is that of the rendezvous, by default in the directory of the job.
     """
     global _rendezvous_count
-    identity = identity or identity_in_job()
     if address is None:
         _rendezvous_count += 1
         address = DirectoryAddress(identity, _rendezvous_count)

@@ -5,12 +5,6 @@ from __future__ import annotations
 from unisono.message import Template
 
 # The environment variables of launchers (environment.py).
-SEVERAL_HOSTS = Template(
-    "bootstrap.several_hosts",
-    "{launcher} has started {size} ranks, {local_size} of them on this host; expected all of them on one host: "
-    "several hosts are not supported yet",
-    "{launcher} 启动了 {size} 个 rank，其中 {local_size} 个在本机；应全部在同一台机器上：尚不支持多机",
-)
 VARIABLES_MISSING = Template(
     "bootstrap.variables_missing",
     "the environment has {present} but not {missing}; expected all of the variables that {launcher} sets, or none",

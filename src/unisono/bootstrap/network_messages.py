@@ -66,6 +66,11 @@ CANNOT_LISTEN = Template(
     "connect: rank 0 cannot listen at {address}: {reason}; hint: another job may use this port, choose another one",
     "connect：rank 0 无法在 {address} 监听：{reason}；建议：可能有其他作业在使用该端口，请换一个端口",
 )
+COURIER_CANNOT_LISTEN = Template(
+    "bootstrap.courier_cannot_listen",
+    "connect: rank {rank} cannot listen for messages from other hosts at {address}: {reason}",
+    "connect：rank {rank} 无法在 {address} 监听来自其他主机的消息：{reason}",
+)
 FAR_RANKS_MISSING = Template(
     "bootstrap.far_ranks_missing",
     "connect: timed out after {seconds:g} s; these ranks of {size} have not connected to rank 0 at {address}: "

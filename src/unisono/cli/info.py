@@ -54,6 +54,8 @@ def gather_facts() -> dict[str, Any]:
         "collectives": len(COLLECTIVES),
         "algorithms": len(BUILT_IN),
         "shared_memory": _shared_memory(),
+        "transport": messages.TRANSPORT(),
+        "interfaces": _interfaces(),
         "algorithm_table": _table(),
         "proof_cache": str(cache),
         "cached_proofs": sum(1 for _ in cache.glob("*.json")),
@@ -66,6 +68,16 @@ def _shared_memory() -> str:
 
     mib = 1 << 20
     return messages.SHARED_MEMORY(staging=STAGING_BYTES // mib, transfer=DEPTH * TRANSFER_BYTES // 1024)
+
+
+def _interfaces() -> dict[str, str]:
+    """Return the addresses that ``connect(interface=...)`` accepts, by name."""
+    from unisono.bootstrap.interfaces import list_interfaces
+
+    addresses: dict[str, list[str]] = {}
+    for interface in list_interfaces():
+        addresses.setdefault(interface.name, []).append(interface.address)
+    return {name: " ".join(each) for name, each in addresses.items()}
 
 
 def _table() -> str:

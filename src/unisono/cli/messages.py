@@ -149,6 +149,11 @@ NO_TABLE = Template(
     "内置规则（`unisono tune` 可测量本机）",
 )
 TABLE = Template("cli.table", "{path}, measured for {sizes} ranks", "{path}，已测量的 rank 数：{sizes}")
+TRANSPORT = Template(
+    "cli.transport",
+    "shared memory inside a host, tcp between hosts",
+    "主机内为共享内存，主机之间为 tcp",
+)
 SHARED_MEMORY = Template(
     "cli.shared_memory",
     "{staging} MiB for each rank of a communicator (connect(staging_bytes=...)), and {transfer} KiB for each pair of "

@@ -46,7 +46,7 @@ class Communicator(CollectiveMethods):
 
     def __init__(self, link: Link) -> None:
         self._link = link
-        super().__init__(Dispatcher(link))
+        super().__init__(Dispatcher(link, link.hosts.groups))
         self.rank = link.rank
         self.size = link.size
         self._parts: weakref.WeakSet[Communicator] = weakref.WeakSet()  # what was split from this one

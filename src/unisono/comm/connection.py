@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from unisono.bootstrap.environment import RankIdentity
+from os import PathLike
+
+from unisono.bootstrap.environment import JobNetwork, RankIdentity, identity_in_job, job_network
 from unisono.bootstrap.job_resources import STAGING_BYTES
 from unisono.bootstrap.membership import connect_link
+from unisono.bootstrap.network_options import NetworkOptions, meets_over_network, plan_network
 from unisono.comm.communicator import Communicator
 from unisono.comm.selection import load_table
 
@@ -15,6 +18,11 @@ def connect(
     connect_timeout: float = 60.0,
     staging_bytes: int = STAGING_BYTES,
     identity: RankIdentity | None = None,
+    rendezvous: str | None = None,
+    token: str | None = None,
+    token_file: str | PathLike[str] | None = None,
+    interface: str | None = None,
+    ports: range | None = None,
 ) -> Communicator:
     """Join the other ranks of this job and return the communicator of all.
 
@@ -22,5 +30,24 @@ def connect(
     ``timeout`` is the number of seconds that a call may wait, and ``connect_timeout`` that of this function;
     ``staging_bytes`` is the shared memory of each rank (that of rank 0 applies to all). ``identity`` states the rank
     and size explicitly, to bypass the environment variables.
+
+    The other arguments are for jobs on several hosts. ``rendezvous`` is "HOST:PORT", at which rank 0 listens while
+    the ranks connect; under torchrun and srun the host is known, and the port follows from the name of the job.
+    Ranks recognize each other by a token, a long random text that is the same on all of them: ``token`` states it,
+    and ``token_file`` names a file with mode 0600 that holds it. ``interface`` is the name, the address or network
+    (such as "10.0.0.0/8") of the interface for messages from other hosts, by default the one that reaches rank 0;
+    ``ports`` is the range of ports to listen on, by default any that is free.
     """
-    return Communicator(connect_link(timeout, connect_timeout, staging_bytes, load_table, identity))
+    options = NetworkOptions(rendezvous, token, token_file, interface, ports)
+    launcher = JobNetwork()
+    if identity is None:
+        identity = identity_in_job()
+        launcher = job_network(identity.launcher)
+    if meets_over_network(identity, options):
+        from unisono.bootstrap.network_membership import connect_link_over_network
+
+        plan = plan_network(identity, options, launcher)
+        link = connect_link_over_network(identity, plan, timeout, connect_timeout, staging_bytes, load_table)
+    else:
+        link = connect_link(timeout, connect_timeout, staging_bytes, load_table, identity)
+    return Communicator(link)

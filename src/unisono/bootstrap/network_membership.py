@@ -1,0 +1,96 @@
+"""The membership of a rank in a job on several hosts: its courier, and the memory that it shares on its host."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from unisono import _engine
+from unisono.bootstrap import network_messages
+from unisono.bootstrap.environment import RankIdentity
+from unisono.bootstrap.hosts import HostMap
+from unisono.bootstrap.job_resources import JobConfig, Table, create_memory, job_config, own_resources
+from unisono.bootstrap.membership import Link, join_memory
+from unisono.bootstrap.network_options import NetworkPlan, join_port
+from unisono.bootstrap.network_rendezvous import NetworkRendezvous, OpenCourier, Participant
+from unisono.bootstrap.network_star import Star
+from unisono.bootstrap.rendezvous import meet
+from unisono.bootstrap.rendezvous_server import RendezvousHooks
+from unisono.bootstrap.uncaught_errors import install_excepthook
+from unisono.errors import CommError
+
+
+class StarHooks(RendezvousHooks):
+    """Ends the rendezvous on a host when another rank of the job has failed."""
+
+    def __init__(self, star: Star) -> None:
+        self.star = star
+
+    def poll(self) -> None:
+        """Raise if another rank has reported a problem."""
+        self.star.poll()
+
+
+def connect_link_over_network(
+    identity: RankIdentity, plan: NetworkPlan, timeout_s: float, connect_timeout_s: float, staging_bytes: int,
+    table: Callable[[], Table], *, hooks: RendezvousHooks | None = None, host: dict[str, str] | None = None,
+) -> Link:  # fmt: skip
+    """Connect to the other ranks of a job on several hosts, and map the memory of this host.
+
+    ``host`` is the identity of this host, by default that of ``locality.host_info()``.
+    """
+
+    def configure(resources: list[dict[str, Any]], hosts: HostMap) -> dict[str, Any]:
+        by_host = [[resources[rank] for rank in hosts.ranks_on(number)] for number in range(hosts.count)]
+        return job_config(by_host, staging_bytes, table())
+
+    participant = Participant(identity, plan, own_resources(), connect_timeout_s, hooks, host)
+    network = participant.meet(configure, _open_courier(identity))
+    try:
+        link = _join_host(identity, network, timeout_s, connect_timeout_s)
+    except BaseException as error:
+        network.star.fail(error)
+        if network.courier is not None:
+            network.courier.close()
+        raise
+    try:
+        network.star.allow_time()
+        network.star.exchange({}, lambda received: [{}] * len(received))
+    except BaseException:
+        link.close()
+        raise
+    finally:
+        network.star.close()
+    install_excepthook(link.rank, link.processes, link.config.token)
+    return link
+
+
+def _open_courier(identity: RankIdentity) -> OpenCourier:
+    def open_courier(address: str, ports: range | None) -> _engine.Courier:
+        first, last = (ports[0], ports[-1]) if ports else (0, 0)
+        try:
+            return _engine.Courier(identity.rank, identity.size, address, first, last)
+        except OSError as error:
+            name = f"{join_port(address, first)}-{last}" if ports else address
+            reason = network_messages.COURIER_CANNOT_LISTEN(
+                rank=identity.rank, address=name, reason=error.strerror or error
+            )
+            raise CommError(reason, rank=identity.rank) from error
+
+    return open_courier
+
+
+def _join_host(
+    identity: RankIdentity, network: NetworkRendezvous, timeout_s: float, connect_timeout_s: float
+) -> Link:
+    """Meet the other ranks of this host, and return the link of this rank."""
+    config = JobConfig(**network.config)
+
+    def configure(_: list[dict[str, Any]]) -> tuple[int, dict[str, Any]]:
+        return create_memory(identity.size, config.staging_bytes, identity.rank), {}
+
+    rendezvous = meet(
+        identity, network.near_address, own_resources(), configure, connect_timeout_s, StarHooks(network.star),
+        network.hosts.near(identity.rank),
+    )  # fmt: skip
+    return join_memory(identity, rendezvous, config, timeout_s, network.hosts, network.courier)
