@@ -35,6 +35,8 @@ def test_ranks_with_the_same_letter_are_near_and_all_others_far(letters):
         assert hosts.name(rank) == letter
         assert hosts.near(rank) == [other for other, its in enumerate(letters) if its == letter]
         assert hosts.far(rank) == [its != letter for its in letters]
+    assert [list(ranks) for ranks in hosts.groups] == [hosts.near(ranks[0]) for ranks in hosts.groups]
+    assert sorted(rank for ranks in hosts.groups for rank in ranks) == list(range(hosts.size))
 
 
 @pytest.mark.parametrize("letters", PLACEMENTS.values(), ids=PLACEMENTS)

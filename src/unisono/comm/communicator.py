@@ -204,6 +204,14 @@ class Communicator(CollectiveMethods):
         """The bytes that this rank has sent through this communicator; a message to several ranks counts for each."""
         return self._link.endpoint.sent_bytes()
 
+    @property
+    def sent_far_bytes(self) -> int:
+        """The part of ``sent_bytes`` that went to ranks of other hosts, counted when the network has accepted it.
+
+        A call may end before that.
+        """
+        return self._link.endpoint.sent_far_bytes()
+
     def predict_sent_bytes(
         self, collective: str | Collective, count: int, *, dtype: str = "float32", root: int | None = None,
         algorithm: Any = None, codec: Any = None, far: bool | None = None,

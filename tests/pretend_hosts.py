@@ -1,0 +1,100 @@
+"""Ranks in processes of this machine that are on different hosts as far as the engine knows.
+
+Each pretended host has its own shared memory, and each rank a courier; the couriers connect through the loopback
+interface. The rendezvous is left out: the parent process passes on the ports.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import secrets
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from unisono import _engine
+from unisono.bootstrap.hosts import HostMap
+from unisono.bootstrap.job_resources import STAGING_BYTES, JobConfig, JobResources, create_memory
+from unisono.bootstrap.membership import Link
+from unisono.comm import Communicator
+
+ADDRESS = "127.0.0.1"
+LIMIT_S = 60.0
+
+
+def run_on_hosts(function: Callable[..., Any], hosts: Sequence[str], *arguments: Any) -> list[Any]:
+    """Call ``function(comm, ...)`` on ranks of which rank r is on host ``hosts[r]``; return all results, by rank."""
+    size, names = len(hosts), list(dict.fromkeys(hosts))
+    memories = {name: create_memory(size, STAGING_BYTES, 0) for name in names}
+    tickets = [[secrets.token_bytes(32) for _ in hosts] for _ in hosts]
+    context = multiprocessing.get_context("fork")
+    ends = [context.Pipe() for _ in hosts]
+    ranks = [
+        context.Process(
+            target=_be_rank,
+            args=(function, arguments, rank, hosts, memories[hosts[rank]], tickets, ends[rank][1]),
+        )
+        for rank in range(size)
+    ]
+    for process in ranks:
+        process.start()
+    try:
+        connections = [_received(ours) for ours, _ in ends]
+        for ours, _ in ends:
+            ours.send(connections)
+        results = [_received(ours) for ours, _ in ends]
+        for ours, _ in ends:
+            ours.send("leave")
+        for process in ranks:
+            process.join(LIMIT_S)
+    finally:
+        for process in ranks:
+            if process.is_alive():
+                process.kill()
+            process.join()
+        for descriptor in memories.values():
+            os.close(descriptor)
+        for ours, theirs in ends:
+            ours.close()
+            theirs.close()
+    for result in results:
+        if isinstance(result, BaseException):
+            raise result
+    return results
+
+
+def _received(connection: Any) -> Any:
+    if not connection.poll(LIMIT_S):
+        raise TimeoutError(f"no answer from a rank in {LIMIT_S:.0f} s")
+    return connection.recv()
+
+
+def _be_rank(
+    function: Callable[..., Any], arguments: Any, rank: int, hosts: Sequence[str], memory: int,
+    tickets: list[list[bytes]], connection: Any,
+) -> None:  # fmt: skip
+    try:
+        size, names = len(hosts), list(dict.fromkeys(hosts))
+        near = [peer for peer in range(size) if hosts[peer] == hosts[rank]]
+        courier = _engine.Courier(rank, size, ADDRESS, 0, 0)
+        connection.send((courier.port, os.getpid()))
+        known = _received(connection)
+        far = [peer not in near for peer in range(size)]
+        courier.know_peers(
+            [ADDRESS if is_far else "" for is_far in far],
+            [port if is_far else 0 for is_far, (port, _) in zip(far, known, strict=True)], list(hosts),
+            [tickets[rank][peer] if is_far else b"" for peer, is_far in enumerate(far)],
+            [tickets[peer][rank] if is_far else b"" for peer, is_far in enumerate(far)],
+        )  # fmt: skip
+        link = Link(
+            JobResources(os.dup(memory), None, courier), 0, rank,
+            [0 if is_far else process for is_far, (_, process) in zip(far, known, strict=True)],
+            JobConfig(STAGING_BYTES, oversubscribed=True), LIMIT_S / 2,
+            hosts=HostMap(tuple(names), tuple(names.index(host) for host in hosts)),
+        )  # fmt: skip
+        with Communicator(link) as comm:
+            connection.send(function(comm, *arguments))
+            _received(connection)
+    except BaseException as error:
+        connection.send(error)
+        raise
