@@ -218,3 +218,16 @@ def test_a_forked_child_is_not_a_rank():
 
 def test_a_mismatch_is_a_communication_error():
     assert issubclass(MismatchError, unisono.errors.CommError)
+
+
+@pytest.mark.parametrize("rank", [0, 1])
+def test_a_rank_that_may_be_on_another_host_gets_a_hint(rank, monkeypatch, tmp_path):
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    for name, value in {"RANK": rank, "WORLD_SIZE": 2, "MASTER_ADDR": "node1", "MASTER_PORT": 29511}.items():
+        monkeypatch.setenv(name, str(value))
+    with pytest.raises(CollectiveTimeout, match=r'connect\(rendezvous="HOST:PORT", token_file=PATH\)$'):
+        unisono.connect(connect_timeout=0.3)
+    monkeypatch.setenv("LOCAL_WORLD_SIZE", "2")
+    with pytest.raises(CollectiveTimeout) as caught:
+        unisono.connect(connect_timeout=0.3)
+    assert "rendezvous=" not in str(caught.value)

@@ -52,10 +52,18 @@ HINT_INHERITED = Template(
     "one process may have inherited the environment of the other: only one of them can be a rank",
     "其中一个进程可能继承了另一个进程的环境变量：两者之中只能有一个作为 rank 加入",
 )
+HINT_STARTED = Template("bootstrap.hint_started", "check that rank {rank} was started", "检查 rank {rank} 是否已启动")
 HINT_CONNECT_TIMEOUT = Template(
     "bootstrap.hint_connect_timeout",
     "give connect() a longer connect_timeout",
     "增大 connect() 的 connect_timeout",
+)
+HINT_OTHER_HOSTS = Template(
+    "bootstrap.hint_other_hosts",
+    "{hint}; the launcher does not state how many ranks are on this host: if some are elsewhere, call "
+    'connect(rendezvous="HOST:PORT", token_file=PATH)',
+    '{hint}；启动器没有说明本机有多少个 rank：如果有的 rank 在其他主机上，请调用 connect(rendezvous="HOST:PORT", '
+    "token_file=PATH)",
 )
 NO_DESCRIPTOR = Template(
     "bootstrap.no_descriptor",
@@ -115,10 +123,8 @@ BAD_PAYLOAD = Template(
 )
 NO_RANK_0 = Template(
     "bootstrap.no_rank_0",
-    "connect: rank {rank} timed out after {seconds:g} s waiting for rank {leader} of {size}; hint: check that it was "
-    "started",
-    "connect：rank {rank}（共 {size} 个）等待 rank {leader}，{seconds:g} 秒后超时；建议：检查 rank {leader} "
-    "是否已启动",
+    "connect: rank {rank} timed out after {seconds:g} s waiting for rank {leader} of {size}; hint: {hint}",
+    "connect：rank {rank}（共 {size} 个）等待 rank {leader}，{seconds:g} 秒后超时；建议：{hint}",
 )
 FOREIGN_SOCKET = Template(
     "bootstrap.foreign_socket",

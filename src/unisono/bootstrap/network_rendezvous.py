@@ -152,6 +152,7 @@ class Participant:
             self.config = configure([self.own.resources, *(peer.hello.resources for peer in peers)], hosts)
             for peer in peers:
                 peer.connection.send({"names": list(hosts.names), "host_of": list(hosts.host_of), "reached": reached})
+            star.flush()
             return star, hosts, "", reached
         except BaseException as error:
             star.fail(error)

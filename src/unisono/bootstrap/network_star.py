@@ -97,7 +97,7 @@ class StarCenter(Star):
             for rank, peer in self.peers.items():
                 with suppress(BrokenPipeError, ConnectionResetError):  # the next exchange reports it
                     peer.connection.send(answers[rank])
-            self._flush()
+            self.flush()
             return answers[0]
         except BaseException as error:
             self.fail(error)
@@ -118,7 +118,7 @@ class StarCenter(Star):
             with suppress(OSError):
                 peer.connection.send(message)
         with suppress(OSError, UnisonoError):
-            self._flush()
+            self.flush()
         self.close()
 
     def close(self) -> None:
@@ -157,7 +157,7 @@ class StarCenter(Star):
             raise error_from_dict(message)
         self._received[peer.rank] = message
 
-    def _flush(self) -> None:
+    def flush(self) -> None:
         """Send the rest of long messages."""
         for peer in self.peers.values():
             with suppress(BrokenPipeError, ConnectionResetError):

@@ -34,6 +34,7 @@ from unisono.bootstrap.rendezvous_server import (
     POLL_EVERY_S,
     RendezvousHooks,
     RendezvousServer,
+    hint_on_hosts,
     hint_on_names,
 )
 from unisono.errors import CollectiveTimeout, CommError, PeerLost, UnisonoError, UsageError
@@ -283,7 +284,10 @@ def _dial(
     attempts = 0
     while (dialed := _try_dial(address)) is None:
         if time.monotonic() >= ends_s:
-            message = messages.NO_RANK_0(rank=identity.rank, seconds=timeout_s, leader=leader, size=identity.size)
+            message = messages.NO_RANK_0(
+                rank=identity.rank, seconds=timeout_s, leader=leader, size=identity.size,
+                hint=hint_on_hosts(identity, messages.HINT_STARTED(rank=leader)),
+            )  # fmt: skip
             raise CollectiveTimeout(message, rank=leader)
         attempts += 1
         if attempts % POLL_EVERY == 0:

@@ -70,6 +70,11 @@ def hint_on_names(identity: RankIdentity) -> Message:
     return messages.HINT_PORT() if identity.by_hand else messages.HINT_INHERITED()
 
 
+def hint_on_hosts(identity: RankIdentity, hint: str) -> str:
+    """Return a hint for ranks that are missing; where it is not known that all are on this host, it says so."""
+    return messages.HINT_OTHER_HOSTS(hint=hint) if identity.local_size_is_assumed else hint
+
+
 class RendezvousServer:
     """Accepts the connections of all other ranks.
 
@@ -144,7 +149,7 @@ class RendezvousServer:
         return CollectiveTimeout(
             messages.RANKS_MISSING(
                 seconds=self.timeout_s, size=self.identity.size, missing=missing, refused=refused,
-                hint=self.hooks.timeout_hint,
+                hint=hint_on_hosts(self.identity, self.hooks.timeout_hint),
             )
         )  # fmt: skip
 
