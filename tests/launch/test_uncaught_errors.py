@@ -147,7 +147,7 @@ def test_a_wrong_algorithm_is_one_error_that_names_the_ranks(start, launcher):
     text = of_ranks(start(launcher, "wrong algorithm").finished())
     assert text.count("GoalError") == 1, text
     assert text.count("expected:") == text.count("found:") == 1
-    assert "error on all 3 ranks:" in text
+    assert "on all 3 ranks:" in text
     assert ", in train" in text, "the frames of the user are missing"
     assert own_frames(text) == []
 

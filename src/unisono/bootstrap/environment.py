@@ -163,16 +163,22 @@ def is_launched_by_unisono(environ: Mapping[str, str] = os.environ) -> bool:
 
 
 def environment_of_rank(
-    rank: int, size: int, job: str, environ: Mapping[str, str] = os.environ, *, trace: str | None = None
-) -> dict[str, str]:
+    rank: int, size: int, job: str, environ: Mapping[str, str] = os.environ, *, trace: str | None = None,
+    local: tuple[int, int] | None = None, network: JobNetwork | None = None,
+) -> dict[str, str]:  # fmt: skip
     """Return the environment of a rank of ``unisono run``: that of the launcher, without the variables of other jobs.
 
-    ``trace``: the time that counts as 0, a colon, and the folder for traces.
+    ``trace``: the time that counts as 0, a colon, and the folder for traces. ``local`` and ``network``, in a job on
+    several hosts: the rank and the number of ranks on this host, and the rendezvous.
     """
     inherited = {name: value for name, value in environ.items() if not _is_of_another_job(name)}
     own = {"UNISONO_RANK": str(rank), "UNISONO_SIZE": str(size), "UNISONO_JOB": job}
     if trace is not None:
         own["UNISONO_TRACE"] = trace
+    if local is not None:
+        own |= {"UNISONO_LOCAL_RANK": str(local[0]), "UNISONO_LOCAL_SIZE": str(local[1])}
+    if network is not None:
+        own |= {"UNISONO_RENDEZVOUS": network.address, "UNISONO_TOKEN": network.token}
     return {**inherited, **own, "PYTHONUNBUFFERED": "1"}  # lines appear when they are written
 
 

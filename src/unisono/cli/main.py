@@ -16,6 +16,8 @@ from unisono.errors import ScheduleError, UnisonoError, UsageError
 from unisono.message import CHINESE, ENGLISH, translated
 
 VERBS = ("list", "show", "verify", "draw", "run", "bench", "explain", "tune", "info", "demo")
+# Started by other verbs, not by users.
+HIDDEN_VERBS = ("agent",)
 
 
 def parser(verb: str | None = None) -> argparse.ArgumentParser:
@@ -27,7 +29,7 @@ def parser(verb: str | None = None) -> argparse.ArgumentParser:
     )
     commands.add_argument("--version", action="version", version=f"unisono {unisono.__version__}")
     verbs = commands.add_subparsers(metavar="verb")
-    for name in (verb,) if verb in VERBS else VERBS:
+    for name in (verb,) if verb in (*VERBS, *HIDDEN_VERBS) else VERBS:
         importlib.import_module(f"unisono.cli.{name}").add_parser(verbs)
     return commands
 
@@ -39,7 +41,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     `unisono run` returns the exit code of the program.
     """
     words = sys.argv[1:] if argv is None else argv
-    if words and not words[0].startswith("-") and words[0] not in VERBS:
+    if words and not words[0].startswith("-") and words[0] not in (*VERBS, *HIDDEN_VERBS):
         _report("UsageError", translated(_unknown(words[0]), _language(words)))
         return 2
     commands = parser(words[0] if words else None)

@@ -1,4 +1,4 @@
-"""``unisono run``: start the ranks of a job on this machine and show their output."""
+"""``unisono run``: start the ranks of a job, on this machine or on several hosts, and show their output."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from pathlib import Path
 from unisono.cli import arguments
 from unisono.errors import UsageError
 from unisono.launch import messages
+from unisono.launch.host_list import parse_hosts
 from unisono.launch.limits import RANKS_PER_CORE
 from unisono.launch.outcome import Outcome
 from unisono.launch.run import launch, no_prefix, plain_prefix
@@ -26,7 +27,7 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
         "run",
         help="start a program on several ranks",
         description=arguments.described(__doc__),
-        usage="unisono run [-h] [-n N] [--oversubscribe] [--bind] [--no-prefix] [--trace DIR] "
+        usage="unisono run [-h] [-n N | --hosts A:N,B:N] [--oversubscribe] [--bind] [--no-prefix] [--trace DIR] "
         "(script.py | -m module | [--] program) ...",
         epilog="Lines of output are shown whole, each with its rank in front. Rank 0 reads the standard input. If a "
         "rank fails, the others have two seconds to report it; the exit code is that of the rank that failed first, "
@@ -36,6 +37,16 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
     parser.add_argument(
         "-n", dest="size", type=arguments.size, metavar="N", help="number of ranks (default: one per core)"
     )
+    parser.add_argument(
+        "--hosts", metavar="A:N,B:N",
+        help="start N ranks on each of these hosts, through ssh; the program and Unisono must be at the same path on "
+        "every host, and the standard input is not read",
+    )  # fmt: skip
+    parser.add_argument(
+        "--rendezvous", metavar="HOST:PORT",
+        help="the address at which rank 0 waits for the other hosts (default: the first host, and a random port)",
+    )  # fmt: skip
+    parser.add_argument("--ssh", metavar="COMMAND", help="the command that starts a program on a host (default: ssh)")
     parser.add_argument(
         "--oversubscribe", action="store_true", help=f"allow more than {RANKS_PER_CORE} ranks per core"
     )
@@ -59,6 +70,11 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
 def run(args: argparse.Namespace) -> int:
     """Run the program on all ranks."""
     command = _command(args)
+    if args.hosts is not None:
+        return _run_on_hosts(args, command)
+    for option in ("rendezvous", "ssh"):
+        if getattr(args, option) is not None:
+            raise UsageError(messages.WITHOUT_HOSTS(option=f"--{option}"))
     size = args.size or len(os.sched_getaffinity(0))
     prefix = no_prefix if args.no_prefix else _prefix
     folder = None if args.trace is None else _trace_folder(args.trace)
@@ -68,6 +84,26 @@ def run(args: argparse.Namespace) -> int:
     )  # fmt: skip
     for line in _summary(outcome, size) + (_joined_trace(folder, size) if folder else []):
         print(line, file=sys.stderr)
+    return outcome.code
+
+
+def _run_on_hosts(args: argparse.Namespace, command: list[str]) -> int:
+    from unisono.launch.several_hosts import SSH, HostsOptions, launch_on_hosts  # imported only where it is needed
+
+    hosts = parse_hosts(args.hosts)
+    size = hosts[-1].ranks.stop
+    if args.size not in (None, size):
+        raise UsageError(messages.HOSTS_AND_SIZE(size=args.size, ranks=size))
+    if args.trace is not None:
+        raise UsageError(messages.NO_TRACE_ON_HOSTS())
+    ssh = args.ssh or SSH
+    options = HostsOptions(ssh, args.rendezvous, not args.no_prefix, args.bind, args.oversubscribe)
+    outcome = launch_on_hosts(command, hosts, sys.executable, options)
+    for line in _summary(outcome.job, size):
+        print(line, file=sys.stderr)
+    for host, code in outcome.lost:
+        test = f"{ssh} {host} {sys.executable} -m unisono info"
+        print(messages.HOST_LOST(host=host, code=code, command=test), file=sys.stderr)
     return outcome.code
 
 

@@ -33,6 +33,53 @@ RAISE_PROCESSES = Template(
 )
 NO_HINT = Template("launch.no_hint", "", "")
 
+# unisono run --hosts
+BAD_HOSTS = Template(
+    "launch.bad_hosts",
+    "--hosts {text}: found {entry!r}; expected HOST or HOST:RANKS, separated by commas, such as a:4,b:4",
+    "--hosts {text}：{entry!r} 无效；应为以逗号分隔的 主机 或 主机:rank数，例如 a:4,b:4",
+)
+HOST_TWICE = Template(
+    "launch.host_twice",
+    "--hosts {text}: {host} appears twice; hint: state all ranks of a host in one entry",
+    "--hosts {text}：{host} 出现了两次；建议：把一台主机的全部 rank 写在同一项中",
+)
+CANNOT_START_AGENT = Template(
+    "launch.cannot_start_agent",
+    "host {host}: cannot run {program!r}: {reason}",
+    "主机 {host}：无法运行 {program!r}：{reason}",
+)
+BAD_TASK = Template(
+    "launch.bad_task",
+    "unisono agent: the standard input does not begin with a task; `unisono run --hosts` starts agents",
+    "unisono agent：标准输入的第一行不是代理的作业说明；代理由 `unisono run --hosts` 启动",
+)
+NO_DIRECTORY = Template(
+    "launch.no_directory",
+    "host {host}: cannot change to {path!r}: {reason}; every host needs the program at the same path",
+    "主机 {host}：无法进入 {path!r}：{reason}；每台主机都需要在相同路径下有该程序",
+)
+HOST_LOST = Template(
+    "launch.host_lost",
+    "unisono run: the agent on host {host} ended without a report (code {code}); hint: check that `{command}` works",
+    "unisono run：主机 {host} 上的代理未作报告即已结束（返回码 {code}）；建议：检查 `{command}` 能否运行",
+)
+HOSTS_AND_SIZE = Template(
+    "launch.hosts_and_size",
+    "-n {size} does not agree with --hosts, which has {ranks} ranks; hint: leave out -n",
+    "-n {size} 与 --hosts 的 {ranks} 个 rank 不一致；建议：去掉 -n",
+)
+NO_TRACE_ON_HOSTS = Template(
+    "launch.no_trace_on_hosts",
+    "--trace works on one host only, so far; leave out --trace or --hosts",
+    "--trace 目前仅支持单机；请去掉 --trace 或 --hosts",
+)
+WITHOUT_HOSTS = Template(
+    "launch.without_hosts",
+    "{option} needs --hosts",
+    "{option} 需要与 --hosts 一起使用",
+)
+
 # spawn()
 NO_SUCH_START = Template(
     "launch.no_such_start",

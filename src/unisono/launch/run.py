@@ -83,17 +83,18 @@ def launch(
     check_size(size, oversubscribe=oversubscribe, override="--oversubscribe")
     with (
         SignalReader((SIGINT, SIGTERM, SIGHUP, SIGTSTP)) as signals,
-        _job_directory() as directory,
+        job_directory() as directory,
         UnixProcessGroup(directory) as group,
-        contextlib.closing(_Job(size, group, signals, grace)) as job,
+        contextlib.closing(Job(range(size), group, signals, grace)) as job,
     ):
-        job.start(command, directory, prefix, bind, None if trace is None else f"{time.monotonic_ns()}:{trace}")
+        trace = None if trace is None else f"{time.monotonic_ns()}:{trace}"
+        job.start(command, lambda rank: environment_of_rank(rank, size, directory, trace=trace), prefix, bind)
         job.wait()
         return outcome_of(job.endings, read_fault_log(directory), job.ended_by)
 
 
 @contextlib.contextmanager
-def _job_directory() -> Iterator[str]:
+def job_directory() -> Iterator[str]:
     """Make the private directory of a job, with the secret by which its ranks recognize each other."""
     path = tempfile.mkdtemp(prefix="unisono-")
     try:
@@ -113,7 +114,7 @@ def prepare_directory(path: str) -> None:
     make_fault_log(path)
 
 
-class _Stream:
+class Stream:
     """The standard output or standard error of one rank, on its way to that of the launcher."""
 
     def __init__(self, pipe: IO[bytes], descriptor: int, rank: int, prefix: Prefix) -> None:
@@ -161,34 +162,40 @@ class _Stream:
         write_all(self.descriptor, with_prefix(self.prefix, lines))
 
 
-class _Job:
-    """The ranks that are running, and the signals to send them."""
+class Job:
+    """The ranks that are running on this host, and the signals to send them."""
 
-    def __init__(self, size: int, group: UnixProcessGroup, signals: SignalReader, grace: GracePeriods) -> None:
-        self.size = size
+    def __init__(
+        self, ranks: Sequence[int], group: UnixProcessGroup, signals: SignalReader, grace: GracePeriods, *,
+        reads_stdin: bool = True,
+    ) -> None:  # fmt: skip
+        self.ranks = ranks
         self.group = group
         self.signals = signals
         self.grace = grace
         self.running: dict[int, subprocess.Popen[bytes]] = {}
-        self.streams: list[_Stream] = []  # those still open
+        self.streams: list[Stream] = []  # those still open
         self.endings: list[Ending] = []  # in the order in which the ranks ended
         self.ended_by: signal.Signals | None = None  # a signal to the launcher, before any rank failed
         self.ending = False  # the ranks were told to end
         self.shutdown: list[TimedSignal] = []
         self.interrupted_s: float | None = None
         self.selector = DefaultSelector()
-        self.terminal_input = TerminalInput(STDIN, self.selector) if is_controlling_terminal(STDIN) else None
+        self.reads_stdin = reads_stdin  # rank 0 reads the standard input of the launcher
+        has_terminal = reads_stdin and is_controlling_terminal(STDIN)
+        self.terminal_input = TerminalInput(STDIN, self.selector) if has_terminal else None
 
-    def start(self, command: Sequence[str], directory: str, prefix: Prefix, bind: bool, trace: str | None) -> None:
+    def start(
+        self, command: Sequence[str], environment: Callable[[int], dict[str, str]], prefix: Prefix, bind: bool
+    ) -> None:
         """Start the ranks, one after the other; stop starting when a signal arrives or a rank fails."""
         self.selector.register(self.signals, EVENT_READ, self._on_signal)
         cores = os.sched_getaffinity(0)
         try:
-            for rank in range(self.size):
+            for index, rank in enumerate(self.ranks):
                 if bind:  # a process inherits the cores of its parent, so it never runs on any other
-                    os.sched_setaffinity(0, {sorted(cores)[rank % len(cores)]})
-                environment = environment_of_rank(rank, self.size, directory, trace=trace)
-                self._start_rank(rank, command, environment, prefix)
+                    os.sched_setaffinity(0, {sorted(cores)[index % len(cores)]})
+                self._start_rank(rank, command, environment(rank), prefix)
                 self._handle_events(0)
                 if self.shutdown:
                     break
@@ -198,9 +205,11 @@ class _Job:
 
     def _start_rank(self, rank: int, command: Sequence[str], environment: dict[str, str], prefix: Prefix) -> None:
         stdin = self.terminal_input.read_end if self.terminal_input else None  # None: rank 0 inherits it
+        if rank != 0 or not self.reads_stdin:
+            stdin = subprocess.DEVNULL
         try:
             process = subprocess.Popen(
-                command, stdin=stdin if rank == 0 else subprocess.DEVNULL, stdout=subprocess.PIPE,
+                command, stdin=stdin, stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE, bufsize=0, env=environment, process_group=self.group.id,
             )  # fmt: skip
             self.running[rank] = process
@@ -216,9 +225,9 @@ class _Job:
         self.selector.register(pidfd, EVENT_READ, lambda: self._on_end(rank, pidfd))
         for pipe, descriptor in ((process.stdout, STDOUT), (process.stderr, STDERR)):
             assert pipe is not None  # both are pipes, see above
-            self._watch(_Stream(pipe, descriptor, rank, prefix))
+            self._watch(Stream(pipe, descriptor, rank, prefix))
 
-    def _watch(self, stream: _Stream) -> None:
+    def _watch(self, stream: Stream) -> None:
         self.streams.append(stream)
         self.selector.register(stream.pipe, EVENT_READ, lambda: self._on_output(stream))
 
@@ -263,11 +272,14 @@ class _Job:
         now_s = time.monotonic()
         return [TimedSignal(now_s + every_s * count, number) for count, number in enumerate(numbers, 1)]
 
-    def _on_output(self, stream: _Stream) -> None:
-        if not stream.forward():
-            self.selector.unregister(stream.pipe)
-            self.streams.remove(stream)
-            stream.pipe.close()
+    def _on_output(self, stream: Stream) -> bool:
+        """Show what has arrived; return whether more can come."""
+        if stream.forward():
+            return True
+        self.selector.unregister(stream.pipe)
+        self.streams.remove(stream)
+        stream.pipe.close()
+        return False
 
     def _on_end(self, rank: int, pidfd: int) -> None:
         self.selector.unregister(pidfd)
@@ -280,25 +292,29 @@ class _Job:
 
     def _on_signal(self) -> None:
         for number in self.signals.read():
-            now_s = time.monotonic()
-            if number == SIGTSTP:
-                self._send(SIGTSTP)
-                self.signals.stop_process()
-                self._send(SIGCONT)
-            elif number == SIGINT and self.interrupted_s is not None:
-                if now_s > self.interrupted_s + SAME_PRESS_S:
-                    self.shutdown = [TimedSignal(now_s, SIGKILL)]
-            else:
-                if number == SIGINT:
-                    self.interrupted_s = now_s
-                    for stream in self.streams:
-                        stream.interrupted()
-                if not any(ending.returncode for ending in self.endings):
-                    self.ended_by = self.ended_by or number
-                self.ending = True
-                self._send(number)
-                kill = TimedSignal(now_s + self.grace.after_signal_s, SIGKILL)
-                self.shutdown = [min([kill, *self.shutdown[-1:]])]  # an earlier sequence may kill sooner
+            self.handle_signal(number)
+
+    def handle_signal(self, number: signal.Signals) -> None:
+        """Do what a signal to the launcher asks for."""
+        now_s = time.monotonic()
+        if number == SIGTSTP:
+            self._send(SIGTSTP)
+            self.signals.stop_process()
+            self._send(SIGCONT)
+        elif number == SIGINT and self.interrupted_s is not None:
+            if now_s > self.interrupted_s + SAME_PRESS_S:
+                self.shutdown = [TimedSignal(now_s, SIGKILL)]
+        else:
+            if number == SIGINT:
+                self.interrupted_s = now_s
+                for stream in self.streams:
+                    stream.interrupted()
+            if not any(ending.returncode for ending in self.endings):
+                self.ended_by = self.ended_by or number
+            self.ending = True
+            self._send(number)
+            kill = TimedSignal(now_s + self.grace.after_signal_s, SIGKILL)
+            self.shutdown = [min([kill, *self.shutdown[-1:]])]  # an earlier sequence may kill sooner
 
     def close(self) -> None:
         """Kill the ranks that are still running, and close everything."""

@@ -1,0 +1,146 @@
+"""``unisono run --hosts`` with a stand-in for ssh that starts the agents on this machine."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+SHOW = """
+import os
+names = ("UNISONO_RANK", "UNISONO_SIZE", "UNISONO_LOCAL_RANK", "UNISONO_LOCAL_SIZE", "UNISONO_RENDEZVOUS")
+print(*(os.environ[name] for name in names), len(os.environ["UNISONO_TOKEN"]))
+"""
+LIMIT_S = 60
+
+
+@pytest.fixture
+def ssh(tmp_path):
+    """Return a stand-in for ssh: it gets a host and a command. The host "gone" cannot be reached."""
+    path = tmp_path / "ssh"
+    path.write_text(
+        '#!/bin/sh\n[ "$1" = gone ] && { echo "ssh: no route to gone" >&2; exit 255; }\nshift\nexec /bin/sh -c "$*"\n'
+    )
+    path.chmod(0o700)
+    return str(path)
+
+
+def command(ssh, hosts, *program, options=()):
+    return [sys.executable, "-m", "unisono", "run", "--hosts", hosts, "--ssh", ssh, *options, *program]
+
+
+def run(ssh, hosts, *program, options=()):
+    return subprocess.run(
+        command(ssh, hosts, *program, options=options), capture_output=True, text=True, timeout=LIMIT_S
+    )
+
+
+def test_every_rank_gets_its_identity_and_lines_name_rank_and_host(ssh):
+    done = run(ssh, "a:2,b:1", sys.executable, "-c", SHOW, options=["--rendezvous", "a:4000"])
+    assert (done.returncode, done.stderr) == (0, "")
+    assert sorted(done.stdout.splitlines()) == [
+        "[0 a] 0 3 0 2 a:4000 64", "[1 a] 1 3 1 2 a:4000 64", "[2 b] 2 3 0 1 a:4000 64",
+    ]  # fmt: skip
+
+
+def test_the_token_is_in_no_command_line(ssh):
+    program = "import os, glob; token = os.environ['UNISONO_TOKEN'].encode()\n"
+    program += "print(any(token in open(name, 'rb').read() for name in glob.glob('/proc/*/cmdline')))"
+    done = run(ssh, "a,b", sys.executable, "-c", program, options=["--no-prefix"])
+    assert done.stdout.split() == ["False", "False"]
+
+
+def test_the_rank_that_fails_is_named_and_its_exit_code_is_that_of_the_job(ssh):
+    program = (
+        "import os, sys, time; rank = os.environ['UNISONO_RANK']; sys.exit(7) if rank == '2' else time.sleep(60)"
+    )
+    began = time.monotonic()
+    done = run(ssh, "a:2,b:2", sys.executable, "-c", program)
+    assert done.returncode == 7
+    assert done.stderr == "rank 2 of 4 failed first: exit code 7\n"
+    assert time.monotonic() - began < 30
+
+
+def test_a_host_that_cannot_be_reached_is_named(ssh):
+    done = run(ssh, "a,gone", sys.executable, "-c", "import time; time.sleep(60)")
+    assert done.returncode == 1
+    assert "ssh: no route to gone" in done.stderr
+    assert "the agent on host gone ended without a report (code 255)" in done.stderr
+
+
+def test_a_host_without_the_directory_says_so(ssh, tmp_path):
+    script = tmp_path / "elsewhere"
+    script.write_text('#!/bin/sh\nshift\nrmdir "$PWD"\nexec /bin/sh -c "$*"\n')
+    script.chmod(0o700)
+    (tmp_path / "here").mkdir()
+    done = subprocess.run(
+        command(str(script), "a", sys.executable, "-c", "print(1)"),
+        capture_output=True, text=True, timeout=LIMIT_S, cwd=tmp_path / "here",
+    )  # fmt: skip
+    assert done.returncode == 1
+    assert "host a: cannot change to" in done.stderr
+
+
+SLEEPS = "import os, time; print(os.getpid(), flush=True); time.sleep(120)"
+
+
+def start(ssh, hosts):
+    process = subprocess.Popen(
+        command(ssh, hosts, sys.executable, "-c", SLEEPS, options=["--no-prefix"]),
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, process_group=0,
+    )  # fmt: skip
+    return process, [int(process.stdout.readline()) for _ in range(2)]
+
+
+def all_ended(processes):
+    ends_s = time.monotonic() + 20
+    while time.monotonic() < ends_s:
+        if not any(os.path.exists(f"/proc/{process}") for process in processes):
+            return True
+        time.sleep(0.05)
+    return False
+
+
+def test_an_interrupt_reaches_the_ranks_of_every_host_and_is_one_line(ssh):
+    process, ranks = start(ssh, "a,b")
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=LIMIT_S)
+    assert process.returncode == 130
+    assert errors == "interrupted\n"
+    assert all_ended(ranks)
+
+
+def test_no_rank_outlives_a_launcher_that_is_killed(ssh):
+    process, ranks = start(ssh, "a,b")
+    process.kill()
+    process.communicate(timeout=LIMIT_S)
+    assert all_ended(ranks)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--hosts", "a:2", "-n", "3", "x"], "-n 3 does not agree with --hosts, which has 2 ranks"),
+        (["--hosts", "a:2", "--trace", "t", "x"], "--trace works on one host only"),
+        (["--ssh", "x", "true"], "--ssh needs --hosts"),
+    ],
+)
+def test_options_that_exclude_each_other_are_refused(words, message):
+    words = [sys.executable if word == "x" and words[0] == "--hosts" else word for word in words]
+    done = subprocess.run(
+        [sys.executable, "-m", "unisono", "run", *words], capture_output=True, text=True, timeout=LIMIT_S
+    )
+    assert done.returncode == 2
+    assert message in done.stderr
+
+
+def test_an_agent_without_a_task_explains_itself():
+    done = subprocess.run(
+        [sys.executable, "-m", "unisono", "agent"], input="hello\n", capture_output=True, text=True, timeout=LIMIT_S
+    )
+    assert done.returncode == 2
+    assert "`unisono run --hosts` starts agents" in done.stderr
