@@ -40,7 +40,8 @@ nccl-tests multiplies *algbw* by the same factor to get *busbw*, the bandwidth o
 `hierarchical` and `leaders` are shown with their default of four ranks per node, and `chain` with eight pieces. The
 option `node` states the nodes: `--option node=8` (eight ranks in each), `--option node=3,5` (the number of ranks of
 each node), or `--option "node=((0, 2), (1, 3))"` (the ranks of each node, where they are not consecutive). `inner`
-and `outer` name the algorithms inside and between the nodes.
+and `outer` name the algorithms inside and between the nodes. On several hosts, calls use the hosts as the nodes
+([ADR 0042](adr/0042-hosts-and-choice.md)).
 
 ## Bytes between nodes
 

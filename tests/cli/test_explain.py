@@ -61,7 +61,7 @@ def test_several_hosts_are_explained(capsys):
     printed = " ".join(capsys.readouterr().out.split())
     assert printed.startswith("all_reduce, 8 ranks on 2x4 8 B: hierarchical(node=4, inner=recursive_halving, ")
     assert "1 MiB: hierarchical(node=4, inner=naive, outer=ring) reason: " in printed
-    assert "8 ranks on several hosts, 2x4" in printed
+    assert "8 ranks of several hosts, 2x4" in printed
     assert main(["explain", "--topology", "3+1", "--algorithm", "hierarchical", "--json"]) == 0
     (data,) = json.loads(capsys.readouterr().out)
     assert (data["topology"], data["algorithm"], data["options"]) == ("3+1", "hierarchical", {"node": [3, 1]})

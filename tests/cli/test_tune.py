@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -42,6 +44,15 @@ def test_an_algorithm_of_a_file_is_measured_and_not_stored(capsys):
     assert "all_gather" not in printed
     assert "Not stored: every later job" in printed
     assert load_table() == {}
+
+
+@pytest.mark.slow
+def test_in_a_job_it_measures_the_ranks_of_the_job_and_rank_0_stores_the_table():
+    command = [sys.executable, "-m", "unisono", "run", "-n", "2", "--", sys.executable, "-m", "unisono", "tune"]
+    done = subprocess.run([*command, "--budget", "0.5", "--json"], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count('"topology"') == 1
+    assert load_table()["all_reduce"]["2"][0][0] == 0
 
 
 def _table_with(comm, own):

@@ -15,6 +15,8 @@ from pretend_hosts import run_on_hosts
 from unisono.algorithms import algorithms_of
 from unisono.collectives import COLLECTIVES, all_reduce, barrier
 from unisono.comm.explain_call import explain_call
+from unisono.comm.selection import checked_table
+from unisono.comm.tuning import tune
 from unisono.errors import MismatchError
 
 COUNTS = (0, 1, 1024, 100_000)  # elements of each block
@@ -157,6 +159,18 @@ def test_the_communicator_states_its_hosts_and_explains_its_choice():
         assert explained.topology == "2x2"
         assert given == "hierarchical(node=((0, 2), (1, 3)))"
     assert unisono.spawn(lambda comm: comm.hosts, 2) == [((0, 1),), ((0, 1),)]
+
+
+def measured_table(comm):
+    return tune(comm, 0.5)
+
+
+def test_tune_stores_its_rules_under_the_topology():
+    first, *others = run_on_hosts(measured_table, "aab")
+    assert all(other == first for other in others)
+    assert {key for sizes in first.values() for key in sizes} == {"2+1"}
+    assert checked_table({"table": first}) == first
+    assert all(rule[1] != "direct" for rule in first["all_reduce"]["2+1"])
 
 
 def disagree(comm):

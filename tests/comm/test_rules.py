@@ -99,7 +99,7 @@ def test_a_cut_into_very_many_chunks_is_not_chosen():
     hosts = hosts_of((9, 8, 7, 5))
     chosen = choose(all_reduce, size_of(hosts), 1 << 20, {}, hosts=hosts)
     assert (chosen.algorithm.name, chosen.options["outer"]) == ("leaders", "ring")
-    assert "hierarchical, the best with 29 ranks on several hosts, 9+8+7+5" in chosen.reason
+    assert "hierarchical, the best with 29 ranks of several hosts, 9+8+7+5" in chosen.reason
     prove(Variant(chosen.algorithm, chosen.options).schedule(29))
 
 
@@ -143,8 +143,8 @@ def test_explain_states_the_topology_and_the_reason():
     assert (explanation.topology, explanation.algorithm) == ("2x4", "hierarchical")
     assert explanation.options == {"node": 4, "inner": "naive", "outer": "ring"}
     text = str(explanation)
-    assert "hierarchical(node=4, inner=naive, outer=ring), the best from 32768 bytes on" in text
-    assert "8 ranks on several hosts, 2x4" in text
+    assert "hierarchical(node=4, inner=naive, outer=ring), selected for 32768 bytes or more" in text
+    assert "8 ranks of several hosts, 2x4" in text
     assert explain(all_reduce, 8, 1 << 20, {}).topology == "8"
     assert explanation.next_best != "hierarchical"
 

@@ -1,4 +1,8 @@
-"""``unisono tune``: find the fastest algorithms on this machine, for a number of ranks, and remember them."""
+"""``unisono tune``: find the fastest algorithms on this machine, for a number of ranks, and remember them.
+
+Started as the program of a job (``unisono run``, torchrun, srun), it measures the ranks of the job, which may be on
+several hosts, and rank 0 stores the table.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +29,7 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
     )
     parser.add_argument(
         "-n", dest="size", type=arguments.size, metavar="SIZE", default=len(os.sched_getaffinity(0)),
-        help="number of ranks (default: one per core)",
+        help="number of ranks (default: one per core; in a job, its ranks)",
     )  # fmt: skip
     parser.add_argument(
         "--budget", type=float, default=BUDGET_S, metavar="S", help=f"seconds to measure (default {BUDGET_S:.0f})"
@@ -42,26 +46,38 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
 
 def run(args: argparse.Namespace) -> int:
     """Measure the algorithms, print the table, and store it."""
+    from unisono.bootstrap.environment import identity_in_job
+    from unisono.comm.connection import connect
     from unisono.comm.rules import with_options
     from unisono.comm.selection import store_table, table_path
     from unisono.launch.spawn import spawn
 
     if not args.budget > 0:
         raise UsageError(messages.NOT_A_BUDGET(value=args.budget))
-    if args.size < 2:
+    if args.size < 2 and identity_in_job().size == 1:
         raise UsageError(messages.NOTHING_TO_TUNE())
-    own = _own_algorithms(args.algorithm, args.size)
+    in_job = identity_in_job().size > 1
+    size = identity_in_job().size if in_job else args.size
+    own = _own_algorithms(args.algorithm, size)
     began = time.perf_counter()
-    measured = spawn(_tune, args.size, args.budget, own)[0]
+    if in_job:
+        with connect() as comm:
+            measured, rank = _tune(comm, args.budget, own), comm.rank
+        if rank != 0:
+            return 0
+    else:
+        measured = spawn(_tune, size, args.budget, own)[0]
     spent_s = time.perf_counter() - began
     if not (args.dry_run or own):
         store_table(measured)
+    (topology,) = {key for sizes in measured.values() for key in sizes}
     if args.json:
-        print_json({"ranks": args.size, "seconds": round(spent_s, 1), "table": measured})
+        print_json({"ranks": size, "topology": topology, "seconds": round(spent_s, 1), "table": measured})
         return 0
-    rows = table("collective", ">from bytes", "algorithm", title=f"{args.size} ranks, measured in {spent_s:.0f} s")
+    where = f"{size} ranks" if topology == str(size) else f"{size} ranks on {topology}"
+    rows = table("collective", ">from bytes", "algorithm", title=f"{where}, measured in {spent_s:.0f} s")
     for collective, sizes in measured.items():
-        for start, name, *options in sizes[str(args.size)]:
+        for start, name, *options in sizes[topology]:
             rows.add_row(collective, f"{start:,}", with_options(name, options[0] if options else {}))
             collective = ""
     out = console()

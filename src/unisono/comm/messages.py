@@ -169,12 +169,12 @@ BEST_NOT_ALLOWED = Template(
 )
 BEST_FROM_ON_HOSTS = Template(
     "comm.best_from_on_hosts",
-    "the best from {from_bytes} bytes on with {size} ranks on several hosts, {topology} ({origin})",
-    "{size} 个 rank 分布在多台主机（{topology}）上、{from_bytes} 字节起的最佳选择（{origin}）",
+    "selected for {from_bytes} bytes or more on {size} ranks of several hosts, {topology} ({origin})",
+    "{size} 个 rank 分布在多台主机（{topology}）上、不少于 {from_bytes} 字节时选用（{origin}）",
 )
 BEST_NOT_ALLOWED_ON_HOSTS = Template(
     "comm.best_not_allowed_on_hosts",
-    "because {best}, the best with {size} ranks on several hosts, {topology} ({origin}), cannot be used here",
+    "because {best}, the best with {size} ranks of several hosts, {topology} ({origin}), cannot be used here",
     "因为 {size} 个 rank 分布在多台主机（{topology}）上时的最佳算法 {best}（{origin}）在此不可用",
 )
 MEASURED_ON_HOSTS = Template(
