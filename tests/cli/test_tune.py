@@ -11,7 +11,7 @@ import pytest
 
 from unisono.algorithms import catalogue
 from unisono.cli.main import main
-from unisono.comm.selection import load_table, table_path
+from unisono.comm.selection import load_table, store_table, table_path
 from unisono.comm.tuning import tune
 from unisono.launch.spawn import spawn
 
@@ -27,6 +27,12 @@ def test_the_table_is_shown_and_stored_and_info_names_it(capsys):
     assert load_table()["all_reduce"]["2"][0][0] == 0
     assert main(["info"]) == 0
     assert "measured for 2 ranks" in capsys.readouterr().out
+
+
+def test_info_names_the_topologies_of_the_table(capsys):
+    store_table({"all_reduce": {"16": [[0, "ring"]], "2x4": [[0, "ring"]], "3+1": [[0, "ring"]], "4": [[0, "tree"]]}})
+    assert main(["info", "--json"]) == 0
+    assert "measured for 3+1, 4, 2x4, 16 ranks" in capsys.readouterr().out
 
 
 @pytest.mark.slow

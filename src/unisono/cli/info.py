@@ -82,11 +82,13 @@ def _interfaces() -> dict[str, str]:
 
 def _table() -> str:
     from unisono.comm.selection import load_table, table_path
+    from unisono.comm.topology import rank_counts
 
-    sizes = sorted({int(size) for rules in load_table().values() for size in rules})
-    if not sizes:
+    topologies = {topology for rules in load_table().values() for topology in rules}
+    if not topologies:
         return messages.NO_TABLE()
-    return messages.TABLE(path=table_path(), sizes=", ".join(map(str, sizes)))
+    ordered = sorted(topologies, key=lambda topology: (sum(rank_counts(topology) or ()), topology))
+    return messages.TABLE(path=table_path(), sizes=", ".join(ordered))
 
 
 def _engine() -> dict[str, Any] | str:
