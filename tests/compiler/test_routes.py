@@ -119,6 +119,18 @@ def test_segments_between_hosts_are_longer_where_the_staging_area_allows_it():
     assert segment(several, 1 << 20) < LONGEST_SEGMENT
 
 
+@pytest.mark.parametrize("hosts", HOSTS.values(), ids=HOSTS)
+@pytest.mark.parametrize("name", NAMES)
+def test_on_several_hosts_the_staging_area_holds_two_passes_of_every_rank(name, hosts):
+    """A message that is written for all near ranks takes its room once; all ranks compute the same number."""
+    found = proved(find(name).schedule(6))
+    lowered = [lower(found, rank, hosts) for rank in range(6)]
+    staged = [sum(len(each.operands) for each in made.instructions if each.to is not None) for made in lowered]
+    (most,) = {made.most_sent for made in lowered}
+    assert most == max(1, *staged)
+    assert most <= lower(found, 0).most_sent
+
+
 def test_a_far_send_names_its_receiver():
     found = proved(find("all_gather/naive").schedule(4))
     made = lower(found, 0, ((0, 1, 2), (3,)))

@@ -93,7 +93,7 @@ class Lowered:
     results: tuple[BufferPart, ...]
     silent_receivers: tuple[int, ...]  # peers that are sent to and that nothing is received from
     largest_message: int  # chunks, of any rank
-    most_sent: int  # chunks in all, by any rank
+    most_sent: int  # chunks in all, by any rank; on several hosts, those for all near ranks count once
     near: tuple[int, ...]  # the other ranks of this host, which read the channel to all
     parts: tuple[BufferPart, ...] = field(default=())
     rounded_last: tuple[

@@ -36,6 +36,10 @@ def lower(proved: ProvedSchedule, rank: int, hosts: Hosts | None = None) -> Lowe
         raise UsageError(messages.TOO_DEEP(algorithm=schedule.label, depth=depth, deepest=DEEPEST))
     collective = collectives.find(schedule.collective)
     routes = Routes(schedule, hosts)
+    near = near_peers(rank, schedule.size, hosts)
+    if len(near) + 1 < schedule.size:
+        # Segments between hosts should be long, as every pass waits for the network: nothing is counted twice.
+        most_sent = min(most_sent, routes.most_staged())
     contents = contents_of(schedule, collective, rank)
     assignment = BufferAssignment(schedule, collective, rank, contents, rounding is not None)
     made = fuse(list(assignment.instructions(routes, rank)))
@@ -47,7 +51,7 @@ def lower(proved: ProvedSchedule, rank: int, hosts: Hosts | None = None) -> Lowe
         silent_receivers=_silent_receivers(routes, collective, rank),
         largest_message=max(1, largest_message),
         most_sent=max(1, most_sent),
-        near=near_peers(rank, schedule.size, hosts),
+        near=near,
         parts=parts,
         rounded_last=tuple(assignment.target(slot, slot) for slot in assignment.unrounded_results())
         if rounding is not None and rounding.last

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from unisono.compiler.hosts import Hosts, near_peers
 from unisono.schedule import Chunks, Op, Schedule
-from unisono.schedule.ops import SEND
+from unisono.schedule.ops import SEND, count
 
 
 class Sending(NamedTuple):
@@ -36,6 +36,13 @@ class Routes:
         """Return the readers of a rank's channel to all; none with one reader, as there is nothing to gain."""
         near = near_peers(rank, self.schedule.size, self.hosts)
         return frozenset(near if len(near) > 1 else ())
+
+    def most_staged(self) -> int:
+        """Return the chunks that the busiest rank puts into its staging area; one for all near ranks counts once."""
+        return max(
+            sum(count(move.chunks) for move in self.linear(rank) if isinstance(move, Sending))
+            for rank in range(self.schedule.size)
+        )
 
     def linear(self, rank: int) -> Iterator[Sending | tuple[int, Op]]:
         """Yield the sends of a rank, grouped, and its other ops with their step, in order."""
