@@ -35,7 +35,7 @@ class Handmade {
     }
 
     void all_reduce(float* data, std::uint64_t count, std::uint64_t segment_bytes, std::uint64_t passes, bool streams,
-                    Clock::time_point deadline) {
+                    const Deadline& deadline) {
         deadline_ = deadline;
         mark_ = 2 + endpoint_.enter(2, text_, 1) * 0x9e3779b97f4a7c15u;
         for (std::uint64_t pass = 0; pass < passes; ++pass) {
@@ -117,7 +117,7 @@ class Handmade {
     CombineMany add_ = nullptr;
     const std::string text_ = "an all-reduce by hand";
     std::uint64_t mark_ = 0, offset_ = 0;
-    Clock::time_point deadline_{};
+    Deadline deadline_{};
 };
 
 }  // namespace unisono::tests

@@ -48,7 +48,7 @@ void messages_wait_for_a_rank_that_joins_late() {
         if (rank == 1) std::fill(data.begin(), data.end(), std::byte{});
         for (int repeat = 0; repeat < 20; ++repeat) {
             const auto plan = message(rank, 0, 1, data.size());
-            member.executor.run(*plan, data.data(), data.data(), Clock::now() + long_enough);
+            member.executor.run(*plan, data.data(), data.data(), deadline_after(long_enough));
             CHECK(data.front() == std::byte{7} && data.back() == std::byte{7});
         }
     });
@@ -67,7 +67,7 @@ void a_rank_that_is_cut_off_is_named_on_every_host() {
         const FaultReport report = report_of([&] {
             // Rank 1 is on the host of the rank that is cut off, and learns of it from the others.
             const auto plan = message(member.rank(), member.rank() == 1 ? 0 : cut, member.rank(), data.size());
-            member.executor.run(*plan, data.data(), data.data(), Clock::now() + long_enough);
+            member.executor.run(*plan, data.data(), data.data(), deadline_after(long_enough));
         });
         CHECK(report.fault == Fault::peer_lost && report.culprit == cut && says(report, "far_peer_lost_in_call"));
         CHECK(says(report, "host=second") && says(report, "reason=cut off"));
