@@ -203,23 +203,36 @@ def test_a_second_rank_0_in_one_store_raises_with_the_process_of_the_first(tmp_p
         first.check_raised("CollectiveTimeout", "these ranks of 2 have not connected: 1")
 
 
-def join_in_a_container(rank: Rank, kind: int, inside: int) -> None:
+def join_in_a_container(rank: Rank, kind: int, inside: int) -> float:
     if rank.rank == inside:
         enter_new(kind)
         if kind == NEW_PROCESSES and (child := os.fork()):
             os.waitpid(child, 0)
             os._exit(1)  # the child has recorded its outcome
     rank.join(timeout_s=30.0)
+    total = torch.ones(3)
+    dist.all_reduce(total)
+    pair = dist.new_group([0, 1])
+    if rank.rank < 2:
+        dist.all_reduce(total, group=pair)
+    dist.barrier()
+    return float(total[0])
 
 
 @needs_namespaces
-@pytest.mark.parametrize(("kind", "word"), [(NEW_NETWORK, "network"), (NEW_PROCESSES, "PID")])
 @pytest.mark.parametrize("inside", [pytest.param(0, marks=pytest.mark.long), 1])
-def test_ranks_in_different_containers_raise_immediately(tmp_path, kind, word, inside):
+def test_ranks_in_containers_without_a_network_raise_immediately(tmp_path, inside):
     began_s = time.monotonic()
-    for outcome in run(tmp_path, join_in_a_container, 3, kind, inside):
-        outcome.check_raised("UsageError", f"is in another {word} namespace (container) than rank 0")
+    for outcome in run(tmp_path, join_in_a_container, 3, NEW_NETWORK, inside):
+        outcome.check_raised("UsageError", "is in another network namespace (container) than rank 0")
     assert time.monotonic() - began_s < 20  # less than the timeout of 30 s
+
+
+@needs_namespaces
+@pytest.mark.parametrize("inside", [0, 1])
+def test_ranks_in_containers_with_a_common_network_meet_over_it(tmp_path, inside):
+    outcomes = run(tmp_path, join_in_a_container, 3, NEW_PROCESSES, inside)
+    assert [outcome.value for outcome in outcomes] == [6.0, 6.0, 3.0], [outcome.output for outcome in outcomes]
 
 
 def fail_on_rank_0(rank: Rank) -> None:

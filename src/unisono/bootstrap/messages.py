@@ -193,11 +193,10 @@ NO_BOOT_ID = Template(
 )
 OTHER_HOST = Template(
     "bootstrap.other_host",
-    "unisono currently requires all ranks on one host: rank 0 is on {host_0}, rank {rank} on {host}; hint: start all "
-    "ranks on one host, or use another backend between hosts",
-    "unisono 目前要求所有 rank 在同一台机器上：rank 0 在 {host_0}，rank {rank} 在 {host}；建议："
-    "在同一台机器上启动所有 rank，"
-    "或在机器之间使用其他后端",
+    "rank 0 is on {host_0}, rank {rank} on {host}, and one of them has only a loopback address; hint: connect the "
+    "hosts to a network, or start all ranks on one host",
+    "rank 0 在 {host_0}，rank {rank} 在 {host}，其中一方只有回环地址；建议：将两台主机接入网络，"
+    "或在同一台主机上启动所有 rank",
 )
 OTHER_NAMESPACE = Template(
     "bootstrap.other_namespace",

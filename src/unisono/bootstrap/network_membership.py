@@ -11,6 +11,7 @@ from unisono.bootstrap.environment import RankIdentity
 from unisono.bootstrap.hosts import HostMap
 from unisono.bootstrap.job_resources import JobConfig, Table, create_memory, job_config, own_resources
 from unisono.bootstrap.membership import Link, join_memory
+from unisono.bootstrap.network_client import Resolve, resolve
 from unisono.bootstrap.network_options import NetworkPlan, join_port
 from unisono.bootstrap.network_rendezvous import NetworkRendezvous, OpenCourier, Participant
 from unisono.bootstrap.network_star import Star
@@ -34,17 +35,19 @@ class StarHooks(RendezvousHooks):
 def connect_link_over_network(
     identity: RankIdentity, plan: NetworkPlan, timeout_s: float, connect_timeout_s: float, staging_bytes: int,
     table: Callable[[], Table], *, hooks: RendezvousHooks | None = None, host: dict[str, str] | None = None,
+    resolve: Resolve = resolve,
 ) -> Link:  # fmt: skip
     """Connect to the other ranks of a job on several hosts, and map the memory of this host.
 
-    ``host`` is the identity of this host, by default that of ``locality.host_info()``.
+    ``host`` is the identity of this host, by default that of ``locality.host_info()``; ``resolve`` returns the
+    addresses of rank 0.
     """
 
     def configure(resources: list[dict[str, Any]], hosts: HostMap) -> dict[str, Any]:
         by_host = [[resources[rank] for rank in hosts.ranks_on(number)] for number in range(hosts.count)]
         return job_config(by_host, staging_bytes, table())
 
-    participant = Participant(identity, plan, own_resources(), connect_timeout_s, hooks, host)
+    participant = Participant(identity, plan, own_resources(), connect_timeout_s, hooks, host, resolve)
     network = participant.meet(configure, _open_courier(identity))
     try:
         link = _join_host(identity, network, timeout_s, connect_timeout_s)

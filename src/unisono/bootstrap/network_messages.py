@@ -61,6 +61,11 @@ NO_SUCH_INTERFACE = Template(
 )
 
 # Rank 0's side (network_server.py).
+MOVED = Template(
+    "bootstrap.moved",
+    "connect: the ranks are on several hosts and meet over the network",
+    "connect：各 rank 位于多台主机上，将通过网络会合",
+)
 CANNOT_LISTEN = Template(
     "bootstrap.cannot_listen",
     "connect: rank 0 cannot listen at {address}: {reason}; hint: another job may use this port, choose another one",

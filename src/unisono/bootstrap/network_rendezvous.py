@@ -18,8 +18,9 @@ import ipaddress
 import os
 import secrets
 import socket
+import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from unisono import __version__, _engine
@@ -137,9 +138,10 @@ class Participant:
             raise
 
     def _gather_at_rank_0(self, configure: ConfigureHosts) -> tuple[Star, HostMap, str, str]:
-        server = NetworkServer(self.identity, self.plan, self.own, self.hooks)
-        with listen(self.plan, server.ends_s) as listener:
-            self.hooks.on_listening()
+        with listen(self.plan, time.monotonic() + self.timeout_s) as listener:
+            self.plan = replace(self.plan, port=listener.getsockname()[1])  # it may have been any port
+            server = NetworkServer(self.identity, self.plan, self.own, self.hooks)
+            self.hooks.on_port(self.plan.port)
             server.accept_all(listener)
         star = StarCenter(server.peers, self.timeout_s)
         try:

@@ -50,6 +50,9 @@ class RendezvousHooks:
     def on_listening(self) -> None:
         """Called on the leader when the other ranks can connect."""
 
+    def on_port(self, port: int) -> None:
+        """Called on rank 0 when ranks of other hosts can connect to this TCP port."""
+
     def poll(self) -> None:
         """Called regularly; may raise, and so end the rendezvous."""
 
