@@ -18,6 +18,7 @@ from unisono.comm.explain_call import explain_call
 from unisono.comm.selection import checked_table
 from unisono.comm.tuning import tune
 from unisono.errors import MismatchError
+from unisono.schedule.text import format_schedule, parse_schedule
 
 COUNTS = (0, 1, 1024, 100_000)  # elements of each block
 
@@ -141,6 +142,43 @@ def expected_hosts(hosts, color):
 @pytest.mark.parametrize("hosts", ["aabb", "aaabbb", "abcab"])
 def test_unequal_lengths_codecs_asynchronous_calls_and_groups_work_between_hosts(hosts):
     assert run_on_hosts(other_calls, hosts) == [[]] * len(hosts)
+
+
+ADDED = [each for each in COLLECTIVES if each.reduces and each.carries_data]
+
+
+def sums(comm, dtype):
+    """Return the results of the reducing collectives, at two sizes, and the schedules that made them."""
+    found = []
+    for collective in ADDED:
+        for part in (3, 5000):
+            root = 1 if collective.rooted else None
+            x = numbers(comm.rank, part * comm.size, dtype)
+            out = np.zeros(part, dtype) if collective.blocked else x
+            options = {"root": root} if collective.rooted else {}
+            getattr(comm, collective.name)(*((out, x) if collective.blocked else (x,)), **options)
+            made = comm.dispatcher.program(collective, None, root, part * comm.size * x.itemsize)
+            found.append((format_schedule(made.schedule), out if root in (None, comm.rank) else None))
+    return found
+
+
+def numbers(rank, count, dtype):
+    return np.random.default_rng(rank).standard_normal(count).astype(dtype)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+@pytest.mark.parametrize("hosts", ["aabb", "aaab", "ababab"])
+def test_sums_between_hosts_have_the_bits_of_play(hosts, dtype):
+    size = len(hosts)
+    by_rank = run_on_hosts(sums, hosts, dtype)
+    for calls in zip(*by_rank, strict=True):
+        (text,) = {text for text, _ in calls}
+        schedule = parse_schedule(text)
+        longest = max(len(out) for _, out in calls if out is not None)
+        count = longest * size if schedule.collective == "reduce_scatter" else longest
+        played = unisono.play(schedule, [numbers(rank, count, dtype) for rank in range(size)]).outputs
+        for (_, out), wanted in zip(calls, played, strict=True):
+            assert out is None or out.tobytes() == wanted.tobytes()
 
 
 def facts(comm):

@@ -28,8 +28,8 @@ def connect(
 
     It reads the environment variables of ``unisono run``, torchrun, mpirun and srun; without them, the size is 1.
     ``timeout`` is the number of seconds that a call may wait, and ``connect_timeout`` that of this function;
-    ``staging_bytes`` is the shared memory of each rank (that of rank 0 applies to all). ``identity`` states the rank
-    and size explicitly, to bypass the environment variables.
+    ``staging_bytes`` is the shared memory of each rank (that of rank 0 applies to all; the default stands for more on
+    several hosts). ``identity`` states the rank and size explicitly, to bypass the environment variables.
 
     The other arguments are for jobs on several hosts. ``rendezvous`` is "HOST:PORT", at which rank 0 listens while
     the ranks connect; under torchrun and srun the host is known, and the port follows from the name of the job.
