@@ -19,7 +19,7 @@ from unisono.bootstrap.membership import Link
 from unisono.comm import Communicator
 
 ADDRESS = "127.0.0.1"
-LIMIT_S = 60.0
+LIMIT_S = 180.0
 
 
 def run_on_hosts(function: Callable[..., Any], hosts: Sequence[str], *arguments: Any) -> list[Any]:

@@ -14,9 +14,9 @@ import unisono
 from pretend_hosts import run_on_hosts
 from unisono.algorithms import algorithms_of
 from unisono.collectives import COLLECTIVES, all_reduce, barrier
+from unisono.comm import tuning
 from unisono.comm.explain_call import explain_call
 from unisono.comm.selection import checked_table
-from unisono.comm.tuning import tune
 from unisono.errors import MismatchError
 from unisono.schedule.text import format_schedule, parse_schedule
 
@@ -200,10 +200,11 @@ def test_the_communicator_states_its_hosts_and_explains_its_choice():
 
 
 def measured_table(comm):
-    return tune(comm, 0.5)
+    return tuning.tune(comm, 0.5)
 
 
-def test_tune_stores_its_rules_under_the_topology():
+def test_tune_stores_its_rules_under_the_topology(monkeypatch):
+    monkeypatch.setattr(tuning, "SIZES_BYTES", (8, 16 << 10))
     first, *others = run_on_hosts(measured_table, "aab")
     assert all(other == first for other in others)
     assert {key for sizes in first.values() for key in sizes} == {"2+1"}
