@@ -13,7 +13,7 @@ import torch.distributed as dist  # noqa: E402
 
 from torch_ranks import run_ranks  # noqa: E402
 from unisono import errors as unisono  # noqa: E402
-from unisono.torch_backend.torch_errors import AT_THE_START, as_torchs, raises_torchs  # noqa: E402
+from unisono.torch_backend.torch_errors import AT_THE_START, as_torch_error, raises_torch_errors  # noqa: E402
 
 COMM_ERRORS = [
     unisono.CommError, unisono.CollectiveTimeout, unisono.PeerLost, unisono.MismatchError, unisono.Aborted
@@ -23,25 +23,25 @@ COMM_ERRORS = [
 @pytest.mark.parametrize("kind", COMM_ERRORS)
 def test_a_communication_error_is_an_error_of_both_unisono_and_torch(kind):
     before = kind("rank 2 is gone", rank=2)
-    error = as_torchs(before)
+    error = as_torch_error(before)
     assert error is before
     assert isinstance(error, kind)
     assert isinstance(error, dist.DistBackendError)
     assert (str(error), error.rank, type(error).__name__) == ("rank 2 is gone", 2, kind.__name__)
     kinds = type(error)
-    assert type(as_torchs(error)) is kinds
+    assert type(as_torch_error(error)) is kinds
 
 
 @pytest.mark.parametrize("kind", COMM_ERRORS)
 def test_an_error_survives_pickling(kind):
-    error = as_torchs(kind("rank 2 is gone", rank=2))
+    error = as_torch_error(kind("rank 2 is gone", rank=2))
     copy = pickle.loads(pickle.dumps(error))
     assert type(copy) is type(error)
     assert (str(copy), copy.rank) == ("rank 2 is gone", 2)
 
 
 def test_a_usage_error_is_a_value_error_and_a_runtime_error():
-    error = as_torchs(unisono.UsageError("no such root"))
+    error = as_torch_error(unisono.UsageError("no such root"))
     assert isinstance(error, unisono.UsageError)
     assert isinstance(error, ValueError)
     assert isinstance(error, RuntimeError)
@@ -50,11 +50,11 @@ def test_a_usage_error_is_a_value_error_and_a_runtime_error():
 
 
 def test_other_errors_are_not_converted():
-    assert type(as_torchs(ZeroDivisionError("x"))) is ZeroDivisionError
+    assert type(as_torch_error(ZeroDivisionError("x"))) is ZeroDivisionError
 
 
 def test_the_traceback_shows_the_origin_and_names_the_error_once():
-    @raises_torchs
+    @raises_torch_errors
     def fail():
         raise unisono.PeerLost("rank 1 has ended", rank=1)
 
@@ -66,8 +66,8 @@ def test_the_traceback_shows_the_origin_and_names_the_error_once():
 
 
 def test_at_init_a_timeout_is_a_store_error_and_a_lost_peer_is_a_network_error():
-    assert isinstance(as_torchs(unisono.CollectiveTimeout("late"), AT_THE_START), dist.DistStoreError)
-    assert isinstance(as_torchs(unisono.PeerLost("gone"), AT_THE_START), dist.DistNetworkError)
+    assert isinstance(as_torch_error(unisono.CollectiveTimeout("late"), AT_THE_START), dist.DistStoreError)
+    assert isinstance(as_torch_error(unisono.PeerLost("gone"), AT_THE_START), dist.DistNetworkError)
 
 
 def caught_in(call):

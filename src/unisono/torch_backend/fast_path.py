@@ -1,10 +1,10 @@
 """The fast path of frequent calls: the engine repeats a call that equals an earlier one.
 
-The long path checks the arguments of a call and makes its plan; where the engine can use the user's tensors as they
+The full path checks the arguments of a call and makes its plan; where the engine can use the user's tensors as they
 are, it lets the engine remember the plan (``remember``). A later call on tensors of the same bytes and types goes
 straight to the engine, which checks the tensors again: each must hold its values in one piece of existing memory, and
 they must not overlap. Blocking and asynchronous calls take the fast path alike. Each function here returns None where
-anything is unusual; the call then takes the long path, which reports what is wrong.
+anything is unusual; the call then takes the full path, which reports what is wrong.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from unisono.torch_backend.futures import running_callback
 from unisono.torch_backend.private import profiler_enabled
 from unisono.torch_backend.reductions import plain_name
 from unisono.torch_backend.tensors import KNOWN, Finish, Tensor, spread
-from unisono.torch_backend.torch_errors import as_torchs
+from unisono.torch_backend.torch_errors import as_torch_error
 from unisono.torch_backend.work import PendingWork
 
 
@@ -59,7 +59,7 @@ def repeat(
     try:
         work = dispatcher.comm.repeat(kind, out, source, async_op=opts.asyncOp, timeout=limit_s)
     except UnisonoError as error:
-        raise as_torchs(error)  # noqa: B904 (it is the same error)
+        raise as_torch_error(error)  # noqa: B904 (it is the same error)
     if work is False:
         return None
     dispatcher.calls += 1
@@ -183,7 +183,7 @@ def _gather_in_place(
         dispatcher.calls += 1
         work = comm.run(plan, address, start, async_op=opts.asyncOp, timeout=limit_s, keeps=(parts, source))
     except UnisonoError as error:
-        raise as_torchs(error)  # noqa: B904 (it is the same error)
+        raise as_torch_error(error)  # noqa: B904 (it is the same error)
     if work is None:
         return FINISHED
     call = (dispatcher, "all_gather")

@@ -14,7 +14,7 @@ from unisono.torch_backend.dispatch import GroupDispatcher
 from unisono.torch_backend.options import Options
 from unisono.torch_backend.other_devices import Others
 from unisono.torch_backend.registration import NAME
-from unisono.torch_backend.torch_errors import raises_torchs
+from unisono.torch_backend.torch_errors import raises_torch_errors
 
 
 class BackendFacts:
@@ -105,12 +105,12 @@ class GroupFacts:
 
     _set_default_timeout = set_timeout
 
-    @raises_torchs
+    @raises_torch_errors
     def _get_backend(self, device: Any) -> Any:
         device = torch.device(device)
         return self._facts if device.type == "cpu" else self.backend_of(device)
 
-    @raises_torchs
+    @raises_torch_errors
     def backend_of(self, device: torch.device) -> Any:
         """Return the backend for tensors that are not on the CPU."""
         found = self._others.backends.get(device.type)

@@ -37,7 +37,7 @@ from unisono.torch_backend.tensors import (
     separate,
     share_memory,
 )
-from unisono.torch_backend.torch_errors import raises_torchs
+from unisono.torch_backend.torch_errors import raises_torch_errors
 
 
 class MovementOps:
@@ -246,7 +246,7 @@ class MovementOps:
             name, collectives.all_to_all, source, out, sizes, result, out_sizes=out_sizes, known_to_all=known_to_all
         )
 
-    @raises_torchs
+    @raises_torch_errors
     def barrier(self, opts: Any = None, timeout: timedelta | None = None) -> dist.Work:
         """Wait until every rank has called this."""
         if isinstance(opts, timedelta):

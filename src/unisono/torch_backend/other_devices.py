@@ -20,7 +20,7 @@ from unisono.torch_backend import fast_path, messages, private
 from unisono.torch_backend.lists import CHECKS
 from unisono.torch_backend.options import Options
 from unisono.torch_backend.registration import NAME
-from unisono.torch_backend.torch_errors import as_torchs
+from unisono.torch_backend.torch_errors import as_torch_error
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 # The names that torch's own groups have for the arguments of their methods, and ours. A root stands where other calls
@@ -77,7 +77,7 @@ def dispatch_by_device(method: Method) -> Method:
                 check(self, *args, **kwargs)
             return method(self, *args, **kwargs)
         except UnisonoError as error:
-            as_torchs(error)
+            as_torch_error(error)
             raise
 
     return wrapper  # type: ignore[return-value]

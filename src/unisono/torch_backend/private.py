@@ -47,9 +47,9 @@ VARIABLES = (
     "backend", "backend_config", "device_id", "global_ranks_in_group", "group_desc", "group_name", "group_rank",
     "group_size", "pg", "store", "timeout",
 )  # fmt: skip
-# Methods by which torch asks a group for something, under names of torch's own. A group that is written in Python has
-# them in place of torch's: if torch renames one, it no longer asks ours.
-ASKED = (
+# Methods of a group that torch calls under private names. A group that is written in Python overrides them: if torch
+# renames one, it no longer calls ours.
+METHODS = (
     "_allgather_base", "_end_coalescing", "_get_backend", "_get_sequence_number_for_group", "_reduce_scatter_base",
     "_set_group_desc", "_set_group_name", "_set_sequence_number_for_group", "_start_coalescing",
 )  # fmt: skip
@@ -80,10 +80,10 @@ def missing(names: Iterable[str]) -> list[str]:
     return absent
 
 
-def check(names: Mapping[str, str], variables: Iterable[str], asked: Iterable[str], version: str) -> None:
+def check(names: Mapping[str, str], variables: Iterable[str], methods: Iterable[str], version: str) -> None:
     """Raise an error that names all parts of torch that are missing; warn of a version that was not tested."""
     absent = [f"{name} ({names[name]})" for name in missing(names)]
-    absent += missing(f"torch.distributed.ProcessGroup.{name}" for name in asked)
+    absent += missing(f"torch.distributed.ProcessGroup.{name}" for name in methods)
     if not absent:
         code = look_up(f"{MAKES_GROUPS[0]}.{MAKES_GROUPS[1]}").__code__
         if code.co_name == MAKES_GROUPS[1]:  # and not a function that replaces it
@@ -103,28 +103,29 @@ def makes_groups(frame: FrameType) -> bool:
     return (frame.f_globals.get("__name__"), frame.f_code.co_name) == MAKES_GROUPS
 
 
-def make_group(asked: Mapping[str, Any], backend: str, options: Any) -> Any:
+def make_group(arguments: Mapping[str, Any], backend: str, options: Any) -> Any:
     """Have torch make a group of another backend with the arguments that it was given for ours.
 
-    ``asked`` are the variables of torch's function. The group is not entered in torch's lists: it is a part of ours.
+    ``arguments`` are the variables of torch's function. The group is not entered in torch's lists: it is a part of
+    ours.
     """
-    torchs = importlib.import_module("torch.distributed.distributed_c10d")
-    group, _ = torchs._new_process_group_helper(
-        asked["group_size"], asked["group_rank"], asked["global_ranks_in_group"], dist.Backend(backend),
-        asked["store"], asked["group_name"], backend_options=options, timeout=asked["timeout"],
-        device_id=asked["device_id"], group_desc=asked["group_desc"],
+    c10d = importlib.import_module("torch.distributed.distributed_c10d")
+    group, _ = c10d._new_process_group_helper(
+        arguments["group_size"], arguments["group_rank"], arguments["global_ranks_in_group"], dist.Backend(backend),
+        arguments["store"], arguments["group_name"], backend_options=options, timeout=arguments["timeout"],
+        device_id=arguments["device_id"], group_desc=arguments["group_desc"],
     )  # fmt: skip
-    world = torchs._world
+    world = c10d._world
     for entries in (world.pg_map, world.pg_names, world.pg_backend_config, world.pg_to_tag):
         entries.pop(group, None)
     for groups in world.tags_to_pg.values():
         if group in groups:
             groups.remove(group)
-    look_up("torch._C._distributed_c10d._unregister_process_group")(asked["group_name"])
+    look_up("torch._C._distributed_c10d._unregister_process_group")(arguments["group_name"])
     return group
 
 
-check(NAMES, VARIABLES, ASKED, torch.__version__)
+check(NAMES, VARIABLES, METHODS, torch.__version__)
 
 profiler_enabled = look_up("torch._C._autograd._profiler_enabled")
 RecordFunctionFast = look_up("torch._C._profiler._RecordFunctionFast")

@@ -46,7 +46,7 @@ from unisono.torch_backend.dynamo import hide_from_dynamo
 from unisono.torch_backend.functional import register_kernels
 from unisono.torch_backend.options import Options, own_options
 from unisono.torch_backend.store_rendezvous import meet_through_store
-from unisono.torch_backend.torch_errors import raises_torchs
+from unisono.torch_backend.torch_errors import raises_torch_errors
 
 
 class UnisonoProcessGroup(
@@ -94,7 +94,7 @@ class UnisonoProcessGroup(
         return self._dispatcher.comm
 
     @classmethod
-    def from_store(cls, asked: Any, options: Any, frame: FrameType | None = None) -> UnisonoProcessGroup:
+    def from_store(cls, backend_options: Any, options: Any, frame: FrameType | None = None) -> UnisonoProcessGroup:
         """Meet the other ranks through torch's store. ``frame``: see other_devices.make_others."""
         others = other_devices.Others()
         try:
@@ -103,17 +103,18 @@ class UnisonoProcessGroup(
                 group.communicator.check_process()
             others = other_devices.make_others(frame, options)
             own = own_options(options, shared=bool(others.names))
-            seconds = asked.timeout.total_seconds()
-            comm = meet_through_store(asked.store, asked.group_rank, asked.group_size, seconds, own.staging_bytes)
-            if asked.global_ranks_in_group:
-                comm.name_ranks(asked.global_ranks_in_group)
-            return cls(comm, asked.store, asked.timeout, own, others)
+            rank, size = backend_options.group_rank, backend_options.group_size
+            store, timeout = backend_options.store, backend_options.timeout
+            comm = meet_through_store(store, rank, size, timeout.total_seconds(), own.staging_bytes)
+            if backend_options.global_ranks_in_group:
+                comm.name_ranks(backend_options.global_ranks_in_group)
+            return cls(comm, store, timeout, own, others)
         except UnisonoError as error:
-            torch_errors.as_torchs(error, torch_errors.AT_THE_START)
+            torch_errors.as_torch_error(error, torch_errors.AT_THE_START)
             others.shutdown()
             raise
 
-    @raises_torchs
+    @raises_torch_errors
     def monitored_barrier(self, timeout: timedelta | None = None, wait_all_ranks: bool = False) -> None:
         """Wait for all ranks; the error on rank 0 names the missing ones."""
         self._dispatcher.check_open("monitored_barrier")
@@ -129,12 +130,12 @@ class UnisonoProcessGroup(
     def _start_coalescing(self, device: Any) -> None:
         self._dispatcher.coalescing = []
 
-    @raises_torchs
+    @raises_torch_errors
     def _end_coalescing(self, device: Any) -> dist.Work:
         works, self._dispatcher.coalescing = self._dispatcher.coalescing or [], None
         return self._dispatcher.together(works, []) if works else dispatch.FINISHED
 
-    @raises_torchs
+    @raises_torch_errors
     def split_group(
         self, new_ranks: list[int], timeout: timedelta | None = None, opts: Any = None, group_name: str | None = None,
         group_desc: str | None = None, device_types: Any = None,
@@ -152,7 +153,7 @@ class UnisonoProcessGroup(
         group.setGroupDesc(group_desc or "undefined")
         return group
 
-    @raises_torchs
+    @raises_torch_errors
     def shutdown(self) -> None:
         """Finish what was started, and leave."""
         _open_groups.discard(self)
@@ -160,7 +161,7 @@ class UnisonoProcessGroup(
         self._others.shutdown()
         self._others = other_devices.Others()
 
-    @raises_torchs
+    @raises_torch_errors
     def abort(self) -> None:
         """Abort all calls, on all ranks."""
         self._dispatcher.abort("the process group was aborted")

@@ -36,7 +36,7 @@ from unisono.torch_backend.tensors import (
     read_first,
     share_memory,
 )
-from unisono.torch_backend.torch_errors import raises_torchs
+from unisono.torch_backend.torch_errors import raises_torch_errors
 
 
 class ReductionOps:
@@ -70,7 +70,7 @@ class ReductionOps:
         with in_profile("all_reduce", tensors):
             return self._all_reduce_together(tensors, op, options)
 
-    @raises_torchs
+    @raises_torch_errors
     def _all_reduce(self, tensor: Any, op: Any, options: CallOptions) -> dist.Work:
         if _is_sparse(tensor):
             return sparse.all_reduce(self, tensor, op)
@@ -78,7 +78,7 @@ class ReductionOps:
         fast_path.remember(self._dispatcher, call, tensor)
         return self._dispatcher.call(call, options)
 
-    @raises_torchs
+    @raises_torch_errors
     def _all_reduce_together(self, tensors: Sequence[Any], op: Any, options: CallOptions) -> dist.Work:
         tensors = [check(tensor, "all_reduce") for tensor in tensors]
         apart = share_memory(tensors)

@@ -20,7 +20,7 @@ from unisono.torch_backend.dispatch import CallOptions, call_options_of
 from unisono.torch_backend.lists import root_of, root_tensor_of
 from unisono.torch_backend.reductions import NAMES
 from unisono.torch_backend.tensors import Finish, Tensor, check, copy
-from unisono.torch_backend.torch_errors import raises_torchs
+from unisono.torch_backend.torch_errors import raises_torch_errors
 from unisono.torch_backend.work import AllPending, FinishedWork, PendingWork
 
 COMBINE = {
@@ -49,7 +49,7 @@ def check_alike(tensors: Sequence[Any], call: str) -> list[Tensor]:
     return list(tensors)
 
 
-@raises_torchs
+@raises_torch_errors
 def all_reduce(group: Any, tensors: Sequence[Any], op: Any, options: CallOptions) -> dist.Work:
     """Reduce all tensors of all ranks to one, and put it into each."""
     tensors = check_alike(tensors, "all_reduce")

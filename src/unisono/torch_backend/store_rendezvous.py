@@ -49,7 +49,7 @@ GRACE_S = 2.0  # for rank 0 to report its error
 # Ranks that start together find each other within this time. A rank polls the store for this long, and then lets the
 # store wait; some stores look only every 10 ms.
 TOGETHER_S = 0.05
-ASK_EVERY_S = 0.0003
+POLL_INTERVAL_S = 0.0003
 NETWORK_EVERY_S = 0.01
 
 
@@ -73,7 +73,7 @@ class Visit(RendezvousHooks):
         if self.store.check([PROBLEM]) and (error := _problem(self.store.get(PROBLEM), self.name)):
             raise error
 
-    def tell(self, error: BaseException, rank: int) -> None:
+    def report(self, error: BaseException, rank: int) -> None:
         """Report the error that makes this rendezvous fail."""
         with suppress(RuntimeError):  # the store is gone
             self.store.set(PROBLEM, json.dumps({**error_to_dict(error, rank), "rendezvous": self.name}))
@@ -173,7 +173,7 @@ def meet_through_store(store: Any, rank: int, size: int, timeout_s: float, stagi
             if known:
                 raise known from None
         elif type(error) in (UsageError, CommError):  # what rank 0 may not know
-            address.visit.tell(error, rank)
+            address.visit.report(error, rank)
         raise
 
 
@@ -192,7 +192,7 @@ def _meet_as_rank_0(store: Any, size: int, timeout_s: float, staging_bytes: int)
         return meet_as_rank_0(store, hooks, name, size, left_s, staging_bytes)
     except BaseException as error:
         if hooks is not None:
-            hooks.tell(error, 0)  # also to the ranks that have not connected yet
+            hooks.report(error, 0)  # also to the ranks that have not connected yet
         raise
 
 
@@ -244,7 +244,7 @@ def _get(store: Any, key: str, timeout_s: float) -> bytes | None:
     """Return the value of a key in the store; None if the key is not set in time."""
     ends = time.monotonic() + min(TOGETHER_S, timeout_s)
     while not store.check([key]) and time.monotonic() < ends:
-        time.sleep(ASK_EVERY_S)
+        time.sleep(POLL_INTERVAL_S)
     try:
         store.wait([key], timedelta(seconds=timeout_s))  # get() would wait for the timeout of the store, minutes
     except dist.DistNetworkError:

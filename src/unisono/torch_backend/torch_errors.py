@@ -32,36 +32,38 @@ class OfTorch:
     """Marks the classes that are made here, and pickles their errors."""
 
     def __reduce__(self) -> Any:
-        kind, *torchs = type(self).__bases__[1:]
+        kind, *torch_classes = type(self).__bases__[1:]
         made: Any = super().__reduce__()
-        return (_restore, (kind, tuple(torchs), *made[1:]))
+        return (_restore, (kind, tuple(torch_classes), *made[1:]))
 
 
 @functools.cache
-def _joined(kind: Any, torchs: Any) -> Any:
+def _joined(kind: Any, torch_classes: Any) -> Any:
     """Return the class that derives from an error of ours and errors of torch's; it bears our name."""
-    return type(kind.__name__, (OfTorch, kind, *torchs), {"__module__": kind.__module__, "__doc__": kind.__doc__})
+    return type(
+        kind.__name__, (OfTorch, kind, *torch_classes), {"__module__": kind.__module__, "__doc__": kind.__doc__}
+    )
 
 
-def _restore(kind: Any, torchs: tuple[Any, ...], args: tuple[Any, ...], state: Any = None) -> BaseException:
+def _restore(kind: Any, torch_classes: tuple[Any, ...], args: tuple[Any, ...], state: Any = None) -> BaseException:
     error: BaseException = kind(*args)
     error.__dict__.update(state or {})
-    error.__class__ = _joined(kind, torchs)
+    error.__class__ = _joined(kind, torch_classes)
     return error
 
 
-def as_torchs(error: Error, kinds: Any = IN_A_CALL) -> Error:
+def as_torch_error(error: Error, kinds: Any = IN_A_CALL) -> Error:
     """Make an error of ours an error of torch's, too; leave any other as it is. Return it."""
     if isinstance(error, UnisonoError) and not isinstance(error, OfTorch):
-        for kind, torchs in kinds:
+        for kind, torch_classes in kinds:
             if isinstance(error, kind):
                 own: Any = type(error)
-                error.__class__ = _joined(own, torchs)
+                error.__class__ = _joined(own, torch_classes)
                 break
     return error
 
 
-def raises_torchs(method: Method) -> Method:
+def raises_torch_errors(method: Method) -> Method:
     """Have the errors that leave a method be of torch's classes, too."""
 
     @functools.wraps(method)
@@ -69,7 +71,7 @@ def raises_torchs(method: Method) -> Method:
         try:
             return method(*args, **kwargs)
         except UnisonoError as error:
-            as_torchs(error)
+            as_torch_error(error)
             raise
 
     return wrapper  # type: ignore[return-value]

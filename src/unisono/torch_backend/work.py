@@ -15,7 +15,7 @@ from unisono.torch_backend import messages
 from unisono.torch_backend.future_threads import InOrder
 from unisono.torch_backend.futures import CollectiveFuture
 from unisono.torch_backend.tensors import Finish, Tensor
-from unisono.torch_backend.torch_errors import as_torchs
+from unisono.torch_backend.torch_errors import as_torch_error
 
 NO_LIMIT = timedelta(0)
 FOREVER_S = 3e8
@@ -121,7 +121,7 @@ class PendingWork(dist.Work):
                 except Exception as error:
                     self._error = error
             if self._error is not None:
-                as_torchs(self._error)
+                as_torch_error(self._error)
             self._finish = None
             self._settled = True
 
@@ -130,7 +130,9 @@ class PendingWork(dist.Work):
         if not self._settled:
             seconds = timeout.total_seconds() if timeout > NO_LIMIT else FOREVER_S
             if not self.pending.wait_until_done(seconds):
-                raise as_torchs(CollectiveTimeout(messages.NOT_FINISHED(call=self._text, seconds=f"{seconds:g}")))
+                raise as_torch_error(
+                    CollectiveTimeout(messages.NOT_FINISHED(call=self._text, seconds=f"{seconds:g}"))
+                )
             self._settle()
         if self._error is not None:
             raise self._error
@@ -166,7 +168,7 @@ class PendingWork(dist.Work):
         ask = getattr(self.pending, "source_rank", None)
         found = ask() if ask is not None else None
         if found is None:
-            raise as_torchs(CommError(messages.NO_SOURCE(call=self._text)))
+            raise as_torch_error(CommError(messages.NO_SOURCE(call=self._text)))
         return int(found)
 
     _source_rank = source_rank
