@@ -11,7 +11,7 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 BLOCK = re.compile(r"```console\n\$ (unisono [^\n]*)\n(.*?)```", re.DOTALL)
 SECONDS_COLUMN = re.compile(r"^([✓✗] +\S+ +\d+ +\d+ +)\d+\.\d+", re.MULTILINE)
-IN_ALL = re.compile(r"in \d+\.\d+ s$", re.MULTILINE)
+IN_ALL = re.compile(r"(in|用时) \d+\.\d+ (s|秒)$", re.MULTILINE)
 
 
 def blocks(page: Path) -> list[tuple[str, str]]:
@@ -29,4 +29,4 @@ def printed_by(command: str) -> str:
 
 def without_times(text: str) -> str:
     """Return the text with measured seconds blanked out, as they differ between runs."""
-    return IN_ALL.sub("in # s", SECONDS_COLUMN.sub(r"\1#", text))
+    return IN_ALL.sub(r"\1 # \2", SECONDS_COLUMN.sub(r"\1#", text))

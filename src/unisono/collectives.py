@@ -65,7 +65,7 @@ BAD_ROOT = Template(
 
 
 class Words(NamedTuple):
-    """The same sentence in English and Chinese."""
+    """The same sentence in English (``en``) and Chinese (``zh``)."""
 
     en: str
     zh: str
@@ -89,7 +89,7 @@ class Result(Enum):
 
 
 class Holding(NamedTuple):
-    """A condition: the part held by the root, and by every other rank."""
+    """A condition: the part held by the ``root``, and by the ``others``."""
 
     root: Part
     others: Part
@@ -109,7 +109,20 @@ ROOT_ALL = Holding(ALL, NOTHING)
 
 @dataclass(frozen=True, eq=False)  # compared by identity: there is one record of each
 class Collective:
-    """A record of everything that distinguishes a collective; no collective has its own code."""
+    """A record of everything that distinguishes a collective; no collective has its own code.
+
+    - ``name`` is its name; ``summary`` and ``story`` describe it, in one sentence and as a comparison.
+    - ``before`` and ``after`` are the parts of the row that the ranks hold before and after, and ``result`` is the
+      content of a chunk after it.
+    - ``bound`` is a pair (a, b): the busiest rank of p must send or receive at least a(p-1)/p + b of the vector. It
+    is
+      (2, 0) for all_reduce. nccl-tests multiplies algbw with the same number to get busbw.
+    - ``rooted`` says whether it has a root (default: False). - ``blocked`` says whether the chunks come in blocks,
+    one for each rank (default: False). - ``keeps_input`` says whether the input must be unchanged at the end; else
+    its slots may be overwritten (default). - ``carries_data`` says whether data moves at all (default: True). In a
+    barrier messages are empty, and a rank may
+      be counted twice.
+    """
 
     name: str
     before: Holding
@@ -117,15 +130,10 @@ class Collective:
     result: Result
     summary: Words
     story: Words
-    # Bytes that the busiest rank must at least send or receive, as a part of the vector, is
-    # a(p-1)/p + b: (2, 0) for all_reduce. nccl-tests multiplies algbw with the same number to get busbw.
     bound: tuple[int, int]
     rooted: bool = False
-    # Whether the chunks come in blocks, one for each rank.
     blocked: bool = False
-    # Whether the input must be unchanged at the end; else its slots may be overwritten.
     keeps_input: bool = False
-    # Whether data moves at all. In a barrier messages are empty, and a rank may be counted twice.
     carries_data: bool = True
 
     def __str__(self) -> str:
@@ -155,7 +163,7 @@ class Collective:
         return self.result is Result.REDUCED
 
     def check_layout(self, schedule: Schedule) -> None:
-        """Raise UsageError if a schedule cannot be one of this collective."""
+        """Raise UsageError if ``schedule`` cannot be one of this collective."""
         size, chunks, root = schedule.size, schedule.chunks, schedule.root
         needed = self.slots(chunks)[-1].stop
         if size < 1:
@@ -173,7 +181,7 @@ class Collective:
         raise UsageError(BAD_LAYOUT(algorithm=f"{schedule.collective}/{schedule.algorithm}", problem=problem))
 
     def slots(self, chunks: int) -> tuple[range, ...]:
-        """Return the rows of slots: one where the collective works in place, else input and output.
+        """Return the rows of ``chunks`` slots: one where the collective works in place, else input and output.
 
         >>> inp, out = all_to_all.slots(3)
         >>> inp, out
@@ -183,11 +191,14 @@ class Collective:
         return tuple(range(row * chunks, (row + 1) * chunks) for row in range(rows))
 
     def held_before(self, rank: int, size: int, chunks: int, root: int = 0) -> range:
-        """Return the slots that the rank's input fills."""
+        """Return the slots that the input of ``rank`` fills.
+
+        ``size`` is the number of ranks, ``chunks`` that of chunks; ``root`` (default 0) counts if there is one.
+        """
         return self._part(self.before, rank, size, chunks, root)
 
     def held_after(self, rank: int, size: int, chunks: int, root: int = 0) -> range:
-        """Return the slots that must hold the result."""
+        """Return the slots of ``rank`` that must hold the result; ``size``, ``chunks``, ``root``: see held_before."""
         if not self.in_place:
             return self.slots(chunks)[1]
         return self._part(self.after, rank, size, chunks, root)
@@ -202,7 +213,10 @@ class Collective:
         return range(rank * per_rank, (rank + 1) * per_rank)
 
     def goal(self, rank: int, size: int, chunks: int, root: int = 0) -> Iterator[tuple[int, Value]]:
-        """Yield every slot of the post-condition with the value that it must hold."""
+        """Yield every slot of ``rank`` in the post-condition with the value that it must hold.
+
+        ``size``, ``chunks`` and ``root`` are those of ``held_before``.
+        """
         per_rank = max(1, chunks // size)
         everyone = (1 << size) - 1
         for slot in self.held_after(rank, size, chunks, root):
@@ -217,16 +231,19 @@ class Collective:
                 yield slot, Value(rank * per_rank + piece, 1 << source)
 
     def least_bytes(self, size: int) -> Fraction:
-        """Return the least that the busiest rank must send or receive, as a fraction of the vector."""
+        """Return the least that the busiest of ``size`` ranks must send or receive, as a fraction of the vector."""
         return self.bus_factor(size) if size > 1 else Fraction(0)
 
     def bus_factor(self, size: int) -> Fraction:
-        """Return busbw / algbw as nccl-tests defines it: the least bytes, so that busbw is what a link carries."""
+        """Return busbw / algbw on ``size`` ranks, as nccl-tests defines it.
+
+        It is the least number of bytes, so that busbw is what a link carries.
+        """
         per_peer, constant = self.bound
         return per_peer * Fraction(size - 1, size) + constant
 
     def least_rounds(self, size: int) -> int:
-        """Return the lower bound on rounds: in each one, the ranks that have some data at most double."""
+        """Return the lower bound on rounds of ``size`` ranks: in a round, the ranks that have data at most double."""
         return (size - 1).bit_length()
 
 
@@ -321,7 +338,7 @@ COLLECTIVES = (
 
 
 def find(name: str) -> Collective:
-    """Return the collective of a name."""
+    """Return the collective with the name ``name``; raise UsageError if there is none."""
     known = {collective.name: collective for collective in COLLECTIVES}
     if name in known:
         return known[name]

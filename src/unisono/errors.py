@@ -53,6 +53,7 @@ class UnisonoError(Exception):
     message: str
 
     def __init__(self, message: str = "") -> None:
+        """Make an error from ``message``, a Message or plain text (default: empty)."""
         self.message = message
         super().__init__(message)
 
@@ -67,7 +68,7 @@ class UnisonoError(Exception):
         return self.message.parameters if isinstance(self.message, Message) else {}
 
     def text(self, language: str = ENGLISH) -> str:
-        """Return the whole text in a language: "en" or "zh"."""
+        """Return the whole text in ``language``: "en" (default) or "zh"."""
         return translated(self.message, language)
 
     def context(self) -> dict[str, Any]:
@@ -78,9 +79,7 @@ class UnisonoError(Exception):
 class ScheduleError(UnisonoError, ValueError):
     """An algorithm is wrong; the attributes say exactly where.
 
-    ``what`` is the complaint in one sentence. The rest is context: each part that is given becomes an
-    attribute and a piece of the message. ``step`` is the index of the step, which counts from 0; the message counts
-    steps from 1.
+    Each part of the location that is known is an attribute and a piece of the message; the others are None.
     """
 
     def __init__(
@@ -97,6 +96,12 @@ class ScheduleError(UnisonoError, ValueError):
         found: str | None = None,
         hint: str | None = None,
     ) -> None:
+        """Make an error from ``what``, the complaint in one sentence, and the parts that are known (default: none).
+
+        ``algorithm`` is the name of the algorithm and ``size`` its number of ranks. ``rank``, ``step``, ``op`` and
+        ``chunk`` are the location: ``step`` is the index of the step, which counts from 0 (the message counts steps
+        from 1). ``expected`` and ``found`` say what should have been there and what was, and ``hint`` what to change.
+        """
         self.what = what
         self.algorithm = algorithm
         self.size = size
@@ -111,7 +116,10 @@ class ScheduleError(UnisonoError, ValueError):
         self.args = (self.text(),)
 
     def text(self, language: str = ENGLISH) -> str:
-        """Return the whole text in a language: the location, the complaint, expected, found and hint."""
+        """Return the whole text in ``language``, "en" (default) or "zh".
+
+        It consists of the location, the complaint, and the parts expected, found and hint.
+        """
         location = self.location()
         first = WITH_LABEL(location=location, what=self.what) if location else self.what
         lines = [first]
@@ -143,7 +151,7 @@ class ScheduleError(UnisonoError, ValueError):
         return {name: getattr(self, name) for name in PARTS if getattr(self, name) is not None}
 
     def at(self, **parts: Any) -> ScheduleError:
-        """Return the same error with the parts of its location that were not yet known."""
+        """Return the same error with those of ``parts``, keywords of the constructor, that were not yet known."""
         return type(self)(self.what, **{**parts, **self.parts()})
 
     def context(self) -> dict[str, Any]:
@@ -198,6 +206,7 @@ class CommError(UnisonoError, RuntimeError):
     """
 
     def __init__(self, message: str, *, rank: int | None = None) -> None:
+        """Make an error from ``message`` about ``rank``, a rank in the job (default: none)."""
         self.rank = rank
         super().__init__(message)
 
@@ -219,9 +228,13 @@ class Aborted(CommError):
 
 
 class GradientError(UnisonoError, ArithmeticError):
-    """A gradient is not a number: on which rank, and of which parameter."""
+    """A gradient is not a number; ``rank`` and ``parameter`` say where."""
 
     def __init__(self, message: str, *, rank: int | None = None, parameter: str = "") -> None:
+        """Make an error from ``message`` about the gradient of ``parameter``, a name, on ``rank``.
+
+        By default, both are unknown.
+        """
         self.rank, self.parameter = rank, parameter
         super().__init__(message)
 

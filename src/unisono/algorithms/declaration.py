@@ -32,18 +32,23 @@ Steps = Iterator[Op | tuple[Op, ...]]
 
 
 def one(size: int) -> int:
-    """Do not cut the vector."""
+    """Return 1, whatever ``size`` is: ``chunks=one`` does not cut the vector."""
     return 1
 
 
 def one_per_rank(size: int) -> int:
-    """Cut the vector into as many chunks as there are ranks."""
+    """Return ``size``: ``chunks=one_per_rank`` cuts the vector into as many chunks as there are ranks."""
     return size
 
 
 @dataclass(frozen=True, eq=False)
 class Algorithm:
-    """An implementation of a collective: a program, and its declaration."""
+    """An implementation of a collective: a program, and its declaration.
+
+    ``@algorithm`` makes it from a generator ``function`` for ``collective``. ``options`` are the further parameters
+    of the generator, with their defaults. ``chunks``, ``scratch``, ``serves``, ``step_limit`` and ``depth`` are those
+    of ``@algorithm``.
+    """
 
     collective: Collective
     function: Callable[..., Steps]
@@ -52,7 +57,7 @@ class Algorithm:
     serves: Callable[[int], bool] | None = None
     step_limit: int | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
-    depth: int = 1  # messages that a channel must hold, at least
+    depth: int = 1
 
     def __call__(self, rank: int, size: int, *args: Any, **options: Any) -> Steps:
         """Run the program for one rank."""
@@ -75,7 +80,7 @@ class Algorithm:
         return " ".join((inspect.getdoc(self.function) or "").split())
 
     def idea_in(self, language: str) -> str:
-        """Return the idea in English, or in Chinese (``zh``) if there is a Chinese text."""
+        """Return the idea in ``language``: Chinese ("zh") if there is a Chinese text, otherwise English."""
         from unisono.algorithms.chinese import IDEAS  # only needed for Chinese
 
         return IDEAS.get(str(self), self.idea) if language == "zh" else self.idea
@@ -86,15 +91,19 @@ class Algorithm:
         return inspect.getsource(self.function)
 
     def chunk_count(self, size: int, **options: Any) -> int:
-        """Return the number of chunks of the vector."""
+        """Return the number of chunks of the vector on ``size`` ranks with these ``options``."""
         return self._amount("chunks", self.chunks, size, {**self.options, **options})
 
     def scratch_count(self, size: int, **options: Any) -> int:
-        """Return the number of scratch slots that the program uses beside those of the collective."""
+        """Return the number of slots beside those of the collective, on ``size`` ranks with these ``options``."""
         return self._amount("scratch", self.scratch, size, {**self.options, **options})
 
     def schedule(self, size: int, root: int | None = None, **options: Any) -> Schedule:
-        """Return the schedule for this number of ranks; raise UsageError if there is none."""
+        """Return the schedule for ``size`` ranks.
+
+        ``root`` is the root of the collective (default 0), if it has one. ``options`` are those of the algorithm.
+        UsageError is raised if the algorithm does not serve these arguments.
+        """
         self._check_call(size, root, options)
         chunks = self.chunk_count(size, **options)
         settings = {**self.options, **options}
@@ -110,7 +119,7 @@ class Algorithm:
         return made
 
     def can_serve(self, size: int) -> bool:
-        """Return whether the algorithm is declared for this number of ranks."""
+        """Return whether the algorithm is declared for ``size`` ranks; raise UsageError if ``serves`` fails."""
         if self.serves is None:
             return True
         try:
@@ -181,10 +190,19 @@ def algorithm(
 ) -> Callable[[Callable[..., Any]], Algorithm]:
     """Declare that a generator ``(rank, size, ...)`` implements ``collective``.
 
-    ``chunks`` and ``scratch`` are numbers, or functions of the size (and of options, by name). ``serves`` returns
-    whether the algorithm works for a size; leave it out if it works for all of them. ``step_limit`` raises the number
-    of steps after which a program is considered endless. ``depth`` is the number of messages that a channel must hold
-    for the program to complete; the program is proved at that depth, and the engine's channels hold at least as many.
+    ``chunks`` (default: ``one``) and ``scratch`` (default 0) are numbers, or functions of the size (and of options,
+    by name). ``serves`` returns whether the algorithm works for a size; leave it out if it works for all of them.
+    ``step_limit`` raises the number of steps after which a program is considered endless. ``depth`` (default 1) is
+    the number of messages that a channel must hold for the program to complete; the program is proved at that depth,
+    and the engine's channels hold at least as many. UsageError is raised if the declaration is invalid. For example::
+
+        @algorithm(all_gather, chunks=one_per_rank)
+        def ring(rank, size):
+            for step in range(size - 1):
+                yield (
+                    send((rank - step) % size, dst=(rank + 1) % size),
+                    recv((rank - step - 1) % size, src=(rank - 1) % size),
+                )
     """
     if collective not in COLLECTIVES:
         raise UsageError(messages.NO_COLLECTIVE(found=repr(collective)))

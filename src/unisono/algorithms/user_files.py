@@ -35,7 +35,7 @@ MOST_FILES = 64  # that are kept loaded
 
 
 class WrittenSchedule:
-    """A schedule in text form, where an algorithm is expected: it serves one size only."""
+    """A schedule in text form, in the file ``path``, where an algorithm is expected: it serves one size only."""
 
     def __init__(self, path: Path) -> None:
         self.written = parse_schedule(_text(path), path.name)
@@ -50,15 +50,15 @@ class WrittenSchedule:
         return f"<WrittenSchedule {self} on {self.written.size} ranks>"
 
     def can_serve(self, size: int) -> bool:
-        """Return whether the schedule is for this number of ranks."""
+        """Return whether the schedule is for ``size`` ranks."""
         return size == self.written.size
 
     def idea_in(self, language: str) -> str:
-        """Return nothing: a text does not state its idea."""
+        """Return nothing, whatever the ``language``: a text does not state its idea."""
         return ""
 
     def schedule(self, size: int, root: int | None = None, **options: Any) -> Schedule:
-        """Return the schedule; raise UsageError if it is for another size or root."""
+        """Return the schedule; raise UsageError if it is for another ``size`` or ``root``, or for any ``options``."""
         if size != self.written.size:
             raise UsageError(messages.WRITTEN_FOR(name=self, size=self.written.size, found=size))
         if root not in (None, self.written.root):
@@ -71,10 +71,15 @@ class WrittenSchedule:
 def resolve(
     name: str, collective: Collective | None = None, *, watch: Watch | None = None
 ) -> Algorithm | WrittenSchedule:
-    """Return the algorithm that a name stands for.
+    """Return the algorithm that ``name`` stands for: "ring", "all_gather/ring", "my_file.py:zigzag", "schedule.txt".
 
-    ``collective`` is the one that the algorithm must implement; a bare name then means that of this collective.
-    A file is loaded again when it has changed.
+    ``collective`` is the one that the algorithm must implement (default: any); a bare name then means that of this
+    collective. A file is loaded again when it has changed. ``watch`` makes a context in which code of a file runs, to
+    stop code that does not return (default: none). UsageError is raised if there is no such algorithm, or if the file
+    cannot be loaded. For example::
+
+        ring = unisono.find("ring")
+        print(ring.schedule(4).label)
     """
     path, function = _split(name)
     if path is None:

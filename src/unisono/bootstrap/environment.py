@@ -35,8 +35,17 @@ class JobTrace(NamedTuple):
 class RankIdentity:
     """The rank of this process, the size of its job, and the launcher that started the job.
 
-    ``local_rank`` and ``local_size`` count the ranks on this host. ``connect(identity=...)`` takes one instead of
-    reading the environment variables of a launcher.
+    ``connect(identity=...)`` takes one instead of reading the environment variables of a launcher::
+
+        me = unisono.RankIdentity(rank, size, rank, size, launcher="alone", job="my job 17")
+        comm = unisono.connect(identity=me)
+
+    ``rank`` counts from 0 to ``size`` - 1; ``local_rank`` and ``local_size`` count the ranks on this host.
+    ``launcher`` is "unisono", "torchrun", "openmpi", "mpich", "slurm" or "alone". ``job`` is a text that is the same
+    on every rank of a job and different for any other job on this host, also after a restart. ``trace`` is the
+    request of ``unisono run --trace`` (default: none). ``by_hand`` says that no launcher has set the variables, so
+    that ``job`` may not be unique, and ``local_size_is_assumed`` that the launcher has not stated it (default:
+    False).
     """
 
     rank: int
@@ -44,10 +53,10 @@ class RankIdentity:
     local_rank: int
     local_size: int
     launcher: LauncherName
-    job: str  # the same on every rank of a job, different for any other job on this host, also after a restart
+    job: str
     trace: JobTrace | None = None
-    by_hand: bool = field(default=False, compare=False)  # no launcher set the variables: job may not be unique
-    local_size_is_assumed: bool = field(default=False, compare=False)  # the launcher has not stated it
+    by_hand: bool = field(default=False, compare=False)
+    local_size_is_assumed: bool = field(default=False, compare=False)
 
 
 class JobNetwork(NamedTuple):

@@ -53,9 +53,10 @@ ADDITION = 2.0**-24  # of the result, in float32
 
 
 def rounding_error(codec: str | Codec, magnitude: ArrayLike, largest: ArrayLike | None = None) -> Doubles:
-    """Return the largest change that encoding makes to an element, given its magnitude and that of its codec block.
+    """Return the largest change that encoding with ``codec`` (or its name) makes to an element.
 
-    Without ``largest`` the element is the largest of its codec block. Arrays give bounds element by element.
+    ``magnitude`` is that of the element, and ``largest`` that of the largest element of its codec block; by default,
+    that is the element itself. Arrays give bounds element by element.
     """
     codec, magnitudes = find(codec), np.asarray(magnitude, np.float64)
     scales: Any = 1.0
@@ -69,9 +70,9 @@ def rounding_error(codec: str | Codec, magnitude: ArrayLike, largest: ArrayLike 
 def sum_error(codec: str | Codec, sums: Sequence[ArrayLike], largest: Sequence[ArrayLike] | None = None) -> Doubles:
     """Return the largest error of a sum whose partial sums were rounded one after the other, as in a ring.
 
-    ``sums`` are the magnitudes of the partial sums without error, of an element or of many, in the order of
-    the hops; the last one is the complete sum. ``largest`` are the largest of their blocks; without it each
-    is the largest itself.
+    ``codec`` is the codec or its name. ``sums`` are the magnitudes of the partial sums without error, of an element
+    or of many, in the order of the hops; the last one is the complete sum. ``largest`` are the largest of their
+    blocks; without it each is the largest itself.
     """
     codec = find(codec)
     error: Any = np.float64(0)
@@ -87,12 +88,13 @@ def sum_error(codec: str | Codec, sums: Sequence[ArrayLike], largest: Sequence[A
 
 
 def error_bound(codec: str | Codec, ranks: int, largest: ArrayLike, *, roundings: int | None = None) -> Doubles:
-    """Return the largest error of an element of a sum over ranks (all_reduce, reduce_scatter, reduce).
+    """Return the largest error of an element of a sum over ``ranks`` ranks (all_reduce, reduce_scatter, reduce).
 
-    ``largest`` bounds the magnitudes of all inputs and partial sums in the element's block, for instance the sum over
-    the ranks of the largest magnitude that each has in it. ``roundings`` is how many roundings feed a result:
-    ``unisono.verifier.count_roundings(schedule)`` counts those of an algorithm. Without it the bound holds for every
-    algorithm. An average has this error divided by the number of ranks, and that of a division in float32.
+    ``codec`` is the codec or its name. ``largest`` bounds the magnitudes of all inputs and partial sums in the
+    element's block, for instance the sum over the ranks of the largest magnitude that each has in it. ``roundings``
+    is how many roundings feed a result: ``unisono.verifier.count_roundings(schedule)`` counts those of an algorithm.
+    Without it the bound holds for every algorithm. An average has this error divided by the number of ranks, and that
+    of a division in float32. UsageError is raised if ``ranks`` or ``roundings`` is out of range.
     """
     codec = find(codec)
     most = 2 * ranks - 1

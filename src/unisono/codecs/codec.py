@@ -21,9 +21,13 @@ TOPK_BLOCK = 65536  # elements of a window; a position in it takes 16 bits
 class Codec:
     """The representation of float32 numbers while they travel.
 
-    ``stochastic`` rounds up or down at random, to the nearer neighbour more often, so that the expected value is the
-    number itself; the same ``seed`` gives the same bits again. Every codec is idempotent, however it rounds: encoding
-    a decoded array again changes nothing. Therefore ranks that forward what they received agree.
+    ``name`` is "fp16", "bf16", "fp8_e4m3", "fp8_e5m2", "int8" or "topk:F", where F is the fraction of the elements
+    that are sent. ``stochastic`` (default: False) rounds up or down at random, to the nearer neighbour more often, so
+    that the expected value is the number itself; the same ``seed`` (default 0) gives the same bits again. Every codec
+    is idempotent, however it rounds: encoding a decoded array again changes nothing. Therefore ranks that forward
+    what they received agree. UsageError is raised if there is no such codec. For example::
+
+        comm.all_reduce(gradient, codec=Codec("fp8_e4m3", stochastic=True, seed=1))
     """
 
     name: str
@@ -54,12 +58,12 @@ class Codec:
         return FORMATS["bf16" if self.is_topk else self.name]
 
     def kept(self, n: int) -> int:
-        """Return the number of elements that are sent of n: all of them, or those that top-k keeps."""
+        """Return the number of elements that are sent of ``n``: all of them, or those that top-k keeps."""
         fraction = _fraction(self.name)
         return n if fraction is None else math.ceil(fraction * n)
 
     def wire_bytes(self, n: int) -> int:
-        """Return the number of bytes that n elements take on the wire."""
+        """Return the number of bytes that ``n`` elements take on the wire."""
         if not self.is_topk:
             return self.format.wire_bytes(n)
         return 4 * -(-n // TOPK_BLOCK) + 4 * self.kept(n)
@@ -108,5 +112,5 @@ def _fraction(name: str) -> Fraction | None:
 
 
 def find(codec: str | Codec) -> Codec:
-    """Return the codec of a name; a codec is returned unchanged."""
+    """Return the codec that ``codec`` names; a Codec is returned unchanged. UsageError is raised if there is none."""
     return codec if isinstance(codec, Codec) else Codec(codec)

@@ -18,7 +18,10 @@ BEST = ""  # the variant of the loops: the best one for this processor
 
 
 def encode(array: Any, codec: str | Codec) -> Bytes:
-    """Return the wire of a float32 array: ``codec.wire_bytes(array.size)`` bytes."""
+    """Return the wire of ``array``, of float32, with ``codec`` (or its name): ``codec.wire_bytes(array.size)`` bytes.
+
+    UsageError is raised if the array is not float32, or if there is no such codec.
+    """
     codec, values = find(codec), floats_of(array, messages.ARRAY_TO_ENCODE())
     wire = np.empty(codec.wire_bytes(values.size), np.uint8)
     if codec.is_topk:
@@ -29,7 +32,11 @@ def encode(array: Any, codec: str | Codec) -> Bytes:
 
 
 def decode(wire: Bytes, codec: str | Codec, n: int) -> NDArray[np.float32]:
-    """Return the n numbers of a wire; elements that top-k did not keep are 0."""
+    """Return the ``n`` numbers that ``wire`` holds in the format of ``codec`` (or its name).
+
+    Elements that top-k did not keep are 0. UsageError is raised if the wire does not have the bytes of ``n``
+    elements.
+    """
     codec = find(codec)
     check_wire(wire, codec, n)
     out = np.zeros(n, np.float32)
@@ -46,7 +53,10 @@ def add_kept(out: NDArray[np.float32], wire: Bytes, codec: Codec) -> None:
 
 
 def round_in_place(array: Any, codec: str | Codec) -> None:
-    """Replace an array by its decoded wire: the numbers that other ranks receive."""
+    """Replace ``array``, of float32, by its decoded wire with ``codec`` (or its name): what other ranks receive.
+
+    UsageError is raised if the array is not float32 or cannot be written, or if there is no such codec.
+    """
     codec, values = find(codec), floats_of(array, messages.ARRAY_TO_ROUND(), writable=True)
     if codec.is_topk:
         values[:] = decode(encode(values, codec), codec, values.size)

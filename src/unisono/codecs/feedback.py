@@ -32,7 +32,7 @@ from unisono.errors import UsageError
 class ErrorFeedback:
     """The residuals of one rank, one for each key. A key identifies a tensor, for instance by its name.
 
-    ::
+    ``codec`` is the codec of the calls, or its name. For example::
 
         feedback = ErrorFeedback("topk:0.01")
         feedback.correct("layer1.weight", gradient)  # in place
@@ -44,7 +44,11 @@ class ErrorFeedback:
         self.residuals: dict[Hashable, NDArray[np.float32]] = {}
 
     def correct(self, key: Hashable, array: Any) -> None:
-        """Add the residual of a key to a float32 array, round the array like the codec, and keep the new residual."""
+        """Add the residual of ``key`` to ``array``, round the array like the codec, and keep the new residual.
+
+        The array is float32 and is changed in place. UsageError is raised if its length differs from that of the
+        residual.
+        """
         values = floats_of(array, messages.ARRAY_OF_KEY(key=repr(key)), writable=True)
         residual = self.residuals.get(key)
         if residual is None:
@@ -61,7 +65,7 @@ class ErrorFeedback:
         )
 
     def forget(self, key: Hashable | None = None) -> None:
-        """Drop the residual of a key, or all of them."""
+        """Drop the residual of ``key``; by default, all of them."""
         if key is None:
             self.residuals.clear()
         else:

@@ -24,9 +24,11 @@ AllGather = Callable[[Bytes, Bytes], None]  # all_gather(out, mine): the bytes o
 
 
 def all_reduce_topk(array: Any, codec: str | Codec, size: int, all_gather: AllGather, op: str = "sum") -> None:
-    """Replace a float32 array by the sum or average of the elements that each of ``size`` ranks keeps.
+    """Replace ``array``, of float32, by the sum or average of the elements that each of ``size`` ranks keeps.
 
-    ``all_gather(out, mine)`` is any all-gather of equal numbers of bytes; every rank calls it once.
+    ``codec`` is a top-k codec or its name, and ``op`` is "sum" (default) or "avg". ``all_gather`` is any all-gather
+    of equal numbers of bytes, called once on every rank as ``all_gather(out, mine)``. UsageError is raised if the
+    codec, the array or the reduction does not fit.
     """
     codec, values = find(codec), floats_of(array, messages.ARRAY_TO_REDUCE(), writable=True)
     check_op(codec, op)

@@ -24,10 +24,10 @@ from unisono.errors import UsageError
 class Communicator(CollectiveMethods):
     """A group of ranks that communicate; every rank makes the same calls in the same order.
 
-    ``connect()`` and ``spawn()`` return one. Arrays are numpy arrays or torch CPU tensors, contiguous, and used in
-    place. Outputs come first. All collectives take, by keyword only: ``algorithm`` (a name, your own algorithm, or a
-    schedule; default: the best one known), ``async_op`` (return a Work at once) and ``timeout`` (seconds; default:
-    that of the communicator).
+    ``connect()`` and ``spawn()`` make one; ``link`` is its connection to the other ranks. Arrays are numpy arrays or
+    torch CPU tensors, contiguous, and used in place. Outputs come first. All collectives take, by keyword only:
+    ``algorithm`` (a name, your own algorithm, or a schedule; default: the best one known), ``async_op`` (return a
+    Work at once) and ``timeout`` (seconds; default: that of the communicator).
 
     All collectives that move data also take ``codec``: "fp16", "bf16", "fp8_e4m3", "fp8_e5m2" or "int8" encode
     float32 numbers in fewer bits while they travel, which rounds them; "topk:0.01" (all_reduce only) sends the
@@ -51,14 +51,14 @@ class Communicator(CollectiveMethods):
         self.size = link.size
         self._parts: weakref.WeakSet[Communicator] = weakref.WeakSet()  # what was split from this one
         # The engine repeats a call that equals an earlier one (engine/bindings/fast_path.cpp). The inherited methods
-        # are the long path, and the documentation. The fast calls refer to another object with these methods and not
+        # are the full path, and the documentation. The fast calls refer to another object with these methods and not
         # to this one: a communicator without any reference is freed, and so closed, at once.
         link.endpoint.work_type = Work
-        long_path = CollectiveMethods(self.dispatcher)
+        full_path = CollectiveMethods(self.dispatcher)
         for number, collective in enumerate(COLLECTIVES):
             arrays = 0 if not collective.carries_data else 1 if collective.single_array else 2
             op = "sum" if collective.reduces and collective.carries_data else None
-            method = getattr(long_path, collective.name)
+            method = getattr(full_path, collective.name)
             setattr(self, collective.name, link.endpoint.fast_call(number, arrays, op, method))
         if link.trace is not None:
             trace_job(self.dispatcher, link.trace)
@@ -66,9 +66,10 @@ class Communicator(CollectiveMethods):
     # The interface for code that builds on a communicator.
 
     def plan(self, request: CallRequest) -> _engine.Plan:
-        """Return the plan of a call: its algorithm, proved and compiled, for these lengths. Equal calls share one.
+        """Return the plan of the call ``request``: its algorithm, proved and compiled, for its lengths.
 
-        A plan does not depend on addresses; it belongs to this communicator.
+        Equal calls share a plan, which does not depend on addresses and belongs to this communicator. UsageError is
+        raised if there is no such algorithm, ScheduleError if it fails its proof.
         """
         return self.dispatcher.plan(request)
 
@@ -76,14 +77,18 @@ class Communicator(CollectiveMethods):
         self, plan: _engine.Plan, source: int, out: int, *, async_op: bool = False, timeout: float | None = None,
         keeps: Any = None, finish: Callable[[], None] | None = None,
     ) -> Work | None:  # fmt: skip
-        """Run a plan on memory at two addresses, which may be the same; every rank runs a plan of the same call.
+        """Run ``plan`` on the input at address ``source`` and the output at address ``out``, which may be the same.
 
+        Every rank runs a plan of the same call. ``async_op``, ``timeout`` and the errors are those of a collective.
         ``keeps`` stays alive until the call is over. ``finish`` is called once when the engine has finished.
         """
         return self.dispatcher.run(plan, source, out, async_op=async_op, timeout=timeout, keeps=keeps, finish=finish)
 
     def remember(self, plan: _engine.Plan, request: CallRequest, out: Any, array: Any = None) -> None:
-        """Let ``repeat`` find this plan for calls on such arrays. The arrays must need no preparation."""
+        """Let ``repeat`` find ``plan`` for calls like ``request`` on arrays like ``out`` and ``array``.
+
+        ``array`` is None where the collective has one array. The arrays must need no preparation.
+        """
         self._link.endpoint.remember(
             plan, NUMBERS[request.collective], out, array, request.op, request.root or 0, request.algorithm,
             request.codec, request.collective.before.others is OWN,
@@ -92,10 +97,12 @@ class Communicator(CollectiveMethods):
     def repeat(
         self, request: CallRequest, out: Any, array: Any = None, *, async_op: bool = False, timeout: float = -1.0
     ) -> Any:
-        """Make a call that equals a remembered one, with hardly any work in Python.
+        """Make the call ``request`` on ``out`` and ``array``, if it equals a remembered one.
 
-        Return False if none is known or the arrays are unusual: then nothing was done. Otherwise return True when
-        the call is over, or, with ``async_op``, its Work.
+        Return False if no such call is known or the arrays are unusual: then nothing was done. Otherwise return True
+        when the call is over, or, with ``async_op``, its Work. ``array`` is None where the collective has one array.
+        ``timeout`` is in seconds; a negative one (default) stands for that of the communicator. The errors are those
+        of a collective.
         """
         return self._link.endpoint.repeat(
             NUMBERS[request.collective], out, array, request.op, request.root or 0, request.algorithm, request.codec,
@@ -126,11 +133,11 @@ class Communicator(CollectiveMethods):
         self._link.endpoint.check_process()
 
     def name_ranks(self, job_ranks: Sequence[int]) -> None:
-        """State the rank in the job of each of these ranks, which errors then name."""
+        """State the rank in the job of each rank: errors then name ``job_ranks[r]`` for rank r of ``job_ranks``."""
         self._link.name_ranks(list(job_ranks))
 
     def share_programs(self, other: Communicator) -> None:
-        """Use the programs that another communicator of this process has compiled for the same rank and size."""
+        """Use the programs that ``other``, a communicator of this process with this rank and size, has compiled."""
         self.dispatcher.cache.programs = other.dispatcher.cache.programs
 
     # Calls between two ranks, and the communicator itself.
@@ -143,10 +150,16 @@ class Communicator(CollectiveMethods):
     def send(
         self, array: Any, dst: int, *, tag: int = 0, async_op: bool = False, timeout: float | None = None
     ) -> Work | None:
-        """Send the array to one rank, which receives it with ``recv`` and the same tag; independent of collectives.
+        """Send ``array`` to rank ``dst``, which receives it with ``recv`` and the same ``tag`` (default 0).
 
         Messages with the same tag arrive in the order in which they were sent. Messages with different tags can be
-        received in any order.
+        received in any order. Messages are independent of collectives. ``async_op``, ``timeout`` and the errors are
+        those of a collective. For example::
+
+            if comm.rank == 0:
+                comm.send(x, dst=1, tag=7)
+            elif comm.rank == 1:
+                comm.recv(x, src=0, tag=7)
         """
         return self.dispatcher.transfer(array, dst, tag, True, async_op, timeout)
 
@@ -159,19 +172,24 @@ class Communicator(CollectiveMethods):
         async_op: bool = False,
         timeout: float | None = None,
     ) -> Work | int | None:
-        """Replace the array by the message of rank ``src`` with this tag; by default, by that of any rank.
+        """Replace ``array`` by the message of rank ``src`` with this ``tag`` (default 0); by default, of any rank.
 
         A receive from any rank returns the rank of the sender; with ``async_op``, ``Work.source_rank()`` does.
         Messages with other tags that arrive earlier become unexpected messages, which wait in the memory of this
-        process for later receives.
+        process for later receives. ``async_op``, ``timeout`` and the errors are those of a collective.
         """
         return self.dispatcher.transfer(array, src, tag, False, async_op, timeout)
 
     def split(self, color: int | None, key: int = 0) -> Communicator | None:
-        """Return a communicator of all ranks that pass the same color, in the order of their keys, then ranks.
+        """Return a communicator of all ranks that pass the same ``color``, in the order of ``key``, then of ranks.
 
-        Every rank must call this. A rank that passes None joins no group and gets None. A communicator and those
-        split from it are independent: either can be closed first. One without any reference is closed.
+        Every rank must call this. A rank whose color is None joins no group and gets None. The default of ``key`` is
+        0. A communicator and those split from it are independent: either can be closed first. One without any
+        reference is closed. UsageError is raised if ``color`` or ``key`` is not an integer, and a CommError if
+        communication fails. For example, the even and the odd ranks::
+
+            half = comm.split(comm.rank % 2)
+            half.all_reduce(x)
         """
         return self._part(self._link.split(self, color, key))
 
@@ -194,7 +212,13 @@ class Communicator(CollectiveMethods):
         return self._link.has_spare_duplicate
 
     def explain(self, collective: str | Collective, nbytes: int) -> Explanation:
-        """Return the algorithm that a call of ``nbytes`` bytes would use, the reason, and the next best one."""
+        """Return the algorithm that a call of ``collective`` on ``nbytes`` bytes would use, and the reason.
+
+        ``collective`` is a name such as "all_reduce", or a record of ``unisono.collectives``; UsageError is raised if
+        there is no such collective. The result also has the next best algorithm. For example::
+
+            print(comm.explain("all_reduce", 1 << 20))
+        """
         found = collectives.find(collective) if isinstance(collective, str) else collective
         config = self._link.config
         return explain(found, self.size, nbytes, config.table, config.oversubscribed, self.dispatcher.hosts)
@@ -216,10 +240,12 @@ class Communicator(CollectiveMethods):
         self, collective: str | Collective, count: int, *, dtype: str = "float32", root: int | None = None,
         algorithm: Any = None, codec: Any = None, far: bool | None = None,
     ) -> int:  # fmt: skip
-        """Return the bytes that this rank will send in a call, computed from its program and codec.
+        """Return the bytes that this rank will send in a call of ``collective``, computed from its program and codec.
 
-        ``count`` is the number of elements of the whole vector, all parts together. ``far`` selects the bytes to
-        ranks of other hosts (True) or of this host (False).
+        ``count`` is the number of elements of the whole vector, all parts together, and ``dtype`` their type (default
+        "float32"). ``root``, ``algorithm`` and ``codec`` are those of the call. ``far`` selects the bytes to ranks of
+        other hosts (True) or of this host (False); by default, all are counted. UsageError is raised if such a call
+        cannot work.
         """
         found = collectives.find(collective) if isinstance(collective, str) else collective
         request = CallRequest(found, None, root, algorithm, codec, dtype)
@@ -227,11 +253,11 @@ class Communicator(CollectiveMethods):
         return sum(sent) if far is None else sent.far if far else sent.near
 
     def limit_rate(self, bytes_per_s: float | None) -> None:
-        """Limit what this rank sends to a number of bytes per second from now on; None removes the limit.
+        """Limit what this rank sends to ``bytes_per_s`` bytes per second from now on; None removes the limit.
 
         For experiments: the shared memory behaves like a slow link. A message enters the link when the one before it
         has left, and a call ends when all its messages have left. Other communicators (``split``, ``duplicate``) have
-        separate links.
+        separate links. UsageError is raised unless the number is positive and finite.
         """
         if bytes_per_s is not None and not (isinstance(bytes_per_s, int | float) and 0 < bytes_per_s < float("inf")):
             raise UsageError(messages.BAD_RATE(rate=repr(bytes_per_s)))
@@ -240,11 +266,11 @@ class Communicator(CollectiveMethods):
     def trace(self, path: str | PathLike[str], *, events: int = EVENTS) -> Trace:
         """Record what the ranks do, and when: ``with comm.trace("run.json"):``. Every rank calls this.
 
-        All ranks share one file, which is complete when the last of them has left the block; Perfetto
-        (ui.perfetto.dev) and ``unisono draw`` open it. Every rank keeps its last ``events`` events (48 bytes each);
-        the file states how many older ones were dropped. An asynchronous call is recorded up to the end of the
-        block: wait for it inside. If a rank never leaves the block, ``run.json.parts/`` holds what the others
-        recorded.
+        ``path`` is the file of all ranks, in an existing folder. It is complete when the last rank has left the
+        block; Perfetto (ui.perfetto.dev) and ``unisono draw`` open it. Every rank keeps its last ``events`` events
+        (default 32,768, of 48 bytes each); the file states how many older ones were dropped. An asynchronous call is
+        recorded up to the end of the block: wait for it inside. If a rank never leaves the block, ``run.json.parts/``
+        holds what the others recorded. UsageError is raised if ``path`` or ``events`` cannot work.
         """
         return Trace(self.dispatcher, path, events)
 
@@ -254,7 +280,7 @@ class Communicator(CollectiveMethods):
         return self._link.endpoint.memory_in_use()
 
     def abort(self, reason: str) -> None:
-        """Break the communicator: every rank that waits in a call, or makes one, raises Aborted with this reason."""
+        """Break the communicator: every rank that waits in a call, or makes one, raises Aborted with ``reason``."""
         self._link.endpoint.abort(reason)
 
     def _open_parts(self) -> list[Communicator]:

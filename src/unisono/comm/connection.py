@@ -27,9 +27,13 @@ def connect(
     """Join the other ranks of this job and return the communicator of all.
 
     It reads the environment variables of ``unisono run``, torchrun, mpirun and srun; without them, the size is 1.
-    ``timeout`` is the number of seconds that a call may wait, and ``connect_timeout`` that of this function;
-    ``staging_bytes`` is the shared memory of each rank (that of rank 0 applies to all; the default stands for more on
-    several hosts). ``identity`` states the rank and size explicitly, to bypass the environment variables.
+    ``timeout`` is the number of seconds that a call may wait (default 300), and ``connect_timeout`` that of this
+    function (default 60). ``staging_bytes`` is the shared memory of each rank (default 2 MiB, which stands for 8 MiB
+    on several hosts; that of rank 0 applies to all). ``identity`` states the rank and size explicitly, to bypass the
+    environment variables. For example::
+
+        with unisono.connect() as comm:
+            comm.all_reduce(x)
 
     The other arguments are for jobs on several hosts. ``rendezvous`` is "HOST:PORT", at which rank 0 listens while
     the ranks connect; under torchrun and srun the host is known, and the port follows from the name of the job.
@@ -37,6 +41,10 @@ def connect(
     and ``token_file`` names a file with mode 0600 that holds it. ``interface`` is the name, the address or network
     (such as "10.0.0.0/8") of the interface for messages from other hosts, by default the one that reaches rank 0;
     ``ports`` is the range of ports to listen on, by default any that is free.
+
+    UsageError is raised if the arguments or environment variables cannot work, CollectiveTimeout if ranks are missing
+    after ``connect_timeout``, MismatchError if the ranks disagree, PeerLost if a rank ends meanwhile, and CommError
+    if memory or sockets are refused.
     """
     options = NetworkOptions(rendezvous, token, token_file, interface, ports)
     launcher = JobNetwork()

@@ -72,7 +72,12 @@ def _origin(measured: bool, several: bool) -> Message:
 
 
 class Explanation(NamedTuple):
-    """The algorithm of a call, the reason, and the next best one."""
+    """The algorithm of a call, the reason, and the next best one.
+
+    A call of ``collective`` with ``nbytes`` bytes on ``size`` ranks uses ``algorithm`` with these ``options``
+    (default: none), because of ``reason``. ``next_best`` is the next best algorithm, or None. ``topology`` describes
+    the hosts: "8", "2x4" or "3+1" (topology.py).
+    """
 
     collective: str
     size: int
@@ -80,8 +85,8 @@ class Explanation(NamedTuple):
     algorithm: str
     reason: Message
     next_best: str | None
-    topology: str  # "8", "2x4" or "3+1" (topology.py)
-    options: Mapping[str, Any] = NO_OPTIONS  # of the algorithm
+    topology: str
+    options: Mapping[str, Any] = NO_OPTIONS
 
     def message(self) -> Message:
         """Return the explanation as one sentence."""

@@ -84,7 +84,10 @@ class _Recording:
 
 
 class Trace:
-    """A block in which all that the ranks of a communicator do is recorded."""
+    """A block in which all that the ranks of a communicator do is recorded; ``Communicator.trace`` returns it.
+
+    ``dispatcher`` makes the calls of the communicator; ``path`` and ``events`` are those of ``Communicator.trace``.
+    """
 
     def __init__(self, dispatcher: Dispatcher, path: str | PathLike[str], events: int) -> None:
         if type(events) is not int or not 1 <= events <= MOST_EVENTS:

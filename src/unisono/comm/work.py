@@ -13,11 +13,18 @@ FOREVER_S = 3e8
 
 
 class Work:
-    """What ``async_op=True`` returns.
+    """The handle of an asynchronous call, which ``async_op=True`` returns.
 
     Leave the arrays of the call alone until it has finished. The engine keeps them alive until then, whether or not
-    the program keeps this object. Where something remains to be done after the engine has finished (``finish``), the
-    thread that first learns of it, from ``done`` or ``wait``, does it.
+    the program keeps this object. For example::
+
+        work = comm.all_reduce(x, async_op=True)
+        compute()
+        work.wait()
+
+    A communicator makes it: ``endpoint`` is the engine's part of the communicator, ``completion`` the engine's record
+    of the call, and ``call`` its plan or its text. Where something remains to be done after the engine has finished
+    (``finish``), the thread that first learns of it, from ``done`` or ``wait``, does it.
     """
 
     __slots__ = ("__weakref__", "_call", "_completion", "_endpoint", "_finish", "_finishing")
@@ -43,7 +50,8 @@ class Work:
     def wait(self, timeout: float | None = None) -> None:
         """Wait until the call is over; raise its error if it failed.
 
-        After ``timeout`` seconds CollectiveTimeout is raised, but the call itself continues: wait again if you like.
+        After ``timeout`` seconds (default: no limit) CollectiveTimeout is raised, but the call itself continues: wait
+        again if you like.
         """
         if not self.wait_until_done(FOREVER_S if timeout is None else timeout):
             raise CollectiveTimeout(
@@ -52,7 +60,7 @@ class Work:
         self._completion.raise_fault()
 
     def wait_until_done(self, seconds: float) -> bool:
-        """Wait until the call is over or the time has passed; return whether it is over."""
+        """Wait until the call is over, or for ``seconds``; return whether it is over, successful or not."""
         return self._endpoint.wait(self._completion, seconds) and self._settled()
 
     def source_rank(self) -> int | None:

@@ -37,17 +37,24 @@ Calls = tuple[int, int | None]  # numbers of the first and the last call; None: 
 
 @dataclass(frozen=True)
 class Drawing:
-    """A page. A notebook displays it; ``save`` writes it to a file, ``show`` opens it in a browser."""
+    """A page. A notebook displays it; ``save`` writes it to a file, ``show`` opens it in a browser.
+
+    ``title`` is its title and ``html`` its text. ``failures`` holds the class and the message of the error of each
+    program that fails its proof. For a recorded run, ``findings`` says whether a rank was slow, and ``notes`` which
+    parts are not on the page. By default, these three are empty.
+    """
 
     title: str
     html: str = field(repr=False)
-    # The class and the message of the error, for each program that fails its proof.
     failures: tuple[tuple[str, str], ...] = field(default=(), repr=False)
-    findings: tuple[Words, ...] = field(default=(), repr=False)  # of a recorded run: whether a rank was slow
-    notes: tuple[Words, ...] = field(default=(), repr=False)  # of a recorded run: the parts that are not on the page
+    findings: tuple[Words, ...] = field(default=(), repr=False)
+    notes: tuple[Words, ...] = field(default=(), repr=False)
 
     def save(self, path: str | Path) -> Path:
-        """Write the page to a file in an existing folder and return the path."""
+        """Write the page to the file ``path``, in an existing folder, and return the path.
+
+        UsageError is raised if the file cannot be written.
+        """
         target = Path(path)
         if not target.parent.is_dir():
             raise UsageError(messages.NO_FOLDER(path=str(path), folder=str(target.parent)))
@@ -99,18 +106,23 @@ def draw(
     calls: Calls | None = None,
     **options: Any,
 ) -> Drawing:
-    """Draw an algorithm on ``size`` ranks (default 4), or compare several (default 8 ranks).
+    """Draw an algorithm on ``size`` ranks (default 4), or compare several (default 8 ranks), as a web page.
 
-    An algorithm is given by its name, as a function in a file (``draw("my.py")``, ``draw("my.py:zigzag")``), as a
-    decorated generator or as a schedule; several as separate arguments or as a list. ``options`` are passed to the
-    algorithm, as in ``draw("hierarchical", size=8, node=4)``; in a comparison, to every algorithm that has them.
-    ``numbers=True`` opens the page with numbers in the cells. ``language`` is ``en`` or ``zh``, or None for the
-    language of the browser.
+    Each of ``algorithms`` is a name, a function in a file (``draw("my.py")``, ``draw("my.py:zigzag")``), a decorated
+    generator or a schedule; several are separate arguments or a list. ``root`` is the root of the collective, if it
+    has one (default 0). ``options`` are passed to the algorithm, as in ``draw("hierarchical", size=8, node=4)``; in a
+    comparison, to every algorithm that has them. ``numbers`` opens the page with numbers in the cells (default:
+    expressions). ``language`` is ``en`` or ``zh``; by default, that of the browser.
 
     ``draw("run/")`` or ``draw("run.json")`` draws a recorded run, which may also be given as ``read_run`` returns it;
-    ``calls=(100, 200)`` selects some of its calls.
+    ``calls`` selects some of its calls, as in ``calls=(100, 200)`` (default: all that fit).
 
     ``preset`` names a ready-made page: ``draw(preset="four")``, ``draw(preset="zero3")``.
+
+    UsageError is raised if the arguments cannot work. An algorithm that fails its proof is drawn up to its error. For
+    example::
+
+        unisono.draw("ring", "double_tree", size=8).save("compare.html")
     """
     names = tuple(_flattened(algorithms))
     return draw_request(Request(names, size, root, numbers, language, preset, calls, options))

@@ -47,10 +47,20 @@ def spawn(
 ) -> list[Any]:  # fmt: skip
     """Run ``function(comm, *args, **kwargs)`` on ``size`` new ranks and return the values that they return, by rank.
 
-    If it raises on a rank, the others are stopped and the first exception is raised here. ``timeout`` is that of the
-    communicator, in seconds. ``start`` is the way to create processes: "fork" is fast and accepts any function, also
-    one of a notebook; "spawn" starts a new interpreter, which a program with threads needs (torch, once it has
-    computed something). ``oversubscribe`` lifts the limit of 64 ranks per core.
+    ``function`` gets the communicator of the ranks, then ``args`` and ``kwargs``. ``timeout`` is that of the
+    communicator, in seconds (default 300). ``start`` is the way to create processes: "fork" (default) is fast and
+    accepts any function, also one of a notebook; "spawn" starts a new interpreter, which a program with threads needs
+    (torch, once it has computed something). ``oversubscribe`` lifts the limit of 64 ranks per core.
+
+    If the function raises on a rank, the others are stopped and the first exception is raised here. UsageError is
+    raised if the arguments cannot work or a value cannot be pickled. For example::
+
+        def total(comm, number):
+            x = np.array([number * comm.rank])
+            comm.all_reduce(x)
+            return x[0]
+
+        unisono.spawn(total, 4, 10)  # [60, 60, 60, 60]
     """
     try:
         outcomes = outcomes_of(

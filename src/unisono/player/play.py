@@ -33,14 +33,21 @@ class Frame:
 
 @dataclass(frozen=True)
 class Playback:
-    """The outputs and, if recorded, all intermediate states."""
+    """The outputs and, if recorded, all intermediate states.
 
-    outputs: list[Array | None]  # of each rank; None where the collective gives it nothing
+    ``outputs`` holds the output of each rank; None where the collective gives it nothing. ``levels`` is the length of
+    the longest path of steps and messages. ``history`` holds the states, which ``frames`` yields.
+    """
+
+    outputs: list[Array | None]
     levels: int
     history: History = field(repr=False)
 
     def frames(self) -> Iterator[Frame]:
-        """Yield the state before the first step (level 0) and after each level."""
+        """Yield the state before the first step (level 0) and after each level.
+
+        UsageError is raised unless ``play`` was called with ``record=True``.
+        """
         if not self.history:
             raise UsageError(messages.NOTHING_RECORDED())
         positions = [0] * len(self.history)
@@ -57,17 +64,22 @@ def play(
     round_sent: Callable[[Array], Array] | None = None, needs_final_rounding: bool = False, size: int | None = None,
     root: int | None = None, **options: Any,
 ) -> Playback:  # fmt: skip
-    """Run a program step by step on the inputs of all ranks.
+    """Run ``program`` step by step on the inputs of all ranks, in this process, and return the outputs.
 
     ``program`` is a schedule, an algorithm, or the name of one (``"ring"``, ``"my_algo.py:zigzag"``). An algorithm
-    runs on as many ranks as there are inputs; a barrier, which has none, needs a ``size``. ``root`` and the options
+    runs on as many ranks as there are inputs; a barrier, which has none, needs a ``size``. ``root`` and ``options``
     are those of the algorithm.
 
-    ``inputs[rank]`` is the array that the rank passes to the collective; None for ranks that pass nothing (all but
-    the root of a broadcast or scatter). A barrier takes no inputs. ``op`` is one of sum, prod, max, min, avg, band,
-    bor, bxor. ``record`` keeps all intermediate states for ``Playback.frames()``. ``round_sent`` rounds a chunk that
-    is sent, as a codec does; with ``needs_final_rounding`` every rank rounds its result once more
-    (verifier/rounding.py explains where that is needed).
+    ``inputs`` is a list: ``inputs[rank]`` is the array that the rank passes to the collective; None for ranks that
+    pass nothing (all but the root of a broadcast or scatter). A barrier takes no inputs. ``op`` is "sum" (default),
+    "prod", "max", "min", "avg", "band", "bor" or "bxor". ``record`` keeps all intermediate states for
+    ``Playback.frames()``. ``round_sent`` rounds a chunk that is sent, as a codec does (default: none); with
+    ``needs_final_rounding`` every rank rounds its result once more (verifier/rounding.py explains where that is
+    needed).
+
+    ScheduleError is raised if the program is wrong, and UsageError if the arguments cannot work. For example::
+
+        outputs = unisono.play("ring", [[1, 2, 3], [4, 5, 6], [7, 8, 9]]).outputs
     """
     if size is None and inputs is not None and not isinstance(program, Schedule):
         size = len(inputs)

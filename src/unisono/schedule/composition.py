@@ -22,8 +22,12 @@ def mapped(
 ) -> Iterator[tuple[Op, ...]]:
     """Run ``program`` with rank ``ranks[i]`` as its rank i and chunk ``chunks[i]`` as its chunk i.
 
-    An entry of ``chunks`` may be several chunks, which then move as one, or none: ops without any chunk are left
-    out. Scratch slots are chunks too: list them after those of the collective.
+    ``ranks`` and ``chunks`` stay unchanged by default. An entry of ``chunks`` may be several chunks, which then move
+    as one, or none: ops without any chunk are left out. Scratch slots are chunks too: list them after those of the
+    collective. ScheduleError is raised if an op uses a rank or chunk that is not listed. For example, a ring of the
+    even ranks, in a program of rank ``rank``::
+
+        yield from mapped(ring(rank // 2, size // 2), ranks=range(0, size, 2))
     """
     _check_running(program, "mapped")
     ranks = None if ranks is None else tuple(ranks)
@@ -73,9 +77,9 @@ def _several(what: Chunks, chunks: Sequence[Chunks]) -> Chunks:
 def backwards(program: Program, *, add: bool = True) -> Iterator[tuple[Op, ...]]:
     """Run ``program`` from its last step to its first, with each send as a receive and each receive as a send.
 
-    A program that spreads a chunk from one rank to all then collects it from all on one. With ``add``, arriving data
-    is added to the slot: a broadcast becomes a reduce, an all-gather a reduce-scatter. Without, it overwrites the
-    slot: a scatter becomes a gather.
+    A program that spreads a chunk from one rank to all then collects it from all on one. With ``add`` (default),
+    arriving data is added to the slot: a broadcast becomes a reduce, an all-gather a reduce-scatter. Without, it
+    overwrites the slot: a scatter becomes a gather. ScheduleError is raised if an op is neither a send nor a recv.
     """
     _check_running(program, "backwards")
     arrive = recv_reduce if add else recv

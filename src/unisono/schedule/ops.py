@@ -61,27 +61,27 @@ new_op = tuple.__new__
 
 
 def send(chunk: Chunks, *, dst: int) -> Op:
-    """Send the chunk, as it was before this step, to rank ``dst``."""
+    """Send ``chunk``, a number or several, to rank ``dst``, as it was before this step."""
     return new_op(Op, (SEND, chunk, dst))
 
 
 def recv(chunk: Chunks, *, src: int) -> Op:
-    """Overwrite the chunk with the next message from rank ``src``."""
+    """Overwrite ``chunk``, a number or several, with the next message from rank ``src``."""
     return new_op(Op, (RECV, chunk, src))
 
 
 def recv_reduce(chunk: Chunks, *, src: int) -> Op:
-    """Add the next message from rank ``src`` to the chunk."""
+    """Add the next message from rank ``src`` to ``chunk``, a number or several."""
     return new_op(Op, (RECV_REDUCE, chunk, src))
 
 
 def copy(chunk: Chunks, *, to: Chunks) -> Op:
-    """Overwrite slot ``to`` of this rank with the chunk."""
+    """Overwrite slot ``to`` of this rank with slot ``chunk``; both are a number or several."""
     return new_op(Op, (COPY, chunk, to))
 
 
 def combine(chunk: Chunks, *, into: Chunks) -> Op:
-    """Add the chunk to slot ``into`` of this rank."""
+    """Add slot ``chunk`` of this rank to slot ``into``; both are a number or several."""
     return new_op(Op, (COMBINE, chunk, into))
 
 

@@ -27,8 +27,13 @@ Depth = int | Literal["declared"] | None  # None: unbounded
 class Schedule:
     """The steps of every rank, for one algorithm at one size.
 
-    A rank has ``slots`` slots: first those of the collective (``chunks`` of them, twice that where input and
-    output are separate), then the scratch slots that the algorithm declared.
+    ``Algorithm.schedule(size)`` returns one. ``collective`` and ``algorithm`` are names, and ``size`` is the number
+    of ranks. The vector has ``chunks`` chunks. A rank has ``slots`` slots: first those of the collective (one for
+    each chunk, two where input and output are separate), then the scratch slots that the algorithm declared. ``make``
+    runs the author's program for a rank. ``root`` is None (default) where the collective has no root. ``options`` are
+    those that were passed to the algorithm, ``own_step_limit`` replaces the number of steps after
+    which a program is considered endless, and ``depth`` (default 1) is the number of messages that a channel must
+    hold, at least.
     """
 
     collective: str
@@ -37,10 +42,10 @@ class Schedule:
     chunks: int
     slots: int
     make: Callable[[int], Iterable[object]] = field(repr=False)
-    root: int | None = None  # None: the collective has no root
+    root: int | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
     own_step_limit: int | None = field(default=None, repr=False)
-    depth: int = 1  # messages that a channel must hold, at least
+    depth: int = 1
 
     @property
     def label(self) -> str:
@@ -57,7 +62,10 @@ class Schedule:
         return self.own_step_limit or 1000 + 64 * (self.slots + self.size)
 
     def program(self, rank: int) -> Iterator[Step]:
-        """Run the author's program for one rank and yield its steps, each of them checked."""
+        """Run the author's program for ``rank`` and yield its steps, each of them checked.
+
+        UsageError is raised if there is no such rank, and ScheduleError if a step is invalid.
+        """
         self.check_rank(rank)
         try:
             yield from checked(lambda: self.make(rank), Bounds(rank, self.size, self.slots, self.step_limit))
@@ -65,6 +73,6 @@ class Schedule:
             raise error.at(algorithm=self.label, size=self.size) from error.__cause__
 
     def check_rank(self, rank: int) -> None:
-        """Raise UsageError if there is no such rank."""
+        """Raise UsageError if there is no rank ``rank``."""
         if not 0 <= rank < self.size:
             raise UsageError(messages.NO_RANK_OF_SCHEDULE(algorithm=self.label, rank=rank, last=self.size - 1))

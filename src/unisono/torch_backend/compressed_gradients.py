@@ -27,12 +27,14 @@ Hook = Callable[[Any, Any], Any]
 
 
 def codec_hook(codec: str | Codec, *, error_feedback: bool = False) -> Hook:
-    """Return a hook for ``register_comm_hook`` that averages gradients with a codec.
+    """Return a hook for ``register_comm_hook`` that averages gradients with ``codec``, a codec or its name.
 
     The hook's state is the process group whose ranks exchange gradients, the one that DDP was given; None: the
     default group. It must be one of backend "unisono", and gradients must be float32 and on the CPU.
-    ``error_feedback``: what the codec cuts off a rank's gradients is added to those of the next step (one more array
-    per bucket).
+    With ``error_feedback`` (default: False), what the codec cuts off a rank's gradients is added to those of the next
+    step, which takes one more array per bucket. UsageError is raised if there is no such codec. For example::
+
+        model.register_comm_hook(None, codec_hook("fp8_e4m3", error_feedback=True))
     """
     found = codec_for(all_reduce, codec, "float32")
     assert found is not None

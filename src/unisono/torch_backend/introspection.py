@@ -68,7 +68,7 @@ class GroupFacts:
         return self._dispatcher.name
 
     def setGroupName(self, name: str) -> None:  # noqa: N802
-        """Name the group."""
+        """Set the name of the group to ``name``."""
         self._dispatcher.name = name
 
     def getGroupDesc(self) -> str:  # noqa: N802
@@ -76,7 +76,7 @@ class GroupFacts:
         return self._description
 
     def setGroupDesc(self, description: str) -> None:  # noqa: N802
-        """Describe the group."""
+        """Set the description of the group to ``description``."""
         self._description = description
 
     _set_group_name, _set_group_desc = setGroupName, setGroupDesc
@@ -112,7 +112,7 @@ class GroupFacts:
 
     @raises_torch_errors
     def backend_of(self, device: torch.device) -> Any:
-        """Return the backend for tensors that are not on the CPU."""
+        """Return the backend for tensors on ``device``, which is not the CPU; raise UsageError if there is none."""
         found = self._others.backends.get(device.type)
         if found is None:
             raise UsageError(messages.NO_BACKEND_FOR_DEVICE(device=device, kind=device.type))

@@ -14,11 +14,12 @@ from unisono.torch_backend import messages
 
 @dataclass
 class Options:
-    """``init_process_group("unisono", pg_options=Options(...))``.
+    """The options of a group: ``init_process_group("unisono", pg_options=Options(...))``.
 
-    ``algorithms`` names the algorithm of a collective, or holds your own: ``{"all_reduce": my_ring}``. It must
-    be the same on every rank. ``staging_bytes`` is the shared memory of each rank. ``others`` holds the options of
-    the other backends of a group, by device: ``{"cuda": dist.ProcessGroupNCCL.Options()}``.
+    ``algorithms`` names the algorithm of a collective, or holds your own: ``{"all_reduce": my_ring}`` (default: the
+    best ones known). It must be the same on every rank. ``staging_bytes`` is the shared memory of each rank (default
+    2 MiB). ``others`` holds the options of the other backends of a group, by device (default: none):
+    ``{"cuda": dist.ProcessGroupNCCL.Options()}``.
     """
 
     algorithms: Mapping[str, Any] = field(default_factory=dict)

@@ -56,7 +56,13 @@ class UnisonoProcessGroup(
     point_to_point.PointToPoint,
     dist.ProcessGroup,
 ):
-    """A group of ranks, as torch.distributed knows it, on a communicator."""
+    """A group of ranks, as torch.distributed knows it, on a communicator.
+
+    ``init_process_group("unisono")`` and ``new_group`` make it: ``comm`` is the communicator, ``store`` torch's
+    store, ``timeout`` that of the calls, ``options`` those of the group, and ``others`` the backends for other
+    devices (default: none). The methods that torch calls are those of ``torch.distributed.ProcessGroup``, with its
+    parameters.
+    """
 
     def __init__(
         self, comm: Communicator, store: Any, timeout: timedelta, options: Options,
@@ -95,7 +101,12 @@ class UnisonoProcessGroup(
 
     @classmethod
     def from_store(cls, backend_options: Any, options: Any, frame: FrameType | None = None) -> UnisonoProcessGroup:
-        """Meet the other ranks through torch's store. ``frame``: see other_devices.make_others."""
+        """Meet the other ranks through torch's store and return the group.
+
+        ``backend_options`` is torch's description of the group, and ``options`` its ``pg_options``. ``frame`` is the
+        frame of torch's function that makes the group, from which the backends for other devices are made (default:
+        there are none). UsageError and CommError are raised as errors of torch's classes, too.
+        """
         others = other_devices.Others()
         try:
             for group in list(_open_groups):
@@ -176,7 +187,10 @@ def flight_record() -> dict[str, Any]:
 
 
 def write_flight_record(folder: str | os.PathLike[str]) -> Path:
-    """Write the last calls of all groups of this process for ``torchfrtrace``, one file for each rank."""
+    """Write the last calls of all groups of this process to a file in ``folder``, for ``torchfrtrace``.
+
+    Every rank writes one file; its path is returned.
+    """
     return flight.write_record(flight_record(), folder, dist.get_rank())
 
 

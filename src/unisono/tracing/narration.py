@@ -26,7 +26,10 @@ def duration(ns: float) -> str:
 
 
 def summary(run: Run, language: str = "en") -> str:
-    """Return what a trace shows, in a few lines for each communicator; ``language`` is ``en`` or ``zh``."""
+    """Return what the trace ``run`` shows, in a few lines for each communicator.
+
+    ``language`` is ``en`` (default) or ``zh``.
+    """
     blocks = []
     for group in run.communicators:
         lines = lines_about(group, named=len(run.communicators) > 1)

@@ -26,10 +26,14 @@ HEADER = {
 
 
 def read_run(path: str | PathLike[str], *, missing_ok: bool = False, most_bytes: int = MOST_BYTES) -> Run:
-    """Read a trace: a file, or the folder of ``unisono run --trace``. Raise UsageError if it is invalid.
+    """Read the trace at ``path``: a file, or the folder of ``unisono run --trace``.
 
-    With ``missing_ok``, the traces of some ranks may be missing, for example of a rank that was killed. Traces larger
-    than ``most_bytes`` are refused.
+    With ``missing_ok``, the traces of some ranks may be missing, for example of a rank that was killed (default:
+    they must all be there). Traces larger than ``most_bytes`` (default 256 MiB) are refused. UsageError is raised if
+    the trace is missing or invalid. For example::
+
+        run = unisono.read_run("run.json")
+        print(unisono.tracing.summary(run))
     """
     where = Path(path)
     try:

@@ -76,21 +76,27 @@ class RankCall:
 
 @dataclass(frozen=True, eq=False)
 class Call:
-    """One collective, on all its ranks."""
+    """One collective, on all its ranks.
 
-    number: int  # the same on every rank
+    ``number`` is the same on every rank. ``collective`` and ``algorithm`` are names; ``op``, ``root`` and ``codec``
+    are those of the call, or None. It has ``count`` elements of type ``dtype`` in ``nbytes`` bytes, in ``passes``
+    passes; ``ops_in_pass`` is the number of ops of each rank in a pass. ``schedule`` is the digest under which
+    ``Run.schedules`` has the programs. ``ranks`` holds the call of each rank that recorded it.
+    """
+
+    number: int
     collective: str
     algorithm: str
     count: int
     dtype: str
     nbytes: int
     passes: int
-    ops_in_pass: dict[int, int]  # of each rank
-    schedule: str  # digest; Run.schedules has the text
+    ops_in_pass: dict[int, int]
+    schedule: str
     op: str | None
     root: int | None
     codec: str | None
-    ranks: dict[int, RankCall]  # the ranks that recorded it
+    ranks: dict[int, RankCall]
 
     @cached_property
     def begin_ns(self) -> int:
@@ -129,14 +135,19 @@ class Transfer:
 
 @dataclass(frozen=True, eq=False)
 class TracedCommunicator:
-    """One communicator: its ranks, calls and transfers."""
+    """One communicator: its ranks, calls and transfers.
+
+    ``communicator`` is its name and ``size`` its number of ranks. ``job_ranks`` has the rank in the job of each rank
+    that recorded something. ``calls`` are the collectives and ``transfers`` the sends and receives. ``dropped`` has
+    the number of dropped events of each rank.
+    """
 
     communicator: str
     size: int
-    job_ranks: dict[int, int]  # of the ranks that recorded something
+    job_ranks: dict[int, int]
     calls: list[Call]
     transfers: list[Transfer]
-    dropped: dict[int, int]  # number of dropped events of each rank
+    dropped: dict[int, int]
 
     @property
     def missing(self) -> list[int]:
@@ -144,7 +155,7 @@ class TracedCommunicator:
         return [rank for rank in range(self.size) if rank not in self.job_ranks]
 
     def name(self, rank: int) -> str:
-        """Return the name of a rank: its number in the job, if known."""
+        """Return the name of ``rank``: its number in the job, if known."""
         return str(self.job_ranks.get(rank, rank))
 
     def whole_calls(self) -> Iterator[Call]:
@@ -156,12 +167,16 @@ class TracedCommunicator:
 
 @dataclass(frozen=True, eq=False)
 class Run:
-    """Everything in a trace."""
+    """Everything in a trace, as ``read_run`` returns it.
 
-    source: str  # the file or folder
+    ``source`` is the file or folder. ``communicators`` holds what the ranks of each communicator did. ``clock``
+    describes the clock of the times. ``schedules`` holds the programs of all ranks in their text form, by digest.
+    """
+
+    source: str
     communicators: list[TracedCommunicator]
     clock: dict[str, str]
-    schedules: dict[str, str]  # the programs of all ranks in their text form, by digest
+    schedules: dict[str, str]
 
     @property
     def dropped(self) -> int:

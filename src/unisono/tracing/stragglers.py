@@ -25,14 +25,19 @@ PACE = 1.5
 
 @dataclass(frozen=True)
 class SlowRank:
-    """A straggler, and its cost."""
+    """A straggler, and its cost.
+
+    ``rank`` held up the others in ``calls`` of ``of_calls`` calls. ``waited_ns`` is the sum over these calls of the
+    largest loss of a rank: during ``late_ns`` of it the straggler was in no call (it was late), during ``slow_ns`` it
+    was inside the call (it was slow).
+    """
 
     rank: int
-    waited_ns: int  # sum over the counted calls of the largest loss of a rank
-    calls: int  # the counted calls
+    waited_ns: int
+    calls: int
     of_calls: int
-    late_ns: int  # the part of it during which the straggler was in no call: it was late
-    slow_ns: int  # the part during which it was inside the call: it was slow
+    late_ns: int
+    slow_ns: int
 
 
 def losses(found: list[Blame]) -> dict[tuple[int, int], Counter[str]]:
@@ -44,7 +49,7 @@ def losses(found: list[Blame]) -> dict[tuple[int, int], Counter[str]]:
 
 
 def slow_rank(group: TracedCommunicator) -> SlowRank | None:
-    """Return the rank that repeatedly held up the others, if one stands out."""
+    """Return the rank of ``group`` that repeatedly held up the others; None if no rank stands out."""
     lengths = {call.number: call.ns for call in group.calls}
     if len(lengths) < FEWEST_CALLS:
         return None

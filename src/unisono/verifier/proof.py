@@ -34,29 +34,41 @@ MOST_SLOTS = 50_000_000
 class Proof:
     """A proof that a schedule is correct, and the facts that follow from it.
 
-    Bytes are exact parts of the vector: 8/5 means 1.6 times its length. "Least" is the lower bound that holds
-    for every algorithm of the collective.
+    ``prove`` returns one. Bytes are exact parts of the vector: 8/5 means 1.6 times its length.
+
+    - ``algorithm`` is its name with its options, ``size`` the number of ranks, ``chunks`` that of chunks. - ``depth``
+    is the channel depth of the proof, which then holds at every greater one; None is unbounded. - ``steps`` counts
+    the steps of the busiest rank, ``levels`` the longest path of steps and messages, and ``rounds``
+      the rounds if a rank can send one message and receive one at a time.
+    - ``messages`` counts the messages of all ranks, ``messages_per_rank`` those that the busiest rank sends.
+    - ``sent`` and ``received`` are the bytes of the rank that sends or receives the most, and ``sent_total`` those
+      that all ranks send.
+    - ``largest_message`` is the size that a channel must be able to hold.
+    - ``least_rounds`` and ``least_bytes`` are the lower bounds that hold for every algorithm of the collective.
+    - ``extra_memory`` is what the rank that needs the most uses beside its input and output.
+    - ``equal_blocks_only`` says whether blocks must have equal lengths, because a slot holds a block on its way to
+      another slot.
+    - ``tree`` is the expression of the first chunk of the result, which is the same on every rank.
     """
 
     algorithm: str
     size: int
-    depth: int | None  # proved at this channel depth, and so at every greater one
+    depth: int | None
     chunks: int
-    steps: int  # of the busiest rank
-    levels: int  # the longest path of steps and messages
-    rounds: int  # if a rank can send one message and receive one at a time
-    messages: int  # of all ranks
-    messages_per_rank: int  # sent by the busiest rank
-    sent: Fraction  # bytes sent by the busiest rank
+    steps: int
+    levels: int
+    rounds: int
+    messages: int
+    messages_per_rank: int
+    sent: Fraction
     received: Fraction
-    sent_total: Fraction  # by all ranks
-    largest_message: Fraction  # what a channel must be able to hold
+    sent_total: Fraction
+    largest_message: Fraction
     least_rounds: int
     least_bytes: Fraction
-    extra_memory: Fraction  # of the rank that needs the most, beside its input and output
-    # Whether blocks must have equal lengths, because a slot holds a block on its way to another slot.
+    extra_memory: Fraction
     equal_blocks_only: bool
-    tree: str  # the expression of the first chunk of the result; the same on every rank
+    tree: str
 
     @property
     def busiest(self) -> Fraction:
@@ -98,11 +110,16 @@ def prove(
     """Prove a program, or raise the ScheduleError that says what is wrong with it.
 
     ``program`` is a schedule, an algorithm, or the name of one (``"ring"``, ``"my_algo.py:zigzag"``). An algorithm
-    needs a ``size``, the number of ranks; ``root`` and its options are those of the algorithm.
+    needs a ``size``, the number of ranks; a schedule has one. ``root`` and ``options`` are those of the algorithm.
 
     ``depth`` is the number of messages that a channel holds: by default the depth that the algorithm declares, which
     is 1 unless it says otherwise; None is unbounded. A program that is proved at one depth is correct at every
     greater one.
+
+    ScheduleError is raised if the program is wrong, and UsageError if the arguments cannot work. For example::
+
+        proof = unisono.prove("ring", size=4)
+        print(proof.rounds, proof.bandwidth_ratio)
     """
     schedule = schedule_of(program, "prove", size, root, options)
     collective = collectives.find(schedule.collective)
