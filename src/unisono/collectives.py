@@ -115,12 +115,11 @@ class Collective:
     - ``before`` and ``after`` are the parts of the row that the ranks hold before and after, and ``result`` is the
       content of a chunk after it.
     - ``bound`` is a pair (a, b): the busiest rank of p must send or receive at least a(p-1)/p + b of the vector. It
-    is
-      (2, 0) for all_reduce. nccl-tests multiplies algbw with the same number to get busbw.
-    - ``rooted`` says whether it has a root (default: False). - ``blocked`` says whether the chunks come in blocks,
-    one for each rank (default: False). - ``keeps_input`` says whether the input must be unchanged at the end; else
-    its slots may be overwritten (default). - ``carries_data`` says whether data moves at all (default: True). In a
-    barrier messages are empty, and a rank may
+      is (2, 0) for all_reduce. nccl-tests multiplies algbw with the same number to get busbw.
+    - ``rooted`` says whether it has a root (default: False).
+    - ``blocked`` says whether the chunks come in blocks, one for each rank (default: False).
+    - ``keeps_input`` says whether the input must be unchanged at the end; by default, its slots may be overwritten.
+    - ``carries_data`` says whether data moves at all (default: True). In a barrier messages are empty, and a rank may
       be counted twice.
     """
 

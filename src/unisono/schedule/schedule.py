@@ -31,9 +31,8 @@ class Schedule:
     of ranks. The vector has ``chunks`` chunks. A rank has ``slots`` slots: first those of the collective (one for
     each chunk, two where input and output are separate), then the scratch slots that the algorithm declared. ``make``
     runs the author's program for a rank. ``root`` is None (default) where the collective has no root. ``options`` are
-    those that were passed to the algorithm, ``own_step_limit`` replaces the number of steps after
-    which a program is considered endless, and ``depth`` (default 1) is the number of messages that a channel must
-    hold, at least.
+    those that were passed to the algorithm. ``own_step_limit`` replaces the number of steps after which a program is
+    considered endless. ``depth`` (default 1) is the number of messages that a channel must hold, at least.
     """
 
     collective: str

@@ -36,10 +36,10 @@ class Proof:
 
     ``prove`` returns one. Bytes are exact parts of the vector: 8/5 means 1.6 times its length.
 
-    - ``algorithm`` is its name with its options, ``size`` the number of ranks, ``chunks`` that of chunks. - ``depth``
-    is the channel depth of the proof, which then holds at every greater one; None is unbounded. - ``steps`` counts
-    the steps of the busiest rank, ``levels`` the longest path of steps and messages, and ``rounds``
-      the rounds if a rank can send one message and receive one at a time.
+    - ``algorithm`` is its name with its options, ``size`` the number of ranks, ``chunks`` that of chunks.
+    - ``depth`` is the channel depth of the proof, which then holds at every greater one; None is unbounded.
+    - ``steps`` counts the steps of the busiest rank, ``levels`` the longest path of steps and messages, and
+      ``rounds`` the rounds if a rank can send one message and receive one at a time.
     - ``messages`` counts the messages of all ranks, ``messages_per_rank`` those that the busiest rank sends.
     - ``sent`` and ``received`` are the bytes of the rank that sends or receives the most, and ``sent_total`` those
       that all ranks send.
