@@ -92,7 +92,8 @@ void Endpoint::wait_slowly(std::function<bool()> ready, const Wait& what) {
         if (far_) far_->hand_over();
         if (has_fence_) fence_everywhere();
         if (!ready() && !broken())
-            futex_wait(mine.wake_word, seen, std::min(nap, std::max<Nanoseconds>(what.deadline.ends - now, Nanoseconds(1))));
+            futex_wait(mine.wake_word, seen,
+                       std::min(nap, std::max<Nanoseconds>(what.deadline.ends - now, Nanoseconds(1))));
         nap = std::min(2 * nap, longest_sleep);
     }
 }
