@@ -68,6 +68,7 @@ class Courier : public FarSide, private Sink {
     }
     void attend();  // services the neglected channels, unless another thread will
     void poll();
+    void finish_call();
     void hand_over();
     void wake_thread();
     void work();

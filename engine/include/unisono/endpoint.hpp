@@ -165,6 +165,10 @@ class Endpoint {
     void ask_entry(std::uint32_t peer) {
         if (settings.is_far(peer) && !has_entered(peer)) far_->ask_entry(peer, call_);
     }
+    // Leaves a call: messages that the network has not accepted yet are sent in the background.
+    void finish_call() {
+        if (far_) far_->finish_call();
+    }
     std::uint64_t sent_far_bytes() const { return far_ ? far_->sent_bytes() : 0; }
 
     // Called now and then while waiting; true ends the call (Ctrl-C).

@@ -31,6 +31,7 @@ class FarChannels : public FarLink {
     void push(std::uint32_t rank) override;
     void poll() override { courier_.poll(); }
     void hand_over() override { courier_.hand_over(); }
+    void finish_call() override { courier_.finish_call(); }
     void opened(std::uint32_t rank, bool of_transfers, bool incoming) override;
     void ask_entry(std::uint32_t rank, std::uint64_t call) override;
     bool refresh_board(std::uint32_t rank) override;

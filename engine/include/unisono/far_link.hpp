@@ -21,6 +21,8 @@ class FarLink {
     virtual void poll() = 0;
     // The calling thread stops polling: from now on the thread of the courier moves the letters.
     virtual void hand_over() = 0;
+    // The calling thread leaves its call. If letters still wait to be sent, it hands over.
+    virtual void finish_call() = 0;
     // The memory of a channel from or to a far rank is allocated.
     virtual void opened(std::uint32_t rank, bool of_transfers, bool incoming) = 0;
     // Asks a far rank to report when it has entered a call.

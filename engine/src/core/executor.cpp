@@ -56,6 +56,7 @@ void Executor::perform(const Plan& plan) {
     else
         run_passes<EncodedChunks>(plan);
     if (!plan.program->silent_receivers.empty()) await_entry(plan);
+    endpoint_.finish_call();
     if (endpoint_.traffic.is_limited()) [[unlikely]] {
         endpoint_.wait_for_slow_link();
         if (events_.on()) events_.begin_anew();

@@ -54,6 +54,7 @@ void Outbox::finish(Transfer& transfer, const Deadline& deadline) {
         if (!advance(transfer))
             endpoint_.wait([&] { return writers_[transfer.peer].has_room(); },
                            {transfer.peer, transfer.tag, deadline, false});
+    endpoint_.finish_call();
 }
 
 }  // namespace unisono

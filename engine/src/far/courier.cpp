@@ -16,8 +16,10 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// While other threads poll, the thread of the courier looks this often whether they still do.
-constexpr milliseconds nap{1};
+// While other threads poll, the thread of the courier looks this often whether they still do. A thread that stops
+// polling while letters wait hands over, so this may be long; each look may take the core from a rank that spins.
+constexpr milliseconds nap{10};
+constexpr milliseconds question_every{1};
 constexpr milliseconds check_peers_every{500};
 // A letter to a process that has just started must not be lost because the process ends in good order.
 constexpr milliseconds longest_farewell{2000};
@@ -107,6 +109,12 @@ void Courier::attend() {
     }
 }
 
+void Courier::finish_call() {
+    bool has_unsent = true;
+    try_hold([&] { has_unsent = transport_->has_unsent(); });
+    if (has_unsent) hand_over();
+}
+
 void Courier::hand_over() {
     handed_over_.store(true, std::memory_order_seq_cst);
     if (naps_.load(std::memory_order_seq_cst)) wake_thread();
@@ -141,7 +149,7 @@ void Courier::sleep(bool is_polled, bool has_questions) {
     pollfd waits[2] = {{wake_up_, POLLIN, 0}, {transport_->event_descriptor(), POLLIN, 0}};
     naps_.store(is_polled, std::memory_order_seq_cst);
     if (is_polled && handed_over_.load(std::memory_order_seq_cst)) is_polled = false;
-    const auto longest = is_polled || has_questions ? nap : check_peers_every;
+    const auto longest = has_questions ? question_every : is_polled ? nap : check_peers_every;
     ::poll(waits, is_polled ? 1 : 2, static_cast<int>(longest.count()));
     naps_.store(false, std::memory_order_seq_cst);
     std::uint64_t count;
