@@ -59,7 +59,7 @@ def test_an_algorithm_of_a_file_is_explained(capsys):
 def test_several_hosts_are_explained(capsys):
     assert main(["explain", "--topology", "2x4", "--bytes", "8,1MiB", "--built-in"]) == 0
     printed = " ".join(capsys.readouterr().out.split())
-    assert printed.startswith("all_reduce, 8 ranks on 2x4 8 B: hierarchical(node=4, inner=recursive_halving, ")
+    assert printed.startswith("all_reduce, 8 ranks on 2x4 8 B: leaders(node=4, outer=recursive_doubling) ")
     assert "1 MiB: hierarchical(node=4, inner=naive, outer=ring) reason: " in printed
     assert "8 ranks of several hosts, 2x4" in printed
     assert main(["explain", "--topology", "3+1", "--algorithm", "hierarchical", "--json"]) == 0

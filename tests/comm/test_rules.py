@@ -11,7 +11,7 @@ from unisono.algorithms.nodes import crossing_part
 from unisono.collectives import COLLECTIVES, all_gather, all_reduce, barrier, broadcast, reduce, reduce_scatter
 from unisono.comm import selection
 from unisono.comm.codec_agreement import RoundingMode, agrees
-from unisono.comm.rules import ONE_HOST, UNEQUAL_HOSTS, Variant, rules_for
+from unisono.comm.rules import ONE_HOST, SEVERAL_HOSTS, Variant, rules_for
 from unisono.comm.selection import choose, explain
 from unisono.comm.topology import hosts_of, topology_of
 from unisono.comm.tuning import candidates_for
@@ -76,14 +76,13 @@ def names(topology, *lengths):
     return [(each.algorithm.name, each.options.get("inner"), each.options.get("outer")) for each in found]
 
 
-def test_an_all_reduce_doubles_below_32_kib_and_goes_around_a_ring_of_hosts_above():
+def test_a_short_all_reduce_doubles_between_hosts_and_a_long_one_goes_around_a_ring_of_hosts():
     assert names((1, 1, 1, 1), 8, 32 * KIB) == [("recursive_doubling", None, None), ("ring", None, None)]
-    assert names((4, 4), 8, 32 * KIB) == [
-        ("hierarchical", "recursive_halving", "recursive_doubling"), ("hierarchical", "naive", "ring"),
-    ]  # fmt: skip
-    assert names((3, 1), 8, 32 * KIB) == [
-        ("leaders", None, "recursive_doubling"), ("hierarchical", "naive", "ring"),
-    ]  # fmt: skip
+    for topology in ((4, 4), (3, 1)):
+        assert names(topology, 8, 64 * KIB, 128 * KIB) == [
+            ("leaders", None, "recursive_doubling"), ("leaders", None, "recursive_doubling"),
+            ("hierarchical", "naive", "ring"),
+        ]  # fmt: skip
 
 
 @pytest.mark.parametrize("counts", [(3, 1), (5, 3, 2), (8, 7, 5, 3)])
@@ -143,7 +142,7 @@ def test_explain_states_the_topology_and_the_reason():
     assert (explanation.topology, explanation.algorithm) == ("2x4", "hierarchical")
     assert explanation.options == {"node": 4, "inner": "naive", "outer": "ring"}
     text = str(explanation)
-    assert "hierarchical(node=4, inner=naive, outer=ring), selected for 32768 bytes or more" in text
+    assert "hierarchical(node=4, inner=naive, outer=ring), selected for 131072 bytes or more" in text
     assert "8 ranks of several hosts, 2x4" in text
     assert explain(all_reduce, 8, 1 << 20, {}).topology == "8"
     assert explanation.next_best != "hierarchical"
@@ -160,7 +159,7 @@ def test_every_candidate_of_tune_is_a_valid_rule_of_a_table(collective, hosts):
         assert selection.checked_table({"table": table}) == table
         chosen = choose(collective, size, 8, table, hosts=hosts)
         assert chosen.algorithm.name == candidate.name
-    built_in = [(rule.algorithm, dict(rule.options)) for rule in UNEQUAL_HOSTS[collective.name] if rule.options]
+    built_in = [(rule.algorithm, dict(rule.options)) for rule in SEVERAL_HOSTS[collective.name] if rule.options]
     if len(set(map(len, hosts))) > 1:
         measured = [(each.name, dict(each.options)) for each in candidates]
         assert all(rule in measured for rule in built_in)
