@@ -90,7 +90,9 @@ def main() -> None:
             bound_us = 2 * (hosts - 1) / hosts * nbytes / args.rate * 1e6 if args.rate else None
             for name, each in times.items():
                 ratio = f", {min(each) / bound_us:.2f} of the bound" if bound_us and nbytes >= 64 * KIB else ""
-                print(f"{nbytes:>9} B {name:12} {min(each):10.1f} {statistics.median(each):10.1f} us{ratio}", flush=True)
+                print(
+                    f"{nbytes:>9} B {name:12} {min(each):10.1f} {statistics.median(each):10.1f} us{ratio}", flush=True
+                )
         if comm.rank == 0 and args.json:
             args.json.write_text(json.dumps({"hosts": hosts, "ranks": comm.size, "us": results}))
 
