@@ -7,7 +7,14 @@ import socket
 import pytest
 
 from unisono.bootstrap import network_messages
-from unisono.bootstrap.interfaces import Interface, is_loopback, list_interfaces, plain_address, select_address
+from unisono.bootstrap.interfaces import (
+    Interface,
+    is_loopback,
+    list_interfaces,
+    plain_address,
+    select_address,
+    source_address,
+)
 from unisono.errors import UsageError
 
 INTERFACES = [
@@ -72,3 +79,11 @@ def test_all_of_127_is_loopback():
     assert is_loopback("127.0.1.1")
     assert is_loopback("::1")
     assert not is_loopback("10.0.0.1")
+
+
+def test_the_source_address_is_the_one_from_which_a_host_is_reached():
+    assert source_address("127.0.0.1") == "127.0.0.1"
+    for _, address in list_interfaces():
+        if not address.startswith("fe80"):
+            assert source_address(address) == address
+    assert source_address("no-such-host.invalid") == ""

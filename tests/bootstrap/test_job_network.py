@@ -5,7 +5,13 @@ from __future__ import annotations
 import pytest
 
 from tests.bootstrap.test_environment import MPICH, OPEN_MPI, SRUN, TORCHRUN, UNISONO
-from unisono.bootstrap.environment import JobNetwork, first_host, identity_in_job, job_network
+from unisono.bootstrap.environment import (
+    JobNetwork,
+    first_host,
+    identity_in_job,
+    job_network,
+    torchrun_is_on_one_host,
+)
 
 
 def test_unisono_run_states_the_address_and_the_token():
@@ -66,3 +72,12 @@ def test_the_number_of_ranks_on_this_host_is_assumed_if_the_launcher_does_not_st
     assert not identity_in_job({**by_hand, "LOCAL_WORLD_SIZE": "2"}).local_size_is_assumed
     assert not identity_in_job(TORCHRUN).local_size_is_assumed
     assert not identity_in_job(UNISONO).local_size_is_assumed
+
+
+def test_torchrun_states_whether_all_ranks_are_on_one_host():
+    assert torchrun_is_on_one_host(2, TORCHRUN)
+    assert torchrun_is_on_one_host(3, TORCHRUN)
+    assert not torchrun_is_on_one_host(4, TORCHRUN)  # a group with ranks that torchrun has not started
+    assert not torchrun_is_on_one_host(2, {**TORCHRUN, "WORLD_SIZE": "6"})
+    by_hand = {name: value for name, value in TORCHRUN.items() if not name.startswith("TORCHELASTIC")}
+    assert not torchrun_is_on_one_host(2, by_hand)

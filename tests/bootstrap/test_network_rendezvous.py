@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import socket
+import time
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import pytest
 
@@ -13,6 +15,7 @@ from unisono.bootstrap import messages, network_messages, network_rendezvous
 from unisono.bootstrap.interfaces import Interface, list_interfaces
 from unisono.bootstrap.network_client import resolve
 from unisono.bootstrap.network_rendezvous import Participant, check_loopback
+from unisono.bootstrap.network_server import listen
 from unisono.errors import CommError
 
 ADDRESSES, PORTS, HOSTS, TO, FROM = range(5)  # what a courier is told
@@ -94,6 +97,19 @@ def test_couriers_listen_on_ports_of_the_range():
     seen = run_ranks(job)
     check_agreement(job, seen)
     assert all(each.port in ports for each in seen)
+
+
+def test_rank_0_may_listen_at_any_free_port_of_a_range():
+    first = free_port()
+    plan = Job("ab", port=0, ports=range(first, first + 3)).plan()
+    with socket.create_server(("127.0.0.1", first)), listen(plan, time.monotonic()) as listener:
+        assert listener.getsockname()[1] in (first + 1, first + 2)
+    with socket.create_server(("127.0.0.1", first)), pytest.raises(CommError) as caught:
+        listen(replace(plan, ports=range(first, first + 1)), time.monotonic())
+    assert caught.value.id == network_messages.CANNOT_LISTEN.id
+    assert f"127.0.0.1:{first}: Address already in use" in str(caught.value)
+    with listen(replace(plan, ports=None), time.monotonic()) as listener:
+        assert listener.getsockname()[1] > 0
 
 
 def test_couriers_listen_at_the_given_interface():

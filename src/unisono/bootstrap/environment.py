@@ -166,6 +166,15 @@ def job_trace(environ: Mapping[str, str] = os.environ) -> JobTrace | None:
     return JobTrace(folder, int(rank), os.path.basename(environ.get("UNISONO_JOB", "")), int(base_ns))
 
 
+def torchrun_is_on_one_host(size: int, environ: Mapping[str, str] = os.environ) -> bool:
+    """Return whether torchrun states that all ranks are on this host; ``size`` is that of a group of them.
+
+    A program may start ranks beyond those of torchrun: about a larger group, torchrun states nothing.
+    """
+    world, local = environ.get(TORCH.size, ""), environ.get(TORCH.local_size, "")
+    return "TORCHELASTIC_RUN_ID" in environ and world.isdecimal() and world == local and size <= int(world)
+
+
 def is_launched_by_unisono(environ: Mapping[str, str] = os.environ) -> bool:
     """Return whether ``unisono run`` has started this process, directly or through another launcher."""
     return "UNISONO_JOB" in environ

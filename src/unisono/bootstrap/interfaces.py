@@ -6,6 +6,7 @@ import ipaddress
 import socket
 import struct
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from typing import NamedTuple
 
 from unisono.bootstrap import network_messages as messages
@@ -17,6 +18,7 @@ NLM_F_REQUEST_DUMP = 0x301
 IFA_ADDRESS, IFA_LOCAL = 1, 2
 HEADER, ADDRESS, ATTRIBUTE = struct.Struct("=IHHII"), struct.Struct("=BBBBI"), struct.Struct("=HH")
 READ_BYTES = 1 << 16
+ANY_PORT = 9
 
 
 class Interface(NamedTuple):
@@ -86,6 +88,19 @@ def select_address(interface: str, family: int, interfaces: Sequence[Interface])
         raise UsageError(messages.NO_SUCH_INTERFACE(interface=interface, known=known))
     version = 6 if family == socket.AF_INET6 else 4
     return min(usable, key=lambda address: ipaddress.ip_address(address).version != version)
+
+
+def source_address(host: str) -> str:
+    """Return the address from which this host sends packets to ``host``; empty if it has no route to it."""
+    try:
+        found = socket.getaddrinfo(host, ANY_PORT, type=socket.SOCK_DGRAM)
+    except (OSError, UnicodeError):
+        return ""
+    for family, kind, _, _, address in found:
+        with suppress(OSError), socket.socket(family, kind) as sock:
+            sock.connect(address)  # of a datagram socket: selects the route, and sends nothing
+            return plain_address(sock.getsockname()[0])
+    return ""
 
 
 def is_loopback(address: str) -> bool:

@@ -39,7 +39,7 @@ class NetworkPlan:
     """The rendezvous of a job on several hosts, as this rank knows it before it begins."""
 
     host: str  # of rank 0
-    port: int  # of rank 0
+    port: int  # of rank 0; 0 on rank 0 itself: any that is free, of ``ports`` if that is given
     token: str
     job: str  # the same on every rank of the job
     interface: str | None = None
@@ -64,10 +64,7 @@ def meets_over_network(identity: RankIdentity, options: NetworkOptions) -> bool:
 def plan_network(identity: RankIdentity, options: NetworkOptions, launcher: JobNetwork) -> NetworkPlan:
     """Return the plan of a rendezvous between hosts; UsageError if the address or the token is not known."""
     ports = options.ports
-    if ports is not None and (
-        not isinstance(ports, range) or ports.step != 1 or not 0 < ports.start < ports.stop <= 65536
-    ):
-        raise UsageError(network.BAD_PORTS(ports=repr(ports)))
+    check_ports(ports)
     if options.rendezvous is not None:
         host, port = split_address(options.rendezvous)
     elif launcher.address:
@@ -81,6 +78,14 @@ def plan_network(identity: RankIdentity, options: NetworkOptions, launcher: JobN
             network.NO_RENDEZVOUS(launcher=identity.launcher, size=identity.size, local_size=identity.local_size)
         )
     return NetworkPlan(host, port, _token(options, launcher), launcher.job, options.interface, ports)
+
+
+def check_ports(ports: range | None) -> None:
+    """Raise UsageError if this is not a range of ports."""
+    if ports is not None and (
+        not isinstance(ports, range) or ports.step != 1 or not 0 < ports.start < ports.stop <= 65536
+    ):
+        raise UsageError(network.BAD_PORTS(ports=repr(ports)))
 
 
 def join_port(host: str, port: int) -> str:

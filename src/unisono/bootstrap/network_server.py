@@ -12,6 +12,7 @@ import errno
 import ipaddress
 import socket
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from os import strerror
@@ -66,19 +67,22 @@ class _Stranger:
 
 
 def listen(plan: NetworkPlan, ends_s: float) -> socket.socket:
-    """Return a socket that listens at the port of the rendezvous.
+    """Return a socket that listens at the port of the rendezvous; port 0 stands for any free port of ``plan.ports``.
 
     It is bound to the address of the plan if that is a numeric address of this host. Otherwise it is bound to all
     addresses: the name of a host often resolves to another address on this host than on the others.
     """
     ends_s = min(ends_s, time.monotonic() + BIND_S)
+    candidates: Sequence[int] = [plan.port] if plan.port else plan.ports or [0]
     while True:
-        try:
-            return _bound(plan.host, plan.port)
-        except OSError as error:
-            if error.errno != errno.EADDRINUSE or time.monotonic() >= ends_s:
-                reason = error.strerror or str(error)
-                raise CommError(network.CANNOT_LISTEN(address=plan.address, reason=reason), rank=0) from error
+        for port in candidates:
+            try:
+                return _bound(plan.host, port)
+            except OSError as error:
+                if error.errno != errno.EADDRINUSE or (port == candidates[-1] and time.monotonic() >= ends_s):
+                    address = join_port(plan.host, port)
+                    reason = error.strerror or str(error)
+                    raise CommError(network.CANNOT_LISTEN(address=address, reason=reason), rank=0) from error
         time.sleep(BIND_EVERY_S)
 
 

@@ -46,6 +46,7 @@ class RendezvousHooks:
     """Callbacks while the leader waits for the other ranks, or another rank waits for the leader."""
 
     timeout_hint: str = messages.HINT_CONNECT_TIMEOUT()  # the hint for ranks that are late
+    poll_every_s: float = POLL_EVERY_S
 
     def on_listening(self) -> None:
         """Called on the leader when the other ranks can connect."""
@@ -124,13 +125,13 @@ class RendezvousServer:
         self._intake.dismiss(self._intake.unknown, message)
 
     def _serve(self, listener: socket.socket, secret: str) -> None:
-        poll_s = time.monotonic() + POLL_EVERY_S
+        poll_s = time.monotonic() + self.hooks.poll_every_s
         while len(self.peers) < len(self.members) - 1:
             now_s = time.monotonic()
             if now_s >= self.ends_s:
                 raise self._timed_out()
             if now_s >= poll_s:
-                poll_s = now_s + POLL_EVERY_S
+                poll_s = now_s + self.hooks.poll_every_s
                 self.hooks.poll()
             self._intake.drop_slow(now_s)
             settled_s = self._settled_s()

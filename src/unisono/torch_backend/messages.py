@@ -135,6 +135,14 @@ FOREIGN_STORE_CONTENT = Template(
     "{call}：store 中的 {key} 不是 rank 0 写入的内容：{content}；建议：检查是否有其他程序或其他版本的 Unisono "
     "在使用该 store",
 )
+NOT_ON_ONE_HOST = Template(
+    "torch_backend.not_on_one_host",
+    "init_process_group: torchrun states that all ranks are on one host, but rank 0 is on {host_0} and rank {rank} "
+    "on {host}, which are different machines or containers; hint: start ranks on several hosts with "
+    "torchrun --nnodes",
+    "init_process_group：torchrun 声明所有 rank 都在同一台主机上，但 rank 0 在 {host_0} 上，"
+    "rank {rank} 在 {host} 上，它们是不同的机器或容器；建议：使用 torchrun --nnodes 在多台主机上启动 rank",
+)
 NO_RANK_0 = Template(
     "torch_backend.no_rank_0",
     "init_process_group: timed out after {seconds:g} s waiting for rank 0 of {size}; hint: check that it was "

@@ -113,10 +113,12 @@ class UnisonoProcessGroup(
                 # In a forked child the store is the parent's too; after destroy_process_group() it may start anew.
                 group.communicator.check_process()
             others = other_devices.make_others(frame, options)
-            own = own_options(options, shared=bool(others.names))
+            world = dist.group.WORLD
+            default = world._options if isinstance(world, cls) else None
+            own = own_options(options, shared=bool(others.names), default=default)
             rank, size = backend_options.group_rank, backend_options.group_size
             store, timeout = backend_options.store, backend_options.timeout
-            comm = meet_through_store(store, rank, size, timeout.total_seconds(), own.staging_bytes)
+            comm = meet_through_store(store, rank, size, timeout.total_seconds(), own)
             if backend_options.global_ranks_in_group:
                 comm.name_ranks(backend_options.global_ranks_in_group)
             return cls(comm, store, timeout, own, others)
