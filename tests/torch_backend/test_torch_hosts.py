@@ -120,7 +120,7 @@ def test_ports_and_threads_are_released_with_their_groups():
             assert len(during[0] - first[0]) == 2  # the courier of each group listens
             assert during[2] > first[2]
             assert (after[0], after[2]) == (first[0], first[2])
-            assert after[1] <= first[1]  # descriptors; the store may close one of its own
+            assert after[1] <= first[1]  # descriptors; the store may close one
 
 
 def test_a_group_on_one_host_opens_no_port():

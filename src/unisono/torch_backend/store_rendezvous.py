@@ -4,9 +4,9 @@ Rank 0 listens at a Unix socket. If a rank finds that it is on another host, all
 (store_network.py).
 
 Every process that reaches the port of a TCPStore can read it and write to it. Therefore the form of the content is
-checked, and the process at a Unix socket must belong to the same user (bootstrap/rendezvous.py): on one host, a
-foreign process can make the rendezvous fail, but cannot join it. Between hosts, a process that reads the store knows
-the token of the group. If torchrun states that all ranks are on one host, no rank of another host is admitted.
+checked, and the process at a Unix socket must belong to the same user (bootstrap/rendezvous.py): if torchrun states
+that all ranks are on one host, a foreign process can make the rendezvous fail, but cannot join it. Otherwise a process
+that reads the store can announce itself as a rank on another host, and knows the token of the group.
 """
 
 from __future__ import annotations
