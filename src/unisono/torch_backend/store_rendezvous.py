@@ -5,8 +5,8 @@ Rank 0 listens at a Unix socket. If a rank finds that it is on another host, all
 
 Every process that reaches the port of a TCPStore can read it and write to it. Therefore the form of the content is
 checked, and the process at a Unix socket must belong to the same user (bootstrap/rendezvous.py): if torchrun states
-that all ranks are on one host, a foreign process can make the rendezvous fail, but cannot join it. Otherwise a process
-that reads the store can announce itself as a rank on another host, and knows the token of the group.
+that all ranks are on one host, a foreign process can make the rendezvous fail, but cannot join it. Otherwise, a
+process that reads the store can announce itself as a rank on another host, and knows the token of the group.
 """
 
 from __future__ import annotations
