@@ -9,7 +9,7 @@ CODE := src tests tools examples
 unexport PYTHONDONTWRITEBYTECODE
 ON_BOTH_CORES := --numprocesses 2 --dist worksteal
 
-.PHONY: venv demo check browser test sanitize proofs stress soundness lint style docs screenshots golden peers torch-suite interop clean
+.PHONY: venv demo check browser test hosts-test sanitize proofs stress soundness lint style docs screenshots golden peers torch-suite interop clean
 
 venv: $(INSTALLED)
 
@@ -61,6 +61,11 @@ test: browser style
 # of other libraries.
 stress: venv
 	$(BIN)/pytest -m long
+
+# Ranks on test hosts: network namespaces of this machine, with links that are cut, slow or lossy (root, minutes).
+# `make test` runs a short version.
+hosts-test: venv
+	$(BIN)/pytest -m hosts tests/hosts
 
 # Every campaign in its long version, and the table of docs/soundness.md from their counts.
 soundness: venv

@@ -253,7 +253,8 @@ void TcpTransport::check_peers(Sink& sink) {
         if (state.outgoing && state.outgoing->state != Outgoing::State::open &&
             now - state.outgoing->began > longest_greeting)
             lose(peer, "no connection to " + state.peer.address + " port " + std::to_string(state.peer.port), sink);
-        else if ((state.outgoing && is_unreachable(state.outgoing->socket)) ||
+        else if ((state.outgoing && state.outgoing->state != Outgoing::State::connecting &&
+                  is_unreachable(state.outgoing->socket)) ||
                  (state.incoming && is_unreachable(state.incoming->socket)))
             lose(peer, "no answer from " + state.peer.address, sink);
     }
@@ -265,6 +266,8 @@ void TcpTransport::check_peers(Sink& sink) {
 }
 
 // Returns whether the kernel of the peer no longer acknowledges what is sent: data, or the probes of a full window.
+// Not for a socket that is connecting: the kernel has no time of its last acknowledgement, so a single lost packet
+// would count as a long silence.
 bool TcpTransport::is_unreachable(int socket) const {
     constexpr int most_probes = 4;
     tcp_info info{};

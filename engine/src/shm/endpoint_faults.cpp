@@ -80,10 +80,13 @@ void Endpoint::report_length(std::uint32_t peer, std::uint64_t sent, std::uint64
 }
 
 void Endpoint::report_peer_ended(std::uint32_t peer, const Wait& what) {
-    FaultMessage message(what.in_collective ? "peer_ended_in_call" : "peer_ended");
+    // Where there are several hosts, all of them get this report, so it names the host.
+    FaultMessage message(far_ ? (what.in_collective ? "peer_ended_on_host_in_call" : "peer_ended_on_host")
+                              : (what.in_collective ? "peer_ended_in_call" : "peer_ended"));
     message.with_value("peer", names.value(peer, settings.processes[peer]))
         .with_value("rank", own_value())
         .with_value("waited_for", value_of(what.peer));
+    if (far_) message.with("host", far_->host(peer));
     add_location(message, what);
     fail(Fault::peer_lost, static_cast<int>(peer), message);
 }

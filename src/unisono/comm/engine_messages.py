@@ -35,6 +35,16 @@ FAULTS: dict[type[UnisonoError], tuple[Template, ...]] = {
             "{peer} 已结束；{rank} 当时正在 send 或 recv（标签 {tag}）中等待 {waited_for}",
         ),
         _fault(
+            "peer_ended_on_host_in_call",
+            "{peer} on host {host} has ended; {rank} was waiting for {waited_for} at step {step} of {call}",
+            "主机 {host} 上的 {peer} 已结束；{rank} 当时正在 {call} 的第 {step} 步等待 {waited_for}",
+        ),
+        _fault(
+            "peer_ended_on_host",
+            "{peer} on host {host} has ended; {rank} was waiting for {waited_for} (tag {tag})",
+            "主机 {host} 上的 {peer} 已结束；{rank} 当时正在 send 或 recv（标签 {tag}）中等待 {waited_for}",
+        ),
+        _fault(
             "far_peer_lost_in_call",
             "{peer} on host {host} is lost ({reason}); {rank} was waiting for {waited_for} at step {step} of {call}",
             "主机 {host} 上的 {peer} 已失联（{reason}）；{rank} 当时正在 {call} 的第 {step} 步等待 {waited_for}",
