@@ -10,6 +10,9 @@ import time
 
 import pytest
 
+from unisono.bootstrap.network_options import join_port
+from unisono.launch.host_list import parse_hosts
+
 SHOW = """
 import os
 names = ("UNISONO_RANK", "UNISONO_SIZE", "UNISONO_LOCAL_RANK", "UNISONO_LOCAL_SIZE", "UNISONO_RENDEZVOUS")
@@ -144,3 +147,9 @@ def test_an_agent_without_a_task_explains_itself():
     )
     assert done.returncode == 2
     assert "`unisono run --hosts` starts agents" in done.stderr
+
+
+def test_an_ipv6_address_is_passed_to_ssh_without_brackets():
+    first, second = parse_hosts("[fd00::1]:2,[fd00::2]")
+    assert (first.name, second.address) == ("fd00::1", "fd00::2")
+    assert join_port(first.address, 4000) == "[fd00::1]:4000"

@@ -15,7 +15,7 @@ HOST = re.compile(r"(?P<name>\[[0-9a-fA-F:.%\w]+\]|[\w.@-]+)(?::(?P<count>\d{1,6
 class Host:
     """A host of a job, and its ranks, which are consecutive."""
 
-    name: str  # as ssh takes it: perhaps with a user in front
+    name: str  # as ssh takes it: perhaps with a user in front; an IPv6 address without brackets
     ranks: range
 
     @property
@@ -33,7 +33,7 @@ def parse_hosts(text: str) -> list[Host]:
         if match is None or count == 0:
             raise UsageError(messages.BAD_HOSTS(entry=entry, text=text))
         first = hosts[-1].ranks.stop if hosts else 0
-        hosts.append(Host(match["name"], range(first, first + count)))
+        hosts.append(Host(match["name"].strip("[]"), range(first, first + count)))
     names = [host.name for host in hosts]
     for name in names:
         if names.count(name) > 1:

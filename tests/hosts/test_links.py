@@ -1,0 +1,74 @@
+"""Links that are slow or lose packets, and a host that is slow: the calls take longer, and are right."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+
+import pytest
+
+from host_calls import make_part, sum_of_ones
+from host_jobs import HostJob, run_command
+from test_hosts import TestHosts, has_delay
+from tests.comm.test_hosts import make_chosen_calls, other_calls
+
+pytestmark = pytest.mark.long
+
+
+def test_calls_are_right_where_every_hundredth_packet_is_lost(hosts):
+    hosts["b"].lose(1)
+    with HostJob(hosts, "aabb") as job:
+        assert job.call(make_chosen_calls) == [[]] * 4
+        seconds = max(job.call(sum_of_ones, [1_000_000] * 4, [5] * 4))
+        print(f"MEASURED 1 % loss: 4 MB in {seconds / 5:.3f} s")
+        assert job.close() == (0, "", "")
+
+
+def test_connections_are_made_where_a_third_of_the_packets_is_lost(hosts):
+    """A lost packet of a connection that is being made is sent again after 1 s, and is not a fault."""
+    with HostJob(hosts, "aab") as job:
+        hosts["b"].lose(30)
+        assert job.call(make_part, [[0, 1, 2]] * 3) == [None] * 3
+        hosts["b"].heal()
+        assert job.close() == (0, "", "")
+
+
+def test_a_slow_link_delays_calls_and_is_no_fault():
+    with TestHosts(2, rate="20mbit") as hosts, HostJob(hosts, "aab") as job:
+        assert job.call(other_calls) == [[]] * 3
+        seconds = max(job.call(sum_of_ones, [2_500_000] * 3, [1] * 3))
+        print(f"MEASURED 20 Mbit/s: 10 MB in {seconds:.2f} s; the bound is 4.0 s")
+        assert seconds > 3.5
+        assert job.close() == (0, "", "")
+
+
+def test_a_slow_host_delays_calls_and_is_no_fault(hosts):
+    """The rank of host b is stopped most of the time."""
+    with HostJob(hosts, "ab") as job:
+        ranks = job.start_all(sum_of_ones, 200_000, 50)
+        for _ in range(4):
+            job.signal(1, "STOP")
+            time.sleep(0.7)
+            job.signal(1, "CONT")
+            time.sleep(0.1)
+        assert [job.answer(rank).kind for rank in ranks] == ["value"] * 2
+        assert job.close() == (0, "", "")
+
+
+@pytest.mark.skipif(not has_delay(), reason="SKIPPED, NOT TESTED WITH DELAYED PACKETS: this kernel has no netem")
+def test_calls_are_right_with_a_delay():
+    with TestHosts(2) as hosts:
+        for host in hosts.hosts:
+            host.set_delay(5)
+        with HostJob(hosts, "aab") as job:
+            assert job.call(other_calls) == [[]] * 3
+
+
+def test_hosts_are_reached_by_their_ipv6_addresses(hosts):
+    program = "import unisono\nwith unisono.connect() as comm: comm.barrier(); print(comm.size)"
+    names = ",".join(f"[{hosts[name].address_6}]" for name in "ab")
+    command = run_command(hosts, "ab", sys.executable, "-c", program, options=["--no-prefix"])
+    command[command.index("--hosts") + 1] = names
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout.split(), done.stderr) == (0, ["2", "2"], "")
