@@ -274,6 +274,8 @@ class Job:
 
     def _on_output(self, stream: Stream) -> bool:
         """Show what has arrived; return whether more can come."""
+        if stream not in self.streams:  # an earlier event of the same batch has ended it
+            return False
         if stream.forward():
             return True
         self.selector.unregister(stream.pipe)

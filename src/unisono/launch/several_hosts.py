@@ -39,7 +39,8 @@ from unisono.launch.run import (
 from unisono.launch.signals import SignalReader
 from unisono.launch.unix_process_group import UnixProcessGroup
 
-SSH = "ssh -o BatchMode=yes"
+# The launcher notices after 15 s that a host is gone, even if no rank fails because of it.
+SSH = "ssh -o BatchMode=yes -o ServerAliveInterval=5 -o ServerAliveCountMax=3"
 
 
 @dataclass(frozen=True)
@@ -146,8 +147,10 @@ class _Agents(Job):
         assert process.stdin is not None
         process.stdin.close()
         for stream in [stream for stream in self.streams if stream.rank == rank and stream.descriptor == STDOUT]:
-            while self._on_output(stream):  # its report
-                pass
+            os.set_blocking(stream.pipe.fileno(), False)
+            with contextlib.suppress(BlockingIOError):  # ssh may have left a process that has the pipe open
+                while self._on_output(stream):  # its report
+                    pass
         if rank not in self.reported and not was_ending:
             self.lost_hosts.append((self.hosts[rank].name, process.returncode))
 
