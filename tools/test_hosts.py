@@ -70,7 +70,7 @@ class _Namespaces:
     def __init__(self, options: Sequence[str], setup: str) -> None:
         command = ["unshare", *options, "--propagation", "private", "--mount", "--pid", "--fork", "--kill-child",
                    "--mount-proc", "sh", "-c", f"{setup}\necho ready; exec env --ignore-signal=CHLD cat"]  # fmt: skip
-        # A group of its own, so that Ctrl-C does not end it before the processes that run in it.
+        # In a separate group, so that Ctrl-C does not end it before the processes that run in it.
         self.keeper = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, process_group=0,
             env={**os.environ, "PATH": _path()},
