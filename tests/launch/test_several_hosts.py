@@ -23,10 +23,13 @@ LIMIT_S = 60
 
 @pytest.fixture
 def ssh(tmp_path):
-    """Return a stand-in for ssh: it gets a host and a command. The host "gone" cannot be reached."""
+    """Return a stand-in for ssh: it gets a host and a command. The host "gone" cannot be reached.
+
+    As with ssh, the command is not in the process group of the launcher.
+    """
     path = tmp_path / "ssh"
     path.write_text(
-        '#!/bin/sh\n[ "$1" = gone ] && { echo "ssh: no route to gone" >&2; exit 255; }\nshift\nexec /bin/sh -c "$*"\n'
+        '#!/bin/sh\n[ "$1" = gone ] && { echo "ssh: no route to gone" >&2; exit 255; }\nshift\nexec setsid /bin/sh -c "$*"\n'
     )
     path.chmod(0o700)
     return str(path)
