@@ -28,9 +28,8 @@ def ssh(tmp_path):
     As with ssh, the command is not in the process group of the launcher.
     """
     path = tmp_path / "ssh"
-    path.write_text(
-        '#!/bin/sh\n[ "$1" = gone ] && { echo "ssh: no route to gone" >&2; exit 255; }\nshift\nexec setsid /bin/sh -c "$*"\n'
-    )
+    gone = '[ "$1" = gone ] && { echo "ssh: no route to gone" >&2; exit 255; }'
+    path.write_text(f'#!/bin/sh\n{gone}\nshift\nexec setsid /bin/sh -c "$*"\n')
     path.chmod(0o700)
     return str(path)
 
