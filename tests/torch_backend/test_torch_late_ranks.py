@@ -101,20 +101,6 @@ def test_a_rank_that_joins_after_the_others_timed_out_raises_immediately(tmp_pat
         assert running.outcome(1).at - running.reported(1)["waiting"] < SOON_S
 
 
-def pretend_another_host(rank: Rank) -> None:
-    from unisono.torch_backend import store_rendezvous
-
-    if rank.rank == 1:
-        here = store_rendezvous.host_info()
-        store_rendezvous.host_info = lambda: {**here, "kernel": "another one", "host": "far-away"}
-    rank.join()
-
-
-def test_ranks_on_other_hosts_are_rejected_on_all_ranks_with_the_host_name(tmp_path):
-    for outcome in run(tmp_path, pretend_another_host, 3):
-        outcome.check_raised("UsageError", "requires all ranks on one host", "rank 1 on far-away")
-
-
 def join_repeatedly(rank: Rank) -> int:
     store = dist.FileStore(str(rank.folder / "store"), rank.size)
     for _ in range(3):
