@@ -20,7 +20,7 @@ def written(collective: str, chunks: int, *programs: str, slots: int | None = No
     lines += [] if root is None else [f"root {root}"]
     for rank, program in enumerate(programs):
         steps = [line.strip() for line in program.strip().splitlines() if line.strip()]
-        lines += [f"rank {rank}", *(f"{index}: {step}" for index, step in enumerate(steps))]
+        lines += [f"rank {rank}", *(f"{index}: {step}" for index, step in enumerate(steps, 1))]
     return parse_schedule("\n".join(lines))
 
 

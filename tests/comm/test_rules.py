@@ -15,6 +15,7 @@ from unisono.comm.rules import ONE_HOST, SEVERAL_HOSTS, Variant, rules_for
 from unisono.comm.selection import choose, explain
 from unisono.comm.topology import hosts_of, topology_of
 from unisono.comm.tuning import candidates_for
+from unisono.message import translated
 
 KIB = 1024
 PLACEMENTS = {
@@ -136,13 +137,32 @@ def test_a_measured_rule_keeps_its_options_and_uses_the_hosts_as_nodes():
     prove(Variant(chosen.algorithm, chosen.options).schedule(4))
 
 
+@pytest.mark.parametrize(
+    ("nbytes", "english", "chinese"),
+    [
+        (64, "sizes below 8192 bytes", "小于 8192 字节"),
+        (8192, "sizes from 8192 to 65535 bytes", "8192～65535 字节"),
+        (1 << 20, "sizes from 65536 bytes", "不少于 65536 字节"),
+    ],
+)
+def test_the_reason_states_the_sizes_to_which_the_rule_applies(nbytes, english, chinese):
+    table = {"all_reduce": {"4": [[0, "tree"], [8192, "ring"], [65536, "direct"]]}}
+    reason = choose(all_reduce, 4, nbytes, table).reason
+    assert reason == f"selected for {english} on 4 ranks (measured by `unisono tune` on this machine)"
+    assert f"4 个 rank、{chinese}时选用" in translated(reason, "zh")
+
+
+def test_the_reason_of_a_single_rule_states_all_sizes():
+    assert "selected for all sizes" in choose(all_reduce, 4, 8, {"all_reduce": {"4": [[0, "tree"]]}}).reason
+
+
 def test_explain_states_the_topology_and_the_reason():
     hosts = hosts_of((4, 4))
     explanation = explain(all_reduce, 8, 1 << 20, {}, hosts=hosts)
     assert (explanation.topology, explanation.algorithm) == ("2x4", "hierarchical")
     assert explanation.options == {"node": 4, "inner": "naive", "outer": "ring"}
     text = str(explanation)
-    assert "hierarchical(node=4, inner=naive, outer=ring), selected for 131072 bytes or more" in text
+    assert "hierarchical(node=4, inner=naive, outer=ring), selected for sizes from 131072 bytes" in text
     assert "8 ranks of several hosts, 2x4" in text
     assert explain(all_reduce, 8, 1 << 20, {}).topology == "8"
     assert explanation.next_best != "hierarchical"

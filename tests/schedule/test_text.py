@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from builders import NAMES
@@ -15,9 +17,9 @@ size 2
 chunks 1
 slots 1
 rank 0
-  0: send 0 to 1; recv_reduce 0 from 1
+  1: send 0 to 1; recv_reduce 0 from 1
 rank 1
-  0: send 0 to 0; recv_reduce 0 from 0
+  1: send 0 to 0; recv_reduce 0 from 0
 """
 
 
@@ -42,6 +44,15 @@ def test_comments_and_blank_lines_are_skipped():
     assert format_schedule(parse_schedule(commented)) == GOOD
 
 
+def test_steps_are_numbered_from_1_and_a_file_of_an_earlier_version_that_numbers_them_from_0_can_be_read():
+    text = format_schedule(find("ring").schedule(3))
+    assert re.findall(r"^  (\d+):", text, re.MULTILINE) == ["1", "2", "3", "4"] * 3
+    old = re.sub(r"(?m)^  (\d+):", lambda match: f"  {int(match[1]) - 1}:", text)
+    assert format_schedule(parse_schedule(old)) == text
+    with pytest.raises(UsageError, match="line 9: expected line `1: "):
+        parse_schedule(old.replace("  1:", "  2:", 1))
+
+
 @pytest.mark.parametrize(
     ("old", "new", "complaint"),
     [
@@ -50,12 +61,12 @@ def test_comments_and_blank_lines_are_skipped():
         ("size 2", "size 2\nsize 2", "line 5"),
         ("chunks 1\n", "", "no line `chunks"),
         (
-            "rank 1\n  0: send 0 to 0; recv_reduce 0 from 0\n",
+            "rank 1\n  1: send 0 to 0; recv_reduce 0 from 0\n",
             "",
             r"programs for ranks \[0\]; expected programs for 2 ranks, numbered from 0",
         ),
         ("rank 1", "rank 0", "line 9: expected rank 0 only once"),
-        ("  0: send 0 to 1", "  1: send 0 to 1", "line 8: expected line `0: ...`"),
+        ("  1: send 0 to 1", "  2: send 0 to 1", "line 8: expected line `1: ...`"),
         ("send 0 to 1", "send 0 from 1", "line 8: expected ops of the forms"),
         ("send 0 to 1", "push 0 to 1", "line 8"),
         ("send 0 to 1", "send 0--1 to 1", "line 8: expected chunks such as"),

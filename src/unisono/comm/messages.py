@@ -157,10 +157,14 @@ NEEDS_EQUAL_BLOCKS = Template(
     "{algorithm} 会转发其他 rank 的块组，因此各块组的长度必须相同；请去掉 in_sizes 和 out_sizes，"
     "或改用其他算法（pairwise）",
 )
+ANY_SIZE = Template("comm.any_size", "all sizes", "任意大小")
+SIZES_BELOW = Template("comm.sizes_below", "sizes below {end} bytes", "小于 {end} 字节")
+SIZES_FROM = Template("comm.sizes_from", "sizes from {start} bytes", "不少于 {start} 字节")
+SIZES_BETWEEN = Template("comm.sizes_between", "sizes from {start} to {last} bytes", "{start}～{last} 字节")
 BEST_FROM = Template(
     "comm.best_from",
-    "selected for {from_bytes} bytes or more on {size} ranks ({origin})",
-    "{size} 个 rank、不少于 {from_bytes} 字节时选用（{origin}）",
+    "selected for {sizes} on {size} ranks ({origin})",
+    "{size} 个 rank、{sizes}时选用（{origin}）",
 )
 BEST_NOT_ALLOWED = Template(
     "comm.best_not_allowed",
@@ -169,8 +173,8 @@ BEST_NOT_ALLOWED = Template(
 )
 BEST_FROM_ON_HOSTS = Template(
     "comm.best_from_on_hosts",
-    "selected for {from_bytes} bytes or more on {size} ranks of several hosts, {topology} ({origin})",
-    "{size} 个 rank 分布在多台主机（{topology}）上、不少于 {from_bytes} 字节时选用（{origin}）",
+    "selected for {sizes} on {size} ranks of several hosts, {topology} ({origin})",
+    "{size} 个 rank 分布在多台主机（{topology}）上、{sizes}时选用（{origin}）",
 )
 BEST_NOT_ALLOWED_ON_HOSTS = Template(
     "comm.best_not_allowed_on_hosts",

@@ -7,7 +7,7 @@ user's cache directory. An invalid table is ignored with a warning: no job fails
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -53,7 +53,8 @@ def choose(
     best = variant_of(collective, rule, hosts)
     if best.is_practical(size) and may_be_used(best):
         found = messages.BEST_FROM_ON_HOSTS if several else messages.BEST_FROM
-        reason = found(from_bytes=rule.from_bytes, size=size, topology=topology, origin=origin)
+        sizes = _sizes_of(rule, rules)
+        reason = found(sizes=sizes, size=size, topology=topology, origin=origin)
         return Choice(best.algorithm, reason, best.options)
     listed = [*rules, *(FALLBACK if several else {}).get(collective.name, ())]
     listed.sort(key=lambda rule: (rule.from_bytes > nbytes, -rule.from_bytes))  # first those that apply to this size
@@ -63,6 +64,15 @@ def choose(
     not_allowed = messages.BEST_NOT_ALLOWED_ON_HOSTS if several else messages.BEST_NOT_ALLOWED
     reason = not_allowed(best=best.name, size=size, topology=topology, origin=origin)
     return Choice(other.algorithm, reason, other.options)
+
+
+def _sizes_of(rule: Rule, rules: Sequence[Rule]) -> Message:
+    """Return the sizes to which a rule applies: from its own start up to the start of the next rule."""
+    start = rule.from_bytes
+    end = min((other.from_bytes for other in rules if other.from_bytes > start), default=None)
+    if end is None:
+        return messages.SIZES_FROM(start=start) if start else messages.ANY_SIZE()
+    return messages.SIZES_BETWEEN(start=start, last=end - 1) if start else messages.SIZES_BELOW(end=end)
 
 
 def _origin(measured: bool, several: bool) -> Message:

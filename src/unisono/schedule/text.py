@@ -9,12 +9,13 @@
     chunks 3
     slots 3
     rank 0
-      0: send 2 to 1; recv_reduce 1 from 2
-      1: ...
+      1: send 2 to 1; recv_reduce 1 from 2
+      2: ...
 
 A line for each step of each rank. Several chunks in one message are written ``0-3`` or ``0-3,6``. Rooted
 collectives have a line ``root 2``; an algorithm that needs deeper channels has a line ``depth 2``; a ``#`` begins a
-comment. The numbers of steps are indices: they count from 0.
+comment. Steps are numbered from 1. Earlier versions of Unisono numbered them from 0; such a file, and a trace that
+contains such a text, can still be read.
 """
 
 from __future__ import annotations
@@ -41,10 +42,10 @@ def format_step(step: Step) -> str:
     return "; ".join(op.text() for op in step)
 
 
-def format_program(schedule: Schedule, rank: int, first: int = 0) -> Iterator[str]:
-    """Yield the lines for one rank; ``first`` is the number of its first step."""
+def format_program(schedule: Schedule, rank: int) -> Iterator[str]:
+    """Yield the lines for one rank."""
     yield f"rank {rank}"
-    for number, step in enumerate(schedule.program(rank), first):
+    for number, step in enumerate(schedule.program(rank), 1):
         yield f"  {number}: {format_step(step)}"
 
 
@@ -64,7 +65,7 @@ def parse_schedule(text: str, source: str = "the text") -> Schedule:
     header: dict[str, str] = {}
     programs: dict[int, list[Step]] = {}
     current: list[Step] | None = None
-    titled = False
+    titled, first = False, 1
     for number, raw in enumerate(text.splitlines(), 1):
         line = raw.split("#")[0].strip()
         if not line:
@@ -85,9 +86,11 @@ def parse_schedule(text: str, source: str = "the text") -> Schedule:
                 _refuse(source, number, raw, messages.A_HEADER_LINE())
             header[word] = rest
         else:
-            index, colon, ops = line.partition(":")
-            if not colon or index != str(len(current)):
-                _refuse(source, number, raw, messages.A_STEP_LINE(index=len(current)))
+            step, colon, ops = line.partition(":")
+            if not current:
+                first = 0 if step == "0" else 1  # 0 in the files of earlier versions
+            if not colon or step != str(first + len(current)):
+                _refuse(source, number, raw, messages.A_STEP_LINE(number=first + len(current)))
             current.append(tuple(_parse_op(op.strip(), source, number, raw) for op in ops.split(";")))
     if not titled:
         raise UsageError(messages.NOT_A_SCHEDULE(source=source, title=TITLE, found=messages.EMPTY()))

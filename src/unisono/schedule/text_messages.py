@@ -26,8 +26,8 @@ A_HEADER_LINE = Template(
     "形如 `collective all_reduce` 或 `size 5` 的一行，每种只出现一次",
 )
 A_STEP_LINE = Template(
-    "schedule.a_step_line", "line `{index}: ...` of the program, such as `{index}: send 0 to 1`",
-    "程序中的 `{index}: ...` 一行，例如 `{index}: send 0 to 1`",
+    "schedule.a_step_line", "line `{number}: ...` of the program, such as `{number}: send 0 to 1`",
+    "程序中的 `{number}: ...` 一行，例如 `{number}: send 0 to 1`",
 )  # fmt: skip
 OPS_OF_FORMS = Template(
     "schedule.ops_of_forms", "ops of the forms {forms}, separated by ;", "形如 {forms} 的操作，以 ; 分隔"
