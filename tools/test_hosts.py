@@ -153,7 +153,7 @@ class TestHost:
 
     def lose(self, percent: float) -> None:
         """Drop this part of the frames from and to this host, at random."""
-        self._filter(DROP_SOME.format(limit=int(percent / 100 * (1 << 32))))
+        self._filter(DROP_SOME.format(limit=min(int(percent / 100 * (1 << 32)), (1 << 32) - 1)))
 
     def cut(self) -> None:
         """Drop every frame from and to this host silently: its interface stays up."""
