@@ -16,7 +16,7 @@ COMMUNICATORS = {"comm", "communicator"}  # the names of variables and attribute
 INTERNAL = {"dispatcher"}
 # The modules of comm that other packages import: the classes of the interface, and facts about arrays and codecs.
 MODULES = {".arrays", ".call_request", ".codec_agreement", ".communicator", ".selection", ".work"}
-CONNECTS = {"store_rendezvous.py", "options.py"}  # the files that may import bootstrap
+CONNECTS = {"store_network.py", "store_rendezvous.py", "options.py"}  # the files that may import bootstrap
 
 
 def files():
