@@ -14,7 +14,7 @@ from typing import Any
 
 from unisono import _engine
 from unisono.bootstrap.hosts import HostMap
-from unisono.bootstrap.job_resources import FAR_STAGING_BYTES, JobConfig, JobResources, create_memory
+from unisono.bootstrap.job_resources import STAGING_BYTES, JobConfig, JobResources, create_memory
 from unisono.bootstrap.membership import Link
 from unisono.comm import Communicator
 
@@ -25,7 +25,7 @@ LIMIT_S = 180.0
 def run_on_hosts(function: Callable[..., Any], hosts: Sequence[str], *arguments: Any) -> list[Any]:
     """Call ``function(comm, ...)`` on ranks of which rank r is on host ``hosts[r]``; return all results, by rank."""
     size, names = len(hosts), list(dict.fromkeys(hosts))
-    memories = {name: create_memory(size, FAR_STAGING_BYTES, 0) for name in names}
+    memories = {name: create_memory(size, STAGING_BYTES, 0) for name in names}
     tickets = [[secrets.token_bytes(32) for _ in hosts] for _ in hosts]
     context = multiprocessing.get_context("fork")
     ends = [context.Pipe() for _ in hosts]
@@ -89,7 +89,7 @@ def _be_rank(
         link = Link(
             JobResources(os.dup(memory), None, courier), 0, rank,
             [0 if is_far else process for is_far, (_, process) in zip(far, known, strict=True)],
-            JobConfig(FAR_STAGING_BYTES, oversubscribed=True), LIMIT_S / 2,
+            JobConfig(STAGING_BYTES, oversubscribed=True), LIMIT_S / 2,
             hosts=HostMap(tuple(names), tuple(names.index(host) for host in hosts)),
         )  # fmt: skip
         with Communicator(link) as comm:

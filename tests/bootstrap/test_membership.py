@@ -8,14 +8,7 @@ import numpy as np
 import pytest
 
 from unisono import spawn
-from unisono.bootstrap.job_resources import (
-    FAR_STAGING_BYTES,
-    SPARE_NUMBER,
-    STAGING_BYTES,
-    JobConfig,
-    Numbers,
-    job_config,
-)
+from unisono.bootstrap.job_resources import SPARE_NUMBER, JobConfig, Numbers, job_config
 
 
 def test_a_number_is_claimed_once():
@@ -95,9 +88,3 @@ def test_the_host_with_the_fewest_cores_for_each_rank_determines_the_configurati
     config = JobConfig(**job_config(hosts, 1 << 20, {}))
     assert (config.oversubscribed, config.spare_cores) == (oversubscribed, spare)
     assert config.staging_bytes == 1 << 20
-
-
-def test_the_default_staging_area_is_larger_on_several_hosts():
-    rank = {"cores": [0]}
-    assert job_config([[rank, rank]], STAGING_BYTES, {})["staging_bytes"] == STAGING_BYTES
-    assert job_config([[rank], [rank]], STAGING_BYTES, {})["staging_bytes"] == FAR_STAGING_BYTES

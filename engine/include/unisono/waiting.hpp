@@ -32,16 +32,18 @@ struct WaitPolicy {
 // again. (Several threads may wait; their updates may overwrite each other, which does no harm.)
 class SpinLength {
   public:
-    Nanoseconds next(Nanoseconds longest) const {
+    // `shortest` must exceed the time that an answer takes; otherwise no spin succeeds, and none gets longer again.
+    Nanoseconds next(Nanoseconds longest, Nanoseconds shortest = shortest_near) const {
         return std::max(longest / part_.load(std::memory_order_relaxed), std::min(longest, shortest));
     }
+    static constexpr Nanoseconds shortest_near{20'000};
+    static constexpr Nanoseconds shortest_far{200'000};  // several trips through a fast network
     void was_in_vain() { set(std::min(part_.load(std::memory_order_relaxed) * 4, 64)); }
     void was_worth_it() { set(std::max(part_.load(std::memory_order_relaxed) / 2, 1)); }
 
   private:
     void set(int part) { part_.store(part, std::memory_order_relaxed); }
 
-    static constexpr Nanoseconds shortest{20'000};
     std::atomic<int> part_ = 1;  // the divisor of the longest spin
 };
 

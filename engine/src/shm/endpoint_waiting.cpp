@@ -45,7 +45,8 @@ void Endpoint::wait_slowly(std::function<bool()> ready, const Wait& what) {
     }
     const Clock::time_point began = Clock::now();
     const Nanoseconds spin =
-        spin_.next(in_background ? settings.wait_policy.background_spin : settings.wait_policy.spin);
+        spin_.next(in_background ? settings.wait_policy.background_spin : settings.wait_policy.spin,
+                   far_ ? SpinLength::shortest_far : SpinLength::shortest_near);
     while (Clock::now() - began < spin) {
         for (int look = 0; look < 64; ++look) {
             if (far_)

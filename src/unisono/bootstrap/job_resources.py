@@ -21,16 +21,13 @@ from unisono.errors import CommError, UsageError
 
 # A few times the private cache of a core: see the comment in engine/include/unisono/memory.hpp.
 STAGING_BYTES = 2 * 1024 * 1024
-# The default on several hosts. A pass sends at most half of the area, and every pass waits for the network, which is
-# slower than memory: passes should be long. The area grows as far as it is used.
-FAR_STAGING_BYTES = 8 * 1024 * 1024
 SMALLEST_STAGING_BYTES = 64 * 1024
 TRANSFER_BYTES = 32 * 1024
 DEPTH = 8  # messages in a channel; docs/adr/0008 says why it must be 4 at least
 SPARE_NUMBER = 1  # of the spare duplicate of the first communicator
 
-# The measured table of algorithms by collective and topology, in the form in which it is stored (comm/selection.py):
-# {"all_reduce": {"4": [[0, "naive"], [16384, "direct"]], "2x4": [[0, "hierarchical", {"outer": "tree"}]]}}
+# The measured table of algorithms, in the form in which it is stored (comm/tables.py):
+# {"all_reduce": {"4": [[0, "naive"], [16384, "direct"]]}}
 Table = dict[str, dict[str, list[list[Any]]]]
 
 
@@ -124,10 +121,8 @@ def job_config(resources: Sequence[Sequence[dict[str, Any]]], staging_bytes: int
     """Return the configuration of a job, given the resources of its ranks, by host.
 
     Ranks choose an algorithm by the configuration, so it is the same on all hosts: the one with the fewest cores for
-    each rank counts. The default of ``staging_bytes`` stands for a larger area on several hosts.
+    each rank counts.
     """
-    if len(resources) > 1 and staging_bytes == STAGING_BYTES:
-        staging_bytes = FAR_STAGING_BYTES
     cores = [(len({core for rank in ranks for core in rank["cores"]}), len(ranks)) for ranks in resources]
     oversubscribed = any(count < ranks for count, ranks in cores)
     spare_cores = all(2 * ranks <= count for count, ranks in cores)

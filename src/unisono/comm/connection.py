@@ -28,8 +28,8 @@ def connect(
 
     It reads the environment variables of ``unisono run``, torchrun, mpirun and srun; without them, the size is 1.
     ``timeout`` is the number of seconds that a call may wait (default 300), and ``connect_timeout`` that of this
-    function (default 60). ``staging_bytes`` is the shared memory of each rank (default 2 MiB, which stands for 8 MiB
-    on several hosts; that of rank 0 applies to all). ``identity`` states the rank and size explicitly, to bypass the
+    function (default 60). ``staging_bytes`` is the shared memory of each rank (default 2 MiB; that
+    of rank 0 applies to all). ``identity`` states the rank and size explicitly, to bypass the
     environment variables. For example::
 
         with unisono.connect() as comm:

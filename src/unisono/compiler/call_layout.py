@@ -24,7 +24,7 @@ SMALLEST_SEGMENT = 16  # bytes: one complex128
 LONGEST_SEGMENT = 128 * 1024
 LONGEST_MOVED_SEGMENT = 256 * 1024  # where nothing is added, so that nothing is read again
 LONGEST_EXCHANGED_SEGMENT = 512 * 1024  # where all ranks send at once, so that none waits for a first segment
-LONGEST_FAR_SEGMENT = 1024 * 1024  # between hosts: every pass waits for the latency of the network
+LONGEST_FAR_SEGMENT = 256 * 1024  # between hosts: every pass waits for the network, and a longer one for its copies
 # Every message begins on a cache line, up to 63 bytes after the end of the one before, and one of them may have to
 # wrap around the end of the area.
 PADDING = 192
