@@ -65,7 +65,7 @@ stress: venv
 # Ranks on test hosts: network namespaces of this machine, with links that are cut, slow or lossy (root, minutes).
 # `make test` runs a short version.
 hosts-test: venv
-	$(BIN)/pytest -m hosts tests/hosts
+	$(BIN)/pytest -m hosts tests/hosts tests/torch_backend
 
 # Every campaign in its long version, and the table of docs/soundness.md from their counts.
 soundness: venv

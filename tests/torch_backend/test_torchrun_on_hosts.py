@@ -14,26 +14,25 @@ from pathlib import Path
 
 import pytest
 
+from test_hosts import TestHosts, what_is_missing
+
 pytest.importorskip("torch")
-test_hosts = pytest.importorskip(
-    "test_hosts", reason="SKIPPED, NOT TESTED: torchrun on several hosts (no tools/test_hosts.py)"
-)
 
 ROOT = Path(__file__).parents[2]
 PROGRAM = Path(__file__).with_name("torchrun_program.py")
 TRAIN = ROOT / "examples" / "train.py"
 PORT = 29500
 LIMIT_S = 280.0
-missing = test_hosts.what_is_missing()
+missing = what_is_missing()
 pytestmark = [
-    pytest.mark.long,
+    pytest.mark.hosts,
     pytest.mark.skipif(missing is not None, reason=f"SKIPPED, NOT TESTED: torchrun on several hosts ({missing})"),
 ]
 
 
 @pytest.fixture(scope="module")
 def hosts():
-    with test_hosts.TestHosts(2) as made:
+    with TestHosts(2) as made:
         yield made
 
 
@@ -83,6 +82,7 @@ def losses_in(output):
     return [float(loss) for loss in re.findall(r"step +\d+ of \d+: loss ([0-9.]+)", output)]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("strategy", ["ddp", "zero3", "hybrid"])
 def test_the_training_example_prints_the_same_losses_on_two_hosts_as_in_one_process(hosts, strategy):
     options = [TRAIN, "--steps", 4, "--sample", 5]
