@@ -36,14 +36,14 @@ def hosts():
         yield made
 
 
-def torchrun(hosts, *program):
+def torchrun(hosts, *program, options=None):
     """Run a program with torchrun on two ranks of each host; return the output of each host."""
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONWARNINGS": "ignore"}
     agents = [
         subprocess.Popen(
             host.command(
                 sys.executable, "-m", "torch.distributed.run", "--nnodes", "2", "--nproc-per-node", "2",
-                "--node-rank", str(number), "--master-addr", hosts["a"].address, "--master-port", str(PORT),
+                *(options or ["--node-rank", str(number), "--master-addr", "a", "--master-port", str(PORT)]),
                 *map(str, program),
             ),
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment,
@@ -100,3 +100,37 @@ def test_the_training_example_prints_the_same_losses_on_two_hosts_as_in_one_proc
     )  # fmt: skip
     assert run.returncode == 0, run.stderr
     assert losses_in(run.stdout) == pytest.approx(expected, abs=2e-4)
+
+
+ENDS_ONCE = """
+import os, sys
+import torch, torch.distributed as dist
+restarts = int(os.environ["TORCHELASTIC_RESTART_COUNT"])
+dist.init_process_group("unisono")
+dist.all_reduce(torch.ones(3))
+if restarts == 0 and os.uname().nodename == "b" and os.environ["LOCAL_RANK"] == "1":
+    print("ends", dist.get_rank(), flush=True)
+    os._exit(9)
+total = torch.ones(3)
+try:
+    dist.all_reduce(total)
+except dist.DistBackendError as error:
+    print("raised", error, flush=True)
+    sys.exit(1)
+print("sum", total[0].item(), flush=True)
+dist.destroy_process_group()
+"""
+
+
+@pytest.mark.long
+def test_a_job_whose_rank_has_ended_is_restarted_on_all_hosts(hosts, tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text(ENDS_ONCE)
+    words = f"--max-restarts 1 --rdzv-backend c10d --rdzv-id x --rdzv-endpoint a:{PORT}".split()
+    output = "".join(torchrun(hosts, program, options=words))
+    rank = re.search(r"ends (\d)", output)
+    assert rank is not None, output
+    # torchrun may end a rank before it has raised.
+    errors = re.findall(r"raised rank (\d) \(process \d+\) on host (\w+) has ended", output)
+    assert errors == [(rank[1], "b")] * output.count("raised "), output
+    assert output.count("sum 4.0") == 4
