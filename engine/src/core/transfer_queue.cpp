@@ -177,7 +177,9 @@ void TransferQueue::work() {
             const std::uint64_t seen = changes();
             const Wait urgent = most_urgent();
             if (urgent.deadline.ends == Clock::time_point::max()) return;
-            endpoint_.wait([&] { return changes() != seen || advance_all(); }, urgent);
+            // The condition stays true once it is: it may have finished the transfer that `urgent` describes.
+            bool is_over = false;
+            endpoint_.wait([&] { return is_over = is_over || changes() != seen || advance_all(); }, urgent);
         });
         if (report.fault != Fault::none) give_up(report);
     }
