@@ -23,6 +23,7 @@ PROGRAMS = {
         "scenarios_event_log",
         "scenarios_far",
         "scenarios_transfers",
+        "scenarios_ucx",
         "cases",
         "fake_network",
         "hosts",

@@ -1,5 +1,6 @@
 #include "courier.hpp"
 
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
@@ -25,13 +26,13 @@ Ticket ticket_of(const nb::bytes& bytes) {
 
 PyCourier::PyCourier(std::uint32_t rank, std::uint32_t size, const std::string& address, std::uint16_t first_port,
                      std::uint16_t last_port)
-    : rank_(rank), size_(size), listening_(std::make_unique<TcpTransport>(rank, address, first_port, last_port)),
-      port_(listening_->port()) {}
+    : rank_(rank), size_(size), tcp_(std::make_unique<TcpTransport>(rank, address, first_port, last_port)),
+      port_(tcp_->port()) {}
 
 void PyCourier::know_peers(const std::vector<std::string>& addresses, const std::vector<std::uint16_t>& ports,
                            const std::vector<std::string>& hosts, const std::vector<nb::bytes>& tickets_to,
                            const std::vector<nb::bytes>& tickets_from) {
-    if (!listening_) throw nb::value_error("the peers of this courier are known already, or it is closed");
+    if (!tcp_ && !over_ucx_) throw nb::value_error("the peers of this courier are known already, or it is closed");
     for (const std::size_t length :
          {addresses.size(), ports.size(), hosts.size(), tickets_to.size(), tickets_from.size()})
         if (length != size_) throw nb::value_error("expected one entry for each rank of the job");
@@ -40,40 +41,66 @@ void PyCourier::know_peers(const std::vector<std::string>& addresses, const std:
         if (addresses[rank].empty()) continue;
         peers[rank] = {addresses[rank], ports[rank], ticket_of(tickets_to[rank]), ticket_of(tickets_from[rank])};
     }
-    listening_->know_peers(std::move(peers));
-    courier_ = std::make_unique<Courier>(std::move(listening_), rank_, hosts);
+    std::unique_ptr<Transport> transport;
+    if (over_ucx_) {
+        over_ucx_->know_peers(peers);
+        transport = std::move(over_ucx_);
+    } else {
+        tcp_->know_peers(std::move(peers));
+        transport = std::move(tcp_);
+    }
+    courier_ = std::make_unique<Courier>(std::move(transport), rank_, hosts);
+}
+
+void PyCourier::use_ucx(const std::vector<std::string>& candidates, const UcxContext::Settings& settings) {
+    if (!tcp_) throw nb::value_error("this courier has a transport already, or it is closed");
+    const nb::gil_scoped_release released;
+    ucx_ = std::make_shared<UcxContext>(candidates, settings);
+    over_ucx_ = std::make_unique<UcxTransport>(ucx_, std::move(tcp_), rank_, size_);
+}
+
+std::string PyCourier::transport() const { return ucx_ ? "ucx " + ucx_->version() : "tcp"; }
+
+std::vector<std::string> PyCourier::ucx_resources() const {
+    return ucx_ ? ucx_->resources() : std::vector<std::string>();
 }
 
 void PyCourier::close() {
     const nb::gil_scoped_release released;
-    listening_.reset();
+    tcp_.reset();
+    over_ucx_.reset();
     if (courier_) courier_->close();
 }
 
 void PyCourier::abandon() {
-    if (listening_) listening_->abandon();
+    if (tcp_) tcp_->abandon();
+    if (over_ucx_) over_ucx_->abandon();
     if (courier_) courier_->abandon();
     static_cast<void>(courier_.release());
+    if (ucx_) new std::shared_ptr<UcxContext>(std::move(ucx_));  // UCX cannot be ended in a forked child
 }
 
 void bind_courier(nb::module_& module) {
     nb::class_<PyCourier>(module, "Courier", "Moves messages between this process and the ranks of other hosts.")
-        .def("__init__",
-             [](PyCourier* self, std::uint32_t rank, std::uint32_t size, const std::string& address,
-                std::uint16_t first_port, std::uint16_t last_port) {
-                 try {
-                     new (self) PyCourier(rank, size, address, first_port, last_port);
-                 } catch (const std::system_error& error) {
-                     errno = error.code().value();
-                     PyErr_SetFromErrno(PyExc_OSError);
-                     throw nb::python_error();
-                 }
-             },
-             nb::arg("rank"), nb::arg("size"), nb::arg("address"), nb::arg("first_port"), nb::arg("last_port"))
+        .def(
+            "__init__",
+            [](PyCourier* self, std::uint32_t rank, std::uint32_t size, const std::string& address,
+               std::uint16_t first_port, std::uint16_t last_port) {
+                try {
+                    new (self) PyCourier(rank, size, address, first_port, last_port);
+                } catch (const std::system_error& error) {
+                    errno = error.code().value();
+                    PyErr_SetFromErrno(PyExc_OSError);
+                    throw nb::python_error();
+                }
+            },
+            nb::arg("rank"), nb::arg("size"), nb::arg("address"), nb::arg("first_port"), nb::arg("last_port"))
         .def("know_peers", &PyCourier::know_peers, nb::arg("addresses"), nb::arg("ports"), nb::arg("hosts"),
              nb::arg("tickets_to"), nb::arg("tickets_from"))
         .def_prop_ro("port", &PyCourier::port)
-        .def_prop_ro("transport", [](const PyCourier&) { return "tcp"; })
+        .def("use_ucx", &PyCourier::use_ucx, nb::arg("candidates"), nb::arg("settings"))
+        .def_prop_ro("transport", &PyCourier::transport)
+        .def_prop_ro("ucx_resources", &PyCourier::ucx_resources)
         .def("close", &PyCourier::close)
         .def("abandon", &PyCourier::abandon);
 }

@@ -10,6 +10,7 @@
 
 #include "unisono/courier.hpp"
 #include "unisono/tcp_transport.hpp"
+#include "unisono/ucx_transport.hpp"
 
 namespace unisono::bindings {
 
@@ -22,6 +23,10 @@ class PyCourier {
     void know_peers(const std::vector<std::string>& addresses, const std::vector<std::uint16_t>& ports,
                     const std::vector<std::string>& hosts, const std::vector<nanobind::bytes>& tickets_to,
                     const std::vector<nanobind::bytes>& tickets_from);
+    // Sends data with UCX. To be called before `know_peers`; see UcxContext for the arguments.
+    void use_ucx(const std::vector<std::string>& candidates, const UcxContext::Settings& settings);
+    std::string transport() const;
+    std::vector<std::string> ucx_resources() const;
     void close();
     void abandon();
     // nullptr before `know_peers`.
@@ -29,7 +34,10 @@ class PyCourier {
 
   private:
     const std::uint32_t rank_, size_;
-    std::unique_ptr<TcpTransport> listening_;  // until the courier takes it
+    // One of these is the transport, until the courier takes it.
+    std::unique_ptr<TcpTransport> tcp_;
+    std::unique_ptr<UcxTransport> over_ucx_;
+    std::shared_ptr<UcxContext> ucx_;  // nullptr: TCP carries everything
     std::uint16_t port_;
     std::unique_ptr<Courier> courier_;
 };

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "unisono/tcp_transport.hpp"
+#include "unisono/ucx_transport.hpp"
 
 namespace unisono::tests {
 
@@ -17,19 +18,27 @@ Ticket ticket(std::uint32_t from, std::uint32_t to) {
     return made;
 }
 
-std::vector<std::unique_ptr<Transport>> tcp_transports(std::uint32_t size) {
+// Returns transports over TCP or, if it is in use, over UCX. One rank has TCP only.
+std::vector<std::unique_ptr<Transport>> real_transports(std::uint32_t size) {
     std::vector<std::unique_ptr<TcpTransport>> made;
     for (std::uint32_t rank = 0; rank < size; ++rank)
         made.push_back(std::make_unique<TcpTransport>(rank, "127.0.0.1", 0, 0));
-    std::vector<std::unique_ptr<Transport>> transports;
-    for (std::uint32_t rank = 0; rank < size; ++rank) {
-        std::vector<TcpPeer> peers(size);
+    std::vector<std::vector<TcpPeer>> peers(size, std::vector<TcpPeer>(size));
+    for (std::uint32_t rank = 0; rank < size; ++rank)
         for (std::uint32_t peer = 0; peer < size; ++peer)
             if (host_of(peer) != host_of(rank))
-                peers[peer] = {"127.0.0.1", made[peer]->port(), ticket(rank, peer), ticket(peer, rank)};
-        made[rank]->know_peers(std::move(peers));
+                peers[rank][peer] = {"127.0.0.1", made[peer]->port(), ticket(rank, peer), ticket(peer, rank)};
+    std::vector<std::unique_ptr<Transport>> transports;
+    for (std::uint32_t rank = 0; rank < size; ++rank) {
+        if (network_in_use == Network::ucx && (rank != 2 || size == 3)) {
+            auto over_ucx = std::make_unique<UcxTransport>(ucx_in_use, std::move(made[rank]), rank, size);
+            over_ucx->know_peers(peers[rank]);
+            transports.push_back(std::move(over_ucx));
+        } else {
+            made[rank]->know_peers(peers[rank]);
+            transports.push_back(std::move(made[rank]));
+        }
     }
-    for (auto& transport : made) transports.push_back(std::move(transport));
     return transports;
 }
 
@@ -47,8 +56,8 @@ Hosts::Hosts(const Geometry& geometry) {
     std::vector<std::string> names;
     for (std::uint32_t rank = 0; rank < size; ++rank) names.push_back(host_of(rank) == 0 ? "first" : "second");
     std::vector<std::unique_ptr<Transport>> transports;
-    if (network_in_use == Network::tcp) {
-        transports = tcp_transports(size);
+    if (network_in_use == Network::tcp || network_in_use == Network::ucx) {
+        transports = real_transports(size);
     } else {
         fake_ = std::make_unique<FakeNetwork>(size, size);
         for (std::uint32_t rank = 0; rank < size; ++rank) transports.push_back(fake_->transport(rank));

@@ -9,13 +9,16 @@
 #include "fake_network.hpp"
 #include "ranks.hpp"
 #include "unisono/courier.hpp"
+#include "unisono/ucx_context.hpp"
 
 namespace unisono::tests {
 
-enum class Network { none, fake, tcp };  // none: all ranks are on one host
+enum class Network { none, fake, tcp, ucx };  // none: all ranks are on one host
 
 // The network of the scenarios that run at the moment.
 inline Network network_in_use = Network::none;
+// For Network::ucx.
+inline std::shared_ptr<UcxContext> ucx_in_use;
 
 // The hosts of a communicator. Ranks are placed in turn on two hosts, so that every scenario has near and far peers.
 class Hosts {

@@ -34,4 +34,10 @@ void messages_wait_for_a_rank_that_joins_late();
 void a_rank_that_is_cut_off_is_named_on_every_host();
 void strangers_are_turned_away();
 
+// scenarios_ucx.cpp: the transport over UCX.
+void active_messages_without_a_valid_ticket_are_dropped();
+void messages_take_ucx_and_other_letters_tcp();
+void the_last_messages_of_a_process_arrive();
+void ucx_does_not_read_a_payload_after_detaching();
+
 }  // namespace unisono::tests

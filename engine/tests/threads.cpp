@@ -1,10 +1,10 @@
 // Scenarios in which the ranks are threads of one process. They behave like processes, but the thread sanitizer sees
 // both ends of every channel (`make sanitize`).
 //
-//     threads FILE [repeats]
+//     threads FILE [repeats [UCX]]
 //
 // The file comes from tools/dump_program.py. The scenarios run on one host, and on two hosts that are connected by a
-// fake network and by TCP.
+// fake network and by TCP; or, given the path of libucp.so, on two hosts that are connected by UCX.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -41,19 +41,38 @@ void run_scenarios(const std::vector<Case>& cases, int repeats) {
     a_rank_may_leave_when_its_part_is_done();
 }
 
+void run_over_ucx(const std::vector<Case>& cases, const std::string& library) {
+    network_in_use = Network::ucx;
+    ucx_in_use = std::make_shared<unisono::UcxContext>(
+        std::vector<std::string>{library},
+        unisono::UcxContext::Settings{{"NET_DEVICES", "lo"}, {"TCP_TX_SEG_SIZE", "256k"}, {"TCP_RX_SEG_SIZE", "256k"}});
+    active_messages_without_a_valid_ticket_are_dropped();
+    messages_take_ucx_and_other_letters_tcp();
+    the_last_messages_of_a_process_arrive();
+    ucx_does_not_read_a_payload_after_detaching();
+    run_scenarios(cases, 1);
+    messages_wait_for_a_rank_that_joins_late();
+    std::printf("UCX %s, %zu cases: passed\n", ucx_in_use->version().c_str(), cases.size());
+    ucx_in_use.reset();
+}
+
 }  // namespace
 
 int main(int count, char** arguments) {
     CHECK(count > 1);
     const std::vector<Case> cases = read_cases(arguments[1]);
     const int repeats = count > 2 ? std::atoi(arguments[2]) : 3;
-    run_scenarios(cases, repeats);
-    unsuccessful_spins_get_shorter_and_recover();
-    messages_are_copied_in_the_faster_way();
     std::vector<Case> between_hosts;
     std::copy_if(cases.begin(), cases.end(), std::back_inserter(between_hosts),
                  [](const Case& one) { return !uses_channel_to_all(one); });
     CHECK(between_hosts.size() > cases.size() / 2);
+    if (count > 3) {
+        run_over_ucx(between_hosts, arguments[3]);
+        return 0;
+    }
+    run_scenarios(cases, repeats);
+    unsuccessful_spins_get_shorter_and_recover();
+    messages_are_copied_in_the_faster_way();
     for (const Network network : {Network::fake, Network::tcp}) {
         network_in_use = network;
         run_scenarios(between_hosts, 1);

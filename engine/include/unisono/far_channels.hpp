@@ -37,6 +37,7 @@ class FarChannels : public FarLink {
     bool refresh_board(std::uint32_t rank) override;
     std::string lost(std::uint32_t rank) override;
     std::string host(std::uint32_t rank) const override;
+    bool has_left(std::uint32_t rank) override;
     FaultReport settle(const FaultReport& noticed) override;
     void leave() override;
     std::uint64_t sent_bytes() const override { return sent_bytes_.load(std::memory_order_relaxed); }
@@ -58,6 +59,7 @@ class FarChannels : public FarLink {
     struct InChannel {
         bool open = false;
         std::map<std::uint64_t, Arrived> arrived;  // not published yet, by number
+        std::uint64_t received = 0;
         std::uint64_t published = 0;
         std::uint64_t released = 0;
         std::deque<Payload> held;    // of the published messages, from `released` on
@@ -68,8 +70,9 @@ class FarChannels : public FarLink {
         std::uint32_t job_rank = 0;
         std::array<OutChannel, 2> out;  // of collectives, of transfers
         std::array<InChannel, 2> in;
-        std::uint64_t asked_entry = 0;  // the call whose entry it wants to know; 0: none
-        std::uint64_t states = 0;       // boards received from it
+        std::optional<std::array<std::uint64_t, 2>> closed;  // messages that it has sent before it closed
+        std::uint64_t asked_entry = 0;                       // the call whose entry it wants to know; 0: none
+        std::uint64_t states = 0;                            // boards received from it
     };
 
     // All of these run under the lock of the courier.

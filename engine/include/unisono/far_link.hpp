@@ -32,6 +32,9 @@ class FarLink {
     // Returns why a far rank cannot be reached; empty if it can.
     virtual std::string lost(std::uint32_t rank) = 0;
     virtual std::string host(std::uint32_t rank) const = 0;
+    // Returns whether a far rank has closed the communicator, and all messages it has sent to this rank have arrived.
+    // Then those that the endpoint has not taken are in their channel, as many as it holds.
+    virtual bool has_left(std::uint32_t rank) = 0;
     // Agrees with the other hosts on the fault that all ranks report, tells them, and returns it.
     virtual FaultReport settle(const FaultReport& noticed) = 0;
     // Tells the far ranks that this rank has left, after sending what it has written.

@@ -51,6 +51,8 @@ class TcpTransport : public Transport {
 
     std::uint16_t port() const { return port_; }
     void know_peers(std::vector<TcpPeer> peers);
+    // Returns whether the peer is lost or has ended in good order.
+    bool is_gone(std::uint32_t peer) const { return peers_[peer].lost || peers_[peer].said_farewell; }
     std::uint64_t rejected() const { return rejected_; }  // connections without a valid ticket
 
     void connect(std::uint32_t peer) override;

@@ -15,12 +15,16 @@ enum class LetterKind : std::uint32_t {
     credit,      // the number of messages that the reader of a channel has taken
     asks_entry,  // asks for `entered` once the receiver has entered call `number`
     entered,
-    closed,      // the sender makes no further calls on this communicator
+    closed,  // the sender makes no further calls on this communicator: it has sent `number` messages, `tag` transfers
     asks_state,  // asks for the board of the receiver
     state,
-    proposal,  // a fault that the sender has noticed
-    verdict,   // the fault that all ranks report
-    farewell,  // the process of the sender ends in good order
+    proposal,      // a fault that the sender has noticed
+    verdict,       // the fault that all ranks report
+    farewell,      // the process of the sender ends in good order
+    asks_address,  // asks for the address of the data transport of the receiver
+    address,       // empty: it has none
+    data_ends,     // asks for `data_arrived` once `number` letters of the data transport have arrived
+    data_arrived,
 };
 
 // Precedes the payload of every letter. All hosts of a job have the same byte order (the rendezvous compares it).
@@ -90,7 +94,8 @@ class Transport {
     virtual ~Transport() = default;
     // Begins to connect to a peer, unless there is a connection. Without it, `send` connects.
     virtual void connect(std::uint32_t peer) = 0;
-    // Sends as much as possible now, the rest in `progress`. Letters to one peer arrive in order.
+    // Sends as much as possible now, the rest in `progress`. Letters to one peer arrive in order, but messages,
+    // transfers and credit may arrive before and after others.
     virtual void send(std::uint32_t to, Letter letter, Sink& sink) = 0;
     // Sends a letter without payload to every peer that there is a connection to.
     virtual void send_to_all(const Letter& letter, Sink& sink) = 0;
@@ -100,6 +105,8 @@ class Transport {
     virtual bool progress(Sink& sink) = 0;
     // A descriptor that is readable when `progress` has work.
     virtual int event_descriptor() const = 0;
+    // To be called before waiting for the descriptor. Returns false if `progress` has work already.
+    virtual bool arm() { return true; }
     // Returns whether letters wait to be sent.
     virtual bool has_unsent() const = 0;
     // Checks peers that are silent; called about twice a second.

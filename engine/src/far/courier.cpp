@@ -143,12 +143,21 @@ void Courier::work() {
     }
 }
 
+bool Courier::is_armed() {
+    const Hold hold(*this);
+    return transport_->arm();
+}
+
 // Sleeps until there is something to do. While other threads poll, they move the letters; this thread then only makes
 // sure that it notices when they stop.
 void Courier::sleep(bool is_polled, bool has_questions) {
     pollfd waits[2] = {{wake_up_, POLLIN, 0}, {transport_->event_descriptor(), POLLIN, 0}};
     naps_.store(is_polled, std::memory_order_seq_cst);
     if (is_polled && handed_over_.load(std::memory_order_seq_cst)) is_polled = false;
+    if (!is_polled && !is_armed()) {
+        naps_.store(false, std::memory_order_seq_cst);
+        return;
+    }
     const auto longest = has_questions ? question_every : is_polled ? nap : check_peers_every;
     ::poll(waits, is_polled ? 1 : 2, static_cast<int>(longest.count()));
     naps_.store(false, std::memory_order_seq_cst);
@@ -159,6 +168,12 @@ void Courier::sleep(bool is_polled, bool has_questions) {
 // ---- letters ---------------------------------------------------------------------------------------------------
 
 void Courier::on_letter(const Label& label, Payload payload) {
+    if (label.kind == LetterKind::asks_address) {  // this process has no transport for data only
+        Letter none{};
+        none.label.kind = LetterKind::address;
+        none.label.from = rank_;
+        return send(label.from, std::move(none));
+    }
     if (const auto found = channels_.find(label.communicator); found != channels_.end()) {
         found->second->on_letter(label, std::move(payload));
         return;

@@ -60,13 +60,26 @@ std::string FarChannels::lost(std::uint32_t rank) {
 
 std::string FarChannels::host(std::uint32_t rank) const { return courier_.hosts_[peers_[rank].job_rank]; }
 
+// The letter that closes a communicator may overtake messages, so it counts them.
+bool FarChannels::has_left(std::uint32_t rank) {
+    const Courier::Hold hold(courier_);
+    const Peer& peer = peers_[rank];
+    if (!peer.closed) return false;
+    service(rank);
+    return peer.in[0].received >= (*peer.closed)[0] && peer.in[1].received >= (*peer.closed)[1];
+}
+
 void FarChannels::leave() {
     {
         const Courier::Hold hold(courier_);
         leaving_ = true;  // credit no longer matters: the readers keep what does not fit
         for (std::uint32_t rank = 0; rank < size(); ++rank) {
             service(rank);
-            if (peers_[rank].far) send(rank, LetterKind::closed);
+            if (!peers_[rank].far || courier_.lost_.contains(peers_[rank].job_rank)) continue;
+            Letter closed{label_to(peers_[rank], LetterKind::closed), nullptr, {}};
+            closed.label.number = peers_[rank].out[0].sent;
+            closed.label.tag = peers_[rank].out[1].sent;
+            courier_.send(peers_[rank].job_rank, std::move(closed));
         }
         for (Peer& peer : peers_) peer.in = {};  // returns all payloads
     }
@@ -140,6 +153,7 @@ void FarChannels::take_back(Peer& peer, std::uint32_t rank, int kind) {
 }
 
 void FarChannels::on_message(Peer& peer, std::uint32_t rank, int kind, const Label& label, Payload payload) {
+    ++peer.in[kind].received;
     Arrived& arrived = peer.in[kind].arrived[label.number];
     arrived.label = label;
     if (label.bytes > MessageHeader::inline_bytes)
@@ -212,14 +226,15 @@ void FarChannels::on_letter(const Label& label, Payload payload) {
             break;
         case LetterKind::entered: endpoint_.wake_if_asleep(own_rank()); break;
         case LetterKind::closed:
-            board.closed.store(1, std::memory_order_release);
+            // A process that has left answers questions with a letter that counts no messages.
+            if (!peer.closed) peer.closed = {label.number, label.tag};
             endpoint_.wake_if_asleep(own_rank());
             break;
         case LetterKind::asks_state: send_state(rank); break;
         case LetterKind::state: write_state(rank, label, payload.data()); break;
         case LetterKind::proposal:
         case LetterKind::verdict: on_fault(rank, label, payload.data()); break;
-        case LetterKind::farewell: break;  // for the transport
+        default: break;  // for the transport
     }
 }
 

@@ -140,7 +140,7 @@ void Endpoint::check_liveness(const std::function<bool()>& ready, const Wait& wh
 
 void Endpoint::check_far_ranks(const std::function<bool()>& ready, const Wait& what) {
     for (std::uint32_t rank = 0; rank < settings.geometry.size; ++rank) {
-        if (!settings.far[rank] || board(rank).closed.load(std::memory_order_acquire)) continue;
+        if (!settings.far[rank] || far_->has_left(rank)) continue;
         const std::string reason = far_->lost(rank);
         if (reason.empty()) continue;
         if (ready()) return;
@@ -155,7 +155,9 @@ bool Endpoint::is_in_this_call(const Wait& what) const {
 
 // Returns whether the peer, or every other rank, has closed the communicator.
 bool Endpoint::has_left(std::uint32_t peer) const {
-    if (peer != any_rank) return board(peer).closed.load(std::memory_order_acquire) != 0;
+    if (peer != any_rank)
+        return settings.is_far(peer) ? far_->has_left(peer)
+                                     : board(peer).closed.load(std::memory_order_acquire) != 0;
     for (std::uint32_t rank = 0; rank < settings.geometry.size; ++rank)
         if (rank != settings.rank && !has_left(rank)) return false;
     return true;
