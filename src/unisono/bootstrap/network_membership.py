@@ -6,13 +6,13 @@ from collections.abc import Callable
 from typing import Any
 
 from unisono import _engine
-from unisono.bootstrap import network_messages
+from unisono.bootstrap import network_messages, ucx_search
 from unisono.bootstrap.environment import RankIdentity
 from unisono.bootstrap.hosts import HostMap
 from unisono.bootstrap.job_resources import JobConfig, Table, create_memory, job_config, own_resources
 from unisono.bootstrap.membership import Link, join_memory
 from unisono.bootstrap.network_client import Resolve, resolve
-from unisono.bootstrap.network_options import NetworkPlan, join_port
+from unisono.bootstrap.network_options import TCP, UCX_PATH, NetworkPlan, join_port
 from unisono.bootstrap.network_rendezvous import NetworkRendezvous, OpenCourier, Participant
 from unisono.bootstrap.network_star import Star
 from unisono.bootstrap.rendezvous import meet
@@ -48,7 +48,7 @@ def connect_link_over_network(
         return job_config(by_host, staging_bytes, table())
 
     participant = Participant(identity, plan, own_resources(), connect_timeout_s, hooks, host, resolve)
-    network = participant.meet(configure, _open_courier(identity))
+    network = participant.meet(configure, _open_courier(identity, plan.transport))
     try:
         link = _join_host(identity, network, timeout_s, connect_timeout_s)
     except BaseException as error:
@@ -68,8 +68,21 @@ def connect_link_over_network(
     return link
 
 
-def _open_courier(identity: RankIdentity) -> OpenCourier:
+def _open_courier(identity: RankIdentity, transport: str) -> OpenCourier:
     def open_courier(address: str, ports: range | None) -> _engine.Courier:
+        courier = listen(address, ports)
+        if transport == TCP:
+            return courier
+        path = transport.removeprefix(UCX_PATH) if transport.startswith(UCX_PATH) else None
+        try:
+            courier.use_ucx(ucx_search.candidates(path), ucx_search.settings(address, ports))
+        except RuntimeError as error:
+            courier.close()
+            reason = network_messages.UCX_NOT_USABLE(rank=identity.rank, reason=error)
+            raise CommError(reason, rank=identity.rank) from error
+        return courier
+
+    def listen(address: str, ports: range | None) -> _engine.Courier:
         first, last = (ports[0], ports[-1]) if ports else (0, 0)
         try:
             return _engine.Courier(identity.rank, identity.size, address, first, last)

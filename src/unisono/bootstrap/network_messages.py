@@ -24,6 +24,29 @@ BAD_PORTS = Template(
     "ports={ports}; expected a range of port numbers from 1 to 65535 with step 1, such as range(40000, 40100)",
     "ports={ports}；应为 1 到 65535 之间、步长为 1 的端口范围，例如 range(40000, 40100)",
 )
+BAD_TRANSPORT = Template(
+    "bootstrap.bad_transport",
+    'transport={transport}; expected "tcp", "ucx", or "ucx:PATH" with the path of libucp.so.0',
+    'transport={transport}；应为 "tcp"、"ucx"，或带有 libucp.so.0 路径的 "ucx:PATH"',
+)
+UCX_NOT_USABLE = Template(
+    "bootstrap.ucx_not_usable",
+    "connect: rank {rank} cannot use UCX: {reason}; hint: install it with pip install unisono[net], name the library "
+    'with transport="ucx:PATH", or use transport="tcp"',
+    "connect：rank {rank} 无法使用 UCX：{reason}；建议：用 pip install unisono[net] 安装，用 "
+    'transport="ucx:PATH" 指定库文件，或使用 transport="tcp"',
+)
+UCX_DEVICES = Template("bootstrap.ucx_devices", "{ucx} ({devices})", "{ucx}（{devices}）")
+UCX_WITHOUT_RDMA_DEVICE = Template(
+    "bootstrap.ucx_without_rdma_device",
+    "{ucx} ({devices}; no RDMA: this host has no RDMA device)",
+    "{ucx}（{devices}；无 RDMA：本主机没有 RDMA 设备）",
+)
+UCX_WITHOUT_RDMA = Template(
+    "bootstrap.ucx_without_rdma",
+    "{ucx} ({devices}; no RDMA: this UCX library does not use {present})",
+    "{ucx}（{devices}；无 RDMA：该 UCX 库不使用 {present}）",
+)
 NO_TOKEN = Template(
     "bootstrap.no_token",
     "connect: the ranks meet over the network, and the job has no token; expected a token that only ranks of this "

@@ -15,6 +15,8 @@ from unisono.bootstrap.environment import JobNetwork, RankIdentity
 from unisono.bootstrap.network_handshake import digest
 from unisono.errors import UsageError
 
+TCP, UCX = "tcp", "ucx"
+UCX_PATH = "ucx:"  # and the path of its library
 SHORTEST_TOKEN = 16
 LONGEST_TOKEN_FILE = 4096
 # Where no port is stated, it follows from the name of the job, so that jobs on one host rarely choose the same.
@@ -32,6 +34,7 @@ class NetworkOptions:
     token_file: str | os.PathLike[str] | None = None
     interface: str | None = None
     ports: range | None = None
+    transport: str = TCP
 
 
 @dataclass(frozen=True)
@@ -44,6 +47,7 @@ class NetworkPlan:
     job: str  # the same on every rank of the job
     interface: str | None = None
     ports: range | None = None
+    transport: str = TCP  # or UCX, or UCX with the path of its library
 
     @property
     def address(self) -> str:
@@ -64,6 +68,7 @@ def meets_over_network(identity: RankIdentity, options: NetworkOptions) -> bool:
 def plan_network(identity: RankIdentity, options: NetworkOptions, launcher: JobNetwork) -> NetworkPlan:
     """Return the plan of a rendezvous between hosts; UsageError if the address or the token is not known."""
     ports = options.ports
+    check_transport(options.transport)
     check_ports(ports)
     if options.rendezvous is not None:
         host, port = split_address(options.rendezvous)
@@ -77,7 +82,15 @@ def plan_network(identity: RankIdentity, options: NetworkOptions, launcher: JobN
         raise UsageError(
             network.NO_RENDEZVOUS(launcher=identity.launcher, size=identity.size, local_size=identity.local_size)
         )
-    return NetworkPlan(host, port, _token(options, launcher), launcher.job, options.interface, ports)
+    token = _token(options, launcher)
+    return NetworkPlan(host, port, token, launcher.job, options.interface, ports, options.transport)
+
+
+def check_transport(transport: str) -> None:
+    """Raise UsageError unless there is such a transport."""
+    is_path = isinstance(transport, str) and transport.startswith(UCX_PATH) and len(transport) > len(UCX_PATH)
+    if transport not in (TCP, UCX) and not is_path:
+        raise UsageError(network.BAD_TRANSPORT(transport=repr(transport)))
 
 
 def check_ports(ports: range | None) -> None:

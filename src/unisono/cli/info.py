@@ -55,6 +55,7 @@ def gather_facts() -> dict[str, Any]:
         "algorithms": len(BUILT_IN),
         "shared_memory": _shared_memory(),
         "transport": messages.TRANSPORT(),
+        "ucx": _ucx(),
         "interfaces": _interfaces(),
         "algorithm_table": _table(),
         "proof_cache": str(cache),
@@ -68,6 +69,16 @@ def _shared_memory() -> str:
 
     mib = 1 << 20
     return messages.SHARED_MEMORY(staging=STAGING_BYTES // mib, transfer=DEPTH * TRANSFER_BYTES // 1024)
+
+
+def _ucx() -> str:
+    """Return the UCX library that ``connect(transport="ucx")`` loads."""
+    from unisono.bootstrap.ucx_search import probe
+
+    try:
+        return probe()
+    except RuntimeError as error:
+        return messages.NO_UCX(reason=error)
 
 
 def _interfaces() -> dict[str, str]:

@@ -151,8 +151,11 @@ NO_TABLE = Template(
 TABLE = Template("cli.table", "{path}, measured for {sizes} ranks", "{path}，已测量的 rank 数：{sizes}")
 TRANSPORT = Template(
     "cli.transport",
-    "shared memory inside a host, tcp between hosts",
-    "主机内为共享内存，主机之间为 tcp",
+    'shared memory inside a host, tcp between hosts (or ucx, with connect(transport="ucx"))',
+    '主机内为共享内存，主机之间为 tcp（connect(transport="ucx") 则为 ucx）',
+)
+NO_UCX = Template(
+    "cli.no_ucx", "not available (pip install unisono[net]): {reason}", "不可用（pip install unisono[net]）：{reason}"
 )
 SHARED_MEMORY = Template(
     "cli.shared_memory",

@@ -147,6 +147,16 @@ class Communicator(CollectiveMethods):
         """The ranks of each host; ranks of one host share memory."""
         return self.dispatcher.hosts or (tuple(range(self.size)),)
 
+    @property
+    def transport(self) -> str:
+        """The carrier of messages between hosts: "tcp", or "ucx" with its version and devices; "" on one host."""
+        courier = self._link.resources.courier
+        if courier is None:
+            return ""
+        from unisono.bootstrap.ucx_search import describe
+
+        return describe(courier)
+
     def send(
         self, array: Any, dst: int, *, tag: int = 0, async_op: bool = False, timeout: float | None = None
     ) -> Work | None:

@@ -23,6 +23,7 @@ def connect(
     token_file: str | PathLike[str] | None = None,
     interface: str | None = None,
     ports: range | None = None,
+    transport: str = "tcp",
 ) -> Communicator:
     """Join the other ranks of this job and return the communicator of all.
 
@@ -40,13 +41,15 @@ def connect(
     Ranks recognize each other by a token, a long random text that is the same on all of them: ``token`` states it,
     and ``token_file`` names a file with mode 0600 that holds it. ``interface`` is the name, the address or network
     (such as "10.0.0.0/8") of the interface for messages from other hosts, by default the one that reaches rank 0;
-    ``ports`` is the range of ports to listen on, by default any that is free.
+    ``ports`` is the range of ports to listen on, by default any that is free. ``transport`` carries the data:
+    "tcp"; "ucx", which uses RDMA where there is any (``pip install unisono[net]``, or the UCX of the cluster); or
+    "ucx:PATH", with the path of its library.
 
     UsageError is raised if the arguments or environment variables cannot work, CollectiveTimeout if ranks are missing
     after ``connect_timeout``, MismatchError if the ranks disagree, PeerLost if a rank ends meanwhile, and CommError
     if memory or sockets are refused.
     """
-    options = NetworkOptions(rendezvous, token, token_file, interface, ports)
+    options = NetworkOptions(rendezvous, token, token_file, interface, ports, transport)
     launcher = JobNetwork()
     if identity is None:
         identity = identity_in_job()
