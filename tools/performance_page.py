@@ -1,4 +1,4 @@
-"""Write the tables of docs/performance*.md from the files in docs/measurements/<machine>/.
+"""Write the tables of docs/performance*.md and docs/several_machines.md from docs/measurements/<machine>/.
 
 python tools/performance_page.py                        regenerate the tables
 python tools/performance_page.py MACHINE FILE.json...   add results of `unisono bench --json` first
@@ -19,7 +19,7 @@ import page_parts
 
 ROOT = Path(__file__).parent.parent
 MEASUREMENTS = ROOT / "docs" / "measurements"
-PAGES = sorted((ROOT / "docs").glob("performance*.md"))
+PAGES = [*sorted((ROOT / "docs").glob("performance*.md")), ROOT / "docs" / "several_machines.md"]
 
 
 def condensed(measured: dict | list) -> dict:
@@ -149,6 +149,25 @@ def runs_table(data: dict) -> str:
     return "\n".join(lines) + "\n"
 
 
+def hosts_table(data: dict) -> str:
+    """Return the table of all-reduces between hosts: the lowest time of several blocks, and the median."""
+    lines = [
+        "| hosts × ranks | bytes | Unisono µs | Gloo µs | Gloo / Unisono | of the bound |",
+        "|---|--:|--:|--:|--:|--:|",
+    ]
+    for placement, case in data["placements"].items():
+        for nbytes, times in ((int(text), times) for text, times in case["us"].items()):
+            bound_us = 2 * (case["hosts"] - 1) / case["hosts"] * nbytes / data["rate_bytes_per_s"] * 1e6
+            ours, gloo = times["unisono"], times["gloo"]
+            cells = [f"{microseconds(min(each))} ({microseconds(statistics.median(each))})" for each in (ours, gloo)]
+            ratio = f"{min(ours) / bound_us:.2f}" if nbytes >= 1 << 16 else ""
+            lines.append(
+                f"| {placement.replace('x', ' × ')} | {with_unit(nbytes)} | {' | '.join(cells)} "
+                f"| {factor(min(gloo) / min(ours))} | {ratio} |"
+            )
+    return "\n".join(lines) + "\n"
+
+
 def measurement(name: str) -> dict:
     """Return one measurement, named ``<machine>/<file>``."""
     return json.loads((MEASUREMENTS / f"{name}.json").read_text())
@@ -161,6 +180,8 @@ def table(name: str) -> str:
         return versions_table(data)
     if "runs" in data:
         return runs_table(data)
+    if "placements" in data:
+        return hosts_table(data)
     if "seconds" in data:
         of_strategies = any("ours" in case for case in data["seconds"].values())
         return strategies_table(data) if of_strategies else training_table(data)
