@@ -5,7 +5,7 @@ import pickle
 import pytest
 
 from unisono.errors import DeadlockError, UsageError
-from unisono.message import CHINESE, ENGLISH, Message, Template, join, translated
+from unisono.message import CHINESE, ENGLISH, Message, Template, join, listed, translated
 
 NO_RANK = Template("test.no_rank", "there is no rank {rank}", "没有 rank {rank}")
 FOR = Template("test.for", "{what} in {place}", "在 {place} 中{what}")
@@ -32,6 +32,14 @@ def test_joined_sentences_have_the_separators_of_each_language():
     joined = join([NO_RANK(rank=1), NO_RANK(rank=2)])
     assert joined == "there is no rank 1; there is no rank 2"
     assert translated(joined, CHINESE) == "没有 rank 1；没有 rank 2"
+
+
+def test_a_list_has_the_separators_of_each_language_and_ends_after_the_longest():
+    assert listed(["0", "1", "2"]) == "0, 1, 2"
+    assert translated(listed(["0", "1", "2"]), "zh") == "0、1、2"
+    assert listed(map(str, range(9)), longest=2) == "0, 1, ..."
+    assert translated(listed(map(str, range(9)), longest=2), "zh") == "0、1……"
+    assert not listed([])
 
 
 def test_braces_in_parameters_and_joined_text_are_preserved():

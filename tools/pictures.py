@@ -69,7 +69,7 @@ def _panel(frame: Frame, left: int, language: str) -> list[str]:
     elif language == "en":
         title = f"after {frame.level} step{'' if frame.level == 1 else 's'}"
     else:
-        title = f"{frame.level} 步之后"
+        title = f"层级 {frame.level} 之后"
     parts = [_text(left, TOP - 8, title, size=13, weight="bold")]
     for rank, row in enumerate(frame.rows):
         for chunk, cell in enumerate(row):

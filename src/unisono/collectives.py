@@ -51,7 +51,9 @@ TOO_FEW_SLOTS = Template(
     "{slots} slots; expected at least {needed} for {chunks} chunks",
     "只有 {slots} 个槽；{chunks} 块至少需要 {needed} 个槽",
 )
-ROOT_MISSING = Template("collectives.root_missing", "no root; expected one", "没有指定根 rank；该操作需要根 rank")
+ROOT_MISSING = Template(
+    "collectives.root_missing", "no root; expected one", "没有指定根 rank；该集合通信操作需要根 rank"
+)
 NOT_ROOTED = Template(
     "collectives.not_rooted",
     "root {root}; expected none, as the collective has no root",

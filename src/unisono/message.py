@@ -80,3 +80,10 @@ def join(messages: Iterable[str], english: str = SEPARATORS[ENGLISH], chinese: s
     parts = {f"part_{number}": message for number, message in enumerate(messages)}
     fields = [f"{{{name}}}" for name in parts]
     return Template("join", english.join(fields), chinese.join(fields))(**parts)
+
+
+def listed(items: Iterable[str], longest: int | None = None) -> Message:
+    """Return names or numbers as one message, separated as each language does; no more than ``longest`` of them."""
+    every = list(items)
+    shown = join(every[:longest], ", ", "、")
+    return shown if longest is None or len(every) <= longest else join([shown, ""], ", ...", "……")

@@ -41,6 +41,16 @@ def test_without_a_file_the_page_is_opened_from_a_temporary_one(opened):
     assert opened[0].startswith("file://")
 
 
+def test_the_error_of_a_wrong_program_is_printed_in_the_requested_language(tmp_path, capsys):
+    wrong = ["draw", str(EXAMPLES / "wrong" / "zigzag_twice.py"), "-o", str(tmp_path / "page.html"), "--no-open"]
+    assert main([*wrong, "--lang", "zh"]) == 1
+    assert "rank 0 的输入被重复计入" in (chinese := capsys.readouterr().err)
+    assert "（rank 0、1、2）" in chinese
+    assert "counted twice" not in chinese
+    assert main(wrong) == 1
+    assert "the input of rank 0 is counted twice" in capsys.readouterr().err
+
+
 def test_several_algorithms_are_compared_on_eight_ranks(tmp_path, capsys):
     page = tmp_path / "compare.html"
     assert main(["draw", "ring", "tree", "hierarchical", "--node", "2", "-o", str(page), "--no-open"]) == 0

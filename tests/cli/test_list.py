@@ -117,12 +117,14 @@ def test_descriptions_wrap_between_words(capsys, monkeypatch, columns, language)
     monkeypatch.setenv("COLUMNS", columns)
     assert main(["list", "all_reduce", "--lang", language]) == 0
     lines = capsys.readouterr().out.splitlines()
-    start = next(number for number, line in enumerate(lines) if line.startswith("  naive: "))
-    described = lines[start : next(number for number, line in enumerate(lines) if line.startswith("  direct: "))]
+    colon = {"en": ": ", "zh": "："}[language]
+    start = next(number for number, line in enumerate(lines) if line.startswith(f"  naive{colon}"))
+    end = next(number for number, line in enumerate(lines) if line.startswith(f"  direct{colon}"))
+    described = lines[start:end]
     assert len(described) > 1
     assert max(map(cell_len, described)) <= int(columns)
     space = " " if language == "en" else ""
-    idea = "naive: " + find("naive").idea_in(language)
+    idea = f"naive{colon}" + find("naive").idea_in(language)
     assert space.join(line.strip() for line in described) == idea
 
 
@@ -139,3 +141,20 @@ def test_no_text_is_lost_at_line_breaks():
 def test_sizes_that_take_minutes_to_prove_are_rejected_with_a_reason(capsys):
     assert main(["list", "-n", "100000"]) == 2
     assert "expected -n 512 or less" in capsys.readouterr().err
+
+
+def test_a_chinese_line_ends_with_a_punctuation_mark():
+    text = "步数取各 rank 中的最大值。轮数表示所需的时间：假设每个 rank 同一时刻最多发一条、收一条消息。"
+    assert wrapped(text, 60) == [
+        "步数取各 rank 中的最大值。轮数表示所需的时间：",
+        "假设每个 rank 同一时刻最多发一条、收一条消息。",
+    ]
+    assert wrapped("甲乙丙，" + "丁" * 30, 20)[0] == "甲乙丙，" + "丁" * 6
+    assert wrapped("one two three", 8) == ["one two", "three"]
+
+
+def test_a_label_has_the_colon_of_the_language(capsys):
+    assert main(["list", "barrier", "-n", "2", "--lang", "zh"]) == 0
+    assert "barrier：所有 rank" in capsys.readouterr().out
+    assert main(["list", "barrier", "-n", "2"]) == 0
+    assert "barrier: No rank" in capsys.readouterr().out

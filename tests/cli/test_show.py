@@ -148,7 +148,7 @@ def test_the_tables_are_available_in_chinese(capsys):
         "开始",
         "层级 1 之后",
         "步骤",
-        "每个数已合并的 rank 数",
+        "数值中已累加的 rank 数",
         "先让每一块绕环一圈求和",
     ):
         assert words in printed

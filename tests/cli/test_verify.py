@@ -207,7 +207,7 @@ def test_everything_is_shown_in_chinese(capsys, user_file):
     for text in (
         "证明数",
         "轮数和字节数是最大 rank 数时的值。",
-        "注意 all_reduce/ring：远离延迟下界",
+        "注意 all_reduce/ring：轮数远高于下界",
         "3 个通过证明，0 个失败",
     ):
         assert text in printed

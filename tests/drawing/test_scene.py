@@ -190,3 +190,20 @@ def test_too_many_ranks_are_rejected():
 
 def test_too_many_chunks_have_no_stage():
     assert not drawn("broadcast/chain", 3, pieces=8000)["on_stage"]
+
+
+@pytest.mark.parametrize(
+    ("name", "shared", "on_root"),
+    [
+        ("all_reduce/ring", True, False),
+        ("broadcast/tree", True, False),
+        ("reduce_scatter/ring", False, False),
+        ("reduce/tree", False, True),
+        ("gather/tree", False, True),
+        ("scatter/tree", False, False),
+        ("barrier/tree", False, False),
+    ],
+)
+def test_a_scene_says_which_ranks_end_with_the_result(name, shared, on_root):
+    about = scene_of(find(name).schedule(3))["collective"]
+    assert (about["shares_result"], about["result_on_root"]) == (shared, on_root)

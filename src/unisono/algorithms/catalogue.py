@@ -53,7 +53,7 @@ from unisono.algorithms.swing import swing
 from unisono.algorithms.tree import tree, tree_barrier, tree_broadcast, tree_gather, tree_reduce, tree_scatter
 from unisono.collectives import Collective, all_reduce
 from unisono.errors import UsageError
-from unisono.message import join
+from unisono.message import join, listed
 
 BUILT_IN: tuple[Algorithm, ...] = (
     naive_broadcast, tree_broadcast, chain_broadcast, scatter_all_gather_broadcast, hierarchical_broadcast,
@@ -100,9 +100,9 @@ def find(name: str, collective: Collective | None = None) -> Algorithm:
     if len(matches) == 1 or preferred:
         return (preferred or matches)[0]
     if matches:
-        raise UsageError(messages.SEVERAL_COLLECTIVES(name=repr(name), names=", ".join(map(str, matches))))
+        raise UsageError(messages.SEVERAL_COLLECTIVES(name=repr(name), names=listed(map(str, matches))))
     if collective is None and name in {a.collective.name for a in BUILT_IN}:
-        algorithms = ", ".join(str(a) for a in algorithms_of(collectives.find(name)))
+        algorithms = listed(str(a) for a in algorithms_of(collectives.find(name)))
         raise UsageError(messages.IS_A_COLLECTIVE(name=repr(name), names=algorithms))
     # a bare name prefers all_reduce, in suggestions too
     by_name = {a.name: str(a) for a in sorted(BUILT_IN, key=lambda a: a.collective is all_reduce)}
@@ -114,6 +114,6 @@ def find(name: str, collective: Collective | None = None) -> Algorithm:
     near = get_close_matches(name, known, n=1)
     what = messages.UNKNOWN_NAME_OF if collective else messages.UNKNOWN_NAME
     suggestion = [messages.DID_YOU_MEAN(name=repr(known[near[0]]))] if near else []
-    others = messages.KNOWN(names=", ".join(known)) if collective else messages.SEE_LIST()
+    others = messages.KNOWN(names=listed(known)) if collective else messages.SEE_LIST()
     parameters = {"collective": collective} if collective else {}
     raise UsageError(join([what(name=repr(name), **parameters), *suggestion, others]))

@@ -22,6 +22,7 @@ from typing import Any
 from unisono.algorithms import messages
 from unisono.collectives import COLLECTIVES, Collective
 from unisono.errors import UnisonoError, UsageError
+from unisono.message import listed
 from unisono.schedule import Op, Schedule
 from unisono.schedule.checking import describe_exception
 from unisono.schedule.schedule import DEEPEST
@@ -138,7 +139,7 @@ class Algorithm:
             raise UsageError(messages.BAD_SIZE(algorithm=self, size=repr(size)))
         for name in options:
             if name not in self.options:
-                known = ", ".join(self.options) or messages.NONE()
+                known = listed(self.options) or messages.NONE()
                 raise UsageError(messages.NO_OPTION(algorithm=self, name=repr(name), options=known))
         if root is not None and type(root) is not int:
             raise UsageError(messages.BAD_ROOT(algorithm=self, root=repr(root)))
@@ -147,8 +148,8 @@ class Algorithm:
         if not self.can_serve(size):
             from unisono.algorithms.catalogue import algorithms_serving  # which imports this module
 
-            others = ", ".join(other.name for other in algorithms_serving(self.collective, size))
-            served = ", ".join(str(few) for few in range(1, 17) if self.can_serve(few)) or messages.NONE()
+            others = listed(other.name for other in algorithms_serving(self.collective, size))
+            served = listed(str(few) for few in range(1, 17) if self.can_serve(few)) or messages.NONE()
             raise UsageError(messages.CANNOT_SERVE(algorithm=self, size=size, served=served, others=others))
 
     def _amount(self, what: str, amount: Amount, size: int, options: Mapping[str, Any]) -> int:

@@ -151,8 +151,8 @@ ONE_CHUNK_PER_RANK = Template(
     "algorithms.one_chunk_per_rank",
     "{algorithm} inside another algorithm has {chunks} chunks and {scratch} scratch slots for {size} ranks; expected "
     "{size} chunks and no scratch slots",
-    "用在其他算法内部的 {algorithm} 在 {size} 个 rank 时有 {chunks} 块和 {scratch} 个暂存槽；应有 {size} 块，"
-    "且没有暂存槽",
+    "用在其他算法内部的 {algorithm} 在 {size} 个 rank 时有 {chunks} 块和 {scratch} 个暂存块；应有 {size} 块，"
+    "且没有暂存块",
 )
 BAD_ROWS = Template(
     "algorithms.bad_rows",

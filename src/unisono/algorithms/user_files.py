@@ -23,6 +23,7 @@ from unisono.algorithms.catalogue import find
 from unisono.algorithms.declaration import Algorithm
 from unisono.collectives import Collective
 from unisono.errors import UnisonoError, UsageError
+from unisono.message import listed
 from unisono.schedule import Schedule
 from unisono.schedule.checking import describe_exception
 from unisono.schedule.text import parse_schedule
@@ -64,7 +65,7 @@ class WrittenSchedule:
         if root not in (None, self.written.root):
             raise UsageError(messages.WRITTEN_WITH_ROOT(name=self, root=self.written.root, found=root))
         if options:
-            raise UsageError(messages.WRITTEN_NO_OPTIONS(name=self, options=", ".join(options)))
+            raise UsageError(messages.WRITTEN_NO_OPTIONS(name=self, options=listed(options)))
         return self.written
 
 
@@ -143,7 +144,7 @@ def _from_file(path: Path, function: str, collective: Collective | None, watch: 
     near = get_close_matches(function, list(own), n=1)
     if near:
         raise UsageError(messages.MEANT_IN_FILE(file=path.name, name=function, near=near[0]))
-    names = ", ".join(own) or messages.NO_ALGORITHM()
+    names = listed(own) or messages.NO_ALGORITHM()
     raise UsageError(messages.NOT_IN_FILE(file=path.name, name=function, names=names))
 
 
@@ -154,18 +155,16 @@ def _only(path: Path, own: dict[str, Algorithm], collective: Collective | None) 
     if len(own) == 1:
         return next(iter(own.values()))
     if collective is None:
-        raise UsageError(messages.SEVERAL_IN_FILE(file=path.name, count=len(own), names=", ".join(own)))
+        raise UsageError(messages.SEVERAL_IN_FILE(file=path.name, count=len(own), names=listed(own)))
     of_it = {name: algorithm for name, algorithm in own.items() if algorithm.collective is collective}
     if not of_it:
         raise UsageError(
-            messages.NONE_OF_COLLECTIVE(
-                file=path.name, collective=collective, names=", ".join(map(str, own.values()))
-            )
+            messages.NONE_OF_COLLECTIVE(file=path.name, collective=collective, names=listed(map(str, own.values())))
         )
     if len(of_it) > 1:
         raise UsageError(
             messages.SEVERAL_OF_COLLECTIVE(
-                file=path.name, count=len(of_it), collective=collective, names=", ".join(of_it)
+                file=path.name, count=len(of_it), collective=collective, names=listed(of_it)
             )
         )
     return next(iter(of_it.values()))

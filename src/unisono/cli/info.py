@@ -14,6 +14,7 @@ from unisono.algorithms import BUILT_IN
 from unisono.cli import arguments, messages
 from unisono.cli.output import console, print_json, print_table, table
 from unisono.collectives import COLLECTIVES
+from unisono.message import listed
 from unisono.verifier import cache_directory
 
 
@@ -99,7 +100,7 @@ def _table() -> str:
     if not topologies:
         return messages.NO_TABLE()
     ordered = sorted(topologies, key=lambda topology: (sum(rank_counts(topology) or ()), topology))
-    return messages.TABLE(path=table_path(), sizes=", ".join(ordered))
+    return messages.TABLE(path=table_path(), sizes=listed(ordered))
 
 
 def _engine() -> dict[str, Any] | str:

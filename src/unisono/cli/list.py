@@ -39,7 +39,7 @@ BOUND = {
     ),
     "zh": (
         "在 {size} 个 rank 上，任何算法至少需要 {rounds} 轮",
-        "，最忙的 rank 收发的数据量至少为整个向量的 {least} 倍",
+        "，最忙的 rank 的单向数据量至少为整个向量的 {least} 倍",
     ),
 }
 FULL_STOP = {"en": ".", "zh": "。"}
@@ -47,8 +47,8 @@ LEGEND = {
     "en": "Bytes (sent or received by the busiest rank, whichever is more) and extra memory are multiples of the "
     "vector. Steps are those of the rank with the most. Rounds are the time it takes if a rank sends one message and "
     "receives one message at a time, and each message takes one round.",
-    "zh": "字节数（最忙的 rank 发送量与接收量中的较大者）和额外内存都以整个向量的大小为单位。"
-    "步数取步数最多的 rank。轮数是假设每个 rank 同一时刻只发一条、收一条消息，且每条消息耗时一轮时所需的时间。",
+    "zh": "字节是最忙的 rank 的单向数据量（发送、接收取较大者）；字节和额外内存都以整个向量的大小为单位。"
+    "步数取各 rank 中的最大值。轮数表示所需的时间：假设每个 rank 同一时刻最多发一条、收一条消息，每条消息耗时一轮。",
 }
 Listed = dict[Collective, list[Algorithm | WrittenSchedule]]
 

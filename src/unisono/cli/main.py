@@ -13,7 +13,7 @@ from difflib import get_close_matches
 import unisono
 from unisono.cli import messages
 from unisono.errors import ScheduleError, UnisonoError, UsageError
-from unisono.message import CHINESE, ENGLISH, translated
+from unisono.message import CHINESE, ENGLISH, listed, translated
 
 VERBS = ("list", "show", "verify", "draw", "run", "bench", "explain", "tune", "info", "demo")
 # Started by other verbs, not by users.
@@ -80,7 +80,7 @@ def _unknown(verb: str) -> str:
     near = get_close_matches(verb, VERBS, n=1)
     if near:
         return messages.MEANT_VERB(verb=verb, near=near[0])
-    return messages.NO_VERB(verb=verb, verbs=", ".join(VERBS))
+    return messages.NO_VERB(verb=verb, verbs=listed(VERBS))
 
 
 def _report(name: str, message: str) -> None:

@@ -110,14 +110,14 @@ EXPLAIN_TITLE_OF_ONE = Template(
 EXPLAIN_TITLE_ON_HOSTS = Template(
     "cli.explain_title_on_hosts",
     "{collective}, {size} ranks on {topology}",
-    "{collective}，{size} 个 rank，拓扑 {topology}",
+    "{collective}，{size} 个 rank，主机分布 {topology}",
 )
 EXPLAINED = Template("cli.explained", "{size}: {algorithm}", "{size}：{algorithm}")
 EXPLAINED_REASON = Template("cli.explained_reason", "reason: {reason}", "原因：{reason}")
 EXPLAINED_COST = Template(
     "cli.explained_cost",
     "cost: steps {steps}, rounds {rounds}, bytes through the busiest rank {part} × the vector",
-    "代价：{steps} 步，{rounds} 轮，最忙的 rank 收发的数据量为整个向量的 {part} 倍",
+    "代价：{steps} 步，{rounds} 轮，最忙的 rank 的单向数据量（发送、接收取较大者）为整个向量的 {part} 倍",
 )
 EXPLAINED_NEXT = Template("cli.explained_next", "next best: {algorithm}", "次优：{algorithm}")
 

@@ -19,9 +19,10 @@ from rich.text import Text
 
 PLAIN_WIDTH = 132  # of what goes to a file or a pipe
 # The pieces between which a line may break: after a word, and after any Chinese character with the marks that follow
-# it, which may not begin a line.
+# it, which may not begin a line. Chinese words have no blanks between them, so a line preferably ends with a mark.
 _CJK, _MARKS = r"\u2e80-\u9fff\u3000-\u303f\uff00-\uffef", "，。；：！？、）》”…"
 PIECES = re.compile(rf"\s*[（《“]*(?:[^\s{_CJK}]+|\S)[{_MARKS}]*")
+_CHINESE = re.compile(f"[{_CJK}]")
 
 
 class _Console(Console):
@@ -88,7 +89,8 @@ def print_paragraph(
 
     ``first`` indents the first line, ``rest`` the others.
     """
-    shown = f"{label}: {text}" if label else text
+    colon = "：" if _CHINESE.search(text) else ": "
+    shown = f"{label}{colon}{text}" if label else text
     for number, line in enumerate(wrapped(shown, out.width - max(len(first), len(rest)))):
         printed = Text((rest if number else first) + line, style)
         if label and not number:
@@ -98,13 +100,22 @@ def print_paragraph(
 
 def wrapped(text: str, width: int) -> list[str]:
     """Return a text as lines of at most ``width`` columns; a longer word has a line to itself."""
-    lines = [""]
+    lines: list[list[str]] = [[]]
     for piece in PIECES.findall(text):
-        if lines[-1] and cell_len(lines[-1] + piece) > width:
-            lines.append(piece.lstrip())
+        line = lines[-1]
+        if line and cell_len("".join(line) + piece) > width:
+            end = _last_mark(line, width) if _CHINESE.search(piece + line[-1]) else len(line)
+            lines[-1], rest = line[:end], line[end:]
+            lines.append([part.lstrip() if not number else part for number, part in enumerate([*rest, piece])])
         else:
-            lines[-1] += piece
-    return lines
+            line.append(piece)
+    return ["".join(line) for line in lines]
+
+
+def _last_mark(line: list[str], width: int) -> int:
+    """Return the number of pieces up to the last mark of a line; all of them if that leaves half of it empty."""
+    ends = [end for end in range(1, len(line) + 1) if line[end - 1][-1] in _MARKS]
+    return ends[-1] if ends and cell_len("".join(line[: ends[-1]])) > width / 2 else len(line)
 
 
 def ranks(count: int) -> str:

@@ -205,7 +205,7 @@ RANK_OF_GROUP_AND_PROCESS = Template(
     "rank {rank}（作业内编号；组内编号为 {group_rank}；进程 {process}）",
 )
 ANY_RANK = Template("engine.any_rank", "any rank", "rank（任意）")
-UNKNOWN_CALL = Template("engine.unknown_call", "something else", "其他操作")
+UNKNOWN_CALL = Template("engine.unknown_call", "something else", "其他调用")
 FOLLOWED_BY = Template("engine.followed_by", "; {details}", "；{details}")
 FORKED_CHILD = Template(
     "engine.forked_child",

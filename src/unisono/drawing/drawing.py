@@ -22,6 +22,7 @@ from unisono.drawing.presets import PRESETS
 from unisono.drawing.runs import is_trace, write_run_page
 from unisono.drawing.scene import Scene, scene_of
 from unisono.errors import UsageError
+from unisono.message import ENGLISH, listed
 from unisono.schedule import Schedule
 from unisono.tracing.run import Run
 
@@ -39,9 +40,10 @@ Calls = tuple[int, int | None]  # numbers of the first and the last call; None: 
 class Drawing:
     """A page. A notebook displays it; ``save`` writes it to a file, ``show`` opens it in a browser.
 
-    ``title`` is its title and ``html`` its text. ``failures`` holds the class and the message of the error of each
-    program that fails its proof. For a recorded run, ``findings`` says whether a rank was slow, and ``notes`` which
-    parts are not on the page. By default, these three are empty.
+    ``title`` is its title and ``html`` its text. ``failures`` holds the class and the text of the error of each
+    program that fails its proof, in the language of the page (English if it has none). For a recorded run,
+    ``findings`` says whether a rank was slow, and ``notes`` which parts are not on the page. By default, these three
+    are empty.
     """
 
     title: str
@@ -154,7 +156,9 @@ def draw_request(
 def draw_scenes(scenes: list[Scene], settings: Settings) -> Drawing:
     """Put scenes on a page."""
     title = f"{', '.join(scene['label'] for scene in scenes)} · {scenes[0]['size']}"
-    failures = tuple((scene["failure"]["error"], scene["failure"]["message"]) for scene in scenes if scene["failure"])
+    language = settings.language or ENGLISH
+    failed = [scene["failure"] for scene in scenes if scene["failure"]]
+    failures = tuple((failure["error"], failure["texts"][language]) for failure in failed)
     return Drawing(title, write_page(scenes, title, settings), failures)
 
 
@@ -165,7 +169,7 @@ def _draw_preset(request: Request) -> Drawing:
     if name in LESSONS:
         return Drawing(LESSONS[name].title.en, LESSONS[name].write(Settings(language=request.language)))
     if name not in PRESETS:
-        raise UsageError(messages.NO_PRESET(preset=name, presets=", ".join([*PRESETS, *LESSONS])))
+        raise UsageError(messages.NO_PRESET(preset=name, presets=listed([*PRESETS, *LESSONS])))
     scenes, settings = PRESETS[name].make(PRESETS[name])
     numbers = request.numbers or settings.numbers
     return draw_scenes(scenes, replace(settings, numbers=numbers, language=request.language))
@@ -211,13 +215,13 @@ def _check_options(subjects: Sequence[Algorithm | WrittenSchedule | Schedule], o
     for option in options:
         if option in known:
             continue
-        names = ", ".join(map(str, subjects))
+        names = listed(map(str, subjects))
         near = [MEANT[option]] if option in MEANT else get_close_matches(option, [*known, *ARGUMENTS], n=1)
         if near:
             raise UsageError(messages.NO_OPTION(option=option, names=names, near=near[0]))
-        listed = ", ".join(known) or messages.NO_OPTIONS()
-        arguments = ", ".join(ARGUMENTS)
-        raise UsageError(messages.NO_OPTION_LISTED(option=option, names=names, arguments=arguments, options=listed))
+        named = listed(known) or messages.NO_OPTIONS()
+        arguments = listed(ARGUMENTS)
+        raise UsageError(messages.NO_OPTION_LISTED(option=option, names=names, arguments=arguments, options=named))
 
 
 def _scene(subject: Algorithm | WrittenSchedule | Schedule, request: Request, name: str | None) -> Scene:

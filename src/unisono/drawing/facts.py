@@ -43,7 +43,8 @@ def failure_of(error: ScheduleError, level: int) -> dict[str, Any]:
     said = {
         language: {name: translated(text, language) for name, text in sentences.items()} for language in LANGUAGES
     }
-    return {**error.context(), "said": said, "message": str(error), "level": level}
+    texts = {language: error.text(language) for language in LANGUAGES}
+    return {**error.context(), "said": said, "texts": texts, "level": level}
 
 
 def _part(value: Fraction) -> dict[str, Any]:

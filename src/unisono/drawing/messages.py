@@ -76,7 +76,7 @@ CALL_TOO_LARGE = Template(
     "drawing.call_too_large",
     "{run}: call {numbers} ({label}) has {events:,} ops and waits; a page holds {most:,}. "
     "Draw other calls (--calls A-B), or open the whole trace in Perfetto",
-    "{run}：第 {numbers} 次调用（{label}）有 {events:,} 个操作和等待；一个页面最多容纳 {most:,} 个。"
+    "{run}：第 {numbers} 次调用（{label}）有 {events:,} 个动作和等待；一个页面最多容纳 {most:,} 个。"
     "请画其他调用（--calls A-B），或用 Perfetto 打开整个跟踪记录",
 )
 NO_CALLS = Template(

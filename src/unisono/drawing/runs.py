@@ -19,7 +19,7 @@ from unisono.drawing import messages
 from unisono.drawing.page import Settings, fill_template, script
 from unisono.drawing.run_data import Replays, group_data
 from unisono.errors import UsageError
-from unisono.message import Message
+from unisono.message import Message, listed
 from unisono.tracing.reading import read_run
 from unisono.tracing.run import Call, Run, TracedCommunicator
 from unisono.tracing.sentences import page_data
@@ -164,7 +164,7 @@ def _time_in_calls(group: TracedCommunicator) -> int:
 
 
 def _too_large(run: Run, large: list[Call], most_events: int) -> Message:
-    numbers = ", ".join(str(call.number) for call in large[:5]) + (", ..." if len(large) > 5 else "")
+    numbers = listed((str(call.number) for call in large), longest=5)
     return messages.CALL_TOO_LARGE(
         run=run.source, numbers=numbers, label=large[0].label, events=_events(large[0]), most=most_events
     )

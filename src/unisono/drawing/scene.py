@@ -165,6 +165,7 @@ def _about(collective: Collective) -> dict[str, Any]:
         "name": collective.name, "title": collective.name.replace("_", "-"),
         "summary": collective.summary._asdict(), "story": collective.story._asdict(),
         "reduces": collective.reduces, "carries_data": collective.carries_data, "rooted": collective.rooted,
+        "shares_result": collective.shares_result, "result_on_root": collective.after.others is collectives.NOTHING,
     }  # fmt: skip
 
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from unisono.errors import HazardError, ScheduleError, UnisonoError
-from unisono.message import Message, Template
+from unisono.message import Message, Template, listed
 from unisono.schedule import messages
 from unisono.schedule.hazards import check_hazards
 from unisono.schedule.ops import LINK, RECV, RECV_REDUCE, SEND, Chunks, Op, Step, count
@@ -107,7 +107,7 @@ def _normal_op(op: Any, bounds: Bounds) -> Op:
     kind, chunks, other = op
     try:
         if type(kind) is not str or kind not in LINK:
-            raise ScheduleError(messages.NO_SUCH_OP(kind=repr(kind)), expected=messages.ONE_OF(names=", ".join(LINK)))
+            raise ScheduleError(messages.NO_SUCH_OP(kind=repr(kind)), expected=messages.ONE_OF(names=listed(LINK)))
         chunks = _normal_chunks(chunks, bounds.slots)
         if op.is_local:
             other = _normal_chunks(other, bounds.slots)

@@ -33,13 +33,13 @@ FIX_PROGRAM = Template(
 
 # Steps and ops.
 NOT_A_STEP = Template("schedule.not_a_step", "this is not a step", "这不是一个步骤")
-NOT_AN_OP = Template("schedule.not_an_op", "this is not an op", "这不是一个操作")
+NOT_AN_OP = Template("schedule.not_an_op", "this is not an op", "这不是一个动作")
 WRITE_A_STEP = Template(
     "schedule.write_a_step",
     "yield an op, send(0, dst=1), or several separated by commas; to run another program: yield from "
     "program(...); to yield all ops of a generator at once: yield *(send(0, dst=r) for r in others),",
-    "请 yield 一个操作 send(0, dst=1)，或用逗号分隔的多个操作；要执行另一个程序：yield from program(...)；"
-    "要一次给出生成器里的全部操作：yield *(send(0, dst=r) for r in others),",
+    "请 yield 一个动作，如 send(0, dst=1)，或用逗号分隔的多个动作；要执行另一个程序：yield from program(...)；"
+    "要一次给出生成器里的全部动作：yield *(send(0, dst=r) for r in others),",
 )
 WRITE_AN_OP = Template(
     "schedule.write_an_op",
@@ -48,17 +48,17 @@ WRITE_AN_OP = Template(
     "请写 send(chunk, dst=rank)、recv(chunk, src=rank)、recv_reduce(chunk, src=rank)、copy(chunk, to=slot) 或 "
     "combine(chunk, into=slot)",
 )
-NO_SUCH_OP = Template("schedule.no_such_op", "there is no op {kind}", "没有名为 {kind} 的操作")
+NO_SUCH_OP = Template("schedule.no_such_op", "there is no op {kind}", "没有名为 {kind} 的动作")
 ONE_OF = Template("schedule.one_of", "one of {names}", "{names} 之一")
 DIFFERENT_COUNTS = Template(
     "schedule.different_counts",
     "the two sides have different numbers of chunks",
     "两边的块数不同",
 )
-NO_CHUNK_NAMED = Template("schedule.no_chunk_named", "the op names no chunk", "该操作没有指定任何块")
-LEAVE_OP_OUT = Template("schedule.leave_op_out", "leave the op out of the step", "请从这一步中去掉该操作")
+NO_CHUNK_NAMED = Template("schedule.no_chunk_named", "the op names no chunk", "该动作没有指定任何块")
+LEAVE_OP_OUT = Template("schedule.leave_op_out", "leave the op out of the step", "请从这一步中去掉该动作")
 CHUNK_NAMED_TWICE = Template(
-    "schedule.chunk_named_twice", "the op names the same chunk twice", "该操作重复指定了同一块"
+    "schedule.chunk_named_twice", "the op names the same chunk twice", "该动作重复指定了同一块"
 )
 NO_SUCH_CHUNK = Template("schedule.no_such_chunk", "there is no chunk {chunk}", "没有第 {chunk} 块")
 DECLARED_CHUNKS = Template(
@@ -113,7 +113,7 @@ WRITTEN_TWICE = Template(
 READ_AND_WRITTEN = Template(
     "schedule.read_and_written",
     "chunk {chunk} is read by one op and written by another in the same step",
-    "同一步中，一个操作读第 {chunk} 块，另一个操作写它",
+    "同一步中，一个动作读取第 {chunk} 块，另一个动作写入它",
 )
 TWO_OPS = Template("schedule.two_ops", "`{first}` and `{second}`", "`{first}` 与 `{second}`")
 USE_TWO_STEPS = Template(

@@ -67,12 +67,12 @@ ENDED_AND_FULL = Template(
 ADD_RECV = Template(
     "schedule.add_recv",
     "add the missing recv on rank {rank}, or leave this op out",
-    "请在 rank {rank} 上补上缺少的 recv，或去掉该操作",
+    "请在 rank {rank} 上补上缺少的 recv，或去掉该动作",
 )
 ADD_SEND = Template(
     "schedule.add_send",
     "add the missing send on rank {rank}, or leave this op out",
-    "请在 rank {rank} 上补上缺少的 send，或去掉该操作",
+    "请在 rank {rank} 上补上缺少的 send，或去掉该动作",
 )
 DEADLOCK = Template("schedule.deadlock", "{count} ranks wait for each other in a cycle", "{count} 个 rank 循环等待")
 DEADLOCK_AT_DEPTH = Template(
@@ -94,6 +94,7 @@ RECEIVE_FIRST = Template(
 )
 SEND_FIRST = Template(
     "schedule.send_first",
-    "let one of them send first: a step sends before it receives",
-    "请让其中一个先发送：一步之中先发送、后接收",
+    "let one of them send first, or put the send and the receive into one step: the sends of a step do not wait for "
+    "its receives",
+    "请让其中一个 rank 先发送，或把发送和接收放进同一步（一步中的发送不等待同一步的接收）",
 )

@@ -30,7 +30,7 @@ A_STEP_LINE = Template(
     "程序中的 `{number}: ...` 一行，例如 `{number}: send 0 to 1`",
 )  # fmt: skip
 OPS_OF_FORMS = Template(
-    "schedule.ops_of_forms", "ops of the forms {forms}, separated by ;", "形如 {forms} 的操作，以 ; 分隔"
+    "schedule.ops_of_forms", "ops of the forms {forms}, separated by ;", "形如 {forms} 的动作，以 ; 分隔"
 )
 CHUNK_FORMS = Template("schedule.chunk_forms", "chunks such as 4, 0-3 or 0-3,6", "形如 4、0-3 或 0-3,6 的块号")
 LIST_LIMIT = Template("schedule.list_limit", "at most {limit} chunks in a list", "列表中最多有 {limit} 块")

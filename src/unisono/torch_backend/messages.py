@@ -36,7 +36,7 @@ NOT_FINISHED = Template(
     "{call} 在 {seconds} 秒后尚未完成，仍在运行；请再次等待",
 )
 NO_SOURCE = Template(
-    "torch_backend.no_source", "{call}: only a receive has a source", "{call}：只有接收操作才有来源 rank"
+    "torch_backend.no_source", "{call}: only a receive has a source", "{call}：只有接收才有来源 rank"
 )
 CALL_OF_GROUP = Template("torch_backend.call_of_group", "{call} of group {group}", "进程组 {group} 的 {call}")
 FUTURE_OF_PARENT = Template(

@@ -27,7 +27,7 @@ WORK = Template("tracing.work", "rank {rank}: {work} ({time})", "rank {rank}：{
 BEGIN = Template(
     "tracing.begin",
     "rank {rank} enters {late} after the first rank; its first op starts {time} later",
-    "rank {rank} 比最先进入的 rank 晚 {late} 进入调用；{time} 后开始第一个操作",
+    "rank {rank} 比最先进入的 rank 晚 {late} 进入调用；{time} 后开始第一个动作",
 )
 TRANSIT = Template(
     "tracing.transit", "rank {rank} notices the message after {time}", "{time} 后，rank {rank} 发现消息已到达"

@@ -14,7 +14,7 @@ CHUNK_OF_OTHER_RANKS = Template(
     "verifier.chunk_of_other_ranks", "chunk {chunk} of other ranks", "其他 rank 的第 {chunk} 块"
 )
 CHUNK_OF_ANY_RANKS = Template(
-    "verifier.chunk_of_any_ranks", "chunk {chunk} of any ranks", "任意 rank 的第 {chunk} 块"
+    "verifier.chunk_of_any_ranks", "chunk {chunk} of any ranks", "第 {chunk} 块的数据（来自哪个 rank 均可）"
 )
 SENT_AS_CHUNK = Template(
     "verifier.sent_as_chunk",
@@ -36,7 +36,7 @@ SHOW_RANK = Template(
 OTHER_ORDER = Template(
     "verifier.other_order",
     "chunk {chunk} is added up in a different order than on rank {rank}: same value, different bits",
-    "第 {chunk} 块的相加顺序与 rank {rank} 不同：数值相同，但不能逐位一致",
+    "第 {chunk} 块的相加顺序与 rank {rank} 不同：数学上相等，但结果不能逐位一致",
 )
 AS_ON_RANK = Template("verifier.as_on_rank", "as on rank {rank}: {expression}", "与 rank {rank} 相同：{expression}")
 ON_RANK = Template("verifier.on_rank", "on rank {rank}: {expression}", "rank {rank} 上：{expression}")
@@ -69,12 +69,14 @@ DIFFERENT_CHUNKS_ADDED = Template(
 ADD_SAME_CHUNKS = Template(
     "verifier.add_same_chunks",
     "add only chunks of the same number; use a separate scratch slot for each chunk",
-    "只能把块号相同的块相加；请为每一块使用单独的暂存槽",
+    "只能把块号相同的块相加；请为每一块使用单独的暂存块",
 )
 COUNTED_TWICE = Template(
     "verifier.counted_twice", "the input of rank {rank} is counted twice", "rank {rank} 的输入被重复计入"
 )
-DISJOINT_SUMS = Template("verifier.disjoint_sums", "two sums that have no rank in common", "两个和不含相同的 rank")
+DISJOINT_SUMS = Template(
+    "verifier.disjoint_sums", "two sums that have no rank in common", "相加的两个和不含相同的 rank"
+)
 RECEIVE_FINISHED_SUM = Template(
     "verifier.receive_finished_sum",
     "use {recv} instead of {recv_reduce} where a finished sum arrives",
@@ -104,7 +106,7 @@ INPUT_IS_KEPT = Template(
 OUTPUT_OR_SCRATCH = Template(
     "verifier.output_or_scratch",
     "a slot of the output ({first} to {last}) or scratch",
-    "输出槽（{first} 到 {last}）或暂存槽",
+    "输出槽（{first} 到 {last}）或暂存块",
 )
 OTHER_PIECE = Template(
     "verifier.other_piece",
@@ -209,10 +211,10 @@ FAR_FROM_BANDWIDTH = Template(
     "far from the bandwidth bound: the busiest rank moves {ratio} times the minimum ({bytes} of the vector; the "
     "lower "
     "bound is {least})",
-    "远离带宽下界：最忙的 rank 传输的数据是下界的 {ratio} 倍（向量的 {bytes} 倍；下界为 {least} 倍）",
+    "数据量远高于下界：最忙的 rank 的单向数据量为整个向量的 {bytes} 倍，下界为 {least} 倍（前者是后者的 {ratio} 倍）",
 )
 FAR_FROM_LATENCY = Template(
     "verifier.far_from_latency",
     "far from the latency bound: {rounds} rounds; the lower bound is {least}",
-    "远离延迟下界：{rounds} 轮；下界为 {least} 轮",
+    "轮数远高于下界：需 {rounds} 轮，下界为 {least} 轮",
 )

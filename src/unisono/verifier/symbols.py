@@ -11,7 +11,7 @@ stochastically.
 from __future__ import annotations
 
 from unisono.collectives import Value
-from unisono.message import Message
+from unisono.message import Message, listed
 from unisono.verifier import messages
 
 NOTHING = 0
@@ -123,9 +123,9 @@ def ranks_in(bits: int) -> list[int]:
     return [rank for rank in range(bits.bit_length()) if bits >> rank & 1]
 
 
-def listing(ranks: list[int], longest: int = 16) -> str:
-    """Write rank numbers with commas, the first few of many."""
-    return ", ".join(map(str, ranks[:longest])) + (", ..." if len(ranks) > longest else "")
+def listing(ranks: list[int], longest: int = 16) -> Message:
+    """Write rank numbers as a list, the first few of many."""
+    return listed(map(str, ranks), longest)
 
 
 def describe(value: Value) -> Message:

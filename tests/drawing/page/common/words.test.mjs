@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { readdirSync, readFileSync } from "node:fs";
 import test from "node:test";
-import { stepSentences } from "../../../../src/unisono/drawing/page/common/sentences.mjs";
+import { ending, stepSentences } from "../../../../src/unisono/drawing/page/common/sentences.mjs";
 import { nextSpeed, State } from "../../../../src/unisono/drawing/page/common/state.mjs";
 import { bandwidthText, bytesText, secondsText } from "../../../../src/unisono/drawing/page/common/units.mjs";
 import { viewAtLevel } from "../../../../src/unisono/drawing/page/common/views.mjs";
@@ -69,6 +69,38 @@ test("the sentences of a barrier name the ranks that have arrived", () => {
     steps: [[1], [1], []],
   });
   assert.deepEqual(stepSentences(made, viewAtLevel(made, 1), "en"), ["Rank 0 tells rank 1 that rank 0 has arrived."]);
+});
+
+test("the last sentence says which ranks have the result", () => {
+  const collectives = {
+    every: { carries_data: true, result_on_root: false },
+    root: { carries_data: true, result_on_root: true },
+    barrier: { carries_data: false, result_on_root: false },
+  };
+  const said = Object.values(collectives).map((collective) => ending({ collective, root: 2 }, "en"));
+  assert.deepEqual(said, [
+    "Finished: every rank has its result.",
+    "Finished: the root, rank 2, has the result.",
+    "Finished: every rank knows that all ranks have arrived.",
+  ]);
+  assert.equal(ending({ collective: collectives.root, root: 2 }, "zh"), "完成：根 rank（rank 2）得到了结果。");
+  assert.equal(ending({ collective: collectives.barrier }, "zh"), "完成：每个 rank 都知道所有 rank 已到达。");
+});
+
+test("a Chinese summary names the effect of the messages once", () => {
+  assert.equal(WORDS.zh.summary(4, 0, 4, 0), "4 条消息，到达后直接存入。");
+  assert.equal(WORDS.zh.summary(4, 4, 0, 0), "4 条消息，到达后相加。");
+  assert.equal(WORDS.zh.summary(4, 1, 3, 0), "4 条消息，其中 1 条到达后相加，3 条到达后直接存入。");
+});
+
+test("a Chinese sentence separates chunks with the Chinese comma", () => {
+  const made = scene({
+    size: 2,
+    chunks: 3,
+    messages: [{ src: 0, dst: 1, sent: 1, got: 1, chunks: [0, 2], reduce: true }],
+    steps: [[1], [1]],
+  });
+  assert.match(stepSentences(made, viewAtLevel(made, 1), "zh")[0], /把第 0、2 块（/);
 });
 
 test("a link reproduces the view, and invalid values in it are ignored", () => {

@@ -30,7 +30,8 @@ function facts(scene, w) {
   }
   if (collective.reduces && collective.carries_data) {
     const tree = known.tree ? element("code", { class: "tree" }, known.tree) : "";
-    rows.push(fact(w.factAgreement, w.agreement, tree ? w.addedAs : "", tree || null));
+    if (collective.shares_result) rows.push(fact(w.factAgreement, w.agreement, tree ? w.addedAs : "", tree || null));
+    else if (tree) rows.push(fact(w.addedAs, "", "", tree));
   }
   return [
     element("h2", {}, w.facts, element("span", { class: "proved", title: w.provedNote }, `✓ ${w.proved}`)),

@@ -2,7 +2,7 @@
 
 import { element, withCode } from "../common/dom.mjs";
 import { narrationPanel } from "../common/narration_panel.mjs";
-import { beginning, stepSentences } from "../common/sentences.mjs";
+import { beginning, ending, stepSentences } from "../common/sentences.mjs";
 import { viewAtLevel } from "../common/views.mjs";
 
 const MOST_SENTENCES = 8;
@@ -38,7 +38,8 @@ function paragraphs(scene, level, language, rank, w, sentencesOf) {
   if (sentences.length > MOST_SENTENCES) {
     made.push(element("p", { class: "note" }, w.more(sentences.length - MOST_SENTENCES)));
   }
-  if (level === scene.levels && !scene.failure) made.push(element("p", { class: "finished" }, w.afterWords));
+  if (level === scene.levels && !scene.failure)
+    made.push(element("p", { class: "finished" }, ending(scene, language)));
   if (level === scene.levels && scene.failure) {
     const { rank: failing, step, said } = scene.failure;
     const { what, found } = said[language];

@@ -26,14 +26,14 @@ export function shortExpression(scene, cell, slot) {
 }
 
 /** Numbers in the shortest form: 0–3, 6. */
-export function ranges(numbers) {
+export function ranges(numbers, comma = ", ") {
   const found = [];
   for (const number of numbers) {
     const last = found[found.length - 1];
     if (last && number === last[1] + 1) last[1] = number;
     else found.push([number, number]);
   }
-  return found.map(([first, last]) => (first === last ? `${first}` : `${first}–${last}`)).join(", ");
+  return found.map(([first, last]) => (first === last ? `${first}` : `${first}–${last}`)).join(comma);
 }
 
 function needsIndex(scene, cell, slot) {

@@ -19,8 +19,8 @@ export function legendItems(scene, w, layout, tiny) {
     if (!scene.on_stage) items.push(element("span", {}, w.matrixNote));
     return items;
   }
-  if (adds) items.push(item("reduce", w.legendReduce));
-  if (stores) items.push(item("copy", w.legendCopy));
+  if (adds) items.push(item("reduce", collective.carries_data ? w.legendReduce : w.legendTells));
+  if (stores) items.push(item("copy", collective.carries_data ? w.legendCopy : w.legendTells));
   if (tiny) {
     items.push(
       element("span", { class: "key" }, element("i", { class: "heat", "aria-hidden": "true" }), w.legendHeat),

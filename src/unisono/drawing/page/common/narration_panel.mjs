@@ -27,7 +27,8 @@ export function narrationPanel(state, headingOf, paragraphsOf, besides = () => [
       fill(chosen, ...besides());
     }
     if (!state.get("playing") && Number.isInteger(state.get("step"))) {
-      const text = `${title.textContent}. ${said.textContent}`;
+      const stop = state.get("lang") === "zh" ? "。" : ". ";
+      const text = `${title.textContent}${stop}${said.textContent}`;
       if (live.textContent !== text) live.textContent = text;
     }
   };

@@ -59,7 +59,7 @@ function phaseBar(scene, player, w, language) {
       {
         type: "button",
         style: `flex: ${last - first + 1} 1 0`,
-        title: `${words[language]}: ${first}–${last}`,
+        title: `${words[language]}${language === "zh" ? "：" : ": "}${first}–${last}`,
         onclick: () => player.go(first, false),
       },
       element("span", {}, words[language]),

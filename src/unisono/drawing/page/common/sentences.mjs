@@ -14,7 +14,7 @@ export function messageSentence(scene, message, language, arrived = true) {
     return write.tell(
       message.src,
       message.dst,
-      heard.length === scene.size ? null : ranges(heard),
+      heard.length === scene.size ? null : ranges(heard, write.comma),
       heard.length,
       arrived,
     );
@@ -56,6 +56,13 @@ export function beginning(scene, language) {
   return scene.columns.input_count.filter((count) => count > 0).length === 1 ? holds.rooted(scene.root) : holds.own;
 }
 
+/** The sentence about the result after the last step. */
+export function ending(scene, language) {
+  const { afterWords } = WORDS[language];
+  if (!scene.collective.carries_data) return afterWords.barrier;
+  return scene.collective.result_on_root ? afterWords.root(scene.root) : afterWords.every;
+}
+
 function part(scene, slots) {
   return scene.parts.find(({ first, count }) => slots[0] >= first && slots[0] < first + count);
 }
@@ -79,8 +86,14 @@ function contents(scene, message, language) {
     : write.some(ranks.length);
 }
 
+/** A Chinese sentence without blanks before punctuation. */
+function spaced(sentence) {
+  return sentence.replace(/ (?=[，。（])/g, "");
+}
+
 const SENTENCES = {
   en: {
+    comma: ", ",
     chunks: ({ name }, indices) => {
       const several = indices.length > 1 ? "s" : "";
       const which = indices.length > 24 ? `${indices.length} chunks` : `chunk${several} ${ranges(indices)}`;
@@ -109,13 +122,14 @@ const SENTENCES = {
     },
   },
   zh: {
+    comma: "、",
     chunks: ({ name }, indices) => {
-      const which = indices.length > 24 ? ` ${indices.length} 块数据` : `第 ${ranges(indices)} 块`;
+      const which = indices.length > 24 ? ` ${indices.length} 块数据` : `第 ${ranges(indices, "、")} 块`;
       return {
         data: which,
         input: `输入的${which}`,
         output: `输出的${which}`,
-        scratch: `第 ${ranges(indices)} 个暂存块`,
+        scratch: `暂存块 ${ranges(indices, "、")} `,
       }[name];
     },
     from: (rank) => `来自 rank ${rank}`,
@@ -124,10 +138,10 @@ const SENTENCES = {
     send: (src, dst, what, holds, _several, reduce, arrived) => {
       const inside = holds ? `（${holds}）` : "";
       const effect = arrived ? (reduce ? "，与后者的数据相加" : "，由后者存入") : "，消息还在传输中";
-      return `rank ${src} 把${what}${inside}发给 rank ${dst}${effect}。`;
+      return spaced(`rank ${src} 把${what}${inside}发给 rank ${dst}${effect}。`);
     },
     local: (rank, from, to, reduce) =>
-      reduce ? `rank ${rank} 把${from}加到${to}上。` : `rank ${rank} 把${from}复制到${to}。`,
+      spaced(reduce ? `rank ${rank} 把${from}加到${to}上。` : `rank ${rank} 把${from}复制到${to}。`),
     tell: (src, dst, heard, _count, arrived) => {
       const who = heard === null ? "所有 rank " : `rank ${heard} `;
       return `rank ${src} 告诉 rank ${dst}：${who}已经到达${arrived ? "" : "（消息还在传输中）"}。`;

@@ -131,7 +131,7 @@ const zh = {
   table: "各个集合通信操作的系数",
   tableHead: ["集合通信操作", "系数", "p = ", "原因"],
   tableNote:
-    "n 指整个向量的大小：求和类操作指每个 rank 的输入，收集类操作指每个 rank 的输出。这些系数与 nccl-tests 以及 unisono bench 相同。",
+    "n 指整个向量的大小：对求和类集合通信操作，指每个 rank 的输入；对收集类集合通信操作，指每个 rank 的输出。这些系数与 nccl-tests 以及 unisono bench 相同。",
   why: {
     broadcast: "整个向量都要离开根 rank，并到达其他每个 rank。",
     scatter: "根 rank 发出除自己那份以外的全部数据。",

@@ -45,7 +45,11 @@ function open(page) {
     },
   );
   state.follow(location.hash);
-  const words = () => WORDS[state.get("lang")];
+  // The slider of this page moves between the moments of a training step, which are not levels of a schedule.
+  const words = () => {
+    const w = WORDS[state.get("lang")];
+    return { ...w, stepOf: w.momentOf };
+  };
   const trainingWords = () => TRAINING_WORDS[state.get("lang")];
   const player = new Player(state, () => levels);
   const allOnOne = allOnOneOf(countParameters(data));
