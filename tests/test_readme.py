@@ -64,8 +64,16 @@ def test_a_command_of_the_first_screen_works(folder, command):
 
 def test_both_pages_have_the_same_commands():
     english, chinese = (COMMAND.findall(text_of(page)) for page in PAGES)
-    assert [command.strip() for command in english] == [command.strip() for command in chinese]
+    translated = [command.replace(" --lang zh", "").strip() for command in chinese]
+    assert [command.strip() for command in english] == translated
     assert len(english) >= 6
+
+
+def test_a_command_of_the_chinese_page_is_in_chinese_if_it_can_be():
+    page = text_of("README.zh.md")
+    for command in COMMAND.findall(page) + IN_TABLE.findall(page):
+        words = re.sub(r"\[[^\]]*\]", "", command.replace("\\|", "|")).split()[1:]
+        assert ("--lang zh" in command) == hasattr(parser(words[0]).parse_args(words), "lang"), command
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -77,10 +85,16 @@ def test_the_arguments_of_every_other_command_are_valid(page):
         assert parser(words[0]).parse_args(words).run
 
 
-@pytest.mark.parametrize("page", PAGES)
-def test_verify_prints_the_lines_that_the_page_quotes(page, folder):
-    printed = run_in(folder, ["unisono", "verify", "my_algo.py", "-n", "1-32"]).stdout
-    for quoted in ("32 proved, 0 failed", "far from the latency bound: 62 rounds; the lower bound is 5"):
+@pytest.mark.parametrize(
+    ("page", "language", "lines"),
+    [
+        ("README.md", "en", ["32 proved, 0 failed", "far from the latency bound: 62 rounds; the lower bound is 5"]),
+        ("README.zh.md", "zh", ["32 个通过证明，0 个失败", "轮数远高于下界：需 62 轮，下界为 5 轮"]),
+    ],
+)
+def test_verify_prints_the_lines_that_the_page_quotes(page, language, lines, folder):
+    printed = run_in(folder, ["unisono", "verify", "my_algo.py", "-n", "1-32", "--lang", language]).stdout
+    for quoted in lines:
         assert quoted in printed
         assert f"`{quoted}`" in text_of(page)
 
