@@ -26,6 +26,7 @@ LIMIT_S = 280.0
 missing = what_is_missing()
 pytestmark = [
     pytest.mark.hosts,
+    pytest.mark.long,  # each test starts six processes that import torch
     pytest.mark.skipif(missing is not None, reason=f"SKIPPED, NOT TESTED: torchrun on several hosts ({missing})"),
 ]
 
@@ -82,7 +83,6 @@ def losses_in(output):
     return [float(loss) for loss in re.findall(r"step +\d+ of \d+: loss ([0-9.]+)", output)]
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("strategy", ["ddp", "zero3", "hybrid"])
 def test_the_training_example_prints_the_same_losses_on_two_hosts_as_in_one_process(hosts, strategy):
     options = [TRAIN, "--steps", 4, "--sample", 5]
@@ -122,7 +122,6 @@ dist.destroy_process_group()
 """
 
 
-@pytest.mark.long
 def test_a_job_whose_rank_has_ended_is_restarted_on_all_hosts(hosts, tmp_path):
     program = tmp_path / "program.py"
     program.write_text(ENDS_ONCE)

@@ -1,6 +1,6 @@
 """``unisono tune``: find the fastest algorithms on this machine, for a number of ranks, and remember them.
 
-Started as the program of a job (``unisono run``, torchrun, srun), it measures the ranks of the job, which may be on
+Started as the program of a job (`unisono run`, torchrun, srun), it measures the ranks of the job, which may be on
 several hosts, and rank 0 stores the table.
 """
 
