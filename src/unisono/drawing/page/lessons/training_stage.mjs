@@ -132,7 +132,7 @@ function memoryBar(data, rank, w, most) {
   const update = (level) => {
     const memory = memoryAt(data, level, rank);
     const named = kinds.filter((kind) => memory[kind]).map((kind) => `${w.kinds[kind]} ${exactBytes(memory[kind])}`);
-    const label = w.barLabel(rank, exactBytes(memory.total), named.join(", "));
+    const label = w.barLabel(rank, exactBytes(memory.total), named);
     bar.setAttribute("aria-label", label);
     bar.title = label;
     total.textContent = bytesText(memory.total);

@@ -126,7 +126,7 @@ function memory(data, rank, allOnOne, w, room) {
   return [
     ...made,
     shape("line", { x1: room.left, x2: room.width, y1: line, y2: line, class: "limit" }),
-    shape("text", { x: room.width - 4, y: line - 5, class: "limit-name" }, `${w.allOnOne}: ${bytesText(allOnOne)}`),
+    shape("text", { x: room.width - 4, y: line - 5, class: "limit-name" }, w.allOnOne(bytesText(allOnOne))),
   ];
 }
 

@@ -128,8 +128,8 @@ export function recordedPanel(data, words) {
     const sends = sentFormula(strategy, given);
     const rows = [
       [w.oneHolds, `16 · Ψ`, one, ""],
-      [w.eachHolds, recordedMemory(strategy, counted), mine, `${w.measured}: ${exactBytes(held)} ✓`],
-      [w.eachSends, recordedSent(strategy), sends, `${w.measured}: ${exactBytes(sent - extra)} ✓`],
+      [w.eachHolds, recordedMemory(strategy, counted), mine, w.measured(exactBytes(held))],
+      [w.eachSends, recordedSent(strategy), sends, w.measured(exactBytes(sent - extra))],
     ];
     fill(
       node,
