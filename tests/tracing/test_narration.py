@@ -58,6 +58,11 @@ def test_missing_data_is_reported():
     assert "the oldest 7 events were dropped" in text
 
 
+def test_a_chinese_summary_lists_ranks_with_the_chinese_comma():
+    text = summary(run(group(5, RING, missing=[3, 4])), "zh")
+    assert "没有 rank 3、4 的跟踪记录" in text
+
+
 def test_several_communicators_are_identified_by_their_ranks_in_the_job():
     text = summary(run(group(3, RING), group(1)))
     assert "3 ranks (0, 1, 2 of the job), 1 call in 130 ns: 1 × all_reduce/ring" in text

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from unisono.message import Message, translated
+from unisono.message import Message, listed, translated
 from unisono.tracing import sentences
 from unisono.tracing.critical_path import Stretch, critical_path
 from unisono.tracing.run import Call, Run, TracedCommunicator
@@ -55,13 +55,13 @@ def overview(group: TracedCommunicator, named: bool) -> Message:
     begun, ended = [call.begin_ns for call in group.calls], [call.end_ns for call in group.calls]
     ranks = (sentences.RANKS_ONE if group.size == 1 else sentences.RANKS)(count=group.size)
     if named:
-        ranks = sentences.RANKS_OF_JOB(ranks=ranks, names=", ".join(map(group.name, sorted(group.job_ranks))))
+        ranks = sentences.RANKS_OF_JOB(ranks=ranks, names=listed(map(group.name, sorted(group.job_ranks))))
     count = len(group.calls)
     return sentences.OVERVIEW(
         ranks=ranks,
         calls=(sentences.CALLS_ONE if count == 1 else sentences.CALLS)(count=count),
         span=duration(max(ended) - min(begun)) if ended else "-",
-        what=", ".join(what),
+        what=listed(what),
     )
 
 
@@ -69,7 +69,7 @@ def absent(group: TracedCommunicator) -> list[Message]:
     """Describe what is not in the trace."""
     lines = []
     if group.missing:
-        lines.append(sentences.NO_TRACE_OF(ranks=", ".join(map(group.name, group.missing))))
+        lines.append(sentences.NO_TRACE_OF(ranks=listed(map(group.name, group.missing))))
     dropped = sum(group.dropped.values())
     if dropped:
         lines.append(sentences.EVENTS_DROPPED(count=dropped))
@@ -106,9 +106,9 @@ def describe_stretch(stretch: Stretch, call: Call, group: TracedCommunicator) ->
     op = stretch.op
     work: str = sentences.KINDS[op.kind]() if op.kind in sentences.KINDS else op.kind
     if op.sources:
-        work = sentences.FROM(work=work, ranks=", ".join(map(group.name, op.sources)))
+        work = sentences.FROM(work=work, ranks=listed(map(group.name, op.sources)))
     if op.to:
-        work = sentences.TO(work=work, ranks=", ".join(map(group.name, op.to)))
+        work = sentences.TO(work=work, ranks=listed(map(group.name, op.to)))
     return sentences.WORK(rank=rank, work=work, time=time)
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, NoReturn, cast
 
 from unisono.errors import UsageError
-from unisono.message import Message
+from unisono.message import Message, listed
 from unisono.tracing import messages, validation
 from unisono.tracing.assembling import Assembly
 from unisono.tracing.chrome import FORMAT, LANES
@@ -52,7 +52,7 @@ def read_run(path: str | PathLike[str], *, missing_ok: bool = False, most_bytes:
     if not missing_ok:
         for group in groups:
             if group.missing:
-                ranks = ", ".join(map(str, group.missing))
+                ranks = listed(map(str, group.missing))
                 raise UsageError(messages.RANKS_MISSING(path=where, ranks=ranks, size=group.size))
     schedules = {digest: text for header in headers for digest, text in header["schedules"].items()}
     return Run(str(where), groups, headers[0]["clock"], schedules)
@@ -76,7 +76,7 @@ def _files(where: Path) -> list[Path]:
         if len(others) == 1:
             return others
         if others:
-            names = ", ".join(other.name for other in others[:5])
+            names = listed(other.name for other in others[:5])
             raise UsageError(messages.SEVERAL_IN_FOLDER(path=where, joined=JOINED, names=names))
         raise UsageError(messages.NO_TRACE_IN_FOLDER(path=where, joined=JOINED))
     files = [where / JOINED, *parts]
@@ -202,7 +202,7 @@ def _damaged(file: Path, damage: Message) -> NoReturn:
 def _check_one_run(where: Path, headers: list[dict[str, Any]]) -> None:
     runs = sorted({header["run"] for header in headers})
     if len(runs) > 1:
-        names = ", ".join(runs[:3]) + (", ..." if len(runs) > 3 else "")
+        names = listed(runs, longest=3)
         raise UsageError(messages.SEVERAL_RUNS(path=where, count=len(runs), runs=names))
     clocks = {json.dumps([header["clock"], header["base_ns"]], sort_keys=True) for header in headers}
     if len(clocks) > 1:
