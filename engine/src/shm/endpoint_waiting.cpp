@@ -156,8 +156,7 @@ bool Endpoint::is_in_this_call(const Wait& what) const {
 // Returns whether the peer, or every other rank, has closed the communicator.
 bool Endpoint::has_left(std::uint32_t peer) const {
     if (peer != any_rank)
-        return settings.is_far(peer) ? far_->has_left(peer)
-                                     : board(peer).closed.load(std::memory_order_acquire) != 0;
+        return settings.is_far(peer) ? far_->has_left(peer) : board(peer).closed.load(std::memory_order_acquire) != 0;
     for (std::uint32_t rank = 0; rank < settings.geometry.size; ++rank)
         if (rank != settings.rank && !has_left(rank)) return false;
     return true;
