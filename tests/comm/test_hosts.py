@@ -76,8 +76,12 @@ def make_chosen_calls(comm):
     return wrong if comm.sent_far_bytes == far_bytes else [*wrong, (comm.sent_far_bytes, far_bytes)]
 
 
+# Several ranks on each of several hosts; `make stress` runs them.
+LARGER = ("abcd", "aabb", "abbb", "aaabbb", "abcabcc")
+
+
 @pytest.mark.parametrize(
-    "hosts", ["ab", "abcd", "aabb", "abab", "aaab", "abbb", "aaabbb", pytest.param("abcabcc", marks=pytest.mark.slow)]
+    "hosts", ["ab", "abab", "aaab", *(pytest.param(hosts, marks=pytest.mark.long) for hosts in LARGER)]
 )
 def test_chosen_programs_are_right_and_send_what_was_predicted(hosts):
     assert run_on_hosts(make_chosen_calls, hosts) == [[]] * len(hosts)
@@ -94,7 +98,9 @@ def make_all_calls(comm):
     return wrong
 
 
-@pytest.mark.parametrize("hosts", ["aab", "aaabb", "ababa"])
+@pytest.mark.parametrize(
+    "hosts", ["aab", *(pytest.param(hosts, marks=pytest.mark.long) for hosts in ("aaabb", "ababa"))]
+)
 def test_every_built_in_algorithm_is_right_between_hosts(hosts):
     assert run_on_hosts(make_all_calls, hosts) == [[]] * len(hosts)
 

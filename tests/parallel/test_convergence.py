@@ -104,7 +104,7 @@ def test_the_loss_with_a_codec_is_close_to_the_loss_with_float32(codec):
         assert last(losses) == pytest.approx(last(exact), abs=0.01)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_error_feedback_lowers_the_loss_if_a_codec_sends_one_percent():
     runs = ["ddp", "ddp --codec topk:0.01", "ddp --codec topk:0.01 --error-feedback"]
     exact, without, fed_back = (last(losses) for losses, _ in trained(3, runs, steps=100))

@@ -85,7 +85,7 @@ def campaign(size, models):
 
 
 @pytest.mark.campaign
-@pytest.mark.parametrize("size", [1, 2, pytest.param(3, marks=pytest.mark.long)])
+@pytest.mark.parametrize("size", [1, *(pytest.param(size, marks=pytest.mark.long) for size in (2, 3))])
 def test_random_models_train_like_one_process(size, record_property):
     """288 runs in all."""
     record_property("training runs", campaign(size, SHORT))

@@ -65,7 +65,7 @@ def test_it_trains_with_the_algorithm_of_a_file_as_well_as_alone(launcher):
     assert ENDING.search(done.stdout).group(3, 4) == ENDING.search(run(ALONE).stdout).group(3, 4)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_gradients_are_reduced_with_the_given_algorithm():
     """A wrong algorithm stops the training, so the test above used the right one."""
     wrong = str(Path(EXAMPLE).parent / "wrong" / "zigzag_twice.py")

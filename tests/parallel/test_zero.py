@@ -23,9 +23,9 @@ from unisono.parallel import SyncBatchNorm, Zero  # noqa: E402
 NAMES = ("mlp", "transformer", "conv")
 
 
-def slow(*cases):
-    """Return cases that only ``make test`` runs."""
-    return [pytest.param(*case, marks=pytest.mark.slow) for case in cases]
+def larger(*cases):
+    """Return cases that only ``make stress`` runs: smaller ones of the same kind come first."""
+    return [pytest.param(*case, marks=pytest.mark.long) for case in cases]
 
 
 def momentum(shards):
@@ -55,7 +55,7 @@ def every_stage(group, dtype):
         (1, "comm"),
         (2, "comm"),
         (1, "gloo"),
-        *slow((3, "comm"), (4, "comm"), (2, "gloo"), (2, "unisono")),
+        *larger((3, "comm"), (4, "comm"), (2, "gloo"), (2, "unisono")),
         pytest.param(3, "gloo", marks=pytest.mark.long),
     ],
 )
@@ -101,7 +101,7 @@ def in_hybrid(group, shards, stage):
     [
         (3, 1, 3, "comm"),
         (3, 3, 2, "comm"),
-        *slow((4, 2, 3, "comm"), (4, 2, 2, "comm"), (4, 2, 1, "comm"), (4, 2, 3, "gloo")),
+        *larger((4, 2, 3, "comm"), (4, 2, 2, "comm"), (4, 2, 1, "comm"), (4, 2, 3, "gloo")),
     ],
 )
 def test_hybrid_sharding_matches_one_process(size, shards, stage, kind):
@@ -134,7 +134,7 @@ def beside_fully_shard(name):
     return furthest_apart
 
 
-@pytest.mark.parametrize(("name", "size"), [("mlp", 2), *slow(("transformer", 2), ("conv", 2), ("transformer", 3))])
+@pytest.mark.parametrize(("name", "size"), [("mlp", 2), *larger(("transformer", 2), ("conv", 2), ("transformer", 3))])
 def test_stage_3_matches_fully_shard_after_every_step(name, size):
     assert max(run_ranks(beside_fully_shard, size, name, backend="gloo")) < 1e-12
 

@@ -60,7 +60,10 @@ def assert_saved_is_loaded(folder, saved_by, loaded_by, in_background):
         torch.testing.assert_close(found, expected, rtol=0, atol=0)
 
 
-@pytest.mark.parametrize(("saved_by", "loaded_by"), [(2, 2), (4, 4), (4, 2), (2, 4), (2, 1)])
+@pytest.mark.parametrize(
+    ("saved_by", "loaded_by"),
+    [(2, 2), pytest.param(4, 4, marks=pytest.mark.long), (4, 2), pytest.param(2, 4, marks=pytest.mark.long), (2, 1)],
+)
 def test_a_checkpoint_can_be_loaded_by_any_number_of_ranks(tmp_path, saved_by, loaded_by):
     assert_saved_is_loaded(str(tmp_path / "checkpoint"), saved_by, loaded_by, in_background=False)
 

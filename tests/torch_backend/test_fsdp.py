@@ -13,7 +13,7 @@ from training import batch, parameters_of, small_model, train
 
 from torch_ranks import assert_close, run_ranks, same_as_gloo
 
-SIZES = [2, 4]
+SIZES = [2, pytest.param(4, marks=pytest.mark.long)]
 BF16 = MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype=torch.bfloat16)
 BF16_SUMMED_IN_FP32 = MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype=torch.float32)
 

@@ -30,7 +30,7 @@ def join_and_write(rank, size, folder):
     Path(folder, f"found-{rank}").write_text(str(tensor.item()))
 
 
-@pytest.mark.parametrize("method", ["fork", pytest.param("spawn", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("method", ["fork", pytest.param("spawn", marks=pytest.mark.long)])
 def test_torch_can_start_the_ranks(tmp_path, method):
     mp.start_processes(join_and_write, (2, str(tmp_path)), nprocs=2, start_method=method)
     assert [(tmp_path / f"found-{rank}").read_text() for rank in range(2)] == ["11.0", "11.0"]

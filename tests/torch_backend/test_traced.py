@@ -15,7 +15,7 @@ from unisono.tracing import read_run, summary
 EXAMPLES = Path(__file__).parent.parent.parent / "examples"
 
 
-@pytest.mark.parametrize("size", [3, pytest.param(2, marks=pytest.mark.long)])
+@pytest.mark.parametrize("size", [2, pytest.param(3, marks=pytest.mark.long)])
 def test_a_training_started_by_torchrun_is_recorded(tmp_path, size):
     torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(size)]
     command = [sys.executable, "-m", "unisono", "run", "-n", "1", "--trace", tmp_path, "--", *torchrun]
