@@ -17,7 +17,7 @@ from training import parameters_of, small_model, train
 
 from torch_ranks import assert_close, run_ranks, same_as_gloo
 
-SIZES = [2, 4]
+SIZES = [2, pytest.param(4, marks=pytest.mark.long)]
 STEPS = 6
 
 

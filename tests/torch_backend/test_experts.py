@@ -11,7 +11,7 @@ from torch import nn
 
 from torch_ranks import assert_close, run_ranks, same_as_gloo
 
-SIZES = [2, 4]
+SIZES = [2, pytest.param(4, marks=pytest.mark.long)]
 WIDTH = 6
 
 

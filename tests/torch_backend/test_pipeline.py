@@ -17,7 +17,7 @@ from torch.nn.functional import mse_loss  # noqa: E402
 
 from torch_ranks import assert_close, run_ranks, same_as_gloo  # noqa: E402
 
-SIZES = [2, 4]
+SIZES = [2, pytest.param(4, marks=pytest.mark.long)]
 WIDTH = 8
 BATCHES = 8  # micro-batches
 SCHEDULES = {"GPipe": ScheduleGPipe, "1F1B": Schedule1F1B}

@@ -19,7 +19,7 @@ from torch.distributed.tensor.parallel import (
 
 from torch_ranks import assert_close, run_ranks, same_as_gloo
 
-SIZES = [2, 4]
+SIZES = [2, pytest.param(4, marks=pytest.mark.long)]
 WIDTH = 8
 SEQUENCE = 8
 
