@@ -19,7 +19,9 @@ from unisono.bootstrap.network_options import check_transport
 from unisono.comm.communicator import Communicator
 from unisono.errors import UnisonoError
 
-needs_ucx = pytest.mark.skipif(not ucx_search.packaged_libraries(), reason="no UCX: pip install libucx-cu12")
+needs_ucx = pytest.mark.skipif(
+    not ucx_search.packaged_libraries(), reason="SKIPPED, NOT TESTED: UCX (pip install libucx-cu12)"
+)
 
 
 def transport_of(job, rank):

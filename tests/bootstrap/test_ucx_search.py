@@ -23,7 +23,7 @@ def test_a_path_is_the_only_candidate():
 def test_a_package_that_contains_ucx_is_found():
     found = ucx_search.packaged_libraries()
     if not found:
-        pytest.skip("no UCX: pip install libucx-cu12")
+        pytest.skip("SKIPPED, NOT TESTED: UCX (pip install libucx-cu12)")
     assert all(path.endswith("/libucp.so.0") for path in found)
 
 
