@@ -223,3 +223,23 @@ def run_ranks(job: Job, *ranks: Rank, beside: Sequence[tuple[Any, ...]] = ()) ->
     finally:
         for each in [*started, *others]:
             each.end()
+
+
+def outcome_of_call(connect: Callable[[Job, int], Any], function: Callable[[Any], Any], job: Job, rank: int) -> Any:
+    """Return what a function returns for the communicator of a rank, or the error with its id."""
+    try:
+        with connect(job, rank) as comm:
+            return function(comm)
+    except UnisonoError as error:
+        return type(error).__name__, error.id, str(error)
+
+
+def call_on_ranks(job: Job, function: Callable[[Any], Any], connect: Callable[[Job, int], Any]) -> list[Any]:
+    """Call a function, in processes, with the communicator that ``connect`` makes; return all results."""
+    started = [Started(outcome_of_call, connect, function, job, rank) for rank in range(job.size)]
+    try:
+        ends_s = time.monotonic() + LIMIT_S
+        return [each.result(ends_s) for each in started]
+    finally:
+        for each in started:
+            each.end()

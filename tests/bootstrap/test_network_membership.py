@@ -12,7 +12,7 @@ import pytest
 
 import unisono
 from containers import NEW_PROCESSES, enter_new, needs_namespaces
-from network_ranks import TOKEN, Job, free_port, open_descriptors, pretend_host
+from network_ranks import TOKEN, Job, call_on_ranks, free_port, open_descriptors, pretend_host
 from rendezvous_faults import LIMIT_S, Started
 from unisono.bootstrap import network_messages
 from unisono.bootstrap.environment import RankIdentity
@@ -28,24 +28,9 @@ def connected(job, rank):
     return Communicator(link)
 
 
-def outcome(function, job, rank):
-    """Return what a function returns for the communicator of a rank, or the error with its id."""
-    try:
-        with connected(job, rank) as comm:
-            return function(comm)
-    except UnisonoError as error:
-        return type(error).__name__, error.id, str(error)
-
-
 def on_ranks(job, function):
-    """Call a function with the communicator of each rank, in processes; return the results."""
-    started = [Started(outcome, function, job, rank) for rank in range(job.size)]
-    try:
-        ends_s = time.monotonic() + LIMIT_S
-        return [each.result(ends_s) for each in started]
-    finally:
-        for each in started:
-            each.end()
+    """Call a function with the communicator of each rank; return the results."""
+    return call_on_ranks(job, function, connected)
 
 
 def collect(comm):

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import unisono
-from network_ranks import Job, open_descriptors, pretend_host
+from network_ranks import Job, call_on_ranks, open_descriptors, outcome_of_call, pretend_host
 from rendezvous_faults import LIMIT_S, Started
 from unisono.bootstrap import network_messages, ucx_search
 from unisono.bootstrap.network_membership import connect_link_over_network
@@ -35,21 +35,9 @@ def connected(job, rank, transport=None):
     return Communicator(connect_link_over_network(job.identity(rank), plan, 20.0, 30.0, 1 << 20, dict, host=host))
 
 
-def outcome(function, job, rank):
-    try:
-        with connected(job, rank) as comm:
-            return function(comm)
-    except UnisonoError as error:
-        return type(error).__name__, error.id, str(error)
-
-
 def on_ranks(job, function):
-    started = [Started(outcome, function, job, rank) for rank in range(job.size)]
-    try:
-        return [each.result(time.monotonic() + LIMIT_S) for each in started]
-    finally:
-        for each in started:
-            each.end()
+    """Call a function with the communicator of each rank; return the results."""
+    return call_on_ranks(job, function, connected)
 
 
 def use_everything(comm):
@@ -106,7 +94,7 @@ def die_in_a_call(comm):
 @needs_ucx
 def test_a_rank_that_is_killed_is_named():
     job = Job("aba")
-    started = [Started(outcome, die_in_a_call, job, rank) for rank in range(3)]
+    started = [Started(outcome_of_call, connected, die_in_a_call, job, rank) for rank in range(3)]
     try:
         for rank in (0, 2):
             culprit, seconds = started[rank].result(time.monotonic() + LIMIT_S)
