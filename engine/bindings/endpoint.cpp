@@ -303,11 +303,12 @@ void bind_endpoint(nb::module_& module) {
                 const std::vector<int>& processes, double spin_s, double yield_s, double background_spin_s,
                 const std::vector<std::uint32_t>& job_ranks, const std::shared_ptr<File>& fault_log,
                 const std::shared_ptr<PyCourier>& courier, std::uint64_t number, const std::vector<bool>& far,
-                const std::vector<std::uint32_t>& courier_ranks) {
+                const std::vector<std::uint32_t>& courier_ranks, const std::vector<std::uint32_t>& first_ranks) {
                  try {
                      const Files files{file, fault_log, courier};
                      Settings settings = settings_from(files, offset, rank, size, depth, staging_bytes, transfer_bytes,
                                                        processes, spin_s, yield_s, background_spin_s);
+                     settings.first_ranks = first_ranks;
                      if (courier) {
                          settings.courier = courier->far_side();
                          if (settings.courier == nullptr) throw nb::value_error("the courier does not know its peers");
@@ -324,7 +325,8 @@ void bind_endpoint(nb::module_& module) {
              nb::arg("file"), nb::arg("offset"), nb::arg("rank"), nb::arg("size"), nb::arg("depth"),
              nb::arg("staging_bytes"), nb::arg("transfer_bytes"), nb::arg("processes"), nb::arg("spin_s"), nb::arg("yield_s"),
              nb::arg("background_spin_s"), nb::arg("job_ranks"), nb::arg("fault_log").none(),
-             nb::arg("courier").none(), nb::arg("number"), nb::arg("far"), nb::arg("courier_ranks"))
+             nb::arg("courier").none(), nb::arg("number"), nb::arg("far"), nb::arg("courier_ranks"),
+             nb::arg("first_ranks"))
         .def("fast_call", [](nb::object self, std::uint64_t collective, int arrays, nb::object default_op,
                              nb::object method) {
             return make_fast_call(self, nb::cast<PyEndpoint&>(self), collective, arrays, default_op, method);

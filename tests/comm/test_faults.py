@@ -167,6 +167,43 @@ def test_a_stopped_rank_causes_a_timeout_that_names_the_rank_and_the_call(size):
         assert f"rank {size - 1}" in str(error)
         assert "at step" in str(error)
         assert "has not entered this call (it has made 1 of 2 calls)" in str(error)
+        assert re.search(rf"rank {size - 1} \(process \d+\) is stopped, by a signal or a debugger", str(error))
+
+
+def wait_elsewhere(comm):
+    """Rank 1 waits for rank 0, which waits for rank 2 in another communicator; rank 2 is stopped."""
+    pair = comm.split(0 if comm.rank < 2 else 1)
+    comm.barrier()
+    if comm.rank == 2:
+        os.kill(os.getpid(), signal.SIGSTOP)
+    if comm.rank == 0:
+        comm.recv(np.ones(4), src=2, timeout=30)
+    pair.barrier(timeout=1.0)
+
+
+@pytest.mark.slow
+def test_a_timeout_names_the_rank_that_holds_up_others_in_another_communicator():
+    errors = errors_of(wait_elsewhere, 3, patience_s=3)
+    assert isinstance(errors[1], CollectiveTimeout), errors
+    assert errors[1].rank == 2
+    assert "rank 0 is waiting for rank 2 in another communicator; rank 2 is stopped" in str(errors[1])
+
+
+def stop_while_waiting(comm):
+    """Rank 1 is stopped while it waits for rank 0, which waits for rank 1 in turn."""
+    comm.barrier()
+    if comm.rank == 1:
+        threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGSTOP)).start()
+        comm.recv(np.ones(4), src=0, tag=1)
+    comm.recv(np.ones(4), src=1, tag=2, timeout=1.5)
+
+
+@pytest.mark.slow
+def test_a_rank_that_is_stopped_while_it_waits_is_blamed():
+    errors = errors_of(stop_while_waiting, 2, patience_s=3)
+    assert isinstance(errors[0], CollectiveTimeout), errors
+    assert errors[0].rank == 1
+    assert re.search(r"rank 1 is waiting for rank 0 in send or recv; rank 1 .* is stopped", str(errors[0]))
 
 
 def wait_in_vain(comm):

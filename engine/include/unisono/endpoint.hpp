@@ -1,7 +1,8 @@
 // One rank's end of a communicator: the shared memory, what the ranks tell each other through it, and waiting.
 //
-// Endpoint is implemented in three files of src/shm: endpoint.cpp (the memory, and the announcement of calls),
-// endpoint_waiting.cpp (waiting and waking) and endpoint_faults.cpp (the description and the report of faults).
+// Endpoint is implemented in four files of src/shm: endpoint.cpp (the memory, and the announcement of calls),
+// endpoint_waiting.cpp (waiting and waking), endpoint_faults.cpp (the description and the report of faults) and
+// endpoint_timeout.cpp (the search for the rank that holds up the others).
 #pragma once
 
 #include <atomic>
@@ -12,6 +13,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -20,6 +22,7 @@
 #include "unisono/event_log.hpp"
 #include "unisono/far_link.hpp"
 #include "unisono/fault_message.hpp"
+#include "unisono/job_board.hpp"
 #include "unisono/memory.hpp"
 #include "unisono/peers.hpp"
 #include "unisono/rank_names.hpp"
@@ -44,6 +47,8 @@ struct Settings {
     std::vector<int> processes;  // process ids of all ranks
     int fault_log = -1;          // descriptor of a file that collects the faults of a job; not closed either
     WaitPolicy wait_policy{};
+    // The rank of each rank in the first communicator of the file; if empty, both are the same.
+    std::vector<std::uint32_t> first_ranks;
 
     // The ranks of other hosts; all empty if there are none. Process ids of far ranks are 0.
     std::vector<bool> far;                     // by rank
@@ -52,6 +57,7 @@ struct Settings {
     FarSide* courier = nullptr;
 
     bool is_far(std::uint32_t peer) const { return courier != nullptr && far[peer]; }
+    std::uint32_t first_rank(std::uint32_t peer) const { return first_ranks.empty() ? peer : first_ranks[peer]; }
 };
 
 // Stands for a rank that is not known in advance.
@@ -192,6 +198,10 @@ class Endpoint {
     [[noreturn]] void report_far_peer_lost(std::uint32_t peer, const std::string& reason, const Wait& what);
     [[noreturn]] void report_peer_closed(const Wait& what);
     [[noreturn]] void report_timeout(const Wait& what, Nanoseconds waited);
+    int follow_waits(FaultMessage& message, const Wait& what);
+    int follow_waits_elsewhere(FaultMessage& message, std::uint32_t rank);
+    FaultReport report_fault(Fault fault, int job_culprit, const FaultMessage& message);
+    std::optional<std::uint32_t> job_rank_of(std::uint32_t first_rank) const;
     void add_location(FaultMessage& message, const Wait& what) const;
     std::string value_of(std::uint32_t peer) const { return peer == any_rank ? any_rank_value : names.value(peer); }
     std::string call_value(std::uint32_t rank, std::uint64_t number) const;
@@ -199,6 +209,7 @@ class Endpoint {
     std::byte* base_ = nullptr;
     Control* control_ = nullptr;
     Peers peers_;
+    JobBoard job_board_;
     std::unique_ptr<FarLink> far_;  // nullptr if all ranks are on this host
     int quick_looks_;
     int first_yields_;

@@ -79,6 +79,10 @@ struct Board {
     std::atomic<std::uint32_t> closed;
     std::atomic<std::int32_t> waiting_for;    // a rank, plus one; 0: none; -1: any
     std::atomic<std::uint32_t> waiting_step;  // counted from 1; 0: not in a collective
+    struct JobEntry {
+        std::int32_t process;
+        std::int32_t waits_for;  // a rank of the first communicator, plus one; 0: none
+    } job_entry;                 // in the first communicator of a file only: see job_board.hpp
     alignas(cache_line_pair_bytes) CallRecord recent[remembered_calls];
     char texts[remembered_texts][text_bytes];
 };

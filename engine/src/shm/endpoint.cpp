@@ -61,18 +61,21 @@ void use_huge_pages(std::byte* begin, std::size_t bytes) {
 
 Endpoint::Endpoint(Settings requested)
     : settings(std::move(requested)), layout(settings.geometry), peers_(settings.processes, settings.rank),
+      job_board_(settings.file, settings.first_rank(settings.rank)),
       quick_looks_(static_cast<int>(
           std::clamp<Nanoseconds::rep>(settings.wait_policy.spin / longest_look, fewest_looks, most_looks))),
       first_yields_(settings.wait_policy.spin.count() > 0 ? 0 : yields_at_once), has_fence_(join_fence()) {
     if (settings.rank >= settings.geometry.size || settings.processes.size() != settings.geometry.size ||
         settings.geometry.depth < 4 || settings.geometry.staging_bytes < page_bytes ||
-        settings.geometry.transfer_bytes < 64)
+        settings.geometry.transfer_bytes < 64 ||
+        (!settings.first_ranks.empty() && settings.first_ranks.size() != settings.geometry.size))
         throw std::invalid_argument("impossible settings of an endpoint");
     const Layout::Range books = layout.before_channels();
     allocate(settings.file, settings.offset, books.bytes);
     base_ = settings.memory != nullptr ? settings.memory : map_memory(settings, layout.bytes());
     control_ = reinterpret_cast<Control*>(base_);
     opened_bytes_ = books.bytes;
+    if (settings.offset == 0) board(settings.rank).job_entry.process = ::getpid();
     if (settings.courier == nullptr) return;
     if (settings.far.size() != settings.geometry.size || settings.courier_ranks.size() != settings.geometry.size)
         throw std::invalid_argument("impossible far ranks of an endpoint");

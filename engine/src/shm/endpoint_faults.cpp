@@ -1,7 +1,6 @@
 // The part of Endpoint that describes faults and reports them to every rank.
 #include <unistd.h>
 
-#include <chrono>
 #include <cstdio>
 #include <cstring>
 #include <system_error>
@@ -12,13 +11,17 @@
 namespace unisono {
 
 FaultReport Endpoint::break_with(Fault fault, int culprit, const FaultMessage& message) {
+    return report_fault(fault, names.job_rank(culprit), message);
+}
+
+FaultReport Endpoint::report_fault(Fault fault, int job_culprit, const FaultMessage& message) {
     std::uint32_t whole = 0;
     if (control_->broken.compare_exchange_strong(whole, 1)) {
         const std::string group = names.group();
         const std::string text = message.text() + (group.empty() ? "" : "\n" + group);
         FaultReport report;
         report.fault = fault;
-        report.culprit = names.job_rank(culprit);
+        report.culprit = job_culprit;
         std::strncpy(report.text, text.c_str(), sizeof report.text - 1);
         write_report(far_ ? far_->settle(report) : report);
     }
@@ -108,47 +111,6 @@ void Endpoint::report_peer_closed(const Wait& what) {
     message.with_value("peer", value_of(what.peer)).with_value("rank", own_value());
     add_location(message, what);
     fail(Fault::peer_lost, any ? -1 : static_cast<int>(what.peer), message);
-}
-
-// Follows the ranks, from each one to the rank that it waits for, and blames the last one.
-void Endpoint::report_timeout(const Wait& what, Nanoseconds waited) {
-    char seconds[32];
-    std::snprintf(seconds, sizeof seconds, "%.1f", std::chrono::duration<double>(waited).count());
-    FaultMessage message(what.in_collective ? "timed_out_in_call" : "timed_out");
-    message.with_value("rank", own_value()).with_value("peer", value_of(what.peer)).with("seconds", seconds);
-    add_location(message, what);
-    if (what.peer == any_rank) fail(Fault::timeout, -1, message.with_detail(FaultMessage("no_such_message")));
-    std::uint32_t rank = what.peer;
-    for (std::uint32_t hops = 0; hops < settings.geometry.size; ++hops) {
-        const Board& theirs = board(rank);
-        const auto detail = [&](const char* id) { return FaultMessage(id).with_value("rank", names.value(rank)); };
-        if (settings.is_far(rank) && !far_->refresh_board(rank)) {
-            message.with_detail(detail("no_answer").with("host", far_->host(rank)));
-            break;
-        }
-        const std::uint64_t calls = theirs.calls.load(std::memory_order_acquire);
-        if (what.in_collective && calls < call_) {
-            message.with_detail(detail("not_entered").with("made", calls).with("expected", call_));
-            break;
-        }
-        const std::int32_t waiting_for = theirs.waiting_for.load(std::memory_order_acquire);
-        if (waiting_for == 0) {
-            message.with_detail(detail(what.in_collective ? "busy_in_call" : "busy"));
-            break;
-        }
-        if (waiting_for < 0) {
-            message.with_detail(detail("waits_for_any"));
-            break;
-        }
-        const auto next = static_cast<std::uint32_t>(waiting_for - 1);
-        const std::uint32_t step = theirs.waiting_step.load(std::memory_order_relaxed);
-        FaultMessage waits = detail(step > 0 ? "waits" : "waits_in_transfer").with_value("peer", names.value(next));
-        if (step > 0) waits.with("step", step);
-        message.with_detail(waits);
-        rank = next;
-        if (rank == settings.rank) fail(Fault::timeout, static_cast<int>(what.peer), message);  // they wait in a circle
-    }
-    fail(Fault::timeout, static_cast<int>(rank), message);
 }
 
 // Adds the step and the call, or the tag of a transfer.

@@ -60,13 +60,19 @@ void Endpoint::wait_slowly(std::function<bool()> ready, const Wait& what) {
     Board& mine = board(settings.rank);
     struct Notice {  // tells the other ranks what we wait for
         Board& mine;
-        Notice(Board& board, const Wait& what) : mine(board) {
+        const JobBoard& job_board;
+        std::optional<std::uint32_t> announced;
+        Notice(Board& board, const JobBoard& job_board, const Wait& what) : mine(board), job_board(job_board) {
             mine.waiting_step.store(what.in_collective ? what.step + 1 : 0, std::memory_order_relaxed);
             mine.waiting_for.store(what.peer == any_rank ? -1 : static_cast<std::int32_t>(what.peer) + 1,
                                    std::memory_order_release);
         }
-        ~Notice() { mine.waiting_for.store(0, std::memory_order_release); }
-    } notice(mine, what);
+        void announce_in_job(std::uint32_t peer) { job_board.announce(*(announced = peer)); }
+        ~Notice() {
+            mine.waiting_for.store(0, std::memory_order_release);
+            if (announced) job_board.withdraw(*announced);
+        }
+    } notice(mine, job_board_, what);
 
     Clock::time_point now = Clock::now();
     Clock::time_point next_check = now + settings.wait_policy.yield;
@@ -78,6 +84,8 @@ void Endpoint::wait_slowly(std::function<bool()> ready, const Wait& what) {
         now = Clock::now();
         if (now >= next_check || now >= what.deadline.ends) {
             check_liveness(ready, what);
+            if (now - began > liveness_check_every && what.peer != any_rank)
+                notice.announce_in_job(settings.first_rank(what.peer));
             next_check = now + liveness_check_every;
         }
         if (now - began < spin + settings.wait_policy.yield) {

@@ -49,13 +49,15 @@ class Link:
     ``job_ranks[r]`` is the rank in the job of rank r of the communicator; by default, both are the same. ``hosts``
     says which ranks are far; by default, none is. ``processes`` has 0 for ranks that are far. ``number`` is the same
     on all ranks of the communicator. ``courier_ranks[r]`` is the rank of r in the first communicator, by which the
-    courier knows it; unlike ``job_ranks``, it never changes.
+    courier knows it; unlike ``job_ranks``, it never changes. ``first_ranks[r]`` is the rank of r in the first
+    communicator in this memory, whose boards show what each process waits for.
     """
 
     def __init__(
         self, resources: JobResources, offset: int, rank: int, processes: list[int], config: JobConfig,
         timeout_s: float, trace: JobTrace | None = None, job_ranks: list[int] | None = None,
         hosts: HostMap | None = None, number: int = 0, courier_ranks: list[int] | None = None,
+        first_ranks: list[int] | None = None,
     ) -> None:  # fmt: skip
         self.index = next(_indices)
         self.resources = resources
@@ -67,6 +69,7 @@ class Link:
         self.processes = processes
         self.job_ranks = list(range(self.size)) if job_ranks is None else job_ranks
         self.courier_ranks = list(range(self.size)) if courier_ranks is None else courier_ranks
+        self.first_ranks = list(range(self.size)) if first_ranks is None else first_ranks
         self.hosts = single_host(self.size, os.uname().nodename) if hosts is None else hosts
         self.far = self.hosts.far(rank)
         self.number = number
@@ -83,6 +86,7 @@ class Link:
             job_ranks=self.job_ranks, fault_log=resources.fault_log,
             courier=resources.courier if any(self.far) else None, number=number,
             far=self.far if any(self.far) else [], courier_ranks=self.courier_ranks if any(self.far) else [],
+            first_ranks=self.first_ranks,
         )  # fmt: skip
         self.endpoint.timeout_s = timeout_s
         if resources.first is None:
@@ -128,7 +132,7 @@ class Link:
         offset = shared_bytes(self.size, self.geometry)
         return Link(
             self.resources, offset, self.rank, self.processes, self.config, self.endpoint.timeout_s, self.trace,
-            self.job_ranks, self.hosts, SPARE_NUMBER, self.courier_ranks,
+            self.job_ranks, self.hosts, SPARE_NUMBER, self.courier_ranks, self.first_ranks,
         )  # fmt: skip
 
     def split(self, communicator: Any, color: int | None, key: int) -> Link | None:
@@ -145,7 +149,7 @@ class Link:
         return Link(
             self.resources, int(offsets[first]), rank, [self.processes[each] for each in members], self.config,
             self.endpoint.timeout_s, self.trace, [self.job_ranks[each] for each in members], hosts, number,
-            [self.courier_ranks[each] for each in members],
+            [self.courier_ranks[each] for each in members], [self.first_ranks[each] for each in members],
         )  # fmt: skip
 
     def _agree(self, communicator: Any, color: int | None, key: int) -> tuple[int, Any, Any]:

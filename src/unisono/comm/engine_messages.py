@@ -154,6 +154,16 @@ DETAILS = (
         "{rank} 正在 send 或 recv 中等待 {peer}",
     ),
     Template(
+        PREFIX + "waits_elsewhere",
+        "{rank} is waiting for {peer} in another communicator",
+        "{rank} 正在另一个通信器中等待 {peer}",
+    ),
+    Template(
+        PREFIX + "stopped",
+        "{rank} is stopped, by a signal or a debugger",
+        "{rank} 已被信号或调试器暂停",
+    ),
+    Template(
         PREFIX + "waits_for_any", "{rank} is waiting for a message from any rank", "{rank} 正在等待任意 rank 的消息"
     ),
     Template(
