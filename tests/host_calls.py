@@ -72,7 +72,7 @@ def leave(comm: Any, code: int) -> None:
 
 def courier_port(comm: Any) -> int:
     """Return the port at which this rank receives letters from other hosts."""
-    return int(comm._link.resources.courier.port)
+    return int(comm._link.resources.courier.engine.port)
 
 
 @unisono.algorithm(unisono.collectives.all_reduce, chunks=unisono.one)

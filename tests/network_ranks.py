@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import socket
+import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -16,9 +17,10 @@ from typing import Any
 from rendezvous_faults import LIMIT_S, Started
 from unisono.bootstrap.environment import RankIdentity
 from unisono.bootstrap.hosts import HostMap
+from unisono.bootstrap.job_resources import CourierOffer, SharedCourier
 from unisono.bootstrap.locality import host_info
 from unisono.bootstrap.network_client import resolve
-from unisono.bootstrap.network_options import NetworkPlan
+from unisono.bootstrap.network_options import TCP, NetworkPlan
 from unisono.bootstrap.network_rendezvous import NetworkRendezvous, Participant
 from unisono.bootstrap.network_star import Star
 from unisono.bootstrap.rendezvous import meet
@@ -27,6 +29,7 @@ from unisono.errors import UnisonoError
 
 TOKEN = "a token of these tests"
 RESOURCES = {"cores": [0]}
+ANOTHER_GROUP = threading.Event()  # any object
 
 
 def free_port(address: str = "127.0.0.1") -> int:
@@ -82,6 +85,10 @@ class Seen:
     about: int | None = None
     seconds: float = 0.0
     descriptors: int = 0  # left open, beside those that a successful rank keeps
+    courier: str = ""  # its name
+    number: int = 0
+    courier_ranks: tuple[int, ...] | None = None
+    offers_left: list[str] = field(default_factory=list)  # offered couriers that are still open
 
 
 class PollStar(RendezvousHooks):
@@ -121,6 +128,14 @@ class Job:
         )  # fmt: skip
 
 
+def offer_courier(name: str, size: int, settings: tuple[Any, ...]) -> CourierOffer:
+    """Return a courier that has a user, and knows rank r of a job as rank r + 10."""
+    courier = SharedCourier(FakeCourier("127.0.0.1", None), settings)  # type: ignore[arg-type]
+    courier.name = name
+    courier.add_user(ANOTHER_GROUP)
+    return CourierOffer(courier, tuple(range(10, 10 + size)))
+
+
 def open_descriptors() -> int:
     return len(os.listdir("/proc/self/fd"))
 
@@ -157,6 +172,8 @@ class Rank:
     timeout_s: float = 0.0
     resolve: Any = resolve
     step: Callable[[str], None] | None = None  # called before each step, with its name; may raise
+    offers: Sequence[str] = ()  # the names of couriers that the process has already
+    settings: Sequence[Any] = (None, None, TCP)  # from which these were made
 
 
 def be_rank(job: Job, rank: Rank) -> Seen:
@@ -166,6 +183,7 @@ def be_rank(job: Job, rank: Rank) -> Seen:
     identity = job.identity(rank.rank, rank.size)
     step = rank.step or (lambda _: None)
     couriers: list[FakeCourier] = []
+    offers = [offer_courier(name, job.size, tuple(rank.settings)) for name in rank.offers]
 
     def open_courier(address: str, ports: range | None) -> FakeCourier:
         step("courier")
@@ -175,8 +193,9 @@ def be_rank(job: Job, rank: Rank) -> Seen:
     try:
         host = {**pretend_host(job.hosts[rank.rank % job.size]), **rank.host}
         participant = Participant(
-            identity, job.plan(**rank.plan), RESOURCES, rank.timeout_s or job.timeout_s, None, host, rank.resolve
-        )
+            identity, job.plan(**rank.plan), RESOURCES, rank.timeout_s or job.timeout_s, None, host, rank.resolve,
+            offers,
+        )  # fmt: skip
         if rank.version:
             object.__setattr__(participant.own, "version", rank.version)
         network = participant.meet(configure, open_courier)
@@ -202,8 +221,12 @@ def be_rank(job: Job, rank: Rank) -> Seen:
         )  # fmt: skip
     seen = Seen(
         network.hosts, network.config, processes=processes, seconds=time.monotonic() - began_s,
-        descriptors=open_descriptors() - descriptors - len(couriers),
+        descriptors=open_descriptors() - descriptors - len(couriers) - len(offers),
+        courier="" if network.courier is None else network.courier.name, number=network.number,
+        courier_ranks=network.courier_ranks,
     )  # fmt: skip
+    participant.leave_couriers()
+    seen.offers_left = [offer.courier.name for offer in offers if not offer.courier.engine.closed]
     for courier in couriers:
         seen.address, seen.port, seen.known = courier.address, courier.port, courier.known
         courier.close()

@@ -14,7 +14,7 @@ from typing import Any
 
 from unisono import _engine
 from unisono.bootstrap.hosts import HostMap
-from unisono.bootstrap.job_resources import STAGING_BYTES, JobConfig, JobResources, create_memory
+from unisono.bootstrap.job_resources import STAGING_BYTES, JobConfig, JobResources, SharedCourier, create_memory
 from unisono.bootstrap.membership import Link
 from unisono.comm import Communicator
 
@@ -87,7 +87,7 @@ def _be_rank(
             [tickets[peer][rank] if is_far else b"" for peer, is_far in enumerate(far)],
         )  # fmt: skip
         link = Link(
-            JobResources(os.dup(memory), None, courier), 0, rank,
+            JobResources(os.dup(memory), None, SharedCourier(courier)), 0, rank,
             [0 if is_far else process for is_far, (_, process) in zip(far, known, strict=True)],
             JobConfig(STAGING_BYTES, oversubscribed=True), LIMIT_S / 2,
             hosts=HostMap(tuple(names), tuple(names.index(host) for host in hosts)),

@@ -44,7 +44,7 @@ def measure(rank: int, transport: str, args: argparse.Namespace, host: dict[str,
     with Communicator(link) as comm:
         courier = link.resources.courier
         assert courier is not None, "both ranks are on one host"
-        text = ucx_search.describe(courier)
+        text = ucx_search.describe(courier.engine)
         for nbytes, calls in SIZES.items():
             data = np.zeros(nbytes // 4, np.float32)
             comm.all_reduce(data)

@@ -18,6 +18,9 @@ def test_unisono_run_states_the_address_and_the_token():
     environ = {**UNISONO, "UNISONO_RENDEZVOUS": "a:1", "UNISONO_TOKEN": "secret"}
     assert job_network("unisono", environ) == JobNetwork("a:1", "", "secret", "")
     assert job_network("unisono", UNISONO) == JobNetwork()
+    assert job_network("unisono", {**environ, "UNISONO_TRANSPORT": "ucx"}) == JobNetwork(
+        "a:1", token="secret", transport="ucx"
+    )
 
 
 def test_unisono_run_may_state_the_ranks_on_this_host():

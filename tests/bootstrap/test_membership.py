@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from unisono import spawn
-from unisono.bootstrap.job_resources import SPARE_NUMBER, JobConfig, Numbers, job_config
+from unisono.bootstrap.job_resources import SPARE_NUMBER, JobConfig, Numbers, SharedCourier, job_config, random_number
 
 
 def test_a_number_is_claimed_once():
@@ -19,6 +19,44 @@ def test_a_number_is_claimed_once():
     assert not numbers.claim(first)
     assert numbers.claim(first + 5)
     assert numbers.next == first + 6
+
+
+def test_random_numbers_differ_from_all_that_ranks_agree_on_and_leave_one_for_a_duplicate():
+    first, second = random_number("0" * 32), random_number("f" * 32)
+    assert Numbers().next < 1 << 62 <= first < second + SPARE_NUMBER < 1 << 63
+    assert random_number("0" * 14 + "1") == first + SPARE_NUMBER + 1
+
+
+class ClosedOnce:
+    closed = 0
+
+    def close(self):
+        self.closed += 1
+
+
+def test_a_courier_is_closed_with_the_last_of_its_users():
+    engine, first, second = ClosedOnce(), Numbers(), Numbers()  # any objects are users
+    courier = SharedCourier(engine)
+    assert courier.add_user(first)
+    assert courier.add_user(second)
+    assert courier.add_user(second)
+    courier.remove_user(second)
+    courier.remove_user(second)
+    assert engine.closed == 0
+    courier.remove_user(first)
+    courier.remove_user(first)
+    assert engine.closed == 1
+    assert not courier.add_user(second)
+    assert engine.closed == 1
+
+
+def test_a_user_that_is_freed_does_not_keep_a_courier_open():
+    engine, user = ClosedOnce(), Numbers()
+    courier = SharedCourier(engine)
+    courier.add_user(user)
+    courier.add_user(Numbers())
+    courier.remove_user(user)
+    assert engine.closed == 1
 
 
 def numbers_of_parts(comm):

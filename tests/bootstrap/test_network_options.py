@@ -15,6 +15,7 @@ from unisono.bootstrap.network_options import (
     meets_over_network,
     plan_network,
     split_address,
+    transport_of,
 )
 from unisono.errors import UsageError
 
@@ -46,6 +47,18 @@ def test_an_argument_comes_before_the_launcher():
     assert (plan.host, plan.port, plan.token, plan.job) == ("a", 1, TOKEN, "7")
     plan = plan_network(IDENTITY, NetworkOptions(), launcher)
     assert (plan.host, plan.port, plan.token) == ("b", 2, launcher.token)
+
+
+def test_the_transport_is_that_of_the_argument_or_of_the_launcher_or_tcp():
+    for argument, launched, expected in [
+        (None, "", "tcp"), (None, "ucx", "ucx"), ("tcp", "ucx", "tcp"), ("ucx:/x.so", "", "ucx:/x.so"),
+    ]:  # fmt: skip
+        launcher = JobNetwork(address="b:2", token=TOKEN, transport=launched)
+        assert plan_network(IDENTITY, NetworkOptions(transport=argument), launcher).transport == expected
+    for argument, launched in [("", ""), ("rdma", ""), ("ucx:", ""), (7, ""), (None, "tcp,ucx")]:
+        with pytest.raises(UsageError) as caught:
+            transport_of(argument, JobNetwork(transport=launched))
+        assert caught.value.id == network_messages.BAD_TRANSPORT.id
 
 
 def test_the_port_follows_from_the_name_of_the_job_if_the_launcher_states_none():

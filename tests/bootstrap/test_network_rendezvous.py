@@ -13,6 +13,7 @@ import pytest
 from network_ranks import Job, Rank, Seen, be_rank, free_port, pretend_host, run_ranks
 from unisono.bootstrap import messages, network_messages, network_rendezvous
 from unisono.bootstrap.interfaces import Interface, list_interfaces
+from unisono.bootstrap.job_resources import FIRST_RANDOM
 from unisono.bootstrap.network_client import resolve
 from unisono.bootstrap.network_rendezvous import Participant, check_loopback
 from unisono.bootstrap.network_server import listen
@@ -175,3 +176,36 @@ def test_a_rank_near_rank_0_takes_the_address_at_which_far_ranks_reach_rank_0(mo
     assert participant._courier_address("10.0.0.9", "10.0.0.1") == "10.0.0.9"
     assert participant._courier_address("", "10.0.0.1") == "10.0.0.1"  # rank 0
     assert participant._courier_address("127.0.0.1", "10.0.0.7") == "127.0.0.1"  # rank 0 is on another host
+
+
+# ---- couriers of an earlier rendezvous ---------------------------------------------------------------------------
+
+
+def test_ranks_use_a_courier_that_all_of_them_have():
+    job = Job("aab")
+    seen = run_ranks(job, Rank(0, offers=["x", "y"]), Rank(1, offers=["y", "z"]), Rank(2, offers=["z", "y"]))
+    assert [each.kind for each in seen] == [""] * 3, seen
+    assert [each.courier for each in seen] == ["y"] * 3
+    assert [each.port for each in seen] == [0] * 3  # none was opened
+    assert [each.courier_ranks for each in seen] == [(10, 11, 12)] * 3
+    assert seen[0].number == seen[1].number == seen[2].number >= FIRST_RANDOM
+    assert seen[0].number % 2 == 0  # the next one belongs to the spare duplicate
+    assert [each.offers_left for each in seen] == [["x", "y"], ["y", "z"], ["z", "y"]]
+
+
+@pytest.mark.parametrize(
+    "changed", [{"offers": []}, {"offers": ["x"]}, {"settings": ("eth1", None, "tcp")}], ids=["none", "other", "eth1"]
+)
+def test_every_rank_opens_a_courier_if_one_of_them_has_no_common_one(changed):
+    job = Job("ab")
+    seen = run_ranks(job, Rank(0, offers=["y"]), Rank(1, **{"offers": ["y"], **changed}))
+    check_agreement(job, seen)
+    assert seen[0].courier == seen[1].courier
+    assert seen[0].courier not in ("", "x", "y")
+    assert [(each.number, each.courier_ranks) for each in seen] == [(0, None)] * 2
+    assert seen[0].offers_left == ["y"]
+
+
+def test_ranks_of_one_host_need_no_courier_even_if_they_have_one():
+    seen = run_ranks(Job("aa"), Rank(0, offers=["y"]), Rank(1, offers=["y"]))
+    assert [(each.kind, each.courier, each.number) for each in seen] == [("", "", 0)] * 2

@@ -63,6 +63,11 @@ class FakeCourier:
         self.ucx_resources = list(resources)
 
 
+class TcpCourier:
+    transport = "tcp"
+    ucx_resources = ()
+
+
 def test_the_description_names_the_devices_and_the_reason_for_no_rdma(devices, tmp_path):
     rdma = devices["rdma"]
     assert ucx_search.describe(FakeCourier("self/memory", "tcp/ib0", "rc_mlx5/mlx5_0:1"), rdma) == (
@@ -70,6 +75,12 @@ def test_the_description_names_the_devices_and_the_reason_for_no_rdma(devices, t
     )
     assert ucx_search.describe(FakeCourier("tcp/ib0", "cma/memory"), rdma) == (
         "ucx 1.20.0 (tcp/ib0; no RDMA: this UCX library does not use mlx5_0)"
+    )
+    assert ucx_search.describe(TcpCourier(), rdma) == (
+        'tcp (no RDMA: only transport="ucx" supports it; RDMA devices of this host: mlx5_0)'
+    )
+    assert ucx_search.describe(TcpCourier(), tmp_path / "none") == (
+        'tcp (no RDMA: only transport="ucx" supports it; RDMA devices of this host: none)'
     )
     assert ucx_search.describe(FakeCourier("tcp/eth0"), tmp_path / "none") == (
         "ucx 1.20.0 (tcp/eth0; no RDMA: this host has no RDMA device)"

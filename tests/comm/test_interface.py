@@ -78,7 +78,7 @@ def test_the_check_finds_what_it_forbids(tmp_path):
 def test_the_interface_is_documented():
     for name in (
         "plan", "run", "remember", "repeat", "broken", "token", "timeout", "check_process", "name_ranks",
-        "share_programs",
+        "share_programs", "courier_for",
     ):  # fmt: skip
         assert f"``{name}``" in inspect.getdoc(Communicator)
         assert inspect.getdoc(getattr(Communicator, name))

@@ -15,8 +15,9 @@ from unisono.launch.host_list import parse_hosts
 
 SHOW = """
 import os
-names = ("UNISONO_RANK", "UNISONO_SIZE", "UNISONO_LOCAL_RANK", "UNISONO_LOCAL_SIZE", "UNISONO_RENDEZVOUS")
-print(*(os.environ[name] for name in names), len(os.environ["UNISONO_TOKEN"]))
+os.environ.setdefault("UNISONO_TRANSPORT", "-")
+names = ("RANK", "SIZE", "LOCAL_RANK", "LOCAL_SIZE", "RENDEZVOUS", "TRANSPORT")
+print(*(os.environ["UNISONO_" + name] for name in names), len(os.environ["UNISONO_TOKEN"]))
 """
 LIMIT_S = 60
 
@@ -48,7 +49,16 @@ def test_every_rank_gets_its_identity_and_lines_name_rank_and_host(ssh):
     done = run(ssh, "a:2,b:1", sys.executable, "-c", SHOW, options=["--rendezvous", "a:4000"])
     assert (done.returncode, done.stderr) == (0, "")
     assert sorted(done.stdout.splitlines()) == [
-        "[0 a] 0 3 0 2 a:4000 64", "[1 a] 1 3 1 2 a:4000 64", "[2 b] 2 3 0 1 a:4000 64",
+        "[0 a] 0 3 0 2 a:4000 - 64", "[1 a] 1 3 1 2 a:4000 - 64", "[2 b] 2 3 0 1 a:4000 - 64",
+    ]  # fmt: skip
+
+
+def test_every_rank_gets_the_transport(ssh):
+    options = ["--rendezvous", "a:4000", "--transport", "ucx:/x.so"]
+    done = run(ssh, "a,b", sys.executable, "-c", SHOW, options=options)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert sorted(done.stdout.splitlines()) == [
+        "[0 a] 0 2 0 1 a:4000 ucx:/x.so 64", "[1 b] 1 2 0 1 a:4000 ucx:/x.so 64",
     ]  # fmt: skip
 
 
@@ -140,6 +150,8 @@ def test_no_rank_outlives_a_launcher_that_is_killed(ssh):
         (["--hosts", "a:2", "-n", "3", "x"], "-n 3 does not agree with --hosts, which has 2 ranks"),
         (["--hosts", "a:2", "--trace", "t", "x"], "--trace works on one host only"),
         (["--ssh", "x", "true"], "--ssh needs --hosts"),
+        (["--transport", "ucx", "true"], "--transport needs --hosts"),
+        (["--hosts", "a:2", "--transport", "rdma", "x"], 'transport=\'rdma\'; expected "tcp", "ucx"'),
     ],
 )
 def test_options_that_exclude_each_other_are_refused(words, message):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import time
 from datetime import timedelta
 from pathlib import Path
@@ -16,7 +17,9 @@ from fault_ranks import Rank, job, run  # noqa: E402
 
 from torch_ranks import free_port, run_ranks  # noqa: E402
 from unisono import CommError, Options  # noqa: E402
+from unisono.bootstrap.ucx_search import packaged_libraries  # noqa: E402
 from unisono.torch_backend import store_network, store_rendezvous  # noqa: E402
+from unisono.torch_backend.options import own_options  # noqa: E402
 from unisono.torch_backend.store_network import FAR, own_address, published_addresses, store_host  # noqa: E402
 from unisono.torch_backend.store_rendezvous import WHERE  # noqa: E402
 
@@ -72,6 +75,7 @@ def use_groups(hosts):
     pending.wait()
     objects = [None] * size
     dist.all_gather_object(objects, {"rank": rank})
+    facts["couriers"] = len(listening_ports() - {int(os.environ["MASTER_PORT"])})
     return facts, received.tolist(), objects
 
 
@@ -83,6 +87,7 @@ def test_groups_of_every_kind_work_on_several_hosts(hosts):
         assert received == [float((rank - 1) % size)] * 3
         assert objects == [{"rank": each} for each in range(size)]
         ranks_of = {**members, "part": range(rank % 2, size, 2)}
+        assert facts.pop("couriers") == 1  # one for all groups of the process
         assert facts.keys() == {name for name, ranks in ranks_of.items() if rank in ranks}
         for name, (total, groups) in facts.items():
             ranks = list(ranks_of[name])
@@ -117,7 +122,7 @@ def test_ports_and_threads_are_released_with_their_groups():
     for states in run_ranks(create_again, 2, "ab", init=False):
         first = states[0][1]
         for during, after in states:
-            assert len(during[0] - first[0]) == 2  # the courier of each group listens
+            assert len(during[0] - first[0]) == 1  # the courier of both groups listens
             assert during[2] > first[2]
             assert (after[0], after[2]) == (first[0], first[2])
             assert after[1] <= first[1]  # descriptors; the store may close one
@@ -129,21 +134,71 @@ def test_a_group_on_one_host_opens_no_port():
             assert during[0] == after[0]
 
 
-def join_at_ports(hosts, first):
+def join_at_ports(hosts, first, second):
     options = Options(interface="lo", ports=range(first, first + 20))
     rank = join_on_hosts(hosts, options)
-    before = listening_ports()
-    group = dist.new_group()
-    assert sum_in(group, 1) == len(hosts)
-    store = {int(os.environ["MASTER_PORT"])} if rank == 0 else set()
-    return sorted(before - store), sorted(listening_ports() - before)
+    found = [listening_ports() - ({int(os.environ["MASTER_PORT"])} if rank == 0 else set())]
+    # The first two have the network options of the default group.
+    for options in (None, Options(algorithms={"all_reduce": "ring"}), Options(ports=range(second, second + 20))):
+        before = listening_ports()
+        group = dist.new_group(pg_options=options)
+        assert sum_in(group, 1) == len(hosts)
+        found.append(listening_ports() - before)
+    dist.destroy_process_group(group)
+    assert listening_ports() == before
+    return found
 
 
-def test_ports_are_those_of_the_options_also_in_groups_without_options():
-    first = free_port()
-    for world, more in run_ranks(join_at_ports, 2, "ab", first, init=False):
-        assert len(world) == len(more) == 1
-        assert all(port in range(first, first + 20) for port in world + more)
+def test_a_group_has_a_separate_courier_if_its_options_name_other_ports():
+    first, second = free_port(), free_port()
+    for world, *shared, other in run_ranks(join_at_ports, 2, "ab", first, second, init=False):
+        assert len(world) == len(other) == 1
+        assert world < set(range(first, first + 20))
+        assert other < set(range(second, second + 20))
+        assert shared == [set(), set()]
+
+
+def group_of_gloo(hosts):
+    """Create groups below a default group of another backend; return how many couriers each of them has added."""
+    move_to_host(hosts[int(os.environ["RANK"])])
+    dist.init_process_group("gloo")
+    added = []
+    for _ in range(3):
+        before = listening_ports()
+        assert sum_in(dist.new_group(backend="unisono"), 1) == len(hosts)
+        added.append(len(listening_ports() - before))
+    return added
+
+
+def test_groups_share_a_courier_also_if_the_default_group_has_another_backend():
+    assert run_ranks(group_of_gloo, 2, "ab", init=False) == [[1, 0, 0]] * 2
+
+
+def repeat_all_reduce():
+    while True:
+        dist.all_reduce(torch.ones(8))
+
+
+def lose_a_rank(rank: Rank, hosts: str) -> list[float]:
+    """Lose the last rank; return the sums in a group of the others, and in one that they make afterwards."""
+    move_to_host(hosts[rank.rank])
+    rank.join(timeout_s=30.0)
+    others = list(range(rank.size - 1))
+    before = dist.new_group(others)
+    if rank.rank == rank.size - 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+    with pytest.raises(ConnectionError, match=f"rank {rank.size - 1}"):
+        repeat_all_reduce()
+    after = dist.new_group(others, use_local_synchronization=True)
+    sums = [sum_in(group, 1) for group in (before, after)]
+    assert len(listening_ports()) == 1
+    dist.destroy_process_group()
+    return sums
+
+
+def test_groups_of_the_survivors_continue_on_the_courier_of_a_group_that_has_lost_a_rank(tmp_path):
+    with job(tmp_path, lose_a_rank, 3, "aba") as running:
+        assert [running.outcome(rank).value for rank in (0, 1)] == [[2.0, 2.0]] * 2, running.output(0)
 
 
 def join_with(options):
@@ -157,9 +212,38 @@ def join_with(options):
 def test_options_that_are_wrong_are_refused():
     for text in run_ranks(join_with, 2, Options(ports=[1, 2]), init=False):
         assert "ports=[1, 2]; expected a range of port numbers" in text
+    for text in run_ranks(join_with, 2, Options(transport="rdma"), init=False):
+        assert "transport='rdma'; expected \"tcp\"" in text
     first, second = run_ranks(join_with, 2, Options(interface="nothing0"), init=False)
     assert "interface='nothing0'; expected the name" in second
     assert "interface='nothing0'; expected the name" in first
+
+
+def transports(hosts, options):
+    join_on_hosts(hosts, options)
+    groups = [dist.group.WORLD, dist.new_group(), dist.new_group(pg_options=Options(transport="tcp"))]
+    assert [sum_in(group, 1) for group in groups] == [len(hosts)] * 3
+    return [group.communicator.transport for group in groups]
+
+
+@pytest.mark.skipif(not packaged_libraries(), reason="SKIPPED, NOT TESTED: UCX (pip install libucx-cu12)")
+def test_a_group_takes_its_transport_from_its_options_or_from_the_default_group():
+    for world, without_options, over_tcp in run_ranks(transports, 2, "ab", Options(transport="ucx"), init=False):
+        assert world == without_options
+        assert world.startswith("ucx 1.")
+        assert over_tcp.startswith("tcp (no RDMA: ")
+
+
+NETWORK_OF_DEFAULT = Options(interface="eth0", ports=range(5, 9), transport="ucx", staging_bytes=1)
+
+
+@pytest.mark.parametrize("given", [None, Options(algorithms={"all_reduce": "ring"}), Options(transport="tcp")])
+def test_a_group_takes_what_its_options_do_not_state_about_the_network_from_the_default_group(given):
+    made = own_options(given, shared=False, default=NETWORK_OF_DEFAULT)
+    stated = given or Options()
+    assert (made.interface, made.ports, made.transport) == ("eth0", range(5, 9), stated.transport or "ucx")
+    assert (made.algorithms, made.staging_bytes) == (stated.algorithms, stated.staging_bytes)
+    assert own_options(given, shared=False) == stated
 
 
 # ---- faults --------------------------------------------------------------------------------------------------------

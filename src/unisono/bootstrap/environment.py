@@ -66,6 +66,7 @@ class JobNetwork(NamedTuple):
     host: str = ""  # of rank 0, if the launcher does not choose a port
     token: str = ""
     job: str = ""  # a name of the job that is the same on all hosts
+    transport: str = ""  # that carries the data, unless the program states another one
 
 
 class Names(NamedTuple):
@@ -133,7 +134,10 @@ def job_network(launcher: LauncherName, environ: Mapping[str, str] = os.environ)
     torchrun and Slurm state the host of rank 0, but no port that is free: torch's store listens on MASTER_PORT.
     """
     if launcher == "unisono":
-        return JobNetwork(address=environ.get("UNISONO_RENDEZVOUS", ""), token=environ.get("UNISONO_TOKEN", ""))
+        return JobNetwork(
+            address=environ.get("UNISONO_RENDEZVOUS", ""), token=environ.get("UNISONO_TOKEN", ""),
+            transport=environ.get("UNISONO_TRANSPORT", ""),
+        )  # fmt: skip
     if launcher == "torchrun":
         host = environ.get("MASTER_ADDR", "")
         return JobNetwork(host=host, job=_job(environ, TORCH, with_launcher=False))
@@ -197,6 +201,8 @@ def environment_of_rank(
         own |= {"UNISONO_LOCAL_RANK": str(local[0]), "UNISONO_LOCAL_SIZE": str(local[1])}
     if network is not None:
         own |= {"UNISONO_RENDEZVOUS": network.address, "UNISONO_TOKEN": network.token}
+        if network.transport:
+            own["UNISONO_TRANSPORT"] = network.transport
     return {**inherited, **own, "PYTHONUNBUFFERED": "1"}  # lines appear when they are written
 
 

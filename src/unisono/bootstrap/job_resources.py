@@ -11,6 +11,7 @@ import os
 import secrets
 import threading
 import time
+import weakref
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, NamedTuple
@@ -24,7 +25,7 @@ STAGING_BYTES = 2 * 1024 * 1024
 SMALLEST_STAGING_BYTES = 64 * 1024
 TRANSFER_BYTES = 32 * 1024
 DEPTH = 8  # messages in a channel; docs/adr/0008 says why it must be 4 at least
-SPARE_NUMBER = 1  # of the spare duplicate of the first communicator
+SPARE_NUMBER = 1  # of the spare duplicate of a first communicator, counted from the number of that communicator
 
 # The measured table of algorithms, in the form in which it is stored (comm/tables.py):
 # {"all_reduce": {"4": [[0, "naive"], [16384, "direct"]]}}
@@ -66,7 +67,8 @@ def shared_bytes(size: int, geometry: Geometry) -> int:
 class Numbers:
     """The numbers of communicators: a communicator has the same one on all of its ranks, and no other one has it.
 
-    Number 0 is that of the first communicator, and 1 that of its spare duplicate.
+    Number 0 is that of the first communicator, and 1 that of its spare duplicate. Numbers from FIRST_RANDOM on belong
+    to groups that use the courier of another one.
     """
 
     def __init__(self) -> None:
@@ -81,30 +83,85 @@ class Numbers:
             return is_free
 
 
+FIRST_RANDOM = 1 << 62
+
+
+def random_number(generation: str) -> int:
+    """Return the number of the first communicator of a group, which follows from the random name of its rendezvous.
+
+    The next number is that of its spare duplicate.
+    """
+    return FIRST_RANDOM + 2 * int(generation[:15], 16)
+
+
+class SharedCourier:
+    """The courier of this process, for all communicators whose ranks it knows.
+
+    ``name`` is the same on all ranks that it connects, and no other courier has it. ``settings`` are the options from
+    which it was made. It is closed when its last user leaves or is freed.
+    """
+
+    def __init__(self, engine: _engine.Courier, settings: tuple[Any, ...] = ()) -> None:
+        self.engine = engine
+        self.name = ""
+        self.settings = settings
+        self.numbers = Numbers()
+        # A communicator without any reference is freed, and not closed: then its part here disappears.
+        self._users: weakref.WeakSet[object] = weakref.WeakSet()
+        self._closed = False
+        self._lock = threading.RLock()  # garbage collection may close a communicator at any time
+
+    def add_user(self, user: object) -> bool:
+        """Keep the courier open until ``remove_user``; return False if it is closed already."""
+        with self._lock:
+            if not self._closed:
+                self._users.add(user)
+            return not self._closed
+
+    def remove_user(self, user: object) -> None:
+        """Close the courier if it has no other user."""
+        with self._lock:
+            self._users.discard(user)
+            is_last = not self._users and not self._closed
+            self._closed |= is_last
+        if is_last:
+            self.engine.close()
+
+
+class CourierOffer(NamedTuple):
+    """A courier that a new group may use; it knows rank r of the group as rank ``ranks[r]``."""
+
+    courier: SharedCourier
+    ranks: tuple[int, ...]
+
+
 class JobResources:
     """The resources that the communicators of one ``connect()`` share: memory, courier and numbers.
 
     The memory is an anonymous file, one on each host; the first communicator allocates the parts of the others. The
-    courier carries messages between hosts; a job on one host has none.
+    courier carries messages between hosts; a job on one host has none. The process groups of torch have separate
+    memories, and share a courier.
     """
 
-    def __init__(self, descriptor: int, fault_log: int | None = None, courier: _engine.Courier | None = None) -> None:
+    def __init__(self, descriptor: int, fault_log: int | None = None, courier: SharedCourier | None = None) -> None:
         self.memory = _engine.File(descriptor)
         self.fault_log = None if fault_log is None else _engine.File(fault_log)
         self.courier = courier
-        self.numbers = Numbers()
+        self.numbers = Numbers() if courier is None else courier.numbers
         self.first: _engine.Endpoint | None = None
         self._open_links = 0
 
     def add_link(self) -> None:
         """Count a link that uses the resources."""
         self._open_links += 1
+        if self.courier is not None:
+            self.courier.add_user(self)
 
     def remove_link(self) -> None:
-        """Close the courier with the last link."""
+        """Leave the courier with the last link."""
         self._open_links -= 1
         if self._open_links == 0 and self.courier is not None:
-            self.courier.close()
+            self.courier.remove_user(self)
 
     @property
     def descriptor(self) -> int:

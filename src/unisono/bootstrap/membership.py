@@ -6,7 +6,7 @@ import atexit
 import itertools
 import os
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -19,9 +19,11 @@ from unisono.bootstrap.fault_log import open_fault_log
 from unisono.bootstrap.hosts import HostMap, single_host
 from unisono.bootstrap.job_resources import (
     SPARE_NUMBER,
+    CourierOffer,
     Geometry,
     JobConfig,
     JobResources,
+    SharedCourier,
     Table,
     create_memory,
     geometry_for,
@@ -48,9 +50,9 @@ class Link:
 
     ``job_ranks[r]`` is the rank in the job of rank r of the communicator; by default, both are the same. ``hosts``
     says which ranks are far; by default, none is. ``processes`` has 0 for ranks that are far. ``number`` is the same
-    on all ranks of the communicator. ``courier_ranks[r]`` is the rank of r in the first communicator, by which the
-    courier knows it; unlike ``job_ranks``, it never changes. ``first_ranks[r]`` is the rank of r in the first
-    communicator in this memory, whose boards show what each process waits for.
+    on all ranks of the communicator. ``courier_ranks[r]`` is the rank by which the courier knows rank r; unlike
+    ``job_ranks``, it never changes. ``first_ranks[r]`` is the rank of r in the first communicator in this memory,
+    whose boards show what each process waits for.
     """
 
     def __init__(
@@ -84,7 +86,7 @@ class Link:
             yield_s=OVERSUBSCRIBED_YIELD_S if config.oversubscribed else 0.0,
             background_spin_s=SPIN_S if config.spare_cores else 0.0 if config.oversubscribed else SHORT_SPIN_S,
             job_ranks=self.job_ranks, fault_log=resources.fault_log,
-            courier=resources.courier if any(self.far) else None, number=number,
+            courier=resources.courier.engine if resources.courier and any(self.far) else None, number=number,
             far=self.far if any(self.far) else [], courier_ranks=self.courier_ranks if any(self.far) else [],
             first_ranks=self.first_ranks,
         )  # fmt: skip
@@ -116,6 +118,13 @@ class Link:
         self.job_ranks = job_ranks
         self.endpoint.name_ranks(job_ranks)
 
+    def courier_for(self, job_ranks: Sequence[int]) -> CourierOffer | None:
+        """Return the courier of this process, if it has one that knows these ranks of the job."""
+        courier, known = self.resources.courier, dict(zip(self.job_ranks, self.courier_ranks, strict=True))
+        if courier is None or not known.keys() >= set(job_ranks):
+            return None
+        return CourierOffer(courier, tuple(known[rank] for rank in job_ranks))
+
     def reserve_spare_duplicate(self) -> None:
         """Reserve the space behind this communicator for a duplicate; on the first rank of each host, before other
         space is taken.
@@ -132,7 +141,7 @@ class Link:
         offset = shared_bytes(self.size, self.geometry)
         return Link(
             self.resources, offset, self.rank, self.processes, self.config, self.endpoint.timeout_s, self.trace,
-            self.job_ranks, self.hosts, SPARE_NUMBER, self.courier_ranks, self.first_ranks,
+            self.job_ranks, self.hosts, self.number + SPARE_NUMBER, self.courier_ranks, self.first_ranks,
         )  # fmt: skip
 
     def split(self, communicator: Any, color: int | None, key: int) -> Link | None:
@@ -202,7 +211,7 @@ def _leave_in_child() -> None:
         link.closed = True
         link.endpoint.abandon()
         if link.resources.courier is not None:
-            link.resources.courier.abandon()
+            link.resources.courier.engine.abandon()
 
 
 os.register_at_fork(after_in_child=_leave_in_child)
@@ -241,18 +250,22 @@ def connect_link(
 
 def join_memory(
     identity: RankIdentity, rendezvous: Rendezvous, config: JobConfig, timeout_s: float,
-    hosts: HostMap | None = None, courier: _engine.Courier | None = None,
+    hosts: HostMap | None = None, courier: SharedCourier | None = None, number: int = 0,
+    courier_ranks: Sequence[int] | None = None,
 ) -> Link:  # fmt: skip
     """Map the memory of this host, and return when all ranks of the host have done so.
 
-    If one of them fails, all of them raise an error.
+    If one of them fails, all of them raise an error. ``number`` and ``courier_ranks`` are those of the link.
     """
     members = range(identity.size) if hosts is None else hosts.near(identity.rank)
     near = dict(zip(members, rendezvous.processes, strict=True))
     processes = [near.get(rank, 0) for rank in range(identity.size)]
     resources = JobResources(rendezvous.file, open_fault_log(identity), courier)
     try:
-        link = Link(resources, 0, identity.rank, processes, config, timeout_s, identity.trace, hosts=hosts)
+        link = Link(
+            resources, 0, identity.rank, processes, config, timeout_s, identity.trace, hosts=hosts, number=number,
+            courier_ranks=None if courier_ranks is None else list(courier_ranks),
+        )  # fmt: skip
         link.has_spare_duplicate = True
         if identity.rank == members[0]:
             link.reserve_spare_duplicate()

@@ -17,7 +17,7 @@ import hmac
 import math
 import secrets
 import struct
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any, NamedTuple
 
 from unisono.bootstrap.handshake import is_list_of_integers
@@ -95,6 +95,7 @@ class NetworkHello:
     resources: dict[str, list[int]]  # from which rank 0 determines the configuration
     timeout_s: float  # the timeout of the rank
     left_s: float  # the part of it that is left
+    couriers: list[str] = field(default_factory=list)  # names of those that this process could use
 
     def as_message(self) -> dict[str, Any]:
         """Return the message."""
@@ -103,7 +104,7 @@ class NetworkHello:
 
 def network_hello_from(message: dict[str, Any]) -> NetworkHello:
     """Return the hello in a message; ValueError if it has another form."""
-    if message.keys() != {field.name for field in fields(NetworkHello)}:
+    if message.keys() != {part.name for part in fields(NetworkHello)}:
         raise ValueError(f"a message with the parts {sorted(message)[:9]}")
     hello = NetworkHello(**message)
     texts = [hello.version, *(hello.host.values() if isinstance(hello.host, dict) else [None])]
@@ -118,4 +119,6 @@ def network_hello_from(message: dict[str, Any]) -> NetworkHello:
             raise ValueError("a timeout that is not a number of seconds")
     if not isinstance(hello.resources, dict) or not all(map(is_list_of_integers, hello.resources.values())):
         raise ValueError("resources that are not lists of integers")
+    if not isinstance(hello.couriers, list) or not all(isinstance(name, str) for name in hello.couriers):
+        raise ValueError("couriers that are not a list of names")
     return hello

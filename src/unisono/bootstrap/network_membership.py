@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from unisono import _engine
 from unisono.bootstrap import network_messages, ucx_search
 from unisono.bootstrap.environment import RankIdentity
 from unisono.bootstrap.hosts import HostMap
-from unisono.bootstrap.job_resources import JobConfig, Table, create_memory, job_config, own_resources
+from unisono.bootstrap.job_resources import (
+    CourierOffer,
+    JobConfig,
+    Table,
+    create_memory,
+    job_config,
+    own_resources,
+)
 from unisono.bootstrap.membership import Link, join_memory
 from unisono.bootstrap.network_client import Resolve, resolve
 from unisono.bootstrap.network_options import TCP, UCX_PATH, NetworkPlan, join_port
@@ -35,27 +42,29 @@ class StarHooks(RendezvousHooks):
 def connect_link_over_network(
     identity: RankIdentity, plan: NetworkPlan, timeout_s: float, connect_timeout_s: float, staging_bytes: int,
     table: Callable[[], Table], *, hooks: RendezvousHooks | None = None, host: dict[str, str] | None = None,
-    resolve: Resolve = resolve,
+    resolve: Resolve = resolve, offers: Sequence[CourierOffer] = (),
 ) -> Link:  # fmt: skip
     """Connect to the other ranks of a job on several hosts, and map the memory of this host.
 
     ``host`` is the identity of this host, by default that of ``locality.host_info()``; ``resolve`` returns the
-    addresses of rank 0.
+    addresses of rank 0. ``offers`` are couriers that this process has already: if all ranks have one in common, no
+    other one is opened.
     """
 
     def configure(resources: list[dict[str, Any]], hosts: HostMap) -> dict[str, Any]:
         by_host = [[resources[rank] for rank in hosts.ranks_on(number)] for number in range(hosts.count)]
         return job_config(by_host, staging_bytes, table())
 
-    participant = Participant(identity, plan, own_resources(), connect_timeout_s, hooks, host, resolve)
-    network = participant.meet(configure, _open_courier(identity, plan.transport))
+    participant = Participant(identity, plan, own_resources(), connect_timeout_s, hooks, host, resolve, offers)
     try:
-        link = _join_host(identity, network, timeout_s, connect_timeout_s)
-    except BaseException as error:
-        network.star.fail(error)
-        if network.courier is not None:
-            network.courier.close()
-        raise
+        network = participant.meet(configure, _open_courier(identity, plan.transport))
+        try:
+            link = _join_host(identity, network, timeout_s, connect_timeout_s)
+        except BaseException as error:
+            network.star.fail(error)
+            raise
+    finally:
+        participant.leave_couriers()
     try:
         network.star.allow_time()
         network.star.exchange({}, lambda received: [{}] * len(received))
@@ -109,4 +118,6 @@ def _join_host(
         identity, network.near_address, own_resources(), configure, connect_timeout_s, StarHooks(network.star),
         network.hosts.near(identity.rank),
     )  # fmt: skip
-    return join_memory(identity, rendezvous, config, timeout_s, network.hosts, network.courier)
+    return join_memory(
+        identity, rendezvous, config, timeout_s, network.hosts, network.courier, network.number, network.courier_ranks
+    )

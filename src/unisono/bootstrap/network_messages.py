@@ -36,6 +36,12 @@ UCX_NOT_USABLE = Template(
     "connect：rank {rank} 无法使用 UCX：{reason}；建议：用 pip install unisono[net] 安装，用 "
     'transport="ucx:PATH" 指定库文件，或使用 transport="tcp"',
 )
+TCP_WITHOUT_RDMA = Template(
+    "bootstrap.tcp_without_rdma",
+    'tcp (no RDMA: only transport="ucx" supports it; RDMA devices of this host: {devices})',
+    'tcp（无 RDMA：只有 transport="ucx" 支持 RDMA；本主机的 RDMA 设备：{devices}）',
+)
+NO_RDMA_DEVICE = Template("bootstrap.no_rdma_device", "none", "无")
 UCX_DEVICES = Template("bootstrap.ucx_devices", "{ucx} ({devices})", "{ucx}（{devices}）")
 UCX_WITHOUT_RDMA_DEVICE = Template(
     "bootstrap.ucx_without_rdma_device",

@@ -34,7 +34,7 @@ class NetworkOptions:
     token_file: str | os.PathLike[str] | None = None
     interface: str | None = None
     ports: range | None = None
-    transport: str = TCP
+    transport: str | None = None
 
 
 @dataclass(frozen=True)
@@ -48,6 +48,11 @@ class NetworkPlan:
     interface: str | None = None
     ports: range | None = None
     transport: str = TCP  # or UCX, or UCX with the path of its library
+
+    @property
+    def settings(self) -> tuple[object, ...]:
+        """What determines how a courier listens and sends."""
+        return self.interface, self.ports, self.transport
 
     @property
     def address(self) -> str:
@@ -68,7 +73,7 @@ def meets_over_network(identity: RankIdentity, options: NetworkOptions) -> bool:
 def plan_network(identity: RankIdentity, options: NetworkOptions, launcher: JobNetwork) -> NetworkPlan:
     """Return the plan of a rendezvous between hosts; UsageError if the address or the token is not known."""
     ports = options.ports
-    check_transport(options.transport)
+    transport = transport_of(options.transport, launcher)
     check_ports(ports)
     if options.rendezvous is not None:
         host, port = split_address(options.rendezvous)
@@ -83,7 +88,14 @@ def plan_network(identity: RankIdentity, options: NetworkOptions, launcher: JobN
             network.NO_RENDEZVOUS(launcher=identity.launcher, size=identity.size, local_size=identity.local_size)
         )
     token = _token(options, launcher)
-    return NetworkPlan(host, port, token, launcher.job, options.interface, ports, options.transport)
+    return NetworkPlan(host, port, token, launcher.job, options.interface, ports, transport)
+
+
+def transport_of(requested: str | None, launcher: JobNetwork) -> str:
+    """Return the transport that the program requests, or that of its launcher; UsageError if there is no such one."""
+    transport = (launcher.transport or TCP) if requested is None else requested
+    check_transport(transport)
+    return transport
 
 
 def check_transport(transport: str) -> None:

@@ -3,7 +3,8 @@
 1. Every rank proves that it belongs to the job, lets rank 0 prove the same (network_handshake.py), and sends a hello
    with the identity of its host.
 2. Rank 0 sends all ranks the map of hosts (hosts.py). A rank with far ranks opens its **courier**, which listens for
-   their messages, and sends rank 0 its address.
+   their messages, and sends rank 0 its address. If all ranks have a courier in common already, that of an earlier
+   rendezvous which knows all of them, rank 0 names it, and they use it.
 3. Rank 0 sends all ranks the **table**: the addresses of all couriers, and the configuration of the job. Every rank
    computes the **tickets** with which two couriers recognize each other, from the token, which is never sent.
 4. The ranks of each host meet at a Unix socket and map memory (rendezvous.py), and all ranks confirm that they are
@@ -28,12 +29,13 @@ from unisono.bootstrap import network_messages as network
 from unisono.bootstrap.environment import RankIdentity
 from unisono.bootstrap.hosts import HostMap, hosts_of
 from unisono.bootstrap.interfaces import is_loopback, list_interfaces, plain_address, select_address
+from unisono.bootstrap.job_resources import CourierOffer, SharedCourier, random_number
 from unisono.bootstrap.locality import host_info
 from unisono.bootstrap.network_client import Dialer, Resolve, resolve
 from unisono.bootstrap.network_handshake import NetworkHello, derive
 from unisono.bootstrap.network_options import NetworkPlan
 from unisono.bootstrap.network_server import NetworkServer, listen
-from unisono.bootstrap.network_star import Star, StarCenter, StarMember
+from unisono.bootstrap.network_star import FarPeer, Star, StarCenter, StarMember
 from unisono.bootstrap.rendezvous import system_error
 from unisono.bootstrap.rendezvous_address import AbstractAddress
 from unisono.bootstrap.rendezvous_server import RendezvousHooks
@@ -51,9 +53,11 @@ class NetworkRendezvous:
 
     star: Star
     hosts: HostMap
-    courier: _engine.Courier | None  # None if all ranks are near
+    courier: SharedCourier | None  # None if all ranks are near
     config: dict[str, Any]  # determined by rank 0
     near_address: AbstractAddress  # at which the ranks of this host meet
+    number: int = 0  # of the communicator
+    courier_ranks: tuple[int, ...] | None = None  # by which the courier knows the ranks; None: their own
 
 
 @dataclass(frozen=True)
@@ -67,18 +71,27 @@ class Table:
 
 
 class Participant:
-    """A rank in a rendezvous between hosts; ``host`` is the identity of its host."""
+    """A rank in a rendezvous between hosts; ``host`` is the identity of its host.
+
+    ``offers`` are couriers that this process has already; those with the settings of the plan may be used. A courier
+    stays open while the participant uses it, until ``leave_couriers``.
+    """
 
     def __init__(
         self, identity: RankIdentity, plan: NetworkPlan, resources: dict[str, list[int]], timeout_s: float,
         hooks: RendezvousHooks | None = None, host: dict[str, str] | None = None, resolve: Resolve = resolve,
+        offers: Sequence[CourierOffer] = (),
     ) -> None:  # fmt: skip
         self.identity, self.plan, self.timeout_s, self.resolve = identity, plan, timeout_s, resolve
         self.hooks = hooks or RendezvousHooks()
+        usable = [offer for offer in offers if offer.courier.settings == plan.settings]
+        self.offers = {offer.courier.name: offer for offer in usable if offer.courier.add_user(self)}
         self.own = NetworkHello(
-            __version__, host_info() if host is None else host, os.getpid(), resources, timeout_s, timeout_s
-        )
-        self.courier: _engine.Courier | None = None
+            __version__, host_info() if host is None else host, os.getpid(), resources, timeout_s, timeout_s,
+            list(self.offers),
+        )  # fmt: skip
+        self.chosen: CourierOffer | None = None
+        self.courier: SharedCourier | None = None
         self.identities: list[dict[str, str]] = []  # of the hosts of all ranks; on rank 0 only
         self.config: dict[str, Any] = {}  # on rank 0 only
 
@@ -91,23 +104,35 @@ class Participant:
                 raise
             raise system_error(self.identity, error) from error
 
+    def leave_couriers(self) -> None:
+        """Close what no communicator uses."""
+        for courier in [self.courier, *(offer.courier for offer in self.offers.values())]:
+            if courier is not None:
+                courier.remove_user(self)
+
     def _meet(self, configure: ConfigureHosts, open_courier: OpenCourier) -> NetworkRendezvous:
         star, hosts, route, reached = self._gather(configure)
         try:
             star.allow_time()
             address, port = "", 0
-            if hosts.count > 1:
+            if self.chosen is not None:
+                self.courier = self.chosen.courier
+            elif hosts.count > 1:
                 address = self._courier_address(route, reached)
-                self.courier = open_courier(address, self.plan.ports)
-                port = self.courier.port
+                self.courier = SharedCourier(open_courier(address, self.plan.ports), self.plan.settings)
+                self.courier.add_user(self)
+                port = self.courier.engine.port
             answer = star.exchange({"address": address, "port": port}, self._make_table)
             table = _read_table(answer, hosts.size, self.plan.address)
-            if self.courier is not None:
-                self._introduce(self.courier, table, hosts)
-            return NetworkRendezvous(star, hosts, self.courier, table.config, self._near_address(table, hosts))
+            result = NetworkRendezvous(star, hosts, self.courier, table.config, self._near_address(table, hosts))
+            if self.chosen is not None:
+                result.number, result.courier_ranks = random_number(table.generation), self.chosen.ranks
+            elif self.courier is not None:
+                self.courier.name = table.generation
+                self._introduce(self.courier.engine, table, hosts)
+            return result
         except BaseException as error:
-            if self.courier is not None:
-                self.courier.close()
+            self.leave_couriers()
             star.fail(error)
             raise
 
@@ -128,6 +153,8 @@ class Participant:
             route = plain_address(connection.socket.getsockname()[0])
             message = star.wait()
             hosts = _read_hosts(message, self.identity.size)
+            if name := _text(message["courier"]):
+                self.chosen = self.offers[name]
             return star, hosts, route, _text(message["reached"])
         except (KeyError, TypeError, ValueError) as error:
             star.close()
@@ -152,8 +179,13 @@ class Participant:
             far = [peer for peer in peers if hosts.host_of[peer.rank] != hosts.host_of[0]]
             reached = plain_address(far[0].connection.socket.getsockname()[0]) if far else ""
             self.config = configure([self.own.resources, *(peer.hello.resources for peer in peers)], hosts)
+            self.chosen = self._common_courier(peers) if hosts.count > 1 else None
+            message = {
+                "names": list(hosts.names), "host_of": list(hosts.host_of), "reached": reached,
+                "courier": "" if self.chosen is None else self.chosen.courier.name,
+            }  # fmt: skip
             for peer in peers:
-                peer.connection.send({"names": list(hosts.names), "host_of": list(hosts.host_of), "reached": reached})
+                peer.connection.send(message)
             star.flush()
             return star, hosts, "", reached
         except BaseException as error:
@@ -161,6 +193,11 @@ class Participant:
             raise
 
     # Steps 2 and 3: the couriers.
+
+    def _common_courier(self, peers: Sequence[FarPeer]) -> CourierOffer | None:
+        """Return the courier that all ranks have already, if there is one; called on rank 0."""
+        common = (offer for name, offer in self.offers.items() if all(name in peer.hello.couriers for peer in peers))
+        return next(common, None)
 
     def _courier_address(self, route: str, reached: str) -> str:
         """Return the address at which this rank's courier listens.

@@ -13,6 +13,7 @@ from pathlib import Path
 from unisono import _engine
 from unisono.bootstrap import network_messages
 from unisono.bootstrap.interfaces import Interface, list_interfaces
+from unisono.bootstrap.network_options import TCP
 
 LIBRARY = "libucp.so.0"
 # Packages of PyPI that contain UCX; `pip install unisono[net]` installs the first. Those of MPI come last: they have
@@ -88,8 +89,10 @@ def uses_rdma(resources: Iterable[str]) -> bool:
 
 
 def describe(courier: _engine.Courier, rdma: Path = RDMA_DEVICES) -> str:
-    """Return the transport of a courier; that of UCX with its devices and, if none of them has RDMA, the reason."""
+    """Return the transport of a courier; that of UCX with its devices. If it does not use RDMA, state the reason."""
     ucx, resources = courier.transport, courier.ucx_resources
+    if ucx == TCP:
+        return network_messages.TCP_WITHOUT_RDMA(devices=", ".join(_names(rdma)) or network_messages.NO_RDMA_DEVICE())
     if not resources:
         return ucx
     used = [each for each in resources if each.startswith("tcp/") or not each.startswith(PLAIN_TRANSPORTS)]

@@ -9,6 +9,7 @@ import signal
 import sys
 from pathlib import Path
 
+from unisono.bootstrap.network_options import check_transport
 from unisono.cli import arguments
 from unisono.errors import UsageError
 from unisono.launch import messages
@@ -46,6 +47,11 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
         "--rendezvous", metavar="HOST:PORT",
         help="the address at which rank 0 waits for the other hosts (default: the first host, and a random port)",
     )  # fmt: skip
+    parser.add_argument(
+        "--transport", metavar="NAME",
+        help='carry data between hosts with "tcp" (default), "ucx", which supports RDMA, or "ucx:PATH", the path of '
+        "its library; a program that states a transport itself is not affected",
+    )  # fmt: skip
     parser.add_argument("--ssh", metavar="COMMAND", help="the command that starts a program on a host (default: ssh)")
     parser.add_argument(
         "--oversubscribe", action="store_true", help=f"allow more than {RANKS_PER_CORE} ranks per core"
@@ -72,7 +78,7 @@ def run(args: argparse.Namespace) -> int:
     command = _command(args)
     if args.hosts is not None:
         return _run_on_hosts(args, command)
-    for option in ("rendezvous", "ssh"):
+    for option in ("rendezvous", "transport", "ssh"):
         if getattr(args, option) is not None:
             raise UsageError(messages.WITHOUT_HOSTS(option=f"--{option}"))
     size = args.size or len(os.sched_getaffinity(0))
@@ -96,8 +102,10 @@ def _run_on_hosts(args: argparse.Namespace, command: list[str]) -> int:
         raise UsageError(messages.HOSTS_AND_SIZE(size=args.size, ranks=size))
     if args.trace is not None:
         raise UsageError(messages.NO_TRACE_ON_HOSTS())
+    if args.transport is not None:
+        check_transport(args.transport)
     ssh = args.ssh or SSH
-    options = HostsOptions(ssh, args.rendezvous, not args.no_prefix, args.bind, args.oversubscribe)
+    options = HostsOptions(ssh, args.rendezvous, not args.no_prefix, args.bind, args.oversubscribe, args.transport)
     outcome = launch_on_hosts(command, hosts, sys.executable, options)
     for line in _summary(outcome.job, size):
         print(line, file=sys.stderr)

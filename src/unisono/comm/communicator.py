@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import Any
 
 from unisono import _engine, collectives
+from unisono.bootstrap.job_resources import CourierOffer
 from unisono.bootstrap.membership import Link
 from unisono.collectives import COLLECTIVES, OWN, Collective
 from unisono.comm import messages
@@ -35,8 +36,8 @@ class Communicator(CollectiveMethods):
     an array that is input and output is rounded. The codec must be the same on every rank. See docs/codecs.md.
 
     Code that builds on a communicator, such as the torch backend, uses ``plan``, ``run``, ``remember``, ``repeat``,
-    ``broken``, ``token``, ``timeout``, ``check_process``, ``name_ranks`` and ``share_programs``, and nothing else
-    behind it.
+    ``broken``, ``token``, ``timeout``, ``check_process``, ``name_ranks``, ``share_programs`` and ``courier_for``, and
+    nothing else behind it.
     """
 
     rank: int
@@ -140,6 +141,10 @@ class Communicator(CollectiveMethods):
         """Use the programs that ``other``, a communicator of this process with this rank and size, has compiled."""
         self.dispatcher.cache.programs = other.dispatcher.cache.programs
 
+    def courier_for(self, job_ranks: Sequence[int]) -> CourierOffer | None:
+        """Return the courier of this process, if it has one that knows the ranks ``job_ranks`` of the job."""
+        return self._link.courier_for(job_ranks)
+
     # Calls between two ranks, and the communicator itself.
 
     @property
@@ -149,13 +154,16 @@ class Communicator(CollectiveMethods):
 
     @property
     def transport(self) -> str:
-        """The carrier of messages between hosts: "tcp", or "ucx" with its version and devices; "" on one host."""
+        """The carrier of messages between hosts: "tcp", or "ucx" with its version and devices; "" on one host.
+
+        If it does not use RDMA, the reason follows in parentheses.
+        """
         courier = self._link.resources.courier
         if courier is None:
             return ""
         from unisono.bootstrap.ucx_search import describe
 
-        return describe(courier)
+        return describe(courier.engine)
 
     def send(
         self, array: Any, dst: int, *, tag: int = 0, async_op: bool = False, timeout: float | None = None

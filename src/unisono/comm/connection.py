@@ -23,7 +23,7 @@ def connect(
     token_file: str | PathLike[str] | None = None,
     interface: str | None = None,
     ports: range | None = None,
-    transport: str = "tcp",
+    transport: str | None = None,
 ) -> Communicator:
     """Join the other ranks of this job and return the communicator of all.
 
@@ -43,7 +43,7 @@ def connect(
     (such as "10.0.0.0/8") of the interface for messages from other hosts, by default the one that reaches rank 0;
     ``ports`` is the range of ports to listen on, by default any that is free. ``transport`` carries the data:
     "tcp"; "ucx", which uses RDMA where there is any (``pip install unisono[net]``, or the UCX of the cluster); or
-    "ucx:PATH", with the path of its library.
+    "ucx:PATH", with the path of its library. By default, it is that of ``unisono run --transport``, or "tcp".
 
     UsageError is raised if the arguments or environment variables cannot work, CollectiveTimeout if ranks are missing
     after ``connect_timeout``, MismatchError if the ranks disagree, PeerLost if a rank ends meanwhile, and CommError

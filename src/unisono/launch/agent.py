@@ -48,6 +48,7 @@ class Task:
     prefix: bool
     bind: bool
     oversubscribe: bool
+    transport: str = ""  # that carries the data of the ranks; empty: they decide
 
     def as_line(self) -> bytes:
         """Return the line that an agent reads."""
@@ -99,7 +100,7 @@ def serve() -> int:
         os.chdir(task.directory)
     except OSError as error:
         raise UsageError(messages.NO_DIRECTORY(host=task.host, path=task.directory, reason=error.strerror)) from error
-    network = JobNetwork(address=task.rendezvous, token=task.token)
+    network = JobNetwork(address=task.rendezvous, token=task.token, transport=task.transport)
 
     def prefix(rank: int, descriptor: int) -> bytes:
         return f"[{rank} {task.host}] ".encode() if task.prefix else b""

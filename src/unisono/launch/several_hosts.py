@@ -52,6 +52,7 @@ class HostsOptions:
     prefix: bool = True
     bind: bool = False
     oversubscribe: bool = False
+    transport: str | None = None  # that carries the data; by default, the program decides
 
 
 @dataclass(frozen=True)
@@ -77,7 +78,7 @@ def launch_on_hosts(
     tasks = [
         Task(
             host.address, (host.ranks.start, host.ranks.stop), hosts[-1].ranks.stop, list(command), os.getcwd(),
-            rendezvous, token, options.prefix, options.bind, options.oversubscribe,
+            rendezvous, token, options.prefix, options.bind, options.oversubscribe, options.transport or "",
         )
         for host in hosts
     ]  # fmt: skip

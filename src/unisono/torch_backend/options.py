@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any
 
 from unisono.bootstrap.job_resources import STAGING_BYTES
 from unisono.torch_backend import messages
+
+NETWORK_OPTIONS = ("interface", "ports", "transport")
 
 
 @dataclass
@@ -22,9 +24,11 @@ class Options:
     ``{"cuda": dist.ProcessGroupNCCL.Options()}``.
 
     If the ranks are on several hosts, ``interface`` is the name, the address or network (such as "10.0.0.0/8") of the
-    interface for messages from other hosts (default: the one that reaches the host of torch's store), and ``ports``
-    is the range of ports to listen on (default: any that is free). A group without options takes these two from the
-    default group.
+    interface for messages from other hosts (default: the one that reaches the host of torch's store), ``ports``
+    is the range of ports to listen on (default: any that is free), and ``transport`` carries the data: "tcp", "ucx",
+    or "ucx:PATH" with the path of its library (default: that of ``unisono run --transport``, or "tcp"). In a group
+    other than the default group, the default of these three is the value of the default group. Groups with the same
+    values share a port and a thread.
     """
 
     algorithms: Mapping[str, Any] = field(default_factory=dict)
@@ -32,23 +36,31 @@ class Options:
     others: Mapping[str, Any] = field(default_factory=dict)
     interface: str | None = None
     ports: range | None = None
+    transport: str | None = None
     _timeout: timedelta | None = field(
         default=None, repr=False
     )  # of the group; torch's options have it under this name
 
 
 def own_options(given: Any, shared: bool, default: Options | None = None) -> Options:
-    """Return the options for our part of a group; ``default`` are those of the default group.
+    """Return the options for our part of a group; ``default`` are those of the default group, if it has ours.
 
     Options of another class are ignored, as Gloo ignores them. If the group has other backends (``shared``) they are
     meant for one of these; otherwise a warning says that they have no effect.
     """
     if isinstance(given, Options):
-        return given
+        return _completed(given, default)
     if given is not None and not shared:
         kind = type(given)
         warnings.warn(
             messages.OPTIONS_IGNORED(kind=f"{kind.__module__}.{kind.__qualname__}"),
             stacklevel=2,
         )
-    return Options() if default is None else Options(interface=default.interface, ports=default.ports)
+    return _completed(Options(), default)
+
+
+def _completed(options: Options, default: Options | None) -> Options:
+    """Return options that take what they do not state about the network from those of the default group."""
+    inherited = {} if default is None else {name: getattr(default, name) for name in NETWORK_OPTIONS}
+    missing = {name: value for name, value in inherited.items() if getattr(options, name) is None}
+    return replace(options, **missing) if any(value is not None for value in missing.values()) else options

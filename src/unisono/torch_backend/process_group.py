@@ -118,9 +118,12 @@ class UnisonoProcessGroup(
             own = own_options(options, shared=bool(others.names), default=default)
             rank, size = backend_options.group_rank, backend_options.group_size
             store, timeout = backend_options.store, backend_options.timeout
-            comm = meet_through_store(store, rank, size, timeout.total_seconds(), own)
-            if backend_options.global_ranks_in_group:
-                comm.name_ranks(backend_options.global_ranks_in_group)
+            members = backend_options.global_ranks_in_group  # empty for the default group
+            offers = [group.communicator.courier_for(members) for group in list(_open_groups) if members]
+            usable = [offer for offer in offers if offer is not None]
+            comm = meet_through_store(store, rank, size, timeout.total_seconds(), own, usable)
+            if members:
+                comm.name_ranks(members)
             return cls(comm, store, timeout, own, others)
         except UnisonoError as error:
             torch_errors.as_torch_error(error, torch_errors.AT_THE_START)

@@ -3,7 +3,9 @@
 Rank 0 first expects all ranks on its host (store_rendezvous.py). A rank on another host writes an **announcement** to
 the store: its host, and an address of it. Then rank 0 sends the ranks that have connected on its host away, listens
 on a TCP port, and writes its addresses to the store. All ranks meet there (bootstrap/network_rendezvous.py), with the
-secret in the store as their token. A group whose ranks are all on one host opens no port.
+secret in the store as their token. A group whose ranks are all on one host opens no port, and a group of ranks that
+have a courier in common already, in most programs that of the default group, opens none for longer than its
+rendezvous.
 
 Every process that reaches the port of a TCPStore can read the token and replace the addresses. The authentication is
 therefore only as strong as the protection of the store, as for every backend of torch (docs/adr/0041).
@@ -25,9 +27,10 @@ from unisono.bootstrap import network_messages
 from unisono.bootstrap.environment import RankIdentity
 from unisono.bootstrap.hosts import hosts_of
 from unisono.bootstrap.interfaces import is_loopback, list_interfaces, select_address, source_address
+from unisono.bootstrap.job_resources import CourierOffer
 from unisono.bootstrap.locality import host_info, incompatibility
 from unisono.bootstrap.membership import Link
-from unisono.bootstrap.network_options import NetworkPlan
+from unisono.bootstrap.network_options import TCP, NetworkPlan
 from unisono.bootstrap.rendezvous import RendezvousHooks
 from unisono.comm.selection import load_table
 from unisono.errors import CommError, UsageError
@@ -186,6 +189,7 @@ class NetworkMember:
     options: Options
     timeout_s: float  # of the group
     ends_s: float  # of the rendezvous
+    offers: Sequence[CourierOffer]  # couriers of other groups of this process
 
     def connect(self, rank_0: RankZero, name: str, token: str, hooks: RendezvousHooks) -> Link:
         """Meet the other ranks; ``name`` and ``token`` are those of the rendezvous."""
@@ -193,7 +197,9 @@ class NetworkMember:
 
         # With several addresses, rank 0 listens at all of them: the name of its host is no numeric address.
         host = rank_0.addresses[0] if len(rank_0.addresses) == 1 else rank_0.host
-        plan = NetworkPlan(host, rank_0.port, token, name, self.options.interface, self.options.ports)
+        plan = NetworkPlan(
+            host, rank_0.port, token, name, self.options.interface, self.options.ports, self.options.transport or TCP
+        )
         left_s = max(SHORTEST_S, round(self.ends_s - time.monotonic(), 1))
 
         def resolve(_: str, port: int) -> list[tuple[int, tuple[object, ...]]]:
@@ -201,5 +207,5 @@ class NetworkMember:
 
         return connect_link_over_network(
             self.identity, plan, self.timeout_s, left_s, self.options.staging_bytes, load_table, hooks=hooks,
-            host=self.host, resolve=resolve,
+            host=self.host, resolve=resolve, offers=self.offers,
         )  # fmt: skip

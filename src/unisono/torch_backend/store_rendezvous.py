@@ -14,18 +14,20 @@ from __future__ import annotations
 import json
 import secrets
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
 import torch.distributed as dist
 
-from unisono.bootstrap.environment import RankIdentity, job_trace, torchrun_is_on_one_host
+from unisono.bootstrap.environment import RankIdentity, job_network, job_trace, torchrun_is_on_one_host
 from unisono.bootstrap.handshake import error_from_dict, error_to_dict
+from unisono.bootstrap.job_resources import CourierOffer
 from unisono.bootstrap.locality import host_info
 from unisono.bootstrap.membership import Link, connect_link
-from unisono.bootstrap.network_options import check_ports
+from unisono.bootstrap.network_options import check_ports, transport_of
 from unisono.bootstrap.rendezvous import RendezvousHooks, listening_process
 from unisono.bootstrap.rendezvous_address import AbstractAddress, Address, SocketAddress
 from unisono.comm.communicator import Communicator
@@ -152,26 +154,34 @@ class StoreAddress(Address):
         yield AbstractAddress(self.where["name"], self.where["secret"]).socket_address
 
 
-def meet_through_store(store: Any, rank: int, size: int, timeout_s: float, options: Options) -> Communicator:
-    """Return the communicator of all ranks that share this store (its keys belong to one group only)."""
+def meet_through_store(
+    store: Any, rank: int, size: int, timeout_s: float, options: Options, offers: Sequence[CourierOffer] = ()
+) -> Communicator:
+    """Return the communicator of all ranks that share this store (its keys belong to one group only).
+
+    ``offers`` are couriers of other groups, which know all of these ranks.
+    """
     check_ports(options.ports)
+    options = replace(options, transport=transport_of(options.transport, job_network("unisono")))
     identity = RankIdentity(rank, size, rank, size, "alone", "", job_trace())
     if size == 1:
         return Communicator(
             connect_link(timeout_s, timeout_s, options.staging_bytes, load_table, identity, AbstractAddress("", ""))
         )
-    member = StoreMember(store, identity, timeout_s, options)
+    member = StoreMember(store, identity, timeout_s, options, offers)
     return Communicator(member.host_rendezvous() if rank == 0 else member.join_rendezvous())
 
 
 class StoreMember:
     """A rank in a rendezvous through a store."""
 
-    def __init__(self, store: Any, identity: RankIdentity, timeout_s: float, options: Options) -> None:
+    def __init__(
+        self, store: Any, identity: RankIdentity, timeout_s: float, options: Options, offers: Sequence[CourierOffer]
+    ) -> None:
         self.store, self.identity, self.timeout_s, self.options = store, identity, timeout_s, options
         self.ends_s = time.monotonic() + timeout_s
         self.host = host_info()
-        self.network = NetworkMember(identity, self.host, options, timeout_s, self.ends_s)
+        self.network = NetworkMember(identity, self.host, options, timeout_s, self.ends_s, offers)
 
     def host_rendezvous(self) -> Link:
         """Wait for all other ranks, as rank 0."""
