@@ -6,16 +6,22 @@ interface. The rendezvous is left out: the parent process passes on the ports.
 
 from __future__ import annotations
 
+import contextlib
+import io
 import multiprocessing
 import os
 import secrets
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import pytest
+
 from unisono import _engine
 from unisono.bootstrap.hosts import HostMap
 from unisono.bootstrap.job_resources import STAGING_BYTES, JobConfig, JobResources, SharedCourier, create_memory
 from unisono.bootstrap.membership import Link
+from unisono.cli import on_hosts
+from unisono.cli.main import main
 from unisono.comm import Communicator
 
 ADDRESS = "127.0.0.1"
@@ -61,6 +67,19 @@ def run_on_hosts(function: Callable[..., Any], hosts: Sequence[str], *arguments:
         if isinstance(result, BaseException):
             raise result
     return results
+
+
+def run_verb(comm: Communicator, words: Sequence[str]) -> tuple[int, str, str]:
+    """Run ``unisono WORDS --in-job`` on a rank; return the exit code, the standard output and the standard error."""
+    output, errors = io.StringIO(), io.StringIO()
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        contextlib.redirect_stdout(output),
+        contextlib.redirect_stderr(errors),
+    ):
+        patch.setattr(on_hosts, "joined_job", lambda _: contextlib.nullcontext(comm))
+        code = main([*words, "--in-job"])
+    return code, output.getvalue(), errors.getvalue()
 
 
 def _received(connection: Any) -> Any:

@@ -23,6 +23,26 @@ def test_contenders_take_turns_and_each_repeat_starts_with_a_different_one():
     assert [where for where, _ in log[3:]] == ([8] * 3 + [1024] * 3) * 4
 
 
+def test_the_result_of_a_contender_that_is_alone_is_known_before_the_next_case_begins():
+    log = []
+
+    def on_result(measurement, result):
+        log.append(("result", result.times["A"].calls))
+
+    measure([Fake("A", 1e-3, log)], [SMALL, LARGE], 2, Effort(repeats=2, budget_s=0.02), on_result=on_result)
+    assert [where for where, _ in log] == ["start", 8, 8, 8, "result", 1024, 1024, 1024, "result"]
+
+
+def test_results_of_several_contenders_are_known_in_the_last_repeat_one_by_one():
+    log = []
+    contenders = [Fake(name, 1e-3, log) for name in "AB"]
+    measure(
+        contenders, [SMALL, LARGE], 2, Effort(repeats=1, budget_s=0.02),
+        on_result=lambda measurement, result: log.append(("result", result.case.bytes)),
+    )  # fmt: skip
+    assert [where for where, _ in log[-6:]] == [8, 8, "result", 1024, 1024, "result"]
+
+
 def test_a_trial_has_as_many_calls_as_fit_into_its_time():
     usual, fast, slow = Fake("usual", 1e-3), Fake("fast", 1e-9), Fake("slow", 10.0)
     measure([usual, fast, slow], [SMALL], 2, Effort(repeats=2, budget_s=0.4))

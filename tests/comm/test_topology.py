@@ -5,9 +5,11 @@ from __future__ import annotations
 import pytest
 
 from unisono import algorithm, find, one_per_rank, prove
+from unisono.algorithms.nodes import crossing_part
 from unisono.algorithms.ring import ring
-from unisono.collectives import all_reduce
-from unisono.comm.topology import host_options, hosts_of, node_option, rank_counts, topology_of
+from unisono.collectives import COLLECTIVES, all_reduce, all_to_all
+from unisono.comm.rules import rules_for, variant_of
+from unisono.comm.topology import host_options, hosts_of, least_crossing, node_option, rank_counts, topology_of
 
 ROUND_ROBIN = ((0, 2), (1, 3))
 
@@ -63,3 +65,27 @@ def test_only_built_in_algorithms_with_nodes_use_the_hosts():
     assert host_options(find("hierarchical"), ((0, 1, 2, 3),)) == {}
     assert host_options(find("ring"), ROUND_ROBIN) == {}
     assert host_options(of_a_user, ROUND_ROBIN) == {}
+
+
+@pytest.mark.parametrize("counts", [(1, 1), (2, 2), (4, 4), (3, 1), (1, 1, 1), (2, 2, 2, 2)])
+def test_no_program_sends_less_between_hosts_than_the_bound_and_the_best_ones_send_no_more(counts):
+    hosts, size = hosts_of(counts), sum(counts)
+    for collective in COLLECTIVES:
+        if not collective.carries_data:
+            continue
+        bound = least_crossing(collective, counts)
+        longest = rules_for(collective, hosts, False)[-1]
+        parts = [
+            crossing_part(variant.schedule(size, 0 if collective.rooted else None), hosts)
+            for variant in (
+                variant_of(collective, rule, hosts) for rule in (*rules_for(collective, hosts, False), longest)
+            )
+        ]
+        assert all(part >= bound for part in parts), collective
+        if len(set(counts)) == 1 and collective is not all_to_all:
+            assert parts[-1] == bound, collective
+
+
+def test_the_bound_of_an_all_reduce_on_h_hosts_is_that_of_a_ring_of_hosts():
+    assert [least_crossing(all_reduce, (4,) * hosts) for hosts in (1, 2, 4)] == [0, 1, 1.5]
+    assert least_crossing(all_to_all, (2, 2)) == 1

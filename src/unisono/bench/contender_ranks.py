@@ -49,6 +49,20 @@ class Rank:
     received: bytes = b""
 
 
+def trial_of(answers: Mapping[int, Any]) -> Trial:
+    """Return the trial that the answers of all ranks describe; raise CaseUnsupported if a rank could not run it."""
+    for number, answer in sorted(answers.items()):
+        if "unsupported" in answer:
+            raise CaseUnsupported(answer["unsupported"])
+        if "error" in answer:
+            raise CaseUnsupported(messages.RANK_ERROR(rank=number, error=answer["error"]))
+    return Trial(
+        [[each / 1e9 for each in answers[number]["nanoseconds"]] for number in sorted(answers)],
+        max(answer["mean_ns"] for answer in answers.values()) / 1e9,
+        sum(answer["wrong"] for answer in answers.values()),
+    )
+
+
 class ContenderRanks(Contender):
     """A contender whose ranks are processes that run ``standalone/ranks``."""
 
@@ -150,17 +164,7 @@ class ContenderRanks(Contender):
                 rank.connection.sendall(line)
             except OSError as error:
                 raise self._failure(messages.RANK_GONE(rank=number, error=error)) from error
-        answers = self._read(self._ranks, time.monotonic() + self.answer_timeout_s)
-        for number, answer in sorted(answers.items()):
-            if "unsupported" in answer:
-                raise CaseUnsupported(answer["unsupported"])
-            if "error" in answer:
-                raise CaseUnsupported(messages.RANK_ERROR(rank=number, error=answer["error"]))
-        return Trial(
-            [[each / 1e9 for each in answers[number]["nanoseconds"]] for number in sorted(answers)],
-            max(answer["mean_ns"] for answer in answers.values()) / 1e9,
-            sum(answer["wrong"] for answer in answers.values()),
-        )
+        return trial_of(self._read(self._ranks, time.monotonic() + self.answer_timeout_s))
 
     def _read(self, ranks: Mapping[int, Rank], deadline: float) -> dict[int, Any]:
         """Return one line from each rank."""

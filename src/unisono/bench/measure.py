@@ -3,7 +3,8 @@
 A machine is never idle. Measuring one library now and another one later compares two states of the machine.
 Contenders that take turns within seconds run under the same load, the more so over several repeats, each of which
 starts with another contender. A repeat visits all cases before the next repeat begins, so that a disturbance of some
-seconds affects only one trial of a contender at a case.
+seconds affects only one trial of a contender at a case. A contender that is alone is not compared with any other: its
+repeats at a case follow each other, so that the result of each case is known soon.
 """
 
 from __future__ import annotations
@@ -104,6 +105,8 @@ class Measurement:
     effort: Effort = Effort()
     results: list[Result] = field(default_factory=list)
     dropped: dict[str, str] = field(default_factory=dict)  # contenders that failed, and why
+    hosts: tuple[int, ...] = ()  # the number of ranks on each host; empty: all are on this one
+    rate: float | None = None  # bytes per second of the slowest link between hosts
 
 
 def measure(
@@ -112,9 +115,17 @@ def measure(
     size: int,
     effort: Effort,
     tell: Callable[[str], None] = lambda activity: None,
+    on_result: Callable[[Measurement, Result], None] = lambda measurement, result: None,
+    *,
+    hosts: tuple[int, ...] = (),
+    rate: float | None = None,
 ) -> Measurement:
-    """Start all contenders, let them take turns at every case, and close them in any event."""
-    measurement = Measurement(size, contenders, effort)
+    """Start all contenders, let them take turns at every case, and close them in any event.
+
+    ``on_result`` is called with each result when it is complete. ``hosts`` are the numbers of ranks on the hosts, and
+    ``rate`` the bytes per second of the slowest link between them, for the report.
+    """
+    measurement = Measurement(size, contenders, effort, hosts=hosts, rate=rate)
     measurement.results = [Result(case) for case in cases]
     try:
         for contender in contenders:
@@ -123,14 +134,24 @@ def measure(
             tell(f"starting {contender.name}")
             with _dropping(measurement, contender):
                 contender.wait_until_ready()
-        for number in range(effort.repeats + 1):
-            for result in measurement.results:
-                _run_trials(measurement, result, number, tell)
+        for number, result in _turns(measurement):
+            _run_trials(measurement, result, number, tell)
+            if number == effort.repeats:
+                kept = {name: times for name, times in result.times.items() if times.calls or times.unsupported}
+                result.times = kept
+                on_result(measurement, result)
     finally:
         _close_all(contenders)
-    for result in measurement.results:
-        result.times = {name: times for name, times in result.times.items() if times.calls or times.unsupported}
     return measurement
+
+
+def _turns(measurement: Measurement) -> Iterator[tuple[int, Result]]:
+    """Yield the number of each repeat and its case, in the order in which they are measured."""
+    repeats = range(measurement.effort.repeats + 1)
+    if len(measurement.contenders) == 1:
+        yield from ((number, result) for result in measurement.results for number in repeats)
+    else:
+        yield from ((number, result) for number in repeats for result in measurement.results)
 
 
 def _run_trials(measurement: Measurement, result: Result, number: int, tell: Callable[[str], None]) -> None:

@@ -129,3 +129,15 @@ NO_MATPLOTLIB = Template(
     "--plot needs matplotlib, which is not installed; install it with `pip install unisono[plot]`",
     "--plot 需要 matplotlib，但尚未安装；请运行 `pip install unisono[plot]`",
 )
+
+# job_ranks.py
+NOT_ON_HOSTS = Template(
+    "bench.not_on_hosts",
+    "--against {name}: on several hosts, expected gloo, unisono or unisono:ALGORITHM",
+    "--against {name}：在多台主机上应为 gloo、unisono 或 unisono:算法名",
+)
+NO_TORCH_ON_HOST = Template(
+    "bench.no_torch_on_host",
+    "gloo needs torch, which is not installed on host {host}",
+    "gloo 需要 torch，但主机 {host} 上没有安装",
+)

@@ -7,6 +7,7 @@ from typing import Any
 
 from unisono.bench.cases import Case
 from unisono.bench.measure import Effort, Measurement, Result, Times
+from unisono.comm.topology import least_crossing
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,16 @@ def figures(measurement: Measurement, result: Result, name: str) -> Figures:
         name, times.time_s * 1e6, times.quantile_s(0.5) * 1e6, times.quantile_s(0.0) * 1e6,
         times.quantile_s(0.99) * 1e6, times.mean_s * 1e6, algbw, algbw * factor, times.wrong, times.calls,
     )  # fmt: skip
+
+
+def bound_us(measurement: Measurement, case: Case) -> float | None:
+    """Return the least time in which the bytes can cross the slowest link between hosts; None if it is not known.
+
+    For an all-reduce on h hosts it is 2(h-1)/h times the bytes of the vector, divided by the rate of the link.
+    """
+    if measurement.rate is None:
+        return None
+    return float(least_crossing(case.collective, measurement.hosts)) * case.bytes / measurement.rate * 1e6
 
 
 def time_word(effort: Effort) -> str:
@@ -83,6 +94,7 @@ def as_data(measurement: Measurement, name: str) -> dict[str, Any]:
         "ranks": measurement.size,
         "quantile": measurement.effort.quantile,
         "fastest_trial": measurement.effort.fastest_trial,
+        **({"hosts": list(measurement.hosts), "link_bytes_per_s": measurement.rate} if measurement.hosts else {}),
         "contenders": [
             {"name": each.name, "version": each.version, "dropped": measurement.dropped.get(each.name)}
             for each in measurement.contenders
@@ -101,5 +113,6 @@ def _case_as_data(measurement: Measurement, result: Result, name: str) -> dict[s
         "op": case.op if case.collective.reduces else None, "algorithm": case.algorithm,
         "results": [vars(figures(measurement, result, each)) for each in timed],
         "unsupported": {each: times.unsupported for each, times in result.times.items() if times.unsupported},
+        **({} if measurement.rate is None else {"bound_us": bound_us(measurement, case)}),
         "best_rival": best, "ratio_to_best_rival": by_rival.get(best) if best else None, "ratios": by_rival,
     }  # fmt: skip

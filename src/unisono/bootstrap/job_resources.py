@@ -104,6 +104,7 @@ class SharedCourier:
     def __init__(self, engine: _engine.Courier, settings: tuple[Any, ...] = ()) -> None:
         self.engine = engine
         self.name = ""
+        self.address = ""  # at which it listens
         self.settings = settings
         self.numbers = Numbers()
         # A communicator without any reference is freed, and not closed: then its part here disappears.

@@ -121,6 +121,7 @@ class Participant:
                 address = self._courier_address(route, reached)
                 self.courier = SharedCourier(open_courier(address, self.plan.ports), self.plan.settings)
                 self.courier.add_user(self)
+                self.courier.address = address
                 port = self.courier.engine.port
             answer = star.exchange({"address": address, "port": port}, self._make_table)
             table = _read_table(answer, hosts.size, self.plan.address)

@@ -1,23 +1,30 @@
-"""``unisono bench``: measure collectives, alone or in turns with other libraries."""
+"""``unisono bench``: measure collectives, alone or in turns with other libraries, on one host or on several."""
 
 from __future__ import annotations
 
 import argparse
-import os
+import re
+import sys
 from pathlib import Path
 
 from rich.markup import escape
 
 from unisono import collectives
 from unisono.bench import cases, peers, plot, report
-from unisono.bench.measure import Effort, Measurement, measure
-from unisono.cli import arguments, messages, names
-from unisono.cli.output import console, print_json, print_table, progress_bar, ranks, table
+from unisono.bench.cases import Case
+from unisono.bench.contender import Contender
+from unisono.bench.measure import Effort, Measurement, Result, measure
+from unisono.cli import arguments, messages, names, on_hosts
+from unisono.cli.bench_rows import BenchRows
+from unisono.cli.output import ProgressLines, console, print_json, progress_bar, ranks
 from unisono.collectives import Collective
 from unisono.errors import UsageError
+from unisono.launch.host_list import parse_hosts
 from unisono.verifier import proof_of
 
 OURS = "unisono"
+RATE = re.compile(r"([0-9.]{1,12})\s*([KMG]?)(bit|B)?(?:/s|ps)?")
+RATE_UNITS = {"": 1, "K": 1e3, "M": 1e6, "G": 1e9}
 
 
 def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -88,6 +95,12 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
     )
     parser.add_argument("--plot", type=Path, metavar="FILE", help="plot time and bandwidth into a .png, .svg or .pdf")
     arguments.add_json(parser)
+    on_hosts.add_arguments(parser)
+    parser.add_argument(
+        "--rate", metavar="RATE",
+        help="of the link of a host, such as 10Gbit or 1.25GB, for the column `of the bound` on several hosts "
+        "(default: measured)",
+    )  # fmt: skip
     parser.epilog = "docs/benchmark.md explains the columns and the method."
     parser.set_defaults(run=run)  # fmt: skip
 
@@ -98,33 +111,116 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError(messages.NOT_SECONDS())
     if not 0 <= args.quantile <= 1:
         raise UsageError(messages.NOT_A_QUANTILE(value=args.quantile))
+    rate = None if args.rate is None else parse_rate(args.rate)
+    if on_hosts.is_on_hosts(args):
+        args.size = parse_hosts(args.hosts)[-1].ranks.stop
+        _check(args)
+        return on_hosts.run_on_hosts(args, _words_for_ranks(args))
+    if args.in_job:
+        return _run_in_job(args, rate)
+    if rate is not None:
+        raise UsageError(messages.NEEDS_HOSTS(option="--rate"))
+    chosen = _check(args)
+    contender_names = args.against if args.peers_only else f"{OURS},{args.against}"
+    contenders = peers.make_contenders(contender_names, args.size, args.peers, answer_timeout_s=args.timeout)
+    return _measure(args, chosen, contenders)
+
+
+def _check(args: argparse.Namespace) -> list[Case]:
+    """Return the cases to measure; raise an error if the arguments cannot work, before any rank starts."""
+    from unisono.bench.job_ranks import check_names
+
     collective = collectives.find(args.collective)
     for name in _algorithms(args):
         _check_algorithm(name, collective, args.size)
-    chosen = cases.make_cases(
-        collective, cases.parse_sizes(args.bytes), args.dtype, args.op, args.size, args.algorithm
-    )  # fmt: skip
-    contender_names = args.against if args.peers_only else f"{OURS},{args.against}"
-    contenders = peers.make_contenders(contender_names, args.size, args.peers, answer_timeout_s=args.timeout)
-    if not contenders:
+    if args.hosts or args.in_job:
+        check_names(args.against)
+    if args.peers_only and not peers.split_names(args.against):
         raise UsageError(messages.NO_CONTENDERS())
     if args.plot:
         plot.check_plot(args.plot)
+    sizes = cases.parse_sizes(args.bytes)
+    return cases.make_cases(collective, sizes, args.dtype, args.op, args.size, args.algorithm)
+
+
+def parse_rate(text: str) -> float:
+    """Return the bytes per second of a rate such as ``10Gbit``, ``1.25GB`` or ``1.25e9``."""
+    match = RATE.fullmatch(text.strip())
+    try:
+        found = float(text) if match is None else float(match[1]) * RATE_UNITS[match[2]]
+    except ValueError:
+        found = 0.0
+    if not 0 < found < float("inf"):
+        raise UsageError(messages.NOT_A_RATE(text=text))
+    return found / 8 if match is not None and match[3] == "bit" else found
+
+
+def _words_for_ranks(args: argparse.Namespace) -> list[str]:
+    """Return the arguments of this verb for the ranks of a job."""
+    words = ["bench", args.collective, f"--bytes={args.bytes}", f"--dtype={args.dtype}", f"--op={args.op}"]
+    words += [f"--{name}={getattr(args, name)}" for name in ("algorithm", "rate", "plot") if getattr(args, name)]
+    words += [f"--against={args.against}", f"--repeats={args.repeats}", f"--time-budget={args.time_budget}"]
+    words += [f"--quantile={args.quantile}", f"--timeout={args.timeout}"]
+    flags = ("peers_only", "fastest_trial", "json")
+    return words + [f"--{name.replace('_', '-')}" for name in flags if getattr(args, name)]
+
+
+def _run_in_job(args: argparse.Namespace, rate: float | None) -> int:
+    """Measure the ranks of a job: all ranks call this, rank 0 decides and prints."""
+    from unisono.bench.job_ranks import Executor, contenders_in_job
+    from unisono.comm.links import measure_links, slowest_rate
+
+    with on_hosts.joined_job(args) as comm:
+        args.size = comm.size
+        chosen = _check(args)
+        hosts = tuple(map(len, comm.hosts))
+        rate_is_measured = rate is None
+        rate = slowest_rate(measure_links(comm)) if rate is None else rate
+        executor = Executor(comm, args.timeout)
+        if comm.rank != 0:
+            executor.serve()
+            return 0
+        contender_names = args.against if args.peers_only else f"{OURS},{args.against}"
+        contenders = contenders_in_job(contender_names, executor)
+        code = _measure(args, chosen, contenders, hosts=hosts, rate=rate, rate_is_measured=rate_is_measured)
+        executor.end()
+        return code
+
+
+def _measure(
+    args: argparse.Namespace, chosen: list[Case], contenders: list[Contender], *, hosts: tuple[int, ...] = (),
+    rate: float | None = None, rate_is_measured: bool = False,
+) -> int:  # fmt: skip
+    """Measure, and print a line for each case as soon as it is measured; return the exit code."""
     effort = Effort(args.repeats, args.time_budget, args.quantile, args.fastest_trial)
-    with progress_bar(quiet=args.json) as progress:
-        trials = len(contenders) * (1 + len(chosen) * (1 + args.repeats))
-        bar = progress.add_task("starting", total=trials)
-        done = measure(
-            contenders, chosen, args.size, effort,
-            tell=lambda activity: progress.update(bar, advance=1, description=escape(activity)),
+    rows: BenchRows | None = None
+
+    def on_result(measurement: Measurement, result: Result) -> None:
+        if rows is not None:
+            rows.add(measurement, result)
+
+    if not args.json:
+        rows = BenchRows(
+            args.collective, args.size, chosen, contenders, OURS, hosts=hosts, rate=rate,
+            rate_is_measured=rate_is_measured,
         )  # fmt: skip
+    trials = len(contenders) * (1 + len(chosen) * (1 + args.repeats))
+    lines = ProgressLines(trials)
+    with progress_bar(quiet=args.json) as progress:
+        bar = progress.add_task("starting", total=trials)
+
+        def tell(activity: str) -> None:
+            progress.update(bar, advance=1, description=escape(activity))
+            if not sys.stderr.isatty():
+                lines.advance(activity)
+
+        done = measure(contenders, chosen, args.size, effort, tell, on_result, hosts=hosts, rate=rate)
     if args.plot and any(result.times for result in done.results):
         plot.draw(done, OURS, args.plot)
-    if args.json:
+    if rows is None:
         print_json(report.as_data(done, OURS))
     else:
-        _print(done, collective.name)
-        _print_notes(done)
+        rows.finish(done)
     for name, reason in done.dropped.items():
         console(stderr=True).print(f"[yellow]dropped[/] {escape(name)}: {escape(reason)}", soft_wrap=True)
     wrong = sum(times.wrong for result in done.results for times in result.times.values())
@@ -152,65 +248,3 @@ def _check_algorithm(name: str, collective: Collective, size: int) -> None:
     if not algorithm.can_serve(size):
         raise UsageError(messages.NOT_DECLARED_FOR(name=name, algorithm=algorithm, ranks=ranks(size)))
     proof_of(algorithm.schedule(size))
-
-
-def _print(done: Measurement, title: str) -> None:
-    out = console()
-    cores = len(os.sched_getaffinity(0))
-    out.print(f"[bold]{title}[/], {ranks(done.size)} on {cores} cores")
-    compared = len(done.contenders) > 1
-    columns = [">bytes", ">count", "type", "op", ">time\nµs", ">algbw\nGB/s", ">busbw\nGB/s", ">wrong"]
-    rows = table(*columns, *(("contender", "best rival", ">rival\nµs", ">ratio") if compared else ()))
-    for result in done.results:
-        name = report.chosen(done, result, OURS)
-        if name is None:
-            continue
-        figures = report.figures(done, result, name)
-        cells = [
-            *report.case_words(result.case), _significant(figures.time_us), _significant(figures.algbw),
-            _significant(figures.busbw), f"[red]{figures.wrong}[/]" if figures.wrong else "0",
-        ]  # fmt: skip
-        if compared:
-            cells.append(name)
-            rival = result.fastest(report.rivals(done, name))
-            if rival is not None:
-                others = report.figures(done, result, rival)
-                cells += [escape(rival), _significant(others.time_us), f"{others.time_us / figures.time_us:.2f}×"]
-        rows.add_row(*cells)
-    print_table(out, rows)
-    if compared:
-        out.print("[dim]ratio: time of the best rival divided by that of the contender; above 1 it is faster.[/]")
-        _print_all(done)
-
-
-def _print_all(done: Measurement) -> None:
-    out = console()
-    out.print()
-    sizes = [f">{cases.format_bytes(result.case.bytes)}" for result in done.results]
-    rows = table(f"{report.time_word(done.effort)} µs", *sizes)
-    for contender in done.contenders:
-        cells = []
-        for result in done.results:
-            measured = result.fastest([contender.name]) is not None
-            best = measured and result.fastest([each.name for each in done.contenders if each.communicates])
-            cell = _significant(result.times[contender.name].time_s * 1e6) if measured else "-"
-            cells.append(f"[green]{cell}[/]" if best == contender.name else cell)
-        rows.add_row(escape(contender.name), *cells)
-    print_table(out, rows)
-
-
-def _print_notes(done: Measurement) -> None:
-    """Print the cases that a contender does not support."""
-    reasons = {
-        f"{name}: {times.unsupported}"
-        for result in done.results
-        for name, times in result.times.items()
-        if times.unsupported
-    }
-    for reason in sorted(reasons):
-        console().print(f"[yellow]note[/] {escape(reason)}", soft_wrap=True)
-
-
-def _significant(value: float) -> str:
-    """Write three digits, or all digits before the point."""
-    return f"{value:.0f}" if value >= 100 else f"{value:.3g}"

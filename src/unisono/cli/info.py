@@ -1,4 +1,8 @@
-"""``unisono info``: versions, the build of the engine, and the location of the caches."""
+"""``unisono info``: versions, the build of the engine, and the location of the caches; or the links between hosts.
+
+With `--hosts a,b`, it starts a rank on each host and measures the link between every two of them: the time of a
+round trip of 8 bytes, and the rate in each direction.
+"""
 
 from __future__ import annotations
 
@@ -11,9 +15,11 @@ import numpy as np
 
 import unisono
 from unisono.algorithms import BUILT_IN
-from unisono.cli import arguments, messages
+from unisono.cli import arguments, host_links, messages, on_hosts
 from unisono.cli.output import console, print_json, print_table, table
 from unisono.collectives import COLLECTIVES
+from unisono.errors import UsageError
+from unisono.launch.host_list import parse_hosts
 from unisono.message import listed
 from unisono.verifier import cache_directory
 
@@ -24,11 +30,21 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
         "info", help="show versions, engine and caches, for bug reports", description=arguments.described(__doc__)
     )
     arguments.add_json(parser)
+    on_hosts.add_arguments(parser)
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the facts about this installation."""
+    """Print the facts about this installation, or about several hosts."""
+    if on_hosts.is_on_hosts(args):
+        # One rank on each host is enough. An IPv6 address is written in brackets.
+        names = [f"[{host.name}]" if ":" in host.name else host.name for host in parse_hosts(args.hosts)]
+        if len(names) == 1:
+            raise UsageError(messages.ONE_HOST(hosts=args.hosts))
+        args.hosts = ",".join(names)
+        return on_hosts.run_on_hosts(args, ["info", *(["--json"] if args.json else [])])
+    if args.in_job:
+        return host_links.report(args)
     facts = gather_facts()
     if args.json:
         print_json(facts)

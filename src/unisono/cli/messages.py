@@ -91,6 +91,23 @@ WRONG_ELEMENTS = Template(
     "有 {count} 个错误的元素，见 `wrong` 一列",
 )
 
+NOT_A_RATE = Template(
+    "cli.not_a_rate",
+    "--rate {text}: expected bits or bytes per second, such as 10Gbit, 1.25GB or 1.25e9 (bytes)",
+    "--rate {text}：应为每秒的比特数或字节数，例如 10Gbit、1.25GB 或 1.25e9（字节）",
+)
+BENCH_ON_HOSTS = Template("cli.bench_on_hosts", "{ranks} on {topology}", "{topology} 上的 {ranks}")
+BENCH_WITH_RATE = Template(
+    "cli.bench_with_rate",
+    "{ranks} on {topology}, links of {rate} Gbit/s",
+    "{topology} 上的 {ranks}，链路 {rate} Gbit/s",
+)
+BENCH_WITH_MEASURED_RATE = Template(
+    "cli.bench_with_measured_rate",
+    "{ranks} on {topology}, slowest link measured at {rate} Gbit/s",
+    "{topology} 上的 {ranks}，实测最慢链路为 {rate} Gbit/s",
+)
+
 # explain.py
 EXPLAIN_TOO_LARGE = Template(
     "cli.explain_too_large",
@@ -164,6 +181,16 @@ SHARED_MEMORY = Template(
     "通信器的每个 rank 占 {staging} MiB（connect(staging_bytes=...)），每一对使用 send 和 recv 的 rank 占 "
     "{transfer} KiB；首次使用时分配",
 )
+ONE_HOST = Template(
+    "cli.one_host",
+    "--hosts {hosts}: one host has no links to other hosts; expected two or more",
+    "--hosts {hosts}：只有一台主机，没有到其他主机的链路；应为两台或更多",
+)
+LINKS_MEASURED = Template(
+    "cli.links_measured",
+    "round trip: 8 bytes and the answer, the fastest of many, between one rank of each host; →: from left to right",
+    "round trip：每台主机的一个 rank 之间往返 8 字节，取多次中最快的一次；→ 表示从左边的主机到右边的主机",
+)
 NO_ENGINE = Template("cli.no_engine", "not available: {error}", "不可用：{error}")
 
 # demo_training.py
@@ -185,3 +212,23 @@ TRAINING_FAILED = Template(
 # watchdog.py
 RUNS_ON = Template("cli.runs_on", "{what} after {seconds} s", "{what}（已用 {seconds} 秒）")
 ENDLESS_LOOP = Template("cli.endless_loop", "look for a loop that does not end", "请检查是否有不会结束的循环")
+
+# on_hosts.py
+HOSTS_AND_IN_JOB = Template(
+    "cli.hosts_and_in_job",
+    "--hosts and --in-job exclude each other: --hosts starts a job, --in-job is for ranks of a job",
+    "--hosts 与 --in-job 不能同时使用：--hosts 用于启动作业，--in-job 用于作业中的 rank",
+)
+NEEDS_HOSTS = Template("cli.needs_hosts", "{option} needs --hosts", "{option} 需要与 --hosts 一起使用")
+NOT_IN_JOB = Template(
+    "cli.not_in_job",
+    "--in-job: no launcher has started this process as one of several ranks; expected `unisono run`, torchrun, srun "
+    "or mpirun, or --hosts",
+    "--in-job：这里不是多个 rank 组成的作业；应使用 `unisono run`、torchrun、srun、mpirun 或 --hosts",
+)
+ON_HOST = Template("cli.on_host", "rank {rank} on host {host}: {error}", "主机 {host} 上的 rank {rank}：{error}")
+ON_HOST_OF_JOB = Template(
+    "cli.on_host_of_job",
+    "rank {rank} on host {host}, in a job whose rank 0 is at {address}: {error}",
+    "主机 {host} 上的 rank {rank}（作业的 rank 0 位于 {address}）：{error}",
+)

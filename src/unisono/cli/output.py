@@ -7,6 +7,8 @@ import json
 import os
 import re
 import sys
+import time
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import IO, Any, cast
 
@@ -18,6 +20,7 @@ from rich.table import Table
 from rich.text import Text
 
 PLAIN_WIDTH = 132  # of what goes to a file or a pipe
+PROGRESS_EVERY_S = 5.0  # between two lines of progress
 # The pieces between which a line may break: after a word, and after any Chinese character with the marks that follow
 # it, which may not begin a line. Chinese words have no blanks between them, so a line preferably ends with a mark.
 _CJK, _MARKS = r"\u2e80-\u9fff\u3000-\u303f\uff00-\uffef", "，。；：！？、）》”…"
@@ -80,6 +83,49 @@ def print_table(out: Console, made: Table) -> None:
     if needed > out.width:
         made.width = needed
     out.print(made, crop=False, no_wrap=True, overflow="ignore")
+
+
+class GrowingTable:
+    """A table whose rows are printed one by one; the widths of its columns are known before the first row.
+
+    A name of a column that begins with > is flush right, as in ``table``; it may have two lines.
+    """
+
+    def __init__(self, out: Console, columns: Sequence[tuple[str, int]]) -> None:
+        self.out = out
+        names = [name.removeprefix(">").split("\n") for name, _ in columns]
+        self.flush_right = [name.startswith(">") for name, _ in columns]
+        self.widths = [
+            max(width, *map(len, lines)) for (_, width), lines in zip(columns, names, strict=True)
+        ]  # fmt: skip
+        for number in range(max(map(len, names))):
+            self.print_row(*((lines[number : number + 1] or [""])[0] for lines in names), style="bold")
+
+    def print_row(self, *cells: str, style: str = "") -> None:
+        """Print a row now; cells may be in rich's markup."""
+        line = Text(style=style)
+        for index, cell in enumerate(cells):
+            text = Text.from_markup(cell)
+            blanks = " " * max(0, self.widths[index] - text.cell_len)
+            line.append("  " if index else "")
+            line.append_text(Text.assemble(blanks, text) if self.flush_right[index] else Text.assemble(text, blanks))
+        self.out.print(line, soft_wrap=True)
+        self.out.file.flush()
+
+
+class ProgressLines:
+    """Progress for a standard error that is no terminal: a line now and then."""
+
+    def __init__(self, total: int, every_s: float = PROGRESS_EVERY_S) -> None:
+        self.total, self.every_s, self.done = total, every_s, 0
+        self.shown_s = time.monotonic()
+
+    def advance(self, activity: str) -> None:
+        """Count a piece of work that begins; print a line if the last one is some time ago."""
+        self.done += 1
+        if time.monotonic() >= self.shown_s + self.every_s:
+            self.shown_s = time.monotonic()
+            print(f"{self.done} of {self.total}: {activity}", file=sys.stderr, flush=True)
 
 
 def print_paragraph(

@@ -1,7 +1,7 @@
 """``unisono tune``: find the fastest algorithms on this machine, for a number of ranks, and remember them.
 
-Started as the program of a job (`unisono run`, torchrun, srun), it measures the ranks of the job, which may be on
-several hosts, and rank 0 stores the table.
+With `--hosts a:4,b:4`, or started as the program of a job (`unisono run`, torchrun, srun), it measures the ranks of
+the job, which may be on several hosts, and stores the table on each of them.
 """
 
 from __future__ import annotations
@@ -12,9 +12,10 @@ import time
 from typing import Any
 
 from unisono.algorithms import user_files
-from unisono.cli import arguments, messages, names
+from unisono.cli import arguments, messages, names, on_hosts
 from unisono.cli.output import console, print_json, print_paragraph, print_table, ranks, table
 from unisono.errors import UsageError
+from unisono.launch.host_list import parse_hosts
 from unisono.verifier import proof_of
 
 BUDGET_S = 40.0
@@ -41,31 +42,39 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
     )  # fmt: skip
     parser.add_argument("--dry-run", action="store_true", help="show the table without storing it")
     arguments.add_json(parser)
+    on_hosts.add_arguments(parser)
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
     """Measure the algorithms, print the table, and store it."""
     from unisono.bootstrap.environment import identity_in_job
-    from unisono.comm.connection import connect
     from unisono.comm.rules import with_options
     from unisono.comm.selection import store_table, table_path
     from unisono.launch.spawn import spawn
 
     if not args.budget > 0:
         raise UsageError(messages.NOT_A_BUDGET(value=args.budget))
-    if args.size < 2 and identity_in_job().size == 1:
+    if on_hosts.is_on_hosts(args):
+        return _run_on_hosts(args)
+    in_job = args.in_job or identity_in_job().size > 1
+    if args.size < 2 and not in_job:
         raise UsageError(messages.NOTHING_TO_TUNE())
-    in_job = identity_in_job().size > 1
-    size = identity_in_job().size if in_job else args.size
-    own = _own_algorithms(args.algorithm, size)
     began = time.perf_counter()
     if in_job:
-        with connect() as comm:
-            measured, rank = _tune(comm, args.budget, own), comm.rank
+        with on_hosts.joined_job(args) as comm:
+            size, rank = comm.size, comm.rank
+            own = _own_algorithms(args.algorithm, size)
+            measured = _tune(comm, args.budget, own)
+            is_first_on_host = any(ranks[0] == rank for ranks in comm.hosts)
         if rank != 0:
+            # Rank 0 of a later job, which reads the table, may be on any of the hosts.
+            if is_first_on_host and not (args.dry_run or own):
+                store_table(measured)
             return 0
     else:
+        size = args.size
+        own = _own_algorithms(args.algorithm, size)
         measured = spawn(_tune, size, args.budget, own)[0]
     spent_s = time.perf_counter() - began
     if not (args.dry_run or own):
@@ -87,6 +96,17 @@ def run(args: argparse.Namespace) -> int:
     else:
         out.print(messages.NOT_STORED() if args.dry_run else messages.STORED(path=table_path()))
     return 0
+
+
+def _run_on_hosts(args: argparse.Namespace) -> int:
+    """Start this verb on the ranks of ``args.hosts``."""
+    size = parse_hosts(args.hosts)[-1].ranks.stop
+    if size < 2:
+        raise UsageError(messages.NOTHING_TO_TUNE())
+    _own_algorithms(args.algorithm, size)
+    words = ["tune", f"--budget={args.budget}", *(f"--algorithm={name}" for name in args.algorithm)]
+    words += [f"--{name.replace('_', '-')}" for name in ("dry_run", "json") if getattr(args, name)]
+    return on_hosts.run_on_hosts(args, words)
 
 
 def _own_algorithms(algorithms: list[str], size: int) -> dict[str, list[str]]:

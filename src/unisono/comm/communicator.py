@@ -165,6 +165,12 @@ class Communicator(CollectiveMethods):
 
         return describe(courier.engine)
 
+    @property
+    def address(self) -> str:
+        """The address at which this rank receives messages from other hosts; "" on one host."""
+        courier = self._link.resources.courier
+        return "" if courier is None else courier.address
+
     def send(
         self, array: Any, dst: int, *, tag: int = 0, async_op: bool = False, timeout: float | None = None
     ) -> Work | None:

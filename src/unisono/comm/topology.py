@@ -11,11 +11,14 @@ The order of the hosts and the placement of the ranks on them do not matter to t
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from fractions import Fraction
 from typing import Any
 
 from unisono.algorithms import BUILT_IN
 from unisono.algorithms.declaration import Algorithm
 from unisono.algorithms.nodes import Node
+from unisono.collectives import Collective, all_to_all
 from unisono.compiler import Hosts
 
 MOST_RANKS = 1_000_000
@@ -65,3 +68,20 @@ def host_options(algorithm: Algorithm, hosts: Hosts | None) -> dict[str, Any]:
     if hosts is None or len(hosts) == 1 or "node" not in algorithm.options or algorithm not in BUILT_IN:
         return {}
     return {"node": node_option(hosts)}
+
+
+def least_crossing(collective: Collective, counts: Sequence[int]) -> Fraction:
+    """Return the least part of the vector that must cross the link of the busiest host, in one direction.
+
+    ``counts`` are the numbers of ranks on the hosts; the root of a rooted collective is on the first host. For
+    all_reduce on h hosts it is 2(h-1)/h.
+    """
+    size, hosts = sum(counts), len(counts)
+    if hosts == 1 or not collective.carries_data:
+        return Fraction(0)
+    if collective is all_to_all:  # every rank of a host has a block for every rank elsewhere
+        return max(Fraction(count * (size - count), size) for count in counts)
+    if not collective.blocked:  # the ranks of a host share what enters, and combine what leaves
+        return collective.bus_factor(hosts)
+    inside = counts[0] if collective.rooted else min(counts)  # the blocks that do not cross the busiest link
+    return Fraction(size - inside, size)

@@ -13,10 +13,11 @@ from .library import Library, Unsupported
 class Unisono(Library):
     """Unisono, called through its communicator."""
 
-    def __init__(self) -> None:
+    def __init__(self, comm: Any = None) -> None:
+        """Take a communicator; by default, that of all ranks that the driver has started."""
         import unisono
 
-        self.comm = unisono.connect()
+        self.comm = unisono.connect() if comm is None else comm
         self.rank, self.size = self.comm.rank, self.comm.size
         self.version = f"unisono {unisono.__version__}"
 

@@ -5,10 +5,19 @@ from __future__ import annotations
 import functools
 import os
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from .buffers import ROOT, Buffers
 from .library import Library, Unsupported
+
+
+class StoreRendezvous(NamedTuple):
+    """How ranks that know each other already make a process group."""
+
+    rank: int
+    size: int
+    host: str  # an address of rank 0
+    share: Callable[[str], str]  # returns the text of rank 0; all ranks call it
 
 
 class TorchDistributed(Library):
@@ -16,15 +25,23 @@ class TorchDistributed(Library):
 
     backend: str
 
-    def __init__(self) -> None:
+    def __init__(self, rendezvous: StoreRendezvous | None = None) -> None:
+        """Meet the other ranks: by default at a file, since a port might be taken by another process meanwhile."""
         import torch
         import torch.distributed as dist
 
         torch.set_num_threads(1)  # as torchrun does
-        rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
-        # A file to meet at, where a port might be taken by someone else in the meantime.
-        address = f"file://{os.environ['RENDEZVOUS_FILE']}"
-        dist.init_process_group(self.backend, init_method=address, rank=rank, world_size=size)
+        if rendezvous is None:
+            rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+            address = f"file://{os.environ['RENDEZVOUS_FILE']}"
+            dist.init_process_group(self.backend, init_method=address, rank=rank, world_size=size)
+        else:
+            rank, size = rendezvous.rank, rendezvous.size
+            # Rank 0 serves the store at a free port, and tells the others.
+            own = dist.TCPStore(rendezvous.host, 0, size, True, wait_for_workers=False) if rank == 0 else None
+            port = int(rendezvous.share("" if own is None else str(own.port)))
+            store = dist.TCPStore(rendezvous.host, port, size, False) if own is None else own
+            dist.init_process_group(self.backend, store=store, rank=rank, world_size=size)
         self.torch, self.dist = torch, dist
         self.rank, self.size = rank, size
         self.version = f"torch {torch.__version__}, {self.backend}"
