@@ -29,6 +29,7 @@ class RankPool:
     def __init__(self, size: int) -> None:
         pairs = [multiprocessing.Pipe() for _ in range(size)]
         self.size = size
+        self.failed = False
         self.lines = [ours for ours, _ in pairs]
         theirs = [end for _, end in pairs]
         # A separate process waits for the ranks; this one only sends them tasks.
@@ -46,17 +47,44 @@ class RankPool:
 
     def call(self, function: Callable[..., Any], *arguments_of_each: Sequence[Any]) -> list[Any]:
         """Call ``function(comm, ...)`` on every rank; argument i of rank r is ``arguments_of_each[i][r]``."""
+        self.failed = True  # until all ranks have answered, and none has raised
         for rank, line in enumerate(self.lines):
             line.send((function, tuple(each[rank] for each in arguments_of_each)))
         answers = [line.recv() for line in self.lines]
+        self.failed = not all(fine for fine, _ in answers)
         for rank, (fine, answer) in enumerate(answers):
             assert fine, f"rank {rank} of {self.size}:\n{answer}"
         return [answer for _, answer in answers]
 
     def close(self) -> None:
         """End the ranks."""
+        if self.failed:
+            self.host.kill()  # its ranks, which may wait for each other, end with it
         for line in self.lines:
-            line.send(None)
+            if not self.failed:
+                line.send(None)
             line.close()
         self.host.join()
         self.host.close()
+
+
+class RankPools:
+    """Pools of ranks by size, shared by many tests."""
+
+    def __init__(self, *sizes: int) -> None:
+        self.pools = {size: RankPool(size) for size in sizes}
+
+    def __getitem__(self, size: int) -> RankPool:
+        return self.pools[size]
+
+    def replace_failed(self) -> None:
+        """Replace the pools in which a call has failed: their ranks may no longer match each other's calls."""
+        for size, pool in self.pools.items():
+            if pool.failed:
+                pool.close()
+                self.pools[size] = RankPool(size)
+
+    def close(self) -> None:
+        """End all ranks."""
+        for pool in self.pools.values():
+            pool.close()

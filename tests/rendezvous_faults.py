@@ -286,8 +286,8 @@ def play_strangers(where: Site, user: int, named: list[str], secret_known: bool)
     return len(children)
 
 
-def crowd(where: Site, user: int, connections: int) -> None:
-    """Open many connections and keep them; replace those that the other side closes."""
+def crowd(where: Site, user: int, count: int) -> None:
+    """Open connections for four seconds and keep the last ``count`` of them."""
     if user != os.getuid():
         os.setgid(user)
         os.setuid(user)
@@ -296,7 +296,7 @@ def crowd(where: Site, user: int, connections: int) -> None:
     while time.monotonic() < ends_s:
         with suppress(OSError, TimeoutError):
             connections.append(connected(where)[0])
-        if len(connections) > connections:
+        if len(connections) > count:
             connections.pop(0).close()
 
 

@@ -5,13 +5,19 @@ from __future__ import annotations
 import pytest
 
 from leaks import nothing_is_left_behind  # noqa: F401 (for every test here)
-from rank_pool import RankPool
+from rank_pool import RankPools
+
+
+@pytest.fixture(scope="session")
+def all_pools():
+    """Start the ranks once: for each file, this would take minutes in all."""
+    made = RankPools(1, 2, 3, 4, 5, 8)
+    yield made
+    made.close()
 
 
 @pytest.fixture(scope="module")
-def pools():
+def pools(all_pools):
     """Return pools of ranks, by size."""
-    made = {size: RankPool(size) for size in (1, 2, 3, 5, 8)}
-    yield made
-    for pool in made.values():
-        pool.close()
+    all_pools.replace_failed()
+    return all_pools

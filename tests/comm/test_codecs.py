@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from builders import keeps_a_copy
-from rank_pool import RankPool
 from unisono import spawn
 from unisono.algorithms import catalogue
 from unisono.codecs import Codec, error_bound, round_in_place
@@ -49,17 +48,10 @@ def sum_all(comm, algorithms, lengths):
     return found
 
 
-@pytest.fixture(scope="module")
-def all_pools(pools):
-    four = RankPool(4)
-    yield {**pools, 4: four}
-    four.close()
-
-
 @pytest.mark.parametrize("size", [1, 2, 3, *(pytest.param(size, marks=pytest.mark.slow) for size in (4, 5, 8))])
-def test_all_ranks_have_the_same_bits(all_pools, size):
+def test_all_ranks_have_the_same_bits(pools, size):
     algorithms = [name for name in ALGORITHMS if name != "swing" or size in (2, 4, 8)]
-    first, *others = all_pools[size].call(sum_all, [algorithms] * size, [LENGTHS] * size)
+    first, *others = pools[size].call(sum_all, [algorithms] * size, [LENGTHS] * size)
     assert len(first) == len(CODECS) * len(algorithms) * len(LENGTHS)
     assert all(other == first for other in others)
 

@@ -8,7 +8,6 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from rank_pool import RankPool
 from unisono import find
 from unisono.algorithms import catalogue
 from unisono.collectives import COLLECTIVES, all_reduce, barrier
@@ -77,12 +76,8 @@ def test_a_codec_sends_a_fraction_of_the_bytes(pools, size, codec, part):
             assert mine == predicted <= part * all_of_it
 
 
-def test_top_k_of_one_percent_sends_less_than_three_percent_of_the_bytes():
-    four = RankPool(4)
-    try:
-        sent = four.call(make, *([v] * 4 for v in ("all_reduce", 1_000_000, None, "topk:0.01")))
-    finally:
-        four.close()
+def test_top_k_of_one_percent_sends_less_than_three_percent_of_the_bytes(pools):
+    sent = pools[4].call(make, *([v] * 4 for v in ("all_reduce", 1_000_000, None, "topk:0.01")))
     dense = Fraction(2 * 3, 4) * 1_000_000 * 4  # the bytes of a ring
     for mine, predicted in sent:
         assert mine == predicted <= 0.03 * dense
