@@ -13,13 +13,16 @@ ON_BOTH_CORES := --numprocesses 2 --dist worksteal
 
 venv: $(INSTALLED)
 
+# Where the code is checked, the compiler's warnings are errors.
+CHECKED := $(if $(filter check test,$(MAKECMDGOALS)),--config-settings=cmake.define.CMAKE_COMPILE_WARNING_AS_ERROR=ON)
+
 # Python files are used in place; a change in the engine or in the dependencies needs another install.
 # pip does not compile Python files: most files of torch are never imported.
 $(INSTALLED): pyproject.toml CMakeLists.txt $(shell find engine -type f -not -path 'engine/tests/*')
 	@$(PYTHON) -c "import sys; sys.exit(sys.version_info < (3, 11) and 'Unisono needs Python 3.11 or newer; choose one: make PYTHON=python3.12')"
 	$(PYTHON) -m venv .venv
 	$(BIN)/pip install --quiet --upgrade "pip>=25.1"
-	$(BIN)/pip install --quiet --no-compile --group dev --editable .
+	$(BIN)/pip install --quiet --no-compile --group dev $(CHECKED) --editable .
 	@touch $@
 
 demo: venv
@@ -53,7 +56,6 @@ check: lint
 browser: venv
 	@$(BIN)/python tools/get_browser.py
 
-# The compiler's warnings appear when the programs of engine/tests are built (tests/engine/test_native.py).
 test: browser style
 	$(BIN)/pytest -m "not long" $(ON_BOTH_CORES)
 

@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from dump_program import cases_of, write_cases
@@ -66,6 +67,32 @@ def build(folder: Path, flags: str = "", *options: str, cmake: str | None = None
         "-DCMAKE_BUILD_TYPE=RelWithDebInfo", "-DCMAKE_CXX_FLAGS_RELWITHDEBINFO=",
     ])  # fmt: skip
     run([chosen, "--build", folder, "--parallel", str(len(os.sched_getaffinity(0)))])
+
+
+def built_library(builds: Path = ROOT / "build") -> Path | None:
+    """Return the library of the installed engine, with which the programs can be linked, if it is up to date."""
+    found = list(builds.glob("cp*/libunisono_engine.a"))  # scikit-build names the folder after the wheel
+    sources = [path for folder in ("include", "src") for path in (ROOT / "engine" / folder).rglob("*.[ch]pp")]
+    newest = max(path.stat().st_mtime for path in sources)
+    return next((library for library in found if library.stat().st_mtime > newest), None)
+
+
+def build_with(library: Path, folder: Path, flags: str) -> None:
+    """Build the programs with an engine that is built already; each is compiled at once, as in a unity build."""
+    folder.mkdir(parents=True, exist_ok=True)
+    tests = ROOT / "engine" / "tests"
+    newest = max(path.stat().st_mtime for path in [library, *tests.iterdir()])
+    common = [compiler(), "-std=c++20", *flags.split(), f"-I{ROOT / 'engine' / 'include'}", f"-I{tests}"]
+
+    def build_one(name: str) -> None:
+        program, source = folder / name, folder / f"{name}.cpp"
+        if program.exists() and program.stat().st_mtime > newest:
+            return
+        source.write_text("".join(f'#include "{tests / part}.cpp"\n' for part in PROGRAMS[name]))
+        run([*common, "-o", program, source, library, "-pthread", "-ldl"])
+
+    with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+        list(pool.map(build_one, sorted(PROGRAMS, key=lambda name: -len(PROGRAMS[name]))))
 
 
 def build_without_cmake(folder: Path, flags: Sequence[str]) -> None:

@@ -10,6 +10,7 @@ import pytest
 import native
 
 FOLDER = native.ROOT / "build" / "native"
+FLAGS = "-O1 -Wall -Wextra -Werror"
 pytestmark = pytest.mark.slow
 
 
@@ -20,7 +21,10 @@ def inputs():
         native.compiler()
     except native.CannotBuild as problem:
         pytest.skip(str(problem))
-    native.build(FOLDER, "-O1 -Wall -Wextra -Werror", "-DUNISONO_BUILD_EXTENSION=OFF", "-DUNISONO_BASELINE_ONLY=ON")
+    if library := native.built_library():
+        native.build_with(library, FOLDER, FLAGS)
+    else:
+        native.build(FOLDER, FLAGS, "-DUNISONO_BUILD_EXTENSION=OFF", "-DUNISONO_BASELINE_ONLY=ON")
     return native.write_inputs(FOLDER)
 
 

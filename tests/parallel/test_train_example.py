@@ -12,6 +12,8 @@ import pytest
 
 pytest.importorskip("torch")
 
+from forked_scripts import run_script
+
 EXAMPLE = str(Path(__file__).parents[2] / "examples" / "train.py")
 ALONE = [sys.executable]
 UNISONO = [*ALONE, "-m", "unisono", "run"]
@@ -24,6 +26,8 @@ ENDING = re.compile(
 
 def run(launcher, *words):
     """Run it to its end."""
+    if launcher is ALONE:
+        return run_script(EXAMPLE, *SHORT, *words)[0]
     return subprocess.run([*launcher, EXAMPLE, *SHORT, *words], capture_output=True, text=True, timeout=120)
 
 
