@@ -56,8 +56,9 @@ def test_a_command_of_the_first_screen_works(folder, command):
     for part, more in SHORTER.items():
         if any(word.endswith(part) for word in words):
             words += more
-    if "gloo" in command:
+    if any(word in command for word in ("gloo", "train.py")):
         pytest.importorskip("torch")
+        words[words.index("-n") + 1] = "2"  # every rank imports torch, which takes seconds
     done = run_in(folder, words)
     assert done.returncode == 0, done.stderr
 

@@ -20,11 +20,11 @@ def shown(capsys):
 def test_the_demo_trains_a_model(monkeypatch, capsys):
     pytest.importorskip("torch")
     monkeypatch.setattr(demo_training, "STEPS", 2)
-    monkeypatch.setattr(demo_training, "RANKS", 3)
+    monkeypatch.setattr(demo_training, "RANKS", 2)
     right, printed = shown(capsys)
     assert right
-    assert "5. Train. A language model on 3 ranks" in printed
-    assert "   zero3 on 3 ranks, 2 steps of 24 rows: loss 4." in printed
+    assert "5. Train. A language model on 2 ranks" in printed
+    assert "   zero3 on 2 ranks, 2 steps of 24 rows: loss 4." in printed
     assert "   | The " in printed
     assert "step    1" not in printed
 

@@ -11,16 +11,22 @@ import pytest
 
 from unisono.algorithms import catalogue
 from unisono.cli.main import main
+from unisono.comm import tuning
 from unisono.comm.selection import load_table, store_table, table_path
-from unisono.comm.tuning import tune
 from unisono.launch.spawn import spawn
 
+SIZES_BYTES = (8, 16 << 10)  # instead of up to 32 MiB
 ZIGZAG = str(Path(__file__).parents[2] / "examples" / "zigzag.py")
 
 
-@pytest.mark.slow
-def test_the_table_is_shown_and_stored_and_info_names_it(capsys):
-    assert main(["tune", "-n", "2", "--budget", "1"]) == 0
+@pytest.fixture
+def few_sizes(monkeypatch):
+    """Measure two sizes only; the ranks are forked, and inherit this."""
+    monkeypatch.setattr(tuning, "SIZES_BYTES", SIZES_BYTES)
+
+
+def test_the_table_is_shown_and_stored_and_info_names_it(capsys, few_sizes):
+    assert main(["tune", "-n", "2", "--budget", "0.5"]) == 0
     printed = capsys.readouterr().out
     assert "2 ranks, measured in" in printed
     assert str(table_path()) in printed.replace("\n", "")  # a long path spans several lines
@@ -35,15 +41,13 @@ def test_info_names_the_topologies_of_the_table(capsys):
     assert "measured for 3+1, 4, 2x4, 16 ranks" in capsys.readouterr().out
 
 
-@pytest.mark.slow
-def test_a_dry_run_stores_nothing(capsys):
-    assert main(["tune", "-n", "2", "--budget", "1", "--dry-run", "--json"]) == 0
+def test_a_dry_run_stores_nothing(capsys, few_sizes):
+    assert main(["tune", "-n", "2", "--budget", "0.5", "--dry-run", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["ranks"] == 2
     assert load_table() == {}
 
 
-@pytest.mark.slow
-def test_an_algorithm_of_a_file_is_measured_and_not_stored(capsys):
+def test_an_algorithm_of_a_file_is_measured_and_not_stored(capsys, few_sizes):
     assert main(["tune", "-n", "2", "--budget", "0.5", "--algorithm", ZIGZAG]) == 0
     printed = " ".join(capsys.readouterr().out.split())
     assert "all_reduce" in printed
@@ -54,15 +58,20 @@ def test_an_algorithm_of_a_file_is_measured_and_not_stored(capsys):
 
 @pytest.mark.slow
 def test_in_a_job_it_measures_the_ranks_of_the_job_and_rank_0_stores_the_table():
-    command = [sys.executable, "-m", "unisono", "run", "-n", "2", "--", sys.executable, "-m", "unisono", "tune"]
-    done = subprocess.run([*command, "--budget", "0.5", "--json"], capture_output=True, text=True, timeout=120)
+    program = (
+        "import sys; from unisono.comm import tuning; from unisono.cli.main import main\n"
+        f"tuning.SIZES_BYTES = {SIZES_BYTES}\n"
+        "sys.exit(main(['tune', '--budget', '0.5', '--json']))"
+    )
+    command = [sys.executable, "-m", "unisono", "run", "-n", "2", "--", sys.executable, "-c", program]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
     assert done.stdout.count('"topology"') == 1
     assert load_table()["all_reduce"]["2"][0][0] == 0
 
 
 def _table_with(comm, own):
-    return tune(comm, 0.2, own)
+    return tuning.tune(comm, 0.2, own)
 
 
 def test_the_table_can_name_an_algorithm_of_a_file(monkeypatch):

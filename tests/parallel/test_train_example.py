@@ -16,6 +16,7 @@ from forked_scripts import run_script
 
 EXAMPLE = str(Path(__file__).parents[2] / "examples" / "train.py")
 ALONE = [sys.executable]
+TWO_RANKS = [sys.executable, "on two ranks"]  # without a launcher
 UNISONO = [*ALONE, "-m", "unisono", "run"]
 TORCHRUN = [*ALONE, "-m", "torch.distributed.run", "--standalone"]
 SHORT = ["--steps", "3", "--sample", "30"]
@@ -26,8 +27,8 @@ ENDING = re.compile(
 
 def run(launcher, *words):
     """Run it to its end."""
-    if launcher is ALONE:
-        return run_script(EXAMPLE, *SHORT, *words)[0]
+    if launcher in (ALONE, TWO_RANKS):
+        return run_script(EXAMPLE, *SHORT, *words, size=2 if launcher is TWO_RANKS else None)[0]
     return subprocess.run([*launcher, EXAMPLE, *SHORT, *words], capture_output=True, text=True, timeout=120)
 
 
@@ -138,7 +139,7 @@ def _read(descriptor):
             ALONE, ("--codec", "fp4"), "there is no codec 'fp4'; expected one of fp16, bf16", marks=pytest.mark.long
         ),
         pytest.param(ALONE, ("--tp", "2"), "--tp does not go with ddp", marks=pytest.mark.long),
-        ([*UNISONO, "-n", "2"], ("--strategy", "tp", "--codec", "int8"), "--codec is for averaged gradients"),
+        (TWO_RANKS, ("--strategy", "tp", "--codec", "int8"), "--codec is for averaged gradients"),
     ],
 )
 def test_a_wrong_option_is_one_line_without_a_traceback(launcher, words, message):
