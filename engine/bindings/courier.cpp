@@ -1,10 +1,13 @@
 #include "courier.hpp"
 
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
+#include <chrono>
 #include <system_error>
 #include <utility>
 
@@ -65,6 +68,16 @@ std::vector<std::string> PyCourier::ucx_resources() const {
     return ucx_ ? ucx_->resources() : std::vector<std::string>();
 }
 
+std::optional<std::tuple<std::uint64_t, std::uint64_t, std::uint64_t>> PyCourier::ask_clock(std::uint32_t rank,
+                                                                                            double timeout_s) {
+    if (rank >= size_ || rank == rank_ || !courier_) throw nb::value_error("not a far rank of this courier");
+    const nb::gil_scoped_release released;
+    const auto longest = std::chrono::duration_cast<Nanoseconds>(std::chrono::duration<double>(timeout_s));
+    const std::optional<PeerClock> found = courier_->ask_clock(rank, longest);
+    if (!found) return std::nullopt;
+    return std::tuple(found->asked, found->read, found->answered);
+}
+
 void PyCourier::close() {
     const nb::gil_scoped_release released;
     tcp_.reset();
@@ -101,6 +114,7 @@ void bind_courier(nb::module_& module) {
         .def("use_ucx", &PyCourier::use_ucx, nb::arg("candidates"), nb::arg("settings"))
         .def_prop_ro("transport", &PyCourier::transport)
         .def_prop_ro("ucx_resources", &PyCourier::ucx_resources)
+        .def("ask_clock", &PyCourier::ask_clock, nb::arg("rank"), nb::arg("timeout_s"))
         .def("close", &PyCourier::close)
         .def("abandon", &PyCourier::abandon);
 }

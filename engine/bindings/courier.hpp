@@ -5,7 +5,9 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "unisono/courier.hpp"
@@ -27,6 +29,10 @@ class PyCourier {
     void use_ucx(const std::vector<std::string>& candidates, const UcxContext::Settings& settings);
     std::string transport() const;
     std::vector<std::string> ucx_resources() const;
+    // Returns the clock of a far rank and of this process, before and after it was read: (before, peer's, after) in ns
+    // of CLOCK_MONOTONIC; None if there is no answer.
+    std::optional<std::tuple<std::uint64_t, std::uint64_t, std::uint64_t>> ask_clock(std::uint32_t rank,
+                                                                                     double timeout_s);
     void close();
     void abandon();
     // nullptr before `know_peers`.

@@ -26,6 +26,7 @@ class Hosts {
     explicit Hosts(const Geometry& geometry);
     // For ranks that are threads.
     const std::vector<Settings>& settings() const { return settings_; }
+    Courier& courier(std::uint32_t rank) { return *couriers_[rank]; }
     // Ends a courier without a farewell. For the fake network.
     void cut_off(std::uint32_t rank) { fake_->cut_off(rank); }
 

@@ -32,6 +32,7 @@ void a_rank_may_leave_when_its_part_is_done();
 // scenarios_far.cpp: ranks on two hosts.
 void messages_wait_for_a_rank_that_joins_late();
 void a_rank_that_is_cut_off_is_named_on_every_host();
+void the_clock_of_a_far_rank_is_read();
 void strangers_are_turned_away();
 
 // scenarios_ucx.cpp: the transport over UCX.

@@ -74,6 +74,19 @@ void a_rank_that_is_cut_off_is_named_on_every_host() {
     });
 }
 
+// All ranks have the same clock here, so the peer's reading lies between the two of the rank that asks.
+void the_clock_of_a_far_rank_is_read() {
+    Hosts hosts({3, 8, page_bytes, 4096});
+    for (int repeat = 0; repeat < 20; ++repeat) {
+        const auto clock = hosts.courier(1).ask_clock(repeat % 2 * 2, long_enough);
+        CHECK(clock && clock->asked <= clock->read && clock->read <= clock->answered);
+    }
+    hosts.courier(0).close();
+    const Clock::time_point began = Clock::now();
+    CHECK(!hosts.courier(1).ask_clock(0, milliseconds(20)) && Clock::now() - began < std::chrono::seconds(10));
+    CHECK(!hosts.courier(0).ask_clock(1, long_enough));
+}
+
 void strangers_are_turned_away() {
     TcpTransport transport(0, "127.0.0.1", 0, 0);
     TcpPeer peer{"127.0.0.1", 1, {}, {}};

@@ -52,6 +52,7 @@ void run_over_ucx(const std::vector<Case>& cases, const std::string& library) {
     ucx_does_not_read_a_payload_after_detaching();
     run_scenarios(cases, 1);
     messages_wait_for_a_rank_that_joins_late();
+    the_clock_of_a_far_rank_is_read();
     std::printf("UCX %s, %zu cases: passed\n", ucx_in_use->version().c_str(), cases.size());
     ucx_in_use.reset();
 }
@@ -77,6 +78,7 @@ int main(int count, char** arguments) {
         network_in_use = network;
         run_scenarios(between_hosts, 1);
         messages_wait_for_a_rank_that_joins_late();
+        the_clock_of_a_far_rank_is_read();
     }
     network_in_use = Network::fake;
     a_rank_that_is_cut_off_is_named_on_every_host();

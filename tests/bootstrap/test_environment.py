@@ -201,24 +201,24 @@ def test_the_environment_of_this_process_is_the_default(monkeypatch):
 
 
 def test_a_rank_of_a_traced_job_knows_the_folder_of_the_trace():
-    given = environment_of_rank(2, 3, "/tmp/unisono-abc", {}, trace="12345:/a/folder: of mine")
+    given = environment_of_rank(2, 3, "/tmp/unisono-abc", {}, trace="12345:unisono-abc:/a/folder: of mine")
     trace = JobTrace("/a/folder: of mine", 2, "unisono-abc", 12345)
     assert job_trace(given) == trace
     assert identity_in_job(given).trace == trace
 
 
 def test_under_torchrun_the_rank_of_a_trace_is_that_of_torchrun():
-    given = environment_of_rank(0, 1, "/tmp/unisono-abc", {}, trace="12345:/a")
+    given = environment_of_rank(0, 1, "/tmp/unisono-abc", {}, trace="12345:unisono-abc:/a")
     inner = {**given, "TORCHELASTIC_RUN_ID": "x", "RANK": "5", "WORLD_SIZE": "8"}
     assert job_trace(inner) == JobTrace("/a", 5, "unisono-abc", 12345)
 
 
-@pytest.mark.parametrize("said", [None, "", "12345", "12345:", ":/a", "x:/a"])
+@pytest.mark.parametrize("said", [None, "", "12345", "12345:", "12345:r:", ":r:/a", "x:r:/a"])
 def test_a_job_is_traced_only_if_the_request_is_complete(said):
     environ = {"UNISONO_RANK": "0"} if said is None else {"UNISONO_RANK": "0", "UNISONO_TRACE": said}
     assert job_trace(environ) is None
 
 
 def test_a_job_inside_a_traced_job_is_not_traced():
-    outer = environment_of_rank(0, 1, "/tmp/outer", {}, trace="12345:/a")
+    outer = environment_of_rank(0, 1, "/tmp/outer", {}, trace="12345:unisono-abc:/a")
     assert job_trace(environment_of_rank(0, 2, "/tmp/inner", outer)) is None

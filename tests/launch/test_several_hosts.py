@@ -12,6 +12,7 @@ import pytest
 
 from unisono.bootstrap.network_options import join_port
 from unisono.launch.host_list import parse_hosts
+from unisono.tracing import read_run
 
 SHOW = """
 import os
@@ -148,7 +149,6 @@ def test_no_rank_outlives_a_launcher_that_is_killed(ssh):
     ("words", "message"),
     [
         (["--hosts", "a:2", "-n", "3", "x"], "-n 3 does not agree with --hosts, which has 2 ranks"),
-        (["--hosts", "a:2", "--trace", "t", "x"], "--trace works on one host only"),
         (["--ssh", "x", "true"], "--ssh needs --hosts"),
         (["--transport", "ucx", "true"], "--transport needs --hosts"),
         (["--hosts", "a:2", "--transport", "rdma", "x"], 'transport=\'rdma\'; expected "tcp", "ucx"'),
@@ -187,3 +187,21 @@ def test_a_process_that_ssh_leaves_behind_with_its_output_open_does_not_delay_th
     assert done.returncode == 5
     assert "failed first: exit code 5" in done.stderr
     assert time.monotonic() - began_s < 8 + 6
+
+
+TRACED = """
+import numpy as np, unisono
+with unisono.connect() as comm:
+    comm.all_reduce(np.ones(1000), algorithm="ring")
+"""
+
+
+def test_the_agents_bring_the_traces_of_their_ranks_to_the_launcher(ssh, tmp_path):
+    script = tmp_path / "traced.py"
+    script.write_text(TRACED)
+    done = run(ssh, "127.0.0.1,localhost", str(script), options=["--trace", str(tmp_path / "trace")])
+    assert (done.returncode, done.stdout) == (0, "")
+    assert done.stderr.startswith(f"trace of 2 ranks: {tmp_path / 'trace' / 'run.json'} (")
+    (group,) = read_run(tmp_path / "trace").communicators
+    assert [call.label for call in group.calls] == ["all_reduce/ring"]
+    assert group.missing == []

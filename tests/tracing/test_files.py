@@ -7,15 +7,8 @@ from pathlib import Path
 import pytest
 
 from unisono.errors import UsageError
-from unisono.tracing.files import (
-    clear,
-    headers_in,
-    join,
-    join_when_all_are_there,
-    part_path,
-    parts_in,
-    write_trace,
-)
+from unisono.tracing.files import clear, headers_in, part_path, parts_in, write_trace
+from unisono.tracing.joining import join, join_when_all_are_there
 
 
 def header(rank, run="r", number=0):

@@ -13,6 +13,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <string>
 #include <thread>
@@ -20,10 +21,16 @@
 
 #include "unisono/far_link.hpp"
 #include "unisono/transport.hpp"
+#include "unisono/waiting.hpp"
 
 namespace unisono {
 
 class FarChannels;
+
+// The clock of a peer, read between two readings of the clock of this process; ns of CLOCK_MONOTONIC.
+struct PeerClock {
+    std::uint64_t asked, read, answered;
+};
 
 class Courier : public FarSide, private Sink {
   public:
@@ -34,6 +41,8 @@ class Courier : public FarSide, private Sink {
     Courier& operator=(const Courier&) = delete;
 
     std::unique_ptr<FarLink> join(Endpoint& endpoint) override;
+    // Asks a far process for its clock; nothing if it is gone, or if it does not answer in time.
+    std::optional<PeerClock> ask_clock(std::uint32_t peer, Nanoseconds longest);
     // Takes leave of all peers and ends the thread.
     void close();
     // Called in a forked child.
@@ -78,6 +87,7 @@ class Courier : public FarSide, private Sink {
     void send(std::uint32_t to, Letter letter) { transport_->send(to, std::move(letter), *this); }
 
     void on_letter(const Label& label, Payload payload) override;
+    void on_clock(const Label& label);
     void on_sent(std::uint32_t to, const Label& label) override;
     void on_lost(std::uint32_t peer, const std::string& reason) override;
 
@@ -90,6 +100,9 @@ class Courier : public FarSide, private Sink {
     // Letters for communicators that this process has yet to join.
     std::map<std::uint64_t, std::vector<std::pair<Label, std::vector<std::byte>>>> early_;
     std::map<std::uint32_t, std::string> lost_;
+    std::uint64_t clock_questions_ = 0;  // the number of the last one
+    std::optional<PeerClock> clock_answer_;  // to it
+    std::mutex asking_;                   // held while a thread asks for a clock
     std::atomic<bool> neglected_ = false;  // channels wait to be serviced
     std::atomic<std::uint64_t> polls_ = 0;
     std::atomic<bool> naps_ = false;         // the thread leaves the letters to the threads that poll

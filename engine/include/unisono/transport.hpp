@@ -25,6 +25,8 @@ enum class LetterKind : std::uint32_t {
     address,       // empty: it has none
     data_ends,     // asks for `data_arrived` once `number` letters of the data transport have arrived
     data_arrived,
+    asks_clock,  // asks for `clock` with the same number
+    clock,       // `tag` is the time of the sender
 };
 
 // Precedes the payload of every letter. All hosts of a job have the same byte order (the rendezvous compares it).

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "unisono/far_channels.hpp"
+#include "unisono/ticks.hpp"
 
 namespace unisono {
 
@@ -93,6 +94,33 @@ void Courier::abandon() {
     new (&thread_) std::thread();
 }
 
+std::optional<PeerClock> Courier::ask_clock(std::uint32_t peer, Nanoseconds longest) {
+    const std::lock_guard one_at_a_time(asking_);
+    if (closed_) return std::nullopt;
+    const Clock::time_point ends = Clock::now() + longest;
+    std::uint64_t asked;
+    {
+        const Hold hold(*this);
+        Letter question{};
+        question.label.kind = LetterKind::asks_clock;
+        question.label.from = rank_;
+        question.label.number = ++clock_questions_;
+        clock_answer_.reset();
+        asked = clock_ns();
+        send(peer, std::move(question));
+    }
+    while (Clock::now() < ends) {
+        poll();
+        {
+            const Hold hold(*this);
+            if (clock_answer_) return PeerClock{asked, clock_answer_->read, clock_answer_->answered};
+            if (lost_.contains(peer)) return std::nullopt;
+        }
+        std::this_thread::yield();
+    }
+    return std::nullopt;
+}
+
 // ---- progress --------------------------------------------------------------------------------------------------
 
 void Courier::poll() {
@@ -174,6 +202,7 @@ void Courier::on_letter(const Label& label, Payload payload) {
         none.label.from = rank_;
         return send(label.from, std::move(none));
     }
+    if (label.kind == LetterKind::asks_clock || label.kind == LetterKind::clock) return on_clock(label);
     if (const auto found = channels_.find(label.communicator); found != channels_.end()) {
         found->second->on_letter(label, std::move(payload));
         return;
@@ -189,6 +218,22 @@ void Courier::on_letter(const Label& label, Payload payload) {
     closed.label.from = rank_;
     closed.label.communicator = label.communicator;
     send(label.from, std::move(closed));
+}
+
+// The time of arrival is taken here, because another thread may take the letter in. The answer to an earlier question,
+// which came too late, is dropped.
+void Courier::on_clock(const Label& label) {
+    const std::uint64_t now = clock_ns();
+    if (label.kind == LetterKind::clock) {
+        if (label.number == clock_questions_) clock_answer_ = PeerClock{0, label.tag, now};
+        return;
+    }
+    Letter answer{};
+    answer.label.kind = LetterKind::clock;
+    answer.label.from = rank_;
+    answer.label.number = label.number;
+    answer.label.tag = now;
+    send(label.from, std::move(answer));
 }
 
 void Courier::on_sent(std::uint32_t to, const Label& label) {

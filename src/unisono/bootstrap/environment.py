@@ -28,7 +28,7 @@ class JobTrace(NamedTuple):
     folder: str
     rank: int  # of this process in the job
     run: str  # the same on every rank of a run, different for any other run
-    base_ns: int  # the time that counts as 0
+    base_ns: int  # the time that counts as 0, of the clock of this host
 
 
 @dataclass(frozen=True)
@@ -163,11 +163,16 @@ def job_trace(environ: Mapping[str, str] = os.environ) -> JobTrace | None:
 
     If `unisono run` has started a torchrun, the rank is the one that torchrun has given.
     """
-    base_ns, _, folder = environ.get("UNISONO_TRACE", "").partition(":")
+    base_ns, run, folder = (*environ.get("UNISONO_TRACE", "").split(":", 2), "", "")[:3]
     rank = environ.get(TORCH.rank if "TORCHELASTIC_RUN_ID" in environ else UNISONO.rank, "")
     if not (folder and base_ns.isdecimal() and rank.isdecimal()):
         return None
-    return JobTrace(folder, int(rank), os.path.basename(environ.get("UNISONO_JOB", "")), int(base_ns))
+    return JobTrace(folder, int(rank), run, int(base_ns))
+
+
+def trace_request(base_ns: int, run: str, folder: str) -> str:
+    """Return the request for a trace, as ``environment_of_rank`` takes it; see JobTrace for the parameters."""
+    return f"{base_ns}:{run}:{folder}"
 
 
 def torchrun_is_on_one_host(size: int, environ: Mapping[str, str] = os.environ) -> bool:
@@ -190,7 +195,7 @@ def environment_of_rank(
 ) -> dict[str, str]:  # fmt: skip
     """Return the environment of a rank of ``unisono run``: that of the launcher, without the variables of other jobs.
 
-    ``trace``: the time that counts as 0, a colon, and the folder for traces. ``local`` and ``network``, in a job on
+    ``trace``: the request for a trace (``trace_request``). ``local`` and ``network``, in a job on
     several hosts: the rank and the number of ranks on this host, and the rendezvous.
     """
     inherited = {name: value for name, value in environ.items() if not _is_of_another_job(name)}

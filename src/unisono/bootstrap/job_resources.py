@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 from unisono import _engine
 from unisono.bootstrap import messages
+from unisono.bootstrap.host_clock import HostClock
 from unisono.errors import CommError, UsageError
 
 # A few times the private cache of a core: see the comment in engine/include/unisono/memory.hpp.
@@ -150,6 +151,7 @@ class JobResources:
         self.courier = courier
         self.numbers = Numbers() if courier is None else courier.numbers
         self.first: _engine.Endpoint | None = None
+        self.clock = HostClock(None, [])
         self._open_links = 0
 
     def add_link(self) -> None:

@@ -16,6 +16,7 @@ from unisono import _engine
 from unisono.bootstrap import messages
 from unisono.bootstrap.environment import JobTrace, RankIdentity
 from unisono.bootstrap.fault_log import open_fault_log
+from unisono.bootstrap.host_clock import HostClock
 from unisono.bootstrap.hosts import HostMap, single_host
 from unisono.bootstrap.job_resources import (
     SPARE_NUMBER,
@@ -65,7 +66,8 @@ class Link:
         self.resources = resources
         self.offset = offset
         self.trace = trace
-        self.after_close: list[Callable[[], None]] = []
+        self.before_close: list[Callable[[], None]] = []
+        self.after_close: list[Callable[[], None]] = []  # the courier still answers other hosts meanwhile
         self.rank = rank
         self.size = len(processes)
         self.processes = processes
@@ -93,6 +95,7 @@ class Link:
         self.endpoint.timeout_s = timeout_s
         if resources.first is None:
             resources.first = self.endpoint
+            resources.clock = HostClock(resources.courier, self.hosts.near(0) if self.far[0] else [])
         resources.add_link()
         _open_links.add(self)
 
@@ -100,12 +103,18 @@ class Link:
         """Complete the calls that were started, and leave the communicator."""
         if not self.closed:
             self.closed = True
+            self._act(self.before_close)
             self.endpoint.forget()
             self.endpoint.close()
-            self.resources.remove_link()
-            actions, self.after_close = self.after_close, []  # they refer to this link, which would never be freed
-            for action in actions:
-                action()
+            try:
+                self._act(self.after_close)
+            finally:
+                self.resources.remove_link()
+
+    @staticmethod
+    def _act(actions: list[Callable[[], None]]) -> None:
+        while actions:  # they refer to this link, which would never be freed
+            actions.pop(0)()
 
     def check_open(self, name: str) -> None:
         """Raise UsageError if the communicator is closed, or if this process was forked from a rank."""

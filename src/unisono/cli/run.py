@@ -60,7 +60,7 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
     parser.add_argument("--no-prefix", action="store_true", help="show lines without the rank in front")
     parser.add_argument(
         "--trace", metavar="DIR",
-        help="trace every communicator of every rank and write DIR/run.json, for Perfetto and `unisono draw`; a "
+        help="trace every communicator of every rank, on all hosts, and write DIR/run.json, for Perfetto and `unisono draw`; a "
         "trace of an earlier run in DIR is replaced",
     )  # fmt: skip
     parser.add_argument(
@@ -100,14 +100,17 @@ def _run_on_hosts(args: argparse.Namespace, command: list[str]) -> int:
     size = hosts[-1].ranks.stop
     if args.size not in (None, size):
         raise UsageError(messages.HOSTS_AND_SIZE(size=args.size, ranks=size))
-    if args.trace is not None:
-        raise UsageError(messages.NO_TRACE_ON_HOSTS())
     if args.transport is not None:
         check_transport(args.transport)
+    folder = None if args.trace is None else _trace_folder(args.trace)
     ssh = args.ssh or SSH
-    options = HostsOptions(ssh, args.rendezvous, not args.no_prefix, args.bind, args.oversubscribe, args.transport)
+    options = HostsOptions(
+        ssh, args.rendezvous, not args.no_prefix, args.bind, args.oversubscribe, args.transport,
+        None if folder is None else str(folder),
+    )  # fmt: skip
     outcome = launch_on_hosts(command, hosts, sys.executable, options)
-    for line in _summary(outcome.job, size):
+    lines = _summary(outcome.job, size) + outcome.trace_problems
+    for line in lines + (_joined_trace(folder, size) if folder else []):
         print(line, file=sys.stderr)
     for host, code in outcome.lost:
         test = f"{ssh} {host} {sys.executable} -m unisono info"
@@ -130,12 +133,16 @@ def _trace_folder(name: str) -> Path:
 
 def _joined_trace(folder: Path, size: int) -> list[Message]:
     """Join the traces of the ranks; return a line that names the file."""
-    from unisono.tracing.files import JOINED, headers_in, join, parts_in
+    from unisono.tracing.files import JOINED, headers_in, parts_in
+    from unisono.tracing.joining import join
 
     parts = parts_in(folder)
     if not parts:
         return [messages.NO_TRACE()]
-    join(parts, folder / JOINED)
+    try:
+        join(parts, folder / JOINED)
+    except UsageError as error:  # the outcome of the job matters more
+        return [messages.TRACE_NOT_JOINED(path=folder, reason=error.message)]
     headers = headers_in(folder / JOINED)
     ranks = {header["job_rank"] for header in headers}
     missing = ", ".join(str(rank) for rank in sorted(set(range(size)) - ranks))

@@ -14,7 +14,14 @@ from unisono.message import Message
 from unisono.schedule import Schedule
 from unisono.schedule.ops import SEND
 from unisono.tracing import sentences
-from unisono.tracing.narration import absent, overview, slow_rank_cost, slow_rank_name, slow_rank_reason
+from unisono.tracing.narration import (
+    absent,
+    hosts_of,
+    overview,
+    slow_rank_cost,
+    slow_rank_name,
+    slow_rank_reason,
+)
 from unisono.tracing.replay import Key, schedule_of, times_of
 from unisono.tracing.run import Call, Run, TracedCommunicator
 from unisono.tracing.sentences import as_sentence, as_title
@@ -77,6 +84,7 @@ def group_data(
         "verdict": _verdict(whole),
         "slow": (slow := slow_rank(whole)) and slow.rank,
         "overview": as_sentence(overview(whole, named)),
+        "hosts": [as_sentence(message) for message in hosts_of(whole)],
         "notes": [as_sentence(message) for message in notes],
         "waited": [[*pair, ns] for pair, ns in waited_ns(whole).items()],
         "blamed": _blamed(causes),

@@ -4,7 +4,7 @@
 its standard input, so that the token of the job appears in no list of processes. Further lines are names of signals
 for the ranks. When the standard input ends, the launcher or the connection to it has ended, and the agent ends its
 ranks. The output of the ranks is the output of the agent; its last line, which begins with ``REPORT``, tells the
-launcher how each rank ended.
+launcher how each rank ended. If the job is traced, lines with the traces of the ranks precede it (trace_files.py).
 """
 
 from __future__ import annotations
@@ -13,12 +13,13 @@ import contextlib
 import json
 import os
 import signal
+import time
 from dataclasses import asdict, dataclass
 from selectors import EVENT_READ
 from signal import SIGHUP, SIGINT, SIGTERM, SIGTSTP
 from typing import Any
 
-from unisono.bootstrap.environment import JobNetwork, environment_of_rank
+from unisono.bootstrap.environment import JobNetwork, environment_of_rank, trace_request
 from unisono.bootstrap.fault_log import read_fault_log
 from unisono.errors import UsageError
 from unisono.launch import messages
@@ -27,6 +28,7 @@ from unisono.launch.line_prefix import write_all
 from unisono.launch.outcome import outcome_of
 from unisono.launch.run import GRACE_PERIODS, STDIN, STDOUT, Job, job_directory
 from unisono.launch.signals import SignalReader
+from unisono.launch.trace_files import send_files
 from unisono.launch.unix_process_group import UnixProcessGroup
 
 REPORT = b"\x1funisono "
@@ -49,6 +51,7 @@ class Task:
     bind: bool
     oversubscribe: bool
     transport: str = ""  # that carries the data of the ranks; empty: they decide
+    trace: str = ""  # the name of the run, if it is traced
 
     def as_line(self) -> bytes:
         """Return the line that an agent reads."""
@@ -101,6 +104,7 @@ def serve() -> int:
     except OSError as error:
         raise UsageError(messages.NO_DIRECTORY(host=task.host, path=task.directory, reason=error.strerror)) from error
     network = JobNetwork(address=task.rendezvous, token=task.token, transport=task.transport)
+    began_ns = time.monotonic_ns()
 
     def prefix(rank: int, descriptor: int) -> bytes:
         return f"[{rank} {task.host}] ".encode() if task.prefix else b""
@@ -111,15 +115,19 @@ def serve() -> int:
         UnixProcessGroup(directory) as group,
         contextlib.closing(Job(range(first, end), group, signals, GRACE_PERIODS, reads_stdin=False)) as job,
     ):
+        traces = os.path.join(directory, "trace")
+        request = trace_request(began_ns, task.trace, traces) if task.trace else None
 
         def environment(rank: int) -> dict[str, str]:
             local = (rank - first, end - first)
-            return environment_of_rank(rank, task.size, directory, local=local, network=network)
+            return environment_of_rank(rank, task.size, directory, trace=request, local=local, network=network)
 
         _Control(job, received)
         job.start(task.command, environment, prefix, task.bind)
         job.wait()
         faults = read_fault_log(directory)
+        if task.trace:
+            send_files(traces, task.ranks, lambda line: write_all(STDOUT, line))
     report: dict[str, Any] = {"endings": job.endings, "faults": faults}
     write_all(STDOUT, REPORT + json.dumps(report).encode() + b"\n")
     return outcome_of(job.endings, faults, job.ended_by).code

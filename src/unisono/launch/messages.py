@@ -69,10 +69,18 @@ HOSTS_AND_SIZE = Template(
     "-n {size} does not agree with --hosts, which has {ranks} ranks; hint: leave out -n",
     "-n {size} 与 --hosts 的 {ranks} 个 rank 不一致；建议：去掉 -n",
 )
-NO_TRACE_ON_HOSTS = Template(
-    "launch.no_trace_on_hosts",
-    "--trace works on one host only, so far; leave out --trace or --hosts",
-    "--trace 目前仅支持单机；请去掉 --trace 或 --hosts",
+TRACE_NOT_RECEIVED = Template(
+    "launch.trace_not_received",
+    "unisono run: a trace of host {host} is missing: {reason}",
+    "unisono run：缺少主机 {host} 的一份跟踪记录：{reason}",
+)
+TRACE_TOO_LONG = Template(
+    "launch.trace_too_long",
+    "the traces of this host are longer than {most:.0f} MiB; record only a part of the run (comm.trace)",
+    "该主机的跟踪记录超过 {most:.0f} MiB；请只记录运行的一部分（comm.trace）",
+)
+BAD_TRACE_LINE = Template(
+    "launch.bad_trace_line", "a line of the agent is invalid: {reason}", "代理发来的一行无效：{reason}"
 )
 WITHOUT_HOSTS = Template(
     "launch.without_hosts",
@@ -166,6 +174,9 @@ TRACE_WRITTEN = Template(
     "launch.trace_written",
     "trace of {traced}{missing}: {path} ({events} events{dropped})",
     "{traced} 的跟踪记录{missing}：{path}（{events} 个事件{dropped}）",
+)
+TRACE_NOT_JOINED = Template(
+    "launch.trace_not_joined", "no trace of the job in {path}: {reason}", "{path} 中没有整个作业的跟踪记录：{reason}"
 )
 TRACE_RANK = Template("launch.trace_rank", "1 rank", "1 个 rank")
 TRACE_RANKS = Template("launch.trace_ranks", "{count} ranks", "{count} 个 rank")

@@ -22,7 +22,7 @@ from selectors import EVENT_READ, DefaultSelector
 from signal import SIGCONT, SIGHUP, SIGINT, SIGKILL, SIGTERM, SIGTSTP
 from typing import IO, NamedTuple
 
-from unisono.bootstrap.environment import environment_of_rank
+from unisono.bootstrap.environment import environment_of_rank, trace_request
 from unisono.bootstrap.fault_log import make_fault_log, read_fault_log
 from unisono.bootstrap.private_directory import write_secret
 from unisono.errors import UsageError
@@ -87,8 +87,10 @@ def launch(
         UnixProcessGroup(directory) as group,
         contextlib.closing(Job(range(size), group, signals, grace)) as job,
     ):
-        trace = None if trace is None else f"{time.monotonic_ns()}:{trace}"
-        job.start(command, lambda rank: environment_of_rank(rank, size, directory, trace=trace), prefix, bind)
+        request = None
+        if trace is not None:
+            request = trace_request(time.monotonic_ns(), os.path.basename(directory), trace)
+        job.start(command, lambda rank: environment_of_rank(rank, size, directory, trace=request), prefix, bind)
         job.wait()
         return outcome_of(job.endings, read_fault_log(directory), job.ended_by)
 

@@ -14,7 +14,8 @@ import shlex
 import signal
 import subprocess
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from pathlib import Path
 from selectors import EVENT_READ
 from signal import SIGHUP, SIGINT, SIGKILL, SIGTERM, SIGTSTP
 
@@ -37,7 +38,9 @@ from unisono.launch.run import (
     no_prefix,
 )
 from unisono.launch.signals import SignalReader
+from unisono.launch.trace_files import TRACE, FileReceiver
 from unisono.launch.unix_process_group import UnixProcessGroup
+from unisono.message import Message
 
 # The launcher notices after 15 s that a host is gone, even if no rank fails because of it.
 SSH = "ssh -o BatchMode=yes -o ServerAliveInterval=5 -o ServerAliveCountMax=3"
@@ -53,6 +56,7 @@ class HostsOptions:
     bind: bool = False
     oversubscribe: bool = False
     transport: str | None = None  # that carries the data; by default, the program decides
+    trace: str | None = None  # the folder to which the agents' traces are written
 
 
 @dataclass(frozen=True)
@@ -61,6 +65,7 @@ class HostsOutcome:
 
     job: Outcome
     lost: list[tuple[str, int]]  # hosts whose agent ended without a report, and its return code
+    trace_problems: list[Message] = field(default_factory=list)  # files of traces that did not arrive
 
     @property
     def code(self) -> int:
@@ -75,10 +80,11 @@ def launch_on_hosts(
     """Run a command on the ranks of several hosts; return when all agents have ended."""
     rendezvous = options.rendezvous or join_port(hosts[0].address, secrets.choice(DEFAULT_PORTS))
     token = secrets.token_hex(32)
+    run = "" if options.trace is None else f"hosts-{secrets.token_hex(4)}"
     tasks = [
         Task(
             host.address, (host.ranks.start, host.ranks.stop), hosts[-1].ranks.stop, list(command), os.getcwd(),
-            rendezvous, token, options.prefix, options.bind, options.oversubscribe, options.transport or "",
+            rendezvous, token, options.prefix, options.bind, options.oversubscribe, options.transport or "", run,
         )
         for host in hosts
     ]  # fmt: skip
@@ -87,14 +93,14 @@ def launch_on_hosts(
         SignalReader((SIGINT, SIGTERM, SIGHUP, SIGTSTP)) as signals,
         job_directory() as directory,
         UnixProcessGroup(directory) as group,
-        contextlib.closing(_Agents(hosts, tasks, group, signals, grace)) as job,
+        contextlib.closing(_Agents(hosts, tasks, group, signals, grace, options.trace)) as job,
     ):
         job.start([*shlex.split(options.ssh), remote], lambda _: dict(os.environ), no_prefix, bind=False)
         job.wait()
     lost = job.lost_hosts if job.ended_by is None else []
     if lost and all(ending.was_signalled or not ending.returncode for ending in job.rank_endings):
-        return HostsOutcome(Outcome(), lost)  # no rank failed by itself
-    return HostsOutcome(outcome_of(job.rank_endings, job.faults, job.ended_by), lost)
+        return HostsOutcome(Outcome(), lost, job.trace_problems)  # no rank failed by itself
+    return HostsOutcome(outcome_of(job.rank_endings, job.faults, job.ended_by), lost, job.trace_problems)
 
 
 class _Agents(Job):
@@ -102,7 +108,7 @@ class _Agents(Job):
 
     def __init__(
         self, hosts: Sequence[Host], tasks: Sequence[Task], group: UnixProcessGroup, signals: SignalReader,
-        grace: GracePeriods,
+        grace: GracePeriods, trace: str | None,
     ) -> None:  # fmt: skip
         # An agent ends its ranks after the same grace periods, so it needs more time itself.
         longer = GracePeriods(grace.after_failure_s + 1, grace.after_signal_s + 2, grace.after_end_s)
@@ -112,6 +118,8 @@ class _Agents(Job):
         self.faults: list[FaultRecord] = []
         self.reported: set[int] = set()
         self.lost_hosts: list[tuple[str, int]] = []
+        self.receivers = [] if trace is None else [FileReceiver(Path(trace), host.ranks) for host in hosts]
+        self.trace_problems: list[Message] = []
 
     def _start_rank(self, rank: int, command: Sequence[str], environment: dict[str, str], prefix: Prefix) -> None:
         host = self.hosts[rank]
@@ -133,13 +141,17 @@ class _Agents(Job):
         self.selector.register(pidfd, EVENT_READ, lambda: self._on_end(rank, pidfd))
         for pipe, descriptor in ((process.stdout, STDOUT), (process.stderr, STDERR)):
             assert pipe is not None  # both are pipes, see above
-            self._watch(_AgentStream(pipe, descriptor, rank, prefix, self._on_report))
+            self._watch(_AgentStream(pipe, descriptor, rank, prefix, self._on_report, self._on_trace))
 
     def _on_report(self, agent: int, report: bytes) -> None:
         found = json.loads(report)
         self.reported.add(agent)
         self.rank_endings += [Ending(*ending) for ending in found["endings"]]
         self.faults += [FaultRecord(*fault) for fault in found["faults"]]
+
+    def _on_trace(self, agent: int, line: bytes) -> None:
+        if self.receivers and (problem := self.receivers[agent].take(line)) is not None:
+            self.trace_problems.append(messages.TRACE_NOT_RECEIVED(host=self.hosts[agent].name, reason=problem))
 
     def _on_end(self, rank: int, pidfd: int) -> None:
         process = self.running[rank]
@@ -155,6 +167,12 @@ class _Agents(Job):
         if rank not in self.reported and not was_ending:
             self.lost_hosts.append((self.hosts[rank].name, process.returncode))
 
+    def close(self) -> None:
+        """Kill the agents that are still running, and close everything."""
+        super().close()
+        for receiver in self.receivers:
+            receiver.close()
+
     def _send(self, number: signal.Signals) -> None:
         """Send a signal to the ranks of all hosts; SIGKILL ends the agents, which end their ranks."""
         for process in self.running.values():
@@ -168,20 +186,23 @@ class _Agents(Job):
 
 
 class _AgentStream(Stream):
-    """The output of an agent: that of its ranks, and its report."""
+    """The output of an agent: that of its ranks, their traces, and its report."""
 
     def __init__(
-        self, pipe: object, descriptor: int, rank: int, prefix: Prefix, on_report: Callable[[int, bytes], None]
-    ) -> None:
+        self, pipe: object, descriptor: int, rank: int, prefix: Prefix, on_report: Callable[[int, bytes], None],
+        on_trace: Callable[[int, bytes], None],
+    ) -> None:  # fmt: skip
         super().__init__(pipe, descriptor, rank, prefix)  # type: ignore[arg-type]
-        self.on_report = on_report
+        self.on_report, self.on_trace = on_report, on_trace
 
     def _write(self, lines: bytes) -> None:
-        if REPORT in lines:
+        if REPORT in lines or TRACE in lines:
             kept = []
             for line in lines.splitlines(keepends=True):
                 if line.startswith(REPORT):
                     self.on_report(self.rank, line.removeprefix(REPORT))
+                elif line.startswith(TRACE):
+                    self.on_trace(self.rank, line.removeprefix(TRACE))
                 else:
                     kept.append(line)
             lines = b"".join(kept)

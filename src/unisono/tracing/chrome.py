@@ -29,12 +29,18 @@ Slice = tuple[int, int, int, list[dict[str, Any]]]  # the sort key (thread, begi
 def header_of(part: Part, events: int, dropped: int) -> dict[str, Any]:
     """Return the header of the events: their rank and communicator, and the number of dropped events."""
     origin = part.origin
+    of_hosts: dict[str, Any] = {}
+    if part.hosts is not None:
+        of_hosts = {
+            "hosts": {"names": list(part.hosts.names), "host_of": list(part.hosts.host_of)},
+            "offsets": [list(offset) for offset in part.offsets],
+        }
     return {
         "run": origin.run, "communicator": origin.communicator, "number": origin.number, "rank": origin.rank,
         "size": origin.size, "job_rank": origin.job_rank, "process": origin.process,
         "processes": list(origin.processes), "clock": dict(part.clock), "base_ns": part.base_ns,
         "began_ns": part.began_ns, "ended_ns": part.ended_ns, "events": events, "dropped": dropped,
-        "schedules": dict(part.schedules),
+        "schedules": dict(part.schedules), **of_hosts,
     }  # fmt: skip
 
 
@@ -75,7 +81,8 @@ class _Track:
             "" if origin.number == 0 else f" of communicator {origin.number} (rank {origin.rank} of {origin.size})"
         )
         base = {"ph": "M", "pid": origin.job_rank}
-        yield {**base, "name": "process_name", "args": {"name": f"rank {origin.job_rank}"}}
+        host = "" if self.part.hosts is None else f" on {self.part.hosts.name(origin.rank)}"
+        yield {**base, "name": "process_name", "args": {"name": f"rank {origin.job_rank}{host}"}}
         yield {**base, "name": "process_sort_index", "args": {"sort_index": origin.job_rank}}
         for thread in sorted({one[0] for one in slices}):
             what = "collectives" if thread == self.thread else "send and recv"
@@ -165,9 +172,7 @@ class _CallSlices:
         self.number = number
         self.program = program
         self.facts = program.facts
-        self.work_began: tuple[int, int, int] | None = (
-            None  # pass, instruction, and the time when its waits were over
-        )
+        self.waited_until = 0  # the end of the last wait
         self.ops = 0
         self.finished = False
         self.seen_ns: tuple[int, int] | None = None  # the first begin and the last end
@@ -197,7 +202,7 @@ class _CallSlices:
         return self._made("call", f"{self.facts.collective}/{self.facts.algorithm}", *self.seen_ns, args)
 
     def wait(self, begin: int, end: int, instruction: int, number_of_pass: int, reason: str, peer: int) -> Slice:
-        self.work_began = (number_of_pass, instruction, end)
+        self.waited_until = end
         args = {"pass": number_of_pass, "instruction": instruction, "for": reason, "peer": peer}
         return self._made("wait", WAITING[reason].format(peer), begin, end, args)
 
@@ -205,8 +210,8 @@ class _CallSlices:
         if index is None:
             return self._made("op", "divide or round", begin, end, {"pass": number_of_pass, "kind": "results"})
         self.ops += 1
-        if self.work_began is not None and self.work_began[:2] == (number_of_pass, index):
-            begin = self.work_began[2]
+        # A wait since the previous instruction was for this one or, if several passes are in progress, for another.
+        begin = min(max(begin, self.waited_until), end)
         facts, nbytes = self.facts.instructions[index], self.program.bytes_of(index, number_of_pass)
         moves = bool(facts.sources or facts.to) and not (nbytes == 0 and self.facts.skips_empty)
         args: dict[str, Any] = {"pass": number_of_pass, "instruction": index, "kind": facts.kind, "step": facts.step}

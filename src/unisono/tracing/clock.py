@@ -1,8 +1,8 @@
 """Identifies the clock of the times in a trace.
 
-All ranks are on one machine, and CLOCK_MONOTONIC is one clock for all of its processes, so times of different ranks
-can be compared directly. A container may have a different clock (a time namespace), and another machine always has
-one. So a trace names its clock, and a reader refuses to mix clocks.
+CLOCK_MONOTONIC is one clock for all processes of a machine, so times of its ranks can be compared directly. A
+container may have a different clock (a time namespace), and another machine always has one. So a trace names its
+clock, and a reader refuses to mix clocks; joining.py aligns them first.
 """
 
 from __future__ import annotations

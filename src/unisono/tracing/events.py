@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from enum import IntEnum
 from typing import Any, NamedTuple, TypeAlias
 
@@ -43,3 +44,10 @@ class Tape(NamedTuple):
     def of(cls, reading: tuple[bytes, int]) -> Tape:
         """Return the events that the engine returned."""
         return cls(np.frombuffer(reading[0], EVENT), reading[1])
+
+    def timed(self, times: Callable[[Any], Any]) -> Tape:
+        """Return the events with the times of another clock."""
+        events = self.events.copy()
+        for name in ("begin_ns", "end_ns"):
+            events[name] = times(events[name])
+        return self._replace(events=events)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from unisono.tracing.alignment import Offset
 
 
 @dataclass(frozen=True)
@@ -20,6 +23,26 @@ class Origin:
     processes: tuple[int, ...]  # of all ranks of the communicator
     job_rank: int  # of this process; its rank in the communicator if nothing else is known
     number: int = 0  # of the communicator, in this process
+
+
+@dataclass(frozen=True)
+class Hosts:
+    """The hosts of a communicator."""
+
+    names: tuple[str, ...]
+    host_of: tuple[int, ...]  # the index of the host of each rank
+
+    def name(self, rank: int) -> str:
+        """Return the name of the host of a rank."""
+        return self.names[self.host_of[rank]]
+
+    def is_far(self, rank: int, peer: int) -> bool:
+        """Return whether two ranks are on different hosts."""
+        return self.host_of[rank] != self.host_of[peer]
+
+    def ranks_on(self, host: int) -> list[int]:
+        """Return the ranks on a host."""
+        return [rank for rank, its_host in enumerate(self.host_of) if its_host == host]
 
 
 @dataclass(frozen=True)
@@ -83,6 +106,8 @@ class Part:
     plans: Mapping[int, PlanFacts]
     schedules: Mapping[str, str]  # in their text form, by digest
     clock: Mapping[str, str]
-    base_ns: int  # the time that counts as 0, the same for all parts of a run
+    base_ns: int  # the time that counts as 0, the same for all parts of a run on a host
     began_ns: int
     ended_ns: int
+    hosts: Hosts | None = None  # of the communicator, if the job is on several
+    offsets: Sequence[Offset] = ()  # to the reference clock, if the job is on several hosts

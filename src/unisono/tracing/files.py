@@ -1,4 +1,4 @@
-"""Writes traces to disk: every rank writes its part independently, and the last one joins all parts into one file.
+"""Writes traces to disk: every rank writes its part independently; joining.py joins the parts.
 
 No rank waits for another: a rank that dies leaves no file, and the files of the others are complete (a file gets its
 name after it is written). A file is a JSON object with one event on each line::
@@ -90,39 +90,14 @@ def headers_in(path: Path) -> list[dict[str, Any]]:
     return parts
 
 
-def join(parts: Sequence[Path], path: Path) -> None:
-    """Join several parts into one trace, and remove them."""
-    write_trace(path, [header for part in parts for header in headers_in(part)], _lines_in(parts))
-    for part in parts:
-        part.unlink(missing_ok=True)
-
-
-def _lines_in(parts: Sequence[Path]) -> Iterator[str]:
+def lines_in(parts: Sequence[Path]) -> Iterator[str]:
+    """Yield the events of files that Unisono wrote, as lines."""
     for part in parts:
         with open(part, encoding="utf-8") as file:
             next(file)
             for line in file:
                 if not line.startswith("]}"):
                     yield line.rstrip("\n").removesuffix(",")
-
-
-def join_when_all_are_there(folder: Path, run: str, size: int, path: Path) -> bool:
-    """Join the parts of a run if all are present and no other rank is joining them; return whether it did."""
-    if len(parts_in(folder, run)) < size:
-        return False
-    joining = folder / f".{run}"
-    try:
-        joining.mkdir()  # succeeds on one rank only
-    except OSError:  # another rank is joining them, or has joined them and removed the folder
-        return False
-    parts = parts_in(folder, run)
-    complete = len(parts) == size  # otherwise another rank has joined them
-    if complete:
-        join(parts, path)
-    joining.rmdir()
-    with contextlib.suppress(OSError):  # the folder may hold parts of another run
-        folder.rmdir()
-    return complete
 
 
 def clear(folder: Path) -> None:

@@ -83,8 +83,22 @@ SEVERAL_RUNS = Template(
 SEVERAL_CLOCKS = Template(
     "tracing.several_clocks",
     "{path}: the ranks had {count} different clocks (different machines, or containers with separate time "
-    "namespaces); times of different clocks cannot be compared",
-    "{path}：各 rank 使用了 {count} 个不同的时钟（不同的机器，或时间命名空间不同的容器）；不同时钟的时间无法比较",
+    "namespaces); times of different clocks cannot be compared. To align the clocks of a job on several hosts: "
+    "unisono merge PARTS...",
+    "{path}：各 rank 使用了 {count} 个不同的时钟（不同的机器，或时间命名空间不同的容器）；不同时钟的时间无法比较。"
+    "要对齐多台主机的时钟：unisono merge PARTS...",
+)
+CLOCKS_UNKNOWN = Template(
+    "tracing.clocks_unknown",
+    "the parts of rank {ranks} cannot be joined with the others: they have another clock, whose offset could not be "
+    "measured, because rank 0 did not answer. The parts are kept",
+    "rank {ranks} 的跟踪记录无法与其他 rank 的合并：其时钟不同，且由于 rank 0 没有应答，未能测得时钟偏移。"
+    "各 rank 的文件均已保留",
+)
+BAD_OFFSETS = Template(
+    "tracing.bad_offsets",
+    "a header has {value} as the offset of a clock; record the trace again",
+    "文件头中的时钟偏移为 {value}；请重新记录",
 )
 OTHER_SIZE = Template(
     "tracing.other_size",

@@ -39,7 +39,7 @@ def summary(run: Run, language: str = "en") -> str:
 
 def lines_about(group: TracedCommunicator, named: bool = True) -> list[tuple[str, Message]]:
     """Return the lines on one communicator, each with its indent; ``named`` lists its ranks."""
-    about = [("", line) for line in (overview(group, named), *absent(group))]
+    about = [("", line) for line in (overview(group, named), *hosts_of(group), *absent(group))]
     return about if group.size == 1 else [*about, *_slowness(group), *_pairs(group), *_longest(group)]
 
 
@@ -55,7 +55,7 @@ def overview(group: TracedCommunicator, named: bool) -> Message:
     begun, ended = [call.begin_ns for call in group.calls], [call.end_ns for call in group.calls]
     ranks = (sentences.RANKS_ONE if group.size == 1 else sentences.RANKS)(count=group.size)
     if named:
-        ranks = sentences.RANKS_OF_JOB(ranks=ranks, names=listed(map(group.name, sorted(group.job_ranks))))
+        ranks = sentences.RANKS_OF_JOB(ranks=ranks, names=listed(map(group.number, sorted(group.job_ranks))))
     count = len(group.calls)
     return sentences.OVERVIEW(
         ranks=ranks,
@@ -63,6 +63,34 @@ def overview(group: TracedCommunicator, named: bool) -> Message:
         span=duration(max(ended) - min(begun)) if ended else "-",
         what=listed(what),
     )
+
+
+def hosts_of(group: TracedCommunicator) -> list[Message]:
+    """Describe the hosts of a communicator that has several: their ranks, bytes and clocks."""
+    hosts = group.hosts
+    if hosts is None or len(hosts.names) == 1:
+        return []
+    ranks = [
+        sentences.RANKS_OF_HOST(host=name, ranks=listed(map(group.number, hosts.ranks_on(number))))
+        for number, name in enumerate(hosts.names)
+    ]
+    near, far = group.sent_bytes()
+    lines = [
+        sentences.HOSTS(count=len(ranks), hosts=listed(ranks)),
+        sentences.SENT_BYTES(near=size(near), far=size(far)),
+    ]
+    uncertainty_ns = max(group.uncertainties_ns.values(), default=0)
+    if uncertainty_ns:
+        lines.append(sentences.CLOCKS(time=duration(uncertainty_ns)))
+    return lines
+
+
+def size(count: float) -> str:
+    """Format a number of bytes with a suitable unit: 41 MB, 3.2 kB."""
+    for unit, length in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if count >= 0.9995 * length:
+            return f"{count / length:.3g} {unit}" if count < 999.5 * length else f"{count / length:.0f} {unit}"
+    return f"{count:.0f} B"
 
 
 def absent(group: TracedCommunicator) -> list[Message]:

@@ -14,6 +14,7 @@ from unisono.message import Message, listed
 from unisono.tracing import messages, validation
 from unisono.tracing.assembling import Assembly
 from unisono.tracing.chrome import FORMAT, LANES
+from unisono.tracing.facts import Hosts
 from unisono.tracing.files import BEFORE_EVENTS, JOINED, parts_in
 from unisono.tracing.run import Run, TracedCommunicator
 
@@ -37,7 +38,7 @@ def read_run(path: str | PathLike[str], *, missing_ok: bool = False, most_bytes:
     """
     where = Path(path)
     try:
-        files = _files(where)
+        files = files_of(where)
         size = sum(file.stat().st_size for file in files)
     except OSError as error:
         _unreadable(where, error)
@@ -58,7 +59,8 @@ def read_run(path: str | PathLike[str], *, missing_ok: bool = False, most_bytes:
     return Run(str(where), groups, headers[0]["clock"], schedules)
 
 
-def _files(where: Path) -> list[Path]:
+def files_of(where: Path) -> list[Path]:
+    """Return the files of the trace at a path: a file, or a folder."""
     if where.is_file():
         return [where]
     if where.exists() and not where.is_dir():
@@ -92,6 +94,24 @@ def _refuse_special(file: Path) -> NoReturn:
 
 def _unreadable(file: Path, error: OSError) -> NoReturn:
     raise UsageError(messages.NOT_READABLE(path=file, reason=error.strerror)) from error
+
+
+def check_header(file: Path) -> None:
+    """Raise UsageError unless a file is a trace as Unisono writes it: with one event on each line."""
+    try:
+        with open(file, encoding="utf-8") as lines:
+            first = lines.readline()
+    except OSError as error:
+        _unreadable(file, error)
+    except ValueError:
+        first = ""
+    if not (first.startswith("{") and first.rstrip().endswith(BEFORE_EVENTS)):
+        raise UsageError(messages.NOT_OURS(path=file))
+    try:
+        about = json.loads(first + "]}")
+    except (ValueError, RecursionError) as error:
+        _damaged(file, messages.NOT_JSON(error=error))
+    _headers(file, about)
 
 
 # ---- one file ----------------------------------------------------------------------------------------------------
@@ -177,6 +197,27 @@ def _check_header(file: Path, part: dict[str, Any]) -> None:
         raise UsageError(messages.TOO_MANY_RANKS(path=file, size=part["size"], most=MOST_RANKS))
     if part["rank"] >= part["size"]:
         _damaged(file, messages.BAD_RANK(rank=part["rank"], size=part["size"]))
+    try:
+        _hosts(part)
+        _uncertainty_ns(part)
+    except (KeyError, TypeError, ValueError) as error:
+        _damaged(file, messages.BAD_HEADER(error=validation.shortened(error.args[0])))
+
+
+def _hosts(part: dict[str, Any]) -> Hosts | None:
+    """Return the hosts in a header, None if the job was on one."""
+    if "hosts" not in part:
+        return None
+    names = tuple(validation.name(name) for name in part["hosts"]["names"])
+    host_of = tuple(validation.number(host) for host in part["hosts"]["host_of"])
+    if len(host_of) != part["size"] or not all(host < len(names) for host in host_of):
+        raise ValueError("hosts")
+    return Hosts(names, host_of)
+
+
+def _uncertainty_ns(part: dict[str, Any]) -> int:
+    """Return the uncertainty of the alignment in a header; 0 if the times are those of the clock that was read."""
+    return validation.number(part["alignment"]["uncertainty_ns"]) if "alignment" in part else 0
 
 
 def _read_events(
@@ -232,6 +273,8 @@ def _groups(
                     (transfer for part in parts.values() for transfer in part.transfers), key=lambda one: one.begin_ns
                 ),
                 dropped={header["rank"]: header["dropped"] for header in members},
+                hosts=_hosts(members[0]),
+                uncertainties_ns={header["rank"]: _uncertainty_ns(header) for header in members},
             )
         )
     return sorted(groups, key=lambda group: min(group.job_ranks.values()))

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal
 
+from unisono.tracing.facts import Hosts
+
 Reason = Literal["message", "room", "entry"]
 
 
@@ -139,7 +141,8 @@ class TracedCommunicator:
 
     ``communicator`` is its name and ``size`` its number of ranks. ``job_ranks`` has the rank in the job of each rank
     that recorded something. ``calls`` are the collectives and ``transfers`` the sends and receives. ``dropped`` has
-    the number of dropped events of each rank.
+    the number of dropped events of each rank. In a job on several hosts, ``hosts`` has the host of each rank, and
+    ``uncertainties_ns`` the most by which the times of each rank are wrong because of the alignment of clocks.
     """
 
     communicator: str
@@ -148,15 +151,45 @@ class TracedCommunicator:
     calls: list[Call]
     transfers: list[Transfer]
     dropped: dict[int, int]
+    hosts: Hosts | None = None
+    uncertainties_ns: dict[int, int] = field(default_factory=dict)
 
     @property
     def missing(self) -> list[int]:
         """The ranks without a trace."""
         return [rank for rank in range(self.size) if rank not in self.job_ranks]
 
-    def name(self, rank: int) -> str:
-        """Return the name of ``rank``: its number in the job, if known."""
+    def number(self, rank: int) -> str:
+        """Return the number of ``rank`` in the job, if known."""
         return str(self.job_ranks.get(rank, rank))
+
+    def name(self, rank: int) -> str:
+        """Return the name of ``rank``: its number in the job and, on several hosts, its host, such as "5 (b)"."""
+        if self.hosts is None or len(self.hosts.names) == 1:
+            return self.number(rank)
+        return f"{self.number(rank)} ({self.hosts.name(rank).partition('.')[0]})"
+
+    def uncertainty_ns(self, rank: int, peer: int) -> int:
+        """Return the most by which the time between an event of ``rank`` and one of ``peer`` is wrong, in ns.
+
+        It is 0 on one host, because its ranks have one clock.
+        """
+        if self.hosts is None or not self.hosts.is_far(rank, peer):
+            return 0
+        return self.uncertainties_ns.get(rank, 0) + self.uncertainties_ns.get(peer, 0)
+
+    def sent_bytes(self) -> tuple[int, int]:
+        """Return the bytes that the recorded messages moved inside hosts, and between hosts."""
+        sent = [0, 0]
+        for call in self.calls:
+            for mine in call.ranks.values():
+                for op in mine.ops:
+                    for peer in op.to:
+                        sent[self.hosts is not None and self.hosts.is_far(op.rank, peer)] += op.nbytes
+        for one in self.transfers:
+            if one.sending:
+                sent[self.hosts is not None and self.hosts.is_far(one.rank, one.peer)] += one.nbytes
+        return sent[0], sent[1]
 
     def whole_calls(self) -> Iterator[Call]:
         """Yield the calls that every rank recorded completely."""

@@ -104,6 +104,18 @@ RANKS_ONE = Template("tracing.ranks_one", "{count} rank", "{count} 个 rank")
 RANKS_OF_JOB = Template("tracing.ranks_of_job", "{ranks} ({names} of the job)", "{ranks}（作业中的 {names}）")
 CALLS = Template("tracing.calls", "{count} calls", "{count} 次调用")
 CALLS_ONE = Template("tracing.calls_one", "{count} call", "{count} 次调用")
+HOSTS = Template("tracing.hosts", "on {count} hosts: {hosts}", "位于 {count} 台主机：{hosts}")
+RANKS_OF_HOST = Template("tracing.ranks_of_host", "{host} (rank {ranks})", "{host}（rank {ranks}）")
+SENT_BYTES = Template(
+    "tracing.sent_bytes",
+    "the ranks sent {near} inside their hosts and {far} between hosts",
+    "各 rank 在主机内发送了 {near}，在主机间发送了 {far}",
+)
+CLOCKS = Template(
+    "tracing.clocks",
+    "the clocks of the hosts differ from that of rank 0 by {time} at most after their alignment",
+    "各主机的时钟已对齐，与 rank 0 的时钟最多相差 {time}",
+)
 NO_TRACE_OF = Template(
     "tracing.no_trace_of",
     "there is no trace of rank {ranks}: it ended before it wrote one",

@@ -12,6 +12,7 @@ from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import accumulate
 from statistics import median
 from typing import Literal
 
@@ -76,7 +77,10 @@ class _Causes:
             waits.sort(key=lambda wait: wait.begin_ns)
         for spans in self.calls.values():
             spans.sort()
-        self.wait_ends = {rank: [wait.end_ns for wait in waits] for rank, waits in self.waits.items()}
+        # The latest end so far, which ascends also if the waits of several passes overlap.
+        self.wait_ends = {
+            rank: list(accumulate((wait.end_ns for wait in waits), max)) for rank, waits in self.waits.items()
+        }
         self.call_ends = {rank: [end for _, end in spans] for rank, spans in self.calls.items()}
 
     def of(self, wait: Wait) -> Iterator[tuple[int, How, int]]:
@@ -96,6 +100,8 @@ class _Causes:
             other = waits[number]
             if other.begin_ns >= end or at >= end:
                 break
+            if other.end_ns <= at:
+                continue
             yield from self._not_waiting(peer, at, max(at, other.begin_ns))
             until = min(end, other.end_ns)
             # A cycle: the clocks disagree slightly.

@@ -1,0 +1,68 @@
+"""The clock of this host, and its offset to the reference clock: that of the host of rank 0."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from unisono import _engine
+
+if TYPE_CHECKING:
+    from unisono.tracing.alignment import Offset, RoundTrip
+
+# A rank that has ended does not answer. The first question may wait for a connection.
+FIRST_ANSWER_S = 2.0
+NEXT_ANSWER_S = 0.2
+
+
+class HostClock:
+    """The clock of the times in the traces of this process; tests have clocks that differ.
+
+    ``references`` are the far ranks that have the reference clock, as the courier knows them; without any, this
+    host has it.
+    """
+
+    def __init__(self, courier: _engine.Courier | None, references: Sequence[int]) -> None:
+        self.courier = courier
+        self.references = references
+
+    def identity(self) -> dict[str, str]:
+        """Return what distinguishes this clock from other clocks."""
+        from unisono.tracing.clock import this_clock
+
+        return this_clock()
+
+    def times(self, monotonic_ns: Any) -> Any:
+        """Return times of CLOCK_MONOTONIC, in which the engine counts, as times of this clock."""
+        return monotonic_ns
+
+    def now_ns(self) -> int:
+        """Return the time."""
+        return int(self.times(time.monotonic_ns()))
+
+    def ask(self, rank: int, timeout_s: float) -> RoundTrip | None:
+        """Return a reading of the clock of a far rank, or None if it does not answer."""
+        from unisono.tracing.alignment import RoundTrip
+
+        assert self.courier is not None
+        readings = self.courier.ask_clock(rank, timeout_s)
+        return None if readings is None else RoundTrip(*readings)
+
+    def measure(self) -> list[Offset]:
+        """Return the offset to the reference clock: a list of one, or empty if no rank that has it answers."""
+        from unisono.tracing.alignment import EXACT, ROUND_TRIPS, offset_from
+
+        if not self.references:
+            return [EXACT]
+        for rank in self.references:
+            trips: list[RoundTrip] = []
+            while len(trips) < ROUND_TRIPS:
+                trip = self.ask(rank, NEXT_ANSWER_S if trips else FIRST_ANSWER_S)
+                if trip is None:
+                    break
+                trips.append(trip)
+            offset = offset_from(trips)
+            if offset is not None:
+                return [offset]
+        return []
