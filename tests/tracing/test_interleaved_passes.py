@@ -1,8 +1,8 @@
-"""Several passes of a call may be in progress at a time: their events interleave, and a pass may end before an earlier
-one.
-"""
+"""Several passes of a call may be in progress at a time: their events interleave, and they end in any order."""
 
 from __future__ import annotations
+
+from itertools import pairwise
 
 import numpy as np
 
@@ -20,8 +20,8 @@ from unisono.tracing.timeline import timeline_of
 from unisono.tracing.waiting import blames
 
 PASSES = 3
-# The end of each event of rank 1, which receives and sends back: the waits are for the oldest pass, but the message of
-# a later pass arrives first. (pass, instruction, kind, begin, end)
+# The waits are for the oldest pass, but the message of a later pass arrives first. An instruction begins when the one
+# before it ends, as the engine records it. (pass, instruction, kind, begin, end)
 ORDER_OF_0 = [
     (0, 0, "op", 1000, 1010), (1, 0, "op", 1010, 1020), (2, 0, "op", 1020, 1030), (0, 1, "wait", 1030, 1100),
     (1, 1, "op", 1030, 1110), (0, 1, "wait", 1110, 1140), (0, 1, "op", 1110, 1150), (2, 1, "op", 1150, 1160),
@@ -68,7 +68,7 @@ def test_every_op_and_message_is_found_and_no_op_overlaps_a_wait(tmp_path):
     for rank in one.ranks.values():
         assert len(rank.ops) == 2 * PASSES
         spans = sorted((each.begin_ns, each.end_ns) for each in [*rank.ops, *rank.waits])
-        assert all(before[1] <= after[0] for before, after in zip(spans, spans[1:], strict=False))
+        assert all(before[1] <= after[0] for before, after in pairwise(spans))
     messages = messages_of(one)
     assert len(messages) == 2 * PASSES
     for message in messages:

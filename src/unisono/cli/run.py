@@ -60,8 +60,8 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
     parser.add_argument("--no-prefix", action="store_true", help="show lines without the rank in front")
     parser.add_argument(
         "--trace", metavar="DIR",
-        help="trace every communicator of every rank, on all hosts, and write DIR/run.json, for Perfetto and `unisono draw`; a "
-        "trace of an earlier run in DIR is replaced",
+        help="trace every communicator of every rank, on all hosts, and write DIR/run.json, for Perfetto and "
+        "`unisono draw`; a trace of an earlier run in DIR is replaced",
     )  # fmt: skip
     parser.add_argument(
         "-m", dest="module", nargs=argparse.REMAINDER, metavar="module", help="run a module, as `python -m` does"

@@ -293,8 +293,9 @@ class Communicator(CollectiveMethods):
         ``path`` is the file of all ranks, in an existing folder. It is complete when the last rank has left the
         block; Perfetto (ui.perfetto.dev) and ``unisono draw`` open it. Every rank keeps its last ``events`` events
         (default 32,768, of 48 bytes each); the file states how many older ones were dropped. An asynchronous call is
-        recorded up to the end of the block: wait for it inside. If a rank never leaves the block, ``run.json.parts/``
-        holds what the others recorded. UsageError is raised if ``path`` or ``events`` cannot work.
+        recorded up to the end of the block: wait for it inside. If a rank never leaves the block, or if the
+        ranks are on hosts without a common file system, ``run.json.parts/`` holds what was recorded; ``unisono
+        merge`` joins it. UsageError is raised if ``path`` or ``events`` cannot work.
         """
         return Trace(self.dispatcher, path, events)
 

@@ -5,10 +5,10 @@ communicator, in a separate file until the parts are joined. *Call*: one collect
 instruction in one pass of a call. *Wait*: the time that a rank waited for another one, and the reason.
 
 Writing: ``events`` (the events of the engine), ``facts`` (the meaning of their numbers), ``chrome`` (both as lines of
-a trace), ``files`` (writes parts), ``alignment`` (offsets of clocks), ``joining`` (joins parts), ``clock``. Reading: ``reading`` (checks a trace), ``assembling`` (sorts
-its events into calls), ``run`` (the result), ``matching`` (pairs sends and receives), ``critical_path``, ``waiting``
-(waits and their causes), ``stragglers``, ``narration`` and ``sentences`` (describe it), ``timeline`` and ``replay``
-(numbers and times for the drawing).
+a trace), ``files`` (writes parts), ``alignment`` (offsets of clocks), ``joining`` (joins parts), ``clock``. Reading:
+``reading`` (checks a trace), ``assembling`` (sorts its events into calls), ``run`` (the result), ``matching`` (pairs
+sends and receives), ``critical_path``, ``waiting`` (waits and their causes), ``stragglers``, ``narration`` and
+``sentences`` (describe it), ``timeline`` and ``replay`` (numbers and times for the drawing).
 """
 
 from importlib import import_module
