@@ -167,6 +167,11 @@ class JobResources:
             self.courier.remove_user(self)
 
     @property
+    def courier_engine(self) -> _engine.Courier | None:
+        """The courier, as the engine knows it."""
+        return None if self.courier is None else self.courier.engine
+
+    @property
     def descriptor(self) -> int:
         """The descriptor of the shared memory."""
         return self.memory.descriptor

@@ -88,14 +88,15 @@ class Link:
             yield_s=OVERSUBSCRIBED_YIELD_S if config.oversubscribed else 0.0,
             background_spin_s=SPIN_S if config.spare_cores else 0.0 if config.oversubscribed else SHORT_SPIN_S,
             job_ranks=self.job_ranks, fault_log=resources.fault_log,
-            courier=resources.courier.engine if resources.courier and any(self.far) else None, number=number,
+            courier=resources.courier_engine if any(self.far) else None, number=number,
             far=self.far if any(self.far) else [], courier_ranks=self.courier_ranks if any(self.far) else [],
             first_ranks=self.first_ranks,
         )  # fmt: skip
         self.endpoint.timeout_s = timeout_s
         if resources.first is None:
             resources.first = self.endpoint
-            resources.clock = HostClock(resources.courier, self.hosts.near(0) if self.far[0] else [])
+            references = self.hosts.near(0) if self.far[0] else []
+            resources.clock = HostClock(resources.courier_engine, [self.courier_ranks[each] for each in references])
         resources.add_link()
         _open_links.add(self)
 
