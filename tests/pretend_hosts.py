@@ -18,7 +18,14 @@ import pytest
 
 from unisono import _engine
 from unisono.bootstrap.hosts import HostMap
-from unisono.bootstrap.job_resources import STAGING_BYTES, JobConfig, JobResources, SharedCourier, create_memory
+from unisono.bootstrap.job_resources import (
+    STAGING_BYTES,
+    JobConfig,
+    JobResources,
+    SharedCourier,
+    create_memory,
+    geometry_for,
+)
 from unisono.bootstrap.membership import Link
 from unisono.cli import on_hosts
 from unisono.cli.main import main
@@ -31,7 +38,7 @@ LIMIT_S = 180.0
 def run_on_hosts(function: Callable[..., Any], hosts: Sequence[str], *arguments: Any) -> list[Any]:
     """Call ``function(comm, ...)`` on ranks of which rank r is on host ``hosts[r]``; return all results, by rank."""
     size, names = len(hosts), list(dict.fromkeys(hosts))
-    memories = {name: create_memory(size, STAGING_BYTES, 0) for name in names}
+    memories = {name: create_memory(size, geometry_for(STAGING_BYTES, len(names) > 1), 0) for name in names}
     tickets = [[secrets.token_bytes(32) for _ in hosts] for _ in hosts]
     context = multiprocessing.get_context("fork")
     ends = [context.Pipe() for _ in hosts]

@@ -58,12 +58,12 @@ struct Files {
 
 Settings settings_from(const Files& files, std::uint64_t offset, std::uint32_t rank, std::uint32_t size,
                        std::uint32_t depth, std::uint64_t staging_bytes, std::uint64_t transfer_bytes,
-                       const std::vector<int>& processes, double spin_s, double yield_s, double background_spin_s) {
+                       std::uint32_t tracks, const std::vector<int>& processes, double spin_s, double yield_s, double background_spin_s) {
     Settings settings;
     settings.file = files.memory->descriptor;
     settings.fault_log = files.fault_log ? files.fault_log->descriptor : -1;
     settings.offset = offset;
-    settings.geometry = {size, depth, staging_bytes, transfer_bytes};
+    settings.geometry = {size, depth, staging_bytes, transfer_bytes, tracks};
     settings.rank = rank;
     settings.processes = processes;
     settings.wait_policy = {nanoseconds(spin_s), nanoseconds(yield_s), nanoseconds(background_spin_s)};
@@ -300,14 +300,14 @@ void bind_endpoint(nb::module_& module) {
         .def("__init__",
              [](PyEndpoint* self, const std::shared_ptr<File>& file, std::uint64_t offset, std::uint32_t rank,
                 std::uint32_t size, std::uint32_t depth, std::uint64_t staging_bytes, std::uint64_t transfer_bytes,
-                const std::vector<int>& processes, double spin_s, double yield_s, double background_spin_s,
+                std::uint32_t tracks, const std::vector<int>& processes, double spin_s, double yield_s, double background_spin_s,
                 const std::vector<std::uint32_t>& job_ranks, const std::shared_ptr<File>& fault_log,
                 const std::shared_ptr<PyCourier>& courier, std::uint64_t number, const std::vector<bool>& far,
                 const std::vector<std::uint32_t>& courier_ranks, const std::vector<std::uint32_t>& first_ranks) {
                  try {
                      const Files files{file, fault_log, courier};
                      Settings settings = settings_from(files, offset, rank, size, depth, staging_bytes, transfer_bytes,
-                                                       processes, spin_s, yield_s, background_spin_s);
+                                                       tracks, processes, spin_s, yield_s, background_spin_s);
                      settings.first_ranks = first_ranks;
                      if (courier) {
                          settings.courier = courier->far_side();
@@ -323,7 +323,7 @@ void bind_endpoint(nb::module_& module) {
                  }
              },
              nb::arg("file"), nb::arg("offset"), nb::arg("rank"), nb::arg("size"), nb::arg("depth"),
-             nb::arg("staging_bytes"), nb::arg("transfer_bytes"), nb::arg("processes"), nb::arg("spin_s"), nb::arg("yield_s"),
+             nb::arg("staging_bytes"), nb::arg("transfer_bytes"), nb::arg("tracks"), nb::arg("processes"), nb::arg("spin_s"), nb::arg("yield_s"),
              nb::arg("background_spin_s"), nb::arg("job_ranks"), nb::arg("fault_log").none(),
              nb::arg("courier").none(), nb::arg("number"), nb::arg("far"), nb::arg("courier_ranks"),
              nb::arg("first_ranks"))
@@ -372,10 +372,11 @@ void bind_endpoint(nb::module_& module) {
         .def_rw("work_type", &PyEndpoint::work_type);
     module.def(
         "shared_bytes",
-        [](std::uint32_t size, std::uint32_t depth, std::uint64_t staging_bytes, std::uint64_t transfer_bytes) {
-            return Layout({size, depth, staging_bytes, transfer_bytes}).bytes();
+        [](std::uint32_t size, std::uint32_t depth, std::uint64_t staging_bytes, std::uint64_t transfer_bytes,
+           std::uint32_t tracks) {
+            return Layout({size, depth, staging_bytes, transfer_bytes, tracks}).bytes();
         },
-        nb::arg("size"), nb::arg("depth"), nb::arg("staging_bytes"), nb::arg("transfer_bytes"),
+        nb::arg("size"), nb::arg("depth"), nb::arg("staging_bytes"), nb::arg("transfer_bytes"), nb::arg("tracks"),
         "Return the bytes of address space of a communicator.");
 }
 

@@ -24,13 +24,13 @@ class Handmade {
         const Layout& layout = endpoint.layout;
         const std::uint32_t depth = endpoint.settings.geometry.depth;
         const std::uint32_t after = (rank_ + 1) % size_, before = (rank_ + size_ - 1) % size_;
-        const std::size_t out = layout.between(rank_, after), in = layout.between(before, rank_);
+        const std::size_t out = layout.between(rank_, after, 0), in = layout.between(before, rank_, 0);
         to_ = Writer(endpoint.channel(out), layout, depth, {after});
         from_ = Reader(endpoint.channel(in), layout, depth, before, 0);
-        staging_ = Staging(layout.staging(rank_).offset, layout.staging(rank_).bytes);
+        staging_ = Staging(layout.staging(rank_, 0).offset, layout.staging(rank_, 0).bytes);
         endpoint.open_channel(out);
         endpoint.open_channel(in);
-        endpoint.open(layout.staging(rank_));
+        endpoint.open(layout.staging(rank_, 0));
         add_ = variants().front().find_many(DType::float32, Reduction::sum);
     }
 

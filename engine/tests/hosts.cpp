@@ -44,8 +44,9 @@ std::vector<std::unique_ptr<Transport>> real_transports(std::uint32_t size) {
 
 }  // namespace
 
-Hosts::Hosts(const Geometry& geometry) {
+Hosts::Hosts(Geometry geometry) {
     const std::uint32_t size = geometry.size;
+    if (network_in_use != Network::none) geometry.tracks = 3;
     for (std::uint32_t host = 0; host <= host_of(1); ++host)
         memories_.push_back(std::make_unique<SharedMemory>(geometry));
     std::vector<std::vector<Settings>> of_host;

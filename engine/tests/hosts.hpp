@@ -23,7 +23,7 @@ inline std::shared_ptr<UcxContext> ucx_in_use;
 // The hosts of a communicator. Ranks are placed in turn on two hosts, so that every scenario has near and far peers.
 class Hosts {
   public:
-    explicit Hosts(const Geometry& geometry);
+    explicit Hosts(Geometry geometry);  // with several tracks, if there is a network
     // For ranks that are threads.
     const std::vector<Settings>& settings() const { return settings_; }
     Courier& courier(std::uint32_t rank) { return *couriers_[rank]; }

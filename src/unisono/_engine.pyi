@@ -71,7 +71,7 @@ def make_plan(
     divides: bool, skips_empty: bool, streams: bool, wire: str, stochastic: bool, seed: int, fingerprint: int,
     text: str,
 ) -> Plan: ...  # fmt: skip
-def shared_bytes(size: int, depth: int, staging_bytes: int, transfer_bytes: int) -> int: ...
+def shared_bytes(size: int, depth: int, staging_bytes: int, transfer_bytes: int, tracks: int) -> int: ...
 
 class Courier:
     def __init__(self, rank: int, size: int, address: str, first_port: int, last_port: int) -> None: ...
@@ -110,7 +110,7 @@ class Endpoint:
     work_type: Any
     def __init__(
         self, file: File, offset: int, rank: int, size: int, depth: int, staging_bytes: int, transfer_bytes: int,
-        processes: list[int], spin_s: float, yield_s: float, background_spin_s: float, job_ranks: list[int],
+        tracks: int, processes: list[int], spin_s: float, yield_s: float, background_spin_s: float, job_ranks: list[int],
         fault_log: File | None, courier: Courier | None, number: int, far: list[bool], courier_ranks: list[int],
         first_ranks: list[int],
     ) -> None: ...  # fmt: skip

@@ -13,6 +13,7 @@ import pytest
 import unisono
 from pretend_hosts import run_on_hosts
 from unisono.algorithms import algorithms_of
+from unisono.codecs import Codec
 from unisono.collectives import COLLECTIVES, all_reduce, barrier
 from unisono.comm import tuning
 from unisono.comm.explain_call import explain_call
@@ -113,17 +114,19 @@ def other_calls(comm):
     comm.all_gather(out, np.full(sizes[rank], float(rank)), out_sizes=sizes)
     if not (out == np.repeat(np.arange(size), sizes)).all():
         wrong.append("unequal all_gather")
-    received, in_sizes = np.zeros(size * (rank + 1)), [peer + 1 for peer in range(size)]
-    comm.all_to_all(received, np.full(sum(in_sizes), float(rank)), in_sizes=in_sizes, out_sizes=[rank + 1] * size)
-    if not (received == np.repeat(np.arange(size), rank + 1)).all():
-        wrong.append("unequal all_to_all")
-    for codec in ("fp16", "int8"):
-        x = np.linspace(0, 1, 50_000, dtype=np.float32) * (rank + 1)
+    for unit in (1, 40_000):  # the long blocks take several passes, of which the ranks run different numbers
+        received, in_sizes = np.zeros(size * (rank + 1) * unit), [(peer + 1) * unit for peer in range(size)]
+        out_sizes = [(rank + 1) * unit] * size
+        comm.all_to_all(received, np.full(sum(in_sizes), float(rank)), in_sizes=in_sizes, out_sizes=out_sizes)
+        if not (received == np.repeat(np.arange(size), (rank + 1) * unit)).all():
+            wrong.append(f"unequal all_to_all, unit {unit}")
+    for codec in ("fp16", "int8", Codec("fp8_e4m3", stochastic=True)):
+        x = np.linspace(0, 1, 150_000, dtype=np.float32) * (rank + 1)
         comm.all_reduce(x, codec=codec)
         results = np.zeros((size, len(x)), np.float32)
         comm.all_gather(results.reshape(-1), x)
         if not (results == results[0]).all():
-            wrong.append(codec)
+            wrong.append(str(codec))
     arrays = [np.full(1000, float(number)) for number in range(5)]
     works = [comm.all_reduce(y, async_op=True) for y in arrays]
     for number, (work, y) in enumerate(zip(works, arrays, strict=True)):

@@ -38,6 +38,19 @@ def test_no_codec_block_is_cut_and_two_passes_fit_into_the_staging_area(name, si
     assert (made.passes - 1) * made.segment_bytes < chunk <= made.passes * made.segment_bytes
 
 
+@pytest.mark.parametrize(
+    ("length", "passes"),
+    [(1000, 1), (4 * 4096 * 2, 4), (4 * 4096 * 2 - 1, 4), (10**6, 8), (4 * 4096, 2)],
+)
+def test_where_several_passes_run_at_a_time_a_vector_has_a_segment_for_each(length, passes):
+    """Unless segments become shorter than 16 KiB, or longer than 256 KiB."""
+    schedule = find("ring").schedule(2)
+    lowered = lower(proved(schedule), 0, hosts=((0,), (1,)))
+    lengths = Lengths((length,), (length,))
+    made = lay_out_call(lowered, schedule, find("ring").collective, 0, lengths, 4, 2 << 20, tracks=4)
+    assert made.passes == passes
+
+
 def test_a_codec_needs_fewer_passes_in_a_small_staging_area():
     with_codec, _ = numbers("direct", 13, 1_000_000)
     schedule = find("direct").schedule(13)

@@ -175,6 +175,10 @@ class Endpoint {
     void finish_call() {
         if (far_) far_->finish_call();
     }
+    // Moves messages from and to other hosts, between two instructions that do not wait.
+    void poll() {
+        if (far_) far_->poll();
+    }
     std::uint64_t sent_far_bytes() const { return far_ ? far_->sent_bytes() : 0; }
 
     // Called now and then while waiting; true ends the call (Ctrl-C).

@@ -125,9 +125,22 @@ class CallEventWriter {
     void begin_anew();
     void enter(std::uint64_t call, std::uint64_t plan);
     void begin_pass(std::uint64_t pass);
+    // Continues with an instruction of any pass, if several run at a time.
+    void switch_to(std::uint64_t pass, std::uint32_t instruction);
     void end_instruction();
     void end_results();
     void end_wait(EventKind why, std::uint32_t peer);
+    // Waits and records the wait, even if it fails.
+    template <typename Waiting>
+    void during_wait(EventKind why, std::uint32_t peer, Waiting&& waiting) {
+        try {
+            waiting();
+        } catch (...) {
+            end_wait(why, peer);
+            throw;
+        }
+        end_wait(why, peer);
+    }
     void end(bool failed);
 
   private:

@@ -32,7 +32,7 @@ class FarChannels : public FarLink {
     void poll() override { courier_.poll(); }
     void hand_over() override { courier_.hand_over(); }
     void finish_call() override { courier_.finish_call(); }
-    void opened(std::uint32_t rank, bool of_transfers, bool incoming) override;
+    void opened(std::uint32_t rank, std::size_t track, bool incoming) override;
     void ask_entry(std::uint32_t rank, std::uint64_t call) override;
     bool refresh_board(std::uint32_t rank) override;
     std::string lost(std::uint32_t rank) override;
@@ -68,22 +68,22 @@ class FarChannels : public FarLink {
     struct Peer {
         bool far = false;
         std::uint32_t job_rank = 0;
-        std::array<OutChannel, 2> out;  // of collectives, of transfers
-        std::array<InChannel, 2> in;
-        std::optional<std::array<std::uint64_t, 2>> closed;  // messages that it has sent before it closed
-        std::uint64_t asked_entry = 0;                       // the call whose entry it wants to know; 0: none
-        std::uint64_t states = 0;                            // boards received from it
+        std::vector<OutChannel> out;  // by track; the last one is for send and recv
+        std::vector<InChannel> in;
+        std::optional<std::uint64_t> closed;  // messages that it has sent before it closed
+        std::uint64_t asked_entry = 0;        // the call whose entry it wants to know; 0: none
+        std::uint64_t states = 0;             // boards received from it
     };
 
     // All of these run under the lock of the courier.
     void service(std::uint32_t rank);
     void service_neglected();
     bool answer_questions();  // returns whether questions remain
-    void send_messages(Peer& peer, std::uint32_t rank, int kind);
-    void take_back(Peer& peer, std::uint32_t rank, int kind);
-    void publish_arrived(Peer& peer, std::uint32_t rank, int kind);
+    void send_messages(Peer& peer, std::uint32_t rank, std::size_t track);
+    void take_back(Peer& peer, std::uint32_t rank, std::size_t track);
+    void publish_arrived(Peer& peer, std::uint32_t rank, std::size_t track);
     void on_letter(const Label& label, Payload payload);
-    void on_message(Peer& peer, std::uint32_t rank, int kind, const Label& label, Payload payload);
+    void on_message(Peer& peer, std::uint32_t rank, std::size_t track, const Label& label, Payload payload);
     void on_sent(std::uint32_t job_rank, const Label& label);
     void on_lost(std::uint32_t job_rank);
     void on_fault(std::uint32_t rank, const Label& label, const std::byte* payload);
@@ -91,9 +91,13 @@ class FarChannels : public FarLink {
     void send_state(std::uint32_t rank);
     void write_state(std::uint32_t rank, const Label& label, const std::byte* payload);
 
-    Label label_to(const Peer& peer, LetterKind kind, int channel = 0) const;
+    Label label_to(const Peer& peer, LetterKind kind, std::size_t track = 0) const;
     void send(std::uint32_t rank, LetterKind kind, std::uint64_t number = 0, std::vector<std::byte> payload = {});
-    std::size_t channel_number(std::uint32_t from, std::uint32_t to, int kind) const;
+    std::size_t channel_number(std::uint32_t from, std::uint32_t to, std::size_t track) const {
+        return endpoint_.layout.between(from, to, track);
+    }
+    std::size_t transfers() const { return endpoint_.settings.geometry.tracks; }  // the "track" of send and recv
+    std::size_t track_of(const Label& label) const;
     MessageHeader* headers(std::size_t channel) const;
     Taken& taken(std::size_t channel) const;
     std::uint32_t rank_of(std::uint32_t job_rank) const;

@@ -1,6 +1,7 @@
 // What an endpoint needs to reach the ranks of other hosts.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -23,8 +24,8 @@ class FarLink {
     virtual void hand_over() = 0;
     // The calling thread leaves its call. If letters still wait to be sent, it hands over.
     virtual void finish_call() = 0;
-    // The memory of a channel from or to a far rank is allocated.
-    virtual void opened(std::uint32_t rank, bool of_transfers, bool incoming) = 0;
+    // The memory of a channel from or to a far rank is allocated. `track`: see Layout::Pair.
+    virtual void opened(std::uint32_t rank, std::size_t track, bool incoming) = 0;
     // Asks a far rank to report when it has entered a call.
     virtual void ask_entry(std::uint32_t rank, std::uint64_t call) = 0;
     // Copies the board of a far rank into the memory of this host. Returns false if it does not answer.

@@ -1,6 +1,7 @@
 // The layout of the memory that the ranks of a communicator share.
 //
-//     control | boards, one per rank | channels | staging areas, one per rank | transfer slots, several per pair
+//     control | boards, one per rank | channels | staging areas, one per rank and track | transfer slots, several per
+//     pair
 //
 // *Channel*: a FIFO of message headers; short messages travel in the header itself. *Staging area*: the buffer of a
 // rank for the longer messages of its collectives, used in a circle. It is deliberately far larger than the messages in
@@ -15,6 +16,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 
 namespace unisono {
 
@@ -33,8 +35,9 @@ inline constexpr std::size_t small_staging_bytes = 64 << 10;
 struct Geometry {
     std::uint32_t size;            // ranks
     std::uint32_t depth;           // messages in a channel
-    std::uint64_t staging_bytes;   // of each rank
+    std::uint64_t staging_bytes;   // of each rank, for each track
     std::uint64_t transfer_bytes;  // of one message of send and recv
+    std::uint32_t tracks = 1;      // passes of a call that run at the same time (track.hpp)
 };
 
 // The reason why a communicator can no longer be used. The first rank to notice reports it to all others.
@@ -104,8 +107,9 @@ struct alignas(cache_line_pair_bytes) Taken {
     std::atomic<std::uint64_t> messages;
 };
 
-// Computes offsets. Channels are numbered: first one for each ordered pair of ranks, for collectives; then one for each
-// ordered pair, for send and recv; then one from each rank to all others.
+// Computes offsets. Channels are numbered: first one for each ordered pair of ranks, for the collectives of track 0,
+// then of track 1 and so on; then one for each ordered pair, for send and recv; then one from each rank to all others,
+// by track.
 class Layout {
   public:
     explicit Layout(const Geometry& geometry);
@@ -117,10 +121,13 @@ class Layout {
     Range before_channels() const { return {0, channels_}; }
     std::size_t board(std::size_t rank) const { return boards_ + rank * page_bytes; }
     Range channel(std::size_t number) const;
-    Range staging(std::size_t rank) const { return {staging_ + rank * staging_bytes_, staging_bytes_}; }
+    Range staging(std::size_t rank, std::size_t track) const {
+        return {staging_ + (rank * tracks_ + track) * staging_bytes_, staging_bytes_};
+    }
     // The part of it that suffices for short calls.
-    Range front_of_staging(std::size_t rank) const {
-        return {staging(rank).offset, staging_bytes_ < small_staging_bytes ? staging_bytes_ : small_staging_bytes};
+    Range front_of_staging(std::size_t rank, std::size_t track) const {
+        return {staging(rank, track).offset,
+                staging_bytes_ < small_staging_bytes ? staging_bytes_ : small_staging_bytes};
     }
     // The payloads of a channel for send and recv.
     Range transfer_slots(std::size_t from, std::size_t to) const {
@@ -131,13 +138,25 @@ class Layout {
     std::size_t header(std::size_t index) const { return index * sizeof(MessageHeader); }
     std::size_t taken(std::size_t reader) const { return depth_ * sizeof(MessageHeader) + reader * sizeof(Taken); }
 
-    std::size_t between(std::size_t from, std::size_t to) const { return from * size_ + to; }
-    std::size_t transfer(std::size_t from, std::size_t to) const { return size_ * size_ + from * size_ + to; }
-    std::size_t to_all(std::size_t from) const { return 2 * size_ * size_ + from; }
+    std::size_t between(std::size_t from, std::size_t to, std::size_t track) const {
+        return (track * size_ + from) * size_ + to;
+    }
+    std::size_t transfer(std::size_t from, std::size_t to) const { return between(from, to, tracks_); }
+    std::size_t to_all(std::size_t from, std::size_t track) const { return pairs() + track * size_ + from; }
+    // The channel with this number if it is one between two ranks; `track` is the number of tracks for send and recv.
+    struct Pair {
+        std::size_t track, from, to;
+    };
+    std::optional<Pair> pair(std::size_t channel) const {
+        if (channel >= pairs()) return {};
+        return Pair{channel / (size_ * size_), channel / size_ % size_, channel % size_};
+    }
 
   private:
-    std::size_t size_, depth_, boards_, channels_, pair_stride_, all_stride_, staging_, staging_bytes_, transfers_,
-        transfer_stride_, end_;
+    std::size_t pairs() const { return (tracks_ + 1) * size_ * size_; }
+
+    std::size_t size_, depth_, tracks_, boards_, channels_, pair_stride_, all_stride_, staging_, staging_bytes_,
+        transfers_, transfer_stride_, end_;
 };
 
 }  // namespace unisono

@@ -15,7 +15,7 @@ enum class LetterKind : std::uint32_t {
     credit,      // the number of messages that the reader of a channel has taken
     asks_entry,  // asks for `entered` once the receiver has entered call `number`
     entered,
-    closed,  // the sender makes no further calls on this communicator: it has sent `number` messages, `tag` transfers
+    closed,      // the sender makes no further calls on this communicator; it has sent `number` messages and transfers
     asks_state,  // asks for the board of the receiver
     state,
     proposal,      // a fault that the sender has noticed
@@ -37,9 +37,9 @@ struct Label {
     std::uint64_t number;       // of a message in its channel, counted from 0; of a call
     std::uint64_t fingerprint;  // of the call; of a transfer: its label
     std::uint64_t bytes;        // of the payload
-    std::uint64_t tag;          // of a transfer; of a credit: the kind of channel
+    std::uint64_t tag;          // of a transfer; of a message: its track; of a credit: the track, see Layout::Pair
     std::uint64_t calls;        // that the sender has entered
-    std::uint64_t taken;        // messages that the sender has taken from the same kind of channel
+    std::uint64_t taken;        // messages that the sender has taken from the channel of the same track
 };
 static_assert(sizeof(Label) == 64);
 

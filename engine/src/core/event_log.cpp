@@ -99,6 +99,12 @@ void CallEventWriter::begin_pass(std::uint64_t pass) {
     instruction_ = 0;
 }
 
+void CallEventWriter::switch_to(std::uint64_t pass, std::uint32_t instruction) {
+    pass_ = static_cast<std::uint32_t>(pass);
+    instruction_ = instruction;
+    instruction_began_ = last_;
+}
+
 void CallEventWriter::end_instruction() {
     last_ = read_ticks();
     put(EventKind::instruction, instruction_began_, last_, instruction_++);

@@ -2,47 +2,28 @@
 
 #include <algorithm>
 
-#include "executor_codec.hpp"
-#include "executor_plain.hpp"
-#include "unisono/copy.hpp"
-
 namespace unisono {
 
 Executor::Executor(Endpoint& endpoint) : endpoint_(endpoint) {
-    const Layout& layout = endpoint.layout;
-    const std::uint32_t size = endpoint.settings.geometry.size, rank = endpoint.settings.rank;
-    const std::uint32_t depth = endpoint.settings.geometry.depth;
-    // The readers of a channel to all are the other ranks of the host, in order.
-    std::vector<std::uint32_t> others;
-    for (std::uint32_t peer = 0; peer < size; ++peer)
-        if (peer != rank && !endpoint.settings.is_far(peer)) others.push_back(peer);
-    std::size_t before = 0;  // ranks of this host before this one
-    while (before < others.size() && others[before] < rank) ++before;
-    for (std::uint32_t peer = 0; peer < size; ++peer) {
-        writers_.emplace_back(endpoint.channel(layout.between(rank, peer)), layout, depth, std::vector{peer});
-        readers_.emplace_back(endpoint.channel(layout.between(peer, rank)), layout, depth, peer, 0);
-        readers_of_all_.emplace_back(endpoint.channel(layout.to_all(peer)), layout, depth, peer,
-                                     endpoint.settings.is_far(peer) ? 0 : before - (rank > peer));
-    }
-    writer_to_all_ = Writer(endpoint.channel(layout.to_all(rank)), layout, depth, others);
-    staging_ = Staging(layout.staging(rank).offset, layout.front_of_staging(rank).bytes);
+    const std::uint32_t tracks = endpoint.settings.geometry.tracks;
+    tracks_.reserve(tracks);
+    for (std::uint32_t number = 0; number < tracks; ++number)
+        tracks_.emplace_back(endpoint, number, copy_strategy_, events_);
 }
 
 void Executor::run(Plan& plan, const void* input, void* output, const Deadline& deadline) {
     if (endpoint_.broken()) throw Failure(endpoint_.fault_report());
     events_.begin(endpoint_.event_logs);
     if (!plan.prepared) prepare(plan);
-    deadline_ = deadline;
-    buffers_[static_cast<int>(Buffer::input)] = static_cast<std::byte*>(const_cast<void*>(input));
-    buffers_[static_cast<int>(Buffer::output)] = static_cast<std::byte*>(output);
-    buffers_[static_cast<int>(Buffer::work)] = work_;
-    const std::uint64_t call = endpoint_.enter(plan.fingerprint, plan.text, plan.number);
-    fingerprint_ = plan.fingerprint + call * 0x9e3779b97f4a7c15u;  // equal calls at different times differ
+    const std::uint64_t number = endpoint_.enter(plan.fingerprint, plan.text, plan.number);
+    const Call call{static_cast<std::byte*>(const_cast<void*>(input)), static_cast<std::byte*>(output),
+                    plan.fingerprint + number * 0x9e3779b97f4a7c15u,  // equal calls at different times differ
+                    deadline};
     if (!events_.on()) [[likely]]
-        return perform(plan);
-    events_.enter(call, plan.number);
+        return perform(plan, call);
+    events_.enter(number, plan.number);
     try {
-        perform(plan);
+        perform(plan, call);
     } catch (...) {
         events_.end(true);
         throw;
@@ -50,12 +31,14 @@ void Executor::run(Plan& plan, const void* input, void* output, const Deadline& 
     events_.end(false);
 }
 
-void Executor::perform(const Plan& plan) {
-    if (plan.wire == Wire::none)
-        run_passes<PlainChunks>(plan);
-    else
-        run_passes<EncodedChunks>(plan);
-    if (!plan.program->silent_receivers.empty()) await_entry(plan);
+void Executor::perform(const Plan& plan, const Call& call) {
+    if (tracks_of(plan) == 1) {
+        tracks_.front().begin(call);
+        tracks_.front().run_passes(plan);
+    } else {
+        run_several_at_a_time(plan, call);
+    }
+    if (!plan.program->silent_receivers.empty()) await_entry(plan, call.deadline);
     endpoint_.finish_call();
     if (endpoint_.traffic.is_limited()) [[unlikely]] {
         endpoint_.wait_for_slow_link();
@@ -64,235 +47,80 @@ void Executor::perform(const Plan& plan) {
 }
 
 void Executor::prepare(Plan& plan) {
-    const Program& program = *plan.program;
-    const Layout& layout = endpoint_.layout;
-    const std::uint32_t rank = endpoint_.settings.rank;
-    const auto open = [&](const ChannelUse& use, bool writes) {
-        endpoint_.open_channel(use.reach == Reach::all ? layout.to_all(writes ? rank : use.peer)
-                               : writes                ? layout.between(rank, use.peer)
-                                                       : layout.between(use.peer, rank));
-    };
-    std::uint64_t sent_bytes = 0;  // in a pass, at most, including the gaps between messages
-    for (const Instruction& op : program.instructions) {
-        for (int source = 0; source < op.sources; ++source) open(program.channels[op.from + source], false);
-        if (op.to == no_channel) continue;
-        open(program.channels[op.to], true);
-        sent_bytes += op.chunks * plan.segment_bytes + cache_line_bytes + cache_line_pair_bytes;
-    }
-    if (sent_bytes > 0 && plan.segment_bytes * program.largest_message > MessageHeader::inline_bytes) {
-        // Twice, because the end of the area may be too short for a message; times `depth`, because that many calls of
-        // a root, which does not wait for its readers, may be in flight.
-        const Layout::Range front = layout.front_of_staging(rank), whole = layout.staging(rank);
-        const bool is_short =
-            plan.wire == Wire::none && sent_bytes * 2 * endpoint_.settings.geometry.depth <= front.bytes;
-        endpoint_.open(is_short ? front : whole);
-        if (!is_short) staging_.grow(whole.bytes);
-    }
-    if (plan.work_bytes > work_bytes_) {
-        constexpr std::size_t alignment = 64;
-        work_memory_ = std::make_unique<std::byte[]>(plan.work_bytes + alignment);
-        const auto address = reinterpret_cast<std::uintptr_t>(work_memory_.get());
-        work_ = work_memory_.get() + (alignment - address % alignment) % alignment;
-        work_bytes_ = plan.work_bytes;
-    }
+    for (std::size_t track = 0; track < tracks_of(plan); ++track) tracks_[track].open(plan);
     plan.prepared = true;
     if (events_.on()) events_.begin_anew();
 }
 
+// Returns the number of tracks that a plan uses. Random rounding depends on the order of all passes, so they run one
+// after another.
+std::size_t Executor::tracks_of(const Plan& plan) const {
+    return plan.stochastic ? 1 : std::min<std::uint64_t>(tracks_.size(), plan.passes);
+}
+
 // No rank leaves a collective before the ranks that it sent to have entered it; otherwise it could not learn that they
 // called something else.
-void Executor::await_entry(const Plan& plan) {
+void Executor::await_entry(const Plan& plan, const Deadline& deadline) {
     for (const std::uint32_t peer : plan.program->silent_receivers) endpoint_.ask_entry(peer);
     for (const std::uint32_t peer : plan.program->silent_receivers) {
-        wait(EventKind::awaits_entry, [&] { return endpoint_.has_entered(peer); }, {peer, 0, deadline_, true});
+        const auto wait = [&] {
+            endpoint_.wait([&] { return endpoint_.has_entered(peer); }, {peer, 0, deadline, true});
+        };
+        if (!events_.on())
+            wait();
+        else if (!endpoint_.has_entered(peer))
+            events_.during_wait(EventKind::awaits_entry, peer, wait);
         endpoint_.check_same_call(peer);
     }
 }
 
-// ---- instructions ----------------------------------------------------------------------------------------------
+// ---- several passes at a time ----------------------------------------------------------------------------------
 
-template <typename Chunks>
-void Executor::run_passes(const Plan& plan) {
-    Chunks chunks{*this, plan};
-    for (std::uint64_t pass = 0; pass < plan.passes; ++pass) run_pass(chunks, pass);
-}
-
-template <typename Chunks>
-void Executor::run_pass(Chunks& chunks, std::uint64_t pass) {
-    const Plan& plan = chunks.plan;
-    if (events_.on()) [[unlikely]]
-        events_.begin_pass(pass);
-    for (const Instruction& op : plan.program->instructions) {
-        switch (op.kind) {
-            case Kind::send: send(chunks, op, pass); break;
-            case Kind::receive: receive(chunks, op, pass); break;
-            case Kind::reduce: reduce(chunks, op, pass); break;
-            case Kind::copy:
-            case Kind::combine: move_inside(plan, op, pass); break;
+// Pass p runs on track p modulo the number of tracks. That is the same on all ranks, even where they know different
+// lengths and therefore run different numbers of passes.
+void Executor::run_several_at_a_time(const Plan& plan, const Call& call) {
+    const std::size_t used = tracks_of(plan);
+    for (std::size_t track = 0; track < used; ++track) {
+        tracks_[track].begin(call);
+        tracks_[track].start(track);
+    }
+    std::uint64_t oldest = 0;  // pass that is not finished; it goes first
+    while (oldest < plan.passes) {
+        bool any_ran = false;
+        for (std::size_t index = 0; index < used; ++index) {
+            Track& track = tracks_[(oldest + index) % used];
+            if (!track.has_pass()) continue;
+            any_ran |= track.advance(plan);
+            if (!track.has_pass() && track.pass() + used < plan.passes) track.start(track.pass() + used);
         }
-        if (events_.on()) [[unlikely]]
-            events_.end_instruction();
+        const auto is_running = [&](std::uint64_t pass) {
+            const Track& track = tracks_[pass % used];
+            return track.has_pass() && track.pass() == pass;
+        };
+        while (oldest < plan.passes && !is_running(oldest)) ++oldest;
+        if (oldest == plan.passes) break;
+        endpoint_.poll();  // what other tracks wait for may have arrived
+        if (!any_ran) await_any(plan, call, tracks_[oldest % used]);
     }
-    chunks.finish_pass(pass);
-    if (plan.divide != nullptr) divide_results(plan, pass);
 }
 
-Executor::Slice Executor::slice(const Plan& plan, std::uint32_t part, std::uint64_t pass) const {
-    const Plan::Extent& extent = plan.extents[part];
-    const Buffer buffer = plan.program->parts[part];
-    const std::uint64_t done = pass * plan.segment_bytes;
-    const std::uint64_t bytes = extent.length > done ? std::min(extent.length - done, plan.segment_bytes) : 0;
-    // A work part holds only the segment of the running pass.
-    const std::uint64_t offset = extent.offset + (buffer == Buffer::work ? 0 : done);
-    return {buffers_[static_cast<int>(buffer)] + offset, bytes};
-}
-
-template <typename Chunks>
-std::uint64_t Executor::message_bytes(const Chunks& chunks, const Instruction& op, std::uint64_t pass) const {
-    std::uint64_t bytes = 0;
-    const Operand* operands = chunks.plan.program->operands.data() + op.operands;
-    for (std::size_t chunk = 0; chunk < op.chunks; ++chunk)
-        bytes += chunks.encoded(slice(chunks.plan, operands[chunk].left, pass).bytes);
-    return bytes;
-}
-
-template <typename Chunks>
-void Executor::send(Chunks& chunks, const Instruction& op, std::uint64_t pass) {
-    const Plan& plan = chunks.plan;
-    const std::uint64_t bytes = message_bytes(chunks, op, pass);
-    if (bytes == 0 && plan.skips_empty) return;
-    Writer& to = writer(plan.program->channels[op.to]);
-    const Operand* operands = plan.program->operands.data() + op.operands;
-    std::byte* payload = acquire(to, bytes, op.step, chunks.source_of(op, pass, bytes));
-    for (std::size_t chunk = 0; chunk < op.chunks; ++chunk) {
-        const Slice from = slice(plan, operands[chunk].left, pass);
-        std::byte* const out = operands[chunk].out != no_part ? slice(plan, operands[chunk].out, pass).data : nullptr;
-        chunks.send(payload, out, from, plan.streams && operands[chunk].final);
-        payload += chunks.encoded(from.bytes);
-    }
-    publish(to, bytes);
-}
-
-template <typename Chunks>
-void Executor::receive(Chunks& chunks, const Instruction& op, std::uint64_t pass) {
-    const Plan& plan = chunks.plan;
-    const std::uint64_t bytes = message_bytes(chunks, op, pass);
-    if (bytes == 0 && plan.skips_empty) return;
-    Reader& from = reader(plan.program->channels[op.from]);
-    const std::byte* data = await_message(from, bytes, op.step);
-    if (op.to != no_channel) {  // forwarded as it is
-        Writer& to = writer(plan.program->channels[op.to]);
-        copy_strategy_.put(acquire(to, bytes, op.step, data), data, bytes);
-        publish(to, bytes);
-    }
-    const Operand* operands = plan.program->operands.data() + op.operands;
-    for (std::size_t chunk = 0; chunk < op.chunks; ++chunk) {
-        const std::uint64_t length = slice(plan, operands[chunk].left, pass).bytes;
-        if (operands[chunk].out != no_part)
-            chunks.receive(slice(plan, operands[chunk].out, pass).data, data, length,
-                           plan.streams && operands[chunk].final);
-        data += chunks.encoded(length);
-    }
-    release(from);
-}
-
-template <typename Chunks>
-void Executor::reduce(Chunks& chunks, const Instruction& op, std::uint64_t pass) {
-    const Plan& plan = chunks.plan;
-    const std::uint64_t bytes = message_bytes(chunks, op, pass);
-    if (bytes == 0 && plan.skips_empty) return;
-    const ChannelUse* sources = plan.program->channels.data() + op.from;
-    const void* messages[most_sources];
-    for (int source = 0; source < op.sources; ++source)
-        messages[source] = await_message(reader(sources[source]), bytes, op.step);
-    Writer* to = op.to != no_channel ? &writer(plan.program->channels[op.to]) : nullptr;
-    const Operand* operands = plan.program->operands.data() + op.operands;
-    std::byte* payload = to != nullptr ? acquire(*to, bytes, op.step, chunks.source_of(op, pass, bytes)) : nullptr;
-    for (std::size_t chunk = 0; chunk < op.chunks; ++chunk) {
-        const Slice left = slice(plan, operands[chunk].left, pass);
-        std::byte* const out = operands[chunk].out != no_part ? slice(plan, operands[chunk].out, pass).data : nullptr;
-        chunks.reduce(payload, out, left, messages, op.sources);
-        const std::uint64_t length = chunks.encoded(left.bytes);
-        if (payload != nullptr) payload += length;
-        for (int source = 0; source < op.sources; ++source)
-            messages[source] = static_cast<const std::byte*>(messages[source]) + length;
-    }
-    if (to != nullptr) publish(*to, bytes);
-    for (int source = 0; source < op.sources; ++source) release(reader(sources[source]));
-}
-
-void Executor::move_inside(const Plan& plan, const Instruction& op, std::uint64_t pass) {
-    const Operand* operands = plan.program->operands.data() + op.operands;
-    for (std::size_t chunk = 0; chunk < op.chunks; ++chunk) {
-        const Slice left = slice(plan, operands[chunk].left, pass), out = slice(plan, operands[chunk].out, pass);
-        if (op.kind == Kind::combine) {
-            const void* right = slice(plan, operands[chunk].right, pass).data;
-            plan.combine(out.data, nullptr, left.data, &right, 1, left.bytes / plan.element_bytes);
-        } else if (out.data != left.data) {
-            if (plan.streams && operands[chunk].final)
-                copy_streaming(out.data, left.data, left.bytes);
-            else
-                copy_bytes(out.data, left.data, left.bytes);
+// Waits until a track can go on. Errors describe the oldest pass.
+void Executor::await_any(const Plan& plan, const Call& call, Track& oldest) {
+    const auto need = oldest.need(plan);
+    if (!need) return;
+    const auto ready = [&] {
+        for (Track& track : tracks_) {
+            if (!track.has_pass()) continue;
+            const auto now = track.need(plan);
+            // A rank that has done its part may leave, so we never wait for a rank that is no longer needed.
+            if (!now || (&track == &oldest && now->peer != need->peer)) return true;
         }
-    }
-}
-
-void Executor::divide_results(const Plan& plan, std::uint64_t pass) {
-    for (const std::uint32_t part : plan.program->results) {
-        const Slice result = slice(plan, part, pass);
-        plan.divide(result.data, result.data, endpoint_.settings.geometry.size, result.bytes / plan.element_bytes);
-    }
-    if (events_.on()) [[unlikely]]
-        events_.end_results();
-}
-
-// ---- channels --------------------------------------------------------------------------------------------------
-
-Writer& Executor::writer(const ChannelUse& use) {
-    return use.reach == Reach::all ? writer_to_all_ : writers_[use.peer];
-}
-
-Reader& Executor::reader(const ChannelUse& use) {
-    return use.reach == Reach::all ? readers_of_all_[use.peer] : readers_[use.peer];
-}
-
-std::byte* Executor::acquire(Writer& writer, std::uint64_t bytes, std::uint32_t step, const std::byte* source) {
-    if (!writer.has_room())
-        wait(EventKind::awaits_room, [&] { return writer.has_room(); }, {writer.slowest(), step, deadline_, true});
-    if (bytes <= MessageHeader::inline_bytes) return writer.inline_payload();
-    // The payload is aligned to a cache line as its source is, so that whole lines are copied to whole lines.
-    const std::uint64_t behind =
-        staging_.is_roomy_for(bytes) ? reinterpret_cast<std::uintptr_t>(source) % cache_line_bytes : 0;
-    const std::uint64_t room = behind + bytes;
-    while (!staging_.has_room(room)) {
-        // Several ranks may have to read before there is room, and a rank that has read its messages may leave. So we
-        // wait for one rank at a time, and never for a rank that is no longer needed.
-        const std::uint32_t peer = staging_.slowest();
-        wait(EventKind::awaits_room, [&] { return staging_.has_room(room) || staging_.slowest() != peer; },
-             {peer, step, deadline_, true});
-    }
-    payload_offset_ = staging_.take(room) + behind;
-    return endpoint_.at(payload_offset_);
-}
-
-void Executor::publish(Writer& writer, std::uint64_t bytes) {
-    endpoint_.note_sent(bytes * writer.readers.size());
-    writer.publish(bytes, payload_offset_, fingerprint_);
-    if (bytes > MessageHeader::inline_bytes) staging_.belongs_to(writer);
-    for (const std::uint32_t reader : writer.readers) endpoint_.wake_if_asleep(reader);
-}
-
-const std::byte* Executor::await_message(Reader& reader, std::uint64_t bytes, std::uint32_t step) {
-    wait(EventKind::awaits_message, [&] { return reader.has_message(); }, {reader.writer, step, deadline_, true});
-    const Message message = reader.message();
-    if (message.fingerprint != fingerprint_) endpoint_.report_mismatch(reader.writer);
-    if (message.bytes != bytes) endpoint_.report_length(reader.writer, message.bytes, bytes, step);
-    return endpoint_.data_of(message);
-}
-
-void Executor::release(Reader& reader) {
-    reader.release();
-    endpoint_.wake_if_asleep(reader.writer);
+        return false;
+    };
+    const Wait what{need->peer, need->step, call.deadline, true};
+    if (!events_.on()) return endpoint_.wait(ready, what);
+    events_.switch_to(oldest.pass(), oldest.next_instruction());
+    events_.during_wait(need->kind, need->peer, [&] { endpoint_.wait(ready, what); });
 }
 
 }  // namespace unisono

@@ -6,19 +6,14 @@
 
 namespace unisono {
 
-namespace {
-
-constexpr int kinds = 2;  // channels of collectives, channels of transfers
-constexpr LetterKind letter_of_kind[kinds] = {LetterKind::message, LetterKind::transfer};
-
-}  // namespace
-
 FarChannels::FarChannels(Courier& courier, Endpoint& endpoint)
     : courier_(courier), endpoint_(endpoint), peers_(endpoint.settings.geometry.size),
       neglected_(std::make_unique<std::atomic<bool>[]>(endpoint.settings.geometry.size)) {
     for (std::uint32_t rank = 0; rank < size(); ++rank) {
         peers_[rank].far = endpoint.settings.far[rank];
         peers_[rank].job_rank = endpoint.settings.courier_ranks[rank];
+        peers_[rank].out = std::vector<OutChannel>(transfers() + 1);
+        peers_[rank].in = std::vector<InChannel>(transfers() + 1);
         ranks_[peers_[rank].job_rank] = rank;
         // A far rank always counts as asleep, so that whatever is written for it is reported to `push`.
         if (peers_[rank].far) endpoint.board(rank).asleep.store(1, std::memory_order_relaxed);
@@ -36,13 +31,13 @@ void FarChannels::push(std::uint32_t rank) {
     courier_.attend();
 }
 
-void FarChannels::opened(std::uint32_t rank, bool of_transfers, bool incoming) {
+void FarChannels::opened(std::uint32_t rank, std::size_t track, bool incoming) {
     const Courier::Hold hold(courier_);
     Peer& peer = peers_[rank];
     if (incoming)
-        peer.in[of_transfers].open = true;
+        peer.in[track].open = true;
     else
-        peer.out[of_transfers].open = true;
+        peer.out[track].open = true;
     if (!courier_.lost_.contains(peer.job_rank)) courier_.transport_->connect(peer.job_rank);
     service(rank);
 }
@@ -66,7 +61,9 @@ bool FarChannels::has_left(std::uint32_t rank) {
     const Peer& peer = peers_[rank];
     if (!peer.closed) return false;
     service(rank);
-    return peer.in[0].received >= (*peer.closed)[0] && peer.in[1].received >= (*peer.closed)[1];
+    std::uint64_t received = 0;
+    for (const InChannel& in : peer.in) received += in.received;
+    return received >= *peer.closed;
 }
 
 void FarChannels::leave() {
@@ -77,11 +74,10 @@ void FarChannels::leave() {
             service(rank);
             if (!peers_[rank].far || courier_.lost_.contains(peers_[rank].job_rank)) continue;
             Letter closed{label_to(peers_[rank], LetterKind::closed), nullptr, {}};
-            closed.label.number = peers_[rank].out[0].sent;
-            closed.label.tag = peers_[rank].out[1].sent;
+            for (const OutChannel& out : peers_[rank].out) closed.label.number += out.sent;
             courier_.send(peers_[rank].job_rank, std::move(closed));
         }
-        for (Peer& peer : peers_) peer.in = {};  // returns all payloads
+        for (Peer& peer : peers_) peer.in = std::vector<InChannel>(transfers() + 1);  // returns all payloads
     }
     courier_.remove(*this);
 }
@@ -91,9 +87,9 @@ void FarChannels::leave() {
 void FarChannels::service(std::uint32_t rank) {
     Peer& peer = peers_[rank];
     if (!peer.far) return;
-    for (int kind = 0; kind < kinds; ++kind) {
-        if (peer.out[kind].open) send_messages(peer, rank, kind);
-        if (peer.in[kind].open) take_back(peer, rank, kind);
+    for (std::size_t track = 0; track <= transfers(); ++track) {
+        if (peer.out[track].open) send_messages(peer, rank, track);
+        if (peer.in[track].open) take_back(peer, rank, track);
     }
     if (peer.asked_entry != 0) answer_questions();
 }
@@ -103,26 +99,29 @@ void FarChannels::service_neglected() {
         if (neglected_[rank].exchange(false, std::memory_order_acquire)) service(rank);
 }
 
-void FarChannels::send_messages(Peer& peer, std::uint32_t rank, int kind) {
+void FarChannels::send_messages(Peer& peer, std::uint32_t rank, std::size_t track) {
     if (courier_.lost_.contains(peer.job_rank)) return;
-    OutChannel& out = peer.out[kind];
+    OutChannel& out = peer.out[track];
     const Geometry& geometry = endpoint_.settings.geometry;
-    const MessageHeader* const slots = headers(channel_number(own_rank(), rank, kind));
+    const MessageHeader* const slots = headers(channel_number(own_rank(), rank, track));
     while (leaving_ || out.sent - out.acknowledged < geometry.depth) {
         // The writer is at most `depth` messages ahead of what has left, so a slot is not written again before that.
         if (out.sent - out.left >= geometry.depth) break;
         const MessageHeader& header = slots[out.sent % geometry.depth];
         if (header.ready.load(std::memory_order_acquire) != out.sent + 1) break;
-        Letter letter{label_to(peer, letter_of_kind[kind], kind), header.payload, {}};
+        Letter letter{label_to(peer, track == transfers() ? LetterKind::transfer : LetterKind::message, track),
+                      header.payload,
+                      {}};
         letter.label.number = out.sent;
         letter.label.fingerprint = header.fingerprint;
         letter.label.bytes = header.bytes;
-        if (kind == 1) letter.label.tag = header.offset;
+        letter.label.tag = track == transfers() ? header.offset : track;
         if (header.bytes > MessageHeader::inline_bytes)
-            letter.data = kind == 0 ? endpoint_.at(header.offset)
-                                    : endpoint_.at(endpoint_.layout.transfer_slots(own_rank(), rank).offset) +
-                                          out.sent % geometry.depth * geometry.transfer_bytes;
-        peer.in[kind].reported = letter.label.taken;
+            letter.data = track != transfers()
+                              ? endpoint_.at(header.offset)
+                              : endpoint_.at(endpoint_.layout.transfer_slots(own_rank(), rank).offset) +
+                                    out.sent % geometry.depth * geometry.transfer_bytes;
+        peer.in[track].reported = letter.label.taken;
         ++out.sent;
         sent_bytes_.fetch_add(header.bytes, std::memory_order_relaxed);
         courier_.send(peer.job_rank, std::move(letter));
@@ -130,43 +129,43 @@ void FarChannels::send_messages(Peer& peer, std::uint32_t rank, int kind) {
 }
 
 void FarChannels::on_sent(std::uint32_t job_rank, const Label& label) {
-    const int kind = label.kind == LetterKind::transfer;
     const std::uint32_t rank = rank_of(job_rank);
-    OutChannel& out = peers_[rank].out[kind];
-    taken(channel_number(own_rank(), rank, kind)).messages.store(++out.left, std::memory_order_release);
+    const std::size_t track = track_of(label);
+    OutChannel& out = peers_[rank].out[track];
+    taken(channel_number(own_rank(), rank, track)).messages.store(++out.left, std::memory_order_release);
     endpoint_.wake_if_asleep(own_rank());
 }
 
 // Returns the payloads that the endpoint has taken, publishes further letters, and grants credit.
-void FarChannels::take_back(Peer& peer, std::uint32_t rank, int kind) {
-    InChannel& in = peer.in[kind];
+void FarChannels::take_back(Peer& peer, std::uint32_t rank, std::size_t track) {
+    InChannel& in = peer.in[track];
     const std::uint64_t now_taken =
-        taken(channel_number(rank, own_rank(), kind)).messages.load(std::memory_order_acquire);
+        taken(channel_number(rank, own_rank(), track)).messages.load(std::memory_order_acquire);
     for (; in.released < now_taken; ++in.released) in.held.pop_front();
-    if (!in.arrived.empty()) publish_arrived(peer, rank, kind);
+    if (!in.arrived.empty()) publish_arrived(peer, rank, track);
     if (now_taken - in.reported >= endpoint_.settings.geometry.depth / 2) {
-        Letter letter{label_to(peer, LetterKind::credit, kind), nullptr, {}};
-        letter.label.tag = static_cast<std::uint64_t>(kind);
+        Letter letter{label_to(peer, LetterKind::credit, track), nullptr, {}};
+        letter.label.tag = track;
         in.reported = letter.label.taken;
         courier_.send(peer.job_rank, std::move(letter));
     }
 }
 
-void FarChannels::on_message(Peer& peer, std::uint32_t rank, int kind, const Label& label, Payload payload) {
-    ++peer.in[kind].received;
-    Arrived& arrived = peer.in[kind].arrived[label.number];
+void FarChannels::on_message(Peer& peer, std::uint32_t rank, std::size_t track, const Label& label, Payload payload) {
+    ++peer.in[track].received;
+    Arrived& arrived = peer.in[track].arrived[label.number];
     arrived.label = label;
     if (label.bytes > MessageHeader::inline_bytes)
         arrived.payload = std::move(payload);
     else if (label.bytes > 0)
         std::memcpy(arrived.short_payload.data(), payload.data(), label.bytes);
-    if (peer.in[kind].open) publish_arrived(peer, rank, kind);
+    if (peer.in[track].open) publish_arrived(peer, rank, track);
 }
 
-void FarChannels::publish_arrived(Peer& peer, std::uint32_t rank, int kind) {
-    InChannel& in = peer.in[kind];
+void FarChannels::publish_arrived(Peer& peer, std::uint32_t rank, std::size_t track) {
+    InChannel& in = peer.in[track];
     const Geometry& geometry = endpoint_.settings.geometry;
-    const std::size_t channel = channel_number(rank, own_rank(), kind);
+    const std::size_t channel = channel_number(rank, own_rank(), track);
     MessageHeader* const slots = headers(channel);
     const std::uint64_t now_taken = taken(channel).messages.load(std::memory_order_acquire);
     bool any = false;
@@ -180,7 +179,7 @@ void FarChannels::publish_arrived(Peer& peer, std::uint32_t rank, int kind) {
         header.offset = label.tag;
         if (label.bytes <= MessageHeader::inline_bytes) {
             std::memcpy(header.payload, arrived.short_payload.data(), label.bytes);
-        } else if (kind == 0) {
+        } else if (track != transfers()) {
             header.offset = endpoint_.offset_of(arrived.payload.data());
         } else {
             std::memcpy(endpoint_.at(endpoint_.layout.transfer_slots(rank, own_rank()).offset) +
@@ -207,19 +206,22 @@ void FarChannels::on_letter(const Label& label, Payload payload) {
     std::uint64_t known = board.calls.load(std::memory_order_relaxed);
     while (known < label.calls && !board.calls.compare_exchange_weak(known, label.calls, std::memory_order_release)) {
     }
-    const auto acknowledge = [&](int kind) {
-        peer.out[kind].acknowledged = std::max(peer.out[kind].acknowledged, label.taken);
-        if (peer.out[kind].open) send_messages(peer, rank, kind);
+    const auto acknowledge = [&](std::size_t track) {
+        peer.out[track].acknowledged = std::max(peer.out[track].acknowledged, label.taken);
+        if (peer.out[track].open) send_messages(peer, rank, track);
     };
     switch (label.kind) {
         case LetterKind::message:
         case LetterKind::transfer: {
-            const int kind = label.kind == LetterKind::transfer;
-            on_message(peer, rank, kind, label, std::move(payload));
-            acknowledge(kind);
+            const std::size_t track = track_of(label);
+            if (track > transfers()) break;  // no rank of this job sends such a letter
+            on_message(peer, rank, track, label, std::move(payload));
+            acknowledge(track);
             break;
         }
-        case LetterKind::credit: acknowledge(label.tag == 1); break;
+        case LetterKind::credit:
+            if (label.tag <= transfers()) acknowledge(label.tag);
+            break;
         case LetterKind::asks_entry:
             peer.asked_entry = std::max(peer.asked_entry, label.number);
             answer_questions();
@@ -227,7 +229,7 @@ void FarChannels::on_letter(const Label& label, Payload payload) {
         case LetterKind::entered: endpoint_.wake_if_asleep(own_rank()); break;
         case LetterKind::closed:
             // A process that has left answers questions with a letter that counts no messages.
-            if (!peer.closed) peer.closed = {label.number, label.tag};
+            if (!peer.closed) peer.closed = label.number;
             endpoint_.wake_if_asleep(own_rank());
             break;
         case LetterKind::asks_state: send_state(rank); break;
@@ -254,15 +256,19 @@ bool FarChannels::answer_questions() {
     return any;
 }
 
-Label FarChannels::label_to(const Peer& peer, LetterKind kind, int channel) const {
+std::size_t FarChannels::track_of(const Label& label) const {
+    return label.kind == LetterKind::transfer ? transfers() : label.tag;
+}
+
+Label FarChannels::label_to(const Peer& peer, LetterKind kind, std::size_t track) const {
     Label label{};
     label.kind = kind;
     label.from = peers_[own_rank()].job_rank;
     label.communicator = endpoint_.settings.number;
     label.calls = endpoint_.board(own_rank()).calls.load(std::memory_order_relaxed);
-    if (peer.in[static_cast<std::size_t>(channel)].open)
+    if (peer.in[track].open)
         label.taken =
-            taken(channel_number(rank_of(peer.job_rank), own_rank(), channel)).messages.load(std::memory_order_acquire);
+            taken(channel_number(rank_of(peer.job_rank), own_rank(), track)).messages.load(std::memory_order_acquire);
     return label;
 }
 
@@ -276,10 +282,6 @@ void FarChannels::send(std::uint32_t rank, LetterKind kind, std::uint64_t number
 }
 
 // ---- locations -------------------------------------------------------------------------------------------------
-
-std::size_t FarChannels::channel_number(std::uint32_t from, std::uint32_t to, int kind) const {
-    return kind == 0 ? endpoint_.layout.between(from, to) : endpoint_.layout.transfer(from, to);
-}
 
 MessageHeader* FarChannels::headers(std::size_t channel) const {
     return reinterpret_cast<MessageHeader*>(endpoint_.channel(channel) + endpoint_.layout.header(0));

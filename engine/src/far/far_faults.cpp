@@ -89,11 +89,11 @@ void FarChannels::on_lost(std::uint32_t job_rank) {
     const std::uint32_t rank = rank_of(job_rank);
     if (rank >= size()) return;
     // The transport drops the letters to a lost peer, so nothing waits for them.
-    for (int kind = 0; kind < 2; ++kind) {
-        OutChannel& out = peers_[rank].out[kind];
+    for (std::size_t track = 0; track <= transfers(); ++track) {
+        OutChannel& out = peers_[rank].out[track];
         if (!out.open || out.left == out.sent) continue;
         out.left = out.sent;
-        taken(channel_number(own_rank(), rank, kind)).messages.store(out.left, std::memory_order_release);
+        taken(channel_number(own_rank(), rank, track)).messages.store(out.left, std::memory_order_release);
     }
     endpoint_.wake_if_asleep(own_rank());
 }

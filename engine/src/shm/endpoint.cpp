@@ -67,7 +67,7 @@ Endpoint::Endpoint(Settings requested)
       first_yields_(settings.wait_policy.spin.count() > 0 ? 0 : yields_at_once), has_fence_(join_fence()) {
     if (settings.rank >= settings.geometry.size || settings.processes.size() != settings.geometry.size ||
         settings.geometry.depth < 4 || settings.geometry.staging_bytes < page_bytes ||
-        settings.geometry.transfer_bytes < 64 ||
+        settings.geometry.transfer_bytes < 64 || settings.geometry.tracks < 1 ||
         (!settings.first_ranks.empty() && settings.first_ranks.size() != settings.geometry.size))
         throw std::invalid_argument("impossible settings of an endpoint");
     const Layout::Range books = layout.before_channels();
@@ -127,16 +127,14 @@ std::uint32_t Endpoint::near_ranks() const {
 }
 
 void Endpoint::open_far_channel(std::size_t channel) {
-    const std::size_t size = settings.geometry.size, pairs = size * size;
-    if (channel >= 2 * pairs) return;  // the channels to all stay inside a host
-    const bool of_transfers = channel >= pairs;
-    const auto from = static_cast<std::uint32_t>(channel % pairs / size),
-               to = static_cast<std::uint32_t>(channel % size);
-    const bool incoming = to == settings.rank;
-    const std::uint32_t peer = incoming ? from : to;
+    const auto pair = layout.pair(channel);
+    if (!pair) return;  // the channels to all stay inside a host
+    const bool incoming = pair->to == settings.rank;
+    const auto peer = static_cast<std::uint32_t>(incoming ? pair->from : pair->to);
     if (!settings.is_far(peer)) return;
-    if (of_transfers && incoming) open(layout.transfer_slots(from, to));  // this process writes there
-    far_->opened(peer, of_transfers, incoming);
+    // This process writes there.
+    if (pair->track == settings.geometry.tracks && incoming) open(layout.transfer_slots(pair->from, pair->to));
+    far_->opened(peer, pair->track, incoming);
 }
 
 // ---- calls -----------------------------------------------------------------------------------------------------

@@ -74,7 +74,7 @@ int Endpoint::follow_waits_elsewhere(FaultMessage& message, std::uint32_t rank) 
         if (!entry || !entry->waits_for) return culprit;
         const auto job_rank = job_rank_of(*entry->waits_for);
         if (!job_rank) return culprit;
-        const std::string next = "@" + std::to_string(*job_rank);
+        const std::string next = std::string("@").append(std::to_string(*job_rank));
         message.with_detail(FaultMessage("waits_elsewhere").with_value("rank", last).with_value("peer", next));
         first = *entry->waits_for;
         last = next;

@@ -61,20 +61,19 @@ void Endpoint::wait_slowly(std::function<bool()> ready, const Wait& what) {
     struct Notice {  // tells the other ranks what we wait for
         Board& mine;
         const JobBoard& job_board;
-        bool is_announced = false;
-        std::uint32_t announced = 0;  // the rank, if one is announced
+        std::int64_t announced = -1;
         Notice(Board& board, const JobBoard& job_board, const Wait& what) : mine(board), job_board(job_board) {
             mine.waiting_step.store(what.in_collective ? what.step + 1 : 0, std::memory_order_relaxed);
             mine.waiting_for.store(what.peer == any_rank ? -1 : static_cast<std::int32_t>(what.peer) + 1,
                                    std::memory_order_release);
         }
         void announce_in_job(std::uint32_t peer) {
-            is_announced = true;
-            job_board.announce(announced = peer);
+            announced = peer;
+            job_board.announce(peer);
         }
         ~Notice() {
             mine.waiting_for.store(0, std::memory_order_release);
-            if (is_announced) job_board.withdraw(announced);
+            if (announced >= 0) job_board.withdraw(static_cast<std::uint32_t>(announced));
         }
     } notice(mine, job_board_, what);
 

@@ -1,6 +1,6 @@
 """The memory of a job on one host, and the configuration that all of its ranks share.
 
-Each rank has a staging area for the messages of its collectives, so the shared memory grows with the number of ranks
+Each rank has a staging area (between hosts, one per track) for the messages of its collectives, so the shared memory grows with the number of ranks
 and not with its square. Send and recv have a few small slots for each pair of ranks that uses them. Pages are
 allocated when they are first touched.
 """
@@ -25,6 +25,7 @@ from unisono.errors import CommError, UsageError
 STAGING_BYTES = 2 * 1024 * 1024
 SMALLEST_STAGING_BYTES = 64 * 1024
 TRANSFER_BYTES = 32 * 1024
+TRACKS_BETWEEN_HOSTS = 4  # passes of a call in flight, so that the network carries some while others are added up
 DEPTH = 8  # messages in a channel; docs/adr/0008 says why it must be 4 at least
 SPARE_NUMBER = 1  # of the spare duplicate of a first communicator, counted from the number of that communicator
 
@@ -51,13 +52,14 @@ class Geometry(NamedTuple):
     depth: int
     staging_bytes: int
     transfer_bytes: int
+    tracks: int  # see engine/include/unisono/track.hpp
 
 
-def geometry_for(staging_bytes: int) -> Geometry:
-    """Return the geometry of a communicator with ``staging_bytes`` for each rank."""
+def geometry_for(staging_bytes: int, several_hosts: bool) -> Geometry:
+    """Return the geometry of a communicator with ``staging_bytes`` for each rank and track."""
     if staging_bytes < SMALLEST_STAGING_BYTES:
         raise UsageError(messages.STAGING_TOO_SMALL(staging_bytes=staging_bytes, least=SMALLEST_STAGING_BYTES))
-    return Geometry(DEPTH, staging_bytes, TRANSFER_BYTES)
+    return Geometry(DEPTH, staging_bytes, TRANSFER_BYTES, TRACKS_BETWEEN_HOSTS if several_hosts else 1)
 
 
 def shared_bytes(size: int, geometry: Geometry) -> int:
@@ -196,9 +198,9 @@ def job_config(resources: Sequence[Sequence[dict[str, Any]]], staging_bytes: int
     )
 
 
-def create_memory(size: int, staging_bytes: int, rank: int) -> int:
+def create_memory(size: int, geometry: Geometry, rank: int) -> int:
     """Return the descriptor of new shared memory for the first communicator, which ``rank`` creates."""
-    space = shared_bytes(size, geometry_for(staging_bytes))
+    space = shared_bytes(size, geometry)
     try:
         descriptor = os.memfd_create("unisono", os.MFD_CLOEXEC)
     except OSError as error:

@@ -78,13 +78,13 @@ class Link:
         self.far = self.hosts.far(rank)
         self.number = number
         self.config = config
-        self.geometry: Geometry = geometry_for(config.staging_bytes)
+        self.geometry: Geometry = geometry_for(config.staging_bytes, any(self.far))
         self.closed = False
         self.has_spare_duplicate = False
         self.endpoint = _engine.Endpoint(
             file=resources.memory, offset=offset, rank=rank, size=self.size, depth=self.geometry.depth,
             staging_bytes=self.geometry.staging_bytes, transfer_bytes=self.geometry.transfer_bytes,
-            processes=processes, spin_s=0.0 if config.oversubscribed else SPIN_S,
+            tracks=self.geometry.tracks, processes=processes, spin_s=0.0 if config.oversubscribed else SPIN_S,
             yield_s=OVERSUBSCRIBED_YIELD_S if config.oversubscribed else 0.0,
             background_spin_s=SPIN_S if config.spare_cores else 0.0 if config.oversubscribed else SHORT_SPIN_S,
             job_ranks=self.job_ranks, fault_log=resources.fault_log,
@@ -189,7 +189,9 @@ class Link:
             is_first = bool(members) and next(rank for rank in members if not self.far[rank]) == self.rank
             if is_first and not offset:
                 assert self.resources.first is not None
-                offset = self.resources.first.reserve_space(shared_bytes(len(members), self.geometry))
+                several_hosts = self.hosts.of(members).count > 1
+                geometry = geometry_for(self.config.staging_bytes, several_hosts)
+                offset = self.resources.first.reserve_space(shared_bytes(len(members), geometry))
             communicator.all_gather(offers, np.array([offset, numbers.claim(number)], dtype=np.int64))
             if offers[:, 1].all():
                 return number, requests, offers[:, 0]
@@ -250,7 +252,7 @@ def connect_link(
 
     def configure(resources: list[dict[str, Any]]) -> tuple[int, dict[str, Any]]:
         config = job_config([resources], staging_bytes, table())
-        return create_memory(identity.size, staging_bytes, identity.rank), config
+        return create_memory(identity.size, geometry_for(staging_bytes, several_hosts=False), identity.rank), config
 
     rendezvous = meet(identity, address, own_resources(), configure, connect_timeout_s, hooks)
     link = join_memory(identity, rendezvous, JobConfig(**rendezvous.config), timeout_s)

@@ -14,6 +14,7 @@ from unisono.bootstrap.job_resources import (
     JobConfig,
     Table,
     create_memory,
+    geometry_for,
     job_config,
     own_resources,
 )
@@ -112,7 +113,8 @@ def _join_host(
     config = JobConfig(**network.config)
 
     def configure(_: list[dict[str, Any]]) -> tuple[int, dict[str, Any]]:
-        return create_memory(identity.size, config.staging_bytes, identity.rank), {}
+        geometry = geometry_for(config.staging_bytes, network.hosts.count > 1)
+        return create_memory(identity.size, geometry, identity.rank), {}
 
     rendezvous = meet(
         identity, network.near_address, own_resources(), configure, connect_timeout_s, StarHooks(network.star),

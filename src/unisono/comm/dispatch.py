@@ -158,7 +158,7 @@ class Dispatcher:
         check_blocks(made, lengths.equal_blocks)
         layout = lay_out_call(
             made.lowered, made.schedule, collective, link.rank, lengths, element, link.geometry.staging_bytes,
-            codec_block=codec_block_of(codec),
+            codec_block=codec_block_of(codec), tracks=link.geometry.tracks,
         )  # fmt: skip
         text = request.label or _label(request, made.name)
         known_to_all = (lengths.input, lengths.output) if lengths.known_to_all else None

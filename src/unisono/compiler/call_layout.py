@@ -24,7 +24,10 @@ SMALLEST_SEGMENT = 16  # bytes: one complex128
 LONGEST_SEGMENT = 128 * 1024
 LONGEST_MOVED_SEGMENT = 256 * 1024  # where nothing is added, so that nothing is read again
 LONGEST_EXCHANGED_SEGMENT = 512 * 1024  # where all ranks send at once, so that none waits for a first segment
-LONGEST_FAR_SEGMENT = 256 * 1024  # between hosts: every pass waits for the network, and a longer one for its copies
+# Between hosts: every pass waits for the network, and a longer one for its copies. Several passes are in flight, so a
+# vector is cut into as many segments, unless they become so short that the cost of a message outweighs that.
+LONGEST_FAR_SEGMENT = 256 * 1024
+SHORTEST_FAR_SEGMENT = 16 * 1024
 # Every message begins on a cache line, up to 63 bytes after the end of the one before, and one of them may have to
 # wrap around the end of the area.
 PADDING = 192
@@ -82,9 +85,12 @@ def slot_table(schedule: Schedule, collective: Collective, lengths: Lengths) -> 
 
 def lay_out_call(
     lowered: Lowered, schedule: Schedule, collective: Collective, rank: int, lengths: Lengths, element_bytes: int,
-    staging_bytes: int, segment_limit: int | None = None, codec_block: CodecBlock | None = None,
+    staging_bytes: int, segment_limit: int | None = None, codec_block: CodecBlock | None = None, tracks: int = 1,
 ) -> CallLayout:  # fmt: skip
-    """Compute the layout of a call; ``codec_block``: the unit that a codec encodes."""
+    """Compute the layout of a call.
+
+    ``codec_block`` is the unit that a codec encodes; ``tracks`` is the number of passes that run at the same time.
+    """
     chunks = schedule.chunks
     table = slot_table(schedule, collective, lengths)
     longest = max(length for _, length in table) * element_bytes
@@ -92,6 +98,8 @@ def lay_out_call(
     if codec_block is not None:
         room = room // codec_block.wire_bytes * codec_block.memory_bytes
     limit = segment_limit or _longest_segment(collective, several_hosts=len(lowered.near) + 1 < schedule.size)
+    if tracks > 1 and lengths.known_to_all:  # otherwise ranks know different lengths
+        limit = min(limit, max(SHORTEST_FAR_SEGMENT, -(-longest // tracks)))
     segment, passes = _segments(schedule, longest, min(room, limit), lengths.known_to_all, codec_block)
     where = (rank, schedule.size, chunks, schedule.root or 0)
     first = {

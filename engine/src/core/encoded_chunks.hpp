@@ -11,12 +11,12 @@
 #include <algorithm>
 
 #include "unisono/copy.hpp"
-#include "unisono/executor.hpp"
+#include "unisono/track.hpp"
 
 namespace unisono {
 
-struct Executor::EncodedChunks {
-    Executor& executor;
+struct Track::EncodedChunks {
+    Track& track;
     const Plan& plan;
 
     std::uint64_t encoded(std::uint64_t bytes) const { return encoded_bytes(plan.wire, elements(bytes)); }
@@ -63,14 +63,14 @@ struct Executor::EncodedChunks {
     // Rounds the results that some ranks have sent, and so rounded, and others have not.
     void finish_pass(std::uint64_t pass) {
         for (const std::uint32_t part : plan.program->rounded_last) {
-            const Slice result = executor.slice(plan, part, pass);
+            const Slice result = track.slice(plan, part, pass);
             for_each_piece(result.bytes, [&](std::size_t first, std::size_t count, std::uint64_t) {
                 std::byte unsent[sizeof(float) * piece];
                 encode_rounding_source(plan.wire, floats(result.data) + first, unsent, count, {});
             });
         }
-        if (executor.events_.on() && !plan.program->rounded_last.empty()) [[unlikely]]
-            executor.events_.end_results();
+        if (track.events_.on() && !plan.program->rounded_last.empty()) [[unlikely]]
+            track.events_.end_results();
     }
 
   private:
@@ -95,9 +95,9 @@ struct Executor::EncodedChunks {
     // counts modulo 2^32; the bits above that go into the seed.)
     Rounding next_rounding(std::size_t count) {
         if (!plan.stochastic) return {};
-        const std::uint64_t first = executor.elements_rounded_;
-        executor.elements_rounded_ += count;
-        const Settings& settings = executor.endpoint_.settings;
+        const std::uint64_t first = track.elements_rounded_;
+        track.elements_rounded_ += count;
+        const Settings& settings = track.endpoint_.settings;
         const std::uint64_t stream = (first >> 32) * settings.geometry.size + settings.rank + 1;
         return {true, plan.seed + stream * 0x9e3779b97f4a7c15u, first};
     }

@@ -4,12 +4,12 @@
 #include <algorithm>
 
 #include "unisono/copy.hpp"
-#include "unisono/executor.hpp"
+#include "unisono/track.hpp"
 
 namespace unisono {
 
-struct Executor::PlainChunks {
-    Executor& executor;
+struct Track::PlainChunks {
+    Track& track;
     const Plan& plan;
 
     std::uint64_t encoded(std::uint64_t bytes) const { return bytes; }
@@ -18,13 +18,13 @@ struct Executor::PlainChunks {
     // which may have no chunk at all.
     const std::byte* source_of(const Instruction& op, std::uint64_t pass, std::uint64_t bytes) const {
         if (bytes <= MessageHeader::inline_bytes) return nullptr;
-        return executor.slice(plan, plan.program->operands[op.operands].left, pass).data;
+        return track.slice(plan, plan.program->operands[op.operands].left, pass).data;
     }
 
     // Writes a chunk to the payload and, unless `out` is null, to `out`.
     void send(std::byte* payload, std::byte* out, Slice from, bool streams) {
         if (out == nullptr || out == from.data)
-            executor.copy_strategy_.put(payload, from.data, from.bytes);
+            track.copy_strategy_.put(payload, from.data, from.bytes);
         else
             put_and_keep(payload, out, from, streams);
     }
@@ -39,7 +39,7 @@ struct Executor::PlainChunks {
     // Combines a chunk with the messages; the result goes to `out` and to the payload, either of which may be null.
     void reduce(std::byte* payload, std::byte* out, Slice left, const void* const* messages, std::size_t sources) {
         std::byte* const first = out != nullptr ? out : payload;
-        CopyStrategy& strategy = executor.copy_strategy_;
+        CopyStrategy& strategy = track.copy_strategy_;
         const bool later = strategy.past_caches() && left.bytes >= CopyStrategy::worth_it;
         std::byte* const second = out != nullptr && !later ? payload : nullptr;
         if (first != nullptr)
@@ -55,7 +55,7 @@ struct Executor::PlainChunks {
         constexpr std::uint64_t piece = 32768;
         for (std::uint64_t done = 0; done < from.bytes; done += piece) {
             const std::uint64_t here = std::min(piece, from.bytes - done);
-            executor.copy_strategy_.put(payload + done, from.data + done, here);
+            track.copy_strategy_.put(payload + done, from.data + done, here);
             receive(out + done, from.data + done, here, streams);
         }
     }
