@@ -110,9 +110,9 @@ class Endpoint:
     work_type: Any
     def __init__(
         self, file: File, offset: int, rank: int, size: int, depth: int, staging_bytes: int, transfer_bytes: int,
-        tracks: int, processes: list[int], spin_s: float, yield_s: float, background_spin_s: float, job_ranks: list[int],
-        fault_log: File | None, courier: Courier | None, number: int, far: list[bool], courier_ranks: list[int],
-        first_ranks: list[int],
+        tracks: int, processes: list[int], spin_s: float, yield_s: float, background_spin_s: float,
+        job_ranks: list[int], fault_log: File | None, courier: Courier | None, number: int, far: list[bool],
+        courier_ranks: list[int], first_ranks: list[int],
     ) -> None: ...  # fmt: skip
     def fast_call(
         self, collective: int, arrays: int, default_op: str | None, method: Callable[..., Any]

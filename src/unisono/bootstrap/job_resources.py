@@ -1,8 +1,8 @@
 """The memory of a job on one host, and the configuration that all of its ranks share.
 
 Each rank has a staging area (between hosts, one per track) for the messages of its collectives, so the shared memory
-grows with the number of ranks and not with its square. Send and recv have a few small slots for each pair of ranks that uses them. Pages are
-allocated when they are first touched.
+grows with the number of ranks and not with its square. Send and recv have a few small slots for each pair of ranks
+that uses them. Pages are allocated when they are first touched.
 """
 
 from __future__ import annotations
