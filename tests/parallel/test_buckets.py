@@ -11,7 +11,9 @@ from models import batch, loss_of, make, share  # noqa: E402
 from torch import nn  # noqa: E402
 from worlds import run_groups  # noqa: E402
 
+from unisono.codecs import ErrorFeedback  # noqa: E402
 from unisono.parallel import DataParallel, record  # noqa: E402
+from unisono.parallel.buckets import fill_buckets  # noqa: E402
 from unisono.parallel.over_comm import CommGroup  # noqa: E402
 
 # ---- collectives ------------------------------------------------------------------------------------------------
@@ -152,6 +154,31 @@ def test_each_bucket_has_its_codec_and_its_residual_is_added_in_the_next_step():
             "(which gradients exist)": "",
         }  # fmt: skip
         assert sorted(by_type) == [("torch.float32", "bf16"), ("torch.float64", None)]
+
+
+class Decides:
+    """A group on two hosts, as far as the choice of a codec is concerned."""
+
+    def choose_codec(self, codec, collective, tensor_bytes):
+        return "bf16" if codec == "auto:bf16" and collective == "all_reduce" and tensor_bytes > 100 else None
+
+
+def test_the_group_decides_on_a_codec_that_is_allowed_and_residuals_belong_to_the_one_it_selects():
+    model = nn.Sequential(nn.Linear(8, 8), nn.Linear(2, 2))
+    for bucket in fill_buckets(list(model.named_parameters()), 100):
+        bucket.encode("auto:bf16", lambda codec: f"residuals of {codec}", Decides())
+        large = bucket.bytes > 100
+        assert (bucket.codec, bucket.feedback) == (("bf16", "residuals of bf16") if large else (None, None))
+
+
+def auto_on_one_host(group):
+    wrapped = DataParallel(make("mlp"), group, codec="auto:bf16", error_feedback=ErrorFeedback)
+    return [(bucket.codec, bucket.feedback) for bucket in wrapped.buckets]
+
+
+def test_on_one_host_an_allowed_codec_is_not_used():
+    for buckets in run_groups(auto_on_one_host, 2):
+        assert set(buckets) == {(None, None)}
 
 
 # ---- memory --------------------------------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ from models import batch, loss_of, make  # noqa: E402
 from torch import nn  # noqa: E402
 from worlds import run_groups  # noqa: E402
 
+from unisono.codecs import ErrorFeedback  # noqa: E402
 from unisono.errors import CommError, GradientError, UsageError  # noqa: E402
 from unisono.parallel import Zero  # noqa: E402
 
@@ -34,6 +35,11 @@ def rejections(build, size=2, kind=UsageError):
 def test_only_stages_1_2_and_3_are_accepted():
     assert "stage=4; expected 1, 2 or 3" in rejections(lambda g: Zero(make("mlp"), g, optimizer=sgd, stage=4))
     assert "use DataParallel" in rejections(lambda group: Zero(make("mlp"), group, optimizer=sgd, stage=0))
+
+
+def test_error_feedback_needs_a_codec_that_is_always_used():
+    options = {"optimizer": sgd, "codec": "auto:bf16", "error_feedback": ErrorFeedback}
+    assert "expected a codec that is always used" in rejections(lambda group: Zero(make("mlp"), group, **options))
 
 
 def test_a_module_needs_parameters_to_train():

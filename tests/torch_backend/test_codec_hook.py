@@ -52,6 +52,14 @@ def test_the_state_of_the_hook_is_the_group():
     assert_trains_alike(3, 0.05, "fp8_e4m3", True, True)
 
 
+def test_on_one_host_an_allowed_codec_is_not_used():
+    plain = run_ranks(train_with_codec, 2, None)
+    allowed = run_ranks(train_with_codec, 2, "auto:fp8_e4m3", True)
+    for (losses, parameters), (found_losses, found) in zip(plain, allowed, strict=True):
+        assert losses == found_losses
+        assert all(torch.equal(a, b) for a, b in zip(parameters, found, strict=True))
+
+
 def backward_with(dtype, codec):
     model = DistributedDataParallel(torch.nn.Linear(4, 4).to(dtype))
     model.register_comm_hook(None, codec_hook(codec))

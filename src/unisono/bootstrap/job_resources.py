@@ -26,6 +26,7 @@ STAGING_BYTES = 2 * 1024 * 1024
 SMALLEST_STAGING_BYTES = 64 * 1024
 TRANSFER_BYTES = 32 * 1024
 TRACKS_BETWEEN_HOSTS = 4  # passes of a call in flight, so that the network carries some while others are added up
+MEASURE = -1.0  # a link rate
 DEPTH = 8  # messages in a channel; docs/adr/0008 says why it must be 4 at least
 SPARE_NUMBER = 1  # of the spare duplicate of a first communicator, counted from the number of that communicator
 
@@ -44,6 +45,7 @@ class JobConfig:
     table: Table = field(default_factory=dict)
     token: str = ""  # different for every rendezvous
     met_ns: int = 0  # the time of the rendezvous
+    link_rate: float = 0.0  # bytes per second of the links between hosts; 0: not known, MEASURE: to be measured
 
 
 class Geometry(NamedTuple):
@@ -184,7 +186,9 @@ def own_resources() -> dict[str, list[int]]:
     return {"cores": sorted(os.sched_getaffinity(0))}
 
 
-def job_config(resources: Sequence[Sequence[dict[str, Any]]], staging_bytes: int, table: Table) -> dict[str, Any]:
+def job_config(
+    resources: Sequence[Sequence[dict[str, Any]]], staging_bytes: int, table: Table, link_rate: float = 0.0
+) -> dict[str, Any]:
     """Return the configuration of a job, given the resources of its ranks, by host.
 
     Ranks choose an algorithm by the configuration, so it is the same on all hosts: the one with the fewest cores for
@@ -193,9 +197,8 @@ def job_config(resources: Sequence[Sequence[dict[str, Any]]], staging_bytes: int
     cores = [(len({core for rank in ranks for core in rank["cores"]}), len(ranks)) for ranks in resources]
     oversubscribed = any(count < ranks for count, ranks in cores)
     spare_cores = all(2 * ranks <= count for count, ranks in cores)
-    return asdict(
-        JobConfig(staging_bytes, oversubscribed, spare_cores, table, secrets.token_hex(8), time.monotonic_ns())
-    )
+    token, met_ns = secrets.token_hex(8), time.monotonic_ns()
+    return asdict(JobConfig(staging_bytes, oversubscribed, spare_cores, table, token, met_ns, link_rate))
 
 
 def create_memory(size: int, geometry: Geometry, rank: int) -> int:

@@ -43,18 +43,18 @@ class StarHooks(RendezvousHooks):
 def connect_link_over_network(
     identity: RankIdentity, plan: NetworkPlan, timeout_s: float, connect_timeout_s: float, staging_bytes: int,
     table: Callable[[], Table], *, hooks: RendezvousHooks | None = None, host: dict[str, str] | None = None,
-    resolve: Resolve = resolve, offers: Sequence[CourierOffer] = (),
+    resolve: Resolve = resolve, offers: Sequence[CourierOffer] = (), link_rate: float = 0.0,
 ) -> Link:  # fmt: skip
     """Connect to the other ranks of a job on several hosts, and map the memory of this host.
 
     ``host`` is the identity of this host, by default that of ``locality.host_info()``; ``resolve`` returns the
     addresses of rank 0. ``offers`` are couriers that this process has already: if all ranks have one in common, no
-    other one is opened.
+    other one is opened. ``link_rate`` is in bytes per second; that of rank 0 applies to all.
     """
 
     def configure(resources: list[dict[str, Any]], hosts: HostMap) -> dict[str, Any]:
         by_host = [[resources[rank] for rank in hosts.ranks_on(number)] for number in range(hosts.count)]
-        return job_config(by_host, staging_bytes, table())
+        return job_config(by_host, staging_bytes, table(), link_rate)
 
     participant = Participant(identity, plan, own_resources(), connect_timeout_s, hooks, host, resolve, offers)
     try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import ast
+import re
 from typing import Any
 
 from unisono.cli import messages
@@ -11,6 +12,8 @@ from unisono.errors import UsageError
 from unisono.schedule.schedule import DECLARED, Depth
 
 LARGEST = 1_000_000  # ranks
+RATE = re.compile(r"([0-9.]{1,12})\s*([KMG]?)(bit|B)?(?:/s|ps)?")
+RATE_UNITS = {"": 1, "K": 1e3, "M": 1e6, "G": 1e9}
 
 
 def described(docstring: str | None) -> str:
@@ -72,6 +75,18 @@ def options(given: list[str]) -> dict[str, Any]:
         except (ValueError, SyntaxError, MemoryError, RecursionError):
             found[name] = value  # a word, such as the name of an algorithm
     return found
+
+
+def rate(text: str) -> float:
+    """Return the bytes per second of a rate such as ``10Gbit``, ``1.25GB`` or ``1.25e9``."""
+    match = RATE.fullmatch(text.strip())
+    try:
+        found = float(text) if match is None else float(match[1]) * RATE_UNITS[match[2]]
+    except ValueError:
+        found = 0.0
+    if not 0 < found < float("inf"):
+        raise UsageError(messages.NOT_A_RATE(text=text))
+    return found / 8 if match is not None and match[3] == "bit" else found
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import re
 import sys
 from pathlib import Path
 
@@ -23,8 +22,6 @@ from unisono.launch.host_list import parse_hosts
 from unisono.verifier import proof_of
 
 OURS = "unisono"
-RATE = re.compile(r"([0-9.]{1,12})\s*([KMG]?)(bit|B)?(?:/s|ps)?")
-RATE_UNITS = {"": 1, "K": 1e3, "M": 1e6, "G": 1e9}
 
 
 def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -111,7 +108,7 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError(messages.NOT_SECONDS())
     if not 0 <= args.quantile <= 1:
         raise UsageError(messages.NOT_A_QUANTILE(value=args.quantile))
-    rate = None if args.rate is None else parse_rate(args.rate)
+    rate = None if args.rate is None else arguments.rate(args.rate)
     if on_hosts.is_on_hosts(args):
         args.size = parse_hosts(args.hosts)[-1].ranks.stop
         _check(args)
@@ -141,18 +138,6 @@ def _check(args: argparse.Namespace) -> list[Case]:
         plot.check_plot(args.plot)
     sizes = cases.parse_sizes(args.bytes)
     return cases.make_cases(collective, sizes, args.dtype, args.op, args.size, args.algorithm)
-
-
-def parse_rate(text: str) -> float:
-    """Return the bytes per second of a rate such as ``10Gbit``, ``1.25GB`` or ``1.25e9``."""
-    match = RATE.fullmatch(text.strip())
-    try:
-        found = float(text) if match is None else float(match[1]) * RATE_UNITS[match[2]]
-    except ValueError:
-        found = 0.0
-    if not 0 < found < float("inf"):
-        raise UsageError(messages.NOT_A_RATE(text=text))
-    return found / 8 if match is not None and match[3] == "bit" else found
 
 
 def _words_for_ranks(args: argparse.Namespace) -> list[str]:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from unisono import collectives
+from unisono import codecs, collectives
 from unisono.algorithms import Algorithm
 from unisono.algorithms.user_files import WrittenSchedule
 from unisono.bench.cases import format_bytes, parse_sizes
 from unisono.cli import arguments, messages, names
 from unisono.cli.output import console, fraction, print_json, print_paragraph
+from unisono.comm.codec_messages import NOT_AUTO
 from unisono.comm.explain_call import explain_call
 from unisono.comm.rules import with_options
 from unisono.comm.selection import Explanation
@@ -41,6 +42,12 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
     parser.add_argument(
         "--algorithm", metavar="NAME", help="explain a call that passes this algorithm: a built-in, or my.py:my_ring"
     )
+    parser.add_argument(
+        "--codec", metavar="auto:NAME", help="explain a call that allows this codec, such as auto:bf16"
+    )
+    parser.add_argument(
+        "--rate", help="of the links between hosts, such as 10Gbit, on which --codec depends (default: not known)"
+    )
     parser.add_argument("--built-in", action="store_true", help="ignore the table that `unisono tune` has measured")
     arguments.add_language(parser)
     arguments.add_json(parser)
@@ -54,11 +61,13 @@ def run(args: argparse.Namespace) -> int:
     size, hosts = sum(counts), hosts_of(counts)
     if size > MOST_RANKS:
         raise UsageError(messages.EXPLAIN_TOO_LARGE(size=size, most=MOST_RANKS))
+    if args.codec is not None and codecs.find_auto(args.codec) is None:
+        raise UsageError(NOT_AUTO(codec=repr(args.codec)))
+    rate = None if args.rate is None else arguments.rate(args.rate)
     table: dict[str, Any] | None = {} if args.built_in else None
-    explanations = [
-        explain_call(collective, nbytes, size=size, algorithm=args.algorithm, table=table, hosts=hosts)
-        for nbytes in parse_sizes(args.bytes)
-    ]
+    options: dict[str, Any] = {"size": size, "algorithm": args.algorithm, "table": table, "hosts": hosts}
+    options |= {"codec": args.codec, "link_rate": rate}
+    explanations = [explain_call(collective, nbytes, **options) for nbytes in parse_sizes(args.bytes)]
     algorithms = {
         each.algorithm: names.resolve(args.algorithm or each.algorithm, collective) for each in explanations
     }
@@ -102,6 +111,8 @@ def _lines(
     ]
     if explanation.next_best:
         lines.append(messages.EXPLAINED_NEXT(algorithm=explanation.next_best))
+    if explanation.codec_reason is not None:
+        lines.append(explanation.codec_reason)
     texts = [translated(line, language) for line in lines]
     idea = algorithm.idea_in(language)
     return [*texts[:2], *([idea] if idea else []), *texts[2:]]
@@ -112,5 +123,6 @@ def _as_data(explanation: Explanation, proof: Proof) -> dict[str, Any]:
         "collective": explanation.collective, "ranks": explanation.size, "topology": explanation.topology,
         "bytes": explanation.nbytes, "algorithm": explanation.algorithm, "options": dict(explanation.options),
         "reason": str(explanation.reason), "next_best": explanation.next_best,
+        "codec": explanation.codec, "codec_reason": explanation.codec_reason and str(explanation.codec_reason),
         "steps": proof.steps, "rounds": proof.rounds, "busiest": str(proof.busiest),
     }  # fmt: skip

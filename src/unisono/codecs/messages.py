@@ -105,3 +105,9 @@ BAD_ROUNDINGS = Template(
     "error_bound：{ranks} 个 rank 时 roundings={roundings}；应为 0 到 {most} 之间的整数，例如 "
     "unisono.verifier.count_roundings(schedule)",
 )
+AUTO_TOPK = Template(
+    "codecs.auto_topk",
+    "codec auto:{name}: top-k drops most numbers, so it is not selected automatically; expected a number format, "
+    "such as auto:bf16",
+    "编解码器 auto:{name}：top-k 会丢弃大部分数，不能自动选用；应为数值格式，例如 auto:bf16",
+)

@@ -10,7 +10,7 @@ from typing import Any
 
 from unisono import collectives
 from unisono.algorithms.catalogue import algorithms_serving
-from unisono.codecs import Codec, find
+from unisono.codecs import AutoCodec, Codec, find, find_auto
 from unisono.codecs.formats import BLOCK
 from unisono.collectives import Collective, all_reduce
 from unisono.comm import messages
@@ -45,6 +45,16 @@ def codec_for(collective: Collective, codec: Any, dtype: str) -> Codec | None:
     if found.is_topk and collective is not all_reduce:
         raise UsageError(messages.TOPK_ALL_REDUCE_ONLY(call=collective, codec=found))
     return found
+
+
+def auto_codec_of(collective: Collective, codec: Any) -> AutoCodec | None:
+    """Return the codec that a call allows with ``codec="auto:..."``; None if it states something else."""
+    if codec is None:
+        return None
+    try:
+        return find_auto(codec)
+    except UsageError as error:
+        raise UsageError(messages.IN_CALL(call=collective, problem=error.message)) from None
 
 
 def codec_block_of(codec: Codec | None) -> CodecBlock | None:

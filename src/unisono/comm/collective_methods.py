@@ -20,7 +20,8 @@ ALGORITHM = """
 default, the best algorithm known."""
 CODEC = """
 ``codec`` encodes float32 numbers in fewer bits while they travel: "fp16", "bf16", "fp8_e4m3", "fp8_e5m2", "int8",
-for all_reduce also "topk:0.01", or a ``codecs.Codec``; by default, numbers travel unchanged."""
+for all_reduce also "topk:0.01", or a ``codecs.Codec``; "auto:bf16" allows a codec where a link between hosts is slow.
+By default, numbers travel unchanged."""
 OTHERS = """
 With ``async_op``, the call returns a Work at once; by default, it returns None when it is over. ``timeout`` is the
 number of seconds that it may wait; by default, that of the communicator.

@@ -11,9 +11,12 @@ from typing import Any
 from unisono import _engine, collectives
 from unisono.bootstrap.job_resources import CourierOffer
 from unisono.bootstrap.membership import Link
+from unisono.codecs import AutoCodec
 from unisono.collectives import COLLECTIVES, OWN, Collective
-from unisono.comm import messages
+from unisono.comm import codec_messages, messages
 from unisono.comm.call_request import CallRequest
+from unisono.comm.codec_agreement import auto_codec_of
+from unisono.comm.codec_choice import CodecChoice
 from unisono.comm.collective_methods import CollectiveMethods
 from unisono.comm.dispatch import NUMBERS, Dispatcher
 from unisono.comm.selection import Explanation, explain
@@ -33,7 +36,8 @@ class Communicator(CollectiveMethods):
     All collectives that move data also take ``codec``: "fp16", "bf16", "fp8_e4m3", "fp8_e5m2" or "int8" encode
     float32 numbers in fewer bits while they travel, which rounds them; "topk:0.01" (all_reduce only) sends the
     largest hundredth of them. All ranks still end with the same bits. Arrays that are only inputs are never changed;
-    an array that is input and output is rounded. The codec must be the same on every rank. See docs/codecs.md.
+    an array that is input and output is rounded. The codec must be the same on every rank. "auto:bf16" allows a
+    codec, which is used between hosts where the link is slow (``link_rate``). See docs/codecs.md.
 
     Code that builds on a communicator, such as the torch backend, uses ``plan``, ``run``, ``remember``, ``repeat``,
     ``broken``, ``token``, ``timeout``, ``check_process``, ``name_ranks``, ``share_programs`` and ``courier_for``, and
@@ -235,17 +239,45 @@ class Communicator(CollectiveMethods):
         """Whether the next ``duplicate`` needs no messages: then every rank may call it at any time."""
         return self._link.has_spare_duplicate
 
-    def explain(self, collective: str | Collective, nbytes: int) -> Explanation:
+    def explain(
+        self, collective: str | Collective, nbytes: int, *, codec: str | AutoCodec | None = None
+    ) -> Explanation:
         """Return the algorithm that a call of ``collective`` on ``nbytes`` bytes would use, and the reason.
 
         ``collective`` is a name such as "all_reduce", or a record of ``unisono.collectives``; UsageError is raised if
-        there is no such collective. The result also has the next best algorithm. For example::
+        there is no such collective. ``codec`` is one that the call allows, such as "auto:bf16" (default: none). The
+        result also has the next best algorithm, and the codec that is used. For example::
 
-            print(comm.explain("all_reduce", 1 << 20))
+            print(comm.explain("all_reduce", 1 << 20, codec="auto:bf16"))
         """
         found = collectives.find(collective) if isinstance(collective, str) else collective
-        config = self._link.config
-        return explain(found, self.size, nbytes, config.table, config.oversubscribed, self.dispatcher.hosts)
+        config, hosts = self._link.config, self.dispatcher.hosts
+        choice = None if codec is None else self.choose_codec(codec, found, nbytes)
+        return explain(found, self.size, nbytes, config.table, config.oversubscribed, hosts, choice)
+
+    def choose_codec(
+        self, codec: str | AutoCodec, collective: str | Collective, nbytes: int, *, algorithm: Any = None
+    ) -> CodecChoice:
+        """Return the codec that a float32 call of ``collective`` on ``nbytes`` bytes uses if it allows ``codec``.
+
+        ``codec`` is an AutoCodec or its name, such as "auto:bf16"; ``algorithm`` is that of the call (default: the
+        best one known). The result has the codec, or None, and the reason; it is the same on all ranks. UsageError is
+        raised if there is no such codec or collective.
+        """
+        found = collectives.find(collective) if isinstance(collective, str) else collective
+        auto = auto_codec_of(found, codec)
+        if auto is None:
+            raise UsageError(codec_messages.NOT_AUTO(codec=repr(str(codec))))
+        root = 0 if found.rooted else None
+        return self.dispatcher.choose_codec(auto, CallRequest(found, None, root, algorithm), nbytes)
+
+    @property
+    def link_rate(self) -> float | None:
+        """The bytes per second of the slowest link between hosts, as ``connect(link_rate=)`` stated or measured it.
+
+        It is None if it is not known, and on one host.
+        """
+        return self.dispatcher.link_rate
 
     @property
     def sent_bytes(self) -> int:

@@ -9,6 +9,7 @@ from unisono.bootstrap.job_resources import STAGING_BYTES
 from unisono.bootstrap.membership import connect_link
 from unisono.bootstrap.network_options import NetworkOptions, meets_over_network, plan_network
 from unisono.comm.communicator import Communicator
+from unisono.comm.links import link_rate_in_config, settle_link_rate
 from unisono.comm.selection import load_table
 
 
@@ -24,6 +25,7 @@ def connect(
     interface: str | None = None,
     ports: range | None = None,
     transport: str | None = None,
+    link_rate: float | str | None = None,
 ) -> Communicator:
     """Join the other ranks of this job and return the communicator of all.
 
@@ -44,12 +46,16 @@ def connect(
     ``ports`` is the range of ports to listen on, by default any that is free. ``transport`` carries the data:
     "tcp"; "ucx", which uses RDMA where there is any (``pip install unisono[net]``, or the UCX of the cluster); or
     "ucx:PATH", with the path of its library. By default, it is that of ``unisono run --transport``, or "tcp".
+    ``link_rate`` is the rate of the link of a host in bytes per second, or "measure", which takes about half a second
+    for every pair of hosts; calls with ``codec="auto:..."`` depend on it. That of rank 0 applies to all (default: not
+    known).
 
     UsageError is raised if the arguments or environment variables cannot work, CollectiveTimeout if ranks are missing
     after ``connect_timeout``, MismatchError if the ranks disagree, PeerLost if a rank ends meanwhile, and CommError
     if memory or sockets are refused.
     """
     options = NetworkOptions(rendezvous, token, token_file, interface, ports, transport)
+    rate = link_rate_in_config(link_rate)
     launcher = JobNetwork()
     if identity is None:
         identity = identity_in_job()
@@ -58,7 +64,9 @@ def connect(
         from unisono.bootstrap.network_membership import connect_link_over_network
 
         plan = plan_network(identity, options, launcher)
-        link = connect_link_over_network(identity, plan, timeout, connect_timeout, staging_bytes, load_table)
+        link = connect_link_over_network(
+            identity, plan, timeout, connect_timeout, staging_bytes, load_table, link_rate=rate
+        )
     else:
         link = connect_link(timeout, connect_timeout, staging_bytes, load_table, identity)
-    return Communicator(link)
+    return settle_link_rate(Communicator(link), link.config)

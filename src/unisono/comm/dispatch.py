@@ -8,6 +8,7 @@
 from __future__ import annotations
 
 import hashlib
+import warnings
 from collections.abc import Callable, Mapping
 from typing import Any, Literal, overload
 
@@ -15,12 +16,22 @@ from unisono import _engine
 from unisono.algorithms.declaration import Algorithm
 from unisono.algorithms.user_files import WrittenSchedule, resolve
 from unisono.bootstrap.membership import Link
+from unisono.codecs import AutoCodec, Codec
 from unisono.collectives import COLLECTIVES, OWN, Collective, all_gather
-from unisono.comm import messages
+from unisono.comm import codec_messages, messages
 from unisono.comm.arguments import ARRAY, Given, arguments_of
 from unisono.comm.arrays import ELEMENT_BYTES, array_of
 from unisono.comm.call_request import CallRequest, GivenSchedule
-from unisono.comm.codec_agreement import RoundingMode, agrees, codec_block_of, codec_for, rounding_mode_of
+from unisono.comm.codec_agreement import (
+    ENCODED,
+    RoundingMode,
+    agrees,
+    auto_codec_of,
+    codec_block_of,
+    codec_for,
+    rounding_mode_of,
+)
+from unisono.comm.codec_choice import CodecChoice, choose_codec
 from unisono.comm.nontemporal import writes_past_caches
 from unisono.comm.plan_cache import PlanCache
 from unisono.comm.plan_record import PlanRecord
@@ -31,7 +42,7 @@ from unisono.comm.topology import host_options
 from unisono.comm.work import Work
 from unisono.compiler import Hosts, Lengths, lay_out_call
 from unisono.compiler.traffic import SentBytes, sent_bytes
-from unisono.errors import UsageError
+from unisono.errors import GoalError, UsageError
 from unisono.reductions import check_op
 from unisono.schedule import Schedule
 
@@ -49,6 +60,7 @@ class Dispatcher:
         self.hosts = None if hosts is not None and len(hosts) == 1 else hosts  # None: one host
         self.cache = PlanCache(link.endpoint.forget_plan)
         self.traces = 0  # that were made so far
+        self._warned_of_rate = False
 
     def call(
         self, request: CallRequest, given: Given, *, async_op: bool = False, timeout: float | None = None
@@ -61,7 +73,7 @@ class Dispatcher:
             raise UsageError(messages.BAD_ROOT(call=collective, root=repr(root), last=link.size - 1))
         arguments = arguments_of(request, link.rank, link.size, given)
         op = None if request.op is None else check_op(request.op, arguments.dtype)
-        codec = codec_for(collective, request.codec, arguments.dtype)
+        codec = self.codec_of(request, arguments.dtype, arguments.lengths)
         complete = request._replace(op=op, codec=codec, dtype=arguments.dtype, lengths=arguments.lengths)
         if codec is not None and codec.is_topk:
             return all_reduce_largest(self, complete, given.out, async_op, timeout)
@@ -74,6 +86,37 @@ class Dispatcher:
         keeps = (arguments.input.owner, arguments.output.owner)
         addresses = arguments.input.address, arguments.output.address
         return self.run(plan, *addresses, async_op=async_op, timeout=timeout, keeps=keeps)
+
+    def codec_of(self, request: CallRequest, dtype: str, lengths: Lengths) -> Codec | None:
+        """Return the codec of a call: the one that it names, or the one that it allows if that pays."""
+        auto = auto_codec_of(request.collective, request.codec)
+        if auto is None:
+            return codec_for(request.collective, request.codec, dtype)
+        if not lengths.known_to_all:  # the ranks could not decide alike
+            return None
+        return self.choose_codec(auto, request, sum(lengths.input) * ELEMENT_BYTES[dtype], dtype).codec
+
+    def choose_codec(self, auto: AutoCodec, request: CallRequest, nbytes: int, dtype: str = ENCODED) -> CodecChoice:
+        """Return the codec that a call of ``nbytes`` bytes uses if it allows one, and the reason."""
+        if dtype != ENCODED:
+            return CodecChoice(None, codec_messages.CODEC_OTHER_TYPE(encoded=ENCODED, dtype=dtype))
+        collective = request.collective
+        choice = choose_codec(auto.codec, collective, self.link.size, nbytes, self.hosts, self.link_rate)
+        if self.hosts is not None and self.link_rate is None and self.link.rank == 0 and not self._warned_of_rate:
+            self._warned_of_rate = True
+            warnings.warn(codec_messages.AUTO_HAS_NO_EFFECT(codec=str(auto), reason=choice.reason), stacklevel=2)
+        if choice.codec is not None and request.algorithm is not None:
+            algorithm, rounding = request.as_key().algorithm, rounding_mode_of(choice.codec)
+            try:
+                self.program(collective, algorithm, request.root, nbytes, rounding)
+            except GoalError:
+                return CodecChoice(None, codec_messages.CODEC_NOT_AGREED(codec=auto.codec))
+        return choice
+
+    @property
+    def link_rate(self) -> float | None:
+        """The bytes per second of the links between hosts, on which the ranks agree; None if it is not known."""
+        return self.link.config.link_rate or None
 
     @overload
     def transfer(
@@ -203,10 +246,10 @@ class Dispatcher:
         size, element = self.link.size, ELEMENT_BYTES[dtype]
         if collective.blocked and count % size:
             raise UsageError(messages.NOT_DIVISIBLE(call=collective, count=count, size=size))
-        codec = codec_for(collective, request.codec, dtype)
+        blocks = (count // size,) * size if collective.blocked else (count,)
+        codec = self.codec_of(request, dtype, Lengths(blocks, blocks))
         if codec is not None and codec.is_topk:  # an all-gather of what each rank keeps
             return self.predict_sent_bytes(CallRequest(all_gather), size * codec.wire_bytes(count))
-        blocks = (count // size,) * size if collective.blocked else (count,)
         algorithm = request.as_key().algorithm
         made = self.program(collective, algorithm, request.root, count * element, rounding_mode_of(codec))
         bytes_of = (lambda n: n * element) if codec is None else codec.wire_bytes

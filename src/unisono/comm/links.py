@@ -11,7 +11,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from unisono.bootstrap.job_resources import MEASURE, JobConfig
+from unisono.comm import codec_messages as messages
 from unisono.comm.communicator import Communicator
+from unisono.errors import UsageError
 
 EACH_S = 0.1  # for the round trips of a pair, and for its rate in each direction
 WARM_UP, FEWEST, MOST = 3, 5, 200  # round trips
@@ -61,6 +64,31 @@ def measure_links(comm: Communicator, each_s: float = EACH_S) -> list[LinkTimes]
 def slowest_rate(links: list[LinkTimes]) -> float | None:
     """Return the bytes per second of the slowest link; None on one host."""
     return min((link.rate for link in links), default=None)
+
+
+def link_rate_in_config(link_rate: float | str | None) -> float:
+    """Return the argument ``link_rate`` of ``connect()`` as the configuration of a job has it."""
+    if link_rate is None:
+        return 0.0
+    if link_rate == "measure":
+        return MEASURE
+    if isinstance(link_rate, bool | str) or not (isinstance(link_rate, int | float) and 0 < link_rate < float("inf")):
+        raise UsageError(messages.BAD_LINK_RATE(rate=repr(link_rate)))
+    return float(link_rate)
+
+
+def settle_link_rate(comm: Communicator, config: JobConfig) -> Communicator:
+    """Measure the rate of the links if the configuration of the job requests it; return the communicator.
+
+    All ranks have the same configuration. If the measurement fails, the communicator is closed.
+    """
+    if config.link_rate == MEASURE:
+        try:
+            config.link_rate = slowest_rate(measure_links(comm)) or 0.0
+        except BaseException:
+            comm.close()
+            raise
+    return comm
 
 
 def _measure_pair(pair: Communicator, each_s: float) -> tuple[float, float, float]:

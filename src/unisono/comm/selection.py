@@ -18,7 +18,9 @@ from unisono.algorithms.nodes import crossing_part
 from unisono.bootstrap.job_resources import Table
 from unisono.cache_files import Unbelievable, read_record, user_cache, warn_ignored, write_record
 from unisono.collectives import Collective
-from unisono.comm import messages
+from unisono.comm import codec_messages, messages
+from unisono.comm.codec_agreement import agrees, rounding_mode_of
+from unisono.comm.codec_choice import CodecChoice
 from unisono.comm.rules import FALLBACK, NO_OPTIONS, Rule, Variant, rules_for, variant_of, with_options
 from unisono.comm.topology import host_options, hosts_of, rank_counts, topology_of
 from unisono.compiler import Hosts
@@ -86,7 +88,8 @@ class Explanation(NamedTuple):
 
     A call of ``collective`` with ``nbytes`` bytes on ``size`` ranks uses ``algorithm`` with these ``options``
     (default: none), because of ``reason``. ``next_best`` is the next best algorithm, or None. ``topology`` describes
-    the hosts: "8", "2x4" or "3+1" (topology.py).
+    the hosts: "8", "2x4" or "3+1" (topology.py). If the call allows a codec (``codec="auto:..."``), ``codec`` is the
+    one that it uses, or None, because of ``codec_reason`` (default: both None).
     """
 
     collective: str
@@ -97,6 +100,8 @@ class Explanation(NamedTuple):
     next_best: str | None
     topology: str
     options: Mapping[str, Any] = NO_OPTIONS
+    codec: str | None = None
+    codec_reason: Message | None = None
 
     def message(self) -> Message:
         """Return the explanation as one sentence."""
@@ -104,9 +109,11 @@ class Explanation(NamedTuple):
             collective=self.collective, nbytes=self.nbytes, size=self.size, reason=self.reason,
             algorithm=with_options(self.algorithm, self.options),
         )  # fmt: skip
-        if self.next_best is None:
+        if self.next_best is not None:
+            explanation = messages.EXPLANATION_WITH_NEXT(explanation=explanation, next_best=self.next_best)
+        if self.codec_reason is None:
             return explanation
-        return messages.EXPLANATION_WITH_NEXT(explanation=explanation, next_best=self.next_best)
+        return codec_messages.EXPLANATION_WITH_CODEC(explanation=explanation, reason=self.codec_reason)
 
     def __str__(self) -> str:
         return str(self.message())
@@ -114,13 +121,19 @@ class Explanation(NamedTuple):
 
 def explain(
     collective: Collective, size: int, nbytes: int, table: Table, oversubscribed: bool = False,
-    hosts: Hosts | None = None,
+    hosts: Hosts | None = None, codec: CodecChoice | None = None,
 ) -> Explanation:  # fmt: skip
-    """Return the algorithm that a call would use, the reason, and the next best one."""
-    chosen = choose(collective, size, nbytes, table, oversubscribed, hosts=hosts)
+    """Return the algorithm that a call with this codec would use, the reason, and the next best one."""
+    used = None if codec is None else codec.codec
+    rounding, root = rounding_mode_of(used), 0 if collective.rooted else None
+    chosen = choose(
+        collective, size, nbytes, table, oversubscribed,
+        lambda each: used is None or agrees(each.schedule(size, root), rounding), hosts,
+    )  # fmt: skip
     return Explanation(
         collective.name, size, nbytes, chosen.algorithm.name, chosen.reason,
         _next_best(collective, size, nbytes, chosen.algorithm.name, hosts), topology_of(size, hosts), chosen.options,
+        None if used is None else str(used), None if codec is None else codec.reason,
     )  # fmt: skip
 
 

@@ -21,6 +21,7 @@ from torch import Tensor
 
 from unisono.errors import UsageError
 from unisono.parallel.checks import first_nan
+from unisono.parallel.group import Group
 from unisono.parallel.messages import SPARSE_GRADIENT
 
 
@@ -42,12 +43,13 @@ class Bucket(ABC):
     def pack(self) -> Tensor:
         """Return the gradients as one flat tensor; add parameters without a gradient, as zeros, to ``absent``."""
 
-    def encode(self, codec: Any, error_feedback: Callable[[Any], Any] | None) -> None:
-        """Set the codec: the given one, or the result of a function of this bucket."""
+    def encode(self, codec: Any, error_feedback: Callable[[Any], Any] | None, group: Group) -> None:
+        """Set the codec: the given one, or the result of a function of this bucket. The group decides on auto."""
         if callable(codec):
             self.codec = codec(self)
         elif self.dtype == torch.float32:  # codecs encode float32 only
             self.codec = codec
+        self.codec = group.choose_codec(self.codec, "all_reduce", self.bytes)
         if self.codec is not None and error_feedback is not None:
             self.feedback = error_feedback(self.codec)
 

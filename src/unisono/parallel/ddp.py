@@ -47,7 +47,8 @@ class DataParallel(nn.Module):
     ``bucket_bytes``: the size of a bucket; by default one that suits the group. Gradients of this size or more get a
     separate bucket and are not copied.
     ``codec``: the encoding of float32 gradients on the wire, or a function that takes a bucket (``name``, ``names``,
-    ``dtype``, ``bytes``) and returns its codec or None.
+    ``dtype``, ``bytes``) and returns its codec or None. "auto:bf16" allows a codec, which is used between hosts where
+    the link is slow (``connect(link_rate=)``).
     ``error_feedback``: a function of a codec that returns an object with a method ``correct(name, gradients)``, which
     adds to a bucket the residual of earlier steps: ``unisono.codecs.ErrorFeedback``.
     ``check_nan``: look for NaN in the gradients of every step, and raise GradientError on all ranks.
@@ -96,7 +97,7 @@ class DataParallel(nn.Module):
             raise UsageError(ALL_LOCAL(location=LOCATION, module=type(module).__name__))
         self.buckets = fill_buckets(trained, bucket_bytes)
         for bucket in self.buckets:
-            bucket.encode(codec, error_feedback)
+            bucket.encode(codec, error_feedback, given)
         self.group = given.duplicate()  # so that buckets do not mix with the module's calls
         self._reducer = DdpReducer(self.buckets, self.group, check_nan)
 

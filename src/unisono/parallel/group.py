@@ -45,7 +45,7 @@ class Group(ABC):
 
     ``name``: the name of the tensor in the log of ``record()``.
     ``phase``: the phase of the training step in that log: "start", "forward", "backward", "update" or "state".
-    ``codec``: the encoding of float32 numbers on the wire, or None.
+    ``codec``: the encoding of float32 numbers on the wire, or None; "auto:bf16" allows one where it pays.
     ``async_op``: return a work immediately; wait for it before you use the tensors. By default a call returns when
     it is complete.
     """
@@ -134,6 +134,16 @@ class Group(ABC):
         ``value``: the object of this rank, which is pickled.
         """
 
+    def choose_codec(self, codec: Any, collective: str, tensor_bytes: int) -> Any:
+        """Return the codec that a call uses: ``codec``, or the one that it allows if that pays, or None.
+
+        ``collective``: the name of the collective. ``tensor_bytes``: the bytes of the vector, of float32.
+        """
+        return codec if codecs.find_auto(codec) is None else self._choose_codec(codec, collective, tensor_bytes)
+
+    def _choose_codec(self, codec: Any, collective: str, tensor_bytes: int) -> Any:
+        return None
+
     @abstractmethod
     def _all_reduce(self, async_op: bool, tensor: Tensor, op: str, codec: Any) -> Work | None: ...
     @abstractmethod
@@ -152,6 +162,7 @@ class Group(ABC):
             return None
         size = tensor.numel() * tensor.element_size()
         dtype = str(tensor.dtype).removeprefix("torch.")
+        codec = self.choose_codec(codec, collective, size)
         sent = _sent_bytes(collective, tensor.numel(), size, self.size, codec)
         return add_entry(Entry(collective, name, size, phase, self.size, self.axis, str(codec or ""), dtype, sent))
 

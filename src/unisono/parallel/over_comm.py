@@ -44,6 +44,10 @@ class CommGroup(Group):
         self.comm.all_gather(everything, mine, out_sizes=sizes.tolist())
         return [pickle.loads(part.tobytes()) for part in np.split(everything, ends[:-1])]
 
+    def _choose_codec(self, codec: Any, collective: str, tensor_bytes: int) -> Any:
+        algorithm = self.algorithms.get(collective)
+        return self.comm.choose_codec(codec, collective, tensor_bytes, algorithm=algorithm).codec
+
     def _all_reduce(self, async_op: bool, tensor: Tensor, op: str, codec: Any) -> Work | None:
         return self.comm.all_reduce(tensor, op=op, async_op=async_op, **self._options("all_reduce", codec))
 

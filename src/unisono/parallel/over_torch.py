@@ -52,6 +52,9 @@ class TorchGroup(Group):
         dist.all_gather_object(found, value, group=self.group)
         return found
 
+    def _choose_codec(self, codec: Any, collective: str, tensor_bytes: int) -> Any:
+        return self._comm_for(codec).choose_codec(codec, collective, tensor_bytes).codec
+
     def _all_reduce(self, async_op: bool, tensor: Tensor, op: str, codec: Any) -> Any:
         if codec is not None:
             return self._comm_for(codec).all_reduce(tensor, op=op, codec=codec, async_op=async_op)

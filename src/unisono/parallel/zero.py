@@ -30,6 +30,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from unisono.codecs import find_auto
 from unisono.errors import UsageError
 from unisono.parallel import checks, shard_files, sharded_state
 from unisono.parallel.absent_uses import AbsentUses
@@ -45,6 +46,7 @@ from unisono.parallel.unit_hooks import Unit, UnitHooks
 from unisono.parallel.units import Units, find_parts
 from unisono.parallel.writes import ParameterAddresses, copy_writes_to_master
 from unisono.parallel.zero_messages import (
+    AUTO_WITH_FEEDBACK,
     CANNOT_MOVE_SHARDS,
     FOREIGN_PARAMETERS,
     FROZEN_LATER,
@@ -77,7 +79,8 @@ class Zero(nn.Module):
     ``label``: a function of name and parameter that returns a string. Parameters with different labels do not share a
     shard, and ``shard.label`` tells the optimiser function which shard is which (for weight decay).
     ``mixed_precision``: the dtype of computation and communication (``torch.bfloat16``); the optimiser keeps its own.
-    ``codec``: the encoding of float32 gradients on the wire.
+    ``codec``: the encoding of float32 gradients on the wire. "auto:bf16" allows a codec, which each group uses if its
+    ranks are on several hosts and the link is slow (``connect(link_rate=)``).
     ``prefetch``: gather the next unit while one computes; costs the memory of one more unit.
     ``free_after_forward``: False keeps parameters whole from the forward to the backward pass: one all-gather of each
     unit instead of two, and the memory of the whole model in between.
@@ -99,6 +102,8 @@ class Zero(nn.Module):
             raise UsageError(WRONG_STAGE(stage=stage))
         if any(isinstance(each, Zero) for each in module.modules()):
             raise UsageError(WRAPPED_TWICE(location=LOCATION))
+        if error_feedback is not None and find_auto(codec) is not None:
+            raise UsageError(AUTO_WITH_FEEDBACK(codec=repr(str(codec))))
         self.module, self.stage, self.mixed_precision = module, stage, mixed_precision
         ranks, replicas = hybrid_groups(group, replicate)
         self.all_groups = [each for each in (ranks, replicas) if each is not None]

@@ -177,3 +177,10 @@ NOT_ELEMENTWISE = Template(
     "建议：使用对每个元素独立处理的优化器（SGD、Adam、AdamW、RMSprop），或使用 DataParallel；"
     "如果该优化器确实如此，请传入 check_optimizer=False",
 )
+AUTO_WITH_FEEDBACK = Template(
+    "parallel.auto_with_feedback",
+    "Zero: error_feedback with codec={codec}: a call may use no codec, and then nothing must be rounded; expected a "
+    "codec that is always used, or no error_feedback",
+    "Zero：error_feedback 与 codec={codec}：调用可能不使用编解码器，此时不能做任何舍入；应指定总是使用的编解码器，"
+    "或不用 error_feedback",
+)

@@ -11,10 +11,11 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
-from unisono.codecs import Codec, ErrorFeedback, encode
+from unisono.codecs import AutoCodec, Codec, ErrorFeedback, encode
 from unisono.codecs.topk import add_pieces
 from unisono.collectives import all_gather, all_reduce
-from unisono.comm.codec_agreement import codec_for
+from unisono.comm.call_request import CallRequest
+from unisono.comm.codec_agreement import auto_codec_of, codec_for
 from unisono.compiler import Lengths
 from unisono.errors import UsageError
 from unisono.torch_backend import messages
@@ -26,8 +27,11 @@ from unisono.torch_backend.tensors import number_type
 Hook = Callable[[Any, Any], Any]
 
 
-def codec_hook(codec: str | Codec, *, error_feedback: bool = False) -> Hook:
+def codec_hook(codec: str | Codec | AutoCodec, *, error_feedback: bool = False) -> Hook:
     """Return a hook for ``register_comm_hook`` that averages gradients with ``codec``, a codec or its name.
+
+    ``codec="auto:bf16"`` allows a codec, which is used for buckets where it pays: between hosts, over slow links
+    (``Options(link_rate=...)``).
 
     The hook's state is the process group whose ranks exchange gradients, the one that DDP was given; None: the
     default group. It must be one of backend "unisono", and gradients must be float32 and on the CPU.
@@ -36,7 +40,8 @@ def codec_hook(codec: str | Codec, *, error_feedback: bool = False) -> Hook:
 
         model.register_comm_hook(None, codec_hook("fp8_e4m3", error_feedback=True))
     """
-    found = codec_for(all_reduce, codec, "float32")
+    auto = auto_codec_of(all_reduce, codec)
+    found = codec_for(all_reduce, codec, "float32") if auto is None else auto.codec
     assert found is not None
     feedback = ErrorFeedback(found) if error_feedback else None
 
@@ -49,12 +54,17 @@ def codec_hook(codec: str | Codec, *, error_feedback: bool = False) -> Hook:
         if not gradients.is_cpu:
             raise UsageError(messages.HOOK_DEVICE(codec=repr(str(found)), device=gradients.device))
         codec_for(all_reduce, found, number_type(gradients, "all_reduce"))
-        if feedback is not None:
+        used: Codec | None = found
+        if auto is not None:
+            algorithm = _request(group._dispatcher, gradients, None).algorithm
+            chosen = group.communicator.choose_codec(auto, all_reduce, gradients.nbytes, algorithm=algorithm)
+            used = chosen.codec
+        if feedback is not None and used is not None:
             _correct(feedback, bucket.index(), gradients)
-        work = (_average_largest if found.is_topk else _average)(group._dispatcher, gradients, found)
+        work = (_average_largest if found.is_topk else _average)(group._dispatcher, gradients, used)
         return work.get_future().then(lambda done: done.value()[0])
 
-    exchange.__name__ = exchange.__qualname__ = f"codec_hook[{found}]"
+    exchange.__name__ = exchange.__qualname__ = f"codec_hook[{found if auto is None else auto}]"
     return exchange
 
 
@@ -65,13 +75,18 @@ def _correct(feedback: ErrorFeedback, key: int, gradients: Any) -> None:
     feedback.correct(key, gradients)
 
 
-def _average(dispatcher: GroupDispatcher, gradients: Any, codec: Codec) -> dist.Work:
+def _request(dispatcher: GroupDispatcher, gradients: Any, codec: Codec | None) -> CallRequest:
     lengths = Lengths((gradients.numel(),), (gradients.numel(),))
-    request = dispatcher.request(all_reduce, lengths, "float32", "avg", codec=codec)
+    return dispatcher.request(all_reduce, lengths, "float32", "avg", codec=codec)
+
+
+def _average(dispatcher: GroupDispatcher, gradients: Any, codec: Codec | None) -> dist.Work:
+    request = _request(dispatcher, gradients, codec)
     return dispatcher.call(TensorCall("all_reduce", request, gradients, gradients, [gradients]), ASYNCHRONOUS)
 
 
-def _average_largest(dispatcher: GroupDispatcher, gradients: Any, codec: Codec) -> dist.Work:
+def _average_largest(dispatcher: GroupDispatcher, gradients: Any, codec: Codec | None) -> dist.Work:
+    assert codec is not None  # top-k is always used
     size = dispatcher.comm.size
     mine = torch.from_numpy(encode(gradients, codec))
     pieces = torch.empty(size * mine.numel(), dtype=torch.uint8, device="cpu")

@@ -32,6 +32,7 @@ from unisono.bootstrap.locality import host_info, incompatibility
 from unisono.bootstrap.membership import Link
 from unisono.bootstrap.network_options import TCP, NetworkPlan
 from unisono.bootstrap.rendezvous import RendezvousHooks
+from unisono.comm.links import link_rate_in_config
 from unisono.comm.selection import load_table
 from unisono.errors import CommError, UsageError
 from unisono.torch_backend import messages
@@ -208,4 +209,5 @@ class NetworkMember:
         return connect_link_over_network(
             self.identity, plan, self.timeout_s, left_s, self.options.staging_bytes, load_table, hooks=hooks,
             host=self.host, resolve=resolve, offers=self.offers,
+            link_rate=link_rate_in_config(self.options.link_rate),
         )  # fmt: skip

@@ -31,6 +31,7 @@ from unisono.bootstrap.network_options import check_ports, transport_of
 from unisono.bootstrap.rendezvous import RendezvousHooks, listening_process
 from unisono.bootstrap.rendezvous_address import AbstractAddress, Address, SocketAddress
 from unisono.comm.communicator import Communicator
+from unisono.comm.links import link_rate_in_config, settle_link_rate
 from unisono.comm.selection import load_table
 from unisono.errors import CollectiveTimeout, CommError, UnisonoError, UsageError
 from unisono.message import Template
@@ -162,6 +163,7 @@ def meet_through_store(
     ``offers`` are couriers of other groups, which know all of these ranks.
     """
     check_ports(options.ports)
+    link_rate_in_config(options.link_rate)  # checks it
     options = replace(options, transport=transport_of(options.transport, job_network("unisono")))
     identity = RankIdentity(rank, size, rank, size, "alone", "", job_trace())
     if size == 1:
@@ -169,7 +171,8 @@ def meet_through_store(
             connect_link(timeout_s, timeout_s, options.staging_bytes, load_table, identity, AbstractAddress("", ""))
         )
     member = StoreMember(store, identity, timeout_s, options, offers)
-    return Communicator(member.host_rendezvous() if rank == 0 else member.join_rendezvous())
+    link = member.host_rendezvous() if rank == 0 else member.join_rendezvous()
+    return settle_link_rate(Communicator(link), link.config)
 
 
 class StoreMember:
