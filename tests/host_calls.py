@@ -70,6 +70,12 @@ def leave(comm: Any, code: int) -> None:
     raise SystemExit(code)
 
 
+def transport(comm: Any) -> str:
+    """Return the transport that carries messages between hosts."""
+    comm.barrier()
+    return str(comm.transport)
+
+
 def courier_port(comm: Any) -> int:
     """Return the port at which this rank receives letters from other hosts."""
     return int(comm._link.resources.courier.engine.port)

@@ -23,8 +23,10 @@ from multiprocessing import connection
 from pathlib import Path
 
 import torch_suite_files
+import torch_suite_hosts
 import torch_suite_page
 import torch_suite_tests
+from test_hosts import what_is_missing
 from unisono.launch.unix_process_group import die_with_parent
 
 BACKENDS = ("unisono", "gloo")
@@ -118,12 +120,12 @@ def run(suite: Suite, names: list[str], jobs: int, limit_s: float) -> dict[str, 
     return {name: found[name] for name in names}
 
 
-def _load(args: argparse.Namespace) -> tuple[Suite, list[str]]:
+def _load(args: argparse.Namespace, place: torch_suite_hosts.Place) -> tuple[Suite, list[str]]:
     if args.tests is None:
-        suite = torch_suite_tests.load(args.backend, args.timeout)
+        suite = torch_suite_tests.load(args.backend, args.timeout, place)
         return suite, list(unittest.TestLoader().getTestCaseNames(suite))
     files = args.files or torch_suite_files.FILES
-    cases = torch_suite_files.load(args.tests.resolve(), files, args.backend, args.timeout)
+    cases = torch_suite_files.load(args.tests.resolve(), files, args.backend, args.timeout, place)
 
     def make(name: str) -> unittest.TestCase:
         kind, test = cases[name]
@@ -145,6 +147,9 @@ def main() -> int:
     )
     parser.add_argument("--jobs", type=int, default=1, help="tests at a time (each has four ranks)")
     parser.add_argument("--timeout", type=float, default=120, help="seconds for a test")
+    parser.add_argument(
+        "--hosts", type=int, default=1, metavar="N", help="place the ranks of each test on N test hosts (needs root)"
+    )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the outcome of each test")
     parser.add_argument(
         "--page", action="store_true", help="write docs/torch_suite.md from the stored results; run nothing"
@@ -152,10 +157,18 @@ def main() -> int:
     args = parser.parse_args()
     if args.page:
         return torch_suite_page.write()
+    if args.hosts > 1 and (missing := what_is_missing()) is not None:
+        parser.error(f"--hosts {args.hosts}: no test hosts: {missing}")
+    with torch_suite_hosts.on_hosts(args.hosts) as place:
+        return _run_selected(parser, args, place)
+
+
+def _run_selected(parser: argparse.ArgumentParser, args: argparse.Namespace, place: torch_suite_hosts.Place) -> int:
+    """Run the selected tests; the exit status is 1 if one of them failed."""
     # Orphans become children of this process, so that no process survives its test.
     ctypes.CDLL(None, use_errno=True).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     patterns = args.only or ["*"]
-    suite, names = _load(args)
+    suite, names = _load(args, place)
     names = [name for name in names if any(fnmatch.fnmatch(name, pattern) for pattern in patterns)]
     if not names:
         parser.error(
@@ -173,7 +186,8 @@ def main() -> int:
             outcome.pop("log", None)
             if "why" in outcome:
                 outcome["why"] = torch_suite_page.last_words(outcome["why"])
-        text = json.dumps({"torch": torch.__version__, "tests": found}, indent=1) + "\n"
+        about = {"torch": torch.__version__} | ({"hosts": args.hosts} if args.hosts > 1 else {})
+        text = json.dumps({**about, "tests": found}, indent=1) + "\n"
         args.json.write_text(text if args.tests is None else text.replace(str(args.tests.resolve()), "."))
     return 1 if counts["failed"] else 0
 

@@ -20,6 +20,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+from torch_suite_hosts import Place, stay
 from unisono.launch.unix_process_group import die_with_parent
 
 FILES = (
@@ -33,12 +34,15 @@ USED = "used"  # a test that has created a group of the backend leaves this file
 Case = tuple[type[unittest.TestCase], str]  # a test case, and the name of a test in it
 
 
-def load(folder: Path, patterns: Iterable[str], backend: str, limit_s: float) -> dict[str, Case]:
-    """Import the test files that match; return their tests by name, ``file::Class.test``."""
+def load(folder: Path, patterns: Iterable[str], backend: str, limit_s: float, place: Place = stay) -> dict[str, Case]:
+    """Import the test files that match; return their tests by name, ``file::Class.test``.
+
+    ``place`` moves a rank to its host.
+    """
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # the ranks of a test share a few cores
     common = importlib.import_module("torch.testing._internal.common_distributed")
     common.TIMEOUT_DEFAULT, common.TIMEOUT_OVERRIDE = limit_s, {}
-    _fork_ranks(common.MultiProcessTestCase)
+    _fork_ranks(common.MultiProcessTestCase, place)
     _replace_gloo(backend)
     sys.path.insert(0, str(folder))
     files = sorted({path for pattern in patterns for path in folder.glob(pattern)})
@@ -62,13 +66,14 @@ def _tests_of(folder: Path, path: Path) -> Iterator[tuple[str, Case]]:
                 yield f"{path.relative_to(folder)}::{kind.__name__}.{test}", (kind, test)
 
 
-def _fork_ranks(tests: Any) -> None:
+def _fork_ranks(tests: Any, place: Place) -> None:
     """Fork the ranks of a test from a process that has imported torch, and let them end with it."""
     run = tests._run.__func__
 
-    def run_and_end(cls: Any, *args: Any, **kwargs: Any) -> None:
+    def run_and_end(cls: Any, rank: int, test: str, *args: Any, **kwargs: Any) -> None:
         die_with_parent(multiprocessing.parent_process().pid)
-        run(cls, *args, **kwargs)
+        place(rank, int(cls(test).world_size))
+        run(cls, rank, test, *args, **kwargs)
 
     tests._run = classmethod(run_and_end)
     fork = multiprocessing.get_context("fork")

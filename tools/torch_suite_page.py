@@ -20,6 +20,7 @@ Tests = Mapping[str, Mapping]  # by name: outcome, and why if it did not pass
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "torch_suite.md"
 FOUND = ROOT / "docs" / "measurements" / "torch_suite" / "{backend}.json"
+ON_HOSTS = ROOT / "docs" / "measurements" / "torch_suite" / "unisono-2-hosts.json"
 OUTCOMES = ("passed", "failed", "refused", "skipped")
 WORDED = "worded"  # passes if the texts of errors are not compared
 
@@ -35,6 +36,11 @@ def load() -> tuple[dict, dict]:
     return ours, gloo
 
 
+def load_on_hosts() -> dict:
+    """Return the results on Unisono with the ranks of each test on two test hosts."""
+    return dict(json.loads(ON_HOSTS.read_text()))
+
+
 def unexplained(ours: Tests, gloo: Tests) -> list[str]:
     """Return the tests that pass on Gloo and fail on Unisono, or did not run there."""
     passed = [name for name, test in gloo.items() if test["outcome"] == "passed"]
@@ -47,17 +53,25 @@ def page(text: str) -> str:
     parts = {
         "counts": _table(ours["tests"], gloo["tests"]) + f"\n\ntorch {ours['torch']}; tensors on the CPU.",
         "differences": _differences(ours["tests"], gloo["tests"]),
+        "hosts": _hosts_table(ours["tests"], load_on_hosts()["tests"]),
         "skipped": _reasons(ours["tests"]),
         **torch_suite_files_page.parts(),
     }
     return page_parts.fill(text, parts.__getitem__)
 
 
-def _table(ours: Tests, gloo: Tests) -> str:
-    lines = [f"| backend | tests | {' | '.join(OUTCOMES)} |", "|---|--:|" + "--:|" * len(OUTCOMES)]
-    for name, found in (("unisono", ours), ("gloo", gloo)):
+def _table(ours: Tests, gloo: Tests, names: tuple[str, str, str] = ("backend", "unisono", "gloo")) -> str:
+    lines = [f"| {names[0]} | tests | {' | '.join(OUTCOMES)} |", "|---|--:|" + "--:|" * len(OUTCOMES)]
+    for name, found in zip(names[1:], (ours, gloo), strict=True):
         lines.append(f"| {name} | {len(found)} | {' | '.join(map(str, counts(found).values()))} |")
     return "\n".join(lines)
+
+
+def _hosts_table(one: Tests, two: Tests) -> str:
+    """Return the table of the results on one and on two hosts, and the tests whose outcomes differ."""
+    changed = [name for name, test in one.items() if two.get(name, {}).get("outcome") != test["outcome"]]
+    table = _table(one, two, ("hosts", "one", "two"))
+    return f"{table}\n\nTests with different outcomes: {', '.join(f'`{name}`' for name in changed) or 'none'}."
 
 
 def _differences(ours: Tests, gloo: Tests) -> str:

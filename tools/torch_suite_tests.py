@@ -14,6 +14,7 @@ import unittest
 from collections.abc import Callable
 from typing import Any
 
+from torch_suite_hosts import Place, stay
 from unisono.launch.unix_process_group import die_with_parent
 
 RANKS = 4
@@ -40,8 +41,11 @@ WORDS_LEFT_OUT = "also when texts are not compared: "
 MPI_ONLY = "Only MPI supports"
 
 
-def load(backend: str, limit_s: float) -> type:
-    """Import the tests (seconds) and return the test case: its processes are forked and start ``backend``."""
+def load(backend: str, limit_s: float, place: Place = stay) -> type:
+    """Import the tests (seconds) and return the test case: its processes are forked and start ``backend``.
+
+    ``place`` moves a rank to its host.
+    """
     os.environ["BACKEND"], os.environ["WORLD_SIZE"] = PLAYED, str(RANKS)
     os.environ["INIT_METHOD"] = "file://"  # the tests create the file
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # four ranks share the cores
@@ -64,9 +68,10 @@ def load(backend: str, limit_s: float) -> type:
             self._start_processes(multiprocessing.get_context("fork").Process)
 
         @classmethod
-        def _run(cls, *args: Any, **kwargs: Any) -> None:
+        def _run(cls, rank: int, *args: Any, **kwargs: Any) -> None:
             die_with_parent(multiprocessing.parent_process().pid)
-            super()._run(*args, **kwargs)
+            place(rank, int(os.environ["WORLD_SIZE"]))
+            super()._run(rank, *args, **kwargs)
 
         def run_test(self, test_name: str, parent_pipe: Any) -> None:
             if ASK_FOR_GLOO in test_name:

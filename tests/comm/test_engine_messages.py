@@ -22,13 +22,14 @@ CHAIN = (
 def test_a_timeout_names_the_rank_the_time_and_the_chain_of_ranks():
     message = sentence_of(CHAIN)
     assert message == (
-        "rank 0 timed out after 5.0 s waiting for rank 2 at step 3 of all_reduce(8 float32); "
+        "rank 0 timed out after 5.0 s (the timeout of the call) waiting for rank 2 at step 3 of "
+        "all_reduce(8 float32); "
         "rank 2 is waiting for rank 1 at step 3; rank 1 has not entered this call (it has made 4 of 5 calls)"
     )
     assert message.id == "engine.timed_out_in_call"
     assert message.parameters["step"] == 3
     assert translated(message, "zh") == (
-        "rank 0 在 all_reduce(8 float32) 的第 3 步等待 rank 2，5.0 秒后超时；"
+        "rank 0 在 all_reduce(8 float32) 的第 3 步等待 rank 2，5.0 秒后超时（该调用的时限）；"
         "rank 2 正在第 3 步等待 rank 1；rank 1 尚未进入此次调用（已完成 5 次调用中的 4 次）"
     )
     assert translated(pickle.loads(pickle.dumps(message)), "zh") == translated(message, "zh")

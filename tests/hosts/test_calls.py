@@ -12,11 +12,12 @@ from functools import cached_property
 import numpy as np
 import pytest
 
-from host_calls import exchange_with_tags, reduce_with_own_program, there_and_back, use_duplicate
+from host_calls import exchange_with_tags, reduce_with_own_program, there_and_back, transport, use_duplicate
 from host_jobs import HostJob
 from tests.comm.test_against_play import compare
 from tests.comm.test_hosts import make_chosen_calls, other_calls
 from unisono.algorithms import BUILT_IN, Algorithm
+from unisono.bootstrap.ucx_search import packaged_libraries
 from unisono.collectives import barrier
 from unisono.comm.topology import host_options
 from unisono.player import play
@@ -45,6 +46,18 @@ def test_calls_of_every_kind_are_right_between_hosts(job):
     inputs = [np.random.default_rng(rank).standard_normal(40_003).astype(np.float32) for rank in range(job.size)]
     played = play(there_and_back.schedule(job.size), inputs, "sum")
     assert job.call(reduce_with_own_program) == [output.tobytes() for output in played.outputs]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", ["tcp", "ucx"])
+def test_the_launcher_selects_the_transport(hosts, name):
+    if name == "ucx" and not packaged_libraries():
+        pytest.skip("SKIPPED, NOT TESTED: UCX (pip install libucx-cu12)")
+    with HostJob(hosts, "aab", options=["--transport", name]) as made:
+        for found in made.call(transport):
+            assert found.startswith(name)
+            assert "no RDMA: " in found
+        assert made.call(make_chosen_calls) == [[]] * 3
 
 
 @dataclass(frozen=True)

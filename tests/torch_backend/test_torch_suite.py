@@ -13,8 +13,12 @@ import pytest
 
 import torch_suite
 import torch_suite_files_page
+import torch_suite_hosts
 import torch_suite_page
 from console_blocks import ROOT
+from test_hosts import what_is_missing
+from unisono.bootstrap.hosts import hosts_of
+from unisono.bootstrap.locality import host_info
 
 FAST = [
     "test_accumulate_gradients_no_sync_allreduce_with_then_hook", "test_all_gather", "test_all_reduce_sum_async",
@@ -24,8 +28,17 @@ FAST = [
 ]  # fmt: skip
 
 
+missing = what_is_missing()
+ON_HOSTS = [
+    pytest.mark.hosts,
+    pytest.mark.long,
+    pytest.mark.skipif(missing is not None, reason=f"SKIPPED, NOT TESTED: torch's tests on two hosts ({missing})"),
+]
+
+
 @pytest.mark.slow
-def test_selected_torch_tests_pass_on_unisono(tmp_path):
+@pytest.mark.parametrize("hosts", [1, pytest.param(2, marks=ON_HOSTS)])
+def test_selected_torch_tests_pass_on_unisono(tmp_path, hosts):
     pytest.importorskip("expecttest", reason="torch's tests need it")
     report = tmp_path / "found.json"
     only = [word for name in FAST for word in ("--only", name)]
@@ -34,6 +47,8 @@ def test_selected_torch_tests_pass_on_unisono(tmp_path):
         str(ROOT / "tools" / "torch_suite.py"),
         "--timeout",
         "20",
+        "--hosts",
+        str(hosts),
         "--json",
         str(report),
         *only,
@@ -51,6 +66,15 @@ def test_torch_tests_that_pass_on_gloo_pass_on_unisono():
     ours, gloo = torch_suite_page.load()
     assert len(gloo["tests"]) > 250
     assert torch_suite_page.unexplained(ours["tests"], gloo["tests"]) == []
+
+
+def test_torch_tests_that_pass_on_one_host_pass_on_two():
+    """If this fails, the last `tools/torch_suite.py --hosts 2` has found a failure of Unisono between hosts."""
+    one, two = torch_suite_page.load()[0], torch_suite_page.load_on_hosts()
+    assert two["hosts"] == 2
+    assert torch_suite_page.unexplained(two["tests"], one["tests"]) == []
+    outcomes = [{name: test["outcome"] for name, test in found["tests"].items()} for found in (one, two)]
+    assert outcomes[0] == outcomes[1]
 
 
 def test_torch_test_files_that_pass_on_gloo_pass_on_unisono_or_are_explained():
@@ -103,6 +127,33 @@ def test_the_test_files_of_a_folder_run_on_the_selected_backend(tmp_path, backen
     assert {name: (test["outcome"], test["used"]) for name, test in found.items()} == {
         "test_mine.py::MyTest.test_nothing": ("passed", False), "test_mine.py::MyTest.test_sum": ("passed", True)
     }  # fmt: skip
+
+
+def seen_by(place, rank):
+    """Return the identity of the host to which a forked process moves as a rank of four."""
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        place(rank, 4)
+        os.write(writer, json.dumps(host_info()).encode())
+        os._exit(0)
+    os.close(writer)
+    with open(reader) as pipe:
+        seen = json.load(pipe)
+    os.waitpid(child, 0)
+    return seen
+
+
+@pytest.mark.hosts
+@pytest.mark.skipif(missing is not None, reason=f"SKIPPED, NOT TESTED: ranks on test hosts ({missing})")
+def test_the_ranks_of_a_torch_test_move_to_two_hosts():
+    with torch_suite_hosts.on_hosts(2) as place:
+        hosts = hosts_of([seen_by(place, rank) for rank in range(4)])
+    assert (hosts.names, hosts.host_of) == (("a", "b"), (0, 0, 1, 1))
+
+
+def test_ranks_are_spread_evenly_over_hosts():
+    assert [torch_suite_hosts.host_of(rank, 8, 3) for rank in range(8)] == [0, 0, 0, 1, 1, 1, 2, 2]
 
 
 def test_the_page_of_torch_tests_matches_the_results():

@@ -10,6 +10,7 @@ import json
 import os
 import sys
 import time
+from copy import deepcopy
 from pathlib import Path
 
 import torch
@@ -19,6 +20,7 @@ from torch import nn
 from torch.distributed.checkpoint.state_dict import get_state_dict, set_state_dict
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import fully_shard
+from torch.distributed.pipelining import PipelineStage, Schedule1F1B
 from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
 from torch.nn.functional import mse_loss
 from torch.nn.parallel import DistributedDataParallel
@@ -26,6 +28,7 @@ from torch.nn.parallel import DistributedDataParallel
 from unisono.parallel import Zero, group_of
 
 STEPS, FEATURES, ROWS = 5, 8, 6
+MICRO_BATCHES = 6
 
 
 def small_model(seed=1):
@@ -103,6 +106,41 @@ def checkpoint(mesh, folder):
     return max((one.full_tensor() - two.full_tensor()).abs().max().item() for one, two in pairs)
 
 
+def train_pipeline(rank, size):
+    """Train a model of which every rank has one layer; return the largest difference from one process."""
+    torch.manual_seed(0)
+    layers = [nn.Sequential(nn.Linear(FEATURES, FEATURES), nn.Tanh()) for _ in range(size)]
+    alone = deepcopy(layers)
+    inputs, targets = torch.randn(2 * MICRO_BATCHES, FEATURES), torch.randn(2 * MICRO_BATCHES, FEATURES)
+    stage = PipelineStage(layers[rank], rank, size, torch.device("cpu"))
+    schedule = Schedule1F1B(stage, n_microbatches=MICRO_BATCHES, loss_fn=mse_loss)
+    optimizer = torch.optim.SGD(layers[rank].parameters(), 0.1)
+    optimizer_alone = torch.optim.SGD(nn.ModuleList(alone).parameters(), 0.1)
+    found, expected = [], []
+    for _ in range(STEPS):
+        optimizer.zero_grad()
+        parts = []
+        is_last = rank == size - 1
+        schedule.step(
+            *([inputs] if rank == 0 else []), target=targets if is_last else None, losses=parts if is_last else None
+        )
+        optimizer.step()
+        optimizer_alone.zero_grad()
+        loss = mse_loss(nn.Sequential(*alone)(inputs), targets)
+        loss.backward()
+        optimizer_alone.step()
+        if is_last:
+            found.append(torch.stack(parts).mean().item())
+            expected.append(loss.item())
+    return max(difference(found, expected) if found else 0.0, *compared(layers[rank], alone[rank]))
+
+
+def compared(model, other):
+    """Return the largest difference of each parameter of two models."""
+    pairs = zip(model.parameters(), other.parameters(), strict=True)
+    return [(one - two).abs().max().item() for one, two in pairs]
+
+
 def ring_of_messages(rank, size):
     received = torch.zeros(1000)
     request = dist.irecv(received, (rank - 1) % size)
@@ -131,6 +169,7 @@ def check(folder):
     model = small_model()
     one_batch = train(model, adam(model.parameters()), [0], 1)
     found["tensor parallel"] = difference(train_tensor_parallel(mesh), one_batch)
+    found["pipeline"] = train_pipeline(rank, size)
     found["checkpoint"] = checkpoint(mesh, folder)
     facts = {"hosts": hosts, "messages": ring_of_messages(rank, size), "differences": found, "apart": apart}
     facts["shards"] = [len(zero.group.hosts), zero.group.size]

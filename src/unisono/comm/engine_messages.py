@@ -79,13 +79,15 @@ FAULTS: dict[type[UnisonoError], tuple[Template, ...]] = {
     CollectiveTimeout: (
         _fault(
             "timed_out_in_call",
-            "{rank} timed out after {seconds} s waiting for {peer} at step {step} of {call}",
-            "{rank} 在 {call} 的第 {step} 步等待 {peer}，{seconds} 秒后超时",
+            "{rank} timed out after {seconds} s (the timeout of the call) waiting for {peer} at step {step} of "
+            "{call}",
+            "{rank} 在 {call} 的第 {step} 步等待 {peer}，{seconds} 秒后超时（该调用的时限）",
         ),
         _fault(
             "timed_out",
-            "{rank} timed out after {seconds} s waiting for {peer} in send or recv (tag {tag})",
-            "{rank} 在 send 或 recv（标签 {tag}）中等待 {peer}，{seconds} 秒后超时",
+            "{rank} timed out after {seconds} s (the timeout of the call) waiting for {peer} in send or recv (tag "
+            "{tag})",
+            "{rank} 在 send 或 recv（标签 {tag}）中等待 {peer}，{seconds} 秒后超时（该调用的时限）",
         ),
     ),
     MismatchError: (
