@@ -73,12 +73,22 @@ def events_of(path: Path) -> list[dict[str, Any]]:
     return found
 
 
+def _clocks_of(path: Path) -> tuple[dict[int, str], dict[int, float]]:
+    """Return the clock of each rank of the job before the alignment, and the uncertainty of its times in µs."""
+    about = json.loads(path.read_text(encoding="utf-8"))["otherData"]["unisono"]["parts"]
+    said = {part["job_rank"]: part.get("alignment", {"clock": {}, "uncertainty_ns": 0}) for part in about}
+    clocks = {rank: json.dumps(one["clock"], sort_keys=True) for rank, one in said.items()}
+    return clocks, {rank: one["uncertainty_ns"] / 1000 for rank, one in said.items()}
+
+
 def check_structure(path: Path, whole: bool = True) -> Counter[str]:
     """Check that a file is a trace as Perfetto wants it; return how many events of each phase it has.
 
-    Where a call has failed (not ``whole``), messages may be missing one end.
+    Where a call has failed (not ``whole``), messages may be missing one end. Between hosts with aligned clocks,
+    times are uncertain.
     """
     events = events_of(path)
+    hosts, uncertain = _clocks_of(path)
     flows: dict[str, list[dict[str, Any]]] = defaultdict(list)
     open_slices: dict[tuple[int, int], list[tuple[int, int]]] = defaultdict(list)
     last: dict[tuple[int, int], float] = defaultdict(float)
@@ -112,5 +122,8 @@ def check_structure(path: Path, whole: bool = True) -> Counter[str]:
         assert sorted(end["ph"] for end in ends) == ["f", "s"], "every message has two ends"
         sent, received = sorted(ends, key=lambda end: end["ph"], reverse=True)
         assert received["bp"] == "e"
-        assert received["ts"] >= sent["ts"] - 1, "nothing comes before it was sent"
+        uncertain_us = (
+            sum(uncertain[end["pid"]] for end in ends) if hosts[sent["pid"]] != hosts[received["pid"]] else 0
+        )
+        assert received["ts"] >= sent["ts"] - 1 - uncertain_us, "nothing comes before it was sent"
     return Counter(event["ph"] for event in events)

@@ -116,5 +116,5 @@ def test_a_trace_of_several_hosts_has_one_clock(tmp_path, is_shared):
     far = sum(each[6] for each in moments)
     assert group.sent_bytes() == (sum(each[5] for each in moments) - far, far)
     lines = summary(read_run(path))
-    assert "on 2 hosts: a (rank 0, 1), b (rank 2, 3)\n" in lines
+    assert "on 2 hosts: a (ranks 0, 1), b (ranks 2, 3)\n" in lines
     assert "the clocks of the hosts differ from that of rank 0 by" in lines

@@ -19,6 +19,7 @@ from unisono.drawing.run_data import NO_SCHEDULE, NOT_WHOLE, RANKS_MISSING, WRON
 from unisono.drawing.runs import is_trace, write_run_page
 from unisono.errors import UsageError
 from unisono.schedule.text import format_schedule
+from unisono.tracing.facts import Hosts
 from unisono.tracing.run import Transfer
 
 
@@ -217,6 +218,19 @@ def test_missing_ranks_and_dropped_events_are_reported():
     assert [note["en"] for note in found["notes"]] == [
         "There is no trace of rank 2: it ended before it wrote one.", "The oldest 7 events were dropped.",
     ]  # fmt: skip
+
+
+def test_the_page_of_a_run_on_several_hosts_names_the_host_of_each_rank_and_the_bytes_between_hosts():
+    hosts = Hosts(("a", "b.example.org"), (0, 0, 1))
+    (data,) = data_of(write_run_page(run(dataclasses.replace(group(3, *late()), hosts=hosts))))["groups"]
+    assert data["names"] == ["0 (a)", "1 (a)", "2 (b)"]
+    assert [line["en"] for line in data["hosts"]] == [
+        "On 2 hosts: a (ranks 0, 1), b.example.org (rank 2).",
+        "The ranks sent 0 B inside their hosts and 8 kB between hosts.",
+    ]
+    assert data["hosts"][0]["zh"] == "位于 2 台主机：a（rank 0、1）、b.example.org（rank 2）。"
+    (data,) = data_of(write_run_page(run(group(3, *late()))))["groups"]
+    assert (data["names"], data["hosts"]) == (["0", "1", "2"], [])
 
 
 def test_a_run_without_communication_is_rejected():

@@ -83,7 +83,7 @@ def test_the_trace_of_a_job_on_several_hosts_is_one_file_with_one_clock(job, tmp
     for header in headers_in(path):
         shift_s = header["alignment"]["offset_ns"] / 1e9
         assert round(shift_s) == (-AHEAD_S if header["job_rank"] >= 2 else 0)
-    assert "on 2 hosts: a (rank 0, 1), b (rank 2, 3)" in summary(run)
+    assert "on 2 hosts: a (ranks 0, 1), b (ranks 2, 3)" in summary(run)
     assert main(["draw", str(path.parent), "--no-open", "-o", str(tmp_path / "page.html")]) == 0
 
 

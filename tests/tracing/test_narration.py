@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import dataclasses
 import json
 import re
 from pathlib import Path
@@ -8,7 +9,8 @@ import pytest
 
 from stories import group, ring_of_three, run
 from unisono.tracing import summary
-from unisono.tracing.narration import duration
+from unisono.tracing.facts import Hosts
+from unisono.tracing.narration import duration, size
 
 RING = ring_of_three(late=1)
 CHINESE = re.compile("[\u4e00-\u9fff]")
@@ -67,3 +69,31 @@ def test_several_communicators_are_identified_by_their_ranks_in_the_job():
     text = summary(run(group(3, RING), group(1)))
     assert "3 ranks (0, 1, 2 of the job), 1 call in 130 ns: 1 × all_reduce/ring" in text
     assert "\n\n1 rank (0 of the job), 0 calls in -: " in text
+
+
+ON_HOSTS = dataclasses.replace(
+    group(3, RING), hosts=Hosts(("a.example.org", "b"), (0, 1, 0)), uncertainties_ns={0: 0, 1: 12_000, 2: 0}
+)
+
+
+def test_on_several_hosts_a_summary_names_hosts_bytes_and_the_uncertainty_of_the_clocks():
+    lines = summary(run(ON_HOSTS)).splitlines()
+    assert lines[1:4] == [
+        "on 2 hosts: a.example.org (ranks 0, 2), b (rank 1)",
+        "the ranks sent 1 kB inside their hosts and 1 kB between hosts",
+        "the clocks of the hosts differ from that of rank 0 by 12 µs at most after their alignment",
+    ]
+    assert "  rank 2 (a) waited 110 ns for rank 1 (b) directly, and 110 ns because of it" in lines
+    chinese = summary(run(ON_HOSTS), "zh").splitlines()
+    assert chinese[1:4] == [
+        "位于 2 台主机：a.example.org（rank 0、2）、b（rank 1）",
+        "各 rank 在主机内发送了 1 kB，在主机间发送了 1 kB",
+        "各主机的时钟已对齐，与 rank 0 的时钟最多相差 12 µs",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("count", "text"), [(0, "0 B"), (999, "999 B"), (1000, "1 kB"), (14_400_000, "14.4 MB"), (5e12, "5000 GB")]
+)
+def test_a_number_of_bytes_has_a_suitable_unit(count, text):
+    assert size(count) == text

@@ -70,10 +70,11 @@ def hosts_of(group: TracedCommunicator) -> list[Message]:
     hosts = group.hosts
     if hosts is None or len(hosts.names) == 1:
         return []
-    ranks = [
-        sentences.RANKS_OF_HOST(host=name, ranks=listed(map(group.number, hosts.ranks_on(number))))
-        for number, name in enumerate(hosts.names)
-    ]
+    ranks = []
+    for number, name in enumerate(hosts.names):
+        here = [group.number(rank) for rank in hosts.ranks_on(number)]
+        template = sentences.RANK_OF_HOST if len(here) == 1 else sentences.RANKS_OF_HOST
+        ranks.append(template(host=name, ranks=listed(here)))
     near, far = group.sent_bytes()
     lines = [
         sentences.HOSTS(count=len(ranks), hosts=listed(ranks)),

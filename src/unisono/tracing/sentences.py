@@ -105,7 +105,8 @@ RANKS_OF_JOB = Template("tracing.ranks_of_job", "{ranks} ({names} of the job)", 
 CALLS = Template("tracing.calls", "{count} calls", "{count} 次调用")
 CALLS_ONE = Template("tracing.calls_one", "{count} call", "{count} 次调用")
 HOSTS = Template("tracing.hosts", "on {count} hosts: {hosts}", "位于 {count} 台主机：{hosts}")
-RANKS_OF_HOST = Template("tracing.ranks_of_host", "{host} (rank {ranks})", "{host}（rank {ranks}）")
+RANKS_OF_HOST = Template("tracing.ranks_of_host", "{host} (ranks {ranks})", "{host}（rank {ranks}）")
+RANK_OF_HOST = Template("tracing.rank_of_host", "{host} (rank {ranks})", "{host}（rank {ranks}）")
 SENT_BYTES = Template(
     "tracing.sent_bytes",
     "the ranks sent {near} inside their hosts and {far} between hosts",
