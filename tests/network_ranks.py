@@ -25,6 +25,7 @@ from unisono.bootstrap.network_rendezvous import NetworkRendezvous, Participant
 from unisono.bootstrap.network_star import Star
 from unisono.bootstrap.rendezvous import meet
 from unisono.bootstrap.rendezvous_server import RendezvousHooks
+from unisono.bootstrap.tls import Tls
 from unisono.errors import UnisonoError
 
 TOKEN = "a token of these tests"
@@ -111,6 +112,7 @@ class Job:
     timeout_s: float = 20.0
     interface: str | None = None
     ports: range | None = None
+    tls: Tls | None = None
 
     @property
     def size(self) -> int:
@@ -123,7 +125,7 @@ class Job:
         return NetworkPlan(
             **{
                 "host": self.address, "port": self.port, "token": self.token, "job": self.name,
-                "interface": self.interface, "ports": self.ports, **changed,
+                "interface": self.interface, "ports": self.ports, "tls": self.tls, **changed,
             }
         )  # fmt: skip
 

@@ -12,6 +12,7 @@ import multiprocessing
 import os
 import secrets
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -27,6 +28,7 @@ from unisono.bootstrap.job_resources import (
     geometry_for,
 )
 from unisono.bootstrap.membership import Link
+from unisono.bootstrap.tls import BYTES_PER_KEY, Tls
 from unisono.cli import on_hosts
 from unisono.cli.main import main
 from unisono.comm import Communicator
@@ -35,8 +37,23 @@ ADDRESS = "127.0.0.1"
 LIMIT_S = 180.0
 
 
-def run_on_hosts(function: Callable[..., Any], hosts: Sequence[str], *arguments: Any) -> list[Any]:
-    """Call ``function(comm, ...)`` on ranks of which rank r is on host ``hosts[r]``; return all results, by rank."""
+@dataclass(frozen=True)
+class Security:
+    """The files of TLS, and the digests of the certificates that couriers expect, by rank; without TLS, none."""
+
+    tls: Tls | None = None
+    certificates: Sequence[bytes] = ()
+    bytes_per_key: int = BYTES_PER_KEY
+
+
+def run_on_hosts(
+    function: Callable[..., Any], hosts: Sequence[str], *arguments: Any, security: Security | None = None,
+    port_of: Callable[[int], int] = lambda port: port,
+) -> list[Any]:  # fmt: skip
+    """Call ``function(comm, ...)`` on ranks of which rank r is on host ``hosts[r]``; return all results, by rank.
+
+    ``port_of`` returns the port at which others reach a courier that listens on a port.
+    """
     size, names = len(hosts), list(dict.fromkeys(hosts))
     memories = {name: create_memory(size, geometry_for(STAGING_BYTES, len(names) > 1), 0) for name in names}
     tickets = [[secrets.token_bytes(32) for _ in hosts] for _ in hosts]
@@ -45,14 +62,15 @@ def run_on_hosts(function: Callable[..., Any], hosts: Sequence[str], *arguments:
     ranks = [
         context.Process(
             target=_be_rank,
-            args=(function, arguments, rank, hosts, memories[hosts[rank]], tickets, ends[rank][1]),
+            args=(function, arguments, rank, hosts, memories[hosts[rank]], tickets, ends[rank][1], security),
         )
         for rank in range(size)
     ]
     for process in ranks:
         process.start()
     try:
-        connections = [_received(ours) for ours, _ in ends]
+        connections = [_checked(_received(ours)) for ours, _ in ends]
+        connections = [(port_of(port), process) for port, process in connections]
         for ours, _ in ends:
             ours.send(connections)
         results = [_received(ours) for ours, _ in ends]
@@ -70,10 +88,13 @@ def run_on_hosts(function: Callable[..., Any], hosts: Sequence[str], *arguments:
         for ours, theirs in ends:
             ours.close()
             theirs.close()
-    for result in results:
-        if isinstance(result, BaseException):
-            raise result
-    return results
+    return [_checked(result) for result in results]
+
+
+def _checked(result: Any) -> Any:
+    if isinstance(result, BaseException):
+        raise result
+    return result
 
 
 def run_verb(comm: Communicator, words: Sequence[str]) -> tuple[int, str, str]:
@@ -97,12 +118,15 @@ def _received(connection: Any) -> Any:
 
 def _be_rank(
     function: Callable[..., Any], arguments: Any, rank: int, hosts: Sequence[str], memory: int,
-    tickets: list[list[bytes]], connection: Any,
+    tickets: list[list[bytes]], connection: Any, security: Security | None,
 ) -> None:  # fmt: skip
     try:
         size, names = len(hosts), list(dict.fromkeys(hosts))
         near = [peer for peer in range(size) if hosts[peer] == hosts[rank]]
         courier = _engine.Courier(rank, size, ADDRESS, 0, 0)
+        security = security or Security()
+        if security.tls is not None:
+            courier.use_tls(*security.tls.paths, security.bytes_per_key)
         connection.send((courier.port, os.getpid()))
         known = _received(connection)
         far = [peer not in near for peer in range(size)]
@@ -111,6 +135,7 @@ def _be_rank(
             [port if is_far else 0 for is_far, (port, _) in zip(far, known, strict=True)], list(hosts),
             [tickets[rank][peer] if is_far else b"" for peer, is_far in enumerate(far)],
             [tickets[peer][rank] if is_far else b"" for peer, is_far in enumerate(far)],
+            list(security.certificates) or [b""] * size,
         )  # fmt: skip
         link = Link(
             JobResources(os.dup(memory), None, SharedCourier(courier)), 0, rank,

@@ -7,6 +7,7 @@
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <system_error>
 #include <utility>
@@ -17,12 +18,13 @@ namespace unisono::bindings {
 
 namespace {
 
-Ticket ticket_of(const nb::bytes& bytes) {
-    Ticket ticket{};
-    if (bytes.size() != ticket.size()) throw nb::value_error("a ticket has 32 bytes");
+// A ticket, or the digest of a certificate.
+std::array<std::byte, 32> digest_of(const nb::bytes& bytes) {
+    std::array<std::byte, 32> digest{};
+    if (bytes.size() != digest.size()) throw nb::value_error("expected 32 bytes");
     const auto* data = reinterpret_cast<const std::byte*>(bytes.c_str());
-    std::copy(data, data + ticket.size(), ticket.begin());
-    return ticket;
+    std::copy(data, data + digest.size(), digest.begin());
+    return digest;
 }
 
 }  // namespace
@@ -34,15 +36,16 @@ PyCourier::PyCourier(std::uint32_t rank, std::uint32_t size, const std::string& 
 
 void PyCourier::know_peers(const std::vector<std::string>& addresses, const std::vector<std::uint16_t>& ports,
                            const std::vector<std::string>& hosts, const std::vector<nb::bytes>& tickets_to,
-                           const std::vector<nb::bytes>& tickets_from) {
+                           const std::vector<nb::bytes>& tickets_from, const std::vector<nb::bytes>& certificates) {
     if (!tcp_ && !over_ucx_) throw nb::value_error("the peers of this courier are known already, or it is closed");
     for (const std::size_t length :
-         {addresses.size(), ports.size(), hosts.size(), tickets_to.size(), tickets_from.size()})
+         {addresses.size(), ports.size(), hosts.size(), tickets_to.size(), tickets_from.size(), certificates.size()})
         if (length != size_) throw nb::value_error("expected one entry for each rank of the job");
     std::vector<TcpPeer> peers(size_);
     for (std::uint32_t rank = 0; rank < size_; ++rank) {
         if (addresses[rank].empty()) continue;
-        peers[rank] = {addresses[rank], ports[rank], ticket_of(tickets_to[rank]), ticket_of(tickets_from[rank])};
+        peers[rank] = {addresses[rank], ports[rank], digest_of(tickets_to[rank]), digest_of(tickets_from[rank]), {}};
+        if (!tls_.empty()) peers[rank].certificate = digest_of(certificates[rank]);
     }
     std::unique_ptr<Transport> transport;
     if (over_ucx_) {
@@ -55,8 +58,17 @@ void PyCourier::know_peers(const std::vector<std::string>& addresses, const std:
     courier_ = std::make_unique<Courier>(std::move(transport), rank_, hosts);
 }
 
+void PyCourier::use_tls(const std::string& certificate, const std::string& key, const std::string& authority,
+                        std::uint64_t bytes_per_key) {
+    if (!tcp_) throw nb::value_error("TLS must be set before another transport, and before the peers are known");
+    auto tls = std::make_unique<TlsContext>(certificate, key, authority, bytes_per_key);
+    tls_ = openssl_version();
+    tcp_->use_tls(std::move(tls));
+}
+
 void PyCourier::use_ucx(const std::vector<std::string>& candidates, const UcxContext::Settings& settings) {
     if (!tcp_) throw nb::value_error("this courier has a transport already, or it is closed");
+    if (!tls_.empty()) throw nb::value_error("UCX does not encrypt");
     const nb::gil_scoped_release released;
     ucx_ = std::make_shared<UcxContext>(candidates, settings);
     over_ucx_ = std::make_unique<UcxTransport>(ucx_, std::move(tcp_), rank_, size_);
@@ -94,6 +106,7 @@ void PyCourier::abandon() {
 }
 
 void bind_courier(nb::module_& module) {
+    module.def("openssl_version", &openssl_version);
     nb::class_<PyCourier>(module, "Courier", "Moves messages between this process and the ranks of other hosts.")
         .def(
             "__init__",
@@ -109,8 +122,11 @@ void bind_courier(nb::module_& module) {
             },
             nb::arg("rank"), nb::arg("size"), nb::arg("address"), nb::arg("first_port"), nb::arg("last_port"))
         .def("know_peers", &PyCourier::know_peers, nb::arg("addresses"), nb::arg("ports"), nb::arg("hosts"),
-             nb::arg("tickets_to"), nb::arg("tickets_from"))
+             nb::arg("tickets_to"), nb::arg("tickets_from"), nb::arg("certificates"))
         .def_prop_ro("port", &PyCourier::port)
+        .def("use_tls", &PyCourier::use_tls, nb::arg("certificate"), nb::arg("key"), nb::arg("authority"),
+             nb::arg("bytes_per_key"))
+        .def_prop_ro("tls", &PyCourier::tls)
         .def("use_ucx", &PyCourier::use_ucx, nb::arg("candidates"), nb::arg("settings"))
         .def_prop_ro("transport", &PyCourier::transport)
         .def_prop_ro("ucx_resources", &PyCourier::ucx_resources)

@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from unisono import torch_backend as torch_backend
     from unisono.algorithms.user_files import resolve as find
     from unisono.bootstrap.environment import RankIdentity
+    from unisono.bootstrap.tls import Tls
     from unisono.comm import Communicator, Work, connect
     from unisono.comm.explain_call import explain_call as explain
     from unisono.drawing import draw
@@ -65,10 +66,9 @@ __version__ = "0.1.0"
 __all__ = [
     "Aborted", "CollectiveTimeout", "CommError", "Communicator", "DeadlockError", "GoalError", "GradientError",
     "HazardError", "InternalError", "MismatchError", "PeerLost", "Proof", "RankIdentity", "Schedule",
-    "ScheduleError", "UnisonoError", "UnmatchedError", "UsageError", "Work", "algorithm", "backwards", "codecs",
-    "collectives", "combine", "connect", "copy", "draw", "errors", "explain", "find", "mapped", "one",
-    "one_per_rank", "play", "prove", "read_run", "recv", "recv_reduce", "send", "spawn",
-    "tracing",
+    "ScheduleError", "Tls", "UnisonoError", "UnmatchedError", "UsageError", "Work", "algorithm", "backwards",
+    "codecs", "collectives", "combine", "connect", "copy", "draw", "errors", "explain", "find", "mapped", "one",
+    "one_per_rank", "play", "prove", "read_run", "recv", "recv_reduce", "send", "spawn", "tracing",
 ]  # fmt: skip
 
 # torch is optional, so that these are not in __all__: `from unisono import *` works without it.
@@ -76,7 +76,8 @@ _WITH_TORCH = ("Options", "parallel", "torch_backend")
 # Names that need numpy, torch or the engine are imported on first use, so that `import unisono` takes milliseconds.
 _LAZY = {
     "Communicator": "unisono.comm", "Options": "unisono.torch_backend", "Proof": "unisono.verifier",
-    "RankIdentity": "unisono.bootstrap.environment", "Work": "unisono.comm", "connect": "unisono.comm",
+    "RankIdentity": "unisono.bootstrap.environment", "Tls": "unisono.bootstrap.tls",
+    "Work": "unisono.comm", "connect": "unisono.comm",
     "draw": "unisono.drawing", "explain": "unisono.comm.explain_call:explain_call",
     "find": "unisono.algorithms.user_files:resolve", "play": "unisono.player", "prove": "unisono.verifier",
     "read_run": "unisono.tracing", "spawn": "unisono.launch.spawn",

@@ -58,6 +58,7 @@ def test_an_address_without_an_interface_leaves_the_choice_to_ucx(devices):
 
 class FakeCourier:
     transport = "ucx 1.20.0"
+    tls = ""
 
     def __init__(self, *resources):
         self.ucx_resources = list(resources)

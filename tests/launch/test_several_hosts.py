@@ -205,3 +205,28 @@ def test_the_agents_bring_the_traces_of_their_ranks_to_the_launcher(ssh, tmp_pat
     (group,) = read_run(tmp_path / "trace").communicators
     assert [call.label for call in group.calls] == ["all_reduce/ring"]
     assert group.missing == []
+
+
+SHOW_TLS = """
+import os
+print(*(os.environ.get(f"UNISONO_TLS_{name}") for name in ("CERTIFICATE", "KEY", "AUTHORITY")))
+"""
+
+
+def test_the_files_of_tls_reach_every_rank(ssh, tmp_path):
+    options = ["--no-prefix", "--tls-certificate", "h.pem", "--tls-key", "/k/h.key", "--tls-authority", "a.pem"]
+    done = subprocess.run(
+        command(ssh, "a:1,b:1", sys.executable, "-c", SHOW_TLS, options=options),
+        capture_output=True, text=True, timeout=LIMIT_S, cwd=tmp_path,
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.splitlines() == [f"{tmp_path}/h.pem /k/h.key {tmp_path}/a.pem"] * 2
+
+
+def test_tls_needs_all_of_its_files_and_hosts(ssh):
+    done = run(ssh, "a:1,b:1", sys.executable, "-c", "", options=["--tls-key", "h.key"])
+    assert done.returncode == 2
+    assert "missing: --tls-certificate, --tls-authority" in done.stderr
+    words = [sys.executable, "-m", "unisono", "run", "-n", "1", "--tls-key", "h.key", sys.executable, "-c", ""]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=LIMIT_S)
+    assert "--tls-key needs --hosts" in done.stderr

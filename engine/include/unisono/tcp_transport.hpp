@@ -2,7 +2,8 @@
 //
 // A new connection is authenticated before any letter is read. The sender begins with a greeting: a constant, its rank,
 // and the *ticket* that only a member of the job can know (a keyed digest, see bootstrap/tickets.py). The receiver
-// answers with the ticket of the other direction. Tickets do not encrypt anything.
+// answers with the ticket of the other direction. Tickets do not encrypt anything; with `use_tls`, all of this happens
+// inside TLS, and each side must own the certificate that it had at the rendezvous.
 #pragma once
 
 #include <array>
@@ -13,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "unisono/tls_context.hpp"
 #include "unisono/transport.hpp"
 
 namespace unisono {
@@ -22,8 +24,9 @@ using Ticket = std::array<std::byte, 32>;
 struct TcpPeer {
     std::string address;  // numeric; empty for the ranks of this host
     std::uint16_t port = 0;
-    Ticket ticket_to{};    // presented to this peer
-    Ticket ticket_from{};  // expected from it
+    Ticket ticket_to{};               // presented to this peer
+    Ticket ticket_from{};             // expected from it
+    CertificateDigest certificate{};  // with TLS: of this peer
 };
 
 // Buffers for the payloads of arriving letters, which are used again.
@@ -50,6 +53,7 @@ class TcpTransport : public Transport {
     TcpTransport& operator=(const TcpTransport&) = delete;
 
     std::uint16_t port() const { return port_; }
+    void use_tls(std::unique_ptr<TlsContext> tls) { tls_ = std::move(tls); }  // before `know_peers`
     void know_peers(std::vector<TcpPeer> peers);
     // Returns whether the peer is lost or has ended in good order.
     bool is_gone(std::uint32_t peer) const { return peers_[peer].lost || peers_[peer].said_farewell; }
@@ -84,6 +88,7 @@ class TcpTransport : public Transport {
     void accept_all();
     void handle(Outgoing& connection, std::uint32_t events, Sink& sink);
     void handle(Incoming& connection, std::uint32_t events, Sink& sink);
+    void introduce(Outgoing& connection);
     bool greet(Outgoing& connection);
     bool read_greeting(Incoming& connection);
     void write_letters(Outgoing& connection, Sink& sink);
@@ -95,6 +100,7 @@ class TcpTransport : public Transport {
     bool is_unreachable(int socket) const;
 
     std::uint32_t rank_;
+    std::unique_ptr<TlsContext> tls_;  // nullptr: nothing is encrypted
     int listener_ = -1, epoll_ = -1;
     std::uint16_t port_ = 0;
     std::vector<PeerState> peers_;

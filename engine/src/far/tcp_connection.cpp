@@ -3,10 +3,8 @@
 
 #include <sys/epoll.h>
 #include <sys/socket.h>
-#include <sys/uio.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstring>
 #include <system_error>
 #include <utility>
@@ -20,9 +18,6 @@ constexpr std::size_t read_at_once = 4 << 20;  // bytes of one connection, befor
 constexpr std::uint64_t longest_letter = std::uint64_t{1} << 32;
 // A payload of which at least this much is missing is read into its buffer directly.
 constexpr std::size_t in_place_bytes = 4 << 10;
-
-std::string last_error() { return std::generic_category().message(errno); }
-bool would_block() { return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR; }
 
 // Compares in a time that does not depend on the position of the first difference.
 bool equal(const Ticket& left, const Ticket& right) {
@@ -43,31 +38,38 @@ void TcpTransport::handle(Outgoing& connection, std::uint32_t events, Sink& sink
         ::getsockopt(connection.socket, SOL_SOCKET, SO_ERROR, &error, &length);
         if (error != 0) return suspect(connection.peer, std::generic_category().message(error));
         if (!(events & EPOLLOUT)) return;
-        const Greeting greeting{greeting_magic, rank_, peers_[connection.peer].peer.ticket_to};
-        if (::send(connection.socket, &greeting, sizeof greeting, MSG_NOSIGNAL) != sizeof greeting)
-            return suspect(connection.peer, last_error());
-        connection.state = State::greeting;
-        watch(connection, EPOLLIN, false);
-        return;
+        connection.state = State::introducing;
     }
+    if (connection.state == State::introducing) return introduce(connection);
     if (connection.state == State::greeting) {
         if (!greet(connection)) return;
     } else if (events & (EPOLLIN | EPOLLHUP | EPOLLERR)) {
         std::byte unexpected;  // a receiver writes nothing after its answer
-        const ssize_t count = ::recv(connection.socket, &unexpected, 1, 0);
-        if (count >= 0 || !would_block())
-            return suspect(connection.peer, count == 0 ? "connection closed" : last_error());
+        const ssize_t count = connection.stream->read(&unexpected, 1);
+        if (count != Stream::again)
+            return suspect(connection.peer, count == 0 ? "connection closed" : connection.stream->error());
     }
     write_letters(connection, sink);
 }
 
+// Sends the greeting; with TLS, after the handshake.
+void TcpTransport::introduce(Outgoing& connection) {
+    Greeting greeting{greeting_magic, rank_, peers_[connection.peer].peer.ticket_to};
+    const iovec part{&greeting, sizeof greeting};
+    const ssize_t count = connection.stream->write(&part, 1);
+    if (count == Stream::again) return watch(connection, connection.stream->awaits(), false);
+    if (count != sizeof greeting) return suspect(connection.peer, connection.stream->error());
+    connection.state = Outgoing::State::greeting;
+    watch(connection, EPOLLIN, false);
+}
+
 // Reads the answer of the receiver; returns whether it is complete and right.
 bool TcpTransport::greet(Outgoing& connection) {
-    const ssize_t count = ::recv(connection.socket, connection.answer.data() + connection.answered,
-                                 connection.answer.size() - connection.answered, 0);
-    if (count < 0 && would_block()) return false;
+    const ssize_t count = connection.stream->read(connection.answer.data() + connection.answered,
+                                                  connection.answer.size() - connection.answered);
+    if (count == Stream::again) return false;
     if (count <= 0) {
-        suspect(connection.peer, count == 0 ? "connection refused: wrong ticket" : last_error());
+        suspect(connection.peer, count == 0 ? "connection refused: wrong ticket" : connection.stream->error());
         return false;
     }
     connection.answered += static_cast<std::size_t>(count);
@@ -83,7 +85,7 @@ bool TcpTransport::greet(Outgoing& connection) {
 void TcpTransport::write_letters(Outgoing& connection, Sink& sink) {
     while (!connection.letters.empty()) {
         iovec parts[2 * letters_at_once];
-        int count = 0;
+        std::size_t count = 0;
         std::size_t skip = connection.written;
         const std::size_t letters = std::min(connection.letters.size(), letters_at_once);
         for (std::size_t index = 0; index < letters; ++index) {
@@ -97,14 +99,9 @@ void TcpTransport::write_letters(Outgoing& connection, Sink& sink) {
             add(&letter.label, sizeof(Label));
             add(letter.payload(), letter.label.bytes);
         }
-        msghdr message{};
-        message.msg_iov = parts;
-        message.msg_iovlen = static_cast<std::size_t>(count);
-        const ssize_t sent = ::sendmsg(connection.socket, &message, MSG_NOSIGNAL);
-        if (sent < 0) {
-            if (would_block()) break;
-            return suspect(connection.peer, last_error());
-        }
+        const ssize_t sent = connection.stream->write(parts, count);
+        if (sent == Stream::again) break;
+        if (sent < 0) return suspect(connection.peer, connection.stream->error());
         connection.written += static_cast<std::size_t>(sent);
         while (!connection.letters.empty() &&
                connection.written >= sizeof(Label) + connection.letters.front().label.bytes) {
@@ -131,8 +128,11 @@ void TcpTransport::handle(Incoming& connection, std::uint32_t, Sink& sink) {
 // Reads the greeting of a stranger; returns whether the connection is authenticated now.
 bool TcpTransport::read_greeting(Incoming& connection) {
     const ssize_t count =
-        ::recv(connection.socket, connection.buffer.data() + connection.end, sizeof(Greeting) - connection.end, 0);
-    if (count < 0 && would_block()) return false;
+        connection.stream->read(connection.buffer.data() + connection.end, sizeof(Greeting) - connection.end);
+    if (count == Stream::again) {
+        watch(connection, connection.stream->awaits(), false);
+        return false;
+    }
     const auto own = std::find_if(greeting_.begin(), greeting_.end(),
                                   [&](const std::unique_ptr<Incoming>& other) { return other.get() == &connection; });
     Greeting greeting;
@@ -143,12 +143,14 @@ bool TcpTransport::read_greeting(Incoming& connection) {
         std::memcpy(&greeting, connection.buffer.data(), sizeof greeting);
         is_known = greeting.magic == greeting_magic && greeting.from < peers_.size() && greeting.from != rank_ &&
                    !peers_[greeting.from].peer.address.empty() &&
-                   equal(greeting.ticket, peers_[greeting.from].peer.ticket_from) && !peers_[greeting.from].incoming;
+                   equal(greeting.ticket, peers_[greeting.from].peer.ticket_from) &&
+                   connection.stream->is_from(peers_[greeting.from].peer.certificate) &&
+                   !peers_[greeting.from].incoming;
     }
     if (is_known) {
-        const Ticket& answer = peers_[greeting.from].peer.ticket_to;
-        is_known = ::send(connection.socket, answer.data(), answer.size(), MSG_NOSIGNAL) ==
-                   static_cast<ssize_t>(answer.size());
+        Ticket& answer = peers_[greeting.from].peer.ticket_to;
+        const iovec part{answer.data(), answer.size()};
+        is_known = connection.stream->write(&part, 1) == static_cast<ssize_t>(answer.size());
     }
     if (!is_known) {
         ++rejected_;
@@ -203,7 +205,7 @@ void TcpTransport::read_letters(Incoming& connection, Sink& sink) {
         const std::size_t missing = connection.has_label && connection.label.bytes > Sink::borrowed_bytes
                                         ? connection.label.bytes - connection.received
                                         : 0;
-        if (drained || read >= read_at_once) return;
+        if (drained || (read >= read_at_once && !connection.stream->has_buffered())) return;
         std::byte* target = connection.buffer.data();
         std::size_t room = Incoming::buffer_bytes;
         const bool in_place = missing >= in_place_bytes;  // the buffer is empty then
@@ -218,10 +220,10 @@ void TcpTransport::read_letters(Incoming& connection, Sink& sink) {
             target += kept;
             room -= kept;
         }
-        const ssize_t count = ::recv(connection.socket, target, room, 0);
-        if (count < 0 && would_block()) return;
+        const ssize_t count = connection.stream->read(target, room);
+        if (count == Stream::again) return;
         if (count <= 0) {
-            const std::string reason = count == 0 ? "connection closed" : last_error();
+            const std::string reason = count == 0 ? "connection closed" : connection.stream->error();
             connection.close();
             return suspect(connection.peer, reason);
         }

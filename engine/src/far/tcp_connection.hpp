@@ -7,8 +7,11 @@
 #include <chrono>
 #include <cstdint>
 #include <deque>
+#include <memory>
+#include <utility>
 #include <vector>
 
+#include "stream.hpp"
 #include "unisono/tcp_transport.hpp"
 
 namespace unisono {
@@ -23,7 +26,8 @@ struct Greeting {
 static_assert(sizeof(Greeting) == 48);
 
 struct TcpTransport::Connection {
-    explicit Connection(int socket, bool outgoing) : socket(socket), outgoing(outgoing) {}
+    Connection(int socket, std::unique_ptr<Stream> stream, bool outgoing)
+        : socket(socket), stream(std::move(stream)), outgoing(outgoing) {}
     ~Connection() { close(); }
     Connection(const Connection&) = delete;
     Connection& operator=(const Connection&) = delete;
@@ -33,6 +37,7 @@ struct TcpTransport::Connection {
     }
 
     int socket;
+    const std::unique_ptr<Stream> stream;
     const bool outgoing;
     std::uint32_t peer = 0;
     std::uint32_t watched = 0;  // events
@@ -40,9 +45,9 @@ struct TcpTransport::Connection {
 };
 
 struct TcpTransport::Outgoing : Connection {
-    explicit Outgoing(int socket) : Connection(socket, true) {}
+    Outgoing(int socket, std::unique_ptr<Stream> stream) : Connection(socket, std::move(stream), true) {}
 
-    enum class State { connecting, greeting, open };
+    enum class State { connecting, introducing, greeting, open };
     State state = State::connecting;
     std::deque<Letter> letters;
     std::size_t written = 0;  // bytes of the first letter, with its label
@@ -51,7 +56,8 @@ struct TcpTransport::Outgoing : Connection {
 };
 
 struct TcpTransport::Incoming : Connection {
-    explicit Incoming(int socket) : Connection(socket, false), buffer(buffer_bytes) {}
+    Incoming(int socket, std::unique_ptr<Stream> stream)
+        : Connection(socket, std::move(stream), false), buffer(buffer_bytes) {}
 
     static constexpr std::size_t buffer_bytes = 64 << 10;
     bool authenticated = false;

@@ -161,7 +161,7 @@ void TcpTransport::accept_all() {
             ++rejected_;
             greeting_.erase(greeting_.begin());
         }
-        greeting_.push_back(std::make_unique<Incoming>(socket));
+        greeting_.push_back(std::make_unique<Incoming>(socket, make_stream_from(socket, tls_.get())));
         watch(*greeting_.back(), EPOLLIN, true);
     }
 }
@@ -173,7 +173,7 @@ void TcpTransport::connect(std::uint32_t peer) {
     const int socket = ::socket(list.first->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (socket < 0) return suspect(peer, text_of(errno));
     configure(socket);
-    state.outgoing = std::make_unique<Outgoing>(socket);
+    state.outgoing = std::make_unique<Outgoing>(socket, make_stream_to(socket, tls_.get(), state.peer.certificate));
     state.outgoing->peer = peer;
     if (::connect(socket, list.first->ai_addr, list.first->ai_addrlen) != 0 && errno != EINPROGRESS)
         return suspect(peer, text_of(errno));

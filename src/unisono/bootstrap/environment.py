@@ -17,6 +17,7 @@ from typing import Literal, NamedTuple
 
 from unisono.bootstrap import messages
 from unisono.bootstrap.job_identity import launcher_of
+from unisono.bootstrap.tls import Tls
 from unisono.errors import UsageError
 
 LauncherName = Literal["unisono", "torchrun", "openmpi", "mpich", "slurm", "alone"]
@@ -67,6 +68,7 @@ class JobNetwork(NamedTuple):
     token: str = ""
     job: str = ""  # a name of the job that is the same on all hosts
     transport: str = ""  # that carries the data, unless the program states another one
+    tls: Tls | None = None
 
 
 class Names(NamedTuple):
@@ -104,6 +106,7 @@ OF_OTHER_JOBS = (
     "MPI_LOCALRANKID", "MPI_LOCALNRANKS", "HYDI_", "I_MPI_HYDRA_UUID", "SLURM_PROCID", "SLURM_LOCALID", "SLURM_GTIDS",
     "SLURM_TASK_PID", "SLURM_STEPID", "SLURM_STEP_",
 )  # fmt: skip
+TLS = ("UNISONO_TLS_CERTIFICATE", "UNISONO_TLS_KEY", "UNISONO_TLS_AUTHORITY")  # paths
 MANY_TASKS = r"([0-9]{1,9})(?:\(x([0-9]{1,9})\))?"  # Slurm writes 2(x3),1 for 2, 2, 2 and 1 tasks on four hosts
 
 
@@ -136,7 +139,7 @@ def job_network(launcher: LauncherName, environ: Mapping[str, str] = os.environ)
     if launcher == "unisono":
         return JobNetwork(
             address=environ.get("UNISONO_RENDEZVOUS", ""), token=environ.get("UNISONO_TOKEN", ""),
-            transport=environ.get("UNISONO_TRANSPORT", ""),
+            transport=environ.get("UNISONO_TRANSPORT", ""), tls=launcher_tls(environ),
         )  # fmt: skip
     if launcher == "torchrun":
         host = environ.get("MASTER_ADDR", "")
@@ -208,7 +211,15 @@ def environment_of_rank(
         own |= {"UNISONO_RENDEZVOUS": network.address, "UNISONO_TOKEN": network.token}
         if network.transport:
             own["UNISONO_TRANSPORT"] = network.transport
+        if network.tls is not None:
+            own |= dict(zip(TLS, network.tls.paths, strict=True))
     return {**inherited, **own, "PYTHONUNBUFFERED": "1"}  # lines appear when they are written
+
+
+def launcher_tls(environ: Mapping[str, str] = os.environ) -> Tls | None:
+    """Return the files that ``unisono run --tls-...`` names, or None."""
+    paths = [environ[name] for name in TLS if name in environ]
+    return Tls(*paths) if len(paths) == len(TLS) else None
 
 
 def _is_of_another_job(name: str) -> bool:

@@ -14,17 +14,31 @@ from collections.abc import Sequence
 from select import POLLIN, POLLOUT, poll
 from typing import Any
 
+from unisono.message import Message
+
 LENGTH = struct.Struct("=I")
 READ_BYTES = 1 << 16
 LONGEST_MESSAGE = 1 << 20
+
+
+class TlsFailure(OSError):
+    """TLS has failed. ``is_final``: another attempt would fail, too. ``is_plain``: the peer does not use TLS."""
+
+    def __init__(self, reason: Message, *, is_final: bool, is_plain: bool = False) -> None:
+        super().__init__(reason)
+        self.reason, self.is_final, self.is_plain = reason, is_final, is_plain
 
 
 class Connection:
     """A connection.
 
     ``process`` and ``user`` are those of the peer, as reported by the kernel; over TCP, where it does not know them,
-    they are 0 and -1.
+    they are 0 and -1. With TLS (tls_connection.py), ``certificate`` is the digest of the peer's certificate, and
+    ``binding`` that of the client's and the server's; otherwise they are empty.
     """
+
+    certificate = b""
+    binding = b""
 
     def __init__(self, sock: socket.socket) -> None:
         sock.setblocking(False)

@@ -79,6 +79,12 @@ def hello_from(message: dict[str, Any]) -> Hello:
     return hello
 
 
+def check_names(theirs: Mapping[str, Any], ours: Mapping[str, Any]) -> None:
+    """Raise ValueError if the resources of two hellos have different names."""
+    if theirs.keys() != ours.keys():
+        raise ValueError(f"resources named {sorted(theirs)[:9]}")
+
+
 def is_list_of_integers(value: Any) -> bool:
     """Return whether a part of a message is a list of integers."""
     return isinstance(value, list) and all(type(item) is int for item in value)

@@ -18,6 +18,7 @@ from typing import Any
 
 from unisono.bootstrap import messages
 from unisono.bootstrap.framing import Connection
+from unisono.bootstrap.handshake import LONGEST_HELLO
 from unisono.errors import CommError
 
 HELLO_S = 5.0  # the time that a connection has to send its hello
@@ -30,11 +31,14 @@ class Intake:
     """Accepts connections and keeps those that have not sent a hello yet.
 
     ``is_allowed`` says whether to keep a new connection; the others are closed before a byte of them is read.
-    ``rank`` is the rank that listens.
+    ``secure`` returns the connection over a new socket. ``rank`` is the rank that listens.
     """
 
-    def __init__(self, rank: int, size: int, is_allowed: Callable[[Connection], bool]) -> None:
-        self.rank, self.is_allowed = rank, is_allowed
+    def __init__(
+        self, rank: int, size: int, is_allowed: Callable[[Connection], bool],
+        secure: Callable[[socket.socket], Connection] = Connection,
+    ) -> None:  # fmt: skip
+        self.rank, self.is_allowed, self.secure = rank, is_allowed, secure
         self.most = MOST_UNKNOWN + size
         self.unknown: dict[Connection, float] = {}  # with the time at which they are closed
         self.achieved: dict[Connection, int] = {}  # by unknown connections; those that are not here are silent
@@ -54,7 +58,7 @@ class Intake:
                     reason = messages.NO_DESCRIPTOR(rank=self.rank, reason=error.strerror)
                     raise CommError(reason, rank=self.rank) from error
                 raise
-            connection = Connection(sock)
+            connection = self.secure(sock)
             if not self.is_allowed(connection):
                 connection.close()
                 continue
@@ -63,6 +67,17 @@ class Intake:
             self.unknown[connection] = time.monotonic() + HELLO_S
             self.selector.register(connection, EVENT_READ, connection)
         return True
+
+    def read_hello(self, connection: Connection, is_proved: Callable[[], bool]) -> dict[str, Any] | None:
+        """Continue to read: first the proof that the connection belongs to the job, then its hello.
+
+        Return the hello when it is complete. A connection that ends before is closed. ValueError: not a message.
+        """
+        is_open = connection.read()
+        message = connection.take(LONGEST_HELLO) if is_proved() else None
+        if message is None and not is_open:
+            self.drop(connection)
+        return message
 
     def has_proved(self, connection: Connection) -> bool:
         """Return whether a connection has proved that it belongs to the job."""

@@ -18,7 +18,7 @@ from select import POLLIN, POLLOUT, poll
 
 from unisono.bootstrap import network_messages as network
 from unisono.bootstrap.environment import RankIdentity
-from unisono.bootstrap.framing import Connection
+from unisono.bootstrap.framing import Connection, TlsFailure
 from unisono.bootstrap.interfaces import plain_address
 from unisono.bootstrap.network_handshake import (
     ANSWER,
@@ -43,6 +43,7 @@ DIAL_EVERY_S = 0.02  # at first; doubled with each attempt
 SLOWEST_DIAL_S = 0.5
 CONNECT_S = 3.0  # for one address: packets to it may be lost silently
 HANDSHAKE_S = 10.0
+TLS_ALERT = b"\x15\x03"  # the first bytes with which a server of TLS refuses a client without TLS
 
 Resolve = Callable[[str, int], list[tuple[int, tuple[object, ...]]]]
 
@@ -58,9 +59,10 @@ class Dialer:
 
     def __init__(
         self, identity: RankIdentity, plan: NetworkPlan, own: NetworkHello, hooks: RendezvousHooks,
-        resolve: Resolve = resolve,
+        resolve: Resolve = resolve, secure: Callable[[socket.socket], Connection] = Connection,
     ) -> None:  # fmt: skip
         self.identity, self.plan, self.own, self.hooks, self.resolve = identity, plan, own, hooks, resolve
+        self.secure = secure  # returns the connection over a socket
         self.ends_s = time.monotonic() + own.timeout_s
         self.reasons: list[Message] = []  # why the last attempt failed, for each address
 
@@ -69,12 +71,12 @@ class Dialer:
         wait_s, poll_s = DIAL_EVERY_S, time.monotonic() + POLL_EVERY_S
         while (connection := self._try_all()) is None:
             now_s = time.monotonic()
-            if now_s >= self.ends_s:
-                raise self._unreachable()
             if now_s >= poll_s:
                 poll_s = now_s + POLL_EVERY_S
                 self.hooks.poll()
-            time.sleep(min(wait_s, self.ends_s - now_s))
+            time.sleep(max(0.0, min(wait_s, self.ends_s - now_s)))
+            if time.monotonic() >= self.ends_s:  # another attempt would replace the reason by a timeout
+                raise self._unreachable()
             wait_s = min(2 * wait_s, SLOWEST_DIAL_S)
         with suppress(BrokenPipeError, ConnectionResetError):  # rank 0 has failed; the caller finds that out
             connection.send(replace(self.own, left_s=max(0.0, self.ends_s - time.monotonic())).as_message())
@@ -104,26 +106,37 @@ class Dialer:
 
     def _try(self, family: int, address: tuple[object, ...], name: str) -> Connection | None:
         sock = socket.socket(family, socket.SOCK_STREAM)
-        connection = Connection(sock)
+        sock.setblocking(False)
         try:
             ends_s = min(self.ends_s, time.monotonic() + CONNECT_S)
             _connect(sock, address, ends_s)
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            connection = self.secure(sock)
             problem = self._prove(connection, name)
             if problem is None:
                 return connection
             self.reasons.append(problem)
+        except TlsFailure as failure:
+            if failure.is_final:
+                sock.close()
+                raise CommError(
+                    network.NO_TLS_TO_RANK_0(**self._names(name), reason=failure.reason), rank=0
+                ) from None
+            self.reasons.append(network.ADDRESS_FAILED(address=name, reason=failure.reason))
         except UnisonoError:
-            connection.close()
+            sock.close()
             raise
         except OSError as error:
             reason = error.strerror or os.strerror(errno.ETIMEDOUT)
             self.reasons.append(network.ADDRESS_FAILED(address=name, reason=reason))
         except BaseException:
-            connection.close()
+            sock.close()
             raise
-        connection.close()
+        sock.close()
         return None
+
+    def _names(self, address: str) -> dict[str, object]:
+        return {"address": address, "rank": self.identity.rank, "host": self.own.host["host"]}
 
     def _prove(self, connection: Connection, name: str) -> Message | None:
         """Prove to rank 0 that this rank belongs to the job, and let it prove the same.
@@ -131,12 +144,14 @@ class Dialer:
         Return why another attempt may succeed; raise if none can.
         """
         identity, token = self.identity, self.plan.token
-        names = {"address": name, "rank": identity.rank, "host": self.own.host["host"]}
+        names = self._names(name)
         ends_s = min(self.ends_s, time.monotonic() + HANDSHAKE_S)
         greeting = make_greeting(identity.rank, identity.size, self.plan.job)
         connection.send_bytes(greeting)
         answer = _receive(connection, ANSWER.size, ends_s)
         if answer is None:
+            if connection.received.startswith(TLS_ALERT):
+                raise UsageError(network.RANK_0_USES_TLS(**names))
             return network.CLOSED_BY_PEER(address=name)
         if (parts := read_answer(answer)) is None:
             return network.NOT_UNISONO(address=name)
@@ -145,13 +160,13 @@ class Dialer:
             raise MismatchError(network.OTHER_PROTOCOL(**names))
         if verdict == OTHER_JOB:
             return network.OTHER_JOB_THERE(address=name)
-        connection.send_bytes(prove(token, FROM_RANK, greeting, answer))
+        connection.send_bytes(prove(token, FROM_RANK, greeting, answer, connection.binding))
         proof = _receive(connection, PROOF_BYTES, ends_s)
         if proof is None:
             return network.CLOSED_BY_PEER(address=name)
         if proof == REFUSED:
             raise UsageError(network.WRONG_TOKEN(**names))
-        if not is_proved(proof, token, FROM_RANK_0, greeting, answer):
+        if not is_proved(proof, token, FROM_RANK_0, greeting, answer, connection.binding):
             raise CommError(network.FALSE_RANK_0(address=name), rank=0)
         return None
 

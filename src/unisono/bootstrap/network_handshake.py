@@ -6,8 +6,9 @@ is right, rank 0 answers with another one. Only after that are messages read (fr
 process that merely connects learns nothing about the token.
 
 The token never travels, a recorded proof is useless for another connection, and a proof of one direction is not one
-of the other. The messages that follow are neither encrypted nor protected against a process that can alter packets on
-their way (docs/adr/0041).
+of the other. Without TLS, the messages that follow are neither encrypted nor protected against a process that can
+alter packets on their way (docs/adr/0041). With TLS, a proof covers the certificates of both sides (the **binding**),
+so a process with a certificate of the same authority cannot pass on proofs between two ranks (docs/adr/0045).
 """
 
 from __future__ import annotations
@@ -65,14 +66,16 @@ def read_answer(data: bytes) -> tuple[int, bytes] | None:
     return (protocol, verdict) if magic == MAGIC else None
 
 
-def prove(token: str, direction: bytes, greeting: bytes, answer: bytes) -> bytes:
-    """Return the proof that the sender knows the token, for this greeting and answer only."""
-    return hmac.digest(token.encode(), direction + greeting + answer, "sha256")
+def prove(token: str, direction: bytes, greeting: bytes, answer: bytes, binding: bytes = b"") -> bytes:
+    """Return the proof that the sender knows the token, for this greeting, answer and connection only."""
+    return hmac.digest(token.encode(), direction + greeting + answer + binding, "sha256")
 
 
-def is_proved(proof: bytes, token: str, direction: bytes, greeting: bytes, answer: bytes) -> bool:
+def is_proved(
+    proof: bytes, token: str, direction: bytes, greeting: bytes, answer: bytes, binding: bytes = b""
+) -> bool:
     """Return whether a proof is right."""
-    return hmac.compare_digest(proof, prove(token, direction, greeting, answer))
+    return hmac.compare_digest(proof, prove(token, direction, greeting, answer, binding))
 
 
 def digest(text: str) -> bytes:

@@ -25,6 +25,7 @@ from unisono.bootstrap.network_rendezvous import NetworkRendezvous, OpenCourier,
 from unisono.bootstrap.network_star import Star
 from unisono.bootstrap.rendezvous import meet
 from unisono.bootstrap.rendezvous_server import RendezvousHooks
+from unisono.bootstrap.tls import BYTES_PER_KEY, Tls
 from unisono.bootstrap.uncaught_errors import install_excepthook
 from unisono.errors import CommError
 
@@ -58,7 +59,7 @@ def connect_link_over_network(
 
     participant = Participant(identity, plan, own_resources(), connect_timeout_s, hooks, host, resolve, offers)
     try:
-        network = participant.meet(configure, _open_courier(identity, plan.transport))
+        network = participant.meet(configure, _open_courier(identity, plan))
         try:
             link = _join_host(identity, network, timeout_s, connect_timeout_s)
         except BaseException as error:
@@ -78,9 +79,13 @@ def connect_link_over_network(
     return link
 
 
-def _open_courier(identity: RankIdentity, transport: str) -> OpenCourier:
+def _open_courier(identity: RankIdentity, plan: NetworkPlan) -> OpenCourier:
+    transport = plan.transport
+
     def open_courier(address: str, ports: range | None) -> _engine.Courier:
         courier = listen(address, ports)
+        if plan.tls is not None:
+            return with_tls(courier, plan.tls)
         if transport == TCP:
             return courier
         path = transport.removeprefix(UCX_PATH) if transport.startswith(UCX_PATH) else None
@@ -89,6 +94,15 @@ def _open_courier(identity: RankIdentity, transport: str) -> OpenCourier:
         except RuntimeError as error:
             courier.close()
             reason = network_messages.UCX_NOT_USABLE(rank=identity.rank, reason=error)
+            raise CommError(reason, rank=identity.rank) from error
+        return courier
+
+    def with_tls(courier: _engine.Courier, tls: Tls) -> _engine.Courier:
+        try:
+            courier.use_tls(*tls.paths, BYTES_PER_KEY)
+        except RuntimeError as error:
+            courier.close()
+            reason = network_messages.TLS_NOT_USABLE(rank=identity.rank, reason=error)
             raise CommError(reason, rank=identity.rank) from error
         return courier
 

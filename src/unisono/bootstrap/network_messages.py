@@ -42,6 +42,30 @@ TCP_WITHOUT_RDMA = Template(
     'tcp（无 RDMA：只有 transport="ucx" 支持 RDMA；本主机的 RDMA 设备：{devices}）',
 )
 NO_RDMA_DEVICE = Template("bootstrap.no_rdma_device", "none", "无")
+TLS_FILE = Template(
+    "bootstrap.tls_file",
+    "connect(tls=...): cannot use {path}: {reason}; expected files in PEM format, and a key without a password that "
+    "belongs to the certificate",
+    "connect(tls=...)：无法使用 {path}：{reason}；应为 PEM 格式的文件，且密钥没有口令并与证书匹配",
+)
+BAD_TLS = Template(
+    "bootstrap.bad_tls",
+    "connect: tls={tls}; expected unisono.Tls(certificate=PATH, key=PATH, authority=PATH)",
+    "connect：tls={tls}；应为 unisono.Tls(certificate=PATH, key=PATH, authority=PATH)",
+)
+TLS_OVER_UCX = Template(
+    "bootstrap.tls_over_ucx",
+    'connect: transport={transport!r} and tls are both given, but UCX does not encrypt; hint: use transport="tcp"',
+    'connect：同时给出了 transport={transport!r} 和 tls，但 UCX 不加密；建议：使用 transport="tcp"',
+)
+TLS_NOT_USABLE = Template(
+    "bootstrap.tls_not_usable",
+    "connect: rank {rank} cannot use TLS: {reason}",
+    "connect：rank {rank} 无法使用 TLS：{reason}",
+)
+OVER_TLS = Template(
+    "bootstrap.over_tls", "tcp with TLS ({openssl}); UCX does not encrypt", "带 TLS 的 tcp（{openssl}）；UCX 不加密"
+)
 UCX_DEVICES = Template("bootstrap.ucx_devices", "{ucx} ({devices})", "{ucx}（{devices}）")
 UCX_WITHOUT_RDMA_DEVICE = Template(
     "bootstrap.ucx_without_rdma_device",
@@ -119,6 +143,12 @@ PEER_REFUSED = Template(
     "{address} was refused as rank {rank}: {reason}",
     "{address} 作为 rank {rank} 被拒绝：{reason}",
 )
+TLS_REFUSED = Template("bootstrap.tls_refused", "{address} was refused: {reason}", "{address} 被拒绝：{reason}")
+TLS_FAILED = Template("bootstrap.tls_failed", "TLS: {reason}", "TLS：{reason}")
+WITHOUT_TLS = Template("bootstrap.without_tls", "it does not use TLS", "它不使用 TLS")
+ONLY_IT_USES_TLS = Template(
+    "bootstrap.only_it_uses_tls", "it uses TLS, and rank 0 does not", "它使用 TLS，而 rank 0 不使用"
+)
 REASON_TOKEN = Template("bootstrap.reason_token", "its token differs", "令牌不同")
 REASON_JOB = Template("bootstrap.reason_job", "it belongs to another job", "它属于另一个作业")
 REASON_PROTOCOL = Template(
@@ -186,6 +216,20 @@ OTHER_JOB_THERE = Template(
 )
 NOT_UNISONO = Template(
     "bootstrap.not_unisono", "{address} is not a rank of Unisono", "{address} 不是 Unisono 的 rank"
+)
+RANK_0_USES_TLS = Template(
+    "bootstrap.rank_0_uses_tls",
+    "connect: rank 0 at {address} uses TLS, and rank {rank} on {host} does not; hint: give all ranks certificates, "
+    "connect(tls=...)",
+    "connect：{address} 上的 rank 0 使用 TLS，而 {host} 上的 rank {rank} 不使用；建议：为所有 rank 指定证书，"
+    "connect(tls=...)",
+)
+NO_TLS_TO_RANK_0 = Template(
+    "bootstrap.no_tls_to_rank_0",
+    "connect: rank {rank} on {host} and rank 0 at {address} cannot use TLS with each other: {reason}; hint: all "
+    "ranks need certificates of the same authority that have not expired",
+    "connect：{host} 上的 rank {rank} 与 {address} 上的 rank 0 之间无法使用 TLS：{reason}；建议：所有 rank "
+    "都需要由同一机构签发且未过期的证书",
 )
 WRONG_TOKEN = Template(
     "bootstrap.wrong_token",

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from unisono.bootstrap import network_messages as network
 from unisono.bootstrap.environment import JobNetwork, RankIdentity
 from unisono.bootstrap.network_handshake import digest
+from unisono.bootstrap.tls import Tls
 from unisono.errors import UsageError
 
 TCP, UCX = "tcp", "ucx"
@@ -35,6 +36,7 @@ class NetworkOptions:
     interface: str | None = None
     ports: range | None = None
     transport: str | None = None
+    tls: Tls | None = None
 
 
 @dataclass(frozen=True)
@@ -48,11 +50,12 @@ class NetworkPlan:
     interface: str | None = None
     ports: range | None = None
     transport: str = TCP  # or UCX, or UCX with the path of its library
+    tls: Tls | None = None  # None: nothing is encrypted
 
     @property
     def settings(self) -> tuple[object, ...]:
         """What determines how a courier listens and sends."""
-        return self.interface, self.ports, self.transport
+        return self.interface, self.ports, self.transport, self.tls
 
     @property
     def address(self) -> str:
@@ -74,6 +77,8 @@ def plan_network(identity: RankIdentity, options: NetworkOptions, launcher: JobN
     """Return the plan of a rendezvous between hosts; UsageError if the address or the token is not known."""
     ports = options.ports
     transport = transport_of(options.transport, launcher)
+    tls = options.tls or launcher.tls
+    check_tls(tls, transport)
     check_ports(ports)
     if options.rendezvous is not None:
         host, port = split_address(options.rendezvous)
@@ -88,7 +93,7 @@ def plan_network(identity: RankIdentity, options: NetworkOptions, launcher: JobN
             network.NO_RENDEZVOUS(launcher=identity.launcher, size=identity.size, local_size=identity.local_size)
         )
     token = _token(options, launcher)
-    return NetworkPlan(host, port, token, launcher.job, options.interface, ports, transport)
+    return NetworkPlan(host, port, token, launcher.job, options.interface, ports, transport, tls)
 
 
 def transport_of(requested: str | None, launcher: JobNetwork) -> str:
@@ -103,6 +108,14 @@ def check_transport(transport: str) -> None:
     is_path = isinstance(transport, str) and transport.startswith(UCX_PATH) and len(transport) > len(UCX_PATH)
     if transport not in (TCP, UCX) and not is_path:
         raise UsageError(network.BAD_TRANSPORT(transport=repr(transport)))
+
+
+def check_tls(tls: Tls | None, transport: str) -> None:
+    """Raise UsageError if these are not the files of TLS, or the transport cannot encrypt."""
+    if tls is not None and not isinstance(tls, Tls):
+        raise UsageError(network.BAD_TLS(tls=repr(tls)))
+    if tls is not None and transport != TCP:
+        raise UsageError(network.TLS_OVER_UCX(transport=transport))
 
 
 def check_ports(ports: range | None) -> None:

@@ -22,11 +22,12 @@ import socket
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from unisono import __version__, _engine
 from unisono.bootstrap import network_messages as network
 from unisono.bootstrap.environment import RankIdentity
+from unisono.bootstrap.framing import Connection
 from unisono.bootstrap.hosts import HostMap, hosts_of
 from unisono.bootstrap.interfaces import is_loopback, list_interfaces, plain_address, select_address
 from unisono.bootstrap.job_resources import CourierOffer, SharedCourier, random_number
@@ -39,7 +40,11 @@ from unisono.bootstrap.network_star import FarPeer, Star, StarCenter, StarMember
 from unisono.bootstrap.rendezvous import system_error
 from unisono.bootstrap.rendezvous_address import AbstractAddress
 from unisono.bootstrap.rendezvous_server import RendezvousHooks
+from unisono.bootstrap.tls import Tls
 from unisono.errors import CommError, UnisonoError
+
+if TYPE_CHECKING:
+    from unisono.bootstrap.tls_connection import TlsCredentials
 
 # Returns a courier that listens at an address, on a free port of the range; OSError if it cannot.
 OpenCourier = Callable[[str, range | None], _engine.Courier]
@@ -68,6 +73,7 @@ class Table:
     ports: list[int]
     config: dict[str, Any]
     generation: str  # different for every rendezvous
+    certificates: list[bytes]  # digests, by rank; empty without TLS
 
 
 class Participant:
@@ -84,6 +90,7 @@ class Participant:
     ) -> None:  # fmt: skip
         self.identity, self.plan, self.timeout_s, self.resolve = identity, plan, timeout_s, resolve
         self.hooks = hooks or RendezvousHooks()
+        self.credentials = _credentials(plan.tls)
         usable = [offer for offer in offers if offer.courier.settings == plan.settings]
         self.offers = {offer.courier.name: offer for offer in usable if offer.courier.add_user(self)}
         self.own = NetworkHello(
@@ -93,6 +100,7 @@ class Participant:
         self.chosen: CourierOffer | None = None
         self.courier: SharedCourier | None = None
         self.identities: list[dict[str, str]] = []  # of the hosts of all ranks; on rank 0 only
+        self.certificates = [b""] * identity.size  # digests of those of all ranks; on rank 0 only
         self.config: dict[str, Any] = {}  # on rank 0 only
 
     def meet(self, configure: ConfigureHosts, open_courier: OpenCourier) -> NetworkRendezvous:
@@ -146,7 +154,8 @@ class Participant:
         """
         if self.identity.rank == 0:
             return self._gather_at_rank_0(configure)
-        dialer = Dialer(self.identity, self.plan, self.own, self.hooks, self.resolve)
+        secure = self.credentials.connect if self.credentials else Connection
+        dialer = Dialer(self.identity, self.plan, self.own, self.hooks, self.resolve, secure)
         connection = dialer.dial()
         star = StarMember(connection, self.identity.rank, self.plan.address, self.timeout_s)
         star.ends_s = dialer.ends_s
@@ -168,7 +177,8 @@ class Participant:
     def _gather_at_rank_0(self, configure: ConfigureHosts) -> tuple[Star, HostMap, str, str]:
         with listen(self.plan, time.monotonic() + self.timeout_s) as listener:
             self.plan = replace(self.plan, port=listener.getsockname()[1])  # it may have been any port
-            server = NetworkServer(self.identity, self.plan, self.own, self.hooks)
+            secure = self.credentials.accept if self.credentials else Connection
+            server = NetworkServer(self.identity, self.plan, self.own, self.hooks, secure)
             self.hooks.on_port(self.plan.port)
             server.accept_all(listener)
         star = StarCenter(server.peers, self.timeout_s)
@@ -176,6 +186,8 @@ class Participant:
             self.hooks.on_complete()
             peers = [server.peers[rank] for rank in range(1, self.identity.size)]
             self.identities = [self.own.host, *(peer.hello.host for peer in peers)]
+            if self.credentials is not None:
+                self.certificates = [self.credentials.certificate, *(peer.connection.certificate for peer in peers)]
             hosts = hosts_of(self.identities)
             far = [peer for peer in peers if hosts.host_of[peer.rank] != hosts.host_of[0]]
             reached = plain_address(far[0].connection.socket.getsockname()[0]) if far else ""
@@ -229,7 +241,8 @@ class Participant:
         if any(addresses):
             check_loopback(addresses, self.identities)
         table = {
-            "addresses": addresses, "ports": ports, "config": self.config, "generation": secrets.token_hex(16)
+            "addresses": addresses, "ports": ports, "config": self.config, "generation": secrets.token_hex(16),
+            "certificates": [certificate.hex() for certificate in self.certificates],
         }  # fmt: skip
         return [table] * len(received)
 
@@ -242,6 +255,7 @@ class Participant:
             [hosts.name(peer) for peer in range(hosts.size)],
             [self._ticket(table, rank, peer) for peer in range(hosts.size)],
             [self._ticket(table, peer, rank) for peer in range(hosts.size)],
+            table.certificates,
         )
 
     def _ticket(self, table: Table, sender: int, receiver: int) -> bytes:
@@ -253,6 +267,14 @@ class Participant:
         host = hosts.host_of[self.identity.rank]
         name = derive(self.plan.token, "socket", table.generation, host)[:16].hex()
         return AbstractAddress(name, derive(self.plan.token, "secret", table.generation, host).hex())
+
+
+def _credentials(tls: Tls | None) -> TlsCredentials | None:
+    if tls is None:
+        return None
+    from unisono.bootstrap.tls_connection import TlsCredentials  # not loaded by jobs without TLS
+
+    return TlsCredentials(tls)
 
 
 def check_loopback(addresses: Sequence[str], identities: Sequence[dict[str, str]]) -> None:
@@ -287,7 +309,10 @@ def _read_table(message: dict[str, Any], size: int, address: str) -> Table:
         addresses, ports = list(map(_text, message["addresses"])), list(map(_integer, message["ports"]))
         if len(addresses) != size or len(ports) != size or not isinstance(message["config"], dict):
             raise ValueError("a table of another size")
-        return Table(addresses, ports, message["config"], _text(message["generation"]))
+        certificates = [bytes.fromhex(_text(each)) for each in message["certificates"]]
+        if len(certificates) != size:
+            raise ValueError("certificates of another number of ranks")
+        return Table(addresses, ports, message["config"], _text(message["generation"]), certificates)
     except (KeyError, TypeError, ValueError) as error:
         raise CommError(network.BAD_RANK_0_MESSAGE(address=address, reason=error), rank=0) from error
 

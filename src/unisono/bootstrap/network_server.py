@@ -12,7 +12,7 @@ import errno
 import ipaddress
 import socket
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from os import strerror
@@ -22,8 +22,8 @@ from unisono.bootstrap import messages
 from unisono.bootstrap import network_messages as network
 from unisono.bootstrap.environment import RankIdentity
 from unisono.bootstrap.error_report import spans
-from unisono.bootstrap.framing import Connection
-from unisono.bootstrap.handshake import LONGEST_HELLO, error_to_dict
+from unisono.bootstrap.framing import Connection, TlsFailure
+from unisono.bootstrap.handshake import check_names, error_to_dict
 from unisono.bootstrap.hosts import hosts_of
 from unisono.bootstrap.intake import GREETED, PROVED, Intake
 from unisono.bootstrap.interfaces import plain_address
@@ -55,6 +55,7 @@ LINGER_S = 2.0  # when the rendezvous fails, the time in which ranks that start 
 BIND_S = 5.0  # the time that the rank 0 of an earlier job, or of an earlier start of this one, has to end
 BIND_EVERY_S = 0.05
 MOST_KEPT_REFUSALS = 64
+TLS_HANDSHAKE = b"\x16\x03"  # the first bytes of a client of TLS
 
 
 @dataclass(eq=False)
@@ -114,9 +115,15 @@ def _bound(host: str, port: int) -> socket.socket:
 
 
 class NetworkServer:
-    """Accepts the connections of all other ranks. ``own`` is the hello of rank 0."""
+    """Accepts the connections of all other ranks.
 
-    def __init__(self, identity: RankIdentity, plan: NetworkPlan, own: NetworkHello, hooks: RendezvousHooks) -> None:
+    ``own`` is the hello of rank 0; ``secure`` returns the connection over a new socket.
+    """
+
+    def __init__(
+        self, identity: RankIdentity, plan: NetworkPlan, own: NetworkHello, hooks: RendezvousHooks,
+        secure: Callable[[socket.socket], Connection] = Connection,
+    ) -> None:  # fmt: skip
         self.identity, self.plan, self.own, self.hooks = identity, plan, own, hooks
         self.ends_s = time.monotonic() + own.timeout_s
         self.timeout_s = own.timeout_s  # of the rank whose time ends first
@@ -125,7 +132,7 @@ class NetworkServer:
         self._problem: UnisonoError | None = None
         self._told: set[int] = set()  # the ranks that know of it
         self._strangers: dict[Connection, _Stranger] = {}
-        self._intake = Intake(0, identity.size, self._prepare)
+        self._intake = Intake(0, identity.size, self._prepare, secure)
 
     def accept_all(self, listener: socket.socket) -> None:
         """Return when all ranks are connected; on failure, tell those that are, and raise."""
@@ -207,26 +214,26 @@ class NetworkServer:
             self.refusals.append(network.PEER_REFUSED(address=peer_address(connection), rank=rank, reason=reason))
         self._intake.drop(connection)
 
+    def _refuse_stranger(self, connection: Connection, reason: Message) -> None:
+        """Close a connection whose rank is not known; the rendezvous goes on."""
+        if len(self.refusals) < MOST_KEPT_REFUSALS:
+            self.refusals.append(network.TLS_REFUSED(address=peer_address(connection), reason=reason))
+        self._intake.drop(connection)
+
     def _read(self, connection: Connection) -> None:
         """Continue the handshake of a connection: its greeting, its proof, its hello."""
         stranger = self._strangers.setdefault(connection, _Stranger())
         rank = stranger.claim.rank if stranger.claim is not None else -1
         try:
-            is_open = connection.read()
-            if not self._is_proved(connection, stranger) or stranger.claim is None:
-                if not is_open:
-                    self._intake.drop(connection)
-                return
-            message = connection.take(LONGEST_HELLO)
-            if message is None:
-                if not is_open:
-                    self._intake.drop(connection)
+            message = self._intake.read_hello(connection, lambda: self._is_proved(connection, stranger))
+            if message is None or stranger.claim is None:
                 return
             hello = network_hello_from(message)
-            if hello.resources.keys() != self.own.resources.keys():
-                raise ValueError(f"resources named {sorted(hello.resources)[:9]}")
+            check_names(hello.resources, self.own.resources)
         except ValueError as error:
             self._refuse(connection, rank, network.REASON_HELLO(reason=error))
+        except TlsFailure as failure:
+            self._refuse_stranger(connection, failure.reason)
         except OSError:
             self._intake.drop(connection)
         else:
@@ -246,9 +253,10 @@ class NetworkServer:
             return False
         proof = bytes(received[:PROOF_BYTES])
         del received[:PROOF_BYTES]
-        if is_proved(proof, self.plan.token, FROM_RANK, stranger.greeting, stranger.answer):
+        if is_proved(proof, self.plan.token, FROM_RANK, stranger.greeting, stranger.answer, connection.binding):
             self._intake.achieved[connection] = PROVED
-            connection.send_bytes(prove(self.plan.token, FROM_RANK_0, stranger.greeting, stranger.answer))
+            proof = prove(self.plan.token, FROM_RANK_0, stranger.greeting, stranger.answer, connection.binding)
+            connection.send_bytes(proof)
             return True
         connection.send_bytes(REFUSED)
         self._refuse(connection, stranger.claim.rank, network.REASON_TOKEN())
@@ -258,7 +266,10 @@ class NetworkServer:
         """Answer the greeting of a connection and return it; a connection that cannot be a rank is closed."""
         greeting = read_greeting(stranger.greeting)
         if greeting is None:
-            self._intake.drop(connection)
+            if stranger.greeting.startswith(TLS_HANDSHAKE):
+                self._refuse_stranger(connection, network.ONLY_IT_USES_TLS())
+            else:
+                self._intake.drop(connection)
             return None
         is_of_this_job = greeting.job == digest(self.plan.job)
         stranger.answer = make_answer(GO_ON if is_of_this_job else OTHER_JOB)

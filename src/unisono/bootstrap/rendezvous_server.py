@@ -22,10 +22,10 @@ from unisono.bootstrap import messages
 from unisono.bootstrap.environment import RankIdentity
 from unisono.bootstrap.framing import Connection
 from unisono.bootstrap.handshake import (
-    LONGEST_HELLO,
     PREAMBLE_BYTES,
     PROTOCOL,
     Hello,
+    check_names,
     error_to_dict,
     hello_from,
     protocol_of,
@@ -165,19 +165,11 @@ class RendezvousServer:
     def _read_hello(self, connection: Connection, secret: str) -> None:
         """Continue to read: first the proof that the connection belongs to the job, then its hello."""
         try:
-            is_open = connection.read()
-            if not self._is_proved(connection, secret):
-                if not is_open:
-                    self._intake.drop(connection)
-                return
-            message = connection.take(LONGEST_HELLO)
+            message = self._intake.read_hello(connection, lambda: self._is_proved(connection, secret))
             if message is None:
-                if not is_open:
-                    self._intake.drop(connection)
                 return
             hello = hello_from(message)
-            if hello.resources.keys() != self.own.resources.keys():
-                raise ValueError(f"resources named {sorted(hello.resources)}")
+            check_names(hello.resources, self.own.resources)
         except ValueError as error:
             self._refuse(connection, CommError(messages.BAD_HELLO(process=connection.process, reason=error)))
         except OSError:

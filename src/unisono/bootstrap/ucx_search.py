@@ -89,7 +89,12 @@ def uses_rdma(resources: Iterable[str]) -> bool:
 
 
 def describe(courier: _engine.Courier, rdma: Path = RDMA_DEVICES) -> str:
-    """Return the transport of a courier; that of UCX with its devices. If it does not use RDMA, state the reason."""
+    """Return the transport of a courier: TCP with the version of TLS, or UCX with its devices.
+
+    If it does not use RDMA, state the reason.
+    """
+    if courier.tls:
+        return network_messages.OVER_TLS(openssl=courier.tls)
     ucx, resources = courier.transport, courier.ucx_resources
     if ucx == TCP:
         return network_messages.TCP_WITHOUT_RDMA(devices=", ".join(_names(rdma)) or network_messages.NO_RDMA_DEVICE())

@@ -73,6 +73,7 @@ def gather_facts() -> dict[str, Any]:
         "shared_memory": _shared_memory(),
         "transport": messages.TRANSPORT(),
         "ucx": _ucx(),
+        "tls": _tls(),
         "interfaces": _interfaces(),
         "algorithm_table": _table(),
         "proof_cache": str(cache),
@@ -96,6 +97,16 @@ def _ucx() -> str:
         return probe()
     except RuntimeError as error:
         return messages.NO_UCX(reason=error)
+
+
+def _tls() -> str:
+    """Return the OpenSSL library that ``connect(tls=...)`` loads."""
+    from unisono import _engine
+
+    try:
+        return messages.TLS(openssl=_engine.openssl_version())
+    except RuntimeError as error:
+        return messages.NO_TLS(reason=error)
 
 
 def _interfaces() -> dict[str, str]:

@@ -174,6 +174,12 @@ TRANSPORT = Template(
 NO_UCX = Template(
     "cli.no_ucx", "not available (pip install unisono[net]): {reason}", "不可用（pip install unisono[net]）：{reason}"
 )
+TLS = Template(
+    "cli.tls",
+    "{openssl}, with connect(tls=...); tcp carries the messages then, because UCX does not encrypt",
+    "{openssl}，用 connect(tls=...) 启用；此时由 tcp 传输消息，因为 UCX 不加密",
+)
+NO_TLS = Template("cli.no_tls", "not available: {reason}", "不可用：{reason}")
 SHARED_MEMORY = Template(
     "cli.shared_memory",
     "{staging} MiB for each rank of a communicator (connect(staging_bytes=...)), and {transfer} KiB for each pair of "

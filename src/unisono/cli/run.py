@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 from unisono.bootstrap.network_options import check_transport
+from unisono.bootstrap.tls import Tls
 from unisono.cli import arguments
 from unisono.errors import UsageError
 from unisono.launch import messages
@@ -17,8 +18,13 @@ from unisono.launch.host_list import parse_hosts
 from unisono.launch.limits import RANKS_PER_CORE
 from unisono.launch.outcome import Outcome
 from unisono.launch.run import launch, no_prefix, plain_prefix
-from unisono.message import Message
+from unisono.message import Message, listed
 
+TLS_FILES = {
+    "certificate": "the certificate of the host",
+    "key": "its private key",
+    "authority": "the certificate of the authority that has signed those of all hosts",
+}
 COLOURS = ("cyan", "magenta", "green", "yellow", "blue", "bright_cyan", "bright_magenta", "bright_green")
 
 
@@ -53,6 +59,8 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
         "its library; a program that states a transport itself is not affected",
     )  # fmt: skip
     parser.add_argument("--ssh", metavar="COMMAND", help="the command that starts a program on a host (default: ssh)")
+    for name, meaning in TLS_FILES.items():
+        parser.add_argument(f"--tls-{name}", metavar="FILE", help=f"encrypt with TLS: {meaning}, on every host")
     parser.add_argument(
         "--oversubscribe", action="store_true", help=f"allow more than {RANKS_PER_CORE} ranks per core"
     )
@@ -78,8 +86,8 @@ def run(args: argparse.Namespace) -> int:
     command = _command(args)
     if args.hosts is not None:
         return _run_on_hosts(args, command)
-    for option in ("rendezvous", "transport", "ssh"):
-        if getattr(args, option) is not None:
+    for option in ("rendezvous", "transport", "ssh", *(f"tls-{name}" for name in TLS_FILES)):
+        if getattr(args, option.replace("-", "_")) is not None:
             raise UsageError(messages.WITHOUT_HOSTS(option=f"--{option}"))
     size = args.size or len(os.sched_getaffinity(0))
     prefix = no_prefix if args.no_prefix else _prefix
@@ -106,7 +114,7 @@ def _run_on_hosts(args: argparse.Namespace, command: list[str]) -> int:
     ssh = args.ssh or SSH
     options = HostsOptions(
         ssh, args.rendezvous, not args.no_prefix, args.bind, args.oversubscribe, args.transport,
-        None if folder is None else str(folder),
+        None if folder is None else str(folder), _tls(args),
     )  # fmt: skip
     outcome = launch_on_hosts(command, hosts, sys.executable, options)
     lines = _summary(outcome.job, size) + outcome.trace_problems
@@ -116,6 +124,16 @@ def _run_on_hosts(args: argparse.Namespace, command: list[str]) -> int:
         test = f"{ssh} {host} {sys.executable} -m unisono info"
         print(messages.HOST_LOST(host=host, code=code, command=test), file=sys.stderr)
     return outcome.code
+
+
+def _tls(args: argparse.Namespace) -> Tls | None:
+    files = {name: getattr(args, f"tls_{name}") for name in TLS_FILES}
+    missing = [f"--tls-{name}" for name, path in files.items() if path is None]
+    if len(missing) == len(files):
+        return None
+    if missing:
+        raise UsageError(messages.TLS_FILES_MISSING(missing=listed(missing)))
+    return Tls(**files)
 
 
 def _trace_folder(name: str) -> Path:

@@ -8,6 +8,7 @@ from unisono.bootstrap.environment import JobNetwork, RankIdentity, identity_in_
 from unisono.bootstrap.job_resources import STAGING_BYTES
 from unisono.bootstrap.membership import connect_link
 from unisono.bootstrap.network_options import NetworkOptions, meets_over_network, plan_network
+from unisono.bootstrap.tls import Tls
 from unisono.comm.communicator import Communicator
 from unisono.comm.links import link_rate_in_config, settle_link_rate
 from unisono.comm.selection import load_table
@@ -25,6 +26,7 @@ def connect(
     interface: str | None = None,
     ports: range | None = None,
     transport: str | None = None,
+    tls: Tls | None = None,
     link_rate: float | str | None = None,
 ) -> Communicator:
     """Join the other ranks of this job and return the communicator of all.
@@ -46,6 +48,8 @@ def connect(
     ``ports`` is the range of ports to listen on, by default any that is free. ``transport`` carries the data:
     "tcp"; "ucx", which uses RDMA where there is any (``pip install unisono[net]``, or the UCX of the cluster); or
     "ucx:PATH", with the path of its library. By default, it is that of ``unisono run --transport``, or "tcp".
+    ``tls`` names the certificates with which all connections between hosts are encrypted, over TCP:
+    ``unisono.Tls(certificate=PATH, key=PATH, authority=PATH)``; by default nothing is.
     ``link_rate`` is the rate of the link of a host in bytes per second, or "measure", which takes about half a second
     for every pair of hosts; calls with ``codec="auto:..."`` depend on it. That of rank 0 applies to all (default: not
     known).
@@ -54,7 +58,7 @@ def connect(
     after ``connect_timeout``, MismatchError if the ranks disagree, PeerLost if a rank ends meanwhile, and CommError
     if memory or sockets are refused.
     """
-    options = NetworkOptions(rendezvous, token, token_file, interface, ports, transport)
+    options = NetworkOptions(rendezvous, token, token_file, interface, ports, transport, tls)
     rate = link_rate_in_config(link_rate)
     launcher = JobNetwork()
     if identity is None:

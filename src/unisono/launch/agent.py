@@ -21,6 +21,7 @@ from typing import Any
 
 from unisono.bootstrap.environment import JobNetwork, environment_of_rank, trace_request
 from unisono.bootstrap.fault_log import read_fault_log
+from unisono.bootstrap.tls import Tls
 from unisono.errors import UsageError
 from unisono.launch import messages
 from unisono.launch.limits import check_size
@@ -52,6 +53,7 @@ class Task:
     oversubscribe: bool
     transport: str = ""  # that carries the data of the ranks; empty: they decide
     trace: str = ""  # the name of the run, if it is traced
+    tls: tuple[str, str, str] | None = None  # the certificate, the key and the authority
 
     def as_line(self) -> bytes:
         """Return the line that an agent reads."""
@@ -64,6 +66,8 @@ def task_from(line: bytes) -> Task:
         task = Task(**json.loads(line))
         first, end = task.ranks
         if not 0 <= first < end <= task.size or not all(isinstance(word, str) for word in task.command):
+            raise ValueError
+        if task.tls is not None and [type(path) for path in task.tls] != [str, str, str]:
             raise ValueError
     except (ValueError, TypeError) as error:
         raise UsageError(messages.BAD_TASK()) from error
@@ -103,7 +107,8 @@ def serve() -> int:
         os.chdir(task.directory)
     except OSError as error:
         raise UsageError(messages.NO_DIRECTORY(host=task.host, path=task.directory, reason=error.strerror)) from error
-    network = JobNetwork(address=task.rendezvous, token=task.token, transport=task.transport)
+    tls = Tls(*map(os.path.abspath, task.tls)) if task.tls else None
+    network = JobNetwork(address=task.rendezvous, token=task.token, transport=task.transport, tls=tls)
     began_ns = time.monotonic_ns()
 
     def prefix(rank: int, descriptor: int) -> bytes:

@@ -87,6 +87,11 @@ WITHOUT_HOSTS = Template(
     "{option} needs --hosts",
     "{option} 需要与 --hosts 一起使用",
 )
+TLS_FILES_MISSING = Template(
+    "launch.tls_files_missing",
+    "TLS needs three files; missing: {missing}",
+    "TLS 需要三个文件；缺少：{missing}",
+)
 
 # spawn()
 NO_SUCH_START = Template(

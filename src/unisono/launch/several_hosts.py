@@ -21,6 +21,7 @@ from signal import SIGHUP, SIGINT, SIGKILL, SIGTERM, SIGTSTP
 
 from unisono.bootstrap.fault_log import FaultRecord
 from unisono.bootstrap.network_options import DEFAULT_PORTS, join_port
+from unisono.bootstrap.tls import Tls
 from unisono.errors import UsageError
 from unisono.launch import messages
 from unisono.launch.agent import REPORT, Task, command_line
@@ -57,6 +58,7 @@ class HostsOptions:
     oversubscribe: bool = False
     transport: str | None = None  # that carries the data; by default, the program decides
     trace: str | None = None  # the folder to which the agents' traces are written
+    tls: Tls | None = None  # paths on every host
 
 
 @dataclass(frozen=True)
@@ -85,6 +87,7 @@ def launch_on_hosts(
         Task(
             host.address, (host.ranks.start, host.ranks.stop), hosts[-1].ranks.stop, list(command), os.getcwd(),
             rendezvous, token, options.prefix, options.bind, options.oversubscribe, options.transport or "", run,
+            options.tls.paths if options.tls else None,
         )
         for host in hosts
     ]  # fmt: skip

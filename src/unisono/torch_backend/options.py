@@ -9,9 +9,10 @@ from datetime import timedelta
 from typing import Any
 
 from unisono.bootstrap.job_resources import STAGING_BYTES
+from unisono.bootstrap.tls import Tls
 from unisono.torch_backend import messages
 
-NETWORK_OPTIONS = ("interface", "ports", "transport", "link_rate")
+NETWORK_OPTIONS = ("interface", "ports", "transport", "tls", "link_rate")
 
 
 @dataclass
@@ -26,10 +27,12 @@ class Options:
     If the ranks are on several hosts, ``interface`` is the name, the address or network (such as "10.0.0.0/8") of the
     interface for messages from other hosts (default: the one that reaches the host of torch's store), ``ports``
     is the range of ports to listen on (default: any that is free), and ``transport`` carries the data: "tcp", "ucx",
-    or "ucx:PATH" with the path of its library (default: that of ``unisono run --transport``, or "tcp"). ``link_rate``
-    is the rate of the link of a host in bytes per second, or "measure", on which ``codec_hook("auto:...")`` depends
-    (default: not known); that of rank 0 counts. In a group other than the default group, the default of these four is
-    the value of the default group. Groups with the same interface, ports and transport share a port and a thread.
+    or "ucx:PATH" with the path of its library (default: that of ``unisono run --transport``, or "tcp"). ``tls``, a
+    ``unisono.Tls``, encrypts the messages between hosts (default: what ``unisono run --tls-certificate ...`` states,
+    otherwise nothing is encrypted). ``link_rate`` is the rate of the link of a host in bytes per second, or
+    "measure", on which ``codec_hook("auto:...")`` depends (default: not known); that of rank 0 counts. In a group
+    other than the default group, the default of these five is the value of the default group. Groups with the same
+    interface, ports, transport and certificates share a port and a thread.
     """
 
     algorithms: Mapping[str, Any] = field(default_factory=dict)
@@ -38,6 +41,7 @@ class Options:
     interface: str | None = None
     ports: range | None = None
     transport: str | None = None
+    tls: Tls | None = None
     link_rate: float | str | None = None
     _timeout: timedelta | None = field(
         default=None, repr=False

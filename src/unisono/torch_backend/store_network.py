@@ -199,8 +199,9 @@ class NetworkMember:
         # With several addresses, rank 0 listens at all of them: the name of its host is no numeric address.
         host = rank_0.addresses[0] if len(rank_0.addresses) == 1 else rank_0.host
         plan = NetworkPlan(
-            host, rank_0.port, token, name, self.options.interface, self.options.ports, self.options.transport or TCP
-        )
+            host, rank_0.port, token, name, self.options.interface, self.options.ports, self.options.transport or TCP,
+            self.options.tls,
+        )  # fmt: skip
         left_s = max(SHORTEST_S, round(self.ends_s - time.monotonic(), 1))
 
         def resolve(_: str, port: int) -> list[tuple[int, tuple[object, ...]]]:

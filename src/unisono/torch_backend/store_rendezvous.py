@@ -27,7 +27,7 @@ from unisono.bootstrap.handshake import error_from_dict, error_to_dict
 from unisono.bootstrap.job_resources import CourierOffer
 from unisono.bootstrap.locality import host_info
 from unisono.bootstrap.membership import Link, connect_link
-from unisono.bootstrap.network_options import check_ports, transport_of
+from unisono.bootstrap.network_options import check_ports, check_tls, transport_of
 from unisono.bootstrap.rendezvous import RendezvousHooks, listening_process
 from unisono.bootstrap.rendezvous_address import AbstractAddress, Address, SocketAddress
 from unisono.comm.communicator import Communicator
@@ -164,7 +164,10 @@ def meet_through_store(
     """
     check_ports(options.ports)
     link_rate_in_config(options.link_rate)  # checks it
-    options = replace(options, transport=transport_of(options.transport, job_network("unisono")))
+    launcher = job_network("unisono")
+    transport, tls = transport_of(options.transport, launcher), options.tls or launcher.tls
+    check_tls(tls, transport)
+    options = replace(options, transport=transport, tls=tls)
     identity = RankIdentity(rank, size, rank, size, "alone", "", job_trace())
     if size == 1:
         return Communicator(
