@@ -66,6 +66,7 @@ class FakeCourier:
 
 class TcpCourier:
     transport = "tcp"
+    tls = ""
     ucx_resources = ()
 
 

@@ -174,7 +174,7 @@ std::string TlsStream::reason_of_failure() {
     const char* const reason = call_.describe_error(call_.take_error());
     std::string text = reason != nullptr ? reason : "unknown error";
     if (const long result = call_.get_verify_result(connection_); result != openssl::certificate_is_valid)
-        text += std::string(" (") + call_.describe_verify_result(result) + ")";
+        text.append(" (").append(call_.describe_verify_result(result)).append(")");
     return text;
 }
 
