@@ -8,6 +8,7 @@ import socket
 import ssl
 import threading
 import time
+from contextlib import suppress
 from dataclasses import replace
 
 import numpy as np
@@ -120,10 +121,14 @@ class Relay:
     """Forwards connections to a port, and keeps all bytes."""
 
     def __init__(self, port):
-        self.target, self.bytes, self.sockets = port, bytearray(), []
+        self.target, self.bytes, self.sockets, self.threads = port, bytearray(), [], []
         self.listener = socket.create_server(("127.0.0.1", 0))
         self.port = self.listener.getsockname()[1]
-        threading.Thread(target=self.accept, daemon=True).start()
+        self.start(self.accept)
+
+    def start(self, function, *arguments):
+        self.threads.append(threading.Thread(target=function, args=arguments, daemon=True))
+        self.threads[-1].start()
 
     def accept(self):
         while True:
@@ -134,7 +139,7 @@ class Relay:
             far = socket.create_connection(("127.0.0.1", self.target))
             self.sockets += [near, far]
             for pair in ((near, far), (far, near)):
-                threading.Thread(target=self.forward, args=pair, daemon=True).start()
+                self.start(self.forward, *pair)
 
     def forward(self, source, target):
         try:
@@ -146,7 +151,11 @@ class Relay:
             pass  # the other end has closed it
 
     def close(self):
-        self.listener.shutdown(socket.SHUT_RDWR)  # wakes its thread
+        for sock in (self.listener, *self.sockets):
+            with suppress(OSError):  # the other end has closed it
+                sock.shutdown(socket.SHUT_RDWR)  # wakes its thread
+        for thread in self.threads:
+            thread.join(LIMIT_S)
         for sock in (self.listener, *self.sockets):
             sock.close()
 
