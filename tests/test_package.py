@@ -46,7 +46,8 @@ def algorithms_named_in(text: str) -> set[str]:
 def test_the_engine_knows_no_algorithm():
     assert algorithms_named_in("void ring_step(String chainsaw)  // as in Bruck's") == {"ring", "bruck"}
     for path in (ROOT / "engine").rglob("*.[ch]pp"):
-        assert algorithms_named_in(path.read_text()) == set(), path
+        text = re.sub(r'"SSL_CTX_\w+"', "", path.read_text())  # functions of OpenSSL
+        assert algorithms_named_in(text) == set(), path
 
 
 def test_no_file_is_too_long_to_read():
