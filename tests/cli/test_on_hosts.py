@@ -91,6 +91,20 @@ def test_a_rendezvous_that_is_taken_names_the_host_and_the_port(ssh):
     assert f"rank 0 cannot listen at 127.0.0.1:{port}" in done.stderr
 
 
+def test_a_host_with_another_token_is_named_with_the_address_that_refused_it(ssh, tmp_path):
+    """The token of the second host is altered on its way to the agent."""
+    wrong = tmp_path / "wrong_ssh"
+    alter = 'sed -u "s/\\"token\\": \\"[0-9a-f]*/\\"token\\": \\"another token of 16 characters/"'
+    wrong.write_text(f'#!/bin/sh\nif [ "$1" = b ]; then {alter} | {ssh} "$@"; else exec {ssh} "$@"; fi\n')
+    wrong.chmod(0o700)
+    done = run("info", "--hosts", "127.0.0.1,b", "--ssh", str(wrong), "--connect-timeout", "5")
+    assert done.returncode in (2, 3)
+    host = socket.gethostname()
+    assert f"UsageError rank 1 on host {host}, in a job whose rank 0 is at 127.0.0.1:" in done.stderr
+    assert "was refused by rank 0 at 127.0.0.1:" in done.stderr
+    assert "their tokens differ" in done.stderr
+
+
 BENCH = ["bench", "--repeats", "1", "--time-budget", "0.01", "--bytes", "8,64KiB"]
 
 

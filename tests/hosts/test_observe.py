@@ -35,6 +35,26 @@ def test_a_host_that_is_cut_off_is_named_with_the_port_and_the_other_host(hosts)
     assert f"{hosts['a'].address}:23458" in done.stderr
 
 
+def only_port(port):
+    """Return a filter of the switch that drops the TCP packets from and to all other ports, as a firewall does."""
+    drop, passes = (6, 0, 0, 2), (6, 0, 0, 0xFFFFFFFF)
+    instructions = [
+        (0x28, 0, 0, 12), (0x15, 0, 8, 0x800),  # not IPv4: pass
+        (0x30, 0, 0, 23), (0x15, 0, 6, 6),  # not TCP: pass
+        (0xB1, 0, 0, 14), (0x48, 0, 0, 14), (0x15, 3, 0, port), (0x48, 0, 0, 16), (0x15, 1, 0, port), drop, passes,
+    ]  # fmt: skip
+    return ",".join([str(len(instructions)), *(" ".join(map(str, each)) for each in instructions)])
+
+
+@pytest.mark.long
+def test_a_firewall_that_blocks_the_ports_of_the_ranks_is_reported_with_both_hosts_and_the_port(hosts):
+    hosts["b"]._filter(only_port(23459))
+    done = run(hosts, "info", "--hosts", "a,b", "--rendezvous", "a:23459")
+    assert done.returncode == 3
+    assert "PeerLost rank 0 on host a" in done.stderr
+    assert f"rank 1 on host b is lost (no connection to {hosts['b'].address} port " in done.stderr
+
+
 @pytest.mark.long
 def test_bench_and_tune_measure_the_ranks_of_all_hosts(hosts, tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
