@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -79,6 +80,28 @@ def test_the_table_can_name_an_algorithm_of_a_file(monkeypatch):
     monkeypatch.setattr(catalogue, "algorithms_serving", lambda collective, size: [])
     table = spawn(_table_with, 2, {"all_reduce": [ZIGZAG]})[0]
     assert table == {"all_reduce": {"2": [[0, ZIGZAG]]}}
+
+
+def _rules_on_a_slow_link(comm):
+    sizes = []
+
+    def slow_calls(comm, collective, nbytes, algorithms, each_s):
+        sizes.append(nbytes)
+        time.sleep(0.2)
+        return [float(number + 1) for number in range(len(algorithms))]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tuning, "_times", slow_calls)
+        table = tuning.tune(comm, 0.1, {"all_reduce": []})
+    return sizes, len(table["all_reduce"]["2"])
+
+
+def test_where_calls_take_much_longer_than_the_budget_the_longest_vectors_are_left_out():
+    """The rank that is slowest decides, so all ranks measure the same sizes."""
+    (sizes, rules), other = spawn(_rules_on_a_slow_link, 2)
+    assert (sizes, rules) == other
+    assert 0 < len(sizes) < len(tuning.SIZES_BYTES)
+    assert rules == 1
 
 
 def test_an_incorrect_algorithm_is_rejected_before_any_rank_starts(capsys):

@@ -17,6 +17,7 @@ from unisono.comm.topology import hosts_of, topology_of
 from unisono.message import Message
 
 NUMBER = 8  # columns of a time or a bandwidth
+BOUND_BYTES = 4096  # the time of shorter vectors is that of their messages, not of their bytes
 
 
 class BenchRows:
@@ -53,7 +54,8 @@ class BenchRows:
         ]  # fmt: skip
         bound_us = report.bound_us(done, result.case)
         if bound_us:
-            cells += [significant(bound_us), f"{figures.time_us / bound_us:.2f}"]
+            is_long = result.case.bytes >= BOUND_BYTES
+            cells += [significant(bound_us), f"{figures.time_us / bound_us:.2f}" if is_long else ""]
         if self.compared:
             cells.append(escape(name))
             rival = result.fastest(report.rivals(done, name))

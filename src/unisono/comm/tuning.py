@@ -25,6 +25,8 @@ SIZES_BYTES = (8, 256, 2048, 16 << 10, 128 << 10, 1 << 20, 8 << 20, 32 << 20)
 REPEATS = 3
 FAR_BEHIND = 3.0  # times slower than the best at this size: not measured at the next
 ONE_HOST_ONLY = ("direct",)  # between hosts, all senders meet at one link: up to twice as slow as a ring
+# A call between slow hosts takes longer than its share of the budget: then the rule of shorter vectors is kept.
+MOST_BUDGETS = 3.0
 NOT_CLEARLY = 1.05  # a smaller difference is noise: the best algorithm for fewer bytes is kept
 
 
@@ -83,6 +85,7 @@ def _rules(
     behind = [0] * len(candidates)
     rules: list[list[Any]] = []
     last = -1  # the candidate of the last rule
+    began_s = time.perf_counter()
     for nbytes in SIZES_BYTES:
         running = [index for index in range(len(candidates)) if behind[index] < 2]
         each_s = budget_s / len(SIZES_BYTES) / len(running) / (REPEATS + 1)
@@ -97,6 +100,10 @@ def _rules(
             start = 0 if not rules else int((nbytes * _before(nbytes)) ** 0.5)
             rules.append(candidates[best].rule(start))
             last = best
+        spent_s = np.array([time.perf_counter() - began_s])
+        comm.all_reduce(spent_s, op="max")  # all ranks stop at the same size
+        if spent_s[0] > MOST_BUDGETS * budget_s:
+            break
     return rules
 
 
