@@ -163,7 +163,9 @@ def _joined_trace(folder: Path, size: int) -> list[Message]:
         return [messages.TRACE_NOT_JOINED(path=folder, reason=error.message)]
     headers = headers_in(folder / JOINED)
     ranks = {header["job_rank"] for header in headers}
-    missing = ", ".join(str(rank) for rank in sorted(set(range(size)) - ranks))
+    # If the program is another launcher, such as torchrun, its ranks are not those of this one.
+    expected = set(range(size)) if max(ranks) < size else ranks
+    missing = ", ".join(map(str, sorted(expected - ranks)))
     dropped = sum(header["dropped"] for header in headers)
     return [
         messages.TRACE_WRITTEN(
