@@ -149,3 +149,14 @@ def test_plain_errors_are_recognized():
 
 def test_every_error_and_warning_is_made_from_a_template():
     assert packages_with_plain_errors() == {}, "make these errors from templates (see src/unisono/message.py)"
+
+
+def test_lists_in_messages_are_separated_as_each_language_does():
+    """``listed`` does that. The parameters of a function, which are code, have commas in both languages."""
+    joined = [
+        f"{path.relative_to(SOURCE)}:{number}"
+        for path in sorted(SOURCE.rglob("*.py"))
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
+        if re.search(r"\w=\", \"\.join\(", line) and path.name != "declaration.py"
+    ]
+    assert joined == []

@@ -21,7 +21,7 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from unisono.errors import UsageError
-from unisono.message import Template
+from unisono.message import Template, listed
 from unisono.schedule import Schedule
 
 NO_COLLECTIVE = Template(
@@ -346,4 +346,4 @@ def find(name: str) -> Collective:
     near = get_close_matches(name, known, n=1)
     if near:
         raise UsageError(NO_COLLECTIVE_BUT_NEAR(name=repr(name), near=repr(near[0])))
-    raise UsageError(NO_COLLECTIVE(name=repr(name), names=", ".join(known)))
+    raise UsageError(NO_COLLECTIVE(name=repr(name), names=listed(known)))

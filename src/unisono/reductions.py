@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from unisono.errors import UsageError
-from unisono.message import Template
+from unisono.message import Template, listed
 
 INTEGER, FLOATING, COMPLEX = "integer", "floating-point", "complex"  # kinds of types; booleans are integers here
 _PREFIXES = (("int", INTEGER), ("uint", INTEGER), ("bool", INTEGER), ("complex", COMPLEX))
@@ -75,7 +75,7 @@ def find_reduction(op: object) -> Reduction:
     """Return the reduction of a name or alias; raise UsageError if there is none."""
     found = _BY_SPELLING.get(op) if isinstance(op, str) else None
     if found is None:
-        raise UsageError(NO_SUCH_REDUCTION(op=repr(op), names=", ".join(REDUCTIONS)))
+        raise UsageError(NO_SUCH_REDUCTION(op=repr(op), names=listed(REDUCTIONS)))
     return found
 
 

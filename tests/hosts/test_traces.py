@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+import sys
 
 import pytest
 
@@ -96,3 +97,44 @@ def test_the_traces_of_the_survivors_of_a_job_on_several_hosts_are_one_file(job,
     assert any(group.missing == [0] and group.size == 4 for group in groups)
     parts = json.loads(path.read_text())["otherData"]["unisono"]["parts"]
     assert {part["job_rank"] for part in parts} == {1, 2, 3}
+
+
+TRAINING = """
+import torch, torch.distributed as dist
+import unisono.torch_backend
+dist.init_process_group("unisono")
+for _ in range(5):
+    dist.all_reduce(torch.ones(30_000))
+near, far = dist.new_group([2, 3]), dist.new_group([0, 3])
+for group, ranks in ((near, (2, 3)), (far, (0, 3))):
+    if dist.get_rank() in ranks:
+        dist.all_reduce(torch.ones(100), group=group)
+dist.barrier()
+dist.destroy_process_group()
+"""
+
+
+@pytest.mark.long
+def test_the_traces_of_one_launcher_on_each_host_are_merged(hosts, tmp_path):
+    """The ranks are started by torchrun. The launchers do not know each other, and each writes to its own folder."""
+    pytest.importorskip("torch")
+    (tmp_path / "train.py").write_text(TRAINING)
+    started = []
+    for node, name in enumerate("ab"):
+        torchrun = ["-m", "torch.distributed.run", "--nnodes", "2", "--nproc-per-node", "2", "--node-rank", str(node)]
+        address = ["--master-addr", hosts["a"].address, "--master-port", "29511", str(tmp_path / "train.py")]
+        traced = ["-m", "unisono", "run", "-n", "1", "--trace", str(tmp_path / name), "--"]
+        clock = ["unshare", "--time", "--monotonic", str(AHEAD_S), "--fork", "--"] if name == "b" else []
+        words = [*clock, sys.executable, *traced, sys.executable, *torchrun, *address]
+        started.append(subprocess.Popen(hosts[name].command(*words), stderr=subprocess.PIPE, text=True))
+    said = [process.communicate(timeout=2 * LIMIT_S)[1] for process in started]
+    assert [process.returncode for process in started] == [0, 0], said
+    assert all(f"trace of 2 ranks: {tmp_path / name}" in text for name, text in zip("ab", said, strict=True))
+    path = tmp_path / "all.json"
+    assert main(["merge", str(tmp_path / "a"), str(tmp_path / "b"), "-o", str(path)]) == 0
+    check_structure(path)
+    run = read_run(path)
+    members = {tuple(sorted(group.job_ranks.values())) for group in run.communicators}
+    assert members == {(0, 1, 2, 3), (2, 3), (0, 3)}
+    for header in headers_in(path):
+        assert round(header["alignment"]["offset_ns"] / 1e9) == (-AHEAD_S if header["job_rank"] >= 2 else 0)

@@ -9,6 +9,7 @@ from unisono.algorithms.user_files import absolute
 from unisono.bench import messages
 from unisono.collectives import Collective
 from unisono.errors import UsageError
+from unisono.message import listed
 from unisono.reductions import REDUCTIONS
 
 # The types; a contender that lacks one reports it as unsupported.
@@ -59,9 +60,9 @@ def make_cases(
     if not collective.carries_data:
         raise UsageError(messages.NO_DATA(collective=collective))
     if dtype not in ITEM_BYTES:
-        raise UsageError(messages.NO_TYPE(dtype=dtype, known=", ".join(ITEM_BYTES)))
+        raise UsageError(messages.NO_TYPE(dtype=dtype, known=listed(ITEM_BYTES)))
     if op not in OPS:
-        raise UsageError(messages.NO_REDUCTION(op=op, known=", ".join(OPS)))
+        raise UsageError(messages.NO_REDUCTION(op=op, known=listed(OPS)))
     if op == "avg" and dtype.startswith("int"):
         raise UsageError(messages.NO_INTEGER_AVERAGE(dtype=dtype))
     unit = size if collective.blocked else 1

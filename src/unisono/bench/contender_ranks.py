@@ -21,7 +21,7 @@ from typing import IO, Any
 from unisono.bench import messages
 from unisono.bench.cases import Case
 from unisono.bench.contender import CaseUnsupported, Contender, ContenderFailed, Trial, TrialOptions
-from unisono.message import join
+from unisono.message import join, listed
 
 STANDALONE = Path(__file__).parent / "standalone"
 START_TIMEOUT_S = 90.0  # importing torch takes long on a busy machine
@@ -175,7 +175,7 @@ class ContenderRanks(Contender):
             while len(answers) < len(ranks):
                 missing = sorted(set(ranks) - set(answers))
                 if time.monotonic() > deadline:
-                    late = messages.NO_ANSWER(ranks=", ".join(map(str, missing)))
+                    late = messages.NO_ANSWER(ranks=listed(map(str, missing)))
                     errors = [
                         messages.RANK_ERROR(rank=number, error=answer["error"])
                         for number, answer in answers.items()

@@ -17,6 +17,7 @@ from unisono.bench.local_ranks import LocalRanks, memory_ranks, torch_ranks, uni
 from unisono.bench.mpi_ranks import Installation, MpiRanks
 from unisono.bench.settings import FLAVOURS, Flavour
 from unisono.errors import UsageError
+from unisono.message import listed
 
 FOLDER = ".peers"  # `make peers` builds them here
 NAMES = ("gloo", "mpi", *FLAVOURS, "memcpy", "torch", "unisono")
@@ -49,7 +50,7 @@ def _contenders_of(name: str, size: int, folder: Path | None, answer_timeout_s: 
         near = get_close_matches(peer, NAMES, n=1)
         if near:
             raise UsageError(messages.MEANT_CONTENDER(name=name, peer=peer, near=near[0]))
-        raise UsageError(messages.NO_CONTENDER(name=name, peer=peer, known=", ".join(NAMES)))
+        raise UsageError(messages.NO_CONTENDER(name=name, peer=peer, known=listed(NAMES)))
     if peer == "unisono":  # its settings are algorithms
         return [unisono_ranks(size, answer_timeout_s=answer_timeout_s, algorithm=setting or None)]
     if peer in ("gloo", "memcpy", "torch"):
@@ -65,7 +66,7 @@ def _contenders_of(name: str, size: int, folder: Path | None, answer_timeout_s: 
     installation = _installed_mpi() if peer == "mpi" else _built_peer(peer, folder)
     chosen = [each for each in installation.flavour.settings if setting in ("", each.name)]
     if not chosen:
-        known = ", ".join(f"{peer}:{each.name}" for each in installation.flavour.settings)
+        known = listed(f"{peer}:{each.name}" for each in installation.flavour.settings)
         raise UsageError(messages.NO_SETTING(name=name, known=known))
     return [
         MpiRanks(f"{peer}:{each.name}", size, installation, each, answer_timeout_s=answer_timeout_s)

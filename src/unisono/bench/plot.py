@@ -10,6 +10,7 @@ from unisono.bench.cases import format_bytes
 from unisono.bench.measure import Measurement
 from unisono.bench.report import figures, time_word
 from unisono.errors import UsageError
+from unisono.message import listed
 
 KINDS = (".png", ".svg", ".pdf")
 
@@ -17,7 +18,7 @@ KINDS = (".png", ".svg", ".pdf")
 def check_plot(path: Path) -> None:
     """Raise UsageError if no plot can be written to this path, before minutes are spent on measuring."""
     if path.suffix not in KINDS:
-        raise UsageError(messages.PLOT_KIND(path=path, kinds=", ".join(KINDS)))
+        raise UsageError(messages.PLOT_KIND(path=path, kinds=listed(KINDS)))
     if not path.absolute().parent.is_dir():
         raise UsageError(messages.NO_FOLDER(path=path, folder=path.parent))
     _pyplot()

@@ -19,6 +19,7 @@ from unisono.bootstrap import messages
 from unisono.bootstrap.job_identity import launcher_of
 from unisono.bootstrap.tls import Tls
 from unisono.errors import UsageError
+from unisono.message import listed
 
 LauncherName = Literal["unisono", "torchrun", "openmpi", "mpich", "slurm", "alone"]
 
@@ -230,9 +231,7 @@ def _from(environ: Mapping[str, str], launcher: LauncherName, names: Names, job:
     missing = [name for name in (names.rank, names.size) if name not in environ]
     if missing:
         present = [f"{name}={environ[name]!r}" for name in (names.rank, names.size, *names.job) if name in environ]
-        raise UsageError(
-            messages.VARIABLES_MISSING(present=present[0], missing=", ".join(missing), launcher=launcher)
-        )
+        raise UsageError(messages.VARIABLES_MISSING(present=present[0], missing=listed(missing), launcher=launcher))
     rank, size = _number(environ, names.rank), _number(environ, names.size)
     local_rank = _number(environ, names.local_rank) if names.local_rank in environ else rank
     local_size, is_assumed = size, names is not UNISONO and names.local_size not in environ
@@ -249,7 +248,7 @@ def _from(environ: Mapping[str, str], launcher: LauncherName, names: Names, job:
             )
         )
     if size > 1 and not job:
-        raise UsageError(messages.NO_JOB_NAME(name=names.size, size=size, job=", ".join(names.job[:2])))
+        raise UsageError(messages.NO_JOB_NAME(name=names.size, size=size, job=listed(names.job[:2])))
     trace = job_trace(environ) if launcher == "unisono" else None
     return RankIdentity(rank, size, local_rank, local_size, launcher, job, trace, local_size_is_assumed=is_assumed)
 

@@ -13,7 +13,7 @@ from typing import Literal, NamedTuple
 
 from unisono.bootstrap import messages
 from unisono.errors import Aborted, InternalError, PeerLost
-from unisono.message import Message
+from unisono.message import Message, listed
 
 PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
@@ -101,7 +101,7 @@ def spans(ranks: Sequence[int]) -> str:
             pairs[-1][1] = rank
         else:
             pairs.append([rank, rank])
-    return ", ".join(str(first) if first == last else f"{first}-{last}" for first, last in pairs)
+    return listed(str(first) if first == last else f"{first}-{last}" for first, last in pairs)
 
 
 def name_ranks(ranks: Sequence[int], size: int) -> Message:

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from unisono.bootstrap import network_messages as messages
 from unisono.errors import UsageError
+from unisono.message import listed
 
 # Requests and attributes of rtnetlink(7), which Python has no names for.
 RTM_GETADDR, RTM_NEWADDR, NLMSG_ERROR, NLMSG_DONE = 22, 20, 2, 3
@@ -84,7 +85,7 @@ def select_address(interface: str, family: int, interfaces: Sequence[Interface])
         found = [each.address for each in interfaces if ipaddress.ip_address(each.address) in network]
     usable = [address for address in found if not ipaddress.ip_address(address).is_link_local]
     if not usable:
-        known = ", ".join(f"{each.name} ({each.address})" for each in interfaces)
+        known = listed(f"{each.name} ({each.address})" for each in interfaces)
         raise UsageError(messages.NO_SUCH_INTERFACE(interface=interface, known=known))
     version = 6 if family == socket.AF_INET6 else 4
     return min(usable, key=lambda address: ipaddress.ip_address(address).version != version)

@@ -38,6 +38,7 @@ from unisono.bootstrap.rendezvous_server import (
     hint_on_names,
 )
 from unisono.errors import CollectiveTimeout, CommError, PeerLost, UnisonoError, UsageError
+from unisono.message import listed
 
 __all__ = ["Rendezvous", "RendezvousHooks", "listening_process", "meet"]
 
@@ -236,7 +237,7 @@ def _join(
             raise error
         file, processes, config = connection.descriptors[0], payload.get("processes"), payload.get("config")
         if not isinstance(config, dict) or not isinstance(processes, list) or len(processes) != len(members):
-            parts = ", ".join(sorted(payload))
+            parts = listed(sorted(payload))
             message = messages.BAD_PAYLOAD(leader=leader, process=connection.process, parts=parts)
             raise CommError(message, rank=leader)
         ready_s = time.monotonic() + own.timeout_s

@@ -34,7 +34,7 @@ from unisono.bootstrap.intake import PROVED, Intake
 from unisono.bootstrap.job_identity import differences
 from unisono.bootstrap.locality import other_namespace
 from unisono.errors import CollectiveTimeout, CommError, MismatchError, PeerLost, UnisonoError, UsageError
-from unisono.message import Message, join
+from unisono.message import Message, join, listed
 
 SETTLING_S = 1.0  # the time in which a better candidate may connect
 POLL_EVERY_S = 0.2
@@ -148,7 +148,7 @@ class RendezvousServer:
                     self._read_hello(key.data, secret)
 
     def _timed_out(self) -> CollectiveTimeout:
-        missing = ", ".join(str(rank) for rank in self.members[1:] if rank not in self.peers)
+        missing = listed(str(rank) for rank in self.members[1:] if rank not in self.peers)
         refused = messages.REFUSALS(refusals=join(self.refusals[:MOST_REFUSALS])) if self.refusals else ""
         return CollectiveTimeout(
             messages.RANKS_MISSING(

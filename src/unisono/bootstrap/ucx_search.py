@@ -14,6 +14,7 @@ from unisono import _engine
 from unisono.bootstrap import network_messages
 from unisono.bootstrap.interfaces import Interface, list_interfaces
 from unisono.bootstrap.network_options import TCP
+from unisono.message import listed
 
 LIBRARY = "libucp.so.0"
 # Packages of PyPI that contain UCX; `pip install unisono[net]` installs the first. Those of MPI come last: they have
@@ -97,16 +98,16 @@ def describe(courier: _engine.Courier, rdma: Path = RDMA_DEVICES) -> str:
         return network_messages.OVER_TLS(openssl=courier.tls)
     ucx, resources = courier.transport, courier.ucx_resources
     if ucx == TCP:
-        return network_messages.TCP_WITHOUT_RDMA(devices=", ".join(_names(rdma)) or network_messages.NO_RDMA_DEVICE())
+        return network_messages.TCP_WITHOUT_RDMA(devices=listed(_names(rdma)) or network_messages.NO_RDMA_DEVICE())
     if not resources:
         return ucx
     used = [each for each in resources if each.startswith("tcp/") or not each.startswith(PLAIN_TRANSPORTS)]
-    devices, present = ", ".join(used), _names(rdma)
+    devices, present = listed(used), _names(rdma)
     if uses_rdma(resources):
         return network_messages.UCX_DEVICES(ucx=ucx, devices=devices)
     if not present:
         return network_messages.UCX_WITHOUT_RDMA_DEVICE(ucx=ucx, devices=devices)
-    return network_messages.UCX_WITHOUT_RDMA(ucx=ucx, devices=devices, present=", ".join(present))
+    return network_messages.UCX_WITHOUT_RDMA(ucx=ucx, devices=devices, present=listed(present))
 
 
 def probe() -> str:

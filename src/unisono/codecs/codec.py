@@ -13,6 +13,7 @@ from fractions import Fraction
 from unisono.codecs import messages
 from unisono.codecs.formats import FORMATS, Format
 from unisono.errors import UsageError
+from unisono.message import listed
 
 TOPK_BLOCK = 65536  # elements of a window; a position in it takes 16 bits
 
@@ -37,10 +38,10 @@ class Codec:
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or (self.name not in FORMATS and _fraction(self.name) is None):
-            expected = messages.NAMES(formats=", ".join(FORMATS))
+            expected = messages.NAMES(formats=listed(FORMATS))
             raise UsageError(messages.NO_CODEC(name=repr(self.name), expected=expected))
         if self.stochastic and self.is_topk:
-            raise UsageError(messages.NOT_STOCHASTIC(name=repr(self.name), formats=", ".join(FORMATS)))
+            raise UsageError(messages.NOT_STOCHASTIC(name=repr(self.name), formats=listed(FORMATS)))
         if not isinstance(self.seed, int) or not 0 <= self.seed < 2**64:
             raise UsageError(messages.BAD_SEED(seed=repr(self.seed)))
 

@@ -13,6 +13,7 @@ import numpy as np
 from unisono.codecs.arrays import address_of
 from unisono.comm import messages
 from unisono.errors import UsageError
+from unisono.message import listed
 
 ELEMENT_BYTES = {
     "float32": 4, "float64": 8, "float16": 2, "bfloat16": 2, "float8_e4m3fn": 1, "float8_e5m2": 1, "int8": 1,
@@ -56,7 +57,7 @@ def array_of(given: Any, name: str, writable: bool) -> Array:
     else:
         raise UsageError(messages.NOT_AN_ARRAY(array=name, kind=type(given).__name__))
     if found.dtype not in ELEMENT_BYTES:
-        raise UsageError(messages.NO_SUCH_DTYPE(array=name, dtype=found.dtype, known=", ".join(ELEMENT_BYTES)))
+        raise UsageError(messages.NO_SUCH_DTYPE(array=name, dtype=found.dtype, known=listed(ELEMENT_BYTES)))
     return found
 
 

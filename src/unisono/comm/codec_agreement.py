@@ -17,6 +17,7 @@ from unisono.comm import messages
 from unisono.comm.arrays import ELEMENT_BYTES
 from unisono.compiler import CodecBlock
 from unisono.errors import GoalError, UsageError
+from unisono.message import listed
 from unisono.schedule import Schedule
 from unisono.verifier import ProvedSchedule
 from unisono.verifier.rounding import proved_with_codec, rounding_of
@@ -83,7 +84,7 @@ def with_codec(proved: ProvedSchedule, rounding: RoundingMode) -> ProvedSchedule
             for each in algorithms_serving(collective, size)
             if agrees(each.schedule(size, schedule.root), rounding)
         ]
-        hint = messages.OTHER_ALGORITHMS_AGREE(algorithms=", ".join(others))
+        hint = messages.OTHER_ALGORITHMS_AGREE(algorithms=listed(others))
         raise GoalError(error.what, **{**error.parts(), "hint": hint}) from None
 
 

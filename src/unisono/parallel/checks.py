@@ -16,6 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from unisono.errors import GradientError, UsageError
+from unisono.message import listed
 from unisono.parallel.group import Group
 from unisono.parallel.messages import (
     ALL_FROZEN,
@@ -181,8 +182,8 @@ def _described(kind: str, name: str, tensor: Tensor) -> str:
 def _ranks(ranks: list[int]) -> str:
     if len(ranks) == 1:
         return RANK(rank=ranks[0])
-    return RANKS(ranks=", ".join(map(str, ranks[:8])) + (", ..." if len(ranks) > 8 else ""))
+    return RANKS(ranks=listed(map(str, ranks), longest=8))
 
 
 def _listed(names: list[str]) -> str:
-    return ", ".join(names[:6]) + (", ..." if len(names) > 6 else "")
+    return listed(names, longest=6)

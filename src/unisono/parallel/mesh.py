@@ -17,6 +17,7 @@ from math import prod
 from typing import Any
 
 from unisono.errors import UsageError
+from unisono.message import listed
 from unisono.parallel.group import Group, group_of
 from unisono.parallel.messages import (
     HOSTS_NOT_KNOWN,
@@ -50,13 +51,13 @@ class Mesh:
 
     def __getitem__(self, axis: str) -> Group:
         if axis not in self._groups:
-            raise UsageError(NO_SUCH_AXIS(axis=axis, axes=", ".join(self.sizes)))
+            raise UsageError(NO_SUCH_AXIS(axis=axis, axes=listed(self.sizes)))
         return self._groups[axis]
 
     def __getattr__(self, axis: str) -> Group:
         groups = self.__dict__.get("_groups", {})
         if axis not in groups:
-            raise AttributeError(NO_SUCH_AXIS(axis=axis, axes=", ".join(groups)))
+            raise AttributeError(NO_SUCH_AXIS(axis=axis, axes=listed(groups)))
         group: Group = groups[axis]
         return group
 
@@ -82,7 +83,7 @@ def mesh(group: Any = None, **sizes: int) -> Mesh:
         raise UsageError(NO_AXES())
     open_axes = [axis for axis, size in sizes.items() if size == -1]
     if len(open_axes) > 1:
-        raise UsageError(SEVERAL_OPEN_AXES(axes=", ".join(open_axes)))
+        raise UsageError(SEVERAL_OPEN_AXES(axes=listed(open_axes)))
     known = prod(size for size in sizes.values() if size != -1)
     if open_axes and ranks.size % known == 0:
         sizes = sizes | {open_axes[0]: ranks.size // known}
@@ -99,7 +100,7 @@ def host_mesh(group: Group) -> Mesh:
         raise UsageError(HOSTS_NOT_KNOWN())
     counts = [len(ranks) for ranks in group.hosts]
     if len(set(counts)) > 1:
-        raise UsageError(UNEQUAL_HOSTS(counts=", ".join(map(str, counts))))
+        raise UsageError(UNEQUAL_HOSTS(counts=listed(map(str, counts))))
     return Mesh(group, {"replica": len(counts), "shard": counts[0]})
 
 

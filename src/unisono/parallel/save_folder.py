@@ -30,6 +30,7 @@ from typing import Any, NamedTuple
 import torch
 
 from unisono.errors import UsageError
+from unisono.message import listed
 from unisono.parallel.state_messages import (
     DIFFERENT_SAVES,
     MANIFEST_UNREADABLE,
@@ -162,9 +163,9 @@ def open_save(folder: Path) -> tuple[str | None, list[dict[str, Any]]]:
             return manifest.save, found
         if read_manifest(folder) == manifest:  # otherwise another save was committed meanwhile
             missing = [shard_name(rank, manifest.size) for rank, file in enumerate(files) if file is None]
-            names = ", ".join(path.name for path in _shards_in(folder)) or NO_SHARDS()
+            names = listed(path.name for path in _shards_in(folder)) or NO_SHARDS()
             parts = {"folder": folder, "names": names, "size": manifest.size, "save": manifest.save[:8]}
-            raise UsageError(SHARD_MISSING(missing=", ".join(missing), **parts))
+            raise UsageError(SHARD_MISSING(missing=listed(missing), **parts))
     raise UsageError(SAVED_TOO_OFTEN(folder=folder, attempts=ATTEMPTS))
 
 
@@ -186,7 +187,7 @@ def _open_without_manifest(folder: Path) -> tuple[str | None, list[dict[str, Any
         reason = SAVE_INTERRUPTED() if unfinished else ""
         raise UsageError(NO_SHARDS_IN_FOLDER(folder=folder, reason=reason, manifest=MANIFEST))
     files = sorted((_map(path) for path in paths), key=lambda file: int(file["rank"]))
-    names = ", ".join(path.name for path in paths)
+    names = listed(path.name for path in paths)
     size = files[0]["size"]
     if [file["rank"] for file in files] != list(range(size)) or any(file["size"] != size for file in files):
         raise UsageError(NOT_ONE_RUN(folder=folder, names=names))

@@ -21,6 +21,7 @@ from typing import Any
 from torch import nn
 
 from unisono.errors import UsageError
+from unisono.message import listed
 from unisono.parallel.zero_messages import NOT_A_PART
 
 ROOT = "root"
@@ -73,7 +74,7 @@ def _chosen_names(module: nn.Module, units: Units) -> list[str]:
         chosen = set(units)
         unknown = chosen - set(module.modules())
         if unknown:
-            kinds = ", ".join(sorted(type(each).__name__ for each in unknown))
+            kinds = listed(sorted(type(each).__name__ for each in unknown))
             raise UsageError(NOT_A_PART(kinds=kinds, module=type(module).__name__))
     return [name for name, each in module.named_modules() if name and each in chosen]
 

@@ -13,7 +13,7 @@ from datetime import timedelta
 from typing import Any
 
 from unisono.errors import CollectiveTimeout, CommError
-from unisono.message import Message
+from unisono.message import Message, listed
 from unisono.torch_backend import messages
 
 GRACE_S = 5.0  # for the verdict of rank 0
@@ -77,4 +77,4 @@ def _problem(missing: list[int] | None, seconds: float) -> Message:
     if missing is None:
         return messages.BARRIER_WITHOUT_TIME()
     template = messages.BARRIER_RANK_MISSING if len(missing) == 1 else messages.BARRIER_RANKS_MISSING
-    return template(ranks=", ".join(map(str, missing)), milliseconds=seconds * 1000)
+    return template(ranks=listed(map(str, missing)), milliseconds=seconds * 1000)

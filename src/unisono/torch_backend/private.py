@@ -18,6 +18,7 @@ import torch
 import torch.distributed as dist
 
 from unisono.errors import UsageError
+from unisono.message import listed
 from unisono.torch_backend import messages
 
 TESTED = ("2.11", "2.13")  # versions of torch
@@ -90,7 +91,7 @@ def check(names: Mapping[str, str], variables: Iterable[str], methods: Iterable[
             absent = [f"the variable {name} of {code.co_name}" for name in variables if name not in code.co_varnames]
     tested = " and ".join(TESTED)
     if absent:
-        raise UsageError(messages.PARTS_MISSING(version=version, parts=", ".join(absent), tested=tested))
+        raise UsageError(messages.PARTS_MISSING(version=version, parts=listed(absent), tested=tested))
     if not version.startswith(tuple(f"{known}." for known in TESTED)):
         warnings.warn(
             messages.UNTESTED_VERSION(tested=tested, version=version),

@@ -8,6 +8,7 @@ import torch
 from torch.distributed import ReduceOp
 
 from unisono.errors import UsageError
+from unisono.message import listed
 from unisono.reductions import REDUCTIONS
 from unisono.torch_backend import messages
 
@@ -47,7 +48,7 @@ def reduction(op: Any, dtype: torch.dtype, size: int, name_of_call: str) -> Redu
         return Reduction("sum", factor=op.__getstate__()[1])
     name = NAMES.get(kind)
     if name is None:
-        names = ", ".join([*(each.torch for each in REDUCTIONS.values()), SCALED_SUM])
+        names = listed([*(each.torch for each in REDUCTIONS.values()), SCALED_SUM])
         raise UsageError(messages.NO_SUCH_OP(call=name_of_call, op=op, names=names))
     if name == "avg" and not (dtype.is_floating_point or dtype.is_complex):
         if dtype is torch.bool:

@@ -15,6 +15,7 @@ import torch
 from unisono.codecs.arrays import address_of
 from unisono.comm.arrays import ELEMENT_BYTES
 from unisono.errors import UsageError
+from unisono.message import listed
 from unisono.torch_backend import tensor_messages as messages
 from unisono.torch_backend.lists import wrong_count
 
@@ -68,7 +69,7 @@ def number_type(tensor: Tensor, call: str) -> str:
     """Return the name of a tensor's type, for a reduction."""
     name = KNOWN.get(tensor.dtype)
     if name is None:
-        raise UsageError(messages.NO_SUCH_DTYPE(call=call, dtype=tensor.dtype, known=", ".join(ELEMENT_BYTES)))
+        raise UsageError(messages.NO_SUCH_DTYPE(call=call, dtype=tensor.dtype, known=listed(ELEMENT_BYTES)))
     return name
 
 
