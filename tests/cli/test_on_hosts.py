@@ -50,6 +50,7 @@ def test_info_as_json_has_the_same_facts():
         (["bench", "--hosts", "a:2,b:2", "--against", "openmpi"], "expected gloo, unisono or unisono:ALGORITHM"),
         (["bench", "--hosts", "a:2,b:2", "--against", "unisono:rong"], "did you mean 'ring'"),
         (["bench", "--hosts", "a:2,b:2", "--bytes", "eight"], "--bytes eight"),
+        (["info", "--in-job", "--tls-key", "k"], "no launcher has started this process"),
         (["tune", "--hosts", "a:1"], "nothing to select"),
         (["tune", "--hosts", "a:0,b"], "a:0"),
     ],
@@ -84,13 +85,14 @@ def test_a_rendezvous_that_is_taken_names_the_host_and_the_port(ssh):
     """A process that is not a rank listens at the port of the rendezvous, so rank 0 cannot, and no rank can join."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        options = ["--rendezvous", f"127.0.0.1:{port}", "--connect-timeout", "3"]
+        options = ["--rendezvous", f"127.0.0.1:{port}", "--connect-timeout", "1"]
         done = run("info", "--hosts", "a,b", "--ssh", ssh, *options)
     assert done.returncode == 3
     assert f"in a job whose rank 0 is at 127.0.0.1:{port}" in done.stderr
     assert f"rank 0 cannot listen at 127.0.0.1:{port}" in done.stderr
 
 
+@pytest.mark.long
 def test_a_host_with_another_token_is_named_with_the_address_that_refused_it(ssh, tmp_path):
     """The token of the second host is altered on its way to the agent."""
     wrong = tmp_path / "wrong_ssh"

@@ -8,6 +8,8 @@ import sys
 
 import pytest
 
+from certificates import Authority, needs_openssl
+
 
 def run(hosts, *words, limit_s=90):
     return subprocess.run(
@@ -26,6 +28,7 @@ def test_info_measures_every_pair_of_hosts_and_names_interface_and_address(hosts
     assert all(link["round_trip_us"] > 0 and min(link["bytes_per_s"]) > 0 for link in facts["links"])
 
 
+@pytest.mark.long
 def test_a_host_that_is_cut_off_is_named_with_the_port_and_the_other_host(hosts):
     hosts["b"].cut()
     options = ["--rendezvous", "a:23458", "--connect-timeout", "4"]
@@ -33,6 +36,18 @@ def test_a_host_that_is_cut_off_is_named_with_the_port_and_the_other_host(hosts)
     assert done.returncode == 3
     assert "rank 1 on host b, in a job whose rank 0 is at a:23458" in done.stderr
     assert f"{hosts['a'].address}:23458" in done.stderr
+
+
+@needs_openssl
+@pytest.mark.long
+def test_the_links_can_be_measured_with_tls(hosts, tmp_path):
+    files = vars(Authority(tmp_path, "authority").issue("every-host"))
+    options = [f"--tls-{name}={path}" for name, path in files.items()]
+    done = run(hosts, "info", "--hosts", "a,b", "--json", *options)
+    assert (done.returncode, done.stderr) == (0, "")
+    facts = json.loads(done.stdout)
+    assert min(facts["links"][0]["bytes_per_s"]) > 0
+    assert "TLS" in facts["hosts"][0]["transport"]
 
 
 def only_port(port):

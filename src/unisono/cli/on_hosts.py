@@ -13,12 +13,13 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from unisono.cli import messages
+from unisono.cli.run import TLS_FILES, add_tls, tls_of
 from unisono.comm.communicator import Communicator
 from unisono.errors import CommError, UsageError
 
 CONNECT_TIMEOUT_S = 30.0
 LAUNCHER_OPTIONS = ("ssh", "rendezvous")
-JOB_OPTIONS = ("transport", "interface", "token_file", "connect_timeout")
+JOB_OPTIONS = ("transport", "interface", "token_file", "connect_timeout", *(f"tls_{name}" for name in TLS_FILES))
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -38,6 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add_argument("--transport", help="tcp, ucx or ucx:PATH (default tcp)")
     options.add_argument("--interface", metavar="NAME", help="the interface, address or network for messages")
     options.add_argument("--token-file", metavar="FILE", help="the file that holds the token of the job")
+    add_tls(options)
     options.add_argument(
         "--connect-timeout", type=float, default=CONNECT_TIMEOUT_S, metavar="S",
         help=f"seconds in which all ranks must connect (default {CONNECT_TIMEOUT_S:.0f})",
@@ -88,7 +90,7 @@ def joined_job(args: argparse.Namespace) -> Iterator[Communicator]:
     try:
         with connect(
             connect_timeout=args.connect_timeout, transport=args.transport, interface=args.interface,
-            token_file=args.token_file,
+            token_file=args.token_file, tls=tls_of(args),
         ) as comm:  # fmt: skip
             yield comm
     except (CommError, UsageError) as error:

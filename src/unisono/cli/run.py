@@ -59,8 +59,7 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
         "its library; a program that states a transport itself is not affected",
     )  # fmt: skip
     parser.add_argument("--ssh", metavar="COMMAND", help="the command that starts a program on a host (default: ssh)")
-    for name, meaning in TLS_FILES.items():
-        parser.add_argument(f"--tls-{name}", metavar="FILE", help=f"encrypt with TLS: {meaning}, on every host")
+    add_tls(parser)
     parser.add_argument(
         "--oversubscribe", action="store_true", help=f"allow more than {RANKS_PER_CORE} ranks per core"
     )
@@ -79,6 +78,12 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
         help="a Python file, or any other program; all arguments after it are passed to it",
     )  # fmt: skip
     parser.set_defaults(run=run)
+
+
+def add_tls(parser: argparse._ActionsContainer) -> None:
+    """Add the options that name the files of TLS."""
+    for name, meaning in TLS_FILES.items():
+        parser.add_argument(f"--tls-{name}", metavar="FILE", help=f"encrypt with TLS: {meaning}, on every host")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -114,7 +119,7 @@ def _run_on_hosts(args: argparse.Namespace, command: list[str]) -> int:
     ssh = args.ssh or SSH
     options = HostsOptions(
         ssh, args.rendezvous, not args.no_prefix, args.bind, args.oversubscribe, args.transport,
-        None if folder is None else str(folder), _tls(args),
+        None if folder is None else str(folder), tls_of(args),
     )  # fmt: skip
     outcome = launch_on_hosts(command, hosts, sys.executable, options)
     lines = _summary(outcome.job, size) + outcome.trace_problems
@@ -126,7 +131,8 @@ def _run_on_hosts(args: argparse.Namespace, command: list[str]) -> int:
     return outcome.code
 
 
-def _tls(args: argparse.Namespace) -> Tls | None:
+def tls_of(args: argparse.Namespace) -> Tls | None:
+    """Return the files of TLS that the arguments name; UsageError if some of them are missing."""
     files = {name: getattr(args, f"tls_{name}") for name in TLS_FILES}
     missing = [f"--tls-{name}" for name, path in files.items() if path is None]
     if len(missing) == len(files):
