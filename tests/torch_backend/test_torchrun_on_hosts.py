@@ -132,19 +132,20 @@ def test_the_training_example_prints_the_same_losses_on_two_hosts_as_in_one_proc
 ENDS_ONCE = """
 import os, sys
 import torch, torch.distributed as dist
+say = lambda *words: os.write(1, (" ".join(map(str, words)) + "\\n").encode())  # at once: ranks share the output
 restarts = int(os.environ["TORCHELASTIC_RESTART_COUNT"])
 dist.init_process_group("unisono")
 dist.all_reduce(torch.ones(3))
 if restarts == 0 and os.uname().nodename == "b" and os.environ["LOCAL_RANK"] == "1":
-    print("ends", dist.get_rank(), flush=True)
+    say("ends", dist.get_rank())
     os._exit(9)
 total = torch.ones(3)
 try:
     dist.all_reduce(total)
 except dist.DistBackendError as error:
-    print("raised", error, flush=True)
+    say("raised", error)
     sys.exit(1)
-print("sum", total[0].item(), flush=True)
+say("sum", total[0].item())
 dist.destroy_process_group()
 """
 
@@ -153,13 +154,14 @@ SHRINKS = """
 import os, sys
 import torch, torch.distributed as dist
 import torch.distributed.checkpoint as dcp
+say = lambda *words: os.write(1, (" ".join(map(str, words)) + "\\n").encode())  # at once: ranks share the output
 folder = sys.argv[1]
 dist.init_process_group("unisono")
 state = {"step": torch.zeros(1)}
 if os.path.exists(folder + "/.metadata"):
     dcp.load(state, checkpoint_id=folder)
 first = int(state["step"])
-print("begins", dist.get_world_size(), first, flush=True)
+say("begins", dist.get_world_size(), first)
 for step in range(first, 6):
     total = torch.ones(1)
     dist.all_reduce(total)
@@ -170,7 +172,7 @@ for step in range(first, 6):
         open(folder + "/saved", "w").close()
         while True:  # until host b is gone
             dist.all_reduce(torch.ones(1))
-print("ends", dist.get_world_size(), int(state["step"]), flush=True)
+say("ends", dist.get_world_size(), int(state["step"]))
 dist.destroy_process_group()
 """
 
@@ -215,4 +217,4 @@ def test_a_job_whose_rank_has_ended_is_restarted_on_all_hosts(hosts, tmp_path):
     errors = re.findall(r"raised rank (\d)(?: \(process \d+\))? on host (\w+) (?:has ended|is lost)", output)
     assert len(errors) == output.count("raised "), output
     assert set(errors) <= {(rank[1], "b"), (str(int(rank[1]) ^ 1), "b")}, output
-    assert output.count("sum 4.0") == 4
+    assert output.count("sum 4.0") == 4, output
