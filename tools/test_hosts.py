@@ -54,12 +54,6 @@ def what_is_missing() -> str | None:
     return None if attempt.returncode == 0 else f"no network namespaces ({attempt.stderr.strip()})"
 
 
-def has_delay() -> bool:
-    """Return whether this kernel can delay packets (netem)."""
-    attempt = "ip link add x type dummy && tc qdisc add dev x root netem delay 1ms"
-    return subprocess.run(["unshare", "--net", "sh", "-c", attempt], capture_output=True).returncode == 0
-
-
 def _path() -> str:
     return os.environ.get("PATH", os.defpath) + ":/usr/sbin:/sbin"
 
@@ -113,22 +107,30 @@ class TestHost:
     """A host, and its port at the switch."""
 
     __test__ = False  # not a test of pytest
+    switch: _Namespaces | None = None  # none if the switch is a program
 
-    def __init__(self, index: int, switch: _Namespaces, names: Path, mtu: int) -> None:
+    def __init__(self, index: int, names: Path) -> None:
         self.name = string.ascii_lowercase[index]
         self.address, self.address_6 = f"{NETWORK}{index + 1}", f"{NETWORK_6}{index + 1:x}"
-        self.switch, self.port = switch, f"p{index}"
+        self.port = f"p{index}"
         self.namespaces = _Namespaces(
             ["--net", "--uts", "--ipc"],
             f"set -e; hostname {self.name}; mount -t tmpfs tmpfs /dev/shm; mount --bind {names} /etc/hosts",
         )
+
+    def plug_into(self, switch: _Namespaces, mtu: int) -> None:
+        """Connect this host to the switch."""
+        self.switch = switch
         ends = f"{self.port} mtu {mtu} type veth peer name eth0 mtu {mtu} netns {self.namespaces.process}"
         switch.run("ip", "link", "add", *ends.split())
         switch.run("ip", "link", "set", self.port, "master", "bridge", "up")
         switch.run("tc", "qdisc", "add", "dev", self.port, "clsact")
+
+    def set_up(self, mtu: int) -> None:
+        """Give the interfaces their addresses and activate them."""
         for words in (
             f"addr add {self.address}/24 dev eth0", f"addr add {self.address_6}/64 dev eth0 nodad",
-            "link set lo up", "link set eth0 up",
+            "link set lo up", f"link set eth0 mtu {mtu} up",
         ):  # fmt: skip
             self.namespaces.run("ip", *words.split())
 
@@ -141,15 +143,11 @@ class TestHost:
         return subprocess.run(self.command(*words), capture_output=True, text=True, timeout=LIMIT_S, **options)
 
     def set_rate(self, rate: str) -> None:
-        """Limit the link of this host in both directions, for example to ``1gbit``."""
+        """Limit the link of this host, for example to ``1gbit``: both directions or, with a delay, what it sends."""
         shape = f"root tbf rate {rate} burst 128kb latency 100ms".split()
-        self.switch.run("tc", "qdisc", "replace", "dev", self.port, *shape)
+        if self.switch is not None:
+            self._run_at_switch("tc", "qdisc", "replace", "dev", self.port, *shape)
         self.namespaces.run("tc", "qdisc", "replace", "dev", "eth0", *shape)
-
-    def set_delay(self, milliseconds: float) -> None:
-        """Delay what this host receives; OSError if the kernel cannot (see ``has_delay``). It replaces a rate."""
-        delay = f"root netem delay {milliseconds}ms limit 100000".split()
-        self.switch.run("tc", "qdisc", "replace", "dev", self.port, *delay)
 
     def lose(self, percent: float) -> None:
         """Drop this part of the frames from and to this host, at random."""
@@ -166,17 +164,22 @@ class TestHost:
     def heal(self) -> None:
         """Drop no frames any more."""
         for direction in ("ingress", "egress"):
-            self.switch.run("tc", "filter", "del", "dev", self.port, direction)
+            self._run_at_switch("tc", "filter", "del", "dev", self.port, direction)
 
     def _filter(self, program: str, directions: Sequence[str] = ("ingress", "egress")) -> None:
         self.heal()
         for direction in directions:
             words = ["tc", "filter", "add", "dev", self.port, direction, "bpf", "da", "bytecode", program]
-            self.switch.run(*words)
+            self._run_at_switch(*words)
+
+    def _run_at_switch(self, *words: str) -> None:
+        if self.switch is None:
+            raise OSError("the switch that delays frames carries all of them")
+        self.switch.run(*words)
 
     def carrier(self, *, up: bool) -> None:
         """Plug the cable in or out: the host notices it."""
-        self.switch.run("ip", "link", "set", self.port, "up" if up else "down")
+        self._run_at_switch("ip", "link", "set", self.port, "up" if up else "down")
 
     def processes(self) -> list[int]:
         """Return the processes of this host but its first, as the host numbers them."""
@@ -194,30 +197,37 @@ class TestHost:
 
 
 class TestHosts:
-    """Hosts ``a``, ``b``, ... which are connected by a switch."""
+    """Hosts ``a``, ``b``, ... which are connected by a switch.
+
+    With ``delay_ms``, the switch is a program that delays every frame (delaying_switch.py) and carries all of them:
+    ``cut``, ``lose`` and ``carrier`` raise OSError.
+    """
 
     __test__ = False
 
-    def __init__(self, count: int, *, rate: str | None = None, mtu: int = 1500) -> None:
+    def __init__(
+        self, count: int, *, rate: str | None = None, mtu: int = 1500, delay_ms: float | None = None
+    ) -> None:
         if not 0 < count <= MOST_HOSTS:
             raise ValueError(f"{count} test hosts; expected 1 to {MOST_HOSTS}")
-        self.count, self.rate, self.mtu = count, rate, mtu
+        self.count, self.rate, self.mtu, self.delay_ms = count, rate, mtu, delay_ms
         self.hosts: list[TestHost] = []
 
     def __enter__(self) -> TestHosts:
         self.directory = Path(tempfile.mkdtemp(prefix="test-hosts-"))
         self.switch: _Namespaces | None = None
+        self.delaying: subprocess.Popen[str] | None = None
         try:
             names = self.directory / "hosts"
             lines = [f"{NETWORK}{index + 1} {string.ascii_lowercase[index]}" for index in range(self.count)]
             names.write_text("\n".join(["127.0.0.1 localhost", *lines, ""]))
-            self.switch = _Namespaces(["--net"], ":")
-            self.switch.run(*f"ip link add bridge mtu {self.mtu} type bridge".split())
-            self.switch.run("ip", "link", "set", "bridge", "up")
             for index in range(self.count):
-                self.hosts.append(TestHost(index, self.switch, names, self.mtu))
+                self.hosts.append(TestHost(index, names))
+            self._connect()
+            for host in self.hosts:
+                host.set_up(self.mtu)
                 if self.rate is not None:
-                    self.hosts[-1].set_rate(self.rate)
+                    host.set_rate(self.rate)
             self._write_ssh()
         except BaseException:
             self.close()
@@ -226,6 +236,24 @@ class TestHosts:
 
     def __exit__(self, *error: object) -> None:
         self.close()
+
+    def _connect(self) -> None:
+        if self.delay_ms is not None:
+            processes = [str(host.namespaces.process) for host in self.hosts]
+            program = Path(__file__).with_name("delaying_switch.py")
+            self.delaying = subprocess.Popen(
+                [sys.executable, str(program), str(self.delay_ms), *processes], stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE, text=True, process_group=0,
+            )  # fmt: skip
+            assert self.delaying.stdout is not None
+            if self.delaying.stdout.readline() != "ready\n":
+                raise OSError("cannot start the delaying switch (it needs /dev/net/tun)")
+            return
+        self.switch = _Namespaces(["--net"], ":")
+        self.switch.run(*f"ip link add bridge mtu {self.mtu} type bridge".split())
+        self.switch.run("ip", "link", "set", "bridge", "up")
+        for host in self.hosts:
+            host.plug_into(self.switch, self.mtu)
 
     def __getitem__(self, name: str) -> TestHost:
         return self.hosts[string.ascii_lowercase.index(name)]
@@ -256,6 +284,8 @@ class TestHosts:
             host.close()
         if self.switch is not None:
             self.switch.close()
+        if self.delaying is not None:
+            self.delaying.communicate()  # closes its standard input
         shutil.rmtree(self.directory, ignore_errors=True)
 
 
@@ -269,7 +299,7 @@ def main() -> int:
     parser.add_argument("count", type=int, help="the number of hosts; their names are a, b, ...")
     parser.add_argument("--rate", help="of each link, such as 1gbit; by default there is no limit")
     parser.add_argument("--mtu", type=int, default=1500)
-    parser.add_argument("--delay", type=float, metavar="MS", help="of each packet, where the kernel has netem")
+    parser.add_argument("--delay", type=float, metavar="MS", help="of each packet")
     parser.add_argument("--loss", type=float, metavar="PERCENT", help="of the packets, in each direction")
     parser.add_argument("command", nargs="+", help="@ssh stands for the program that runs commands on the hosts")
     arguments = parser.parse_args()
@@ -277,10 +307,10 @@ def main() -> int:
         sys.exit(f"no test hosts: {missing}")
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _on_signal)
-    with TestHosts(arguments.count, rate=arguments.rate, mtu=arguments.mtu) as hosts:
+    if arguments.delay is not None and arguments.loss is not None:
+        parser.error("--loss and --delay exclude each other")
+    with TestHosts(arguments.count, rate=arguments.rate, mtu=arguments.mtu, delay_ms=arguments.delay) as hosts:
         for host in hosts.hosts:
-            if arguments.delay is not None:
-                host.set_delay(arguments.delay)
             if arguments.loss is not None:
                 host.lose(arguments.loss)
         command = [word.replace("@ssh", hosts.ssh) for word in arguments.command]

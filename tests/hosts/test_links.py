@@ -10,7 +10,7 @@ import pytest
 
 from host_calls import sum_of_ones, wait_in_barrier
 from host_jobs import HostJob, run_command
-from test_hosts import TestHosts, has_delay
+from test_hosts import TestHosts
 from tests.comm.test_hosts import make_chosen_calls, other_calls
 
 pytestmark = pytest.mark.long
@@ -58,13 +58,11 @@ def test_a_slow_host_delays_calls_and_is_no_fault(hosts):
         assert job.close() == (0, "", "")
 
 
-@pytest.mark.skipif(not has_delay(), reason="SKIPPED, NOT TESTED WITH DELAYED PACKETS: this kernel has no netem")
 def test_calls_are_right_with_a_delay():
-    with TestHosts(2) as hosts:
-        for host in hosts.hosts:
-            host.set_delay(5)
-        with HostJob(hosts, "aab") as job:
-            assert job.call(other_calls) == [[]] * 3
+    with TestHosts(2, delay_ms=5) as hosts, HostJob(hosts, "aab") as job:
+        assert job.call(other_calls) == [[]] * 3
+        seconds = max(job.call(sum_of_ones, [1] * 3, [10] * 3))
+        assert seconds >= 10 * 0.005
 
 
 def test_hosts_are_reached_by_their_ipv6_addresses(hosts):
