@@ -12,6 +12,7 @@ void collectives_give_the_right_bits(const std::vector<Case>& cases, int repeats
 void queued_calls_and_transfers_go_on_together(const std::vector<Case>& cases);
 void calls_of_several_threads_take_turns();
 void unsuccessful_spins_get_shorter_and_recover();
+void ranks_spin_for_fast_networks_only();
 void messages_are_copied_in_the_faster_way();
 
 // scenarios_transfers.cpp: matching of messages and receives.

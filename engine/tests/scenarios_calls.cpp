@@ -134,6 +134,20 @@ void unsuccessful_spins_get_shorter_and_recover() {
     CHECK(spin.next(microseconds(1000)) == microseconds(1000));
 }
 
+void ranks_spin_for_fast_networks_only() {
+    using std::chrono::microseconds;
+    SpinLength spin;
+    for (int times = 0; times < 10; ++times) spin.was_in_vain();
+    CHECK(spin.next_far(microseconds(1000)) == microseconds(200));
+    for (int times = 0; times < 10; ++times) spin.far_wait_lasted(microseconds(100));
+    CHECK(spin.next_far(microseconds(1000)) == microseconds(200));
+    for (int times = 0; times < 10; ++times) spin.far_wait_lasted(std::chrono::seconds(1));
+    CHECK(spin.next_far(microseconds(1000)) == microseconds(20));
+    CHECK(spin.next_far(microseconds(0)) == microseconds(0));  // if ranks share cores
+    for (int times = 0; times < 7; ++times) spin.far_wait_lasted(microseconds(60));
+    CHECK(spin.next_far(microseconds(1000)) == microseconds(200));
+}
+
 // Plain stores for neighbouring cores, stores that bypass the caches for distant ones, and back again when ranks
 // migrate.
 void messages_are_copied_in_the_faster_way() {

@@ -73,6 +73,7 @@ int main(int count, char** arguments) {
     }
     run_scenarios(cases, repeats);
     unsuccessful_spins_get_shorter_and_recover();
+    ranks_spin_for_fast_networks_only();
     messages_are_copied_in_the_faster_way();
     for (const Network network : {Network::fake, Network::tcp}) {
         network_in_use = network;

@@ -32,19 +32,33 @@ struct WaitPolicy {
 // again. (Several threads may wait; their updates may overwrite each other, which does no harm.)
 class SpinLength {
   public:
-    // `shortest` must exceed the time that an answer takes; otherwise no spin succeeds, and none gets longer again.
-    Nanoseconds next(Nanoseconds longest, Nanoseconds shortest = shortest_near) const {
-        return std::max(longest / part_.load(std::memory_order_relaxed), std::min(longest, shortest));
-    }
-    static constexpr Nanoseconds shortest_near{20'000};
-    static constexpr Nanoseconds shortest_far{200'000};  // several trips through a fast network
+    Nanoseconds next(Nanoseconds longest) const { return next(longest, shortest); }
     void was_in_vain() { set(std::min(part_.load(std::memory_order_relaxed) * 4, 64)); }
     void was_worth_it() { set(std::max(part_.load(std::memory_order_relaxed) / 2, 1)); }
 
+    // Where messages cross a network, a spin that is shorter than a trip through it never succeeds, so a spin covers
+    // several trips of a fast network. While messages take longer than that, because the link is slow or vectors are
+    // long, spinning only costs processor time.
+    Nanoseconds next_far(Nanoseconds longest) const {
+        const bool is_slow = Nanoseconds(far_wait_.load(std::memory_order_relaxed)) > longest_fast_wait;
+        return is_slow ? std::min(longest, shortest) : next(longest, shortest_far);
+    }
+    void far_wait_lasted(Nanoseconds wait) {
+        const Nanoseconds::rep known = far_wait_.load(std::memory_order_relaxed);
+        far_wait_.store(known + (std::min(wait, longest_counted).count() - known) / 4, std::memory_order_relaxed);
+    }
+
   private:
+    static constexpr Nanoseconds shortest{20'000}, shortest_far{200'000}, longest_fast_wait{400'000};
+    static constexpr Nanoseconds longest_counted{2'000'000};  // so that a rank that comes late is soon forgotten
+
+    Nanoseconds next(Nanoseconds longest, Nanoseconds at_least) const {
+        return std::max(longest / part_.load(std::memory_order_relaxed), std::min(longest, at_least));
+    }
     void set(int part) { part_.store(part, std::memory_order_relaxed); }
 
-    std::atomic<int> part_ = 1;  // the divisor of the longest spin
+    std::atomic<int> part_ = 1;                   // the divisor of the longest spin
+    std::atomic<Nanoseconds::rep> far_wait_ = 0;  // the duration of waits, as a moving average
 };
 
 // Set in the threads that execute asynchronous calls.

@@ -44,16 +44,21 @@ void Endpoint::wait_slowly(std::function<bool()> ready, const Wait& what) {
         if (ready()) return;
     }
     const Clock::time_point began = Clock::now();
-    const Nanoseconds spin =
-        spin_.next(in_background ? settings.wait_policy.background_spin : settings.wait_policy.spin,
-                   far_ ? SpinLength::shortest_far : SpinLength::shortest_near);
+    const Nanoseconds longest = in_background ? settings.wait_policy.background_spin : settings.wait_policy.spin;
+    const Nanoseconds spin = far_ ? spin_.next_far(longest) : spin_.next(longest);
+    const auto note_length = [&] {
+        if (far_) spin_.far_wait_lasted(Clock::now() - began);
+    };
     while (Clock::now() - began < spin) {
         for (int look = 0; look < 64; ++look) {
             if (far_)
                 far_->poll();
             else
                 pause_core();
-            if (ready()) return spin_.was_worth_it();
+            if (ready()) {
+                note_length();
+                return spin_.was_worth_it();
+            }
         }
     }
     if (is_in_this_call(what)) spin_.was_in_vain();
@@ -82,7 +87,7 @@ void Endpoint::wait_slowly(std::function<bool()> ready, const Wait& what) {
     Nanoseconds nap = shortest_sleep;
     for (;;) {
         if (far_) far_->poll();
-        if (ready()) return;
+        if (ready()) return note_length();
         if (broken() && !ready()) throw Failure(fault_report());
         now = Clock::now();
         if (now >= next_check || now >= what.deadline.ends) {
