@@ -93,7 +93,6 @@ class TcpTransport : public Transport {
     bool read_greeting(Incoming& connection);
     void write_letters(Outgoing& connection, Sink& sink);
     void read_letters(Incoming& connection, Sink& sink);
-    void wait_for_more(Incoming& connection);
     void deliver(Incoming& connection, Payload payload, Sink& sink);
     void watch(Connection& connection, std::uint32_t events, bool is_new);
     void suspect(std::uint32_t peer, const std::string& reason);

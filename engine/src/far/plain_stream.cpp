@@ -2,8 +2,10 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <system_error>
+#include <utility>
 
 #include "stream.hpp"
 #include "tls_stream.hpp"
@@ -12,11 +14,17 @@ namespace unisono {
 
 namespace {
 
+constexpr std::size_t most_awaited_bytes = 64 << 10;
+
 class PlainStream : public Stream {
   public:
     explicit PlainStream(int socket) : Stream(socket) {}
 
     ssize_t read(void* data, std::size_t room) override { return outcome_of(::recv(socket_, data, room, 0), EPOLLIN); }
+    void expect(std::size_t bytes) override {
+        const int least = static_cast<int>(std::min(bytes, most_awaited_bytes));
+        if (std::exchange(least_, least) != least) ::setsockopt(socket_, SOL_SOCKET, SO_RCVLOWAT, &least, sizeof least);
+    }
     ssize_t write(const iovec* parts, std::size_t count) override {
         msghdr message{};
         message.msg_iov = const_cast<iovec*>(parts);
@@ -36,6 +44,7 @@ class PlainStream : public Stream {
         return failed;
     }
     std::uint32_t awaits_ = 0;
+    int least_ = 1;  // bytes that must have arrived before the kernel reports them
 };
 
 }  // namespace

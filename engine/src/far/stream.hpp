@@ -25,6 +25,9 @@ class Stream {
 
     // Reads until there is no more room, or nothing more has arrived; returns 0 at the end of the connection.
     virtual ssize_t read(void* data, std::size_t room) = 0;
+    // Announces that fewer bytes than these are of no use, so that this process is not woken for every packet of a long
+    // letter: that costs more than its copy. (A stream with TLS ignores it: it cannot tell how many bytes will arrive.)
+    virtual void expect(std::size_t bytes) { static_cast<void>(bytes); }
     // Writes as much as the socket accepts. After `again`, the next call must begin with the same bytes.
     virtual ssize_t write(const iovec* parts, std::size_t count) = 0;
     // The events of epoll to wait for after `again`.

@@ -18,7 +18,6 @@ constexpr std::size_t read_at_once = 4 << 20;  // bytes of one connection, befor
 constexpr std::uint64_t longest_letter = std::uint64_t{1} << 32;
 // A payload of which at least this much is missing is read into its buffer directly.
 constexpr std::size_t in_place_bytes = 4 << 10;
-constexpr std::size_t most_awaited_bytes = 64 << 10;
 
 // Compares in a time that does not depend on the position of the first difference.
 bool equal(const Ticket& left, const Ticket& right) {
@@ -124,15 +123,8 @@ void TcpTransport::handle(Incoming& connection, std::uint32_t, Sink& sink) {
         if (connection.begin == connection.end) return;
     }
     read_letters(connection, sink);
-    if (connection.socket >= 0) wait_for_more(connection);
-}
-
-// Asks the kernel not to wake this process for every packet of a long letter: that would cost more than its copy.
-void TcpTransport::wait_for_more(Incoming& connection) {
     const std::size_t missing = connection.has_label ? connection.label.bytes - connection.received : 0;
-    const int least = missing >= in_place_bytes ? static_cast<int>(std::min(missing, most_awaited_bytes)) : 1;
-    if (std::exchange(connection.least, least) != least)
-        ::setsockopt(connection.socket, SOL_SOCKET, SO_RCVLOWAT, &least, sizeof least);
+    if (connection.socket >= 0) connection.stream->expect(missing >= in_place_bytes ? missing : 1);
 }
 
 // Reads the greeting of a stranger; returns whether the connection is authenticated now.

@@ -67,7 +67,6 @@ struct TcpTransport::Incoming : Connection {
     bool has_label = false;
     Payload payload;           // of a letter that has arrived in part
     std::size_t received = 0;  // bytes of it
-    int least = 1;             // bytes that must have arrived before the kernel reports them
 };
 
 }  // namespace unisono
