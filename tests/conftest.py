@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import itertools
 import signal
 
 import pytest
@@ -11,10 +13,23 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+@pytest.fixture(scope="session")
+def _caches(tmp_path_factory):
+    """Return names of directories, which do not exist yet; most of the thousands of tests do not need theirs."""
+    folder = tmp_path_factory.mktemp("caches")
+    return (str(folder / str(number)) for number in itertools.count())
+
+
 @pytest.fixture(autouse=True)
-def _private_cache(tmp_path, monkeypatch):
+def _private_cache(_caches, monkeypatch):
     """Keep the tests and the user's cache separate."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("XDG_CACHE_HOME", next(_caches))
+
+
+def pytest_collection_finish():
+    """Exempt the modules and tests from garbage collection, which would copy them in every forked process."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_terminal_summary(terminalreporter):
