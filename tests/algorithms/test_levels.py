@@ -57,9 +57,10 @@ def test_hierarchical_algorithms_are_proved_for_every_size_up_to_seventeen(name)
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("largest", [11, pytest.param(17, marks=pytest.mark.long)])
 @pytest.mark.parametrize("name", HIERARCHICAL)
-def test_hierarchical_algorithms_are_proved_for_every_size_root_and_placement(name):
-    for size in range(1, 18):
+def test_hierarchical_algorithms_are_proved_for_every_size_root_and_placement(name, largest):
+    for size in range(1, largest + 1):
         for hosts in range(1, size + 1):
             round_robin = tuple(tuple(range(first, size, hosts)) for first in range(hosts))
             for root in roots(name, size):
