@@ -122,7 +122,9 @@ def become_rank(request: dict[str, Any]) -> None:
 
 
 if __name__ == "__main__":
+    import pytest  # noqa: F401 (the modules of tests import it)
     import torch
+    import torch._dynamo  # optimizers import it, in seconds: once here rather than in every rank
     import torch.distributed.checkpoint
     import torch.distributed.fsdp
     import torch.nn.parallel
