@@ -93,14 +93,16 @@ def stepper(model: nn.Module, inputs: Tensor, optimizer: Any = None) -> Step:
     return step
 
 
-def median_steps(steps: Mapping[str, Step], barrier: Callable[[], Any]) -> dict[str, float]:
+def median_steps(
+    steps: Mapping[str, Step], barrier: Callable[[], Any], repeats: int = REPEATS, steps_of_turn: int = STEPS
+) -> dict[str, float]:
     """Let the contenders take turns, a few steps each; return the median of each on this rank, in seconds."""
     times: dict[str, list[float]] = {name: [] for name in steps}
-    for number in range(REPEATS + 1):
+    for number in range(repeats + 1):
         names = list(steps)
         turn = number % len(names)
         for name in names[turn:] + names[:turn]:
-            for _ in range(STEPS):
+            for _ in range(steps_of_turn):
                 barrier()
                 began = time.perf_counter()
                 steps[name]()
