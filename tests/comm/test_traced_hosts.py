@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from stories import check_structure
 from unisono.bootstrap.host_clock import HostClock
 from unisono.tracing import read_run, summary
 from unisono.tracing.alignment import ROUND_TRIPS, RoundTrip
+from unisono.tracing.critical_path import critical_path
 from unisono.tracing.files import headers_in, parts_in
 from unisono.tracing.joining import merge_traces
 from unisono.tracing.matching import messages_of
@@ -118,3 +120,33 @@ def test_a_trace_of_several_hosts_has_one_clock(tmp_path, is_shared):
     lines = summary(read_run(path))
     assert "on 2 hosts: a (ranks 0, 1), b (ranks 2, 3)\n" in lines
     assert "the clocks of the hosts differ from that of rank 0 by" in lines
+
+
+def record_long_call(comm, path):
+    x = np.ones(1_000_000, np.float32)
+    comm.all_reduce(x, algorithm="ring")  # makes the plan
+    with comm.trace(path):
+        comm.all_reduce(x, algorithm="ring")
+
+
+def test_passes_that_are_in_flight_at_a_time_are_recorded(tmp_path):
+    path = tmp_path / "run.json"
+    run_on_hosts(record_long_call, HOSTS, path)
+    check_structure(path)
+    (group,) = read_run(path).communicators
+    (call,) = group.calls
+    assert call.passes >= 4
+    interleaved = 0
+    for rank in call.ranks.values():
+        assert rank.whole
+        assert len(rank.ops) == call.passes * call.ops_in_pass[rank.rank]
+        in_time = sorted(rank.ops, key=lambda op: op.end_ns)
+        interleaved += any(later.number_of_pass < op.number_of_pass for op, later in pairwise(in_time))
+    assert interleaved
+    assert len(messages_of(call)) == 4 * 6 * call.passes
+    path_of_call = critical_path(call)
+    assert path_of_call[0].what == "begin"
+    begins = [stretch.begin_ns for stretch in path_of_call]
+    assert begins == sorted(begins)
+    # All hosts have one clock here, so every wait for a message ends after the message was sent.
+    assert all(message.received.end_ns > message.sent.begin_ns for message in messages_of(call))
