@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pretend_hosts import run_on_hosts
-from unisono.comm.links import measure_links, slowest_rate
+from unisono.comm.links import measure_links, share_s, slowest_rate
 from unisono.comm.texts import all_gather_text, broadcast_text
 from unisono.launch.spawn import spawn
 
@@ -22,6 +22,13 @@ def test_every_pair_of_hosts_is_measured_and_all_ranks_know_the_same():
     for found, texts in results:
         assert found == links
         assert texts == [["", "r", "rr", "rrr"], "from 0 ü"]
+
+
+def test_with_many_hosts_each_pair_gets_less_time():
+    assert share_s(6, 0.1) == 0.1
+    assert share_s(800, 0.1) == 0.025
+    assert share_s(10**6, 0.1) == 0.005
+    assert share_s(10**6, 0.001) == 0.001
 
 
 def _measure_on_one_host(comm):

@@ -17,6 +17,8 @@ from unisono.comm.communicator import Communicator
 from unisono.errors import UsageError
 
 EACH_S = 0.1  # for the round trips of a pair, and for its rate in each direction
+# With many hosts each pair gets less time, so that the ranks that wait for the others do not reach their timeout.
+SHORTEST_S, ALL_PAIRS_S = 0.005, 20.0
 WARM_UP, FEWEST, MOST = 3, 5, 200  # round trips
 FIRST_BYTES, CALL_BYTES, MOST_BYTES = 256 << 10, 4 << 20, 256 << 20
 
@@ -40,13 +42,14 @@ def measure_links(comm: Communicator, each_s: float = EACH_S) -> list[LinkTimes]
     """Measure the link of every pair of hosts; all ranks call this, and all get the same result.
 
     ``each_s`` is the time in seconds for the round trips and for each direction of a pair (default 0.1), which it may
-    exceed by a factor of two. The result is empty on one host.
+    exceed by a factor of two; it is shorter from about 20 hosts on. The result is empty on one host.
     """
     hosts = comm.hosts
     if len(hosts) == 1:
         return []
     leaders = comm.split(0 if any(ranks[0] == comm.rank for ranks in hosts) else None)
     pairs = list(itertools.combinations(range(len(hosts)), 2))
+    each_s = share_s(len(pairs), each_s)
     found = np.zeros((len(pairs), 3))
     if leaders is not None:
         # Hosts are in the order of their lowest ranks, so the rank of a leader is the number of its host.
@@ -59,6 +62,11 @@ def measure_links(comm: Communicator, each_s: float = EACH_S) -> list[LinkTimes]
                 leaders.barrier()
     comm.all_reduce(found, op="max")  # the ranks that did not measure a pair have zeros
     return [LinkTimes(*pair, *map(float, times)) for pair, times in zip(pairs, found, strict=True)]
+
+
+def share_s(pairs: int, each_s: float) -> float:
+    """Return the time for each measurement of a pair."""
+    return min(each_s, max(SHORTEST_S, ALL_PAIRS_S / pairs))
 
 
 def slowest_rate(links: list[LinkTimes]) -> float | None:
