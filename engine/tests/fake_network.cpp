@@ -82,16 +82,21 @@ class FakeTransport : public Transport {
         }
         for (const auto& [to, label] : sent) sink.on_sent(to, label);
         for (FakeNetwork::Mail& mail : arrived) {
-            if (mail.label.kind == LetterKind::farewell) continue;
+            if (mail.label.kind == LetterKind::farewell) {
+                gone_.insert(mail.from);
+                continue;
+            }
             auto* const data = new std::byte[mail.payload.size() + 1];
             std::copy(mail.payload.begin(), mail.payload.end(), data);
             sink.on_letter(mail.label, Payload(data, [](void*, std::byte* bytes) { delete[] bytes; }, nullptr));
         }
+        gone_.insert(lost.begin(), lost.end());
         for (const std::uint32_t rank : lost) sink.on_lost(rank, "cut off");
         return !sent.empty() || !arrived.empty();
     }
     int event_descriptor() const override { return event_; }
     bool has_unsent() const override { return false; }
+    bool is_gone(std::uint32_t peer) const override { return gone_.contains(peer); }
     void check_peers(Sink&) override {}
     void abandon() override {}
 
@@ -101,6 +106,7 @@ class FakeTransport : public Transport {
     const int event_;
     std::vector<std::pair<std::uint32_t, Label>> sent_;
     std::set<std::uint32_t> noticed_;
+    std::set<std::uint32_t> gone_;
 };
 
 std::unique_ptr<Transport> FakeNetwork::transport(std::uint32_t rank) {

@@ -11,7 +11,7 @@ import pytest
 from paired_transfers import paired_transfers
 from pretend_hosts import run_on_hosts
 from stories import check_structure
-from unisono.bootstrap.host_clock import HostClock
+from unisono.bootstrap.host_clock import FIRST_ANSWER_S, HostClock
 from unisono.tracing import read_run, summary
 from unisono.tracing.alignment import ROUND_TRIPS, RoundTrip
 from unisono.tracing.critical_path import critical_path
@@ -150,3 +150,26 @@ def test_passes_that_are_in_flight_at_a_time_are_recorded(tmp_path):
     assert begins == sorted(begins)
     # All hosts have one clock here, so every wait for a message ends after the message was sent.
     assert all(message.received.end_ns > message.sent.begin_ns for message in messages_of(call))
+
+
+def measure_after_rank_0_has_left(comm):
+    """Return the offsets that a rank measures while rank 0 is there, and after it has closed its courier."""
+    clock = comm.dispatcher.link.resources.clock
+    offsets = [clock.measure()]
+    comm.barrier()
+    if comm.rank == 0:
+        comm.close()
+        return None
+    began_s = time.monotonic()
+    while offsets[-1] and time.monotonic() < began_s + 60:
+        offsets.append(clock.measure())
+    began_s = time.monotonic()
+    offsets.append(clock.measure())
+    return offsets, time.monotonic() - began_s
+
+
+def test_a_rank_does_not_wait_for_the_clock_of_one_that_has_ended():
+    offsets, seconds = run_on_hosts(measure_after_rank_0_has_left, ("a", "b"))[1]
+    assert offsets[0]
+    assert offsets[-2:] == [[], []]
+    assert seconds < FIRST_ANSWER_S

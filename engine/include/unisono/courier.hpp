@@ -100,10 +100,10 @@ class Courier : public FarSide, private Sink {
     // Letters for communicators that this process has yet to join.
     std::map<std::uint64_t, std::vector<std::pair<Label, std::vector<std::byte>>>> early_;
     std::map<std::uint32_t, std::string> lost_;
-    std::uint64_t clock_questions_ = 0;  // the number of the last one
+    std::uint64_t clock_questions_ = 0;      // the number of the last one
     std::optional<PeerClock> clock_answer_;  // to it
-    std::mutex asking_;                   // held while a thread asks for a clock
-    std::atomic<bool> neglected_ = false;  // channels wait to be serviced
+    std::mutex asking_;                      // held while a thread asks for a clock
+    std::atomic<bool> neglected_ = false;    // channels wait to be serviced
     std::atomic<std::uint64_t> polls_ = 0;
     std::atomic<bool> naps_ = false;         // the thread leaves the letters to the threads that poll
     std::atomic<bool> handed_over_ = false;  // a thread has stopped polling

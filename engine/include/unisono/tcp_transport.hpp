@@ -55,8 +55,6 @@ class TcpTransport : public Transport {
     std::uint16_t port() const { return port_; }
     void use_tls(std::unique_ptr<TlsContext> tls) { tls_ = std::move(tls); }  // before `know_peers`
     void know_peers(std::vector<TcpPeer> peers);
-    // Returns whether the peer is lost or has ended in good order.
-    bool is_gone(std::uint32_t peer) const { return peers_[peer].lost || peers_[peer].said_farewell; }
     std::uint64_t rejected() const { return rejected_; }  // connections without a valid ticket
 
     void connect(std::uint32_t peer) override;
@@ -66,6 +64,7 @@ class TcpTransport : public Transport {
     bool progress(Sink& sink) override;
     int event_descriptor() const override { return epoll_; }
     bool has_unsent() const override { return unsent_ > 0; }
+    bool is_gone(std::uint32_t peer) const override { return peers_[peer].lost || peers_[peer].said_farewell; }
     void check_peers(Sink& sink) override;
     void abandon() override;
 

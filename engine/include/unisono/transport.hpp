@@ -111,6 +111,8 @@ class Transport {
     virtual bool arm() { return true; }
     // Returns whether letters wait to be sent.
     virtual bool has_unsent() const = 0;
+    // Returns whether the peer is lost or has said farewell: letters to it are dropped.
+    virtual bool is_gone(std::uint32_t peer) const = 0;
     // Checks peers that are silent; called about twice a second.
     virtual void check_peers(Sink& sink) = 0;
     // In a forked child: closes the copies of the descriptors, so that they do not outlive the parent.

@@ -41,6 +41,7 @@ class UcxTransport : public Transport {
     int event_descriptor() const override { return epoll_; }
     bool arm() override;
     bool has_unsent() const override;
+    bool is_gone(std::uint32_t peer) const override { return peers_[peer].lost || control_->is_gone(peer); }
     void check_peers(Sink& sink) override;
     void abandon() override;
 

@@ -114,7 +114,7 @@ std::optional<PeerClock> Courier::ask_clock(std::uint32_t peer, Nanoseconds long
         {
             const Hold hold(*this);
             if (clock_answer_) return PeerClock{asked, clock_answer_->read, clock_answer_->answered};
-            if (lost_.contains(peer)) return std::nullopt;
+            if (transport_->is_gone(peer)) return std::nullopt;
         }
         std::this_thread::yield();
     }

@@ -11,9 +11,11 @@ from unisono import _engine
 if TYPE_CHECKING:
     from unisono.tracing.alignment import Offset, RoundTrip
 
-# A rank that has ended does not answer. The first question may wait for a connection.
+# A rank that has ended is known to be gone; one that is stopped does not answer. The first question may wait for a
+# connection.
 FIRST_ANSWER_S = 2.0
 NEXT_ANSWER_S = 0.2
+LONGEST_S = 3.0  # of a measurement
 
 
 class HostClock:
@@ -55,10 +57,11 @@ class HostClock:
 
         if not self.references:
             return [EXACT]
+        ends_s = time.monotonic() + LONGEST_S
         for rank in self.references:
             trips: list[RoundTrip] = []
-            while len(trips) < ROUND_TRIPS:
-                trip = self.ask(rank, NEXT_ANSWER_S if trips else FIRST_ANSWER_S)
+            while len(trips) < ROUND_TRIPS and (left_s := ends_s - time.monotonic()) > 0:
+                trip = self.ask(rank, min(left_s, NEXT_ANSWER_S if trips else FIRST_ANSWER_S))
                 if trip is None:
                     break
                 trips.append(trip)
