@@ -88,6 +88,7 @@ def test_the_trace_of_a_job_on_several_hosts_is_one_file_with_one_clock(job, tmp
     assert main(["draw", str(path.parent), "--no-open", "-o", str(tmp_path / "page.html")]) == 0
 
 
+@pytest.mark.long
 def test_the_traces_of_the_survivors_of_a_job_on_several_hosts_are_one_file(job, tmp_path):
     done = job("tcp", "die")
     assert done.returncode == 128 + 9
