@@ -20,7 +20,7 @@ from unisono.bootstrap.hosts import HostMap
 from unisono.bootstrap.job_resources import CourierOffer, SharedCourier
 from unisono.bootstrap.locality import host_info
 from unisono.bootstrap.network_client import resolve
-from unisono.bootstrap.network_options import TCP, NetworkPlan
+from unisono.bootstrap.network_options import NetworkPlan
 from unisono.bootstrap.network_rendezvous import NetworkRendezvous, Participant
 from unisono.bootstrap.network_star import Star
 from unisono.bootstrap.rendezvous import meet
@@ -175,7 +175,7 @@ class Rank:
     resolve: Any = resolve
     step: Callable[[str], None] | None = None  # called before each step, with its name; may raise
     offers: Sequence[str] = ()  # the names of couriers that the process has already
-    settings: Sequence[Any] = (None, None, TCP)  # from which these were made
+    changed: dict[str, Any] = field(default_factory=dict)  # the part of the plan in which theirs differed
 
 
 def be_rank(job: Job, rank: Rank) -> Seen:
@@ -185,7 +185,7 @@ def be_rank(job: Job, rank: Rank) -> Seen:
     identity = job.identity(rank.rank, rank.size)
     step = rank.step or (lambda _: None)
     couriers: list[FakeCourier] = []
-    offers = [offer_courier(name, job.size, tuple(rank.settings)) for name in rank.offers]
+    offers = [offer_courier(name, job.size, job.plan(**rank.changed).settings) for name in rank.offers]
 
     def open_courier(address: str, ports: range | None) -> FakeCourier:
         step("courier")

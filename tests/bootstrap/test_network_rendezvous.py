@@ -194,7 +194,7 @@ def test_ranks_use_a_courier_that_all_of_them_have():
 
 
 @pytest.mark.parametrize(
-    "changed", [{"offers": []}, {"offers": ["x"]}, {"settings": ("eth1", None, "tcp")}], ids=["none", "other", "eth1"]
+    "changed", [{"offers": []}, {"offers": ["x"]}, {"changed": {"interface": "eth1"}}], ids=["none", "other", "eth1"]
 )
 def test_every_rank_opens_a_courier_if_one_of_them_has_no_common_one(changed):
     job = Job("ab")
