@@ -9,7 +9,7 @@ CODE := src tests tools examples
 unexport PYTHONDONTWRITEBYTECODE
 ON_BOTH_CORES := --numprocesses 2 --dist worksteal
 
-.PHONY: venv demo check browser test hosts-test sanitize proofs stress soundness lint style docs screenshots golden peers torch-suite interop clean
+.PHONY: venv demo check browser test compiled hosts-test sanitize proofs stress soundness lint style docs screenshots golden peers torch-suite interop clean
 
 venv: $(INSTALLED)
 
@@ -56,8 +56,14 @@ check: lint
 browser: venv
 	@$(BIN)/python tools/get_browser.py
 
-test: browser style
-	$(BIN)/pytest -m "not long" $(ON_BOTH_CORES)
+# More processes than cores: the slow tests wait for timeouts and for other processes in half of their time.
+test: browser
+	@$(MAKE) --no-print-directory --jobs 2 style compiled
+	$(BIN)/pytest -m "not long" --numprocesses 4 --dist worksteal
+
+# The first import of torch compiles its files: once, and not in every process of the tests at the same time.
+compiled: venv
+	@$(BIN)/python -c "import torch._dynamo, torch.distributed.checkpoint, torch.distributed.fsdp"
 
 # The long versions of tests: hundreds of groups, all of torch.compile, every codec; and, after `make peers`, the benchmark
 # of other libraries.

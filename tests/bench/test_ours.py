@@ -12,7 +12,7 @@ from unisono.collectives import COLLECTIVES, all_reduce, reduce_scatter
 OPTIONS = TrialOptions(iterations=3, warmup=1, check=True)
 
 
-@pytest.fixture(params=[1, 3, *(pytest.param(size, marks=pytest.mark.slow) for size in (2, 5))])
+@pytest.fixture(scope="module", params=[1, 3, *(pytest.param(size, marks=pytest.mark.long) for size in (2, 5))])
 def group(request):
     made = unisono_ranks(request.param, answer_timeout_s=60)
     made.start()

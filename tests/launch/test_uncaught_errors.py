@@ -88,8 +88,9 @@ LAUNCHERS = {
     "run": (["-m", "unisono", "run", "-n", "3"], WITH),
     "run without with": (["-m", "unisono", "run", "-n", "3"], WITHOUT),
     "spawn": ([], SPAWN),
-    "torchrun": (["-m", "torch.distributed.run", "--nproc-per-node", "3"], TORCH),
+    "torchrun": (["-m", "torch.distributed.run", "--nproc-per-node", "2"], TORCH),
 }
+SIZES = {"torchrun": 2}  # every rank imports torch, which takes seconds; 3 with the other launchers
 EVERY_LAUNCHER = [pytest.param(name, marks=needs_torch if name == "torchrun" else ()) for name in LAUNCHERS]
 
 
@@ -147,7 +148,7 @@ def test_a_wrong_algorithm_is_one_error_that_names_the_ranks(start, launcher):
     text = of_ranks(start(launcher, "wrong algorithm").finished())
     assert text.count("GoalError") == 1, text
     assert text.count("expected:") == text.count("found:") == 1
-    assert "on all 3 ranks:" in text
+    assert f"on all {SIZES.get(launcher, 3)} ranks:" in text
     assert ", in train" in text, "the frames of the user are missing"
     assert own_frames(text) == []
 
@@ -180,14 +181,14 @@ def test_an_error_of_the_user_keeps_its_traceback_and_the_other_ranks_are_folded
 @pytest.mark.parametrize("launcher", EVERY_LAUNCHER)
 def test_an_interrupt_is_one_line(start, launcher):
     job = start(launcher, "forever")
-    wait_until(lambda: job.text().count("ready") == 3 or job.process.poll() is not None)
+    wait_until(lambda: job.text().count("ready") == SIZES.get(launcher, 3) or job.process.poll() is not None)
     os.killpg(job.process.pid, signal.SIGINT)  # as Ctrl-C in a terminal does
     text = of_ranks(job.finished())
     lines = [line for line in text.splitlines() if "ready" not in line and not re.match(r"W\d|\*+|\[W", line)]
     if launcher == "spawn":  # one KeyboardInterrupt, in the process that called it
         assert text.count("KeyboardInterrupt\n") == text.count("Traceback") == 1, text
     elif launcher == "torchrun":
-        assert text.count("all 3 ranks: interrupted") == 1, text
+        assert text.count("all 2 ranks: interrupted") == 1, text
         assert "KeyboardInterrupt" not in text
     else:
         assert lines == ["interrupted"], text

@@ -45,7 +45,7 @@ def train_on_a_grid(group, tensor_ranks, sequence_parallel):
     [
         (4, 2, True, "comm"),
         pytest.param(4, 2, False, "comm", marks=pytest.mark.slow),
-        pytest.param(4, 2, True, "gloo", marks=pytest.mark.slow),
+        pytest.param(4, 2, True, "gloo", marks=pytest.mark.long),
         pytest.param(6, 3, True, "comm", marks=pytest.mark.slow),
     ],
 )  # fmt: skip

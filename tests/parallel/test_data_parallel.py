@@ -52,10 +52,10 @@ def check_distances(ranks, limit):
     [
         (1, "comm", torch.float64), (2, "comm", torch.float64), (2, "comm", torch.float32),
         pytest.param(3, "comm", torch.float64, marks=pytest.mark.slow),
-        pytest.param(4, "comm", torch.float64, marks=pytest.mark.slow),
-        pytest.param(4, "comm", torch.float32, marks=pytest.mark.slow),
+        pytest.param(4, "comm", torch.float64, marks=pytest.mark.long),
+        pytest.param(4, "comm", torch.float32, marks=pytest.mark.long),
         pytest.param(2, "gloo", torch.float64, marks=pytest.mark.slow),
-        pytest.param(3, "gloo", torch.float64, marks=pytest.mark.slow),
+        pytest.param(3, "gloo", torch.float64, marks=pytest.mark.long),
         pytest.param(3, "unisono", torch.float64, marks=pytest.mark.slow),
     ],
 )  # fmt: skip
@@ -85,7 +85,7 @@ def step_by_step(group, name):
 
 
 @pytest.mark.parametrize(
-    ("size", "kind"), [(2, "gloo"), pytest.param(3, "gloo", marks=pytest.mark.slow), (2, "unisono")]
+    ("size", "kind"), [(2, "gloo"), pytest.param(3, "gloo", marks=pytest.mark.long), (2, "unisono")]
 )
 @pytest.mark.parametrize("name", MODELS)
 def test_every_step_matches_torch_ddp(name, size, kind):

@@ -115,7 +115,7 @@ def differences(group, stage):
     return results
 
 
-@pytest.mark.parametrize("size", [2, 3])
+@pytest.mark.parametrize("size", [pytest.param(2, marks=pytest.mark.long), 3])
 @pytest.mark.parametrize("stage", [0, 1, 2, 3])
 def test_late_gradients_are_averaged(stage, size):
     for results in run_groups(differences, size, stage):

@@ -15,7 +15,7 @@ from unisono.parallel import ParallelAttention, ParallelMLP, ParallelTransformer
 # 2e-6 with float32.
 LIMITS = {torch.float64: 1e-10, torch.float32: 1e-5}
 CASES = [(1, torch.float64), (2, torch.float64), (3, torch.float64), (3, torch.float32)]
-CASES += [pytest.param(4, torch.float64, marks=pytest.mark.slow)]
+CASES += [pytest.param(4, torch.float64, marks=pytest.mark.long)]
 
 
 def mlp(group, dtype, sequence_parallel):
@@ -98,7 +98,7 @@ def test_a_transformer_trains_like_one_process(size, dtype, sequence_parallel):
 
 @pytest.mark.parametrize(
     ("kind", "sequence_parallel"),
-    [("unisono", True), pytest.param("gloo", True, marks=pytest.mark.slow), ("gloo", False)],
+    [("unisono", True), pytest.param("gloo", True, marks=pytest.mark.long), ("gloo", False)],
 )
 def test_a_transformer_trains_like_one_process_on_torch_process_groups(kind, sequence_parallel):
     check(run_groups(transformer, 3, torch.float64, sequence_parallel, False, kind=kind), torch.float64)

@@ -78,7 +78,7 @@ def collectives_inside(backend):
     return shared_norm(tensor), mine / total.sqrt()
 
 
-@pytest.mark.parametrize("size", [2, pytest.param(4, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("size", [2, pytest.param(4, marks=pytest.mark.long)])
 def test_collectives_are_traced(size):
     for found, expected in run_ranks(collectives_inside, size, "aot_eager", limit_s=LIMIT_S):
         assert_close(found, expected, 18, "differs from the result without torch.compile")

@@ -12,7 +12,7 @@ from training import batch, parameters_of, small_model, train
 
 from torch_ranks import run_ranks, same_as_gloo
 
-SIZES = [2, 4]
+SIZES = [2, pytest.param(4, marks=pytest.mark.long)]
 
 
 def plain(**options):
