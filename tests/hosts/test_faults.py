@@ -29,7 +29,6 @@ from test_hosts import TestHosts
 
 PROCESS_S = 1.0
 HOST_S = 6.0
-BUSY_MACHINE_S = 1.0  # more, on a machine that other processes use
 
 long = pytest.mark.long
 
@@ -44,7 +43,7 @@ def test_a_killed_rank_is_named_with_its_host_and_other_groups_go_on(hosts, layo
         time.sleep(0.3)
         since_s = job.signal(victim, "KILL")
         location = f"rank {victim}", f"host {layout[-1]}"
-        texts = check_errors(job, others, "PeerLost", since_s, PROCESS_S + BUSY_MACHINE_S, *location, about=victim)
+        texts = check_errors(job, others, "PeerLost", since_s, PROCESS_S, *location, about=victim)
         assert len(set(texts)) == 1, "all ranks report the same cause"
         for rank in others:
             job.start(rank, use_part)
@@ -62,7 +61,7 @@ def test_a_rank_that_is_killed_between_calls_is_reported_by_the_next_call(hosts)
         job.start(3, wait_in_barrier)
         assert job.answer(3).kind == "value"
         since_s = job.signal(3, "KILL")
-        check_errors(job, ranks, "PeerLost", since_s, 1.5 + PROCESS_S + BUSY_MACHINE_S, "rank 3", "host b", about=3)
+        check_errors(job, ranks, "PeerLost", since_s, 1.5 + PROCESS_S, "rank 3", "host b", about=3)
         job.close()
 
 
@@ -77,7 +76,7 @@ def test_a_rank_with_which_there_was_no_connection_yet_is_reported(hosts, waits)
         if not waits:
             time.sleep(0.3)
             job.start(0, receive, 1)
-        check_errors(job, [0], "PeerLost", since_s, 0.3 + PROCESS_S + BUSY_MACHINE_S, "rank 1", "host b", about=1)
+        check_errors(job, [0], "PeerLost", since_s, 0.3 + PROCESS_S, "rank 1", "host b", about=1)
         job.close()
 
 
@@ -102,8 +101,8 @@ def test_a_cut_link_is_reported_on_both_sides(hosts, way, idle):
                 hosts["b"].carrier(up=False)
         if idle:
             job.start(2, sleep_then_call, 0.0)  # two calls: what the first one needs may have arrived before the cut
-        check_errors(job, [0, 1], "PeerLost", since_s, HOST_S + BUSY_MACHINE_S, "rank 2", "host b", about=2)
-        check_errors(job, [2], "PeerLost", since_s, HOST_S + BUSY_MACHINE_S, "host a")
+        check_errors(job, [0, 1], "PeerLost", since_s, HOST_S, "rank 2", "host b", about=2)
+        check_errors(job, [2], "PeerLost", since_s, HOST_S, "host a")
         job.close()
 
 
@@ -115,8 +114,8 @@ def test_a_link_that_is_cut_while_no_rank_is_in_a_call_is_reported_by_the_next_c
         time.sleep(HOST_S)
         since_s = time.monotonic()
         job.start_all(sleep_then_call, 0.0)
-        check_errors(job, [0, 1], "PeerLost", since_s, PROCESS_S + BUSY_MACHINE_S, "rank 2", "host b", about=2)
-        check_errors(job, [2], "PeerLost", since_s, PROCESS_S + BUSY_MACHINE_S, "host a")
+        check_errors(job, [0, 1], "PeerLost", since_s, PROCESS_S, "rank 2", "host b", about=2)
+        check_errors(job, [2], "PeerLost", since_s, PROCESS_S, "host a")
         job.close()
 
 
@@ -127,8 +126,8 @@ def test_a_link_that_is_cut_before_the_first_connection_is_reported(hosts):
         hosts["b"].cut()
         job.start(0, receive, 1)
         job.start(1, receive, 0)
-        check_errors(job, [0], "PeerLost", since_s, HOST_S + BUSY_MACHINE_S, "rank 1", "host b", about=1)
-        check_errors(job, [1], "PeerLost", since_s, HOST_S + BUSY_MACHINE_S, "rank 0", "host a", about=0)
+        check_errors(job, [0], "PeerLost", since_s, HOST_S, "rank 1", "host b", about=1)
+        check_errors(job, [1], "PeerLost", since_s, HOST_S, "rank 0", "host a", about=0)
         job.close()
 
 
@@ -141,8 +140,8 @@ def test_a_cut_host_is_reported_to_ranks_that_do_not_talk_to_it_and_other_groups
         since_s = time.monotonic()
         hosts["d"].cut()
         others = [0, 1, 2]
-        check_errors(job, others, "PeerLost", since_s, HOST_S + BUSY_MACHINE_S, "rank 3", "host d", about=3)
-        check_errors(job, [3], "PeerLost", since_s, HOST_S + BUSY_MACHINE_S, "host")
+        check_errors(job, others, "PeerLost", since_s, HOST_S, "rank 3", "host d", about=3)
+        check_errors(job, [3], "PeerLost", since_s, HOST_S, "host")
         for rank in others:
             job.start(rank, use_part)
         assert [job.answer(rank)[:2] for rank in others] == [("value", 3.0)] * 3
@@ -169,7 +168,7 @@ def test_a_host_that_dies_is_named_and_the_job_ends():
         time.sleep(0.5)
         since_s = time.monotonic()
         hosts["b"].kill()
-        check_errors(job, [0, 1], "PeerLost", since_s, HOST_S + BUSY_MACHINE_S, "host b")
+        check_errors(job, [0, 1], "PeerLost", since_s, HOST_S, "host b")
         for rank in (0, 1):
             job.start(rank, leave, 3)
         ended = job.wait()
@@ -190,7 +189,7 @@ def test_a_stopped_rank_ends_calls_at_their_timeout_with_the_chain_across_hosts(
         time.sleep(0.3)
         since_s = job.signal(stopped, "STOP")
         try:
-            limit_s = 4.0 + 1.0 + BUSY_MACHINE_S
+            limit_s = 4.0 + 1.0
             parts = "timed out after 4.0 s", reason
             texts = check_errors(job, others, "CollectiveTimeout", since_s, limit_s, *parts, about=stopped)
             assert len(set(texts)) == 1, "all ranks report the same cause"
@@ -206,5 +205,5 @@ def test_ranks_on_different_hosts_that_make_different_calls_are_told_both(hosts)
         since_s = time.monotonic()
         job.start_all(differ, 2)
         both = "all_reduce(16 float32, op=max", "all_reduce(16 float32, op=sum", "rank 2"
-        check_errors(job, [0, 1, 2], "MismatchError", since_s, PROCESS_S + BUSY_MACHINE_S, *both)
+        check_errors(job, [0, 1, 2], "MismatchError", since_s, PROCESS_S, *both)
         job.close()

@@ -82,7 +82,7 @@ class Courier : public FarSide, private Sink {
     void wake_thread();
     void work();
     bool is_armed();  // returns false if the transport has work already
-    void sleep(bool is_polled, bool has_questions);
+    void sleep(bool is_polled, std::chrono::milliseconds longest);
     void remove(FarChannels& channels);
     void send(std::uint32_t to, Letter letter) { transport_->send(to, std::move(letter), *this); }
 

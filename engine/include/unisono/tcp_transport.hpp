@@ -66,6 +66,7 @@ class TcpTransport : public Transport {
     bool has_unsent() const override { return unsent_ > 0; }
     bool is_gone(std::uint32_t peer) const override { return peers_[peer].lost || peers_[peer].said_farewell; }
     void check_peers(Sink& sink) override;
+    bool has_suspects() const override { return has_suspects_; }
     void abandon() override;
 
   private:
@@ -107,6 +108,7 @@ class TcpTransport : public Transport {
     std::vector<std::unique_ptr<Incoming>> dropped_;   // destroyed at the end of `progress`
     PayloadPool pool_;
     std::size_t unsent_ = 0;
+    bool has_suspects_ = false;
     std::uint64_t rejected_ = 0;
 };
 

@@ -113,8 +113,10 @@ class Transport {
     virtual bool has_unsent() const = 0;
     // Returns whether the peer is lost or has said farewell: letters to it are dropped.
     virtual bool is_gone(std::uint32_t peer) const = 0;
-    // Checks peers that are silent; called about twice a second.
+    // Checks peers that are silent; called about twice a second, and more often while `has_suspects`.
     virtual void check_peers(Sink& sink) = 0;
+    // Returns whether `check_peers` is about to decide that a peer is lost.
+    virtual bool has_suspects() const { return false; }
     // In a forked child: closes the copies of the descriptors, so that they do not outlive the parent.
     virtual void abandon() = 0;
 };

@@ -43,6 +43,7 @@ class UcxTransport : public Transport {
     bool has_unsent() const override;
     bool is_gone(std::uint32_t peer) const override { return peers_[peer].lost || control_->is_gone(peer); }
     void check_peers(Sink& sink) override;
+    bool has_suspects() const override { return control_->has_suspects(); }
     void abandon() override;
 
   private:

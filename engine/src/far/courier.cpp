@@ -21,7 +21,7 @@ using std::chrono::milliseconds;
 // polling while letters wait hands over, so this may be long; each look may take the core from a rank that spins.
 constexpr milliseconds nap{10};
 constexpr milliseconds question_every{1};
-constexpr milliseconds check_peers_every{500};
+constexpr milliseconds check_peers_every{500}, check_suspects_every{20};
 // A letter to a process that has just started must not be lost because the process ends in good order.
 constexpr milliseconds longest_farewell{2000};
 
@@ -156,15 +156,17 @@ void Courier::wake_thread() {
 void Courier::work() {
     std::uint64_t seen = 0;
     Clock::time_point next_check = Clock::now() + check_peers_every;
-    bool has_questions = false;
+    milliseconds longest_sleep = check_peers_every;
     while (!stopping_) {
         const std::uint64_t polls = polls_.load(std::memory_order_relaxed);
-        sleep(polls != seen && !handed_over_.exchange(false), has_questions);
+        sleep(polls != seen && !handed_over_.exchange(false), longest_sleep);
         seen = polls;
         const Hold hold(*this);
         transport_->progress(*this);
-        has_questions = false;
-        for (const auto& [number, channels] : channels_) has_questions |= channels->answer_questions();
+        longest_sleep = transport_->has_suspects() ? check_suspects_every : check_peers_every;
+        next_check = std::min<Clock::time_point>(next_check, Clock::now() + longest_sleep);
+        for (const auto& [number, channels] : channels_)
+            if (channels->answer_questions()) longest_sleep = question_every;
         if (Clock::now() < next_check) continue;
         transport_->check_peers(*this);
         next_check = Clock::now() + check_peers_every;
@@ -178,7 +180,7 @@ bool Courier::is_armed() {
 
 // Sleeps until there is something to do. While other threads poll, they move the letters; this thread then only makes
 // sure that it notices when they stop.
-void Courier::sleep(bool is_polled, bool has_questions) {
+void Courier::sleep(bool is_polled, milliseconds longest) {
     pollfd waits[2] = {{wake_up_, POLLIN, 0}, {transport_->event_descriptor(), POLLIN, 0}};
     naps_.store(is_polled, std::memory_order_seq_cst);
     if (is_polled && handed_over_.load(std::memory_order_seq_cst)) is_polled = false;
@@ -186,7 +188,7 @@ void Courier::sleep(bool is_polled, bool has_questions) {
         naps_.store(false, std::memory_order_seq_cst);
         return;
     }
-    const auto longest = has_questions ? question_every : is_polled ? nap : check_peers_every;
+    if (is_polled) longest = std::min(longest, nap);
     ::poll(waits, is_polled ? 1 : 2, static_cast<int>(longest.count()));
     naps_.store(false, std::memory_order_seq_cst);
     std::uint64_t count;

@@ -26,7 +26,11 @@ using std::chrono::seconds;
 constexpr int backlog = 512;
 constexpr std::size_t most_strangers = 256;  // connections that have not authenticated themselves yet
 constexpr seconds longest_greeting{5};
-constexpr seconds longest_silence{4};        // of the kernel of a peer
+// Of the kernel of a peer. If a link is cut for more than 1.4 s, the kernel sends data again only after 3 s; so a
+// shorter silence would turn short cuts into faults.
+constexpr seconds longest_silence{4};
+constexpr int most_probes = 3;               // on an idle connection: a second apart, after a second of silence
+constexpr seconds longest_connecting{4};     // the kernel sends its third request after 3 s
 constexpr milliseconds farewell_delay{100};  // a farewell may arrive after the end of another connection
 
 struct AddressList {
@@ -54,7 +58,7 @@ void configure(int socket) {
     set_option(socket, SOL_SOCKET, SO_KEEPALIVE, 1);
     set_option(socket, IPPROTO_TCP, TCP_KEEPIDLE, 1);
     set_option(socket, IPPROTO_TCP, TCP_KEEPINTVL, 1);
-    set_option(socket, IPPROTO_TCP, TCP_KEEPCNT, static_cast<int>(longest_silence.count()));
+    set_option(socket, IPPROTO_TCP, TCP_KEEPCNT, most_probes);
 }
 
 std::string text_of(int error) { return std::generic_category().message(error); }
@@ -239,22 +243,27 @@ void TcpTransport::suspect(std::uint32_t peer, const std::string& reason) {
     if (state.suspected != Clock::time_point{} || state.said_farewell || state.lost) return;
     state.suspected = Clock::now();
     state.reason = reason;
+    has_suspects_ = true;
 }
 
 void TcpTransport::check_peers(Sink& sink) {
     const Clock::time_point now = Clock::now();
+    has_suspects_ = false;
     for (std::uint32_t peer = 0; peer < peers_.size(); ++peer) {
         PeerState& state = peers_[peer];
         if (state.lost || state.said_farewell) continue;
         if (state.suspected != Clock::time_point{}) {
-            if (now - state.suspected >= farewell_delay) lose(peer, state.reason, sink);
+            if (now - state.suspected >= farewell_delay)
+                lose(peer, state.reason, sink);
+            else
+                has_suspects_ = true;
             continue;
         }
+        const bool is_connecting = state.outgoing && state.outgoing->state == Outgoing::State::connecting;
         if (state.outgoing && state.outgoing->state != Outgoing::State::open &&
-            now - state.outgoing->began > longest_greeting)
+            now - state.outgoing->began > (is_connecting ? longest_connecting : longest_greeting))
             lose(peer, "no connection to " + state.peer.address + " port " + std::to_string(state.peer.port), sink);
-        else if ((state.outgoing && state.outgoing->state != Outgoing::State::connecting &&
-                  is_unreachable(state.outgoing->socket)) ||
+        else if ((state.outgoing && !is_connecting && is_unreachable(state.outgoing->socket)) ||
                  (state.incoming && is_unreachable(state.incoming->socket)))
             lose(peer, "no answer from " + state.peer.address, sink);
     }
@@ -269,13 +278,12 @@ void TcpTransport::check_peers(Sink& sink) {
 // Not for a socket that is connecting: the kernel has no time of its last acknowledgement, so a single lost packet
 // would count as a long silence.
 bool TcpTransport::is_unreachable(int socket) const {
-    constexpr int most_probes = 4;
     tcp_info info{};
     socklen_t length = sizeof info;
     if (socket < 0 || ::getsockopt(socket, IPPROTO_TCP, TCP_INFO, &info, &length) != 0) return false;
     const milliseconds silent(info.tcpi_last_ack_recv);
-    return (info.tcpi_unacked > 0 && info.tcpi_retransmits > 0 && silent >= longest_silence) ||
-           info.tcpi_probes > most_probes;
+    const bool is_repeating = info.tcpi_unacked > 0 && info.tcpi_retransmits > 0;
+    return (is_repeating || info.tcpi_probes > most_probes) && silent >= longest_silence;
 }
 
 void TcpTransport::lose(std::uint32_t peer, const std::string& reason, Sink& sink) {

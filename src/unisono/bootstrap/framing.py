@@ -6,6 +6,7 @@ process can serve many connections, and a peer that stops in the middle of a mes
 
 from __future__ import annotations
 
+import errno
 import json
 import socket
 import struct
@@ -18,6 +19,9 @@ from unisono.message import Message
 
 LENGTH = struct.Struct("=I")
 READ_BYTES = 1 << 16
+# The kernel of a peer that does not answer for this time is unreachable. That of a stopped process answers.
+SILENCE_S = 4
+UNREACHABLE = (errno.ETIMEDOUT, errno.EHOSTUNREACH, errno.ENETUNREACH)
 LONGEST_MESSAGE = 1 << 20
 
 
@@ -39,6 +43,7 @@ class Connection:
 
     certificate = b""
     binding = b""
+    unreachable = ""  # why the peer can no longer be reached, if its end was not orderly
 
     def __init__(self, sock: socket.socket) -> None:
         sock.setblocking(False)
@@ -75,6 +80,11 @@ class Connection:
                 del self._unsent[: self.socket.send(self._unsent, socket.MSG_NOSIGNAL)]
             except BlockingIOError:
                 return False
+            except OSError as error:
+                if error.errno not in UNREACHABLE:
+                    raise
+                self.unreachable = error.strerror
+                raise BrokenPipeError(errno.EPIPE, error.strerror) from error
         return True
 
     def read(self, *, descriptors: int = 0) -> bool:
@@ -87,13 +97,31 @@ class Connection:
                 data, received, _, _ = socket.recv_fds(self.socket, READ_BYTES, descriptors, socket.MSG_CMSG_CLOEXEC)
                 self.descriptors += received
             else:
-                data = self.socket.recv(READ_BYTES)
+                data = self._receive()
         except BlockingIOError:
             return True
         except ConnectionResetError:
             return False
         self.received += data
         return bool(data)
+
+    def _receive(self) -> bytes:
+        """Return the bytes that have arrived; none at the end, also if the peer can no longer be reached."""
+        try:
+            return self.socket.recv(READ_BYTES)
+        except OSError as error:
+            if error.errno not in UNREACHABLE:
+                raise
+            self.unreachable = error.strerror
+            return b""
+
+    def watch_peer(self) -> None:
+        """Let the kernel end the connection, over TCP, if that of the peer does not answer for ``SILENCE_S``."""
+        for option, value in (
+            (socket.TCP_KEEPIDLE, 1), (socket.TCP_KEEPINTVL, 1), (socket.TCP_USER_TIMEOUT, SILENCE_S * 1000)
+        ):  # fmt: skip
+            self.socket.setsockopt(socket.IPPROTO_TCP, option, value)
+        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
 
     def take(self, longest: int = LONGEST_MESSAGE) -> dict[str, Any] | None:
         """Return the next message, or None if it is not complete; ValueError if it is not a message."""

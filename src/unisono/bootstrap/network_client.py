@@ -112,6 +112,7 @@ class Dialer:
             _connect(sock, address, ends_s)
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             connection = self.secure(sock)
+            connection.watch_peer()
             problem = self._prove(connection, name)
             if problem is None:
                 return connection

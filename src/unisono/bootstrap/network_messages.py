@@ -187,6 +187,11 @@ FAR_ENDED = Template(
     "connect: rank {rank} (process {process} on {host}) ended before all ranks were ready",
     "connect：rank {rank}（{host} 上的进程 {process}）在所有 rank 就绪之前结束",
 )
+FAR_UNREACHABLE = Template(
+    "bootstrap.far_unreachable",
+    "connect: rank {rank} (process {process} on {host}) can no longer be reached: {reason}",
+    "connect：无法再连接到 rank {rank}（{host} 上的进程 {process}）：{reason}",
+)
 FAR_SILENT = Template(
     "bootstrap.far_silent",
     "connect: rank {rank} (process {process} on {host}) was not ready within {seconds:g} s",
@@ -255,6 +260,11 @@ RANK_0_ENDED = Template(
     "bootstrap.rank_0_ended",
     "connect: rank 0 at {address} ended before all ranks were ready",
     "connect：{address} 上的 rank 0 在所有 rank 就绪之前结束",
+)
+RANK_0_LOST = Template(
+    "bootstrap.rank_0_lost",
+    "connect: rank 0 at {address} can no longer be reached: {reason}",
+    "connect：无法再连接到 {address} 上的 rank 0：{reason}",
 )
 RANK_0_QUIET = Template(
     "bootstrap.rank_0_quiet",

@@ -52,6 +52,7 @@ from unisono.errors import CollectiveTimeout, CommError, MismatchError, PeerLost
 from unisono.message import Message, join
 
 LINGER_S = 2.0  # when the rendezvous fails, the time in which ranks that start later are told why
+SHORT_LINGER_S = 1.0  # if a rank could no longer be reached: to notice that has taken seconds
 BIND_S = 5.0  # the time that the rank 0 of an earlier job, or of an earlier start of this one, has to end
 BIND_EVERY_S = 0.05
 MOST_KEPT_REFUSALS = 64
@@ -148,6 +149,7 @@ class NetworkServer:
     def _prepare(self, connection: Connection) -> bool:
         with suppress(OSError):  # the peer may have closed the connection already
             connection.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            connection.watch_peer()
         return True
 
     def _serve(self, listener: socket.socket) -> None:
@@ -180,7 +182,8 @@ class NetworkServer:
         """Tell all ranks about an error, for a while also those that connect now."""
         message = error_to_dict(error, 0)
         is_early = isinstance(error, MismatchError | PeerLost)
-        ends_s = time.monotonic() + (LINGER_S if is_early else 0.0)
+        linger_s = SHORT_LINGER_S if getattr(error, "id", "") == network.FAR_UNREACHABLE.id else LINGER_S
+        ends_s = time.monotonic() + (linger_s if is_early else 0.0)
         with suppress(OSError, UnisonoError):
             while True:
                 self._told |= self.peers.keys()

@@ -37,7 +37,10 @@ class FarPeer:
     hello: NetworkHello
 
     def ended(self) -> PeerLost:
-        """Return the error for a rank that has closed its connection."""
+        """Return the error for a rank whose connection has ended."""
+        if self.connection.unreachable:
+            message = network.FAR_UNREACHABLE(**self._names(), reason=self.connection.unreachable)
+            return PeerLost(message, rank=self.rank)
         return PeerLost(network.FAR_ENDED(**self._names()), rank=self.rank)
 
     def silent(self, seconds: float) -> CollectiveTimeout:
@@ -128,15 +131,21 @@ class StarCenter(Star):
         self.peers = {}
 
     def _receive(self, *, until_all: bool) -> None:
-        """Read the messages that have arrived; with ``until_all``, wait until every rank has sent one."""
-        while waiting := {rank: peer for rank, peer in self.peers.items() if rank not in self._received}:
-            watch, by_descriptor = poll(), {}
-            for peer in waiting.values():
-                watch.register(peer.connection, POLLIN)
-                by_descriptor[peer.connection.fileno()] = peer
+        """Read the messages that have arrived; with ``until_all``, wait until every rank has sent one.
+
+        A rank that has sent its message may end meanwhile, too.
+        """
+        watch, by_descriptor = poll(), {}
+        for peer in self.peers.values():
+            watch.register(peer.connection, POLLIN)
+            by_descriptor[peer.connection.fileno()] = peer
+        while True:
+            waiting = [peer for rank, peer in self.peers.items() if rank not in self._received]
+            if until_all and not waiting:
+                return
             left_s = self.ends_s - time.monotonic()
             if left_s <= 0 and until_all:
-                raise next(iter(waiting.values())).silent(self.timeout_s)
+                raise waiting[0].silent(self.timeout_s)
             ready = watch.poll(left_s * 1000 if until_all else 0)
             for descriptor, _ in ready:
                 self._read(by_descriptor[descriptor])
@@ -155,6 +164,8 @@ class StarCenter(Star):
             return
         if "problem" in message:
             raise error_from_dict(message)
+        if peer.rank in self._received:
+            raise peer.malformed(ValueError("a second message"))
         self._received[peer.rank] = message
 
     def flush(self) -> None:
@@ -200,6 +211,8 @@ class StarMember(Star):
 
     def _checked(self, message: dict[str, Any] | None) -> dict[str, Any]:
         if message is None:
+            if reason := self.connection.unreachable:
+                raise PeerLost(network.RANK_0_LOST(address=self.address, reason=reason), rank=0)
             raise PeerLost(network.RANK_0_ENDED(address=self.address), rank=0)
         if "problem" in message:
             raise error_from_dict(message)

@@ -75,7 +75,7 @@ class TlsConnection(Connection):
     def read(self, *, descriptors: int = 0) -> bool:
         """Read the bytes that have arrived; return False if the peer has closed the connection."""
         try:
-            data = self.socket.recv(READ_BYTES)
+            data = self._receive()
         except BlockingIOError:
             return True
         except ConnectionResetError:
