@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import json
+import os
 import socket
 import struct
 import time
@@ -83,7 +84,7 @@ class Connection:
             except OSError as error:
                 if error.errno not in UNREACHABLE:
                     raise
-                self.unreachable = error.strerror
+                self.unreachable = os.strerror(error.errno)
                 raise BrokenPipeError(errno.EPIPE, error.strerror) from error
         return True
 
@@ -112,7 +113,7 @@ class Connection:
         except OSError as error:
             if error.errno not in UNREACHABLE:
                 raise
-            self.unreachable = error.strerror
+            self.unreachable = os.strerror(error.errno)
             return b""
 
     def watch_peer(self) -> None:
