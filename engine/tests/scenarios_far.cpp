@@ -110,4 +110,27 @@ void strangers_are_turned_away() {
     for (const int socket : {silent, noisy, forger}) ::close(socket);
 }
 
+// The courier closes the oldest of too many strangers while an event of it waits (the address sanitizer sees whether it
+// is used then).
+void the_oldest_of_many_strangers_makes_room() {
+    TcpTransport transport(0, "127.0.0.1", 0, 0);
+    transport.know_peers({{}, {"127.0.0.1", 1, {}, {}}});
+    Counter counter;
+    std::vector<int> strangers;
+    for (int number = 0; number < 256; ++number) {
+        strangers.push_back(connection_to(transport.port()));
+        transport.progress(counter);
+    }
+    CHECK(transport.rejected() == 0);
+    strangers.push_back(connection_to(transport.port()));
+    CHECK(::send(strangers.front(), "x", 1, MSG_NOSIGNAL) == 1);
+    const Clock::time_point ends = Clock::now() + std::chrono::seconds(10);
+    while (transport.rejected() < 1 && Clock::now() < ends) transport.progress(counter);
+    CHECK(transport.rejected() == 1);
+    char answer;
+    CHECK(::recv(strangers.front(), &answer, 1, 0) <= 0);
+    CHECK(::recv(strangers.back(), &answer, 1, MSG_DONTWAIT) < 0);  // still open
+    for (const int socket : strangers) ::close(socket);
+}
+
 }  // namespace unisono::tests

@@ -103,6 +103,18 @@ def test_a_forked_child_does_not_disturb_the_courier():
     assert on_ranks(Job("ab"), fork_a_child) == [(7, 2.0)] * 2
 
 
+def fork_after_the_end(comm):
+    comm.close()
+    child = os.fork()
+    if child == 0:
+        os._exit(7)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+def test_a_child_may_be_forked_after_a_communicator_is_closed():
+    assert on_ranks(Job("ab"), fork_after_the_end) == [7] * 2
+
+
 def test_a_port_range_that_is_taken_is_named():
     port = free_port()
     with socket.create_server(("127.0.0.1", port)):

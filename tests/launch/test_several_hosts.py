@@ -96,6 +96,15 @@ def test_a_host_that_cannot_be_reached_is_named(ssh):
     assert "the agent on host gone ended without a report (code 255)" in done.stderr
 
 
+def test_a_report_that_is_cut_off_is_none(tmp_path):
+    script = tmp_path / "cut"
+    script.write_text('#!/bin/sh\nprintf "\\037unisono {\\"endings\\": [[0, "\nexit 255\n')
+    script.chmod(0o700)
+    done = run(str(script), "a", "true")
+    assert done.returncode == 1
+    assert "the agent on host a ended without a report (code 255)" in done.stderr
+
+
 def test_a_host_without_the_directory_says_so(ssh, tmp_path):
     script = tmp_path / "elsewhere"
     script.write_text('#!/bin/sh\nshift\nrmdir "$PWD"\nexec /bin/sh -c "$*"\n')

@@ -63,7 +63,7 @@ def test_a_file_that_is_not_complete_leaves_nothing(folders):
 @pytest.mark.parametrize(
     "line",
     [
-        b"", b"7", b"{}", b'{"name":"../rank-0.r-0.json","data":"","last":true}',
+        b"", b"7", b"{}", b"[" * 100_000, b'{"name":"../rank-0.r-0.json","data":"","last":true}',
         b'{"name":"rank-9.r-0.json","data":"","last":true}', b'{"name":"rank-0.r-0.json","data":"*","last":true}',
         b'{"name":"rank-0.r-0.json","data":"AAAA","last":true}', b'{"name":"rank-0.r-0.json","data":"","last":true}',
         b'{"name":["rank-0.r-0.json"],"data":"","last":true}', b'{"name":"rank-0./x.json","data":"","last":true}',

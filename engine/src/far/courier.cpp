@@ -88,6 +88,7 @@ void Courier::close() {
 
 void Courier::abandon() {
     closed_ = true;
+    if (!transport_) return;  // it was closed before the fork
     transport_->abandon();
     static_cast<void>(transport_.release());
     thread_.detach();  // it does not exist in the child

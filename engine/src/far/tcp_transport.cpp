@@ -163,6 +163,8 @@ void TcpTransport::accept_all() {
         configure(socket);
         if (greeting_.size() == most_strangers) {  // the oldest had the most time
             ++rejected_;
+            greeting_.front()->close();
+            dropped_.push_back(std::move(greeting_.front()));  // an event of it may follow
             greeting_.erase(greeting_.begin());
         }
         greeting_.push_back(std::make_unique<Incoming>(socket, make_stream_from(socket, tls_.get())));

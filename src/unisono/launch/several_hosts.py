@@ -147,10 +147,15 @@ class _Agents(Job):
             self._watch(_AgentStream(pipe, descriptor, rank, prefix, self._on_report, self._on_trace))
 
     def _on_report(self, agent: int, report: bytes) -> None:
-        found = json.loads(report)
+        try:
+            found = json.loads(report)
+            endings = [Ending(*ending) for ending in found["endings"]]
+            faults = [FaultRecord(*fault) for fault in found["faults"]]
+        except (ValueError, KeyError, TypeError, RecursionError):  # the connection has ended in the middle of it
+            return
         self.reported.add(agent)
-        self.rank_endings += [Ending(*ending) for ending in found["endings"]]
-        self.faults += [FaultRecord(*fault) for fault in found["faults"]]
+        self.rank_endings += endings
+        self.faults += faults
 
     def _on_trace(self, agent: int, line: bytes) -> None:
         if self.receivers and (problem := self.receivers[agent].take(line)) is not None:

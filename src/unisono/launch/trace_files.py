@@ -76,7 +76,7 @@ class FileReceiver:
                 problem = messages.TRACE_TOO_LONG(most=self.most_bytes / 2**20)
         except OSError as error:
             problem = messages.BAD_TRACE_LINE(reason=error.strerror)
-        except (ValueError, KeyError, TypeError, binascii.Error, zlib.error) as error:
+        except (ValueError, KeyError, TypeError, RecursionError, binascii.Error, zlib.error) as error:
             problem = messages.BAD_TRACE_LINE(reason=error)
         if problem is not None:
             self.is_refused = True
