@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from launching import wait_until
 from unisono.bootstrap.environment import RankIdentity, identity_in_job
 from unisono.bootstrap.private_directory import directory_of_rank_0
 from unisono.errors import UsageError
@@ -100,15 +101,21 @@ def test_two_jobs_with_the_same_port_never_exchange_data(jobs, tmp_path, order, 
     assert list(tmp_path.glob("unisono*")) == []
 
 
-def test_a_second_rank_0_gets_an_error_that_names_the_first_and_the_first_job_works(jobs):
+def test_a_second_rank_0_gets_an_error_that_names_the_first_and_the_first_job_works(jobs, tmp_path):
     ranks = [jobs("A", 0), jobs("B", 0), jobs("A", 1)]
-    said = outputs_of(ranks, ["A0", "B0", "A1"], 0.5)
+    for rank in ranks:
+        rank.ready()
+    ranks[0].go()
+    wait_until(lambda: any(tmp_path.glob("unisono-*/rendezvous-1")))
+    ranks[1].go()
+    rejected = ranks[1].said()
+    ranks[2].go()
     first, second, _ = (rank.process.pid for rank in ranks)
-    assert said["B0"] == (
+    assert rejected == (
         f"UsageError connect: process {second} is rank 0 of a job with the name '127.0.0.1 29577', but so is process "
         f"{first}, which is waiting for its ranks; hint: give every job its own MASTER_PORT"
     )
-    assert said["A0"] == said["A1"] == "sum 2.0"
+    assert ranks[0].said() == ranks[2].said() == "sum 2.0"
 
 
 def test_a_rank_of_another_job_is_replaced_by_the_right_one(jobs):
@@ -123,13 +130,16 @@ def test_a_second_process_with_the_same_rank_is_rejected_and_the_first_job_works
     ranks = [jobs("A", 0, 3), jobs("A", 1, 3), jobs("A", 1, 3), jobs("A", 2, 3)]
     for rank in ranks:
         rank.ready()
-    for rank in ranks:
+    for rank in ranks[:3]:
         rank.go()
-        time.sleep(0.3)
-    said = [rank.said() for rank in ranks]
-    assert [said[0], said[1], said[3]] == ["sum 3.0"] * 3
-    assert said[2].startswith("MismatchError")
-    assert f"whose rank 1 is process {ranks[1].process.pid}" in said[2]
+    twins = ranks[1:3]
+    wait_until(lambda: any(rank.process.poll() is not None for rank in twins))
+    second, first = sorted(twins, key=lambda rank: rank.process.poll() is None)  # the first one waits for rank 2
+    ranks[3].go()
+    assert [rank.said() for rank in (ranks[0], first, ranks[3])] == ["sum 3.0"] * 3
+    rejected = second.said()
+    assert rejected.startswith("MismatchError")
+    assert f"whose rank 1 is process {first.process.pid}" in rejected
 
 
 def test_ranks_of_one_job_may_differ_in_their_environment(jobs):
