@@ -2,9 +2,9 @@
 
     python tools/delaying_switch.py MILLISECONDS PROCESS ...
 
-gives each host, named by a process in its network namespace, an interface ``eth0`` and carries frames between them
-until its standard input is closed. It prints ``ready`` when the interfaces exist. The interfaces are TAP devices: the
-kernel hands over complete Ethernet frames of at most the MTU.
+creates an interface ``eth0`` on each host and carries frames between these interfaces until its standard input is
+closed. A host is given by the ID of a process in its network namespace. It prints ``ready`` when the interfaces
+exist. The interfaces are TAP devices: the kernel hands over complete Ethernet frames of at most the MTU.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ CLONE_NEWNET = 0x40000000
 TUNSETIFF = 0x400454CA
 TAP_WITHOUT_HEADER = 0x0002 | 0x1000  # IFF_TAP, IFF_NO_PI
 LONGEST_FRAME = 1 << 16
-MOST_AT_A_TIME = 64  # frames of one port, so that frames that are due do not wait for long
+MOST_AT_A_TIME = 64  # frames read from one port before frames that are due are sent
 
 
 def open_port(process: int) -> int:

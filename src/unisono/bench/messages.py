@@ -133,8 +133,8 @@ NO_MATPLOTLIB = Template(
 # job_ranks.py
 NOT_ON_HOSTS = Template(
     "bench.not_on_hosts",
-    "--against {name}: on several hosts, expected gloo, unisono or unisono:ALGORITHM",
-    "--against {name}：在多台主机上应为 gloo、unisono 或 unisono:算法名",
+    "--against {name} does not work on several hosts; expected gloo, unisono or unisono:ALGORITHM",
+    "--against {name} 不支持多台主机；应为 gloo、unisono 或 unisono:算法名",
 )
 NO_TORCH_ON_HOST = Template(
     "bench.no_torch_on_host",

@@ -1,4 +1,4 @@
-"""The clock of this host, and its offset to the reference clock: that of the host of rank 0."""
+"""The clock of this host, and its offset to the reference clock, which is the clock of the host of rank 0."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from unisono import _engine
 if TYPE_CHECKING:
     from unisono.tracing.alignment import Offset, RoundTrip
 
-# A rank that has ended is known to be gone; one that is stopped does not answer. The first question may wait for a
-# connection.
+# Seconds to wait for an answer. A rank that has ended is known to be gone, but a stopped one does not answer. The
+# first question may have to wait for a connection.
 FIRST_ANSWER_S = 2.0
 NEXT_ANSWER_S = 0.2
-LONGEST_S = 3.0  # of a measurement
+LONGEST_S = 3.0  # for a whole measurement
 
 
 class HostClock:
-    """The clock of the times in the traces of this process; tests have clocks that differ.
+    """The clock that the traces of this process use; tests replace it by clocks that differ.
 
-    ``references`` are the far ranks that have the reference clock, as the courier knows them; without any, this
-    host has it.
+    ``references`` are the far ranks on the host with the reference clock, as the courier numbers them; if there are
+    none, this host has the reference clock.
     """
 
     def __init__(self, courier: _engine.Courier | None, references: Sequence[int]) -> None:
@@ -30,7 +30,7 @@ class HostClock:
         self.references = references
 
     def identity(self) -> dict[str, str]:
-        """Return what distinguishes this clock from other clocks."""
+        """Return the properties that distinguish this clock from other clocks."""
         from unisono.tracing.clock import this_clock
 
         return this_clock()
@@ -52,7 +52,7 @@ class HostClock:
         return None if readings is None else RoundTrip(*readings)
 
     def measure(self) -> list[Offset]:
-        """Return the offset to the reference clock: a list of one, or empty if no rank that has it answers."""
+        """Return a list with the offset to the reference clock; it is empty if no rank with that clock answers."""
         from unisono.tracing.alignment import EXACT, ROUND_TRIPS, offset_from
 
         if not self.references:

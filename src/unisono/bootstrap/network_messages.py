@@ -44,8 +44,8 @@ TCP_WITHOUT_RDMA = Template(
 NO_RDMA_DEVICE = Template("bootstrap.no_rdma_device", "none", "无")
 TLS_FILE = Template(
     "bootstrap.tls_file",
-    "connect(tls=...): cannot use {path}: {reason}; expected files in PEM format, and a key without a password that "
-    "belongs to the certificate",
+    "connect(tls=...): cannot use {path}: {reason}; expected files in PEM format, and the private key of the "
+    "certificate, without a password",
     "connect(tls=...)：无法使用 {path}：{reason}；应为 PEM 格式的文件，且密钥没有口令并与证书匹配",
 )
 BAD_TLS = Template(
@@ -224,15 +224,15 @@ NOT_UNISONO = Template(
 )
 RANK_0_USES_TLS = Template(
     "bootstrap.rank_0_uses_tls",
-    "connect: rank 0 at {address} uses TLS, and rank {rank} on {host} does not; hint: give all ranks certificates, "
-    "connect(tls=...)",
+    "connect: rank 0 at {address} uses TLS, and rank {rank} on {host} does not; hint: pass certificates on all "
+    "ranks, connect(tls=...)",
     "connect：{address} 上的 rank 0 使用 TLS，而 {host} 上的 rank {rank} 不使用；建议：为所有 rank 指定证书，"
     "connect(tls=...)",
 )
 NO_TLS_TO_RANK_0 = Template(
     "bootstrap.no_tls_to_rank_0",
-    "connect: rank {rank} on {host} and rank 0 at {address} cannot use TLS with each other: {reason}; hint: all "
-    "ranks need certificates of the same authority that have not expired",
+    "connect: rank {rank} on {host} and rank 0 at {address} cannot establish a TLS connection: {reason}; hint: all "
+    "ranks need certificates from the same authority, and none may have expired",
     "connect：{host} 上的 rank {rank} 与 {address} 上的 rank 0 之间无法使用 TLS：{reason}；建议：所有 rank "
     "都需要由同一机构签发且未过期的证书",
 )

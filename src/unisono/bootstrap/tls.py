@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 
-# With AES-GCM, a key is to be replaced after 2^24.5 records of at most 16 KiB (RFC 8446, 5.5).
+# With AES-GCM, a key must be replaced after 2^24.5 records of at most 16 KiB (RFC 8446, 5.5).
 BYTES_PER_KEY = 1 << 36
 
 
@@ -26,5 +26,5 @@ class Tls:
 
     @property
     def paths(self) -> tuple[str, str, str]:
-        """The certificate, the key and the authority, as texts."""
+        """The certificate, the key and the authority, as strings."""
         return os.fspath(self.certificate), os.fspath(self.key), os.fspath(self.authority)

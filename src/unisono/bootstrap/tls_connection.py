@@ -1,7 +1,7 @@
-"""Messages over TLS. Imported only by jobs that use it.
+"""Messages over TLS; only jobs that use TLS import this module.
 
-OpenSSL works on buffers here, so a connection waits for the same events as one without TLS (framing.py). The
-handshake of TLS takes place while the first messages are read and sent.
+OpenSSL works on buffers in memory here, so a connection waits for the same events as one without TLS (framing.py).
+The TLS handshake takes place while the first messages are read and sent.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from unisono.bootstrap.framing import READ_BYTES, Connection, TlsFailure
 from unisono.bootstrap.tls import Tls
 from unisono.errors import UsageError
 
-# An alert of TLS 1.3: there is no common version.
+# The TLS alert "protocol version": the two sides have no version in common.
 NO_SUCH_VERSION = b"\x15\x03\x03\x00\x02\x02\x46"
 
 
@@ -87,7 +87,7 @@ class TlsConnection(Connection):
         return True
 
     def advance(self) -> None:
-        """Let TLS process what has arrived and send what waits; TlsFailure if the peer cannot prove its identity."""
+        """Let TLS process received bytes and send waiting ones; TlsFailure if the peer cannot prove its identity."""
         try:
             if not self._is_secure:
                 self._tls.do_handshake()
@@ -103,7 +103,7 @@ class TlsConnection(Connection):
             pass  # the end of the connection follows
         except ssl.SSLError as error:
             failure = failure_of(error)
-            # Tells the peer why; OpenSSL tells nothing to a client without TLS.
+            # Tells the peer the reason. OpenSSL sends nothing to a client without TLS.
             self._unsent += self._outgoing.read() or (NO_SUCH_VERSION if failure.is_plain else b"")
             with suppress(OSError):
                 self.flush()

@@ -95,7 +95,7 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
     on_hosts.add_arguments(parser)
     parser.add_argument(
         "--rate", metavar="RATE",
-        help="of the link of a host, such as 10Gbit or 1.25GB, for the column `of the bound` on several hosts "
+        help="rate of the link of a host, such as 10Gbit or 1.25GB, for the column `of the bound` on several hosts "
         "(default: measured)",
     )  # fmt: skip
     parser.epilog = "docs/benchmark.md explains the columns and the method."

@@ -1,4 +1,4 @@
-"""``unisono explain``: the algorithm that a call uses on this machine, and why."""
+"""``unisono explain``: show the algorithm that a call uses on this machine, and why."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
         "--codec", metavar="auto:NAME", help="explain a call that allows this codec, such as auto:bf16"
     )
     parser.add_argument(
-        "--rate", help="of the links between hosts, such as 10Gbit, on which --codec depends (default: not known)"
+        "--rate", help="rate of the links between hosts, such as 10Gbit; --codec depends on it (default: not known)"
     )
     parser.add_argument("--built-in", action="store_true", help="ignore the table that `unisono tune` has measured")
     arguments.add_language(parser)

@@ -1,4 +1,4 @@
-"""The hosts of a job and the links between them, for ``unisono info``: every rank of the job runs ``report``."""
+"""``unisono info`` on several hosts: reports the hosts and their links. Every rank of the job runs ``report``."""
 
 from __future__ import annotations
 

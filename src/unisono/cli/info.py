@@ -1,7 +1,7 @@
-"""``unisono info``: versions, the build of the engine, and the location of the caches; or the links between hosts.
+"""``unisono info``: show versions, the build of the engine and the location of the caches, or links between hosts.
 
-With `--hosts a,b`, it starts a rank on each host and measures the link between every two of them: the time of a
-round trip of 8 bytes, and the rate in each direction.
+With `--hosts a,b`, it starts a rank on each host and measures the link between every two hosts: the time of a round
+trip of 8 bytes, and the rate in each direction.
 """
 
 from __future__ import annotations

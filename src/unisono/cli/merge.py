@@ -1,7 +1,7 @@
-"""``unisono merge``: join the traces that the hosts of one run have recorded, on one clock.
+"""``unisono merge``: join the traces that the hosts of one run have recorded, and align their clocks.
 
-`unisono run --hosts ... --trace DIR` does this by itself. Under other launchers, and where the hosts share no file
-system, every host has its part of the trace: copy the parts to one machine, and merge them there.
+`unisono run --hosts ... --trace DIR` does this automatically. Under other launchers, if the hosts share no file
+system, each host has only its part of the trace: copy the parts to one machine, and merge them there.
 """
 
 from __future__ import annotations
@@ -24,9 +24,11 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
         "scp b:run.json.parts/* run.json.parts/; unisono merge run.json.parts -o run.json",
     )
     parser.add_argument(
-        "traces", nargs="+", metavar="TRACE", help="a file, or a folder with the files of ranks or with a run.json"
+        "traces", nargs="+", metavar="TRACE", help="a trace file, or a folder with a run.json or with parts"
     )
-    parser.add_argument("-o", dest="output", metavar="FILE", default="run.json", help="default: run.json")
+    parser.add_argument(
+        "-o", dest="output", metavar="FILE", default="run.json", help="the file to write (default: run.json)"
+    )
     parser.set_defaults(run=run)
 
 

@@ -176,7 +176,7 @@ NO_UCX = Template(
 )
 TLS = Template(
     "cli.tls",
-    "{openssl}, with connect(tls=...); tcp carries the messages then, because UCX does not encrypt",
+    "{openssl}, used with connect(tls=...); messages then go over tcp, because UCX does not encrypt",
     "{openssl}，用 connect(tls=...) 启用；此时由 tcp 传输消息，因为 UCX 不加密",
 )
 NO_TLS = Template("cli.no_tls", "not available: {reason}", "不可用：{reason}")
@@ -189,12 +189,13 @@ SHARED_MEMORY = Template(
 )
 ONE_HOST = Template(
     "cli.one_host",
-    "--hosts {hosts}: one host has no links to other hosts; expected two or more",
+    "--hosts {hosts}: one host has no links to other hosts; expected two hosts or more",
     "--hosts {hosts}：只有一台主机，没有到其他主机的链路；应为两台或更多",
 )
 LINKS_MEASURED = Template(
     "cli.links_measured",
-    "round trip: 8 bytes and the answer, the fastest of many, between one rank of each host; →: from left to right",
+    "round trip: the fastest of many exchanges of 8 bytes between one rank of each host; →: from the host on the "
+    "left to the host on the right",
     "round trip：每台主机的一个 rank 之间往返 8 字节，取多次中最快的一次；→ 表示从左边的主机到右边的主机",
 )
 NO_ENGINE = Template("cli.no_engine", "not available: {error}", "不可用：{error}")
@@ -222,15 +223,15 @@ ENDLESS_LOOP = Template("cli.endless_loop", "look for a loop that does not end",
 # on_hosts.py
 HOSTS_AND_IN_JOB = Template(
     "cli.hosts_and_in_job",
-    "--hosts and --in-job exclude each other: --hosts starts a job, --in-job is for ranks of a job",
+    "--hosts and --in-job cannot be combined: --hosts starts a job, --in-job is for the ranks of a job",
     "--hosts 与 --in-job 不能同时使用：--hosts 用于启动作业，--in-job 用于作业中的 rank",
 )
 NEEDS_HOSTS = Template("cli.needs_hosts", "{option} needs --hosts", "{option} 需要与 --hosts 一起使用")
 NOT_IN_JOB = Template(
     "cli.not_in_job",
-    "--in-job: no launcher has started this process as one of several ranks; expected `unisono run`, torchrun, srun "
-    "or mpirun, or --hosts",
-    "--in-job：这里不是多个 rank 组成的作业；应使用 `unisono run`、torchrun、srun、mpirun 或 --hosts",
+    "--in-job: this process is not one of several ranks of a job; hint: start it with `unisono run`, torchrun, srun "
+    "or mpirun, or use --hosts",
+    "--in-job：这里不是多个 rank 组成的作业；建议：使用 `unisono run`、torchrun、srun、mpirun 或 --hosts",
 )
 ON_HOST = Template("cli.on_host", "rank {rank} on host {host}: {error}", "主机 {host} 上的 rank {rank}：{error}")
 ON_HOST_OF_JOB = Template(

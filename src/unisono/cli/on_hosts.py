@@ -16,6 +16,7 @@ from unisono.cli import messages
 from unisono.cli.run import TLS_FILES, add_tls, tls_of
 from unisono.comm.communicator import Communicator
 from unisono.errors import CommError, UsageError
+from unisono.launch.limits import RANKS_PER_CORE
 
 CONNECT_TIMEOUT_S = 30.0
 LAUNCHER_OPTIONS = ("ssh", "rendezvous")
@@ -25,19 +26,25 @@ JOB_OPTIONS = ("transport", "interface", "token_file", "connect_timeout", *(f"tl
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options that select hosts, and those of ``connect()``."""
     options = parser.add_argument_group("several hosts")
-    options.add_argument("--hosts", metavar="A:N,B:N", help="N ranks on each of these hosts, as for `unisono run`")
+    options.add_argument(
+        "--hosts", metavar="A:N,B:N", help="start N ranks (default 1) on each of these hosts, as `unisono run` does"
+    )
     options.add_argument(
         "--in-job", action="store_true",
-        help="the ranks of the job that has started this process, for example with srun; with --hosts, `unisono` "
-        "starts such a job itself",
+        help="run as a rank of a job that another launcher, such as srun, has started; --hosts starts such a job "
+        "itself",
     )  # fmt: skip
     options.add_argument(
         "--ssh", metavar="COMMAND", help="the command that starts a program on a host (default: ssh)"
     )
     options.add_argument("--rendezvous", metavar="HOST:PORT", help="the address at which rank 0 waits for the others")
-    options.add_argument("--oversubscribe", action="store_true", help="allow many ranks per core")
+    options.add_argument(
+        "--oversubscribe", action="store_true", help=f"allow more than {RANKS_PER_CORE} ranks per core"
+    )
     options.add_argument("--transport", help="tcp, ucx or ucx:PATH (default tcp)")
-    options.add_argument("--interface", metavar="NAME", help="the interface, address or network for messages")
+    options.add_argument(
+        "--interface", metavar="NAME", help="the interface, address or network at which ranks receive messages"
+    )
     options.add_argument("--token-file", metavar="FILE", help="the file that holds the token of the job")
     add_tls(options)
     options.add_argument(
@@ -47,7 +54,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def is_on_hosts(args: argparse.Namespace) -> bool:
-    """Return whether the verb shall start ranks on hosts; UsageError if the options do not fit together."""
+    """Return whether the verb starts ranks on hosts; UsageError if the options do not fit together."""
     if args.hosts is not None:
         if args.in_job:
             raise UsageError(messages.HOSTS_AND_IN_JOB())
@@ -80,7 +87,7 @@ def run_on_hosts(args: argparse.Namespace, words: Sequence[str]) -> int:
 
 @contextmanager
 def joined_job(args: argparse.Namespace) -> Iterator[Communicator]:
-    """Connect to the other ranks of the job; what fails here or in the body is raised with the name of this host."""
+    """Connect to the other ranks of the job; errors, here or in the body, name this host."""
     from unisono.bootstrap.environment import identity_in_job, job_network
     from unisono.comm.connection import connect
 

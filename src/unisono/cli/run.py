@@ -22,8 +22,8 @@ from unisono.message import Message, listed
 
 TLS_FILES = {
     "certificate": "the certificate of the host",
-    "key": "its private key",
-    "authority": "the certificate of the authority that has signed those of all hosts",
+    "key": "the private key of the host's certificate",
+    "authority": "the certificate of the authority that has signed the certificates of all hosts",
 }
 COLOURS = ("cyan", "magenta", "green", "yellow", "blue", "bright_cyan", "bright_magenta", "bright_green")
 
@@ -36,18 +36,18 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
         description=arguments.described(__doc__),
         usage="unisono run [-h] [-n N | --hosts A:N,B:N] [--oversubscribe] [--bind] [--no-prefix] [--trace DIR] "
         "(script.py | -m module | [--] program) ...",
-        epilog="Lines of output are shown whole, each with its rank in front. Rank 0 reads the standard input. If a "
-        "rank fails, the others have two seconds to report it; the exit code is that of the rank that failed first, "
-        "or 128 + n if signal n killed it. Ctrl-C and SIGTERM reach every rank; ranks still running after five "
-        "seconds, or at a second Ctrl-C, are killed.",
+        epilog="Lines of output are shown whole, each with its rank (and host) in front. Rank 0 reads the standard "
+        "input. If a rank fails, the others have two seconds to report it; the exit code is that of the rank that "
+        "failed first, or 128 + n if signal n killed it. Ctrl-C and SIGTERM reach every rank; ranks still running "
+        "after five seconds, or at a second Ctrl-C, are killed.",
     )
     parser.add_argument(
         "-n", dest="size", type=arguments.size, metavar="N", help="number of ranks (default: one per core)"
     )
     parser.add_argument(
         "--hosts", metavar="A:N,B:N",
-        help="start N ranks on each of these hosts, through ssh; the program and Unisono must be at the same path on "
-        "every host, and the standard input is not read",
+        help="start N ranks (default 1) on each of these hosts, through ssh; the program and Unisono must be at the "
+        "same path on every host; the standard input is not read",
     )  # fmt: skip
     parser.add_argument(
         "--rendezvous", metavar="HOST:PORT",
@@ -83,7 +83,9 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
 def add_tls(parser: argparse._ActionsContainer) -> None:
     """Add the options that name the files of TLS."""
     for name, meaning in TLS_FILES.items():
-        parser.add_argument(f"--tls-{name}", metavar="FILE", help=f"encrypt with TLS: {meaning}, on every host")
+        parser.add_argument(
+            f"--tls-{name}", metavar="FILE", help=f"for TLS: {meaning}, at the same path on every host"
+        )
 
 
 def run(args: argparse.Namespace) -> int:

@@ -1,4 +1,4 @@
-"""``unisono tune``: find the fastest algorithms on this machine, for a number of ranks, and remember them.
+"""``unisono tune``: find the fastest algorithms on this machine, for a number of ranks, and store them.
 
 With `--hosts a:4,b:4`, or started as the program of a job (`unisono run`, torchrun, srun), it measures the ranks of
 the job, which may be on several hosts, and stores the table on each of them.

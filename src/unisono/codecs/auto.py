@@ -14,7 +14,7 @@ AUTO = "auto:"
 
 @dataclass(frozen=True)
 class AutoCodec:
-    """Permission to use ``codec`` where it makes a call faster: between hosts, over a link that is slow enough.
+    """Permission to use ``codec`` where it makes a call faster: between hosts, over a link slow enough for it to pay.
 
     ``codec`` is a Codec or its name, but not top-k. ``codec="auto:bf16"`` in a call is the same as
     ``codec=AutoCodec("bf16")``. All ranks of a communicator decide alike; where the codec is not used, numbers travel

@@ -1,4 +1,4 @@
-"""The sentences about codecs that a call allows (codec_choice.py), and about the rate of links."""
+"""The messages about codecs that a call allows (codec_choice.py), and about the rate of links."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ CODEC_RATE_UNKNOWN = Template(
 )
 CODEC_SHORT = Template(
     "comm.codec_short",
-    "no codec: {nbytes} bytes are sent in a few packets in any case; codecs are used from {least} bytes on",
+    "no codec: {nbytes} bytes need only a few packets; codecs are used from {least} bytes on",
     "不用编解码器：{nbytes} 字节总归只需几个数据包；从 {least} 字节起才使用编解码器",
 )
 CODEC_OTHER_TYPE = Template(
@@ -49,6 +49,7 @@ CODEC_NOT_AGREED = Template(
 EXPLANATION_WITH_CODEC = Template("comm.explanation_with_codec", "{explanation}; {reason}", "{explanation}；{reason}")
 NOT_AUTO = Template(
     "comm.not_auto",
-    "codec {codec} is always used; expected one that a call allows, such as 'auto:bf16'",
+    "codec {codec} is used by every call that names it; expected a codec that a call only allows, such as "
+    "'auto:bf16'",
     "编解码器 {codec} 总是被使用；应为调用所允许的编解码器，例如 'auto:bf16'",
 )

@@ -24,7 +24,7 @@ FIRST_BYTES, CALL_BYTES, MOST_BYTES = 256 << 10, 4 << 20, 256 << 20
 
 
 class LinkTimes(NamedTuple):
-    """The link between two hosts, which are numbers of ``Communicator.hosts``; ``first`` is the lower one."""
+    """The link between two hosts, given as indices into ``Communicator.hosts``; ``first`` is the lower one."""
 
     first: int
     second: int
@@ -107,9 +107,9 @@ def _measure_pair(pair: Communicator, each_s: float) -> tuple[float, float, floa
 
 
 def _round_trip_s(pair: Communicator, each_s: float) -> float:
-    """Return the time of a message of 8 bytes and its answer, the fastest of many; rank 0 decides on the last.
+    """Return the time of a message of 8 bytes and its answer, the fastest of many; rank 0 decides which is the last.
 
-    Where processes share cores, most of the others are longer by the time in which another process runs.
+    If processes share cores, most exchanges also wait while another process runs.
     """
     message, times_s = np.zeros(1), []
     while not message[0]:
@@ -126,7 +126,7 @@ def _round_trip_s(pair: Communicator, each_s: float) -> float:
 
 
 def _rate(pair: Communicator, root: int, each_s: float) -> float:
-    """Return the bytes per second from rank ``root`` to the other: of twice as many bytes, until that takes long."""
+    """Return the bytes per second from rank ``root`` to the other; doubles the bytes until they take long enough."""
     nbytes = FIRST_BYTES
     array = np.zeros(CALL_BYTES // 4, np.float32)
     while True:

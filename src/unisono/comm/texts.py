@@ -1,4 +1,4 @@
-"""Texts between ranks: reports and commands of our own tools. A text is sent as its length and its UTF-8 bytes."""
+"""Sends texts between ranks, for reports and commands of Unisono's tools, as a length and UTF-8 bytes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def all_gather_text(comm: Communicator, text: str) -> list[str]:
 
 
 def broadcast_text(comm: Communicator, text: str = "") -> str:
-    """Return the text of rank 0; every rank calls this, and only that of rank 0 counts."""
+    """Return the text of rank 0; every rank calls this, and the texts of the others are ignored."""
     own = np.frombuffer(text.encode(), np.uint8)
     length = np.array([own.size], np.int64)
     comm.broadcast(length)

@@ -80,7 +80,7 @@ TRACE_TOO_LONG = Template(
     "该主机的跟踪记录超过 {most:.0f} MiB；请只记录运行的一部分（comm.trace）",
 )
 BAD_TRACE_LINE = Template(
-    "launch.bad_trace_line", "a line of the agent is invalid: {reason}", "代理发来的一行无效：{reason}"
+    "launch.bad_trace_line", "a line from the agent is invalid: {reason}", "代理发来的一行无效：{reason}"
 )
 WITHOUT_HOSTS = Template(
     "launch.without_hosts",
@@ -181,7 +181,9 @@ TRACE_WRITTEN = Template(
     "{traced} 的跟踪记录{missing}：{path}（{events} 个事件{dropped}）",
 )
 TRACE_NOT_JOINED = Template(
-    "launch.trace_not_joined", "no trace of the job in {path}: {reason}", "{path} 中没有整个作业的跟踪记录：{reason}"
+    "launch.trace_not_joined",
+    "the traces in {path} were not joined: {reason}",
+    "{path} 中的跟踪记录未能合并：{reason}",
 )
 TRACE_RANK = Template("launch.trace_rank", "1 rank", "1 个 rank")
 TRACE_RANKS = Template("launch.trace_ranks", "{count} ranks", "{count} 个 rank")

@@ -2,8 +2,8 @@
 
 A trace is a file for each rank and communicator (unisono.tracing). The agent sends each file as lines of JSON that
 begin with ``TRACE``: the name of the file, and a piece of its content, compressed and in base64. The last line of a
-file says so. The launcher limits the length of all files together, accepts only names that a rank of the host may
-use, and gives a file its name when it is complete.
+file is marked as such. The launcher limits the length of all files together, accepts only names that a rank of the
+host may use, and gives each file its final name when the file is complete.
 """
 
 from __future__ import annotations

@@ -179,8 +179,8 @@ NOT_ELEMENTWISE = Template(
 )
 AUTO_WITH_FEEDBACK = Template(
     "parallel.auto_with_feedback",
-    "Zero: error_feedback with codec={codec}: a call may use no codec, and then nothing must be rounded; expected a "
-    "codec that is always used, or no error_feedback",
-    "Zero：error_feedback 与 codec={codec}：调用可能不使用编解码器，此时不能做任何舍入；应指定总是使用的编解码器，"
-    "或不用 error_feedback",
+    "Zero: error_feedback cannot be combined with codec={codec}: if a call uses no codec, nothing may be rounded; "
+    "expected a codec that is always used, or no error_feedback",
+    "Zero：error_feedback 不能与 codec={codec} 一起使用：调用可能不使用编解码器，此时不能做任何舍入；"
+    "应指定总是使用的编解码器，或不用 error_feedback",
 )

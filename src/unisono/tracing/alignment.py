@@ -1,13 +1,13 @@
-"""Aligns the clocks of several hosts, so that their events have their places in one trace.
+"""Aligns the clocks of several hosts, so that one trace can hold the events of all of them.
 
 A rank **asks** another host for its clock: it reads its own clock, the other host reads its clock, and the rank reads
 its own again (a **round trip**). The other clock was read at some moment in between; the middle is wrong by at most
 half of the round trip. So the shortest of several round trips gives the **offset** to add to a time of this host, and
 its **uncertainty**.
 
-Clocks also drift: quartzes differ by some microseconds per second. So the offset is measured at the beginning and at
-the end of a recording, and is interpolated in between. All offsets lead to the **reference clock**, that of the host
-of rank 0.
+Clocks also drift: the oscillators of two machines differ by some microseconds per second. So the offset is measured
+at the beginning and at the end of a recording, and is interpolated in between. All offsets lead to the **reference
+clock**, that of the host of rank 0.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 from unisono.tracing import validation
 
 ROUND_TRIPS = 20
-# Assumed if the offset was measured only once: two quartzes of 50 ppm each.
+# Assumed if the offset was measured only once: two oscillators that are each wrong by 50 ppm.
 DRIFT = 1e-4
 LATEST_NS = 2**63
 

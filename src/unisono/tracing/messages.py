@@ -83,10 +83,10 @@ SEVERAL_RUNS = Template(
 SEVERAL_CLOCKS = Template(
     "tracing.several_clocks",
     "{path}: the ranks had {count} different clocks (different machines, or containers with separate time "
-    "namespaces); times of different clocks cannot be compared. To align the clocks of a job on several hosts: "
-    "unisono merge PARTS...",
-    "{path}：各 rank 使用了 {count} 个不同的时钟（不同的机器，或时间命名空间不同的容器）；不同时钟的时间无法比较。"
-    "要对齐多台主机的时钟：unisono merge PARTS...",
+    "namespaces); times of different clocks cannot be compared; hint: `unisono merge PARTS...` aligns the "
+    "clocks of a job on several hosts",
+    "{path}：各 rank 使用了 {count} 个不同的时钟（不同的机器，或时间命名空间不同的容器）；不同时钟的时间无法比较；"
+    "建议：用 `unisono merge PARTS...` 对齐多台主机的时钟",
 )
 CLOCKS_UNKNOWN = Template(
     "tracing.clocks_unknown",
@@ -97,8 +97,8 @@ CLOCKS_UNKNOWN = Template(
 )
 BAD_OFFSETS = Template(
     "tracing.bad_offsets",
-    "a header has {value} as the offset of a clock; record the trace again",
-    "文件头中的时钟偏移为 {value}；请重新记录",
+    "{value} in a header is not a valid offset of a clock; record the trace again",
+    "文件头中的 {value} 不是有效的时钟偏移；请重新记录",
 )
 OTHER_SIZE = Template(
     "tracing.other_size",
