@@ -23,6 +23,9 @@ import pytest
 
 HERE = Path(__file__).parent
 LIMIT_S = 60.0  # of a job, which takes seconds on an idle machine
+EXIT_COMPLETELY = (
+    "test_torch_exit",
+)  # tests in which even destructors of C++ libraries run; it takes 0.1 s per rank
 SOON_S = 2.0  # within which a rank must raise after a fault
 
 
@@ -148,6 +151,7 @@ class Job:
             "module": self.function.__module__, "function": self.function.__name__, "args": args, "rank": rank,
             "size": self.size, "folder": str(self.folder), "output": str(self.folder / f"output-{rank}"),
             "environment": {"TMPDIR": os.path.realpath(self.folder / "temporary"), **environment},
+            "exits_completely": self.function.__module__ in EXIT_COMPLETELY,
             "path": [str(HERE), str(HERE.parent), str(HERE.parent.parent)],
         }  # fmt: skip
         self.pids[rank] = self.fork_server.request("started", start=request)
