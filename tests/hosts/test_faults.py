@@ -26,16 +26,22 @@ from host_calls import (
 )
 from host_jobs import HostJob, check_errors
 from test_hosts import TestHosts
+from unisono.bootstrap import ucx_search
 
 PROCESS_S = 1.0
 HOST_S = 6.0
 
 long = pytest.mark.long
+needs_ucx = pytest.mark.skipif(
+    not ucx_search.packaged_libraries(), reason="SKIPPED, NOT TESTED: UCX (pip install libucx-cu12)"
+)
+TRANSPORTS = ("tcp", pytest.param("ucx", marks=[long, needs_ucx]))
 
 
+@pytest.mark.parametrize("transport", TRANSPORTS)
 @pytest.mark.parametrize("layout", ["aab", pytest.param("abc", marks=long), pytest.param("aaab", marks=long)])
-def test_a_killed_rank_is_named_with_its_host_and_other_groups_go_on(hosts, layout):
-    with HostJob(hosts, layout) as job:
+def test_a_killed_rank_is_named_with_its_host_and_other_groups_go_on(hosts, layout, transport):
+    with HostJob(hosts, layout, connect={"transport": transport}) as job:
         victim = job.size - 1
         others = list(range(victim))
         job.call(make_part, [others] * job.size)
@@ -65,10 +71,11 @@ def test_a_rank_that_is_killed_between_calls_is_reported_by_the_next_call(hosts)
         job.close()
 
 
+@pytest.mark.parametrize("transport", TRANSPORTS)
 @long
 @pytest.mark.parametrize("waits", [True, False], ids=["receiver waits", "receiver comes later"])
-def test_a_rank_with_which_there_was_no_connection_yet_is_reported(hosts, waits):
-    with HostJob(hosts, "ab") as job:
+def test_a_rank_with_which_there_was_no_connection_yet_is_reported(hosts, waits, transport):
+    with HostJob(hosts, "ab", connect={"transport": transport}) as job:
         if waits:
             job.start(0, receive, 1)
             time.sleep(0.3)
@@ -80,10 +87,11 @@ def test_a_rank_with_which_there_was_no_connection_yet_is_reported(hosts, waits)
         job.close()
 
 
+@pytest.mark.parametrize("transport", TRANSPORTS)
 @pytest.mark.parametrize("idle", [True, pytest.param(False, marks=long)], ids=["idle", "data flows"])
 @pytest.mark.parametrize("way", ["cut", *(pytest.param(way, marks=long) for way in ("one way", "carrier"))])
-def test_a_cut_link_is_reported_on_both_sides(hosts, way, idle):
-    with HostJob(hosts, "aab") as job:
+def test_a_cut_link_is_reported_on_both_sides(hosts, way, idle, transport):
+    with HostJob(hosts, "aab", connect={"transport": transport}) as job:
         if not idle:
             job.start_all(keep_calling, 1_000_000)
         else:
@@ -131,9 +139,10 @@ def test_a_link_that_is_cut_before_the_first_connection_is_reported(hosts):
         job.close()
 
 
+@pytest.mark.parametrize("transport", TRANSPORTS)
 @long
-def test_a_cut_host_is_reported_to_ranks_that_do_not_talk_to_it_and_other_groups_go_on(hosts):
-    with HostJob(hosts, "abcd") as job:
+def test_a_cut_host_is_reported_to_ranks_that_do_not_talk_to_it_and_other_groups_go_on(hosts, transport):
+    with HostJob(hosts, "abcd", connect={"transport": transport}) as job:
         job.call(make_part, [[0, 1, 2]] * 4)
         job.start_all(keep_calling, 1_000_000)
         time.sleep(0.5)
@@ -148,9 +157,10 @@ def test_a_cut_host_is_reported_to_ranks_that_do_not_talk_to_it_and_other_groups
         job.close()
 
 
+@pytest.mark.parametrize("transport", TRANSPORTS)
 @long
-def test_a_short_cut_is_not_a_fault(hosts):
-    with HostJob(hosts, "ab") as job:
+def test_a_short_cut_is_not_a_fault(hosts, transport):
+    with HostJob(hosts, "ab", connect={"transport": transport}) as job:
         ranks = job.start_all(sum_of_ones, 300_000, 300)
         time.sleep(0.3)
         hosts["b"].cut()
@@ -160,10 +170,11 @@ def test_a_short_cut_is_not_a_fault(hosts):
         assert job.close().code == 0
 
 
+@pytest.mark.parametrize("transport", TRANSPORTS)
 @long
-def test_a_host_that_dies_is_named_and_the_job_ends():
+def test_a_host_that_dies_is_named_and_the_job_ends(transport):
     """These hosts are used by no other test: one of them does not come back, and leaves its temporary files."""
-    with TestHosts(2) as hosts, HostJob(hosts, "aabb") as job:
+    with TestHosts(2) as hosts, HostJob(hosts, "aabb", connect={"transport": transport}) as job:
         job.start_all(keep_calling, 100_000)
         time.sleep(0.5)
         since_s = time.monotonic()
@@ -178,10 +189,11 @@ def test_a_host_that_dies_is_named_and_the_job_ends():
     shutil.rmtree(left)
 
 
+@pytest.mark.parametrize("transport", TRANSPORTS)
 @long
 @pytest.mark.parametrize(("layout", "reason"), [("aabb", "rank 3"), ("aab", "rank 2 on host b does not answer")])
-def test_a_stopped_rank_ends_calls_at_their_timeout_with_the_chain_across_hosts(hosts, layout, reason):
-    with HostJob(hosts, layout, connect={"timeout": 4}) as job:
+def test_a_stopped_rank_ends_calls_at_their_timeout_with_the_chain_across_hosts(hosts, layout, reason, transport):
+    with HostJob(hosts, layout, connect={"timeout": 4, "transport": transport}) as job:
         stopped = job.size - 1
         others = list(range(stopped))
         job.call(wait_in_barrier)

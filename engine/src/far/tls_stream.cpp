@@ -15,6 +15,8 @@ namespace {
 
 constexpr std::size_t record_bytes = 16 << 10;  // the longest record of TLS
 
+bool is_transient(int error) { return error == EAGAIN || error == EWOULDBLOCK || error == EINTR; }
+
 }  // namespace
 
 openssl::BioMethod* make_socket_method() {
@@ -33,10 +35,9 @@ int TlsStream::receive(openssl::Bio* bio, char* data, int room) {
     auto& stream = *static_cast<TlsStream*>(call.bio_get_data(bio));
     call.bio_clear_flags(bio, openssl::bio_all_flags);
     const ssize_t count = ::recv(stream.socket_, data, static_cast<std::size_t>(room), 0);
+    stream.error_number_ = count < 0 ? errno : 0;
     if (count >= 0) return static_cast<int>(count);
-    stream.error_number_ = errno;
-    if (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)
-        call.bio_set_flags(bio, openssl::bio_read | openssl::bio_retry);
+    if (is_transient(errno)) call.bio_set_flags(bio, openssl::bio_read | openssl::bio_retry);
     return -1;
 }
 
@@ -45,10 +46,9 @@ int TlsStream::send(openssl::Bio* bio, const char* data, int bytes) {
     auto& stream = *static_cast<TlsStream*>(call.bio_get_data(bio));
     call.bio_clear_flags(bio, openssl::bio_all_flags);
     const ssize_t count = ::send(stream.socket_, data, static_cast<std::size_t>(bytes), MSG_NOSIGNAL);
+    stream.error_number_ = count < 0 ? errno : 0;
     if (count >= 0) return static_cast<int>(count);
-    stream.error_number_ = errno;
-    if (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)
-        call.bio_set_flags(bio, openssl::bio_write | openssl::bio_retry);
+    if (is_transient(errno)) call.bio_set_flags(bio, openssl::bio_write | openssl::bio_retry);
     return -1;
 }
 
@@ -164,7 +164,8 @@ ssize_t TlsStream::outcome_of(int result) {
         case openssl::wants_write: awaits_ = EPOLLOUT; return again;
         case openssl::connection_ended: error_ = "connection closed"; return 0;
         case openssl::error_of_system:
-            error_ = error_number_ != 0 ? std::generic_category().message(error_number_) : "connection closed";
+            error_ = error_number_ == 0 || is_transient(error_number_) ? "connection closed"
+                                                                       : std::generic_category().message(error_number_);
             return failed;
         default: error_ = "TLS: " + reason_of_failure(); return failed;
     }
