@@ -117,7 +117,11 @@ class Relay:
                 near = self.listener.accept()[0]
             except OSError:
                 return  # it is closed
-            far = socket.create_connection(("127.0.0.1", self.target))
+            try:
+                far = socket.create_connection(("127.0.0.1", self.target))
+            except ConnectionRefusedError:  # it does not listen yet
+                near.close()
+                continue
             self.sockets += [near, far]
             for pair in ((near, far), (far, near)):
                 self.start(self.forward, *pair)
