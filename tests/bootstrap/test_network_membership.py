@@ -115,6 +115,21 @@ def test_a_child_may_be_forked_after_a_communicator_is_closed():
     assert on_ranks(Job("ab"), fork_after_the_end) == [7] * 2
 
 
+def interrupt_the_close(comm):
+    def interrupted():
+        raise KeyboardInterrupt
+
+    comm._link.before_close.append(interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        comm.close()
+    return len(os.listdir("/proc/self/task"))
+
+
+def test_an_interrupted_close_still_leaves_and_ends_the_courier():
+    tasks = on_ranks(Job("ab"), interrupt_the_close)
+    assert tasks == on_ranks(Job("ab"), lambda comm: comm.close() or len(os.listdir("/proc/self/task")))
+
+
 def test_a_port_range_that_is_taken_is_named():
     port = free_port()
     with socket.create_server(("127.0.0.1", port)):

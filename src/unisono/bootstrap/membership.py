@@ -104,13 +104,18 @@ class Link:
         """Complete the calls that were started, and leave the communicator."""
         if not self.closed:
             self.closed = True
-            self._act(self.before_close)
-            self.endpoint.forget()
-            self.endpoint.close()
             try:
-                self._act(self.after_close)
-            finally:
-                self.resources.remove_link()
+                self._act(self.before_close)
+            finally:  # also if the user interrupts it
+                self._leave()
+
+    def _leave(self) -> None:
+        self.endpoint.forget()
+        self.endpoint.close()
+        try:
+            self._act(self.after_close)
+        finally:
+            self.resources.remove_link()
 
     @staticmethod
     def _act(actions: list[Callable[[], None]]) -> None:
