@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import base64
+import json
 import os
 import signal
 import subprocess
 import sys
 import time
+import zlib
 
 import pytest
 
 from unisono.bootstrap.network_options import join_port
+from unisono.launch.agent import REPORT
 from unisono.launch.host_list import parse_hosts
+from unisono.launch.trace_files import TRACE
 from unisono.tracing import read_run
 
 SHOW = """
@@ -103,6 +108,19 @@ def test_a_report_that_is_cut_off_is_none(tmp_path):
     done = run(str(script), "a", "true")
     assert done.returncode == 1
     assert "the agent on host a ended without a report (code 255)" in done.stderr
+
+
+def test_a_part_of_a_trace_that_is_none_does_not_hide_the_outcome(tmp_path):
+    packed = base64.b64encode(zlib.compress(b"no trace")).decode()
+    part = json.dumps({"name": "rank-0.r-0.json", "data": packed, "last": True}).encode()
+    report = json.dumps({"endings": [[0, 7, False]], "faults": []}).encode()
+    (tmp_path / "said").write_bytes(TRACE + part + b"\n" + REPORT + report + b"\n")
+    script = tmp_path / "ssh"
+    script.write_text(f"#!/bin/sh\ncat {tmp_path}/said\nexit 7\n")
+    script.chmod(0o700)
+    done = run(str(script), "a", "true", options=["--trace", str(tmp_path / "trace")])
+    assert done.returncode == 7
+    assert "rank-0.r-0.json" in done.stderr
 
 
 def test_a_host_without_the_directory_says_so(ssh, tmp_path):

@@ -161,11 +161,14 @@ def _joined_trace(folder: Path, size: int) -> list[Message]:
     """Join the traces of the ranks; return a line that names the file."""
     from unisono.tracing.files import JOINED, headers_in, parts_in
     from unisono.tracing.joining import join
+    from unisono.tracing.reading import check_header
 
     parts = parts_in(folder)
     if not parts:
         return [messages.NO_TRACE()]
     try:
+        for part in parts:  # they may come from another host
+            check_header(part)
         join(parts, folder / JOINED)
     except UsageError as error:  # the outcome of the job matters more
         return [messages.TRACE_NOT_JOINED(path=folder, reason=error.message)]
