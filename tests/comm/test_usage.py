@@ -87,6 +87,17 @@ def refuse(comm, what):
     return str(caught.value), words
 
 
+def refuse_what_another_collective_uses(comm):
+    ring = unisono.find("all_gather/ring")
+    comm.all_gather(np.ones(4 * comm.size), np.ones(4), algorithm=ring)
+    with pytest.raises(UsageError, match="performs all_gather"):
+        comm.all_reduce(np.ones(4), algorithm=ring)
+
+
+def test_an_algorithm_that_another_collective_has_used_is_rejected(pools):
+    pools[3].call(refuse_what_another_collective_uses)
+
+
 @pytest.mark.parametrize("what", REFUSED)
 def test_invalid_calls_are_rejected_before_a_byte_moves(pools, what):
     for text, words in pools[2].call(refuse, [what] * 2):

@@ -173,7 +173,7 @@ class Dispatcher:
                 algorithm = GivenSchedule(named.written) if isinstance(named, WrittenSchedule) else named
             if isinstance(algorithm, Algorithm):
                 options = host_options(algorithm, hosts)
-        key = (algorithm, *options.items(), root, rounding, hosts)
+        key = (collective, algorithm, *options.items(), root, rounding, hosts)
         found = self.cache.programs.get(key)
         if found is None:
             schedule = _schedule(collective, algorithm, size, root, options)
