@@ -25,7 +25,7 @@ def stay(rank: int, size: int) -> None:
 
 @contextmanager
 def on_hosts(count: int) -> Iterator[Place]:
-    """Make test hosts; yield the function that moves a rank to one of them. Without hosts, ranks stay."""
+    """Create test hosts; yield a function that moves a rank to its host (with ``count`` below 2, it does nothing)."""
     if count < 2:
         yield stay
         return

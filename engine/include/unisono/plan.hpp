@@ -1,4 +1,4 @@
-// Plans, which the executor runs.
+// The plan of a call, which the executor runs.
 #pragma once
 
 #include <cstddef>

@@ -295,8 +295,8 @@ std::byte* Track::acquire(Writer& writer, std::uint64_t bytes, std::uint32_t ste
         staging_.is_roomy_for(bytes) ? reinterpret_cast<std::uintptr_t>(source) % cache_line_bytes : 0;
     const std::uint64_t room = behind + bytes;
     while (!staging_.has_room(room)) {
-        // Several ranks may have to read before there is room, and a rank that has read its messages may leave. So we
-        // wait for one rank at a time, and never for a rank that is no longer needed.
+        // Several ranks may have to read before there is room, and a rank that has read its messages may leave. So this
+        // waits for one rank at a time, and never for a rank that is no longer needed.
         const std::uint32_t peer = staging_.slowest();
         wait(EventKind::awaits_room, [&] { return staging_.has_room(room) || staging_.slowest() != peer; },
              {peer, step, deadline_, true});

@@ -1,5 +1,5 @@
-// The part of the interface of OpenSSL 3 that the engine uses. OpenSSL keeps it for all versions 3.x. It is declared
-// here, so that building needs no OpenSSL.
+// The part of the interface of OpenSSL 3 that the engine uses. It is the same in all versions 3.x. It is declared here
+// so that building does not need OpenSSL.
 #pragma once
 
 #include <cstddef>
@@ -20,7 +20,7 @@ inline constexpr long tls_1_3 = 0x0304;
 inline constexpr int set_mode = 33, set_read_ahead = 41, set_oldest_version = 123;
 // Modes: a write returns after each record, and may be repeated from another address.
 inline constexpr long partial_write = 1, moving_buffer = 2;
-// Options. The end of a connection without a TLS message is an end: letters state their lengths, and processes that end
+// Options. A connection may end without a closing message of TLS: letters state their lengths, and processes that end
 // in good order say farewell.
 inline constexpr std::uint64_t ignore_unexpected_end = 1u << 7;
 inline constexpr int pem_file = 1;
@@ -81,8 +81,8 @@ struct Functions {
     const char* (*describe_error)(unsigned long);
 };
 
-// The functions of the library that this process has loaded, or else that of the system; it is loaded once. Throws
-// std::runtime_error.
+// Returns the functions of the library that this process has already loaded, or else of the system's library, which is
+// loaded once. Throws std::runtime_error.
 const Functions& functions();
 
 }  // namespace unisono::openssl

@@ -13,7 +13,8 @@ namespace {
 
 constexpr const char tls_library[] = "libssl.so.3", crypto_library[] = "libcrypto.so.3";
 
-// A library of OpenSSL: the one that this process has loaded (Python's module ssl loads it), or that of the system.
+// Opens a library of OpenSSL: the one that this process has already loaded (Python's module ssl loads it), or else the
+// one of the system.
 void* open_library(const char* name) {
     const int flags = RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE;
     void* library = ::dlopen(name, flags | RTLD_NOLOAD);

@@ -1,4 +1,4 @@
-// The bytes of a connection: as they are, or inside TLS.
+// Streams, which read and write the bytes of a connection: plain, or inside TLS.
 #pragma once
 
 #include <sys/types.h>
@@ -17,7 +17,7 @@ class Stream {
   public:
     // Results of `read` and `write` that are not a number of bytes.
     static constexpr ssize_t again = -1;   // wait for the events that `awaits` returns
-    static constexpr ssize_t failed = -2;  // the connection is useless; `error` is the reason
+    static constexpr ssize_t failed = -2;  // the connection can no longer be used; `error` is the reason
 
     virtual ~Stream() = default;
     Stream(const Stream&) = delete;
@@ -25,14 +25,15 @@ class Stream {
 
     // Reads until there is no more room, or nothing more has arrived; returns 0 at the end of the connection.
     virtual ssize_t read(void* data, std::size_t room) = 0;
-    // Announces that fewer bytes than these are of no use, so that this process is not woken for every packet of a long
-    // letter: that costs more than its copy. (A stream with TLS ignores it: it cannot tell how many bytes will arrive.)
+    // Sets the number of bytes that must arrive before this process is woken. Waking it for every packet of a long
+    // letter costs more than copying the letter. (A stream with TLS ignores this: it cannot tell how many bytes will
+    // arrive.)
     virtual void expect(std::size_t bytes) { static_cast<void>(bytes); }
     // Writes as much as the socket accepts. After `again`, the next call must begin with the same bytes.
     virtual ssize_t write(const iovec* parts, std::size_t count) = 0;
     // The events of epoll to wait for after `again`.
     virtual std::uint32_t awaits() const = 0;
-    // Returns whether bytes may have arrived that no event will announce.
+    // Returns whether the stream may hold received bytes that no further event of the socket announces.
     virtual bool has_buffered() const = 0;
     // Returns whether the peer has proved that it owns this certificate. Without TLS, tickets are the only proof.
     virtual bool is_from(const CertificateDigest& certificate) const = 0;
@@ -44,8 +45,8 @@ class Stream {
     std::string error_;
 };
 
-// The socket must not block; it stays open. `tls` may be nullptr. A stream of a sender ends with an error unless the
-// receiver has this certificate.
+// Return a stream on a non-blocking socket, which the stream does not close; without TLS, `tls` is nullptr. The stream
+// to a receiver fails unless the receiver has the given certificate.
 std::unique_ptr<Stream> make_stream_to(int socket, TlsContext* tls, const CertificateDigest& receiver);
 std::unique_ptr<Stream> make_stream_from(int socket, TlsContext* tls);
 

@@ -139,7 +139,7 @@ ssize_t TlsStream::secure() {
     }
     read_certificate();
     if (expected_ && certificate_ != expected_) {
-        error_ = "TLS: the process at its address has another certificate than it had at the rendezvous";
+        error_ = "TLS: the process at its address does not have the certificate that it had at the rendezvous";
         return failed;
     }
     is_secure_ = true;

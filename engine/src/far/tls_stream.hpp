@@ -9,7 +9,7 @@
 
 namespace unisono {
 
-// Makes the kind of BIO with which OpenSSL reads from a socket and writes to it. That of OpenSSL raises SIGPIPE.
+// Makes the kind of BIO through which OpenSSL reads from a socket and writes to it. OpenSSL's own kind raises SIGPIPE.
 openssl::BioMethod* make_socket_method();
 
 class TlsStream : public Stream {
@@ -43,9 +43,9 @@ class TlsStream : public Stream {
     bool is_secure_ = false;
     std::optional<CertificateDigest> certificate_;  // of the peer
     std::uint32_t awaits_;
-    int error_number_ = 0;           // of the last call of the system that failed
+    int error_number_ = 0;           // errno of the last system call that failed
     std::vector<std::byte> record_;  // parts that are written as one record
-    std::uint64_t written_ = 0;      // bytes with the present key
+    std::uint64_t written_ = 0;      // bytes encrypted with the current key
 };
 
 }  // namespace unisono

@@ -19,8 +19,9 @@ void Endpoint::report_timeout(const Wait& what, Nanoseconds waited) {
     throw Failure(report_fault(Fault::timeout, culprit, message));
 }
 
-// Follows the ranks, from each one to the rank that it waits for, and describes each in the message. Returns the rank
-// in the job of the last one, which is to blame. Where ranks wait in a circle, that is the rank that we wait for.
+// Follows the chain of waiting ranks, from each rank to the one that it waits for, and describes each in the message.
+// Returns the last rank of the chain, as a rank of the job: it holds up the others. If ranks wait in a circle, that is
+// the rank for which this one waits.
 int Endpoint::follow_waits(FaultMessage& message, const Wait& what) {
     std::set<std::uint32_t> seen{settings.rank};
     std::uint32_t rank = what.peer;

@@ -11,7 +11,7 @@ namespace unisono {
 
 namespace {
 
-// The offset of an entry in the file. Boards lie at the same place whatever the number of ranks is.
+// Returns the offset of an entry in the file. The offset of a board does not depend on the number of ranks.
 off_t entry_offset(std::uint32_t rank) {
     return static_cast<off_t>(Layout({1, 1, page_bytes, 64}).board(rank) + offsetof(Board, job_entry));
 }
@@ -42,7 +42,7 @@ std::optional<Board::JobEntry> JobBoard::read(std::uint32_t rank) const {
     return entry;
 }
 
-// Threads of this process may write at the same time. Then the announcement of one of them is lost until its next one.
+// If threads of this process write at the same time, the announcement of one of them is lost until its next one.
 void JobBoard::write(Board::JobEntry entry) const {
     if (::pwrite(file_, &entry, sizeof entry, entry_offset(own_rank_)) != sizeof entry) return;  // it only informs
 }
