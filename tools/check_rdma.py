@@ -4,10 +4,10 @@ On each of two hosts, with ``--rank 1`` on the second one:
 
     python tools/check_rdma.py --rank 0 --rendezvous HOST:PORT --token-file FILE --interface NAME
 
-NAME is the network interface of the RDMA device (ib0, say). The file holds the same token on both hosts. The check
+NAME is the network interface of the RDMA device, such as ib0. The file holds the same token on both hosts. The check
 fails unless UCX has an RDMA device, all sums have the right bits, and the data bypasses the kernel: the counter of
 bytes that the interface has sent must grow by less than a tenth of the data. Without ``--rank``, both ranks are on
-this host; with ``--allow-tcp``, TCP is enough. This tests the script itself.
+this host; with ``--allow-tcp``, TCP is enough. The two options together test the script itself.
 """
 
 from __future__ import annotations

@@ -19,9 +19,9 @@ void Endpoint::report_timeout(const Wait& what, Nanoseconds waited) {
     throw Failure(report_fault(Fault::timeout, culprit, message));
 }
 
-// Follows the chain of waiting ranks, from each rank to the one that it waits for, and describes each in the message.
-// Returns the last rank of the chain, as a rank of the job: it holds up the others. If ranks wait in a circle, that is
-// the rank for which this one waits.
+// Follows the waiting ranks, from each rank to the one that it waits for, and describes each in the message. Returns
+// the last of these ranks, as a rank of the job: it holds up the others. If ranks wait in a circle, that is the rank
+// for which this one waits.
 int Endpoint::follow_waits(FaultMessage& message, const Wait& what) {
     std::set<std::uint32_t> seen{settings.rank};
     std::uint32_t rank = what.peer;
