@@ -120,7 +120,7 @@ def test_a_second_rank_0_gets_an_error_that_names_the_first_and_the_first_job_wo
 
 def test_a_rank_of_another_job_is_replaced_by_the_right_one(jobs):
     ranks = [jobs("A", 0), jobs("B", 1), jobs("A", 1)]
-    said = outputs_of(ranks, ["A0", "B1", "A1"], 0.2)
+    said = outputs_of(ranks, ["A0", "B1", "A1"], 0.5)  # rank 0 waits for a better candidate for 1 s
     assert said["A0"] == said["A1"] == "sum 2.0"
     assert said["B1"].startswith(f"MismatchError connect: process {ranks[1].process.pid} is not a rank of the job of")
     assert "they differ in the variable PART; hint: give every job its own MASTER_PORT" in said["B1"]

@@ -14,8 +14,8 @@ from unisono.comm.communicator import Communicator
 SOURCES = Path(unisono.__file__).parent
 COMMUNICATORS = {"comm", "communicator"}  # the names of variables and attributes that hold a communicator
 INTERNAL = {"dispatcher"}
-# The modules of comm that other packages import: the classes of the interface, and facts about arrays and codecs.
-MODULES = {".arrays", ".call_request", ".codec_agreement", ".communicator", ".selection", ".work"}
+# The modules of comm that other packages import: classes of the interface, and facts about arrays, codecs and links.
+MODULES = {".arrays", ".call_request", ".codec_agreement", ".communicator", ".links", ".selection", ".work"}
 CONNECTS = {"store_network.py", "store_rendezvous.py", "options.py"}  # the files that may import bootstrap
 
 

@@ -67,7 +67,7 @@ def test_a_monitored_barrier_names_the_ranks_that_are_missing():
         identifier, english, chinese = found[rank]
         assert identifier == template.id
         assert "Ranks 1, 3 failed to pass monitoredBarrier in 1000 ms" in english
-        assert "rank 1, 3 在 1000 毫秒内没有到达 monitoredBarrier" in chinese
+        assert "rank 1、3 在 1000 毫秒内没有到达 monitoredBarrier" in chinese
 
 
 @pytest.mark.parametrize("content", [b"all", b"{}", b"[1]", b'{"missing": 3, "seconds": 1.0}'])
