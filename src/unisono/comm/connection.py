@@ -51,8 +51,8 @@ def connect(
     ``tls`` names the certificates with which all connections between hosts are encrypted, over TCP:
     ``unisono.Tls(certificate=PATH, key=PATH, authority=PATH)``; by default nothing is.
     ``link_rate`` is the rate of the link of a host in bytes per second, or "measure", which takes about half a second
-    for every pair of hosts; calls with ``codec="auto:..."`` depend on it. That of rank 0 applies to all (default: not
-    known).
+    for every pair of hosts; calls with ``codec="auto:..."`` depend on it. The value of rank 0 applies to all
+    ranks (default: not known).
 
     UsageError is raised if the arguments or environment variables cannot work, CollectiveTimeout if ranks are missing
     after ``connect_timeout``, MismatchError if the ranks disagree, PeerLost if a rank ends meanwhile, and CommError

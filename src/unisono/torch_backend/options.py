@@ -30,7 +30,7 @@ class Options:
     or "ucx:PATH" with the path of its library (default: that of ``unisono run --transport``, or "tcp"). ``tls``, a
     ``unisono.Tls``, encrypts the messages between hosts (default: what ``unisono run --tls-certificate ...`` states,
     otherwise nothing is encrypted). ``link_rate`` is the rate of the link of a host in bytes per second, or
-    "measure", on which ``codec_hook("auto:...")`` depends (default: not known); that of rank 0 counts. In a group
+    "measure", on which ``codec_hook("auto:...")`` depends (default: not known); rank 0's value applies. In a group
     other than the default group, the default of these five is the value of the default group. Groups with the same
     interface, ports, transport and certificates share a port and a thread.
     """
