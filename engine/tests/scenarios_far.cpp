@@ -85,6 +85,13 @@ void the_clock_of_a_far_rank_is_read() {
     const Clock::time_point began = Clock::now();
     CHECK(!hosts.courier(1).ask_clock(0, long_enough) && Clock::now() - began < long_enough);  // it has said farewell
     CHECK(!hosts.courier(0).ask_clock(1, long_enough));
+    std::thread asking([&] {
+        while (hosts.courier(2).ask_clock(1, long_enough)) {
+        }
+    });
+    std::this_thread::sleep_for(milliseconds(20));
+    hosts.courier(2).close();  // while another thread asks
+    asking.join();
 }
 
 void strangers_are_turned_away() {

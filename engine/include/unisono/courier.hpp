@@ -102,14 +102,14 @@ class Courier : public FarSide, private Sink {
     std::map<std::uint32_t, std::string> lost_;
     std::uint64_t clock_questions_ = 0;      // the number of the last one
     std::optional<PeerClock> clock_answer_;  // to it
-    std::mutex asking_;                      // held while a thread asks for a clock
+    std::mutex asking_;                      // held while a thread asks for a clock, which needs the transport
     std::atomic<bool> neglected_ = false;    // channels wait to be serviced
     std::atomic<std::uint64_t> polls_ = 0;
     std::atomic<bool> naps_ = false;         // the thread leaves the letters to the threads that poll
     std::atomic<bool> handed_over_ = false;  // a thread has stopped polling
     std::atomic<bool> stopping_ = false;
     int wake_up_ = -1;  // an eventfd for the thread
-    bool closed_ = false;
+    std::atomic<bool> closed_ = false;
     std::thread thread_;
 };
 

@@ -63,7 +63,7 @@ void Courier::remove(FarChannels& channels) {
 }
 
 void Courier::close() {
-    if (std::exchange(closed_, true)) return;
+    if (closed_.exchange(true)) return;
     const Clock::time_point ends = Clock::now() + longest_farewell;
     {
         const Hold hold(*this);
@@ -83,6 +83,7 @@ void Courier::close() {
     stopping_ = true;
     wake_thread();
     thread_.join();
+    const std::lock_guard nobody_asks(asking_);
     transport_.reset();
 }
 
@@ -110,7 +111,7 @@ std::optional<PeerClock> Courier::ask_clock(std::uint32_t peer, Nanoseconds long
         asked = clock_ns();
         send(peer, std::move(question));
     }
-    while (Clock::now() < ends) {
+    while (!closed_ && Clock::now() < ends) {
         poll();
         {
             const Hold hold(*this);
