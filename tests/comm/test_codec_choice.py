@@ -157,7 +157,7 @@ def test_the_name_of_a_codec_that_does_not_exist_is_an_error_of_the_call():
     def call(comm):
         with pytest.raises(UsageError, match="bf17"):
             comm.all_reduce(np.zeros(4, np.float32), codec="auto:bf17")
-        with pytest.raises(UsageError, match="always used"):
+        with pytest.raises(UsageError, match="used by every call"):
             comm.choose_codec("bf16", all_gather, 4)
 
     spawn(call, 1)

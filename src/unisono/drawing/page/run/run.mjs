@@ -109,7 +109,9 @@ async function openRun(page) {
 
   const showNotes = () => {
     const language = state.get("lang");
-    const lines = [current.overview, ...current.hosts, ...current.notes].map((line) => element("p", {}, line[language]));
+    const lines = [current.overview, ...current.hosts, ...current.notes].map((line) =>
+      element("p", {}, line[language]),
+    );
     fill(notes, run.groups.length > 1 ? communicators(run, state, words()) : "", ...lines);
   };
   const showCall = async () => {
