@@ -7,6 +7,7 @@ courier is a stand-in, which listens as the real one does and keeps what it is t
 from __future__ import annotations
 
 import os
+import signal
 import socket
 import threading
 import time
@@ -14,6 +15,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
+import unisono
 from rendezvous_faults import LIMIT_S, Started
 from unisono.bootstrap.environment import RankIdentity
 from unisono.bootstrap.hosts import HostMap
@@ -268,3 +272,36 @@ def call_on_ranks(job: Job, function: Callable[[Any], Any], connect: Callable[[J
     finally:
         for each in started:
             each.end()
+
+
+# ---- programs of ranks, for every transport ------------------------------------------------------------------------
+
+
+def fork_a_child(comm: Any) -> tuple[int, float]:
+    """Return the exit code of a forked child that makes a call, 7 if that was refused; and an element of a sum."""
+    child = os.fork()
+    if child == 0:
+        try:
+            comm.barrier()
+        except unisono.UsageError:
+            os._exit(7)
+        os._exit(1)
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    x = np.ones(300_000)
+    comm.all_reduce(x)
+    return code, float(x[0])
+
+
+def die_in_a_call(comm: Any) -> tuple[int | None, str, float] | None:
+    """Kill rank 1 before a call; return on the others the rank at fault, the error and the seconds until it came."""
+    x = np.ones(400_000)
+    for _ in range(3):
+        comm.all_reduce(x)
+    if comm.rank == 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+    began_s = time.monotonic()
+    try:
+        comm.all_reduce(x)
+    except unisono.PeerLost as error:
+        return error.rank, str(error), time.monotonic() - began_s
+    return None

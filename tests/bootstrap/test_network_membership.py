@@ -12,7 +12,7 @@ import pytest
 
 import unisono
 from containers import NEW_PROCESSES, enter_new, needs_namespaces
-from network_ranks import TOKEN, Job, call_on_ranks, free_port, open_descriptors, pretend_host
+from network_ranks import TOKEN, Job, call_on_ranks, fork_a_child, free_port, open_descriptors, pretend_host
 from rendezvous_faults import LIMIT_S, Started
 from unisono.bootstrap import network_messages
 from unisono.bootstrap.environment import RankIdentity
@@ -83,20 +83,6 @@ def test_nothing_is_left_behind_when_the_last_communicator_is_closed():
         before, after = each.result(time.monotonic() + LIMIT_S)
         each.end()
         assert before == after
-
-
-def fork_a_child(comm):
-    child = os.fork()
-    if child == 0:
-        try:
-            comm.barrier()
-        except unisono.UsageError:
-            os._exit(7)
-        os._exit(1)
-    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    x = np.ones(3)
-    comm.all_reduce(x)
-    return code, x[0]
 
 
 def test_a_forked_child_does_not_disturb_the_courier():

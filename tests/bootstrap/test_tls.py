@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 import socket
 import ssl
 import threading
@@ -16,7 +15,7 @@ import pytest
 
 import unisono
 from certificates import needs_openssl
-from network_ranks import Job, Rank, be_rank, call_on_ranks, outcome_of_call, pretend_host, run_ranks
+from network_ranks import Job, Rank, be_rank, call_on_ranks, die_in_a_call, outcome_of_call, pretend_host, run_ranks
 from pretend_hosts import Security, run_on_hosts
 from rendezvous_faults import LIMIT_S, Started
 from unisono.bootstrap import network_messages
@@ -323,25 +322,12 @@ def test_a_proof_is_bound_to_the_certificates_of_both_sides():
 # ---- faults --------------------------------------------------------------------------------------------------------
 
 
-def die_in_a_call(comm):
-    x = np.ones(400_000)
-    for _ in range(3):
-        comm.all_reduce(x)
-    if comm.rank == 1:
-        os.kill(os.getpid(), signal.SIGKILL)
-    try:
-        comm.all_reduce(x)
-    except unisono.PeerLost as error:
-        return error.rank, str(error)
-    return None
-
-
 def test_a_rank_that_is_killed_is_named(tls):
     job = Job("aba", tls=tls)
     started = [Started(outcome_of_call, connected, die_in_a_call, job, rank) for rank in range(3)]
     try:
         for rank in (0, 2):
-            culprit, text = started[rank].result(time.monotonic() + LIMIT_S)
+            culprit, text, _ = started[rank].result(time.monotonic() + LIMIT_S)
             assert culprit == 1
             assert "host b" in text
     finally:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import time
 from dataclasses import replace
 
@@ -11,7 +9,15 @@ import numpy as np
 import pytest
 
 import unisono
-from network_ranks import Job, call_on_ranks, open_descriptors, outcome_of_call, pretend_host
+from network_ranks import (
+    Job,
+    call_on_ranks,
+    die_in_a_call,
+    fork_a_child,
+    open_descriptors,
+    outcome_of_call,
+    pretend_host,
+)
 from rendezvous_faults import LIMIT_S, Started
 from unisono.bootstrap import network_messages, ucx_search
 from unisono.bootstrap.network_membership import connect_link_over_network
@@ -77,46 +83,18 @@ def test_ranks_with_and_without_ucx_communicate():
     assert [result[1].split()[0] for result in results] == ["ucx", "ucx", "ucx", "tcp"]
 
 
-def die_in_a_call(comm):
-    x = np.ones(400_000)
-    for _ in range(3):
-        comm.all_reduce(x)
-    if comm.rank == 1:
-        os.kill(os.getpid(), signal.SIGKILL)
-    began_s = time.monotonic()
-    try:
-        comm.all_reduce(x)
-    except unisono.PeerLost as error:
-        return error.rank, time.monotonic() - began_s
-    return None
-
-
 @needs_ucx
 def test_a_rank_that_is_killed_is_named():
     job = Job("aba")
     started = [Started(outcome_of_call, connected, die_in_a_call, job, rank) for rank in range(3)]
     try:
         for rank in (0, 2):
-            culprit, seconds = started[rank].result(time.monotonic() + LIMIT_S)
+            culprit, _, seconds = started[rank].result(time.monotonic() + LIMIT_S)
             assert culprit == 1
             assert seconds < 5.0
     finally:
         for each in started:
             each.end()
-
-
-def fork_a_child(comm):
-    child = os.fork()
-    if child == 0:
-        try:
-            comm.barrier()
-        except unisono.UsageError:
-            os._exit(7)
-        os._exit(1)
-    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    x = np.ones(300_000)
-    comm.all_reduce(x)
-    return code, x[0]
 
 
 @needs_ucx

@@ -1,6 +1,6 @@
 // Announces which rank each process of a host waits for, in any of its communicators.
 //
-// A rank that waits looks only at the boards of its own communicator, but the rank that it waits for may be held up in
+// A rank that waits looks only at the boards of one communicator, but the rank that it waits for may be held up in
 // another one. So a rank that has waited for a while also announces its wait on its board in the first communicator of
 // the file. Endpoints of other communicators do not map that board: they read and write it through the file.
 #pragma once
