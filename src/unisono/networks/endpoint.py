@@ -1,0 +1,35 @@
+"""The costs of the processor of a rank: what it spends on a message besides the time on the links."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """The processor of a rank. Every cost is zero unless it is given: then hardware does the work.
+
+    ``send_overhead_s`` and ``receive_overhead_s`` keep the processor busy for each message, ``send_s_per_byte`` and
+    ``receive_s_per_byte`` for each byte that it copies to or from a message, ``reduce_s_per_byte`` for each byte that
+    a receive combines with the bytes already there, and ``copy_s_per_byte`` for each byte of a local copy.
+
+    A message longer than ``eager_bytes`` uses a rendezvous: its bytes move only when both sides are ready, and
+    ``rendezvous_s`` later than otherwise (``eager_bytes`` None: never).
+
+    Where a call works on more than ``cache_bytes``, the four costs per byte are ``beyond_cache`` times as high
+    (``cache_bytes`` None: never).
+
+    ``ports`` is the number of messages that a rank sends, and the number that it receives, at the same time.
+    """
+
+    send_overhead_s: float = 0.0
+    receive_overhead_s: float = 0.0
+    send_s_per_byte: float = 0.0
+    receive_s_per_byte: float = 0.0
+    reduce_s_per_byte: float = 0.0
+    copy_s_per_byte: float = 0.0
+    eager_bytes: int | None = None
+    rendezvous_s: float = 0.0
+    cache_bytes: int | None = None
+    beyond_cache: float = 1.0
+    ports: int = 1

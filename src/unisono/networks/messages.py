@@ -1,0 +1,68 @@
+"""The messages of this package, in English and Chinese."""
+
+from unisono.message import Template
+
+TOO_MANY_RANKS = Template(
+    "networks.too_many_ranks",
+    "network {network} has {most} ranks\n  expected: between 1 and {most} ranks\n  found:    {size}",
+    "网络 {network} 有 {most} 个 rank\n  应为：1 到 {most} 个 rank\n  实际：{size}",
+)
+NO_NETWORK = Template(
+    "networks.no_network",
+    "no network is called {name!r}\n  expected: a network file (.toml), or one of {known}\n  hint:     {hint}",
+    "没有名为 {name!r} 的网络\n  应为：网络文件（.toml），或以下之一：{known}\n  建议：{hint}",
+)
+NO_FILE = Template("networks.no_file", "there is no network file {path!r}", "找不到网络文件 {path!r}")
+NOT_TEXT = Template(
+    "networks.not_text", "{file}: the file cannot be read as text: {error}", "{file}：无法作为文本读取：{error}"
+)
+NOT_TOML = Template(
+    "networks.not_toml",
+    "{file}, line {line}: this is not TOML: {error}",
+    "{file} 第 {line} 行：不是合法的 TOML：{error}",
+)
+BAD_VALUE = Template(
+    "networks.bad_value",
+    "{file}, line {line}: {key}\n  expected: {expected}\n  found:    {found}",
+    "{file} 第 {line} 行：{key}\n  应为：{expected}\n  实际：{found}",
+)
+NO_KEY = Template(
+    "networks.no_key",
+    "{file}, line {line}: there is no key {key}\n  expected: one of {known}\n  found:    {key}\n  hint:     {hint}",
+    "{file} 第 {line} 行：没有键 {key}\n  应为：以下之一：{known}\n  实际：{key}\n  建议：{hint}",
+)
+MISSING_KEY = Template(
+    "networks.missing_key",
+    "{file}, line {line}: {key} is missing\n  expected: {expected}\n  found:    nothing",
+    "{file} 第 {line} 行：缺少 {key}\n  应为：{expected}\n  实际：没有",
+)
+MEANT = Template("networks.meant", "did you mean {near!r}?", "是否想写 {near!r}？")
+SEE_DOCS = Template("networks.see_docs", "docs/networks.md describes the format", "格式见 docs/networks.md")
+SEE_LIST = Template(
+    "networks.see_list", "`unisono list --networks` lists the presets", "`unisono list --networks` 列出全部预设"
+)
+# What a key expects.
+A_TEXT = Template("networks.a_text", "a text in quotation marks", "用引号括起来的文字")
+A_TIME = Template("networks.a_time", 'a time that is not negative, such as "1.5 us"', '非负的时间，例如 "1.5 us"')
+A_BANDWIDTH = Template(
+    "networks.a_bandwidth",
+    'a bandwidth above zero, such as "25 GB/s" or "100 Gbit/s"',
+    '大于零的带宽，例如 "25 GB/s" 或 "100 Gbit/s"',
+)
+A_TIME_PER_BYTE = Template(
+    "networks.a_time_per_byte",
+    'a time per byte, such as "0.1 ns/B", or a rate, such as "10 GB/s"',
+    '每字节的时间，例如 "0.1 ns/B"；或速率，例如 "10 GB/s"',
+)
+BYTES = Template("networks.bytes", 'a number of bytes, such as "64 KiB"', '字节数，例如 "64 KiB"')
+A_COUNT = Template("networks.a_count", "a whole number of at least 1", "不小于 1 的整数")
+COUNTS = Template(
+    "networks.counts",
+    "a list of whole numbers of at least 1, such as [4, 4, 2]",
+    "由不小于 1 的整数组成的列表，例如 [4, 4, 2]",
+)
+A_FACTOR = Template("networks.a_factor", "a number of at least 1", "不小于 1 的数")
+A_TABLE = Template(
+    "networks.a_table", "a table: [{name}] on a line, followed by its keys", "一个表：单独一行 [{name}]，其后是它的键"
+)
+ONE_OF = Template("networks.one_of", "one of {words}", "以下之一：{words}")

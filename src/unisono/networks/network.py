@@ -1,0 +1,108 @@
+"""A network: hosts with ranks, the links inside a host, the NICs, and the fabric between hosts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from hashlib import sha256
+
+import numpy as np
+import numpy.typing as npt
+
+from unisono.errors import UsageError
+from unisono.networks import messages
+from unisono.networks.endpoint import Endpoint
+from unisono.networks.fabrics import Fabric, Switch
+from unisono.networks.links import Ids, LinkTable
+from unisono.networks.near import Near
+from unisono.networks.nics import Nics
+
+
+@dataclass(frozen=True)
+class Network:
+    """The machine model of the simulator. It knows ranks, links and routes, and nothing of schedules.
+
+    Rank ``r`` runs on host ``r // ranks_per_host``. A message between ranks of one host uses the links of ``near``; a
+    message between hosts leaves through a NIC, crosses the ``fabric``, and arrives through a NIC. ``hosts`` is None
+    where the network has any number of hosts.
+
+    ``title`` describes the network in a few words, and ``source`` says where its numbers come from.
+    """
+
+    name: str
+    title: str = ""
+    source: str = ""
+    hosts: int | None = None
+    ranks_per_host: int = 1
+    endpoint: Endpoint = field(default_factory=Endpoint)
+    near: Near = field(default_factory=Near)
+    nics: Nics = field(default_factory=Nics)
+    fabric: Fabric = field(default_factory=Switch)
+
+    @property
+    def size(self) -> int | None:
+        """The number of ranks that fit (None: any number)."""
+        hosts = [most for most in (self.hosts, self.fabric.most_hosts()) if most is not None]
+        return min(hosts) * self.ranks_per_host if hosts else None
+
+    def hosts_of(self, size: int) -> int:
+        """Return the number of hosts that ``size`` ranks use; raise UsageError where they do not fit."""
+        if size < 1 or (self.size is not None and size > self.size):
+            raise UsageError(messages.TOO_MANY_RANKS(network=self.name, most=self.size or "any number", size=size))
+        return -(-size // self.ranks_per_host)
+
+    def for_size(self, size: int) -> Network:
+        """Return the part of this network that ``size`` ranks use; raise UsageError where they do not fit."""
+        return replace(self, hosts=self.hosts_of(size))
+
+    def links(self, size: int) -> LinkTable:
+        """Return all directed links that ``size`` ranks can use."""
+        hosts = self.hosts_of(size)
+        near = self.near.sections(hosts, self.ranks_per_host)
+        between = self.nics.sections(hosts) + self.fabric.sections(hosts, self.nics.count, self.nics.bandwidth)
+        return LinkTable(near + between)
+
+    def routes(self, size: int, src: npt.ArrayLike, dst: npt.ArrayLike) -> Ids:
+        """Return the links from each rank of ``src`` to the rank of ``dst`` at the same index.
+
+        The result has one row for each pair: the ids of the links in order, then -1. The row of a rank to itself
+        is empty.
+        """
+        source, target = np.asarray(src, dtype=np.int64), np.asarray(dst, dtype=np.int64)
+        hosts, per_host = self.hosts_of(size), self.ranks_per_host
+        inside = source // per_host == target // per_host
+        far = np.flatnonzero(~inside)
+        near = np.flatnonzero(inside & (source != target))
+        crossing = self._far_routes(hosts, source[far], target[far])
+        staying = self.near.routes(hosts, per_host, source[near], target[near])
+        width = max(crossing.shape[1] if len(far) else 0, staying.shape[1] if len(near) else 0)
+        routes = np.full((len(source), width), -1, dtype=np.int64)
+        if len(far):
+            routes[far, : crossing.shape[1]] = crossing
+        if len(near):
+            routes[near, : staying.shape[1]] = staying
+        return routes
+
+    def _far_routes(self, hosts: int, source: Ids, target: Ids) -> Ids:
+        nics, per_host = self.nics, self.ranks_per_host
+        leaving, arriving = nics.ports(source, per_host), nics.ports(target, per_host)
+        first = sum(section.count for section in self.near.sections(hosts, per_host))
+        fabric = first + sum(section.count for section in nics.sections(hosts))
+        middle = self.fabric.routes(hosts, nics.count, nics.bandwidth, leaving, arriving)
+        middle = np.where(middle < 0, -1, middle + fabric)
+        routes = np.column_stack([leaving + first, middle, nics.into(arriving, hosts) + first])
+        if (middle < 0).any():  # move the ids of each row to the front
+            order = np.argsort(routes < 0, axis=1, kind="stable")
+            routes = np.take_along_axis(routes, order, axis=1)
+        return routes
+
+    def to_toml(self) -> str:
+        """Return the text of a network file; reading it gives an equal network."""
+        from unisono.networks.writing import to_toml  # it imports this module
+
+        return to_toml(self)
+
+    @cached_property
+    def digest(self) -> str:
+        """Sixteen hexadecimal digits that two networks share where everything but their texts is equal."""
+        return sha256(repr(replace(self, name="", title="", source="")).encode()).hexdigest()[:16]
