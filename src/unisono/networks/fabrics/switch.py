@@ -18,7 +18,7 @@ from unisono.networks.links import Ids, Section
 
 @dataclass(frozen=True)
 class Switch:
-    """One switch without links of its own."""
+    """One switch; it adds no links."""
 
     @property
     def kind(self) -> str:
