@@ -5,7 +5,7 @@ import pytest
 
 from unisono import networks
 from unisono.errors import UsageError
-from unisono.networks import PRESETS, Near, Network, Nics, ideal
+from unisono.networks import PRESETS, Endpoint, Near, Network, Nics, ideal
 
 
 def names(network, size, src, dst):
@@ -74,4 +74,13 @@ def test_a_preset_survives_writing_and_reading(name):
     assert network.name == name
     assert network.title
     assert network.source
+    assert networks.read_text(network.to_toml(), "copy.toml") == network
+
+
+def test_every_cost_of_an_endpoint_survives_writing_and_reading():
+    endpoint = Endpoint(
+        call_overhead_s=2e-6, inline_bytes=200, fetch_s=5e-7, eager_bytes=16384, eager_s_per_byte=4e-10,
+        rendezvous_s=1e-6, rendezvous_trips=3, exchange_bytes=1 << 20,
+    )  # fmt: skip
+    network = Network("machine", endpoint=endpoint)
     assert networks.read_text(network.to_toml(), "copy.toml") == network

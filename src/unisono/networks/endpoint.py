@@ -13,8 +13,18 @@ class Endpoint:
     ``receive_s_per_byte`` for each byte that it copies to or from a message, ``reduce_s_per_byte`` for each byte that
     a receive combines with the bytes already there, and ``copy_s_per_byte`` for each byte of a local copy.
 
-    A message longer than ``eager_bytes`` uses a rendezvous: its bytes move only when both sides are ready, and
-    ``rendezvous_s`` later than otherwise (``eager_bytes`` None: never).
+    ``call_overhead_s`` is spent once for each call of a collective, before its first message.
+
+    A message of up to ``inline_bytes`` leaves with the instruction that sends it; a longer one is first fetched from
+    memory and arrives ``fetch_s`` later (``inline_bytes`` None: no message is fetched).
+
+    A message of up to ``eager_bytes`` is staged on its way, and arrives ``eager_s_per_byte`` later for each of its
+    bytes; messages that follow each other are staged at the same time. A longer one uses a rendezvous: its bytes move
+    only when both sides are ready, and ``rendezvous_s`` and ``rendezvous_trips`` times the latency of the route later
+    than otherwise (``eager_bytes`` None: never, and nothing is staged).
+
+    Where two ranks send each other one message each in the same step, only the first ``exchange_bytes`` of each move
+    in both directions at once; for the rest the two directions take turns (``exchange_bytes`` None: never).
 
     Where a call works on more than ``cache_bytes``, the four costs per byte are ``beyond_cache`` times as high
     (``cache_bytes`` None: never).
@@ -28,8 +38,14 @@ class Endpoint:
     receive_s_per_byte: float = 0.0
     reduce_s_per_byte: float = 0.0
     copy_s_per_byte: float = 0.0
+    call_overhead_s: float = 0.0
+    inline_bytes: int | None = None
+    fetch_s: float = 0.0
     eager_bytes: int | None = None
+    eager_s_per_byte: float = 0.0
     rendezvous_s: float = 0.0
+    rendezvous_trips: int = 0
+    exchange_bytes: int | None = None
     cache_bytes: int | None = None
     beyond_cache: float = 1.0
     ports: int = 1

@@ -34,6 +34,12 @@ def _count(value: object) -> int:
     return value
 
 
+def _whole(value: object) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        raise ValueError(value)
+    return value
+
+
 def _counts(value: object) -> tuple[int, ...]:
     if not isinstance(value, list) or not value:
         raise ValueError(value)
@@ -60,6 +66,11 @@ def text(field: str, required: bool = False) -> Key:
 def count(field: str) -> Key:
     """Return a key with a whole number of at least 1."""
     return Key(field, _count, messages.A_COUNT(), str)
+
+
+def whole(field: str) -> Key:
+    """Return a key with a whole number of at least 0."""
+    return Key(field, _whole, messages.A_WHOLE_NUMBER(), str)
 
 
 def counts(field: str) -> Key:
@@ -115,7 +126,10 @@ ENDPOINT = {
     "send_overhead": seconds("send_overhead_s"), "receive_overhead": seconds("receive_overhead_s"),
     "send_per_byte": seconds_per_byte("send_s_per_byte"), "receive_per_byte": seconds_per_byte("receive_s_per_byte"),
     "reduce_per_byte": seconds_per_byte("reduce_s_per_byte"), "copy_per_byte": seconds_per_byte("copy_s_per_byte"),
-    "eager": number_of_bytes("eager_bytes"), "rendezvous": seconds("rendezvous_s"),
+    "call_overhead": seconds("call_overhead_s"), "inline": number_of_bytes("inline_bytes"), "fetch": seconds("fetch_s"),
+    "eager": number_of_bytes("eager_bytes"), "eager_per_byte": seconds_per_byte("eager_s_per_byte"),
+    "rendezvous": seconds("rendezvous_s"), "rendezvous_trips": whole("rendezvous_trips"),
+    "exchange": number_of_bytes("exchange_bytes"),
     "cache": number_of_bytes("cache_bytes"), "beyond_cache": factor("beyond_cache"), "ports": count("ports"),
 }  # fmt: skip
 NEAR = {

@@ -56,6 +56,7 @@ A_TIME_PER_BYTE = Template(
 )
 BYTES = Template("networks.bytes", 'a number of bytes, such as "64 KiB"', '字节数，例如 "64 KiB"')
 A_COUNT = Template("networks.a_count", "a whole number of at least 1", "不小于 1 的整数")
+A_WHOLE_NUMBER = Template("networks.a_whole_number", "a whole number of at least 0", "不小于 0 的整数")
 COUNTS = Template(
     "networks.counts",
     "a list of whole numbers of at least 1, such as [4, 4, 2]",
