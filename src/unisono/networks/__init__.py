@@ -17,7 +17,7 @@ from unisono.errors import UsageError
 from unisono.message import listed
 from unisono.networks import messages
 from unisono.networks.endpoint import Endpoint
-from unisono.networks.fabrics import Fabric, Switch
+from unisono.networks.fabrics import Dragonfly, Fabric, FatTree, RailOptimized, Switch, Torus
 from unisono.networks.links import Link, LinkTable
 from unisono.networks.near import Near
 from unisono.networks.network import Network
@@ -27,8 +27,8 @@ from unisono.networks.reading import read_file, read_text
 from unisono.networks.writing import to_toml
 
 __all__ = [
-    "PRESETS", "Endpoint", "Fabric", "Link", "LinkTable", "Near", "Network", "Nics", "Switch", "ideal", "load",
-    "read_text", "to_toml",
+    "PRESETS", "Dragonfly", "Endpoint", "Fabric", "FatTree", "Link", "LinkTable", "Near", "Network", "Nics",
+    "RailOptimized", "Switch", "Torus", "ideal", "load", "read_text", "to_toml",
 ]  # fmt: skip
 
 

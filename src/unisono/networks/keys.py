@@ -78,6 +78,17 @@ def counts(field: str) -> Key:
     return Key(field, _counts, messages.COUNTS(), lambda value: str(list(value)))
 
 
+def number(field: str, allowed: tuple[int, ...]) -> Key:
+    """Return a key with one of a few whole numbers."""
+
+    def read(value: object) -> int:
+        if _count(value) not in allowed:
+            raise ValueError(value)
+        return _count(value)
+
+    return Key(field, read, messages.ONE_OF(words=listed(map(str, allowed))), str)
+
+
 def factor(field: str) -> Key:
     """Return a key with a number of at least 1."""
     return Key(field, _factor, messages.A_FACTOR(), repr)

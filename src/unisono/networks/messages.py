@@ -62,6 +62,12 @@ COUNTS = Template(
     "a list of whole numbers of at least 1, such as [4, 4, 2]",
     "由不小于 1 的整数组成的列表，例如 [4, 4, 2]",
 )
+NICS = Template(
+    "networks.nics",
+    "at most {most}, the ranks of a host, because a rank uses one NIC; a rank with several has the sum of their "
+    "bandwidths on one",
+    "不超过每台主机的 rank 数 {most}：每个 rank 只用一块网卡；若一个 rank 有多块网卡，请写成一块，带宽取总和",
+)
 A_FACTOR = Template("networks.a_factor", "a number of at least 1", "不小于 1 的数")
 A_TABLE = Template(
     "networks.a_table", "a table: [{name}] on a line, followed by its keys", "一个表：单独一行 [{name}]，其后是它的键"

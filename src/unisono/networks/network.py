@@ -86,15 +86,28 @@ class Network:
     def _far_routes(self, hosts: int, source: Ids, target: Ids) -> Ids:
         nics, per_host = self.nics, self.ranks_per_host
         leaving, arriving = nics.ports(source, per_host), nics.ports(target, per_host)
+        before = []
+        if self.fabric.changes_rail:
+            leaving = leaving - leaving % nics.count + arriving % nics.count
+            before = [self._to_port(hosts, source, leaving)]
         first = sum(section.count for section in self.near.sections(hosts, per_host))
         fabric = first + sum(section.count for section in nics.sections(hosts))
         middle = self.fabric.routes(hosts, nics.count, nics.bandwidth, leaving, arriving)
         middle = np.where(middle < 0, -1, middle + fabric)
-        routes = np.column_stack([leaving + first, middle, nics.into(arriving, hosts) + first])
-        if (middle < 0).any():  # move the ids of each row to the front
+        routes = np.column_stack([*before, leaving + first, middle, nics.into(arriving, hosts) + first])
+        if (routes < 0).any():  # move the ids of each row to the front
             order = np.argsort(routes < 0, axis=1, kind="stable")
             routes = np.take_along_axis(routes, order, axis=1)
         return routes
+
+    def _to_port(self, hosts: int, source: Ids, port: Ids) -> Ids:
+        """Return the near links from each rank to the first rank that uses a port of the same host."""
+        per_host = self.ranks_per_host
+        host, nic = np.divmod(port, self.nics.count)
+        owner = host * per_host + -(-nic * per_host // self.nics.count)
+        links = self.near.routes(hosts, per_host, source, owner)
+        stays = self.nics.ports(source, per_host) == port
+        return np.where(stays[:, np.newaxis], -1, links)
 
     def to_toml(self) -> str:
         """Return the text of a network file; reading it gives an equal network."""

@@ -56,13 +56,16 @@ class _Reader:
     def network(self) -> Network:
         top = {key: value for key, value in self._data.items() if key not in TABLES}
         fields = self._fields("", top, keys.TOP, also=TABLES)
-        return Network(
+        network = Network(
             endpoint=Endpoint(**self._fields("endpoint", self._table("endpoint"), keys.ENDPOINT)),
             near=Near(**self._fields("near", self._table("near"), keys.NEAR)),
             nics=Nics(**self._fields("nic", self._table("nic"), keys.NICS)),
             fabric=self._fabric(),
             **fields,
         )
+        if network.nics.count > network.ranks_per_host:
+            self._refuse("nic", "count", network.nics.count, messages.NICS(most=network.ranks_per_host))
+        return network
 
     def _fabric(self) -> Any:
         table = self._table("fabric")

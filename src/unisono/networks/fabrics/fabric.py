@@ -17,6 +17,10 @@ class Fabric(Protocol):
     def kind(self) -> str:
         """The word for this kind of fabric in a network file."""
 
+    @property
+    def changes_rail(self) -> bool:
+        """Whether a message moves to the rank with the destination's NIC number before it leaves the host."""
+
     def most_hosts(self) -> int | None:
         """Return the number of hosts that fit (None: any number)."""
 

@@ -25,6 +25,11 @@ class Switch:
         """The word in a network file."""
         return "switch"
 
+    @property
+    def changes_rail(self) -> bool:
+        """Messages do not change rails inside a host."""
+        return False
+
     def most_hosts(self) -> int | None:
         """Return None: the switch has as many ports as there are hosts."""
         return None
