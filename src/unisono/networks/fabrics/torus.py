@@ -6,9 +6,9 @@ Two dimensions, 3 x 2; the dotted links close the rings::
        |     |     |
      ..3 --- 4 --- 5..
 
-Hosts are numbered along the first dimension first. Routing is static, in the order of the dimensions: first along the
-first dimension, in the shorter direction (where both are equally long, towards higher numbers), then along the second,
-and the third.
+Hosts are numbered along the first dimension first. Routing is static, in the order of the dimensions: first along
+the first dimension, in the shorter direction (where both are equally long, towards higher numbers), then along the
+second, and the third.
 """
 
 from __future__ import annotations
