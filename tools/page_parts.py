@@ -19,3 +19,8 @@ def names(page: str) -> list[str]:
 def fill(page: str, part: Callable[[str], str]) -> str:
     """Return the page with each part replaced by ``part(name)``."""
     return PART.sub(lambda found: f"{found[1]}{part(found[2]).rstrip()}\n{found[3]}", page)
+
+
+def content(page: str, name: str) -> str:
+    """Return the present text of a part."""
+    return next(found[0][len(found[1]) : -len(found[3])] for found in PART.finditer(page) if found[2] == name)
