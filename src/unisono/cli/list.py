@@ -1,4 +1,4 @@
-"""``unisono list``: the algorithms of every collective, or of a file, with the cost of each."""
+"""``unisono list``: the algorithms of every collective, or of a file, with the cost of each; or the networks."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rich.console import Console
 from unisono import collectives
 from unisono.algorithms import Algorithm, algorithms_of, user_files
 from unisono.algorithms.user_files import WrittenSchedule
-from unisono.cli import arguments, messages, names
+from unisono.cli import arguments, list_networks, messages, names
 from unisono.cli.output import (
     console,
     fraction,
@@ -65,13 +65,16 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
         help="list only this collective, or the algorithms of a file",
     )
     parser.add_argument("-n", dest="size", type=arguments.size, default=8, help="number of ranks (default 8)")
+    parser.add_argument("--networks", action="store_true", help="list the networks for predictions instead")
     arguments.add_language(parser)
     arguments.add_json(parser)
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print a table for each collective."""
+    """Print a table for each collective, or the networks."""
+    if args.networks:
+        return list_networks.print_networks(args.lang, args.json)
     if args.size > MOST_RANKS:
         raise UsageError(messages.LIST_TOO_LARGE(size=args.size, most=MOST_RANKS))
     listed, skipped = _listed(args.collective, args.size)

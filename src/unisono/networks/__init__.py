@@ -15,7 +15,7 @@ from pathlib import Path
 
 from unisono.errors import UsageError
 from unisono.message import listed
-from unisono.networks import messages
+from unisono.networks import messages, this_machine
 from unisono.networks.endpoint import Endpoint
 from unisono.networks.fabrics import Dragonfly, Fabric, FatTree, RailOptimized, Switch, Torus
 from unisono.networks.links import Link, LinkTable
@@ -23,24 +23,31 @@ from unisono.networks.near import Near
 from unisono.networks.network import Network
 from unisono.networks.nics import Nics
 from unisono.networks.presets import PRESETS
+from unisono.networks.protocols import Protocol
 from unisono.networks.reading import read_file, read_text
 from unisono.networks.writing import to_toml
 
 __all__ = [
     "PRESETS", "Dragonfly", "Endpoint", "Fabric", "FatTree", "Link", "LinkTable", "Near", "Network", "Nics",
-    "RailOptimized", "Switch", "Torus", "ideal", "load", "read_text", "to_toml",
+    "Protocol", "RailOptimized", "Switch", "Torus", "ideal", "load", "read_text", "to_toml",
 ]  # fmt: skip
 
 
 def load(name: str | Path) -> Network:
-    """Return the preset called ``name``, or the network of the file at that path."""
+    """Return the preset called ``name``, or the network of the file at that path.
+
+    ``"this-machine"`` is the network that `unisono tune` has measured.
+    """
     if isinstance(name, Path) or name.endswith(".toml"):
         return read_file(Path(name))
+    if name == this_machine.NAME:
+        return this_machine.load()
     if name in PRESETS:
         return PRESETS[name]
-    near = get_close_matches(name, list(PRESETS), n=1)
+    known = [this_machine.NAME, *PRESETS]
+    near = get_close_matches(name, known, n=1)
     hint = messages.MEANT(near=near[0]) if near else messages.SEE_LIST()
-    raise UsageError(messages.NO_NETWORK(name=name, known=listed(PRESETS), hint=hint))
+    raise UsageError(messages.NO_NETWORK(name=name, known=listed(known), hint=hint))
 
 
 def ideal(latency_s: float, bandwidth: float, reduce_s_per_byte: float = 0.0) -> Network:

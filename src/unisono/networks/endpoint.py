@@ -13,7 +13,8 @@ class Endpoint:
     ``receive_s_per_byte`` for each byte that it copies to or from a message, ``reduce_s_per_byte`` for each byte that
     a receive combines with the bytes already there, and ``copy_s_per_byte`` for each byte of a local copy.
 
-    ``call_overhead_s`` is spent once for each call of a collective, before its first message.
+    ``call_overhead_s`` is spent once for each call of a collective, before its first message: entering the
+    library, or starting a kernel.
 
     A message of up to ``inline_bytes`` leaves with the instruction that sends it; a longer one is first fetched from
     memory and arrives ``fetch_s`` later (``inline_bytes`` None: no message is fetched).

@@ -52,6 +52,12 @@ def _factor(value: object) -> float:
     return float(value)
 
 
+def _share(value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= 1:
+        raise ValueError(value)
+    return float(value)
+
+
 def quoted(text: str) -> str:
     """Return a TOML string."""
     escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\t", "\\t")
@@ -94,9 +100,14 @@ def factor(field: str) -> Key:
     return Key(field, _factor, messages.A_FACTOR(), repr)
 
 
-def seconds(field: str) -> Key:
+def share(field: str) -> Key:
+    """Return a key with a number above 0 and at most 1."""
+    return Key(field, _share, messages.A_SHARE(), repr)
+
+
+def seconds(field: str, required: bool = False) -> Key:
     """Return a key with a time."""
-    return Key(field, read_seconds, messages.A_TIME(), lambda value: f'"{value!r} s"')
+    return Key(field, read_seconds, messages.A_TIME(), lambda value: f'"{value!r} s"', required)
 
 
 def seconds_per_byte(field: str) -> Key:
@@ -130,7 +141,8 @@ def word(field: str, words: dict[str, Any]) -> Key:
 
 DUPLEX = word("full_duplex", {"full": True, "half": False})
 TOP = {
-    "name": text("name", required=True), "title": text("title"), "source": text("source"),
+    "name": text("name", required=True), "title": text("title"), "title_zh": text("title_zh"),
+    "source": text("source"),
     "hosts": count("hosts"), "ranks_per_host": count("ranks_per_host"),
 }  # fmt: skip
 ENDPOINT = {
@@ -147,7 +159,13 @@ ENDPOINT = {
 NEAR = {
     "kind": word("kind", {kind: kind for kind in near.KINDS}),
     "latency": seconds("latency_s"), "bandwidth": bandwidth("bandwidth"), "duplex": DUPLEX,
+    "reduce_bandwidth": bandwidth("reduce_bandwidth"),
 }  # fmt: skip
 NICS = {
     "count": count("count"), "latency": seconds("latency_s"), "bandwidth": bandwidth("bandwidth"), "duplex": DUPLEX,
+}  # fmt: skip
+PROTOCOL = {
+    "name": text("name", required=True), "near_latency": seconds("near_latency_s", required=True),
+    "far_latency": seconds("far_latency_s", required=True), "efficiency": share("efficiency"),
+    "call_overhead": seconds("call_overhead_s"),
 }  # fmt: skip

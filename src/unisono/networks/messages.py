@@ -12,6 +12,13 @@ NO_NETWORK = Template(
     "no network is called {name!r}\n  expected: a network file (.toml), or one of {known}\n  hint:     {hint}",
     "没有名为 {name!r} 的网络\n  应为：网络文件（.toml），或以下之一：{known}\n  建议：{hint}",
 )
+NOT_MEASURED = Template(
+    "networks.not_measured",
+    "this-machine has not been measured\n  expected: the network file {path}\n  found:    no file\n"
+    "  hint:     run `unisono tune`, or use another network",
+    "尚未测量本机（this-machine）\n  应为：网络文件 {path}\n  实际：没有该文件\n"
+    "  建议：运行 `unisono tune`，或使用其他网络",
+)
 NO_FILE = Template("networks.no_file", "there is no network file {path!r}", "找不到网络文件 {path!r}")
 NOT_TEXT = Template(
     "networks.not_text", "{file}: the file cannot be read as text: {error}", "{file}：无法作为文本读取：{error}"
@@ -69,7 +76,13 @@ NICS = Template(
     "不超过每台主机的 rank 数 {most}：每个 rank 只用一块网卡；若一个 rank 有多块网卡，请写成一块，带宽取总和",
 )
 A_FACTOR = Template("networks.a_factor", "a number of at least 1", "不小于 1 的数")
+A_SHARE = Template("networks.a_share", "a number above 0 and at most 1", "大于 0 且不超过 1 的数")
 A_TABLE = Template(
     "networks.a_table", "a table: [{name}] on a line, followed by its keys", "一个表：单独一行 [{name}]，其后是它的键"
+)
+TABLES = Template(
+    "networks.tables",
+    "tables: [[{name}]] on a line, followed by the keys of each",
+    "若干个表：单独一行 [[{name}]]，其后是各自的键",
 )
 ONE_OF = Template("networks.one_of", "one of {words}", "以下之一：{words}")

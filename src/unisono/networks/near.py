@@ -24,12 +24,17 @@ MEMORY, SWITCH, MESH = KINDS = ("memory", "switch", "mesh")
 
 @dataclass(frozen=True)
 class Near:
-    """The links inside a host. ``latency_s`` is that of a message between two ranks, over all its links together."""
+    """The links inside a host. ``latency_s`` is that of a message between two ranks, over all its links together.
+
+    A switch that reduces and multicasts (NVLink SHARP) has a ``reduce_bandwidth``: the rate at which the vectors of
+    all ranks pass through it in an all-reduce that the switch performs (None: the switch does not reduce).
+    """
 
     kind: str = MEMORY
     latency_s: float = 0.0
     bandwidth: float = float("inf")
     full_duplex: bool = True
+    reduce_bandwidth: float | None = None
 
     @property
     def hops(self) -> int:

@@ -16,6 +16,7 @@ from unisono.networks.fabrics import Fabric, Switch
 from unisono.networks.links import Ids, LinkTable
 from unisono.networks.near import Near
 from unisono.networks.nics import Nics
+from unisono.networks.protocols import Protocol
 
 
 @dataclass(frozen=True)
@@ -26,11 +27,16 @@ class Network:
     message between hosts leaves through a NIC, crosses the ``fabric``, and arrives through a NIC. ``hosts`` is None
     where the network has any number of hosts.
 
-    ``title`` describes the network in a few words, and ``source`` says where its numbers come from.
+    The costs are those of long messages; ``protocols`` are other ways to send messages, and ``variants`` the networks
+    that they make.
+
+    ``title`` (and ``title_zh``, in Chinese) describes the network in a few words, and ``source`` says where its
+    numbers come from.
     """
 
     name: str
     title: str = ""
+    title_zh: str = ""
     source: str = ""
     hosts: int | None = None
     ranks_per_host: int = 1
@@ -38,6 +44,7 @@ class Network:
     near: Near = field(default_factory=Near)
     nics: Nics = field(default_factory=Nics)
     fabric: Fabric = field(default_factory=Switch)
+    protocols: tuple[Protocol, ...] = ()
 
     @property
     def size(self) -> int | None:
@@ -54,6 +61,21 @@ class Network:
     def for_size(self, size: int) -> Network:
         """Return the part of this network that ``size`` ranks use; raise UsageError where they do not fit."""
         return replace(self, hosts=self.hosts_of(size))
+
+    def variants(self) -> tuple[Network, ...]:
+        """Return this network and the networks of its protocols; a call uses one of them for all its messages."""
+        return (replace(self, protocols=()), *(self._with(protocol) for protocol in self.protocols))
+
+    def _with(self, protocol: Protocol) -> Network:
+        near, nics, part = self.near, self.nics, protocol.efficiency
+        return replace(
+            self,
+            name=f"{self.name} {protocol.name}",
+            endpoint=replace(self.endpoint, call_overhead_s=protocol.call_overhead_s),
+            near=replace(near, latency_s=protocol.near_latency_s, bandwidth=near.bandwidth * part),
+            nics=replace(nics, latency_s=protocol.far_latency_s, bandwidth=nics.bandwidth * part),
+            protocols=(),
+        )
 
     def links(self, size: int) -> LinkTable:
         """Return all directed links that ``size`` ranks can use."""
@@ -118,4 +140,4 @@ class Network:
     @cached_property
     def digest(self) -> str:
         """Sixteen hexadecimal digits that two networks share where everything but their texts is equal."""
-        return sha256(repr(replace(self, name="", title="", source="")).encode()).hexdigest()[:16]
+        return sha256(repr(replace(self, name="", title="", title_zh="", source="")).encode()).hexdigest()[:16]

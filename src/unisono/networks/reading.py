@@ -18,9 +18,10 @@ from unisono.networks.keys import Key
 from unisono.networks.near import Near
 from unisono.networks.network import Network
 from unisono.networks.nics import Nics
+from unisono.networks.protocols import Protocol
 
-TABLES = ("endpoint", "near", "nic", "fabric")
-HEADER = re.compile(r"\s*\[\s*([\w.-]+)\s*\]")
+TABLES = ("endpoint", "near", "nic", "fabric", "protocol")
+HEADER = re.compile(r"\s*\[{1,2}\s*([\w.-]+)\s*\]")
 ENTRY = re.compile(r"""\s*["']?([\w-]+)["']?\s*[=.]""")
 POSITION = re.compile(r"\(at line (\d+), column \d+\)")
 FABRIC_KIND = keys.word("kind", {kind: kind for kind in KINDS})
@@ -44,7 +45,7 @@ def read_text(text: str, file: str) -> Network:
 
 class _Reader:
     def __init__(self, text: str, file: str) -> None:
-        self._file, self._lines = file, text.splitlines()
+        self._file, self._lines, self._index = file, text.splitlines(), 0
         try:
             self._data = tomllib.loads(text)
         except tomllib.TOMLDecodeError as error:
@@ -61,6 +62,7 @@ class _Reader:
             near=Near(**self._fields("near", self._table("near"), keys.NEAR)),
             nics=Nics(**self._fields("nic", self._table("nic"), keys.NICS)),
             fabric=self._fabric(),
+            protocols=self._protocols(),
             **fields,
         )
         if network.nics.count > network.ranks_per_host:
@@ -73,6 +75,16 @@ class _Reader:
         others = {key: value for key, value in table.items() if key != "kind"}
         return KINDS[kind](**self._fields("fabric", others, KEYS[kind], also=("kind",)))
 
+    def _protocols(self) -> tuple[Protocol, ...]:
+        tables = self._data.get("protocol", [])
+        if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
+            self._refuse("", "protocol", tables, messages.TABLES(name="protocol"))
+        found = []
+        for index, table in enumerate(tables):
+            values = {key: value for key, value in table.items() if key != "source"}
+            found.append(Protocol(**self._fields("protocol", values, keys.PROTOCOL, index=index)))
+        return tuple(found)
+
     def _table(self, name: str) -> Mapping[str, Any]:
         table = self._data.get(name, {})
         if not isinstance(table, dict):
@@ -80,8 +92,10 @@ class _Reader:
         return {key: value for key, value in table.items() if key != "source"}
 
     def _fields(
-        self, table: str, values: Mapping[str, Any], known: Mapping[str, Key], also: tuple[str, ...] = ()
-    ) -> dict[str, Any]:
+        self, table: str, values: Mapping[str, Any], known: Mapping[str, Key], also: tuple[str, ...] = (),
+        index: int = 0,
+    ) -> dict[str, Any]:  # fmt: skip
+        self._index = index
         for name in values:
             if name not in known:
                 self._refuse_key(table, name, [*known, *also, *(["source"] if table else [])])
@@ -115,16 +129,17 @@ class _Reader:
         )
 
     def _line(self, table: str, name: str) -> int:
-        """Return the line of a key, or else that of its table, or else 1."""
-        current, of_table = "", 1
+        """Return the line of a key, or else that of its table, or else 1. ``_index`` counts tables of one name."""
+        current, seen, of_table = "", -1, 1
         for number, line in enumerate(self._lines, start=1):
             header, entry = HEADER.match(line), ENTRY.match(line)
             if header:
                 current = header[1]
-                of_table = number if current == table else of_table
+                seen += current == table
+                of_table = number if current == table and seen == self._index else of_table
                 if not table and current == name:
                     return number
-            elif entry and entry[1] == name and current == table:
+            elif entry and entry[1] == name and current == table and (not table or seen == self._index):
                 return number
             elif entry and table and not current and entry[1] == table:
                 of_table = number

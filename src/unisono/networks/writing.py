@@ -18,6 +18,7 @@ def to_toml(network: Network) -> str:
         _table("near", network.near, keys.NEAR),
         _table("nic", network.nics, keys.NICS),
         f'\n[fabric]\nkind = "{network.fabric.kind}"\n' + _lines(network.fabric, KEYS[network.fabric.kind]),
+        *("\n[[protocol]]\n" + _lines(protocol, keys.PROTOCOL) for protocol in network.protocols),
     ]
     return "".join(parts)
 
