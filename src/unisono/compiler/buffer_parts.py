@@ -72,7 +72,7 @@ class BufferAssignment:
             peer = int(op.other)  # type: ignore[arg-type]
             number = received.get(peer, 0)
             received[peer] = number + 1
-            source = Channel(peer, to_all=routes.sent_by(peer)[rank][number])
+            source = Channel(peer, to_all=routes.goes_to_all(peer, rank, number))
             yield self._receive(step, op, source)
         yield from self._own_part()
 

@@ -94,13 +94,11 @@ def lay_out_call(
     chunks = schedule.chunks
     table = slot_table(schedule, collective, lengths)
     longest = max(length for _, length in table) * element_bytes
-    room = staging_bytes // (2 * lowered.most_sent) - PADDING
-    if codec_block is not None:
-        room = room // codec_block.wire_bytes * codec_block.memory_bytes
-    limit = segment_limit or _longest_segment(collective, several_hosts=len(lowered.near) + 1 < schedule.size)
-    if tracks > 1 and lengths.known_to_all:  # otherwise ranks know different lengths
-        limit = min(limit, max(SHORTEST_FAR_SEGMENT, -(-longest // tracks)))
-    segment, passes = _segments(schedule, longest, min(room, limit), lengths.known_to_all, codec_block)
+    several_hosts = len(lowered.near) + 1 < schedule.size
+    segment, passes = cut_into_segments(
+        schedule, collective, lowered.most_sent, longest, staging_bytes, several_hosts, segment_limit, codec_block,
+        tracks, lengths.known_to_all,
+    )  # fmt: skip
     where = (rank, schedule.size, chunks, schedule.root or 0)
     first = {
         INPUT: table[held.start][0] if (held := collective.held_before(*where)) else 0,
@@ -114,6 +112,24 @@ def lay_out_call(
 
     work_slots = 1 + max((part.slot for part in lowered.parts if part.buffer == WORK), default=-1)
     return CallLayout(b"".join(map(extent, lowered.parts)), segment, passes, work_slots * segment)
+
+
+def cut_into_segments(
+    schedule: Schedule, collective: Collective, most_sent: int, longest: int, staging_bytes: int,
+    several_hosts: bool, segment_limit: int | None = None, codec_block: CodecBlock | None = None, tracks: int = 1,
+    known_to_all: bool = True,
+) -> tuple[int, int]:  # fmt: skip
+    """Return the bytes of a segment, and the number of segments, of chunks of at most ``longest`` bytes.
+
+    ``most_sent`` is the number of chunks that the busiest rank sends.
+    """
+    room = staging_bytes // (2 * most_sent) - PADDING
+    if codec_block is not None:
+        room = room // codec_block.wire_bytes * codec_block.memory_bytes
+    limit = segment_limit or _longest_segment(collective, several_hosts)
+    if tracks > 1 and known_to_all:  # otherwise ranks know different lengths
+        limit = min(limit, max(SHORTEST_FAR_SEGMENT, -(-longest // tracks)))
+    return _segments(schedule, longest, min(room, limit), known_to_all, codec_block)
 
 
 def _longest_segment(collective: Collective, several_hosts: bool) -> int:

@@ -24,7 +24,7 @@ def fuse(instructions: list[Instruction]) -> list[Instruction]:
         if last is not None and _continues_accumulation(last, instruction):
             fused[-1] = last.with_(sources=last.sources + instruction.sources)
         elif last is not None and _passes_on(last, instruction):
-            fused[-1] = last.with_(to=instruction.to)
+            fused[-1] = last.with_(to=instruction.to, sent_step=instruction.step)
         else:
             fused.append(instruction)
     return _keep_while_sending(fused)

@@ -66,6 +66,7 @@ class Instruction:
     operands: tuple[Operand, ...]
     sources: tuple[Channel, ...] = ()
     to: Channel | None = None
+    sent_step: int | None = None  # the step of a send that was merged into it (None: ``step``)
 
     def with_(self, **changes: object) -> Instruction:
         """Return the same instruction with changes."""

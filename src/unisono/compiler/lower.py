@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from unisono import collectives
 from unisono.collectives import Collective
 from unisono.compiler import messages
 from unisono.compiler.buffer_parts import BufferAssignment
 from unisono.compiler.dead_stores import drop_dead_stores
 from unisono.compiler.fusing import fuse
-from unisono.compiler.hosts import Hosts, near_peers
+from unisono.compiler.hosts import Hosts
 from unisono.compiler.instructions import MOST_CHUNKS, WORK, BufferPart, Instruction, Lowered, Operand
-from unisono.compiler.lengths import contents_of
+from unisono.compiler.lengths import Contents, contents_of
 from unisono.compiler.routes import Routes, Sending
 from unisono.errors import InternalError, UsageError
 from unisono.schedule.schedule import DEEPEST
 from unisono.verifier import ProvedSchedule
+
+
+class Limits(NamedTuple):
+    """The extremes over all ranks that the instructions of each rank depend on."""
+
+    largest_message: int  # chunks
+    most_sent: int  # chunks in all
 
 
 def lower(proved: ProvedSchedule, rank: int, hosts: Hosts | None = None) -> Lowered:
@@ -26,22 +35,36 @@ def lower(proved: ProvedSchedule, rank: int, hosts: Hosts | None = None) -> Lowe
     if type(proved) is not ProvedSchedule:
         raise InternalError(messages.NOT_PROVED(found=type(proved).__name__))
     schedule, proof, rounding = proved.schedule, proved.proof, proved.rounding
-    largest_message, most_sent = int(proof.largest_message * schedule.chunks), int(proof.sent * schedule.chunks)
-    if largest_message > MOST_CHUNKS:
+    limits = Limits(int(proof.largest_message * schedule.chunks), int(proof.sent * schedule.chunks))
+    if limits.largest_message > MOST_CHUNKS:
         raise UsageError(
-            messages.MESSAGE_TOO_LONG(algorithm=schedule.label, chunks=largest_message, limit=MOST_CHUNKS)
+            messages.MESSAGE_TOO_LONG(algorithm=schedule.label, chunks=limits.largest_message, limit=MOST_CHUNKS)
         )
     if proof.depth is None or proof.depth > DEEPEST:
         depth = messages.UNBOUNDED() if proof.depth is None else proof.depth
         raise UsageError(messages.TOO_DEEP(algorithm=schedule.label, depth=depth, deepest=DEEPEST))
-    collective = collectives.find(schedule.collective)
     routes = Routes(schedule, hosts)
-    near = near_peers(rank, schedule.size, hosts)
-    if len(near) + 1 < schedule.size:
+    if len(routes.near(rank)) + 1 < schedule.size:
         # Segments between hosts should be long, as every pass waits for the network: nothing is counted twice.
-        most_sent = min(most_sent, routes.most_staged())
-    contents = contents_of(schedule, collective, rank)
-    assignment = BufferAssignment(schedule, collective, rank, contents, rounding is not None)
+        limits = limits._replace(most_sent=min(limits.most_sent, routes.most_staged()))
+    contents = contents_of(schedule, collectives.find(schedule.collective), rank)
+    last = rounding is not None and rounding.last
+    return lower_steps(routes, rank, limits, contents, rounds=rounding is not None, rounds_last=last)
+
+
+def lower_steps(
+    routes: Routes, rank: int, limits: Limits, contents: Contents | None, rounds: bool = False,
+    rounds_last: bool = False,
+) -> Lowered:  # fmt: skip
+    """Compile the steps of one rank, proved or not; the engine accepts only the result of ``lower``.
+
+    The simulator calls this for programs that are too large to prove. ``contents`` comes from ``contents_of``; None
+    where the lengths of scratch slots do not matter. ``rounds``: a codec rounds the data that is sent;
+    ``rounds_last``: the results that were not sent are rounded at the end.
+    """
+    schedule = routes.schedule
+    collective = collectives.find(schedule.collective)
+    assignment = BufferAssignment(schedule, collective, rank, contents, rounds)
     made = fuse(list(assignment.instructions(routes, rank)))
     results = tuple(assignment.target(slot, slot) for slot in assignment.results) if collective.carries_data else ()
     instructions, parts = _numbered(drop_dead_stores(made, results), results)
@@ -49,12 +72,12 @@ def lower(proved: ProvedSchedule, rank: int, hosts: Hosts | None = None) -> Lowe
         instructions=tuple(instructions),
         results=results,
         silent_receivers=_silent_receivers(routes, collective, rank),
-        largest_message=max(1, largest_message),
-        most_sent=max(1, most_sent),
-        near=near,
+        largest_message=max(1, limits.largest_message),
+        most_sent=max(1, limits.most_sent),
+        near=routes.near(rank),
         parts=parts,
         rounded_last=tuple(assignment.target(slot, slot) for slot in assignment.unrounded_results())
-        if rounding is not None and rounding.last
+        if rounds_last
         else (),
     )
 

@@ -31,10 +31,20 @@ class Routes:
         self.schedule = schedule
         self.hosts = hosts
         self.sent_by = lru_cache(maxsize=None)(self._sent_by)
+        self.readers_of_all = lru_cache(maxsize=256)(self._readers_of_all)
+        self._host_of = {} if hosts is None else {rank: ranks for ranks in hosts for rank in ranks}
 
-    def readers_of_all(self, rank: int) -> frozenset[int]:
+    def near(self, rank: int) -> tuple[int, ...]:
+        """Return the other ranks of the host of a rank, in ascending order."""
+        return near_peers(rank, self.schedule.size, None if self.hosts is None else (self._host_of[rank],))
+
+    def goes_to_all(self, writer: int, reader: int, number: int) -> bool:
+        """Return whether message ``number`` of a writer to a reader goes through the channel to all."""
+        return reader in self.readers_of_all(writer) and self.sent_by(writer)[reader][number]
+
+    def _readers_of_all(self, rank: int) -> frozenset[int]:
         """Return the readers of a rank's channel to all; none with one reader, as there is nothing to gain."""
-        near = near_peers(rank, self.schedule.size, self.hosts)
+        near = self.near(rank)
         return frozenset(near if len(near) > 1 else ())
 
     def most_staged(self) -> int:
