@@ -58,6 +58,7 @@ if TYPE_CHECKING:
     from unisono.drawing import draw
     from unisono.launch.spawn import spawn
     from unisono.player.play import play
+    from unisono.simulator import Prediction, simulate
     from unisono.torch_backend.options import Options as Options
     from unisono.tracing import read_run
     from unisono.verifier import Proof, prove
@@ -65,10 +66,10 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 __all__ = [
     "Aborted", "CollectiveTimeout", "CommError", "Communicator", "DeadlockError", "GoalError", "GradientError",
-    "HazardError", "InternalError", "MismatchError", "PeerLost", "Proof", "RankIdentity", "Schedule",
+    "HazardError", "InternalError", "MismatchError", "PeerLost", "Prediction", "Proof", "RankIdentity", "Schedule",
     "ScheduleError", "Tls", "UnisonoError", "UnmatchedError", "UsageError", "Work", "algorithm", "backwards",
     "codecs", "collectives", "combine", "connect", "copy", "draw", "errors", "explain", "find", "mapped", "one",
-    "one_per_rank", "play", "prove", "read_run", "recv", "recv_reduce", "send", "spawn", "tracing",
+    "one_per_rank", "play", "prove", "read_run", "recv", "recv_reduce", "send", "simulate", "spawn", "tracing",
 ]  # fmt: skip
 
 # torch is optional, so that these are not in __all__: `from unisono import *` works without it.
@@ -80,7 +81,8 @@ _LAZY = {
     "Work": "unisono.comm", "connect": "unisono.comm",
     "draw": "unisono.drawing", "explain": "unisono.comm.explain_call:explain_call",
     "find": "unisono.algorithms.user_files:resolve", "play": "unisono.player", "prove": "unisono.verifier",
-    "read_run": "unisono.tracing", "spawn": "unisono.launch.spawn",
+    "Prediction": "unisono.simulator", "read_run": "unisono.tracing", "simulate": "unisono.simulator",
+    "spawn": "unisono.launch.spawn",
 }  # fmt: skip
 _LAZY_MODULES = ("codecs", "collectives", "errors", "parallel", "torch_backend", "tracing")
 

@@ -11,6 +11,11 @@ from dataclasses import dataclass
 from unisono.errors import UsageError
 from unisono.message import Template, listed
 
+ELEMENT_BYTES = {
+    "float32": 4, "float64": 8, "float16": 2, "bfloat16": 2, "float8_e4m3fn": 1, "float8_e5m2": 1, "int8": 1,
+    "int16": 2, "int32": 4, "int64": 8, "uint8": 1, "uint16": 2, "uint32": 4, "uint64": 8, "bool": 1, "complex64": 8,
+    "complex128": 16,
+}  # fmt: skip
 INTEGER, FLOATING, COMPLEX = "integer", "floating-point", "complex"  # kinds of types; booleans are integers here
 _PREFIXES = (("int", INTEGER), ("uint", INTEGER), ("bool", INTEGER), ("complex", COMPLEX))
 

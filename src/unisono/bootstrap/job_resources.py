@@ -19,15 +19,14 @@ from typing import Any, NamedTuple
 from unisono import _engine
 from unisono.bootstrap import messages
 from unisono.bootstrap.host_clock import HostClock
+from unisono.compiler.geometry import DEPTH as DEPTH
+from unisono.compiler.geometry import STAGING_BYTES as STAGING_BYTES
+from unisono.compiler.geometry import TRACKS_BETWEEN_HOSTS
 from unisono.errors import CommError, UsageError
 
-# A few times the private cache of a core: see the comment in engine/include/unisono/memory.hpp.
-STAGING_BYTES = 2 * 1024 * 1024
 SMALLEST_STAGING_BYTES = 64 * 1024
 TRANSFER_BYTES = 32 * 1024
-TRACKS_BETWEEN_HOSTS = 4  # passes of a call in flight, so that the network carries some while others are added up
 MEASURE = -1.0  # a link rate
-DEPTH = 8  # messages in a channel; docs/adr/0008 says why it must be 4 at least
 SPARE_NUMBER = 1  # of the spare duplicate of a first communicator, counted from the number of that communicator
 
 # The measured table of algorithms, in the form in which it is stored (comm/tables.py):

@@ -14,12 +14,7 @@ from unisono.codecs.arrays import address_of
 from unisono.comm import messages
 from unisono.errors import UsageError
 from unisono.message import listed
-
-ELEMENT_BYTES = {
-    "float32": 4, "float64": 8, "float16": 2, "bfloat16": 2, "float8_e4m3fn": 1, "float8_e5m2": 1, "int8": 1,
-    "int16": 2, "int32": 4, "int64": 8, "uint8": 1, "uint16": 2, "uint32": 4, "uint64": 8, "bool": 1, "complex64": 8,
-    "complex128": 16,
-}  # fmt: skip
+from unisono.reductions import ELEMENT_BYTES as ELEMENT_BYTES
 
 
 class Array(NamedTuple):

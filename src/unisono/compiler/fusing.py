@@ -22,7 +22,9 @@ def fuse(instructions: list[Instruction]) -> list[Instruction]:
     for instruction in instructions:
         last = fused[-1] if fused else None
         if last is not None and _continues_accumulation(last, instruction):
-            fused[-1] = last.with_(sources=last.sources + instruction.sources)
+            fused[-1] = last.with_(
+                sources=last.sources + instruction.sources, later_steps=(*last.later_steps, instruction.step)
+            )
         elif last is not None and _passes_on(last, instruction):
             fused[-1] = last.with_(to=instruction.to, sent_step=instruction.step)
         else:

@@ -66,7 +66,9 @@ class Instruction:
     operands: tuple[Operand, ...]
     sources: tuple[Channel, ...] = ()
     to: Channel | None = None
-    sent_step: int | None = None  # the step of a send that was merged into it (None: ``step``)
+    # Where several ops were merged: the step of the send, and those of the receives after the first.
+    sent_step: int | None = None
+    later_steps: tuple[int, ...] = ()
 
     def with_(self, **changes: object) -> Instruction:
         """Return the same instruction with changes."""

@@ -58,5 +58,5 @@ def ideal(latency_s: float, bandwidth: float, reduce_s_per_byte: float = 0.0) ->
     return Network(
         name="ideal",
         nics=Nics(latency_s=latency_s, bandwidth=bandwidth),
-        endpoint=Endpoint(reduce_s_per_byte=reduce_s_per_byte),
+        endpoint=Endpoint(reduce_s_per_byte=reduce_s_per_byte, synchronous=True),
     )

@@ -30,6 +30,10 @@ class Endpoint:
     Where a call works on more than ``cache_bytes``, the four costs per byte are ``beyond_cache`` times as high
     (``cache_bytes`` None: never).
 
+    ``synchronous`` is the assumption of textbook formulas: a message moves when both sides are ready, and occupies a
+    port of both until it has arrived. Otherwise it occupies a port only for the time of its bytes, and not for the
+    latency, and needs nothing of the receiver but where a rendezvous is used.
+
     ``ports`` is the number of messages that a rank sends, and the number that it receives, at the same time.
     """
 
@@ -50,3 +54,4 @@ class Endpoint:
     cache_bytes: int | None = None
     beyond_cache: float = 1.0
     ports: int = 1
+    synchronous: bool = False

@@ -155,6 +155,7 @@ ENDPOINT = {
     "rendezvous": seconds("rendezvous_s"), "rendezvous_trips": whole("rendezvous_trips"),
     "exchange": number_of_bytes("exchange_bytes"),
     "cache": number_of_bytes("cache_bytes"), "beyond_cache": factor("beyond_cache"), "ports": count("ports"),
+    "messages": word("synchronous", {"asynchronous": False, "synchronous": True}),
 }  # fmt: skip
 NEAR = {
     "kind": word("kind", {kind: kind for kind in near.KINDS}),

@@ -1,0 +1,127 @@
+"""The time that each action and each message takes, from the network and the sizes of a call.
+
+All chunks of a call have the same length, the average: on real ranks they differ by one element, which would make
+ranks different that behave alike. A call runs in one or several passes; all passes but the last move whole segments.
+Arrays with a first axis of length 2 hold the values of a whole segment, and of the last one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from unisono.codecs.codec import Codec
+from unisono.networks import Network
+from unisono.simulator.actions import COMBINE_KIND, COPY_KIND, REDUCE_KIND, Array, Programs
+
+WHOLE, LAST = 0, 1
+FLOAT32_BYTES = 4
+
+
+class Cut(NamedTuple):
+    """The segments of a call: bytes of a chunk in memory and on the wire, in a whole and in the last pass."""
+
+    passes: int
+    tracks: int
+    memory_bytes: tuple[float, float]
+    wire_bytes: tuple[float, float]
+    working_set: float  # bytes that the call works on
+    encoded: bool = False
+
+
+def cut(
+    nbytes: float, chunks: int, segment: float, passes: int, tracks: int, codec: Codec | None, working_set: float
+) -> Cut:
+    """Return the segments of a vector of ``nbytes`` in ``chunks`` chunks."""
+    length = nbytes / chunks
+    last = max(0.0, length - (passes - 1) * segment) if passes > 1 else length
+    memory = ((length - last) / (passes - 1) if passes > 1 else length, last)
+    if codec is None:
+        return Cut(passes, min(passes, tracks), memory, memory, working_set)
+    whole, rest = (float(codec.wire_bytes(-(-int(each) // FLOAT32_BYTES))) for each in memory)
+    return Cut(passes, min(passes, tracks), memory, (whole, rest), working_set, encoded=True)
+
+
+@dataclass(frozen=True)
+class Costs:
+    """Seconds of actions and of the messages that they receive; the first axis is WHOLE or LAST where there is one."""
+
+    passes: int
+    tracks: int
+    ports: int
+    receive_overhead_s: Array  # the parts of the time for which the processor is busy before it sends
+    receive_copy_s: Array  # (2, actions)
+    reduce_s: Array  # (2, actions)
+    send_overhead_s: Array
+    send_copy_s: Array  # (2, actions)
+    latency_s: Array  # of the message that an action receives
+    transfer_s: Array  # (2, actions): of its bytes
+    flight_s: Array  # the time until the head of the message has arrived
+    occupied_s: Array  # (2, actions): the time for which the message occupies a port of its receiver
+    leaving_s: Array  # (2, actions): the time for which the message that an action sends occupies a port
+    rendezvous_s: Array  # (2, actions): extra latency where both sides must be ready; -1 where the message is eager
+    message_bytes: Array  # (2, actions): of each message that an action receives or sends
+    pair: Array  # the index of the route of the message in ``routes``; -1 if the action receives nothing
+    routes: Array  # (pairs, hops): links, then -1
+
+    @property
+    def busy_s(self) -> Array:
+        """The time for which an action keeps the processor busy."""
+        receiving = self.receive_overhead_s + self.receive_copy_s + self.reduce_s
+        busy: Array = receiving + (self.send_overhead_s + self.send_copy_s)
+        return busy
+
+
+def costs_of(programs: Programs, network: Network, sizes: Cut) -> Costs:
+    """Compute the time of every action and message."""
+    rows, end = programs.rows, network.endpoint
+    beyond = end.beyond_cache if end.cache_bytes is not None and sizes.working_set > end.cache_bytes else 1.0
+    chunks, kind = rows["chunks"].astype(float), rows["kind"]
+    receives, sends = rows["source"] >= 0, rows["to"] >= 0
+    memory = np.array(sizes.memory_bytes)[:, np.newaxis] * chunks
+    wire = np.array(sizes.wire_bytes)[:, np.newaxis] * chunks
+    coding = end.copy_s_per_byte if sizes.encoded else 0.0
+    copied = np.where(receives, wire * end.receive_s_per_byte + memory * coding, 0.0)
+    copied += np.where(kind == COPY_KIND, memory * end.copy_s_per_byte, 0.0)
+    adds = (kind == REDUCE_KIND) | (kind == COMBINE_KIND)
+    pair, routes, latency, bandwidth = _routes(programs, network)
+    transfer = np.where(receives, wire / bandwidth, 0.0)
+    flight, occupied = (np.zeros_like(latency), latency + transfer) if end.synchronous else (latency, transfer)
+    rendezvous = np.full_like(transfer, -1.0)
+    if end.synchronous:
+        rendezvous[:] = 0.0
+    elif end.eager_bytes is not None:
+        rendezvous[wire > end.eager_bytes] = end.rendezvous_s
+    rendezvous[:, ~receives] = -1.0
+    leaving = np.zeros_like(wire)
+    for which in (WHOLE, LAST):
+        np.maximum.at(leaving[which], programs.sender[receives], occupied[which][receives])
+    return Costs(
+        passes=sizes.passes, tracks=sizes.tracks, ports=end.ports,
+        receive_overhead_s=np.where(receives, end.receive_overhead_s, 0.0), receive_copy_s=beyond * copied,
+        reduce_s=np.where(adds, beyond * end.reduce_s_per_byte * memory, 0.0),
+        send_overhead_s=np.where(sends, end.send_overhead_s, 0.0),
+        send_copy_s=beyond * np.where(sends, wire * end.send_s_per_byte + memory * coding, 0.0),
+        latency_s=latency, transfer_s=transfer, flight_s=flight, occupied_s=occupied, leaving_s=leaving,
+        rendezvous_s=rendezvous, message_bytes=wire, pair=pair, routes=routes,
+    )  # fmt: skip
+
+
+def _routes(programs: Programs, network: Network) -> tuple[Array, Array, Array, Array]:
+    """Return the route of each receive as an index, the routes, and the latency and bandwidth of each receive."""
+    size, count = programs.size, len(programs.rows)
+    receiving = programs.receives
+    key = programs.rows["source"][receiving].astype(np.int64) * size + programs.rank[receiving]
+    pairs, inverse = np.unique(key, return_inverse=True)
+    routes = network.routes(size, pairs // size, pairs % size)
+    links = network.links(size)
+    pair = np.full(count, -1, dtype=np.int64)
+    pair[receiving] = inverse
+    latency, bandwidth = np.zeros(count), np.full(count, np.inf)
+    if routes.shape[1] and len(links):
+        used = routes >= 0
+        latency[receiving] = np.where(used, links.latency_s[routes], 0.0).sum(axis=1)[inverse]
+        bandwidth[receiving] = np.where(used, links.bandwidth[routes], np.inf).min(axis=1)[inverse]
+    return pair, routes, latency, bandwidth

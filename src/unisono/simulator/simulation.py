@@ -1,0 +1,187 @@
+"""Predicts the time of a schedule on a network."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from unisono import collectives
+from unisono.codecs.codec import Codec, find
+from unisono.codecs.formats import BLOCK
+from unisono.collectives import Collective
+from unisono.compiler.call_layout import CodecBlock, cut_into_segments
+from unisono.compiler.geometry import DEPTH, STAGING_BYTES, TRACKS_BETWEEN_HOSTS
+from unisono.compiler.lower import Limits, lower_steps
+from unisono.compiler.routes import Routes
+from unisono.errors import InternalError, UsageError
+from unisono.message import listed
+from unisono.networks import Network, load
+from unisono.networks.near import MEMORY
+from unisono.reductions import ELEMENT_BYTES
+from unisono.schedule import Schedule
+from unisono.schedule.network import run as run_network
+from unisono.simulator import events, messages
+from unisono.simulator.actions import Programs, actions_of, joined, matched, room_of
+from unisono.simulator.bounds import bandwidth_bound, latency_bound
+from unisono.simulator.costs import Costs, Cut, costs_of, cut
+from unisono.simulator.critical_path import critical_path
+from unisono.simulator.prediction import LinkLoad, Prediction
+
+MOST_LINKS = 10  # that a prediction lists
+RANK_BY_RANK = "rank by rank"
+IDEAL = "ideal"
+
+
+def simulate(
+    schedule: Schedule, nbytes: int, network: Network | str | Path, *, codec: Codec | str | None = None,
+    dtype: str = "float32", fold: bool = True, segments: int | None = None,
+) -> Prediction:  # fmt: skip
+    """Predict the time of ``schedule`` for a vector of ``nbytes`` on ``network``.
+
+    ``nbytes`` counts the whole vector: for all_gather and reduce_scatter, the gathered one. ``network`` is a record,
+    the name of a preset or the path of a network file. ``codec`` encodes the messages (default: none). ``dtype``
+    (default: float32) is the type of the elements. ``fold`` (default: True) lets ranks that behave identically be
+    simulated once. ``segments`` is the number of segments of each chunk; by default, as many as the engine makes, and
+    one on the ideal network. UsageError is raised if the arguments make no sense, and ScheduleError if the programs
+    are wrong.
+    """
+    network = _checked(schedule, nbytes, network, segments)
+    codec = _codec(codec, dtype)
+    collective = collectives.find(schedule.collective)
+    programs = rank_by_rank(schedule, network, codec)
+    sizes = cut_for(schedule, collective, programs, nbytes, network, codec, dtype, segments)
+    return predict(schedule, collective, programs, sizes, nbytes, network, RANK_BY_RANK)
+
+
+def predict(
+    schedule: Schedule, collective: Collective, programs: Programs, sizes: Cut, nbytes: int, network: Network,
+    method: str,
+) -> Prediction:  # fmt: skip
+    """Simulate programs of ranks, or of classes of ranks, and collect the results."""
+    costs = costs_of(programs, network, sizes)
+    outcome = events.run(programs, costs, room_of(programs, DEPTH))
+    if outcome is None:
+        raise _standstill(schedule)
+    time_s = float(outcome.unit_s.max(initial=0.0))
+    times = outcome.times
+    path, levels = None, ()
+    if times is not None:
+        path = critical_path(programs, costs, times)
+        ends = np.zeros(int(times.level.max(initial=0)) + 1)
+        np.maximum.at(ends, times.level, times.end.max(axis=0))
+        levels = tuple(np.maximum.accumulate(ends)[1:].tolist())
+    messages_sent = int(programs.counts[programs.unit[programs.receives]].sum()) * costs.passes
+    return Prediction(
+        algorithm=schedule.label, network=network.name, size=schedule.size, nbytes=nbytes, time_s=time_s,
+        rank_s=np.repeat(outcome.unit_s, programs.counts), level_s=levels,
+        idle_s=np.repeat(outcome.idle_s, programs.counts),
+        links=_busiest(programs, costs, network, time_s), critical_path=path,
+        latency_bound_s=latency_bound(collective, network, schedule.size),
+        bandwidth_bound_s=bandwidth_bound(collective, network, schedule.size, nbytes),
+        messages=messages_sent, passes=costs.passes, method=method, contention=False,
+    )  # fmt: skip
+
+
+def rank_by_rank(schedule: Schedule, network: Network, codec: Codec | None = None) -> Programs:
+    """Compile the program of every rank; raise ScheduleError if their messages do not match."""
+    size = schedule.size
+    per_host = shared_memory_ranks(network)
+    hosts = tuple(tuple(range(start, min(start + per_host, size))) for start in range(0, size, per_host))
+    routes = Routes(schedule, hosts)
+    limits = Limits(0, 0)  # the simulator computes its own from the actions
+    made = [actions_of(lower_steps(routes, rank, limits, None, rounds=codec is not None)) for rank in range(size)]
+    programs = matched(joined(made, size, np.arange(size), np.ones(size, dtype=np.int64)), per_host)
+    if programs is None:
+        raise _standstill(schedule)
+    return programs
+
+
+def shared_memory_ranks(network: Network) -> int:
+    """Return the number of ranks that share the memory of a host, and can read what one of them writes for all."""
+    return network.ranks_per_host if network.near.kind == MEMORY else 1
+
+
+def cut_for(
+    schedule: Schedule, collective: Collective, programs: Programs, nbytes: int, network: Network,
+    codec: Codec | None, dtype: str, segments: int | None,
+) -> Cut:  # fmt: skip
+    """Return the segments of a call, as the engine cuts it unless ``segments`` are given."""
+    if not collective.carries_data:
+        nbytes = 0
+    chunks, several_hosts = schedule.chunks, network.hosts_of(schedule.size) > 1
+    tracks = TRACKS_BETWEEN_HOSTS if several_hosts else 1
+    working_set = float(nbytes) * (1 if collective.single_array else 2)
+    if segments is not None or network.name == IDEAL:
+        passes = segments or 1
+        return cut(nbytes, chunks, nbytes / chunks / passes, passes, tracks, codec, working_set)
+    element = ELEMENT_BYTES[dtype]
+    longest = -(-nbytes // (chunks * element)) * element
+    block = None if codec is None else CodecBlock(BLOCK * element, codec.wire_bytes(BLOCK))
+    segment, passes = cut_into_segments(
+        schedule, collective, programs.most_sent, longest, STAGING_BYTES, several_hosts, codec_block=block,
+        tracks=tracks,
+    )  # fmt: skip
+    return cut(nbytes, chunks, segment, passes, tracks, codec, working_set)
+
+
+def _busiest(programs: Programs, costs: Costs, network: Network, time_s: float) -> tuple[LinkLoad, ...]:
+    """Return the links that are occupied for most of the time."""
+    links = network.links(programs.size)
+    received = programs.receives
+    carried = costs.message_bytes[0, received] * (costs.passes - 1) + costs.message_bytes[1, received]
+    # A class stands for several ranks, whose links are different ones that carry the same.
+    of_pair = np.bincount(costs.pair[received], weights=carried, minlength=len(costs.routes))
+    total = np.zeros(len(links))
+    for column in costs.routes.T:
+        used = column >= 0
+        np.add.at(total, column[used], of_pair[used])
+    busy = np.divide(total, links.bandwidth)
+    order = np.argsort(-busy, kind="stable")[:MOST_LINKS]
+    return tuple(
+        LinkLoad(links.name(int(link)), float(total[link]), float(busy[link] / time_s) if time_s else 0.0)
+        for link in order
+        if total[link] > 0
+    )
+
+
+class _NoMemory:
+    def read(self, rank: int, chunks: object) -> None:
+        """Return nothing."""
+
+    def write(self, rank: int, op: object, sent: object, payload: object) -> None:
+        """Store nothing."""
+
+
+def _standstill(schedule: Schedule) -> Exception:
+    """Return the error that says why ranks wait for ever, or which messages do not match."""
+    run_network(schedule, _NoMemory(), DEPTH)  # raises it
+    return InternalError(messages.NOT_FINISHED(algorithm=schedule.label, size=schedule.size))
+
+
+def _checked(schedule: Schedule, nbytes: int, network: Network | str | Path, segments: int | None) -> Network:
+    if not isinstance(schedule, Schedule):
+        raise UsageError(messages.NOT_A_SCHEDULE(found=repr(schedule)))
+    if isinstance(nbytes, bool) or not isinstance(nbytes, int) or nbytes < 0:
+        raise UsageError(messages.BAD_BYTES(found=repr(nbytes)))
+    if segments is not None and (not isinstance(segments, int) or segments < 1):
+        raise UsageError(messages.BAD_SEGMENTS(found=repr(segments)))
+    if isinstance(network, str | Path):
+        network = load(network)
+    if not isinstance(network, Network):
+        raise UsageError(messages.NOT_A_NETWORK(found=repr(network)))
+    network.hosts_of(schedule.size)  # raises if there are not enough
+    return network
+
+
+def _codec(codec: Codec | str | None, dtype: str) -> Codec | None:
+    if dtype not in ELEMENT_BYTES:
+        raise UsageError(messages.BAD_DTYPE(found=repr(dtype), known=listed(ELEMENT_BYTES)))
+    if codec is None:
+        return None
+    found = find(codec) if isinstance(codec, str) else codec
+    if found.is_topk:
+        raise UsageError(messages.NO_TOPK(codec=found))
+    if dtype != "float32":
+        raise UsageError(messages.CODEC_NEEDS_FLOAT32(codec=found, dtype=dtype))
+    return found
