@@ -29,7 +29,7 @@ def pairwise(p: int, n: float) -> float:
 FORMS = [("all_reduce/ring", ring), ("broadcast/tree", tree), ("all_to_all/pairwise", pairwise)]
 
 
-@pytest.mark.parametrize("name, form", FORMS, ids=[name for name, _ in FORMS])
+@pytest.mark.parametrize(("name", "form"), FORMS, ids=[name for name, _ in FORMS])
 @pytest.mark.parametrize("size", [2, 3, 5, 6, 7, 8, 13])
 def test_simulated_times_are_those_of_the_formula(name, form, size):
     algorithm = unisono.find(name)

@@ -140,8 +140,8 @@ def _expanded(programs: Programs, ranks_per_host: int) -> tuple[Array, Array]:
 def room_of(programs: Programs, depth: int) -> tuple[Array, Array]:
     """Return for each receive the earlier one that must be over before its message is sent, and the passes between.
 
-    A channel holds ``depth`` messages: the sender of a message waits until the message ``depth`` before it in the same
-    channel has been read, which may have been in an earlier pass. Both arrays have an entry for each action.
+    A channel holds ``depth`` messages: the sender of a message waits until the message ``depth`` before it in the
+    same channel has been read, which may have been in an earlier pass. Both arrays have an entry for each action.
     """
     receiving = programs.receives
     rows = programs.rows[receiving]

@@ -46,7 +46,7 @@ def cut(
 
 @dataclass(frozen=True)
 class Costs:
-    """Seconds of actions and of the messages that they receive; the first axis is WHOLE or LAST where there is one."""
+    """Seconds of actions and of the messages that they receive; the first axis of two is WHOLE or LAST."""
 
     passes: int
     tracks: int

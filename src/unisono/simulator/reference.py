@@ -1,10 +1,10 @@
 """The event loop in plain Python: the definition of what a simulation computes, for tests and small programs.
 
 The processor of a unit executes one action after another. An action starts when its message has arrived and the
-channels that it writes have room; at its end it hands a message over. The message waits for a free port of the sender,
-then leaves: it occupies the port for ``leaving_s``, and its head arrives ``flight_s`` later. There it waits for a free
-port of the receiver and occupies that for ``occupied_s``; then it has arrived. A message that uses a rendezvous does
-not leave before its receiver has reached the step in which it receives.
+channels that it writes have room; at its end it hands a message over. The message waits for a free port of the
+sender, then leaves: it occupies the port for ``leaving_s``, and its head arrives ``flight_s`` later. There it waits
+for a free port of the receiver and occupies that for ``occupied_s``; then it has arrived. A message that uses a
+rendezvous does not leave before its receiver has reached the step in which it receives.
 
 With several tracks, a unit works on several passes at once: its processor continues with the pass that it worked on
 last, and if that has to wait, with the oldest one that can continue.
