@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from unisono.codecs.codec import Codec
-from unisono.networks import Network
+from unisono.networks import Endpoint, Network
 from unisono.simulator.actions import COMBINE_KIND, COPY_KIND, REDUCE_KIND, Array, Programs
 
 WHOLE, LAST = 0, 1
@@ -63,6 +63,7 @@ class Costs:
     leaving_s: Array  # (2, actions): the time for which the message that an action sends occupies a port
     rendezvous_s: Array  # (2, actions): extra latency where both sides must be ready; -1 where the message is eager
     message_bytes: Array  # (2, actions): of each message that an action receives or sends
+    link_bytes: Array  # (2, actions): for which a message that an action receives occupies its links
     pair: Array  # the index of the route of the message in ``routes``; -1 if the action receives nothing
     routes: Array  # (pairs, hops): links, then -1
 
@@ -87,13 +88,17 @@ def costs_of(programs: Programs, network: Network, sizes: Cut) -> Costs:
     copied += np.where(kind == COPY_KIND, memory * end.copy_s_per_byte, 0.0)
     adds = (kind == REDUCE_KIND) | (kind == COMBINE_KIND)
     pair, routes, latency, bandwidth = _routes(programs, network)
-    transfer = np.where(receives, wire / bandwidth, 0.0)
-    flight, occupied = (np.zeros_like(latency), latency + transfer) if end.synchronous else (latency, transfer)
+    on_links = wire + _turns(programs, wire, end)
+    transfer = np.where(receives, on_links / bandwidth, 0.0)
+    # Whole and last segments have the same flight: it depends little on their length.
+    flight = latency + np.where(receives, _staging(wire[WHOLE], end), 0.0)
+    occupied = transfer
     rendezvous = np.full_like(transfer, -1.0)
     if end.synchronous:
-        rendezvous[:] = 0.0
+        flight, occupied, rendezvous[:] = np.zeros_like(latency), flight + transfer, 0.0
     elif end.eager_bytes is not None:
-        rendezvous[wire > end.eager_bytes] = end.rendezvous_s
+        trips = np.broadcast_to(end.rendezvous_s + end.rendezvous_trips * latency, wire.shape)
+        rendezvous = np.where(wire > end.eager_bytes, trips, rendezvous)
     rendezvous[:, ~receives] = -1.0
     leaving = np.zeros_like(wire)
     for which in (WHOLE, LAST):
@@ -105,8 +110,46 @@ def costs_of(programs: Programs, network: Network, sizes: Cut) -> Costs:
         send_overhead_s=np.where(sends, end.send_overhead_s, 0.0),
         send_copy_s=beyond * np.where(sends, wire * end.send_s_per_byte + memory * coding, 0.0),
         latency_s=latency, transfer_s=transfer, flight_s=flight, occupied_s=occupied, leaving_s=leaving,
-        rendezvous_s=rendezvous, message_bytes=wire, pair=pair, routes=routes,
+        rendezvous_s=rendezvous, message_bytes=wire, link_bytes=on_links, pair=pair, routes=routes,
     )  # fmt: skip
+
+
+def _staging(wire: Array, end: Endpoint) -> Array:
+    """Return the time for which messages are fetched and staged on their way, which does not occupy links."""
+    delay = np.zeros_like(wire)
+    if end.inline_bytes is not None:
+        delay += np.where(wire > end.inline_bytes, end.fetch_s, 0.0)
+    if end.eager_bytes is not None:
+        delay += np.where(wire <= end.eager_bytes, wire * end.eager_s_per_byte, 0.0)
+    return delay
+
+
+def _turns(programs: Programs, wire: Array, end: Endpoint) -> Array:
+    """Return the bytes for which a message waits while the other direction of its exchange has its turn."""
+    if end.exchange_bytes is None:
+        return np.zeros_like(wire)
+    exchanged: Array = np.maximum(wire - end.exchange_bytes, 0.0)
+    return np.where(_exchanges(programs), exchanged, 0.0)
+
+
+def _exchanges(programs: Programs) -> Array:
+    """Return which actions receive the only message of a step in which their unit sends one, to the same peer."""
+    rows, unit = programs.rows, programs.unit.astype(np.int64)
+    receiving, sending = programs.receives, np.flatnonzero(rows["to"] >= 0)
+    steps = int(max(rows["step"].max(initial=0), rows["sent_step"].max(initial=0))) + 1
+    received = unit[receiving] * steps + rows["step"][receiving]
+    sent = unit[sending] * steps + rows["sent_step"][sending]
+    alone, first = np.unique(sent, return_index=True)
+    only = np.diff(np.append(np.searchsorted(np.sort(sent), alone), len(sent))) == 1
+    peer = dict(zip(alone[only].tolist(), rows["to"][sending[first[only]]].tolist(), strict=True))
+    keys, counts = np.unique(received, return_counts=True)
+    single = set(keys[counts == 1].tolist())
+    found = np.zeros(len(rows), dtype=bool)
+    found[receiving] = [
+        key in single and peer.get(key) == source
+        for key, source in zip(received.tolist(), rows["source"][receiving].tolist(), strict=True)
+    ]
+    return found
 
 
 def _routes(programs: Programs, network: Network) -> tuple[Array, Array, Array, Array]:

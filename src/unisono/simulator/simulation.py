@@ -35,7 +35,7 @@ IDEAL = "ideal"
 
 def simulate(
     schedule: Schedule, nbytes: int, network: Network | str | Path, *, codec: Codec | str | None = None,
-    dtype: str = "float32", fold: bool = True, segments: int | None = None,
+    dtype: str = "float32", fold: bool = True, segments: int | None = None, depth: int | None = DEPTH,
 ) -> Prediction:  # fmt: skip
     """Predict the time of ``schedule`` for a vector of ``nbytes`` on ``network``.
 
@@ -43,7 +43,8 @@ def simulate(
     the name of a preset or the path of a network file. ``codec`` encodes the messages (default: none). ``dtype``
     (default: float32) is the type of the elements. ``fold`` (default: True) lets ranks that behave identically be
     simulated once. ``segments`` is the number of segments of each chunk; by default, as many as the engine makes, and
-    one on the ideal network. UsageError is raised if the arguments make no sense, and ScheduleError if the programs
+    one on the ideal network. ``depth`` is the number of messages that a channel holds; None stands for libraries whose
+    channels hold any number. UsageError is raised if the arguments make no sense, and ScheduleError if the programs
     are wrong.
     """
     network = _checked(schedule, nbytes, network, segments)
@@ -51,19 +52,20 @@ def simulate(
     collective = collectives.find(schedule.collective)
     programs = rank_by_rank(schedule, network, codec)
     sizes = cut_for(schedule, collective, programs, nbytes, network, codec, dtype, segments)
-    return predict(schedule, collective, programs, sizes, nbytes, network, RANK_BY_RANK)
+    return predict(schedule, collective, programs, sizes, nbytes, network, RANK_BY_RANK, depth)
 
 
 def predict(
     schedule: Schedule, collective: Collective, programs: Programs, sizes: Cut, nbytes: int, network: Network,
-    method: str,
+    method: str, depth: int | None = DEPTH,
 ) -> Prediction:  # fmt: skip
     """Simulate programs of ranks, or of classes of ranks, and collect the results."""
     costs = costs_of(programs, network, sizes)
-    outcome = events.run(programs, costs, room_of(programs, DEPTH))
+    outcome = events.run(programs, costs, None if depth is None else room_of(programs, depth))
     if outcome is None:
         raise _standstill(schedule)
-    time_s = float(outcome.unit_s.max(initial=0.0))
+    call_s = network.endpoint.call_overhead_s
+    time_s = float(outcome.unit_s.max(initial=0.0)) + call_s
     times = outcome.times
     path, levels = None, ()
     if times is not None:
@@ -74,7 +76,7 @@ def predict(
     messages_sent = int(programs.counts[programs.unit[programs.receives]].sum()) * costs.passes
     return Prediction(
         algorithm=schedule.label, network=network.name, size=schedule.size, nbytes=nbytes, time_s=time_s,
-        rank_s=np.repeat(outcome.unit_s, programs.counts), level_s=levels,
+        rank_s=np.repeat(outcome.unit_s + call_s, programs.counts), level_s=levels,
         idle_s=np.repeat(outcome.idle_s, programs.counts),
         links=_busiest(programs, costs, network, time_s), critical_path=path,
         latency_bound_s=latency_bound(collective, network, schedule.size),
