@@ -43,9 +43,9 @@ def simulate(
     the name of a preset or the path of a network file. ``codec`` encodes the messages (default: none). ``dtype``
     (default: float32) is the type of the elements. ``fold`` (default: True) lets ranks that behave identically be
     simulated once. ``segments`` is the number of segments of each chunk; by default, as many as the engine makes, and
-    one on the ideal network. ``depth`` is the number of messages that a channel holds; None stands for libraries whose
-    channels hold any number. UsageError is raised if the arguments make no sense, and ScheduleError if the programs
-    are wrong.
+    one on the ideal network. ``depth`` is the number of messages that a channel holds; None stands for libraries
+    whose channels hold any number. UsageError is raised if the arguments make no sense, and ScheduleError if the
+    programs are wrong.
     """
     network = _checked(schedule, nbytes, network, segments)
     codec = _codec(codec, dtype)
