@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     from unisono.comm.explain_call import explain_call as explain
     from unisono.drawing import draw
     from unisono.launch.spawn import spawn
+    from unisono.planner.plan import Plan, plan
     from unisono.player.play import play
     from unisono.simulator import Prediction, simulate
     from unisono.torch_backend.options import Options as Options
@@ -66,10 +67,11 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 __all__ = [
     "Aborted", "CollectiveTimeout", "CommError", "Communicator", "DeadlockError", "GoalError", "GradientError",
-    "HazardError", "InternalError", "MismatchError", "PeerLost", "Prediction", "Proof", "RankIdentity", "Schedule",
-    "ScheduleError", "Tls", "UnisonoError", "UnmatchedError", "UsageError", "Work", "algorithm", "backwards",
-    "codecs", "collectives", "combine", "connect", "copy", "draw", "errors", "explain", "find", "mapped", "one",
-    "one_per_rank", "play", "prove", "read_run", "recv", "recv_reduce", "send", "simulate", "spawn", "tracing",
+    "HazardError", "InternalError", "MismatchError", "PeerLost", "Plan", "Prediction", "Proof", "RankIdentity",
+    "Schedule", "ScheduleError", "Tls", "UnisonoError", "UnmatchedError", "UsageError", "Work", "algorithm",
+    "backwards", "codecs", "collectives", "combine", "connect", "copy", "draw", "errors", "explain", "find",
+    "mapped", "one", "one_per_rank", "plan", "play", "prove", "read_run", "recv", "recv_reduce", "send",
+    "simulate", "spawn", "tracing",
 ]  # fmt: skip
 
 # torch is optional, so that these are not in __all__: `from unisono import *` works without it.
@@ -80,7 +82,8 @@ _LAZY = {
     "RankIdentity": "unisono.bootstrap.environment", "Tls": "unisono.bootstrap.tls",
     "Work": "unisono.comm", "connect": "unisono.comm",
     "draw": "unisono.drawing", "explain": "unisono.comm.explain_call:explain_call",
-    "find": "unisono.algorithms.user_files:resolve", "play": "unisono.player", "prove": "unisono.verifier",
+    "find": "unisono.algorithms.user_files:resolve", "Plan": "unisono.planner", "plan": "unisono.planner.plan:plan",
+    "play": "unisono.player", "prove": "unisono.verifier",
     "Prediction": "unisono.simulator", "read_run": "unisono.tracing", "simulate": "unisono.simulator",
     "spawn": "unisono.launch.spawn",
 }  # fmt: skip

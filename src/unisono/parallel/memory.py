@@ -18,56 +18,22 @@ buffers*), and for activations, which no stage changes.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import torch
 
 from unisono.parallel.sharded_parameter import gradient_of
+from unisono.planner.state_memory import FLOAT32_ADAM, MIXED_ADAM, HeldMemory, Kind, formula
 
 if TYPE_CHECKING:
     from unisono.parallel.zero import Zero
 
+__all__ = [
+    "FLOAT32_ADAM", "MIXED_ADAM", "STEP_BYTES", "HeldMemory", "Kind", "formula", "measure", "measure_alone", "padded",
+    "table",
+]  # fmt: skip
+
 STEP_BYTES = 4  # Adam's step counter, a tensor for each shard
-
-
-@dataclass(frozen=True)
-class Kind:
-    """Bytes per parameter of a training setup."""
-
-    parameters: int
-    gradients: int
-    optimizer: int
-
-
-MIXED_ADAM = Kind(2, 2, 12)
-FLOAT32_ADAM = Kind(4, 4, 8)
-
-
-@dataclass(frozen=True)
-class HeldMemory:
-    """Bytes that a rank holds between the backward pass and the step."""
-
-    parameters: int
-    gradients: int
-    optimizer: int
-    unit_buffers: int = 0  # for whole units (stage 3)
-    gradient_buffers: int = 0  # for gradients that are being averaged (stages 2 and 3)
-
-    @property
-    def total(self) -> int:
-        """The bytes that the formulas describe: without buffers."""
-        return self.parameters + self.gradients + self.optimizer
-
-
-def formula(stage: int, parameters: int, ranks: int, kind: Kind = MIXED_ADAM) -> HeldMemory:
-    """Return the bytes of a rank; ``parameters`` includes the padding, so it is a multiple of the ranks."""
-    share = parameters // ranks
-    return HeldMemory(
-        kind.parameters * (share if stage >= 3 else parameters),
-        kind.gradients * (share if stage >= 2 else parameters),
-        kind.optimizer * (share if stage >= 1 else parameters),
-    )
 
 
 def padded(zero: Zero) -> int:

@@ -1,0 +1,136 @@
+"""``unisono plan``: list the ways to train a model on a cluster, fastest first, with memory, times and reasons."""
+
+from __future__ import annotations
+
+import argparse
+
+from unisono import planner
+from unisono.cli import arguments
+from unisono.cli.output import console, print_json, print_paragraph, print_table, table
+from unisono.message import translated
+from unisono.planner import messages
+from unisono.planner.plan import TOKENS, Candidate, Plan
+from unisono.planner.quantities import gigabytes, seconds, short
+from unisono.planner.state_memory import KINDS
+
+
+def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Declare the verb."""
+    parser = verbs.add_parser(
+        "plan", help="list the ways to train a model on a cluster", description=arguments.described(__doc__)
+    )
+    parser.add_argument(
+        "--model", default="llama-8b",
+        help="a preset such as llama-8b, a Hugging Face config.json, or numbers: layers=32,hidden=4096,heads=32,"
+        "vocabulary=32000 (default llama-8b)",
+    )  # fmt: skip
+    parser.add_argument("--gpus", type=arguments.count, default=64, help="number of GPUs (default 64)")
+    parser.add_argument(
+        "--network", default="dgx-h100", help="a preset (`unisono list --networks`) or a file (default dgx-h100)"
+    )
+    parser.add_argument(
+        "--tokens", default=str(TOKENS), help="tokens of a step; 4M is 4 x 2^20 (default 4M)"
+    )  # fmt: skip
+    parser.add_argument(
+        "--sequence", type=arguments.count, default=0, help="tokens of a sequence (default up to 4096)"
+    )
+    parser.add_argument("--memory", default="", help="memory of a GPU, such as 80GB (default: the data sheet)")
+    parser.add_argument("--machine", default="", help="accelerator: h100, h200, a100, ... (default: of the network)")
+    parser.add_argument(
+        "--kind", choices=sorted(KINDS), default="mixed",
+        help="bytes of parameters, gradients and optimizer: mixed (2 + 2 + 12), accumulated (2 + 6 + 12), "
+        "float32 (4 + 4 + 8) (default mixed)",
+    )  # fmt: skip
+    parser.add_argument("--top", type=arguments.count, default=10, help="number of rows to show (default 10)")
+    arguments.add_language(parser)
+    arguments.add_json(parser)
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the plan."""
+    found = planner.plan(
+        args.model, gpus=args.gpus, network=args.network, tokens=args.tokens, sequence=args.sequence,
+        memory=args.memory, machine=args.machine, kind=KINDS[args.kind],
+    )  # fmt: skip
+    changes = planner.what_would_change(found)
+    if args.json:
+        print_json(as_data(found, changes, args.top))
+        return 0
+    _print(found, changes, args.top, args.lang)
+    return 0
+
+
+def as_data(found: Plan, changes: list[planner.Change], top: int) -> dict[str, object]:
+    """Return the plan as plain data."""
+    job, others = found.job, found.candidates[1:2]
+    return {
+        "model": job.model.name, "parameters": job.model.parameters, "gpus": job.cluster.gpus,
+        "network": job.cluster.network.name, "machine": job.cluster.machine.name, "tokens": job.tokens,
+        "sequence": job.sequence, "memory_bytes": job.cluster.memory, "usable_bytes": job.cluster.usable,
+        "admissible": found.admissible, "fitting": len(found),
+        "candidates": [each.as_data() for each in found.candidates[:top]],
+        "runner_up": [str(planner.why_slower(found.best, each)) for each in others],
+        "changes": [str(each.text) for each in changes],
+    }  # fmt: skip
+
+
+def _print(found: Plan, changes: list[planner.Change], top: int, language: str) -> None:
+    out, shown = console(), found.candidates[:top]
+    for line in headings(found, len(shown)):
+        print_paragraph(out, translated(line, language))
+    made = table(
+        ">", "dp", "tp", "pp", "ep", "ZeRO", "batch", "recompute", ">memory", ">p", ">g", ">o", ">act", ">step",
+        ">compute", ">comm", ">hidden", ">bubble", ">tokens/s/GPU", ">MFU",
+    )  # fmt: skip
+    for number, each in enumerate(shown, 1):
+        made.add_row(*_cells(number, each))
+    print_table(out, made)
+    out.print()
+    collectives = table("collective", ">bytes", ">per step", "ranks", "link", ">sent per step", ">time")
+    for one in found.best.traffic:
+        collectives.add_row(
+            f"{one.axis} {one.collective}", gigabytes(one.nbytes), f"{one.count:,}", str(one.size), one.link,
+            gigabytes(one.sent_bytes), seconds(one.time_s),
+        )  # fmt: skip
+    if found.best.traffic:
+        print_table(out, collectives)
+        out.print()
+    for line in remarks(found, changes):
+        print_paragraph(out, translated(line, language), rest="  ")
+
+
+def headings(found: Plan, shown: int) -> list[str]:
+    """Return the sentences above the table."""
+    job, cluster = found.job, found.job.cluster
+    return [
+        messages.TITLE(
+            model=job.model.name, parameters=short(job.model.parameters), gpus=cluster.gpus,
+            machine=cluster.machine.name, network=cluster.network.name, tokens=f"{job.tokens:,}",
+            sequences=job.sequences, sequence=job.sequence,
+        ),
+        messages.COUNTS(
+            admissible=found.admissible, fitting=len(found), usable=gigabytes(cluster.usable),
+            memory=gigabytes(cluster.memory), shown=shown,
+        ),
+    ]  # fmt: skip
+
+
+def remarks(found: Plan, changes: list[planner.Change]) -> list[str]:
+    """Return the sentences below the table."""
+    slower = [planner.why_slower(found.best, each) for each in found.candidates[1:2]]
+    return [*slower, *(each.text for each in changes)]
+
+
+def _cells(number: int, each: Candidate) -> list[str]:
+    configuration, memory, times = each.configuration, each.memory, each.times
+    gb = [f"{part / 1e9:.1f}" for part in (memory.parameters, memory.gradients, memory.optimizer)]
+    activations = f"{(memory.activations + memory.buffers) / 1e9:.1f}"
+    return [
+        str(number), str(configuration.dp), f"{configuration.tp}{'+sp' if configuration.sequence_parallel else ''}",
+        str(configuration.pp), str(configuration.ep), str(configuration.zero),
+        f"{configuration.micro_batch} x {configuration.micro_batches}", configuration.recompute,
+        gigabytes(memory.total), *gb, activations, seconds(times.total),
+        seconds(times.compute + times.recompute + times.launch + times.update), seconds(times.communication),
+        seconds(times.hidden), seconds(times.bubble), f"{each.tokens_s_gpu:,.0f}", f"{each.mfu:.1%}",
+    ]  # fmt: skip

@@ -1,0 +1,202 @@
+"""Clusters: accelerators, the network between them, and the times of collectives on it, in closed form.
+
+The planner compares thousands of combinations, so it does not simulate each collective. ``Wiring`` gives the time of
+a collective from the latencies and bandwidths of the network: the textbook forms of the ring.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from unisono import networks
+from unisono.errors import UsageError
+from unisono.message import listed
+from unisono.networks import Network
+from unisono.planner import messages
+from unisono.planner.quantities import read_bytes
+
+MOST_GPUS = 1_000_000
+
+
+@dataclass(frozen=True)
+class Machine:
+    """An accelerator with the host that drives it.
+
+    ``peak_flops``, ``memory_bytes``, ``memory_bandwidth``: of the data sheet, per second where that applies.
+
+    Five constants are measured (docs/planner.md says on which runs):
+    ``matmul_efficiency``: the share of the peak that matrix products reach.
+    ``launch_s``: the time in which the host launches a layer that is split by tensor parallelism, forward and
+    backward; a layer never takes less.
+    ``peer_s``: what each rank of the tensor-parallel group adds to that, where gathered activations are gathered a
+    second time in the backward pass.
+    ``stall_s``: the time that a message between stages waits, in a job that does not fit under one leaf switch.
+    ``far_share``: the share of the bandwidth between hosts that collectives reach.
+    """
+
+    name: str
+    peak_flops: float
+    memory_bytes: float
+    memory_bandwidth: float
+    matmul_efficiency: float = 0.55
+    launch_s: float = 0.0039
+    peer_s: float = 0.0025
+    stall_s: float = 0.0
+    far_share: float = 0.35
+    usable_share: float = 0.85  # of the memory; the rest is for fragmentation and for buffers of the library
+
+
+# Data sheets: dense bf16 operations per second, memory, bandwidth of the memory.
+MACHINES = {
+    machine.name: machine
+    for machine in (
+        Machine("h100", 989e12, 80e9, 3.35e12),
+        Machine("h200", 989e12, 141e9, 4.8e12),
+        Machine("a100", 312e12, 80e9, 2.04e12),
+        Machine("a100-40gb", 312e12, 40e9, 1.56e12),
+        Machine("b200", 2250e12, 180e9, 8e12),
+    )
+}
+# The accelerator of a preset network.
+MACHINE_OF_NETWORK = {
+    "dgx-h100": "h100", "aws-p5": "h100", "dgx-a100": "a100", "aws-p4d": "a100-40gb", "polaris": "a100-40gb",
+    "gb200-nvl72": "b200",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Members:
+    """The place of a group of ranks: its size and the number of its ranks on one host."""
+
+    size: int
+    per_host: int
+
+    @property
+    def hosts(self) -> int:
+        """The number of hosts with ranks of the group."""
+        return -(-self.size // self.per_host)
+
+    @property
+    def is_far(self) -> bool:
+        """Whether the group has ranks on several hosts."""
+        return self.hosts > 1
+
+
+@dataclass(frozen=True)
+class Wiring:
+    """Latencies and bandwidths of a network as the planner uses them.
+
+    ``near_*``: between two ranks of a host; ``far_*``: between hosts, for one rank. ``call_s``: once for each
+    collective. ``leaf_hosts``: the hosts under one leaf switch (None: all).
+    """
+
+    per_host: int
+    near_latency_s: float
+    near_bandwidth: float
+    far_latency_s: float
+    far_bandwidth: float
+    call_s: float = 0.0
+    leaf_hosts: int | None = None
+
+    def group(self, size: int, stride: int) -> Members:
+        """Return the place of a group of ``size`` ranks, each ``stride`` ranks from the next."""
+        return Members(size, max(1, min(size, self.per_host // stride)))
+
+    def bandwidth(self, members: Members) -> float:
+        """Return the rate at which a ring through the group moves bytes, for each rank."""
+        return self.far_bandwidth * members.per_host if members.is_far else self.near_bandwidth
+
+    def ring_s(self, nbytes: float, members: Members, passes: int = 1) -> float:
+        """Return the time of ``passes`` trips of a vector of ``nbytes`` around the ring.
+
+        One pass is an all-gather or a reduce-scatter, two are an all-reduce. Every step waits for the slowest link.
+        """
+        steps = members.size - 1
+        if not steps:
+            return 0.0
+        latency_s = self.far_latency_s if members.is_far else self.near_latency_s
+        moved = nbytes * steps / members.size / self.bandwidth(members)
+        return passes * (steps * latency_s + moved) + self.call_s
+
+    def stream_s(self, nbytes: float, count: int, members: Members, passes: int = 1) -> float:
+        """Return the time of ``count`` collectives, ``nbytes`` together, that start without waiting for each other.
+
+        Their steps overlap, so that a step costs the mean latency of the links of the ring.
+        """
+        steps = members.size - 1
+        if not steps:
+            return 0.0
+        far = members.hosts - 1
+        latency_s = far * self.far_latency_s + (steps - far) * self.near_latency_s
+        return passes * (count * latency_s + nbytes * steps / members.size / self.bandwidth(members))
+
+    def message_s(self, nbytes: float, is_far: bool) -> float:
+        """Return the time of a message between two ranks."""
+        if is_far:
+            return self.far_latency_s + nbytes / self.far_bandwidth
+        return self.near_latency_s + nbytes / self.near_bandwidth
+
+
+def wiring_of(network: Network, far_share: float = 1.0) -> Wiring:
+    """Return the latencies and bandwidths of a network; collectives reach ``far_share`` of those between hosts."""
+    per_host, nics = network.ranks_per_host, network.nics
+    endpoint = network.endpoint
+    message_s = endpoint.send_overhead_s + endpoint.receive_overhead_s
+    return Wiring(
+        per_host=per_host,
+        near_latency_s=network.near.latency_s + message_s,
+        near_bandwidth=network.near.bandwidth,
+        far_latency_s=nics.latency_s + message_s,
+        far_bandwidth=nics.bandwidth * nics.count / per_host * far_share,
+        call_s=endpoint.call_overhead_s,
+        leaf_hosts=getattr(network.fabric, "hosts_per_switch", None),
+    )
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """Accelerators of one kind on a network. ``memory_bytes``: of each, where it is not that of the data sheet."""
+
+    gpus: int
+    network: Network
+    machine: Machine
+    memory_bytes: float = 0.0
+
+    @property
+    def memory(self) -> float:
+        """The bytes of memory of a GPU."""
+        return self.memory_bytes or self.machine.memory_bytes
+
+    @property
+    def usable(self) -> float:
+        """The bytes of memory that a plan may fill."""
+        return self.memory * self.machine.usable_share
+
+    @property
+    def wiring(self) -> Wiring:
+        """The latencies and bandwidths of the network."""
+        return wiring_of(self.network, self.machine.far_share)
+
+
+def find_cluster(
+    gpus: int, network: Network | str | Path, memory: str | float = 0, machine: Machine | str = ""
+) -> Cluster:
+    """Return a cluster.
+
+    ``network``: a network, the name of a preset, or the path of a network file. ``machine``: an accelerator or its
+    name (default: that of the preset, else "h100"). ``memory``: of each GPU, such as "80GB".
+    """
+    if isinstance(gpus, bool) or not isinstance(gpus, int) or not 1 <= gpus <= MOST_GPUS:
+        raise UsageError(messages.OUT_OF_RANGE(what="gpus", least=1, most=MOST_GPUS, found=repr(gpus)))
+    found = network if isinstance(network, Network) else networks.load(network)
+    found.hosts_of(gpus)  # it raises where they do not fit
+    accelerator = machine or MACHINE_OF_NETWORK.get(found.name, "h100")
+    if not isinstance(accelerator, Machine):
+        if accelerator not in MACHINES:
+            raise UsageError(messages.NO_MACHINE(name=accelerator, known=listed(MACHINES)))
+        accelerator = MACHINES[accelerator]
+    nbytes = read_bytes(memory, "memory") if memory else 0.0
+    if memory and not 1e9 <= nbytes <= 1e13:
+        raise UsageError(messages.OUT_OF_RANGE(what="memory", least="1GB", most="10TB", found=memory))
+    return Cluster(gpus, found, accelerator, nbytes)

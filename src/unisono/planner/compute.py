@@ -1,0 +1,63 @@
+"""The time that a GPU computes: matrix products at a share of the peak, everything else at the speed of the memory.
+
+Numbers of a layer that elementwise operations read and write, for each token, forward and backward (counted from the
+operations of an eager program, in bf16; the memory delivers 80 % of its bandwidth)::
+
+    two norms and two residual sums            22 h
+    rotary positions of queries and keys       48 h
+    layout of queries, keys and values          8 h
+    gated MLP                                  18 i   (8 i without a gate), for each expert that the token visits
+
+The loss reads or writes each logit 20 times, in float32: cast, maximum, difference, exponential, sum, quotient,
+logarithm, and their gradients. The optimizer moves 120 bytes for each parameter: clipping, two averages, the update
+in float32, the copy in bf16.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from unisono.planner.clusters import Machine
+from unisono.planner.configurations import EVERYTHING, Configuration
+from unisono.planner.models import Model
+from unisono.planner.state_memory import Kind
+
+MEMORY_SHARE = 0.8
+LOSS_PASSES = 20
+UPDATE_BYTES = 120
+
+
+@dataclass(frozen=True)
+class ComputeTimes:
+    """Seconds of a GPU for one micro-batch: of a layer, of computing it again, and of head and loss."""
+
+    layer_s: float
+    again_s: float
+    head_s: float
+
+
+def compute_times(
+    model: Model, configuration: Configuration, sequence: int, machine: Machine, kind: Kind
+) -> ComputeTimes:
+    """Return the times of one micro-batch, forward and backward."""
+    tokens, tp = configuration.micro_batch * sequence, configuration.tp
+    flops = machine.peak_flops * machine.matmul_efficiency
+    memory = machine.memory_bandwidth * MEMORY_SHARE
+    split = tp if configuration.sequence_parallel else 1
+    inner = model.experts_per_token * (18 if model.gated else 8) * model.intermediate
+    numbers = 22 * model.hidden / split + (56 * model.hidden + inner) / tp
+    products_s = tokens * (model.layer_flops + model.score_flops(sequence)) / tp / flops
+    elementwise_s = 2 * tokens * numbers / memory
+    # Each micro-batch adds its gradients to those before it.
+    parameters = model.layer_parameters / tp / configuration.ep if model.experts > 1 else model.layer_parameters / tp
+    adding_s = 2 * kind.gradients * parameters / memory if configuration.micro_batches > 1 else 0.0
+    again_s = (products_s + elementwise_s) / 3 if configuration.recompute == EVERYTHING else 0.0
+    logits = tokens * model.vocabulary / tp
+    head_s = 6 * logits * model.hidden / flops + 4 * LOSS_PASSES * logits / memory
+    return ComputeTimes(products_s + elementwise_s + adding_s, again_s, head_s)
+
+
+def update_s(parameters: float, configuration: Configuration, machine: Machine) -> float:
+    """Return the time of the optimizer for the parameters of a rank."""
+    share = parameters / (configuration.dp if configuration.zero else 1)
+    return UPDATE_BYTES * share / (machine.memory_bandwidth * MEMORY_SHARE)

@@ -1,0 +1,181 @@
+"""Models: the numbers of a decoder-only transformer, and presets of public architectures."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+from unisono.errors import UsageError
+from unisono.message import listed
+from unisono.planner import messages
+
+
+@dataclass(frozen=True)
+class Model:
+    """A decoder-only transformer.
+
+    ``layers``, ``hidden``, ``heads``: the number of blocks, of features and of attention heads.
+    ``kv_heads``: the heads of keys and values (0: as many as ``heads``).
+    ``intermediate``: the inner width of the MLP (0: 4 * ``hidden``).
+    ``vocabulary``: the number of words. ``sequence``: the longest sequence.
+    ``tied``: the embedding and the head share their weights.
+    ``gated``: the MLP has three matrices (SwiGLU), otherwise two.
+    ``experts``, ``experts_per_token``: of a mixture of experts; 1 for a dense model.
+    ``head_features``: the width of a head (0: ``hidden`` / ``heads``).
+    """
+
+    name: str
+    layers: int
+    hidden: int
+    heads: int
+    vocabulary: int
+    kv_heads: int = 0
+    intermediate: int = 0
+    sequence: int = 4096
+    tied: bool = False
+    gated: bool = True
+    experts: int = 1
+    experts_per_token: int = 1
+    head_features: int = 0
+
+    def __post_init__(self) -> None:
+        for key in ("layers", "hidden", "heads", "vocabulary", "sequence", "experts", "experts_per_token"):
+            _check_number(key, getattr(self, key))
+        for key, value in (("kv_heads", self.heads), ("intermediate", 4 * self.hidden)):
+            object.__setattr__(self, key, getattr(self, key) or value)
+            _check_number(key, getattr(self, key))
+        if not self.head_features:
+            if self.hidden % self.heads:
+                raise UsageError(messages.NOT_DIVISIBLE(name=self.name, hidden=self.hidden, heads=self.heads))
+            object.__setattr__(self, "head_features", self.hidden // self.heads)
+        if self.experts_per_token > self.experts:
+            limits = {"least": 1, "most": self.experts, "found": self.experts_per_token}
+            raise UsageError(messages.OUT_OF_RANGE(what="experts_per_token", **limits))
+
+    @property
+    def attention_width(self) -> int:
+        """The width of all heads together."""
+        return self.heads * self.head_features
+
+    @property
+    def qkv_width(self) -> int:
+        """The width of queries, keys and values together."""
+        return (self.heads + 2 * self.kv_heads) * self.head_features
+
+    @property
+    def attention_parameters(self) -> int:
+        """The parameters of the attention of a layer, with its two norms."""
+        return self.hidden * (self.qkv_width + self.attention_width) + 2 * self.hidden
+
+    @property
+    def expert_parameters(self) -> int:
+        """The parameters of the MLP of a layer, or of one of its experts."""
+        return (3 if self.gated else 2) * self.hidden * self.intermediate
+
+    @property
+    def router_parameters(self) -> int:
+        """The parameters of the router of a layer."""
+        return self.hidden * self.experts if self.experts > 1 else 0
+
+    @property
+    def layer_parameters(self) -> int:
+        """The parameters of a layer."""
+        return self.attention_parameters + self.router_parameters + self.experts * self.expert_parameters
+
+    @property
+    def embedding_parameters(self) -> int:
+        """The parameters of the embedding; the head has as many."""
+        return self.vocabulary * self.hidden
+
+    @property
+    def parameters(self) -> int:
+        """All parameters."""
+        ends = self.embedding_parameters * (1 if self.tied else 2) + self.hidden
+        return self.layers * self.layer_parameters + ends
+
+    @property
+    def layer_flops(self) -> int:
+        """The operations of a layer for one token, forward and backward, without attention scores."""
+        used = self.attention_parameters + self.router_parameters + self.experts_per_token * self.expert_parameters
+        return 6 * used
+
+    def score_flops(self, sequence: int) -> int:
+        """Return the operations of the causal attention scores of a layer for one token, forward and backward."""
+        return 6 * self.attention_width * sequence
+
+    def token_flops(self, sequence: int) -> int:
+        """Return the operations of a training step for one token; MFU counts these."""
+        layer = self.layer_flops + self.score_flops(sequence)
+        return self.layers * layer + 6 * self.embedding_parameters
+
+
+def _check_number(key: str, value: Any) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise UsageError(messages.NOT_A_NUMBER(key=key, found=repr(value)))
+
+
+# Presets: the config.json files that the authors of the models publish.
+PRESETS = {
+    model.name: model
+    for model in (
+        Model("gpt2", 12, 768, 12, 50257, sequence=1024, tied=True, gated=False),
+        Model("gpt2-xl", 48, 1600, 25, 50257, sequence=1024, tied=True, gated=False),
+        Model("gpt3-175b", 96, 12288, 96, 50257, sequence=2048, tied=True, gated=False),
+        Model("llama-1b", 16, 2048, 32, 128256, 8, 8192, 131072, tied=True),
+        Model("llama-3b", 28, 3072, 24, 128256, 8, 8192, 131072, tied=True),
+        Model("llama-8b", 32, 4096, 32, 128256, 8, 14336, 131072),
+        Model("llama-70b", 80, 8192, 64, 128256, 8, 28672, 131072),
+        Model("llama-405b", 126, 16384, 128, 128256, 8, 53248, 131072),
+        Model("llama2-7b", 32, 4096, 32, 32000, 32, 11008, 4096),
+        Model("llama2-13b", 40, 5120, 40, 32000, 40, 13824, 4096),
+        Model("mistral-7b", 32, 4096, 32, 32000, 8, 14336, 32768),
+        Model("mixtral-8x7b", 32, 4096, 32, 32000, 8, 14336, 32768, experts=8, experts_per_token=2),
+        Model("qwen2.5-7b", 28, 3584, 28, 152064, 4, 18944, 32768),
+        Model("qwen2.5-32b", 64, 5120, 40, 152064, 8, 27648, 32768),
+    )
+}
+NUMBERS = tuple(field.name for field in fields(Model) if field.name not in ("name", "tied", "gated"))
+FLAGS = ("tied", "gated")
+
+
+def find_model(model: Model | str | Path) -> Model:
+    """Return a model: a preset by name, a Hugging Face config.json, or numbers (``layers=32,hidden=4096,...``)."""
+    from unisono.planner.model_files import read_config  # it imports this module
+
+    if isinstance(model, Model):
+        return model
+    text = str(model)
+    if text in PRESETS:
+        return PRESETS[text]
+    if isinstance(model, Path) or text.endswith(".json") or Path(text).is_dir():
+        return read_config(Path(model))
+    if "=" in text:
+        return _from_numbers(text)
+    near = get_close_matches(text, PRESETS, n=1)
+    hint = messages.MEANT_MODEL(near=near[0]) if near else messages.KNOWN_MODELS(known=listed(PRESETS))
+    raise UsageError(messages.NO_MODEL(name=text, hint=hint))
+
+
+def _from_numbers(text: str) -> Model:
+    values: dict[str, Any] = {}
+    for part in text.split(","):
+        key, _, value = (piece.strip() for piece in part.partition("="))
+        if key in FLAGS:
+            values[key] = value.lower() in ("1", "true", "yes")
+        elif key not in NUMBERS:
+            raise UsageError(messages.NO_KEY(key=key, known=listed([*NUMBERS, *FLAGS])))
+        elif len(value) > 12 or not value.isdecimal():
+            raise UsageError(messages.NOT_A_NUMBER(key=key, found=repr(value)))
+        else:
+            values[key] = int(value)
+    for key in ("layers", "hidden", "heads", "vocabulary"):
+        if key not in values:
+            raise UsageError(messages.MISSING_KEY(source="model", key=key, found=listed(values)))
+    return Model(name="custom", **values)
+
+
+def with_sequence(model: Model, sequence: int) -> Model:
+    """Return the model with another longest sequence."""
+    return replace(model, sequence=sequence)

@@ -1,0 +1,85 @@
+"""Reasons: why the runner-up is slower, and what would change the order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from unisono.errors import UsageError
+from unisono.message import Message, Template, join
+from unisono.planner import messages
+from unisono.planner.plan import Candidate, Job, Plan, plan_job
+from unisono.planner.quantities import seconds
+
+LEAST_SHARE = 0.1  # of the difference: smaller parts are not reasons
+
+
+@dataclass(frozen=True)
+class Change:
+    """A change of the job, and the combination that would be first (None: the first stays first)."""
+
+    change: Message
+    first: Candidate | None
+
+    @property
+    def text(self) -> Message:
+        """The change as a sentence."""
+        if self.first is None:
+            return messages.CHANGES_NOTHING(change=self.change)
+        rate = f"{self.first.tokens_s_gpu:,.0f}"
+        return messages.CHANGES(change=self.change, configuration=str(self.first.configuration), gain=rate)
+
+
+def why_slower(best: Candidate, other: Candidate) -> Message:
+    """Return a sentence on why ``other`` is slower than ``best``: the parts of the step that differ most."""
+    ahead, behind = best.times.parts(), other.times.parts()
+    differences = {part: behind[part] - ahead[part] for part in behind}
+    total = other.times.total - best.times.total
+    order = sorted(differences, key=lambda part: -abs(differences[part]))
+    largest = abs(differences[order[0]])
+    parts = [part for part in order if abs(differences[part]) > max(LEAST_SHARE * largest, 1e-9)][:4]
+    parts.sort(key=lambda part: -differences[part])
+    reasons = [
+        (messages.MORE_OF if differences[part] > 0 else messages.LESS_OF)(
+            time=seconds(abs(differences[part])), part=messages.PARTS[part]()
+        )
+        for part in parts
+    ]
+    percent = f"{total / best.times.total:.1%}"
+    return messages.SLOWER(
+        runner_up=str(other.configuration), best=str(best.configuration), percent=percent,
+        reasons=join(reasons, ", ", "，"),
+    )  # fmt: skip
+
+
+def what_would_change(found: Plan) -> list[Change]:
+    """Return what faster or slower links, more memory and a larger batch would do to the order."""
+    changes: list[tuple[Template, Callable[[Job], Job]]] = [
+        (messages.FAR_TWICE, lambda job: _with_far(job, 2.0)),
+        (messages.FAR_HALF, lambda job: _with_far(job, 0.5)),
+        (messages.MEMORY_TWICE, _with_memory),
+        (messages.TOKENS_TWICE, lambda job: replace(job, sequences=2 * job.sequences)),
+    ]
+    result = []
+    for template, change in changes:
+        try:
+            first = plan_job(change(found.job)).best
+        except UsageError:
+            continue
+        same = _without_count(first) == _without_count(found.best)
+        result.append(Change(template(), None if same else first))
+    return result
+
+
+def _without_count(candidate: Candidate) -> object:
+    return replace(candidate.configuration, micro_batches=1)
+
+
+def _with_far(job: Job, factor: float) -> Job:
+    machine = job.cluster.machine
+    changed = replace(machine, far_share=machine.far_share * factor)
+    return replace(job, cluster=replace(job.cluster, machine=changed))
+
+
+def _with_memory(job: Job) -> Job:
+    return replace(job, cluster=replace(job.cluster, memory_bytes=2 * job.cluster.memory))
