@@ -8,16 +8,16 @@ from collections.abc import Iterable
 
 from unisono.algorithms.arithmetic import powers_of_two_below
 from unisono.algorithms.declaration import Steps, algorithm, one, one_per_rank
-from unisono.algorithms.doubling import doubling_blocks, recursive_halving_reduce_scatter
-from unisono.algorithms.swing import reached, swing_all_gather
+from unisono.algorithms.doubling import recursive_halving_reduce_scatter
+from unisono.algorithms.swing import swing_all_gather
 from unisono.algorithms.tree import tree_gather, tree_scatter
-from unisono.collectives import all_gather, all_reduce, broadcast, gather, reduce, reduce_scatter, scatter
+from unisono.collectives import all_gather, broadcast, reduce, reduce_scatter, scatter
 from unisono.schedule import Op, backwards, recv, recv_reduce, send
 
 
-def two(size: int) -> int:
-    """Return 2: the vector is cut into halves."""
-    return 2
+def two_pieces(size: int, pieces: int) -> int:
+    """Return the number of chunks of a vector that is cut into halves, and each half into ``pieces``."""
+    return 2 * pieces
 
 
 def power_of_two(size: int) -> bool:
@@ -47,13 +47,21 @@ def knomial_children(rank: int, size: int, radix: int) -> list[int]:
     return children[::-1]
 
 
-def spread(rank: int, parent: int | None, children: Iterable[int]) -> Steps:
-    """Receive the vector from the parent, then send it to all children at once."""
+def spread(parent: int | None, children: Iterable[int], pieces: int) -> Steps:
+    """Receive the vector from the parent, then send it to all children at once.
+
+    A network card takes turns between messages that it sends at once: with several ``pieces``, so does the program.
+    """
     if parent is not None:
-        yield recv(0, src=parent)
-    sends = tuple(send(0, dst=child) for child in children)
+        yield tuple(recv(piece, src=parent) for piece in range(pieces))
+    sends = tuple(send(piece, dst=child) for piece in range(pieces) for child in children)
     if sends:
         yield sends
+
+
+def cut_into_pieces(size: int, pieces: int) -> int:
+    """Return the number of chunks of a program with the option ``pieces``."""
+    return pieces
 
 
 def parent_of(rank: int, size: int, radix: int) -> int | None:
@@ -66,53 +74,50 @@ def parent_of(rank: int, size: int, radix: int) -> int | None:
     return None
 
 
-@algorithm(broadcast, chunks=one)
-def binomial_at_once_broadcast(rank: int, size: int, root: int = 0) -> Steps:
+@algorithm(broadcast, chunks=cut_into_pieces)
+def binomial_at_once_broadcast(rank: int, size: int, root: int = 0, pieces: int = 1) -> Steps:
     """A binomial tree in which a rank posts the sends to all its children at once."""
     parent = rank - (1 << (rank.bit_length() - 1)) if rank else None
-    yield from spread(rank, parent, binomial_children(rank, size))
+    yield from spread(parent, binomial_children(rank, size), pieces)
 
 
-@algorithm(broadcast, chunks=one)
-def binary_broadcast(rank: int, size: int, root: int = 0) -> Steps:
+@algorithm(broadcast, chunks=cut_into_pieces)
+def binary_broadcast(rank: int, size: int, root: int = 0, pieces: int = 1) -> Steps:
     """A binary tree in which a rank posts the sends to both children at once."""
-    yield from spread(rank, (rank - 1) // 2 if rank else None, heap_children(rank, size))
+    yield from spread((rank - 1) // 2 if rank else None, heap_children(rank, size), pieces)
 
 
-@algorithm(broadcast, chunks=one)
-def knomial_broadcast(rank: int, size: int, root: int = 0, radix: int = 4) -> Steps:
+@algorithm(broadcast, chunks=cut_into_pieces)
+def knomial_broadcast(rank: int, size: int, root: int = 0, pieces: int = 1) -> Steps:
     """A tree of radix 4 in which a rank posts the sends to all its children at once."""
-    yield from spread(rank, parent_of(rank, size, radix), knomial_children(rank, size, radix))
+    yield from spread(parent_of(rank, size, 4), knomial_children(rank, size, 4), pieces)
 
 
-@algorithm(broadcast, chunks=one)
-def linear_at_once_broadcast(rank: int, size: int, root: int = 0) -> Steps:
-    """The root posts the sends to all other ranks at once."""
-    yield from spread(rank, 0 if rank else None, range(1, size) if rank == 0 else ())
-
-
-@algorithm(broadcast, chunks=two)
-def split_binary_broadcast(rank: int, size: int, root: int = 0) -> Steps:
+@algorithm(broadcast, chunks=two_pieces)
+def split_binary_broadcast(rank: int, size: int, root: int = 0, pieces: int = 1) -> Steps:
     """Each half of the vector descends one side of a binary tree; then ranks of the two sides swap their halves."""
+    halves = range(pieces), range(pieces, 2 * pieces)
     sides = [side_of(peer) for peer in range(size)]
     left, right = ([peer for peer in range(size) if sides[peer] == half] for half in (0, 1))
     if rank == 0:
-        yield tuple(send(half, dst=half + 1) for half in range(min(2, size - 1)))
+        turns = zip(*halves[: min(2, size - 1)], strict=True)
+        yield tuple(send(chunk, dst=half + 1) for turn in turns for half, chunk in enumerate(turn))
     else:
-        yield recv(sides[rank], src=(rank - 1) // 2)
-        sends = tuple(send(sides[rank], dst=child) for child in heap_children(rank, size))
+        yield tuple(recv(chunk, src=(rank - 1) // 2) for chunk in halves[sides[rank]])
+        children = heap_children(rank, size)
+        sends = tuple(send(chunk, dst=child) for chunk in halves[sides[rank]] for child in children)
         if sends:
             yield sends
     for one_left, one_right in zip(left, right, strict=False):
         if rank == one_left:
-            yield send(0, dst=one_right), recv(1, src=one_right)
+            yield send(halves[0], dst=one_right), recv(halves[1], src=one_right)
         elif rank == one_right:
-            yield send(1, dst=one_left), recv(0, src=one_left)
+            yield send(halves[1], dst=one_left), recv(halves[0], src=one_left)
     for alone in left[len(right) :]:
         if rank == 0:
-            yield send(1, dst=alone)
+            yield send(halves[1], dst=alone)
         elif rank == alone:
-            yield recv(1, src=0)
+            yield recv(halves[1], src=0)
 
 
 def side_of(rank: int) -> int:
@@ -176,12 +181,6 @@ def swing_blocks_all_gather(rank: int, size: int) -> Steps:
         yield from block_by_block(swing_step(rank, step, size))
 
 
-@algorithm(all_gather, chunks=one_per_rank, serves=power_of_two)
-def swing_bundles_all_gather(rank: int, size: int) -> Steps:
-    """Swing's all-gather with one message in each step (libbine: permute and remap)."""
-    yield from swing_all_gather(rank, size)
-
-
 def swing_step(rank: int, step: int, size: int) -> Steps:
     """Return the step of Swing's all-gather in which 2 ** ``step`` blocks are exchanged."""
     yield from [made for at, made in enumerate(swing_all_gather(rank, size)) if at == step]
@@ -202,12 +201,6 @@ def sparbit_all_gather(rank: int, size: int) -> Steps:
 
 
 @algorithm(reduce_scatter, chunks=one_per_rank, serves=power_of_two)
-def swing_bundles_reduce_scatter(rank: int, size: int) -> Steps:
-    """Swing's reduce-scatter with one message in each step (libbine: permute and remap)."""
-    yield from backwards(swing_all_gather(rank, size))
-
-
-@algorithm(reduce_scatter, chunks=one_per_rank, serves=power_of_two)
 def swing_blocks_reduce_scatter(rank: int, size: int) -> Steps:
     """Swing's reduce-scatter with one message for each block (libbine: block by block)."""
     yield from block_by_block(backwards(swing_all_gather(rank, size)))
@@ -220,23 +213,3 @@ def linear_at_once_scatter(rank: int, size: int, root: int = 0) -> Steps:
         yield tuple(send(peer, dst=peer) for peer in range(1, size))
     else:
         yield recv(rank, src=0)
-
-
-@algorithm(gather, chunks=one_per_rank)
-def linear_at_once_gather(rank: int, size: int, root: int = 0) -> Steps:
-    """The root posts the receives of all blocks at once."""
-    if rank == 0:
-        yield tuple(recv(peer, src=peer) for peer in range(1, size))
-    else:
-        yield send(rank, dst=0)
-
-
-@algorithm(all_reduce, chunks=one, serves=power_of_two)
-def swing_sums(rank: int, size: int) -> Steps:
-    """Exchange whole vectors with Swing's partners (libbine: bine_lat)."""
-    for step in range(size.bit_length() - 1):
-        peer = next(iter(set(reached(rank, step, size)[1:2])))
-        yield send(0, dst=peer), recv_reduce(0, src=peer)
-
-
-__all__ = ["doubling_blocks"]

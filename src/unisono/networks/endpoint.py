@@ -22,7 +22,8 @@ class Endpoint:
     A message of up to ``eager_bytes`` is staged on its way, and arrives ``eager_s_per_byte`` later for each of its
     bytes; messages that follow each other are staged at the same time. A longer one uses a rendezvous: its bytes move
     only when both sides are ready, and ``rendezvous_s`` and ``rendezvous_trips`` times the latency of the route later
-    than otherwise (``eager_bytes`` None: never, and nothing is staged).
+    than otherwise, but without ``send_s_per_byte`` and ``receive_s_per_byte``: hardware moves them (``eager_bytes``
+    None: never, and nothing is staged).
 
     Where two ranks send each other one message each in the same step, only the first ``exchange_bytes`` of each move
     in both directions at once; for the rest the two directions take turns (``exchange_bytes`` None: never).

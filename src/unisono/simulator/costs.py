@@ -84,7 +84,9 @@ def costs_of(programs: Programs, network: Network, sizes: Cut) -> Costs:
     memory = np.array(sizes.memory_bytes)[:, np.newaxis] * chunks
     wire = np.array(sizes.wire_bytes)[:, np.newaxis] * chunks
     coding = end.copy_s_per_byte if sizes.encoded else 0.0
-    copied = np.where(receives, wire * end.receive_s_per_byte + memory * coding, 0.0)
+    # A rendezvous moves the bytes of a message without the processors.
+    handled = wire if end.eager_bytes is None else np.where(wire <= end.eager_bytes, wire, 0.0)
+    copied = np.where(receives, handled * end.receive_s_per_byte + memory * coding, 0.0)
     copied += np.where(kind == COPY_KIND, memory * end.copy_s_per_byte, 0.0)
     adds = (kind == REDUCE_KIND) | (kind == COMBINE_KIND)
     pair, routes, latency, bandwidth = _routes(programs, network)
@@ -108,7 +110,7 @@ def costs_of(programs: Programs, network: Network, sizes: Cut) -> Costs:
         receive_overhead_s=np.where(receives, end.receive_overhead_s, 0.0), receive_copy_s=beyond * copied,
         reduce_s=np.where(adds, beyond * end.reduce_s_per_byte * memory, 0.0),
         send_overhead_s=np.where(sends, end.send_overhead_s, 0.0),
-        send_copy_s=beyond * np.where(sends, wire * end.send_s_per_byte + memory * coding, 0.0),
+        send_copy_s=beyond * np.where(sends, handled * end.send_s_per_byte + memory * coding, 0.0),
         latency_s=latency, transfer_s=transfer, flight_s=flight, occupied_s=occupied, leaving_s=leaving,
         rendezvous_s=rendezvous, message_bytes=wire, link_bytes=on_links, pair=pair, routes=routes,
     )  # fmt: skip

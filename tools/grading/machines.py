@@ -1,0 +1,108 @@
+"""The machines whose collectives are graded: their rows, and which of them calibrate, are graded, or are left out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from grading.mapping import FUJITSU_MPI, NO_PROGRAM, OPEN_MPI, Implementation
+from grading.measurements import Row
+from unisono import networks
+from unisono.networks import Network
+from unisono.networks.fabrics.torus import Torus
+
+KIB, MIB = 1 << 10, 1 << 20
+INFINIBAND_COSTS = (
+    "call_overhead_s", "overhead_s", "fetch_s", "eager_s_per_byte", "receive_s_per_byte", "rendezvous_s",
+    "exchange_bytes", "reduce_s_per_byte", "copy_s_per_byte", "beyond_cache", "latency_s", "hop_latency_s", "bandwidth",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Machine:
+    """A machine of the file. ``calibrates`` says whether a row may be used for calibration."""
+
+    title: str
+    system: str
+    preset: str
+    library: dict[str, dict[str, Implementation]]
+    nodes: tuple[str, ...]
+    fitted: tuple[str, ...]
+    calibrates: Callable[[Row], bool]
+    calibration: str  # the same in words
+    allocates: Callable[[Row], bool] = lambda row: False
+
+    def network(self, nodes: str = "") -> Network:
+        """Return the preset; a torus has the shape of the job."""
+        network = networks.load(self.preset)
+        if isinstance(network.fabric, Torus) and "x" in nodes:
+            shape = tuple(map(int, nodes.split("x")))
+            return replace(network, hosts=None, fabric=replace(network.fabric, shape=shape))
+        return network
+
+    def implementation(self, row: Row) -> Implementation | None:
+        """Return the program of a row, if it has one for its number of ranks."""
+        found = self.library.get(row.collective, {}).get(row.algorithm)
+        return found if found is not None and found.algorithm.can_serve(row.size) else None
+
+    def falls_back(self, row: Row) -> bool:
+        """Return whether a vector has too few elements for the chunks of its program."""
+        found = self.library[row.collective][row.algorithm].algorithm
+        return found.chunk_count(row.size) > row.nbytes // 4
+
+    def left_out(self, row: Row) -> str | None:
+        """Return the reason for which a row is not graded."""
+        if "default_" in row.algorithm or row.algorithm == "default-default":
+            return "the library's default: not one algorithm"
+        if self.implementation(row) is None:
+            return next((why for part, why in NO_PROGRAM.items() if part in row.algorithm), "no program in Unisono")
+        if self.falls_back(row):
+            return "fewer elements than ranks: the library falls back to another algorithm"
+        if self.allocates(row):
+            return "the library allocates and registers long buffers in each call"
+        return None
+
+
+def every_second_size(row: Row) -> bool:
+    """Return whether a size is one of 32 B, 2 KiB, 128 KiB, 8 MiB and 512 MiB."""
+    return row.nbytes in (32, 2 * KIB, 128 * KIB, 8 * MIB, 512 * MIB)
+
+
+def allocates_in_open_mpi(row: Row) -> bool:
+    """Return whether Open MPI and libbine allocate buffers that the C library returns to the system after the call.
+
+    The measured times jump by a factor of 10 to 100 between 128 KiB and 1 MiB where a call needs two such buffers,
+    and between 8 and 64 MiB where it needs one.
+    """
+    if row.collective in ("REDUCE", "REDUCE_SCATTER"):
+        return row.nbytes >= MIB
+    return row.collective in ("GATHER", "SCATTER") and "linear" not in row.algorithm and row.nbytes >= 64 * MIB
+
+
+MACHINES = (
+    Machine(
+        "MareNostrum 5, 32 and 60 nodes", "mare_nostrum", "marenostrum5", OPEN_MPI, ("32", "60"), INFINIBAND_COSTS,
+        lambda row: (
+            row.nodes == "32"
+            and row.collective in ("ALLGATHER", "ALLREDUCE", "BCAST", "ALLTOALL")
+            and every_second_size(row)
+        ),
+        "all-gather, all-reduce, broadcast and all-to-all on 32 nodes at 32 B, 2 KiB, 128 KiB, 8 MiB and 512 MiB",
+        allocates_in_open_mpi,
+    ),
+    Machine(
+        "Leonardo, 512 nodes", "leonardo", "leonardo", OPEN_MPI, ("512",), INFINIBAND_COSTS,
+        lambda row: every_second_size(row) and not any(
+            slow in row.algorithm for slow in ("ring", "neighbor", "block_by_block", "sparbit")
+        ),
+        "all-gather and all-reduce at 32 B, 2 KiB, 128 KiB, 8 MiB and 512 MiB, algorithms with at most 18 steps",
+    ),
+    Machine(
+        "Fugaku, 2x2x2 and 4x4x4 nodes", "fugaku", "fugaku", FUJITSU_MPI, ("2x2x2", "4x4x4"),
+        ("call_overhead_s", "overhead_s", "fetch_s", "eager_s_per_byte", "receive_s_per_byte", "rendezvous_s",
+         "reduce_s_per_byte",         "copy_s_per_byte", "beyond_cache", "link_bandwidth"),
+        lambda row: row.nodes == "2x2x2" and row.collective in ("ALLGATHER", "ALLREDUCE", "BCAST", "SCATTER")
+        and every_second_size(row) and row.nbytes < 512 * MIB,
+        "all-gather, all-reduce, broadcast and scatter on 2x2x2 nodes at 32 B, 2 KiB, 128 KiB and 8 MiB",
+    ),
+)  # fmt: skip
