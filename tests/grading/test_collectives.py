@@ -7,13 +7,13 @@ Figures: HLC-Lab/pico (MIT licence), results/, medians in microseconds; one rank
 import statistics
 
 import pytest
+
+import unisono
 from grading import collectives, machines
 from grading.grade import CLOSE
 from grading.mapping import FUJITSU_MPI, OPEN_MPI
 from grading.measurements import Row
 from grading.prediction import predict
-
-import unisono
 from unisono.errors import DeadlockError
 
 KIB, MIB = 1 << 10, 1 << 20

@@ -14,7 +14,8 @@ from unisono.networks.fabrics.torus import Torus
 KIB, MIB = 1 << 10, 1 << 20
 INFINIBAND_COSTS = (
     "call_overhead_s", "overhead_s", "fetch_s", "eager_s_per_byte", "receive_s_per_byte", "rendezvous_s",
-    "exchange_bytes", "reduce_s_per_byte", "copy_s_per_byte", "beyond_cache", "latency_s", "hop_latency_s", "bandwidth",
+    "exchange_bytes", "reduce_s_per_byte", "copy_s_per_byte", "beyond_cache", "latency_s",
+    "hop_latency_s", "bandwidth",
 )  # fmt: skip
 
 
