@@ -123,3 +123,16 @@ COUNTS = Template(
     "{admissible} combinations, {fitting} fit into {usable} of {memory} per GPU; the {shown} fastest:",
     "共 {admissible} 种组合，其中 {fitting} 种放得进每个 GPU {memory} 中可用的 {usable}；最快的 {shown} 种：",
 )
+
+# calls.py
+NOT_A_PARALLEL_TRANSFORMER = Template(
+    "planner.not_a_parallel_transformer",
+    "model {name}: expected a dense model whose MLP has two matrices and four times the features, as "
+    "unisono.parallel.ParallelTransformer has",
+    "模型 {name}：应为稠密模型，其 MLP 有两个矩阵、内部宽度为特征数的四倍，与 unisono.parallel.ParallelTransformer 一致",
+)
+NOT_SPLIT = Template(
+    "planner.not_split",
+    "{count} ({what}) cannot be divided among {tp} tensor-parallel ranks; expected a multiple",
+    "{what} 为 {count}，不能平均分给 {tp} 个张量并行 rank；应为其倍数",
+)
