@@ -18,8 +18,8 @@ from unisono.planner.step import StepTimes, step_times
 from unisono.planner.traffic import Traffic
 
 __all__ = [
-    "KINDS", "MACHINES", "PRESETS", "Call", "Candidate", "Change", "Cluster", "Configuration", "Job", "Kind", "Machine",
-    "Memory", "Model", "Plan", "StepTimes", "Traffic", "TransformerShape", "Wiring", "admissible", "calls_of", "evaluate", "expert_calls", "find_cluster",
-    "find_model", "job_of", "memory_of", "plan", "plan_job", "step_times", "what_would_change", "why_slower",
-    "wiring_of",
+    "KINDS", "MACHINES", "PRESETS", "Call", "Candidate", "Change", "Cluster", "Configuration", "Job", "Kind",
+    "Machine", "Memory", "Model", "Plan", "StepTimes", "Traffic", "TransformerShape", "Wiring", "admissible",
+    "calls_of", "evaluate", "expert_calls", "find_cluster", "find_model", "job_of", "memory_of", "plan",
+    "plan_job", "step_times", "what_would_change", "why_slower", "wiring_of",
 ]  # fmt: skip

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from unisono.errors import UsageError
 from unisono.planner import messages
@@ -241,7 +242,7 @@ def _with_units(
 
     def entering(order: list[str], phase: str, events: Sequence[_Event]) -> Iterator[Call]:
         """Yield the collectives of a pass; stage 3 gathers each unit while the one before it runs."""
-        following = dict(zip(order, order[1:], strict=False))
+        following = dict(pairwise(order))
         if zero == 3:
             yield call("all_gather", "root", phase)
             yield call("all_gather", order[0], phase)

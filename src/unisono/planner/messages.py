@@ -129,7 +129,8 @@ NOT_A_PARALLEL_TRANSFORMER = Template(
     "planner.not_a_parallel_transformer",
     "model {name}: expected a dense model whose MLP has two matrices and four times the features, as "
     "unisono.parallel.ParallelTransformer has",
-    "模型 {name}：应为稠密模型，其 MLP 有两个矩阵、内部宽度为特征数的四倍，与 unisono.parallel.ParallelTransformer 一致",
+    "模型 {name}：应为稠密模型，其 MLP 有两个矩阵、内部宽度为特征数的四倍，"
+    "与 unisono.parallel.ParallelTransformer 一致",
 )
 NOT_SPLIT = Template(
     "planner.not_split",
