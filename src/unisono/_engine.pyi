@@ -157,3 +157,39 @@ class Endpoint:
     def limit_rate(self, bytes_per_s: float) -> None: ...
     def start_event_log(self, capacity: int) -> EventLog: ...
     def stop_event_log(self, log: EventLog) -> None: ...
+
+class SimulatedTimes(TypedDict):
+    finished: bool
+    events: int
+    unit_end: NDArray[Any]
+    unit_busy: NDArray[Any]
+    start: NDArray[Any]
+    end: NDArray[Any]
+    leave: NDArray[Any]
+    arrival: NDArray[Any]
+    level: NDArray[Any]
+
+def simulate_events(
+    first: NDArray[Any],
+    sender: NDArray[Any],
+    step: NDArray[Any],
+    sent_step: NDArray[Any],
+    sends: NDArray[Any],
+    busy_s: NDArray[Any],
+    leaving_s: NDArray[Any],
+    occupied_s: NDArray[Any],
+    rendezvous_s: NDArray[Any],
+    flight_s: NDArray[Any],
+    room: NDArray[Any],
+    room_passes: NDArray[Any],
+    passes: int,
+    tracks: int,
+    ports: int,
+    bandwidth: NDArray[Any],
+    routes: NDArray[Any],
+    route: NDArray[Any],
+    message_bytes: NDArray[Any],
+    hops: int,
+    record: bool,
+    progress: Callable[[int], None] | None,
+) -> SimulatedTimes: ...

@@ -18,6 +18,9 @@ from unisono.simulator.actions import COMBINE_KIND, COPY_KIND, REDUCE_KIND, Arra
 
 WHOLE, LAST = 0, 1
 FLOAT32_BYTES = 4
+# Times are multiples of this, so that sums of them are exact up to two minutes: what happens at the same time on
+# symmetric ranks gets the same number there, in whatever order it was added up.
+QUANTUM_S = 2.0**-46
 
 
 class Cut(NamedTuple):
@@ -75,6 +78,12 @@ class Costs:
         return busy
 
 
+def quantised(seconds: Array) -> Array:
+    """Return times rounded to multiples of QUANTUM_S."""
+    rounded: Array = np.rint(seconds / QUANTUM_S) * QUANTUM_S
+    return rounded
+
+
 def costs_of(programs: Programs, network: Network, sizes: Cut) -> Costs:
     """Compute the time of every action and message."""
     rows, end = programs.rows, network.endpoint
@@ -91,15 +100,15 @@ def costs_of(programs: Programs, network: Network, sizes: Cut) -> Costs:
     adds = (kind == REDUCE_KIND) | (kind == COMBINE_KIND)
     pair, routes, latency, bandwidth = _routes(programs, network)
     on_links = wire + _turns(programs, wire, end)
-    transfer = np.where(receives, on_links / bandwidth, 0.0)
+    latency, transfer = quantised(latency), quantised(np.where(receives, on_links / bandwidth, 0.0))
     # Whole and last segments have the same flight: it depends little on their length.
-    flight = latency + np.where(receives, _staging(wire[WHOLE], end), 0.0)
+    flight = latency + quantised(np.where(receives, _staging(wire[WHOLE], end), 0.0))
     occupied = transfer
     rendezvous = np.full_like(transfer, -1.0)
     if end.synchronous:
         flight, occupied, rendezvous[:] = np.zeros_like(latency), flight + transfer, 0.0
     elif end.eager_bytes is not None:
-        trips = np.broadcast_to(end.rendezvous_s + end.rendezvous_trips * latency, wire.shape)
+        trips = np.broadcast_to(quantised(end.rendezvous_s + end.rendezvous_trips * latency), wire.shape)
         rendezvous = np.where(wire > end.eager_bytes, trips, rendezvous)
     rendezvous[:, ~receives] = -1.0
     leaving = np.zeros_like(wire)
@@ -107,10 +116,11 @@ def costs_of(programs: Programs, network: Network, sizes: Cut) -> Costs:
         np.maximum.at(leaving[which], programs.sender[receives], occupied[which][receives])
     return Costs(
         passes=sizes.passes, tracks=sizes.tracks, ports=end.ports,
-        receive_overhead_s=np.where(receives, end.receive_overhead_s, 0.0), receive_copy_s=beyond * copied,
-        reduce_s=np.where(adds, beyond * end.reduce_s_per_byte * memory, 0.0),
-        send_overhead_s=np.where(sends, end.send_overhead_s, 0.0),
-        send_copy_s=beyond * np.where(sends, handled * end.send_s_per_byte + memory * coding, 0.0),
+        receive_overhead_s=quantised(np.where(receives, end.receive_overhead_s, 0.0)),
+        receive_copy_s=quantised(beyond * copied),
+        reduce_s=quantised(np.where(adds, beyond * end.reduce_s_per_byte * memory, 0.0)),
+        send_overhead_s=quantised(np.where(sends, end.send_overhead_s, 0.0)),
+        send_copy_s=quantised(beyond * np.where(sends, handled * end.send_s_per_byte + memory * coding, 0.0)),
         latency_s=latency, transfer_s=transfer, flight_s=flight, occupied_s=occupied, leaving_s=leaving,
         rendezvous_s=rendezvous, message_bytes=wire, link_bytes=on_links, pair=pair, routes=routes,
     )  # fmt: skip

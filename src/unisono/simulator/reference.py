@@ -23,7 +23,7 @@ from unisono.simulator.actions import Array, Programs
 from unisono.simulator.costs import LAST, WHOLE, Costs
 
 # The kinds of events, in the order in which events of the same time are handled.
-LEAVE, HEAD, ARRIVE, WAKE = range(4)
+FLOW_END, ARRIVE, WAKE, LEAVE, HEAD = range(5)
 NEVER = float("inf")
 
 
@@ -40,10 +40,12 @@ class Times:
 
 def run_events(programs: Programs, costs: Costs, room: tuple[Array, Array] | None = None) -> Times:
     """Execute all units; ``room`` comes from ``actions.room_of``, or is None where channels are unbounded."""
-    return _Loop(programs, costs, room).run()
+    return Loop(programs, costs, room).run()
 
 
-class _Loop:
+class Loop:
+    """The state of a simulation in which messages share nothing but the ports of their ranks."""
+
     def __init__(self, programs: Programs, costs: Costs, room: tuple[Array, Array] | None) -> None:
         self.costs, self.room = costs, room
         self.times = Times(len(programs.rows), costs.passes)
@@ -66,25 +68,33 @@ class _Loop:
         self.position = [[(track, self.first[unit]) for track in range(costs.tracks)] for unit in range(units)]
         self.current = [0] * units  # the track of the last action
         self.arrived: set[tuple[int, int]] = set()
-        self.finished: set[tuple[int, int]] = set()
+        self.read: dict[tuple[int, int], float] = {}  # when a message has left its channel
         self.posted: dict[tuple[int, int], float] = {}
         self.handed: dict[tuple[int, int], float] = {}  # messages that have not left
         self.levels = [(-1, 0, 0)] * units  # the step of a unit, the level before it, and the level so far
         self.message_level: dict[int, int] = {}
 
     def run(self) -> Times:
+        """Handle events until there are none."""
         for unit, tracks in enumerate(self.position):
             for number, action in tracks:
                 self._post(unit, number, action, 0.0)
             self._push(0.0, WAKE, unit, 0)
-        handlers: list[Any] = [self._leave, self._head, self._arrive, self._wake]
-        while self.queue:
-            now, kind, index, number = heapq.heappop(self.queue)
+        handlers: list[Any] = [self._end_flow, self._arrive, self._wake, self._leave, self._head]
+        now = 0.0
+        while self._has_event(now):
+            now, kind, number, index = heapq.heappop(self.queue)
             handlers[kind](now, index, number)
         return self.times
 
+    def _has_event(self, now: float) -> bool:
+        return bool(self.queue)
+
+    def _end_flow(self, now: float, flow: int, version: int) -> None:
+        raise NotImplementedError
+
     def _push(self, time: float, kind: int, index: int, number: int) -> None:
-        heapq.heappush(self.queue, (time, kind, index, number))
+        heapq.heappush(self.queue, (time, kind, number, index))
 
     def _which(self, number: int) -> int:
         return LAST if number == self.costs.passes - 1 else WHOLE
@@ -97,21 +107,21 @@ class _Loop:
         tracks = self.position[unit]
         running = [track for track in range(len(tracks)) if tracks[track][0] < self.costs.passes]
         for track in sorted(running, key=lambda each: (each != self.current[unit], tracks[each][0])):
-            if self._can_run(*tracks[track]):
+            if self._can_run(now, *tracks[track]):
                 self.current[unit] = track
                 self._execute(now, unit, track)
                 return
 
-    def _can_run(self, number: int, action: int) -> bool:
+    def _can_run(self, now: float, number: int, action: int) -> bool:
         if self.sender[action] >= 0 and (number, action) not in self.arrived:
             return False
-        return all(self._has_room(number, reader) for reader in self.readers[action])
+        return all(self._has_room(now, number, reader) for reader in self.readers[action])
 
-    def _has_room(self, number: int, reader: int) -> bool:
+    def _has_room(self, now: float, number: int, reader: int) -> bool:
         if self.room is None:
             return True
         earlier = number - int(self.room[1][reader]) * self.costs.tracks
-        return earlier < 0 or (earlier, int(self.room[0][reader])) in self.finished
+        return earlier < 0 or self.read.get((earlier, int(self.room[0][reader])), NEVER) <= now
 
     def _execute(self, now: float, unit: int, track: int) -> None:
         number, action = self.position[unit][track]
@@ -121,7 +131,7 @@ class _Loop:
         if number == 0:
             self._set_level(unit, action)
         if self.sender[action] >= 0 and self.room is not None:
-            self.finished.add((number, action))
+            self.read[number, action] = end
             self._push(end, WAKE, self.unit[self.sender[action]], 0)
         if self.sends[action]:
             self.handed[number, action] = end

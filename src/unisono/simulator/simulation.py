@@ -22,13 +22,14 @@ from unisono.reductions import ELEMENT_BYTES
 from unisono.schedule import Schedule
 from unisono.schedule.network import run as run_network
 from unisono.simulator import events, messages
-from unisono.simulator.actions import Programs, actions_of, joined, matched, room_of
+from unisono.simulator.actions import Array, Programs, actions_of, joined, matched, room_of
 from unisono.simulator.bounds import bandwidth_bound, latency_bound
 from unisono.simulator.costs import Costs, Cut, costs_of, cut
 from unisono.simulator.critical_path import critical_path
 from unisono.simulator.prediction import LinkLoad, Prediction
 
 MOST_LINKS = 10  # that a prediction lists
+MOST_RECORDED = 20_000_000  # instructions of which all times are kept, for the critical path
 RANK_BY_RANK = "rank by rank"
 IDEAL = "ideal"
 
@@ -36,6 +37,7 @@ IDEAL = "ideal"
 def simulate(
     schedule: Schedule, nbytes: int, network: Network | str | Path, *, codec: Codec | str | None = None,
     dtype: str = "float32", fold: bool = True, segments: int | None = None, depth: int | None = DEPTH,
+    contention: bool | None = None, progress: events.Progress | None = None,
 ) -> Prediction:  # fmt: skip
     """Predict the time of ``schedule`` for a vector of ``nbytes`` on ``network``.
 
@@ -44,24 +46,31 @@ def simulate(
     (default: float32) is the type of the elements. ``fold`` (default: True) lets ranks that behave identically be
     simulated once. ``segments`` is the number of segments of each chunk; by default, as many as the engine makes, and
     one on the ideal network. ``depth`` is the number of messages that a channel holds; None stands for libraries
-    whose channels hold any number. UsageError is raised if the arguments make no sense, and ScheduleError if the
-    programs are wrong.
+    whose channels hold any number. ``contention`` says whether messages on the same link share its bandwidth; by
+    default, they do where messages of several ranks use the same link. ``progress`` is called with the number of
+    instructions simulated so far, now and then. UsageError is raised if the arguments make no sense, and
+    ScheduleError if the programs are wrong.
     """
     network = _checked(schedule, nbytes, network, segments)
     codec = _codec(codec, dtype)
     collective = collectives.find(schedule.collective)
     programs = rank_by_rank(schedule, network, codec)
     sizes = cut_for(schedule, collective, programs, nbytes, network, codec, dtype, segments)
-    return predict(schedule, collective, programs, sizes, nbytes, network, RANK_BY_RANK, depth)
+    return predict(schedule, collective, programs, sizes, nbytes, network, RANK_BY_RANK, depth, contention, progress)
 
 
 def predict(
     schedule: Schedule, collective: Collective, programs: Programs, sizes: Cut, nbytes: int, network: Network,
-    method: str, depth: int | None = DEPTH,
+    method: str, depth: int | None = DEPTH, contention: bool | None = False, progress: events.Progress | None = None,
 ) -> Prediction:  # fmt: skip
     """Simulate programs of ranks, or of classes of ranks, and collect the results."""
     costs = costs_of(programs, network, sizes)
-    outcome = events.run(programs, costs, None if depth is None else room_of(programs, depth))
+    contention = shares_links(programs, costs, network) if contention is None else contention
+    outcome = events.run(
+        programs, costs, None if depth is None else room_of(programs, depth),
+        network.links(schedule.size).bandwidth if contention else None,
+        record=costs.passes * len(programs.rows) <= MOST_RECORDED, progress=progress,
+    )  # fmt: skip
     if outcome is None:
         raise _standstill(schedule)
     call_s = network.endpoint.call_overhead_s
@@ -81,8 +90,30 @@ def predict(
         links=_busiest(programs, costs, network, time_s), critical_path=path,
         latency_bound_s=latency_bound(collective, network, schedule.size),
         bandwidth_bound_s=bandwidth_bound(collective, network, schedule.size, nbytes),
-        messages=messages_sent, passes=costs.passes, method=method, contention=False,
+        messages=messages_sent, passes=costs.passes, method=method, contention=contention,
     )  # fmt: skip
+
+
+def shares_links(programs: Programs, costs: Costs, network: Network) -> bool:
+    """Return whether messages meet on a link, other than one that belongs to their sender or receiver.
+
+    Those of the same sender, or receiver, take turns at its port already, if it has one port.
+    """
+    if network.endpoint.synchronous or not len(costs.routes):
+        return False
+    received = programs.receives
+    pairs, first = np.unique(costs.pair[received], return_index=True)
+    source = programs.rows["source"][received[first]].astype(np.int64)
+    by_source = _shared_by(costs.routes[pairs], source, programs.size)
+    by_target = _shared_by(costs.routes[pairs], programs.rank[received[first]], programs.size)
+    return bool(by_source | by_target if network.endpoint.ports > 1 else by_source & by_target)
+
+
+def _shared_by(routes: Array, ends: Array, size: int) -> set[int]:
+    """Return the links that the routes of several ranks use; ``ends`` is the rank of each route."""
+    used = np.unique(np.concatenate([column[column >= 0] * size + ends[column >= 0] for column in routes.T]))
+    links = used // size
+    return set(links[:-1][links[:-1] == links[1:]].tolist())
 
 
 def rank_by_rank(schedule: Schedule, network: Network, codec: Codec | None = None) -> Programs:
