@@ -12,7 +12,7 @@ import pytest
 
 from unisono import cache_files, find
 from unisono.cache_files import Unbelievable, Untrusted, read_record, user_cache, write_record
-from unisono.comm import selection
+from unisono.comm import tables
 from unisono.verifier import cache_directory, proof_of, proved
 
 TABLE = {"all_reduce": {"2": [[0, "tree"]]}}
@@ -82,11 +82,11 @@ def test_a_folder_that_other_users_can_write_is_neither_read_nor_written(give_aw
 
 
 def test_a_table_of_another_user_is_not_used(give_away):
-    selection.store_table(TABLE)
-    assert selection.load_table() == TABLE
-    give_away(selection.table_path())
+    tables.store_table(TABLE)
+    assert tables.load_table() == TABLE
+    give_away(tables.table_path())
     with pytest.warns(UserWarning, match="ignored .*algorithms.json: .*to belong to user"):
-        assert selection.load_table() == {}
+        assert tables.load_table() == {}
 
 
 def test_a_symbolic_link_instead_of_a_record_is_not_followed(tmp_path):
@@ -192,7 +192,7 @@ def test_a_relative_cache_folder_is_ignored_and_a_user_without_a_home_has_none(m
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert not proved(find("ring").schedule(3)).cached
-        assert selection.load_table() == {}
+        assert tables.load_table() == {}
     assert not (tmp_path / "missing").exists()
 
 
@@ -201,9 +201,9 @@ def test_the_user_is_told_if_a_measured_table_cannot_be_stored(monkeypatch):
 
     monkeypatch.setenv("XDG_CACHE_HOME", "/dev/null")
     with pytest.raises(UsageError, match=r"/dev/null/unisono/algorithms.json: Not a directory"):
-        selection.store_table(TABLE)
+        tables.store_table(TABLE)
 
 
 def test_a_stored_table_is_a_json_object_with_the_key_table():
-    selection.store_table(TABLE)
-    assert json.loads(selection.table_path().read_text()) == {"table": TABLE}
+    tables.store_table(TABLE)
+    assert json.loads(tables.table_path().read_text()) == {"table": TABLE}

@@ -11,7 +11,7 @@ import docstrings
 import unisono
 from unisono.algorithms.declaration import Algorithm
 from unisono.algorithms.user_files import WrittenSchedule
-from unisono.comm.selection import Explanation
+from unisono.comm.explanation import Explanation
 from unisono.comm.tracing import Trace
 from unisono.drawing.drawing import Drawing
 from unisono.player.play import Playback

@@ -17,7 +17,8 @@ def test_explain_names_the_algorithm_the_reason_the_cost_and_the_next_best(capsy
     assert main(["explain", "all_reduce", "--bytes", "1M", "-n", "2", "--built-in"]) == 0
     printed = capsys.readouterr().out
     assert printed.startswith("all_reduce, 2 ranks\n1 MiB: direct\n  reason: ")
-    assert "built-in rule" in printed
+    assert "predicted to take" in printed
+    assert "by size: recursive_doubling for short vectors, direct from " in " ".join(printed.split())
     assert "cost: steps 2, rounds 2, bytes through the busiest rank 1 × the vector" in printed
     assert "next best: " in printed
 
@@ -33,7 +34,17 @@ def test_explain_agrees_with_the_communicator(capsys):
     assert (data["algorithm"], data["reason"]) == (on_ranks.algorithm, on_ranks.reason)
 
 
-def test_oversubscribed_ranks_use_their_rule():
+def test_another_network_is_explained(capsys):
+    assert main(["explain", "-n", "100000", "--network", "one-switch", "--bytes", "8,1GiB", "--json"]) == 0
+    short, long = json.loads(capsys.readouterr().out)
+    assert (short["network"], short["topology"]) == ("one-switch", "100000x1")
+    assert 10e-6 <= 1.001 * short["prediction"]["latency_s"] <= short["prediction"]["time_s"]
+    assert long["prediction"]["bandwidth_s"] > 0.2  # twice 1 GiB at 10 GB/s
+    assert main(["explain", "-n", "8", "--network", "one-switch", "--bytes", "8", "--lang", "zh"]) == 0
+    assert "网络 one-switch" in capsys.readouterr().out
+
+
+def test_more_ranks_than_cores_make_fewer_steps_worthwhile():
     assert unisono.explain("all_reduce", 8, size=4, table={}, cores=4).algorithm == "recursive_doubling"
     assert unisono.explain("all_reduce", 8, size=4, table={}, cores=2).algorithm == "naive"
 
@@ -59,9 +70,9 @@ def test_an_algorithm_of_a_file_is_explained(capsys):
 def test_several_hosts_are_explained(capsys):
     assert main(["explain", "--topology", "2x4", "--bytes", "8,1MiB", "--built-in"]) == 0
     printed = " ".join(capsys.readouterr().out.split())
-    assert printed.startswith("all_reduce, 8 ranks on 2x4 8 B: leaders(node=4, outer=recursive_doubling) ")
-    assert "1 MiB: hierarchical(node=4, inner=naive, outer=ring) reason: " in printed
-    assert "8 ranks of several hosts, 2x4" in printed
+    assert printed.startswith("all_reduce, 8 ranks on 2x4 8 B: leaders(node=4) reason: predicted to take ")
+    assert "1 MiB: hierarchical(node=4, " in printed
+    assert "bf16 pays off on links between hosts slower than " in printed
     assert main(["explain", "--topology", "3+1", "--algorithm", "hierarchical", "--json"]) == 0
     (data,) = json.loads(capsys.readouterr().out)
     assert (data["topology"], data["algorithm"], data["options"]) == ("3+1", "hierarchical", {"node": [3, 1]})
@@ -71,10 +82,10 @@ def test_several_hosts_are_explained(capsys):
     ("arguments", "complaint"),
     [
         (["all_reduc"], "did you mean 'all_reduce'"),
-        (["-n", "100000"], "expected -n 512 or less"),
+        (["-n", "100000", "--algorithm", "ring"], "expected -n 512 or less"),
+        (["--network", "idael"], "did you mean 'ideal'"),
         (["--bytes", "many"], "is not a number of bytes"),
         (["--topology", "4,4"], "--topology 4,4: expected hosts and their ranks, such as 2x4 or 3+1"),
-        (["--topology", "64x64"], "expected -n 512 or less"),
         (["all_gather", "--algorithm", ZIGZAG], "is not an algorithm of all_gather"),
         (["--algorithm", "rnig"], "did you mean 'ring'"),
     ],

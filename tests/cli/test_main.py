@@ -24,7 +24,7 @@ def test_info_lists_the_installed_versions(capsys):
     assert "2 MiB for each rank" in facts["shared_memory"]
     assert "tcp between hosts" in facts["transport"]
     assert "127.0.0.1" in facts["interfaces"]["lo"]
-    assert "built-in rules" in facts["algorithm_table"]
+    assert "predicted choices" in facts["algorithm_table"]
 
 
 LEARNED = demo_training.Training(4.1, 2.0, "zero3 on 4 ranks: loss 4.1000 -> 2.0000, 9.0 steps/s", "The ring\nof [1]")

@@ -13,7 +13,8 @@ from pretend_hosts import run_on_hosts, run_verb
 from unisono.cli.main import main
 from unisono.collectives import all_reduce
 from unisono.comm import tuning
-from unisono.comm.selection import choose, load_table
+from unisono.comm.selection import choose
+from unisono.comm.tables import load_table
 
 
 def test_info_shows_the_hosts_and_the_link_of_every_pair():
@@ -152,4 +153,4 @@ def test_tune_stores_a_table_for_the_topology_and_calls_use_it(monkeypatch):
     chosen = choose(all_reduce, 3, 8, load_table(), hosts=hosts)
     assert chosen.algorithm.name == rules[0][1]
     assert "on such hosts" in chosen.reason
-    assert "built-in rule" in choose(all_reduce, 3, 8, load_table(), hosts=((0,), (1,), (2,))).reason
+    assert "predicted" in choose(all_reduce, 3, 8, load_table(), hosts=((0,), (1,), (2,))).reason

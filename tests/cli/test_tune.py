@@ -10,10 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from unisono.algorithms import catalogue
 from unisono.cli.main import main
 from unisono.comm import tuning
-from unisono.comm.selection import load_table, store_table, table_path
+from unisono.comm.tables import load_table, store_table, table_path
 from unisono.launch.spawn import spawn
 
 SIZES_BYTES = (8, 16 << 10)  # instead of up to 32 MiB
@@ -77,7 +76,7 @@ def _table_with(comm, own):
 
 def test_the_table_can_name_an_algorithm_of_a_file(monkeypatch):
     """The user's algorithm is the only candidate, so that the test does not depend on measured times."""
-    monkeypatch.setattr(catalogue, "algorithms_serving", lambda collective, size: [])
+    monkeypatch.setattr(tuning, "candidates_for", lambda collective, size, hosts: [])
     table = spawn(_table_with, 2, {"all_reduce": [ZIGZAG]})[0]
     assert table == {"all_reduce": {"2": [[0, ZIGZAG]]}}
 

@@ -186,7 +186,7 @@ def test_explain_names_the_algorithm_the_reason_and_the_next_best(pools):
     (text,) = set(pools[5].call(explains))
     assert text.startswith("all_reduce of 8 bytes on 5 ranks: ")
     assert "next best: " in text
-    assert "unisono tune" in text
+    assert "predicted to take" in text
 
 
 def memory(comm):

@@ -17,7 +17,7 @@ from unisono.codecs import Codec
 from unisono.collectives import COLLECTIVES, all_reduce, barrier
 from unisono.comm import tuning
 from unisono.comm.explain_call import explain_call
-from unisono.comm.selection import checked_table
+from unisono.comm.tables import checked_table
 from unisono.errors import MismatchError
 from unisono.schedule.text import format_schedule, parse_schedule
 
@@ -202,7 +202,8 @@ def test_the_communicator_states_its_hosts_and_explains_its_choice():
         assert found == hosts
         # a quarter of the vector crosses to the other host twice, and half of it is exchanged twice inside the host
         assert predicted == [6 << 20, 2 << 20, 4 << 20]
-        assert explained == explain_call("all_reduce", 1 << 22, size=4, table={}, hosts=hosts)
+        expected = explain_call("all_reduce", 1 << 22, size=4, table={}, hosts=hosts)
+        assert (explained.algorithm, explained.options) == (expected.algorithm, expected.options)
         assert explained.topology == "2x2"
         assert given == "hierarchical(node=((0, 2), (1, 3)))"
     assert unisono.spawn(lambda comm: comm.hosts, 2) == [((0, 1),), ((0, 1),)]

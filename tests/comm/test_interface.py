@@ -15,7 +15,7 @@ SOURCES = Path(unisono.__file__).parent
 COMMUNICATORS = {"comm", "communicator"}  # the names of variables and attributes that hold a communicator
 INTERNAL = {"dispatcher"}
 # The modules of comm that other packages import: classes of the interface, and facts about arrays, codecs and links.
-MODULES = {".arrays", ".call_request", ".codec_agreement", ".communicator", ".links", ".selection", ".work"}
+MODULES = {".arrays", ".call_request", ".codec_agreement", ".communicator", ".links", ".machine", ".work"}
 CONNECTS = {"store_network.py", "store_rendezvous.py", "options.py"}  # the files that may import bootstrap
 
 

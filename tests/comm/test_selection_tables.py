@@ -10,7 +10,7 @@ import pytest
 
 import unisono
 from unisono.collectives import COLLECTIVES
-from unisono.comm import selection
+from unisono.comm import tables
 
 
 def rules(*rows, collective="all_reduce", size="2"):
@@ -56,9 +56,9 @@ BAD = {
 
 
 def put(text: str) -> None:
-    selection.table_path().parent.mkdir(parents=True, mode=0o700)
-    selection.table_path().write_text(text)
-    selection.table_path().chmod(0o600)
+    tables.table_path().parent.mkdir(parents=True, mode=0o700)
+    tables.table_path().write_text(text)
+    tables.table_path().chmod(0o600)
 
 
 @pytest.mark.parametrize("name", BAD)
@@ -67,11 +67,11 @@ def test_a_bad_table_is_ignored_with_a_warning_that_names_the_rule(name):
     put(text)
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
-        assert selection.load_table() == {}
-        assert selection.load_table() == {}
+        assert tables.load_table() == {}
+        assert tables.load_table() == {}
     assert len(said) == 1
     message = str(said[0].message)
-    assert str(selection.table_path()) in message
+    assert str(tables.table_path()) in message
     assert reason in message
     assert "run `unisono tune` again, or delete the file" in message
 
@@ -94,21 +94,21 @@ def test_a_job_with_a_bad_table_works(name):
 def test_the_largest_accepted_table_can_be_sent_to_all_ranks():
     rules = [[0, "naive"], [1024, "ring"], [4096, "direct"]]
     for_one_size = len(json.dumps({"table": {"all_reduce": {"10000": rules}}}, indent=1))
-    table: dict = {"all_reduce": {str(size): rules for size in range(2, selection.MOST_TABLE_BYTES // for_one_size)}}
-    assert len(json.dumps({"table": table}, indent=1)) > selection.MOST_TABLE_BYTES / 2
+    table: dict = {"all_reduce": {str(size): rules for size in range(2, tables.MOST_TABLE_BYTES // for_one_size)}}
+    assert len(json.dumps({"table": table}, indent=1)) > tables.MOST_TABLE_BYTES / 2
     put(json.dumps({"table": table}, indent=1))
-    assert selection.load_table() == table
+    assert tables.load_table() == table
     assert unisono.spawn(use, 2, timeout=60) == [(2.0, 2.0)] * 2
 
 
 def test_a_bad_table_is_replaced_by_the_next_measurement():
     put("[]")
     with pytest.warns(UserWarning, match="ignored"):
-        selection.store_table({"reduce": {"3": [[0, "tree"]]}})
-    assert selection.load_table() == {"reduce": {"3": [[0, "tree"]]}}
+        tables.store_table({"reduce": {"3": [[0, "tree"]]}})
+    assert tables.load_table() == {"reduce": {"3": [[0, "tree"]]}}
 
 
 def test_every_collective_may_have_rules():
     for collective in COLLECTIVES:
         first = unisono.algorithms.algorithms_of(collective)[0].name
-        assert selection.checked_table({"table": {collective.name: {"4": [[0, first]]}}})
+        assert tables.checked_table({"table": {collective.name: {"4": [[0, first]]}}})

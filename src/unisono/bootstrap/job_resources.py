@@ -32,6 +32,9 @@ SPARE_NUMBER = 1  # of the spare duplicate of a first communicator, counted from
 # The measured table of algorithms, in the form in which it is stored (comm/tables.py):
 # {"all_reduce": {"4": [[0, "naive"], [16384, "direct"]]}}
 Table = dict[str, dict[str, list[list[Any]]]]
+# The data by which a job chooses its algorithms: the "table", and the "rates" of the network (comm/machine.py).
+# Both may be absent.
+Tuning = dict[str, Any]
 
 
 @dataclass
@@ -45,6 +48,7 @@ class JobConfig:
     token: str = ""  # different for every rendezvous
     met_ns: int = 0  # the time of the rendezvous
     link_rate: float = 0.0  # bytes per second of the links between hosts; 0: not known, MEASURE: to be measured
+    rates: dict[str, float] = field(default_factory=dict)  # of the network, where they are not the default
 
 
 class Geometry(NamedTuple):
@@ -186,7 +190,7 @@ def own_resources() -> dict[str, list[int]]:
 
 
 def job_config(
-    resources: Sequence[Sequence[dict[str, Any]]], staging_bytes: int, table: Table, link_rate: float = 0.0
+    resources: Sequence[Sequence[dict[str, Any]]], staging_bytes: int, tuning: Tuning, link_rate: float = 0.0
 ) -> dict[str, Any]:
     """Return the configuration of a job, given the resources of its ranks, by host.
 
@@ -197,7 +201,10 @@ def job_config(
     oversubscribed = any(count < ranks for count, ranks in cores)
     spare_cores = all(2 * ranks <= count for count, ranks in cores)
     token, met_ns = secrets.token_hex(8), time.monotonic_ns()
-    return asdict(JobConfig(staging_bytes, oversubscribed, spare_cores, table, token, met_ns, link_rate))
+    table, rates = tuning.get("table", {}), dict(tuning.get("rates", {}))
+    if oversubscribed:
+        rates["ranks_per_core"] = max(ranks / count for count, ranks in cores)
+    return asdict(JobConfig(staging_bytes, oversubscribed, spare_cores, table, token, met_ns, link_rate, rates))
 
 
 def create_memory(size: int, geometry: Geometry, rank: int) -> int:

@@ -25,7 +25,7 @@ from unisono.bootstrap.job_resources import (
     JobConfig,
     JobResources,
     SharedCourier,
-    Table,
+    Tuning,
     create_memory,
     geometry_for,
     job_config,
@@ -241,7 +241,7 @@ def connect_link(
     timeout_s: float,
     connect_timeout_s: float,
     staging_bytes: int,
-    table: Callable[[], Table],
+    tuning: Callable[[], Tuning],
     identity: RankIdentity,
     address: Address | None = None,
     hooks: RendezvousHooks | None = None,
@@ -256,7 +256,7 @@ def connect_link(
         address = DirectoryAddress(identity, _rendezvous_count)
 
     def configure(resources: list[dict[str, Any]]) -> tuple[int, dict[str, Any]]:
-        config = job_config([resources], staging_bytes, table())
+        config = job_config([resources], staging_bytes, tuning())
         return create_memory(identity.size, geometry_for(staging_bytes, several_hosts=False), identity.rank), config
 
     rendezvous = meet(identity, address, own_resources(), configure, connect_timeout_s, hooks)

@@ -12,7 +12,7 @@ from unisono.bootstrap.hosts import HostMap
 from unisono.bootstrap.job_resources import (
     CourierOffer,
     JobConfig,
-    Table,
+    Tuning,
     create_memory,
     geometry_for,
     job_config,
@@ -43,7 +43,7 @@ class StarHooks(RendezvousHooks):
 
 def connect_link_over_network(
     identity: RankIdentity, plan: NetworkPlan, timeout_s: float, connect_timeout_s: float, staging_bytes: int,
-    table: Callable[[], Table], *, hooks: RendezvousHooks | None = None, host: dict[str, str] | None = None,
+    tuning: Callable[[], Tuning], *, hooks: RendezvousHooks | None = None, host: dict[str, str] | None = None,
     resolve: Resolve = resolve, offers: Sequence[CourierOffer] = (), link_rate: float = 0.0,
 ) -> Link:  # fmt: skip
     """Connect to the other ranks of a job on several hosts, and map the memory of this host.
@@ -55,7 +55,7 @@ def connect_link_over_network(
 
     def configure(resources: list[dict[str, Any]], hosts: HostMap) -> dict[str, Any]:
         by_host = [[resources[rank] for rank in hosts.ranks_on(number)] for number in range(hosts.count)]
-        return job_config(by_host, staging_bytes, table(), link_rate)
+        return job_config(by_host, staging_bytes, tuning(), link_rate)
 
     participant = Participant(identity, plan, own_resources(), connect_timeout_s, hooks, host, resolve, offers)
     try:

@@ -120,7 +120,7 @@ def _interfaces() -> dict[str, str]:
 
 
 def _table() -> str:
-    from unisono.comm.selection import load_table, table_path
+    from unisono.comm.tables import load_table, table_path
     from unisono.comm.topology import rank_counts
 
     topologies = {topology for rules in load_table().values() for topology in rules}

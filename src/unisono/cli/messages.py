@@ -111,14 +111,19 @@ BENCH_WITH_MEASURED_RATE = Template(
 # explain.py
 EXPLAIN_TOO_LARGE = Template(
     "cli.explain_too_large",
-    "explain -n {size}: the next best algorithm comes from a proof of all of them, which takes minutes above {most} "
-    "ranks; expected -n {most} or less",
-    "explain -n {size}：次优算法要逐个证明算法才能得出，超过 {most} 个 rank 时需要数分钟；-n 应不大于 {most}",
+    "explain --algorithm -n {size}: the algorithm is proved, which takes minutes above {most} ranks; "
+    "expected -n {most} or less",
+    "explain --algorithm -n {size}：需要证明该算法，超过 {most} 个 rank 时需要数分钟；-n 应不大于 {most}",
 )
 NOT_A_TOPOLOGY = Template(
     "cli.not_a_topology",
     "--topology {text}: expected hosts and their ranks, such as 2x4 or 3+1, the largest host first",
     "--topology {text}：应为主机及其 rank 数，例如 2x4 或 3+1，最大的主机在前",
+)
+BUILT_IN_NETWORK = Template(
+    "cli.built_in_network",
+    "--built-in and --network: expected one of them; both state the rates of the network",
+    "--built-in 与 --network：只能给出其中一个，二者都指定网络的速率",
 )
 EXPLAIN_TITLE = Template("cli.explain_title", "{collective}, {size} ranks", "{collective}，{size} 个 rank")
 EXPLAIN_TITLE_OF_ONE = Template(
@@ -136,6 +141,11 @@ EXPLAINED_COST = Template(
     "cost: steps {steps}, rounds {rounds}, bytes through the busiest rank {part} × the vector",
     "代价：{steps} 步，{rounds} 轮，最忙的 rank 的单向数据量（发送、接收取较大者）为整个向量的 {part} 倍",
 )
+EXPLAIN_TITLE_ON_NETWORK = Template(
+    "cli.explain_title_on_network", "{title}, network {network}", "{title}，网络 {network}"
+)
+EXPLAINED_PREDICTION = Template("cli.explained_prediction", "prediction: {prediction}", "预测：{prediction}")
+EXPLAINED_TAKEOVERS = Template("cli.explained_takeovers", "by size: {takeovers}", "按大小：{takeovers}")
 EXPLAINED_NEXT = Template("cli.explained_next", "next best: {algorithm}", "次优：{algorithm}")
 
 # tune.py
@@ -162,8 +172,8 @@ OWN_NOT_STORED = Template(
 # info.py
 NO_TABLE = Template(
     "cli.no_table",
-    "built-in rules (`unisono tune` measures this machine)",
-    "内置规则（`unisono tune` 可测量本机）",
+    "predicted choices (`unisono tune` measures this machine)",
+    "按预测选择（`unisono tune` 可测量本机）",
 )
 TABLE = Template("cli.table", "{path}, measured for {sizes} ranks", "{path}，已测量的 rank 数：{sizes}")
 TRANSPORT = Template(

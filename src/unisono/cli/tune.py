@@ -49,8 +49,8 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
 def run(args: argparse.Namespace) -> int:
     """Measure the algorithms, print the table, and store it."""
     from unisono.bootstrap.environment import identity_in_job
-    from unisono.comm.rules import with_options
-    from unisono.comm.selection import store_table, table_path
+    from unisono.comm.candidates import with_options
+    from unisono.comm.tables import store_table, table_path
     from unisono.launch.spawn import spawn
 
     if not args.budget > 0:

@@ -28,6 +28,7 @@ class CodecChoice(NamedTuple):
 
     codec: Codec | None
     reason: Message
+    allowed: Codec | None = None  # the codec that the call allows, used or not
 
 
 def choose_codec(
@@ -35,12 +36,12 @@ def choose_codec(
 ) -> CodecChoice:
     """Return the codec of a call that allows one; ``link_rate`` is in bytes per second, None if it is not known."""
     if hosts is None or len(hosts) == 1:
-        return CodecChoice(None, messages.CODEC_ONE_HOST())
+        return CodecChoice(None, messages.CODEC_ONE_HOST(), allowed)
     if link_rate is None:
-        return CodecChoice(None, messages.CODEC_RATE_UNKNOWN())
+        return CodecChoice(None, messages.CODEC_RATE_UNKNOWN(), allowed)
     if nbytes < LEAST_BYTES:
-        return CodecChoice(None, messages.CODEC_SHORT(nbytes=nbytes, least=LEAST_BYTES))
-    left = allowed.wire_bytes(SAMPLE) / (4 * SAMPLE)
+        return CodecChoice(None, messages.CODEC_SHORT(nbytes=nbytes, least=LEAST_BYTES), allowed)
+    left = _part_left(allowed)
     link_s = float(least_crossing(collective, [len(ranks) for ranks in hosts])) * nbytes / link_rate
     saved_s = (1 - left) * link_s
     coding_s = float(collective.bus_factor(size)) * nbytes * CODING_S_PER_BYTE
@@ -49,7 +50,27 @@ def choose_codec(
         codec=allowed, rate=f"{link_rate * 8e-9:.3g}", link=_us(link_s), saved=_us(saved_s), coding=_us(coding_s),
         times=f"{LEAST_GAIN:g}",
     )  # fmt: skip
-    return CodecChoice(allowed if pays else None, reason)
+    return CodecChoice(allowed if pays else None, reason, allowed)
+
+
+def rate_at_which_codec_pays(
+    allowed: Codec | None, collective: Collective, size: int, hosts: Hosts | None
+) -> float | None:
+    """Return the bytes per second of links between hosts below which a codec pays off; None if it never does.
+
+    ``allowed`` is the codec; None stands for bf16, which halves the bytes.
+    """
+    if hosts is None or len(hosts) == 1 or not collective.carries_data:
+        return None
+    left = 0.5 if allowed is None else _part_left(allowed)
+    crossing = float(least_crossing(collective, [len(ranks) for ranks in hosts]))
+    coding = LEAST_GAIN * float(collective.bus_factor(size)) * CODING_S_PER_BYTE
+    return (1 - left) * crossing / coding or None
+
+
+def _part_left(codec: Codec) -> float:
+    """Return the part of the bytes that a codec sends."""
+    return codec.wire_bytes(SAMPLE) / (4 * SAMPLE)
 
 
 def _us(seconds: float) -> str:

@@ -35,6 +35,14 @@ CODEC_DOES_NOT_PAY = Template(
     "不用编解码器：在 {rate} Gbit/s 的链路上，{codec} 可从 {link} µs 中节省 {saved} µs，不到编码所需 {coding} µs 的 "
     "{times} 倍",
 )
+CODEC_PAYS_BELOW = Template(
+    "comm.codec_pays_below",
+    "{codec} pays off on links between hosts slower than {rate} Gbit/s",
+    "主机间链路低于 {rate} Gbit/s 时，{codec} 才划算",
+)
+CODEC_NEVER_PAYS = Template(
+    "comm.codec_never_pays", "{codec} does not pay off at any link speed", "无论链路速率如何，{codec} 都不划算"
+)
 AUTO_HAS_NO_EFFECT = Template("comm.auto_has_no_effect", "codec={codec!r}: {reason}", "codec={codec!r}：{reason}")
 BAD_LINK_RATE = Template(
     "comm.bad_link_rate",

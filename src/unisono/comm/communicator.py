@@ -19,7 +19,7 @@ from unisono.comm.codec_agreement import auto_codec_of
 from unisono.comm.codec_choice import CodecChoice
 from unisono.comm.collective_methods import CollectiveMethods
 from unisono.comm.dispatch import NUMBERS, Dispatcher
-from unisono.comm.selection import Explanation, explain
+from unisono.comm.explanation import Explanation, explain
 from unisono.comm.tracing import EVENTS, Trace, trace_job
 from unisono.comm.work import Work
 from unisono.errors import UsageError
@@ -246,14 +246,17 @@ class Communicator(CollectiveMethods):
 
         ``collective`` is a name such as "all_reduce", or a record of ``unisono.collectives``; UsageError is raised if
         there is no such collective. ``codec`` is one that the call allows, such as "auto:bf16" (default: none). The
-        result also has the next best algorithm, and the codec that is used. For example::
+        result also has the predicted time, the next best algorithm and how far it is behind, the sizes at which other
+        algorithms take over, and the codec that is used. For example::
 
             print(comm.explain("all_reduce", 1 << 20, codec="auto:bf16"))
         """
         found = collectives.find(collective) if isinstance(collective, str) else collective
         config, hosts = self._link.config, self.dispatcher.hosts
         choice = None if codec is None else self.choose_codec(codec, found, nbytes)
-        return explain(found, self.size, nbytes, config.table, config.oversubscribed, hosts, choice)
+        return explain(
+            found, self.size, nbytes, config.table, self.dispatcher.rates, hosts, choice, config.staging_bytes
+        )
 
     def choose_codec(
         self, codec: str | AutoCodec, collective: str | Collective, nbytes: int, *, algorithm: Any = None

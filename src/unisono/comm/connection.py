@@ -11,7 +11,7 @@ from unisono.bootstrap.network_options import NetworkOptions, meets_over_network
 from unisono.bootstrap.tls import Tls
 from unisono.comm.communicator import Communicator
 from unisono.comm.links import link_rate_in_config, settle_link_rate
-from unisono.comm.selection import load_table
+from unisono.comm.network_rates import tuning_for
 
 
 def connect(
@@ -28,6 +28,7 @@ def connect(
     transport: str | None = None,
     tls: Tls | None = None,
     link_rate: float | str | None = None,
+    network: str | PathLike[str] | None = None,
 ) -> Communicator:
     """Join the other ranks of this job and return the communicator of all.
 
@@ -53,6 +54,8 @@ def connect(
     ``link_rate`` is the rate of the link of a host in bytes per second, or "measure", which takes about half a second
     for every pair of hosts; calls with ``codec="auto:..."`` depend on it. The value of rank 0 applies to all
     ranks (default: not known).
+    ``network`` is the network by which algorithms are chosen where ``unisono tune`` has measured nothing: a preset or
+    a TOML file (docs/networks.md), by default this machine as it was detected. That of rank 0 applies to all ranks.
 
     UsageError is raised if the arguments or environment variables cannot work, CollectiveTimeout if ranks are missing
     after ``connect_timeout``, MismatchError if the ranks disagree, PeerLost if a rank ends meanwhile, and CommError
@@ -60,6 +63,7 @@ def connect(
     """
     options = NetworkOptions(rendezvous, token, token_file, interface, ports, transport, tls)
     rate = link_rate_in_config(link_rate)
+    tuning = tuning_for(network)
     launcher = JobNetwork()
     if identity is None:
         identity = identity_in_job()
@@ -69,8 +73,8 @@ def connect(
 
         plan = plan_network(identity, options, launcher)
         link = connect_link_over_network(
-            identity, plan, timeout, connect_timeout, staging_bytes, load_table, link_rate=rate
+            identity, plan, timeout, connect_timeout, staging_bytes, tuning, link_rate=rate
         )
     else:
-        link = connect_link(timeout, connect_timeout, staging_bytes, load_table, identity)
+        link = connect_link(timeout, connect_timeout, staging_bytes, tuning, identity)
     return settle_link_rate(Communicator(link), link.config)

@@ -32,6 +32,7 @@ from unisono.comm.codec_agreement import (
     rounding_mode_of,
 )
 from unisono.comm.codec_choice import CodecChoice, choose_codec
+from unisono.comm.machine import with_link_rate
 from unisono.comm.nontemporal import writes_past_caches
 from unisono.comm.plan_cache import PlanCache
 from unisono.comm.plan_record import PlanRecord
@@ -42,6 +43,7 @@ from unisono.comm.topology import host_options
 from unisono.comm.work import Work
 from unisono.compiler import Hosts, Lengths, lay_out_call
 from unisono.compiler.traffic import SentBytes, sent_bytes
+from unisono.costs.rates import Rates, rates_from
 from unisono.errors import GoalError, UsageError
 from unisono.reductions import check_op
 from unisono.schedule import Schedule
@@ -118,6 +120,11 @@ class Dispatcher:
         """The bytes per second of the links between hosts, on which the ranks agree; None if it is not known."""
         return self.link.config.link_rate or None
 
+    @property
+    def rates(self) -> Rates:
+        """The rates of the network, on which the ranks agree."""
+        return with_link_rate(rates_from(self.link.config.rates), self.link_rate)
+
     @overload
     def transfer(
         self, array: Any, peer: int, tag: int, sending: Literal[True], async_op: bool, timeout: float | None
@@ -164,8 +171,9 @@ class Dispatcher:
         options: Mapping[str, Any] = {}
         if algorithm is None:
             algorithm, _, options = choose(
-                collective, size, nbytes, config.table, config.oversubscribed,
+                collective, size, nbytes, config.table, self.rates,
                 lambda each: rounding is RoundingMode.NONE or agrees(each.schedule(size, root), rounding), hosts,
+                config.staging_bytes,
             )  # fmt: skip
         else:
             if isinstance(algorithm, str):

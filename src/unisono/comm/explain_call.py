@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from os import PathLike
+from typing import TYPE_CHECKING
 
 from unisono import collectives
 from unisono.algorithms.declaration import Algorithm
@@ -10,13 +12,21 @@ from unisono.algorithms.user_files import resolve
 from unisono.bootstrap.job_resources import Table
 from unisono.codecs import AutoCodec
 from unisono.collectives import Collective
+from unisono.comm.candidates import Variant
 from unisono.comm.codec_agreement import auto_codec_of
 from unisono.comm.codec_choice import choose_codec
-from unisono.comm.selection import Explanation, explain, load_table
+from unisono.comm.explanation import Explanation, explain
+from unisono.comm.machine import load_rates, with_link_rate
+from unisono.comm.network_rates import network_hosts, rates_of_network
+from unisono.comm.tables import load_table
 from unisono.comm.topology import host_options
 from unisono.compiler import Hosts
+from unisono.costs.rates import Rates
 from unisono.message import Template
 from unisono.verifier import proof_of
+
+if TYPE_CHECKING:
+    from unisono.networks import Network
 
 REQUESTED = Template("comm.requested", "the call requests it: algorithm={name!r}", "调用时指定了 algorithm={name!r}")
 
@@ -32,29 +42,47 @@ def explain_call(
     hosts: Hosts | None = None,
     codec: str | AutoCodec | None = None,
     link_rate: float | None = None,
+    network: str | PathLike[str] | Network | None = None,
 ) -> Explanation:
     """Return the algorithm of a call on this machine, the reason, and the next best algorithm.
 
     ``collective`` is a name such as "all_reduce"; ``nbytes`` is the size of the vector and ``size`` the number of
     ranks. ``algorithm`` is the name that the call passes, if it passes one. ``table`` replaces the one that ``unisono
-    tune`` has measured (``{}`` stands for the built-in rules), and ``cores`` the number of cores that this process
-    may use. ``hosts`` lists the ranks of each host; by default there is one host. ``codec`` is a codec
-    that the call allows, such as "auto:bf16" (default: none), and ``link_rate`` the rate of the links between hosts
-    in bytes per second (default: not known). ``Communicator.explain`` answers the same question for a communicator.
+    tune`` has measured (``{}`` stands for none: the choice is predicted), and ``cores`` the number of cores of a host
+    that this process may use. ``hosts`` lists the ranks of each host; by default there is one host. ``codec`` is a
+    codec that the call allows, such as "auto:bf16" (default: none), and ``link_rate`` the rate of the links between
+    hosts in bytes per second (default: not known). ``network`` is a network that replaces this machine: a preset such
+    as "dgx-h100", the path of a TOML file, or a record; then by default no table is used, every rank has a core, and
+    the network determines the hosts. ``Communicator.explain`` answers the same question for a communicator.
     """
+    if network is None:
+        table, rates = load_table() if table is None else table, load_rates()
+    else:
+        table, rates = {} if table is None else table, rates_of_network(network)
+        hosts = network_hosts(network, size) if hosts is None else hosts
+        cores = size if cores is None else cores
     chosen = collectives.find(collective) if isinstance(collective, str) else collective
-    table = load_table() if table is None else table
+    return explain_with(chosen, nbytes, size, rates, table, algorithm, cores, hosts, codec, link_rate)
+
+
+def explain_with(
+    collective: Collective, nbytes: int, size: int, rates: Rates, table: Table, algorithm: str | None = None,
+    cores: int | None = None, hosts: Hosts | None = None, codec: str | AutoCodec | None = None,
+    link_rate: float | None = None,
+) -> Explanation:  # fmt: skip
+    """Return the algorithm of a call for given rates and a given table."""
     cores = len(os.sched_getaffinity(0)) if cores is None else cores
-    auto = auto_codec_of(chosen, codec)
-    choice = None if auto is None else choose_codec(auto.codec, chosen, size, nbytes, hosts, link_rate)
-    explanation = explain(chosen, size, nbytes, table, oversubscribed=size > cores, hosts=hosts, codec=choice)
+    most = size if hosts is None else max(map(len, hosts))
+    rates = with_link_rate(rates._replace(ranks_per_core=max(1.0, most / cores)), link_rate)
+    auto = auto_codec_of(collective, codec)
+    choice = None if auto is None else choose_codec(auto.codec, collective, size, nbytes, hosts, link_rate)
+    if hosts is not None and len(hosts) == 1:
+        hosts = None  # as a communicator has it
     if algorithm is None:
-        return explanation
-    requested = resolve(algorithm, chosen)
+        return explain(collective, size, nbytes, table, rates, hosts, choice)
+    requested = resolve(algorithm, collective)
     options = host_options(requested, hosts) if isinstance(requested, Algorithm) else {}
     proof_of(requested.schedule(size, **options))
-    others = explanation.algorithm if explanation.algorithm != requested.name else explanation.next_best
-    return Explanation(
-        chosen.name, size, nbytes, requested.name, REQUESTED(name=algorithm), others, explanation.topology, options,
-        explanation.codec, explanation.codec_reason,
-    )  # fmt: skip
+    own = Variant(requested, options) if isinstance(requested, Algorithm) else None
+    explanation = explain(collective, size, nbytes, table, rates, hosts, choice, own=own)
+    return explanation._replace(algorithm=requested.name, reason=REQUESTED(name=algorithm), options=options)

@@ -185,10 +185,33 @@ MEASURED_ON_HOSTS = Template(
     "comm.measured_on_hosts", "measured by `unisono tune` on such hosts", "由 `unisono tune` 在同样分布的主机上测得"
 )
 MEASURED = Template("comm.measured", "measured by `unisono tune` on this machine", "由 `unisono tune` 在本机测得")
-BUILT_IN_RULE = Template(
-    "comm.built_in_rule",
-    "a built-in rule; `unisono tune` measures this machine",
-    "内置规则；可用 `unisono tune` 在本机实测",
+PREDICTED = Template("comm.predicted", "predicted for this network", "按当前网络预测")
+PREDICTED_TIME = Template(
+    "comm.predicted_time",
+    "predicted to take {time} µs: latency {latency}, bandwidth {bandwidth}, reduction {reduction}",
+    "预计用时 {time} µs：延迟 {latency}，带宽 {bandwidth}，归约 {reduction}",
+)
+NEXT_BEST = Template("comm.next_best", "{algorithm}", "{algorithm}")
+NEXT_BEST_BEHIND = Template(
+    "comm.next_best_behind", "{algorithm}, predicted {percent} % slower", "{algorithm}，预计慢 {percent} %"
+)
+NEXT_BEST_EQUAL = Template(
+    "comm.next_best_equal",
+    "{algorithm}, predicted equally fast (within {percent} %)",
+    "{algorithm}，预计同样快（相差不到 {percent} %）",
+)
+NEXT_BEST_PREDICTED_FASTER = Template(
+    "comm.next_best_predicted_faster",
+    "{algorithm}, predicted {percent} % faster, against the measurement",
+    "{algorithm}，预测快 {percent} %，与实测不符",
+)
+NO_TAKEOVER = Template("comm.no_takeover", "the same algorithm for all sizes", "任意大小都用同一算法")
+TAKEOVER = Template("comm.takeover", "{algorithm} from {start} bytes", "{start} 字节起用 {algorithm}")
+TAKEOVERS = Template("comm.takeovers", "{first} for short vectors, {others}", "短向量用 {first}，{others}")
+MACHINE_EXPECTED = Template(
+    "comm.machine_expected",
+    'expected {{"rates": {{...}}}} with the rates of this machine, found something else',
+    '应为含本机速率的 {{"rates": {{...}}}}，实际不是',
 )
 EXPLANATION = Template(
     "comm.explanation",
@@ -207,8 +230,8 @@ TABLE_NOT_STORED = Template(
 )
 TABLE_HINT = Template(
     "comm.table_hint",
-    "the built-in rules are used; run `unisono tune` again, or delete the file",
-    "改用内置规则；请重新运行 `unisono tune`，或删除该文件",
+    "algorithms are chosen without it; run `unisono tune` again, or delete the file",
+    "选择算法时不使用它；请重新运行 `unisono tune`，或删除该文件",
 )
 TABLE_FIELD = Template(
     "comm.table_field", "{field}: expected {expected}, found {found}", "{field}：应为 {expected}，实际为 {found}"

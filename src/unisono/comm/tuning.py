@@ -13,18 +13,16 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from unisono import collectives
-from unisono.algorithms import catalogue
 from unisono.bootstrap.job_resources import Table
 from unisono.collectives import Collective, barrier
+from unisono.comm import candidates as choice
 from unisono.comm.communicator import Communicator
-from unisono.comm.rules import FALLBACK, rules_for, variant_of
 from unisono.comm.topology import topology_of
 from unisono.compiler import Hosts
 
 SIZES_BYTES = (8, 256, 2048, 16 << 10, 128 << 10, 1 << 20, 8 << 20, 32 << 20)
 REPEATS = 3
 FAR_BEHIND = 3.0  # times slower than the best at this size: not measured at the next
-ONE_HOST_ONLY = ("direct",)  # between hosts, all senders meet at one link: up to twice as slow as a ring
 # A call between slow hosts takes longer than its share of the budget: then the rule of shorter vectors is kept.
 MOST_BUDGETS = 3.0
 NOT_CLEARLY = 1.05  # a smaller difference is noise: the best algorithm for fewer bytes is kept
@@ -63,20 +61,12 @@ def tune(comm: Communicator, budget_s: float, own: Mapping[str, Sequence[str]] |
 
 
 def candidates_for(collective: Collective, size: int, hosts: Hosts) -> list[Candidate]:
-    """Return the algorithms to measure; on several hosts, also the variants of the built-in rules."""
-    found = [
-        Candidate(each.name, {}, each.name) for each in catalogue.algorithms_serving(collective, size)
-        if len(hosts) == 1 or each.name not in ONE_HOST_ONLY
-    ]  # fmt: skip
-    if len(hosts) > 1:
-        rules = (*rules_for(collective, hosts, False), *FALLBACK.get(collective.name, ()))
-        variants = [(rule, variant_of(collective, rule, hosts)) for rule in rules if rule.options]
-        found += [
-            Candidate(rule.algorithm, rule.options, variant.schedule(size))
-            for rule, variant in variants
-            if variant.is_practical(size)
-        ]
-    return found
+    """Return the algorithms to measure: those among which a prediction would choose."""
+    return [
+        Candidate(each.name, each.own, each.schedule(size) if each.own else each.name)
+        for each in choice.candidates_for(collective, size, hosts)
+        if each.is_practical(size)
+    ]
 
 
 def _rules(

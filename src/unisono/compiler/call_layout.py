@@ -127,9 +127,22 @@ def cut_into_segments(
     if codec_block is not None:
         room = room // codec_block.wire_bytes * codec_block.memory_bytes
     limit = segment_limit or _longest_segment(collective, several_hosts)
-    if tracks > 1 and known_to_all:  # otherwise ranks know different lengths
-        limit = min(limit, max(SHORTEST_FAR_SEGMENT, -(-longest // tracks)))
+    if known_to_all:  # otherwise ranks know different lengths
+        limit = _shared_by_tracks(limit, longest, tracks)
     return _segments(schedule, longest, min(room, limit), known_to_all, codec_block)
+
+
+def count_passes(
+    collective: Collective, longest: int, most_sent: int, staging_bytes: int, several_hosts: bool, tracks: int = 1
+) -> int:
+    """Return the number of segments of ``cut_into_segments`` for a call without a codec whose lengths all ranks know."""
+    limit = _shared_by_tracks(_longest_segment(collective, several_hosts), longest, tracks)
+    room = max(LINE, min(staging_bytes // (2 * most_sent) - PADDING, limit) // LINE * LINE)
+    return max(1, -(-longest // room))
+
+
+def _shared_by_tracks(limit: int, longest: int, tracks: int) -> int:
+    return limit if tracks == 1 else min(limit, max(SHORTEST_FAR_SEGMENT, -(-longest // tracks)))
 
 
 def _longest_segment(collective: Collective, several_hosts: bool) -> int:

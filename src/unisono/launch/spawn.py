@@ -21,7 +21,7 @@ from unisono.bootstrap.job_resources import STAGING_BYTES
 from unisono.bootstrap.membership import connect_link
 from unisono.bootstrap.rendezvous_address import AbstractAddress
 from unisono.comm.communicator import Communicator
-from unisono.comm.selection import load_table
+from unisono.comm.machine import load_tuning
 from unisono.errors import CommError, PeerLost, UsageError
 from unisono.launch import messages
 from unisono.launch.limits import check_size
@@ -197,7 +197,7 @@ def _run_rank(
     outcome = Outcome()
     try:
         with Communicator(
-            connect_link(timeout, CONNECT_S, STAGING_BYTES, load_table, identity, AbstractAddress(*address))
+            connect_link(timeout, CONNECT_S, STAGING_BYTES, load_tuning, identity, AbstractAddress(*address))
         ) as comm:
             outcome.value = function(comm, *args, **kwargs)
     except BaseException as error:

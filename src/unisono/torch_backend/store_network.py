@@ -33,7 +33,7 @@ from unisono.bootstrap.membership import Link
 from unisono.bootstrap.network_options import TCP, NetworkPlan
 from unisono.bootstrap.rendezvous import RendezvousHooks
 from unisono.comm.links import link_rate_in_config
-from unisono.comm.selection import load_table
+from unisono.comm.machine import load_tuning
 from unisono.errors import CommError, UsageError
 from unisono.torch_backend import messages
 from unisono.torch_backend.options import Options
@@ -208,7 +208,7 @@ class NetworkMember:
             return [(AF_INET6 if ":" in address else AF_INET, (address, port)) for address in rank_0.addresses]
 
         return connect_link_over_network(
-            self.identity, plan, self.timeout_s, left_s, self.options.staging_bytes, load_table, hooks=hooks,
+            self.identity, plan, self.timeout_s, left_s, self.options.staging_bytes, load_tuning, hooks=hooks,
             host=self.host, resolve=resolve, offers=self.offers,
             link_rate=link_rate_in_config(self.options.link_rate),
         )  # fmt: skip

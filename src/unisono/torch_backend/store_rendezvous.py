@@ -32,7 +32,7 @@ from unisono.bootstrap.rendezvous import RendezvousHooks, listening_process
 from unisono.bootstrap.rendezvous_address import AbstractAddress, Address, SocketAddress
 from unisono.comm.communicator import Communicator
 from unisono.comm.links import link_rate_in_config, settle_link_rate
-from unisono.comm.selection import load_table
+from unisono.comm.machine import load_tuning
 from unisono.errors import CollectiveTimeout, CommError, UnisonoError, UsageError
 from unisono.message import Template
 from unisono.torch_backend import messages
@@ -171,7 +171,7 @@ def meet_through_store(
     identity = RankIdentity(rank, size, rank, size, "alone", "", job_trace())
     if size == 1:
         return Communicator(
-            connect_link(timeout_s, timeout_s, options.staging_bytes, load_table, identity, AbstractAddress("", ""))
+            connect_link(timeout_s, timeout_s, options.staging_bytes, load_tuning, identity, AbstractAddress("", ""))
         )
     member = StoreMember(store, identity, timeout_s, options, offers)
     link = member.host_rendezvous() if rank == 0 else member.join_rendezvous()
@@ -231,7 +231,7 @@ class StoreMember:
         """Meet the other ranks on this host; return None if some are on other hosts."""
         try:
             return connect_link(
-                self.timeout_s, self.timeout_s, self.options.staging_bytes, load_table, self.identity, address, hooks
+                self.timeout_s, self.timeout_s, self.options.staging_bytes, load_tuning, self.identity, address, hooks
             )
         except CommError as error:
             if not is_moved(error):

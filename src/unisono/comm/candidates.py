@@ -1,0 +1,94 @@
+"""The algorithms among which the one of a call is chosen, with the options that use the hosts as nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from unisono.algorithms.catalogue import algorithms_serving, find
+from unisono.algorithms.declaration import Algorithm
+from unisono.collectives import Collective
+from unisono.comm.topology import host_options, node_option
+from unisono.compiler import Hosts
+from unisono.schedule import Schedule
+
+NO_OPTIONS: Mapping[str, Any] = {}
+# With many hosts of different sizes the cut that suits all of them has very many chunks, which are then too short.
+MOST_CHUNKS = 1024
+
+# Between hosts, all ranks send to all others at once: measured to be up to twice as slow as a ring, which sends the
+# same bytes, because TCP loses packets where many flows meet.
+ONE_HOST_ONLY = ("direct",)
+
+# Between several hosts with several ranks each: one algorithm inside a host, another between the hosts. Few steps or
+# few bytes between the hosts; inside a host, ranks reach each other directly.
+BETWEEN_HOSTS: dict[str, tuple[tuple[str, tuple[str, ...]], ...]] = {
+    "all_reduce": (
+        ("leaders", ("recursive_doubling", "rabenseifner", "ring")),
+        ("hierarchical", ("recursive_doubling", "rabenseifner", "ring")),
+    ),
+    "all_gather": (("hierarchical", ("bruck", "ring")),),
+    "reduce_scatter": (("hierarchical", ("pat", "ring")),),
+    "broadcast": (("hierarchical", ("tree", "chain")),),
+    "reduce": (("hierarchical", ("tree", "chain")),),
+}
+
+
+class Variant(NamedTuple):
+    """An algorithm with options; ``own`` are those that do not follow from the hosts."""
+
+    algorithm: Algorithm
+    options: Mapping[str, Any] = NO_OPTIONS
+    own: Mapping[str, Any] = NO_OPTIONS
+
+    @property
+    def name(self) -> str:
+        """The name of the algorithm."""
+        return self.algorithm.name
+
+    @property
+    def key(self) -> str:
+        """The algorithm and its own options, as files of cost terms name them."""
+        return with_options(self.name, self.own)
+
+    def schedule(self, size: int, root: int | None = None) -> Schedule:
+        """Return the schedule for this number of ranks."""
+        return self.algorithm.schedule(size, root, **self.options)
+
+    def is_practical(self, size: int) -> bool:
+        """Return whether the options do not cut the vector into very many chunks."""
+        if not self.options or isinstance(self.options.get("node"), int):
+            return True  # nodes of one size need no more chunks than there are ranks
+        return self.algorithm.chunk_count(size, **self.options) <= max(size, MOST_CHUNKS)
+
+
+def variant_of(collective: Collective, name: str, own: Mapping[str, Any], hosts: Hosts | None) -> Variant:
+    """Return an algorithm with options; hierarchical ones use the hosts as their nodes."""
+    algorithm = find(name, collective)
+    return Variant(algorithm, {**host_options(algorithm, hosts), **own}, own)
+
+
+def candidates_for(collective: Collective, size: int, hosts: Hosts | None) -> list[Variant]:
+    """Return the algorithms for ``size`` ranks on these hosts, the simplest ones first; None stands for one host."""
+    counts = {size} if hosts is None else set(map(len, hosts))
+    several = hosts is not None and len(hosts) > 1
+    found = [each for each in algorithms_serving(collective, size) if not (several and each.name in ONE_HOST_ONLY)]
+    if several and counts == {1}:  # with one rank in each node, there is nothing to do inside them
+        found = [each for each in found if "node" not in each.options]
+    elif several and not isinstance(node_option(hosts), int):  # type: ignore[arg-type]
+        # On hosts of different sizes, or with ranks in another order, others send more than necessary between hosts.
+        found = [each for each in found if "node" in each.options] or found
+    variants = [Variant(each, host_options(each, hosts)) for each in found]
+    if several and counts != {1} and found:
+        for name, outer in BETWEEN_HOSTS.get(collective.name, ()):
+            explicit = ({"inner": "naive", "outer": each} for each in outer)
+            default = find(name, collective).options
+            owns = [own for own in explicit if not own.items() <= default.items()]
+            variants += [variant_of(collective, name, own, hosts) for own in owns]
+    return variants
+
+
+def with_options(name: str, options: Mapping[str, Any]) -> str:
+    """Return the name of an algorithm with its options, as schedules write it."""
+    given = ", ".join(f"{option}={value}" for option, value in options.items())
+    return f"{name}({given})" if given else name

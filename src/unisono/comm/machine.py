@@ -1,0 +1,101 @@
+"""The rates of this machine: those that ``unisono tune`` has measured, or a default for the speed of its memory.
+
+The speed of memory is measured once, in less than a millisecond, and kept in the cache directory of the user, so
+that the choice of algorithms, and with it the order of additions, does not change from job to job. It is rounded to
+a power of two, because such a short measurement is not exact.
+"""
+
+from __future__ import annotations
+
+import time
+from contextlib import suppress
+from math import log2
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from unisono.bootstrap.job_resources import Tuning
+from unisono.cache_files import Unbelievable, read_record, user_cache, warn_ignored, write_record
+from unisono.comm import messages
+from unisono.comm.tables import load_table
+from unisono.costs.rates import DEFAULT, Rates, rates_from
+from unisono.errors import UsageError
+
+MOST_BYTES = 64 * 1024
+COPIED_BYTES, COPIES = 1 << 20, 7
+DEFAULT_COPY_RATE = 17.7e9  # bytes per second, on the machine of the default rates
+SLOWEST, FASTEST = 1 / 8, 8  # times that rate
+
+
+def machine_path() -> Path:
+    """Return the path of the record; a user may delete it at any time."""
+    return user_cache() / "machine.json"
+
+
+def load_rates() -> Rates:
+    """Return the rates of this machine."""
+    record = read_machine()
+    if record is None:
+        record = {"rates": detected_rates().as_data(), "measured": False}
+        with suppress(OSError, Unbelievable):
+            write_record(machine_path(), record, indent=1)
+    return rates_from(record["rates"])
+
+
+def read_machine() -> dict[str, Any] | None:
+    """Return the stored record of this machine; None if there is none, or if it is invalid."""
+    path = machine_path()
+    try:
+        record = read_record(path, MOST_BYTES)
+        if record is None:
+            return None
+        rates_from(record["rates"])
+    except Unbelievable as error:
+        warn_ignored(path, str(error), messages.TABLE_HINT())
+        return None
+    except (KeyError, TypeError, ValueError):
+        warn_ignored(path, messages.MACHINE_EXPECTED(), messages.TABLE_HINT())
+        return None
+    found: dict[str, Any] = record
+    return found
+
+
+def store_rates(rates: Rates, **facts: Any) -> None:
+    """Store measured rates, and facts about the measurement."""
+    path = machine_path()
+    try:
+        write_record(path, {"rates": rates.as_data(), "measured": True, **facts}, indent=1)
+    except (OSError, Unbelievable) as error:
+        reason = (error.strerror or error) if isinstance(error, OSError) else error
+        raise UsageError(messages.TABLE_NOT_STORED(path=path, reason=reason)) from error
+
+
+def detected_rates() -> Rates:
+    """Return the default rates, with bytes that take as long as the memory of this machine suggests."""
+    array = np.zeros(COPIED_BYTES // 8)
+    copy = np.empty_like(array)
+    times_s = []
+    for _ in range(COPIES):
+        began_s = time.perf_counter()
+        np.copyto(copy, array)
+        times_s.append(time.perf_counter() - began_s)
+    rate = COPIED_BYTES / min(times_s) / DEFAULT_COPY_RATE
+    slower = 2.0 ** -round(log2(min(max(rate, SLOWEST), FASTEST)))
+    return DEFAULT._replace(
+        sent_byte_s=DEFAULT.sent_byte_s * slower,
+        received_byte_s=DEFAULT.received_byte_s * slower,
+        copied_byte_s=DEFAULT.copied_byte_s * slower,
+    )
+
+
+def load_tuning() -> Tuning:
+    """Return the table and the rates of this machine, by which a job chooses its algorithms."""
+    return {"table": load_table(), "rates": load_rates().as_data()}
+
+
+def with_link_rate(rates: Rates, link_rate: float | None) -> Rates:
+    """Return the rates with links between hosts of ``link_rate`` bytes per second; None if it is not known."""
+    if link_rate is None or link_rate <= 0:  # not known, or not measured yet
+        return rates
+    return rates._replace(crossing_byte_s=1 / link_rate, meeting_byte_s=1 / link_rate)

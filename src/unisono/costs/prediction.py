@@ -1,0 +1,85 @@
+"""Predicts the time of a call from the cost terms of its program and the rates of the network."""
+
+from __future__ import annotations
+
+from math import ceil
+from typing import NamedTuple
+
+from unisono.collectives import Collective
+from unisono.compiler.call_layout import count_passes
+from unisono.costs.rates import Rates
+from unisono.costs.terms import Part, Path, Terms
+
+
+class Prediction(NamedTuple):
+    """The time of a call, and the parts of which it consists.
+
+    ``latency_s`` is the time of messages apart from their bytes, ``bandwidth_s`` that of bytes that are copied and
+    sent, and ``reduction_s`` that of bytes that are combined. ``busy_s`` is the time of processors among them.
+    """
+
+    time_s: float
+    latency_s: float
+    bandwidth_s: float
+    reduction_s: float
+    busy_s: float
+
+
+def predict(
+    terms: Terms, collective: Collective, nbytes: int, rates: Rates, staging_bytes: int, tracks: int = 1
+) -> Prediction:
+    """Return the predicted time of a call of ``nbytes`` bytes; ``tracks`` passes are in flight between hosts."""
+    chunk = nbytes / terms.chunks if collective.carries_data else 0.0
+    passes = count_passes(collective, ceil(chunk), terms.most_sent, staging_bytes, tracks > 1, tracks)
+    segment = chunk / passes  # bytes of a chunk in one pass
+    slow = rates.beyond_cache if rates.cache_bytes and 3 * nbytes > rates.cache_bytes else 1.0
+    return max(_part(part, terms, segment, passes, rates, slow, tracks) for part in terms.parts)
+
+
+def _part(
+    part: Part, terms: Terms, segment: float, passes: int, rates: Rates, slow: float, tracks: int
+) -> Prediction:
+    first = _pass(part.first, terms, segment, rates, slow)
+    if passes == 1:
+        return first
+    further = _pass(part.further, terms, segment, rates, slow)
+    if tracks > 1:
+        # While one pass waits for the network, others use the processor and the link.
+        latency_s = further.latency_s / tracks
+        link_s = terms.link * segment * rates.crossing_byte_s / rates.links
+        bandwidth_s = max(link_s, (further.bandwidth_s + latency_s) / min(tracks, passes))
+        reduction_s = further.reduction_s / tracks
+        further = Prediction(bandwidth_s + reduction_s, 0.0, bandwidth_s, reduction_s, further.busy_s)
+    more = passes - 1
+    return Prediction(*(one + more * another for one, another in zip(first, further, strict=True)))
+
+
+def _pass(path: Path, terms: Terms, segment: float, rates: Rates, slow: float) -> Prediction:
+    turns = rates.rounds_per_core
+    near_s = rates.near_s + (turns * rates.turn_s if turns > 1 else 0.0)
+    latency_s = path.near * near_s + path.far * rates.far_s + path.crossings * rates.crossing_s / rates.links
+    wire_s = segment * (
+        path.passing * rates.passing_byte_s
+        + path.crossing * rates.crossing_byte_s / rates.links
+        + path.meeting * rates.meeting_byte_s
+    )
+    messages_s, bytes_s, reduced_s = _busy(path, segment, rates, slow)
+    if turns > 1 and terms.work.receives:
+        # The ranks of a host share its cores: what is not on the path must also be done.
+        others = _busy(terms.work, segment, rates, slow)
+        cores = terms.ranks / turns
+        if sum(others) / cores > messages_s + bytes_s + reduced_s:
+            messages_s, bytes_s, reduced_s = (each / cores for each in others)
+    latency_s += messages_s
+    bandwidth_s, busy_s = wire_s + bytes_s, messages_s + bytes_s + reduced_s
+    return Prediction(latency_s + bandwidth_s + reduced_s, latency_s, bandwidth_s, reduced_s, busy_s)
+
+
+def _busy(path: Path, segment: float, rates: Rates, slow: float) -> tuple[float, float, float]:
+    """Return the seconds that processors spend on messages, on copied bytes, and on combined bytes."""
+    copied = path.sent * rates.sent_byte_s + path.received * rates.received_byte_s + path.copied * rates.copied_byte_s
+    return (
+        path.sends * rates.send_s + path.receives * rates.receive_s + path.locals * rates.local_s,
+        segment * slow * copied,
+        segment * slow * path.reduced * rates.reduced_byte_s,
+    )

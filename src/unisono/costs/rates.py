@@ -1,0 +1,101 @@
+"""The rates of a network, by which cost terms become seconds.
+
+They are a few numbers, so that the ranks of a job can agree on them when they connect.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from unisono.networks import Network
+
+PS = 1e-12
+US = 1e-6
+
+
+class Rates(NamedTuple):
+    """Seconds for each event and each byte of a path (terms.py).
+
+    The defaults are those of a core with shared memory (machine B of docs/performance.md) and of a network of
+    10 Gbit/s with TCP.
+    """
+
+    near_s: float = 0.155 * US  # until a message to a near rank is seen
+    far_s: float = 7 * US  # until a message to another host is seen, beside its time on the link
+    send_s: float = 0.13 * US
+    receive_s: float = 0.065 * US
+    local_s: float = 0.065 * US  # of each copy or sum inside a rank, beside its bytes
+    sent_byte_s: float = 60 * PS
+    received_byte_s: float = 100 * PS
+    reduced_byte_s: float = 20 * PS
+    copied_byte_s: float = 40 * PS
+    passing_byte_s: float = 0.0  # on a link inside a host; in shared memory the copies of the ranks are the link
+    crossing_s: float = 5 * US  # of each message on the link of a host, beside its bytes
+    crossing_byte_s: float = 1 / 1.25e9
+    # Messages between different pairs of hosts at the same time: packets are dropped and sent again (TCP).
+    meeting_byte_s: float = 1 / 1.25e9
+    cache_bytes: float = 0.0  # of a rank; 0: the caches are not known
+    beyond_cache: float = 1.0  # the factor on bytes that ranks copy where a call does not fit into the caches
+    turn_s: float = 1.0 * US  # of each rank of a core, on every message that it waits for, where ranks share cores
+    ranks_per_core: float = 1.0
+    links: int = 1  # of a host to the others
+
+    def as_data(self) -> dict[str, float]:
+        """Return the rates that differ from the defaults."""
+        return {name: value for name, value in self._asdict().items() if value != self._field_defaults[name]}
+
+    @property
+    def rounds_per_core(self) -> float:
+        """The number of ranks that take turns on a core, at least 1."""
+        return max(1.0, self.ranks_per_core)
+
+
+DEFAULT = Rates()
+
+
+def rates_from(data: Mapping[str, Any]) -> Rates:
+    """Return the rates of a record; raise ValueError where it is not one."""
+    if not isinstance(data, Mapping) or not all(
+        name in Rates._fields and type(value) in (int, float) and 0 <= value < float("inf")
+        for name, value in data.items()
+    ):
+        raise ValueError(data)
+    return Rates(**data)
+
+
+def rates_of(network: Network) -> Rates:
+    """Return the rates of a network of the simulator."""
+    endpoint, near, nics = network.endpoint, network.near, network.nics
+    wire_s = 1 / near.bandwidth
+    return Rates(
+        near_s=near.latency_s,
+        far_s=nics.latency_s + _fabric_latency_s(network),
+        send_s=endpoint.send_overhead_s,
+        receive_s=endpoint.receive_overhead_s,
+        local_s=0.0,
+        sent_byte_s=endpoint.send_s_per_byte,
+        received_byte_s=endpoint.receive_s_per_byte,
+        reduced_byte_s=endpoint.reduce_s_per_byte,
+        copied_byte_s=endpoint.copy_s_per_byte,
+        passing_byte_s=wire_s,
+        crossing_s=0.0,
+        crossing_byte_s=1 / nics.bandwidth,
+        meeting_byte_s=0.0,
+        cache_bytes=float(endpoint.cache_bytes or 0),
+        beyond_cache=endpoint.beyond_cache if endpoint.cache_bytes else 1.0,
+        turn_s=0.0,
+        links=nics.count,
+    )
+
+
+def _fabric_latency_s(network: Network) -> float:
+    """Return the latency between the first and the last host of the network, beside that of their NICs."""
+    hosts = 2 if network.hosts is None else network.hosts
+    if hosts < 2:
+        return 0.0
+    size = hosts * network.ranks_per_host
+    route = network.routes(size, [0], [size - 1])[0]
+    latency_s = network.links(size).latency_s
+    return max(0.0, float(sum(latency_s[link] for link in route if link >= 0)) - network.nics.latency_s)
