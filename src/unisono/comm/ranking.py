@@ -11,10 +11,10 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import NamedTuple
 
-from unisono.bootstrap.job_resources import STAGING_BYTES, TRACKS_BETWEEN_HOSTS
 from unisono.collectives import Collective
 from unisono.comm.candidates import Variant, candidates_for
 from unisono.compiler import Hosts
+from unisono.compiler.geometry import STAGING_BYTES, TRACKS_BETWEEN_HOSTS
 from unisono.costs.critical_path import terms_of
 from unisono.costs.prediction import Prediction, predict
 from unisono.costs.rates import DEFAULT, Rates

@@ -135,7 +135,7 @@ def cut_into_segments(
 def count_passes(
     collective: Collective, longest: int, most_sent: int, staging_bytes: int, several_hosts: bool, tracks: int = 1
 ) -> int:
-    """Return the number of segments of ``cut_into_segments`` for a call without a codec whose lengths all ranks know."""
+    """Return the number of segments of a call without a codec, whose lengths all ranks know."""
     limit = _shared_by_tracks(_longest_segment(collective, several_hosts), longest, tracks)
     room = max(LINE, min(staging_bytes // (2 * most_sent) - PADDING, limit) // LINE * LINE)
     return max(1, -(-longest // room))
