@@ -15,7 +15,21 @@ from unisono.cli import messages
 from unisono.errors import ScheduleError, UnisonoError, UsageError
 from unisono.message import CHINESE, ENGLISH, listed, translated
 
-VERBS = ("list", "show", "verify", "draw", "run", "merge", "bench", "explain", "plan", "tune", "info", "demo")
+VERBS = (
+    "list",
+    "show",
+    "verify",
+    "draw",
+    "simulate",
+    "run",
+    "merge",
+    "bench",
+    "explain",
+    "plan",
+    "tune",
+    "info",
+    "demo",
+)
 # Started by other verbs, not by users.
 HIDDEN_VERBS = ("agent",)
 

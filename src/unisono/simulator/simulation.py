@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -78,7 +79,8 @@ def predict(
     times = outcome.times
     path, levels = None, ()
     if times is not None:
-        path = critical_path(programs, costs, times)
+        path = critical_path(programs, costs, times, contention)
+        path = replace(path, overhead_s=path.overhead_s + call_s)
         ends = np.zeros(int(times.level.max(initial=0)) + 1)
         np.maximum.at(ends, times.level, times.end.max(axis=0))
         levels = tuple(np.maximum.accumulate(ends)[1:].tolist())

@@ -1,0 +1,170 @@
+"""``unisono simulate``: predict how long algorithms take on a network."""
+
+from __future__ import annotations
+
+import argparse
+
+from rich.console import Console
+from rich.markup import escape
+
+from unisono import networks
+from unisono.algorithms import Algorithm
+from unisono.bench.cases import format_bytes, parse_sizes
+from unisono.cli import arguments
+from unisono.cli import simulate_messages as messages
+from unisono.cli.names import WrittenSchedule, resolve
+from unisono.cli.output import console, print_json, print_paragraph, print_table, progress_bar, ratio, table
+from unisono.collectives import Collective
+from unisono.comm.topology import host_options
+from unisono.errors import UsageError
+from unisono.message import translated
+from unisono.networks import Network
+from unisono.schedule import Schedule
+from unisono.simulator import Prediction, simulate
+
+DEFAULT_SIZE = 8
+UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "us"), (1e-9, "ns"))
+
+
+def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Declare the verb."""
+    parser = verbs.add_parser(
+        "simulate", help="predict how long algorithms take on a network", description=arguments.described(__doc__)
+    )
+    parser.add_argument(
+        "names", nargs="+", metavar="name", help="e.g. ring, all_gather/ring, my_algo.py:zigzag; several are compared"
+    )
+    parser.add_argument("-n", dest="size", type=arguments.size, help=f"number of ranks (default {DEFAULT_SIZE})")
+    parser.add_argument(
+        "--bytes", default="1MiB", metavar="SIZES",
+        help="sizes of the vector: 1MiB, a list 1KiB,1MiB, or a range that doubles, 8:64MiB (default 1MiB)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--network", default="ideal", help="a preset, or a network file (.toml); `unisono list --networks` lists them"
+    )
+    parser.add_argument("--codec", help="encode the messages, such as bf16 (default: none)")
+    parser.add_argument(
+        "--segments", type=arguments.count, help="segments of each chunk (default: as the engine does)"
+    )
+    parser.add_argument("--no-contention", action="store_true", help="let messages share links at full speed")
+    parser.add_argument("--no-fold", action="store_true", help="simulate every rank, also where ranks behave alike")
+    arguments.add_options(parser)
+    arguments.add_language(parser)
+    arguments.add_json(parser)
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print a table for each size of the vector."""
+    sizes = parse_sizes(args.bytes)
+    network = networks.load(args.network)
+    collective, schedules = _schedules(args, network)
+    predictions: dict[int, list[Prediction]] = {nbytes: [] for nbytes in sizes}
+    with progress_bar(args.json) as bar:
+        task = bar.add_task("", total=len(sizes) * len(schedules))
+        for schedule in schedules:
+            for nbytes in sizes:
+                doing = messages.SIMULATING(algorithm=schedule.label, bytes=format_bytes(nbytes))
+                bar.update(task, description=translated(doing, args.lang))
+                predictions[nbytes].append(
+                    simulate(
+                        schedule, nbytes, network, codec=args.codec, segments=args.segments, fold=not args.no_fold,
+                        contention=False if args.no_contention else None,
+                    )
+                )  # fmt: skip
+                bar.advance(task)
+    if args.json:
+        print_json([each.as_data() for of_size in predictions.values() for each in of_size])
+        return 0
+    out = console()
+    for nbytes, of_size in predictions.items():
+        _print(out, collective, network, nbytes, of_size, args.lang)
+    note = translated(messages.PATH_NOTE(), args.lang)
+    print_paragraph(out, note, style="dim")
+    return 0
+
+
+def _schedules(args: argparse.Namespace, network: Network) -> tuple[Collective, list[Schedule]]:
+    """Return the schedules to compare; hierarchical algorithms use the hosts of the network as their nodes."""
+    options = arguments.options(args.option)
+    collective: Collective | None = None
+    found = []
+    for name in args.names:
+        algorithm = resolve(
+            name, collective if "/" not in name and not name.partition(":")[0].endswith(".py") else None
+        )
+        written = algorithm.written if isinstance(algorithm, WrittenSchedule) else None
+        size = args.size or (written.size if written else DEFAULT_SIZE)
+        if written and size != written.size:
+            raise UsageError(messages.SIZE_OF_SCHEDULE(name=name, found=written.size, size=size))
+        collective = collective or algorithm.collective
+        if algorithm.collective is not collective:
+            raise UsageError(messages.OTHER_COLLECTIVE(name=name, found=algorithm.collective, expected=collective))
+        hosts = network.hosts_of(size)  # raises if the network is too small
+        own = dict(options)
+        if isinstance(algorithm, Algorithm):
+            per_host = network.ranks_per_host
+            ranks = tuple(tuple(range(host * per_host, min((host + 1) * per_host, size))) for host in range(hosts))
+            own = {**host_options(algorithm, ranks if per_host > 1 else None), **options}
+        found.append(algorithm.schedule(size, args.root, **own))
+    assert collective is not None  # there is at least one name
+    return collective, found
+
+
+def _print(
+    out: Console, collective: Collective, network: Network, nbytes: int, predictions: list[Prediction], language: str
+) -> None:
+    """Print the table of one size, the fastest algorithm first."""
+    size = predictions[0].size
+    title = messages.TITLE(
+        collective=collective, size=size, bytes=format_bytes(nbytes), network=network.name,
+        title=network.title or network.name,
+    )  # fmt: skip
+    headings = (
+        messages.ALGORITHM, messages.TIME, messages.OF_BEST, messages.LATENCY, messages.BANDWIDTH, messages.OVERHEAD,
+        messages.REDUCTION, messages.WAITING, messages.IDLE, messages.OF_BOUND, messages.BUSIEST,
+    )  # fmt: skip
+    columns = [translated(heading(), language) for heading in headings]
+    made = table(columns[0], *(f">{column}" for column in columns[1:-1]), columns[-1])
+    made.title = escape(translated(title, language))
+    ordered = sorted(predictions, key=lambda each: each.time_s)
+    best = ordered[0].time_s
+    for each in ordered:
+        bound = max(each.latency_bound_s, each.bandwidth_bound_s)
+        link = each.links[0] if each.links else None
+        idle = each.waiting_s / each.time_s if each.time_s else 0.0
+        made.add_row(
+            escape(each.algorithm.partition("/")[2]), format_time(each.time_s),
+            f"{each.time_s / best:.2f}×" if best else "", *_parts(each), f"{idle:.0%}",
+            ratio(each.time_s / bound) if bound else "",
+            escape(f"{link.name} ({link.utilisation:.0%})") if link else "",
+        )  # fmt: skip
+    print_table(out, made)
+    for each in ordered:
+        contention = messages.SHARED() if each.contention else messages.NOT_SHARED()
+        note = messages.METHOD(
+            algorithm=each.algorithm.partition("/")[2], method=each.method, messages=f"{each.messages:,}",
+            passes=each.passes, contention=contention,
+        )  # fmt: skip
+        print_paragraph(out, translated(note, language), style="dim", first="  ", rest="    ")
+
+
+def _parts(prediction: Prediction) -> list[str]:
+    """Return the parts of the critical path in percent."""
+    path = prediction.critical_path
+    if path is None or not prediction.time_s:
+        return [""] * 5
+    seconds = (path.latency_s, path.bandwidth_s, path.overhead_s + path.copy_s, path.reduce_s, path.waiting_s)
+    return [f"{each / prediction.time_s:.0%}" for each in seconds]
+
+
+def format_time(seconds: float) -> str:
+    """Write a time with three digits and a unit.
+
+    >>> format_time(0.00012345)
+    '123 us'
+    """
+    for unit, name in UNITS:
+        if seconds >= unit:
+            return f"{seconds / unit:.{max(0, 2 - len(str(int(seconds / unit))) + 1)}f} {name}"
+    return "0 s"

@@ -1,0 +1,95 @@
+"""``unisono simulate``."""
+
+from __future__ import annotations
+
+import json
+import signal
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import unisono
+from unisono.cli.main import main
+from unisono.cli.simulate import format_time
+from unisono.simulator import events, simulation
+from unisono.simulator.costs import costs_of
+
+ZIGZAG = str(Path(__file__).parents[2] / "examples" / "zigzag.py")
+
+
+def test_the_fastest_algorithm_comes_first_with_the_parts_of_its_time(capsys):
+    assert main(["simulate", "tree", "ring", "-n", "5"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith("all_reduce, 5 ranks, 1 MiB, on ideal: ")
+    assert lines[2].split()[:6] == ["ring", "176", "us", "1.00×", "5%", "95%"]
+    assert lines[3].startswith("tree")
+    assert "ring: simulated" in lines[4]
+
+
+def test_json_holds_the_predictions_of_every_size_and_algorithm(capsys):
+    assert main(["simulate", ZIGZAG, "ring", "-n", "3", "--bytes", "8,1KiB", "--json"]) == 0
+    data = json.loads(capsys.readouterr().out)
+    assert [(each["algorithm"], each["bytes"]) for each in data] == [
+        ("all_reduce/zigzag", 8), ("all_reduce/ring", 8), ("all_reduce/zigzag", 1024), ("all_reduce/ring", 1024),
+    ]  # fmt: skip
+    ring = unisono.simulate(unisono.find("all_reduce/ring").schedule(3), 8, "ideal")
+    assert data[1]["time_s"] == ring.time_s
+    assert sum(data[1]["critical_path"].values()) == pytest.approx(ring.time_s)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (["rign"], "did you mean 'all_reduce/ring'?"),
+        (["ring", "--network", "dgx-h10"], "did you mean 'dgx-h100'?"),
+        (["ring", "--network", "polaris", "-n", "100000"], "expected: between 1 and 2240 ranks"),
+        (["ring", "all_gather/ring"], "expected: an algorithm for all_reduce"),
+        (["ring", "--bytes", "many"], "many"),
+        (["ring", "--codec", "fp3"], "fp3"),
+        (["ring", "--codec", "topk:0.1"], "simulate that all_gather"),
+    ],
+)
+def test_arguments_that_make_no_sense_are_explained(capsys, arguments, text):
+    assert main(["simulate", *arguments]) == 2
+    assert text in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("nbytes", [-1, 1.5, True, "1MiB"])
+def test_bytes_are_a_whole_number(nbytes):
+    with pytest.raises(unisono.UsageError, match="nbytes="):
+        unisono.simulate(unisono.find("ring").schedule(3), nbytes, "ideal")
+
+
+def test_times_have_three_digits():
+    assert [format_time(each) for each in (0.0, 1.5e-9, 0.00012345, 0.0123456, 12.3456)] == [
+        "0 s", "1.50 ns", "123 us", "12.3 ms", "12.3 s",
+    ]  # fmt: skip
+
+
+def test_a_signal_interrupts_the_native_event_loop():
+    network = simulation.load("ideal")
+    algorithm = unisono.find("all_to_all/naive")
+    schedule = algorithm.schedule(48)
+    programs = simulation.rank_by_rank(schedule, network)
+    cut = simulation.cut_for(schedule, algorithm.collective, programs, 1 << 20, network, None, "float32", 100_000)
+    costs = costs_of(programs, network, cut)
+    timer = threading.Timer(0.3, signal.raise_signal, [signal.SIGINT])
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        events.run(programs, costs, simulation.room_of(programs, 8), record=False)
+    timer.join()
+
+
+def test_progress_counts_the_actions():
+    network = simulation.load("ideal")
+    programs = simulation.rank_by_rank(unisono.find("all_reduce/ring").schedule(8), network)
+    schedule = unisono.find("all_reduce/ring").schedule(8)
+    collective = unisono.collectives.all_reduce
+    cut = simulation.cut_for(schedule, collective, programs, 1 << 20, network, None, "float32", 3000)
+    seen: list[int] = []
+    events.run(programs, costs_of(programs, network, cut), record=False, progress=seen.append)
+    assert np.all(np.diff(seen) >= 0)
+    assert seen[-1] == 3000 * len(programs.rows)
+    assert len(seen) > 2
