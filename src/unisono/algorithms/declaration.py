@@ -17,7 +17,7 @@ import inspect
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from typing import Any
+from typing import Any, cast
 
 from unisono.algorithms import messages
 from unisono.collectives import COLLECTIVES, Collective
@@ -26,6 +26,7 @@ from unisono.message import listed
 from unisono.schedule import Op, Schedule
 from unisono.schedule.checking import describe_exception
 from unisono.schedule.schedule import DEEPEST
+from unisono.schedule.varying import Varying
 
 # A number of chunks or scratch slots: an integer, or a function of the size and the options.
 Amount = int | Callable[..., int]
@@ -62,7 +63,8 @@ class Algorithm:
 
     def __call__(self, rank: int, size: int, *args: Any, **options: Any) -> Steps:
         """Run the program for one rank."""
-        return self.function(rank, size, *args, **options)
+        function = rank.adapt(self.function) if isinstance(rank, Varying) else self.function
+        return cast("Steps", function(rank, size, *args, **options))
 
     def __str__(self) -> str:
         return f"{self.collective}/{self.name}"
@@ -170,7 +172,7 @@ class Algorithm:
 
 
 def _program(algorithm: Algorithm, size: int, settings: Mapping[str, Any], rank: int) -> Steps:
-    return algorithm.function(rank, size, **settings)
+    return algorithm(rank, size, **settings)
 
 
 def _find_again(module: str, name: str) -> Any:

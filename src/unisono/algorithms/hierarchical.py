@@ -11,6 +11,7 @@ from unisono.algorithms.nodes import Node, Nodes, hashable, home_of, nodes_of
 from unisono.collectives import all_gather, all_reduce, reduce_scatter
 from unisono.errors import UsageError
 from unisono.schedule import mapped
+from unisono.schedule.varying import Table, span
 
 # The inner algorithm, by name: a reduce-scatter and the all-gather that undoes it.
 Pair = str | tuple[Algorithm, Algorithm]
@@ -38,7 +39,13 @@ class Layout:
         self.pieces = lcm(*(phase.chunk_count(len(ranks)) for ranks in self.nodes for phase in self.inner))
         self.per_piece = self.outer.chunk_count(len(self.nodes))
         self.chunks = self.pieces * self.per_piece
-        self.ranges = list(_ranges(self.nodes, self.pieces))
+        self.ranges = Table(_ranges(self.nodes, self.pieces))
+        # Of each rank: the indices of the ranges of pieces that it owns.
+        owned: list[list[int]] = [[] for _ in range(size)]
+        for index, (owners, *_) in enumerate(self.ranges):
+            for rank in owners:
+                owned[rank].append(index)
+        self.owned = Table(map(tuple, owned))
 
     @property
     def scratch(self) -> int:
@@ -65,24 +72,24 @@ class Layout:
         not deadlock.
         """
         scratch = self.outer.scratch_count(len(self.nodes))
-        for owners, start, length in self.ranges:
-            if owners[home] == rank:
-                chunks = blocks(start * self.per_piece, self.per_piece, length)
-                chunks += blocks(self.chunks, scratch, length)
-                yield from mapped(self.outer(home, len(self.nodes)), ranks=owners, chunks=chunks)
+        for index in self.owned[rank]:
+            owners, start, length = self.ranges[index]
+            chunks = blocks(start * self.per_piece, self.per_piece, length)
+            chunks += blocks(self.chunks, scratch, length)
+            yield from mapped(self.outer(home, len(self.nodes)), ranks=owners, chunks=chunks)
 
 
 def blocks(first: int, amount: int, width: int) -> list[range]:
     """Return ``amount`` neighbouring ranges of ``width`` chunks each, from chunk ``first`` on."""
-    return [range(first + index * width, first + (index + 1) * width) for index in range(amount)]
+    return [span(first + index * width, width) for index in range(amount)]
 
 
-def _ranges(nodes: Nodes, pieces: int) -> list[tuple[tuple[int, ...], int, int]]:
+def _ranges(nodes: Nodes, pieces: int) -> list[tuple[Table[int], int, int]]:
     """Return owners (one rank of each node), first piece and length of each range of pieces with the same owners."""
     found = []
     start = 0
     for owners, pieces_of_owners in groupby(
-        tuple(ranks[piece * len(ranks) // pieces] for ranks in nodes) for piece in range(pieces)
+        Table(ranks[piece * len(ranks) // pieces] for ranks in nodes) for piece in range(pieces)
     ):
         length = len(list(pieces_of_owners))
         found.append((owners, start, length))

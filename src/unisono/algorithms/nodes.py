@@ -8,7 +8,7 @@ each node, which need not be consecutive.
 from collections import Counter
 from collections.abc import Sequence
 from fractions import Fraction
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import accumulate
 from typing import Any
 
@@ -16,9 +16,19 @@ from unisono.algorithms import messages
 from unisono.errors import UsageError
 from unisono.schedule import Schedule
 from unisono.schedule.ops import SEND, count
+from unisono.schedule.varying import Table
 
 Node = int | Sequence[int] | Sequence[Sequence[int]]
-Nodes = tuple[Sequence[int], ...]
+
+
+class Nodes(Table[Sequence[int]]):
+    """The ranks of every node."""
+
+    @cached_property
+    def homes(self) -> Table[int]:
+        """The index of the node of each rank."""
+        home = {rank: index for index, ranks in enumerate(self) for rank in ranks}
+        return Table(home[rank] for rank in range(len(home)))
 
 
 def nodes_of(size: int, node: Node) -> Nodes:
@@ -43,19 +53,19 @@ def _nodes_of(size: int, node: Any) -> Nodes:
     if isinstance(node, int):
         if node < 1:
             raise UsageError(messages.BAD_NODE(node=node))
-        return tuple(range(first, min(first + node, size)) for first in range(0, size, node))
+        return Nodes(range(first, min(first + node, size)) for first in range(0, size, node))
     if isinstance(node[0], tuple):
         if not all(node) or sorted(rank for ranks in node for rank in ranks) != list(range(size)):
             raise UsageError(messages.BAD_RANKS_OF_NODES(node=node, size=size, last=size - 1))
-        return tuple(node)
+        return Nodes(Table(ranks) for ranks in node)
     if sum(node) != size or min(node) < 1:
         raise UsageError(messages.BAD_NODES(node=node, total=sum(node), size=size))
-    return tuple(range(end - ranks, end) for end, ranks in zip(accumulate(node), node, strict=True))
+    return Nodes(range(end - ranks, end) for end, ranks in zip(accumulate(node), node, strict=True))
 
 
 def home_of(rank: int, nodes: Nodes) -> int:
     """Return the index of the node of a rank."""
-    return next(home for home, ranks in enumerate(nodes) if rank in ranks)
+    return nodes.homes[rank]  # type: ignore[no-any-return]
 
 
 def crossing_part(schedule: Schedule, nodes: Nodes) -> Fraction:

@@ -12,6 +12,7 @@ from typing import cast
 from unisono.errors import ScheduleError
 from unisono.schedule import messages
 from unisono.schedule.ops import COMBINE, COPY, RECV, SEND, Chunks, Op, listed, new_op, recv, recv_reduce, send
+from unisono.schedule.varying import Varying, varying_of
 
 # A program as its author writes it: an iterable of ops and tuples of ops.
 Program = Iterable[Op | tuple[Op, ...]]
@@ -39,14 +40,14 @@ def mapped(
             try:
                 if chunks is not None:
                     what = chunks[what] if type(what) is int and what >= 0 else _several(what, chunks)
-                    if type(what) is not int and not what and _names_chunks(op):
+                    if type(what) is not int and _is_empty(what) and _names_chunks(op):
                         continue
                 if kind == COPY or kind == COMBINE:
                     other = other if chunks is None else _several(other, chunks)
                 elif ranks is not None:
                     if other < 0:  # type: ignore[operator]
                         raise IndexError
-                    other = ranks[other]  # type: ignore[index]
+                    other = other.look_up(other, ranks) if isinstance(other, Varying) else ranks[other]  # type: ignore[index]
             except (IndexError, TypeError):
                 listed_ranks = messages.ALL() if ranks is None else len(ranks)
                 listed_chunks = messages.ALL() if chunks is None else len(chunks)
@@ -61,10 +62,16 @@ def mapped(
 
 def _names_chunks(op: Op) -> bool:
     """Return whether an op has chunks before they are mapped; the checks of steps refuse one without."""
-    return type(op.chunks) is int or len(listed(op.chunks)) > 0
+    return type(op.chunks) is int or isinstance(op.chunks, Varying) or len(listed(op.chunks)) > 0
+
+
+def _is_empty(chunks: Chunks) -> bool:
+    return not isinstance(chunks, Varying) and not chunks
 
 
 def _several(what: Chunks, chunks: Sequence[Chunks]) -> Chunks:
+    if (varying := varying_of(what, chunks)) is not None:
+        return cast("Chunks", varying.look_up(what, chunks))
     numbers = listed(what)
     if not numbers:
         return ()  # which the checks of steps refuse
