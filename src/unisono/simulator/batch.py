@@ -167,6 +167,8 @@ class Batch:
             width = self.look_up(index, columns.widths)
             start = self.look_up(index, columns.starts)
             width = width if type(width) is int else self.settle(width.values())
+            if width == 0:
+                return range(0)
             return Span(start, width) if isinstance(start, Number) else range(start, start + width)
         if columns.kind == "sequence":
             length = self.look_up(index, columns.widths)

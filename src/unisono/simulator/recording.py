@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -29,6 +29,14 @@ class Family:
     start: Values
     turn: Values
     modulus: int
+
+    def is_aligned(self, offsets: Values, widths: Values) -> bool:
+        """Return whether the modulus cuts no item in two on any rank."""
+        width = int(widths[0])
+        if width == 1 and (widths == 1).all():
+            return True
+        aligned = (widths == width).all() and self.modulus % width == 0 and (offsets % width == offsets[0] % width).all()
+        return bool(aligned and ((self.turn + offsets[0]) % width == 0).all())
 
     def first_slots(self, offsets: Values, index: int) -> Values:
         """Return the first slots of items on the rank with this index."""
@@ -52,6 +60,13 @@ class Recording:
     offset: Values  # of items
     width: Values  # of items
     families: list[Family] = field(default_factory=list)
+
+    def part(self, chosen: Values) -> Recording:
+        """Return the recording of the ranks with these indices."""
+        if len(chosen) == len(self.ranks):
+            return self
+        families = [Family(each.start[chosen], each.turn[chosen], each.modulus) for each in self.families]
+        return replace(self, ranks=self.ranks[chosen], peers=self.peers[chosen], families=families)
 
     def first_slots(self, index: int) -> Values:
         """Return the first slot of each item on one rank of the recording."""
@@ -103,6 +118,8 @@ class Recorder:
         self.kinds.append(CODES[kind])
         self.steps.append(step)
         self._items(chunks, index, 0)
+        if not self.item_op or self.item_op[-1] != index:
+            raise ValueError(op)  # it names no chunk
         if kind == COPY or kind == COMBINE:
             self.column.append(LOCAL)
             self._items(other, index, 1)

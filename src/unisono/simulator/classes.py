@@ -1,0 +1,125 @@
+"""Finds classes of ranks that behave identically.
+
+Two ranks are in one class if they have the same compiled program (templates.py), the same costs on the routes to and
+from each of their peers, and if the peers at the same port are in one class, too, which see them at the same port of
+their own. Then nothing that happens to one of them can differ from what happens to the other: message k of a port is
+sent, arrives and is received at the same time for both. The coarsest such partition is found by colour refinement:
+begin with one colour per program, and repeat telling ranks apart by the colours of their peers.
+
+The author declares nothing. Where no two ranks behave identically every rank is a class.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from unisono.networks import Network
+from unisono.simulator.numbers import Values
+from unisono.simulator.patterns import _mixed
+from unisono.simulator.templates import Template
+
+MOST_ROUNDS = 400  # of refinement; with more, ranks are simulated one by one
+ROUTES = 1 << 18  # that are computed at a time
+
+
+@dataclass(frozen=True)
+class Ports:
+    """The ports of all ranks: those of rank r have the numbers ``first[r]`` to ``first[r + 1] - 1``."""
+
+    first: Values
+    rank: Values  # of ports
+    peer: Values  # of ports
+    back: Values  # of ports: the port of the peer that leads back
+    template: Values  # of ranks
+    member: Values  # of ranks: the index in the template
+
+
+@dataclass(frozen=True)
+class Classes:
+    """A partition of the ranks."""
+
+    of_rank: Values
+    representative: Values  # of classes: a rank
+    counts: Values  # of classes
+
+    def __len__(self) -> int:
+        return len(self.representative)
+
+
+def ports_of(size: int, templates: list[Template]) -> Ports | None:
+    """Number the ports of all ranks; None if a rank names a peer that does not name it."""
+    template, member = np.empty(size, np.int64), np.empty(size, np.int64)
+    count = np.zeros(size, np.int64)
+    for number, each in enumerate(templates):
+        template[each.ranks] = number
+        member[each.ranks] = np.arange(len(each.ranks))
+        count[each.ranks] = each.peers.shape[1]
+    first = np.concatenate([[0], np.cumsum(count)])
+    rank = np.repeat(np.arange(size), count)
+    peer = np.empty(len(rank), np.int64)
+    for each in templates:
+        ports = each.peers.shape[1]
+        peer[(first[each.ranks][:, np.newaxis] + np.arange(ports)).reshape(-1)] = each.peers.reshape(-1)
+    key = rank * size + peer
+    order = np.argsort(key)
+    back = np.searchsorted(key, peer * size + rank, sorter=order)
+    back = order[np.minimum(back, max(0, len(order) - 1))] if len(order) else back
+    if (key[back] != peer * size + rank).any():
+        return None
+    return Ports(first, rank, peer, back, template, member)
+
+
+def classes_of(size: int, templates: list[Template], ports: Ports, network: Network) -> Classes:
+    """Return the classes of ranks that behave identically on a network."""
+    colour = np.array([_colour(each) for each in templates], np.uint64)[ports.template]
+    index = np.arange(len(ports.rank)) - ports.first[ports.rank]
+    fixed = _mixed(_mixed(index) + _mixed(index[ports.back] + (1 << 32)) + _route_colours(size, ports, network))
+    found = len(np.unique(colour))
+    for _ in range(MOST_ROUNDS):
+        seen = _mixed(fixed + colour[ports.peer])
+        total = np.concatenate([[np.uint64(0)], np.cumsum(seen, dtype=np.uint64)])
+        colour = _mixed(colour + _mixed(total[ports.first[1:]] - total[ports.first[:-1]]))
+        before, found = found, len(np.unique(colour))
+        if found in (before, size):
+            break
+    else:
+        colour = np.arange(size, dtype=np.uint64)
+    _, representative, of_rank, counts = np.unique(colour, return_index=True, return_inverse=True, return_counts=True)
+    # Classes are numbered by their representatives, which are their first ranks.
+    order = np.argsort(representative)
+    number = np.empty_like(order)
+    number[order] = np.arange(len(order))
+    return Classes(number[of_rank], representative[order], counts[order])
+
+
+def every_rank(size: int) -> Classes:
+    """Return the partition in which every rank is a class."""
+    ranks = np.arange(size)
+    return Classes(ranks, ranks, np.ones(size, np.int64))
+
+
+def _colour(template: Template) -> Any:
+    """Return a number that is the same for templates with the same actions."""
+    data = np.frombuffer(template.rows.tobytes() + template.near.tobytes(), np.uint8)
+    padded = np.concatenate([data, np.zeros(-len(data) % 8, np.uint8)]).view(np.uint64)
+    return _mixed(_mixed(padded + _mixed(np.arange(len(padded)))).sum(dtype=np.uint64) + np.uint64(len(data)))
+
+
+def _route_colours(size: int, ports: Ports, network: Network) -> Values:
+    """Return a number for each port: the same where the routes in both directions cost the same."""
+    links = network.links(size)
+    found = np.zeros(len(ports.rank), np.uint64)
+    for begin in range(0, len(ports.rank), ROUTES):
+        part = slice(begin, begin + ROUTES)
+        for source, target in ((ports.rank, ports.peer), (ports.peer, ports.rank)):
+            routes = network.routes(size, source[part], target[part])
+            if not routes.shape[1] or not len(links):
+                continue
+            used = routes >= 0
+            latency = np.where(used, links.latency_s[routes], 0.0).sum(axis=1)
+            bandwidth = np.where(used, links.bandwidth[routes], np.inf).min(axis=1)
+            found[part] = _mixed(found[part] + _mixed(latency.view(np.uint64)) + _mixed(_mixed(bandwidth.view(np.uint64))))
+    return found

@@ -1,0 +1,177 @@
+"""Finds ranks whose programs are the same but for the numbers of their slots.
+
+The compiler merges a receive with the send of the same slots, and drops stores that are never read. So ranks have the
+same compiled program if a renaming of slots turns the program of one into that of the other. Two methods show it:
+
+- *Turning back*: where all items are in families ``start + (turn + k) % modulus``, subtracting ``turn`` renames slots
+  so that the ops are the same on all ranks. The cost does not depend on the number of steps: a ring has one family.
+- *Comparing coverage*: each slot is described by the set of ops that name it. Ranks with the same descriptions, in the
+  same number of slots, have programs that a renaming turns into each other. The cost is ranks times items.
+
+Inside an item the order of slots does not matter, as slots that travel together do so in the same order everywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from unisono.simulator.numbers import Values
+from unisono.simulator.recording import Recording
+
+MOST_COMPARED = 60_000_000  # boundaries of items on all ranks
+BLOCK = 1 << 22  # boundaries that are compared at a time
+
+
+class Held(NamedTuple):
+    """Slots that hold the input or the result of each rank: the first one, and how many there are."""
+
+    first: Values
+    width: int
+
+
+def patterns(recording: Recording, held: Sequence[Held]) -> Values | None:
+    """Return a number for each rank, equal where programs are the same but for their slots; None if too costly."""
+    if _turns_back(recording, held):
+        return np.zeros(len(recording.ranks), np.uint64)
+    return _coverage(recording, held)
+
+
+class _Interval:
+    """Consecutive slots on each rank; where there is a modulus, items that turn inside them."""
+
+    def __init__(self, first: Values, width: int, turn: Values = 0, modulus: int = 0, item: int = 0) -> None:
+        self.first, self.width, self.turn, self.modulus, self.item = first, width, turn, modulus, item
+        self.turned_back = False
+
+    @property
+    def is_fixed(self) -> bool:
+        return _same(self.first) and (not self.modulus or _same(self.turn % self.modulus))
+
+
+def _turns_back(recording: Recording, held: Sequence[Held]) -> bool:
+    """Return whether a renaming of slots makes all items the same on all ranks."""
+    intervals = [_Interval(each.first, each.width) for each in held if each.width]
+    for number, family in enumerate(recording.families):
+        chosen = recording.family == number
+        if not chosen.any():
+            continue
+        offset, width = recording.offset[chosen], recording.width[chosen]
+        if family.modulus:
+            if not family.is_aligned(offset, width):
+                return False
+            intervals.append(_Interval(family.start, family.modulus, family.turn, family.modulus, int(width[0])))
+        else:
+            pairs = np.unique(np.stack([offset, width], axis=1), axis=0)
+            if len(pairs) * len(recording.ranks) > BLOCK and not _same(family.start):
+                return False
+            start = family.start[:1] if _same(family.start) else family.start
+            intervals += [_Interval(start + first, int(wide)) for first, wide in pairs.tolist()]
+    turning = sorted((each for each in intervals if each.modulus), key=lambda each: -each.modulus)
+    if not turning:
+        return all(each.is_fixed for each in intervals)
+    if len(intervals) * len(turning) * len(recording.ranks) > MOST_COMPARED:
+        return False
+    for family_ in turning:
+        if not _same(family_.turn % family_.modulus) and not _turn_back(family_, intervals):
+            return False
+        family_.turned_back = True
+    return all(each.is_fixed for each in intervals)
+
+
+def _turn_back(turning: _Interval, intervals: list[_Interval]) -> bool:
+    """Rename the slots of one interval so that its items do not turn; return False if that tears another one."""
+    low, high = turning.first, turning.first + turning.width
+    turn = turning.turn % turning.modulus
+    for other in intervals:
+        if other is turning:
+            continue
+        apart = (other.first + other.width <= low) | (other.first >= high)
+        around = (other.first <= low) & (other.first + other.width >= high)
+        inside = (other.first >= low) & (other.first + other.width <= high)
+        if not (apart | around | inside).all():
+            return False
+        if other.modulus and (around & ~apart).any():
+            if not (around & inside).all():  # a wider family: this one must lie in one of its items
+                if not other.turned_back or inside.any():
+                    return False
+                begin = (low - other.first) % other.item
+                if (begin + turning.width > other.item).any():
+                    return False
+            elif other.turned_back and other.width == turning.width:
+                return False
+            else:
+                other.turn = other.turn - turn
+            continue
+        moving = inside & ~around
+        if moving.any():
+            moved = low + (other.first - low - turn) % turning.modulus
+            if (moved + other.width > high)[moving].any():
+                return False
+            other.first = np.where(moving, moved, other.first)
+    turning.turn = np.zeros(1, np.int64)
+    return True
+
+
+def _coverage(recording: Recording, held: Sequence[Held]) -> Values | None:
+    """Describe the slots of each rank by the ops that name them; None if there are too many."""
+    weights = _mixed(recording.item_op * 2 + recording.item_other + 1) * np.uint64(2) + np.uint64(1)
+    weights = _mixed((weights + _positions(recording).astype(np.uint64)))
+    keys = np.stack([recording.family, recording.offset, recording.width], axis=1)
+    keys, inverse = np.unique(keys, axis=0, return_inverse=True)
+    total = np.zeros(len(keys), np.uint64)
+    np.add.at(total, inverse.reshape(-1), weights)
+    count, columns = len(recording.ranks), len(keys) + len(held)
+    if count * columns * 2 > MOST_COMPARED:
+        return None
+    widths = np.concatenate([keys[:, 2], [each.width for each in held]]).astype(np.int64)
+    extra = _mixed(np.arange(len(held)) + (1 << 40))
+    weight = np.concatenate([total, extra])
+    found = np.empty(count, np.uint64)
+    rows = max(1, BLOCK // max(1, 2 * columns))
+    for begin in range(0, count, rows):
+        part = slice(begin, min(begin + rows, count))
+        starts = np.empty((part.stop - begin, columns), np.int64)
+        for column, (number, offset, _) in enumerate(keys.tolist()):
+            family = recording.families[number]
+            start = family.start[part] if len(family.start) > 1 else family.start
+            starts[:, column] = start + (
+                (family.turn[part] + offset) % family.modulus if family.modulus else offset
+            )
+        for column, each in enumerate(held):
+            starts[:, len(keys) + column] = each.first[part]
+        found[part] = _described(starts, widths, weight)
+    return found
+
+
+def _described(starts: Values, widths: Values, weight: Values) -> Values:
+    """Return a number for each row: slots that the same items cover are counted together."""
+    edges = np.concatenate([starts, starts + widths], axis=1)
+    order = np.argsort(edges, axis=1, kind="stable")
+    edges = np.take_along_axis(edges, order, axis=1)
+    covering = np.cumsum(np.concatenate([weight, np.uint64(0) - weight])[order], axis=1, dtype=np.uint64)
+    lengths = np.diff(edges, axis=1).astype(np.uint64)
+    described = np.where(covering[:, :-1] == 0, np.uint64(0), _mixed(covering[:, :-1]))
+    return (described * lengths).sum(axis=1, dtype=np.uint64)
+
+
+def _positions(recording: Recording) -> Values:
+    """Return the position of each item in its op."""
+    key = recording.item_op * 2 + recording.item_other
+    begins = np.flatnonzero(np.diff(key, prepend=-1))
+    return np.arange(len(key)) - np.repeat(begins, np.diff(begins, append=len(key)))
+
+
+def _same(values: Any) -> bool:
+    return bool((values == values[0]).all()) if np.ndim(values) else True
+
+
+def _mixed(numbers: Any) -> Values:
+    """Return well-mixed 64-bit numbers (splitmix64)."""
+    with np.errstate(over="ignore"):
+        mixed = np.asarray(numbers).astype(np.uint64) + np.uint64(0x9E3779B97F4A7C15)
+        mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        return mixed ^ (mixed >> np.uint64(31))
