@@ -68,7 +68,7 @@ def home_of(rank: int, nodes: Nodes) -> int:
     return nodes.homes[rank]  # type: ignore[no-any-return]
 
 
-def crossing_part(schedule: Schedule, nodes: Nodes) -> Fraction:
+def crossing_part(schedule: Schedule, nodes: Sequence[Sequence[int]]) -> Fraction:
     """Return the part of the vector that crosses the link of the busiest node, in its busiest direction."""
     home = {rank: index for index, ranks in enumerate(nodes) for rank in ranks}
     leaves, enters = Counter[int](), Counter[int]()

@@ -8,7 +8,7 @@ a ``Table`` may be indexed with one. Everywhere else a rank is an ``int``.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 Item = TypeVar("Item")
 
@@ -52,7 +52,7 @@ class Table(tuple[Item, ...]):
 
     def index(self, item: Any, *limits: Any) -> Any:
         """Return the position of an item."""
-        return item.position(self) if isinstance(item, Varying) else super().index(item, *limits)
+        return item.position(cast("Any", self)) if isinstance(item, Varying) else super().index(item, *limits)
 
 
 def span(first: Any, width: int) -> Any:

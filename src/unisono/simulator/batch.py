@@ -9,6 +9,7 @@ same lines.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from math import gcd
 from typing import Any
 
@@ -249,8 +250,7 @@ class _Columns:
         first = table[0]
         step = table[1] - first if len(table) > 1 else 0
         if type(step) is int and all(
-            type(each) is Number and _differ_by(each, before, step)
-            for before, each in zip(table, table[1:], strict=False)
+            type(each) is Number and _differ_by(each, before, step) for before, each in pairwise(table)
         ):
             self.first, self.step = first, step
 

@@ -121,5 +121,7 @@ def _route_colours(size: int, ports: Ports, network: Network) -> Values:
             used = routes >= 0
             latency = np.where(used, links.latency_s[routes], 0.0).sum(axis=1)
             bandwidth = np.where(used, links.bandwidth[routes], np.inf).min(axis=1)
-            found[part] = _mixed(found[part] + _mixed(latency.view(np.uint64)) + _mixed(_mixed(bandwidth.view(np.uint64))))
+            found[part] = _mixed(
+                found[part] + _mixed(latency.view(np.uint64)) + _mixed(_mixed(bandwidth.view(np.uint64)))
+            )
     return found

@@ -28,7 +28,9 @@ class Folded(NamedTuple):
     classes: Classes
 
 
-def fold(schedule: Schedule, network: Network, per_host: int, rounds: bool = False, fold_: bool = True) -> Folded | None:
+def fold(
+    schedule: Schedule, network: Network, per_host: int, rounds: bool = False, fold_: bool = True
+) -> Folded | None:
     """Compile all ranks, and find classes of them (or, with ``fold_`` False, make every rank a class).
 
     ``per_host`` ranks share the memory of a host; ``rounds``: a codec rounds what is sent. None is returned where the
@@ -99,9 +101,7 @@ def _lay_out(
     receives.append(((port + source[receiving]).reshape(-1), actions[:, receiving].reshape(-1)))
 
 
-def _matched(
-    sends: list[tuple[Array, Array]], receives: list[tuple[Array, Array]], rows: Array
-) -> Array | None:
+def _matched(sends: list[tuple[Array, Array]], receives: list[tuple[Array, Array]], rows: Array) -> Array | None:
     """Return the action that sends the message of each receive: message k of a channel goes to its k-th receive."""
     sender = np.full(len(rows), NOTHING, np.int64)
     if not sends:

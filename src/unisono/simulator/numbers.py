@@ -197,7 +197,9 @@ class Number(Varying):
 
     def _compare(self, compare: Callable[[Any, Any], Any], other: Any) -> Any:
         if not isinstance(other, Number) and type(other) is not int:
-            return int(other) == other and self._compare(compare, int(other)) if type(other) is bool else NotImplemented
+            return (
+                int(other) == other and self._compare(compare, int(other)) if type(other) is bool else NotImplemented
+            )
         difference = self - other
         if type(difference) is int:
             return compare(difference, 0)

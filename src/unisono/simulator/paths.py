@@ -8,7 +8,7 @@ path, ranks are recorded one by one, and those with the same kinds of ops form o
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -96,7 +96,7 @@ class _Single:
             if not step:
                 continue
             for op in sorted(step, key=_sends_first) if len(step) > 1 else step:
-                kind, chunks, other = op
+                kind, chunks, other = cast("tuple[str, Any, Any]", op)
                 add_items(chunks, 0)
                 if not item_op or item_op[-1] != len(kinds):
                     raise ValueError(op)  # it names no chunk

@@ -5,8 +5,8 @@ same compiled program if a renaming of slots turns the program of one into that 
 
 - *Turning back*: where all items are in families ``start + (turn + k) % modulus``, subtracting ``turn`` renames slots
   so that the ops are the same on all ranks. The cost does not depend on the number of steps: a ring has one family.
-- *Comparing coverage*: each slot is described by the set of ops that name it. Ranks with the same descriptions, in the
-  same number of slots, have programs that a renaming turns into each other. The cost is ranks times items.
+- *Comparing coverage*: each slot is described by the set of ops that name it. Ranks with the same descriptions, in
+  the same number of slots, have programs that a renaming turns into each other. The cost is ranks times items.
 
 Inside an item the order of slots does not matter, as slots that travel together do so in the same order everywhere.
 """
@@ -118,7 +118,7 @@ def _turn_back(turning: _Interval, intervals: list[_Interval]) -> bool:
 def _coverage(recording: Recording, held: Sequence[Held]) -> Values | None:
     """Describe the slots of each rank by the ops that name them; None if there are too many."""
     weights = _mixed(recording.item_op * 2 + recording.item_other + 1) * np.uint64(2) + np.uint64(1)
-    weights = _mixed((weights + _positions(recording).astype(np.uint64)))
+    weights = _mixed(weights + _positions(recording).astype(np.uint64))
     keys = np.stack([recording.family, recording.offset, recording.width], axis=1)
     keys, inverse = np.unique(keys, axis=0, return_inverse=True)
     total = np.zeros(len(keys), np.uint64)
@@ -137,9 +137,7 @@ def _coverage(recording: Recording, held: Sequence[Held]) -> Values | None:
         for column, (number, offset, _) in enumerate(keys.tolist()):
             family = recording.families[number]
             start = family.start[part] if len(family.start) > 1 else family.start
-            starts[:, column] = start + (
-                (family.turn[part] + offset) % family.modulus if family.modulus else offset
-            )
+            starts[:, column] = start + ((family.turn[part] + offset) % family.modulus if family.modulus else offset)
         for column, each in enumerate(held):
             starts[:, len(keys) + column] = each.first[part]
         found[part] = _described(starts, widths, weight)

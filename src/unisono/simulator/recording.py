@@ -35,7 +35,9 @@ class Family:
         width = int(widths[0])
         if width == 1 and (widths == 1).all():
             return True
-        aligned = (widths == width).all() and self.modulus % width == 0 and (offsets % width == offsets[0] % width).all()
+        aligned = (
+            (widths == width).all() and self.modulus % width == 0 and (offsets % width == offsets[0] % width).all()
+        )
         return bool(aligned and ((self.turn + offsets[0]) % width == 0).all())
 
     def first_slots(self, offsets: Values, index: int) -> Values:
@@ -159,6 +161,7 @@ class Recorder:
         self.width.append(width)
 
     def _column(self, peer: Any) -> int:
+        key: Any
         if type(peer) is Number:
             key = peer.key
         elif type(peer) is int:

@@ -54,7 +54,11 @@ class Hosts:
 
     def near_count(self, ranks: Values) -> Values:
         """Return the number of other ranks of the host of each rank."""
-        return np.minimum((ranks // self.per_host + 1) * self.per_host, self.size) - ranks // self.per_host * self.per_host - 1
+        return (
+            np.minimum((ranks // self.per_host + 1) * self.per_host, self.size)
+            - ranks // self.per_host * self.per_host
+            - 1
+        )
 
 
 def templates_of(
@@ -66,9 +70,7 @@ def templates_of(
             yield _compiled(schedule, collective, part, hosts, rounds)
 
 
-def _alike(
-    schedule: Schedule, collective: Collective, recording: Recording, hosts: Hosts
-) -> Iterator[Recording]:
+def _alike(schedule: Schedule, collective: Collective, recording: Recording, hosts: Hosts) -> Iterator[Recording]:
     """Split a recording into parts that compile to the same program."""
     ranks, peers = recording.ranks, recording.peers
     held, extent = _held(schedule, collective, ranks)
@@ -170,8 +172,8 @@ class _Program:
         edges = np.concatenate([first, first + recording.width, *([each.start, each.stop] for each in held if each)])
         self.edges = np.unique(edges.astype(np.int64))
         self.widths = np.diff(self.edges)
-        self.begins = np.searchsorted(self.edges, first)
-        self.ends = np.searchsorted(self.edges, first + recording.width)
+        self.begins: Values = np.searchsorted(self.edges, first)
+        self.ends: Values = np.searchsorted(self.edges, first + recording.width)
         self._held = [self._atoms(each) for each in held]
 
     def _atoms(self, slots: range) -> range:
@@ -194,8 +196,8 @@ class _Program:
             recording.item_op.tolist(), recording.item_other.tolist(), self.begins.tolist(), self.ends.tolist(),
             strict=True,
         )  # fmt: skip
-        for op, other, begin, end in items:
-            listed = others if other else chunks
+        for op, second, begin, end in items:
+            listed = others if second else chunks
             atoms: Any = begin if end == begin + 1 else tuple(range(begin, end))
             before = listed[op]
             if before is None:
@@ -206,9 +208,8 @@ class _Program:
         step: list[Op] = []
         last = 0
         ports = self.port_of.tolist()
-        for kind, number, column, named, other in zip(
-            kinds, recording.steps.tolist(), recording.column.tolist(), chunks, others, strict=True
-        ):
+        numbers, columns = recording.steps.tolist(), recording.column.tolist()
+        for kind, number, column, named, other in zip(kinds, numbers, columns, chunks, others, strict=True):
             if number != last:
                 yield tuple(step)
                 step, last = [], number

@@ -1,0 +1,144 @@
+"""Classes of ranks that behave identically: a folded simulation gives the times of a rank-by-rank one."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from unisono import collectives, networks
+from unisono.algorithms import BUILT_IN, algorithm, find, one_per_rank
+from unisono.collectives import all_gather, all_reduce
+from unisono.compiler.geometry import DEPTH
+from unisono.errors import ScheduleError
+from unisono.schedule import Schedule, recv, send
+from unisono.simulator import events
+from unisono.simulator.actions import room_of
+from unisono.simulator.costs import costs_of
+from unisono.simulator.folding import fold
+from unisono.simulator.paths import record
+from unisono.simulator.simulation import cut_for, rank_by_rank, shared_memory_ranks
+from unisono.simulator.templates import Hosts, templates_of
+
+IDEAL = networks.ideal(1e-6, 1e9, 1e-10)
+NBYTES = 1 << 16
+
+
+def times(schedule, network, programs):
+    """Return the time of each unit."""
+    collective = collectives.find(schedule.collective)
+    sizes = cut_for(schedule, collective, programs, NBYTES, network, None, "float32", None)
+    return events.run(programs, costs_of(programs, network, sizes), room_of(programs, DEPTH)).unit_s
+
+
+def check(schedule, network):
+    """Compare the folded simulation with one of every rank; return the number of classes."""
+    folded = fold(schedule, network, shared_memory_ranks(network))
+    expected = times(schedule, network, rank_by_rank(schedule, network))
+    found = times(schedule, network, folded.programs)[folded.classes.of_rank]
+    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=0)
+    return len(folded.classes)
+
+
+def cases(sizes):
+    return [(each, size) for size in sizes for each in BUILT_IN if each.can_serve(size)]
+
+
+@pytest.mark.parametrize(("size", "network"), [(2, "ideal"), (7, "ideal"), (6, "xeon-16-cores"), (10, "dgx-h100")])
+def test_folded_times_are_those_of_every_rank(size, network):
+    network = IDEAL if network == "ideal" else networks.load(network)
+    for each, _ in cases([size]):
+        check(each.schedule(size), network)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("network", ["ideal", "dgx-h100", "marenostrum5"])
+@pytest.mark.parametrize("size", [24, 32, 48, 100, 128, 200, 256])
+def test_folded_times_of_many_ranks_are_those_of_every_rank(size, network):
+    network = IDEAL if network == "ideal" else networks.load(network)
+    for each, _ in cases([size]):
+        check(each.schedule(size), network)
+
+
+@pytest.mark.parametrize(
+    ("name", "size", "classes"),
+    [
+        ("ring", 13, 1), ("all_gather/naive", 13, 1), ("all_to_all/bruck", 13, 1), ("recursive_doubling", 16, 1),
+        ("rabenseifner", 16, 1), ("hierarchical", 16, 1), ("double_tree", 16, 8), ("broadcast/tree", 16, 16),
+    ],
+)  # fmt: skip
+def test_ranks_that_behave_identically_are_one_class(name, size, classes):
+    assert check(find(name).schedule(size), IDEAL) == classes
+
+
+def test_the_position_in_a_host_tells_ranks_apart():
+    assert check(find("ring").schedule(32), networks.load("dgx-h100")) == 8
+
+
+def test_ranks_beyond_a_power_of_two_make_classes():
+    # 24 = 16 + 8: a partner, a rank with a partner, a rank without.
+    assert check(find("recursive_doubling").schedule(24), IDEAL) == 3
+
+
+def test_hierarchies_of_three_levels_fold():
+    assert check(find("hierarchical").schedule(32, node=2, outer="hierarchical"), IDEAL) == 1
+    assert check(find("hierarchical").schedule(26, node=4, outer="hierarchical"), IDEAL) <= 26
+
+
+@algorithm(all_gather, chunks=one_per_rank)
+def ring_of_odd_messages(rank, size):
+    """A ring in which a dictionary finds the neighbours."""
+    right = {each: (each + 1) % size for each in range(size)}
+    for hop in range(size - 1):
+        yield (
+            send((rank - hop) % size, dst=right[rank]),
+            recv((rank - hop - 1) % size, src=(rank - 1) % size),
+        )
+
+
+def test_programs_that_need_an_integer_are_run_rank_by_rank_and_folded():
+    assert check(ring_of_odd_messages.schedule(12), IDEAL) == 1
+
+
+def without_branches(rank, size):
+    """Even ranks pass on the block that they received, odd ranks another one, without a branch."""
+    left, right = (rank - 1) % size, (rank + 1) % size
+    yield send(rank, dst=right), recv(left, src=left)
+    yield send((rank - 1 + rank % 2) % size, dst=right), recv((rank - 2) % size, src=left)
+
+
+def test_ranks_whose_messages_the_compiler_merges_differently_are_not_one_class():
+    schedule = Schedule("all_reduce", "x", size=8, chunks=8, slots=8, make=lambda rank: without_branches(rank, 8))
+    assert len(record(schedule)) == 1
+    templates = list(templates_of(schedule, all_reduce, record(schedule), Hosts(8, 1), rounds=False))
+    assert [each.ranks.tolist() for each in templates] in ([[0, 2, 4, 6], [1, 3, 5, 7]], [[1, 3, 5, 7], [0, 2, 4, 6]])
+    assert {len(each.rows) for each in templates} == {4, 3}  # a receive and a send were merged, or not
+
+
+def test_ranks_on_different_lines_of_a_program_may_be_one_class():
+    def program(rank):
+        if rank < 3:
+            yield from ring_of_odd_messages(rank, 8)
+        else:
+            yield from find("all_gather/ring")(rank, 8)
+
+    schedule = Schedule("all_gather", "x", size=8, chunks=8, slots=8, make=program)
+    assert check(schedule, IDEAL) == 1
+
+
+@pytest.mark.parametrize(
+    ("program", "text"),
+    [
+        (lambda rank: [send(0, dst=rank + 1)], "rank 8"),
+        (lambda rank: [send(8, dst=rank ^ 1)], "chunk 8"),
+        (lambda rank: [send([], dst=rank ^ 1)], "no chunk"),
+        (lambda rank: [send(0, dst=1 // (rank - 5))], "ZeroDivisionError"),
+    ],
+)
+def test_errors_of_programs_are_those_of_a_single_rank(program, text):
+    with pytest.raises(ScheduleError, match=text):
+        fold(Schedule("all_reduce", "x", size=8, chunks=8, slots=8, make=program), IDEAL, 1)
+
+
+def test_programs_whose_messages_do_not_match_are_not_folded():
+    schedule = Schedule("all_reduce", "x", size=8, chunks=8, slots=8, make=lambda rank: [send(0, dst=rank ^ 1)])
+    assert fold(schedule, IDEAL, 1) is None
