@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 
 from unisono import planner
 from unisono.cli import arguments
 from unisono.cli.output import console, print_json, print_paragraph, print_table, table
 from unisono.message import translated
-from unisono.planner import messages
 from unisono.planner.plan import TOKENS, Candidate, Plan
-from unisono.planner.quantities import gigabytes, seconds, short
+from unisono.planner.quantities import gigabytes, seconds
 from unisono.planner.state_memory import KINDS
+from unisono.planner.texts import headings
 
 
 def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -42,6 +43,7 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
         "float32 (4 + 4 + 8) (default mixed)",
     )  # fmt: skip
     parser.add_argument("--top", type=arguments.count, default=10, help="number of rows to show (default 10)")
+    parser.add_argument("--draw", metavar="FILE", help="write a page with the ten best combinations")
     arguments.add_language(parser)
     arguments.add_json(parser)
     parser.set_defaults(run=run)
@@ -54,6 +56,10 @@ def run(args: argparse.Namespace) -> int:
         memory=args.memory, machine=args.machine, kind=KINDS[args.kind],
     )  # fmt: skip
     changes = planner.what_would_change(found)
+    if args.draw:
+        from unisono.planner.page import page_of  # it imports the drawing
+
+        Path(args.draw).write_text(page_of(found, changes, args.lang), encoding="utf-8")
     if args.json:
         print_json(as_data(found, changes, args.top))
         return 0
@@ -98,22 +104,6 @@ def _print(found: Plan, changes: list[planner.Change], top: int, language: str) 
         out.print()
     for line in remarks(found, changes):
         print_paragraph(out, translated(line, language), rest="  ")
-
-
-def headings(found: Plan, shown: int) -> list[str]:
-    """Return the sentences above the table."""
-    job, cluster = found.job, found.job.cluster
-    return [
-        messages.TITLE(
-            model=job.model.name, parameters=short(job.model.parameters), gpus=cluster.gpus,
-            machine=cluster.machine.name, network=cluster.network.name, tokens=f"{job.tokens:,}",
-            sequences=job.sequences, sequence=job.sequence,
-        ),
-        messages.COUNTS(
-            admissible=found.admissible, fitting=len(found), usable=gigabytes(cluster.usable),
-            memory=gigabytes(cluster.memory), shown=shown,
-        ),
-    ]  # fmt: skip
 
 
 def remarks(found: Plan, changes: list[planner.Change]) -> list[str]:

@@ -123,6 +123,25 @@ COUNTS = Template(
     "{admissible} combinations, {fitting} fit into {usable} of {memory} per GPU; the {shown} fastest:",
     "共 {admissible} 种组合，其中 {fitting} 种放得进每个 GPU {memory} 中可用的 {usable}；最快的 {shown} 种：",
 )
+MEMORY_PARTS = {
+    "parameters": Template("planner.memory_parameters", "parameters", "参数"),
+    "gradients": Template("planner.memory_gradients", "gradients", "梯度"),
+    "optimizer": Template("planner.memory_optimizer", "optimizer", "优化器状态"),
+    "activations": Template("planner.memory_activations", "activations", "激活"),
+    "buffers": Template("planner.memory_buffers", "buffers of ZeRO", "ZeRO 的缓冲区"),
+}
+PAGE_TITLE = Template("planner.page_title", "{model} on {gpus} GPUs", "{gpus} 个 GPU 上的 {model}")
+PAGE_TIME = Template("planner.page_time", "Where the time of a step goes", "一步的时间花在哪里")
+PAGE_MEMORY = Template(
+    "planner.page_memory",
+    "Where the memory of a GPU goes (red line: {usable} may be filled)",
+    "一个 GPU 的显存用在哪里（红线：可用 {usable}）",
+)
+PAGE_REMARKS = Template(
+    "planner.page_remarks",
+    "Why the runner-up is slower, and what would change the order",
+    "第二名为何较慢，什么会改变名次",
+)
 
 # calls.py
 NOT_A_PARALLEL_TRANSFORMER = Template(
