@@ -35,6 +35,7 @@ class Grade:
     fitted_to: str = ""
     remarks: str = ""
     targets: dict[str, float] = field(default_factory=dict)
+    close: float = CLOSE  # a pick with at most this regret counts as the best
 
     @property
     def median(self) -> float:
@@ -48,8 +49,8 @@ class Grade:
 
     @property
     def best(self) -> float | None:
-        """The share of points at which the pick is the best, or at most 5 % slower."""
-        return sum(pick.regret <= CLOSE for pick in self.picks) / len(self.picks) if self.picks else None
+        """The share of points at which the pick is the best, or close to it."""
+        return sum(pick.regret <= self.close for pick in self.picks) / len(self.picks) if self.picks else None
 
     @property
     def regret(self) -> float | None:
@@ -74,11 +75,14 @@ class Grade:
     def section(self) -> str:
         """Return the section of the page."""
         parts = [f"### {self.title}", self.parameters, self.fitted_to, "\n".join([*HEADER, self.row()])]
-        wrong = sorted((pick for pick in self.picks if pick.regret > CLOSE), key=lambda pick: -pick.regret)
+        wrong = sorted((pick for pick in self.picks if pick.regret > self.close), key=lambda pick: -pick.regret)
         if wrong:
             lines = ["| point | predicted best | measured best | regret |", "|---|---|---|---:|"]
             lines += [f"| {pick.where} | {pick.picked} | {pick.best} | {pick.regret:.2f} |" for pick in wrong]
-            parts += ["Points at which the pick is more than 5 % slower than the best:", "\n".join(lines)]
+            parts += [
+                f"Points at which the pick takes more than {self.close:.2f} times the best time:",
+                "\n".join(lines),
+            ]
         return "\n\n".join(part for part in [*parts, self.remarks] if part)
 
 

@@ -69,14 +69,14 @@ def run(args: argparse.Namespace) -> int:
 
 def as_data(found: Plan, changes: list[planner.Change], top: int) -> dict[str, object]:
     """Return the plan as plain data."""
-    job, others = found.job, found.candidates[1:2]
+    job = found.job
     return {
         "model": job.model.name, "parameters": job.model.parameters, "gpus": job.cluster.gpus,
         "network": job.cluster.network.name, "machine": job.cluster.machine.name, "tokens": job.tokens,
         "sequence": job.sequence, "memory_bytes": job.cluster.memory, "usable_bytes": job.cluster.usable,
         "admissible": found.admissible, "fitting": len(found),
         "candidates": [each.as_data() for each in found.candidates[:top]],
-        "runner_up": [str(planner.why_slower(found.best, each)) for each in others],
+        "reasons": [str(planner.why_slower(found.best, each)) for each in planner.rivals(found)],
         "changes": [str(each.text) for each in changes],
     }  # fmt: skip
 
@@ -108,7 +108,7 @@ def _print(found: Plan, changes: list[planner.Change], top: int, language: str) 
 
 def remarks(found: Plan, changes: list[planner.Change]) -> list[str]:
     """Return the sentences below the table."""
-    slower = [planner.why_slower(found.best, each) for each in found.candidates[1:2]]
+    slower = [planner.why_slower(found.best, each) for each in planner.rivals(found)]
     return [*slower, *(each.text for each in changes)]
 
 

@@ -39,11 +39,11 @@ class Machine:
     peak_flops: float
     memory_bytes: float
     memory_bandwidth: float
-    matmul_efficiency: float = 0.55
-    launch_s: float = 0.0039
-    peer_s: float = 0.0025
+    matmul_efficiency: float = 0.54
+    launch_s: float = 0.0041
+    peer_s: float = 0.0024
     stall_s: float = 0.0
-    far_share: float = 0.35
+    far_share: float = 0.44
     usable_share: float = 0.85  # of the memory; the rest is for fragmentation and for buffers of the library
 
 

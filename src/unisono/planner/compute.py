@@ -9,7 +9,7 @@ operations of an eager program, in bf16; the memory delivers 80 % of its bandwid
     gated MLP                                  18 i   (8 i without a gate), for each expert that the token visits
 
 The loss reads or writes each logit 20 times, in float32: cast, maximum, difference, exponential, sum, quotient,
-logarithm, and their gradients. The optimizer moves 120 bytes for each parameter: clipping, two averages, the update
+logarithm, and their gradients. The optimiser moves 120 bytes for each parameter: clipping, two averages, the update
 in float32, the copy in bf16.
 """
 
@@ -58,6 +58,6 @@ def compute_times(
 
 
 def update_s(parameters: float, configuration: Configuration, machine: Machine) -> float:
-    """Return the time of the optimizer for the parameters of a rank."""
+    """Return the time of the optimiser for the parameters of a rank."""
     share = parameters / (configuration.dp if configuration.zero else 1)
     return UPDATE_BYTES * share / (machine.memory_bandwidth * MEMORY_SHARE)

@@ -1,4 +1,4 @@
-"""The memory of a GPU: parameters, gradients, optimizer, activations, buffers, on the stage that needs most.
+"""The memory of a GPU: parameters, gradients, optimiser, activations, buffers, on the stage that needs most.
 
 Bytes that a layer keeps for the backward pass, for each token, in bf16 (h: features, a: width of all heads, q: width
 of queries, keys and values, i: inner width of the MLP)::
@@ -68,7 +68,7 @@ def stage_parameters(model: Model, configuration: Configuration, layers: int, st
 
 
 def held(model: Model, configuration: Configuration, kind: Kind, layers: int, stage: int) -> HeldMemory:
-    """Return the bytes of parameters, gradients, optimizer and buffers of a rank.
+    """Return the bytes of parameters, gradients, optimiser and buffers of a rank.
 
     Experts are replicated only dp / ep times, so that ZeRO shards them that often.
     """

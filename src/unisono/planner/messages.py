@@ -99,7 +99,7 @@ FAR_HALF = Template("planner.far_half", "links between hosts half as fast", "主
 MEMORY_TWICE = Template("planner.memory_twice", "twice the memory", "显存加倍")
 TOKENS_TWICE = Template("planner.tokens_twice", "twice the tokens per step", "每步 token 数加倍")
 PARTS = {
-    "compute": Template("planner.part_compute", "computing", "计算"),
+    "compute": Template("planner.part_compute", "computing (on the slowest stage)", "计算（最慢的一段）"),
     "recompute": Template("planner.part_recompute", "recomputing activations", "重算激活"),
     "launch": Template("planner.part_launch", "launching kernels", "启动内核"),
     "tensor": Template("planner.part_tensor", "tensor-parallel collectives", "张量并行的集合通信"),
@@ -107,7 +107,7 @@ PARTS = {
     "pipeline": Template("planner.part_pipeline", "messages between stages", "流水线各段之间的消息"),
     "bubble": Template("planner.part_bubble", "the pipeline bubble", "流水线气泡"),
     "data": Template("planner.part_data", "gradients and parameters", "梯度与参数的通信"),
-    "update": Template("planner.part_update", "the optimizer", "优化器更新"),
+    "update": Template("planner.part_update", "the optimiser", "优化器更新"),
 }
 
 # cli/plan.py and the page
@@ -126,7 +126,7 @@ COUNTS = Template(
 MEMORY_PARTS = {
     "parameters": Template("planner.memory_parameters", "parameters", "参数"),
     "gradients": Template("planner.memory_gradients", "gradients", "梯度"),
-    "optimizer": Template("planner.memory_optimizer", "optimizer", "优化器状态"),
+    "optimizer": Template("planner.memory_optimizer", "optimiser", "优化器状态"),
     "activations": Template("planner.memory_activations", "activations", "激活"),
     "buffers": Template("planner.memory_buffers", "buffers of ZeRO", "ZeRO 的缓冲区"),
 }

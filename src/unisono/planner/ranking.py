@@ -52,6 +52,18 @@ def why_slower(best: Candidate, other: Candidate) -> Message:
     )  # fmt: skip
 
 
+def rivals(found: Plan) -> list[Candidate]:
+    """Return the runner-up, and the fastest that divides the GPUs in another way, if that is another one."""
+
+    def split(candidate: Candidate) -> tuple[int, ...]:
+        each = candidate.configuration
+        return each.dp, each.tp, each.pp, each.ep
+
+    second = found.candidates[1:2]
+    other = next((each for each in found.candidates if split(each) != split(found.best)), None)
+    return [*second, *([other] if other is not None and other not in second else [])]
+
+
 def what_would_change(found: Plan) -> list[Change]:
     """Return what faster or slower links, more memory and a larger batch would do to the order."""
     changes: list[tuple[Template, Callable[[Job], Job]]] = [

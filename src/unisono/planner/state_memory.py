@@ -1,11 +1,11 @@
-"""The memory of parameters, gradients and optimizer on a rank, by formula; tests/parallel/test_memory.py measures it.
+"""The memory of parameters, gradients and optimiser on a rank, by formula; tests/parallel/test_memory.py measures it.
 
 ::
 
     bytes for each of Ψ parameters, on N ranks       mixed precision with Adam          float32 with Adam
                                                      p    g    o                        p   g   o
     stage 0    everything on every rank              2  + 2  + 12        = 16           4 + 4 + 8      = 16
-    stage 1    the optimizer's state is sharded      2  + 2  + 12/N      = 4 + 12/N     4 + 4 + 8/N    = 8 + 8/N
+    stage 1    the optimiser's state is sharded      2  + 2  + 12/N      = 4 + 12/N     4 + 4 + 8/N    = 8 + 8/N
     stage 2    and the gradients                     2  + (2 + 12)/N     = 2 + 14/N     4 + (4 + 8)/N  = 4 + 12/N
     stage 3    and the parameters                    (2 + 2 + 12)/N      = 16/N         (4 + 4 + 8)/N  = 16/N
 

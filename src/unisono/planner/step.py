@@ -40,7 +40,7 @@ class StepTimes:
 
     ``compute``, ``recompute``: of the GPU. ``launch``: waiting for the host to launch kernels.
     ``tensor``, ``expert``, ``pipeline``, ``data``: collectives and messages that nothing hides.
-    ``bubble``: waiting for other stages. ``update``: the optimizer. ``hidden``: collectives during computation.
+    ``bubble``: waiting for other stages. ``update``: the optimiser. ``hidden``: collectives during computation.
     """
 
     compute: float

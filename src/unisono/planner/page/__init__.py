@@ -15,7 +15,7 @@ from unisono.message import CHINESE, ENGLISH, LANGUAGES, Template, translated
 from unisono.planner import messages
 from unisono.planner.plan import Candidate, Plan
 from unisono.planner.quantities import gigabytes, seconds
-from unisono.planner.ranking import Change, why_slower
+from unisono.planner.ranking import Change, rivals, why_slower
 from unisono.planner.texts import headings
 
 SHOWN = 10
@@ -33,7 +33,7 @@ def page_of(plan: Plan, changes: Sequence[Change], language: str = ENGLISH) -> s
     usable = plan.job.cluster.usable
     longest, largest = max(each.times.total for each in shown), max(usable, *(each.memory.total for each in shown))
     first, *rest = headings(plan, len(shown))
-    reasons = [why_slower(plan.best, each) for each in shown[1:2]]
+    reasons = [why_slower(plan.best, each) for each in rivals(plan)]
     remarks = "".join(f"<li>{_both(line)}</li>" for line in [*reasons, *(each.text for each in changes)])
     limit = f'<i class="limit" style="left:calc({100 * usable / largest:.2f}% - 2px)"></i>'
     memory = [_bar(each, _memory(each), largest, gigabytes(each.memory.total), limit) for each in shown]
