@@ -42,6 +42,7 @@ COSTS: dict[str, tuple[Callable[[Network], float], Callable[[Network, float], Ne
     "overhead_s": (lambda network: network.endpoint.send_overhead_s, _overhead),
     "fetch_s": _endpoint("fetch_s"),
     "eager_s_per_byte": _endpoint("eager_s_per_byte"),
+    "send_s_per_byte": _endpoint("send_s_per_byte"),
     "receive_s_per_byte": _endpoint("receive_s_per_byte"),
     "rendezvous_s": _endpoint("rendezvous_s"),
     "exchange_bytes": _endpoint("exchange_bytes"),
@@ -80,7 +81,10 @@ def fit(network: Network, cases: Sequence[Case], names: Sequence[str], steps: in
 
     def residuals(values: np.ndarray) -> np.ndarray:
         changed = with_costs(network, names, values)
-        return np.array([np.log(predict(row, made, changed) / row.seconds) for row, made in cases])
+        # Implementations of the same program have the same prediction.
+        rows = {(made, row.nbytes): row for row, made in cases}
+        predicted = {key: predict(row, key[0], changed) for key, row in rows.items()}
+        return np.array([np.log(predicted[made, row.nbytes] / row.seconds) for row, made in cases])
 
     def loss(values: np.ndarray, errors: np.ndarray) -> float:
         return float(np.sum(np.sqrt(1 + (errors / WIDTH) ** 2) - 1) + PULL * np.sum((values - start) ** 2))

@@ -100,7 +100,7 @@ MACHINES = (
     ),
     Machine(
         "Fugaku, 2x2x2 and 4x4x4 nodes", "fugaku", "fugaku", FUJITSU_MPI, ("2x2x2", "4x4x4"),
-        ("call_overhead_s", "overhead_s", "fetch_s", "eager_s_per_byte", "receive_s_per_byte", "rendezvous_s",
+        ("call_overhead_s", "overhead_s", "fetch_s", "send_s_per_byte", "receive_s_per_byte", "rendezvous_s",
          "reduce_s_per_byte",         "copy_s_per_byte", "beyond_cache", "link_bandwidth"),
         lambda row: row.nodes == "2x2x2" and row.collective in ("ALLGATHER", "ALLREDUCE", "BCAST", "SCATTER")
         and every_second_size(row) and row.nbytes < 512 * MIB,
