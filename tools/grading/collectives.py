@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import statistics
 from collections import Counter, defaultdict
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from grading.calibration import Case
@@ -66,8 +68,27 @@ def grade(machine: Machine, rows: Sequence[Row]) -> Grade:
     return Grade(
         machine.title, list(errors.values()), picks(graded, predicted), parameters(machine),
         f"Fitted to {len(cases) - len(graded)} rows: {machine.calibration}.",
-        "\n\n".join([worst(errors, predicted), left_out(reasons, len(rows))]), TARGETS,
+        "\n\n".join(
+            part
+            for part in (worst(errors, predicted), machine.explanation, left_out(reasons, len(rows)),
+                         with_allocations(machine, rows, list(errors.values())))
+            if part
+        ),
+        TARGETS,
     )  # fmt: skip
+
+
+def with_allocations(machine: Machine, rows: Sequence[Row], errors: list[float]) -> str:
+    """Return the median error if the rows of calls that allocate are graded as well."""
+    everything, _ = usable(replace(machine, allocates=lambda row: False), rows)
+    more = [(row, made) for row, made in everything if machine.allocates(row)]
+    if not more:
+        return ""
+    found = [abs(predict(row, made, machine.network(row.nodes)) / row.seconds - 1) for row, made in more]
+    return (
+        f"The {len(more)} rows of calls that allocate have a median error of {statistics.median(found):.0%}; with "
+        f"them, the median of the machine is {statistics.median([*errors, *found]):.1%}."
+    )
 
 
 def picks(cases: Sequence[Case], predicted: dict[Row, float]) -> list[Pick]:

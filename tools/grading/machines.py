@@ -32,6 +32,7 @@ class Machine:
     calibrates: Callable[[Row], bool]
     calibration: str  # the same in words
     allocates: Callable[[Row], bool] = lambda row: False
+    explanation: str = ""  # of the largest errors
 
     def network(self, nodes: str = "") -> Network:
         """Return the preset; a torus has the shape of the job."""

@@ -11,7 +11,7 @@ from unisono.networks import Network
 from unisono.simulator.actions import Programs
 from unisono.simulator.costs import costs_of, cut
 from unisono.simulator.events import run
-from unisono.simulator.simulation import rank_by_rank
+from unisono.simulator.simulation import rank_by_rank, shares_links
 
 
 @cache
@@ -39,7 +39,9 @@ def predict(row: Row, implementation: Implementation, network: Network) -> float
     chunks = algorithm.chunk_count(row.size, **options)
     working_set = float(row.nbytes) * (1 if collective.single_array else 2)
     sizes = cut(row.nbytes, chunks, row.nbytes / chunks, 1, 1, None, working_set)
-    outcome = run(programs, costs_of(programs, network, sizes), None)
+    costs = costs_of(programs, network, sizes)
+    bandwidth = network.links(row.size).bandwidth if shares_links(programs, costs, network) else None
+    outcome = run(programs, costs, None, bandwidth, record=False)
     assert outcome is not None, row
     return float(outcome.unit_s.max()) + end.call_overhead_s + copying_s(implementation, row.nbytes, network)
 

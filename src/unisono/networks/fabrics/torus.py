@@ -7,8 +7,8 @@ Two dimensions, 3 x 2; the dotted links close the rings::
      ..3 --- 4 --- 5..
 
 Hosts are numbered along the first dimension first. Routing is static, in the order of the dimensions: first along
-the first dimension, in the shorter direction (where both are equally long, towards higher numbers), then along the
-second, and the third.
+the first dimension, in the shorter direction (where both are equally long, from an even position towards higher
+numbers, from an odd one towards lower numbers), then along the second, and the third.
 """
 
 from __future__ import annotations
@@ -73,7 +73,8 @@ class Torus:
         for axis, (side, stride) in enumerate(zip(shape, strides, strict=True)):
             position = here // stride % side
             ahead = (there // stride - position) % side
-            forwards = 2 * ahead <= side
+            # Where both directions are equally long, every second host takes the other one: all links carry the same.
+            forwards = (2 * ahead < side) | ((2 * ahead == side) & (position % 2 == 0))
             steps = np.where(forwards, ahead, side - ahead)
             for step in range(int(steps.max(initial=0))):
                 moving = step < steps
