@@ -5,38 +5,31 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from unisono import collectives, networks
+from unisono import networks
 from unisono.algorithms import BUILT_IN, algorithm, find, one_per_rank
 from unisono.collectives import all_gather, all_reduce
-from unisono.compiler.geometry import DEPTH
-from unisono.errors import ScheduleError
+from unisono.errors import ScheduleError, UnmatchedError
 from unisono.schedule import Schedule, recv, send
-from unisono.simulator import events
-from unisono.simulator.actions import room_of
-from unisono.simulator.costs import costs_of
-from unisono.simulator.folding import fold
 from unisono.simulator.paths import record
-from unisono.simulator.simulation import cut_for, rank_by_rank, shared_memory_ranks
+from unisono.simulator.simulation import simulate
 from unisono.simulator.templates import Hosts, templates_of
 
 IDEAL = networks.ideal(1e-6, 1e9, 1e-10)
 NBYTES = 1 << 16
 
 
-def times(schedule, network, programs):
-    """Return the time of each unit."""
-    collective = collectives.find(schedule.collective)
-    sizes = cut_for(schedule, collective, programs, NBYTES, network, None, "float32", None)
-    return events.run(programs, costs_of(programs, network, sizes), room_of(programs, DEPTH)).unit_s
-
-
 def check(schedule, network):
     """Compare the folded simulation with one of every rank; return the number of classes."""
-    folded = fold(schedule, network, shared_memory_ranks(network))
-    expected = times(schedule, network, rank_by_rank(schedule, network))
-    found = times(schedule, network, folded.programs)[folded.classes.of_rank]
-    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=0)
-    return len(folded.classes)
+    folded = simulate(schedule, NBYTES, network, contention=False)
+    expected = simulate(schedule, NBYTES, network, contention=False, fold=False)
+    np.testing.assert_allclose(folded.rank_s, expected.rank_s, rtol=1e-9, atol=0)
+    np.testing.assert_allclose(folded.idle_s, expected.idle_s, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(folded.level_s, expected.level_s, rtol=1e-9, atol=0)
+    assert (folded.messages, folded.passes) == (expected.messages, expected.passes)
+    assert sum(each.bytes for each in folded.links) == pytest.approx(sum(each.bytes for each in expected.links))
+    if folded.method == "rank by rank":
+        return schedule.size
+    return int(folded.method.split()[2])
 
 
 def cases(sizes):
@@ -136,9 +129,10 @@ def test_ranks_on_different_lines_of_a_program_may_be_one_class():
 )
 def test_errors_of_programs_are_those_of_a_single_rank(program, text):
     with pytest.raises(ScheduleError, match=text):
-        fold(Schedule("all_reduce", "x", size=8, chunks=8, slots=8, make=program), IDEAL, 1)
+        simulate(Schedule("all_reduce", "x", size=8, chunks=8, slots=8, make=program), NBYTES, IDEAL)
 
 
-def test_programs_whose_messages_do_not_match_are_not_folded():
+def test_messages_that_do_not_match_are_an_error():
     schedule = Schedule("all_reduce", "x", size=8, chunks=8, slots=8, make=lambda rank: [send(0, dst=rank ^ 1)])
-    assert fold(schedule, IDEAL, 1) is None
+    with pytest.raises(UnmatchedError):
+        simulate(schedule, NBYTES, IDEAL)

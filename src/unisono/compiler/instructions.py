@@ -7,7 +7,7 @@ where the collective works in place) and ``work``, internal memory with one segm
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
 INPUT: Final = "input"
@@ -57,8 +57,7 @@ class Operand(NamedTuple):
     final: bool = False  # this rank does not read ``out`` again in the same pass
 
 
-@dataclass(frozen=True)
-class Instruction:
+class Instruction(NamedTuple):
     """One instruction; ``Kind`` in program.hpp defines what each kind does."""
 
     kind: str
@@ -72,7 +71,7 @@ class Instruction:
 
     def with_(self, **changes: object) -> Instruction:
         """Return the same instruction with changes."""
-        return replace(self, **changes)  # type: ignore[arg-type]
+        return self._replace(**changes)  # type: ignore[arg-type]
 
     def __str__(self) -> str:
         pieces = []

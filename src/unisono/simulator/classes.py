@@ -12,7 +12,7 @@ The author declares nothing. Where no two ranks behave identically every rank is
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -22,7 +22,6 @@ from unisono.simulator.patterns import _mixed
 from unisono.simulator.templates import Template
 
 MOST_ROUNDS = 400  # of refinement; with more, ranks are simulated one by one
-ROUTES = 1 << 18  # that are computed at a time
 
 
 @dataclass(frozen=True)
@@ -72,11 +71,11 @@ def ports_of(size: int, templates: list[Template]) -> Ports | None:
     return Ports(first, rank, peer, back, template, member)
 
 
-def classes_of(size: int, templates: list[Template], ports: Ports, network: Network) -> Classes:
-    """Return the classes of ranks that behave identically on a network."""
+def classes_of(size: int, templates: list[Template], ports: Ports, costs: Values) -> Classes:
+    """Return the classes of ranks that behave identically; ``costs`` are numbers of ports (``route_costs``)."""
     colour = np.array([_colour(each) for each in templates], np.uint64)[ports.template]
     index = np.arange(len(ports.rank)) - ports.first[ports.rank]
-    fixed = _mixed(_mixed(index) + _mixed(index[ports.back] + (1 << 32)) + _route_colours(size, ports, network))
+    fixed = _mixed(_mixed(index) + _mixed(index[ports.back] + (1 << 32)) + costs + _mixed(costs[ports.back]))
     found = len(np.unique(colour))
     for _ in range(MOST_ROUNDS):
         seen = _mixed(fixed + colour[ports.peer])
@@ -108,20 +107,28 @@ def _colour(template: Template) -> Any:
     return _mixed(_mixed(padded + _mixed(np.arange(len(padded)))).sum(dtype=np.uint64) + np.uint64(len(data)))
 
 
-def _route_colours(size: int, ports: Ports, network: Network) -> Values:
-    """Return a number for each port: the same where the routes in both directions cost the same."""
-    links = network.links(size)
-    found = np.zeros(len(ports.rank), np.uint64)
-    for begin in range(0, len(ports.rank), ROUTES):
-        part = slice(begin, begin + ROUTES)
-        for source, target in ((ports.rank, ports.peer), (ports.peer, ports.rank)):
-            routes = network.routes(size, source[part], target[part])
-            if not routes.shape[1] or not len(links):
-                continue
-            used = routes >= 0
-            latency = np.where(used, links.latency_s[routes], 0.0).sum(axis=1)
-            bandwidth = np.where(used, links.bandwidth[routes], np.inf).min(axis=1)
-            found[part] = _mixed(
-                found[part] + _mixed(latency.view(np.uint64)) + _mixed(_mixed(bandwidth.view(np.uint64)))
-            )
-    return found
+class RouteTable(NamedTuple):
+    """The route from the rank of each port to its peer."""
+
+    links: Values  # (ports, hops): ids, then -1
+    latency_s: Values
+    bandwidth: Values
+
+
+def routes_of(size: int, ports: Ports, network: Network) -> RouteTable:
+    """Return the routes of all ports."""
+    table = network.links(size)
+    routes = network.routes(size, ports.rank, ports.peer)
+    if not routes.shape[1] or not len(table):
+        return RouteTable(routes, np.zeros(len(routes)), np.full(len(routes), np.inf))
+    latency, bandwidth = np.zeros(len(routes)), np.full(len(routes), np.inf)
+    for hop in routes.T:
+        used = hop >= 0
+        latency += np.where(used, table.latency_s[hop], 0.0)
+        bandwidth = np.where(used, np.minimum(bandwidth, table.bandwidth[hop]), bandwidth)
+    return RouteTable(routes, latency, bandwidth)
+
+
+def route_costs(routes: RouteTable) -> Values:
+    """Return a number for each port: the same where routes cost the same."""
+    return _mixed(_mixed(routes.latency_s.view(np.uint64)) + _mixed(_mixed(routes.bandwidth.view(np.uint64))))

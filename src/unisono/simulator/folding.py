@@ -8,7 +8,11 @@ sends messages to itself.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -16,35 +20,87 @@ from unisono import collectives
 from unisono.networks import Network
 from unisono.schedule import Schedule
 from unisono.simulator.actions import ACTION, NOTHING, Array, Programs
-from unisono.simulator.classes import Classes, Ports, classes_of, every_rank, ports_of
+from unisono.simulator.classes import Classes, Ports, RouteTable, classes_of, ports_of, route_costs
+from unisono.simulator.link_sharing import meet
 from unisono.simulator.paths import record
 from unisono.simulator.templates import Hosts, Template, templates_of
 
 
-class Folded(NamedTuple):
-    """The programs of classes, and the class of each rank."""
+@dataclass(frozen=True)
+class CompiledRanks:
+    """The compiled programs of all ranks, those that are the same but for slots and peers only once."""
 
-    programs: Programs
-    classes: Classes
+    size: int
+    templates: list[Template]
+    ports: Ports
+    carries_data: bool
+
+    @cached_property
+    def actions(self) -> int:
+        """The number of actions of all ranks."""
+        return sum(len(each.ranks) * len(each.rows) for each in self.templates)
+
+    @cached_property
+    def chunks(self) -> Array:
+        """The number of chunks that leave through each port."""
+        found = np.zeros(len(self.ports.rank), np.int64)
+        for each in self.templates:
+            of_port = np.zeros(each.peers.shape[1], np.int64)
+            single = (each.rows["to"] >= 0) & ~each.rows["to_all"]
+            np.add.at(of_port, each.rows["to"][single], each.rows["chunks"][single])
+            of_port[each.near] += each.rows["chunks"][each.rows["to_all"]].sum(dtype=np.int64)
+            numbers = self.ports.first[each.ranks][:, np.newaxis] + np.arange(len(of_port))
+            found[numbers] = of_port
+        return found
+
+    def classes(self, routes: RouteTable) -> Classes:
+        """Return the classes of ranks that behave identically."""
+        return classes_of(self.size, self.templates, self.ports, route_costs(routes))
+
+    def programs(self, classes: Classes) -> Programs | None:
+        """Return the programs of the units; None where messages do not match."""
+        return _programs(self.size, self.templates, self.ports, classes)
+
+    def shares_links(self, routes: RouteTable, network: Network) -> bool:
+        """Return whether messages of several ranks use the same link."""
+        used = np.flatnonzero(self.chunks) if self.carries_data else np.arange(len(self.ports.rank))
+        if network.endpoint.synchronous or not len(used):
+            return False
+        return meet(routes.links[used], self.ports.rank[used], self.ports.peer[used], self.size, network)
+
+    def link_bytes(self, routes: RouteTable, links: int, bytes_of_chunk: float) -> Array:
+        """Return the bytes that each link carries."""
+        carried = self.chunks * bytes_of_chunk
+        found = np.zeros(links)
+        for hop in routes.links.T:
+            used = hop >= 0
+            found += np.bincount(hop[used], weights=carried[used], minlength=links)
+        return found
 
 
-def fold(
-    schedule: Schedule, network: Network, per_host: int, rounds: bool = False, fold_: bool = True
-) -> Folded | None:
-    """Compile all ranks, and find classes of them (or, with ``fold_`` False, make every rank a class).
+def compile_ranks(schedule: Schedule, per_host: int, rounds: bool = False) -> CompiledRanks | None:
+    """Compile the programs of all ranks; None where a rank names a peer that does not name it.
 
-    ``per_host`` ranks share the memory of a host; ``rounds``: a codec rounds what is sent. None is returned where the
-    messages of the programs do not match; executing the programs then shows why.
+    ``per_host`` ranks share the memory of a host; ``rounds``: a codec rounds what is sent.
     """
-    size, collective = schedule.size, collectives.find(schedule.collective)
-    hosts = Hosts(size, per_host)
-    templates = list(templates_of(schedule, collective, record(schedule), hosts, rounds))
-    ports = ports_of(size, templates)
-    if ports is None:
-        return None
-    classes = classes_of(size, templates, ports, network) if fold_ else every_rank(size)
-    programs = _programs(size, templates, ports, classes)
-    return None if programs is None else Folded(programs, classes)
+    collective = collectives.find(schedule.collective)
+    hosts = Hosts(schedule.size, per_host)
+    with _without_collection():
+        templates = list(templates_of(schedule, collective, record(schedule), hosts, rounds))
+    ports = ports_of(schedule.size, templates)
+    return None if ports is None else CompiledRanks(schedule.size, templates, ports, collective.carries_data)
+
+
+@contextmanager
+def _without_collection() -> Iterator[None]:
+    """Pause the search for unreachable objects, which takes a third of the time where a million are made."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
 
 
 def _programs(size: int, templates: list[Template], ports: Ports, classes: Classes) -> Programs | None:
@@ -108,7 +164,6 @@ def _matched(sends: list[tuple[Array, Array]], receives: list[tuple[Array, Array
         return sender
     sent, sending = (np.concatenate(parts) for parts in zip(*sends, strict=True))
     taken, receiving = (np.concatenate(parts) for parts in zip(*receives, strict=True))
-    # Several classes may share a channel only if a class sends to itself through the same port: drop repetitions.
     by_sent, by_taken = np.lexsort((sending, sent)), np.lexsort((receiving, taken))
     if len(sent) != len(taken) or (sent[by_sent] != taken[by_taken]).any():
         return None

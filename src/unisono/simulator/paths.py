@@ -7,8 +7,8 @@ path, ranks are recorded one by one, and those with the same kinds of ops form o
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any, cast
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -67,52 +67,71 @@ def record_one_by_one(schedule: Schedule, ranks: Values) -> list[Recording]:
 class _Single:
     """The ops of one rank."""
 
+    __slots__ = ("key", "peers", "rank", "starts")
+
     def __init__(self, rank: int, program: Iterable[Any], limit: int) -> None:
         self.rank = rank
-        self.peers: list[int] = []
-        self.starts: list[int] = []
-        kinds, steps = bytearray(), []
-        widths, item_op, item_other = [], [], bytearray()
-
-        def add_items(chunks: Any, other: int) -> None:
-            if type(chunks) is int:
-                self.starts.append(chunks)
-                widths.append(1)
-            elif type(chunks) is range and chunks.step == 1:
-                self.starts.append(chunks.start)
-                widths.append(len(chunks))
-            else:
-                for each in chunks:
-                    add_items(each, other)
-                return
-            item_op.append(len(kinds))
-            item_other.append(other)
-
-        number = 0
+        ops: list[Op] = []
+        lengths = []
         for count, yielded in enumerate(program):
             if count == limit:
                 raise ValueError(limit)
-            step = (yielded,) if type(yielded) is Op else yielded
-            if not step:
-                continue
-            for op in sorted(step, key=_sends_first) if len(step) > 1 else step:
-                kind, chunks, other = cast("tuple[str, Any, Any]", op)
-                add_items(chunks, 0)
-                if not item_op or item_op[-1] != len(kinds):
-                    raise ValueError(op)  # it names no chunk
-                if kind == COPY or kind == COMBINE:
-                    add_items(other, 1)
-                    other = LOCAL
-                self.peers.append(other)
-                kinds.append(CODES[kind])
-                steps.append(number)
-            number += 1
-        self.kinds, self.item_other = bytes(kinds), bytes(item_other)
-        self.steps, self.widths, self.item_op = tuple(steps), tuple(widths), tuple(item_op)
+            if type(yielded) is Op:
+                ops.append(yielded)
+                lengths.append(1)
+            elif yielded:
+                ops += sorted(yielded, key=_sends_first) if len(yielded) > 1 else yielded
+                lengths.append(len(yielded))
+        kinds, chunks, others = zip(*ops, strict=True) if ops else ((), (), ())
+        self.peers: Sequence[int] = others
+        self.starts: Sequence[int] = chunks
+        if set(map(type, chunks)) <= {int} and COPY not in kinds and COMBINE not in kinds:
+            self.key: Any = (kinds, tuple(lengths))  # the common case: every op names one slot
+            return
+        items = _Items(kinds, chunks, others)
+        self.starts, self.peers = items.starts, items.peers
+        self.key = (kinds, tuple(lengths), tuple(items.widths), tuple(items.op), bytes(items.other))
 
-    @property
-    def key(self) -> Any:
-        return self.kinds, self.steps, self.widths, self.item_op, self.item_other
+    def items(self) -> tuple[Any, Any, Any]:
+        """Return of each item: its width, its op, and whether it is the second operand of a local op."""
+        if len(self.key) > 2:
+            return self.key[2:]  # type: ignore[no-any-return]
+        count = len(self.starts)
+        return (1,) * count, range(count), bytes(count)
+
+
+class _Items:
+    """The items of ops that name several slots, or two rows of them."""
+
+    def __init__(self, kinds: Sequence[str], chunks: Sequence[Any], others: Sequence[Any]) -> None:
+        self.starts: list[int] = []
+        self.peers: list[int] = []
+        self.widths: list[int] = []
+        self.op: list[int] = []
+        self.other = bytearray()
+        for index, (kind, named, other) in enumerate(zip(kinds, chunks, others, strict=True)):
+            self._add(named, index, 0)
+            if not self.op or self.op[-1] != index:
+                raise ValueError(index)  # the op names no chunk
+            local = kind == COPY or kind == COMBINE
+            if local:
+                self._add(other, index, 1)
+            self.peers.append(LOCAL if local else other)
+
+    def _add(self, named: Any, index: int, other: int) -> None:
+        if type(named) is int:
+            self._item(named, 1, index, other)
+        elif type(named) is range and named.step == 1:
+            self._item(named.start, len(named), index, other)
+        else:
+            for each in named:
+                self._add(each, index, other)
+
+    def _item(self, start: int, width: int, index: int, other: int) -> None:
+        self.starts.append(start)
+        self.widths.append(width)
+        self.op.append(index)
+        self.other.append(other)
 
 
 def _sends_first(op: Op) -> bool:
@@ -128,11 +147,14 @@ def _together(members: list[_Single]) -> Recording:
     column[talking] = np.arange(len(talking))
     zero = np.zeros(len(members), np.int64)
     count = starts.shape[1]
+    kinds, lengths = first.key[:2]
+    widths, item_op, item_other = first.items()
     return Recording(
-        ranks=np.array([member.rank for member in members]), kinds=np.frombuffer(first.kinds, np.uint8),
-        steps=np.array(first.steps, np.int64), peers=peers[:, talking], column=column,
-        item_op=np.array(first.item_op, np.int64), item_other=np.frombuffer(first.item_other, np.uint8),
-        family=np.arange(count), offset=np.zeros(count, np.int64), width=np.array(first.widths, np.int64),
+        ranks=np.array([member.rank for member in members]),
+        kinds=np.array([CODES[each] for each in kinds], np.uint8),
+        steps=np.repeat(np.arange(len(lengths)), np.array(lengths, np.int64)), peers=peers[:, talking], column=column,
+        item_op=np.array(item_op, np.int64), item_other=np.frombuffer(item_other, np.uint8),
+        family=np.arange(count), offset=np.zeros(count, np.int64), width=np.array(widths, np.int64),
         families=[Family(starts[:, index], zero, 0) for index in range(count)],
     )  # fmt: skip
 

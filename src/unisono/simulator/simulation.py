@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -25,13 +26,18 @@ from unisono.schedule.network import run as run_network
 from unisono.simulator import events, messages
 from unisono.simulator.actions import Array, Programs, actions_of, joined, matched, room_of
 from unisono.simulator.bounds import bandwidth_bound, latency_bound
+from unisono.simulator.classes import Classes, RouteTable, every_rank, routes_of
 from unisono.simulator.costs import Costs, Cut, costs_of, cut
 from unisono.simulator.critical_path import critical_path
+from unisono.simulator.folding import CompiledRanks, compile_ranks
+from unisono.simulator.link_sharing import meet
 from unisono.simulator.prediction import LinkLoad, Prediction
 
 MOST_LINKS = 10  # that a prediction lists
 MOST_RECORDED = 20_000_000  # instructions of which all times are kept, for the critical path
+MOST_SHARING = 5_000_000  # instructions of all ranks up to which messages share links, unless the caller decides
 RANK_BY_RANK = "rank by rank"
+FOLDED, FOLDED_INTO_ONE = "folded into {classes} classes", "folded into 1 class"
 IDEAL = "ideal"
 
 
@@ -55,16 +61,23 @@ def simulate(
     network = _checked(schedule, nbytes, network, segments)
     codec = _codec(codec, dtype)
     collective = collectives.find(schedule.collective)
-    programs = rank_by_rank(schedule, network, codec)
-    sizes = cut_for(schedule, collective, programs, nbytes, network, codec, dtype, segments)
-    return predict(schedule, collective, programs, sizes, nbytes, network, RANK_BY_RANK, depth, contention, progress)
+    if not fold:
+        programs = rank_by_rank(schedule, network, codec)
+        sizes = cut_for(schedule, collective, programs, nbytes, network, codec, dtype, segments)
+        return predict(schedule, collective, programs, sizes, nbytes, network, None, depth, contention, progress)
+    units = units_of(schedule, network, codec, contention)
+    sizes = cut_for(schedule, collective, units.programs, nbytes, network, codec, dtype, segments)
+    return predict(
+        schedule, collective, units.programs, sizes, nbytes, network, units, depth, units.contention, progress
+    )
 
 
 def predict(
     schedule: Schedule, collective: Collective, programs: Programs, sizes: Cut, nbytes: int, network: Network,
-    method: str, depth: int | None = DEPTH, contention: bool | None = False, progress: events.Progress | None = None,
+    units: Units | None = None, depth: int | None = DEPTH, contention: bool | None = False,
+    progress: events.Progress | None = None,
 ) -> Prediction:  # fmt: skip
-    """Simulate programs of ranks, or of classes of ranks, and collect the results."""
+    """Simulate programs of ranks, or of classes of ranks (``units``), and collect the results."""
     costs = costs_of(programs, network, sizes)
     contention = shares_links(programs, costs, network) if contention is None else contention
     outcome = events.run(
@@ -84,16 +97,54 @@ def predict(
         ends = np.zeros(int(times.level.max(initial=0)) + 1)
         np.maximum.at(ends, times.level, times.end.max(axis=0))
         levels = tuple(np.maximum.accumulate(ends)[1:].tolist())
+    unit_of = slice(None) if units is None else units.classes.of_rank
     messages_sent = int(programs.counts[programs.unit[programs.receives]].sum()) * costs.passes
     return Prediction(
         algorithm=schedule.label, network=network.name, size=schedule.size, nbytes=nbytes, time_s=time_s,
-        rank_s=np.repeat(outcome.unit_s + call_s, programs.counts), level_s=levels,
-        idle_s=np.repeat(outcome.idle_s, programs.counts),
-        links=_busiest(programs, costs, network, time_s), critical_path=path,
+        rank_s=(outcome.unit_s + call_s)[unit_of], level_s=levels, idle_s=outcome.idle_s[unit_of],
+        links=_busiest(_link_bytes(programs, costs, network, sizes, units), network, schedule.size, time_s),
+        critical_path=path,
         latency_bound_s=latency_bound(collective, network, schedule.size),
         bandwidth_bound_s=bandwidth_bound(collective, network, schedule.size, nbytes),
-        messages=messages_sent, passes=costs.passes, method=method, contention=contention,
+        messages=messages_sent, passes=costs.passes, method=RANK_BY_RANK if units is None else units.method,
+        contention=contention,
     )  # fmt: skip
+
+
+def units_of(schedule: Schedule, network: Network, codec: Codec | None, contention: bool | None) -> Units:
+    """Compile all ranks and fold those that behave identically; raise ScheduleError if messages do not match.
+
+    Where messages share links, every rank is simulated: ranks of a class would have to share with their doubles. By
+    default they do not share where that would be too large to simulate.
+    """
+    compiled = compile_ranks(schedule, shared_memory_ranks(network), rounds=codec is not None)
+    if compiled is None:
+        raise _standstill(schedule)
+    routes = routes_of(schedule.size, compiled.ports, network)
+    if contention is None:
+        contention = compiled.actions <= MOST_SHARING and compiled.shares_links(routes, network)
+    classes = every_rank(schedule.size) if contention else compiled.classes(routes)
+    programs = compiled.programs(classes)
+    if programs is None:
+        raise _standstill(schedule)
+    return Units(programs, classes, compiled, routes, contention)
+
+
+class Units(NamedTuple):
+    """The units of a simulation: classes of ranks."""
+
+    programs: Programs
+    classes: Classes
+    compiled: CompiledRanks
+    routes: RouteTable
+    contention: bool
+
+    @property
+    def method(self) -> str:
+        """How the ranks are simulated, in words."""
+        if len(self.classes) == self.programs.size:
+            return RANK_BY_RANK
+        return FOLDED_INTO_ONE if len(self.classes) == 1 else FOLDED.format(classes=len(self.classes))
 
 
 def shares_links(programs: Programs, costs: Costs, network: Network) -> bool:
@@ -106,16 +157,7 @@ def shares_links(programs: Programs, costs: Costs, network: Network) -> bool:
     received = programs.receives
     pairs, first = np.unique(costs.pair[received], return_index=True)
     source = programs.rows["source"][received[first]].astype(np.int64)
-    by_source = _shared_by(costs.routes[pairs], source, programs.size)
-    by_target = _shared_by(costs.routes[pairs], programs.rank[received[first]], programs.size)
-    return bool(by_source | by_target if network.endpoint.ports > 1 else by_source & by_target)
-
-
-def _shared_by(routes: Array, ends: Array, size: int) -> set[int]:
-    """Return the links that the routes of several ranks use; ``ends`` is the rank of each route."""
-    used = np.unique(np.concatenate([column[column >= 0] * size + ends[column >= 0] for column in routes.T]))
-    links = used // size
-    return set(links[:-1][links[:-1] == links[1:]].tolist())
+    return meet(costs.routes[pairs], source, programs.rank[received[first]], programs.size, network)
 
 
 def rank_by_rank(schedule: Schedule, network: Network, codec: Codec | None = None) -> Programs:
@@ -160,17 +202,25 @@ def cut_for(
     return cut(nbytes, chunks, segment, passes, tracks, codec, working_set)
 
 
-def _busiest(programs: Programs, costs: Costs, network: Network, time_s: float) -> tuple[LinkLoad, ...]:
-    """Return the links that are occupied for most of the time."""
+def _link_bytes(programs: Programs, costs: Costs, network: Network, sizes: Cut, units: Units | None) -> Array:
+    """Return the bytes that each link carries."""
     links = network.links(programs.size)
+    if units is not None:
+        of_chunk = sizes.wire_bytes[0] * (costs.passes - 1) + sizes.wire_bytes[1]
+        return units.compiled.link_bytes(units.routes, len(links), of_chunk)
     received = programs.receives
     carried = costs.message_bytes[0, received] * (costs.passes - 1) + costs.message_bytes[1, received]
-    # A class stands for several ranks, whose links are different ones that carry the same.
     of_pair = np.bincount(costs.pair[received], weights=carried, minlength=len(costs.routes))
     total = np.zeros(len(links))
     for column in costs.routes.T:
         used = column >= 0
         np.add.at(total, column[used], of_pair[used])
+    return total
+
+
+def _busiest(total: Array, network: Network, size: int, time_s: float) -> tuple[LinkLoad, ...]:
+    """Return the links that are occupied for most of the time."""
+    links = network.links(size)
     busy = np.divide(total, links.bandwidth)
     order = np.argsort(-busy, kind="stable")[:MOST_LINKS]
     return tuple(
