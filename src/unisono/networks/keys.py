@@ -160,7 +160,7 @@ ENDPOINT = {
 NEAR = {
     "kind": word("kind", {kind: kind for kind in near.KINDS}),
     "latency": seconds("latency_s"), "bandwidth": bandwidth("bandwidth"), "duplex": DUPLEX,
-    "reduce_bandwidth": bandwidth("reduce_bandwidth"),
+    "reduce_bandwidth": bandwidth("reduce_bandwidth"), "reduce_latency": seconds("reduce_latency_s"),
 }  # fmt: skip
 NICS = {
     "count": count("count"), "latency": seconds("latency_s"), "bandwidth": bandwidth("bandwidth"), "duplex": DUPLEX,
@@ -168,5 +168,6 @@ NICS = {
 PROTOCOL = {
     "name": text("name", required=True), "near_latency": seconds("near_latency_s", required=True),
     "far_latency": seconds("far_latency_s", required=True), "efficiency": share("efficiency"),
+    "far_efficiency": share("far_efficiency"),
     "call_overhead": seconds("call_overhead_s"),
 }  # fmt: skip

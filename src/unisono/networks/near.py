@@ -27,7 +27,8 @@ class Near:
     """The links inside a host. ``latency_s`` is that of a message between two ranks, over all its links together.
 
     A switch that reduces and multicasts (NVLink SHARP) has a ``reduce_bandwidth``: the rate at which the vectors of
-    all ranks pass through it in an all-reduce that the switch performs (None: the switch does not reduce).
+    all ranks pass through it in an all-reduce that the switch performs (None: the switch does not reduce). Such an
+    all-reduce takes ``reduce_latency_s`` in addition.
     """
 
     kind: str = MEMORY
@@ -35,6 +36,7 @@ class Near:
     bandwidth: float = float("inf")
     full_duplex: bool = True
     reduce_bandwidth: float | None = None
+    reduce_latency_s: float = 0.0
 
     @property
     def hops(self) -> int:

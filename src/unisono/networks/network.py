@@ -68,12 +68,13 @@ class Network:
 
     def _with(self, protocol: Protocol) -> Network:
         near, nics, part = self.near, self.nics, protocol.efficiency
+        far_part = part if protocol.far_efficiency is None else protocol.far_efficiency
         return replace(
             self,
             name=f"{self.name} {protocol.name}",
             endpoint=replace(self.endpoint, call_overhead_s=protocol.call_overhead_s),
             near=replace(near, latency_s=protocol.near_latency_s, bandwidth=near.bandwidth * part),
-            nics=replace(nics, latency_s=protocol.far_latency_s, bandwidth=nics.bandwidth * part),
+            nics=replace(nics, latency_s=protocol.far_latency_s, bandwidth=nics.bandwidth * far_part),
             protocols=(),
         )
 

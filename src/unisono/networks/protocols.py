@@ -14,11 +14,13 @@ from dataclasses import dataclass
 class Protocol:
     """Costs that replace those of the network: latency inside a host and between hosts, and the cost of a call.
 
-    ``efficiency`` is the part of the bandwidth that carries data, above 0 and at most 1.
+    ``efficiency`` is the part of the bandwidth that carries data, above 0 and at most 1; ``far_efficiency`` is that
+    between hosts (None: the same).
     """
 
     name: str
     near_latency_s: float
     far_latency_s: float
     efficiency: float = 1.0
+    far_efficiency: float | None = None
     call_overhead_s: float = 0.0
