@@ -1,8 +1,8 @@
 """Predictions of NCCL calls, on a few published measurements.
 
 The times are those of the nccl-tests logs in microsoft/superbenchmark (tests/data, 8 A100), of
-NVIDIA/dgxc-benchmarking (nccl/README.md, DGX H100), of aws-samples/awsome-distributed-training (micro-benchmarks, 2 p4de) and of
-argonne-lcf/alcf-nccl-tests (results_polaris, NCCL 2.21, setup 4).
+NVIDIA/dgxc-benchmarking (nccl/README.md, DGX H100), of aws-samples/awsome-distributed-training (micro-benchmarks,
+2 p4de) and of argonne-lcf/alcf-nccl-tests (results_polaris, NCCL 2.21, setup 4).
 """
 
 import math

@@ -142,7 +142,8 @@ def _simulated(
         near=replace(network.near, bandwidth=network.near.bandwidth / sharing),
         endpoint=replace(network.endpoint, ports=1, call_overhead_s=0.0),
     )
-    return network.endpoint.call_overhead_s + simulate(schedule, nbytes // channels, alone, segments=segments).time_s
+    found = simulate(schedule, nbytes // channels, alone, segments=segments, contention=False)
+    return network.endpoint.call_overhead_s + float(found.time_s)
 
 
 def _all_to_all(library: Library, nbytes: int, size: int, simulate: Simulate) -> float:
@@ -169,20 +170,14 @@ def _buffered_s(network: Network, nbytes: int, size: int) -> float:
 
 
 def _exchange_s(network: Network, nbytes: int, size: int, simulate: Simulate) -> float:
-    """Return the time of the bytes where a rank serves one peer after the other and shares its NIC with other ranks.
-
-    The busiest link of the fabric is a bound.
-    """
-    sharing = max(1, min(size, network.ranks_per_host) // network.nics.count)
-    alone = replace(
+    """Return the time of the bytes where a rank serves one peer after the other; ranks share NICs and the fabric."""
+    without_latency = replace(
         network,
         near=replace(network.near, latency_s=0.0),
-        nics=replace(network.nics, latency_s=0.0, bandwidth=network.nics.bandwidth / sharing),
-        fabric=Switch(),
+        nics=replace(network.nics, latency_s=0.0),
         endpoint=replace(network.endpoint, ports=1, call_overhead_s=0.0),
     )
-    exchange_s = float(simulate(pairwise(size), nbytes, alone, segments=1).time_s)
-    return max(exchange_s, nbytes / size * _busiest_link(network, size))
+    return float(simulate(pairwise(size), nbytes, without_latency, segments=1, contention=True).time_s)
 
 
 def _busiest_link(network: Network, size: int) -> float:
