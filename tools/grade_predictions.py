@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import importlib
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import page_parts
@@ -19,6 +20,12 @@ from grading.grade import Grade, summary
 
 PAGE = Path(__file__).parent.parent / "docs" / "predictions.md"
 MODULES = ("collectives", "nccl", "this_machine", "training")
+
+
+def extra_parts(module: str) -> dict[str, str]:
+    """Return parts of the page that a module writes besides its grades."""
+    parts: Callable[[], dict[str, str]] | None = getattr(importlib.import_module(f"grading.{module}"), "parts", None)
+    return parts() if parts is not None else {}
 
 
 def grades_of(module: str, data: Path) -> list[Grade] | None:
@@ -50,6 +57,7 @@ def main(arguments: list[str]) -> int:
             table, sections = summary(graded), "\n\n".join(grade.section() for grade in graded)
             print(f"{module}\n{table}\n", flush=True)
             parts[f"{module}-summary"], parts[module] = table, sections
+            parts.update(extra_parts(module))
     page = PAGE.read_text(encoding="utf-8")
     known = page_parts.names(page)
     PAGE.write_text(

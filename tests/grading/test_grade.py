@@ -31,4 +31,5 @@ def test_a_part_that_is_not_graded_keeps_its_text():
 
 def test_the_page_has_a_part_for_every_module():
     names = page_parts.names(grade_predictions.PAGE.read_text(encoding="utf-8"))
-    assert names == [part for module in grade_predictions.MODULES for part in (f"{module}-summary", module)]
+    for module in grade_predictions.MODULES:
+        assert {f"{module}-summary", module} <= set(names)

@@ -11,6 +11,7 @@ from pathlib import Path
 from grading.calibration import Case
 from grading.grade import CLOSE, Grade, Pick
 from grading.machines import MACHINES, Machine
+from grading.mapping import FUJITSU_MPI, OPEN_MPI
 from grading.measurements import Row, read
 from grading.prediction import predict
 from unisono import collectives
@@ -29,6 +30,17 @@ def grades(data: Path) -> list[Grade]:
     """Return the grade of each machine."""
     rows = read(data)
     return [grade(machine, [row for row in rows if row.system == machine.system]) for machine in MACHINES]
+
+
+def parts() -> dict[str, str]:
+    """Return the table of programs, for the page."""
+    lines = ["| collective | algorithm of the library | program | copied |", "|---|---|---|---:|"]
+    for library in (OPEN_MPI, FUJITSU_MPI):
+        for collective, implementations in library.items():
+            for name, made in implementations.items():
+                copied = f"{made.copied:g}" if made.copied else ""
+                lines.append(f"| {NAMES[collective]} | {name} | {made.algorithm.name} | {copied} |")
+    return {"collectives-programs": "\n".join(lines)}
 
 
 def below_the_bound(machine: Machine, row: Row) -> bool:
