@@ -16,7 +16,7 @@ def test_the_page_has_commands():
 
 @pytest.mark.parametrize(("command", "shown"), blocks(PAGE), ids=lambda text: text.splitlines()[0][:60])
 def test_a_command_prints_what_the_page_shows(command, shown, capsys, monkeypatch):
-    """If this fails, run the command and copy what it prints."""
+    """If this fails, run make docs."""
     monkeypatch.delenv("COLUMNS", raising=False)
     main(command.split()[1:])
     captured = capsys.readouterr()

@@ -36,6 +36,12 @@ START = (0.5, 0.004, 0.0025, 0.3, 0.5)
 EVERY = 21  # of the runs, one is used for the fit
 TOLERANCE = 0.12  # an error far beyond it counts once: runs on a slow host do not decide the constants
 BEST_SHARE = 0.95
+ASSUMED = (
+    "The network is the preset `dgx-h100`. Two settings that the file does not name are inferred from the memory of "
+    "the runs: with pipelines, and on more than 32 hosts, inputs of tensor-parallel layers are gathered again in the "
+    "backward pass; what does not fit into 80 GB otherwise computes its layers again. Passes of elementwise "
+    "operations are counted, not fitted (src/unisono/planner/compute.py)."
+)
 
 
 @dataclass(frozen=True)
@@ -151,7 +157,7 @@ def grades(data: Path) -> list[Grade]:
     pairs = list(zip(predictions, rest, strict=True))
     rate_errors = [abs(found.tokens_s_gpu / run.tokens_s_gpu - 1) for found, run in pairs]
     memory_errors = [abs(found.memory.total / 1e9 / run.memory_gb - 1) for found, run in pairs]
-    choice = picks(runs, accelerator)
+    choice = picks(rest, accelerator)
     reached = sum(1 / pick.regret >= BEST_SHARE for pick in choice)
     unstalled = machine(
         [0.0 if name == "stall_s" else value for name, value in zip(CONSTANTS, constants, strict=True)]
@@ -163,7 +169,7 @@ def grades(data: Path) -> list[Grade]:
     numbers = ", ".join(str(run.line) for run in sorted(fitted, key=lambda run: run.line))
     return [
         Grade(
-            "H100, training: tokens/s/GPU", rate_errors, choice, parameters + ".",
+            "H100, training: tokens/s/GPU", rate_errors, choice, parameters + ". " + ASSUMED,
             f"Fitted to every {EVERY}st run: {len(fitted)} of {len(runs)}, lines {numbers} of the file.",
             f"For {reached} of {len(choice)} groups the configuration ranked first reaches at least "
             f"{BEST_SHARE:.0%} of the measured best. " + _remarks(pairs, without),

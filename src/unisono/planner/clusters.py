@@ -39,11 +39,11 @@ class Machine:
     peak_flops: float
     memory_bytes: float
     memory_bandwidth: float
-    matmul_efficiency: float = 0.54
-    launch_s: float = 0.0041
+    matmul_efficiency: float = 0.52
+    launch_s: float = 0.004
     peer_s: float = 0.0024
     stall_s: float = 0.0
-    far_share: float = 0.44
+    far_share: float = 0.45
     usable_share: float = 0.85  # of the memory; the rest is for fragmentation and for buffers of the library
 
 
@@ -107,29 +107,23 @@ class Wiring:
         """Return the rate at which a ring through the group moves bytes, for each rank."""
         return self.far_bandwidth * members.per_host if members.is_far else self.near_bandwidth
 
+    def latency_s(self, members: Members) -> float:
+        """Return the latency of a pass: a chunk makes one hop less than the ring has, the others inside hosts."""
+        steps, far = members.size - 1, min(members.hosts, members.size - 1) if members.is_far else 0
+        return far * self.far_latency_s + (steps - far) * self.near_latency_s
+
+    def pass_s(self, nbytes: float, members: Members) -> float:
+        """Return the time in which a vector of ``nbytes`` moves around the ring, without latency.
+
+        A group with several ranks on a host has as many rings, each through another NIC.
+        """
+        return nbytes * (members.size - 1) / members.size / self.bandwidth(members)
+
     def ring_s(self, nbytes: float, members: Members, passes: int = 1) -> float:
-        """Return the time of ``passes`` trips of a vector of ``nbytes`` around the ring.
-
-        One pass is an all-gather or a reduce-scatter, two are an all-reduce. Every step waits for the slowest link.
-        """
-        steps = members.size - 1
-        if not steps:
+        """Return the time of a collective: one pass is an all-gather or a reduce-scatter, two are an all-reduce."""
+        if members.size == 1:
             return 0.0
-        latency_s = self.far_latency_s if members.is_far else self.near_latency_s
-        moved = nbytes * steps / members.size / self.bandwidth(members)
-        return passes * (steps * latency_s + moved) + self.call_s
-
-    def stream_s(self, nbytes: float, count: int, members: Members, passes: int = 1) -> float:
-        """Return the time of ``count`` collectives, ``nbytes`` together, that start without waiting for each other.
-
-        Their steps overlap, so that a step costs the mean latency of the links of the ring.
-        """
-        steps = members.size - 1
-        if not steps:
-            return 0.0
-        far = members.hosts - 1
-        latency_s = far * self.far_latency_s + (steps - far) * self.near_latency_s
-        return passes * (count * latency_s + nbytes * steps / members.size / self.bandwidth(members))
+        return passes * (self.latency_s(members) + self.pass_s(nbytes, members)) + self.call_s
 
     def message_s(self, nbytes: float, is_far: bool) -> float:
         """Return the time of a message between two ranks."""

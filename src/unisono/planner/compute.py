@@ -8,8 +8,8 @@ operations of an eager program, in bf16; the memory delivers 80 % of its bandwid
     layout of queries, keys and values          8 h
     gated MLP                                  18 i   (8 i without a gate), for each expert that the token visits
 
-The loss reads or writes each logit 20 times, in float32: cast, maximum, difference, exponential, sum, quotient,
-logarithm, and their gradients. The optimiser moves 120 bytes for each parameter: clipping, two averages, the update
+The loss reads or writes each logit 12 times, in float32: cast, maximum, difference, exponential, sum, and the
+gradient with its cast. The optimiser moves 120 bytes for each parameter: clipping, two averages, the update
 in float32, the copy in bf16.
 """
 
@@ -23,8 +23,10 @@ from unisono.planner.models import Model
 from unisono.planner.state_memory import Kind
 
 MEMORY_SHARE = 0.8
-LOSS_PASSES = 20
+LOSS_PASSES = 12
 UPDATE_BYTES = 120
+# Bytes that move where a gradient is added to the sum: both are read and the sum is written.
+ADDED_BYTES = {2: 6, 4: 12, 6: 10}
 
 
 @dataclass(frozen=True)
@@ -50,7 +52,8 @@ def compute_times(
     elementwise_s = 2 * tokens * numbers / memory
     # Each micro-batch adds its gradients to those before it.
     parameters = model.layer_parameters / tp / configuration.ep if model.experts > 1 else model.layer_parameters / tp
-    adding_s = 2 * kind.gradients * parameters / memory if configuration.micro_batches > 1 else 0.0
+    added = ADDED_BYTES.get(kind.gradients, 3 * kind.gradients) if configuration.micro_batches > 1 else 0
+    adding_s = added * parameters / memory
     again_s = (products_s + elementwise_s) / 3 if configuration.recompute == EVERYTHING else 0.0
     logits = tokens * model.vocabulary / tp
     head_s = 6 * logits * model.hidden / flops + 4 * LOSS_PASSES * logits / memory

@@ -116,9 +116,9 @@ def _traffic(
 
 def _stream(collective: str, nbytes: float, count: int, members: Members, wiring: Wiring, passes: int = 1) -> Traffic:
     sent = passes * nbytes * (members.size - 1) / members.size
-    # The second pass of an all-reduce begins before the first is complete: it adds no latency.
-    latency_s = wiring.stream_s(0, count, members)
-    time_s = wiring.stream_s(nbytes, count, members, passes) - (passes - 1) * latency_s
+    # Collectives that follow each other, and the two passes of an all-reduce, overlap all but their latency.
+    latency_s = count * wiring.latency_s(members)
+    time_s = latency_s + passes * wiring.pass_s(nbytes, members)
     return Traffic("dp", collective, nbytes / count, count, members.size, _link(members), sent, time_s, latency_s)
 
 
