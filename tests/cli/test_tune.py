@@ -90,7 +90,7 @@ def _rules_on_a_slow_link(comm):
         return [float(number + 1) for number in range(len(algorithms))]
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(tuning, "_times", slow_calls)
+        patch.setattr(tuning, "call_times", slow_calls)
         table = tuning.tune(comm, 0.1, {"all_reduce": []})
     return sizes, len(table["all_reduce"]["2"])
 

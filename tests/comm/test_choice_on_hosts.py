@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import pytest
 
-from unisono import find, prove
+from unisono import collectives, find, prove
 from unisono.algorithms.nodes import crossing_part
 from unisono.collectives import COLLECTIVES, all_gather, all_reduce, barrier, broadcast, reduce, reduce_scatter
 from unisono.comm.candidates import BETWEEN_HOSTS, Variant
@@ -78,10 +78,31 @@ def names(topology, *lengths):
 
 
 def test_one_rank_of_each_host_is_enough_for_a_short_all_reduce_and_all_share_a_long_one():
-    # Measured in docs/several_machines.md: short vectors need few steps, long ones few bytes on the links.
     assert names((1, 1, 1, 1), 1024, 1 << 20) == ["recursive_doubling", "ring"]
     for topology in ((4, 4), (4, 4, 4, 4), (3, 1)):
-        assert names(topology, 8, 16 * KIB, 16 << 20) == ["leaders", "leaders", "hierarchical"]
+        assert names(topology, 8, 4 * KIB, 16 << 20) == ["leaders", "leaders", "hierarchical"]
+
+
+# The fastest algorithms between test hosts at 10 Gbit/s, on 16 cores.
+MEASURED = [
+    ("all_reduce", (1,) * 4, 8, "recursive_doubling"), ("all_reduce", (1,) * 4, 16 * KIB, "recursive_doubling"),
+    ("all_reduce", (1,) * 4, 64 * KIB, "rabenseifner"), ("all_reduce", (1,) * 4, 1 << 20, "ring"),
+    ("all_reduce", (1,) * 4, 64 << 20, "ring"), ("all_reduce", (1, 1), 1 << 20, "ring"),
+    ("all_reduce", (4,) * 4, 8, "leaders"), ("all_reduce", (4,) * 4, 64 * KIB, "leaders"),
+    ("all_reduce", (8, 8), 64 * KIB, "leaders"), ("all_reduce", (8, 8), 64 << 20, "hierarchical, ring"),
+    ("all_reduce", (4,) * 4, 1 << 20, "hierarchical, ring"), ("all_reduce", (4,) * 4, 64 << 20, "hierarchical, ring"),
+    ("all_to_all", (4,) * 4, 64 * KIB, "hierarchical"), ("all_to_all", (4,) * 4, 64 << 20, "hierarchical"),
+    ("all_gather", (4,) * 4, 8 * KIB, "hierarchical, bruck"), ("all_gather", (4,) * 4, 1 << 20, "hierarchical, ring"),
+    ("reduce_scatter", (4,) * 4, 8 * KIB, "hierarchical, pat"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("collective", "counts", "nbytes", "fastest"), MEASURED)
+def test_the_choice_is_what_was_measured_to_be_the_fastest(collective, counts, nbytes, fastest):
+    chosen = choose(collectives.find(collective), sum(counts), nbytes, {}, hosts=hosts_of(counts))
+    assert (
+        ", ".join([chosen.algorithm.name, *[chosen.options[o] for o in ("outer",) if o in chosen.options]]) == fastest
+    )
 
 
 @pytest.mark.parametrize("counts", [(3, 1), (5, 3, 2), (8, 7, 5, 3)])

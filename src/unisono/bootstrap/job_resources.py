@@ -22,6 +22,7 @@ from unisono.bootstrap.host_clock import HostClock
 from unisono.compiler.geometry import DEPTH as DEPTH
 from unisono.compiler.geometry import STAGING_BYTES as STAGING_BYTES
 from unisono.compiler.geometry import TRACKS_BETWEEN_HOSTS
+from unisono.costs.rates import rates_for
 from unisono.errors import CommError, UsageError
 
 SMALLEST_STAGING_BYTES = 64 * 1024
@@ -32,8 +33,8 @@ SPARE_NUMBER = 1  # of the spare duplicate of a first communicator, counted from
 # The measured table of algorithms, in the form in which it is stored (comm/tables.py):
 # {"all_reduce": {"4": [[0, "naive"], [16384, "direct"]]}}
 Table = dict[str, dict[str, list[list[Any]]]]
-# The data by which a job chooses its algorithms: the "table", and the "rates" of the network (comm/machine.py).
-# Both may be absent.
+# The data by which a job chooses its algorithms: the "table", and the "rates" of the network, or "by_ranks", those
+# for several numbers of ranks (comm/machine.py). Each may be absent.
 Tuning = dict[str, Any]
 
 
@@ -201,7 +202,7 @@ def job_config(
     oversubscribed = any(count < ranks for count, ranks in cores)
     spare_cores = all(2 * ranks <= count for count, ranks in cores)
     token, met_ns = secrets.token_hex(8), time.monotonic_ns()
-    table, rates = tuning.get("table", {}), dict(tuning.get("rates", {}))
+    table, rates = tuning.get("table", {}), rates_for(tuning, max(ranks for _, ranks in cores))
     if oversubscribed:
         rates["ranks_per_core"] = max(ranks / count for count, ranks in cores)
     return asdict(JobConfig(staging_bytes, oversubscribed, spare_cores, table, token, met_ns, link_rate, rates))

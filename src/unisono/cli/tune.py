@@ -1,5 +1,8 @@
 """``unisono tune``: find the fastest algorithms on this machine, for a number of ranks, and store them.
 
+It also measures the rates of this machine (latency, costs of messages, time per byte), by which algorithms are chosen
+where nothing was measured, and which the simulator knows as the network this-machine.
+
 With `--hosts a:4,b:4`, or started as the program of a job (`unisono run`, torchrun, srun), it measures the ranks of
 the job, which may be on several hosts, and stores the table on each of them.
 """
@@ -14,11 +17,15 @@ from typing import Any
 from unisono.algorithms import user_files
 from unisono.cli import arguments, messages, names, on_hosts
 from unisono.cli.output import console, print_json, print_paragraph, print_table, ranks, table
+from unisono.costs.rates import Rates
 from unisono.errors import UsageError
 from unisono.launch.host_list import parse_hosts
 from unisono.verifier import proof_of
 
 BUDGET_S = 40.0
+MACHINE_SHARE = 0.3  # of the budget, for the rates of this machine
+LEAST_MACHINE_S = 2.0  # a shorter measurement of the rates would say nothing
+MOST_OVERSUBSCRIBED = 4  # ranks per core in the measurement of the rates
 
 
 def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -50,6 +57,7 @@ def run(args: argparse.Namespace) -> int:
     """Measure the algorithms, print the table, and store it."""
     from unisono.bootstrap.environment import identity_in_job
     from unisono.comm.candidates import with_options
+    from unisono.comm.machine import store_machine
     from unisono.comm.tables import store_table, table_path
     from unisono.launch.spawn import spawn
 
@@ -60,7 +68,7 @@ def run(args: argparse.Namespace) -> int:
     in_job = args.in_job or identity_in_job().size > 1
     if args.size < 2 and not in_job:
         raise UsageError(messages.NOTHING_TO_TUNE())
-    began = time.perf_counter()
+    began, rates = time.perf_counter(), {}
     if in_job:
         with on_hosts.joined_job(args) as comm:
             size, rank = comm.size, comm.rank
@@ -75,13 +83,22 @@ def run(args: argparse.Namespace) -> int:
     else:
         size = args.size
         own = _own_algorithms(args.algorithm, size)
-        measured = spawn(_tune, size, args.budget, own)[0]
+        machine_s = 0.0 if own else MACHINE_SHARE * args.budget
+        machine_s = machine_s if machine_s >= LEAST_MACHINE_S else 0.0
+        measured = spawn(_tune, size, args.budget - machine_s, own)[0]
+        if machine_s:
+            rates = measure_machine(machine_s)
     spent_s = time.perf_counter() - began
     if not (args.dry_run or own):
         store_table(measured)
+        if rates:
+            store_machine(rates, len(os.sched_getaffinity(0)))
     (topology,) = {key for sizes in measured.values() for key in sizes}
     if args.json:
-        print_json({"ranks": size, "topology": topology, "seconds": round(spent_s, 1), "table": measured})
+        found = {str(ranks): each.as_data() for ranks, each in rates.items()}
+        print_json({
+            "ranks": size, "topology": topology, "seconds": round(spent_s, 1), "table": measured, "rates": found,
+        })  # fmt: skip
         return 0
     where = f"{size} ranks" if topology == str(size) else f"{size} ranks on {topology}"
     rows = table("collective", ">from bytes", "algorithm", title=f"{where}, measured in {spent_s:.0f} s")
@@ -122,6 +139,32 @@ def _own_algorithms(algorithms: list[str], size: int) -> dict[str, list[str]]:
         else:
             own.setdefault(algorithm.collective.name, [])
     return own
+
+
+def measure_machine(budget_s: float) -> dict[int, Rates]:
+    """Return the rates of this machine by number of ranks, measured in about ``budget_s`` seconds.
+
+    There are two ranks, one for each core, and several for each core, where ranks take turns.
+    """
+    from unisono.bootstrap.job_resources import STAGING_BYTES
+    from unisono.comm.machine import detected_rates
+    from unisono.comm.measured_calls import samples_of
+    from unisono.costs.calibration import fit_rates
+    from unisono.launch.spawn import spawn
+
+    cores = len(os.sched_getaffinity(0))
+    numbers = sorted({2, max(2, cores), 2 * cores, MOST_OVERSUBSCRIBED * cores})
+    rates = {}
+    for size in numbers:
+        calls = spawn(_measure_calls, size, budget_s / len(numbers))[0]
+        rates[size] = fit_rates(samples_of(calls, (size,), cores), STAGING_BYTES, detected_rates())
+    return rates
+
+
+def _measure_calls(comm: Any, budget_s: float) -> Any:
+    from unisono.comm.measured_calls import measure_calls
+
+    return measure_calls(comm, budget_s)
 
 
 def _tune(comm: Any, budget_s: float, own: dict[str, list[str]]) -> Any:

@@ -24,11 +24,11 @@ ONE_HOST_ONLY = ("direct",)
 # few bytes between the hosts; inside a host, ranks reach each other directly.
 BETWEEN_HOSTS: dict[str, tuple[tuple[str, tuple[str, ...]], ...]] = {
     "all_reduce": (
-        ("leaders", ("recursive_doubling", "rabenseifner", "ring")),
-        ("hierarchical", ("recursive_doubling", "rabenseifner", "ring")),
+        ("leaders", ("recursive_doubling", "ring", "rabenseifner")),
+        ("hierarchical", ("ring", "rabenseifner", "recursive_doubling")),
     ),
-    "all_gather": (("hierarchical", ("bruck", "ring")),),
-    "reduce_scatter": (("hierarchical", ("pat", "ring")),),
+    "all_gather": (("hierarchical", ("ring", "bruck")),),
+    "reduce_scatter": (("hierarchical", ("ring", "pat")),),
     "broadcast": (("hierarchical", ("tree", "chain")),),
     "reduce": (("hierarchical", ("tree", "chain")),),
 }

@@ -56,7 +56,8 @@ def explain_call(
     the network determines the hosts. ``Communicator.explain`` answers the same question for a communicator.
     """
     if network is None:
-        table, rates = load_table() if table is None else table, load_rates()
+        most = size if hosts is None else max(map(len, hosts))
+        table, rates = load_table() if table is None else table, load_rates(most)
     else:
         table, rates = {} if table is None else table, rates_of_network(network)
         hosts = network_hosts(network, size) if hosts is None else hosts

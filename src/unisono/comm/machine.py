@@ -8,6 +8,7 @@ a power of two, because such a short measurement is not exact.
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from contextlib import suppress
 from math import log2
 from pathlib import Path
@@ -19,10 +20,11 @@ from unisono.bootstrap.job_resources import Tuning
 from unisono.cache_files import Unbelievable, read_record, user_cache, warn_ignored, write_record
 from unisono.comm import messages
 from unisono.comm.tables import load_table
-from unisono.costs.rates import DEFAULT, Rates, rates_from
+from unisono.costs.rates import DEFAULT, Rates, network_of, rates_for, rates_from
 from unisono.errors import UsageError
 
 MOST_BYTES = 64 * 1024
+MOST_RANKS = 1_000_000
 COPIED_BYTES, COPIES = 1 << 20, 7
 DEFAULT_COPY_RATE = 17.7e9  # bytes per second, on the machine of the default rates
 SLOWEST, FASTEST = 1 / 8, 8  # times that rate
@@ -33,14 +35,19 @@ def machine_path() -> Path:
     return user_cache() / "machine.json"
 
 
-def load_rates() -> Rates:
-    """Return the rates of this machine."""
+def load_rates(ranks: int = 1) -> Rates:
+    """Return the rates of this machine for a number of ranks."""
+    return rates_from(rates_for(load_machine(), ranks))
+
+
+def load_machine() -> dict[str, Any]:
+    """Return the record of this machine: the stored one, or a new one."""
     record = read_machine()
     if record is None:
         record = {"rates": detected_rates().as_data(), "measured": False}
         with suppress(OSError, Unbelievable):
             write_record(machine_path(), record, indent=1)
-    return rates_from(record["rates"])
+    return record
 
 
 def read_machine() -> dict[str, Any] | None:
@@ -51,21 +58,33 @@ def read_machine() -> dict[str, Any] | None:
         if record is None:
             return None
         rates_from(record["rates"])
+        for ranks, rates in record.get("by_ranks", {}).items():
+            if not 1 <= int(ranks) <= MOST_RANKS:
+                raise ValueError(ranks)
+            rates_from(rates)
     except Unbelievable as error:
         warn_ignored(path, str(error), messages.TABLE_HINT())
         return None
-    except (KeyError, TypeError, ValueError):
+    except (AttributeError, KeyError, TypeError, ValueError):
         warn_ignored(path, messages.MACHINE_EXPECTED(), messages.TABLE_HINT())
         return None
     found: dict[str, Any] = record
     return found
 
 
-def store_rates(rates: Rates, **facts: Any) -> None:
-    """Store measured rates, and facts about the measurement."""
+def store_machine(by_ranks: Mapping[int, Rates], cores: int) -> None:
+    """Store measured rates, by number of ranks, and the network ``this-machine`` of the simulator."""
     path = machine_path()
+    alone = by_ranks[max((ranks for ranks in by_ranks if ranks <= cores), default=min(by_ranks))]
+    record = {
+        "rates": alone.as_data(), "measured": True, "cores": cores,
+        "by_ranks": {str(ranks): rates.as_data() for ranks, rates in by_ranks.items()},
+    }  # fmt: skip
     try:
-        write_record(path, {"rates": rates.as_data(), "measured": True, **facts}, indent=1)
+        write_record(path, record, indent=1)
+        from unisono.networks import this_machine
+
+        this_machine.save(network_of(alone, max(2, cores), cores, source="measured by `unisono tune`"))
     except (OSError, Unbelievable) as error:
         reason = (error.strerror or error) if isinstance(error, OSError) else error
         raise UsageError(messages.TABLE_NOT_STORED(path=path, reason=reason)) from error
@@ -91,7 +110,8 @@ def detected_rates() -> Rates:
 
 def load_tuning() -> Tuning:
     """Return the table and the rates of this machine, by which a job chooses its algorithms."""
-    return {"table": load_table(), "rates": load_rates().as_data()}
+    machine = load_machine()
+    return {"table": load_table(), "rates": machine["rates"], "by_ranks": machine.get("by_ranks", {})}
 
 
 def with_link_rate(rates: Rates, link_rate: float | None) -> Rates:

@@ -78,8 +78,8 @@ def _rules(
     began_s = time.perf_counter()
     for nbytes in SIZES_BYTES:
         running = [index for index in range(len(candidates)) if behind[index] < 2]
-        each_s = budget_s / len(SIZES_BYTES) / len(running) / (REPEATS + 1)
-        found = _times(comm, collective, nbytes, [candidates[index].argument for index in running], each_s)
+        each_s = budget_s / len(SIZES_BYTES) / len(running)
+        found = call_times(comm, collective, nbytes, [candidates[index].argument for index in running], each_s)
         times = dict(zip(running, found, strict=True))
         best = min(running, key=lambda index: times[index])
         for index in running:
@@ -101,10 +101,13 @@ def _before(nbytes: int) -> int:
     return SIZES_BYTES[max(0, SIZES_BYTES.index(nbytes) - 1)]
 
 
-def _times(
-    comm: Communicator, collective: Collective, nbytes: int, algorithms: list[Any], each_s: float
+def call_times(
+    comm: Communicator, collective: Collective, nbytes: int, algorithms: Sequence[Any], each_s: float
 ) -> list[float]:
-    """Return the seconds per call of each algorithm: the best of several repeats, in each of which all take turns."""
+    """Return the seconds per call of each algorithm: the best of several repeats, in each of which all take turns.
+
+    ``each_s`` is the time for all calls of one algorithm.
+    """
     found = np.full(len(algorithms), np.inf)
     functions = [next(_call(comm, collective, nbytes, algorithm)) for algorithm in algorithms]
     calls = np.ones(len(algorithms), np.int64)
@@ -119,7 +122,7 @@ def _times(
             if turn:  # the first repeat warms up, and determines how many calls fit
                 found[index] = min(found[index], spent[0])
             else:
-                calls[index] = max(1, min(2000, int(each_s / max(spent[0], 1e-7))))
+                calls[index] = max(1, min(2000, int(each_s / (REPEATS + 1) / max(spent[0], 1e-7))))
     return [float(seconds) for seconds in found]
 
 

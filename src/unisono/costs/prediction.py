@@ -33,7 +33,9 @@ def predict(
     passes = count_passes(collective, ceil(chunk), terms.most_sent, staging_bytes, tracks > 1, tracks)
     segment = chunk / passes  # bytes of a chunk in one pass
     slow = rates.beyond_cache if rates.cache_bytes and 3 * nbytes > rates.cache_bytes else 1.0
-    return max(_part(part, terms, segment, passes, rates, slow, tracks) for part in terms.parts)
+    longest = max(_part(part, terms, segment, passes, rates, slow, tracks) for part in terms.parts)
+    call_s = rates.python_call_s if collective.rooted and collective.blocked else rates.call_s
+    return longest._replace(time_s=longest.time_s + call_s, latency_s=longest.latency_s + call_s)
 
 
 def _part(
@@ -46,7 +48,9 @@ def _part(
     if tracks > 1:
         # While one pass waits for the network, others use the processor and the link.
         latency_s = further.latency_s / tracks
-        link_s = terms.link * segment * rates.crossing_byte_s / rates.links
+        link_s = segment * (
+            terms.link * rates.crossing_byte_s / rates.links + part.further.meeting * rates.meeting_byte_s
+        )
         bandwidth_s = max(link_s, (further.bandwidth_s + latency_s) / min(tracks, passes))
         reduction_s = further.reduction_s / tracks
         further = Prediction(bandwidth_s + reduction_s, 0.0, bandwidth_s, reduction_s, further.busy_s)
@@ -57,12 +61,13 @@ def _part(
 def _pass(path: Path, terms: Terms, segment: float, rates: Rates, slow: float) -> Prediction:
     turns = rates.rounds_per_core
     near_s = rates.near_s + (turns * rates.turn_s if turns > 1 else 0.0)
-    latency_s = path.near * near_s + path.far * rates.far_s + path.crossings * rates.crossing_s / rates.links
-    wire_s = segment * (
-        path.passing * rates.passing_byte_s
-        + path.crossing * rates.crossing_byte_s / rates.links
-        + path.meeting * rates.meeting_byte_s
-    )
+    crossing_s = segment * path.crossing * rates.crossing_byte_s
+    # Half of the cost of a message on the link of its host overlaps with its bytes.
+    half_s = path.crossings * rates.crossing_s / 2
+    latency_s = path.near * near_s + path.far * rates.far_s
+    latency_s += (half_s + max(0.0, half_s - crossing_s)) / rates.links
+    wire_s = crossing_s / rates.links
+    wire_s += segment * (path.passing * rates.passing_byte_s + path.meeting * rates.meeting_byte_s)
     messages_s, bytes_s, reduced_s = _busy(path, segment, rates, slow)
     if turns > 1 and terms.work.receives:
         # The ranks of a host share its cores: what is not on the path must also be done.

@@ -22,8 +22,11 @@ class Rates(NamedTuple):
     10 Gbit/s with TCP.
     """
 
+    call_s: float = 0.4 * US  # of a call, before its first message
+    # Ranks of a gather or scatter have different arrays: such calls take the way through Python.
+    python_call_s: float = 14 * US
     near_s: float = 0.155 * US  # until a message to a near rank is seen
-    far_s: float = 7 * US  # until a message to another host is seen, beside its time on the link
+    far_s: float = 4.5 * US  # until a message to another host is seen, beside its time on the link
     send_s: float = 0.13 * US
     receive_s: float = 0.065 * US
     local_s: float = 0.065 * US  # of each copy or sum inside a rank, beside its bytes
@@ -32,7 +35,7 @@ class Rates(NamedTuple):
     reduced_byte_s: float = 20 * PS
     copied_byte_s: float = 40 * PS
     passing_byte_s: float = 0.0  # on a link inside a host; in shared memory the copies of the ranks are the link
-    crossing_s: float = 5 * US  # of each message on the link of a host, beside its bytes
+    crossing_s: float = 4.5 * US  # of each message on the link of a host, beside its bytes
     crossing_byte_s: float = 1 / 1.25e9
     # Messages between different pairs of hosts at the same time: packets are dropped and sent again (TCP).
     meeting_byte_s: float = 1 / 1.25e9
@@ -65,11 +68,48 @@ def rates_from(data: Mapping[str, Any]) -> Rates:
     return Rates(**data)
 
 
+def rates_for(record: Mapping[str, Any], ranks: int) -> dict[str, float]:
+    """Return the rates of a machine for a number of ranks: those that were measured with a similar number.
+
+    ``record`` has "rates" and, where several numbers of ranks were measured, "by_ranks"; both may be absent.
+    """
+    measured = record.get("by_ranks") or {}
+    if not measured:
+        return dict(record.get("rates", {}))
+    nearest = min(measured, key=lambda key: (max(int(key), ranks) / min(int(key), ranks), int(key)))
+    return dict(measured[nearest])
+
+
+def network_of(rates: Rates, ranks: int, cores: int, source: str = "") -> Network:
+    """Return the network of the simulator for ``ranks`` ranks on one host with these rates.
+
+    The simulator knows no cores: where ranks share them, everything takes as many times longer as there are ranks on
+    a core, and a message waits for their turns. ``source`` says where the rates come from.
+    """
+    from unisono.networks import Endpoint, Near, Network
+
+    turns = max(1.0, ranks / cores)
+    endpoint = Endpoint(
+        send_overhead_s=turns * rates.send_s, receive_overhead_s=turns * rates.receive_s,
+        send_s_per_byte=turns * rates.sent_byte_s, receive_s_per_byte=turns * rates.received_byte_s,
+        reduce_s_per_byte=turns * rates.reduced_byte_s, copy_s_per_byte=turns * rates.copied_byte_s,
+        call_overhead_s=rates.call_s, cache_bytes=int(rates.cache_bytes) or None, beyond_cache=rates.beyond_cache,
+        ports=ranks,
+    )  # fmt: skip
+    latency_s = rates.near_s + (turns * rates.turn_s if turns > 1 else 0.0)
+    return Network(
+        name="this-machine", title="this machine", title_zh="本机", source=source, hosts=1, ranks_per_host=ranks,
+        endpoint=endpoint, near=Near(kind="memory", latency_s=latency_s),
+    )  # fmt: skip
+
+
 def rates_of(network: Network) -> Rates:
     """Return the rates of a network of the simulator."""
     endpoint, near, nics = network.endpoint, network.near, network.nics
     wire_s = 1 / near.bandwidth
     return Rates(
+        call_s=endpoint.call_overhead_s,
+        python_call_s=endpoint.call_overhead_s,
         near_s=near.latency_s,
         far_s=nics.latency_s + _fabric_latency_s(network),
         send_s=endpoint.send_overhead_s,

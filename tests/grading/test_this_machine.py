@@ -1,0 +1,43 @@
+"""The grade of predictions for this machine, on invented measurements."""
+
+import json
+
+from grading import this_machine
+from unisono.costs.rates import DEFAULT
+
+
+def record(factor):
+    """Return measurements of a machine whose calls take ``factor`` times as long as the default rates predict."""
+    rates = DEFAULT._replace(ranks_per_core=1.5)
+
+    def calls(size, ranks_per_core):
+        predicted = this_machine.by_terms(rates._replace(ranks_per_core=ranks_per_core), (size,))
+        found = []
+        for name in ("naive", "ring", "direct"):
+            for nbytes in (8, 4096, 1 << 20):
+                call = this_machine.MeasuredCall("all_reduce", name, nbytes, 1.0)
+                found.append([*call[:3], factor * predicted(call)])
+        return found
+
+    return {
+        "cores": 2, "load": [0.5], "calibrating": {"2": calls(2, 1.0), "3": calls(3, 1.5)},
+        "calls": {"2": calls(2, 1.0), "3": calls(3, 1.5)},
+    }  # fmt: skip
+
+
+def test_predictions_of_a_calibrated_machine_are_graded(tmp_path):
+    (tmp_path / "this-machine.json").write_text(json.dumps(record(1.5)))
+    terms, simulator = this_machine.grades(tmp_path, tmp_path)
+    assert terms.median < 0.1
+    assert len(terms.errors) == len(simulator.errors) == 18
+    assert terms.best == 1.0
+    assert "Load of the machine" in terms.section()
+
+
+def test_calls_between_hosts_are_graded():
+    place = {"rate_stated": "1gbit", "delay_ms": 1.0, "counts": [1, 1], "round_trip_s": 2e-3, "rate": 1.2e8}
+    calls = [["all_reduce", "ring", 8, 2.1e-3], ["all_reduce", "recursive_doubling", 8, 1.05e-3]]
+    grade = this_machine.grade_of_hosts([{**place, "calls": calls}], 2)
+    assert grade.median < 0.1
+    assert grade.picks[0].picked == "recursive_doubling"
+    assert grade.picks[0].where == "all_reduce, 2x1 at 1gbit, 1 ms, 8 B"
