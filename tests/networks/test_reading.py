@@ -156,6 +156,13 @@ def test_protocols_replace_latencies_and_keep_a_part_of_the_bandwidth():
     assert isinstance(network.protocols[0], Protocol)
 
 
+def test_short_messages_use_the_protocol_with_the_lowest_latency():
+    network = networks.load("dgx-h100")
+    assert network.for_messages(64, 8).name == "dgx-h100 LL"
+    assert network.for_messages(64, 1 << 30).name == "dgx-h100"
+    assert networks.load("ideal").for_messages(64, 8).name == "ideal"
+
+
 @pytest.mark.parametrize("fabric", [RailOptimized(crossing="spine"), Torus(shape=(2, 3))])
 def test_a_fabric_survives_writing_and_reading(fabric):
     network = networks.Network("x", ranks_per_host=2, fabric=fabric)

@@ -35,6 +35,8 @@ class Endpoint:
     port of both until it has arrived. Otherwise it occupies a port only for the time of its bytes, and not for the
     latency, and needs nothing of the receiver but where a rendezvous is used.
 
+    ``segment_bytes`` is the longest part of a chunk that is sent at once (None: as Unisono's engine cuts chunks).
+
     ``ports`` is the number of messages that a rank sends, and the number that it receives, at the same time.
     """
 
@@ -54,5 +56,6 @@ class Endpoint:
     exchange_bytes: int | None = None
     cache_bytes: int | None = None
     beyond_cache: float = 1.0
+    segment_bytes: int | None = None
     ports: int = 1
     synchronous: bool = False

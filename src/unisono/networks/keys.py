@@ -120,6 +120,15 @@ def number_of_bytes(field: str) -> Key:
     return Key(field, read_bytes, messages.BYTES(), lambda value: f'"{value} B"')
 
 
+def positive_bytes(field: str) -> Key:
+    """Return a key with a number of bytes of at least 1."""
+
+    def read(value: object) -> int:
+        return _count(read_bytes(value))
+
+    return Key(field, read, messages.BYTES(), lambda value: f'"{value} B"')
+
+
 def bandwidth(field: str) -> Key:
     """Return a key with a bandwidth."""
     return Key(field, read_bandwidth, messages.A_BANDWIDTH(), lambda value: f'"{value!r} B/s"')
@@ -154,7 +163,8 @@ ENDPOINT = {
     "eager": number_of_bytes("eager_bytes"), "eager_per_byte": seconds_per_byte("eager_s_per_byte"),
     "rendezvous": seconds("rendezvous_s"), "rendezvous_trips": whole("rendezvous_trips"),
     "exchange": number_of_bytes("exchange_bytes"),
-    "cache": number_of_bytes("cache_bytes"), "beyond_cache": factor("beyond_cache"), "ports": count("ports"),
+    "cache": number_of_bytes("cache_bytes"), "beyond_cache": factor("beyond_cache"),
+    "segment": positive_bytes("segment_bytes"), "ports": count("ports"),
     "messages": word("synchronous", {"asynchronous": False, "synchronous": True}),
 }  # fmt: skip
 NEAR = {

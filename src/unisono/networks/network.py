@@ -66,6 +66,16 @@ class Network:
         """Return this network and the networks of its protocols; a call uses one of them for all its messages."""
         return (replace(self, protocols=()), *(self._with(protocol) for protocol in self.protocols))
 
+    def for_messages(self, size: int, nbytes: float) -> Network:
+        """Return the variant on which a message of ``nbytes`` arrives first, between hosts if there are several."""
+        far = size > self.ranks_per_host
+
+        def seconds(network: Network) -> float:
+            links = network.nics if far else network.near
+            return links.latency_s + nbytes / links.bandwidth
+
+        return min(self.variants(), key=seconds) if self.protocols else self
+
     def _with(self, protocol: Protocol) -> Network:
         near, nics, part = self.near, self.nics, protocol.efficiency
         far_part = part if protocol.far_efficiency is None else protocol.far_efficiency

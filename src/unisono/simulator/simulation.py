@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
@@ -51,14 +52,15 @@ def simulate(
     ``nbytes`` counts the whole vector: for all_gather and reduce_scatter, the gathered one. ``network`` is a record,
     the name of a preset or the path of a network file. ``codec`` encodes the messages (default: none). ``dtype``
     (default: float32) is the type of the elements. ``fold`` (default: True) lets ranks that behave identically be
-    simulated once. ``segments`` is the number of segments of each chunk; by default, as many as the engine makes, and
-    one on the ideal network. ``depth`` is the number of messages that a channel holds; None stands for libraries
+    simulated once. ``segments`` is the number of segments of each chunk; by default, as many as the engine makes or
+    the network says, and one on the ideal network. Of the protocols of the network, the one is used that delivers a
+    chunk first. ``depth`` is the number of messages that a channel holds; None stands for libraries
     whose channels hold any number. ``contention`` says whether messages on the same link share its bandwidth; by
     default, they do where messages of several ranks use the same link. ``progress`` is called with the number of
     instructions simulated so far, now and then. UsageError is raised if the arguments make no sense, and
     ScheduleError if the programs are wrong.
     """
-    network = _checked(schedule, nbytes, network, segments)
+    network = _checked(schedule, nbytes, network, segments).for_messages(schedule.size, nbytes / schedule.chunks)
     codec = _codec(codec, dtype)
     collective = collectives.find(schedule.collective)
     if not fold:
@@ -191,6 +193,9 @@ def cut_for(
     working_set = float(nbytes) * (1 if collective.single_array else 2)
     if segments is not None or network.name == IDEAL:
         passes = segments or 1
+        return cut(nbytes, chunks, nbytes / chunks / passes, passes, tracks, codec, working_set)
+    if network.endpoint.segment_bytes is not None:
+        passes = max(1, math.ceil(nbytes / chunks / network.endpoint.segment_bytes))
         return cut(nbytes, chunks, nbytes / chunks / passes, passes, tracks, codec, working_set)
     element = ELEMENT_BYTES[dtype]
     longest = -(-nbytes // (chunks * element)) * element
