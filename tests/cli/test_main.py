@@ -45,6 +45,8 @@ def test_the_demo_plays_compares_proves_and_trains(capsys):
     assert "ring on 64 ranks: 126 steps" in printed
     assert "All eight collectives on 4 real processes" in printed
     assert "every element is right" in printed
+    assert "5. Predict." in printed
+    assert "simulated µs" in printed
     assert "   unisono run -n 4 examples/train.py --strategy zero3 --steps 150\n" in printed
     assert f"   {LEARNED.summary}\n" in printed
     assert "   | The ring of [1]\n" in printed
@@ -59,6 +61,9 @@ def test_the_demo_is_available_as_data(capsys):
     for row in data["runs"]:
         assert row["wrong"] == 0
         assert row["busbw"] > 0
+    assert [each["algorithm"] for each in data["predictions"]] == ["ring", "rabenseifner"]
+    for each in data["predictions"]:
+        assert min(each["time_s"], each["simulated_s"], each["measured_s"]) > 0
     assert data["training"]["last_loss"] == LEARNED.last_loss
 
 

@@ -1,4 +1,4 @@
-"""``unisono demo``: play and prove algorithms, run all collectives on real ranks, and train a model."""
+"""``unisono demo``: play, prove and predict algorithms, run all collectives on real ranks, and train a model."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from rich.console import Console
 
 from unisono.algorithms import BUILT_IN, find
-from unisono.cli import arguments, demo_on_ranks, demo_training
+from unisono.cli import arguments, demo_on_ranks, demo_prediction, demo_training
 from unisono.cli.output import console, print_json, print_table
 from unisono.cli.show import data_tables, play_example, print_legend
 from unisono.collectives import all_reduce
@@ -49,6 +49,7 @@ def run(args: argparse.Namespace) -> int:
             proofs += 1
     all_s = time.perf_counter() - began
     rows = demo_on_ranks.run_all()
+    predictions = demo_prediction.run()
     right = whole == direct and not any(row.wrong for row in rows)
 
     if args.json:
@@ -63,6 +64,13 @@ def run(args: argparse.Namespace) -> int:
                     "algbw": row.algbw, "busbw": row.busbw, "wrong": row.wrong,
                 }
                 for row in rows
+            ],
+            "predictions": [
+                {
+                    "algorithm": each.algorithm, "bytes": demo_prediction.NBYTES, **each.predicted._asdict(),
+                    "simulated_s": each.simulated_s, "measured_s": each.measured_s, "error": each.error,
+                }
+                for each in predictions
             ],
             "training": training._asdict(),
         })  # fmt: skip
@@ -93,6 +101,11 @@ def run(args: argparse.Namespace) -> int:
     )
     print_table(out, demo_on_ranks.table_of(rows))
     out.print("   every element is right" if right else "   [red]some elements are wrong[/]")
+    out.print(
+        "\n[bold]5. Predict.[/] A second of other calls shows how fast this machine is; the times of these follow from "
+        "their programs:"
+    )
+    print_table(out, demo_prediction.table_of(predictions))
     right = _train(out) and right
     out.print(
         "\nNext: [cyan]source .venv/bin/activate[/], then [cyan]unisono show ring -n 5 --data[/]; see docs/tour.md"
@@ -103,7 +116,7 @@ def run(args: argparse.Namespace) -> int:
 def _train(out: Console) -> bool:
     """Train a model; return whether it has learned."""
     out.print(
-        f"\n[bold]5. Train.[/] A language model on {demo_training.RANKS} ranks, each of which holds a shard of it:"
+        f"\n[bold]6. Train.[/] A language model on {demo_training.RANKS} ranks, each of which holds a shard of it:"
     )
     out.print(f"   [cyan]unisono {' '.join(demo_training.words())}[/]", soft_wrap=True)
     training = demo_training.run()
