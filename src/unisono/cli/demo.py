@@ -102,8 +102,8 @@ def run(args: argparse.Namespace) -> int:
     print_table(out, demo_on_ranks.table_of(rows))
     out.print("   every element is right" if right else "   [red]some elements are wrong[/]")
     out.print(
-        "\n[bold]5. Predict.[/] A second of other calls shows how fast this machine is; the times of these follow from "
-        "their programs:"
+        "\n[bold]5. Predict.[/] A second of other calls shows how fast this machine is; the times of these "
+        "follow from their programs:"
     )
     print_table(out, demo_prediction.table_of(predictions))
     right = _train(out) and right
