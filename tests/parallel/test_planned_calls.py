@@ -17,6 +17,7 @@ from unisono.parallel import (  # noqa: E402
     ParallelTransformer,
     Zero,
     memory,
+    mesh,
     record,
 )
 from unisono.planner.calls import TransformerShape, calls_of, expert_calls  # noqa: E402
@@ -35,6 +36,7 @@ CASES = [
     *({"dp": 4, "zero": zero} for zero in (1, 2, 3)),
     *({"dp": 2, "tp": 2, "zero": zero} for zero in (1, 2, 3)),
     *({"dp": 2, "tp": 2, "zero": zero, "sequence_parallel": True} for zero in (1, 2, 3)),
+    *({"dp": 2, "replicas": 2, "zero": zero} for zero in (1, 2, 3)),
 ]
 
 
@@ -43,14 +45,18 @@ def every_case(group):
     return [log_of(group, **case) for case in CASES], log_of_experts(group)
 
 
-def log_of(group, dp=1, tp=1, sequence_parallel=False, zero=0, bucket_bytes=None):
+def log_of(group, dp=1, tp=1, sequence_parallel=False, zero=0, bucket_bytes=None, replicas=1):
     torch.manual_seed(0)
     split, data = group.split(group.rank // tp, axis="tp"), group.split(group.rank % tp, axis="dp")
     shape = (SHAPE.vocabulary, SHAPE.features, SHAPE.heads, SHAPE.layers, SHAPE.longest)
     model = ParallelTransformer(*shape, split, sequence_parallel=sequence_parallel)
-    optimizer = None
+    optimizer, replicate = None, None
+    if replicas > 1:
+        nodes = mesh(group, replica=replicas, dp=dp)
+        data, replicate = nodes.dp, nodes.replica
     if zero:
-        model = optimizer = Zero(model, data, optimizer=lambda shards: torch.optim.Adam(shards), stage=zero)
+        options = {"optimizer": torch.optim.Adam, "stage": zero, "replicate": replicate}
+        model = optimizer = Zero(model, data, **options)
     elif dp > 1:
         model = DataParallel(model, data, bucket_bytes=bucket_bytes)
     ids = torch.randint(SHAPE.vocabulary, (SHAPE.batch, SHAPE.length))

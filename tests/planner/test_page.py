@@ -78,6 +78,15 @@ def test_the_verb_prints_json_and_writes_the_page(capsys, tmp_path):
     assert path.read_text(encoding="utf-8").startswith("<!doctype html>")
 
 
+def test_the_verb_lists_the_calls_of_unisono_parallel(capsys):
+    words = ["plan", "--model", f"{SMALL},gated=no", "--gpus", "4", "--tokens", "64K", "--calls"]
+    assert main([*words, "--json"]) == 0
+    calls = json.loads(capsys.readouterr().out)["calls"]
+    assert {call["collective"] for call in calls} >= {"all_reduce"}
+    assert main(words) == 0
+    assert "embedding.output" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
@@ -85,6 +94,7 @@ def test_the_verb_prints_json_and_writes_the_page(capsys, tmp_path):
         (["--network", "dgx-h200"], "dgx-h100"),
         (["--model", "llama-405b", "--gpus", "8"], "more GPUs"),
         (["--memory", "much"], "80GB"),
+        (["--gpus", "8", "--model", "llama-1b", "--calls"], "ParallelTransformer"),
     ],
 )
 def test_bad_arguments_are_clear_errors(words, expected, capsys):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import asdict
 from pathlib import Path
 
 from unisono import planner
@@ -43,6 +44,10 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
         "float32 (4 + 4 + 8) (default mixed)",
     )  # fmt: skip
     parser.add_argument("--top", type=arguments.count, default=10, help="number of rows to show (default 10)")
+    parser.add_argument(
+        "--calls", action="store_true",
+        help="list the collectives of the first combination as unisono.parallel runs it, one by one",
+    )  # fmt: skip
     parser.add_argument("--draw", metavar="FILE", help="write a page with the ten best combinations")
     arguments.add_language(parser)
     arguments.add_json(parser)
@@ -55,16 +60,32 @@ def run(args: argparse.Namespace) -> int:
         args.model, gpus=args.gpus, network=args.network, tokens=args.tokens, sequence=args.sequence,
         memory=args.memory, machine=args.machine, kind=KINDS[args.kind],
     )  # fmt: skip
+    calls = _calls(found) if args.calls else []
     changes = planner.what_would_change(found)
     if args.draw:
         from unisono.planner.page import page_of  # it imports the drawing
 
         Path(args.draw).write_text(page_of(found, changes, args.lang), encoding="utf-8")
     if args.json:
-        print_json(as_data(found, changes, args.top))
+        listed = {"calls": [asdict(call) for call in calls]} if args.calls else {}
+        print_json(as_data(found, changes, args.top) | listed)
         return 0
     _print(found, changes, args.top, args.lang)
+    if calls:
+        _print_calls(calls)
     return 0
+
+
+def _calls(found: Plan) -> list[planner.Call]:
+    return planner.calls_of_configuration(found.job.model, found.best.configuration, found.job.sequence)
+
+
+def _print_calls(calls: list[planner.Call]) -> None:
+    out, made = console(), table("phase", "collective", "tensor", ">bytes", "ranks")
+    for call in calls:
+        made.add_row(call.phase, call.collective, call.name, f"{call.bytes:,}", f"{call.size} ({call.axis})")
+    out.print()
+    print_table(out, made)
 
 
 def as_data(found: Plan, changes: list[planner.Change], top: int) -> dict[str, object]:

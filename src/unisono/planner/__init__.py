@@ -6,7 +6,7 @@ expert parallelism, ZeRO stage, micro-batch and recomputation that fits into mem
 
 from __future__ import annotations
 
-from unisono.planner.calls import Call, TransformerShape, calls_of, expert_calls
+from unisono.planner.calls import Call, TransformerShape, calls_of, calls_of_configuration, expert_calls
 from unisono.planner.clusters import MACHINES, Cluster, Machine, Wiring, find_cluster, wiring_of
 from unisono.planner.configurations import Configuration, admissible
 from unisono.planner.memory import Memory, memory_of
@@ -20,6 +20,6 @@ from unisono.planner.traffic import Traffic
 __all__ = [
     "KINDS", "MACHINES", "PRESETS", "Call", "Candidate", "Change", "Cluster", "Configuration", "Job", "Kind",
     "Machine", "Memory", "Model", "Plan", "StepTimes", "Traffic", "TransformerShape", "Wiring", "admissible",
-    "calls_of", "evaluate", "expert_calls", "find_cluster", "find_model", "job_of", "memory_of", "plan",
-    "plan_job", "rivals", "step_times", "what_would_change", "why_slower", "wiring_of",
+    "calls_of", "calls_of_configuration", "evaluate", "expert_calls", "find_cluster", "find_model", "job_of",
+    "memory_of", "plan", "plan_job", "rivals", "step_times", "what_would_change", "why_slower", "wiring_of",
 ]  # fmt: skip

@@ -17,6 +17,7 @@ from itertools import pairwise
 
 from unisono.errors import UsageError
 from unisono.planner import messages
+from unisono.planner.configurations import NOTHING, Configuration
 from unisono.planner.models import Model
 
 ELEMENT_BYTES = 4  # float32
@@ -169,12 +170,13 @@ class _Passes:
 
 def calls_of(
     shape: TransformerShape, *, dp: int = 1, tp: int = 1, sequence_parallel: bool = False, zero: int = 0,
-    bucket_bytes: int = BUCKET_BYTES, axes: tuple[str, str] = ("dp", "tp"),
+    replicas: int = 1, bucket_bytes: int = BUCKET_BYTES, axes: tuple[str, str] = ("dp", "tp"),
 ) -> list[Call]:  # fmt: skip
     """Return the collectives of a step of ``ParallelTransformer`` on dp * tp ranks, in the order in which they start.
 
     With ``dp`` above 1 the model is inside ``DataParallel`` (``zero`` 0, with buckets of ``bucket_bytes``) or inside
-    ``Zero`` of that stage. ``axes``: the names of the two groups in the log.
+    ``Zero`` of that stage. ``replicas`` above 1 is hybrid sharding, ``Zero(..., replicate=)``, with that many groups
+    of dp ranks. ``axes``: the names of the two groups in the log.
     """
     for what, count in (("heads", shape.heads), ("vocabulary", shape.vocabulary), ("length", shape.length)):
         if count % tp and (what != "length" or sequence_parallel):
@@ -186,7 +188,18 @@ def calls_of(
     if zero == 0:
         calls = [event.call for event in forward if event.call is not None]
         return calls + _with_buckets(backward, shape.parameters(tp), dp, bucket_bytes, axes[0])
-    return _with_units(forward, backward, shape.units(tp), dp, zero, axes[0])
+    sizes = {name: -(-count // dp) * dp * ELEMENT_BYTES for name, count in shape.units(tp).items()}
+    units = _Units(sizes, dp, zero, axes[0], replicas, "replica")
+    return [*units.forward(forward), *units.backward(backward), *units.update()]
+
+
+def calls_of_configuration(model: Model, configuration: Configuration, sequence: int) -> list[Call]:
+    """Return the collectives of a micro-batch in ``unisono.parallel``; raise UsageError where it has no strategy."""
+    each = configuration
+    if each.pp > 1 or each.ep > 1 or each.recompute != NOTHING:
+        raise UsageError(messages.NOT_IN_PARALLEL(configuration=each))
+    shape = TransformerShape.of(model, each.micro_batch, sequence)
+    return calls_of(shape, dp=each.dp, tp=each.tp, sequence_parallel=each.sequence_parallel, zero=each.zero)
 
 
 def fill_buckets(sizes: dict[str, int], bucket_bytes: int) -> list[list[str]]:
@@ -231,46 +244,79 @@ def _with_buckets(
     return [*calls, Call("all_reduce", "(which gradients exist)", len(sizes) + 1, "backward", dp, axis)]
 
 
-def _with_units(
-    forward: Sequence[_Event], backward: Sequence[_Event], units: dict[str, int], dp: int, zero: int, axis: str
-) -> list[Call]:
-    sizes = {name: -(-count // dp) * dp * ELEMENT_BYTES for name, count in units.items()}
-    names = [name for name in units if name != "root"]
+@dataclass(frozen=True)
+class _Units:
+    """The collectives of Zero: the units of a model on ``dp`` ranks, and on ``replicas`` groups of them.
 
-    def call(collective: str, name: str, phase: str, nbytes: int = 0) -> Call:
-        return Call(collective, name, nbytes or sizes[name], phase, dp, axis)
+    A shard is averaged over the replicas when the next unit is reduced, so that both collectives overlap.
+    """
 
-    def entering(order: list[str], phase: str, events: Sequence[_Event]) -> Iterator[Call]:
-        """Yield the collectives of a pass; stage 3 gathers each unit while the one before it runs."""
+    sizes: dict[str, int]  # bytes, padded
+    dp: int
+    zero: int
+    axis: str
+    replicas: int
+    replica_axis: str
+
+    def forward(self, events: Sequence[_Event]) -> Iterator[Call]:
+        """Yield the collectives of the forward pass; stage 3 gathers each unit while the one before it runs."""
+        order = [name for name in self.sizes if name != "root"]
+        yield from self._gathering(order, "forward", events)
+        if self.zero == 3:
+            yield from self._agreements("(order of the units)", ORDER_BYTES, "forward")
+
+    def backward(self, events: Sequence[_Event]) -> Iterator[Call]:
+        """Yield the collectives of the backward pass."""
+        order = [name for name in reversed(self.sizes) if name != "root"]
+        yield from self._gathering(order, "backward", events)
+        yield from self._averaging(order[-1])
+        yield self._reducing("root")
+        late = len(self.sizes) + 1  # a byte for each unit, and one for all
+        name = "(late gradients, order of the units)" if self.zero == 3 else "(which gradients are late)"
+        own, *others = self._agreements(name, late + ORDER_BYTES * (self.zero == 3), "backward")
+        yield from (own, *self._averaging("root"), *others)
+
+    def update(self) -> Iterator[Call]:
+        """Yield the collectives of the optimiser's step."""
+        if self.zero < 3:
+            yield from (self._call("all_gather", name, "update") for name in self.sizes)
+
+    def _gathering(self, order: list[str], phase: str, events: Sequence[_Event]) -> Iterator[Call]:
         following = dict(pairwise(order))
-        if zero == 3:
-            yield call("all_gather", "root", phase)
-            yield call("all_gather", order[0], phase)
-        previous = ""
+        reduced = ""
+        if self.zero == 3:
+            yield from (self._call("all_gather", name, phase) for name in ("root", order[0]))
         for event in events:
             if event.call is not None:
                 yield event.call
             if not event.begins:
                 continue
-            if zero == 3 and event.begins in following:
-                yield call("all_gather", following[event.begins], phase)
-            if previous and phase == "backward":
-                yield call(reducing, previous, phase)
-            previous = event.begins
+            if self.zero == 3 and event.begins in following:
+                yield self._call("all_gather", following[event.begins], phase)
+            if phase == "backward" and event.begins != order[0]:
+                yield from self._averaging(reduced)
+                reduced = order[order.index(event.begins) - 1]
+                yield self._reducing(reduced)
         if phase == "backward":
-            yield call(reducing, previous, phase)
+            yield from self._averaging(reduced)
+            yield self._reducing(order[-1])
 
-    reducing = "all_reduce" if zero == 1 else "reduce_scatter"
-    calls = list(entering(names, "forward", forward))
-    if zero == 3:
-        calls.append(call("all_reduce", "(order of the units)", "forward", ORDER_BYTES))
-    calls += entering(names[::-1], "backward", backward)
-    calls.append(call(reducing, "root", "backward"))
-    late = len(units) + 1  # a byte for each unit, and one for all
-    if zero == 3:
-        return [*calls, call("all_reduce", "(late gradients, order of the units)", "backward", ORDER_BYTES + late)]
-    calls.append(call("all_reduce", "(which gradients are late)", "backward", late))
-    return calls + [call("all_gather", name, "update") for name in units]
+    def _reducing(self, name: str) -> Call:
+        return self._call("all_reduce" if self.zero == 1 else "reduce_scatter", name, "backward")
+
+    def _averaging(self, name: str) -> Iterator[Call]:
+        """Yield the all-reduce of a unit over the replicas: of the shard, or in stage 1 of the whole gradient."""
+        if name and self.replicas > 1:
+            nbytes = self.sizes[name] // (1 if self.zero == 1 else self.dp)
+            yield Call("all_reduce", name, nbytes, "backward", self.replicas, self.replica_axis)
+
+    def _agreements(self, name: str, nbytes: int, phase: str) -> Iterator[Call]:
+        yield Call("all_reduce", name, nbytes, phase, self.dp, self.axis)
+        if self.replicas > 1:
+            yield Call("all_reduce", name, nbytes, phase, self.replicas, self.replica_axis)
+
+    def _call(self, collective: str, name: str, phase: str) -> Call:
+        return Call(collective, name, self.sizes[name], phase, self.dp, self.axis)
 
 
 def expert_calls(

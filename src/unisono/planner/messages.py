@@ -156,3 +156,8 @@ NOT_SPLIT = Template(
     "{count} ({what}) cannot be divided among {tp} tensor-parallel ranks; expected a multiple",
     "{what} 为 {count}，不能平均分给 {tp} 个张量并行 rank；应为其倍数",
 )
+NOT_IN_PARALLEL = Template(
+    "planner.not_in_parallel",
+    "{configuration}: unisono.parallel has no pipelines and no recomputation, and lists experts layer by layer",
+    "{configuration}：unisono.parallel 不提供流水线和重算，专家的通信按层列出",
+)
