@@ -32,6 +32,8 @@ class _Walk:
         self.hops: list[Hop] = []
         self.held = bool(len(costs.flight_s)) and bool((costs.flight_s < costs.latency_s).any())
         self.released = self._released()
+        self.by_sender: Array | None = None
+        self.senders: Array = programs.sender
 
     def path(self) -> CriticalPath:
         """Walk from the end to the beginning."""
@@ -83,7 +85,7 @@ class _Walk:
             return self._before_arrival(place)
         earlier = self._ended(int(self.unit[action]), start, place)
         if earlier is None:  # the channel had no room
-            readers = np.flatnonzero(self.programs.sender == action)
+            readers = self._readers(action)
             found = [self._ended(int(self.unit[reader]), start, place) for reader in readers]
             earlier = next((each for each in found if each is not None), None)
         if earlier is None:
@@ -92,44 +94,48 @@ class _Walk:
 
     def _before_arrival(self, place: Place) -> Place | None:
         """Account for messages up to the action that the path goes on with."""
-        number, action = place
-        costs, arrival = self.costs, float(self.times.arrival[place])
-        which, sender = self._which(number), int(self.programs.sender[action])
-        latency, transfer = float(costs.latency_s[action]), float(costs.transfer_s[which, action])
-        staged = 0.0 if self.held else float(costs.flight_s[action]) - latency
-        left = float(self.times.leave[number, sender])
-        self._hop("message", place, left, arrival)
-        waited = arrival - left - latency - transfer - staged
-        self.parts["bandwidth_s"] += transfer
-        if waited > 0.0 and not self.contention:
-            begin = arrival - float(costs.occupied_s[which, action])
-            before = self._at(self.times.arrival, int(self.unit[action]), begin, place)
-            if before is not None:  # it took its turn after another message
-                self.parts["latency_s"] += latency if self.held else 0.0
-                return self._before_arrival(before)
-        self.parts["latency_s"] += latency
-        self.parts["copy_s"] += staged
-        self.parts["waiting_s"] += waited
-        return self._before_leaving((number, sender), action)
+        costs = self.costs
+        while True:
+            number, action = place
+            arrival = float(self.times.arrival[place])
+            which, sender = self._which(number), int(self.programs.sender[action])
+            latency, transfer = float(costs.latency_s[action]), float(costs.transfer_s[which, action])
+            staged = 0.0 if self.held else float(costs.flight_s[action]) - latency
+            left = float(self.times.leave[number, sender])
+            self._hop("message", place, left, arrival)
+            waited = arrival - left - latency - transfer - staged
+            self.parts["bandwidth_s"] += transfer
+            if waited > 0.0 and not self.contention:
+                begin = arrival - float(costs.occupied_s[which, action])
+                before = self._at(self.times.arrival, int(self.unit[action]), begin, place)
+                if before is not None:  # it took its turn after another message
+                    self.parts["latency_s"] += latency if self.held else 0.0
+                    place = before
+                    continue
+            self.parts["latency_s"] += latency
+            self.parts["copy_s"] += staged
+            self.parts["waiting_s"] += waited
+            return self._before_leaving((number, sender), action)
 
     def _before_leaving(self, place: Place, reader: int) -> Place | None:
         """Account for the time between the end of an action and the departure of its message."""
-        number, action = place
-        left, handed = float(self.times.leave[place]), float(self.times.end[place])
-        if left == handed:
-            return place
-        which = self._which(number)
-        before = self._at(self.released, int(self.unit[action]), left, place)
-        if before is not None:
-            readers = np.flatnonzero(self.programs.sender == before[1])
+        while True:
+            number, action = place
+            left, handed = float(self.times.leave[place]), float(self.times.end[place])
+            if left == handed:
+                return place
+            before = self._at(self.released, int(self.unit[action]), left, place)
+            if before is None:
+                break
+            readers = self._readers(before[1])
             occupied = left - float(self.times.leave[before])
             transfer = float(self.costs.transfer_s[self._which(before[0]), readers].max(initial=0.0))
             latency = float(self.costs.latency_s[readers].max(initial=0.0)) if self.held else 0.0
             self.parts["bandwidth_s"] += transfer
             self.parts["latency_s"] += latency
             self.parts["waiting_s"] += occupied - transfer - latency
-            return self._before_leaving(before, int(readers[0]) if len(readers) else reader)
-        extra = max(0.0, float(self.costs.rendezvous_s[which, reader]))
+            place, reader = before, int(readers[0]) if len(readers) else reader
+        extra = max(0.0, float(self.costs.rendezvous_s[self._which(number), reader]))
         self.parts["latency_s"] += extra
         if left - extra == handed:
             return place
@@ -138,6 +144,14 @@ class _Walk:
             self.parts["waiting_s"] += left - extra - handed
             return place
         return ready
+
+    def _readers(self, action: int) -> Array:
+        """Return the actions that receive the message of an action."""
+        if self.by_sender is None:
+            self.by_sender = np.argsort(self.programs.sender, kind="stable")
+            self.senders = self.programs.sender[self.by_sender]
+        begin, end = np.searchsorted(self.senders, [action, action + 1])
+        return self.by_sender[begin:end]
 
     def _ended(self, unit: int, when: float, other: Place) -> Place | None:
         """Return the last action of a unit that ended at a time."""
