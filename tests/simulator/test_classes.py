@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from unisono import networks
 from unisono.algorithms import BUILT_IN, algorithm, find, one_per_rank
 from unisono.collectives import all_gather, all_reduce
-from unisono.errors import ScheduleError, UnmatchedError
+from unisono.errors import ScheduleError, UnmatchedError, UsageError
 from unisono.schedule import Schedule, recv, send
+from unisono.simulator import simulation
 from unisono.simulator.paths import record
 from unisono.simulator.simulation import simulate
 from unisono.simulator.templates import Hosts, templates_of
@@ -136,3 +139,29 @@ def test_messages_that_do_not_match_are_an_error():
     schedule = Schedule("all_reduce", "x", size=8, chunks=8, slots=8, make=lambda rank: [send(0, dst=rank ^ 1)])
     with pytest.raises(UnmatchedError):
         simulate(schedule, NBYTES, IDEAL)
+
+
+def test_similar_ranks_are_folded_where_every_rank_would_be_too_many(monkeypatch):
+    # Five hosts, two on each switch: no two ranks have the same surroundings.
+    network = networks.load("dgx-h100")
+    network = replace(network, fabric=replace(network.fabric, hosts_per_switch=2))
+    schedule = find("ring").schedule(5 * 8)
+    exact = simulate(schedule, 1 << 26, network, contention=False)
+    monkeypatch.setattr(simulation, "MOST_ACTIONS", 1000)
+    similar = simulate(schedule, 1 << 26, network, contention=False)
+    assert (exact.method, similar.method) == ("rank by rank", "folded into 8 classes of similar ranks")
+    assert similar.time_s == pytest.approx(exact.time_s, rel=1e-3)
+    assert similar.range_s[0] <= exact.time_s <= similar.range_s[1] <= 1.05 * exact.time_s
+    monkeypatch.setattr(simulation, "MOST_ACTIONS", 100)
+    with pytest.raises(UsageError) as caught:
+        simulate(schedule, 1 << 26, network, contention=False)
+    assert caught.value.id == "simulator.too_large"
+
+
+def test_every_rank_is_simulated_where_messages_share_links():
+    network = networks.load("ethernet-10g")
+    shared = simulate(find("ring").schedule(8), NBYTES, network, contention=True)
+    assert shared.method == "rank by rank"
+    np.testing.assert_allclose(
+        shared.rank_s, simulate(find("ring").schedule(8), NBYTES, network, contention=True, fold=False).rank_s
+    )

@@ -71,8 +71,14 @@ def ports_of(size: int, templates: list[Template]) -> Ports | None:
     return Ports(first, rank, peer, back, template, member)
 
 
-def classes_of(size: int, templates: list[Template], ports: Ports, costs: Values) -> Classes:
-    """Return the classes of ranks that behave identically; ``costs`` are numbers of ports (``route_costs``)."""
+def classes_of(
+    size: int, templates: list[Template], ports: Ports, costs: Values, most: int | None = None
+) -> Classes | None:
+    """Return the classes of ranks that behave identically; ``costs`` are numbers of ports (``route_costs``).
+
+    None is returned where the classes have more than ``most`` actions.
+    """
+    lengths = np.array([len(each.rows) for each in templates], np.int64)[ports.template]
     colour = np.array([_colour(each) for each in templates], np.uint64)[ports.template]
     index = np.arange(len(ports.rank)) - ports.first[ports.rank]
     fixed = _mixed(_mixed(index) + _mixed(index[ports.back] + (1 << 32)) + costs + _mixed(costs[ports.back]))
@@ -82,6 +88,8 @@ def classes_of(size: int, templates: list[Template], ports: Ports, costs: Values
         total = np.concatenate([[np.uint64(0)], np.cumsum(seen, dtype=np.uint64)])
         colour = _mixed(colour + _mixed(total[ports.first[1:]] - total[ports.first[:-1]]))
         before, found = found, len(np.unique(colour))
+        if most is not None and found > before and _total(lengths, colour, found) > most:
+            return None
         if found in (before, size):
             break
     else:
@@ -92,6 +100,13 @@ def classes_of(size: int, templates: list[Template], ports: Ports, costs: Values
     number = np.empty_like(order)
     number[order] = np.arange(len(order))
     return Classes(number[of_rank], representative[order], counts[order])
+
+
+def _total(lengths: Values, colour: Values, found: int) -> int:
+    """Return the number of actions of one rank of each colour,."""
+    if found == len(colour):
+        return int(lengths.sum())
+    return int(lengths[np.unique(colour, return_index=True)[1]].sum())
 
 
 def every_rank(size: int) -> Classes:

@@ -84,8 +84,12 @@ def quantised(seconds: Array) -> Array:
     return rounded
 
 
-def costs_of(programs: Programs, network: Network, sizes: Cut) -> Costs:
-    """Compute the time of every action and message."""
+def costs_of(programs: Programs, network: Network, sizes: Cut, of_routes: tuple[Array, Array] | None = None) -> Costs:
+    """Compute the time of every action and message.
+
+    ``of_routes``: latency and seconds per byte of the message that each action receives, where they are not those of
+    the rank that stands for a class.
+    """
     rows, end = programs.rows, network.endpoint
     beyond = end.beyond_cache if end.cache_bytes is not None and sizes.working_set > end.cache_bytes else 1.0
     chunks, kind = rows["chunks"].astype(float), rows["kind"]
@@ -99,6 +103,8 @@ def costs_of(programs: Programs, network: Network, sizes: Cut) -> Costs:
     copied += np.where(kind == COPY_KIND, memory * end.copy_s_per_byte, 0.0)
     adds = (kind == REDUCE_KIND) | (kind == COMBINE_KIND)
     pair, routes, latency, bandwidth = _routes(programs, network)
+    if of_routes is not None:
+        latency, bandwidth = of_routes[0], np.divide(1.0, of_routes[1], where=of_routes[1] > 0, out=bandwidth)
     on_links = wire + _turns(programs, wire, end)
     latency, transfer = quantised(latency), quantised(np.where(receives, on_links / bandwidth, 0.0))
     # Whole and last segments have the same flight: it depends little on their length.

@@ -20,7 +20,7 @@ from unisono import collectives
 from unisono.networks import Network
 from unisono.schedule import Schedule
 from unisono.simulator.actions import ACTION, NOTHING, Array, Programs
-from unisono.simulator.classes import Classes, Ports, RouteTable, classes_of, ports_of, route_costs
+from unisono.simulator.classes import Classes, Ports, RouteTable, classes_of, ports_of
 from unisono.simulator.link_sharing import meet
 from unisono.simulator.paths import record
 from unisono.simulator.templates import Hosts, Template, templates_of
@@ -53,9 +53,49 @@ class CompiledRanks:
             found[numbers] = of_port
         return found
 
-    def classes(self, routes: RouteTable) -> Classes:
-        """Return the classes of ranks that behave identically."""
-        return classes_of(self.size, self.templates, self.ports, route_costs(routes))
+    def classes(self, costs: Array, most: int) -> Classes | None:
+        """Return the classes of ranks that behave identically where ports with the same ``costs`` cost the same.
+
+        None is returned where they have more than ``most`` actions.
+        """
+        return classes_of(self.size, self.templates, self.ports, costs, most)
+
+    def near_or_far(self, network: Network) -> Array:
+        """Return numbers of ports that only tell ranks of the same host from others."""
+        per_host = network.ranks_per_host
+        near: Array = self.ports.rank // per_host == self.ports.peer // per_host
+        return near.astype(np.uint64)
+
+    def actions_of(self, classes: Classes) -> int:
+        """Return the number of actions of one unit per class."""
+        lengths = np.array([len(each.rows) for each in self.templates], np.int64)
+        return int(lengths[self.ports.template[classes.representative]].sum())
+
+    def class_costs(
+        self, programs: Programs, classes: Classes, routes: RouteTable, extreme: np.ufunc | None
+    ) -> tuple[Array, Array]:
+        """Return latency and seconds per byte of each receive, over the ranks of a class: an extreme, or the mean."""
+        ports = self.ports
+        # The port of the representative that each port stands for; the message takes the route of the way back.
+        of_rank = classes.representative[classes.of_rank]
+        same = ports.first[of_rank][ports.rank] + np.arange(len(ports.rank)) - ports.first[ports.rank]
+        received = programs.receives
+        rank, source = programs.rank[received], programs.rows["source"][received].astype(np.int64)
+        order = np.argsort(ports.rank * self.size + ports.peer)
+        key = (ports.rank * self.size + ports.peer)[order]
+        port = order[np.searchsorted(key, rank * self.size + source)]
+        found = []
+        for values in (routes.latency_s[ports.back], 1.0 / routes.bandwidth[ports.back]):
+            if extreme is None:
+                total = np.bincount(same, weights=values, minlength=len(same))
+                merged = total / np.maximum(1, np.bincount(same, minlength=len(same)))
+            else:
+                merged = values.copy()
+                extreme.at(merged, same, values)
+            column = np.zeros(len(programs.rows))
+            column[received] = merged[port]
+            found.append(column)
+        return found[0], found[1]
 
     def programs(self, classes: Classes) -> Programs | None:
         """Return the programs of the units; None where messages do not match."""

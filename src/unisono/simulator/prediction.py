@@ -68,6 +68,8 @@ class Prediction:
     - ``messages`` counts the messages of all ranks and passes; ``passes`` the segments of each chunk.
     - ``method`` says how it was simulated: "rank by rank", or "folded into k classes".
     - ``contention`` says whether messages share the bandwidth of links.
+    - ``range_s``: the times with the fastest and the slowest routes of each class, where similar ranks were folded
+      into one class with the average costs of their routes; None where the ranks of a class do not differ.
     """
 
     algorithm: str
@@ -86,6 +88,7 @@ class Prediction:
     passes: int
     method: str
     contention: bool
+    range_s: tuple[float, float] | None = None
 
     @property
     def latency_ratio(self) -> float:
@@ -119,6 +122,6 @@ class Prediction:
             "time_s": self.time_s, "first_rank_s": float(self.rank_s.min()), "level_s": list(self.level_s),
             "waiting_s": self.waiting_s, "latency_bound_s": self.latency_bound_s,
             "bandwidth_bound_s": self.bandwidth_bound_s, "messages": self.messages, "passes": self.passes,
-            "method": self.method, "contention": self.contention, "critical_path": parts,
+            "method": self.method, "contention": self.contention, "range_s": self.range_s, "critical_path": parts,
             "links": [vars(link) for link in self.links],
         }  # fmt: skip

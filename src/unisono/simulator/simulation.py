@@ -13,7 +13,7 @@ from unisono import collectives
 from unisono.codecs.codec import Codec, find
 from unisono.codecs.formats import BLOCK
 from unisono.collectives import Collective
-from unisono.compiler.call_layout import CodecBlock, cut_into_segments
+from unisono.compiler.call_layout import LINE, PADDING, SHORTEST_FAR_SEGMENT, CodecBlock, cut_into_segments
 from unisono.compiler.geometry import DEPTH, STAGING_BYTES, TRACKS_BETWEEN_HOSTS
 from unisono.compiler.lower import Limits, lower_steps
 from unisono.compiler.routes import Routes
@@ -27,7 +27,7 @@ from unisono.schedule.network import run as run_network
 from unisono.simulator import events, messages
 from unisono.simulator.actions import Array, Programs, actions_of, joined, matched, room_of
 from unisono.simulator.bounds import bandwidth_bound, latency_bound
-from unisono.simulator.classes import Classes, RouteTable, every_rank, routes_of
+from unisono.simulator.classes import Classes, RouteTable, every_rank, route_costs, routes_of
 from unisono.simulator.costs import Costs, Cut, costs_of, cut
 from unisono.simulator.critical_path import critical_path
 from unisono.simulator.folding import CompiledRanks, compile_ranks
@@ -36,9 +36,11 @@ from unisono.simulator.prediction import LinkLoad, Prediction
 
 MOST_LINKS = 10  # that a prediction lists
 MOST_RECORDED = 20_000_000  # instructions of which all times are kept, for the critical path
+MOST_ACTIONS = 20_000_000  # instructions of all units; one takes some 200 bytes
 MOST_SHARING = 5_000_000  # instructions of all ranks up to which messages share links, unless the caller decides
 RANK_BY_RANK = "rank by rank"
 FOLDED, FOLDED_INTO_ONE = "folded into {classes} classes", "folded into 1 class"
+OF_SIMILAR_RANKS = " of similar ranks"
 IDEAL = "ideal"
 
 
@@ -69,9 +71,19 @@ def simulate(
         return predict(schedule, collective, programs, sizes, nbytes, network, None, depth, contention, progress)
     units = units_of(schedule, network, codec, contention)
     sizes = cut_for(schedule, collective, units.programs, nbytes, network, codec, dtype, segments)
-    return predict(
+    predicted = predict(
         schedule, collective, units.programs, sizes, nbytes, network, units, depth, units.contention, progress
     )
+    if not units.similar:
+        return predicted
+    limits = [
+        events.run(units.programs, costs_of(units.programs, network, sizes, extreme), room, record=False)
+        for room in [None if depth is None else room_of(units.programs, depth)]
+        for extreme in (units.costs(np.minimum), units.costs(np.maximum))
+    ]
+    low, high = (0.0 if each is None else float(each.unit_s.max(initial=0.0)) for each in limits)
+    call_s = network.endpoint.call_overhead_s
+    return replace(predicted, range_s=(low + call_s, high + call_s))
 
 
 def predict(
@@ -80,7 +92,7 @@ def predict(
     progress: events.Progress | None = None,
 ) -> Prediction:  # fmt: skip
     """Simulate programs of ranks, or of classes of ranks (``units``), and collect the results."""
-    costs = costs_of(programs, network, sizes)
+    costs = costs_of(programs, network, sizes, None if units is None or not units.similar else units.costs())
     contention = shares_links(programs, costs, network) if contention is None else contention
     outcome = events.run(
         programs, costs, None if depth is None else room_of(programs, depth),
@@ -125,11 +137,24 @@ def units_of(schedule: Schedule, network: Network, codec: Codec | None, contenti
     routes = routes_of(schedule.size, compiled.ports, network)
     if contention is None:
         contention = compiled.actions <= MOST_SHARING and compiled.shares_links(routes, network)
-    classes = every_rank(schedule.size) if contention else compiled.classes(routes)
+    similar = False
+    if contention:
+        classes: Classes | None = every_rank(schedule.size)
+    else:
+        classes = compiled.classes(route_costs(routes), MOST_ACTIONS)
+        similar = classes is None
+        if similar:
+            classes = compiled.classes(compiled.near_or_far(network), MOST_ACTIONS)
+    if classes is None or compiled.actions_of(classes) > MOST_ACTIONS:
+        raise UsageError(
+            messages.TOO_LARGE(
+                algorithm=schedule.label, size=schedule.size, events=compiled.actions, passes=1, most=MOST_ACTIONS
+            )
+        )
     programs = compiled.programs(classes)
     if programs is None:
         raise _standstill(schedule)
-    return Units(programs, classes, compiled, routes, contention)
+    return Units(programs, classes, compiled, routes, contention, similar)
 
 
 class Units(NamedTuple):
@@ -140,13 +165,19 @@ class Units(NamedTuple):
     compiled: CompiledRanks
     routes: RouteTable
     contention: bool
+    similar: bool = False  # ranks of a class differ in the costs of their routes
 
     @property
     def method(self) -> str:
         """How the ranks are simulated, in words."""
         if len(self.classes) == self.programs.size:
             return RANK_BY_RANK
-        return FOLDED_INTO_ONE if len(self.classes) == 1 else FOLDED.format(classes=len(self.classes))
+        folded = FOLDED_INTO_ONE if len(self.classes) == 1 else FOLDED.format(classes=len(self.classes))
+        return folded + OF_SIMILAR_RANKS if self.similar else folded
+
+    def costs(self, extreme: np.ufunc | None = None) -> tuple[Array, Array]:
+        """Return latency and seconds per byte of the message of each receive: an extreme, or the mean, of a class."""
+        return self.compiled.class_costs(self.programs, self.classes, self.routes, extreme)
 
 
 def shares_links(programs: Programs, costs: Costs, network: Network) -> bool:
@@ -200,8 +231,10 @@ def cut_for(
     element = ELEMENT_BYTES[dtype]
     longest = -(-nbytes // (chunks * element)) * element
     block = None if codec is None else CodecBlock(BLOCK * element, codec.wire_bytes(BLOCK))
+    # Ranks that send many chunks, as tens of thousands of ranks in a ring do, connect with a larger staging area.
+    staging = max(STAGING_BYTES, 2 * programs.most_sent * (min(longest, SHORTEST_FAR_SEGMENT) + PADDING + LINE))
     segment, passes = cut_into_segments(
-        schedule, collective, programs.most_sent, longest, STAGING_BYTES, several_hosts, codec_block=block,
+        schedule, collective, programs.most_sent, longest, staging, several_hosts, codec_block=block,
         tracks=tracks,
     )  # fmt: skip
     return cut(nbytes, chunks, segment, passes, tracks, codec, working_set)
