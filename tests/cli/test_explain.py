@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 
 import unisono
+from unisono.algorithms.catalogue import algorithms_serving
 from unisono.cli.main import main
+from unisono.collectives import all_gather
 
 ZIGZAG = str(Path(__file__).parents[2] / "examples" / "zigzag.py")
 
@@ -42,6 +44,25 @@ def test_another_network_is_explained(capsys):
     assert long["prediction"]["bandwidth_s"] > 0.2  # twice 1 GiB at 10 GB/s
     assert main(["explain", "-n", "8", "--network", "one-switch", "--bytes", "8", "--lang", "zh"]) == 0
     assert "网络 one-switch" in capsys.readouterr().out
+
+
+def test_the_choice_on_another_network_is_the_fastest_in_simulations():
+    found = unisono.explain("all_gather", 1 << 20, size=6, network="ethernet-10g")
+    times_s = {
+        each.name: unisono.simulate(each.schedule(6), 1 << 20, "ethernet-10g").time_s
+        for each in algorithms_serving(all_gather, 6)
+        if "node" not in each.options
+    }
+    assert times_s[found.algorithm] == min(times_s.values()) == found.prediction.time_s
+    assert found.behind == sorted(times_s.values())[1] / min(times_s.values())
+    terms_s = found.prediction.latency_s + found.prediction.bandwidth_s + found.prediction.reduction_s
+    assert terms_s == pytest.approx(found.prediction.time_s)
+
+
+def test_a_network_file_is_explained(tmp_path):
+    (tmp_path / "mine.toml").write_text('name = "mine"\n[nic]\nlatency = "1 ms"\nbandwidth = "1 GB/s"\n')
+    found = unisono.explain("all_reduce", 8, size=4, network=str(tmp_path / "mine.toml"))
+    assert found.prediction.time_s >= 1e-3
 
 
 def test_more_ranks_than_cores_make_fewer_steps_worthwhile():

@@ -68,11 +68,18 @@ def variant_of(collective: Collective, name: str, own: Mapping[str, Any], hosts:
     return Variant(algorithm, {**host_options(algorithm, hosts), **own}, own)
 
 
-def candidates_for(collective: Collective, size: int, hosts: Hosts | None) -> list[Variant]:
-    """Return the algorithms for ``size`` ranks on these hosts, the simplest ones first; None stands for one host."""
+def candidates_for(
+    collective: Collective, size: int, hosts: Hosts | None, any_transport: bool = False
+) -> list[Variant]:
+    """Return the algorithms for ``size`` ranks on these hosts, the simplest ones first; None stands for one host.
+
+    ``any_transport``: the network between hosts may be another one than TCP.
+    """
     counts = {size} if hosts is None else set(map(len, hosts))
     several = hosts is not None and len(hosts) > 1
-    found = [each for each in algorithms_serving(collective, size) if not (several and each.name in ONE_HOST_ONLY)]
+    found = algorithms_serving(collective, size)
+    if several and not any_transport:
+        found = [each for each in found if each.name not in ONE_HOST_ONLY]
     if several and counts == {1}:  # with one rank in each node, there is nothing to do inside them
         found = [each for each in found if "node" not in each.options]
     elif several and not isinstance(node_option(hosts), int):  # type: ignore[arg-type]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from functools import lru_cache
 from os import PathLike
 from typing import TYPE_CHECKING
 
@@ -17,7 +18,8 @@ from unisono.comm.codec_agreement import auto_codec_of
 from unisono.comm.codec_choice import choose_codec
 from unisono.comm.explanation import Explanation, explain
 from unisono.comm.machine import load_rates, with_link_rate
-from unisono.comm.network_rates import network_hosts, rates_of_network
+from unisono.comm.network_rates import load_network, network_hosts, rates_of_network
+from unisono.comm.ranking import Ranking
 from unisono.comm.tables import load_table
 from unisono.comm.topology import host_options
 from unisono.compiler import Hosts
@@ -55,6 +57,8 @@ def explain_call(
     as "dgx-h100", the path of a TOML file, or a record; then by default no table is used, every rank has a core, and
     the network determines the hosts. ``Communicator.explain`` answers the same question for a communicator.
     """
+    chosen = collectives.find(collective) if isinstance(collective, str) else collective
+    ranking = None
     if network is None:
         most = size if hosts is None else max(map(len, hosts))
         table, rates = load_table() if table is None else table, load_rates(most)
@@ -62,16 +66,34 @@ def explain_call(
         table, rates = {} if table is None else table, rates_of_network(network)
         hosts = network_hosts(network, size) if hosts is None else hosts
         cores = size if cores is None else cores
-    chosen = collectives.find(collective) if isinstance(collective, str) else collective
-    return explain_with(chosen, nbytes, size, rates, table, algorithm, cores, hosts, codec, link_rate)
+        ranking = _simulated(chosen, size, hosts, network)
+    return explain_with(chosen, nbytes, size, rates, table, algorithm, cores, hosts, codec, link_rate, ranking)
+
+
+def _simulated(
+    collective: Collective, size: int, hosts: Hosts, network: str | PathLike[str] | Network
+) -> Ranking | None:
+    """Return the ranking by simulation; None for many ranks, and for a placement that the network does not have."""
+    from unisono.comm import simulated_ranking
+
+    if size > simulated_ranking.MOST_RANKS or hosts != network_hosts(network, size):
+        return None
+    return _simulated_once(collective, size, hosts, load_network(network))
+
+
+@lru_cache(maxsize=4)
+def _simulated_once(collective: Collective, size: int, hosts: Hosts, network: Network) -> Ranking:
+    from unisono.comm.simulated_ranking import SimulatedRanking
+
+    return SimulatedRanking(collective, size, None if len(hosts) == 1 else hosts, network)
 
 
 def explain_with(
     collective: Collective, nbytes: int, size: int, rates: Rates, table: Table, algorithm: str | None = None,
     cores: int | None = None, hosts: Hosts | None = None, codec: str | AutoCodec | None = None,
-    link_rate: float | None = None,
+    link_rate: float | None = None, ranking: Ranking | None = None,
 ) -> Explanation:  # fmt: skip
-    """Return the algorithm of a call for given rates and a given table."""
+    """Return the algorithm of a call for given rates and a given table; ``ranking`` replaces that by cost terms."""
     cores = len(os.sched_getaffinity(0)) if cores is None else cores
     most = size if hosts is None else max(map(len, hosts))
     rates = with_link_rate(rates._replace(ranks_per_core=max(1.0, most / cores)), link_rate)
@@ -80,10 +102,10 @@ def explain_with(
     if hosts is not None and len(hosts) == 1:
         hosts = None  # as a communicator has it
     if algorithm is None:
-        return explain(collective, size, nbytes, table, rates, hosts, choice)
+        return explain(collective, size, nbytes, table, rates, hosts, choice, ranking=ranking)
     requested = resolve(algorithm, collective)
     options = host_options(requested, hosts) if isinstance(requested, Algorithm) else {}
     proof_of(requested.schedule(size, **options))
     own = Variant(requested, options) if isinstance(requested, Algorithm) else None
-    explanation = explain(collective, size, nbytes, table, rates, hosts, choice, own=own)
+    explanation = explain(collective, size, nbytes, table, rates, hosts, choice, own=own, ranking=ranking)
     return explanation._replace(algorithm=requested.name, reason=REQUESTED(name=algorithm), options=options)

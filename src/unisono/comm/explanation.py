@@ -11,7 +11,7 @@ from unisono.comm import codec_messages, messages
 from unisono.comm.candidates import NO_OPTIONS, Variant, with_options
 from unisono.comm.codec_agreement import agrees, rounding_mode_of
 from unisono.comm.codec_choice import CodecChoice, rate_at_which_codec_pays
-from unisono.comm.ranking import EQUALLY_GOOD, Ranked, ranking_for
+from unisono.comm.ranking import EQUALLY_GOOD, Ranked, Ranking, ranking_for
 from unisono.comm.selection import Rule, choose, micro
 from unisono.comm.topology import topology_of
 from unisono.compiler import Hosts
@@ -120,11 +120,12 @@ def _percent(ratio: float) -> str:
 def explain(
     collective: Collective, size: int, nbytes: int, table: Table, rates: Rates = DEFAULT,
     hosts: Hosts | None = None, codec: CodecChoice | None = None, staging_bytes: int = STAGING_BYTES,
-    own: Variant | None = None,
+    own: Variant | None = None, ranking: Ranking | None = None,
 ) -> Explanation:  # fmt: skip
     """Return the algorithm that a call with this codec would use, the reason, and the next best one.
 
     ``own`` is the algorithm that the call names, if it names one; the reason is then that of the choice without it.
+    ``ranking`` replaces the one by cost terms.
     """
     used = None if codec is None else codec.codec
     rounding, root = rounding_mode_of(used), 0 if collective.rooted else None
@@ -132,8 +133,8 @@ def explain(
     def may_be_used(variant: Variant) -> bool:
         return used is None or agrees(variant.schedule(size, root), rounding)
 
-    chosen = choose(collective, size, nbytes, table, rates, may_be_used, hosts, staging_bytes)
-    ranking = ranking_for(collective, size, hosts, rates, staging_bytes)
+    ranking = ranking or ranking_for(collective, size, hosts, rates, staging_bytes)
+    chosen = choose(collective, size, nbytes, table, rates, may_be_used, hosts, staging_bytes, ranking)
     ranked = ranking.ranked(nbytes)
     named = Variant(chosen.algorithm, chosen.options) if own is None else own
     prediction = next((each.prediction for each in ranked if _is_same(each, named)), None)

@@ -15,7 +15,7 @@ from unisono.bootstrap.job_resources import STAGING_BYTES, Table
 from unisono.collectives import Collective
 from unisono.comm import messages
 from unisono.comm.candidates import NO_OPTIONS, Variant, variant_of
-from unisono.comm.ranking import Ranked, ranking_for
+from unisono.comm.ranking import Ranked, Ranking, ranking_for
 from unisono.comm.topology import host_options, topology_of
 from unisono.compiler import Hosts
 from unisono.costs.prediction import Prediction
@@ -42,9 +42,9 @@ class Choice(NamedTuple):
 def choose(
     collective: Collective, size: int, nbytes: int, table: Table, rates: Rates = DEFAULT,
     may_be_used: Callable[[Variant], bool] = lambda variant: True, hosts: Hosts | None = None,
-    staging_bytes: int = STAGING_BYTES,
+    staging_bytes: int = STAGING_BYTES, ranking: Ranking | None = None,
 ) -> Choice:  # fmt: skip
-    """Return the algorithm of a call that names none; ``rates`` are those of the network.
+    """Return the algorithm of a call that names none; ``rates`` are those of the network, or ``ranking`` knows it.
 
     ``hosts`` are the ranks of each host; None stands for one host. If the best algorithm may not be used, the next
     one that may be used is chosen.
@@ -66,11 +66,13 @@ def choose(
             )
     else:
         measured, origin = [], messages.PREDICTED()
-        ranked = ranking_for(collective, size, hosts, rates, staging_bytes).ranked(nbytes)
+        ranking = ranking or ranking_for(collective, size, hosts, rates, staging_bytes)
+        ranked = ranking.ranked(nbytes)
         best = ranked[0].variant
         if may_be_used(best):
             return Choice(best.algorithm, reason_of(ranked[0]), best.options)
-    others = [*measured, *(each.variant for each in ranking_for(collective, size, hosts, rates).ranked(nbytes))]
+    ranking = ranking or ranking_for(collective, size, hosts, rates, staging_bytes)
+    others = [*measured, *(each.variant for each in ranking.ranked(nbytes))]
     others += [Variant(each, host_options(each, hosts)) for each in algorithms_serving(collective, size)]
     other = next(each for each in others if each.is_practical(size) and may_be_used(each))
     not_allowed = messages.BEST_NOT_ALLOWED_ON_HOSTS if several else messages.BEST_NOT_ALLOWED
