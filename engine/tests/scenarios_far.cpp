@@ -3,6 +3,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <filesystem>
+#include <string>
 #include <thread>
 
 #include "check.hpp"
@@ -26,6 +28,23 @@ struct Counter : Sink {
     std::uint64_t letters = 0;
     int lost = 0;
 };
+
+// Checks that letters arrive in the order in which they were sent.
+struct InOrder : Sink {
+    void on_letter(const Label& label, Payload) override { CHECK(label.number == letters++); }
+    void on_sent(std::uint32_t, const Label&) override {}
+    void on_lost(std::uint32_t, const std::string& reason) override { give_up(reason.c_str(), "a lost connection", 0); }
+    std::uint64_t letters = 0;
+};
+
+int open_sockets() {
+    int count = 0;
+    for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+        std::error_code error;
+        count += std::filesystem::read_symlink(entry.path(), error).string().starts_with("socket:");
+    }
+    return count;
+}
 
 int connection_to(std::uint16_t port) {
     const int socket = ::socket(AF_INET, SOCK_STREAM, 0);
@@ -105,7 +124,7 @@ void strangers_are_turned_away() {
     CHECK(::send(noisy, garbage.data(), garbage.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(garbage.size()));
     // A greeting in the right form, but without the ticket.
     const int forger = connection_to(transport.port());
-    char greeting[48] = "unisono-far1";
+    char greeting[48] = "unisono-far2";
     greeting[12] = 1;
     CHECK(::send(forger, greeting, sizeof greeting, MSG_NOSIGNAL) == sizeof greeting);
     const Clock::time_point ends = Clock::now() + std::chrono::seconds(10);
@@ -115,6 +134,45 @@ void strangers_are_turned_away() {
     CHECK(::recv(forger, &answer, 1, 0) <= 0);
     CHECK(counter.letters == 0 && counter.lost == 0);
     for (const int socket : {silent, noisy, forger}) ::close(socket);
+}
+
+// Both ranks begin to connect before either hears of the other, or one begins `lead` steps before. Letters arrive in
+// order, and the kernel has one connection in the end.
+void two_ranks_share_one_connection() {
+    for (int lead = -6; lead <= 6; ++lead) {
+        TcpTransport first(0, "127.0.0.1", 0, 0), second(1, "127.0.0.1", 0, 0);
+        TcpPeer to_second{"127.0.0.1", second.port(), {}, {}}, to_first{"127.0.0.1", first.port(), {}, {}};
+        to_second.ticket_to[0] = to_first.ticket_from[0] = std::byte{1};
+        to_second.ticket_from[0] = to_first.ticket_to[0] = std::byte{2};
+        first.know_peers({{}, to_second});
+        second.know_peers({to_first, {}});
+        InOrder at_first, at_second;
+        const int before = open_sockets();
+        constexpr std::uint64_t most = 20;
+        const auto send = [](TcpTransport& transport, std::uint32_t from, std::uint64_t number, Sink& sink) {
+            Letter letter{};
+            letter.label.from = from;
+            letter.label.number = number;
+            letter.label.bytes = number % 3 * 40'000;
+            letter.owned.assign(letter.label.bytes, std::byte{});
+            transport.send(1 - from, std::move(letter), sink);
+        };
+        std::uint64_t sent_by_first = 0, sent_by_second = 0;
+        const Clock::time_point ends = Clock::now() + long_enough;
+        for (int step = -6; at_first.letters < most || at_second.letters < most; ++step) {
+            CHECK(Clock::now() < ends);
+            if (step >= 0 && sent_by_first < most) send(first, 0, sent_by_first++, at_first);
+            if (step >= lead && sent_by_second < most) send(second, 1, sent_by_second++, at_second);
+            first.progress(at_first);
+            second.progress(at_second);
+        }
+        CHECK(first.rejected() == 0 && second.rejected() == 0);
+        while (open_sockets() > before + 2 && Clock::now() < ends) {
+            first.progress(at_first);
+            second.progress(at_second);
+        }
+        CHECK(open_sockets() == before + 2);
+    }
 }
 
 // The courier closes the oldest of too many strangers while an event of it waits (the address sanitizer sees whether it

@@ -85,6 +85,7 @@ int main(int count, char** arguments) {
     a_rank_that_is_cut_off_is_named_on_every_host();
     network_in_use = Network::tcp;
     strangers_are_turned_away();
+    two_ranks_share_one_connection();
     the_oldest_of_many_strangers_makes_room();
     std::printf("%zu cases, %d times each, and all endings: passed\n", cases.size(), repeats);
     return 0;

@@ -257,7 +257,7 @@ def attempt(port, files, began=None):
                 if files.key:
                     context.load_cert_chain(files.certificate, files.key)
                 sock = context.wrap_socket(sock)
-            sock.sendall(b"unisono-far1" + bytes(100))
+            sock.sendall(b"unisono-far2" + bytes(100))
             return sock.recv(100)
         except OSError as error:
             return error

@@ -1,4 +1,6 @@
 // Connections without TLS.
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
@@ -14,7 +16,7 @@ namespace unisono {
 
 namespace {
 
-constexpr std::size_t most_awaited_bytes = 64 << 10;
+constexpr std::size_t most_awaited_bytes = 256 << 10;
 
 class PlainStream : public Stream {
   public:
@@ -48,6 +50,11 @@ class PlainStream : public Stream {
 };
 
 }  // namespace
+
+void Stream::acknowledge() {
+    const int at_once = 1;
+    ::setsockopt(socket_, IPPROTO_TCP, TCP_QUICKACK, &at_once, sizeof at_once);
+}
 
 std::unique_ptr<Stream> make_stream_to(int socket, TlsContext* tls, const CertificateDigest& receiver) {
     if (tls != nullptr) return std::make_unique<TlsStream>(socket, *tls, receiver);

@@ -29,6 +29,9 @@ class Stream {
     // letter costs more than copying the letter. (A stream with TLS ignores this: it cannot tell how many bytes will
     // arrive.)
     virtual void expect(std::size_t bytes) { static_cast<void>(bytes); }
+    // Acknowledges what has been read. On a connection that carries data in both directions, the kernel delays
+    // acknowledgements in the hope of data to send with them; a sender of long letters would wait for them.
+    void acknowledge();
     // Writes as much as the socket accepts. After `again`, the next call must begin with the same bytes.
     virtual ssize_t write(const iovec* parts, std::size_t count) = 0;
     // The events of epoll to wait for after `again`.

@@ -19,6 +19,13 @@ constexpr std::uint64_t longest_letter = std::uint64_t{1} << 32;
 // A payload of which at least this much is missing is read into its buffer directly.
 constexpr std::size_t in_place_bytes = 4 << 10;
 
+// The answer to a greeting whose connection is not needed: only a member of the job can know it.
+Ticket refusal_of(const Ticket& ticket) {
+    Ticket refusal;
+    std::transform(ticket.begin(), ticket.end(), refusal.begin(), [](std::byte byte) { return ~byte; });
+    return refusal;
+}
+
 // Compares in a time that does not depend on the position of the first difference.
 bool equal(const Ticket& left, const Ticket& right) {
     std::byte difference{};
@@ -28,68 +35,150 @@ bool equal(const Ticket& left, const Ticket& right) {
 
 }  // namespace
 
-// ---- outgoing --------------------------------------------------------------------------------------------------
-
-void TcpTransport::handle(Outgoing& connection, std::uint32_t events, Sink& sink) {
-    using State = Outgoing::State;
-    if (connection.state == State::connecting) {
-        int error = 0;
-        socklen_t length = sizeof error;
-        ::getsockopt(connection.socket, SOL_SOCKET, SO_ERROR, &error, &length);
-        if (error != 0) return suspect(connection.peer, std::generic_category().message(error));
-        if (!(events & EPOLLOUT)) return;
-        connection.state = State::introducing;
-    }
+void TcpTransport::handle(Connection& connection, std::uint32_t events, Sink& sink) {
+    using State = Connection::State;
+    if (connection.state == State::connecting && !is_connected(connection, events)) return;
     if (connection.state == State::introducing) return introduce(connection);
-    if (connection.state == State::greeting) {
-        if (!greet(connection)) return;
-    } else if (events & (EPOLLIN | EPOLLHUP | EPOLLERR)) {
-        std::byte unexpected;  // a receiver writes nothing after its answer
-        const ssize_t count = connection.stream->read(&unexpected, 1);
-        if (count != Stream::again)
-            return suspect(connection.peer, count == 0 ? "connection closed" : connection.stream->error());
+    const bool is_new = connection.state != State::open;
+    if (connection.state == State::greeted && !read_answer(connection)) return;
+    if (connection.state == State::strange && !read_greeting(connection)) return;
+    if (is_new || events & (EPOLLIN | EPOLLHUP | EPOLLERR)) {
+        read_letters(connection, sink);
+        if (connection.socket < 0) return;
+        const std::size_t missing = connection.has_label ? connection.label.bytes - connection.received : 0;
+        connection.stream->expect(missing >= in_place_bytes ? missing : 1);
     }
-    write_letters(connection, sink);
+    if (is_new || events & EPOLLOUT) write_letters(connection, sink);
+}
+
+// ---- new connections -------------------------------------------------------------------------------------------
+
+// Returns whether the socket is connected.
+bool TcpTransport::is_connected(Connection& connection, std::uint32_t events) {
+    int error = 0;
+    socklen_t length = sizeof error;
+    ::getsockopt(connection.socket, SOL_SOCKET, SO_ERROR, &error, &length);
+    if (error != 0) {
+        suspect(connection.peer, std::generic_category().message(error));
+        return false;
+    }
+    if (!(events & EPOLLOUT)) return false;
+    connection.state = Connection::State::introducing;
+    return true;
 }
 
 // Sends the greeting; with TLS, after the handshake.
-void TcpTransport::introduce(Outgoing& connection) {
+void TcpTransport::introduce(Connection& connection) {
     Greeting greeting{greeting_magic, rank_, peers_[connection.peer].peer.ticket_to};
     const iovec part{&greeting, sizeof greeting};
     const ssize_t count = connection.stream->write(&part, 1);
     if (count == Stream::again) return watch(connection, connection.stream->awaits(), false);
     if (count != sizeof greeting) return suspect(connection.peer, connection.stream->error());
-    connection.state = Outgoing::State::greeting;
+    connection.state = Connection::State::greeted;
     watch(connection, EPOLLIN, false);
 }
 
-// Reads the answer of the receiver; returns whether it is complete and right.
-bool TcpTransport::greet(Outgoing& connection) {
-    const ssize_t count = connection.stream->read(connection.answer.data() + connection.answered,
-                                                  connection.answer.size() - connection.answered);
+// Reads the answer to the greeting; returns whether the connection is open now.
+bool TcpTransport::read_answer(Connection& connection) {
+    Ticket answer;
+    const ssize_t count =
+        connection.stream->read(connection.buffer.data() + connection.end, answer.size() - connection.end);
     if (count == Stream::again) return false;
     if (count <= 0) {
         suspect(connection.peer, count == 0 ? "connection refused: wrong ticket" : connection.stream->error());
         return false;
     }
-    connection.answered += static_cast<std::size_t>(count);
-    if (connection.answered < connection.answer.size()) return false;
-    if (!equal(connection.answer, peers_[connection.peer].peer.ticket_from)) {
+    connection.end += static_cast<std::size_t>(count);
+    if (connection.end < answer.size()) return false;
+    std::memcpy(answer.data(), connection.buffer.data(), answer.size());
+    PeerState& state = peers_[connection.peer];
+    if (connection.peer < rank_ && equal(answer, refusal_of(state.peer.ticket_from))) {
+        state.declined = Clock::now();
+        connection.close();
+        dropped_.push_back(std::move(state.connection));
+        return false;
+    }
+    if (!equal(answer, state.peer.ticket_from)) {
         suspect(connection.peer, "the process at its address does not belong to this job");
         return false;
     }
-    connection.state = Outgoing::State::open;
+    connection.end = 0;
+    connection.state = Connection::State::open;
     return true;
 }
 
-void TcpTransport::write_letters(Outgoing& connection, Sink& sink) {
-    while (!connection.letters.empty()) {
+// Reads the greeting of a stranger; returns whether the connection is open now.
+bool TcpTransport::read_greeting(Connection& connection) {
+    Greeting greeting;
+    const ssize_t count =
+        connection.stream->read(connection.buffer.data() + connection.end, sizeof greeting - connection.end);
+    if (count == Stream::again) {
+        watch(connection, connection.stream->awaits(), false);
+        return false;
+    }
+    if (count > 0) {
+        connection.end += static_cast<std::size_t>(count);
+        if (connection.end < sizeof greeting) return false;
+        std::memcpy(&greeting, connection.buffer.data(), sizeof greeting);
+        if (greeting.magic == greeting_magic && greeting.from < peers_.size() && greeting.from != rank_) {
+            const TcpPeer& peer = peers_[greeting.from].peer;
+            if (!peer.address.empty() && equal(greeting.ticket, peer.ticket_from) &&
+                connection.stream->is_from(peer.certificate))
+                return welcome(connection, greeting.from);
+        }
+    }
+    rejected_ += count != 0 || connection.end > 0;  // a peer closes a connection that it no longer needs
+    drop_stranger(connection);
+    return false;
+}
+
+// Answers a greeting with the right ticket; returns whether the connection is open now.
+bool TcpTransport::welcome(Connection& connection, std::uint32_t peer) {
+    PeerState& state = peers_[peer];
+    const bool is_open = state.connection && state.connection->state == Connection::State::open;
+    const bool is_needed = !state.connection || (!is_open && peer < rank_);
+    const Ticket answer = is_needed ? state.peer.ticket_to : refusal_of(state.peer.ticket_to);
+    const iovec part{const_cast<std::byte*>(answer.data()), answer.size()};
+    const bool is_answered = connection.stream->write(&part, 1) == static_cast<ssize_t>(answer.size());
+    if (!is_needed || !is_answered || state.lost) {
+        rejected_ += is_needed;
+        drop_stranger(connection);
+        return false;
+    }
+    if (state.connection) {  // this process has begun to connect, too
+        state.connection->close();
+        dropped_.push_back(std::move(state.connection));
+    }
+    const auto own = std::find_if(strangers_.begin(), strangers_.end(),
+                                  [&](const std::unique_ptr<Connection>& other) { return other.get() == &connection; });
+    state.connection = std::move(*own);
+    strangers_.erase(own);
+    state.declined = {};
+    connection.peer = peer;
+    connection.begin = connection.end = 0;
+    connection.state = Connection::State::open;
+    return true;
+}
+
+void TcpTransport::drop_stranger(Connection& connection) {
+    const auto own = std::find_if(strangers_.begin(), strangers_.end(),
+                                  [&](const std::unique_ptr<Connection>& other) { return other.get() == &connection; });
+    connection.close();
+    dropped_.push_back(std::move(*own));  // an event of it may follow
+    strangers_.erase(own);
+}
+
+// ---- letters ---------------------------------------------------------------------------------------------------
+
+void TcpTransport::write_letters(Connection& connection, Sink& sink) {
+    PeerState& state = peers_[connection.peer];
+    while (!state.letters.empty()) {
         iovec parts[2 * letters_at_once];
         std::size_t count = 0;
-        std::size_t skip = connection.written;
-        const std::size_t letters = std::min(connection.letters.size(), letters_at_once);
+        std::size_t skip = state.written;
+        const std::size_t letters = std::min(state.letters.size(), letters_at_once);
         for (std::size_t index = 0; index < letters; ++index) {
-            Letter& letter = connection.letters[index];
+            Letter& letter = state.letters[index];
             const auto add = [&](const void* data, std::size_t bytes) {
                 const std::size_t from = std::min(skip, bytes);
                 skip -= from;
@@ -102,74 +191,20 @@ void TcpTransport::write_letters(Outgoing& connection, Sink& sink) {
         const ssize_t sent = connection.stream->write(parts, count);
         if (sent == Stream::again) break;
         if (sent < 0) return suspect(connection.peer, connection.stream->error());
-        connection.written += static_cast<std::size_t>(sent);
-        while (!connection.letters.empty() &&
-               connection.written >= sizeof(Label) + connection.letters.front().label.bytes) {
-            const Letter letter = std::move(connection.letters.front());
-            connection.letters.pop_front();
+        state.written += static_cast<std::size_t>(sent);
+        while (!state.letters.empty() &&
+               state.written >= sizeof(Label) + state.letters.front().label.bytes) {
+            const Letter letter = std::move(state.letters.front());
+            state.letters.pop_front();
             --unsent_;
-            connection.written -= sizeof(Label) + letter.label.bytes;
+            state.written -= sizeof(Label) + letter.label.bytes;
             sink.on_sent(connection.peer, letter.label);
         }
     }
-    watch(connection, connection.letters.empty() ? EPOLLIN : EPOLLIN | EPOLLOUT, false);
+    watch(connection, state.letters.empty() ? EPOLLIN : EPOLLIN | EPOLLOUT, false);
 }
 
-// ---- incoming --------------------------------------------------------------------------------------------------
-
-void TcpTransport::handle(Incoming& connection, std::uint32_t, Sink& sink) {
-    if (!connection.authenticated) {
-        if (!read_greeting(connection)) return;
-        if (connection.begin == connection.end) return;
-    }
-    read_letters(connection, sink);
-    const std::size_t missing = connection.has_label ? connection.label.bytes - connection.received : 0;
-    if (connection.socket >= 0) connection.stream->expect(missing >= in_place_bytes ? missing : 1);
-}
-
-// Reads the greeting of a stranger; returns whether the connection is authenticated now.
-bool TcpTransport::read_greeting(Incoming& connection) {
-    const ssize_t count =
-        connection.stream->read(connection.buffer.data() + connection.end, sizeof(Greeting) - connection.end);
-    if (count == Stream::again) {
-        watch(connection, connection.stream->awaits(), false);
-        return false;
-    }
-    const auto own = std::find_if(greeting_.begin(), greeting_.end(),
-                                  [&](const std::unique_ptr<Incoming>& other) { return other.get() == &connection; });
-    Greeting greeting;
-    bool is_known = count > 0;
-    if (is_known) {
-        connection.end += static_cast<std::size_t>(count);
-        if (connection.end < sizeof greeting) return false;
-        std::memcpy(&greeting, connection.buffer.data(), sizeof greeting);
-        is_known = greeting.magic == greeting_magic && greeting.from < peers_.size() && greeting.from != rank_ &&
-                   !peers_[greeting.from].peer.address.empty() &&
-                   equal(greeting.ticket, peers_[greeting.from].peer.ticket_from) &&
-                   connection.stream->is_from(peers_[greeting.from].peer.certificate) &&
-                   !peers_[greeting.from].incoming;
-    }
-    if (is_known) {
-        Ticket& answer = peers_[greeting.from].peer.ticket_to;
-        const iovec part{answer.data(), answer.size()};
-        is_known = connection.stream->write(&part, 1) == static_cast<ssize_t>(answer.size());
-    }
-    if (!is_known) {
-        ++rejected_;
-        connection.close();
-        dropped_.push_back(std::move(*own));
-        greeting_.erase(own);
-        return false;
-    }
-    connection.peer = greeting.from;
-    connection.authenticated = true;
-    connection.begin = connection.end = 0;
-    peers_[greeting.from].incoming = std::move(*own);
-    greeting_.erase(own);
-    return true;
-}
-
-void TcpTransport::read_letters(Incoming& connection, Sink& sink) {
+void TcpTransport::read_letters(Connection& connection, Sink& sink) {
     bool drained = false;  // the socket has nothing more
     for (std::size_t read = 0;;) {
         // Letters in the buffer first.
@@ -201,6 +236,7 @@ void TcpTransport::read_letters(Incoming& connection, Sink& sink) {
             connection.begin += part;
             connection.received += part;
             if (connection.received < bytes) break;
+            if (bytes >= in_place_bytes) connection.stream->acknowledge();
             deliver(connection, std::move(connection.payload), sink);
         }
         if (connection.socket < 0) return;
@@ -209,7 +245,7 @@ void TcpTransport::read_letters(Incoming& connection, Sink& sink) {
                                         : 0;
         if (drained || (read >= read_at_once && !connection.stream->has_buffered())) return;
         std::byte* target = connection.buffer.data();
-        std::size_t room = Incoming::buffer_bytes;
+        std::size_t room = Connection::buffer_bytes;
         const bool in_place = missing >= in_place_bytes;  // the buffer is empty then
         if (in_place) {
             target = connection.payload.data() + connection.received;
@@ -235,7 +271,7 @@ void TcpTransport::read_letters(Incoming& connection, Sink& sink) {
     }
 }
 
-void TcpTransport::deliver(Incoming& connection, Payload payload, Sink& sink) {
+void TcpTransport::deliver(Connection& connection, Payload payload, Sink& sink) {
     connection.has_label = false;
     if (connection.label.kind == LetterKind::farewell)
         peers_[connection.peer].said_farewell = true;

@@ -16,7 +16,7 @@
 
 namespace unisono {
 
-inline constexpr std::array<char, 12> greeting_magic{'u', 'n', 'i', 's', 'o', 'n', 'o', '-', 'f', 'a', 'r', '1'};
+inline constexpr std::array<char, 12> greeting_magic{'u', 'n', 'i', 's', 'o', 'n', 'o', '-', 'f', 'a', 'r', '2'};
 
 struct Greeting {
     std::array<char, 12> magic = greeting_magic;
@@ -26,8 +26,12 @@ struct Greeting {
 static_assert(sizeof(Greeting) == 48);
 
 struct TcpTransport::Connection {
-    Connection(int socket, std::unique_ptr<Stream> stream, bool outgoing)
-        : socket(socket), stream(std::move(stream)), outgoing(outgoing) {}
+    // A connection that this process opens is `connecting`, `introducing` (the greeting is being sent) and `greeted` (the
+    // answer has not arrived); one that it has accepted is `strange` until its greeting has arrived.
+    enum class State { connecting, introducing, greeted, strange, open };
+
+    Connection(int socket, std::unique_ptr<Stream> stream, State state)
+        : socket(socket), stream(std::move(stream)), state(state), buffer(buffer_bytes) {}
     ~Connection() { close(); }
     Connection(const Connection&) = delete;
     Connection& operator=(const Connection&) = delete;
@@ -36,31 +40,13 @@ struct TcpTransport::Connection {
         socket = -1;
     }
 
+    static constexpr std::size_t buffer_bytes = 64 << 10;
     int socket;
     const std::unique_ptr<Stream> stream;
-    const bool outgoing;
-    std::uint32_t peer = 0;
+    State state;
+    std::uint32_t peer = 0;     // of a stranger: not known
     std::uint32_t watched = 0;  // events
     Clock::time_point began = Clock::now();
-};
-
-struct TcpTransport::Outgoing : Connection {
-    Outgoing(int socket, std::unique_ptr<Stream> stream) : Connection(socket, std::move(stream), true) {}
-
-    enum class State { connecting, introducing, greeting, open };
-    State state = State::connecting;
-    std::deque<Letter> letters;
-    std::size_t written = 0;  // bytes of the first letter, with its label
-    Ticket answer{};
-    std::size_t answered = 0;  // bytes of the answer
-};
-
-struct TcpTransport::Incoming : Connection {
-    Incoming(int socket, std::unique_ptr<Stream> stream)
-        : Connection(socket, std::move(stream), false), buffer(buffer_bytes) {}
-
-    static constexpr std::size_t buffer_bytes = 64 << 10;
-    bool authenticated = false;
     std::vector<std::byte> buffer;  // bytes that have arrived, from `begin` to `end`
     std::size_t begin = 0, end = 0;
     Label label{};

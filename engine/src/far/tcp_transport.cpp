@@ -105,11 +105,9 @@ TcpTransport::TcpTransport(std::uint32_t rank, const std::string& address, std::
 TcpTransport::~TcpTransport() { abandon(); }
 
 void TcpTransport::abandon() {
-    for (PeerState& state : peers_) {
-        if (state.outgoing) state.outgoing->close();
-        if (state.incoming) state.incoming->close();
-    }
-    greeting_.clear();
+    for (PeerState& state : peers_)
+        if (state.connection) state.connection->close();
+    strangers_.clear();
     for (int* descriptor : {&listener_, &epoll_})
         if (*descriptor >= 0) ::close(std::exchange(*descriptor, -1));
 }
@@ -161,56 +159,54 @@ void TcpTransport::accept_all() {
         const int socket = ::accept4(listener_, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
         if (socket < 0) return;
         configure(socket);
-        if (greeting_.size() == most_strangers) {  // the oldest had the most time
+        if (strangers_.size() == most_strangers) {  // the oldest had the most time
             ++rejected_;
-            greeting_.front()->close();
-            dropped_.push_back(std::move(greeting_.front()));  // an event of it may follow
-            greeting_.erase(greeting_.begin());
+            drop_stranger(*strangers_.front());
         }
-        greeting_.push_back(std::make_unique<Incoming>(socket, make_stream_from(socket, tls_.get())));
-        watch(*greeting_.back(), EPOLLIN, true);
+        auto stream = make_stream_from(socket, tls_.get());
+        strangers_.push_back(std::make_unique<Connection>(socket, std::move(stream), Connection::State::strange));
+        watch(*strangers_.back(), EPOLLIN, true);
     }
 }
 
 void TcpTransport::connect(std::uint32_t peer) {
     PeerState& state = peers_[peer];
-    if (state.outgoing || state.lost || state.peer.address.empty()) return;
+    if (state.connection || state.lost || state.declined != Clock::time_point{} || state.peer.address.empty()) return;
     const AddressList list(state.peer.address, state.peer.port);
     const int socket = ::socket(list.first->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (socket < 0) return suspect(peer, text_of(errno));
     configure(socket);
-    state.outgoing = std::make_unique<Outgoing>(socket, make_stream_to(socket, tls_.get(), state.peer.certificate));
-    state.outgoing->peer = peer;
+    auto stream = make_stream_to(socket, tls_.get(), state.peer.certificate);
+    state.connection = std::make_unique<Connection>(socket, std::move(stream), Connection::State::connecting);
+    state.connection->peer = peer;
     if (::connect(socket, list.first->ai_addr, list.first->ai_addrlen) != 0 && errno != EINPROGRESS)
         return suspect(peer, text_of(errno));
-    watch(*state.outgoing, EPOLLOUT | EPOLLIN, true);
+    watch(*state.connection, EPOLLOUT | EPOLLIN, true);
 }
 
 // ---- letters ---------------------------------------------------------------------------------------------------
 
 void TcpTransport::send(std::uint32_t to, Letter letter, Sink& sink) {
     PeerState& state = peers_[to];
-    if (state.lost || state.said_farewell) return;
+    if (is_gone(to) || state.suspected != Clock::time_point{}) return;
     connect(to);
-    if (!state.outgoing) return;
-    state.outgoing->letters.push_back(std::move(letter));
+    if (!state.connection && state.declined == Clock::time_point{}) return;
+    state.letters.push_back(std::move(letter));
     ++unsent_;
-    if (state.outgoing->state == Outgoing::State::open && state.outgoing->letters.size() == 1)
-        write_letters(*state.outgoing, sink);
+    if (state.connection && state.connection->state == Connection::State::open && state.letters.size() == 1)
+        write_letters(*state.connection, sink);
 }
 
 void TcpTransport::send_to_all(const Letter& letter, Sink& sink) {
     for (std::uint32_t peer = 0; peer < peers_.size(); ++peer)
-        if (peers_[peer].outgoing) send(peer, letter, sink);
+        if (peers_[peer].connection || peers_[peer].declined != Clock::time_point{}) send(peer, letter, sink);
 }
 
 void TcpTransport::detach(std::uint64_t communicator) {
-    for (PeerState& state : peers_) {
-        if (!state.outgoing) continue;
-        for (Letter& letter : state.outgoing->letters)
+    for (PeerState& state : peers_)
+        for (Letter& letter : state.letters)
             if (letter.label.communicator == communicator && letter.owned.empty() && letter.label.bytes > 0)
                 letter.owned.assign(letter.data, letter.data + letter.label.bytes);
-    }
 }
 
 bool TcpTransport::progress(Sink& sink) {
@@ -220,12 +216,8 @@ bool TcpTransport::progress(Sink& sink) {
         auto* const connection = static_cast<Connection*>(events[index].data.ptr);
         if (connection == nullptr)
             accept_all();
-        else if (connection->socket < 0)
-            continue;  // closed by an earlier event
-        else if (connection->outgoing)
-            handle(static_cast<Outgoing&>(*connection), events[index].events, sink);
-        else
-            handle(static_cast<Incoming&>(*connection), events[index].events, sink);
+        else if (connection->socket >= 0)  // not closed by an earlier event
+            handle(*connection, events[index].events, sink);
     }
     dropped_.clear();
     return count > 0;
@@ -237,11 +229,9 @@ bool TcpTransport::progress(Sink& sink) {
 // connection is a loss only if no farewell arrives.
 void TcpTransport::suspect(std::uint32_t peer, const std::string& reason) {
     PeerState& state = peers_[peer];
-    if (state.outgoing) {
-        unsent_ -= state.outgoing->letters.size();
-        state.outgoing->letters.clear();
-        if (state.outgoing->socket >= 0) state.outgoing->close();
-    }
+    unsent_ -= state.letters.size();
+    state.letters.clear();
+    if (state.connection) state.connection->close();
     if (state.suspected != Clock::time_point{} || state.said_farewell || state.lost) return;
     state.suspected = Clock::now();
     state.reason = reason;
@@ -261,15 +251,18 @@ void TcpTransport::check_peers(Sink& sink) {
                 has_suspects_ = true;
             continue;
         }
-        const bool is_connecting = state.outgoing && state.outgoing->state == Outgoing::State::connecting;
-        if (state.outgoing && state.outgoing->state != Outgoing::State::open &&
-            now - state.outgoing->began > (is_connecting ? longest_connecting : longest_greeting))
+        const bool has_no_connection = !state.connection && state.declined != Clock::time_point{};
+        const bool is_connecting = state.connection && state.connection->state == Connection::State::connecting;
+        const bool is_open = state.connection && state.connection->state == Connection::State::open;
+        const Clock::time_point began = has_no_connection ? state.declined
+                                        : state.connection ? state.connection->began
+                                                           : now;
+        if (!is_open && now - began > (is_connecting ? longest_connecting : longest_greeting))
             lose(peer, "no connection to " + state.peer.address + " port " + std::to_string(state.peer.port), sink);
-        else if ((state.outgoing && !is_connecting && is_unreachable(state.outgoing->socket)) ||
-                 (state.incoming && is_unreachable(state.incoming->socket)))
+        else if (state.connection && !is_connecting && is_unreachable(state.connection->socket))
             lose(peer, "no answer from " + state.peer.address, sink);
     }
-    std::erase_if(greeting_, [&](const std::unique_ptr<Incoming>& stranger) {
+    std::erase_if(strangers_, [&](const std::unique_ptr<Connection>& stranger) {
         const bool is_late = now - stranger->began > longest_greeting;
         rejected_ += is_late;
         return is_late;
@@ -293,7 +286,6 @@ void TcpTransport::lose(std::uint32_t peer, const std::string& reason, Sink& sin
     if (state.lost) return;
     suspect(peer, reason);
     state.lost = true;
-    if (state.incoming) state.incoming->close();
     sink.on_lost(peer, reason);
 }
 

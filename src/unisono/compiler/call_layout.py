@@ -27,7 +27,7 @@ LONGEST_EXCHANGED_SEGMENT = 512 * 1024  # where all ranks send at once, so that 
 # Between hosts: every pass waits for the network, and a longer one for its copies. Several passes are in flight, so a
 # vector is cut into as many segments, unless they become so short that the cost of a message outweighs that.
 LONGEST_FAR_SEGMENT = 256 * 1024
-SHORTEST_FAR_SEGMENT = 16 * 1024
+SHORTEST_FAR_SEGMENT = 64 * 1024
 # Every message begins on a cache line, up to 63 bytes after the end of the one before, and one of them may have to
 # wrap around the end of the area.
 PADDING = 192
