@@ -36,6 +36,7 @@ void a_rank_that_is_cut_off_is_named_on_every_host();
 void the_clock_of_a_far_rank_is_read();
 void strangers_are_turned_away();
 void two_ranks_share_one_connection();
+void a_rank_that_leaves_loses_no_letter();
 void the_oldest_of_many_strangers_makes_room();
 
 // scenarios_ucx.cpp: the transport over UCX.

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <memory>
 #include <string>
 #include <thread>
 
@@ -44,6 +45,29 @@ int open_sockets() {
         count += std::filesystem::read_symlink(entry.path(), error).string().starts_with("socket:");
     }
     return count;
+}
+
+// Two ranks that know each other.
+struct TwoRanks {
+    TwoRanks() {
+        TcpPeer to_second{"127.0.0.1", second->port(), {}, {}}, to_first{"127.0.0.1", first->port(), {}, {}};
+        to_second.ticket_to[0] = to_first.ticket_from[0] = std::byte{1};
+        to_second.ticket_from[0] = to_first.ticket_to[0] = std::byte{2};
+        first->know_peers({{}, to_second});
+        second->know_peers({to_first, {}});
+    }
+    std::unique_ptr<TcpTransport> first = std::make_unique<TcpTransport>(0, "127.0.0.1", 0, 0);
+    std::unique_ptr<TcpTransport> second = std::make_unique<TcpTransport>(1, "127.0.0.1", 0, 0);
+};
+
+// Sends letter `number`; one in three is short.
+void send(TcpTransport& transport, std::uint32_t from, std::uint64_t number, Sink& sink, std::size_t unit = 40'000) {
+    Letter letter{};
+    letter.label.from = from;
+    letter.label.number = number;
+    letter.label.bytes = number % 3 * unit;
+    letter.owned.assign(letter.label.bytes, std::byte{});
+    transport.send(1 - from, std::move(letter), sink);
 }
 
 int connection_to(std::uint16_t port) {
@@ -140,23 +164,11 @@ void strangers_are_turned_away() {
 // order, and the kernel has one connection in the end.
 void two_ranks_share_one_connection() {
     for (int lead = -6; lead <= 6; ++lead) {
-        TcpTransport first(0, "127.0.0.1", 0, 0), second(1, "127.0.0.1", 0, 0);
-        TcpPeer to_second{"127.0.0.1", second.port(), {}, {}}, to_first{"127.0.0.1", first.port(), {}, {}};
-        to_second.ticket_to[0] = to_first.ticket_from[0] = std::byte{1};
-        to_second.ticket_from[0] = to_first.ticket_to[0] = std::byte{2};
-        first.know_peers({{}, to_second});
-        second.know_peers({to_first, {}});
+        TwoRanks ranks;
+        TcpTransport &first = *ranks.first, &second = *ranks.second;
         InOrder at_first, at_second;
         const int before = open_sockets();
         constexpr std::uint64_t most = 20;
-        const auto send = [](TcpTransport& transport, std::uint32_t from, std::uint64_t number, Sink& sink) {
-            Letter letter{};
-            letter.label.from = from;
-            letter.label.number = number;
-            letter.label.bytes = number % 3 * 40'000;
-            letter.owned.assign(letter.label.bytes, std::byte{});
-            transport.send(1 - from, std::move(letter), sink);
-        };
         std::uint64_t sent_by_first = 0, sent_by_second = 0;
         const Clock::time_point ends = Clock::now() + long_enough;
         for (int step = -6; at_first.letters < most || at_second.letters < most; ++step) {
@@ -172,6 +184,40 @@ void two_ranks_share_one_connection() {
             second.progress(at_second);
         }
         CHECK(open_sockets() == before + 2);
+    }
+}
+
+// The rank that leaves does not read the last letters to it, so its kernel resets the connection. The other rank may
+// have noticed that because it wrote again, before it has read anything.
+void a_rank_that_leaves_loses_no_letter() {
+    for (const bool writes_again : {false, true}) {
+        TwoRanks ranks;
+        InOrder at_first, at_second;
+        const Clock::time_point ends = Clock::now() + long_enough;
+        constexpr std::uint64_t most = 6;
+        send(*ranks.second, 1, 0, at_second);
+        while (at_first.letters == 0) {
+            CHECK(Clock::now() < ends);
+            ranks.first->progress(at_first);
+            ranks.second->progress(at_second);
+        }
+        for (std::uint64_t number = 0; number < most; ++number) send(*ranks.first, 0, number, at_first, 5'000);
+        Letter farewell{};
+        farewell.label.kind = LetterKind::farewell;
+        ranks.first->send_to_all(farewell, at_first);
+        send(*ranks.second, 1, 1, at_second);
+        while (ranks.first->undelivered() > 0) CHECK(Clock::now() < ends);  // it reads nothing
+        ranks.first.reset();
+        if (writes_again)
+            for (std::uint64_t number = 2; number < 5; ++number) send(*ranks.second, 1, number, at_second);
+        while (!ranks.second->is_gone(0)) {
+            CHECK(Clock::now() < ends);
+            ranks.second->progress(at_second);
+        }
+        CHECK(at_second.letters == most);
+        std::this_thread::sleep_for(milliseconds(120));
+        ranks.second->progress(at_second);
+        ranks.second->check_peers(at_second);  // InOrder fails if a peer is lost
     }
 }
 

@@ -86,6 +86,7 @@ int main(int count, char** arguments) {
     network_in_use = Network::tcp;
     strangers_are_turned_away();
     two_ranks_share_one_connection();
+    a_rank_that_leaves_loses_no_letter();
     the_oldest_of_many_strangers_makes_room();
     std::printf("%zu cases, %d times each, and all endings: passed\n", cases.size(), repeats);
     return 0;

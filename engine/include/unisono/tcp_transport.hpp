@@ -68,6 +68,7 @@ class TcpTransport : public Transport {
     bool progress(Sink& sink) override;
     int event_descriptor() const override { return epoll_; }
     bool has_unsent() const override { return unsent_ > 0; }
+    std::size_t undelivered() const override;
     bool is_gone(std::uint32_t peer) const override { return peers_[peer].lost || peers_[peer].said_farewell; }
     void check_peers(Sink& sink) override;
     bool has_suspects() const override { return has_suspects_; }
@@ -98,10 +99,12 @@ class TcpTransport : public Transport {
     bool welcome(Connection& connection, std::uint32_t peer);
     void drop_stranger(Connection& connection);
     void write_letters(Connection& connection, Sink& sink);
+    void stop_writing(Connection& connection);
     void read_letters(Connection& connection, Sink& sink);
     void deliver(Connection& connection, Payload payload, Sink& sink);
     void watch(Connection& connection, std::uint32_t events, bool is_new);
     void suspect(std::uint32_t peer, const std::string& reason);
+    void drop_letters(PeerState& state);
     void lose(std::uint32_t peer, const std::string& reason, Sink& sink);
     bool is_unreachable(int socket) const;
 

@@ -111,6 +111,9 @@ class Transport {
     virtual bool arm() { return true; }
     // Returns whether letters wait to be sent.
     virtual bool has_unsent() const = 0;
+    // Returns the number of letters or bytes that the hosts of the peers do not have yet: a connection that is closed
+    // earlier may lose them.
+    virtual std::size_t undelivered() const { return has_unsent() ? 1 : 0; }
     // Returns whether the peer is lost or has said farewell: letters to it are dropped.
     virtual bool is_gone(std::uint32_t peer) const = 0;
     // Checks peers that are silent; called about twice a second, and more often while `has_suspects`.

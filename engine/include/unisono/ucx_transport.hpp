@@ -41,6 +41,7 @@ class UcxTransport : public Transport {
     int event_descriptor() const override { return epoll_; }
     bool arm() override;
     bool has_unsent() const override;
+    std::size_t undelivered() const override;
     bool is_gone(std::uint32_t peer) const override { return peers_[peer].lost || control_->is_gone(peer); }
     void check_peers(Sink& sink) override;
     bool has_suspects() const override { return control_->has_suspects(); }

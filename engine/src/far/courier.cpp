@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <limits>
 #include <utility>
 
 #include "unisono/far_channels.hpp"
@@ -64,7 +65,6 @@ void Courier::remove(FarChannels& channels) {
 
 void Courier::close() {
     if (closed_.exchange(true)) return;
-    const Clock::time_point ends = Clock::now() + longest_farewell;
     {
         const Hold hold(*this);
         Letter farewell{};
@@ -72,11 +72,16 @@ void Courier::close() {
         farewell.label.from = rank_;
         transport_->send_to_all(farewell, *this);
     }
-    while (Clock::now() < ends) {
+    // A link may be slow: this waits as long as letters arrive.
+    Clock::time_point ends = Clock::now() + longest_farewell;
+    for (std::size_t least = std::numeric_limits<std::size_t>::max(); Clock::now() < ends;) {
         {
             const Hold hold(*this);
-            if (!transport_->has_unsent()) break;
             transport_->progress(*this);
+            const std::size_t left = transport_->undelivered();
+            if (left == 0) break;
+            if (left < least) ends = Clock::now() + longest_farewell;
+            least = std::min(least, left);
         }
         ::usleep(200);
     }

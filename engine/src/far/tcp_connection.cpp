@@ -190,7 +190,7 @@ void TcpTransport::write_letters(Connection& connection, Sink& sink) {
         }
         const ssize_t sent = connection.stream->write(parts, count);
         if (sent == Stream::again) break;
-        if (sent < 0) return suspect(connection.peer, connection.stream->error());
+        if (sent < 0) return stop_writing(connection);
         state.written += static_cast<std::size_t>(sent);
         while (!state.letters.empty() &&
                state.written >= sizeof(Label) + state.letters.front().label.bytes) {
@@ -202,6 +202,15 @@ void TcpTransport::write_letters(Connection& connection, Sink& sink) {
         }
     }
     watch(connection, state.letters.empty() ? EPOLLIN : EPOLLIN | EPOLLOUT, false);
+}
+
+// The peer has closed the connection, but what it sent before has to be read: the end of that is the end of the
+// connection. (The connection is not read here, because this may be the effect of a letter that is being delivered.)
+void TcpTransport::stop_writing(Connection& connection) {
+    connection.closed_for_writing = Clock::now();
+    has_suspects_ = true;
+    drop_letters(peers_[connection.peer]);
+    watch(connection, EPOLLIN, false);
 }
 
 void TcpTransport::read_letters(Connection& connection, Sink& sink) {
@@ -273,10 +282,9 @@ void TcpTransport::read_letters(Connection& connection, Sink& sink) {
 
 void TcpTransport::deliver(Connection& connection, Payload payload, Sink& sink) {
     connection.has_label = false;
-    if (connection.label.kind == LetterKind::farewell)
-        peers_[connection.peer].said_farewell = true;
-    else
-        sink.on_letter(connection.label, std::move(payload));
+    if (connection.label.kind != LetterKind::farewell) return sink.on_letter(connection.label, std::move(payload));
+    peers_[connection.peer].said_farewell = true;
+    connection.stream->acknowledge();  // the peer waits for it
 }
 
 }  // namespace unisono

@@ -47,6 +47,7 @@ struct TcpTransport::Connection {
     std::uint32_t peer = 0;     // of a stranger: not known
     std::uint32_t watched = 0;  // events
     Clock::time_point began = Clock::now();
+    Clock::time_point closed_for_writing{};  // since when the peer has accepted no letters; zero: it does
     std::vector<std::byte> buffer;  // bytes that have arrived, from `begin` to `end`
     std::size_t begin = 0, end = 0;
     Label label{};

@@ -3,7 +3,9 @@
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <linux/sockios.h>
 #include <sys/epoll.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -191,6 +193,7 @@ void TcpTransport::send(std::uint32_t to, Letter letter, Sink& sink) {
     if (is_gone(to) || state.suspected != Clock::time_point{}) return;
     connect(to);
     if (!state.connection && state.declined == Clock::time_point{}) return;
+    if (state.connection && state.connection->closed_for_writing != Clock::time_point{}) return;
     state.letters.push_back(std::move(letter));
     ++unsent_;
     if (state.connection && state.connection->state == Connection::State::open && state.letters.size() == 1)
@@ -207,6 +210,17 @@ void TcpTransport::detach(std::uint64_t communicator) {
         for (Letter& letter : state.letters)
             if (letter.label.communicator == communicator && letter.owned.empty() && letter.label.bytes > 0)
                 letter.owned.assign(letter.data, letter.data + letter.label.bytes);
+}
+
+// A socket that is closed while it has unread data drops what its peer has not acknowledged.
+std::size_t TcpTransport::undelivered() const {
+    std::size_t total = unsent_;
+    for (const PeerState& state : peers_) {
+        int bytes = 0;
+        if (state.connection && state.connection->socket >= 0 && ::ioctl(state.connection->socket, SIOCOUTQ, &bytes) == 0)
+            total += static_cast<std::size_t>(bytes);
+    }
+    return total;
 }
 
 bool TcpTransport::progress(Sink& sink) {
@@ -229,13 +243,18 @@ bool TcpTransport::progress(Sink& sink) {
 // connection is a loss only if no farewell arrives.
 void TcpTransport::suspect(std::uint32_t peer, const std::string& reason) {
     PeerState& state = peers_[peer];
-    unsent_ -= state.letters.size();
-    state.letters.clear();
+    drop_letters(state);
     if (state.connection) state.connection->close();
     if (state.suspected != Clock::time_point{} || state.said_farewell || state.lost) return;
     state.suspected = Clock::now();
     state.reason = reason;
     has_suspects_ = true;
+}
+
+void TcpTransport::drop_letters(PeerState& state) {
+    unsent_ -= state.letters.size();
+    state.letters.clear();
+    state.written = 0;
 }
 
 void TcpTransport::check_peers(Sink& sink) {
@@ -249,6 +268,12 @@ void TcpTransport::check_peers(Sink& sink) {
                 lose(peer, state.reason, sink);
             else
                 has_suspects_ = true;
+            continue;
+        }
+        if (state.connection && state.connection->closed_for_writing != Clock::time_point{}) {
+            has_suspects_ = true;
+            if (now - state.connection->closed_for_writing >= farewell_delay)
+                suspect(peer, state.connection->stream->error());
             continue;
         }
         const bool has_no_connection = !state.connection && state.declined != Clock::time_point{};

@@ -128,6 +128,10 @@ bool UcxTransport::has_unsent() const {
     return control_->has_unsent() || worker_->unsent() > 0 || waiting_ > 0 || farewell_;
 }
 
+std::size_t UcxTransport::undelivered() const {
+    return control_->undelivered() + worker_->unsent() + waiting_ + (farewell_ ? 1 : 0);
+}
+
 // The payloads of letters that UCX has not got yet are copied. UCX must be done with the others: a peer that does not
 // take them for a long time is given up, because the letters cannot be.
 void UcxTransport::detach(std::uint64_t communicator) {
