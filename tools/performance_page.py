@@ -149,22 +149,35 @@ def runs_table(data: dict) -> str:
     return "\n".join(lines) + "\n"
 
 
+PEERS = {"gloo": "Gloo", "mpi-tcp": "Open MPI, TCP", "mpi-ucx": "Open MPI, UCX"}
+
+
 def hosts_table(data: dict) -> str:
-    """Return the table of all-reduces between hosts: the lowest time of several blocks, and the median."""
-    lines = [
-        "| hosts × ranks | bytes | Unisono µs | Gloo µs | Gloo / Unisono | of the bound |",
-        "|---|--:|--:|--:|--:|--:|",
-    ]
-    for placement, case in data["placements"].items():
+    """Return the table of a collective between hosts: the lowest time of several blocks, and the median of ours.
+
+    The ratio is that of the fastest peer to Unisono. MPI over UCX was measured in a second job, beside Unisono again.
+    """
+    rate = data.get("rate_bytes_per_s")
+    measured = {peer for case in data["placements"].values() for times in case["us"].values() for peer in times}
+    peers = [peer for peer in PEERS if peer in measured]
+    collectives = {case.get("collective", "all_reduce") for case in data["placements"].values()}
+    heading = ["hosts × ranks", *(["collective"] if len(collectives) > 1 else []), "bytes", "Unisono µs"]
+    heading += [f"{PEERS[peer]} µs" for peer in peers] + ["fastest peer / Unisono"] + ["of the bound"] * bool(rate)
+    words = 2 if len(collectives) > 1 else 1
+    lines = [f"| {' | '.join(heading)} |", "|" + "---|" * words + "--:|" * (len(heading) - words)]
+    for name, case in data["placements"].items():
         for nbytes, times in ((int(text), times) for text, times in case["us"].items()):
-            bound_us = 2 * (case["hosts"] - 1) / case["hosts"] * nbytes / data["rate_bytes_per_s"] * 1e6
-            ours, gloo = times["unisono"], times["gloo"]
-            cells = [f"{microseconds(min(each))} ({microseconds(statistics.median(each))})" for each in (ours, gloo)]
-            ratio = f"{min(ours) / bound_us:.2f}" if nbytes >= 1 << 16 else ""
-            lines.append(
-                f"| {placement.replace('x', ' × ')} | {with_unit(nbytes)} | {' | '.join(cells)} "
-                f"| {factor(min(gloo) / min(ours))} | {ratio} |"
-            )
+            ours = times["unisono"]
+            cells = [name.split()[0].replace("x", " × "), *([case["collective"]] if len(collectives) > 1 else [])]
+            cells += [with_unit(nbytes), f"{microseconds(min(ours))} ({microseconds(statistics.median(ours))})"]
+            cells += [microseconds(min(times[peer])) if peer in times else "" for peer in peers]
+            found = [min(times[peer]) for peer in peers if peer in times]
+            ratio = min(found) / min(ours) if found else None
+            cells.append("" if ratio is None else f"{ratio:.2f}×" if ratio < 2 else factor(ratio))
+            if rate:
+                bound_us = 2 * (case["hosts"] - 1) / case["hosts"] * nbytes / rate * 1e6
+                cells.append(f"{min(ours) / bound_us:.2f}" if nbytes >= 1 << 16 else "")
+            lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"
 
 
