@@ -69,6 +69,14 @@ def test_predictions_grow_with_the_bytes_and_stay_below_wire_speed(hosts):
         assert time > max(far_s, nbytes * 7 / 8 / near.bandwidth)
 
 
+@pytest.mark.parametrize("hosts", [2, 4])
+def test_all_reduces_of_several_h100_hosts_are_as_fast_as_their_nics_allow(hosts):
+    """A bus bandwidth of 280 to 480 GB/s: 8 NICs of 50 GB/s, of which the trees of 2 hosts need only half."""
+    size, nbytes = hosts * 8, 1 << 30
+    bus = 2 * (size - 1) / size * nbytes / predict(h100(), "all_reduce", nbytes, size, simulate)
+    assert 280e9 < bus < 490e9
+
+
 def test_the_rows_that_are_graded_are_not_those_of_the_calibration(tmp_path):
     header = "id,source,system,nodes,gpus_per_node,ranks,coll,variant,bytes,oop_us,algbw,busbw,ip_us,ip_busbw"
     lines = [f"x,s,DGX H100 1 node,1,8,8,allreduce,,{1 << power},{10 + power},1,1,1,1" for power in range(8, 32)]

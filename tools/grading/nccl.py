@@ -123,5 +123,5 @@ Where the predictions are wrong:
   long as the all-gather with the same messages would suggest.
 - Polaris: all-to-alls below 8 KiB take 500 us on 8 nodes, and 130 us from 8 KiB on. The model has one time for both.
 - One-node times below 1 MiB are those of the host, not of the network: the A100 numbers say nothing about LL.
-- In-switch reduction between hosts (NVLS with trees) is not modelled: all-reduces on several DGX H100 with a recent
-  NCCL may be faster than predicted."""
+- All-reduces on several DGX H100 (in-switch reduction with trees between hosts) are predicted by a formula that no
+  row of this file tests, and the best algorithm is assumed."""

@@ -72,14 +72,15 @@ def predict(library: Library, collective: str, nbytes: int, size: int, simulate:
     if collective == ALL_TO_ALL:
         return max(library.host_call_s + 2 * size * library.host_peer_s, _all_to_all(library, nbytes, size, simulate))
     shares = collective == ALL_REDUCE
-    if library.tuner is not None:
+    # With in-switch reduction on several hosts, the choice depends on NCCL's search for channels, which is not known.
+    if library.tuner is not None and (hosts == 1 or not library.tuner.in_switch):
         choices = [library.tuner.choose(shares, nbytes, hosts, per_host)]
     else:
         protocols = [SIMPLE, *(each.name for each in network.protocols)]
         choices = [(RING, protocol) for protocol in protocols]
         if shares:
             choices += [(TREE, protocol) for protocol in protocols]
-            if network.near.reduce_bandwidth and hosts == 1:
+            if network.near.reduce_bandwidth:
                 choices.append((NVLS, SIMPLE))
     return min(_time(library, collective, choice, nbytes, size, simulate) for choice in choices)
 
@@ -94,7 +95,7 @@ def _time(
     parts = 2 * segments if algorithm == TREE else size  # of the vector of a channel
     network = library.variant(protocol, nbytes // channels // parts)
     if algorithm == NVLS:
-        network_s = network.endpoint.call_overhead_s + in_switch_s(network, nbytes, per_host)
+        network_s = network.endpoint.call_overhead_s + in_switch_s(network, nbytes, size)
     elif algorithm == RING:
         network_s = _simulated(network, ring_of(collective, size), nbytes, channels, 1, simulate)
     else:
@@ -104,14 +105,18 @@ def _time(
     return max(network_s, library.host_call_s + (channels - 1) * library.host_channel_s)
 
 
-def in_switch_s(network: Network, nbytes: int, ranks: int) -> float:
-    """Return the time of an all-reduce that the switch performs.
+def in_switch_s(network: Network, nbytes: int, size: int) -> float:
+    """Return the time of an all-reduce that the near switches perform.
 
     A rank sends its vector to the switch, which adds; then it sends the sum of its part, which the switch multicasts.
+    Between the two, the parts of each NIC go up and down a tree of hosts, at the same time as the rest.
     """
-    near = network.near
+    near, nics, hosts = network.near, network.nics, network.hosts_of(size)
     assert near.reduce_bandwidth is not None
-    return near.reduce_latency_s + nbytes * (1 + 1 / ranks) / near.reduce_bandwidth
+    near_s = nbytes * (1 + 1 / min(size, network.ranks_per_host)) / near.reduce_bandwidth
+    times = min(hosts - 1, 2)  # that a host sends the vector: in two trees, on average up once and down once
+    far_s = times * nbytes / nics.count / nics.bandwidth
+    return near.reduce_latency_s + 2 * int(math.log2(hosts)) * nics.latency_s + max(near_s, far_s)
 
 
 def _tree_segments(nbytes: int, channels: int, size: int, per_host: int, protocol: str) -> int:
@@ -131,15 +136,10 @@ def _tree_segments(nbytes: int, channels: int, size: int, per_host: int, protoco
 def _simulated(
     network: Network, schedule: Schedule, nbytes: int, channels: int, segments: int, simulate: Simulate
 ) -> float:
-    """Return the time of a call whose vector is divided between channels that do the same at the same time.
-
-    The channels share the near links. (That slows down rings, in which near links carry as much as NICs; in trees,
-    the near links have time to spare.)
-    """
-    sharing = channels if segments == 1 else 1
+    """Return the time of a call whose vector is divided between channels that share the near links."""
     alone = replace(
         network,
-        near=replace(network.near, bandwidth=network.near.bandwidth / sharing),
+        near=replace(network.near, bandwidth=network.near.bandwidth / channels),
         endpoint=replace(network.endpoint, ports=1, call_overhead_s=0.0),
     )
     found = simulate(schedule, nbytes // channels, alone, segments=segments, contention=False)
