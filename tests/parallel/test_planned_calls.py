@@ -1,4 +1,4 @@
-"""What the planner predicts for these strategies is what real ranks do: the same collectives, the same memory."""
+"""The predictions of the planner for these strategies match real ranks: the same collectives, the same memory."""
 
 from __future__ import annotations
 

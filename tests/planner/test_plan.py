@@ -1,4 +1,4 @@
-"""Plans: what is enumerated, what fits, how it is ranked, and why."""
+"""Plans: the combinations that are enumerated, those that fit, their order, and the reasons."""
 
 from __future__ import annotations
 
