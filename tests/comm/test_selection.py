@@ -51,6 +51,7 @@ def test_explain_names_the_next_best_algorithm():
     assert (said.algorithm, said.next_best) == ("direct", "bidirectional_ring")
     assert said.behind > 1.05
     assert "next best: bidirectional_ring, predicted" in str(said)
+    assert "by size: recursive_doubling for short vectors, direct from " in str(said)
 
 
 def test_tables_are_stored_by_number_of_ranks():

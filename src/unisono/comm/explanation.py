@@ -69,6 +69,12 @@ class Explanation(NamedTuple):
         following = self.next_best_message()
         if following is not None:
             explanation = messages.EXPLANATION_WITH_NEXT(explanation=explanation, next_best=following)
+        if self.takeovers:
+            takeovers = self.takeovers_message()
+            explanation = messages.EXPLANATION_WITH_TAKEOVERS(explanation=explanation, takeovers=takeovers)
+        if self.topology != str(self.size) and self.codec_rate is not None:
+            rate = self.codec_rate_message()
+            explanation = codec_messages.EXPLANATION_WITH_CODEC(explanation=explanation, reason=rate)
         if self.codec_reason is None:
             return explanation
         return codec_messages.EXPLANATION_WITH_CODEC(explanation=explanation, reason=self.codec_reason)

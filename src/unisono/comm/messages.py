@@ -191,6 +191,9 @@ PREDICTED_TIME = Template(
     "predicted to take {time} µs: latency {latency}, bandwidth {bandwidth}, reduction {reduction}",
     "预计用时 {time} µs：延迟 {latency}，带宽 {bandwidth}，归约 {reduction}",
 )
+EXPLANATION_WITH_TAKEOVERS = Template(
+    "comm.explanation_with_takeovers", "{explanation}; by size: {takeovers}", "{explanation}；按大小：{takeovers}"
+)
 NEXT_BEST = Template("comm.next_best", "{algorithm}", "{algorithm}")
 NEXT_BEST_BEHIND = Template(
     "comm.next_best_behind", "{algorithm}, predicted {percent} % slower", "{algorithm}，预计慢 {percent} %"
