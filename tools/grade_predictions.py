@@ -54,7 +54,10 @@ def main(arguments: list[str]) -> int:
     for module in modules:
         graded = grades_of(module, data)
         if graded:
-            table, sections = summary(graded), "\n\n".join(grade.section() for grade in graded)
+            table, sections = (
+                summary(graded),
+                "\n\n".join(grade.section() for grade in graded if not grade.only_in_summary),
+            )
             print(f"{module}\n{table}\n", flush=True)
             parts[f"{module}-summary"], parts[module] = table, sections
             parts.update(extra_parts(module))

@@ -36,6 +36,7 @@ class Grade:
     remarks: str = ""
     targets: dict[str, float] = field(default_factory=dict)
     close: float = CLOSE  # a pick with at most this regret counts as the best
+    only_in_summary: bool = False  # no section: the sum of other grades, for example
 
     @property
     def median(self) -> float:
