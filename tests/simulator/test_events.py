@@ -57,6 +57,12 @@ def test_the_parts_of_the_critical_path_add_up_and_no_bound_is_missed(algorithm)
             assert predicted.time_s >= max(predicted.latency_bound_s, predicted.bandwidth_bound_s) * (1 - 1e-6)
 
 
+def test_the_critical_path_of_a_long_queue_is_found():
+    predicted = unisono.simulate(unisono.find("scatter/naive").schedule(1500, 0), 1 << 20, "one-switch")
+    assert len(predicted.critical_path.hops) > 1
+    assert predicted.critical_path.waiting_s == pytest.approx(0.0, abs=1e-12)
+
+
 def test_levels_are_those_of_the_proof():
     for name in ("all_reduce/ring", "all_reduce/rabenseifner", "broadcast/tree", "all_gather/bruck", "reduce/tree"):
         algorithm = unisono.find(name)
