@@ -44,7 +44,7 @@ def leaders(rank: int, size: int, node: Node = 4, inner: Name = "naive", outer: 
     cut = levels(size, node, inner, (reduce, broadcast), outer, all_reduce)
     ranks = cut.nodes[home_of(rank, cut.nodes)]
     yield from cut.run(cut.inner[0], rank, ranks, ranks[0])
-    yield from cut.run(cut.outer, rank, [each[0] for each in cut.nodes])
+    yield from cut.run(cut.outer, rank, cut.first_ranks)
     yield from cut.run(cut.inner[1], rank, ranks, ranks[0])
 
 
@@ -59,5 +59,5 @@ def hierarchical_barrier(
     cut = levels(size, node, inner, (reduce, broadcast), outer, barrier)
     ranks = cut.nodes[home_of(rank, cut.nodes)]
     yield from cut.run(cut.inner[0], rank, ranks, ranks[0])
-    yield from cut.run(cut.outer, rank, [each[0] for each in cut.nodes])
+    yield from cut.run(cut.outer, rank, cut.first_ranks)
     yield from cut.run(cut.inner[1], rank, ranks, ranks[0])

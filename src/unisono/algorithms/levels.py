@@ -6,7 +6,7 @@
 """
 
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from math import lcm
 from typing import Any, NamedTuple
 
@@ -17,6 +17,7 @@ from unisono.algorithms.nodes import Node, Nodes, hashable, nodes_of
 from unisono.collectives import Collective
 from unisono.errors import UsageError
 from unisono.schedule import Chunks, mapped
+from unisono.schedule.varying import Table
 
 Name = str | Algorithm
 
@@ -24,14 +25,16 @@ Name = str | Algorithm
 class Column(NamedTuple):
     """One rank of each node, and the blocks that it has in this column: its own, or none."""
 
-    ranks: list[int]
-    blocks: list[Sequence[int]]
+    ranks: Table[int]
+    blocks: Table[Sequence[int]]
 
 
 def node_columns(nodes: Nodes) -> list[Column]:
     """Return all columns, in the order in which every rank takes its own, so that ranks do not deadlock."""
     return [
-        Column([ranks[index % len(ranks)] for ranks in nodes], [ranks[index : index + 1] for ranks in nodes])
+        Column(
+            Table(ranks[index % len(ranks)] for ranks in nodes), Table(ranks[index : index + 1] for ranks in nodes)
+        )
         for index in range(max(map(len, nodes)))
     ]
 
@@ -65,6 +68,11 @@ class Levels:
             self.chunks // phase.chunk_count(ranks) * phase.scratch_count(ranks) for phase, ranks in phases
         )
 
+    @cached_property
+    def first_ranks(self) -> Table[int]:
+        """The first rank of each node."""
+        return Table(ranks[0] for ranks in self.nodes)
+
     def run(self, phase: Algorithm, rank: int, ranks: Sequence[int], root: int | None = None) -> Steps:
         """Run one level on the whole vector."""
         amount, scratch = phase.chunk_count(len(ranks)), phase.scratch_count(len(ranks))
@@ -81,9 +89,9 @@ def level(
         yield from mapped(phase(ranks.index(rank), len(ranks), **options), ranks=ranks, chunks=chunks)
 
 
-def leaders_of(nodes: Nodes, root: int) -> list[int]:
+def leaders_of(nodes: Nodes, root: int) -> Table[int]:
     """Return the leader of each node."""
-    return [root if root in ranks else ranks[0] for ranks in nodes]
+    return Table(root if root in ranks else ranks[0] for ranks in nodes)
 
 
 _levels = lru_cache(maxsize=16)(Levels)  # the same for every rank of a schedule

@@ -171,7 +171,8 @@ def check(schedule: Schedule, recording: Recording) -> None:
         if family.modulus:
             if not family.is_aligned(offset, width):
                 raise NotImplementedError
-            wrong |= (family.start < 0) | (family.start + family.modulus > schedule.slots)
+            least, most = family.remainders(offset)
+            wrong |= (family.start + least < 0) | (family.start + most + int(width[0]) > schedule.slots)
         else:
             wrong |= (family.start + offset.min() < 0) | (family.start + (offset + width).max() > schedule.slots)
     if wrong.any():

@@ -9,6 +9,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
+from math import gcd
 from typing import Any
 
 import numpy as np
@@ -39,6 +40,13 @@ class Family:
             (widths == width).all() and self.modulus % width == 0 and (offsets % width == offsets[0] % width).all()
         )
         return bool(aligned and ((self.turn + offsets[0]) % width == 0).all())
+
+    def remainders(self, offsets: Values) -> tuple[int, int]:
+        """Return limits of ``(turn + offset) % modulus``: all are multiples of a divisor, plus a constant."""
+        differences = int(np.gcd.reduce(self.turn - self.turn[0])), int(np.gcd.reduce(offsets - offsets[0]))
+        divisor = gcd(self.modulus, *differences)
+        least = int(self.turn[0] + offsets[0]) % divisor
+        return least, self.modulus - divisor + least
 
     def first_slots(self, offsets: Values, index: int) -> Values:
         """Return the first slots of items on the rank with this index."""

@@ -36,6 +36,7 @@ from unisono.simulator.prediction import LinkLoad, Prediction
 
 MOST_LINKS = 10  # that a prediction lists
 MOST_RECORDED = 20_000_000  # instructions of which all times are kept, for the critical path
+MOST_RECORDED_OF_SIMILAR = 500_000  # where the path is that of average ranks anyway
 MOST_ACTIONS = 20_000_000  # instructions of all units; one takes some 200 bytes
 MOST_SHARING = 5_000_000  # instructions of all ranks up to which messages share links, unless the caller decides
 RANK_BY_RANK = "rank by rank"
@@ -94,10 +95,11 @@ def predict(
     """Simulate programs of ranks, or of classes of ranks (``units``), and collect the results."""
     costs = costs_of(programs, network, sizes, None if units is None or not units.similar else units.costs())
     contention = shares_links(programs, costs, network) if contention is None else contention
+    most_recorded = MOST_RECORDED if units is None or not units.similar else MOST_RECORDED_OF_SIMILAR
     outcome = events.run(
         programs, costs, None if depth is None else room_of(programs, depth),
         network.links(schedule.size).bandwidth if contention else None,
-        record=costs.passes * len(programs.rows) <= MOST_RECORDED, progress=progress,
+        record=costs.passes * len(programs.rows) <= most_recorded, progress=progress,
     )  # fmt: skip
     if outcome is None:
         raise _standstill(schedule)

@@ -72,6 +72,9 @@ def templates_of(
 
 def _alike(schedule: Schedule, collective: Collective, recording: Recording, hosts: Hosts) -> Iterator[Recording]:
     """Split a recording into parts that compile to the same program."""
+    if len(recording.ranks) == 1:
+        yield recording
+        return
     ranks, peers = recording.ranks, recording.peers
     held, extent = _held(schedule, collective, ranks)
     first = _first_equal(peers)
