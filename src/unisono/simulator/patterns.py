@@ -8,19 +8,22 @@ same compiled program if a renaming of slots turns the program of one into that 
 - *Comparing coverage*: each slot is described by the set of ops that name it. Ranks with the same descriptions, in
   the same number of slots, have programs that a renaming turns into each other. The cost is ranks times items.
 
-Inside an item the order of slots does not matter, as slots that travel together do so in the same order everywhere.
+The order of slots in a message matters only where the compiler compares it with the next message.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from unisono.schedule.frozen import CODES
+from unisono.schedule.ops import COMBINE, COPY, RECV_REDUCE, SEND
 from unisono.simulator.numbers import Values
-from unisono.simulator.recording import Recording
+from unisono.simulator.recording import LOCAL, Recording
 
+SENDING, ADDING, COPYING, COMBINING = CODES[SEND], CODES[RECV_REDUCE], CODES[COPY], CODES[COMBINE]
 MOST_COMPARED = 60_000_000  # boundaries of items on all ranks
 BLOCK = 1 << 22  # boundaries that are compared at a time
 
@@ -118,9 +121,11 @@ def _turn_back(turning: _Interval, intervals: list[_Interval]) -> bool:
 def _coverage(recording: Recording, held: Sequence[Held]) -> Values | None:
     """Describe the slots of each rank by the ops that name them; None if there are too many."""
     weights = _mixed(recording.item_op * 2 + recording.item_other + 1) * np.uint64(2) + np.uint64(1)
-    weights = _mixed(weights + _positions(recording).astype(np.uint64))
+    local = recording.column[recording.item_op] == LOCAL  # the compiler pairs the operands of local ops
+    weights = _mixed(weights + np.where(local, _positions(recording), 0).astype(np.uint64))
     keys = np.stack([recording.family, recording.offset, recording.width], axis=1)
     keys, inverse = np.unique(keys, axis=0, return_inverse=True)
+    pairs = list(_neighbours(recording, inverse.reshape(-1)))
     total = np.zeros(len(keys), np.uint64)
     np.add.at(total, inverse.reshape(-1), weights)
     count, columns = len(recording.ranks), len(keys) + len(held)
@@ -141,6 +146,9 @@ def _coverage(recording: Recording, held: Sequence[Held]) -> Values | None:
         for column, each in enumerate(held):
             starts[:, len(keys) + column] = each.first[part]
         found[part] = _described(starts, widths, weight)
+        for number, (first, second) in enumerate(pairs):
+            same = (starts[:, first] == starts[:, second]).all(axis=1)
+            found[part] += np.where(same, _mixed(number + (1 << 41)), np.uint64(0))
     return found
 
 
@@ -153,6 +161,18 @@ def _described(starts: Values, widths: Values, weight: Values) -> Values:
     lengths = np.diff(edges, axis=1).astype(np.uint64)
     described = np.where(covering[:, :-1] == 0, np.uint64(0), _mixed(covering[:, :-1]))
     return (described * lengths).sum(axis=1, dtype=np.uint64)
+
+
+def _neighbours(recording: Recording, keys: Values) -> Iterator[tuple[Values, Values]]:
+    """Yield the items of ops that the compiler merges with the next one if both name the same slots in order."""
+    begins = np.searchsorted(recording.item_op, np.arange(len(recording.kinds) + 1))
+    first, second = recording.kinds[:-1], recording.kinds[1:]
+    merged = (second == SENDING) & (first != COPYING) & (first != COMBINING) | (first == ADDING) & (second == ADDING)
+    merged &= np.diff(begins)[:-1] == np.diff(begins)[1:]
+    for op in np.flatnonzero(merged).tolist():
+        items, following = slice(begins[op], begins[op + 1]), slice(begins[op + 1], begins[op + 2])
+        if (recording.width[items] == recording.width[following]).all() and (keys[items] != keys[following]).any():
+            yield keys[items], keys[following]
 
 
 def _positions(recording: Recording) -> Values:
