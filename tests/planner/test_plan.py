@@ -121,7 +121,21 @@ def test_experts_are_divided_among_the_ranks_of_their_axis():
     experts = PRESETS["mixtral-8x7b"].expert_parameters * 32 * 2
     assert whole.memory.parameters - divided.memory.parameters == pytest.approx(7 * experts)
     assert divided.times.expert > 0
-    assert [each.axis for each in divided.traffic] == ["ep", "dp"]
+    assert [each.axis for each in divided.traffic] == ["ep", "dp"]  # every expert is on one rank
+
+
+def test_only_the_replicas_of_an_expert_reduce_its_gradients():
+    def sent(ep):
+        traffic = evaluate(job(16, "mixtral-8x7b"), Configuration(dp=16, ep=ep)).traffic
+        return {each.size: each.sent_bytes for each in traffic if each.axis == "dp"}
+
+    model = PRESETS["mixtral-8x7b"]
+    experts = model.layers * model.experts * model.expert_parameters
+    whole, divided = sent(1), sent(8)
+    assert whole.keys() == {16}
+    assert divided.keys() == {16, 2}
+    assert divided[2] == pytest.approx(2 * 2 * experts / 8 / 2)
+    assert whole[16] - divided[16] == pytest.approx(2 * 2 * experts * 15 / 16)
 
 
 def test_a_tensor_parallel_group_on_two_hosts_is_slower_than_on_one():

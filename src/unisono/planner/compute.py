@@ -60,7 +60,7 @@ def compute_times(
     return ComputeTimes(products_s + elementwise_s + adding_s, again_s, head_s)
 
 
-def update_s(parameters: float, configuration: Configuration, machine: Machine) -> float:
-    """Return the time of the optimiser for the parameters of a rank."""
-    share = parameters / (configuration.dp if configuration.zero else 1)
+def update_s(parameters: float, configuration: Configuration, machine: Machine, ep: int = 1) -> float:
+    """Return the time of the optimiser for the parameters of a rank, which are replicated dp / ``ep`` times."""
+    share = parameters / (configuration.dp // ep if configuration.zero else 1)
     return UPDATE_BYTES * share / (machine.memory_bandwidth * MEMORY_SHARE)

@@ -67,6 +67,13 @@ def stage_parameters(model: Model, configuration: Configuration, layers: int, st
     return -(-root // tp), [-(-layer // tp)] * layers
 
 
+def own_experts(model: Model, configuration: Configuration) -> int:
+    """Return the parameters of a rank in the experts of a layer, where these are divided among ranks."""
+    if configuration.ep == 1:
+        return 0
+    return model.experts * model.expert_parameters // configuration.ep // configuration.tp
+
+
 def held(model: Model, configuration: Configuration, kind: Kind, layers: int, stage: int) -> HeldMemory:
     """Return the bytes of parameters, gradients, optimiser and buffers of a rank.
 
@@ -76,7 +83,7 @@ def held(model: Model, configuration: Configuration, kind: Kind, layers: int, st
     zero, dp, ep = configuration.zero, configuration.dp, configuration.ep
     if ep == 1 or not zero:
         return with_buffers(zero, root, units, dp, kind)
-    experts = model.experts * model.expert_parameters // ep // configuration.tp
+    experts = own_experts(model, configuration)
     dense = with_buffers(zero, root, [unit - experts for unit in units], dp, kind)
     sparse = with_buffers(zero, 0, [experts] * layers, dp // ep, kind)
     return HeldMemory(

@@ -19,7 +19,7 @@ from dataclasses import asdict, dataclass
 from unisono.planner.clusters import Cluster
 from unisono.planner.compute import compute_times, update_s
 from unisono.planner.configurations import Configuration
-from unisono.planner.memory import split_by_parameters, stage_parameters
+from unisono.planner.memory import own_experts, split_by_parameters, stage_parameters
 from unisono.planner.models import Model
 from unisono.planner.state_memory import Kind
 from unisono.planner.traffic import (
@@ -92,8 +92,10 @@ def step_times(
     waited_s = (2 * (pp - 1) + (m - 1) * (2 if pp == 2 else 4)) * _stall_s(cluster) if pp > 1 else 0.0
     most, first = (max(layers), layers.index(max(layers)))
     root, units = stage_parameters(model, configuration, most, first)
-    parameters = root + sum(units)
-    reduced = data_traffic(configuration, kind, wiring, parameters, most)
+    experts = most * own_experts(model, configuration)
+    dense = root + sum(units) - experts
+    reduced = data_traffic(configuration, kind, wiring, dense, most)
+    reduced += data_traffic(configuration, kind, wiring, experts, most, configuration.ep)
     data_s = sum(each.time_s for each in reduced)
     moved_s = data_s - (sum(each.latency_s for each in reduced) if zero != 3 else 0.0)
     hides_s = {0: BACKWARD_SHARE * stage_s[slowest], 3: m * stage_s[slowest]}.get(zero, 0.0)
@@ -109,7 +111,7 @@ def step_times(
         pipeline=2 * (pp - 1) * message_s + waited_s,
         bubble=sum(stage_s) - stage_s[slowest],
         data=data_s - hidden_s,
-        update=update_s(parameters, configuration, machine),
+        update=update_s(dense, configuration, machine) + update_s(experts, configuration, machine, configuration.ep),
         hidden=hidden_s,
     )
     own = tensor_traffic(model, configuration, sequence, wiring, count)

@@ -80,13 +80,16 @@ def pipeline_traffic(
 
 
 def data_traffic(
-    configuration: Configuration, kind: Kind, wiring: Wiring, parameters: float, layers: int
+    configuration: Configuration, kind: Kind, wiring: Wiring, parameters: float, layers: int, ep: int = 1
 ) -> list[Traffic]:
-    """Return the collectives of data parallelism and ZeRO for the ``parameters`` of a rank, in ``layers`` layers."""
-    dp, zero = configuration.dp, configuration.zero
-    if dp == 1:
+    """Return the collectives of data parallelism and ZeRO for the ``parameters`` of a rank, in ``layers`` layers.
+
+    Parameters of experts that are divided among ``ep`` ranks are replicated dp / ep times.
+    """
+    replicas, zero = configuration.dp // ep, configuration.zero
+    if replicas == 1 or not parameters:
         return []
-    members = wiring.group(dp, configuration.tp)
+    members = wiring.group(replicas, configuration.tp * ep)
     reduced = 4 if kind.gradients == 6 else kind.gradients  # bytes of a gradient on the wire
     tensors = TENSORS_OF_LAYER * layers + 2
     gradients, values = reduced * parameters, kind.parameters * parameters
