@@ -95,6 +95,7 @@ def test_the_verb_lists_the_calls_of_unisono_parallel(capsys):
         (["--model", "llama-405b", "--gpus", "8"], "more GPUs"),
         (["--memory", "much"], "80GB"),
         (["--gpus", "8", "--model", "llama-1b", "--calls"], "ParallelTransformer"),
+        (["--gpus", "8", "--model", "gpt2", "--draw", "missing/folder/plan.html"], "missing/folder"),
     ],
 )
 def test_bad_arguments_are_clear_errors(words, expected, capsys):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 from dataclasses import asdict
-from pathlib import Path
 
 from unisono import planner
 from unisono.cli import arguments
@@ -63,9 +62,9 @@ def run(args: argparse.Namespace) -> int:
     calls = _calls(found) if args.calls else []
     changes = planner.what_would_change(found)
     if args.draw:
-        from unisono.planner.page import page_of  # it imports the drawing
+        from unisono.planner.page import save_page  # it imports the drawing
 
-        Path(args.draw).write_text(page_of(found, changes, args.lang), encoding="utf-8")
+        save_page(args.draw, found, changes, args.lang)
     if args.json:
         listed = {"calls": [asdict(call) for call in calls]} if args.calls else {}
         print_json(as_data(found, changes, args.top) | listed)

@@ -10,7 +10,9 @@ import html
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from unisono.drawing.messages import NOT_WRITABLE
 from unisono.drawing.page import asset
+from unisono.errors import UsageError
 from unisono.message import CHINESE, ENGLISH, LANGUAGES, Template, translated
 from unisono.planner import messages
 from unisono.planner.plan import Candidate, Plan
@@ -59,6 +61,16 @@ def page_of(plan: Plan, changes: Sequence[Change], language: str = ENGLISH) -> s
     for name, value in parts.items():
         text = text.replace("{{" + name + "}}", value)
     return text
+
+
+def save_page(path: str | Path, plan: Plan, changes: Sequence[Change], language: str = ENGLISH) -> Path:
+    """Write the page to the file ``path``; raise UsageError if it cannot be written."""
+    target = Path(path)
+    try:
+        target.write_text(page_of(plan, changes, language), encoding="utf-8")
+    except OSError as error:
+        raise UsageError(NOT_WRITABLE(path=str(path), reason=error.strerror)) from error
+    return target
 
 
 def _read(name: str) -> str:
