@@ -36,8 +36,13 @@ def test_predictions_of_a_calibrated_machine_are_graded(tmp_path):
 
 def test_calls_between_hosts_are_graded():
     place = {"rate_stated": "1gbit", "delay_ms": 1.0, "counts": [1, 1], "round_trip_s": 2e-3, "rate": 1.2e8}
-    calls = [["all_reduce", "ring", 8, 2.1e-3], ["all_reduce", "recursive_doubling", 8, 1.05e-3]]
-    grade = this_machine.grade_of_hosts([{**place, "calls": calls}], 2)
+    rows = [
+        ["all_reduce", "ring", 2.1e-3],
+        ["all_reduce", "recursive_doubling", 1.05e-3],
+        ["all_gather", "ring", 1.05e-3],
+    ]
+    calls, calibrating = ([[*row[:2], nbytes, row[2]] for row in rows] for nbytes in (8, 16))
+    grade = this_machine.grade_of_hosts([{**place, "calls": calls, "calibrating": calibrating}], 2)
     assert grade.median < 0.1
     assert grade.picks[0].picked == "recursive_doubling"
     assert grade.picks[0].where == "all_reduce, 2x1 at 1gbit, 1 ms, 8 B"

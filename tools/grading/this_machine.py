@@ -39,7 +39,7 @@ from unisono.comm.machine import detected_rates  # noqa: E402
 from unisono.comm.measured_calls import MeasuredCall, measure_calls, samples_of  # noqa: E402
 from unisono.comm.topology import hosts_of  # noqa: E402
 from unisono.compiler.geometry import STAGING_BYTES, TRACKS_BETWEEN_HOSTS  # noqa: E402
-from unisono.costs.calibration import fit_rates  # noqa: E402
+from unisono.costs.calibration import BETWEEN_HOSTS, fit_rates  # noqa: E402
 from unisono.costs.prediction import predict  # noqa: E402
 from unisono.costs.rates import Rates, network_of, rates_for, rates_from  # noqa: E402
 from unisono.costs.stored_terms import stored_terms  # noqa: E402
@@ -51,6 +51,12 @@ TARGETS = {"median": 0.10, "best": 0.90}
 # Between hosts: the links, and the bytes of the calls that are measured on each.
 LINKS = (("1gbit", None), ("10gbit", None), ("1gbit", 1.0), ("10gbit", 1.0))  # rate, delay in ms
 BYTES_BETWEEN_HOSTS = (8, 4 << 10, 64 << 10, 1 << 20, 8 << 20)
+CALIBRATION_S = 10.0
+CALIBRATING_BETWEEN_HOSTS = {
+    "all_reduce": ("recursive_doubling", "ring", "naive"), "all_gather": ("ring",), "broadcast": ("naive",),
+    "scatter": ("naive",),
+}  # fmt: skip
+CALIBRATING_BYTES_BETWEEN_HOSTS = (16, 16 << 10, 256 << 10, 4 << 20)
 Predict = Callable[[MeasuredCall], float]
 
 
@@ -168,11 +174,12 @@ def measure_job(minutes: float, file: Path) -> None:
         links = measure_links(comm)
         counts = tuple(len(ranks) for ranks in comm.hosts)
         chosen = all_candidates(comm.size, counts)
+        calibrating = measure_calls(comm, CALIBRATION_S, CALIBRATING_BETWEEN_HOSTS, CALIBRATING_BYTES_BETWEEN_HOSTS)
         calls = measure_calls(comm, 60 * minutes, chosen, BYTES_BETWEEN_HOSTS)
         if comm.rank == 0:
             record = {
                 "counts": counts, "round_trip_s": max(link.round_trip_s for link in links),
-                "rate": min(link.rate for link in links), "calls": calls,
+                "rate": min(link.rate for link in links), "calibrating": calibrating, "calls": calls,
             }  # fmt: skip
             file.write_text(json.dumps(record))
 
@@ -202,19 +209,22 @@ def grade_of_hosts(records: list[dict[str, Any]], cores: int) -> Grade:
         delay = f", {record['delay_ms']:g} ms" if record["delay_ms"] else ""
         place = f"{len(counts)}x{counts[0]} at {record['rate_stated']}{delay}"
         calls[place] = _calls(record["calls"])
-        rates = detected_rates()
         way_s = record["round_trip_s"] / 2
-        crossing_s = min(rates.crossing_s, way_s / 2)
-        rates = rates._replace(
-            crossing_s=crossing_s, far_s=max(0.0, way_s - crossing_s - rates.send_s - rates.receive_s),
-            crossing_byte_s=1 / record["rate"], meeting_byte_s=1 / record["rate"],
-            ranks_per_core=max(1.0, sum(counts) / cores),
-        )  # fmt: skip
-        terms[place] = by_terms(rates, counts, TRACKS_BETWEEN_HOSTS)
+        start = detected_rates()._replace(
+            crossing_s=way_s / 4,
+            far_s=way_s / 2,
+            crossing_byte_s=1 / record["rate"],
+            meeting_byte_s=1 / record["rate"],
+        )
+        samples = samples_of(_calls(record["calibrating"]), counts, cores)
+        rates = fit_rates(samples, STAGING_BYTES, start, BETWEEN_HOSTS)
+        terms[place] = by_terms(
+            rates._replace(ranks_per_core=max(1.0, max(counts) / cores)), counts, TRACKS_BETWEEN_HOSTS
+        )
     return graded(
         "between test hosts, cost terms", calls, terms, targets={"median": TARGETS["median"]},
-        parameters="Round trip of 8 bytes and rate of each link, as `unisono info --hosts` measures them.",
-        fitted_to="Nothing else is fitted.",
+        parameters="Latency, cost of a message on the link, and time per byte, for each link.",
+        fitted_to="Fitted to ten seconds of calls of six algorithms, of sizes that are not graded.",
     )  # fmt: skip
 
 

@@ -14,6 +14,7 @@ from unisono.collectives import Collective
 from unisono.comm.candidates import candidates_for
 from unisono.comm.communicator import Communicator
 from unisono.comm.tuning import call_times
+from unisono.compiler.geometry import TRACKS_BETWEEN_HOSTS
 from unisono.costs.calibration import Sample
 from unisono.costs.stored_terms import stored_terms
 
@@ -81,5 +82,7 @@ def samples_of(calls: Sequence[MeasuredCall], counts: tuple[int, ...], cores: in
     for call in calls:
         terms = stored_terms(call.collective, counts)[call.algorithm]
         ranks_per_core = max(1.0, max(counts) / cores)
-        found.append(Sample(collectives.find(call.collective), terms, call.nbytes, ranks_per_core, call.time_s))
+        tracks = 1 if len(counts) == 1 else TRACKS_BETWEEN_HOSTS
+        collective = collectives.find(call.collective)
+        found.append(Sample(collective, terms, call.nbytes, ranks_per_core, call.time_s, tracks))
     return found

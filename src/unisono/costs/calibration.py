@@ -22,7 +22,8 @@ Array = npt.NDArray[np.float64]
 
 MESSAGES = ("call_s", "python_call_s", "near_s", "send_s", "receive_s", "local_s", "turn_s")
 BYTES = ("sent_byte_s", "received_byte_s", "reduced_byte_s", "copied_byte_s")
-FITTED = MESSAGES + BYTES
+FITTED = MESSAGES + BYTES  # on one host
+BETWEEN_HOSTS = ("call_s", "python_call_s", "far_s", "crossing_s", "crossing_byte_s", "meeting_byte_s")
 TURNS = 8  # in which the longest paths are found again
 WEIGHTINGS = 4
 CACHES = tuple(1 << power for power in range(20, 26))
@@ -32,22 +33,28 @@ PULL = 2e-4  # towards the rates before, for those on which the samples say litt
 
 
 class Sample(NamedTuple):
-    """A measured time of a call on one host."""
+    """A measured time of a call; ``tracks`` passes are in flight."""
 
     collective: Collective
     terms: Terms
     nbytes: int
     ranks_per_core: float
     time_s: float
+    tracks: int = 1
 
 
-def fit_rates(samples: Sequence[Sample], staging_bytes: int, start: Rates = DEFAULT) -> Rates:
-    """Return the rates with which the predicted times of the samples are closest to the measured ones."""
+def fit_rates(
+    samples: Sequence[Sample], staging_bytes: int, start: Rates = DEFAULT, names: Sequence[str] = FITTED
+) -> Rates:
+    """Return the rates with which the predicted times of the samples are closest to the measured ones.
+
+    ``names`` are those of the rates that are found; the others are those of ``start``.
+    """
     rates = start._replace(cache_bytes=0.0, beyond_cache=1.0)
     best, least = rates, np.inf
     for _ in range(TURNS):
-        counts = _counts(samples, rates, staging_bytes)
-        rates = _fit(samples, counts, rates, start)
+        counts, rest_s = _counts(samples, rates, staging_bytes, names)
+        rates = _fit(samples, counts, rest_s, rates, start, names)
         error = float(np.median(np.abs(errors(samples, rates, staging_bytes))))
         if error < least:
             best, least = rates, error
@@ -61,29 +68,36 @@ def errors(samples: Sequence[Sample], rates: Rates, staging_bytes: int) -> Array
 
 def _time_s(sample: Sample, rates: Rates, staging_bytes: int) -> float:
     rates = rates._replace(ranks_per_core=sample.ranks_per_core)
-    return predict(sample.terms, sample.collective, sample.nbytes, rates, staging_bytes).time_s
+    return predict(sample.terms, sample.collective, sample.nbytes, rates, staging_bytes, sample.tracks).time_s
 
 
-def _counts(samples: Sequence[Sample], rates: Rates, staging_bytes: int) -> Array:
-    """Return how often each rate is part of the predicted time of each sample, without the effect of caches."""
+def _counts(samples: Sequence[Sample], rates: Rates, staging_bytes: int, names: Sequence[str]) -> tuple[Array, Array]:
+    """Return how often each rate is part of the predicted time of each sample, and the rest of the time.
+
+    The effect of caches is left out.
+    """
     rates = rates._replace(cache_bytes=0.0)
     base = [_time_s(each, rates, staging_bytes) for each in samples]
     columns = []
-    for name in FITTED:
+    for name in names:
         # The time is linear in the rates as long as the same path is the longest.
         step = 1e-4 * max(getattr(rates, name), getattr(DEFAULT, name))
         more = rates._replace(**{name: getattr(rates, name) + step})
         columns.append(
             [(_time_s(each, more, staging_bytes) - time_s) / step for each, time_s in zip(samples, base, strict=True)]
         )
-    return np.array(columns).T
+    counts = np.array(columns).T
+    return counts, np.array(base) - counts @ np.array([getattr(rates, name) for name in names])
 
 
-def _fit(samples: Sequence[Sample], counts: Array, before: Rates, start: Rates) -> Rates:
+def _fit(
+    samples: Sequence[Sample], counts: Array, rest_s: Array, before: Rates, start: Rates, names: Sequence[str]
+) -> Rates:
     measured_s = np.array([each.time_s for each in samples])
+    target = 1 - rest_s / measured_s
     long = np.array([3 * each.nbytes for each in samples])
-    first = np.array([getattr(start, name) for name in FITTED])
-    is_byte = np.array([name in BYTES for name in FITTED])
+    first = np.array([getattr(start, name) for name in names])
+    is_byte = np.array([name in BYTES for name in names])
     best: tuple[float, Array, float, float] | None = None
     for cache in CACHES:
         beyond_s = (long > cache)[:, np.newaxis] & is_byte
@@ -91,31 +105,31 @@ def _fit(samples: Sequence[Sample], counts: Array, before: Rates, start: Rates) 
             continue
         for slower in BEYOND:
             scaled = np.where(beyond_s, slower, 1.0) * counts / measured_s[:, np.newaxis]
-            found, error = _robust(scaled * first, len(samples))
+            found, error = _robust(scaled * first, target)
             if best is None or error < best[0] * 0.99:
                 best = error, found * first, cache, slower
     assert best is not None
     _, values, cache_bytes, beyond_cache = best
     # Half-way from the rates before, so that paths of equal length do not take turns.
-    mixed = 0.5 * values + 0.5 * np.array([getattr(before, name) for name in FITTED])
-    fitted: dict[str, Any] = dict(zip(FITTED, map(float, mixed), strict=True))
+    mixed = 0.5 * values + 0.5 * np.array([getattr(before, name) for name in names])
+    fitted: dict[str, Any] = dict(zip(names, map(float, mixed), strict=True))
     return before._replace(**fitted, cache_bytes=float(cache_bytes), beyond_cache=beyond_cache)
 
 
-def _robust(matrix: Array, samples: int) -> tuple[Array, float]:
-    """Return non-negative factors x with matrix x close to 1, and the mean absolute error."""
-    weights = np.ones(samples)
+def _robust(matrix: Array, target: Array) -> tuple[Array, float]:
+    """Return non-negative factors x with matrix x close to the target, and the mean absolute error."""
+    weights = np.ones(len(target))
     found = np.ones(matrix.shape[1])
     for _ in range(WEIGHTINGS):
-        found = _non_negative(matrix, weights)
-        weights = 1 / np.maximum(np.abs(matrix @ found - 1), LEAST_ERROR)
-    return found, float(np.mean(np.abs(matrix @ found - 1)))
+        found = _non_negative(matrix, weights, target)
+        weights = 1 / np.maximum(np.abs(matrix @ found - target), LEAST_ERROR)
+    return found, float(np.mean(np.abs(matrix @ found - target)))
 
 
-def _non_negative(matrix: Array, weights: Array) -> Array:
+def _non_negative(matrix: Array, weights: Array, target: Array) -> Array:
     """Return a non-negative least-squares solution: unknowns that would be negative are zero, one after the other."""
     square = matrix.T @ (weights[:, np.newaxis] * matrix)
-    right = matrix.T @ weights
+    right = matrix.T @ (weights * target)
     pull = PULL * float(np.mean(np.diag(square)))
     square, right = square + pull * np.eye(len(right)), right + pull
     used = np.ones(len(right), dtype=bool)

@@ -35,6 +35,8 @@ def predict(
     slow = rates.beyond_cache if rates.cache_bytes and 3 * nbytes > rates.cache_bytes else 1.0
     longest = max(_part(part, terms, segment, passes, rates, slow, tracks) for part in terms.parts)
     call_s = rates.python_call_s if collective.rooted and collective.blocked else rates.call_s
+    if tracks > 1 and collective.rooted:  # a rank that only sends waits until other hosts have confirmed that
+        call_s += rates.far_s + rates.crossing_s
     return longest._replace(time_s=longest.time_s + call_s, latency_s=longest.latency_s + call_s)
 
 
@@ -62,10 +64,7 @@ def _pass(path: Path, terms: Terms, segment: float, rates: Rates, slow: float) -
     turns = rates.rounds_per_core
     near_s = rates.near_s + (turns * rates.turn_s if turns > 1 else 0.0)
     crossing_s = segment * path.crossing * rates.crossing_byte_s
-    # Half of the cost of a message on the link of its host overlaps with its bytes.
-    half_s = path.crossings * rates.crossing_s / 2
-    latency_s = path.near * near_s + path.far * rates.far_s
-    latency_s += (half_s + max(0.0, half_s - crossing_s)) / rates.links
+    latency_s = path.near * near_s + path.far * rates.far_s + path.crossings * rates.crossing_s / rates.links
     wire_s = crossing_s / rates.links
     wire_s += segment * (path.passing * rates.passing_byte_s + path.meeting * rates.meeting_byte_s)
     messages_s, bytes_s, reduced_s = _busy(path, segment, rates, slow)

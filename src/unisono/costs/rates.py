@@ -26,7 +26,7 @@ class Rates(NamedTuple):
     # Ranks of a gather or scatter have different arrays: such calls take the way through Python.
     python_call_s: float = 14 * US
     near_s: float = 0.155 * US  # until a message to a near rank is seen
-    far_s: float = 4.5 * US  # until a message to another host is seen, beside its time on the link
+    far_s: float = 1.5 * US  # until a message to another host is seen, beside its time on the link
     send_s: float = 0.13 * US
     receive_s: float = 0.065 * US
     local_s: float = 0.065 * US  # of each copy or sum inside a rank, beside its bytes
@@ -35,7 +35,7 @@ class Rates(NamedTuple):
     reduced_byte_s: float = 20 * PS
     copied_byte_s: float = 40 * PS
     passing_byte_s: float = 0.0  # on a link inside a host; in shared memory the copies of the ranks are the link
-    crossing_s: float = 4.5 * US  # of each message on the link of a host, beside its bytes
+    crossing_s: float = 8 * US  # of each message on the link of a host, beside its bytes
     crossing_byte_s: float = 1 / 1.25e9
     # Messages between different pairs of hosts at the same time: packets are dropped and sent again (TCP).
     meeting_byte_s: float = 1 / 1.25e9
