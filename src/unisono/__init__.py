@@ -87,7 +87,7 @@ _LAZY = {
     "Prediction": "unisono.simulator", "read_run": "unisono.tracing", "simulate": "unisono.simulator",
     "spawn": "unisono.launch.spawn",
 }  # fmt: skip
-_LAZY_MODULES = ("codecs", "collectives", "errors", "parallel", "torch_backend", "tracing")
+_LAZY_MODULES = ("codecs", "collectives", "errors", "networks", "parallel", "torch_backend", "tracing")
 
 
 def __getattr__(name: str) -> Any:

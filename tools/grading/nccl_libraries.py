@@ -2,7 +2,7 @@
 
 ``SETTINGS`` are the ten ways in which NCCL was set up on Polaris: versions 2.18 and 2.21; TCP (setups 1 and 2,
 without and with NCCL variables) or libfabric (3: aws-ofi-nccl; 4: with variables for Slingshot; 5: with software
-matching). See the README of argonne-lcf/alcf-nccl-tests.
+matching). See the README of argonne-lcf/alcf-nccl-tests. ``nccl_fit.py`` fits them.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ SETTINGS = {
 POLARIS_CHANNELS, POLARIS_CHANNEL_GB_S = 4, 10.0
 
 
-def polaris(name: str) -> Library:
-    """Return NCCL on Polaris with one of the settings."""
-    setting = SETTINGS[name]
+def polaris(name: str, setting: Setting | None = None) -> Library:
+    """Return NCCL on Polaris with one of the settings, or with other numbers."""
+    setting = setting or SETTINGS[name]
     version = 218 if "2_18" in name else 221
     return Library(
         name,
