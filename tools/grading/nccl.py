@@ -114,8 +114,6 @@ PARAMETERS = {
     "Polaris, 2 and 8 nodes, TCP": "As above, four settings.",
 }
 REMARKS = """The numbers were fitted to half of the rows; the form of the model was found with all rows in view.
-`python tools/grading/nccl_fit.py FILE --two-nodes` fits Polaris to the rows of 2 nodes alone, and grades the rows of 8
-nodes: the median error is then 18 %.
 
 Where the predictions are wrong:
 
