@@ -82,7 +82,7 @@ def test_a_preset_survives_writing_and_reading(name):
 def test_every_cost_of_an_endpoint_survives_writing_and_reading():
     endpoint = Endpoint(
         call_overhead_s=2e-6, inline_bytes=200, fetch_s=5e-7, eager_bytes=16384, eager_s_per_byte=4e-10,
-        rendezvous_s=1e-6, rendezvous_trips=3, exchange_bytes=1 << 20,
+        rendezvous_s=1e-6, rendezvous_trips=3, exchange_bytes=1 << 20, copies_input=True,
     )  # fmt: skip
     network = Network("machine", endpoint=endpoint)
     assert networks.read_text(network.to_toml(), "copy.toml") == network

@@ -50,3 +50,11 @@ def test_a_single_exchange_of_long_messages_takes_turns_and_a_ring_does_not():
     )
     ring = time_of("all_gather/ring", 3, 15000, exchange_bytes=1000)
     assert ring == pytest.approx(2 * (LATENCY + long))
+
+
+def test_a_library_that_keeps_its_input_copies_the_vector_of_a_reduction_first():
+    costs = {"copy_s_per_byte": 1e-9, "cache_bytes": 2000, "beyond_cache": 3.0}
+    for nbytes, factor in ((1000, 1.0), (4000, 3.0)):
+        copied = time_of("all_reduce/ring", 2, nbytes, copies_input=True, **costs)
+        assert copied == pytest.approx(time_of("all_reduce/ring", 2, nbytes, **costs) + factor * nbytes * 1e-9)
+    assert time_of("all_gather/ring", 2, 1000, copies_input=True, **costs) == pytest.approx(LATENCY + 500 / BANDWIDTH)

@@ -37,6 +37,8 @@ class Endpoint:
 
     ``segment_bytes`` is the longest part of a chunk that is sent at once (None: as Unisono's engine cuts chunks).
 
+    Where ``copies_input`` is set, a reduction first copies its vector, as libraries that keep the input do.
+
     ``ports`` is the number of messages that a rank sends, and the number that it receives, at the same time.
     """
 
@@ -57,5 +59,6 @@ class Endpoint:
     cache_bytes: int | None = None
     beyond_cache: float = 1.0
     segment_bytes: int | None = None
+    copies_input: bool = False
     ports: int = 1
     synchronous: bool = False

@@ -164,7 +164,8 @@ ENDPOINT = {
     "rendezvous": seconds("rendezvous_s"), "rendezvous_trips": whole("rendezvous_trips"),
     "exchange": number_of_bytes("exchange_bytes"),
     "cache": number_of_bytes("cache_bytes"), "beyond_cache": factor("beyond_cache"),
-    "segment": positive_bytes("segment_bytes"), "ports": count("ports"),
+    "segment": positive_bytes("segment_bytes"),
+    "reductions": word("copies_input", {"in place": False, "of a copy": True}), "ports": count("ports"),
     "messages": word("synchronous", {"asynchronous": False, "synchronous": True}),
 }  # fmt: skip
 NEAR = {

@@ -83,7 +83,7 @@ def simulate(
         for extreme in (units.costs(np.minimum), units.costs(np.maximum))
     ]
     low, high = (0.0 if each is None else float(each.unit_s.max(initial=0.0)) for each in limits)
-    call_s = network.endpoint.call_overhead_s
+    call_s = entry_s(collective, network, nbytes, sizes)
     return replace(predicted, range_s=(low + call_s, high + call_s))
 
 
@@ -103,7 +103,7 @@ def predict(
     )  # fmt: skip
     if outcome is None:
         raise _standstill(schedule)
-    call_s = network.endpoint.call_overhead_s
+    call_s = entry_s(collective, network, nbytes, sizes)
     time_s = float(outcome.unit_s.max(initial=0.0)) + call_s
     times = outcome.times
     path, levels = None, ()
@@ -193,6 +193,14 @@ def shares_links(programs: Programs, costs: Costs, network: Network) -> bool:
     pairs, first = np.unique(costs.pair[received], return_index=True)
     source = programs.rows["source"][received[first]].astype(np.int64)
     return meet(costs.routes[pairs], source, programs.rank[received[first]], programs.size, network)
+
+
+def entry_s(collective: Collective, network: Network, nbytes: float, sizes: Cut) -> float:
+    """Return the time that a rank spends before its first message."""
+    end = network.endpoint
+    copied = nbytes if end.copies_input and collective.reduces else 0
+    beyond = end.beyond_cache if end.cache_bytes is not None and sizes.working_set > end.cache_bytes else 1.0
+    return end.call_overhead_s + copied * end.copy_s_per_byte * beyond
 
 
 def rank_by_rank(schedule: Schedule, network: Network, codec: Codec | None = None) -> Programs:
