@@ -23,7 +23,7 @@ from unisono.costs.terms import Terms
 
 # Predictions that differ by less are equally good. Among those, the algorithm with the fewest bytes between hosts,
 # and then the one that keeps processors busy for the shortest time, leaves the most to other processes.
-EQUALLY_GOOD = 1.05
+EQUALLY_GOOD = 1.02
 EQUALLY_BUSY = 1.1
 SMALLEST_BYTES, LARGEST_BYTES = 8, 1 << 30  # of the sizes at which one algorithm takes over from another
 

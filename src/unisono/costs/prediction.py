@@ -64,7 +64,9 @@ def _pass(path: Path, terms: Terms, segment: float, rates: Rates, slow: float) -
     turns = rates.rounds_per_core
     near_s = rates.near_s + (turns * rates.turn_s if turns > 1 else 0.0)
     crossing_s = segment * path.crossing * rates.crossing_byte_s
-    latency_s = path.near * near_s + path.far * rates.far_s + path.crossings * rates.crossing_s / rates.links
+    latency_s = path.near * near_s + path.far * rates.far_s
+    # A message occupies the link of its host for its bytes, or for its cost if that is longer.
+    latency_s += max(0.0, path.crossings * rates.crossing_s - crossing_s) / rates.links
     wire_s = crossing_s / rates.links
     wire_s += segment * (path.passing * rates.passing_byte_s + path.meeting * rates.meeting_byte_s)
     messages_s, bytes_s, reduced_s = _busy(path, segment, rates, slow)
