@@ -165,3 +165,11 @@ def test_every_rank_is_simulated_where_messages_share_links():
     np.testing.assert_allclose(
         shared.rank_s, simulate(find("ring").schedule(8), NBYTES, network, contention=True, fold=False).rank_s
     )
+
+
+def test_a_ring_of_thousands_of_ranks_takes_the_time_of_the_formula():
+    size, nbytes = 4000, 4000 << 10
+    predicted = simulate(find("ring").schedule(size), nbytes, IDEAL)
+    assert predicted.method == "folded into 1 class"
+    assert predicted.messages == 2 * size * (size - 1)
+    assert predicted.time_s == pytest.approx((size - 1) * (2 * (1e-6 + 1024 * 1e-9) + 1024 * 1e-10), rel=1e-3)

@@ -93,6 +93,8 @@ def classes_of(
         if found in (before, size):
             break
     else:
+        if most is not None and int(lengths.sum()) > most:
+            return None
         colour = np.arange(size, dtype=np.uint64)
     _, representative, of_rank, counts = np.unique(colour, return_index=True, return_inverse=True, return_counts=True)
     # Classes are numbered by their representatives, which are their first ranks.
