@@ -105,10 +105,9 @@ nb::dict simulate_events(Column<std::int64_t> first, Column<std::int64_t> sender
 void bind_simulation(nb::module_& module) {
     module.def("simulate_events", &simulate_events, nb::arg("first"), nb::arg("sender"), nb::arg("step"),
                nb::arg("sent_step"), nb::arg("sends"), nb::arg("busy_s"), nb::arg("leaving_s"), nb::arg("occupied_s"),
-               nb::arg("rendezvous_s"), nb::arg("flight_s"), nb::arg("room"), nb::arg("room_passes"),
-               nb::arg("passes"), nb::arg("tracks"), nb::arg("ports"), nb::arg("bandwidth"), nb::arg("routes"),
-               nb::arg("route"), nb::arg("message_bytes"), nb::arg("hops"), nb::arg("record"),
-               nb::arg("progress").none(),
+               nb::arg("rendezvous_s"), nb::arg("flight_s"), nb::arg("room"), nb::arg("room_passes"), nb::arg("passes"),
+               nb::arg("tracks"), nb::arg("ports"), nb::arg("bandwidth"), nb::arg("routes"), nb::arg("route"),
+               nb::arg("message_bytes"), nb::arg("hops"), nb::arg("record"), nb::arg("progress").none(),
                "Execute programs in simulated time (unisono/simulator/events.py); return arrays of times.");
 }
 

@@ -13,6 +13,10 @@ from unisono import algorithm, find, recv, send
 from unisono.collectives import broadcast
 from unisono.compiler import Lowered, lower
 from unisono.compiler.instructions import INPUT, REDUCE, SEND
+from unisono.compiler.lengths import contents_of
+from unisono.compiler.lower import Limits, lower_steps
+from unisono.compiler.routes import Routes
+from unisono.errors import InternalError
 from unisono.verifier import proved
 from unisono.verifier.rounding import proved_with_codec
 
@@ -140,3 +144,16 @@ def test_fused_programs_do_not_deadlock_in_channels_of_depth_four(name):
 def test_the_check_of_depth_can_fail():
     programs = [lowered(find("ring").schedule(3), rank) for rank in range(3)]
     assert not completes([programs[0], programs[0], programs[2]], depth=4)
+
+
+def test_steps_that_are_not_proved_have_the_same_instructions_and_are_not_accepted_by_lower():
+    """The simulator compiles steps without a proof; the engine gets only what ``lower`` returns."""
+    for name in ("all_reduce/rabenseifner", "all_to_all/bruck", "gather/tree"):
+        schedule = find(name).schedule(5)
+        found = proved(schedule)
+        for rank in range(5):
+            contents = contents_of(schedule, find(name).collective, rank)
+            unproved = lower_steps(Routes(schedule), rank, Limits(1, 1), contents)
+            assert unproved.instructions == lower(found, rank).instructions
+        with pytest.raises(InternalError):
+            lower(schedule, 0)

@@ -1,8 +1,8 @@
 // Executes the programs of many ranks in simulated time, event by event.
 //
 // Nothing here knows a network or an algorithm: the caller gives the time that each action and message takes
-// (src/unisono/simulator), and src/unisono/simulator/reference.py defines the same loop in plain Python. *Action*, *unit*,
-// *pass* and *track* have the meanings that they have there.
+// (src/unisono/simulator), and src/unisono/simulator/reference.py defines the same loop in plain Python. *Action*,
+// *unit*, *pass* and *track* have the meanings that they have there.
 #pragma once
 
 #include <cstddef>
@@ -38,10 +38,10 @@ struct SimulatedPrograms {
 
 // Messages that share the bandwidth of links. Without routes they share nothing.
 struct SharedLinks {
-    std::span<const double> bandwidth;        // of each link
-    std::span<const std::int32_t> routes;     // links of each route, `hops` of them, padded with -1
-    std::span<const std::int64_t> route;      // of the message that an action receives
-    PerPass bytes;                            // of that message
+    std::span<const double> bandwidth;     // of each link
+    std::span<const std::int32_t> routes;  // links of each route, `hops` of them, padded with -1
+    std::span<const std::int64_t> route;   // of the message that an action receives
+    PerPass bytes;                         // of that message
     std::uint32_t hops = 0;
 };
 

@@ -20,9 +20,7 @@ struct TimedEvent {
     EventType type() const { return static_cast<EventType>(key >> 62); }
     std::uint32_t index() const { return static_cast<std::uint32_t>(key); }
     std::uint32_t pass() const { return static_cast<std::uint32_t>(key >> 32 & 0x3fffffff); }
-    bool before(const TimedEvent& other) const {
-        return time < other.time || (time == other.time && key < other.key);
-    }
+    bool before(const TimedEvent& other) const { return time < other.time || (time == other.time && key < other.key); }
 };
 
 // A heap with four children per node: shallower than a binary one, and the children share a cache line.

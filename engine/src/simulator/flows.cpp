@@ -139,8 +139,7 @@ void Flows::share() {
             continue;
         }
         const auto [rate, number] = shares_.front();
-        const std::vector<std::uint32_t> entries = links_[number].hops;  // `fix` does not change it, but the heap
-        for (const std::uint32_t entry : entries)
+        for (const std::uint32_t entry : links_[number].hops)
             if (const std::uint32_t flow = entry / links_given_.hops; !flows_[flow].fixed) fix(flow, rate);
     }
 }

@@ -7,7 +7,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <queue>
 #include <span>
 #include <utility>
 #include <vector>
@@ -43,9 +42,9 @@ class Flows {
 
   private:
     struct Link {
-        double bandwidth, demand = 0;         // demand: the sum of the greatest rates of its flows
-        std::vector<std::uint32_t> hops;      // entries of `positions_`
-        double left = 0;                      // while rates are computed
+        double bandwidth, demand = 0;     // demand: the sum of the greatest rates of its flows
+        std::vector<std::uint32_t> hops;  // entries of `positions_`
+        double left = 0;                  // while rates are computed
         std::uint32_t unfixed = 0, mark = 0;
         bool shared() const { return demand > bandwidth * (1 + 1e-12); }
     };
@@ -63,7 +62,7 @@ class Flows {
     std::vector<Flow> flows_;
     std::vector<std::uint32_t> positions_;  // of hop h of flow f in the list of its link: entry f * hops + h
     std::vector<std::uint32_t> free_;
-    std::vector<std::uint32_t> dirty_, fresh_;  // links whose flows have changed; flows that have started
+    std::vector<std::uint32_t> dirty_, fresh_;            // links whose flows have changed; flows that have started
     std::vector<std::uint32_t> part_links_, part_flows_;  // that get new rates
     std::vector<double> new_rate_;
     std::vector<std::pair<double, std::uint32_t>> shares_;  // a heap: fair share of a link

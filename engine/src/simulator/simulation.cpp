@@ -44,7 +44,8 @@ Simulation::Simulation(const SimulatedPrograms& programs, const SharedLinks& lin
     readers_.resize(first_reader_.back());
     std::vector<std::uint32_t> next(first_reader_.begin(), first_reader_.end() - 1);
     for (std::size_t action = 0; action < actions_; ++action)
-        if (programs.sender[action] >= 0) readers_[next[programs.sender[action]]++] = static_cast<std::uint32_t>(action);
+        if (programs.sender[action] >= 0)
+            readers_[next[programs.sender[action]]++] = static_cast<std::uint32_t>(action);
     units_.resize(units_count_);
     for (std::size_t unit = 0; unit < units_count_; ++unit)
         for (std::uint32_t track = 0; track < programs.tracks; ++track) {
@@ -81,8 +82,7 @@ SimulatedTimes Simulation::run() {
             resumed_.pop_back();
             run_ahead(unit);
         }
-        if (shares_ && flows_->is_dirty() && (queue_.empty() || queue_.top().time > now))
-            share_links(now);
+        if (shares_ && flows_->is_dirty() && (queue_.empty() || queue_.top().time > now)) share_links(now);
         if (queue_.empty()) break;
         const TimedEvent event = queue_.pop();
         now = event.time;
