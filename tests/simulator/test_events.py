@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from dataclasses import replace
 
 import numpy as np
@@ -70,6 +72,17 @@ def test_levels_are_those_of_the_proof():
         predicted = unisono.simulate(schedule, 1 << 16, IDEAL)
         assert len(predicted.level_s) == unisono.prove(schedule).levels
         assert predicted.level_s[-1] == pytest.approx(predicted.time_s)
+
+
+def test_without_the_extension_the_loop_in_python_is_used():
+    program = (
+        "import sys; sys.modules['unisono._engine'] = None\n"
+        "import unisono\n"
+        "print(unisono.simulate(unisono.find('all_reduce/ring').schedule(5), 1 << 20, 'ideal').time_s)"
+    )
+    printed = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
+    native = unisono.simulate(unisono.find("all_reduce/ring").schedule(5), 1 << 20, "ideal")
+    assert float(printed) == native.time_s
 
 
 def test_flows_share_links_max_min_fair():

@@ -7,11 +7,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from unisono import _engine
 from unisono.codecs import messages
 from unisono.codecs.arrays import floats_of
 from unisono.codecs.codec import Codec, find
 from unisono.errors import UsageError
+
+try:
+    from unisono import _engine
+except ImportError:  # a checkout without the extension, where simulations still need the records of codecs
+    _engine = None  # type: ignore[assignment]
 
 Bytes = NDArray[np.uint8]
 BEST = ""  # the variant of the loops: the best one for this processor
