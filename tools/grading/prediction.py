@@ -26,7 +26,7 @@ def programs_of(implementation: Implementation, size: int, pieces: int, ranks_pe
 def predict(row: Row, implementation: Implementation, network: Network) -> float:
     """Return the predicted time of a row in seconds.
 
-    This is ``unisono.simulate`` with one segment and channels of any depth, as MPI libraries have them, and with
+    This is ``unisono.simulate`` with channels of any depth, as MPI libraries have them, and with
     programs that are compiled once for all sizes; the copies that the library makes besides are added.
     """
     end = network.endpoint
