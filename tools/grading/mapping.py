@@ -1,8 +1,8 @@
 """The Unisono program of each algorithm of the libraries that were measured, and the algorithms that have none.
 
 *Copied*: the bytes that an implementation copies in memory besides its messages, as a multiple of the vector: from
-the send buffer to a working buffer at the beginning, packing, and reordering at the end. They are counted in libbine's
-source and from what Open MPI's algorithms do; Fujitsu MPI is assumed to do the same.
+the send buffer to a working buffer at the beginning, packing, and reordering at the end. They are counted in
+libbine's source and from what Open MPI's algorithms do; Fujitsu MPI is assumed to do the same.
 
 libbine's algorithms exchange the same messages as recursive doubling and halving with partners at other distances.
 They are mapped to those programs, and to a program of their own only where the messages differ (block by block).
