@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
 
 from rich.console import Console
 from rich.markup import escape
+from rich.progress import Progress, TaskID
 
 from unisono import networks
 from unisono.algorithms import Algorithm
@@ -64,12 +66,12 @@ def run(args: argparse.Namespace) -> int:
         task = bar.add_task("", total=len(sizes) * len(schedules))
         for schedule in schedules:
             for nbytes in sizes:
-                doing = messages.SIMULATING(algorithm=schedule.label, bytes=format_bytes(nbytes))
-                bar.update(task, description=translated(doing, args.lang))
+                show = _progress(bar, task, schedule.label, nbytes, args.lang)
+                show(0)
                 predictions[nbytes].append(
                     simulate(
                         schedule, nbytes, network, codec=args.codec, segments=args.segments, fold=not args.no_fold,
-                        contention=False if args.no_contention else None,
+                        contention=False if args.no_contention else None, progress=show,
                     )
                 )  # fmt: skip
                 bar.advance(task)
@@ -82,6 +84,16 @@ def run(args: argparse.Namespace) -> int:
     note = translated(messages.PATH_NOTE(), args.lang)
     print_paragraph(out, note, style="dim")
     return 0
+
+
+def _progress(bar: Progress, task: TaskID, algorithm: str, nbytes: int, language: str) -> Callable[[int], None]:
+    """Return a function that shows the number of instructions simulated so far."""
+
+    def show(done: int) -> None:
+        doing = messages.SIMULATING(algorithm=algorithm, bytes=format_bytes(nbytes), done=f"{done:,}")
+        bar.update(task, description=translated(doing, language))
+
+    return show
 
 
 def _schedules(args: argparse.Namespace, network: Network) -> tuple[Collective, list[Schedule]]:

@@ -18,7 +18,11 @@ SIZE_OF_SCHEDULE = Template(
     "{name} is a schedule of {found} ranks\n  expected: -n {found}\n  found:    -n {size}",
     "{name} 是 {found} 个 rank 的调度\n  应为：-n {found}\n  实际：-n {size}",
 )
-SIMULATING = Template("cli.simulating", "simulating {algorithm}, {bytes}", "正在模拟 {algorithm}，{bytes}")
+SIMULATING = Template(
+    "cli.simulating",
+    "simulating {algorithm}, {bytes}: {done} instructions",
+    "正在模拟 {algorithm}，{bytes}：{done} 条指令",
+)
 ALGORITHM = Template("cli.simulate_algorithm", "algorithm", "算法")
 TIME = Template("cli.simulate_time", "time", "时间")
 OF_BEST = Template("cli.simulate_of_best", "of best", "相对最快")
