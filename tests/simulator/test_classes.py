@@ -11,7 +11,7 @@ from unisono import networks
 from unisono.algorithms import BUILT_IN, algorithm, find, one_per_rank
 from unisono.collectives import all_gather, all_reduce
 from unisono.errors import ScheduleError, UnmatchedError, UsageError
-from unisono.schedule import Schedule, recv, send
+from unisono.schedule import Schedule, copy, recv, recv_reduce, send
 from unisono.simulator import simulation
 from unisono.simulator.paths import record
 from unisono.simulator.simulation import simulate
@@ -173,3 +173,24 @@ def test_a_ring_of_thousands_of_ranks_takes_the_time_of_the_formula():
     assert predicted.method == "folded into 1 class"
     assert predicted.messages == 2 * size * (size - 1)
     assert predicted.time_s == pytest.approx((size - 1) * (2 * (1e-6 + 1024 * 1e-9) + 1024 * 1e-10), rel=1e-3)
+
+
+def test_pairs_of_local_ops_matter_where_the_compiler_drops_some_of_them():
+    def program(rank):
+        odd = rank % 2
+        yield send(0, dst=rank ^ 1), recv_reduce(0, src=rank ^ 1)
+        yield copy([odd, 1 - odd], to=[2, 3])
+        yield copy(2, to=1)  # slot 3 is never read
+
+    schedule = Schedule("all_reduce", "x", size=8, chunks=2, slots=4, make=program)
+    templates = list(templates_of(schedule, all_reduce, record(schedule), Hosts(8, 1), rounds=False))
+    assert sorted(each.ranks.tolist() for each in templates) == [[0, 2, 4, 6], [1, 3, 5, 7]]
+    assert check(schedule, IDEAL) <= 2
+
+
+def test_the_order_of_receives_and_sums_does_not_matter():
+    # Every rank but the first adds its own data at another position.
+    schedule = find("naive").schedule(6)
+    templates = list(templates_of(schedule, all_reduce, record(schedule), Hosts(6, 1), rounds=False))
+    assert sum(len(each.ranks) for each in templates) == 6
+    assert check(schedule, IDEAL) == 6

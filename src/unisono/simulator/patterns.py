@@ -19,11 +19,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from unisono.schedule.frozen import CODES
-from unisono.schedule.ops import COMBINE, COPY, RECV_REDUCE, SEND
+from unisono.schedule.ops import COMBINE, COPY, RECV, RECV_REDUCE, SEND
 from unisono.simulator.numbers import Values
 from unisono.simulator.recording import LOCAL, Recording
 
-SENDING, ADDING, COPYING, COMBINING = CODES[SEND], CODES[RECV_REDUCE], CODES[COPY], CODES[COMBINE]
+SENDING, RECEIVING, ADDING, COPYING, COMBINING = (
+    CODES[SEND], CODES[RECV], CODES[RECV_REDUCE], CODES[COPY], CODES[COMBINE],
+)  # fmt: skip
 MOST_COMPARED = 60_000_000  # boundaries of items on all ranks
 BLOCK = 1 << 22  # boundaries that are compared at a time
 
@@ -35,11 +37,15 @@ class Held(NamedTuple):
     width: int
 
 
-def patterns(recording: Recording, held: Sequence[Held]) -> Values | None:
-    """Return a number for each rank, equal where programs are the same but for their slots; None if too costly."""
+def patterns(recording: Recording, held: Sequence[Held], paired: bool) -> Values | None:
+    """Return a number for each rank, equal where programs are the same but for their slots; None if too costly.
+
+    ``paired``: it matters which source of a local op belongs to which target. It does not where the compiler keeps
+    all of them, or none.
+    """
     if _turns_back(recording, held):
         return np.zeros(len(recording.ranks), np.uint64)
-    return _coverage(recording, held)
+    return _coverage(recording, held, paired)
 
 
 class _Interval:
@@ -118,10 +124,11 @@ def _turn_back(turning: _Interval, intervals: list[_Interval]) -> bool:
     return True
 
 
-def _coverage(recording: Recording, held: Sequence[Held]) -> Values | None:
+def _coverage(recording: Recording, held: Sequence[Held], paired: bool) -> Values | None:
     """Describe the slots of each rank by the ops that name them; None if there are too many."""
-    weights = _mixed(recording.item_op * 2 + recording.item_other + 1) * np.uint64(2) + np.uint64(1)
-    local = recording.column[recording.item_op] == LOCAL  # the compiler pairs the operands of local ops
+    ops = _without_order(recording)[recording.item_op]
+    weights = _mixed(ops * 2 + recording.item_other + 1) * np.uint64(2) + np.uint64(1)
+    local = (recording.column[recording.item_op] == LOCAL) & paired
     weights = _mixed(weights + np.where(local, _positions(recording), 0).astype(np.uint64))
     keys = np.stack([recording.family, recording.offset, recording.width], axis=1)
     keys, inverse = np.unique(keys, axis=0, return_inverse=True)
@@ -161,6 +168,39 @@ def _described(starts: Values, widths: Values, weight: Values) -> Values:
     lengths = np.diff(edges, axis=1).astype(np.uint64)
     described = np.where(covering[:, :-1] == 0, np.uint64(0), _mixed(covering[:, :-1]))
     return (described * lengths).sum(axis=1, dtype=np.uint64)
+
+
+def _without_order(recording: Recording) -> Values:
+    """Return a number for each op: the same for those in a row whose order does not matter to the compiler.
+
+    Receives that only overwrite slots are never dropped, and merged only with a send of the same slots, which
+    ``_neighbours`` tells. Ops that add to one slot, one after another, are all dropped or all kept.
+    """
+    kinds = recording.kinds
+    begins = np.flatnonzero(np.diff(kinds.astype(np.int64), prepend=-1))
+    row = np.repeat(begins, np.diff(begins, append=len(kinds)))
+    found = np.where(kinds == RECEIVING, row, np.arange(len(kinds)))
+    for begin, end in zip(begins.tolist(), [*begins[1:].tolist(), len(kinds)], strict=True):
+        if kinds[begin] == COMBINING and end - begin > 1 and _have_one_target(recording, begin, end):
+            found[begin:end] = begin
+    return found
+
+
+def _have_one_target(recording: Recording, begin: int, end: int) -> bool:
+    """Return whether local ops have the same target on every rank, one item each."""
+    first, last = np.searchsorted(recording.item_op, [begin, end])
+    items = first + np.flatnonzero(recording.item_other[first:last])
+    if len(items) != end - begin or last - first != 2 * (end - begin):
+        return False
+    families = [recording.families[number] for number in recording.family[items].tolist()]
+    if any(family.modulus for family in families):
+        return False
+    offset = recording.offset[items].tolist()
+    target = families[0].start + offset[0]
+    same_width = (recording.width[first:last] == recording.width[first]).all()
+    return bool(same_width) and all(
+        bool((family.start + add == target).all()) for family, add in zip(families, offset, strict=True)
+    )
 
 
 def _neighbours(recording: Recording, keys: Values) -> Iterator[tuple[Values, Values]]:

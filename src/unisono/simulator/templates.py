@@ -19,7 +19,7 @@ from unisono.collectives import Collective
 from unisono.compiler.buffer_parts import BufferAssignment
 from unisono.compiler.dead_stores import drop_dead_stores
 from unisono.compiler.fusing import fuse
-from unisono.compiler.instructions import Lowered
+from unisono.compiler.instructions import Instruction, Lowered
 from unisono.compiler.routes import Routes
 from unisono.schedule import Schedule
 from unisono.schedule.frozen import KINDS
@@ -66,11 +66,18 @@ def templates_of(
 ) -> Iterator[Template]:
     """Compile the programs of all ranks; those that are the same but for slots and peers, once."""
     for recording in recordings:
-        for part in _alike(schedule, collective, recording, hosts):
-            yield _compiled(schedule, collective, part, hosts, rounds)
+        for part in _alike(schedule, collective, recording, hosts, paired=False):
+            template, is_whole = _compiled(schedule, collective, part, hosts, rounds)
+            if is_whole or len(part.ranks) == 1:
+                yield template
+                continue
+            for same in _alike(schedule, collective, part, hosts, paired=True):
+                yield _compiled(schedule, collective, same, hosts, rounds)[0]
 
 
-def _alike(schedule: Schedule, collective: Collective, recording: Recording, hosts: Hosts) -> Iterator[Recording]:
+def _alike(
+    schedule: Schedule, collective: Collective, recording: Recording, hosts: Hosts, paired: bool
+) -> Iterator[Recording]:
     """Split a recording into parts that compile to the same program."""
     if len(recording.ranks) == 1:
         yield recording
@@ -85,7 +92,7 @@ def _alike(schedule: Schedule, collective: Collective, recording: Recording, hos
     for chosen in _groups(key):
         part = recording.part(chosen)
         part_held = [Held(each.first[chosen], int(each.width[chosen[0]])) for each in held]
-        found = patterns(part, part_held)
+        found = patterns(part, part_held, paired)
         if found is None:
             found = np.arange(len(chosen))
         for same in _groups(found):
@@ -128,8 +135,8 @@ def _held(schedule: Schedule, collective: Collective, ranks: Values) -> tuple[li
 
 def _compiled(
     schedule: Schedule, collective: Collective, recording: Recording, hosts: Hosts, rounds: bool
-) -> Template:
-    """Compile the program of the first rank."""
+) -> tuple[Template, bool]:
+    """Compile the program of the first rank; return also whether no local instruction lost an operand."""
     rank = int(recording.ranks[0])
     peers = recording.peers
     first = _first_equal(peers[:1])[0] if peers.shape[1] else np.empty(0, np.int64)
@@ -146,10 +153,16 @@ def _compiled(
     assignment = BufferAssignment(program, program, me, None, rounds)  # type: ignore[arg-type]
     made = fuse(list(assignment.instructions(routes, me)))
     results = [assignment.target(slot, slot) for slot in assignment.results] if collective.carries_data else []
+    before = _local_operands(made)
     made = drop_dead_stores(made, results)
     rows = actions_of(SimpleNamespace(instructions=made))  # type: ignore[arg-type]
     rows["chunks"] = program.chunk_counts(made)
-    return Template(recording.ranks, peers, rows, near)
+    return Template(recording.ranks, peers, rows, near), before == _local_operands(made)
+
+
+def _local_operands(instructions: list[Instruction]) -> list[int]:
+    """Return the numbers of operands of local instructions that have several."""
+    return [len(each.operands) for each in instructions if each.kind in (COPY, COMBINE) and len(each.operands) > 1]
 
 
 class _OwnRoutes(Routes):
