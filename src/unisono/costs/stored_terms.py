@@ -116,7 +116,7 @@ def _mixed_terms(terms: Sequence[Terms], combine: Combine) -> Terms:
         return max(0.0, combine(counts))
 
     def path(paths: Sequence[Path]) -> Path:
-        return Path(*map(mixed, zip(*paths, strict=True)))
+        return Path(*[mixed(counts) if any(counts) else 0.0 for counts in zip(*paths, strict=True)])
 
     parts = tuple(
         Part(path([part.first for part in alike]), path([part.further for part in alike]))

@@ -63,12 +63,10 @@ class Terms:
 
     @staticmethod
     def from_data(data: Sequence[Any]) -> Terms:
-        """Return the terms that ``as_data`` has written; raise ValueError or TypeError for anything else."""
+        """Return the terms that ``as_data`` has written."""
         chunks, most_sent, parts, work, ranks, link = data
-        paths = tuple(Part(_path(first), _path(further)) for first, further in parts)
-        if not (all(type(each) is int and each > 0 for each in (chunks, most_sent, ranks)) and paths):
-            raise ValueError(data)
-        return Terms(chunks, most_sent, paths, _path(work), ranks, _number(link))
+        paths = tuple([Part(Path(*first), Path(*further)) for first, further in parts])
+        return Terms(chunks, most_sent, paths, Path(*work), ranks, link)
 
 
 def _short(path: Path) -> list[float]:
@@ -77,13 +75,3 @@ def _short(path: Path) -> list[float]:
     while counts and not counts[-1]:
         counts.pop()
     return counts
-
-
-def _path(counts: Sequence[Any]) -> Path:
-    return Path(*map(_number, counts))
-
-
-def _number(count: Any) -> float:
-    if type(count) not in (int, float) or count != count or abs(count) > 1e15:
-        raise ValueError(count)
-    return float(count)
