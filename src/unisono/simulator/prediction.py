@@ -59,7 +59,7 @@ class CriticalPath:
 class Prediction:
     """The time that a schedule takes on a network.
 
-    - ``algorithm``, ``network``, ``size`` and ``nbytes`` say what was simulated: for how many ranks, and which vector.
+    - ``algorithm``, ``network``, ``size`` (ranks) and ``nbytes`` (of the vector) say what was simulated.
     - ``time_s`` is the time until the last rank has finished; ``rank_s`` that of each rank.
     - ``level_s`` is the time at which each level ends (a level: the steps on the same depth of the longest path).
     - ``idle_s`` is the time for which the processor of each rank waits, until that rank has finished.
