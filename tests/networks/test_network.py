@@ -2,6 +2,9 @@
 
 from dataclasses import replace
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -86,3 +89,9 @@ def test_every_cost_of_an_endpoint_survives_writing_and_reading():
     )  # fmt: skip
     network = Network("machine", endpoint=endpoint)
     assert networks.read_text(network.to_toml(), "copy.toml") == network
+
+
+def test_networks_need_no_import_beside_unisono():
+    program = "import unisono; print(unisono.networks.load('ideal').name)"
+    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
+    assert result.stdout == "ideal\n"
