@@ -1,9 +1,8 @@
 """Links and routes of networks."""
 
-from dataclasses import replace
-
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
