@@ -181,6 +181,20 @@ def hosts_table(data: dict) -> str:
     return "\n".join(lines) + "\n"
 
 
+def host_training_table(data: dict) -> str:
+    """Return the table of training steps on several hosts, by the rate of their links."""
+    lines = ["| links | step | Unisono ms | Gloo ms | Gloo / Unisono | Unisono, fp8 ms | silent ms |",
+             "|---|---|--:|--:|--:|--:|--:|"]  # fmt: skip
+    for rate, run in data.items():
+        for step, seconds in run["seconds"].items():
+            ours, gloo = seconds["unisono"], seconds["gloo"]
+            others = [seconds.get(name) for name in ("unisono, fp8", "silent")]
+            cells = [rate, step, f"{ours * 1e3:.0f}", f"{gloo * 1e3:.0f}", f"{gloo / ours:.2f}×"]
+            cells += ["" if each is None else f"{each * 1e3:.0f}" for each in others]
+            lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
 def measurement(name: str) -> dict:
     """Return one measurement, named ``<machine>/<file>``."""
     return json.loads((MEASUREMENTS / f"{name}.json").read_text())
@@ -195,6 +209,8 @@ def table(name: str) -> str:
         return runs_table(data)
     if "placements" in data:
         return hosts_table(data)
+    if all("Gbit/s" in key for key in data):
+        return host_training_table(data)
     if "seconds" in data:
         of_strategies = any("ours" in case for case in data["seconds"].values())
         return strategies_table(data) if of_strategies else training_table(data)

@@ -90,7 +90,7 @@ MEASURED = [
     ("all_reduce", (1,) * 4, 64 << 20, "ring"), ("all_reduce", (1, 1), 1 << 20, "ring"),
     ("all_reduce", (4,) * 4, 8, "leaders"), ("all_reduce", (4,) * 4, 16 * KIB, "leaders"),
     ("all_reduce", (8, 8), 16 * KIB, "leaders"), ("all_reduce", (8, 8), 64 << 20, "hierarchical, ring"),
-    ("all_reduce", (4,) * 4, 256 * KIB, "hierarchical, ring"),
+    ("all_reduce", (4,) * 4, 256 * KIB, "hierarchical, ring"), ("all_reduce", (4,) * 4, 1 << 20, "hierarchical, ring"),
     ("all_reduce", (4,) * 4, 64 << 20, "hierarchical, ring"),
     ("all_to_all", (4,) * 4, 64 * KIB, "hierarchical"), ("all_to_all", (4,) * 4, 64 << 20, "hierarchical"),
     ("all_gather", (4,) * 4, 8 * KIB, "hierarchical, bruck"), ("all_gather", (4,) * 4, 1 << 20, "hierarchical, ring"),
@@ -104,6 +104,16 @@ def test_the_choice_is_what_was_measured_to_be_the_fastest(collective, counts, n
     assert (
         ", ".join([chosen.algorithm.name, *[chosen.options[o] for o in ("outer",) if o in chosen.options]]) == fastest
     )
+
+
+@pytest.mark.parametrize("speed", [0.5, 1, 2, 4])
+def test_one_rank_of_each_host_cannot_keep_a_link_busy_whatever_the_speed_of_memory(speed):
+    rates = Rates(*(each / speed if name in ("sent_byte_s", "received_byte_s", "copied_byte_s") else each
+                    for name, each in Rates()._asdict().items()))  # fmt: skip
+    for counts in ((4,) * 4, (8, 8)):
+        for nbytes in (1 << 20, 64 << 20):
+            chosen = choose(all_reduce, sum(counts), nbytes, {}, rates, hosts=hosts_of(counts))
+            assert chosen.algorithm.name == "hierarchical"
 
 
 @pytest.mark.parametrize("counts", [(3, 1), (5, 3, 2), (8, 7, 5, 3)])

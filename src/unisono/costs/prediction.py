@@ -53,7 +53,11 @@ def _part(
         link_s = segment * (
             terms.link * rates.crossing_byte_s / rates.links + part.further.meeting * rates.meeting_byte_s
         )
-        bandwidth_s = max(link_s, (further.bandwidth_s + latency_s) / min(tracks, passes))
+        # The passes of a rank share its processor. Ranks do the same work one after another along the path, so the
+        # bytes that they send to other hosts are also those that each of them sends.
+        sent_far = part.further.sent - part.further.passing
+        processor_s = further.busy_s - further.reduction_s + segment * slow * sent_far * rates.far_byte_s
+        bandwidth_s = max(link_s, processor_s, (further.bandwidth_s + latency_s) / min(tracks, passes))
         reduction_s = further.reduction_s / tracks
         further = Prediction(bandwidth_s + reduction_s, 0.0, bandwidth_s, reduction_s, further.busy_s)
     more = passes - 1

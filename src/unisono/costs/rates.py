@@ -37,6 +37,8 @@ class Rates(NamedTuple):
     passing_byte_s: float = 0.0  # on a link inside a host; in shared memory the copies of the ranks are the link
     crossing_s: float = 8 * US  # of each message on the link of a host, beside its bytes
     crossing_byte_s: float = 1 / 1.25e9
+    # Of the processor of a rank, for each byte that it exchanges with another host over TCP, sent and received.
+    far_byte_s: float = 600 * PS
     # Messages between different pairs of hosts at the same time: packets are dropped and sent again (TCP).
     meeting_byte_s: float = 1 / 1.25e9
     cache_bytes: float = 0.0  # of a rank; 0: the caches are not known
@@ -122,6 +124,7 @@ def rates_of(network: Network) -> Rates:
         passing_byte_s=wire_s,
         crossing_s=0.0,
         crossing_byte_s=1 / nics.bandwidth,
+        far_byte_s=0.0,  # bytes that a rank sends and receives cost the same everywhere
         meeting_byte_s=0.0,
         cache_bytes=float(endpoint.cache_bytes or 0),
         beyond_cache=endpoint.beyond_cache if endpoint.cache_bytes else 1.0,
