@@ -161,7 +161,7 @@ void strangers_are_turned_away() {
 }
 
 // Both ranks begin to connect before either hears of the other, or one begins `lead` steps before. Letters arrive in
-// order, and the kernel has one connection in the end.
+// order, and one connection remains.
 void two_ranks_share_one_connection() {
     for (int lead = -6; lead <= 6; ++lead) {
         TwoRanks ranks;

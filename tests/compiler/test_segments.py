@@ -40,10 +40,10 @@ def test_no_codec_block_is_cut_and_two_passes_fit_into_the_staging_area(name, si
 
 @pytest.mark.parametrize(
     ("length", "passes"),
-    [(1000, 1), (4 * 4096 * 2, 4), (4 * 4096 * 2 - 1, 4), (10**6, 8), (4 * 4096, 2)],
+    [(1000, 1), (4 * 16384 * 2, 4), (4 * 16384 * 2 - 1, 4), (10**6, 8), (4 * 16384, 2)],
 )
 def test_where_several_passes_run_at_a_time_a_vector_has_a_segment_for_each(length, passes):
-    """Unless segments become shorter than 16 KiB, or longer than 256 KiB."""
+    """Unless segments become shorter than 64 KiB, or longer than 256 KiB."""
     schedule = find("ring").schedule(2)
     lowered = lower(proved(schedule), 0, hosts=((0,), (1,)))
     lengths = Lengths((length,), (length,))

@@ -214,7 +214,7 @@ def grade_of_hosts(records: list[dict[str, Any]], cores: int) -> Grade:
             crossing_s=way_s / 4,
             far_s=way_s / 2,
             crossing_byte_s=1 / record["rate"],
-            meeting_byte_s=1 / record["rate"],
+            contended_byte_s=1 / record["rate"],
         )
         samples = samples_of(_calls(record["calibrating"]), counts, cores)
         rates = fit_rates(samples, STAGING_BYTES, start, BETWEEN_HOSTS)

@@ -17,7 +17,7 @@ bool any_rendezvous(const PerPass& rendezvous) {
 
 std::size_t kept_rows(const SimulatedPrograms& programs, bool record) {
     if (record || programs.room.empty()) return programs.passes;
-    // A channel of bounded depth lets a sender get only so many passes ahead of its receiver.
+    // A channel of bounded depth lets a sender get only a bounded number of passes ahead of its receiver.
     std::int64_t ahead = 0;
     for (const std::int64_t passes : programs.room_passes) ahead = std::max(ahead, passes);
     return std::min<std::uint64_t>(programs.passes, static_cast<std::uint64_t>(ahead + 2) * programs.tracks);

@@ -16,6 +16,7 @@ from unisono.cli import arguments
 from unisono.cli import simulate_messages as messages
 from unisono.cli.names import WrittenSchedule, resolve
 from unisono.cli.output import console, print_json, print_paragraph, print_table, progress_bar, ratio, table
+from unisono.cli.proof_messages import ALGORITHM
 from unisono.collectives import Collective
 from unisono.comm.topology import host_options
 from unisono.errors import UsageError
@@ -133,7 +134,7 @@ def _print(
         title=network.title or network.name,
     )  # fmt: skip
     headings = (
-        messages.ALGORITHM, messages.TIME, messages.OF_BEST, messages.LATENCY, messages.BANDWIDTH, messages.OVERHEAD,
+        ALGORITHM, messages.TIME, messages.OF_BEST, messages.LATENCY, messages.BANDWIDTH, messages.OVERHEAD,
         messages.REDUCTION, messages.WAITING, messages.IDLE, messages.OF_BOUND, messages.BUSIEST,
     )  # fmt: skip
     columns = [translated(heading(), language) for heading in headings]

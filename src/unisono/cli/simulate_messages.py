@@ -23,7 +23,6 @@ SIMULATING = Template(
     "simulating {algorithm}, {bytes}: {done} instructions",
     "正在模拟 {algorithm}，{bytes}：{done} 条指令",
 )
-ALGORITHM = Template("cli.simulate_algorithm", "algorithm", "算法")
 TIME = Template("cli.simulate_time", "time", "时间")
 OF_BEST = Template("cli.simulate_of_best", "of best", "相对最快")
 LATENCY = Template("cli.simulate_latency", "latency", "延迟")

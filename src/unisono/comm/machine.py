@@ -118,4 +118,4 @@ def with_link_rate(rates: Rates, link_rate: float | None) -> Rates:
     """Return the rates with links between hosts of ``link_rate`` bytes per second; None if it is not known."""
     if link_rate is None or link_rate <= 0:  # not known, or not measured yet
         return rates
-    return rates._replace(crossing_byte_s=1 / link_rate, meeting_byte_s=1 / link_rate)
+    return rates._replace(crossing_byte_s=1 / link_rate, contended_byte_s=1 / link_rate)

@@ -34,7 +34,7 @@ class Conditions(NamedTuple):
     reduced: float
     copied: float
     crossing: float
-    meeting: float
+    contended: float
 
 
 # Where latency is everything; where the costs of messages are like the latency; where bytes are everything.
@@ -119,7 +119,7 @@ def _path(counts: list[list[int]]) -> Path:
         locals=copy[0] + add[0],
         sent=send[1] + to_all[1] + send_far[1], passing=send[1] + to_all[1],
         received=receive[1] + reduce[1], reduced=reduce[1] + add[1], copied=copy[1] + add[1],
-        crossings=cross[0] + meet[0], crossing=cross[1] + meet[1], meeting=meet[1],
+        crossings=cross[0] + meet[0], crossing=cross[1] + meet[1], contended=meet[1],
     )  # fmt: skip
 
 
@@ -138,11 +138,11 @@ class _Run:
 
     def __init__(self, actions: list[list[Action]], hosts: Hosts, home: dict[int, int], conditions: Conditions):
         self.actions, self.hosts, self.home = actions, hosts, home
-        near, far, message, send, receive, sent, received, reduced, copied, crossing, meeting = conditions
+        near, far, message, send, receive, sent, received, reduced, copied, crossing, contended = conditions
         self.latency = (near, far, message)
         self.events = (send, send, send, receive, receive, 0.0, 0.0)
         self.chunks = (sent, sent, sent, received, received + reduced, copied, copied + reduced)
-        self.crossing = (crossing, crossing + meeting)
+        self.crossing = (crossing, crossing + contended)
         self.nodes: list[tuple[int, int, int]] = []
         self.ends: list[int] = []  # the last node of each pass
 

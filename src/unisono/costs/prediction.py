@@ -51,7 +51,7 @@ def _part(
         # While one pass waits for the network, others use the processor and the link.
         latency_s = further.latency_s / tracks
         link_s = segment * (
-            terms.link * rates.crossing_byte_s / rates.links + part.further.meeting * rates.meeting_byte_s
+            terms.link * rates.crossing_byte_s / rates.links + part.further.contended * rates.contended_byte_s
         )
         # The passes of a rank share its processor. Ranks do the same work one after another along the path, so the
         # bytes that they send to other hosts are also those that each of them sends.
@@ -72,7 +72,7 @@ def _pass(path: Path, terms: Terms, segment: float, rates: Rates, slow: float) -
     # A message occupies the link of its host for its bytes, or for its cost if that is longer.
     latency_s += max(0.0, path.crossings * rates.crossing_s - crossing_s) / rates.links
     wire_s = crossing_s / rates.links
-    wire_s += segment * (path.passing * rates.passing_byte_s + path.meeting * rates.meeting_byte_s)
+    wire_s += segment * (path.passing * rates.passing_byte_s + path.contended * rates.contended_byte_s)
     messages_s, bytes_s, reduced_s = _busy(path, segment, rates, slow)
     if turns > 1 and terms.work.receives:
         # The ranks of a host share its cores: what is not on the path must also be done.

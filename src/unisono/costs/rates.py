@@ -40,7 +40,7 @@ class Rates(NamedTuple):
     # Of the processor of a rank, for each byte that it exchanges with another host over TCP, sent and received.
     far_byte_s: float = 600 * PS
     # Messages between different pairs of hosts at the same time: packets are dropped and sent again (TCP).
-    meeting_byte_s: float = 1 / 1.25e9
+    contended_byte_s: float = 1 / 1.25e9
     cache_bytes: float = 0.0  # of a rank; 0: the caches are not known
     beyond_cache: float = 1.0  # the factor on bytes that ranks copy where a call does not fit into the caches
     turn_s: float = 1.0 * US  # of each rank of a core, on every message that it waits for, where ranks share cores
@@ -125,7 +125,7 @@ def rates_of(network: Network) -> Rates:
         crossing_s=0.0,
         crossing_byte_s=1 / nics.bandwidth,
         far_byte_s=0.0,  # bytes that a rank sends and receives cost the same everywhere
-        meeting_byte_s=0.0,
+        contended_byte_s=0.0,
         cache_bytes=float(endpoint.cache_bytes or 0),
         beyond_cache=endpoint.beyond_cache if endpoint.cache_bytes else 1.0,
         turn_s=0.0,

@@ -30,7 +30,7 @@ class Path(NamedTuple):
     copied: float = 0  # chunks that are copied inside a rank
     crossings: float = 0  # messages on the link of a host, one after the other
     crossing: float = 0  # their chunks
-    meeting: float = 0  # chunks among them that share a link with messages of another pair of hosts
+    contended: float = 0  # chunks among them that share a link with messages of another pair of hosts
 
 
 class Part(NamedTuple):
