@@ -155,10 +155,12 @@ PEERS = {"gloo": "Gloo", "mpi-tcp": "Open MPI, TCP", "mpi-ucx": "Open MPI, UCX"}
 def hosts_table(data: dict) -> str:
     """Return the table of a collective between hosts: the lowest time of several blocks, and the median of ours.
 
-    The ratio is that of the fastest peer to Unisono. MPI over UCX was measured in a second job, beside Unisono again.
+    The ratio is that of the fastest peer to Unisono in the same job. Open MPI over UCX has a second job.
     """
     rate = data.get("rate_bytes_per_s")
-    measured = {peer for case in data["placements"].values() for times in case["us"].values() for peer in times}
+    cases = data["placements"].values()
+    jobs = [job for case in cases for job in (case["us"], case.get("second_job_us", {}))]
+    measured = {peer for job in jobs for times in job.values() for peer in times}
     peers = [peer for peer in PEERS if peer in measured]
     collectives = {case.get("collective", "all_reduce") for case in data["placements"].values()}
     heading = ["hosts × ranks", *(["collective"] if len(collectives) > 1 else []), "bytes", "Unisono µs"]
@@ -166,18 +168,29 @@ def hosts_table(data: dict) -> str:
     words = 2 if len(collectives) > 1 else 1
     lines = [f"| {' | '.join(heading)} |", "|" + "---|" * words + "--:|" * (len(heading) - words)]
     for name, case in data["placements"].items():
-        for nbytes, times in ((int(text), times) for text, times in case["us"].items()):
-            ours = times["unisono"]
+        for text, first in case["us"].items():
+            nbytes, ours = int(text), first["unisono"]
+            second = case.get("second_job_us", {}).get(text, {"unisono": ours})
+            times = {**second, **first}
             cells = [name.split()[0].replace("x", " × "), *([case["collective"]] if len(collectives) > 1 else [])]
             cells += [with_unit(nbytes), f"{microseconds(min(ours))} ({microseconds(statistics.median(ours))})"]
             cells += [microseconds(min(times[peer])) if peer in times else "" for peer in peers]
-            found = [min(times[peer]) for peer in peers if peer in times]
-            ratio = min(found) / min(ours) if found else None
+            ratios = [
+                min(job[peer]) / min(job["unisono"]) for job in (first, second) for peer in peers if peer in job
+            ]
+            ratio = min(ratios, default=None)
             cells.append("" if ratio is None else f"{ratio:.2f}×" if ratio < 2 else factor(ratio))
             if rate:
                 bound_us = 2 * (case["hosts"] - 1) / case["hosts"] * nbytes / rate * 1e6
                 cells.append(f"{min(ours) / bound_us:.2f}" if nbytes >= 1 << 16 else "")
             lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
+def facts_table(data: dict) -> str:
+    """Return the table of single measurements."""
+    lines = ["| | measured | command |", "|---|---|---|"]
+    lines += [f"| {fact['what']} | {fact['measured']} | {fact['command']} |" for fact in data["facts"]]
     return "\n".join(lines) + "\n"
 
 
@@ -209,6 +222,8 @@ def table(name: str) -> str:
         return runs_table(data)
     if "placements" in data:
         return hosts_table(data)
+    if "facts" in data:
+        return facts_table(data)
     if all("Gbit/s" in key for key in data):
         return host_training_table(data)
     if "seconds" in data:
