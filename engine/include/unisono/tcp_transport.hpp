@@ -1,13 +1,13 @@
-// A transport over TCP. Two processes share one connection, which the first of them to send opens. With a connection for
-// each direction, the kernel would acknowledge most short letters in separate packets, which took two to eight
+// A transport over TCP. Two processes share one connection, which the first of them to send opens. With a connection
+// for each direction, the kernel would acknowledge most short letters in separate packets, which took two to eight
 // microseconds per exchange.
 //
 // A new connection is authenticated before any letter is read. The process that opens it begins with a greeting: a
 // constant, its rank, and the *ticket* that only a member of the job can know (a keyed digest, see
 // bootstrap/tickets.py). The other process answers with the ticket of the other direction. If both open a connection at
-// the same time, that of the lower rank remains: the lower rank declines the other one, with a *refusal*, and the higher
-// rank waits for the connection of the lower. Tickets do not encrypt anything; with `use_tls`, all of this happens inside
-// TLS, and each side must own the certificate that it had at the rendezvous.
+// the same time, that of the lower rank remains: the lower rank declines the other one, with a *refusal*, and the
+// higher rank waits for the connection of the lower. Tickets do not encrypt anything; with `use_tls`, all of this
+// happens inside TLS, and each side must own the certificate that it had at the rendezvous.
 #pragma once
 
 #include <array>

@@ -192,8 +192,7 @@ void TcpTransport::write_letters(Connection& connection, Sink& sink) {
         if (sent == Stream::again) break;
         if (sent < 0) return stop_writing(connection);
         state.written += static_cast<std::size_t>(sent);
-        while (!state.letters.empty() &&
-               state.written >= sizeof(Label) + state.letters.front().label.bytes) {
+        while (!state.letters.empty() && state.written >= sizeof(Label) + state.letters.front().label.bytes) {
             const Letter letter = std::move(state.letters.front());
             state.letters.pop_front();
             --unsent_;

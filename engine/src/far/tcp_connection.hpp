@@ -26,8 +26,8 @@ struct Greeting {
 static_assert(sizeof(Greeting) == 48);
 
 struct TcpTransport::Connection {
-    // A connection that this process opens is `connecting`, `introducing` (the greeting is being sent) and `greeted` (the
-    // answer has not arrived); one that it has accepted is `strange` until its greeting has arrived.
+    // A connection that this process opens is `connecting`, `introducing` (the greeting is being sent) and `greeted`
+    // (the answer has not arrived); one that it has accepted is `strange` until its greeting has arrived.
     enum class State { connecting, introducing, greeted, strange, open };
 
     Connection(int socket, std::unique_ptr<Stream> stream, State state)
@@ -48,7 +48,7 @@ struct TcpTransport::Connection {
     std::uint32_t watched = 0;  // events
     Clock::time_point began = Clock::now();
     Clock::time_point closed_for_writing{};  // since when the peer has accepted no letters; zero: it does
-    std::vector<std::byte> buffer;  // bytes that have arrived, from `begin` to `end`
+    std::vector<std::byte> buffer;           // bytes that have arrived, from `begin` to `end`
     std::size_t begin = 0, end = 0;
     Label label{};
     bool has_label = false;

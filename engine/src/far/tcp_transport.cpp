@@ -217,7 +217,8 @@ std::size_t TcpTransport::undelivered() const {
     std::size_t total = unsent_;
     for (const PeerState& state : peers_) {
         int bytes = 0;
-        if (state.connection && state.connection->socket >= 0 && ::ioctl(state.connection->socket, SIOCOUTQ, &bytes) == 0)
+        if (state.connection && state.connection->socket >= 0 &&
+            ::ioctl(state.connection->socket, SIOCOUTQ, &bytes) == 0)
             total += static_cast<std::size_t>(bytes);
     }
     return total;
@@ -279,7 +280,7 @@ void TcpTransport::check_peers(Sink& sink) {
         const bool has_no_connection = !state.connection && state.declined != Clock::time_point{};
         const bool is_connecting = state.connection && state.connection->state == Connection::State::connecting;
         const bool is_open = state.connection && state.connection->state == Connection::State::open;
-        const Clock::time_point began = has_no_connection ? state.declined
+        const Clock::time_point began = has_no_connection  ? state.declined
                                         : state.connection ? state.connection->began
                                                            : now;
         if (!is_open && now - began > (is_connecting ? longest_connecting : longest_greeting))
