@@ -23,7 +23,7 @@ def test_the_demo_trains_a_model(monkeypatch, capsys):
     monkeypatch.setattr(demo_training, "RANKS", 2)
     right, printed = shown(capsys)
     assert right
-    assert "5. Train. A language model on 2 ranks" in printed
+    assert "6. Train. A language model on 2 ranks" in printed
     assert "   zero3 on 2 ranks, 2 steps of 24 rows: loss 4." in printed
     assert "   | The " in printed
     assert "step    1" not in printed
