@@ -26,7 +26,7 @@ def record(factor):
 
 
 def test_predictions_of_a_calibrated_machine_are_graded(tmp_path):
-    (tmp_path / "this-machine.json").write_text(json.dumps(record(1.5)))
+    (tmp_path / "machine-here.json").write_text(json.dumps(record(1.5)))
     terms, simulator = this_machine.grades(tmp_path, tmp_path)
     assert terms.median < 0.1
     assert len(terms.errors) == len(simulator.errors) == 18

@@ -1,13 +1,14 @@
 """Grades predictions for this machine, and between test hosts on it, against measurements within the same hour.
 
-    python tools/grading/this_machine.py --minutes 15                          one host, 2 to 8 ranks
-    sudo .venv/bin/python tools/grading/this_machine.py --minutes 8 --hosts    two test hosts: 1 and 10 Gbit/s, delay
+    python tools/grading/this_machine.py --name epyc-2-cores                   one host, 2 to 8 ranks
+    sudo .venv/bin/python tools/grading/this_machine.py --minutes 8 --hosts    test hosts: 1 and 10 Gbit/s, delay
 
 The measurements are stored in docs/measurements/predictions and the grades are printed; tools/grade_predictions.py
 writes them into docs/predictions.md. Run it while nothing else runs on the machine.
 
-1. Calibration, as `unisono tune` does it: 12 seconds of calls on 2 ranks, on one for each core, and on several.
-2. Measurement: all algorithms of all collectives, from 8 bytes to 64 MiB, on each number of ranks.
+1. Calibration, as a minute of `unisono tune` does it: 30 seconds of calls of a few algorithms on 2, 4, 8, ... ranks.
+2. Measurement: all algorithms of all collectives, from 8 bytes to 64 MiB, on each number of ranks, in several jobs;
+   a time is the median over the jobs. Ranks are bound to cores, in both.
 3. The grade: predictions by cost terms (which choose the algorithm of a call) and by the simulator.
 """
 
@@ -28,15 +29,24 @@ from typing import Any
 TOOLS = Path(__file__).parent.parent
 sys.path.insert(0, str(TOOLS))
 
+import numpy as np  # noqa: E402
+
 import unisono  # noqa: E402
 from grading.grade import Grade, Pick, summary  # noqa: E402
 from unisono import collectives  # noqa: E402
 from unisono.algorithms.catalogue import find  # noqa: E402
-from unisono.cli.tune import BUDGET_S, MACHINE_SHARE, MOST_OVERSUBSCRIBED  # noqa: E402
+from unisono.cli.tune import BUDGET_S, MACHINE_SHARE, calibrating_calls, rates_from_calls  # noqa: E402
 from unisono.comm.candidates import candidates_for  # noqa: E402
 from unisono.comm.links import measure_links  # noqa: E402
 from unisono.comm.machine import detected_rates  # noqa: E402
-from unisono.comm.measured_calls import MeasuredCall, measure_calls, samples_of  # noqa: E402
+from unisono.comm.measured_calls import (  # noqa: E402
+    CALIBRATING,
+    MeasuredCall,
+    bind,
+    measure_calls,
+    merged,
+    samples_of,
+)
 from unisono.comm.topology import hosts_of  # noqa: E402
 from unisono.compiler.geometry import STAGING_BYTES, TRACKS_BETWEEN_HOSTS  # noqa: E402
 from unisono.costs.calibration import BETWEEN_HOSTS, fit_rates  # noqa: E402
@@ -46,12 +56,13 @@ from unisono.costs.stored_terms import stored_terms  # noqa: E402
 
 STORED = TOOLS.parent / "docs" / "measurements" / "predictions"
 RANKS = range(2, 9)
+JOBS = 2
 BYTES = (8, 64, 512, 4 << 10, 32 << 10, 256 << 10, 2 << 20, 16 << 20, 64 << 20)
 TARGETS = {"median": 0.10, "best": 0.90}
 # Between hosts: the links, and the bytes of the calls that are measured on each.
 LINKS = (("1gbit", None), ("10gbit", None), ("1gbit", 1.0), ("10gbit", 1.0))  # rate, delay in ms
 BYTES_BETWEEN_HOSTS = (8, 4 << 10, 64 << 10, 1 << 20, 8 << 20)
-CALIBRATION_S = 10.0
+CALIBRATION_S = 6.0
 CALIBRATING_BETWEEN_HOSTS = {
     "all_reduce": ("recursive_doubling", "ring", "naive"), "all_gather": ("ring",), "broadcast": ("naive",),
     "scatter": ("naive",),
@@ -70,37 +81,58 @@ def all_candidates(size: int, counts: tuple[int, ...]) -> dict[str, list[str]]:
     }
 
 
-def _measure(comm: Any, budget_s: float, sizes: Sequence[int] | None) -> list[MeasuredCall]:
-    if sizes is None:
-        return measure_calls(comm, budget_s)
-    return measure_calls(comm, budget_s, all_candidates(comm.size, (comm.size,)), sizes)
+def _measure(comm: Any, budget_s: float) -> list[MeasuredCall]:
+    bind(comm)
+    return measure_calls(comm, budget_s, all_candidates(comm.size, (comm.size,)), BYTES)
 
 
 def measure_machine(minutes: float) -> dict[str, Any]:
     """Calibrate, measure for about ``minutes``, and return the record."""
-    cores = len(os.sched_getaffinity(0))
-    numbers = sorted({2, max(2, cores), 2 * cores, MOST_OVERSUBSCRIBED * cores})
     began_s = time.time()
-    calibrating = {
-        str(size): unisono.spawn(_measure, size, MACHINE_SHARE * BUDGET_S / len(numbers), None)[0] for size in numbers
-    }
-    calls = {}
-    for size in RANKS:
-        calls[str(size)] = unisono.spawn(_measure, size, 60 * minutes / len(RANKS), BYTES, timeout=1800)[0]
-        print(f"measured {len(calls[str(size)])} calls on {size} ranks, {time.time() - began_s:.0f} s", flush=True)
+    calibrating = calibrating_calls(MACHINE_SHARE * BUDGET_S)
+    print(f"calibrated on {', '.join(map(str, calibrating))} ranks, {time.time() - began_s:.0f} s", flush=True)
+    jobs: dict[int, list[list[MeasuredCall]]] = {size: [] for size in RANKS}
+    for job in range(JOBS):
+        for size in RANKS:
+            jobs[size].append(unisono.spawn(_measure, size, 60 * minutes / len(RANKS) / JOBS, timeout=1800)[0])
+        print(f"measured job {job + 1} of {JOBS}, {time.time() - began_s:.0f} s", flush=True)
     return {
-        "machine": platform.processor() or platform.machine(), "cores": cores, "unix_s": round(began_s),
-        "load": os.getloadavg(), "calibrating": calibrating, "calls": calls,
+        "machine": platform.processor() or platform.machine(), "cores": len(os.sched_getaffinity(0)),
+        "unix_s": round(began_s), "load": os.getloadavg(),
+        "calibrating": {str(size): calls for size, calls in calibrating.items()},
+        "calls": {str(size): merged(found) for size, found in jobs.items()},
+        "spread": spread(jobs.values()),
     }  # fmt: skip
+
+
+def spread(jobs: Iterable[Sequence[Sequence[MeasuredCall]]]) -> list[float]:
+    """Return how well one job predicts another, as the median error and the share of best algorithms.
+
+    No model can be expected to do better than that.
+    """
+    calls: dict[str, list[MeasuredCall]] = {}
+    times_s: dict[tuple[str, str, str, int], float] = {}
+    for first, second, *_ in jobs:
+        place = str(len(calls))
+        calls[place] = list(second)
+        times_s |= {(place, *call[:3]): call.time_s for call in first}
+    predictors: dict[str, Predict] = {place: _from(times_s, place) for place in calls}
+    grade = graded("", calls, predictors)
+    return [float(np.median(grade.errors)), sum(pick.regret <= 1.05 for pick in grade.picks) / len(grade.picks)]
+
+
+def _from(times_s: dict[tuple[str, str, str, int], float], place: str) -> Predict:
+    return lambda call: times_s[place, *call[:3]]
 
 
 def fitted_rates(record: dict[str, Any]) -> dict[str, Any]:
     """Return the rates of a record by number of ranks, as `unisono tune` stores them."""
-    fitted = {}
-    for size, calls in record["calibrating"].items():
-        samples = samples_of(_calls(calls), (int(size),), record["cores"])
-        fitted[size] = fit_rates(samples, STAGING_BYTES, detected_rates()).as_data()
-    return {"by_ranks": fitted}
+    return {
+        "by_ranks": {
+            size: rates_from_calls(_calls(calls), int(size), record["cores"]).as_data()
+            for size, calls in record["calibrating"].items()
+        }
+    }
 
 
 def _calls(rows: Iterable[Sequence[Any]]) -> list[MeasuredCall]:
@@ -150,7 +182,11 @@ def graded(title: str, calls: dict[str, list[MeasuredCall]], predictors: dict[st
 def grades_of_machine(record: dict[str, Any], simulates: bool = True) -> list[Grade]:
     """Return the grades of the measurements on one host."""
     fitted, cores = fitted_rates(record), record["cores"]
-    calls = {f"{size} ranks": _calls(rows) for size, rows in record["calls"].items()}
+    measured = {size: {tuple(call[:3]) for call in calls} for size, calls in record["calibrating"].items()}
+    calls = {
+        f"{size} ranks": [call for call in _calls(rows) if tuple(call[:3]) not in measured.get(size, ())]
+        for size, rows in record["calls"].items()
+    }
     terms, simulator = {}, {}
     for size in map(int, record["calls"]):
         rates = rates_from(rates_for(fitted, size))
@@ -158,13 +194,16 @@ def grades_of_machine(record: dict[str, Any], simulates: bool = True) -> list[Gr
         simulator[f"{size} ranks"] = by_simulator(rates, size, cores)
     texts = {
         "parameters": f"{cores} cores; rates by number of ranks: " + ", ".join(fitted["by_ranks"]) + ".",
-        "fitted_to": "Fitted to 12 seconds of calls, as `unisono tune` does; no call that is graded is among them.",
-        "remarks": f"Load of the machine while it was measured: {record['load'][0]:.1f}.",
+        "fitted_to": "Fitted to 30 seconds of calls of the algorithms "
+        + "; ".join(f"{name}: {', '.join(each)}" for name, each in CALIBRATING.items())
+        + ", as a minute of `unisono tune` does; no call that is graded is among them.",
+        "remarks": "One job predicts the times of another with a median error of {:.1%}, and its best algorithm is among "
+        "the best of the other at {:.1%} of the points.".format(*record["spread"]),
         "targets": TARGETS,
     }
-    grades = [graded("this machine, cost terms", calls, terms, **texts)]
+    grades = [graded(f"{cores} cores, cost terms", calls, terms, **texts)]
     if simulates:
-        grades.append(graded("this machine, simulator", calls, simulator, **texts))
+        grades.append(graded(f"{cores} cores, simulator", calls, simulator, **texts))
     return grades
 
 
@@ -184,21 +223,22 @@ def measure_job(minutes: float, file: Path) -> None:
             file.write_text(json.dumps(record))
 
 
-def measure_hosts(minutes: float, places: Sequence[str]) -> list[dict[str, Any]]:
-    """Measure all links and placements on test hosts; return their records."""
+def measure_hosts(minutes: float, places: Sequence[str], file: Path) -> None:
+    """Measure all links and placements on test hosts, and store their records; those that are complete, at any time."""
     from test_hosts import TestHosts
 
-    records = []
-    for rate, delay_ms in LINKS:
-        with TestHosts(2, rate=rate, mtu=9000, delay_ms=delay_ms) as hosts:
-            for place in places:
-                file = Path(hosts.directory) / "record.json"
+    records: list[dict[str, Any]] = []
+    for place in places:
+        for rate, delay_ms in LINKS:
+            with TestHosts(place.count(",") + 1, rate=rate, mtu=9000, delay_ms=delay_ms) as hosts:
+                found = Path(hosts.directory) / "record.json"
                 command = [sys.executable, "-m", "unisono", "run", "--ssh", hosts.ssh, "--hosts", place, __file__]
-                command += ["--in-job", str(file), "--minutes", str(minutes / len(LINKS) / len(places))]
+                command += ["--in-job", str(found), "--minutes", str(minutes / len(LINKS) / len(places))]
                 subprocess.run(command, check=True)
-                records.append({"rate_stated": rate, "delay_ms": delay_ms, **json.loads(file.read_text())})
-                print(f"measured {place} at {rate}, delay {delay_ms} ms", flush=True)
-    return records
+                records.append({"rate_stated": rate, "delay_ms": delay_ms, **json.loads(found.read_text())})
+            stored = {"cores": os.cpu_count() or 1, "records": records}
+            file.write_text(json.dumps(stored, separators=(",", ":")) + "\n")
+            print(f"measured {place} at {rate}, delay {delay_ms} ms", flush=True)
 
 
 def grade_of_hosts(records: list[dict[str, Any]], cores: int) -> Grade:
@@ -233,7 +273,9 @@ def grades(data: Path, folder: Path = STORED) -> list[Grade]:
 
     ``data`` is the folder of published measurements, of which none are needed here.
     """
-    found = grades_of_machine(json.loads((folder / "this-machine.json").read_text()))
+    found = []
+    for file in sorted(folder.glob("machine-*.json")):
+        found += grades_of_machine(json.loads(file.read_text()))
     hosts = folder / "test-hosts.json"
     if hosts.exists():
         stored = json.loads(hosts.read_text())
@@ -241,11 +283,11 @@ def grades(data: Path, folder: Path = STORED) -> list[Grade]:
     return found
 
 
-def grade(minutes: float = 15.0, folder: Path = STORED) -> list[Grade]:
+def grade(minutes: float, folder: Path, name: str) -> list[Grade]:
     """Calibrate, measure this machine for about ``minutes``, store the record, and return the grades."""
     record = measure_machine(minutes)
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "this-machine.json").write_text(json.dumps(record, separators=(",", ":")) + "\n")
+    (folder / f"machine-{name}.json").write_text(json.dumps(record, separators=(",", ":")) + "\n")
     return grades_of_machine(record)
 
 
@@ -253,8 +295,9 @@ def main() -> None:
     """Measure, store and print."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--minutes", type=float, default=15.0, help="of the measurement after the calibration")
+    parser.add_argument("--name", default="here", help="of the machine, for the file of its measurements")
     parser.add_argument("--hosts", action="store_true", help="measure between two test hosts; needs root")
-    parser.add_argument("--places", default="a:1,b:1", help="ranks on the test hosts; several are separated by ;")
+    parser.add_argument("--places", default="a:1,b:1;a:1,b:1,c:1,d:1;a:4,b:4,c:4,d:4", help="ranks on the test hosts")
     parser.add_argument("--folder", type=Path, default=STORED, help="where the measurements are stored")
     parser.add_argument("--stored", action="store_true", help="grade the stored measurements again")
     parser.add_argument("--in-job", type=Path, metavar="FILE", help=argparse.SUPPRESS)
@@ -265,13 +308,13 @@ def main() -> None:
     if arguments.stored:
         found = grades(arguments.folder, arguments.folder)
     elif arguments.hosts:
-        records, cores = measure_hosts(arguments.minutes, arguments.places.split(";")), os.cpu_count() or 1
         arguments.folder.mkdir(parents=True, exist_ok=True)
-        text = json.dumps({"cores": cores, "records": records}, separators=(",", ":"))
-        (arguments.folder / "test-hosts.json").write_text(text + "\n")
-        found = [grade_of_hosts(records, cores)]
+        file = arguments.folder / "test-hosts.json"
+        measure_hosts(arguments.minutes, arguments.places.split(";"), file)
+        stored = json.loads(file.read_text())
+        found = [grade_of_hosts(stored["records"], stored["cores"])]
     else:
-        found = grade(arguments.minutes, arguments.folder)
+        found = grade(arguments.minutes, arguments.folder, arguments.name)
     print(summary(found))
 
 

@@ -12,7 +12,8 @@ from __future__ import annotations
 import argparse
 import os
 import time
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 from unisono.algorithms import user_files
 from unisono.cli import arguments, messages, names, on_hosts
@@ -22,10 +23,15 @@ from unisono.errors import UsageError
 from unisono.launch.host_list import parse_hosts
 from unisono.verifier import proof_of
 
-BUDGET_S = 40.0
-MACHINE_SHARE = 0.3  # of the budget, for the rates of this machine
+if TYPE_CHECKING:
+    from unisono.comm.measured_calls import MeasuredCall
+
+BUDGET_S = 60.0
+MACHINE_SHARE = 0.5  # of the budget, for the rates of this machine
 LEAST_MACHINE_S = 2.0  # a shorter measurement of the rates would say nothing
 MOST_OVERSUBSCRIBED = 4  # ranks per core in the measurement of the rates
+MOST_TO_OVERSUBSCRIBE = 8  # ranks: starting many on a large machine would take longer than the measurement
+JOBS = 2  # in which the rates are measured for a number of ranks
 
 
 def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -142,28 +148,42 @@ def _own_algorithms(algorithms: list[str], size: int) -> dict[str, list[str]]:
 
 
 def measure_machine(budget_s: float) -> dict[int, Rates]:
-    """Return the rates of this machine by number of ranks, measured in about ``budget_s`` seconds.
+    """Return the rates of this machine by number of ranks, measured in about ``budget_s`` seconds."""
+    cores = len(os.sched_getaffinity(0))
+    return {size: rates_from_calls(calls, size, cores) for size, calls in calibrating_calls(budget_s).items()}
 
-    There are two ranks, one for each core, and several for each core, where ranks take turns.
+
+def calibrating_calls(budget_s: float) -> dict[int, list[MeasuredCall]]:
+    """Measure the calls that calibrate this machine, by number of ranks.
+
+    The numbers are powers of two up to one rank for each core, and a few for each core, where ranks take turns.
     """
+    from unisono.comm.measured_calls import merged
+    from unisono.launch.spawn import spawn
+
+    cores = len(os.sched_getaffinity(0))
+    numbers = [1 << power for power in range(1, 11) if 1 << power <= max(2, cores)]
+    numbers += [times * cores for times in (2, MOST_OVERSUBSCRIBED) if times * cores <= MOST_TO_OVERSUBSCRIBE]
+    each_s = budget_s / len(set(numbers)) / JOBS
+    return {
+        size: merged(spawn(_measure_calls, size, each_s)[0] for _ in range(JOBS)) for size in sorted(set(numbers))
+    }
+
+
+def rates_from_calls(calls: Sequence[MeasuredCall], size: int, cores: int) -> Rates:
+    """Return the rates with which the predicted times of some calls on one host are closest to the measured ones."""
     from unisono.bootstrap.job_resources import STAGING_BYTES
     from unisono.comm.machine import detected_rates
     from unisono.comm.measured_calls import samples_of
     from unisono.costs.calibration import fit_rates
-    from unisono.launch.spawn import spawn
 
-    cores = len(os.sched_getaffinity(0))
-    numbers = sorted({2, max(2, cores), 2 * cores, MOST_OVERSUBSCRIBED * cores})
-    rates = {}
-    for size in numbers:
-        calls = spawn(_measure_calls, size, budget_s / len(numbers))[0]
-        rates[size] = fit_rates(samples_of(calls, (size,), cores), STAGING_BYTES, detected_rates())
-    return rates
+    return fit_rates(samples_of(calls, (size,), cores), STAGING_BYTES, detected_rates())
 
 
 def _measure_calls(comm: Any, budget_s: float) -> Any:
-    from unisono.comm.measured_calls import measure_calls
+    from unisono.comm.measured_calls import bind, measure_calls
 
+    bind(comm)
     return measure_calls(comm, budget_s)
 
 

@@ -6,8 +6,13 @@ all algorithms take turns.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import os
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from statistics import median
 from typing import NamedTuple
+
+import numpy as np
 
 from unisono import collectives
 from unisono.collectives import Collective
@@ -22,13 +27,15 @@ from unisono.costs.stored_terms import stored_terms
 CALIBRATING: Mapping[str, tuple[str, ...]] = {
     "all_reduce": ("naive", "direct", "ring", "recursive_doubling", "tree", "rabenseifner"),
     "all_gather": ("naive", "ring", "bruck"),
-    "reduce_scatter": ("naive", "recursive_halving"),
-    "broadcast": ("naive", "chain"),
-    "reduce": ("naive", "chain"),
-    "all_to_all": ("naive", "bruck"),
+    "reduce_scatter": ("naive", "ring", "recursive_halving"),
+    "broadcast": ("naive", "chain", "tree"),
+    "reduce": ("naive", "chain", "tree"),
+    "all_to_all": ("naive", "pairwise", "bruck"),
     "scatter": ("naive",),
+    "gather": ("naive",),
 }
-CALIBRATING_BYTES = (8, 2048, 32 << 10, 256 << 10, 2 << 20, 32 << 20)
+CALIBRATING_BYTES = (8, 256, 2048, 16 << 10, 128 << 10, 1 << 20, 4 << 20, 16 << 20, 64 << 20)
+MOST_BUDGETS = 2.0  # no longer vectors are measured when this many times the budget is spent
 
 
 class MeasuredCall(NamedTuple):
@@ -46,7 +53,8 @@ def measure_calls(
 ) -> list[MeasuredCall]:  # fmt: skip
     """Measure calls for about ``budget_s`` seconds; all ranks call this, and all get the same result.
 
-    ``algorithms`` names them by collective (default: those that calibrate a machine).
+    ``algorithms`` names them by collective (default: those that calibrate a machine). The longest vectors are left
+    out where the calls take much longer than the budget.
     """
     chosen = [
         (collective, _variants(collective, comm, None if algorithms is None else algorithms.get(collective.name, ())))
@@ -55,14 +63,38 @@ def measure_calls(
     ]
     each_s = budget_s / max(1, len(sizes) * sum(len(variants) for _, variants in chosen))
     found = []
-    for collective, variants in chosen:
-        for nbytes in sizes:
+    began_s = time.perf_counter()
+    for nbytes in sizes:
+        for collective, variants in chosen:
             times_s = call_times(comm, collective, nbytes, [argument for _, argument in variants], each_s)
             found += [
                 MeasuredCall(collective.name, key, nbytes, time_s)
                 for (key, _), time_s in zip(variants, times_s, strict=True)
             ]
+        spent_s = np.array([time.perf_counter() - began_s])
+        comm.all_reduce(spent_s, op="max")  # all ranks stop at the same size
+        if spent_s[0] > MOST_BUDGETS * budget_s:
+            break
     return found
+
+
+def bind(comm: Communicator) -> None:
+    """Bind this rank to a core, as `unisono run --bind` does.
+
+    Ranks that are not bound run on other cores in every job, and the times of all calls change with them, by a tenth
+    or more.
+    """
+    cores = sorted(os.sched_getaffinity(0))
+    os.sched_setaffinity(0, {cores[comm.rank % len(cores)]})
+
+
+def merged(jobs: Iterable[Iterable[MeasuredCall]]) -> list[MeasuredCall]:
+    """Return the calls of several jobs, each with its median time."""
+    times_s: dict[tuple[str, str, int], list[float]] = {}
+    for calls in jobs:
+        for call in calls:
+            times_s.setdefault(call[:3], []).append(call.time_s)
+    return [MeasuredCall(*call, median(found)) for call, found in times_s.items()]
 
 
 def _variants(collective: Collective, comm: Communicator, names: Sequence[str] | None) -> list[tuple[str, object]]:

@@ -15,19 +15,21 @@ import numpy.typing as npt
 
 from unisono.collectives import Collective
 from unisono.costs.prediction import predict
-from unisono.costs.rates import DEFAULT, Rates
+from unisono.costs.rates import DEFAULT, SLOWDOWN_BYTES, Rates
 from unisono.costs.terms import Terms
 
 Array = npt.NDArray[np.float64]
 
-MESSAGES = ("call_s", "python_call_s", "near_s", "send_s", "receive_s", "local_s", "turn_s")
-BYTES = ("sent_byte_s", "received_byte_s", "reduced_byte_s", "copied_byte_s")
+MESSAGES = ("call_s", "python_call_s", "near_s", "fetch_s", "send_s", "receive_s", "local_s", "turn_s")
+BYTES = (
+    "sent_byte_s", "received_byte_s", "reduced_byte_s", "read_byte_s", "written_byte_s", "copied_byte_s",
+    "starting_byte_s",
+)  # fmt: skip
 FITTED = MESSAGES + BYTES  # on one host
 BETWEEN_HOSTS = ("call_s", "python_call_s", "far_s", "crossing_s", "crossing_byte_s", "contended_byte_s")
-TURNS = 8  # in which the longest paths are found again
+TURNS = 10  # in which the longest paths are found again
 WEIGHTINGS = 4
-CACHES = tuple(1 << power for power in range(20, 26))
-BEYOND = (1.0, 1.25, 1.5, 2.0, 2.5)
+SLOWDOWN_STEPS = (0.87, 0.95, 1.05, 1.15)  # factors on a slowdown that are tried in each turn
 LEAST_ERROR = 0.02  # smaller errors have the same weight
 PULL = 2e-4  # towards the rates before, for those on which the samples say little
 
@@ -48,14 +50,16 @@ def fit_rates(
 ) -> Rates:
     """Return the rates with which the predicted times of the samples are closest to the measured ones.
 
-    ``names`` are those of the rates that are found; the others are those of ``start``.
+    ``names`` are those of the rates that are found; the others are those of ``start``. With the bytes of an array,
+    the slowdown is found too.
     """
-    rates = start._replace(cache_bytes=0.0, beyond_cache=1.0)
-    best, least = rates, np.inf
+    rates, best, least = start, start, np.inf
     for _ in range(TURNS):
         counts, rest_s = _counts(samples, rates, staging_bytes, names)
         rates = _fit(samples, counts, rest_s, rates, start, names)
-        error = float(np.median(np.abs(errors(samples, rates, staging_bytes))))
+        if "read_byte_s" in names:
+            rates = _with_slowdown(samples, rates, staging_bytes)
+        error = float(np.mean(np.abs(errors(samples, rates, staging_bytes)).clip(max=1.0)))
         if error < least:
             best, least = rates, error
     return best
@@ -72,11 +76,7 @@ def _time_s(sample: Sample, rates: Rates, staging_bytes: int) -> float:
 
 
 def _counts(samples: Sequence[Sample], rates: Rates, staging_bytes: int, names: Sequence[str]) -> tuple[Array, Array]:
-    """Return how often each rate is part of the predicted time of each sample, and the rest of the time.
-
-    The effect of caches is left out.
-    """
-    rates = rates._replace(cache_bytes=0.0)
+    """Return how often each rate is part of the predicted time of each sample, and the rest of the time."""
     base = [_time_s(each, rates, staging_bytes) for each in samples]
     columns = []
     for name in names:
@@ -94,36 +94,40 @@ def _fit(
     samples: Sequence[Sample], counts: Array, rest_s: Array, before: Rates, start: Rates, names: Sequence[str]
 ) -> Rates:
     measured_s = np.array([each.time_s for each in samples])
-    target = 1 - rest_s / measured_s
-    long = np.array([3 * each.nbytes for each in samples])
     first = np.array([getattr(start, name) for name in names])
-    is_byte = np.array([name in BYTES for name in names])
-    best: tuple[float, Array, float, float] | None = None
-    for cache in CACHES:
-        beyond_s = (long > cache)[:, np.newaxis] & is_byte
-        if not beyond_s.any() and cache != CACHES[-1]:
-            continue
-        for slower in BEYOND:
-            scaled = np.where(beyond_s, slower, 1.0) * counts / measured_s[:, np.newaxis]
-            found, error = _robust(scaled * first, target)
-            if best is None or error < best[0] * 0.99:
-                best = error, found * first, cache, slower
-    assert best is not None
-    _, values, cache_bytes, beyond_cache = best
+    found = _robust(counts / measured_s[:, np.newaxis] * first, 1 - rest_s / measured_s) * first
     # Half-way from the rates before, so that paths of equal length do not take turns.
-    mixed = 0.5 * values + 0.5 * np.array([getattr(before, name) for name in names])
+    mixed = 0.5 * found + 0.5 * np.array([getattr(before, name) for name in names])
     fitted: dict[str, Any] = dict(zip(names, map(float, mixed), strict=True))
-    return before._replace(**fitted, cache_bytes=float(cache_bytes), beyond_cache=beyond_cache)
+    return before._replace(**fitted)
 
 
-def _robust(matrix: Array, target: Array) -> tuple[Array, float]:
-    """Return non-negative factors x with matrix x close to the target, and the mean absolute error."""
+def _with_slowdown(samples: Sequence[Sample], rates: Rates, staging_bytes: int) -> Rates:
+    """Return the rates with each slowdown a step closer to the one that fits best."""
+    for at, knot in enumerate(SLOWDOWN_BYTES):
+        # An array may be twice as long as the vector, and the next knot is four times as far.
+        near = [each for each in samples if knot / 8 <= each.nbytes <= 4 * knot]
+        if not near:
+            continue
+        tried = [rates] + [_slower(rates, at, step) for step in SLOWDOWN_STEPS]
+        rates = min(tried, key=lambda each: float(np.sum(np.abs(errors(near, each, staging_bytes)).clip(max=1.0))))
+    return rates
+
+
+def _slower(rates: Rates, at: int, times: float) -> Rates:
+    factors = list(rates.slowdown)
+    factors[at] *= times
+    return rates._replace(slowdown=tuple(factors))
+
+
+def _robust(matrix: Array, target: Array) -> Array:
+    """Return non-negative factors x with matrix x close to the target."""
     weights = np.ones(len(target))
     found = np.ones(matrix.shape[1])
     for _ in range(WEIGHTINGS):
         found = _non_negative(matrix, weights, target)
         weights = 1 / np.maximum(np.abs(matrix @ found - target), LEAST_ERROR)
-    return found, float(np.mean(np.abs(matrix @ found - target)))
+    return found
 
 
 def _non_negative(matrix: Array, weights: Array, target: Array) -> Array:

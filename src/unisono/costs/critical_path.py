@@ -7,15 +7,17 @@ hosts queue at the link that leaves the host of the sender and at the one that e
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Sequence
 from heapq import heappop, heappush
 from typing import NamedTuple
 
 from unisono.compiler import Hosts
-from unisono.compiler.routes import Routes, Sending
+from unisono.compiler.instructions import COMBINE, COPY, REDUCE, Instruction
+from unisono.compiler.instructions import RECEIVE as RECEIVE_KIND
+from unisono.compiler.lower import Limits, lower_steps
+from unisono.compiler.routes import Routes
 from unisono.costs.terms import Part, Path, Terms
 from unisono.schedule import Schedule
-from unisono.schedule.accumulation import Accumulation
-from unisono.schedule.ops import COMBINE, RECV_REDUCE, count
 
 PASSES = 3  # the last ones show what a further pass adds
 NOWHERE = -1
@@ -31,23 +33,41 @@ class Conditions(NamedTuple):
     receive: float
     sent: float
     received: float
+    read: float
+    written: float
     reduced: float
-    copied: float
     crossing: float
     contended: float
 
 
 # Where latency is everything; where the costs of messages are like the latency; where bytes are everything.
 CONDITIONS = (
-    Conditions(1, 30, 20, 0.01, 0.01, 1e-4, 1e-4, 1e-4, 1e-4, 1e-3, 1e-3),
-    Conditions(1, 30, 20, 0.4, 0.4, 0.5, 0.5, 0.25, 0.5, 10, 10),
-    Conditions(1, 30, 20, 0.4, 0.4, 500, 500, 250, 500, 10_000, 10_000),
+    Conditions(1, 30, 20, 0.01, 0.01, 1e-4, 1e-4, 5e-5, 5e-5, 5e-5, 1e-3, 1e-3),
+    Conditions(1, 30, 20, 0.4, 0.4, 0.4, 0.4, 0.1, 0.2, 0.1, 10, 10),
+    Conditions(1, 30, 20, 0.4, 0.4, 400, 400, 100, 200, 100, 10_000, 10_000),
 )
 
-# The kinds of actions of a rank, and of the nodes of a path: a node is (the node before it, its kind, its chunks).
-SEND, TO_ALL, SEND_FAR, RECEIVE, REDUCE, COPY, ADD = KINDS = range(7)
-ARRIVE_NEAR, ARRIVE_FAR, CROSS, MEET = range(7, 11)
-Action = tuple[int, int, int]  # kind, peer, chunks
+# The kinds of actions of a rank, and of the nodes of a path.
+SEND, TO_ALL, SEND_FAR, RECEIVE, LOCAL = KINDS = range(5)
+ARRIVE_NEAR, ARRIVE_FAR, CROSS, MEET = range(5, 9)
+
+
+class Action(NamedTuple):
+    """A message that a rank sends or receives, or a local copy, and what its instruction does with memory.
+
+    An instruction that receives and sends is two actions: a chunk that goes from one channel straight into the next
+    is neither written to the arrays of the rank nor read from them.
+    """
+
+    kind: int
+    peer: int = NOWHERE
+    chunks: int = 0  # of the message
+    read: int = 0  # chunks of the rank's arrays
+    written: int = 0
+    reduced: int = 0
+
+
+NEAR, FAR = Action(ARRIVE_NEAR), Action(ARRIVE_FAR)
 
 
 def terms_of(schedule: Schedule, hosts: Hosts | None = None) -> Terms:
@@ -62,7 +82,7 @@ def terms_of(schedule: Schedule, hosts: Hosts | None = None) -> Terms:
     most_sent = 1
     for rank, own in enumerate(actions):
         staged = 0
-        for kind, peer, chunks in own:
+        for kind, peer, chunks, *_ in own:
             if kind <= SEND_FAR:
                 staged += chunks
                 if kind == SEND_FAR:
@@ -76,50 +96,59 @@ def terms_of(schedule: Schedule, hosts: Hosts | None = None) -> Terms:
 
 
 def _sent_to_each(actions: list[Action], size: int) -> int:
-    return sum(chunks * (size - 1 if kind == TO_ALL else 1) for kind, _, chunks in actions if kind <= SEND_FAR)
+    return sum(chunks * (size - 1 if kind == TO_ALL else 1) for kind, _, chunks, *_ in actions if kind <= SEND_FAR)
 
 
 def _actions(routes: Routes, rank: int, home: dict[int, int]) -> list[Action]:
-    """Return what a rank does; further messages of an accumulation are only read, as one loop adds them all."""
-    actions = []
-    accumulation = Accumulation()
-    for move in routes.linear(rank):
-        if isinstance(move, Sending):
-            accumulation.end()
-            kind = TO_ALL if len(move.to) > 1 else SEND if home[move.to[0]] == home[rank] else SEND_FAR
-            actions.append((kind, move.to[0], count(move.chunks)))
-        else:
-            op = move[1]
-            continues = accumulation.continues(op)
-            if op.is_local:
-                actions.append((ADD if op.kind == COMBINE else COPY, NOWHERE, count(op.chunks)))
-            else:
-                peer: int = op.other  # type: ignore[assignment]
-                actions.append(
-                    (REDUCE if op.kind == RECV_REDUCE and not continues else RECEIVE, peer, count(op.chunks))
-                )
+    """Return what a rank does, according to the compiler."""
+    limits = Limits(largest_message=1, most_sent=1)  # on which instructions do not depend
+    made = lower_steps(routes, rank, limits, None).instructions
+    return [action for instruction in made for action in _actions_of(instruction, rank, home)]
+
+
+def _actions_of(instruction: Instruction, rank: int, home: dict[int, int]) -> list[Action]:
+    chunks = len(instruction.operands)
+    # A chunk that replaces one that was just read is in the cache, and its bytes cost nothing more.
+    written = sum(
+        operand.out is not None and (instruction.kind == RECEIVE_KIND or operand.out not in (operand.left, operand.right))
+        for operand in instruction.operands
+    )
+    reads = instruction.kind == REDUCE or not instruction.sources
+    actions = [Action(RECEIVE, source.peer, chunks) for source in instruction.sources]
+    if actions:
+        # Further messages of an accumulation are only read, as one loop adds them all.
+        reduced = chunks if instruction.kind == REDUCE else 0
+        actions[-1] = actions[-1]._replace(read=chunks if reads else 0, written=written, reduced=reduced)
+    elif instruction.kind in (COPY, COMBINE):
+        actions.append(Action(LOCAL, chunks=chunks, reduced=chunks if instruction.kind == COMBINE else 0))
+    if instruction.to is not None:
+        peer, to_all = instruction.to
+        kind = TO_ALL if to_all else SEND if home[peer] == home[rank] else SEND_FAR
+        alone = not actions
+        actions.append(Action(kind, peer, chunks, chunks if alone else 0, written if alone else 0))
     return actions
 
 
 def _work(ranks: list[list[Action]]) -> Path:
     """Return everything that these ranks do in one pass."""
-    counts = [[0, 0] for _ in KINDS]
-    for actions in ranks:
-        for kind, _, chunks in actions:
-            counts[kind][0] += 1
-            counts[kind][1] += chunks
-    return _path(counts)
+    return _path([action for actions in ranks for action in actions])
 
 
-def _path(counts: list[list[int]]) -> Path:
-    send, to_all, send_far, receive, reduce, copy, add, *arrivals = counts
-    near, far, cross, meet = arrivals or ([0, 0],) * 4
+def _path(actions: Sequence[Action]) -> Path:
+    """Return the counts of some actions, and of the messages that arrive."""
+    number, chunks = [0] * (MEET + 1), [0] * (MEET + 1)
+    for action in actions:
+        number[action.kind] += 1
+        chunks[action.kind] += action.chunks
     return Path(
-        near=near[0], far=far[0], sends=send[0] + to_all[0] + send_far[0], receives=receive[0] + reduce[0],
-        locals=copy[0] + add[0],
-        sent=send[1] + to_all[1] + send_far[1], passing=send[1] + to_all[1],
-        received=receive[1] + reduce[1], reduced=reduce[1] + add[1], copied=copy[1] + add[1],
-        crossings=cross[0] + meet[0], crossing=cross[1] + meet[1], contended=meet[1],
+        near=number[ARRIVE_NEAR], far=number[ARRIVE_FAR], sends=number[SEND] + number[TO_ALL] + number[SEND_FAR],
+        receives=number[RECEIVE], locals=number[LOCAL],
+        sent=chunks[SEND] + chunks[TO_ALL] + chunks[SEND_FAR], passing=chunks[SEND] + chunks[TO_ALL],
+        received=chunks[RECEIVE],
+        reduced=sum(action.reduced for action in actions), copied=chunks[LOCAL],
+        read=sum(action.read for action in actions),
+        written=sum(action.written for action in actions),
+        crossings=number[CROSS] + number[MEET], crossing=chunks[CROSS] + chunks[MEET], contended=chunks[MEET],
     )  # fmt: skip
 
 
@@ -138,12 +167,13 @@ class _Run:
 
     def __init__(self, actions: list[list[Action]], hosts: Hosts, home: dict[int, int], conditions: Conditions):
         self.actions, self.hosts, self.home = actions, hosts, home
-        near, far, message, send, receive, sent, received, reduced, copied, crossing, contended = conditions
-        self.latency = (near, far, message)
-        self.events = (send, send, send, receive, receive, 0.0, 0.0)
-        self.chunks = (sent, sent, sent, received, received + reduced, copied, copied + reduced)
-        self.crossing = (crossing, crossing + contended)
-        self.nodes: list[tuple[int, int, int]] = []
+        times = conditions
+        self.latency = (times.near, times.far, times.message)
+        self.events = (times.send, times.send, times.send, times.receive, 0.0)
+        self.chunks = (times.sent, times.sent, times.sent, times.received, times.read + times.written)
+        self.memory = (times.read, times.written, times.reduced)
+        self.crossing = (times.crossing, times.crossing + times.contended)
+        self.nodes: list[tuple[int, Action]] = []  # the node before it, and its action
         self.ends: list[int] = []  # the last node of each pass
 
     def execute(self) -> None:
@@ -161,6 +191,7 @@ class _Run:
         nodes, home, actions = self.nodes, self.home, self.actions
         event_s, chunk_s = self.events, self.chunks
         near_s, far_s, message_s = self.latency
+        read_s, written_s, reduced_s = self.memory
 
         def post(src: int, dst: int, arrival: float, node: int) -> None:
             channel = (src, dst)
@@ -186,9 +217,10 @@ class _Run:
                     if number == PASSES or not own:
                         break
                     at = 0
-                kind, peer, chunks = own[at]
+                action = own[at]
+                kind, peer, chunks, read, written, reduced = action
                 node = last[rank]
-                if kind == RECEIVE or kind == REDUCE:
+                if kind == RECEIVE:
                     queue = queues.get((peer, rank))
                     if not queue:
                         waiting[peer, rank] = clock
@@ -197,11 +229,12 @@ class _Run:
                     if arrival > clock:
                         clock, node = arrival, message
                 clock += event_s[kind] + chunk_s[kind] * chunks
+                clock += read_s * read + written_s * written + reduced_s * reduced
                 at += 1
                 last[rank] = len(nodes)
-                nodes.append((node, kind, chunks))
+                nodes.append((node, action))
                 if kind == SEND:
-                    nodes.append((len(nodes) - 1, ARRIVE_NEAR, 0))
+                    nodes.append((len(nodes) - 1, NEAR))
                     post(rank, peer, clock + near_s, len(nodes) - 1)
                 elif kind == SEND_FAR:
                     mine, theirs = home[rank], home[peer]
@@ -213,14 +246,14 @@ class _Run:
                         start, before, other = into[theirs]
                         kind = CROSS if other == mine else MEET
                     end = start + message_s + self.crossing[kind - CROSS] * chunks
-                    nodes.append((before, kind, chunks))
+                    nodes.append((before, Action(kind, chunks=chunks)))
                     out[mine], into[theirs] = (end, len(nodes) - 1, theirs), (end, len(nodes) - 1, mine)
-                    nodes.append((len(nodes) - 1, ARRIVE_FAR, 0))
+                    nodes.append((len(nodes) - 1, FAR))
                     post(rank, peer, end + far_s, len(nodes) - 1)
                     heappush(ready, (clock, rank))  # ranks that are behind go first
                     break
                 elif kind == TO_ALL:
-                    nodes.append((len(nodes) - 1, ARRIVE_NEAR, 0))
+                    nodes.append((len(nodes) - 1, NEAR))
                     for other in self.hosts[home[rank]]:
                         if other != rank:
                             post(rank, other, clock + near_s, len(nodes) - 1)
@@ -229,9 +262,8 @@ class _Run:
 
     def path_to(self, node: int) -> Path:
         """Return what lies on the path that ends with a node."""
-        counts = [[0, 0] for _ in range(MEET + 1)]
+        actions = []
         while node != NOWHERE:
-            node, kind, chunks = self.nodes[node]
-            counts[kind][0] += 1
-            counts[kind][1] += chunks
-        return _path(counts)
+            node, action = self.nodes[node]
+            actions.append(action)
+        return _path(actions)

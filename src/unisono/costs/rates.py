@@ -5,6 +5,7 @@ They are a few numbers, so that the ranks of a job can agree on them when they c
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -13,6 +14,11 @@ if TYPE_CHECKING:
 
 PS = 1e-12
 US = 1e-6
+INLINE_BYTES = 32  # of a message that fits into its header (engine/include/unisono/memory.hpp)
+STARTING_BYTES = 512
+# The simulator knows one knee: arrays that fit into the caches of a core, and longer ones.
+IN_CACHE_BYTES, KNEE_BYTES, IN_MEMORY_BYTES = 256 << 10, 6 << 20, 16 << 20
+SLOWDOWN_BYTES = tuple(1 << power for power in range(14, 28, 2))  # 16 KiB to 64 MiB
 
 
 class Rates(NamedTuple):
@@ -25,15 +31,20 @@ class Rates(NamedTuple):
     call_s: float = 0.4 * US  # of a call, before its first message
     # Ranks of a gather or scatter have different arrays: such calls take the way through Python.
     python_call_s: float = 14 * US
-    near_s: float = 0.155 * US  # until a message to a near rank is seen
+    near_s: float = 0.05 * US  # until a message to a near rank is seen
+    fetch_s: float = 0.12 * US  # until the data of a message is seen that does not fit into its header
     far_s: float = 1.5 * US  # until a message to another host is seen, beside its time on the link
-    send_s: float = 0.13 * US
-    receive_s: float = 0.065 * US
-    local_s: float = 0.065 * US  # of each copy or sum inside a rank, beside its bytes
-    sent_byte_s: float = 60 * PS
-    received_byte_s: float = 100 * PS
-    reduced_byte_s: float = 20 * PS
+    send_s: float = 0.12 * US
+    receive_s: float = 0.05 * US
+    local_s: float = 0.04 * US  # of each copy or sum inside a rank, beside its bytes
+    sent_byte_s: float = 58 * PS  # written into a message
+    received_byte_s: float = 52 * PS  # read from a message
+    reduced_byte_s: float = 5 * PS
+    read_byte_s: float = 12 * PS  # from an array of the rank
+    written_byte_s: float = 45 * PS  # to an array of the rank
     copied_byte_s: float = 40 * PS
+    # Of the first bytes of a message (STARTING_BYTES): the processor fetches further ones ahead.
+    starting_byte_s: float = 0.35e-9
     passing_byte_s: float = 0.0  # on a link inside a host; in shared memory the copies of the ranks are the link
     crossing_s: float = 8 * US  # of each message on the link of a host, beside its bytes
     crossing_byte_s: float = 1 / 1.25e9
@@ -43,13 +54,25 @@ class Rates(NamedTuple):
     contended_byte_s: float = 1 / 1.25e9
     cache_bytes: float = 0.0  # of a rank; 0: the caches are not known
     beyond_cache: float = 1.0  # the factor on bytes that ranks copy where a call does not fit into the caches
+    # The factors on bytes where the arrays of a call have SLOWDOWN_BYTES; interpolated between them.
+    slowdown: tuple[float, ...] = (1.0,) * len(SLOWDOWN_BYTES)
     turn_s: float = 1.0 * US  # of each rank of a core, on every message that it waits for, where ranks share cores
     ranks_per_core: float = 1.0
     links: int = 1  # of a host to the others
 
-    def as_data(self) -> dict[str, float]:
+    def as_data(self) -> dict[str, Any]:
         """Return the rates that differ from the defaults."""
         return {name: value for name, value in self._asdict().items() if value != self._field_defaults[name]}
+
+    def slowdown_at(self, nbytes: float) -> float:
+        """Return the factor on bytes that ranks copy where the arrays of a call have this number of bytes."""
+        factor = self.beyond_cache if self.cache_bytes and 3 * nbytes > self.cache_bytes else 1.0
+        above = bisect_right(SLOWDOWN_BYTES, nbytes)
+        if above == 0 or above == len(SLOWDOWN_BYTES):
+            return factor * self.slowdown[max(0, above - 1)]
+        few, many = SLOWDOWN_BYTES[above - 1 : above + 1]
+        part = (nbytes - few) / (many - few)
+        return factor * ((1 - part) * self.slowdown[above - 1] + part * self.slowdown[above])
 
     @property
     def rounds_per_core(self) -> float:
@@ -62,24 +85,45 @@ DEFAULT = Rates()
 
 def rates_from(data: Mapping[str, Any]) -> Rates:
     """Return the rates of a record; raise ValueError where it is not one."""
-    if not isinstance(data, Mapping) or not all(
-        name in Rates._fields and type(value) in (int, float) and 0 <= value < float("inf")
-        for name, value in data.items()
-    ):
+    if not isinstance(data, Mapping) or not all(_is_rate(name, value) for name, value in data.items()):
         raise ValueError(data)
-    return Rates(**data)
+    return Rates(**{name: tuple(value) if name == "slowdown" else value for name, value in data.items()})
 
 
-def rates_for(record: Mapping[str, Any], ranks: int) -> dict[str, float]:
-    """Return the rates of a machine for a number of ranks: those that were measured with a similar number.
+def _is_rate(name: str, value: Any) -> bool:
+    if name == "slowdown":
+        return isinstance(value, list | tuple) and len(value) == len(SLOWDOWN_BYTES) and all(map(_is_number, value))
+    return name in Rates._fields and _is_number(value)
+
+
+def _is_number(value: Any) -> bool:
+    return type(value) in (int, float) and 0 <= value < float("inf")
+
+
+def rates_for(record: Mapping[str, Any], ranks: int) -> dict[str, Any]:
+    """Return the rates of a machine for a number of ranks, interpolated between the numbers that were measured.
 
     ``record`` has "rates" and, where several numbers of ranks were measured, "by_ranks"; both may be absent.
     """
-    measured = record.get("by_ranks") or {}
+    measured = {int(key): rates for key, rates in (record.get("by_ranks") or {}).items()}
     if not measured:
         return dict(record.get("rates", {}))
-    nearest = min(measured, key=lambda key: (max(int(key), ranks) / min(int(key), ranks), int(key)))
-    return dict(measured[nearest])
+    few = max((number for number in measured if number <= ranks), default=min(measured))
+    many = min((number for number in measured if number >= ranks), default=max(measured))
+    if few == many:
+        return dict(measured[few])
+    part = (ranks - few) / (many - few)
+    return _between(rates_from(measured[few]), rates_from(measured[many]), part).as_data()
+
+
+def _between(few: Rates, many: Rates, part: float) -> Rates:
+    def mixed(less: float, more: float) -> float:
+        return (1 - part) * less + part * more
+
+    return Rates(*(
+        tuple(map(mixed, less, more)) if isinstance(less, tuple) else mixed(less, more)
+        for less, more in zip(few, many, strict=True)
+    ))  # fmt: skip
 
 
 def network_of(rates: Rates, ranks: int, cores: int, source: str = "") -> Network:
@@ -91,12 +135,17 @@ def network_of(rates: Rates, ranks: int, cores: int, source: str = "") -> Networ
     from unisono.networks import Endpoint, Near, Network
 
     turns = max(1.0, ranks / cores)
+    # The simulator does not look at the arrays of a rank: a send reads one, and a receive writes one or adds to it.
+    slow, slower = rates.slowdown_at(IN_CACHE_BYTES), rates.slowdown_at(IN_MEMORY_BYTES)
+    sent_s = slow * (rates.sent_byte_s + rates.read_byte_s)
+    received_s = slow * (rates.received_byte_s + rates.written_byte_s)
+    reduced_s = max(0.0, slow * (rates.reduced_byte_s + rates.read_byte_s - rates.written_byte_s))
     endpoint = Endpoint(
         send_overhead_s=turns * rates.send_s, receive_overhead_s=turns * rates.receive_s,
-        send_s_per_byte=turns * rates.sent_byte_s, receive_s_per_byte=turns * rates.received_byte_s,
-        reduce_s_per_byte=turns * rates.reduced_byte_s, copy_s_per_byte=turns * rates.copied_byte_s,
-        call_overhead_s=rates.call_s, cache_bytes=int(rates.cache_bytes) or None, beyond_cache=rates.beyond_cache,
-        ports=ranks,
+        send_s_per_byte=turns * sent_s, receive_s_per_byte=turns * received_s, reduce_s_per_byte=turns * reduced_s,
+        copy_s_per_byte=turns * slow * rates.copied_byte_s,
+        call_overhead_s=rates.call_s, inline_bytes=INLINE_BYTES, fetch_s=rates.fetch_s, ports=ranks,
+        cache_bytes=KNEE_BYTES, beyond_cache=max(1.0, slower / slow),
     )  # fmt: skip
     latency_s = rates.near_s + (turns * rates.turn_s if turns > 1 else 0.0)
     return Network(
@@ -113,12 +162,16 @@ def rates_of(network: Network) -> Rates:
         call_s=endpoint.call_overhead_s,
         python_call_s=endpoint.call_overhead_s,
         near_s=near.latency_s,
+        fetch_s=endpoint.fetch_s,
         far_s=nics.latency_s + _fabric_latency_s(network),
         send_s=endpoint.send_overhead_s,
         receive_s=endpoint.receive_overhead_s,
         local_s=0.0,
         sent_byte_s=endpoint.send_s_per_byte,
         received_byte_s=endpoint.receive_s_per_byte,
+        read_byte_s=0.0,
+        written_byte_s=0.0,
+        starting_byte_s=0.0,
         reduced_byte_s=endpoint.reduce_s_per_byte,
         copied_byte_s=endpoint.copy_s_per_byte,
         passing_byte_s=wire_s,

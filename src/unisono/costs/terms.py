@@ -31,6 +31,8 @@ class Path(NamedTuple):
     crossings: float = 0  # messages on the link of a host, one after the other
     crossing: float = 0  # their chunks
     contended: float = 0  # chunks among them that share a link with messages of another pair of hosts
+    read: float = 0  # chunks of its arrays that a rank reads for a message, or to add one to them
+    written: float = 0  # chunks that a rank writes to its arrays from a message, beside those that it has just read
 
 
 class Part(NamedTuple):
