@@ -11,7 +11,7 @@ from pretend_hosts import run_on_hosts
 from unisono.bootstrap.job_resources import MEASURE
 from unisono.codecs import AutoCodec, Codec, error_bound
 from unisono.collectives import COLLECTIVES, all_gather, all_reduce
-from unisono.comm.codec_choice import LEAST_BYTES, choose_codec
+from unisono.comm.codec_choice import choose_codec, rate_at_which_codec_pays
 from unisono.comm.explain_call import explain_call
 from unisono.comm.links import link_rate_in_config, settle_link_rate
 from unisono.comm.topology import hosts_of
@@ -29,8 +29,9 @@ ONE, TWO = hosts_of((4,)), hosts_of((2, 2))
         (None, 1 << 20, GBIT, None, "the ranks are on one host"),
         (ONE, 1 << 20, GBIT, None, "the ranks are on one host"),
         (TWO, 1 << 20, None, None, "is not known"),
-        (TWO, LEAST_BYTES - 4, GBIT, None, "a few packets"),
-        (TWO, LEAST_BYTES, GBIT, BF16, "it saves"),
+        (TWO, 1000, GBIT, None, "bf16 saves 0 of 8 µs"),  # a message occupies the link for 8 µs
+        (TWO, 2000, GBIT, BF16, "it saves 8 of 16 µs"),
+        (TWO, 8000, 10 * GBIT, None, "bf16 saves 0 of 8 µs"),
         (TWO, 1 << 20, GBIT, BF16, "on links of 1 Gbit/s it saves"),
         (TWO, 1 << 20, 400 * GBIT, None, "less than 2 times"),
     ],
@@ -49,6 +50,16 @@ def test_the_faster_the_link_the_less_a_codec_pays():
             assert used == sorted(used, reverse=True)
             assert used[0]
             assert not used[-1]
+
+
+@pytest.mark.parametrize("nbytes", [100, 1000, 2000, 10_000, 1 << 20])
+@pytest.mark.parametrize("codec", ["bf16", "int8"])
+def test_a_codec_is_used_below_the_rate_at_which_it_pays_off_and_not_above(codec, nbytes):
+    codec = Codec(codec)
+    for collective in (all_reduce, all_gather):
+        rate = rate_at_which_codec_pays(codec, collective, 4, nbytes, TWO)
+        assert choose_codec(codec, collective, 4, nbytes, TWO, 0.99 * rate).codec == codec
+        assert choose_codec(codec, collective, 4, nbytes, TWO, 1.01 * rate).codec is None
 
 
 def test_explain_states_the_codec_and_the_reason():

@@ -14,8 +14,18 @@ from unisono.comm.topology import hosts_of
 from unisono.costs.critical_path import terms_of
 from unisono.costs.prediction import predict
 from unisono.costs.rates import DEFAULT, Rates, rates_from, rates_of
-from unisono.costs.stored_terms import line_name, stored_terms
-from unisono.costs.terms import Terms
+from unisono.costs.stored_terms import (
+    ALL,
+    ENGINE,
+    HALF,
+    NETWORK,
+    NICS,
+    ONE,
+    line_name,
+    stored_terms,
+    stored_topologies,
+    terms_of_row,
+)
 from unisono.networks import ideal
 
 SIZES = (2, 3, 5, 6, 7, 8, 13)
@@ -104,32 +114,49 @@ def test_ranks_that_share_cores_wait_for_each_other_and_do_all_the_work():
     assert shared.time_s > alone.time_s + 4 * DEFAULT.turn_s
 
 
+def check_stored(collective, hosts, ranks, kind, nics=ONE):
+    stored = stored_terms(collective.name, (ranks,) * hosts, kind, nics)
+    record = cost_terms.record_of(collective, hosts, ranks, kind, nics)
+    assert set(record) <= set(stored), "run tools/cost_terms.py"
+    for key, row in record.items():
+        name = f"{key} on {line_name(hosts, ranks, nics)}"
+        assert stored[key] == terms_of_row(row, kind), f"{name} ({kind}): run tools/cost_terms.py"
+
+
 @pytest.mark.parametrize("collective", COLLECTIVES, ids=str)
 @pytest.mark.parametrize(("hosts", "ranks"), [(1, 5), (3, 1), (2, 2)])
 def test_stored_terms_are_those_of_the_programs(collective, hosts, ranks):
-    stored = stored_terms(collective.name, (ranks,) * hosts)
-    record = cost_terms.record_of(collective, hosts, ranks)
-    assert set(record) <= set(stored), "run tools/cost_terms.py"
-    for key, data in record.items():
-        assert stored[key] == Terms.from_data(data), f"{key} on {line_name(hosts, ranks)}: run tools/cost_terms.py"
+    check_stored(collective, hosts, ranks, ENGINE)
+    check_stored(collective, hosts, ranks, NETWORK)
+
+
+@pytest.mark.parametrize("nics", [HALF, ALL])
+def test_stored_terms_of_hosts_with_several_nics_are_those_of_the_programs(nics):
+    for collective in COLLECTIVES:
+        check_stored(collective, 2, 4, NETWORK, nics)
 
 
 @pytest.mark.long
+@pytest.mark.parametrize("kind", [ENGINE, NETWORK])
 @pytest.mark.parametrize("collective", COLLECTIVES, ids=str)
-def test_all_stored_terms_of_up_to_32_ranks_are_those_of_the_programs(collective):
-    for hosts, ranks in cost_terms.stored_topologies():
+def test_all_stored_terms_of_up_to_32_ranks_are_those_of_the_programs(collective, kind):
+    for hosts, ranks, nics in stored_topologies(kind):
         if hosts * ranks <= 32:
-            stored = stored_terms(collective.name, (ranks,) * hosts)
-            for key, data in cost_terms.record_of(collective, hosts, ranks).items():
-                assert stored[key] == Terms.from_data(data), (key, hosts, ranks)
+            check_stored(collective, hosts, ranks, kind, nics)
 
 
-@pytest.mark.parametrize("counts", [(17,), (40,), (256,), (1,) * 9, (1,) * 100, (3,) * 3, (8,) * 20, (5, 3, 2)])
+@pytest.mark.parametrize(
+    "counts",
+    [(17,), (40,), (256,), (1,) * 9, (1,) * 100, (3,) * 3, (8,) * 20, (16,) * 20, (16,) * 7, (72,) * 5, (5, 3, 2)],
+)
 def test_every_candidate_has_terms_on_any_topology(counts):
     hosts = hosts_of(counts)
     for collective in COLLECTIVES:
         terms = stored_terms(collective.name, counts)
         assert {each.key for each in candidates_for(collective, sum(counts), hosts)} <= set(terms)
+        for nics in NICS:
+            terms = stored_terms(collective.name, counts, NETWORK, nics)
+            assert {each.key for each in candidates_for(collective, sum(counts), hosts, True)} <= set(terms)
 
 
 @pytest.mark.parametrize("size", [17, 20, 31, 40])

@@ -34,7 +34,7 @@ SPARE_NUMBER = 1  # of the spare duplicate of a first communicator, counted from
 # {"all_reduce": {"4": [[0, "naive"], [16384, "direct"]]}}
 Table = dict[str, dict[str, list[list[Any]]]]
 # The data by which a job chooses its algorithms: the "table", and the "rates" of the network, or "by_ranks", those
-# for several numbers of ranks (comm/machine.py). Each may be absent.
+# for several numbers of ranks (comm/machine.py); "network" is that of ``connect(network=)``. Each may be absent.
 Tuning = dict[str, Any]
 
 
@@ -50,6 +50,7 @@ class JobConfig:
     met_ns: int = 0  # the time of the rendezvous
     link_rate: float = 0.0  # bytes per second of the links between hosts; 0: not known, MEASURE: to be measured
     rates: dict[str, float] = field(default_factory=dict)  # of the network, where they are not the default
+    network: dict[str, Any] = field(default_factory=dict)  # costs/network_model.py; empty: this machine
 
 
 class Geometry(NamedTuple):
@@ -203,9 +204,12 @@ def job_config(
     spare_cores = all(2 * ranks <= count for count, ranks in cores)
     token, met_ns = secrets.token_hex(8), time.monotonic_ns()
     table, rates = tuning.get("table", {}), rates_for(tuning, max(ranks for _, ranks in cores))
-    if oversubscribed:
+    network = tuning.get("network", {})
+    if oversubscribed and not network:  # which states the costs of its ranks
         rates["ranks_per_core"] = max(ranks / count for count, ranks in cores)
-    return asdict(JobConfig(staging_bytes, oversubscribed, spare_cores, table, token, met_ns, link_rate, rates))
+    return asdict(
+        JobConfig(staging_bytes, oversubscribed, spare_cores, table, token, met_ns, link_rate, rates, network)
+    )
 
 
 def create_memory(size: int, geometry: Geometry, rank: int) -> int:

@@ -78,7 +78,7 @@ def run(args: argparse.Namespace) -> int:
     rate = None if args.rate is None else arguments.rate(args.rate)
     options: dict[str, Any] = {"size": size, "algorithm": args.algorithm, "hosts": hosts}
     options |= {"codec": args.codec, "link_rate": rate}
-    sizes = parse_sizes(args.bytes)
+    sizes = parse_sizes(args.bytes) if collective.carries_data else [0]
     if args.built_in:
         explanations = [explain_with(collective, each, rates=DEFAULT, table={}, **options) for each in sizes]
     else:
@@ -124,11 +124,13 @@ def _lines(
     explanation: Explanation, algorithm: Algorithm | WrittenSchedule, proof: Proof | None, language: str
 ) -> list[str]:
     """Return the lines about one size."""
-    size = format_bytes(explanation.nbytes)
-    lines = [
-        messages.EXPLAINED(size=size, algorithm=with_options(explanation.algorithm, explanation.options)),
-        messages.EXPLAINED_REASON(reason=explanation.reason),
-    ]
+    carries_data = collectives.find(explanation.collective).carries_data
+    name = with_options(explanation.algorithm, explanation.options)
+    if carries_data:
+        first = messages.EXPLAINED(size=format_bytes(explanation.nbytes), algorithm=name)
+    else:
+        first = messages.EXPLAINED_WITHOUT_BYTES(algorithm=name)
+    lines = [first, messages.EXPLAINED_REASON(reason=explanation.reason)]
     predicted = explanation.prediction_message()
     if predicted is not None and predicted != explanation.reason:
         lines.append(messages.EXPLAINED_PREDICTION(prediction=predicted))
@@ -136,11 +138,13 @@ def _lines(
         lines.append(messages.EXPLAINED_COST(steps=proof.steps, rounds=proof.rounds, part=fraction(proof.busiest)))
     following = explanation.next_best_message()
     if following is not None:
-        lines.append(messages.EXPLAINED_NEXT(algorithm=following))
-    lines.append(messages.EXPLAINED_TAKEOVERS(takeovers=explanation.takeovers_message()))
+        said = messages.EXPLAINED_CHOICE if explanation.requested else messages.EXPLAINED_NEXT
+        lines.append(said(algorithm=following))
+    if carries_data:
+        lines.append(messages.EXPLAINED_TAKEOVERS(takeovers=explanation.takeovers_message()))
     if explanation.codec_reason is not None:
         lines.append(explanation.codec_reason)
-    if "+" in explanation.topology or "x" in explanation.topology:
+    if carries_data and explanation.topology != str(explanation.size):
         lines.append(explanation.codec_rate_message())
     texts = [translated(line, language) for line in lines]
     idea = algorithm.idea_in(language)
@@ -156,6 +160,7 @@ def _as_data(explanation: Explanation, proof: Proof | None) -> dict[str, Any]:
         "reason": str(explanation.reason), "next_best": explanation.next_best,
         "codec": explanation.codec, "codec_reason": explanation.codec_reason and str(explanation.codec_reason),
         "prediction": None if predicted is None else predicted._asdict(), "next_best_behind": explanation.behind,
+        "measured": explanation.measured, "requested": explanation.requested,
         "takeovers": [each._asdict() for each in explanation.takeovers], "codec_pays_below": explanation.codec_rate,
         **costs,
     }  # fmt: skip

@@ -135,6 +135,7 @@ EXPLAIN_TITLE_ON_HOSTS = Template(
     "{collective}，{size} 个 rank，主机分布 {topology}",
 )
 EXPLAINED = Template("cli.explained", "{size}: {algorithm}", "{size}：{algorithm}")
+EXPLAINED_WITHOUT_BYTES = Template("cli.explained_without_bytes", "{algorithm}", "{algorithm}")
 EXPLAINED_REASON = Template("cli.explained_reason", "reason: {reason}", "原因：{reason}")
 EXPLAINED_COST = Template(
     "cli.explained_cost",
@@ -147,6 +148,11 @@ EXPLAIN_TITLE_ON_NETWORK = Template(
 EXPLAINED_PREDICTION = Template("cli.explained_prediction", "prediction: {prediction}", "预测：{prediction}")
 EXPLAINED_TAKEOVERS = Template("cli.explained_takeovers", "by size: {takeovers}", "按大小：{takeovers}")
 EXPLAINED_NEXT = Template("cli.explained_next", "next best: {algorithm}", "次优：{algorithm}")
+EXPLAINED_CHOICE = Template(
+    "cli.explained_choice",
+    "the choice of a call that names none: {algorithm}",
+    "不指定算法时选用：{algorithm}",
+)
 
 # tune.py
 NOT_A_BUDGET = Template(

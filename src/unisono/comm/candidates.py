@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from unisono.algorithms.catalogue import algorithms_serving, find
 from unisono.algorithms.declaration import Algorithm
 from unisono.collectives import Collective
-from unisono.comm.topology import host_options, node_option
+from unisono.comm.topology import host_options, node_option, uses_hosts
 from unisono.compiler import Hosts
 from unisono.schedule import Schedule
 
@@ -75,23 +75,23 @@ def candidates_for(
 
     ``any_transport``: the network between hosts may be another one than TCP.
     """
-    counts = {size} if hosts is None else set(map(len, hosts))
-    several = hosts is not None and len(hosts) > 1
     found = algorithms_serving(collective, size)
-    if several and not any_transport:
+    if hosts is None or len(hosts) == 1:
+        return [Variant(each) for each in found]
+    if not any_transport:
         found = [each for each in found if each.name not in ONE_HOST_ONLY]
-    if several and counts == {1}:  # with one rank in each node, there is nothing to do inside them
-        found = [each for each in found if "node" not in each.options]
-    elif several and not isinstance(node_option(hosts), int):  # type: ignore[arg-type]
+    if set(map(len, hosts)) == {1}:  # with one rank in each node, there is nothing to do inside them
+        return [Variant(each) for each in found if "node" not in each.options]
+    nodes = {"node": node_option(hosts)}
+    if not isinstance(nodes["node"], int):
         # On hosts of different sizes, or with ranks in another order, others send more than necessary between hosts.
         found = [each for each in found if "node" in each.options] or found
-    variants = [Variant(each, host_options(each, hosts)) for each in found]
-    if several and counts != {1} and found:
-        for name, outer in BETWEEN_HOSTS.get(collective.name, ()):
-            explicit = ({"inner": "naive", "outer": each} for each in outer)
-            default = find(name, collective).options
-            owns = [own for own in explicit if not own.items() <= default.items()]
-            variants += [variant_of(collective, name, own, hosts) for own in owns]
+    variants = [Variant(each, nodes if uses_hosts(each, hosts) else NO_OPTIONS) for each in found]
+    for name, outer in BETWEEN_HOSTS.get(collective.name, ()) if found else ():
+        algorithm = find(name, collective)
+        explicit = ({"inner": "naive", "outer": each} for each in outer)
+        owns = [own for own in explicit if not own.items() <= algorithm.options.items()]
+        variants += [Variant(algorithm, {**nodes, **own}, own) for own in owns]
     return variants
 
 

@@ -1,7 +1,8 @@
 """Decides whether a call uses the codec that its caller allows with ``codec="auto:..."``.
 
 The decision follows from data that all ranks share: the hosts, the rate of the links between them, and the bytes of
-the vector. A codec is used if it saves clearly more time on the links than encoding costs.
+the vector. A codec is used if it saves clearly more time on the links than encoding costs. A message occupies a link
+for some time however short it is, so that a codec saves nothing on short vectors.
 """
 
 from __future__ import annotations
@@ -13,13 +14,14 @@ from unisono.collectives import Collective
 from unisono.comm import codec_messages as messages
 from unisono.comm.topology import least_crossing
 from unisono.compiler import Hosts
+from unisono.costs.network_model import NetworkModel
+from unisono.costs.rates import DEFAULT, Rates
 from unisono.message import Message
 
 # The time in which one core encodes a byte of float32, and decodes and adds it: the slowest of the codecs in
 # docs/codecs.md (fp8). A core without AVX-512 takes up to three times as long, so the gain must be a multiple.
 CODING_S_PER_BYTE = 1 / 11.4e9 + 1 / 28.9e9
 LEAST_GAIN = 2.0
-LEAST_BYTES = 4096  # shorter vectors fit into a few packets, whose number a codec does not change
 SAMPLE = 1 << 20  # elements
 
 
@@ -32,18 +34,18 @@ class CodecChoice(NamedTuple):
 
 
 def choose_codec(
-    allowed: Codec, collective: Collective, size: int, nbytes: int, hosts: Hosts | None, link_rate: float | None
-) -> CodecChoice:
+    allowed: Codec, collective: Collective, size: int, nbytes: int, hosts: Hosts | None, link_rate: float | None,
+    rates: Rates | NetworkModel = DEFAULT,
+) -> CodecChoice:  # fmt: skip
     """Return the codec of a call that allows one; ``link_rate`` is in bytes per second, None if it is not known."""
     if hosts is None or len(hosts) == 1:
         return CodecChoice(None, messages.CODEC_ONE_HOST(), allowed)
     if link_rate is None:
         return CodecChoice(None, messages.CODEC_RATE_UNKNOWN(), allowed)
-    if nbytes < LEAST_BYTES:
-        return CodecChoice(None, messages.CODEC_SHORT(nbytes=nbytes, least=LEAST_BYTES), allowed)
-    left = _part_left(allowed)
-    link_s = float(least_crossing(collective, [len(ranks) for ranks in hosts])) * nbytes / link_rate
-    saved_s = (1 - left) * link_s
+    message_s = _message_s(rates)
+    bytes_s = float(least_crossing(collective, [len(ranks) for ranks in hosts])) * nbytes / link_rate
+    link_s = max(message_s, bytes_s)
+    saved_s = link_s - max(message_s, _part_left(allowed) * bytes_s)
     coding_s = float(collective.bus_factor(size)) * nbytes * CODING_S_PER_BYTE
     pays = saved_s > LEAST_GAIN * coding_s
     reason = (messages.CODEC_PAYS if pays else messages.CODEC_DOES_NOT_PAY)(
@@ -54,18 +56,25 @@ def choose_codec(
 
 
 def rate_at_which_codec_pays(
-    allowed: Codec | None, collective: Collective, size: int, hosts: Hosts | None
-) -> float | None:
+    allowed: Codec | None, collective: Collective, size: int, nbytes: int, hosts: Hosts | None,
+    rates: Rates | NetworkModel = DEFAULT,
+) -> float | None:  # fmt: skip
     """Return the bytes per second of links between hosts below which a codec pays off; None if it never does.
 
     ``allowed`` is the codec; None stands for bf16, which halves the bytes.
     """
-    if hosts is None or len(hosts) == 1 or not collective.carries_data:
+    if hosts is None or len(hosts) == 1 or not collective.carries_data or not nbytes:
         return None
     left = 0.5 if allowed is None else _part_left(allowed)
-    crossing = float(least_crossing(collective, [len(ranks) for ranks in hosts]))
-    coding = LEAST_GAIN * float(collective.bus_factor(size)) * CODING_S_PER_BYTE
-    return (1 - left) * crossing / coding or None
+    crossing = float(least_crossing(collective, [len(ranks) for ranks in hosts])) * nbytes
+    needed_s = LEAST_GAIN * float(collective.bus_factor(size)) * nbytes * CODING_S_PER_BYTE
+    # The gain is either a part of the time of the bytes, or what they take longer than a message at least takes.
+    return min((1 - left) * crossing / needed_s, crossing / (needed_s + _message_s(rates))) or None
+
+
+def _message_s(rates: Rates | NetworkModel) -> float:
+    """Return the time for which a message occupies the link of a host at least."""
+    return rates.crossing_s if isinstance(rates, Rates) else 0.0
 
 
 def _part_left(codec: Codec) -> float:

@@ -13,11 +13,6 @@ CODEC_RATE_UNKNOWN = Template(
     "of bytes per second",
     '不用编解码器：不知道主机之间链路的速率；建议：connect(link_rate="measure")，或给出每秒字节数',
 )
-CODEC_SHORT = Template(
-    "comm.codec_short",
-    "no codec: {nbytes} bytes need only a few packets; codecs are used from {least} bytes on",
-    "不用编解码器：{nbytes} 字节总归只需几个数据包；从 {least} 字节起才使用编解码器",
-)
 CODEC_OTHER_TYPE = Template(
     "comm.codec_other_type",
     "no codec: codecs encode {encoded}, not {dtype}",

@@ -32,7 +32,7 @@ from unisono.comm.codec_agreement import (
     rounding_mode_of,
 )
 from unisono.comm.codec_choice import CodecChoice, choose_codec
-from unisono.comm.machine import with_link_rate
+from unisono.comm.network_rates import agreed_rates
 from unisono.comm.nontemporal import writes_past_caches
 from unisono.comm.plan_cache import PlanCache
 from unisono.comm.plan_record import PlanRecord
@@ -43,7 +43,8 @@ from unisono.comm.topology import host_options
 from unisono.comm.work import Work
 from unisono.compiler import Hosts, Lengths, lay_out_call
 from unisono.compiler.traffic import SentBytes, sent_bytes
-from unisono.costs.rates import Rates, rates_from
+from unisono.costs.network_model import NetworkModel
+from unisono.costs.rates import Rates
 from unisono.errors import GoalError, UsageError
 from unisono.reductions import check_op
 from unisono.schedule import Schedule
@@ -103,7 +104,7 @@ class Dispatcher:
         if dtype != ENCODED:
             return CodecChoice(None, codec_messages.CODEC_OTHER_TYPE(encoded=ENCODED, dtype=dtype))
         collective = request.collective
-        choice = choose_codec(auto.codec, collective, self.link.size, nbytes, self.hosts, self.link_rate)
+        choice = choose_codec(auto.codec, collective, self.link.size, nbytes, self.hosts, self.link_rate, self.rates)
         if self.hosts is not None and self.link_rate is None and self.link.rank == 0 and not self._warned_of_rate:
             self._warned_of_rate = True
             warnings.warn(codec_messages.AUTO_HAS_NO_EFFECT(codec=str(auto), reason=choice.reason), stacklevel=2)
@@ -121,9 +122,9 @@ class Dispatcher:
         return self.link.config.link_rate or None
 
     @property
-    def rates(self) -> Rates:
+    def rates(self) -> Rates | NetworkModel:
         """The rates of the network, on which the ranks agree."""
-        return with_link_rate(rates_from(self.link.config.rates), self.link_rate)
+        return agreed_rates(self.link.config, self.hosts)
 
     @overload
     def transfer(

@@ -23,6 +23,7 @@ from unisono.comm.ranking import Ranking
 from unisono.comm.tables import load_table
 from unisono.comm.topology import host_options
 from unisono.compiler import Hosts
+from unisono.costs.network_model import NetworkModel
 from unisono.costs.rates import Rates
 from unisono.message import Template
 from unisono.verifier import proof_of
@@ -61,10 +62,12 @@ def explain_call(
     ranking = None
     if network is None:
         most = size if hosts is None else max(map(len, hosts))
-        table, rates = load_table() if table is None else table, load_rates(most)
+        rates: Rates | NetworkModel = load_rates(most)
+        table = load_table() if table is None else table
     else:
-        table, rates = {} if table is None else table, rates_of_network(network)
+        table = {} if table is None else table
         hosts = network_hosts(network, size) if hosts is None else hosts
+        rates = rates_of_network(network, hosts, link_rate)
         cores = size if cores is None else cores
         ranking = _simulated(chosen, size, hosts, network)
     return explain_with(chosen, nbytes, size, rates, table, algorithm, cores, hosts, codec, link_rate, ranking)
@@ -89,16 +92,17 @@ def _simulated_once(collective: Collective, size: int, hosts: Hosts, network: Ne
 
 
 def explain_with(
-    collective: Collective, nbytes: int, size: int, rates: Rates, table: Table, algorithm: str | None = None,
-    cores: int | None = None, hosts: Hosts | None = None, codec: str | AutoCodec | None = None,
-    link_rate: float | None = None, ranking: Ranking | None = None,
+    collective: Collective, nbytes: int, size: int, rates: Rates | NetworkModel, table: Table,
+    algorithm: str | None = None, cores: int | None = None, hosts: Hosts | None = None,
+    codec: str | AutoCodec | None = None, link_rate: float | None = None, ranking: Ranking | None = None,
 ) -> Explanation:  # fmt: skip
     """Return the algorithm of a call for given rates and a given table; ``ranking`` replaces that by cost terms."""
     cores = len(os.sched_getaffinity(0)) if cores is None else cores
     most = size if hosts is None else max(map(len, hosts))
-    rates = with_link_rate(rates._replace(ranks_per_core=max(1.0, most / cores)), link_rate)
+    if isinstance(rates, Rates):
+        rates = with_link_rate(rates._replace(ranks_per_core=max(1.0, most / cores)), link_rate)
     auto = auto_codec_of(collective, codec)
-    choice = None if auto is None else choose_codec(auto.codec, collective, size, nbytes, hosts, link_rate)
+    choice = None if auto is None else choose_codec(auto.codec, collective, size, nbytes, hosts, link_rate, rates)
     if hosts is not None and len(hosts) == 1:
         hosts = None  # as a communicator has it
     if algorithm is None:
@@ -106,6 +110,6 @@ def explain_with(
     requested = resolve(algorithm, collective)
     options = host_options(requested, hosts) if isinstance(requested, Algorithm) else {}
     proof_of(requested.schedule(size, **options))
-    own = Variant(requested, options) if isinstance(requested, Algorithm) else None
+    own = Variant(requested, options) if isinstance(requested, Algorithm) else requested
     explanation = explain(collective, size, nbytes, table, rates, hosts, choice, own=own, ranking=ranking)
     return explanation._replace(algorithm=requested.name, reason=REQUESTED(name=algorithm), options=options)

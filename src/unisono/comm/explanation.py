@@ -5,16 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from unisono import collectives
+from unisono.algorithms.user_files import WrittenSchedule
 from unisono.bootstrap.job_resources import STAGING_BYTES, Table
 from unisono.collectives import Collective
 from unisono.comm import codec_messages, messages
 from unisono.comm.candidates import NO_OPTIONS, Variant, with_options
 from unisono.comm.codec_agreement import agrees, rounding_mode_of
 from unisono.comm.codec_choice import CodecChoice, rate_at_which_codec_pays
-from unisono.comm.ranking import EQUALLY_GOOD, Ranked, Ranking, ranking_for
+from unisono.comm.ranking import EQUALLY_GOOD, Ranking, ranking_for
 from unisono.comm.selection import Rule, choose, micro
 from unisono.comm.topology import topology_of
 from unisono.compiler import Hosts
+from unisono.costs.network_model import NetworkModel
 from unisono.costs.prediction import Prediction
 from unisono.costs.rates import DEFAULT, Rates
 from unisono.message import Message, listed
@@ -39,9 +42,11 @@ class Explanation(NamedTuple):
 
     ``prediction`` is the predicted time of the call and its terms (latency, bandwidth, reduction) in seconds, and
     ``behind`` the factor by which ``next_best`` is predicted to be slower; it is less than 1 where a measurement
-    disagrees with the prediction. ``takeovers`` are the sizes from which each algorithm is used. ``codec_rate`` is
-    the rate of the links between hosts, in bytes per second, below which a codec pays off: ``allowed_codec``, which
-    the call allows, or else bf16; it is None if it never does. (Defaults: None and none.)
+    disagrees with the prediction (``measured``: the choice was measured). If the call names an algorithm that would
+    not be chosen, ``requested`` is True, and ``next_best`` the algorithm that would be. ``takeovers`` are the sizes
+    from which each algorithm is used. ``codec_rate`` is the rate of the links between hosts, in bytes per second,
+    below which a codec pays off in this call: ``allowed_codec``, which the call allows, or else bf16; it is None if
+    it never does. (Defaults: None, none and False.)
     """
 
     collective: str
@@ -59,17 +64,23 @@ class Explanation(NamedTuple):
     takeovers: tuple[Takeover, ...] = ()
     codec_rate: float | None = None
     allowed_codec: str | None = None
+    measured: bool = False
+    requested: bool = False
 
     def message(self) -> Message:
         """Return the explanation as one sentence."""
-        explanation = messages.EXPLANATION(
-            collective=self.collective, nbytes=self.nbytes, size=self.size, reason=self.reason,
-            algorithm=with_options(self.algorithm, self.options),
-        )  # fmt: skip
+        carries_data = collectives.find(self.collective).carries_data
+        about = {"collective": self.collective, "size": self.size, "reason": self.reason}
+        about["algorithm"] = with_options(self.algorithm, self.options)
+        if carries_data:
+            explanation = messages.EXPLANATION(nbytes=self.nbytes, **about)
+        else:
+            explanation = messages.EXPLANATION_WITHOUT_BYTES(**about)
         following = self.next_best_message()
         if following is not None:
-            explanation = messages.EXPLANATION_WITH_NEXT(explanation=explanation, next_best=following)
-        if self.takeovers:
+            said = messages.EXPLANATION_WITH_CHOICE if self.requested else messages.EXPLANATION_WITH_NEXT
+            explanation = said(explanation=explanation, next_best=following)
+        if self.takeovers and carries_data:
             takeovers = self.takeovers_message()
             explanation = messages.EXPLANATION_WITH_TAKEOVERS(explanation=explanation, takeovers=takeovers)
         if self.topology != str(self.size) and self.codec_rate is not None:
@@ -88,7 +99,8 @@ class Explanation(NamedTuple):
         if 1 / EQUALLY_GOOD <= self.behind <= EQUALLY_GOOD:
             return messages.NEXT_BEST_EQUAL(algorithm=self.next_best, percent=_percent(EQUALLY_GOOD))
         if self.behind < 1:
-            return messages.NEXT_BEST_PREDICTED_FASTER(algorithm=self.next_best, percent=_percent(1 / self.behind))
+            faster = messages.NEXT_BEST_PREDICTED_FASTER if self.measured else messages.NEXT_BEST_FASTER
+            return faster(algorithm=self.next_best, percent=_percent(1 / self.behind))
         return messages.NEXT_BEST_BEHIND(algorithm=self.next_best, percent=_percent(self.behind))
 
     def prediction_message(self) -> Message | None:
@@ -124,9 +136,9 @@ def _percent(ratio: float) -> str:
 
 
 def explain(
-    collective: Collective, size: int, nbytes: int, table: Table, rates: Rates = DEFAULT,
+    collective: Collective, size: int, nbytes: int, table: Table, rates: Rates | NetworkModel = DEFAULT,
     hosts: Hosts | None = None, codec: CodecChoice | None = None, staging_bytes: int = STAGING_BYTES,
-    own: Variant | None = None, ranking: Ranking | None = None,
+    own: Variant | WrittenSchedule | None = None, ranking: Ranking | None = None,
 ) -> Explanation:  # fmt: skip
     """Return the algorithm that a call with this codec would use, the reason, and the next best one.
 
@@ -142,9 +154,13 @@ def explain(
     ranking = ranking or ranking_for(collective, size, hosts, rates, staging_bytes)
     chosen = choose(collective, size, nbytes, table, rates, may_be_used, hosts, staging_bytes, ranking)
     ranked = ranking.ranked(nbytes)
-    named = Variant(chosen.algorithm, chosen.options) if own is None else own
-    prediction = next((each.prediction for each in ranked if _is_same(each, named)), None)
-    following = next((each for each in ranked if not _is_same(each, named)), None)
+    choice = Variant(chosen.algorithm, chosen.options)
+    named = choice if own is None else own
+    requested = not (isinstance(named, Variant) and _is_same(choice, named))
+    prediction = next((each.prediction for each in ranked if _is_same(each.variant, named)), None)
+    if prediction is None and own is not None:
+        prediction = ranking.predicted(named.schedule(size, root), nbytes)
+    following = next((each for each in ranked if _is_same(each.variant, choice) == requested), None)
     allowed = None if codec is None else codec.allowed
     rows = table.get(collective.name, {}).get(topology_of(size, hosts))
     if rows:
@@ -154,19 +170,22 @@ def explain(
         takeovers = [Takeover(each.from_bytes, each.variant.key) for each in ranking.takeovers()]
     return Explanation(
         collective.name, size, nbytes, named.name, chosen.reason,
-        None if following is None else following.variant.key, topology_of(size, hosts), named.options,
+        None if following is None else following.variant.key, topology_of(size, hosts),
+        named.options if isinstance(named, Variant) else NO_OPTIONS,
         None if used is None else str(used), None if codec is None else codec.reason,
         prediction,
         None if prediction is None or following is None else _ratio(following.prediction, prediction),
-        tuple(takeovers), rate_at_which_codec_pays(allowed, collective, size, hosts),
-        None if allowed is None else str(allowed),
+        tuple(takeovers), rate_at_which_codec_pays(allowed, collective, size, nbytes, hosts, rates),
+        None if allowed is None else str(allowed), bool(rows), requested,
     )  # fmt: skip
 
 
-def _is_same(ranked: Ranked, named: Variant) -> bool:
-    """Return whether a candidate runs the same program; options that a variant does not state have their defaults."""
-    mine, theirs = ranked.variant.algorithm, named.algorithm
-    return mine is theirs and {**mine.options, **ranked.variant.options} == {**theirs.options, **named.options}
+def _is_same(one: Variant, other: Variant | WrittenSchedule) -> bool:
+    """Return whether two variants run the same program; options that one does not state have their defaults."""
+    if not isinstance(other, Variant):
+        return False
+    mine, theirs = one.algorithm, other.algorithm
+    return mine is theirs and {**mine.options, **one.options} == {**theirs.options, **other.options}
 
 
 def _ratio(other: Prediction, mine: Prediction) -> float:

@@ -208,6 +208,9 @@ NEXT_BEST_PREDICTED_FASTER = Template(
     "{algorithm}, predicted {percent} % faster, against the measurement",
     "{algorithm}，预测快 {percent} %，与实测不符",
 )
+NEXT_BEST_FASTER = Template(
+    "comm.next_best_faster", "{algorithm}, predicted {percent} % faster", "{algorithm}，预计快 {percent} %"
+)
 NO_TAKEOVER = Template("comm.no_takeover", "the same algorithm for all sizes", "任意大小都用同一算法")
 TAKEOVER = Template("comm.takeover", "{algorithm} from {start} bytes", "{start} 字节起用 {algorithm}")
 TAKEOVERS = Template("comm.takeovers", "{first} for short vectors, {others}", "短向量用 {first}，{others}")
@@ -221,8 +224,18 @@ EXPLANATION = Template(
     "{collective} of {nbytes} bytes on {size} ranks: {algorithm}, {reason}",
     "{size} 个 rank 上 {nbytes} 字节的 {collective}：{algorithm}，{reason}",
 )
+EXPLANATION_WITHOUT_BYTES = Template(
+    "comm.explanation_without_bytes",
+    "{collective} on {size} ranks: {algorithm}, {reason}",
+    "{size} 个 rank 上的 {collective}：{algorithm}，{reason}",
+)
 EXPLANATION_WITH_NEXT = Template(
     "comm.explanation_with_next", "{explanation}; next best: {next_best}", "{explanation}；次优：{next_best}"
+)
+EXPLANATION_WITH_CHOICE = Template(
+    "comm.explanation_with_choice",
+    "{explanation}; the choice of a call that names none: {next_best}",
+    "{explanation}；不指定算法时选用：{next_best}",
 )
 
 # The table of measured algorithms.

@@ -6,7 +6,6 @@ ranks agree. It uses no clock and no random numbers, so that all ranks make the 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import lru_cache
 from itertools import pairwise
 from typing import NamedTuple
@@ -16,10 +15,13 @@ from unisono.comm.candidates import Variant, candidates_for
 from unisono.compiler import Hosts
 from unisono.compiler.geometry import STAGING_BYTES, TRACKS_BETWEEN_HOSTS
 from unisono.costs.critical_path import terms_of
+from unisono.costs.network_model import NetworkModel
+from unisono.costs.network_prediction import predict_on_network
 from unisono.costs.prediction import Prediction, predict
 from unisono.costs.rates import DEFAULT, Rates
-from unisono.costs.stored_terms import stored_terms
+from unisono.costs.stored_terms import ENGINE, NETWORK, ONE, stored_terms
 from unisono.costs.terms import Terms
+from unisono.schedule import Schedule
 
 # Predictions that differ by less are equally good. Among those, the algorithm with the fewest bytes between hosts,
 # and then the one that keeps processors busy for the shortest time, leaves the most to other processes.
@@ -46,19 +48,23 @@ class Ranking:
     """The candidates of a collective on some hosts, with their cost terms."""
 
     def __init__(
-        self, collective: Collective, size: int, hosts: Hosts | None, rates: Rates, staging_bytes: int = STAGING_BYTES
-    ) -> None:
+        self, collective: Collective, size: int, hosts: Hosts | None, rates: Rates | NetworkModel,
+        staging_bytes: int = STAGING_BYTES,
+    ) -> None:  # fmt: skip
         self.collective, self.size, self.rates, self.staging_bytes = collective, size, rates, staging_bytes
-        self.tracks = 1 if hosts is None or len(hosts) == 1 else TRACKS_BETWEEN_HOSTS
-        candidates = candidates_for(collective, size, hosts)
-        self.candidates = _with_terms(candidates, size, hosts)
+        self.places, self.hosts = hosts, 1 if hosts is None else len(hosts)
+        self.candidates = _with_terms(collective, size, hosts, rates)
+
+    def _predict(self, terms: Terms, nbytes: int) -> Prediction:
+        rates, staging_bytes = self.rates, self.staging_bytes
+        if isinstance(rates, NetworkModel):
+            return predict_on_network(terms, self.collective, nbytes, rates, self.hosts, staging_bytes)
+        tracks = TRACKS_BETWEEN_HOSTS if self.hosts > 1 else 1
+        return predict(terms, self.collective, nbytes, rates, staging_bytes, tracks)
 
     def predictions(self, nbytes: int) -> list[Ranked]:
         """Return all candidates with their predicted times, the fastest first."""
-        found = [
-            Ranked(variant, predict(terms, self.collective, nbytes, self.rates, self.staging_bytes, self.tracks))
-            for variant, terms in self.candidates
-        ]
+        found = [Ranked(variant, self._predict(terms, nbytes)) for variant, terms in self.candidates]
         return sorted(found, key=lambda ranked: ranked.prediction.time_s)
 
     def ranked(self, nbytes: int) -> list[Ranked]:
@@ -109,26 +115,30 @@ class Ranking:
                 above = middle
         return Takeover(above, self.best(above))
 
-    def prediction_of(self, key: str, nbytes: int) -> Prediction | None:
-        """Return the predicted time of one candidate; None if it is not one."""
-        for variant, terms in self.candidates:
-            if variant.key == key:
-                return predict(terms, self.collective, nbytes, self.rates, self.staging_bytes, self.tracks)
-        return None
+    def predicted(self, schedule: Schedule, nbytes: int) -> Prediction | None:
+        """Return the predicted time of a program that is not a candidate; None where ranks have ports."""
+        if isinstance(self.rates, NetworkModel):
+            return None
+        return self._predict(terms_of(schedule, self.places), nbytes)
 
 
 @lru_cache(maxsize=256)
 def ranking_for(
-    collective: Collective, size: int, hosts: Hosts | None, rates: Rates = DEFAULT, staging_bytes: int = STAGING_BYTES
-) -> Ranking:
+    collective: Collective, size: int, hosts: Hosts | None, rates: Rates | NetworkModel = DEFAULT,
+    staging_bytes: int = STAGING_BYTES,
+) -> Ranking:  # fmt: skip
     """Return the ranking of a collective on these hosts, made once; None stands for one host."""
     return Ranking(collective, size, hosts, rates, staging_bytes)
 
 
-def _with_terms(candidates: Sequence[Variant], size: int, hosts: Hosts | None) -> list[tuple[Variant, Terms]]:
+def _with_terms(
+    collective: Collective, size: int, hosts: Hosts | None, rates: Rates | NetworkModel
+) -> list[tuple[Variant, Terms]]:
     """Return the candidates with their terms, which are stored; those of a single rank are found here."""
-    collective = candidates[0].algorithm.collective
+    on_network = isinstance(rates, NetworkModel)
+    candidates = candidates_for(collective, size, hosts, any_transport=on_network)
     if size == 1:
         return [(each, terms_of(each.schedule(1, 0 if collective.rooted else None))) for each in candidates]
-    terms = stored_terms(collective.name, (size,) if hosts is None else tuple(map(len, hosts)))
+    kind, nics = (NETWORK, rates.nics) if isinstance(rates, NetworkModel) else (ENGINE, ONE)
+    terms = stored_terms(collective.name, (size,) if hosts is None else tuple(map(len, hosts)), kind, nics)
     return [(each, terms[each.key]) for each in candidates if each.key in terms]

@@ -18,6 +18,7 @@ from unisono.comm.candidates import NO_OPTIONS, Variant, variant_of
 from unisono.comm.ranking import Ranked, Ranking, ranking_for
 from unisono.comm.topology import host_options, topology_of
 from unisono.compiler import Hosts
+from unisono.costs.network_model import NetworkModel
 from unisono.costs.prediction import Prediction
 from unisono.costs.rates import DEFAULT, Rates
 from unisono.message import Message
@@ -40,7 +41,7 @@ class Choice(NamedTuple):
 
 
 def choose(
-    collective: Collective, size: int, nbytes: int, table: Table, rates: Rates = DEFAULT,
+    collective: Collective, size: int, nbytes: int, table: Table, rates: Rates | NetworkModel = DEFAULT,
     may_be_used: Callable[[Variant], bool] = lambda variant: True, hosts: Hosts | None = None,
     staging_bytes: int = STAGING_BYTES, ranking: Ranking | None = None,
 ) -> Choice:  # fmt: skip

@@ -52,6 +52,10 @@ class SimulatedRanking(Ranking):
                 self._known[key] = None
         return self._known[key]
 
+    def predicted(self, schedule: Schedule, nbytes: int) -> Prediction | None:
+        """Return the simulated time of a program that is not a candidate."""
+        return _terms(schedule, nbytes, self.network)
+
     def takeovers(self) -> list[Takeover]:
         """Return the sizes at which another algorithm takes over, to within a factor of about 1.5."""
         if not self.collective.carries_data:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
+from itertools import chain
 from typing import Any
 
 from unisono.algorithms import BUILT_IN
@@ -57,17 +58,20 @@ def hosts_of(counts: tuple[int, ...]) -> Hosts:
 
 def node_option(hosts: Hosts) -> Node:
     """Return the option ``node`` of hierarchical algorithms for these hosts, in its shortest form."""
-    if [rank for ranks in hosts for rank in ranks] != list(range(sum(map(len, hosts)))):
-        return hosts
     counts = tuple(map(len, hosts))
+    if tuple(chain.from_iterable(hosts)) != tuple(range(sum(counts))):
+        return hosts
     return counts[0] if len(set(counts)) == 1 else counts
 
 
 def host_options(algorithm: Algorithm, hosts: Hosts | None) -> dict[str, Any]:
     """Return the options with which a built-in algorithm uses the hosts as its nodes."""
-    if hosts is None or len(hosts) == 1 or "node" not in algorithm.options or algorithm not in BUILT_IN:
-        return {}
-    return {"node": node_option(hosts)}
+    return {"node": node_option(hosts)} if hosts is not None and uses_hosts(algorithm, hosts) else {}
+
+
+def uses_hosts(algorithm: Algorithm, hosts: Hosts) -> bool:
+    """Return whether an algorithm uses the hosts as its nodes: a built-in one does if it has nodes."""
+    return len(hosts) > 1 and "node" in algorithm.options and algorithm in BUILT_IN
 
 
 def least_crossing(collective: Collective, counts: Sequence[int]) -> Fraction:

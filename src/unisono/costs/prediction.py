@@ -98,7 +98,9 @@ def _pass(path: Path, terms: Terms, segment: float, rates: Rates, slow: float) -
     # A message occupies the link of its host for its bytes, or for its cost if that is longer.
     latency_s += max(0.0, path.crossings * rates.crossing_s - crossing_s) / rates.links
     wire_s = crossing_s / rates.links
-    wire_s += segment * (path.passing * rates.passing_byte_s + path.contended * rates.contended_byte_s)
+    # All that the ranks of a host read passes through its memory.
+    passing_s = segment * max(path.passing, terms.work.received) * rates.passing_byte_s
+    wire_s += passing_s + segment * path.contended * rates.contended_byte_s
     messages_s, bytes_s, reduced_s = _busy(path, segment, rates, slow)
     if turns > 1 and terms.work.receives:
         # The ranks of a host share its cores: what is not on the path must also be done.

@@ -10,9 +10,8 @@ Counts of bytes are in chunks, so that the terms hold for every size.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 
 class Path(NamedTuple):
@@ -28,11 +27,13 @@ class Path(NamedTuple):
     received: float = 0  # chunks that a rank reads from messages
     reduced: float = 0  # chunks that are combined with others
     copied: float = 0  # chunks that are copied inside a rank
-    crossings: float = 0  # messages on the link of a host, one after the other
+    crossings: float = 0  # messages on the link of a host, or on a NIC, one after the other
     crossing: float = 0  # their chunks
     contended: float = 0  # chunks among them that share a link with messages of another pair of hosts
     read: float = 0  # chunks of its arrays that a rank reads for a message, or to add one to them
     written: float = 0  # chunks that a rank writes to its arrays from a message, beside those that it has just read
+    handshakes: float = 0  # messages one after the other, where both sides must be ready
+    exchanged: float = 0  # chunks that wait while the other direction of an exchange has its turn
 
 
 class Part(NamedTuple):
@@ -57,23 +58,3 @@ class Terms:
     work: Path
     ranks: int
     link: float
-
-    def as_data(self) -> list[Any]:
-        """Return the terms as lists of numbers, for a file."""
-        parts = [[_short(part.first), _short(part.further)] for part in self.parts]
-        return [self.chunks, self.most_sent, parts, _short(self.work), self.ranks, self.link]
-
-    @staticmethod
-    def from_data(data: Sequence[Any]) -> Terms:
-        """Return the terms that ``as_data`` has written."""
-        chunks, most_sent, parts, work, ranks, link = data
-        paths = tuple([Part(Path(*first), Path(*further)) for first, further in parts])
-        return Terms(chunks, most_sent, paths, Path(*work), ranks, link)
-
-
-def _short(path: Path) -> list[float]:
-    """Return the counts without the zeros at the end; whole numbers are integers."""
-    counts = [int(count) if count == int(count) else count for count in path]
-    while counts and not counts[-1]:
-        counts.pop()
-    return counts
