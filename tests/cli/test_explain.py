@@ -11,6 +11,7 @@ import unisono
 from unisono.algorithms.catalogue import algorithms_serving
 from unisono.cli.main import main
 from unisono.collectives import all_gather
+from unisono.schedule.text import format_schedule
 
 ZIGZAG = str(Path(__file__).parents[2] / "examples" / "zigzag.py")
 
@@ -87,6 +88,46 @@ def test_an_algorithm_of_a_file_is_explained(capsys):
     printed = capsys.readouterr().out
     assert printed.startswith("all_reduce，3 个 rank\n")
     assert "调用时指定了" in printed
+
+
+@pytest.mark.parametrize("where", [["--built-in"], ["--network", "one-switch"], ["--topology", "2x4"]])
+def test_a_named_algorithm_is_compared_with_the_choice(capsys, where):
+    assert main(["explain", "-n", "8", *where, "--algorithm", ZIGZAG]) == 0
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "prediction: predicted to take" in printed
+    assert "the choice of a call that names none: " in printed
+    assert "against the measurement" not in printed
+
+
+def test_a_written_schedule_has_a_prediction(tmp_path):
+    path = tmp_path / "mine.sched"
+    path.write_text(format_schedule(unisono.find("ring").schedule(4)))
+    mine = unisono.explain("all_reduce", 1 << 20, size=4, table={}, algorithm=str(path))
+    ring = unisono.explain("all_reduce", 1 << 20, size=4, table={}, algorithm="ring")
+    assert mine.requested
+    assert mine.prediction == ring.prediction
+    assert mine.next_best == ring.next_best == unisono.explain("all_reduce", 1 << 20, size=4, table={}).algorithm
+
+
+def test_a_named_algorithm_that_would_be_chosen_is_compared_with_the_next_best():
+    chosen = unisono.explain("all_reduce", 1 << 20, size=4, table={})
+    named = unisono.explain("all_reduce", 1 << 20, size=4, table={}, algorithm=chosen.algorithm)
+    assert (named.requested, named.next_best, named.behind) == (False, chosen.next_best, chosen.behind)
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_a_barrier_has_no_sizes(capsys, language):
+    assert main(["explain", "barrier", "--topology", "2x4", "--bytes", "8,1MiB", "--lang", language]) == 0
+    printed = capsys.readouterr().out
+    assert printed.splitlines()[1].startswith("hierarchical(node=4")
+    assert not any(word in printed for word in ("MiB", "by size", "按大小", "bf16"))
+    assert "bytes" not in str(unisono.explain("barrier", 0, size=4, table={}))
+
+
+def test_a_next_best_that_is_far_behind_is_compared_by_a_factor():
+    said = unisono.explain("all_reduce", 1 << 20, size=4, table={})
+    assert "to take 3.4 times as long" in str(said._replace(behind=3.36))
+    assert "99 % slower" in str(said._replace(behind=1.99))
 
 
 def test_several_hosts_are_explained(capsys):

@@ -101,6 +101,8 @@ class Explanation(NamedTuple):
         if self.behind < 1:
             faster = messages.NEXT_BEST_PREDICTED_FASTER if self.measured else messages.NEXT_BEST_FASTER
             return faster(algorithm=self.next_best, percent=_percent(1 / self.behind))
+        if self.behind >= 2:
+            return messages.NEXT_BEST_FAR_BEHIND(algorithm=self.next_best, times=f"{self.behind:.1f}")
         return messages.NEXT_BEST_BEHIND(algorithm=self.next_best, percent=_percent(self.behind))
 
     def prediction_message(self) -> Message | None:

@@ -198,6 +198,11 @@ NEXT_BEST = Template("comm.next_best", "{algorithm}", "{algorithm}")
 NEXT_BEST_BEHIND = Template(
     "comm.next_best_behind", "{algorithm}, predicted {percent} % slower", "{algorithm}，预计慢 {percent} %"
 )
+NEXT_BEST_FAR_BEHIND = Template(
+    "comm.next_best_far_behind",
+    "{algorithm}, predicted to take {times} times as long",
+    "{algorithm}，预计用时为其 {times} 倍",
+)
 NEXT_BEST_EQUAL = Template(
     "comm.next_best_equal",
     "{algorithm}, predicted equally fast (within {percent} %)",
