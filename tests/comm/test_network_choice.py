@@ -28,7 +28,7 @@ LIMIT_S = 60
 def test_nearly_all_choices_are_as_good_as_the_best_of_a_simulation():
     """All points: ``tools/measure_choice.py --regret``.
 
-    The network of textbooks is not a machine, and where ranks share memory, calls are predicted that follow each other.
+    The network of textbooks is not a machine; where ranks share memory, calls are predicted that follow each other.
     """
     points = []
     for name in sorted(set(PRESETS) - {"ideal", "gb200-nvl72", "xeon-16-cores"}):
