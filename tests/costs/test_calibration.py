@@ -8,10 +8,10 @@ import pytest
 from unisono import collectives, simulate
 from unisono.collectives import all_reduce
 from unisono.comm import machine
-from unisono.comm.measured_calls import CALIBRATING, CALIBRATING_BYTES, MeasuredCall, samples_of
+from unisono.comm.measured_calls import CALIBRATING, CALIBRATING_BYTES, MeasuredCall, merged, samples_of
 from unisono.costs.calibration import errors, fit_rates
 from unisono.costs.prediction import predict
-from unisono.costs.rates import DEFAULT, Rates, network_of, rates_for, rates_from, rates_of
+from unisono.costs.rates import DEFAULT, SLOWDOWN_BYTES, Rates, network_of, rates_for, rates_from, rates_of
 from unisono.costs.stored_terms import stored_terms
 from unisono.networks import load
 
@@ -43,11 +43,38 @@ def test_a_machine_is_recognized_by_the_times_of_its_calls(size, cores):
     assert after < 0.05 < before
 
 
-def test_the_rates_of_the_nearest_number_of_ranks_are_used():
-    record = {"rates": {}, "by_ranks": {"2": {"near_s": 2e-7}, "8": {"near_s": 8e-7}}}
+def test_rates_are_interpolated_between_the_measured_numbers_of_ranks():
+    slow = [2.0] * len(SLOWDOWN_BYTES)
+    record = {"rates": {}, "by_ranks": {"2": {"near_s": 2e-7}, "8": {"near_s": 8e-7, "slowdown": slow}}}
     found = [rates_for(record, size)["near_s"] for size in (1, 2, 3, 5, 8, 100)]
-    assert found == [2e-7, 2e-7, 2e-7, 8e-7, 8e-7, 8e-7]
+    assert found == pytest.approx([2e-7, 2e-7, 3e-7, 5e-7, 8e-7, 8e-7])
+    assert rates_for(record, 5)["slowdown"] == (1.5,) * len(SLOWDOWN_BYTES)
     assert rates_for({}, 4) == {}
+
+
+def test_the_slowdown_of_long_arrays_is_found():
+    slow = OTHER._replace(slowdown=(1.0, 1.0, 1.0, 1.0, 1.5, 2.0, 2.5))
+    samples = samples_of(pretended_calls(slow, 4, 4), (4,), 4)
+    rates = fit_rates(samples, STAGING_BYTES)
+    assert np.median(np.abs(errors(samples, rates, STAGING_BYTES))) < 0.05
+    assert rates.slowdown_at(64 << 20) / rates.slowdown_at(256 << 10) == pytest.approx(2.5, rel=0.25)
+
+
+def test_the_slowdown_is_interpolated_between_lengths():
+    rates = DEFAULT._replace(slowdown=(1.0, 3.0, 1.0, 1.0, 1.0, 1.0, 2.0))
+    lengths = (8, 16 << 10, 40 << 10, 64 << 10, 64 << 20, 1 << 30)
+    assert [rates.slowdown_at(nbytes) for nbytes in lengths] == [1.0, 1.0, 2.0, 3.0, 2.0, 2.0]
+
+
+@pytest.mark.parametrize("damaged", [{"slowdown": [1.0]}, {"slowdown": 2.0}, {"near_s": -1.0}, {"near": 1.0}, [1.0]])
+def test_a_record_that_has_no_rates_is_refused(damaged):
+    with pytest.raises(ValueError, match=r".*"):
+        rates_from(damaged)
+
+
+def test_calls_of_several_jobs_have_their_median_times():
+    jobs = [[MeasuredCall("reduce", "tree", 8, time_s)] for time_s in (3e-6, 1e-6, 2e-6)]
+    assert merged(jobs) == [MeasuredCall("reduce", "tree", 8, 2e-6)]
 
 
 def test_a_measured_machine_is_stored_for_the_choice_and_for_the_simulator():
@@ -57,7 +84,7 @@ def test_a_measured_machine_is_stored_for_the_choice_and_for_the_simulator():
     assert rates_from(machine.load_tuning()["by_ranks"]["4"]) == DEFAULT
     network = load("this-machine")
     assert network.size == 2
-    assert rates_of(network).sent_byte_s == OTHER.sent_byte_s
+    assert rates_of(network).sent_byte_s == pytest.approx(OTHER.sent_byte_s + OTHER.read_byte_s)
     assert simulate(_ring(2), 1024, "this-machine").time_s > OTHER.call_s
 
 

@@ -8,7 +8,7 @@ import pytest
 
 import cost_terms
 from unisono import collectives, find
-from unisono.collectives import COLLECTIVES, all_reduce
+from unisono.collectives import COLLECTIVES, all_reduce, broadcast
 from unisono.comm.candidates import candidates_for
 from unisono.comm.topology import hosts_of
 from unisono.costs.critical_path import terms_of
@@ -29,7 +29,9 @@ from unisono.costs.stored_terms import (
 from unisono.networks import ideal
 
 SIZES = (2, 3, 5, 6, 7, 8, 13)
-NOTHING = Rates(**dict.fromkeys(Rates._fields, 0))._replace(ranks_per_core=1, links=1, beyond_cache=1)
+NOTHING = Rates(**dict.fromkeys(Rates._fields, 0))._replace(
+    ranks_per_core=1, links=1, beyond_cache=1, slowdown=DEFAULT.slowdown
+)
 
 
 def hosts_of_one(size):
@@ -61,6 +63,35 @@ def test_a_chunk_for_all_near_ranks_is_written_once_and_read_by_each():
 def test_an_accumulation_is_added_at_once():
     terms = terms_of(find("reduce/naive").schedule(8, 0))
     assert {(part.first.received, part.first.reduced) for part in terms.parts} == {(7, 1)}
+
+
+def test_a_chunk_that_is_passed_on_is_neither_read_from_an_array_nor_written_to_one():
+    ring = terms_of(find("reduce_scatter/ring").schedule(8)).parts[-1].first
+    assert (ring.received, ring.sent, ring.read, ring.written) == (7, 7, 8, 1)
+    pat = terms_of(find("reduce_scatter/pat").schedule(8)).parts[-1].first
+    assert (pat.received, pat.sent) == (7, 7)
+    assert (pat.read, pat.written) > (ring.read, ring.written)
+
+
+def test_a_message_that_does_not_fit_into_its_header_arrives_later():
+    terms = stored_terms("all_reduce", (8,))["recursive_doubling"]
+    rates = NOTHING._replace(near_s=1.0, fetch_s=0.5)
+    times_s = [predict(terms, all_reduce, nbytes, rates, 2 << 20).time_s for nbytes in (8, 32, 64)]
+    assert times_s == [3.0, 3.0, 4.5]
+
+
+def test_the_first_bytes_of_every_message_cost_more():
+    terms = stored_terms("all_reduce", (8,))["recursive_doubling"]
+    rates = NOTHING._replace(starting_byte_s=1.0)
+    times_s = [predict(terms, all_reduce, nbytes, rates, 2 << 20).time_s for nbytes in (64, 512, 4096)]
+    assert times_s == [3 * 64, 3 * 512, 3 * 512]
+
+
+def test_calls_of_rooted_collectives_follow_each_other_like_passes():
+    rates = NOTHING._replace(near_s=1.0)
+    one, several = (predict(stored_terms("broadcast", (8,))["tree"], broadcast, 8, rates, 2 << 20, tracks).time_s
+                    for tracks in (1, 4))  # fmt: skip
+    assert one < several
 
 
 def test_messages_of_several_ranks_of_a_host_share_its_link():

@@ -2,6 +2,8 @@
 
 import json
 
+import pytest
+
 from grading import this_machine
 from unisono.costs.rates import DEFAULT
 
@@ -10,18 +12,18 @@ def record(factor):
     """Return measurements of a machine whose calls take ``factor`` times as long as the default rates predict."""
     rates = DEFAULT._replace(ranks_per_core=1.5)
 
-    def calls(size, ranks_per_core):
+    def calls(size, ranks_per_core, times):
         predicted = this_machine.by_terms(rates._replace(ranks_per_core=ranks_per_core), (size,))
         found = []
         for name in ("naive", "ring", "direct"):
-            for nbytes in (8, 4096, 1 << 20):
+            for nbytes in (8 * times, 4096 * times, 16384 * times):
                 call = this_machine.MeasuredCall("all_reduce", name, nbytes, 1.0)
                 found.append([*call[:3], factor * predicted(call)])
         return found
 
     return {
-        "cores": 2, "load": [0.5], "calibrating": {"2": calls(2, 1.0), "3": calls(3, 1.5)},
-        "calls": {"2": calls(2, 1.0), "3": calls(3, 1.5)},
+        "cores": 2, "spread": [0.05, 0.9], "calibrating": {"2": calls(2, 1.0, 512), "4": calls(4, 2.0, 512)},
+        "calls": {"2": calls(2, 1.0, 1), "3": calls(3, 1.5, 1)},
     }  # fmt: skip
 
 
@@ -31,7 +33,19 @@ def test_predictions_of_a_calibrated_machine_are_graded(tmp_path):
     assert terms.median < 0.1
     assert len(terms.errors) == len(simulator.errors) == 18
     assert terms.best == 1.0
-    assert "Load of the machine" in terms.section()
+    assert "median error of 5.0%" in terms.section()
+
+
+def test_one_job_is_compared_with_another():
+    def job(*times_s):
+        return [
+            this_machine.MeasuredCall("reduce", name, 8, time_s)
+            for name, time_s in zip(("naive", "tree", "chain"), times_s, strict=True)
+        ]
+
+    error, best = this_machine.spread([[job(1.0, 2.0, 3.0), job(2.0, 1.0, 3.0)], [job(1.0, 2.0, 3.0)] * 2])
+    assert error == pytest.approx(0.0)
+    assert best == 0.5
 
 
 def test_calls_between_hosts_are_graded():

@@ -38,7 +38,6 @@ from unisono.algorithms.catalogue import find  # noqa: E402
 from unisono.cli.tune import BUDGET_S, MACHINE_SHARE, calibrating_calls, rates_from_calls  # noqa: E402
 from unisono.comm.candidates import candidates_for  # noqa: E402
 from unisono.comm.links import measure_links  # noqa: E402
-from unisono.comm.machine import detected_rates  # noqa: E402
 from unisono.comm.measured_calls import (  # noqa: E402
     CALIBRATING,
     MeasuredCall,
@@ -51,7 +50,7 @@ from unisono.comm.topology import hosts_of  # noqa: E402
 from unisono.compiler.geometry import STAGING_BYTES, TRACKS_BETWEEN_HOSTS  # noqa: E402
 from unisono.costs.calibration import BETWEEN_HOSTS, fit_rates  # noqa: E402
 from unisono.costs.prediction import predict  # noqa: E402
-from unisono.costs.rates import Rates, network_of, rates_for, rates_from  # noqa: E402
+from unisono.costs.rates import DEFAULT, Rates, network_of, rates_for, rates_from  # noqa: E402
 from unisono.costs.stored_terms import stored_terms  # noqa: E402
 
 STORED = TOOLS.parent / "docs" / "measurements" / "predictions"
@@ -197,8 +196,8 @@ def grades_of_machine(record: dict[str, Any], simulates: bool = True) -> list[Gr
         "fitted_to": "Fitted to 30 seconds of calls of the algorithms "
         + "; ".join(f"{name}: {', '.join(each)}" for name, each in CALIBRATING.items())
         + ", as a minute of `unisono tune` does; no call that is graded is among them.",
-        "remarks": "One job predicts the times of another with a median error of {:.1%}, and its best algorithm is among "
-        "the best of the other at {:.1%} of the points.".format(*record["spread"]),
+        "remarks": "One job predicts the times of another with a median error of {:.1%}, and its best algorithm is "
+        "among the best of the other at {:.1%} of the points.".format(*record["spread"]),
         "targets": TARGETS,
     }
     grades = [graded(f"{cores} cores, cost terms", calls, terms, **texts)]
@@ -224,7 +223,7 @@ def measure_job(minutes: float, file: Path) -> None:
 
 
 def measure_hosts(minutes: float, places: Sequence[str], file: Path) -> None:
-    """Measure all links and placements on test hosts, and store their records; those that are complete, at any time."""
+    """Measure all links and placements on test hosts, and store the record of each as soon as it is complete."""
     from test_hosts import TestHosts
 
     records: list[dict[str, Any]] = []
@@ -250,7 +249,7 @@ def grade_of_hosts(records: list[dict[str, Any]], cores: int) -> Grade:
         place = f"{len(counts)}x{counts[0]} at {record['rate_stated']}{delay}"
         calls[place] = _calls(record["calls"])
         way_s = record["round_trip_s"] / 2
-        start = detected_rates()._replace(
+        start = DEFAULT._replace(
             crossing_s=way_s / 4,
             far_s=way_s / 2,
             crossing_byte_s=1 / record["rate"],

@@ -40,8 +40,10 @@ class Conditions(NamedTuple):
     contended: float
 
 
-# Where latency is everything; where the costs of messages are like the latency; where bytes are everything.
+# Where latency is everything, on links that are near or busy, or that are long; where the costs of messages are like
+# the latency; where bytes are everything.
 CONDITIONS = (
+    Conditions(1, 1000, 5, 0.01, 0.01, 1e-4, 1e-4, 5e-5, 5e-5, 5e-5, 1e-3, 1e-3),
     Conditions(1, 30, 20, 0.01, 0.01, 1e-4, 1e-4, 5e-5, 5e-5, 5e-5, 1e-3, 1e-3),
     Conditions(1, 30, 20, 0.4, 0.4, 0.4, 0.4, 0.1, 0.2, 0.1, 10, 10),
     Conditions(1, 30, 20, 0.4, 0.4, 400, 400, 100, 200, 100, 10_000, 10_000),
@@ -110,7 +112,8 @@ def _actions_of(instruction: Instruction, rank: int, home: dict[int, int]) -> li
     chunks = len(instruction.operands)
     # A chunk that replaces one that was just read is in the cache, and its bytes cost nothing more.
     written = sum(
-        operand.out is not None and (instruction.kind == RECEIVE_KIND or operand.out not in (operand.left, operand.right))
+        operand.out is not None
+        and (instruction.kind == RECEIVE_KIND or operand.out not in (operand.left, operand.right))
         for operand in instruction.operands
     )
     reads = instruction.kind == REDUCE or not instruction.sources
@@ -238,16 +241,20 @@ class _Run:
                     post(rank, peer, clock + near_s, len(nodes) - 1)
                 elif kind == SEND_FAR:
                     mine, theirs = home[rank], home[peer]
+                    # A message occupies the link that leaves its host, and then, as its bytes arrive, the other one.
                     start, before, kind = clock, len(nodes) - 1, CROSS
                     if out[mine][0] > start:
                         start, before, other = out[mine]
                         kind = CROSS if other == theirs else MEET
+                    nodes.append((before, Action(kind, chunks=chunks)))
+                    end = start + message_s + self.crossing[kind - CROSS] * chunks
+                    out[mine] = end, len(nodes) - 1, theirs
                     if into[theirs][0] > start:
                         start, before, other = into[theirs]
                         kind = CROSS if other == mine else MEET
-                    end = start + message_s + self.crossing[kind - CROSS] * chunks
-                    nodes.append((before, Action(kind, chunks=chunks)))
-                    out[mine], into[theirs] = (end, len(nodes) - 1, theirs), (end, len(nodes) - 1, mine)
+                        nodes.append((before, Action(kind, chunks=chunks)))
+                        end = start + message_s + self.crossing[kind - CROSS] * chunks
+                    into[theirs] = end, len(nodes) - 1, mine
                     nodes.append((len(nodes) - 1, FAR))
                     post(rank, peer, end + far_s, len(nodes) - 1)
                     heappush(ready, (clock, rank))  # ranks that are behind go first

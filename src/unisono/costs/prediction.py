@@ -45,7 +45,9 @@ def predict(
     if through_python:
         # Messages travel while ranks are in Python, in about half of that time.
         hidden_s = min(longest.time_s, rates.python_call_s / 2)
-        longest = longest._replace(time_s=longest.time_s - hidden_s, bandwidth_s=max(0.0, longest.bandwidth_s - hidden_s))
+        longest = longest._replace(
+            time_s=longest.time_s - hidden_s, bandwidth_s=max(0.0, longest.bandwidth_s - hidden_s)
+        )
     call_s = rates.python_call_s if through_python else rates.call_s
     if tracks > 1 and collective.rooted:  # a rank that only sends waits until other hosts have confirmed that
         call_s += rates.far_s + rates.crossing_s
@@ -119,7 +121,9 @@ def _busy(path: Path, segment: float, rates: Rates, slow: float) -> tuple[float,
     copied += path.read * rates.read_byte_s + path.written * rates.written_byte_s
     starting = min(STARTING_BYTES * path.sends, segment * path.sent)  # the first bytes of each message
     return (
-        path.sends * rates.send_s + path.receives * rates.receive_s + path.locals * rates.local_s
+        path.sends * rates.send_s
+        + path.receives * rates.receive_s
+        + path.locals * rates.local_s
         + starting * rates.starting_byte_s,
         segment * slow * copied,
         segment * slow * path.reduced * rates.reduced_byte_s,

@@ -87,7 +87,8 @@ def rates_from(data: Mapping[str, Any]) -> Rates:
     """Return the rates of a record; raise ValueError where it is not one."""
     if not isinstance(data, Mapping) or not all(_is_rate(name, value) for name, value in data.items()):
         raise ValueError(data)
-    return Rates(**{name: tuple(value) if name == "slowdown" else value for name, value in data.items()})
+    values: dict[str, Any] = {**data, "slowdown": tuple(data.get("slowdown", DEFAULT.slowdown))}
+    return Rates(**values)
 
 
 def _is_rate(name: str, value: Any) -> bool:
@@ -120,10 +121,13 @@ def _between(few: Rates, many: Rates, part: float) -> Rates:
     def mixed(less: float, more: float) -> float:
         return (1 - part) * less + part * more
 
-    return Rates(*(
-        tuple(map(mixed, less, more)) if isinstance(less, tuple) else mixed(less, more)
-        for less, more in zip(few, many, strict=True)
-    ))  # fmt: skip
+    single = {
+        name: mixed(getattr(few, name), getattr(many, name))
+        for name in Rates._fields
+        if name not in ("slowdown", "links")
+    }
+    slowdown = tuple(mixed(less, more) for less, more in zip(few.slowdown, many.slowdown, strict=True))
+    return few._replace(**single, slowdown=slowdown)  # type: ignore[arg-type]
 
 
 def network_of(rates: Rates, ranks: int, cores: int, source: str = "") -> Network:

@@ -39,7 +39,7 @@ MOST_RANKS = 128  # of a stored topology
 MOST_PORTS = 64  # of a stored topology of one host, where ranks have ports
 SCALARS = 4  # chunks, most_sent, ranks, link
 # The number of paths that terms of each kind have, and of the counts of each path.
-PARTS = {ENGINE: 3, NETWORK: 7}
+PARTS = {ENGINE: 4, NETWORK: 7}
 PATH_FIELDS = {ENGINE: Path._fields.index("written") + 1, NETWORK: Path._fields.index("crossing") + 1}
 
 NUMBER = np.dtype("<f4")
