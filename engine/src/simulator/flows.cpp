@@ -6,7 +6,8 @@
 
 namespace unisono {
 
-Flows::Flows(const SharedLinks& links) : links_given_(links), links_(links.bandwidth.size()) {
+Flows::Flows(const SharedLinks& links)
+    : links_given_(links), links_(links.bandwidth.size()), members_(links_.size()), new_load_(links_.size()) {
     for (std::size_t link = 0; link < links_.size(); ++link) links_[link].bandwidth = links.bandwidth[link];
 }
 
@@ -15,23 +16,30 @@ std::uint32_t Flows::start(std::int64_t route, double bytes, double now, std::ui
     if (free_.empty()) {
         number = static_cast<std::uint32_t>(flows_.size());
         flows_.emplace_back();
-        positions_.resize(positions_.size() + links_given_.hops);
+        hops_.resize(hops_.size() + links_given_.hops);
     } else {
         number = free_.back();
         free_.pop_back();
     }
     Flow& flow = flows_[number];
-    flow = Flow{bytes, 0, now, never, route, action, pass, flow.version + 1, 0, 0, true, false};
-    const auto route_links = route_of(flow);
-    for (const std::int32_t link : route_links)
-        if (link >= 0) flow.most = std::min(flow.most, links_[link].bandwidth);
-    for (std::uint32_t hop = 0; hop < route_links.size(); ++hop) {
-        if (route_links[hop] < 0) continue;
-        Link& link = links_[route_links[hop]];
-        positions_[std::size_t{number} * links_given_.hops + hop] = static_cast<std::uint32_t>(link.hops.size());
-        link.hops.push_back({number, hop});
-        link.demand += flow.most;
-        touch(static_cast<std::uint32_t>(route_links[hop]));
+    flow = Flow{bytes, 0, now, never, 0, action, pass, flow.version + 1, 0, 0, true, false};
+    Hop* const hops = &hops_[std::size_t{number} * links_given_.hops];
+    const std::size_t first = static_cast<std::size_t>(route) * links_given_.hops;
+    for (std::size_t entry = first; entry < first + links_given_.hops; ++entry) {
+        const std::int32_t link = links_given_.routes[entry];
+        if (link < 0) continue;
+        flow.most = std::min(flow.most, links_[link].bandwidth);
+        const std::int32_t weight = links_given_.weights.empty() ? 1 : links_given_.weights[entry];
+        hops[flow.hops++] = {static_cast<std::uint32_t>(link), 0, static_cast<std::uint32_t>(weight)};
+    }
+    for (std::uint32_t hop = 0; hop < flow.hops; ++hop) {
+        Link& link = links_[hops[hop].link];
+        auto& members = members_[hops[hop].link];
+        hops[hop].position = static_cast<std::uint32_t>(members.size());
+        members.push_back({number, hop});
+        link.demand += flow.most * hops[hop].weight;
+        link.flows += hops[hop].weight;
+        touch(hops[hop].link);
     }
     fresh_.push_back(number);
     return number;
@@ -39,18 +47,17 @@ std::uint32_t Flows::start(std::int64_t route, double bytes, double now, std::ui
 
 void Flows::end(std::uint32_t number) {
     Flow& flow = flows_[number];
-    const auto route_links = route_of(flow);
-    for (std::uint32_t hop = 0; hop < route_links.size(); ++hop) {
-        if (route_links[hop] < 0) continue;
-        Link& link = links_[route_links[hop]];
-        touch(static_cast<std::uint32_t>(route_links[hop]));
-        const std::uint32_t at = positions_[std::size_t{number} * links_given_.hops + hop];
-        const Hop moved = link.hops.back();
-        link.hops[at] = moved;
-        positions_[std::size_t{moved.flow} * links_given_.hops + moved.number] = at;
-        link.hops.pop_back();
-        link.demand = link.hops.empty() ? 0 : link.demand - flow.most;
-        link.load = link.hops.empty() ? 0 : link.load - flow.rate;
+    for (const Hop& hop : hops_of(number)) {
+        Link& link = links_[hop.link];
+        touch(hop.link);
+        auto& members = members_[hop.link];
+        const Member moved = members.back();
+        members[hop.position] = moved;
+        hops_[std::size_t{moved.flow} * links_given_.hops + moved.hop].position = hop.position;
+        members.pop_back();
+        link.demand = members.empty() ? 0 : link.demand - flow.most * hop.weight;
+        link.load = members.empty() ? 0 : link.load - flow.rate * hop.weight;
+        link.flows -= hop.weight;
     }
     flow.active = false;
     ++flow.version;
@@ -80,28 +87,28 @@ void Flows::add_flow(std::uint32_t number) {
 void Flows::collect() {
     while (next_link_ < part_links_.size() || next_flow_ < part_flows_.size()) {
         if (next_link_ < part_links_.size()) {
-            for (const Hop& hop : links_[part_links_[next_link_++]].hops) add_flow(hop.flow);
+            for (const Member& member : members_[part_links_[next_link_++]]) add_flow(member.flow);
         } else {
-            for (const std::int32_t link : route_of(flows_[part_flows_[next_flow_++]]))
-                if (link >= 0 && links_[link].fills(links_[link].load)) add_link(static_cast<std::uint32_t>(link));
+            for (const Hop& hop : hops_of(part_flows_[next_flow_++]))
+                if (links_[hop.link].fills(links_[hop.link].load)) add_link(hop.link);
         }
     }
 }
 
-void Flows::fix(Flow& flow, double rate) {
-    flow.fixed = true;
-    flow.new_rate = rate;
-    for (const std::int32_t index : route_of(flow)) {
-        if (index < 0 || links_[index].mark != mark_) continue;
-        Link& link = links_[index];
-        link.left -= rate;
+void Flows::fix(std::uint32_t number, double rate) {
+    flows_[number].fixed = true;
+    flows_[number].new_rate = rate;
+    for (const Hop& hop : hops_of(number)) {
+        Link& link = links_[hop.link];
+        if (link.mark != mark_) continue;
+        link.left -= rate * hop.weight;
         // The share of a link for each remaining flow grows, so its entry in the heap comes too soon and is corrected
         // then; only where rounding makes it smaller, a second entry is needed.
-        if (--link.unfixed == 0 || link.left > link.share * link.unfixed * (1 + 1e-12)) continue;
+        if ((link.unfixed -= hop.weight) == 0 || link.left > link.share * link.unfixed * (1 + 1e-12)) continue;
         const double share = std::max(link.left, 0.0) / link.unfixed;
         if (share >= link.share) continue;
         link.share = share;
-        shares_.emplace_back(share, static_cast<std::uint32_t>(index));
+        shares_.emplace_back(share, hop.link);
         std::push_heap(shares_.begin(), shares_.end(), std::greater<>{});
     }
 }
@@ -112,7 +119,7 @@ void Flows::share() {
     for (const std::uint32_t number : part_links_) {
         Link& link = links_[number];
         link.left = link.bandwidth;
-        link.unfixed = static_cast<std::uint32_t>(link.hops.size());
+        link.unfixed = link.flows;
         if (link.unfixed == 0) continue;
         link.share = link.left / link.unfixed;
         shares_.emplace_back(link.share, number);
@@ -124,7 +131,8 @@ void Flows::share() {
     for (const std::uint32_t flow : part_flows_) flows_[flow].fixed = false;
     std::size_t slowest = 0;
     while (slowest < part_flows_.size()) {
-        if (flows_[part_flows_[slowest]].fixed) {
+        const std::uint32_t first = part_flows_[slowest];
+        if (flows_[first].fixed) {
             ++slowest;
             continue;
         }
@@ -140,44 +148,43 @@ void Flows::share() {
             shares_.emplace_back(now, number);
             std::push_heap(shares_.begin(), shares_.end(), std::greater<>{});
         }
-        Flow& first = flows_[part_flows_[slowest]];
-        if (shares_.empty() || first.most <= shares_.front().first) {
-            fix(first, first.most);
+        if (shares_.empty() || flows_[first].most <= shares_.front().first) {
+            fix(first, flows_[first].most);
             continue;
         }
         const auto [rate, number] = shares_.front();
-        for (const Hop& hop : links_[number].hops)
-            if (Flow& flow = flows_[hop.flow]; !flow.fixed) fix(flow, rate);
+        for (const Member& member : members_[number])
+            if (!flows_[member.flow].fixed) fix(member.flow, rate);
     }
 }
 
 // Adds to the part the links that would become full; returns whether there are any.
 bool Flows::fill_further_links() {
+    const std::size_t before = part_links_.size();
     ++load_mark_;
     loaded_.clear();
     for (const std::uint32_t number : part_flows_) {
         const Flow& flow = flows_[number];
         if (flow.new_rate == flow.rate) continue;
-        for (const std::int32_t index : route_of(flow)) {
-            if (index < 0 || links_[index].mark == mark_) continue;
-            Link& link = links_[index];
+        for (const Hop& hop : hops_of(number)) {
+            Link& link = links_[hop.link];
+            if (link.mark == mark_) continue;
             if (link.load_mark != load_mark_) {
                 link.load_mark = load_mark_;
-                link.new_load = link.load;
-                loaded_.push_back(static_cast<std::uint32_t>(index));
+                new_load_[hop.link] = link.load;
+                loaded_.push_back(hop.link);
             }
-            link.new_load += flow.new_rate - flow.rate;
+            new_load_[hop.link] += (flow.new_rate - flow.rate) * hop.weight;
         }
     }
-    const std::size_t before = part_links_.size();
     for (const std::uint32_t link : loaded_)
-        if (links_[link].fills(links_[link].new_load)) add_link(link);
+        if (links_[link].fills(new_load_[link])) add_link(link);
     return part_links_.size() > before;
 }
 
 void Flows::set_loads() {
     for (const std::uint32_t number : part_links_) links_[number].load = links_[number].bandwidth - links_[number].left;
-    for (const std::uint32_t number : loaded_) links_[number].load = links_[number].new_load;
+    for (const std::uint32_t number : loaded_) links_[number].load = new_load_[number];
 }
 
 const std::vector<Flows::Change>& Flows::update(double now) {
