@@ -17,6 +17,7 @@ PROGRAMS = {
     "latency": ["latency", "ranks"],
     "wakeups": ["wakeups", "ranks"],
     "by_hand": ["by_hand", "cases", "ranks"],
+    "simulations": ["simulations"],
     "threads": [
         "threads",
         "scenarios_calls",

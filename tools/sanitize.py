@@ -55,6 +55,7 @@ def run_programs(folder: Path, before: Sequence[str]) -> None:
         "latency": ["2", "20000"],
         "wakeups": ["2000"],
         "by_hand": [str(around), "0.02"],
+        "simulations": ["3000"],
         "threads": [str(every), "5"],
     }
     for name in PROGRAMS:
@@ -82,7 +83,7 @@ def make_environment(folder: Path) -> Path:
 
 
 def run_python(folder: Path) -> None:
-    """Run the tests of the engine and of the communicator with the extension."""
+    """Run the tests of the engine, the communicator and the event loop of the simulator with the extension."""
     python = make_environment(folder)
     reports = folder / "reports"  # of any process, even if its exit code is never read
     shutil.rmtree(reports, ignore_errors=True)
@@ -102,6 +103,7 @@ def run_python(folder: Path) -> None:
         "tests/launch",
         "tests/comm",
         "tests/compiler",
+        "tests/simulator/test_random_programs.py",
         "--ignore",
         "tests/engine/test_native.py",
     ]

@@ -68,28 +68,29 @@ def test_times_have_three_digits():
     ]  # fmt: skip
 
 
-def test_a_signal_interrupts_the_native_event_loop():
-    network = simulation.load("ideal")
-    algorithm = unisono.find("all_to_all/naive")
-    schedule = algorithm.schedule(48)
-    programs = simulation.rank_by_rank(schedule, network)
-    cut = simulation.cut_for(schedule, algorithm.collective, programs, 1 << 20, network, None, "float32", 100_000)
-    costs = costs_of(programs, network, cut)
+@pytest.mark.parametrize("contention", [False, True])
+def test_a_signal_interrupts_the_native_event_loop(contention):
+    programs, costs, bandwidth = arguments_of("all_to_all/naive", 48, 100_000, contention)
     timer = threading.Timer(0.3, signal.raise_signal, [signal.SIGINT])
     timer.start()
     with pytest.raises(KeyboardInterrupt):
-        events.run(programs, costs, simulation.room_of(programs, 8), record=False)
+        events.run(programs, costs, simulation.room_of(programs, 8), bandwidth, record=False)
     timer.join()
 
 
-def test_progress_counts_the_actions():
-    network = simulation.load("ideal")
-    programs = simulation.rank_by_rank(unisono.find("all_reduce/ring").schedule(8), network)
-    schedule = unisono.find("all_reduce/ring").schedule(8)
-    collective = unisono.collectives.all_reduce
-    cut = simulation.cut_for(schedule, collective, programs, 1 << 20, network, None, "float32", 3000)
+@pytest.mark.parametrize("contention", [False, True])
+def test_progress_counts_the_actions(contention):
+    programs, costs, bandwidth = arguments_of("all_reduce/ring", 8, 3000, contention)
     seen: list[int] = []
-    events.run(programs, costs_of(programs, network, cut), record=False, progress=seen.append)
+    events.run(programs, costs, None, bandwidth, record=False, progress=seen.append)
     assert np.all(np.diff(seen) >= 0)
     assert seen[-1] == 3000 * len(programs.rows)
-    assert len(seen) > 2
+    assert len(set(seen)) > 2
+
+
+def arguments_of(name, size, passes, contention):
+    network, algorithm = simulation.load("fugaku" if contention else "ideal"), unisono.find(name)
+    schedule = algorithm.schedule(size)
+    programs = simulation.rank_by_rank(schedule, network)
+    cut = simulation.cut_for(schedule, algorithm.collective, programs, 1 << 20, network, None, "float32", passes)
+    return programs, costs_of(programs, network, cut), network.links(size).bandwidth if contention else None

@@ -52,6 +52,12 @@ def test_a_program_and_a_loop_written_by_hand_give_the_same_sums(inputs):
     assert [row.split("|")[0].strip() for row in rows] == ["2"] * 5 + ["4"] * 5
 
 
+def test_the_event_loop_of_the_simulator_runs_random_programs_and_refuses_spoiled_ones(inputs):
+    lines = output_of("simulations", "300").splitlines()
+    assert re.match(r"300 of 300 random programs finished", lines[0])
+    assert re.match(r"[1-9]\d* of 300 spoiled programs refused", lines[1])
+
+
 def test_the_programs_can_be_built_without_cmake(tmp_path, monkeypatch):
     """Every source file is also compiled on a machine without CMake."""
     commands = []

@@ -32,7 +32,9 @@ struct SimulatedPrograms {
     std::span<const std::uint8_t> sends;
     PerPass busy_s, leaving_s, occupied_s, rendezvous_s;
     std::span<const double> flight_s;
-    std::span<const std::int64_t> room, room_passes;  // empty: channels are unbounded
+    // The action that must have received before a message is sent, so that its channel has room for it, and the passes
+    // before it in the same track. Both receive from the same unit. Empty: channels are unbounded.
+    std::span<const std::int64_t> room, room_passes;
     std::uint32_t passes = 1, tracks = 1, ports = 1;
 };
 
@@ -40,8 +42,10 @@ struct SimulatedPrograms {
 struct SharedLinks {
     std::span<const double> bandwidth;     // of each link
     std::span<const std::int32_t> routes;  // links of each route, `hops` of them, padded with -1
-    std::span<const std::int64_t> route;   // of the message that an action receives
-    PerPass bytes;                         // of that message
+    // Of each entry of `routes`: the flows on the link for each message, where units stand for several ranks. Empty: 1.
+    std::span<const std::int32_t> weights;
+    std::span<const std::int64_t> route;  // of the message that an action receives
+    PerPass bytes;                        // of that message
     std::uint32_t hops = 0;
 };
 

@@ -21,6 +21,12 @@ void check(const SimulatedPrograms& programs, const SharedLinks& links) {
         throw std::invalid_argument("first: expected ascending indices from 0 to the number of actions");
     if (!all_between(programs.sender, -1, actions) || !all_between(programs.room, -1, actions))
         throw std::invalid_argument("sender, room: expected indices of actions, or -1");
+    for (std::size_t unit = 0; !programs.room.empty() && unit + 1 < programs.first.size(); ++unit) {
+        const std::int64_t first = programs.first[unit], end = programs.first[unit + 1];
+        for (const std::int64_t room : programs.room.subspan(first, end - first))
+            if (room >= 0 && (room < first || room >= end))
+                throw std::invalid_argument("room: expected actions of the same unit");
+    }
     if (!all_between(programs.room_passes, 0, 0x3fffffff)) throw std::invalid_argument("room_passes: out of range");
     if (programs.passes < 1 || programs.tracks < 1 || programs.ports < 1 || programs.tracks > programs.passes)
         throw std::invalid_argument("expected at least one pass, track and port, and no more tracks than passes");
@@ -29,8 +35,18 @@ void check(const SimulatedPrograms& programs, const SharedLinks& links) {
             throw std::invalid_argument("room: expected an action for each one that receives");
     if (links.hops == 0) return;
     const auto routes = static_cast<std::int64_t>(links.routes.size() / links.hops);
+    const auto is_positive = [](double value) { return value > 0; };
+    const auto is_size = [](double value) { return value >= 0 && value < never; };
+    if (!std::all_of(links.bandwidth.begin(), links.bandwidth.end(), is_positive))
+        throw std::invalid_argument("bandwidth: expected positive numbers");
+    for (const auto bytes : {links.bytes.whole, links.bytes.last})
+        if (!std::all_of(bytes.begin(), bytes.end(), is_size))
+            throw std::invalid_argument("message_bytes: expected numbers that are not negative");
     if (!all_between(links.routes, -1, static_cast<std::int64_t>(links.bandwidth.size())))
         throw std::invalid_argument("routes: expected links, or -1");
+    for (std::size_t entry = 0; entry < links.weights.size(); ++entry)
+        if (links.weights[entry] < (links.routes[entry] < 0 ? 0 : 1))
+            throw std::invalid_argument("weights: expected at least 1 for each link");
     for (std::size_t action = 0; action < links.route.size(); ++action)
         if (links.route[action] < -1 || links.route[action] >= routes ||
             (programs.sender[action] >= 0 && links.route[action] < 0))

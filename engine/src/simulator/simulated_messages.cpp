@@ -6,56 +6,55 @@
 namespace unisono {
 
 // Makes a unit ready for the messages of the step that it has reached.
-void Simulation::post(std::uint32_t unit, Position& position, double now) {
-    if (!has_rendezvous_ || position.pass >= programs_.passes) return;
+void Simulation::post(std::uint32_t unit, Lane& lane, double now) {
+    if (!has_rendezvous_ || lane.pass >= programs_.passes) return;
     const std::uint32_t end = end_of(unit);
-    const std::int32_t step = programs_.step[position.action];
-    std::uint32_t action = std::max(position.action, position.posted);
+    const std::int32_t step = programs_.step[lane.action];
+    std::uint32_t action = std::max(lane.action, lane.posted);
     for (; action < end && programs_.step[action] == step; ++action) {
         const std::int64_t sender = programs_.sender[action];
         if (sender < 0) continue;
-        posted_[at(position.pass, action)] = now;
-        if (handed_[at(position.pass, static_cast<std::uint32_t>(sender))] != never)
-            try_to_leave(position.pass, static_cast<std::uint32_t>(sender));
+        rendezvous_[at(lane.pass, action)].posted = now;
+        const double handed = rendezvous_[at(lane.pass, static_cast<std::uint32_t>(sender))].handed;
+        if (handed != never) try_to_leave(lane.pass, static_cast<std::uint32_t>(sender), handed);
     }
-    position.posted = std::max(position.posted, action);
+    lane.posted = std::max(lane.posted, action);
 }
 
 // Lets a message leave if all its receivers are ready, or do not have to be.
-void Simulation::try_to_leave(std::uint32_t pass, std::uint32_t action) {
-    const double handed = handed_[at(pass, action)];
+void Simulation::try_to_leave(std::uint32_t pass, std::uint32_t action, double handed) {
     double time = handed;
     if (has_rendezvous_) {
-        for (std::uint32_t index = first_reader_[action]; index < first_reader_[action + 1]; ++index) {
-            const double extra = cost(programs_.rendezvous_s, pass, readers_[index]);
+        double& waiting = rendezvous_[at(pass, action)].handed;
+        waiting = handed;
+        for (const std::uint32_t reader : actions_.readers(actions_(pass, action))) {
+            const double extra = actions_(pass, reader).rendezvous_s;
             if (extra < 0) continue;
-            const double posted = posted_[at(pass, readers_[index])];
+            const double posted = rendezvous_[at(pass, reader)].posted;
             if (posted == never) return;
             time = std::max(time, std::max(handed, posted) + extra);
         }
+        waiting = never;
     }
-    handed_[at(pass, action)] = never;
     queue_.push({time, EventType::leave, action, pass});
 }
 
 void Simulation::leave(std::uint32_t pass, std::uint32_t action, double now) {
-    const std::uint32_t unit = unit_of_[action];
+    const PackedAction& sent = actions_(pass, action);
     if (shares_) {
-        if (units_[unit].busy_ports < programs_.ports) {
-            ++units_[unit].busy_ports;
-            start_flows(pass, action, now);
-        } else {
-            departures_[unit].push_back({action, pass});
-        }
+        if (units_[sent.unit].busy_ports == programs_.ports)
+            departures_[sent.unit].messages.push_back({action, pass});
+        else if (start_flows(pass, action, now))
+            ++units_[sent.unit].busy_ports;
         return;
     }
-    double* const ports = &out_ports_[unit * programs_.ports];
+    double* const ports = &out_ports_[sent.unit * programs_.ports];
     double& port = *std::min_element(ports, ports + programs_.ports);
     const double begin = std::max(now, port);
-    port = begin + cost(programs_.leaving_s, pass, action);
+    port = begin + sent.leaving_s;
     if (record_) times_.leave[at(pass, action)] = begin;
-    for (std::uint32_t index = first_reader_[action]; index < first_reader_[action + 1]; ++index)
-        queue_.push({begin + programs_.flight_s[readers_[index]], EventType::head, readers_[index], pass});
+    for (const std::uint32_t reader : actions_.readers(sent))
+        queue_.push({begin + actions_(pass, reader).flight_s, EventType::head, reader, pass});
 }
 
 // The head of a message reaches its receiver.
@@ -64,58 +63,67 @@ void Simulation::take_in(std::uint32_t pass, std::uint32_t action, double now) {
         arrive(pass, action, now);
         return;
     }
-    double* const ports = &in_ports_[unit_of_[action] * programs_.ports];
+    const PackedAction& received = actions_(pass, action);
+    double* const ports = &in_ports_[received.unit * programs_.ports];
     double& port = *std::min_element(ports, ports + programs_.ports);
-    port = std::max(now, port) + cost(programs_.occupied_s, pass, action);
+    port = std::max(now, port) + received.occupied_s;
     arrive(pass, action, port);
 }
 
 void Simulation::arrive(std::uint32_t pass, std::uint32_t action, double when) {
-    arrival_[at(pass, action)] = when;
-    const std::uint32_t unit = unit_of_[action];
-    if (programs_.tracks > 1) {
-        queue_.push({when, EventType::wake, unit, 0});
-    } else if (positions_[unit].action == action && positions_[unit].pass == pass) {
-        resumed_.push_back(unit);
-    }
+    receipts_[at(pass, action)].arrival = when;
+    if (record_) times_.arrival[at(pass, action)] = when;
+    const std::uint32_t unit = actions_(pass, action).unit;
+    const std::uint32_t lane = lane_of(unit, pass);
+    if (lanes_[lane].action == action && lanes_[lane].pass == pass) resume(lane, std::max(when, units_[unit].free));
 }
 
 // ---- shared links --------------------------------------------------------------------------------------------------
 
-void Simulation::start_flows(std::uint32_t pass, std::uint32_t action, double now) {
+// Starts the flows of a message; returns whether it has any. Without bytes it arrives after its latency.
+bool Simulation::start_flows(std::uint32_t pass, std::uint32_t action, double now) {
     if (record_) times_.leave[at(pass, action)] = now;
-    std::uint32_t& left = flows_left_[at(pass, action)];
-    for (std::uint32_t index = first_reader_[action]; index < first_reader_[action + 1]; ++index) {
-        const std::uint32_t reader = readers_[index];
-        if (cost(programs_.occupied_s, pass, reader) > 0) {
-            flows_->start(links_.route[reader], cost(links_.bytes, pass, reader), now, reader, pass);
-            ++left;
+    std::uint32_t started = 0;
+    for (const std::uint32_t reader : actions_.readers(actions_(pass, action))) {
+        const PackedAction& received = actions_(pass, reader);
+        if (received.occupied_s > 0) {
+            const auto bytes = pass + 1 == programs_.passes ? links_.bytes.last : links_.bytes.whole;
+            flows_->start(links_.route[reader], bytes[reader], now, reader, pass);
+            ++started;
         } else {
-            queue_.push({now + programs_.flight_s[reader], EventType::head, reader, pass});
+            queue_.push({now + received.flight_s, EventType::head, reader, pass});
         }
     }
-    if (left == 0) release_port(unit_of_[action], now);
+    if (started > 0) flows_left_[at(pass, action)] = started;
+    return started > 0;
 }
 
 void Simulation::end_flow(std::uint32_t number, double now) {
-    const Flows::Flow flow = (*flows_)[number];
+    const std::uint32_t action = (*flows_)[number].action, pass = (*flows_)[number].pass;
     flows_->end(number);
-    queue_.push({now + programs_.flight_s[flow.action], EventType::head, flow.action, flow.pass});
-    const auto sender = static_cast<std::uint32_t>(programs_.sender[flow.action]);
-    if (--flows_left_[at(flow.pass, sender)] == 0) release_port(unit_of_[sender], now);
+    const PackedAction& received = actions_(pass, action);
+    queue_.push({now + received.flight_s, EventType::head, action, pass});
+    if (--flows_left_[at(pass, received.sender)] == 0) release_port(actions_(pass, received.sender).unit, now);
 }
 
+// Gives a port to the next message that waits for one; those without bytes do not occupy it.
 void Simulation::release_port(std::uint32_t unit, double now) {
+    Departures& waiting = departures_[unit];
+    while (waiting.next < waiting.messages.size()) {
+        const auto [action, pass] = waiting.messages[waiting.next++];
+        if (waiting.next == waiting.messages.size()) {
+            waiting.messages.clear();
+            waiting.next = 0;
+        }
+        if (start_flows(pass, action, now)) return;
+    }
     --units_[unit].busy_ports;
-    if (departures_[unit].empty()) return;
-    const Departure next = departures_[unit].front();
-    departures_[unit].pop_front();
-    ++units_[unit].busy_ports;
-    start_flows(next.pass, next.action, now);
 }
 
 void Simulation::share_links(double now) {
-    for (const Flows::Change& change : flows_->update(now))
+    const auto& changes = flows_->update(now);
+    count_work(flows_->visited());
+    for (const Flows::Change& change : changes)
         queue_.push({change.end, EventType::flow_end, change.flow, change.version & 0x3fffffff});
 }
 
