@@ -14,10 +14,23 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from grading.grade import Grade
-from grading.nccl_blind import PUBLISHED
+from grading.nccl_blind import LATER, PUBLISHED, Published
 from grading.nccl_libraries import POLARIS, TCP_SETUPS, libraries
 from grading.nccl_model import ALL_GATHER, ALL_REDUCE, ALL_TO_ALL, REDUCE_SCATTER, Library, predict
-from grading.nccl_texts import A100, BLIND, BLIND_REMARKS, FITTED_TO, H100, LIBFABRIC, P4DE, PARAMETERS, REMARKS, TCP
+from grading.nccl_texts import (
+    A100,
+    BLIND,
+    BLIND_REMARKS,
+    FITTED_TO,
+    H100,
+    LATER_PARAMETERS,
+    LATER_REMARKS,
+    LIBFABRIC,
+    P4DE,
+    PARAMETERS,
+    REMARKS,
+    TCP,
+)
 from unisono.simulator import simulate
 
 FILE = "nccl_tests.csv"
@@ -65,7 +78,7 @@ def errors(library: Library, measured: Iterable[Row], run: Callable[..., Any] = 
 
 
 def grades(data: Path) -> list[Grade]:
-    """Return a grade for each machine, one for all, and one for machines that are not in the file."""
+    """Return a grade for each machine, one for all, and two for machines that are not in the file."""
     measured: dict[str, list[Row]] = defaultdict(list)
     for row in rows(data / FILE):
         if not row.fitted:
@@ -85,17 +98,17 @@ def grades(data: Path) -> list[Grade]:
     every = [pair for pairs in found.values() for pair in pairs]
     made = [_grade(title, pairs) for title, pairs in found.items() if pairs]
     all_machines = Grade("NCCL, all machines", [error for _, error in every], targets=TARGETS, remarks=REMARKS)
-    return [*made, all_machines, blind()]
+    return [*made, all_machines, *blind_grades()]
 
 
-def blind() -> Grade:
+def blind(title: str, published: tuple[Published, ...], parameters: str, remarks: str) -> Grade:
     """Return the grade on results that are not in the file."""
     lines = [
         "| machine | collective | ranks | rows | median error | predicted / measured | source |",
         "|---|---|---:|---:|---:|---|---|",
     ]
     every: list[float] = []
-    for each in PUBLISHED:
+    for each in published:
         ratios = [
             predict(each.library, each.collective, nbytes, each.ranks, simulate) / (time_us * 1e-6)
             for nbytes, time_us in each.times_us.items()
@@ -107,9 +120,16 @@ def blind() -> Grade:
             f"| {', '.join(f'{ratio:.2f}' for ratio in ratios)} | {each.source} |"
         )
     return Grade(
-        "NCCL, machines that are not in the file", every, targets=TARGETS, parameters=BLIND,
-        fitted_to="No row of these machines was fitted to.", remarks="\n".join([*lines, "", BLIND_REMARKS]),
+        title, every, targets=TARGETS, parameters=parameters, remarks="\n".join([*lines, "", remarks])
     )  # fmt: skip
+
+
+def blind_grades() -> list[Grade]:
+    """Return the grades on the results that were read first, and on those that were read later."""
+    return [
+        blind("NCCL, machines that are not in the file", PUBLISHED, BLIND, BLIND_REMARKS),
+        blind("NCCL, further machines that are not in the file", LATER, LATER_PARAMETERS, LATER_REMARKS),
+    ]
 
 
 def _graded(library: Library, measured: list[Row]) -> list[tuple[Row, float]]:

@@ -32,18 +32,15 @@ from unisono.simulator import simulate
 # Rounds: the most that a row counts, and the factors that are tried. The first rounds have to see all rows.
 ROUNDS = ((3.0, (1.5, 1.2)), (1.0, (1.2, 1.05)), (0.4, (1.2, 1.05, 1.01)), (0.4, (1.05, 1.01)), (0.4, (1.01,)))
 UNITS = {"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
-# Where the descent begins, and what a number is that no row needs: NCCL's tables (src/graph/tuning.cc, topo.h), the
-# latency that aws-ofi-nccl reports for EFA, and otherwise a power of ten.
+# Where the descent begins, and what a number is that no row needs: NCCL's tables (src/graph/tuning.cc, topo.h), and
+# otherwise a power of ten.
 FIRST = dict.fromkeys(FITTED, 10.0) | {
     "ll_gb_s": 1.0,
-    "a100.near_us": 3.4,
-    "a100.near_ll128_us": 1.9,
     "a100.near_gb_s": 240.0,
-    "a100.host_channel_us": 1.0,
-    "a100.host_peer_us": 1.0,
+    "process.channel_us": 1.0,
+    "process.peer_us": 1.0,
     "h100.near_ll_us": 0.6,
     "h100.reduce_gb_s": 309.0,
-    "efa.net_us": 75.0,
     "efa.message_us": 1.0,
     "tcp.nic_gb_s": 1.0,
     "tcp.nic_2_18_setup1_gb_s": 1.0,

@@ -7,8 +7,7 @@ NCCL was set up in five ways on Polaris, with versions 2.18 and 2.21: over TCP (
 variables) or libfabric (3: aws-ofi-nccl; 4: with variables for Slingshot; 5: with software matching). See the README
 of argonne-lcf/alcf-nccl-tests. Versions share the numbers of a setup, all setups of a transport share those of the
 transport, and all machines share ``ll_gb_s``. Setup 1 with version 2.18 has another bandwidth than the rest of TCP;
-the reason is not known. The near latency of Polaris is that of NCCL's table: two nodes cannot tell it from the far
-one.
+the reason is not known.
 """
 
 from __future__ import annotations
@@ -22,17 +21,15 @@ from unisono.networks import Network, load
 
 GB = 1e9
 LONG_BYTES = 1 << 20
+EFA_US = 75.0  # the latency that aws-ofi-nccl reports for p4d and p5 (src/platform-aws.cpp)
 FITTED = {
-    "a100.near_us": 11.2,
-    "a100.near_ll128_us": 9.9,
-    "a100.near_gb_s": 222.0,
-    "a100.host_call_us": 35.4,
-    "a100.host_channel_us": 1.26,
-    "a100.host_peer_us": 2.65,
+    "a100.near_gb_s": 216.0,
+    "process.gpu_us": 4.4,
+    "process.channel_us": 0.163,
+    "process.peer_us": 0.404,
     "h100.near_ll_us": 0.811,
     "h100.reduce_gb_s": 279.0,
-    "efa.net_us": 78.0,
-    "efa.message_us": 6.51,
+    "efa.message_us": 9.76,
     "libfabric.nic_gb_s": 18.2,
     "libfabric.exchange_gb_s": 5.34,
     "libfabric.inline_us": 11.0,
@@ -87,13 +84,8 @@ def polaris(name: str, numbers: Numbers = FITTED) -> Library:
 
 
 def _with_near(network: Network, numbers: Numbers) -> Network:
-    """Return a network with the fitted costs of A100s behind NVSwitch."""
-    near = replace(network.near, latency_s=numbers["a100.near_us"] * US, bandwidth=numbers["a100.near_gb_s"] * GB)
-    protocols = tuple(
-        each if each.name == LL else replace(each, near_latency_s=numbers["a100.near_ll128_us"] * US)
-        for each in network.protocols
-    )
-    return replace(network, near=near, protocols=protocols)
+    """Return a network with the fitted bandwidth of A100s behind NVSwitch."""
+    return replace(network, near=replace(network.near, bandwidth=numbers["a100.near_gb_s"] * GB))
 
 
 def dgx_a100(numbers: Numbers = FITTED) -> Library:
@@ -103,13 +95,17 @@ def dgx_a100(numbers: Numbers = FITTED) -> Library:
 
 def a100(numbers: Numbers = FITTED) -> Library:
     """Return NCCL on one host with 8 A100; one process enqueues the calls of all GPUs, one after the other."""
+    name = "8xA100-SXM4-40GB NVSwitch"
+    return of_one_process(replace(dgx_a100(numbers), name=name, tuner=Tuner(218, 80, 24, 10.0)), 8, numbers)
+
+
+def of_one_process(library: Library, gpus: int, numbers: Numbers = FITTED) -> Library:
+    """Return a library whose calls one process enqueues for all GPUs, one after the other (nccl-tests -g)."""
     return replace(
-        dgx_a100(numbers),
-        name="8xA100-SXM4-40GB NVSwitch",
-        tuner=Tuner(218, 80, 24, 10.0),
-        host_call_s=numbers["a100.host_call_us"] * US,
-        host_channel_s=numbers["a100.host_channel_us"] * US,
-        host_peer_s=numbers["a100.host_peer_us"] * US,
+        library,
+        host_call_s=gpus * numbers["process.gpu_us"] * US,
+        host_channel_s=gpus * numbers["process.channel_us"] * US,
+        host_peer_s=gpus * numbers["process.peer_us"] * US,
     )
 
 
@@ -130,7 +126,15 @@ def p4de(numbers: Numbers = FITTED) -> Library:
     """Return NCCL on p4de instances."""
     return Library(
         "2x p4de.24xlarge A100", _with_near(load("aws-p4d"), numbers), most_channels=8,
-        message_s=numbers["efa.message_us"] * US, net_s=numbers["efa.net_us"] * US, ll_rate=numbers["ll_gb_s"] * GB,
+        message_s=numbers["efa.message_us"] * US, net_s=EFA_US * US, ll_rate=numbers["ll_gb_s"] * GB,
+    )  # fmt: skip
+
+
+def p5(numbers: Numbers = FITTED) -> Library:
+    """Return NCCL on p5 instances: H100 as in DGX H100, EFA as in p4de, with as many channels for each NIC."""
+    return Library(
+        "p5.48xlarge", load("aws-p5"), most_channels=16,
+        message_s=numbers["efa.message_us"] * US, net_s=EFA_US * US, ll_rate=numbers["ll_gb_s"] * GB,
     )  # fmt: skip
 
 
@@ -141,11 +145,7 @@ def preset_numbers(numbers: Numbers = FITTED) -> dict[str, dict[str, float]]:
     ring of long messages on all channels. ``polaris`` is NCCL with setup 4.
     """
     p4d, slingshot = p4de(numbers), polaris("nccl_2_21 setup4", numbers)
-    a100_near = {
-        "near.latency_s": numbers["a100.near_us"] * US,
-        "LL128.near_latency_s": numbers["a100.near_ll128_us"] * US,
-        "near.bandwidth": numbers["a100.near_gb_s"] * GB,
-    }
+    a100_near = {"near.bandwidth": numbers["a100.near_gb_s"] * GB}
     h100_near = {
         "LL.near_latency_s": numbers["h100.near_ll_us"] * US,
         "near.reduce_bandwidth": numbers["h100.reduce_gb_s"] * GB,

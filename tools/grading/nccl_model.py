@@ -1,8 +1,8 @@
 """Predicts the time of a call of NCCL: NCCL's choice of algorithm and protocol, timed by the simulator.
 
 NCCL runs the same ring, or tree, on several *channels* at the same time, with an equal part of the vector each: the
-simulator runs one of them. A call takes the longer of two times: that of the network, and that of the host to enqueue
-the call (nccl-tests enqueues calls one after the other without waiting).
+simulator runs one of them. Bytes move when all ranks have started: where one process enqueues the calls of all GPUs,
+one after the other, the latency of the network is hidden behind the time of the host, but the bytes are not.
 
 Between hosts, a *proxy* thread of each GPU hands every message of every channel to the NIC, one after the other. A
 step therefore takes the latency that NCCL's authors measured, and the cost of a message for each message of the step
@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from grading.nccl_choice import FAR_US, LL, NVLS, PROTOCOLS, RING, SIMPLE, TREE, Tuner
+from grading.nccl_choice import ALGORITHMS, FAR_US, LL, NVLS, PROTOCOLS, RING, SIMPLE, TREE, Tuner
 from grading.nccl_programs import chains_and_trees
 from unisono.algorithms.catalogue import find
 from unisono.networks import Network, Switch
@@ -54,7 +54,7 @@ class Library:
     ``INLINE_BYTES`` ``inline_s``. ``net_s`` is a latency that the network adds to every step between hosts. A channel
     moves at most ``ll_rate`` bytes per second between hosts with LL. In an all-to-all, a GPU sends at most
     ``exchange_rate`` bytes per second to other hosts (None: what its NIC allows). ``tuner`` chooses the algorithm;
-    without one, the best is taken (as plugins that were tuned on the machine do).
+    without one, the best of ``algorithms`` is taken (as plugins that were tuned on the machine do).
     """
 
     name: str
@@ -71,6 +71,7 @@ class Library:
     net_s: float = 0.0
     ll_rate: float = math.inf
     exchange_rate: float | None = None
+    algorithms: tuple[str, ...] = ALGORITHMS
 
     def variant(self, protocol: str) -> Network:
         """Return the network with the costs of a protocol."""
@@ -103,7 +104,8 @@ def predict(library: Library, collective: str, nbytes: int, size: int, simulate:
     per_host = min(size, network.ranks_per_host)
     hosts = network.hosts_of(size)
     if collective == ALL_TO_ALL:
-        return library.host_call_s + 2 * size * library.host_peer_s + _all_to_all(library, nbytes, size)
+        host_s = library.host_call_s + 2 * size * library.host_peer_s
+        return max(host_s, _first_s(library, nbytes, size)) + _exchange_s(library, nbytes, size)
     shares = collective == ALL_REDUCE
     # With in-switch reduction on several hosts, the choice depends on NCCL's search for channels, which is not known.
     if library.tuner is not None and (hosts == 1 or not library.tuner.in_switch):
@@ -115,6 +117,7 @@ def predict(library: Library, collective: str, nbytes: int, size: int, simulate:
             choices += [(TREE, protocol) for protocol in protocols]
             if network.near.reduce_bandwidth:
                 choices.append((NVLS, SIMPLE))
+            choices = [choice for choice in choices if choice[0] in library.algorithms]
     return min(_time(library, collective, choice, nbytes, size, simulate) for choice in choices)
 
 
@@ -122,16 +125,21 @@ def _time(
     library: Library, collective: str, choice: tuple[str, str], nbytes: int, size: int, simulate: Simulate
 ) -> float:
     algorithm, protocol = choice
-    network = library.variant(protocol)
+    call_s = library.variant(protocol).endpoint.call_overhead_s
+
+    def network_s(nbytes: int) -> float:
+        if algorithm == NVLS:
+            return in_switch_s(library.network, nbytes, size)
+        if algorithm == RING:
+            return _ring_s(library, collective, protocol, nbytes, size, simulate)
+        return _tree_s(library, protocol, nbytes, size, simulate)
+
+    time_s = call_s + network_s(nbytes)
+    if not library.host_call_s:
+        return time_s
     channels = library.channels(algorithm, protocol, nbytes, size)
-    if algorithm == NVLS:
-        network_s = in_switch_s(network, nbytes, size)
-    elif algorithm == RING:
-        network_s = _ring_s(library, collective, protocol, nbytes, size, simulate)
-    else:
-        network_s = _tree_s(library, protocol, nbytes, size, simulate)
     host_s = library.host_call_s + (channels - 1) * library.host_channel_s
-    return max(network.endpoint.call_overhead_s + network_s, host_s)
+    return time_s + max(0.0, host_s - call_s - network_s(size))  # a vector of a byte for each rank: the latency
 
 
 def in_switch_s(network: Network, nbytes: int, size: int) -> float:
@@ -183,7 +191,8 @@ def _ring_s(library: Library, collective: str, protocol: str, nbytes: int, size:
 def _tree_s(library: Library, protocol: str, nbytes: int, size: int, simulate: Simulate) -> float:
     """Return the time of a vector that goes through the trees in parts: the first one, and the pace of the others.
 
-    The busiest NIC sends a part once on two hosts and, in the two trees together, twice on more.
+    The near link of a GPU carries a part up and down. The busiest NIC sends a part once on two hosts and, in the two
+    trees together, twice on more.
     """
     channels = library.channels(TREE, protocol, nbytes, size)
     per_host, hosts = min(size, library.network.ranks_per_host), library.network.hosts_of(size)
@@ -191,10 +200,10 @@ def _tree_s(library: Library, protocol: str, nbytes: int, size: int, simulate: S
     network, ways = _channel(library, TREE, protocol, channels, part, hosts)
     parts, together = nbytes / channels / part, channels / ways  # channels that the simulated one stands for
     first = simulate(tree_of(size, per_host), int(part * together), network, segments=1, contention=False)
-    if hosts == 1:
-        return float(first.time_s) + (parts - 1) * 2 * part * together / network.near.bandwidth  # up and down
-    message_s = library.message_s if protocol != LL else 0.0
-    pace_s = min(hosts - 1, 2) * together * (message_s + part / network.nics.bandwidth)
+    pace_s = 2 * part * together / network.near.bandwidth  # up and down
+    if hosts > 1:
+        message_s = library.message_s if protocol != LL else 0.0
+        pace_s = max(pace_s, min(hosts - 1, 2) * together * (message_s + part / network.nics.bandwidth))
     return float(first.time_s) + (parts - 1) * pace_s
 
 
@@ -207,20 +216,19 @@ def _tree_part(of_channel: float, depth: int, protocol: str) -> float:
     return min(part, of_channel)
 
 
-def _all_to_all(library: Library, nbytes: int, size: int) -> float:
-    """Return the time of an all-to-all of sends and receives.
+def _first_s(library: Library, nbytes: int, size: int) -> float:
+    """Return the time of an all-to-all of sends and receives without that of the bytes.
 
     The latency is paid once, because a rank does not wait for a message before it sends the next one, but its proxy
     works on every message.
     """
     network = library.variant(SIMPLE)
-    far_peers = size - min(size, network.ranks_per_host)
-    exchange_s = network.endpoint.call_overhead_s + _exchange_s(library, nbytes, size)
+    far_peers, call_s = size - min(size, network.ranks_per_host), network.endpoint.call_overhead_s
     if far_peers:
         message_s = library.message_s + (library.inline_s if nbytes // size <= INLINE_BYTES else 0.0)
-        return exchange_s + FAR_US[RING][PROTOCOLS.index(SIMPLE)] * US + library.net_s + far_peers * message_s
+        return call_s + FAR_US[RING][PROTOCOLS.index(SIMPLE)] * US + library.net_s + far_peers * message_s
     short = nbytes // size <= MOST_LL_MESSAGE and any(each.name == LL for each in library.network.protocols)
-    return exchange_s + (library.variant(LL) if short else network).near.latency_s
+    return call_s + (library.variant(LL) if short else network).near.latency_s
 
 
 def _exchange_s(library: Library, nbytes: int, size: int) -> float:

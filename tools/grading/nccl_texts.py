@@ -53,3 +53,5 @@ BLIND_REMARKS = """The sizes are 64 KiB, 512 KiB, 4 MiB, 32 MiB, 256 MiB and 1 G
 in addition on two. The form of the model was fixed before these results were read. The fit was repeated after that,
 with another order of its steps and with the near latency of NCCL's table on Polaris, but before any prediction was
 compared with them; nothing was changed afterwards. The search found no all-to-all on a machine of a preset."""
+LATER_PARAMETERS = ""
+LATER_REMARKS = ""
