@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from grading.grade import Grade
-from grading.nccl_blind import LATER, PUBLISHED, Published
+from grading.nccl_blind import PUBLISHED
 from grading.nccl_libraries import POLARIS, TCP_SETUPS, libraries
 from grading.nccl_model import ALL_GATHER, ALL_REDUCE, ALL_TO_ALL, REDUCE_SCATTER, Library, predict
 from grading.nccl_texts import (
@@ -23,9 +23,8 @@ from grading.nccl_texts import (
     BLIND_REMARKS,
     FITTED_TO,
     H100,
-    LATER_PARAMETERS,
-    LATER_REMARKS,
     LIBFABRIC,
+    OUTSIDE,
     P4DE,
     PARAMETERS,
     REMARKS,
@@ -52,10 +51,13 @@ class Row(NamedTuple):
     nbytes: int
     ranks: int
     seconds: float
+    calibrates: bool = False  # whatever its size: from a source that is not graded
 
     @property
     def fitted(self) -> bool:
         """Whether numbers are fitted to this row: on Polaris those of 2 nodes, elsewhere 1 KiB, 4 KiB, ..., 1 GiB."""
+        if self.calibrates:
+            return True
         if self.library in POLARIS:
             return self.ranks == TWO_NODES
         return self.nbytes.bit_length() % 2 == 1
@@ -78,7 +80,7 @@ def errors(library: Library, measured: Iterable[Row], run: Callable[..., Any] = 
 
 
 def grades(data: Path) -> list[Grade]:
-    """Return a grade for each machine, one for all, and two for machines that are not in the file."""
+    """Return a grade for each machine, one for all, and one for machines that are not in the file."""
     measured: dict[str, list[Row]] = defaultdict(list)
     for row in rows(data / FILE):
         if not row.fitted:
@@ -98,38 +100,29 @@ def grades(data: Path) -> list[Grade]:
     every = [pair for pairs in found.values() for pair in pairs]
     made = [_grade(title, pairs) for title, pairs in found.items() if pairs]
     all_machines = Grade("NCCL, all machines", [error for _, error in every], targets=TARGETS, remarks=REMARKS)
-    return [*made, all_machines, *blind_grades()]
+    return [*made, all_machines, outside()]
 
 
-def blind(title: str, published: tuple[Published, ...], parameters: str, remarks: str) -> Grade:
-    """Return the grade on results that are not in the file."""
+def outside() -> Grade:
+    """Return the grade on published results that are not in the file, without those that calibrate."""
     lines = [
         "| machine | collective | ranks | rows | median error | predicted / measured | source |",
         "|---|---|---:|---:|---:|---|---|",
     ]
     every: list[float] = []
-    for each in published:
+    for each in PUBLISHED:
         ratios = [
             predict(each.library, each.collective, nbytes, each.ranks, simulate) / (time_us * 1e-6)
             for nbytes, time_us in each.times_us.items()
         ]
         found = [abs(ratio - 1) for ratio in ratios]
-        every += found
+        every += [] if each.calibrates else found
+        title = f"{each.title}, calibrates" if each.calibrates else each.title
         lines.append(
-            f"| {each.title} | {each.collective} | {each.ranks} | {len(found)} | {statistics.median(found):.1%} "
+            f"| {title} | {each.collective} | {each.ranks} | {len(found)} | {statistics.median(found):.1%} "
             f"| {', '.join(f'{ratio:.2f}' for ratio in ratios)} | {each.source} |"
         )
-    return Grade(
-        title, every, targets=TARGETS, parameters=parameters, remarks="\n".join([*lines, "", remarks])
-    )  # fmt: skip
-
-
-def blind_grades() -> list[Grade]:
-    """Return the grades on the results that were read first, and on those that were read later."""
-    return [
-        blind("NCCL, machines that are not in the file", PUBLISHED, BLIND, BLIND_REMARKS),
-        blind("NCCL, further machines that are not in the file", LATER, LATER_PARAMETERS, LATER_REMARKS),
-    ]
+    return Grade(OUTSIDE, every, targets=TARGETS, parameters=BLIND, remarks="\n".join([*lines, "", BLIND_REMARKS]))
 
 
 def _graded(library: Library, measured: list[Row]) -> list[tuple[Row, float]]:

@@ -1,10 +1,8 @@
-"""Measurements of NCCL on machines that no number was fitted to: every third size of published nccl-tests results.
+"""Published nccl-tests results of machines that are not in nccl_tests.csv: every third size.
 
-The presets and the model were frozen before they were compared with these rows, and have not been changed since.
 Where a source gives bus bandwidth, the time follows from it; sizes at which it has fewer than three digits are left
-out.
-Only times are quoted, with their source: facts, a few of each table. The sources' commands say whether one process
-serves all GPUs, and which algorithm is forced.
+out. Only times are quoted, with their source: facts, a few of each table. The sources' commands say whether one
+process serves all GPUs, and which algorithm is forced. ``nccl_texts.BLIND`` says how blind the comparisons were.
 """
 
 from __future__ import annotations
@@ -29,6 +27,7 @@ class Published:
     collective: str
     ranks: int
     times_us: dict[int, float]
+    calibrates: bool = False  # fitted to, and not graded
 
 
 def from_bus_bandwidth(ranks: int, bandwidths: dict[int, float]) -> dict[int, float]:
@@ -83,14 +82,11 @@ PUBLISHED = (
         {KIB: 54.07, 8 * KIB: 56.05, 64 * KIB: 59.20, 512 * KIB: 64.83, 4 * MIB: 83.21, 32 * MIB: 184.2,
          256 * MIB: 877.5, GIB: 3105.7},
     ),
-)  # fmt: skip
-# Read and compared after the errors on the first ones had led to corrections.
-LATER = (
     Published(
         "2 x p5.48xlarge, 8 H100 (Amazon)", "aws-samples/awsome-distributed-training, micro-benchmarks/nccl-tests",
         p5(), ALL_REDUCE, 16,
         {KIB: 69.24, 8 * KIB: 81.44, 64 * KIB: 135.1, 512 * KIB: 123.7, 4 * MIB: 168.6, 32 * MIB: 439.7,
-         256 * MIB: 1468.2, GIB: 4607.6},
+         256 * MIB: 1468.2, GIB: 4607.6}, calibrates=True,
     ),
     Published(
         "2 x 8 H200, 400 Gbit/s Ethernet (Dell)", "schmaustech/nvidia-tools-image, README.md", h100(), ALL_REDUCE, 16,

@@ -6,8 +6,8 @@ python tools/grading/nccl_fit.py FILE --without NAME       to all machines but o
 
 NAME is the beginning of the name of a machine of the file. Coordinate descent on the sum of |log(predicted /
 measured)|, in which no row counts more than 0.4 in the last rounds: the files have outliers that no number explains.
-A number is changed only if the loss of the machines that it belongs to becomes smaller. The result is rounded to three
-digits.
+A number is changed only if the loss of the machines that it belongs to becomes smaller. The result is rounded to
+three digits.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from grading.nccl import Row, errors, rows
+from grading.nccl_blind import PUBLISHED
 from grading.nccl_libraries import FITTED, libraries, preset_numbers
 from grading.nccl_model import Library, predict
 from unisono.networks import Network
@@ -42,6 +43,7 @@ FIRST = dict.fromkeys(FITTED, 10.0) | {
     "h100.near_ll_us": 0.6,
     "h100.reduce_gb_s": 309.0,
     "efa.message_us": 1.0,
+    "p5.net_us": 10.0,
     "tcp.nic_gb_s": 1.0,
     "tcp.nic_2_18_setup1_gb_s": 1.0,
     "tcp.exchange_gb_s": 1.0,
@@ -116,12 +118,33 @@ class Descent:
         return True
 
 
-def fit(measured: list[Row]) -> dict[str, float]:
-    """Return the numbers that are fitted to rows; a number that no row needs keeps its first value."""
+def fit(measured: list[Row], names: set[str] | None = None) -> dict[str, float]:
+    """Return the numbers that are fitted to rows; a number that no row needs keeps its first value.
+
+    Numbers that the machines with ``names`` do not depend on keep the values of ``FITTED`` (None: there are none).
+    """
     by_library: dict[str, list[Row]] = defaultdict(list)
     for row in measured:
         by_library[row.library].append(row)
-    return Descent(dict(by_library), FIRST).run()
+    free = [name for name in FIRST if names is None or _changes(name) & names]
+    first = {name: FIRST[name] if name in free else FITTED[name] for name in FIRST}
+    return Descent(dict(by_library), first, free).run()
+
+
+def _changes(name: str) -> set[str]:
+    """Return the machines that a number belongs to."""
+    changed = libraries({**FITTED, name: 2 * FITTED[name]})
+    return {each for each, library in libraries().items() if library != changed[each]}
+
+
+def published_rows() -> list[Row]:
+    """Return the published results that calibrate."""
+    return [
+        Row(each.library.name, each.collective, nbytes, each.ranks, time_us * 1e-6, calibrates=True)
+        for each in PUBLISHED
+        if each.calibrates
+        for nbytes, time_us in each.times_us.items()
+    ]
 
 
 def _median(numbers: dict[str, float], graded: list[Row]) -> str:
@@ -133,7 +156,7 @@ def _median(numbers: dict[str, float], graded: list[Row]) -> str:
 def main(arguments: list[str]) -> int:
     """Fit, print the numbers, and grade them."""
     path, *options = arguments
-    measured = list(rows(Path(path)))
+    measured = [*rows(Path(path)), *published_rows()]
     fits: Callable[[Row], bool] = lambda row: row.fitted  # noqa: E731
     grades: Callable[[Row], bool] = lambda row: not row.fitted  # noqa: E731
     if options[:1] == ["--to"]:
@@ -145,11 +168,12 @@ def main(arguments: list[str]) -> int:
         fits, grades = (
             (lambda row: row.fitted and not row.library.startswith(out)), lambda row: row.library.startswith(out)
         )  # fmt: skip
-    numbers = fit([row for row in measured if fits(row)])
+    graded = [row for row in measured if grades(row)]
+    numbers = fit([row for row in measured if fits(row)], {row.library for row in graded} if options else None)
     print("\n".join(f'    "{name}": {number},' for name, number in numbers.items()))
     for preset, found in preset_numbers(numbers).items():
         print(f"{preset}: {', '.join(f'{key} {number:.3g}' for key, number in found.items())}")
-    print("graded:", _median(numbers, [row for row in measured if grades(row)]))
+    print("graded:", _median(numbers, graded))
     return 0
 
 

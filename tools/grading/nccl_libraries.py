@@ -6,8 +6,8 @@ those that describe a network (tests/networks/test_nccl_grading.py compares them
 NCCL was set up in five ways on Polaris, with versions 2.18 and 2.21: over TCP (setups 1 and 2, without and with NCCL
 variables) or libfabric (3: aws-ofi-nccl; 4: with variables for Slingshot; 5: with software matching). See the README
 of argonne-lcf/alcf-nccl-tests. Versions share the numbers of a setup, all setups of a transport share those of the
-transport, and all machines share ``ll_gb_s``. Setup 1 with version 2.18 has another bandwidth than the rest of TCP;
-the reason is not known.
+transport, and all machines share ``ll_gb_s``; ``process`` is a process that serves several GPUs (nccl-tests -g).
+Setup 1 with version 2.18 has another bandwidth than the rest of TCP; the reason is not known.
 """
 
 from __future__ import annotations
@@ -15,13 +15,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from grading.nccl_choice import LL, LL128, RING, SIMPLE, Tuner
+from grading.nccl_choice import FAR_US, LL, LL128, PROTOCOLS, RING, SIMPLE, Tuner
 from grading.nccl_model import US, Library
 from unisono.networks import Network, load
 
 GB = 1e9
 LONG_BYTES = 1 << 20
-EFA_US = 75.0  # the latency that aws-ofi-nccl reports for p4d and p5 (src/platform-aws.cpp)
+RDMA_US = FAR_US[RING][PROTOCOLS.index(SIMPLE)]  # a step with an RDMA NIC: 14 us, with LL and LL128 as well
+EFA_US = 75.0  # the latency that aws-ofi-nccl reports for p4d (src/platform-aws.cpp)
 FITTED = {
     "a100.near_gb_s": 216.0,
     "process.gpu_us": 4.4,
@@ -30,6 +31,7 @@ FITTED = {
     "h100.near_ll_us": 0.811,
     "h100.reduce_gb_s": 279.0,
     "efa.message_us": 9.76,
+    "p5.net_us": 17.8,
     "libfabric.nic_gb_s": 18.2,
     "libfabric.exchange_gb_s": 5.34,
     "libfabric.inline_us": 11.0,
@@ -59,7 +61,8 @@ POLARIS_CHANNELS, POLARIS_CHANNEL_GB_S = 4, 10.0
 
 def libraries(numbers: Numbers = FITTED) -> dict[str, Library]:
     """Return NCCL on all machines, by the name that the file has for them."""
-    found = [a100(numbers), h100(numbers), p4de(numbers), *(polaris(name, numbers) for name in POLARIS)]
+    found = [a100(numbers), dgx_a100(numbers), h100(numbers), p4de(numbers), p5(numbers)]
+    found += [polaris(name, numbers) for name in POLARIS]
     return {library.name: library for library in found}
 
 
@@ -90,7 +93,11 @@ def _with_near(network: Network, numbers: Numbers) -> Network:
 
 def dgx_a100(numbers: Numbers = FITTED) -> Library:
     """Return NCCL on hosts with 8 A100 on NVSwitch and a NIC for each; every GPU has its process."""
-    return Library("DGX A100", _with_near(load("dgx-a100"), numbers))
+    return Library("DGX A100", _with_near(load("dgx-a100"), numbers), **_rdma(numbers))
+
+
+def _rdma(numbers: Numbers) -> dict[str, float]:
+    return {"least_far_s": RDMA_US * US, "ll_rate": numbers["ll_gb_s"] * GB}
 
 
 def a100(numbers: Numbers = FITTED) -> Library:
@@ -118,8 +125,9 @@ def h100(numbers: Numbers = FITTED) -> Library:
     )
     near = replace(network.near, reduce_bandwidth=numbers["h100.reduce_gb_s"] * GB)
     return Library(
-        "DGX H100 1 node", replace(network, near=near, protocols=protocols), Tuner(221, 90, 24, 15.45, in_switch=True)
-    )
+        "DGX H100 1 node", replace(network, near=near, protocols=protocols),
+        Tuner(221, 90, 24, 15.45, in_switch=True), **_rdma(numbers),
+    )  # fmt: skip
 
 
 def p4de(numbers: Numbers = FITTED) -> Library:
@@ -131,11 +139,25 @@ def p4de(numbers: Numbers = FITTED) -> Library:
 
 
 def p5(numbers: Numbers = FITTED) -> Library:
-    """Return NCCL on p5 instances: H100 as in DGX H100, EFA as in p4de, with as many channels for each NIC."""
-    return Library(
-        "p5.48xlarge", load("aws-p5"), most_channels=16,
-        message_s=numbers["efa.message_us"] * US, net_s=EFA_US * US, ll_rate=numbers["ll_gb_s"] * GB,
-    )  # fmt: skip
+    """Return NCCL on p5 instances: H100 as in DGX H100, messages of EFA as in p4de, with another latency.
+
+    Its rows are few: they decide on its latency only.
+    """
+    return replace(
+        p4de(),
+        name="p5.48xlarge",
+        network=replace(h100().network, nics=load("aws-p5").nics),
+        most_channels=16,
+        net_s=numbers["p5.net_us"] * US,
+    )
+
+
+def _far(library: Library) -> dict[str, float]:
+    return {
+        "nic.latency_s": library.far_latency_s(RING, SIMPLE, library.most_channels, LONG_BYTES),
+        "LL.far_latency_s": library.far_latency_s(RING, LL, 1, 0),
+        "LL128.far_latency_s": library.far_latency_s(RING, LL128, library.most_channels, LONG_BYTES),
+    }
 
 
 def preset_numbers(numbers: Numbers = FITTED) -> dict[str, dict[str, float]]:
@@ -150,17 +172,13 @@ def preset_numbers(numbers: Numbers = FITTED) -> dict[str, dict[str, float]]:
         "LL.near_latency_s": numbers["h100.near_ll_us"] * US,
         "near.reduce_bandwidth": numbers["h100.reduce_gb_s"] * GB,
     }
-    efa = {
-        "nic.latency_s": p4d.far_latency_s(RING, SIMPLE, p4d.most_channels, LONG_BYTES),
-        "LL.far_latency_s": p4d.far_latency_s(RING, LL, 1, 0),
-        "LL128.far_latency_s": p4d.far_latency_s(RING, LL128, p4d.most_channels, LONG_BYTES),
-    }
     nics = slingshot.network.nics
     found = {
-        "dgx-a100": a100_near,
-        "dgx-h100": h100_near,
-        "aws-p4d": a100_near | efa,
-        "aws-p5": h100_near | efa,
+        "dgx-a100": a100_near | _far(dgx_a100(numbers)),
+        "dgx-h100": h100_near | _far(h100(numbers)),
+        "gb200-nvl72": _far(h100(numbers)),
+        "aws-p4d": a100_near | _far(p4d),
+        "aws-p5": h100_near | _far(p5(numbers)),
         "polaris": {
             "nic.latency_s": slingshot.far_latency_s(RING, SIMPLE, slingshot.most_channels, LONG_BYTES),
             "nic.bandwidth": nics.bandwidth,

@@ -51,10 +51,10 @@ class Library:
     ``host_peer_s`` for each send and receive of an all-to-all, which NCCL does not have: nccl-tests makes it of them.
     A proxy needs ``message_s`` for a message between hosts, and ``ring_ll_s`` for one of a ring with LL. Messages
     of a ring that are longer than ``EAGER_BYTES`` cost ``rendezvous_s`` more, and those of an all-to-all of up to
-    ``INLINE_BYTES`` ``inline_s``. ``net_s`` is a latency that the network adds to every step between hosts. A channel
-    moves at most ``ll_rate`` bytes per second between hosts with LL. In an all-to-all, a GPU sends at most
-    ``exchange_rate`` bytes per second to other hosts (None: what its NIC allows). ``tuner`` chooses the algorithm;
-    without one, the best of ``algorithms`` is taken (as plugins that were tuned on the machine do).
+    ``INLINE_BYTES`` ``inline_s``. A step between hosts has a latency of at least ``least_far_s``, and ``net_s`` in
+    addition. A channel moves at most ``ll_rate`` bytes per second between hosts with LL. In an all-to-all, a GPU
+    sends at most ``exchange_rate`` bytes per second to other hosts (None: what its NIC allows). ``tuner`` chooses the
+    algorithm; without one, the best of ``algorithms`` is taken (as plugins that were tuned on the machine do).
     """
 
     name: str
@@ -69,6 +69,7 @@ class Library:
     rendezvous_s: float = 0.0
     inline_s: float = 0.0
     net_s: float = 0.0
+    least_far_s: float = 0.0
     ll_rate: float = math.inf
     exchange_rate: float | None = None
     algorithms: tuple[str, ...] = ALGORITHMS
@@ -88,7 +89,7 @@ class Library:
 
         The channels of a NIC follow one another; those of a ring with LL all do.
         """
-        base_s = FAR_US[RING][PROTOCOLS.index(protocol)] * US + self.net_s
+        base_s = max(FAR_US[RING][PROTOCOLS.index(protocol)] * US, self.least_far_s) + self.net_s
         if (algorithm, protocol) == (RING, LL):
             return base_s + channels * (self.message_s if self.ring_ll_s is None else self.ring_ll_s)
         turns = max(1.0, channels / self.network.nics.count) * TURNS.get(protocol, OTHER_TURNS)
@@ -129,7 +130,7 @@ def _time(
 
     def network_s(nbytes: int) -> float:
         if algorithm == NVLS:
-            return in_switch_s(library.network, nbytes, size)
+            return in_switch_s(library, nbytes, size)
         if algorithm == RING:
             return _ring_s(library, collective, protocol, nbytes, size, simulate)
         return _tree_s(library, protocol, nbytes, size, simulate)
@@ -142,18 +143,20 @@ def _time(
     return time_s + max(0.0, host_s - call_s - network_s(size))  # a vector of a byte for each rank: the latency
 
 
-def in_switch_s(network: Network, nbytes: int, size: int) -> float:
+def in_switch_s(library: Library, nbytes: int, size: int) -> float:
     """Return the time of an all-reduce that the near switches perform.
 
     A rank sends its vector to the switch, which adds; then it sends the sum of its part, which the switch multicasts.
     Between the two, the parts of each NIC go up and down a tree of hosts, at the same time as the rest.
     """
-    near, nics, hosts = network.near, network.nics, network.hosts_of(size)
+    network, hosts = library.network, library.network.hosts_of(size)
+    near, nics = network.near, network.nics
     assert near.reduce_bandwidth is not None
     near_s = nbytes * (1 + 1 / min(size, network.ranks_per_host)) / near.reduce_bandwidth
     times = min(hosts - 1, 2)  # that a host sends the vector: in two trees, on average up once and down once
     far_s = times * nbytes / nics.count / nics.bandwidth
-    return near.reduce_latency_s + 2 * int(math.log2(hosts)) * nics.latency_s + max(near_s, far_s)
+    step_s = library.far_latency_s(TREE, SIMPLE, library.most_channels, 0)
+    return near.reduce_latency_s + 2 * int(math.log2(hosts)) * step_s + max(near_s, far_s)
 
 
 def _channel(
