@@ -1,4 +1,4 @@
-"""What the page says about the predictions of NCCL calls."""
+"""The texts of the page about the predictions of NCCL calls."""
 
 from __future__ import annotations
 
