@@ -1,8 +1,12 @@
 """Predicts the time of a call of NCCL: NCCL's choice of algorithm and protocol, timed by the simulator.
 
-NCCL runs the same ring, or pair of trees, on several *channels* at the same time, each over other NICs, with an equal
-part of the vector: the simulator runs one of them. A call takes the longer of two times: that of the network, and
-that of the host to enqueue the call (nccl-tests enqueues calls one after the other without waiting).
+NCCL runs the same ring, or tree, on several *channels* at the same time, with an equal part of the vector each: the
+simulator runs one of them. Bytes move when all ranks have started: where one process enqueues the calls of all GPUs,
+one after the other, the latency of the network is hidden behind the time of the host, but the bytes are not.
+
+Between hosts, a *proxy* thread of each GPU hands every message of every channel to the NIC, one after the other. A
+step therefore takes the latency that NCCL's authors measured, and the cost of a message for each message of the step
+(``Library.far_latency_s``). This is the part of the model that makes it hold for other numbers of hosts and channels.
 """
 
 from __future__ import annotations
@@ -15,20 +19,27 @@ from typing import Any
 
 import numpy as np
 
-from grading.nccl_choice import LL, NVLS, RING, SIMPLE, TREE, Tuner
+from grading.nccl_choice import ALGORITHMS, FAR_US, LL, NVLS, PROTOCOLS, RING, SIMPLE, TREE, Tuner
 from grading.nccl_programs import chains_and_trees
 from unisono.algorithms.catalogue import find
 from unisono.networks import Network, Switch
 from unisono.schedule import Schedule
 
 ALL_REDUCE, ALL_GATHER, REDUCE_SCATTER, ALL_TO_ALL = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all")
-MOST_LL_MESSAGE = 16 << 10  # NCCL_P2P_LL_THRESHOLD
+MOST_LL_MESSAGE = 16 << 10  # NCCL_P2P_LL_THRESHOLD; only inside a host, as network buffers of sends are for Simple
 THREADS = 512  # of a channel
 THREAD_BYTES = {LL: 8, SIMPLE: 64}  # a channel is used for each THREADS * THREAD_BYTES bytes; LL: times ranks
 # The part of a vector that a tree sends at once is at most MOST_PART. It is halved, but not below the first number of
 # an entry, while there are fewer parts than the depth of the tree times the second number.
 MOST_PART, LL_PART = 512 << 10, 32 << 10
 TREE_PARTS = ((128 << 10, 8), (64 << 10, 4), (32 << 10, 1))
+SLICES = 2  # a ring with Simple sends a chunk in two messages (ALLREDUCE_CHUNKSTEPS / ALLREDUCE_SLICESTEPS)
+TURNS = {LL: 1}  # of the proxy for a message: with flags in the data one, otherwise a second one for their arrival
+OTHER_TURNS = 2
+EAGER_BYTES = 16 << 10  # libfabric on Slingshot: longer messages use a rendezvous (FI_CXI_RDZV_THRESHOLD)
+INLINE_BYTES = 192  # libfabric on Slingshot: the processor copies shorter messages out of the GPU (fi_inject)
+LL_DATA = 0.5  # the part of the bytes of LL that is data
+US = 1e-6
 Simulate = Callable[..., Any]
 
 
@@ -38,10 +49,12 @@ class Library:
 
     The host needs ``host_call_s`` for a call, ``host_channel_s`` for each further channel that the call uses, and
     ``host_peer_s`` for each send and receive of an all-to-all, which NCCL does not have: nccl-tests makes it of them.
-    A message between hosts that is longer than ``eager_bytes`` arrives ``rendezvous_s`` later (None: none does).
-    Where messages are ``buffered`` (TCP), a rank does not wait for its peers in an all-to-all, and the bandwidth of a
-    NIC is that of one connection. ``tuner`` chooses the algorithm; without one, the best is taken (as plugins that
-    were tuned on the machine do).
+    A proxy needs ``message_s`` for a message between hosts, and ``ring_ll_s`` for one of a ring with LL. Messages
+    of a ring that are longer than ``EAGER_BYTES`` cost ``rendezvous_s`` more, and those of an all-to-all of up to
+    ``INLINE_BYTES`` ``inline_s``. A step between hosts has a latency of at least ``least_far_s``, and ``net_s`` in
+    addition. A channel moves at most ``ll_rate`` bytes per second between hosts with LL. In an all-to-all, a GPU
+    sends at most ``exchange_rate`` bytes per second to other hosts (None: what its NIC allows). ``tuner`` chooses the
+    algorithm; without one, the best of ``algorithms`` is taken (as plugins that were tuned on the machine do).
     """
 
     name: str
@@ -51,17 +64,39 @@ class Library:
     host_call_s: float = 0.0
     host_channel_s: float = 0.0
     host_peer_s: float = 0.0
-    eager_bytes: int | None = None
+    message_s: float = 0.0
+    ring_ll_s: float | None = None  # None: ``message_s``
     rendezvous_s: float = 0.0
-    buffered: bool = False
+    inline_s: float = 0.0
+    net_s: float = 0.0
+    least_far_s: float = 0.0
+    ll_rate: float = math.inf
+    exchange_rate: float | None = None
+    algorithms: tuple[str, ...] = ALGORITHMS
 
-    def variant(self, protocol: str, message_bytes: int) -> Network:
-        """Return the network with the costs of a protocol for messages of a length."""
+    def variant(self, protocol: str) -> Network:
+        """Return the network with the costs of a protocol."""
         names = [SIMPLE, *(each.name for each in self.network.protocols)]
-        network = self.network.variants()[names.index(protocol)]
-        if self.eager_bytes is None or message_bytes <= self.eager_bytes:
-            return network
-        return replace(network, nics=replace(network.nics, latency_s=network.nics.latency_s + self.rendezvous_s))
+        return self.network.variants()[names.index(protocol)]
+
+    def channels(self, algorithm: str, protocol: str, nbytes: int, size: int) -> int:
+        """Return the number of channels that a call uses."""
+        part = THREADS * THREAD_BYTES.get(protocol, 8) * (size if protocol == LL and algorithm == RING else 1)
+        return min(self.most_channels, max(1, nbytes // part))
+
+    def far_latency_s(self, algorithm: str, protocol: str, channels: int, message_bytes: float) -> float:
+        """Return the time of a step between hosts without that of the bytes.
+
+        The channels of a NIC follow one another; those of a ring with LL all do.
+        """
+        base_s = max(FAR_US[RING][PROTOCOLS.index(protocol)] * US, self.least_far_s) + self.net_s
+        if (algorithm, protocol) == (RING, LL):
+            return base_s + channels * (self.message_s if self.ring_ll_s is None else self.ring_ll_s)
+        turns = max(1.0, channels / self.network.nics.count) * TURNS.get(protocol, OTHER_TURNS)
+        if algorithm == TREE or protocol != SIMPLE:
+            return base_s + turns * self.message_s
+        late_s = self.rendezvous_s if message_bytes / SLICES > EAGER_BYTES else 0.0
+        return base_s + SLICES * turns * (self.message_s + late_s)
 
 
 def predict(library: Library, collective: str, nbytes: int, size: int, simulate: Simulate) -> float:
@@ -70,7 +105,8 @@ def predict(library: Library, collective: str, nbytes: int, size: int, simulate:
     per_host = min(size, network.ranks_per_host)
     hosts = network.hosts_of(size)
     if collective == ALL_TO_ALL:
-        return max(library.host_call_s + 2 * size * library.host_peer_s, _all_to_all(library, nbytes, size, simulate))
+        host_s = library.host_call_s + 2 * size * library.host_peer_s
+        return max(host_s, _first_s(library, nbytes, size)) + _exchange_s(library, nbytes, size)
     shares = collective == ALL_REDUCE
     # With in-switch reduction on several hosts, the choice depends on NCCL's search for channels, which is not known.
     if library.tuner is not None and (hosts == 1 or not library.tuner.in_switch):
@@ -82,6 +118,7 @@ def predict(library: Library, collective: str, nbytes: int, size: int, simulate:
             choices += [(TREE, protocol) for protocol in protocols]
             if network.near.reduce_bandwidth:
                 choices.append((NVLS, SIMPLE))
+            choices = [choice for choice in choices if choice[0] in library.algorithms]
     return min(_time(library, collective, choice, nbytes, size, simulate) for choice in choices)
 
 
@@ -89,109 +126,124 @@ def _time(
     library: Library, collective: str, choice: tuple[str, str], nbytes: int, size: int, simulate: Simulate
 ) -> float:
     algorithm, protocol = choice
-    per_host = min(size, library.network.ranks_per_host)
-    channels = library.network.nics.count if size > per_host else 1
-    segments = _tree_segments(nbytes, channels, size, per_host, protocol) if algorithm == TREE else 1
-    parts = 2 * segments if algorithm == TREE else size  # of the vector of a channel
-    network = library.variant(protocol, nbytes // channels // parts)
-    if algorithm == NVLS:
-        network_s = network.endpoint.call_overhead_s + in_switch_s(network, nbytes, size)
-    elif algorithm == RING:
-        network_s = _simulated(network, ring_of(collective, size), nbytes, channels, 1, simulate)
-    else:
-        network_s = _simulated(network, tree_of(size, per_host), nbytes, channels, segments, simulate)
-    part = THREADS * THREAD_BYTES.get(protocol, 8) * (size if protocol == LL and algorithm == RING else 1)
-    channels = min(library.most_channels, max(1, nbytes // part))
-    return max(network_s, library.host_call_s + (channels - 1) * library.host_channel_s)
+    call_s = library.variant(protocol).endpoint.call_overhead_s
+
+    def network_s(nbytes: int) -> float:
+        if algorithm == NVLS:
+            return in_switch_s(library, nbytes, size)
+        if algorithm == RING:
+            return _ring_s(library, collective, protocol, nbytes, size, simulate)
+        return _tree_s(library, protocol, nbytes, size, simulate)
+
+    time_s = call_s + network_s(nbytes)
+    if not library.host_call_s:
+        return time_s
+    channels = library.channels(algorithm, protocol, nbytes, size)
+    host_s = library.host_call_s + (channels - 1) * library.host_channel_s
+    return time_s + max(0.0, host_s - call_s - network_s(size))  # a vector of a byte for each rank: the latency
 
 
-def in_switch_s(network: Network, nbytes: int, size: int) -> float:
+def in_switch_s(library: Library, nbytes: int, size: int) -> float:
     """Return the time of an all-reduce that the near switches perform.
 
     A rank sends its vector to the switch, which adds; then it sends the sum of its part, which the switch multicasts.
     Between the two, the parts of each NIC go up and down a tree of hosts, at the same time as the rest.
     """
-    near, nics, hosts = network.near, network.nics, network.hosts_of(size)
+    network, hosts = library.network, library.network.hosts_of(size)
+    near, nics = network.near, network.nics
     assert near.reduce_bandwidth is not None
     near_s = nbytes * (1 + 1 / min(size, network.ranks_per_host)) / near.reduce_bandwidth
     times = min(hosts - 1, 2)  # that a host sends the vector: in two trees, on average up once and down once
     far_s = times * nbytes / nics.count / nics.bandwidth
-    return near.reduce_latency_s + 2 * int(math.log2(hosts)) * nics.latency_s + max(near_s, far_s)
+    step_s = library.far_latency_s(TREE, SIMPLE, library.most_channels, 0)
+    return near.reduce_latency_s + 2 * int(math.log2(hosts)) * step_s + max(near_s, far_s)
 
 
-def _tree_segments(nbytes: int, channels: int, size: int, per_host: int, protocol: str) -> int:
-    """Return the number of passes through the trees of a channel.
+def _channel(
+    library: Library, algorithm: str, protocol: str, channels: int, message_bytes: float, hosts: int
+) -> tuple[Network, int]:
+    """Return the network as one channel sees it, and the number of channels that share the vector.
 
-    NCCL sends a vector in parts (src/enqueue.cc) and keeps up to 8 of them in flight between two ranks; the simulator
-    keeps 4 passes in flight, so that a pass is two parts.
+    With Simple and LL128, the channels of a NIC together are one. With LL, a channel has a speed limit.
     """
-    of_tree, depth = nbytes // channels // 2, per_host - 1 + int(math.log2(-(-size // per_host)))
-    part = LL_PART if protocol == LL else MOST_PART
-    for least, parts in TREE_PARTS:
-        while of_tree // part < depth * parts and part > least:
-            part //= 2
-    return max(1, of_tree // part // 2)
-
-
-def _simulated(
-    network: Network, schedule: Schedule, nbytes: int, channels: int, segments: int, simulate: Simulate
-) -> float:
-    """Return the time of a call whose vector is divided between channels that share the near links."""
+    network = library.variant(protocol)
+    ways, nics = network.nics.count, network.nics
+    if hosts == 1:
+        ways = 1
+    elif protocol == LL:
+        ways, total = channels, LL_DATA * library.network.nics.bandwidth * nics.count
+        nics = replace(nics, bandwidth=min(library.ll_rate, total / channels))
+    latency_s = library.far_latency_s(algorithm, protocol, channels, message_bytes)
     alone = replace(
         network,
-        near=replace(network.near, bandwidth=network.near.bandwidth / channels),
+        near=replace(network.near, bandwidth=network.near.bandwidth / ways),
+        nics=replace(nics, latency_s=latency_s),
         endpoint=replace(network.endpoint, ports=1, call_overhead_s=0.0),
     )
-    found = simulate(schedule, nbytes // channels, alone, segments=segments, contention=False)
-    return network.endpoint.call_overhead_s + float(found.time_s)
+    return alone, ways
 
 
-def _all_to_all(library: Library, nbytes: int, size: int, simulate: Simulate) -> float:
-    """Return the time of an all-to-all of sends and receives.
+def _ring_s(library: Library, collective: str, protocol: str, nbytes: int, size: int, simulate: Simulate) -> float:
+    channels = library.channels(RING, protocol, nbytes, size)
+    hosts = library.network.hosts_of(size)
+    network, ways = _channel(library, RING, protocol, channels, nbytes / channels / size, hosts)
+    found = simulate(ring_of(collective, size), nbytes // ways, network, segments=1, contention=False)
+    return float(found.time_s)
 
-    The latency is paid once, because a rank does not wait for a message before it sends the next one.
+
+def _tree_s(library: Library, protocol: str, nbytes: int, size: int, simulate: Simulate) -> float:
+    """Return the time of a vector that goes through the trees in parts: the first one, and the pace of the others.
+
+    The near link of a GPU carries a part up and down. The busiest NIC sends a part once on two hosts and, in the two
+    trees together, twice on more.
     """
-    network = library.variant(SIMPLE, nbytes // size)
-    protocols = [protocol.name for protocol in network.protocols or library.network.protocols]
-    short = nbytes // size <= MOST_LL_MESSAGE and LL in protocols
-    first = library.variant(LL, 0) if short else network
-    latency_s = first.nics.latency_s if size > network.ranks_per_host else first.near.latency_s
-    exchange_s = (
-        _buffered_s(network, nbytes, size) if library.buffered else _exchange_s(network, nbytes, size, simulate)
-    )
-    return network.endpoint.call_overhead_s + latency_s + exchange_s
+    channels = library.channels(TREE, protocol, nbytes, size)
+    per_host, hosts = min(size, library.network.ranks_per_host), library.network.hosts_of(size)
+    part = _tree_part(nbytes / channels, per_host - 1 + int(math.log2(hosts)), protocol)
+    network, ways = _channel(library, TREE, protocol, channels, part, hosts)
+    parts, together = nbytes / channels / part, channels / ways  # channels that the simulated one stands for
+    first = simulate(tree_of(size, per_host), int(part * together), network, segments=1, contention=False)
+    pace_s = 2 * part * together / network.near.bandwidth  # up and down
+    if hosts > 1:
+        message_s = library.message_s if protocol != LL else 0.0
+        pace_s = max(pace_s, min(hosts - 1, 2) * together * (message_s + part / network.nics.bandwidth))
+    return float(first.time_s) + (parts - 1) * pace_s
 
 
-def _buffered_s(network: Network, nbytes: int, size: int) -> float:
-    """Return the time of the bytes where no two ranks share a connection and no rank waits for another."""
-    per_host = network.ranks_per_host
-    own = replace(network, nics=replace(network.nics, count=per_host), fabric=Switch())
-    return nbytes / size * _busiest_link(own, size)
+def _tree_part(of_channel: float, depth: int, protocol: str) -> float:
+    """Return the bytes that a tree sends at once (src/enqueue.cc); each channel has one tree."""
+    part = LL_PART if protocol == LL else MOST_PART
+    for least, parts in TREE_PARTS:
+        while of_channel // part < depth * parts and part > least:
+            part //= 2
+    return min(part, of_channel)
 
 
-def _exchange_s(network: Network, nbytes: int, size: int, simulate: Simulate) -> float:
-    """Return the time of the bytes where a rank serves one peer after the other; ranks share NICs and the fabric."""
-    without_latency = replace(
-        network,
-        near=replace(network.near, latency_s=0.0),
-        nics=replace(network.nics, latency_s=0.0),
-        endpoint=replace(network.endpoint, ports=1, call_overhead_s=0.0),
-    )
-    return float(simulate(pairwise(size), nbytes, without_latency, segments=1, contention=True).time_s)
+def _first_s(library: Library, nbytes: int, size: int) -> float:
+    """Return the time of an all-to-all of sends and receives without that of the bytes.
+
+    The latency is paid once, because a rank does not wait for a message before it sends the next one, but its proxy
+    works on every message.
+    """
+    network = library.variant(SIMPLE)
+    far_peers, call_s = size - min(size, network.ranks_per_host), network.endpoint.call_overhead_s
+    if far_peers:
+        message_s = library.message_s + (library.inline_s if nbytes // size <= INLINE_BYTES else 0.0)
+        return call_s + FAR_US[RING][PROTOCOLS.index(SIMPLE)] * US + library.net_s + far_peers * message_s
+    short = nbytes // size <= MOST_LL_MESSAGE and any(each.name == LL for each in library.network.protocols)
+    return call_s + (library.variant(LL) if short else network).near.latency_s
 
 
-def _busiest_link(network: Network, size: int) -> float:
-    """Return the time per byte of a message that the busiest link needs where all ranks send to all others."""
+def _exchange_s(library: Library, nbytes: int, size: int) -> float:
+    """Return the time of the bytes: that of the busiest link, as all messages are under way at the same time."""
+    network = library.variant(SIMPLE)
+    if library.exchange_rate is not None:
+        nics = replace(network.nics, count=network.ranks_per_host, bandwidth=library.exchange_rate)
+        network = replace(network, nics=nics, fabric=Switch())
     src, dst = np.divmod(np.arange(size * size), size)
     routes = network.routes(size, src, dst)
     messages = np.bincount(routes[routes >= 0], minlength=len(network.links(size)))
-    return float((messages / network.links(size).bandwidth).max())
-
-
-@cache
-def pairwise(size: int) -> Schedule:
-    """Return the pairwise all-to-all."""
-    return find(f"{ALL_TO_ALL}/pairwise").schedule(size)
+    return nbytes / size * float((messages / network.links(size).bandwidth).max())
 
 
 @cache

@@ -67,12 +67,15 @@ class Network:
         return (replace(self, protocols=()), *(self._with(protocol) for protocol in self.protocols))
 
     def for_messages(self, size: int, nbytes: float) -> Network:
-        """Return the variant on which a message of ``nbytes`` arrives first, between hosts if there are several."""
+        """Return the variant on which a message of ``nbytes`` arrives first.
+
+        Where there are several hosts, it passes from one rank of a host to another, and then to another host.
+        """
         far = size > self.ranks_per_host
 
         def seconds(network: Network) -> float:
-            links = network.nics if far else network.near
-            return links.latency_s + nbytes / links.bandwidth
+            links = [network.near] * (not far or self.ranks_per_host > 1) + [network.nics] * far
+            return sum(each.latency_s + nbytes / each.bandwidth for each in links)
 
         return min(self.variants(), key=seconds) if self.protocols else self
 
