@@ -46,6 +46,11 @@ NO_MACHINE = Template(
     "there is no accelerator {name!r}; expected one of {known}",
     "没有名为 {name!r} 的加速器；应为 {known} 之一",
 )
+NO_PROGRAM = Template(
+    "planner.no_program",
+    "there is no program {name!r}; expected one of {known}",
+    "没有名为 {name!r} 的训练程序；应为 {known} 之一",
+)
 OUT_OF_RANGE = Template(
     "planner.out_of_range",
     "{what}: expected {least} to {most}; found {found}",

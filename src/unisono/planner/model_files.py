@@ -26,7 +26,8 @@ OPTIONAL = {
     "experts_per_token": ("num_experts_per_tok",),
     "head_features": ("head_dim",),
 }
-TWO_MATRICES = ("gpt2", "gpt_neo", "gpt_neox", "gptj", "opt", "bloom", "falcon", "phi", "starcoder2")
+NOT_ROTARY = ("gpt2", "gpt_neo", "gpt_bigcode", "opt", "bloom", "mpt")
+TWO_MATRICES = ("gpt2", "gpt_neo", "gpt_neox", "gptj", "opt", "bloom", "falcon", "phi", "starcoder2", "gpt_bigcode", "mpt")
 
 
 def read_config(path: Path) -> Model:
@@ -53,4 +54,4 @@ def read_config(path: Path) -> Model:
     gated = kind not in TWO_MATRICES
     tied = bool(config.get("tie_word_embeddings", not gated))
     name = config.get("_name_or_path") or path.parent.name or "config.json"
-    return Model(name=Path(str(name)).name, tied=tied, gated=gated, **values)
+    return Model(name=Path(str(name)).name, tied=tied, gated=gated, rotary=kind not in NOT_ROTARY, **values)

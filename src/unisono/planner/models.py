@@ -24,6 +24,7 @@ class Model:
     ``gated``: the MLP has three matrices (SwiGLU), otherwise two.
     ``experts``, ``experts_per_token``: of a mixture of experts; 1 for a dense model.
     ``head_features``: the width of a head (0: ``hidden`` / ``heads``).
+    ``rotary``: positions are rotations of queries and keys, otherwise a table or a bias of the scores.
     """
 
     name: str
@@ -39,6 +40,7 @@ class Model:
     experts: int = 1
     experts_per_token: int = 1
     head_features: int = 0
+    rotary: bool = True
 
     def __post_init__(self) -> None:
         for key in ("layers", "hidden", "heads", "vocabulary", "sequence", "experts", "experts_per_token"):
@@ -120,9 +122,9 @@ def _check_number(key: str, value: Any) -> None:
 PRESETS = {
     model.name: model
     for model in (
-        Model("gpt2", 12, 768, 12, 50257, sequence=1024, tied=True, gated=False),
-        Model("gpt2-xl", 48, 1600, 25, 50257, sequence=1024, tied=True, gated=False),
-        Model("gpt3-175b", 96, 12288, 96, 50257, sequence=2048, tied=True, gated=False),
+        Model("gpt2", 12, 768, 12, 50257, sequence=1024, tied=True, gated=False, rotary=False),
+        Model("gpt2-xl", 48, 1600, 25, 50257, sequence=1024, tied=True, gated=False, rotary=False),
+        Model("gpt3-175b", 96, 12288, 96, 50257, sequence=2048, tied=True, gated=False, rotary=False),
         Model("llama-1b", 16, 2048, 32, 128256, 8, 8192, 131072, tied=True),
         Model("llama-3b", 28, 3072, 24, 128256, 8, 8192, 131072, tied=True),
         Model("llama-8b", 32, 4096, 32, 128256, 8, 14336, 131072),
@@ -136,8 +138,8 @@ PRESETS = {
         Model("qwen2.5-32b", 64, 5120, 40, 152064, 8, 27648, 32768),
     )
 }
-NUMBERS = tuple(field.name for field in fields(Model) if field.name not in ("name", "tied", "gated"))
-FLAGS = ("tied", "gated")
+FLAGS = ("tied", "gated", "rotary")
+NUMBERS = tuple(field.name for field in fields(Model) if field.name not in ("name", *FLAGS))
 
 
 def find_model(model: Model | str | Path) -> Model:

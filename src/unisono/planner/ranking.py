@@ -88,9 +88,9 @@ def _without_count(candidate: Candidate) -> object:
 
 
 def _with_far(job: Job, factor: float) -> Job:
-    machine = job.cluster.machine
-    changed = replace(machine, far_share=machine.far_share * factor)
-    return replace(job, cluster=replace(job.cluster, machine=changed))
+    program = job.cluster.program
+    changed = replace(program, far_share=program.far_share * factor)
+    return replace(job, cluster=replace(job.cluster, program=changed))
 
 
 def _with_memory(job: Job) -> Job:
