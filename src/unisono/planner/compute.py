@@ -49,13 +49,15 @@ def compute_times(
     """Return the times of one micro-batch, forward and backward."""
     tokens, tp = configuration.micro_batch * sequence, configuration.tp
     flops = machine.matmul_flops * program.matmul_share / (1 + program.half_tokens / tokens)
-    attention_flops = machine.attention_flops * program.attention_share
     memory = machine.memory_bandwidth * MEMORY_SHARE
     split = tp if configuration.sequence_parallel else 1
     inner = model.experts_per_token * (18 if model.gated else 8) * model.intermediate
     numbers = 22 * model.hidden / split + ((56 if model.rotary else 8) * model.hidden + inner) / tp
     products_s = tokens * model.layer_flops / tp / flops
-    attention_s = tokens * ATTENTION_PRODUCTS * model.score_flops(sequence) / tp / attention_flops
+    attention_s = tokens * model.score_flops(sequence) / tp / flops
+    if program.attention_share is not None:
+        attention_flops = machine.attention_flops * program.attention_share
+        attention_s = tokens * ATTENTION_PRODUCTS * model.score_flops(sequence) / tp / attention_flops
     elementwise_s = 2 * tokens * numbers / memory
     # Each micro-batch adds its gradients to those before it.
     parameters = model.layer_parameters / tp / configuration.ep if model.experts > 1 else model.layer_parameters / tp

@@ -108,7 +108,7 @@ def step_times(
         launch=m * count * (layer_s - gpu_s),
         tensor=m * count * tensor_layer,
         expert=m * count * expert_layer,
-        pipeline=2 * (pp - 1) * message_s + waited_s,
+        pipeline=2 * (pp - 1 + (m - 1) * program.blocks) * message_s + waited_s,
         bubble=sum(stage_s) - stage_s[slowest],
         data=data_s - (1 - program.hidden_cost) * hidden_s,
         update=update_s(dense, configuration, machine) + update_s(experts, configuration, machine, configuration.ep),
