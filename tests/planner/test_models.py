@@ -66,7 +66,7 @@ def test_an_expert_counts_once_for_each_token_and_once_in_memory():
         ("layers=two,hidden=64,heads=4,vocabulary=9", "planner.not_a_number", "layers"),
         ("layers=0,hidden=64,heads=4,vocabulary=9", "planner.not_a_number", "layers"),
         ("layers=2,hidden=65,heads=4,vocabulary=9", "planner.not_divisible", "65"),
-        ("layers=2,hidden=64,heads=4,vocabulary=9,experts=2,experts_per_token=3", "planner.out_of_range", "1 to 2"),
+        ("layers=2,hidden=64,heads=4,vocabulary=9,experts=2,experts_per_token=3", "planner.not_a_number", "1 to 2"),
         ("missing/config.json", "planner.not_json", "missing"),
     ],
 )

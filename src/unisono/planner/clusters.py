@@ -11,9 +11,9 @@ from pathlib import Path
 
 from unisono import networks
 from unisono.errors import UsageError
-from unisono.message import listed
 from unisono.networks import Network
 from unisono.planner import messages
+from unisono.planner.choices import choose
 from unisono.planner.programs import DEFAULT, Program, find_program
 from unisono.planner.quantities import read_bytes
 
@@ -182,15 +182,15 @@ def find_cluster(
     constants or its name.
     """
     if isinstance(gpus, bool) or not isinstance(gpus, int) or not 1 <= gpus <= MOST_GPUS:
-        raise UsageError(messages.OUT_OF_RANGE(what="gpus", least=1, most=MOST_GPUS, found=repr(gpus)))
+        raise UsageError(messages.OUT_OF_RANGE(what="gpus", least=1, most=MOST_GPUS, found=repr(gpus)[:40]))
+    if not isinstance(network, Network | str | Path):
+        raise UsageError(messages.NO_SUCH_NETWORK(found=repr(network)[:40]))
     found = network if isinstance(network, Network) else networks.load(network)
     found.hosts_of(gpus)  # it raises where they do not fit
     accelerator = machine or MACHINE_OF_NETWORK.get(found.name, "h100")
     if not isinstance(accelerator, Machine):
-        if accelerator not in MACHINES:
-            raise UsageError(messages.NO_MACHINE(name=accelerator, known=listed(MACHINES)))
-        accelerator = MACHINES[accelerator]
+        accelerator = choose(str(accelerator), MACHINES, messages.NO_MACHINE)
     nbytes = read_bytes(memory, "memory") if memory else 0.0
     if memory and not 1e9 <= nbytes <= 1e13:
-        raise UsageError(messages.OUT_OF_RANGE(what="memory", least="1GB", most="10TB", found=memory))
+        raise UsageError(messages.OUT_OF_RANGE(what="memory", least="1GB", most="10TB", found=str(memory)[:40]))
     return Cluster(gpus, found, accelerator, nbytes, find_program(program))

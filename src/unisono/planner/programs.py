@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from unisono.errors import UsageError
-from unisono.message import listed
 from unisono.planner import messages
+from unisono.planner.choices import choose
 
 
 @dataclass(frozen=True)
@@ -60,6 +59,4 @@ def find_program(program: Program | str) -> Program:
     """Return a program by name; raise UsageError if there is none."""
     if isinstance(program, Program):
         return program
-    if program not in PROGRAMS:
-        raise UsageError(messages.NO_PROGRAM(name=program, known=listed(PROGRAMS)))
-    return PROGRAMS[program]
+    return choose(str(program), PROGRAMS, messages.NO_PROGRAM)
