@@ -18,7 +18,18 @@ from grading.descent import descend, robust_loss
 from grading.grade import Grade
 from unisono import networks
 from unisono.networks import Network
-from unisono.planner import MACHINES, PRESETS, Candidate, Cluster, Configuration, Job, Machine, Model, Program, evaluate
+from unisono.planner import (
+    MACHINES,
+    PRESETS,
+    Candidate,
+    Cluster,
+    Configuration,
+    Job,
+    Machine,
+    Model,
+    Program,
+    evaluate,
+)
 from unisono.planner.programs import DEFAULT, PROGRAMS
 from unisono.planner.state_memory import MIXED_ADAM, Kind
 
@@ -116,7 +127,9 @@ def predict(row: Row, program: Program = DEFAULT) -> Candidate:
     """Return the prediction for a run."""
     network, machine = network_of(row.source, row.machine), machine_of(row.machine)
     cluster = Cluster(row.configuration.gpus, network, machine, program=program)
-    job = Job(MODELS[row.model], cluster, row.configuration.sequences, row.sequence, KINDS.get(row.source, MIXED_ADAM))
+    job = Job(
+        MODELS[row.model], cluster, row.configuration.sequences, row.sequence, KINDS.get(row.source, MIXED_ADAM)
+    )
     return evaluate(job, row.configuration)
 
 

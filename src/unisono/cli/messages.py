@@ -122,7 +122,8 @@ NOT_A_TOPOLOGY = Template(
 )
 TWO_SIZES = Template(
     "cli.two_sizes",
-    "-n {size} and --topology {topology}: expected one of them; found {ranks} ranks in the topology; hint: leave -n out",
+    "-n {size} and --topology {topology}: expected one of them; found {ranks} ranks in the topology; "
+    "hint: leave -n out",
     "-n {size} 与 --topology {topology}：只能给出其中一个；该拓扑有 {ranks} 个 rank；提示：去掉 -n",
 )
 BUILT_IN_NETWORK = Template(

@@ -25,7 +25,8 @@ NO_FILE = Template(
     "networks.no_file",
     "network {path!r}\n  expected: the path of a network file (.toml)\n  found:    no such file\n"
     "  hint:     `unisono list --networks` lists the presets",
-    "网络 {path!r}\n  应为：网络文件（.toml）的路径\n  实际：没有该文件\n  建议：`unisono list --networks` 列出全部预设",
+    "网络 {path!r}\n  应为：网络文件（.toml）的路径\n  实际：没有该文件\n"
+    "  建议：`unisono list --networks` 列出全部预设",
 )
 NOT_TEXT = Template(
     "networks.not_text",

@@ -89,8 +89,8 @@ NO_KIND = Template(
 )
 NO_CLUSTER = Template(
     "planner.no_cluster",
-    "cluster: expected a Cluster; found {found}; hint: pass gpus=64, network=\"dgx-h100\", or find_cluster(...)",
-    "cluster：应为 Cluster；实际为 {found}；提示：写 gpus=64, network=\"dgx-h100\"，或使用 find_cluster(...)",
+    'cluster: expected a Cluster; found {found}; hint: pass gpus=64, network="dgx-h100", or find_cluster(...)',
+    'cluster：应为 Cluster；实际为 {found}；提示：写 gpus=64, network="dgx-h100"，或使用 find_cluster(...)',
 )
 NO_SUCH_NETWORK = Template(
     "planner.no_such_network",
@@ -129,7 +129,8 @@ NOTHING_FITS = Template(
     "planner.nothing_fits",
     "memory: expected a combination that fits into {usable} of {memory} per GPU; found none among {count}, the "
     "smallest needs {least} ({smallest}); hint: pass more GPUs or more memory",
-    "memory：应有组合放得进每个 GPU {memory} 中可用的 {usable}；{count} 种组合都放不进，最小的需要 {least}（{smallest}）；"
+    "memory：应有组合放得进每个 GPU {memory} 中可用的 {usable}；{count} 种组合都放不进，"
+    "最小的需要 {least}（{smallest}）；"
     "提示：增加 GPU 数或显存",
 )
 
@@ -149,7 +150,9 @@ CHANGES = Template(
 CHANGES_NOTHING = Template(
     "planner.changes_nothing", "even with {change}, the first stays first", "即使{change}，第一名也不变"
 )
-FAR_FASTER = Template("planner.far_faster", "links between hosts {times} times as fast", "主机间链路速度变为 {times} 倍")
+FAR_FASTER = Template(
+    "planner.far_faster", "links between hosts {times} times as fast", "主机间链路速度变为 {times} 倍"
+)
 FAR_SLOWER = Template("planner.far_slower", "links between hosts 1/{times} as fast", "主机间链路速度变为 1/{times}")
 MORE_MEMORY = Template("planner.more_memory", "{times} times the memory", "显存变为 {times} 倍")
 LESS_MEMORY = Template("planner.less_memory", "1/{times} of the memory", "显存变为 1/{times}")
@@ -205,7 +208,8 @@ BAD_CONFIGURATION = Template(
     "planner.bad_configuration",
     "configuration, {key}: expected {expected}; found {found}; hint: admissible(model, gpus, sequences) yields "
     "all combinations that fit the model",
-    "configuration 的 {key}：应为 {expected}；实际为 {found}；提示：admissible(model, gpus, sequences) 给出适合模型的全部组合",
+    "configuration 的 {key}：应为 {expected}；实际为 {found}；"
+    "提示：admissible(model, gpus, sequences) 给出适合模型的全部组合",
 )
 
 # calls.py

@@ -56,9 +56,9 @@ def read_config(path: Path) -> Model:
             raise UsageError(messages.NOT_MODELLED(path=path, key=key, what=what()))
     values: dict[str, Any] = {}
     for field, keys in (KEYS | OPTIONAL).items():
-        key = next((key for key in keys if config.get(key) is not None), None)
-        if key is not None:
-            values[field] = _number(path, field, key, config[key])
+        given = next((key for key in keys if config.get(key) is not None), None)
+        if given is not None:
+            values[field] = _number(path, field, given, config[given])
         elif field in KEYS:
             raise UsageError(messages.MISSING_KEY(source=path, key=" or ".join(keys), found=listed(config, 12)))
     if values.get("experts", 1) > 1 and config.get(EXPERT_WIDTH) is not None:
@@ -92,4 +92,3 @@ def _number(path: Path, field: str, key: str, value: Any) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= LIMITS[field]:
         raise UsageError(messages.NOT_A_NUMBER(where=path, key=key, most=LIMITS[field], found=repr(value)[:40]))
     return value
-

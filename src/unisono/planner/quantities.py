@@ -36,7 +36,7 @@ def _read(text: object, units: Mapping[str, float], what: str, example: str) -> 
 
 def gigabytes(count: float) -> str:
     """Write a number of bytes in gigabytes."""
-    return f"{count / 1e9:.1f} GB" if count >= 1e8 else f"{count / 1e6:.1f} MB"
+    return f"{count / 1e9:.1f} GB" if count >= 1e9 else f"{count / 1e6:.1f} MB"
 
 
 def seconds(value: float) -> str:

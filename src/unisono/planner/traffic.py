@@ -130,7 +130,9 @@ def _traffic(
     time_s = count * wiring.ring_s(nbytes, members, passes)
     latency_s = count * wiring.ring_s(0, members, passes)
     far = count * sent * _far_share(collective, members)
-    return Traffic(axis, collective, nbytes, count, members.size, _link(members), sent * count, time_s, latency_s, far)
+    return Traffic(
+        axis, collective, nbytes, count, members.size, _link(members), sent * count, time_s, latency_s, far
+    )
 
 
 def _stream(collective: str, nbytes: float, count: int, members: Members, wiring: Wiring, passes: int = 1) -> Traffic:
@@ -139,7 +141,9 @@ def _stream(collective: str, nbytes: float, count: int, members: Members, wiring
     latency_s = count * wiring.latency_s(members)
     time_s = latency_s + passes * wiring.pass_s(nbytes, members)
     far = sent * _far_share(collective, members)
-    return Traffic("dp", collective, nbytes / count, count, members.size, _link(members), sent, time_s, latency_s, far)
+    return Traffic(
+        "dp", collective, nbytes / count, count, members.size, _link(members), sent, time_s, latency_s, far
+    )
 
 
 def _link(members: Members) -> str:
