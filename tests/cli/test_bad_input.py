@@ -1,4 +1,4 @@
-"""Bad input to simulate, explain and plan: an error with the place, what was expected and what was found; exit code 2."""
+"""Bad input to simulate, explain and plan: an error with the place, what was expected and what was found."""
 
 from __future__ import annotations
 
@@ -160,7 +160,7 @@ def test_plan_refuses_values(key, values):
 
 @pytest.mark.parametrize("value", [None, 5, [], b"x", "a\0b", Path("missing")])
 def test_plan_refuses_models(value):
-    with pytest.raises(UsageError, match="(?s)expected.*found.*hint"):
+    with pytest.raises(UsageError, match=r"(?s)expected.*found.*hint"):
         unisono.plan(value, gpus=2)
 
 

@@ -92,8 +92,8 @@ def read_rows(path: Path = FILE) -> list[Row]:
         for each in csv.DictReader(file):
             number = {key: int(each[key]) for key in ("dp", "tp", "pp", "sp", "zero", "micro_batch", "micro_batches")}
             configuration = Configuration(
-                number["dp"], number["tp"], number["pp"], 1, bool(number["sp"]), number["zero"], number["micro_batch"],
-                number["micro_batches"], each["recompute"],
+                number["dp"], number["tp"], number["pp"], 1, bool(number["sp"]), number["zero"],
+                number["micro_batch"], number["micro_batches"], each["recompute"],
             )  # fmt: skip
             memory = float(each["memory_gb"]) if each["memory_gb"] else None
             place = (each["source"], each["set"], each["where"], each["machine"], each["model"])

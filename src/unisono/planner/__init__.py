@@ -19,8 +19,9 @@ from unisono.planner.step import StepTimes, step_times
 from unisono.planner.traffic import Traffic
 
 __all__ = [
-    "KINDS", "MACHINES", "PRESETS", "PROGRAMS", "Call", "Candidate", "Change", "Cluster", "Configuration", "Job", "Kind",
-    "Machine", "Memory", "Model", "Plan", "Program", "StepTimes", "Traffic", "TransformerShape", "Wiring", "admissible",
-    "calls_of", "calls_of_configuration", "evaluate", "expert_calls", "find_cluster", "find_model", "find_program", "job_of",
-    "memory_of", "plan", "plan_job", "rivals", "step_times", "what_would_change", "why_slower", "wiring_of",
+    "KINDS", "MACHINES", "PRESETS", "PROGRAMS", "Call", "Candidate", "Change", "Cluster", "Configuration",
+    "Job", "Kind", "Machine", "Memory", "Model", "Plan", "Program", "StepTimes", "Traffic", "TransformerShape",
+    "Wiring", "admissible", "calls_of", "calls_of_configuration", "evaluate", "expert_calls", "find_cluster",
+    "find_model", "find_program", "job_of", "memory_of", "plan", "plan_job", "rivals", "step_times",
+    "what_would_change", "why_slower", "wiring_of",
 ]  # fmt: skip

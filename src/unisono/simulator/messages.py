@@ -27,9 +27,9 @@ NOT_A_NETWORK = Template(
 )
 NOT_A_CODEC = Template(
     "simulator.not_a_codec",
-    'simulate: codec\n  expected: the name of a codec, a Codec, or None\n  found:    {found}\n  hint:     "bf16", for '
-    "example",
-    'simulate：codec\n  应为：编解码器名称、Codec 或 None\n  实际：{found}\n  建议：例如 "bf16"',
+    "simulate: codec\n  expected: the name of a codec, a Codec, or None\n  found:    {found}\n"
+    "  hint:     bf16 is a codec",
+    "simulate：codec\n  应为：编解码器名称、Codec 或 None\n  实际：{found}\n  建议：bf16 是一种编解码器",
 )
 BAD_DTYPE = Template(
     "simulator.bad_dtype",
