@@ -19,7 +19,7 @@ import page_parts
 from grading.grade import Grade, summary
 
 PAGE = Path(__file__).parent.parent / "docs" / "predictions.md"
-MODULES = ("collectives", "nccl", "this_machine", "training")
+MODULES = ("collectives", "nccl", "this_machine", "training", "published")
 
 
 def extra_parts(module: str) -> dict[str, str]:

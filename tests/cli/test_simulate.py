@@ -58,7 +58,7 @@ def test_arguments_that_make_no_sense_are_explained(capsys, arguments, text):
 
 @pytest.mark.parametrize("nbytes", [-1, 1.5, True, "1MiB"])
 def test_bytes_are_a_whole_number(nbytes):
-    with pytest.raises(unisono.UsageError, match="nbytes="):
+    with pytest.raises(unisono.UsageError, match="nbytes"):
         unisono.simulate(unisono.find("ring").schedule(3), nbytes, "ideal")
 
 

@@ -40,6 +40,20 @@ CASES = [
 ]
 
 
+# Units whose elements three ranks do not share evenly are padded.
+ODD_RANKS = 6
+ODD_CASES = [
+    *({"dp": 3, "tp": 2, "zero": zero} for zero in (0, 1, 2, 3)),
+    *({"dp": 3, "replicas": 2, "zero": zero} for zero in (1, 2, 3)),
+    *({"dp": 6, "zero": zero} for zero in (0, 3)),
+]
+
+
+def every_odd_case(group):
+    """Return the logs of the second step of every case, with the memory of Zero."""
+    return [log_of(group, **case) for case in ODD_CASES]
+
+
 def every_case(group):
     """Return the logs of the second step of every case with the memory of Zero, and the log of the experts."""
     return [log_of(group, **case) for case in CASES], log_of_experts(group)
@@ -85,6 +99,11 @@ def ranks():
     return run_groups(every_case, RANKS)
 
 
+@pytest.fixture(scope="module")
+def odd_ranks():
+    return run_groups(every_odd_case, ODD_RANKS)
+
+
 def tuples(calls):
     return [astuple(call) for call in calls]
 
@@ -96,17 +115,33 @@ def test_the_predicted_collectives_are_those_of_real_ranks(ranks, number):
         assert logs[number][0] == expected
 
 
+@pytest.mark.parametrize("number", range(len(ODD_CASES)), ids=[str(case) for case in ODD_CASES])
+def test_the_predicted_collectives_are_those_of_three_and_six_ranks(odd_ranks, number):
+    expected = tuples(calls_of(SHAPE, **ODD_CASES[number]))
+    for logs in odd_ranks:
+        assert logs[number][0] == expected
+
+
 @pytest.mark.parametrize("number", [n for n, case in enumerate(CASES) if case.get("zero")])
 def test_the_predicted_memory_is_that_of_real_ranks(ranks, number):
-    case = CASES[number]
+    for logs, _ in ranks:
+        assert logs[number][1] is not None
+        assert_memory(CASES[number], *logs[number][1])
+
+
+@pytest.mark.parametrize("number", [n for n, case in enumerate(ODD_CASES) if case["zero"]])
+def test_the_predicted_memory_is_that_of_three_and_six_ranks(odd_ranks, number):
+    for logs in odd_ranks:
+        assert_memory(ODD_CASES[number], *logs[number][1])
+
+
+def assert_memory(case, measured, steps):
     root, *units = SHAPE.units(case.get("tp", 1)).values()
     expected = with_buffers(case["zero"], root, units, case["dp"], FLOAT32_ADAM)
-    for logs, _ in ranks:
-        measured, steps = logs[number][1]
-        assert measured == (
-            expected.parameters, expected.gradients, expected.optimizer + steps, expected.unit_buffers,
-            expected.gradient_buffers,
-        )  # fmt: skip
+    assert measured == (
+        expected.parameters, expected.gradients, expected.optimizer + steps, expected.unit_buffers,
+        expected.gradient_buffers,
+    )  # fmt: skip
 
 
 def test_the_predicted_exchanges_with_experts_are_those_of_real_ranks(ranks):

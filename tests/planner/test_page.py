@@ -58,12 +58,12 @@ def test_the_verb_prints_a_table_and_reasons(capsys):
     out = capsys.readouterr().out
     assert "tokens/s/GPU" in out
     assert "slower than" in out
-    assert "twice the memory" in out
+    assert "times the memory" in out
 
 
 def test_the_verb_speaks_chinese(capsys):
     assert main([*COMMAND, "--top", "2", "--lang", "zh"]) == 0
-    assert "若显存加倍" in capsys.readouterr().out
+    assert "显存变为 8 倍" in capsys.readouterr().out
 
 
 def test_the_verb_prints_json_and_writes_the_page(capsys, tmp_path):

@@ -11,6 +11,7 @@ from unisono.errors import UsageError
 from unisono.planner import (
     MACHINES,
     PRESETS,
+    PROGRAMS,
     Cluster,
     Configuration,
     admissible,
@@ -144,6 +145,62 @@ def test_a_tensor_parallel_group_on_two_hosts_is_slower_than_on_one():
     assert far.times.tensor > near.times.tensor
     assert {each.link for each in far.traffic} == {"far"}
     assert {each.link for each in near.traffic} == {"near"}
+
+
+def test_bytes_are_counted_for_each_kind_of_link():
+    near, far = (evaluate(job(gpus), Configuration(dp=gpus)).traffic[0] for gpus in (8, 64))
+    assert near.far_bytes == 0
+    assert near.near_bytes == near.sent_bytes == pytest.approx(2 * near.nbytes * near.count * 7 / 8)
+    assert far.far_bytes == pytest.approx(
+        far.sent_bytes / 8
+    )  # one of the eight ranks of a host sends to another host
+    split = evaluate(job(64), Configuration(dp=8, tp=8)).traffic
+    assert {each.axis: each.far_bytes / each.sent_bytes for each in split} == {"tp": 0, "dp": 1}
+
+
+def test_rows_for_experts_leave_the_host_as_often_as_experts_are_elsewhere():
+    found = evaluate(job(16, "mixtral-8x7b"), Configuration(dp=16, ep=8, tp=1)).traffic
+    assert next(each for each in found if each.axis == "ep").far_bytes == 0
+    other = evaluate(job(64, "mixtral-8x7b"), Configuration(dp=32, tp=2, ep=8)).traffic
+    assert next(each for each in other if each.axis == "ep").far_bytes == pytest.approx(
+        next(each for each in other if each.axis == "ep").sent_bytes * 4 / 7
+    )
+
+
+def test_a_program_changes_the_prediction_and_a_tensor_parallel_layer_of_nanotron_waits_for_its_launch():
+    split = Configuration(dp=8, tp=8, sequence_parallel=True, micro_batches=2)
+    tuned, nanotron = (evaluate(job(64, "llama-1b", program=name), split) for name in ("tuned", "nanotron"))
+    assert tuned.times.launch == 0
+    assert nanotron.times.launch > nanotron.times.total / 2
+    assert tuned.tokens_s_gpu > nanotron.tokens_s_gpu
+
+
+def test_hidden_communication_costs_a_part_of_its_time():
+    free, costly = (
+        evaluate(
+            job(64, program=replace(PROGRAMS["tuned"], hidden_cost=cost)),
+            Configuration(dp=64, zero=3, micro_batch=2, micro_batches=8),
+        ).times
+        for cost in (0.0, 0.5)
+    )
+    assert costly.hidden == free.hidden > 0
+    assert costly.total - free.total == pytest.approx(free.hidden / 2)
+
+
+def test_attention_takes_the_larger_part_of_long_sequences():
+    def rate(sequence):
+        long = job_of(PRESETS["llama-8b"], find_cluster(8, "dgx-h100"), 8 * sequence, sequence)
+        return evaluate(long, Configuration(dp=8, zero=3, recompute="full")).mfu
+
+    assert rate(131072) < 0.75 * rate(8192)
+
+
+def test_the_first_factor_that_changes_the_order_is_reported():
+    found = plan("gpt2", gpus=8, tokens="64K")
+    for change in what_would_change(found):
+        times = change.change.parameters["times"]
+        assert times in (2, 4, 8)
+        assert change.first is not None or times == 8 or "tokens" in str(change.text) or "memory" in str(change.text)
 
 
 def test_the_runner_up_has_a_reason_in_both_languages(small):

@@ -11,18 +11,19 @@ that do not fit into 80 GB otherwise compute each layer again ("full").
 from __future__ import annotations
 
 import csv
-import math
 import statistics
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from grading.descent import descend, robust_loss
 from grading.grade import Grade, Pick
 from unisono import networks
-from unisono.planner import Candidate, Cluster, Configuration, Job, Machine, Model, evaluate
+from unisono.planner import Candidate, Cluster, Configuration, Job, Model, Program, evaluate
 from unisono.planner.clusters import MACHINES
 from unisono.planner.configurations import EVERYTHING, GATHERS, NOTHING
+from unisono.planner.programs import PROGRAMS
 from unisono.planner.state_memory import MIXED_ADAM_ACCUMULATED
 
 FILE = "training_configurations.csv"
@@ -31,10 +32,9 @@ MODELS = {
     "1.34": Model("1.34 B", 16, 2048, 32, 131072, intermediate=8192, tied=True),
     "8.86": Model("8.86 B", 32, 4096, 32, 131072, intermediate=14336),
 }
-CONSTANTS = ("matmul_efficiency", "launch_s", "peer_s", "stall_s", "far_share")
-START = (0.5, 0.004, 0.0025, 0.3, 0.5)
+CONSTANTS = ("matmul_share", "launch_s", "peer_s", "stall_s", "far_share")
+START = (0.65, 0.004, 0.0025, 0.3, 0.5)
 EVERY = 21  # of the runs, one is used for the fit
-TOLERANCE = 0.12  # an error far beyond it counts once: runs on a slow host do not decide the constants
 BEST_SHARE = 0.95
 ASSUMED = (
     "The network is the preset `dgx-h100`. Two settings that the file does not name are inferred from the memory of "
@@ -81,14 +81,14 @@ def read_runs(path: Path) -> list[Run]:
     return runs
 
 
-def machine(constants: Sequence[float] = START) -> Machine:
-    """Return an H100 with these constants."""
-    return replace(MACHINES["h100"], name="h100", **dict(zip(CONSTANTS, constants, strict=True)))
+def program(constants: Sequence[float] = START) -> Program:
+    """Return the program that was measured, with these constants."""
+    return replace(PROGRAMS["nanotron"], **dict(zip(CONSTANTS, constants, strict=True)))
 
 
-def predict(run: Run, accelerator: Machine) -> Candidate:
+def predict(run: Run, measured: Program) -> Candidate:
     """Return the prediction for a run."""
-    cluster = Cluster(8 * run.nodes, networks.load("dgx-h100"), accelerator)
+    cluster = Cluster(8 * run.nodes, networks.load("dgx-h100"), MACHINES["h100"], program=measured)
     sequences = run.configuration.sequences
     job = Job(MODELS[run.model], cluster, sequences, SEQUENCE, MIXED_ADAM_ACCUMULATED)
     again = run.configuration.pp > 1 or run.nodes > (cluster.wiring.leaf_hosts or run.nodes)
@@ -107,26 +107,13 @@ def fit(runs: Sequence[Run]) -> tuple[float, ...]:
     """Return the constants that minimise the errors of tokens/s/GPU, large errors counted alike."""
 
     def loss(values: Sequence[float]) -> float:
-        accelerator = machine(values)
-        errors = [math.log(predict(run, accelerator).tokens_s_gpu / run.tokens_s_gpu) for run in runs]
-        return sum(1 - math.exp(-((error / TOLERANCE) ** 2)) for error in errors)
+        constants = program(values)
+        return robust_loss(predict(run, constants).tokens_s_gpu / run.tokens_s_gpu for run in runs)
 
-    values, factor = list(START), 1.3
-    best = loss(values)
-    while factor > 1.004:
-        improved = False
-        for index in range(len(values)):
-            for scale in (factor, 1 / factor):
-                trial = [*values[:index], values[index] * scale, *values[index + 1 :]]
-                value = loss(trial)
-                if value < best - 1e-9:
-                    best, values, improved = value, trial, True
-        if not improved:
-            factor = math.sqrt(factor)
-    return tuple(values)
+    return descend(loss, START)
 
 
-def picks(runs: Sequence[Run], accelerator: Machine) -> list[Pick]:
+def picks(runs: Sequence[Run], measured_program: Program) -> list[Pick]:
     """Return the choice of the planner for each model and number of hosts, among the measured configurations."""
     groups = defaultdict(list)
     for run in runs:
@@ -137,8 +124,9 @@ def picks(runs: Sequence[Run], accelerator: Machine) -> list[Pick]:
         for run in members:
             measured[run.configuration].append(run.tokens_s_gpu)
         rates = {configuration: statistics.median(values) for configuration, values in measured.items()}
-        predictions = {run.configuration: predict(run, accelerator) for run in members}
-        fits = {each: found.memory.total <= 80e9 * accelerator.usable_share for each, found in predictions.items()}
+        predictions = {run.configuration: predict(run, measured_program) for run in members}
+        usable = Cluster(8, networks.load("dgx-h100"), MACHINES["h100"]).usable
+        fits = {each: found.memory.total <= usable for each, found in predictions.items()}
         picked = max(predictions, key=lambda each: (fits[each], predictions[each].tokens_s_gpu))
         best = max(rates, key=rates.__getitem__)
         result.append(Pick(members[0].name, str(picked), str(best), rates[best] / rates[picked]))
@@ -150,16 +138,16 @@ def grades(data: Path) -> list[Grade]:
     runs = read_runs(data / FILE)
     fitted = chosen_for_fit(runs)
     constants = fit(fitted)
-    accelerator = machine(constants)
+    nanotron = program(constants)
     lines = {run.line for run in fitted}
     rest = [run for run in runs if run.line not in lines]
-    predictions = [predict(run, accelerator) for run in rest]
+    predictions = [predict(run, nanotron) for run in rest]
     pairs = list(zip(predictions, rest, strict=True))
     rate_errors = [abs(found.tokens_s_gpu / run.tokens_s_gpu - 1) for found, run in pairs]
     memory_errors = [abs(found.memory.total / 1e9 / run.memory_gb - 1) for found, run in pairs]
-    choice = picks(rest, accelerator)
+    choice = picks(rest, nanotron)
     reached = sum(1 / pick.regret >= BEST_SHARE for pick in choice)
-    unstalled = machine(
+    unstalled = program(
         [0.0 if name == "stall_s" else value for name, value in zip(CONSTANTS, constants, strict=True)]
     )
     without = statistics.median(abs(predict(run, unstalled).tokens_s_gpu / run.tokens_s_gpu - 1) for run in rest)

@@ -37,14 +37,14 @@ def sizes(text: str) -> list[int]:
 def size(text: str) -> int:
     """Read a number of ranks."""
     if not _is_count(text):
-        raise argparse.ArgumentTypeError(messages.NOT_A_SIZE(text=text))
+        raise argparse.ArgumentTypeError(messages.NOT_A_SIZE(text=text, most=LARGEST))
     return int(text)
 
 
 def count(text: str) -> int:
     """Read how many of something there shall be."""
     if not _is_count(text):
-        raise argparse.ArgumentTypeError(messages.NOT_A_COUNT(text=text))
+        raise argparse.ArgumentTypeError(messages.NOT_A_COUNT(text=text, most=LARGEST))
     return int(text)
 
 

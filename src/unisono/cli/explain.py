@@ -21,6 +21,7 @@ from unisono.errors import UsageError
 from unisono.message import translated
 from unisono.verifier import Proof, proof_of
 
+DEFAULT_SIZE = 4
 MOST_PROVED = 512  # ranks; a proof of more takes long, so the costs of the program are not shown
 
 
@@ -30,7 +31,7 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
         "explain", help="show which algorithm a call uses, and why", description=arguments.described(__doc__)
     )
     parser.add_argument("collective", nargs="?", default="all_reduce", help="collective (default all_reduce)")
-    parser.add_argument("-n", dest="size", type=arguments.size, default=4, help="number of ranks (default 4)")
+    parser.add_argument("-n", dest="size", type=arguments.size, help=f"number of ranks (default {DEFAULT_SIZE})")
     parser.add_argument(
         "--topology", metavar="HOSTS",
         help="ranks on several hosts, instead of -n: 2x4 is two hosts with four ranks each, 3+1 is hosts with three "
@@ -113,10 +114,12 @@ def run(args: argparse.Namespace) -> int:
 def _rank_counts(args: argparse.Namespace) -> tuple[int, ...]:
     """Return the number of ranks on each host."""
     if args.topology is None:
-        return (args.size,)
+        return (args.size or DEFAULT_SIZE,)
     counts = rank_counts(args.topology)
     if counts is None:
         raise UsageError(messages.NOT_A_TOPOLOGY(text=args.topology))
+    if args.size not in (None, sum(counts)):
+        raise UsageError(messages.TWO_SIZES(size=args.size, topology=args.topology, ranks=sum(counts)))
     return counts
 
 

@@ -10,13 +10,13 @@ NOT_SIZES = Template(
 )
 NOT_A_SIZE = Template(
     "cli.not_a_size",
-    "{text!r} is not a number of ranks; expected one number, 1 or more",
-    "{text!r} 不是 rank 数；应为一个不小于 1 的整数",
+    "{text!r} is not a number of ranks; expected one number, 1 to {most}; hint: write digits only, such as 64",
+    "{text!r} 不是 rank 数；应为 1 到 {most} 的整数；提示：只写数字，例如 64",
 )
 NOT_A_COUNT = Template(
     "cli.not_a_count",
-    "{text!r} is not a count; expected one number, 1 or more",
-    "{text!r} 不是有效的数量；应为一个不小于 1 的整数",
+    "{text!r} is not a count; expected one number, 1 to {most}; hint: write digits only, such as 64",
+    "{text!r} 不是有效的数量；应为 1 到 {most} 的整数；提示：只写数字，例如 64",
 )
 NOT_A_DEPTH = Template(
     "cli.not_a_depth",
@@ -119,6 +119,12 @@ NOT_A_TOPOLOGY = Template(
     "cli.not_a_topology",
     "--topology {text}: expected hosts and their ranks, such as 2x4 or 3+1, the largest host first",
     "--topology {text}：应为主机及其 rank 数，例如 2x4 或 3+1，最大的主机在前",
+)
+TWO_SIZES = Template(
+    "cli.two_sizes",
+    "-n {size} and --topology {topology}: expected one of them; found {ranks} ranks in the topology; "
+    "hint: leave -n out",
+    "-n {size} 与 --topology {topology}：只能给出其中一个；该拓扑有 {ranks} 个 rank；提示：去掉 -n",
 )
 BUILT_IN_NETWORK = Template(
     "cli.built_in_network",

@@ -10,8 +10,8 @@ from unisono.cli import arguments
 from unisono.cli.output import console, print_json, print_paragraph, print_table, table
 from unisono.message import translated
 from unisono.planner.plan import TOKENS, Candidate, Plan
+from unisono.planner.programs import DEFAULT, PROGRAMS
 from unisono.planner.quantities import gigabytes, seconds
-from unisono.planner.state_memory import KINDS
 from unisono.planner.texts import headings
 
 
@@ -38,7 +38,11 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
     parser.add_argument("--memory", default="", help="memory of a GPU, such as 80GB (default: the data sheet)")
     parser.add_argument("--machine", default="", help="accelerator: h100, h200, a100, ... (default: of the network)")
     parser.add_argument(
-        "--kind", choices=sorted(KINDS), default="mixed",
+        "--program", default=DEFAULT.name,
+        help=f"constants of a training program: {', '.join(PROGRAMS)} (default {DEFAULT.name}; docs/planner.md)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--kind", default="mixed",
         help="bytes of parameters, gradients and optimizer: mixed (2 + 2 + 12), accumulated (2 + 6 + 12), "
         "float32 (4 + 4 + 8) (default mixed)",
     )  # fmt: skip
@@ -57,7 +61,7 @@ def run(args: argparse.Namespace) -> int:
     """Print the plan."""
     found = planner.plan(
         args.model, gpus=args.gpus, network=args.network, tokens=args.tokens, sequence=args.sequence,
-        memory=args.memory, machine=args.machine, kind=KINDS[args.kind],
+        memory=args.memory, machine=args.machine, program=args.program, kind=args.kind,
     )  # fmt: skip
     calls = _calls(found) if args.calls else []
     changes = planner.what_would_change(found)
@@ -92,7 +96,8 @@ def as_data(found: Plan, changes: list[planner.Change], top: int) -> dict[str, o
     job = found.job
     return {
         "model": job.model.name, "parameters": job.model.parameters, "gpus": job.cluster.gpus,
-        "network": job.cluster.network.name, "machine": job.cluster.machine.name, "tokens": job.tokens,
+        "network": job.cluster.network.name, "machine": job.cluster.machine.name, "program": job.cluster.program.name,
+        "tokens": job.tokens,
         "sequence": job.sequence, "memory_bytes": job.cluster.memory, "usable_bytes": job.cluster.usable,
         "admissible": found.admissible, "fitting": len(found),
         "candidates": [each.as_data() for each in found.candidates[:top]],
@@ -113,11 +118,11 @@ def _print(found: Plan, changes: list[planner.Change], top: int, language: str) 
         made.add_row(*_cells(number, each))
     print_table(out, made)
     out.print()
-    collectives = table("collective", ">bytes", ">per step", "ranks", "link", ">sent per step", ">time")
+    collectives = table("collective", ">bytes", ">per step", "ranks", "link", ">near", ">far", ">time")
     for one in found.best.traffic:
         collectives.add_row(
             f"{one.axis} {one.collective}", gigabytes(one.nbytes), f"{one.count:,}", str(one.size), one.link,
-            gigabytes(one.sent_bytes), seconds(one.time_s),
+            gigabytes(one.near_bytes), gigabytes(one.far_bytes), seconds(one.time_s),
         )  # fmt: skip
     if found.best.traffic:
         print_table(out, collectives)

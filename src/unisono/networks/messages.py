@@ -4,8 +4,10 @@ from unisono.message import Template
 
 TOO_MANY_RANKS = Template(
     "networks.too_many_ranks",
-    "network {network} has {most} ranks\n  expected: between 1 and {most} ranks\n  found:    {size}",
-    "网络 {network} 有 {most} 个 rank\n  应为：1 到 {most} 个 rank\n  实际：{size}",
+    "network {network} has {most} ranks\n  expected: between 1 and {most} ranks\n  found:    {size}\n"
+    "  hint:     choose fewer ranks, or give the network more hosts",
+    "网络 {network} 有 {most} 个 rank\n  应为：1 到 {most} 个 rank\n  实际：{size}\n"
+    "  建议：减少 rank 数，或增加网络的主机数",
 )
 NO_NETWORK = Template(
     "networks.no_network",
@@ -19,14 +21,22 @@ NOT_MEASURED = Template(
     "尚未测量本机（this-machine）\n  应为：网络文件 {path}\n  实际：没有该文件\n"
     "  建议：运行 `unisono tune`，或使用其他网络",
 )
-NO_FILE = Template("networks.no_file", "there is no network file {path!r}", "找不到网络文件 {path!r}")
+NO_FILE = Template(
+    "networks.no_file",
+    "network {path!r}\n  expected: the path of a network file (.toml)\n  found:    no such file\n"
+    "  hint:     `unisono list --networks` lists the presets",
+    "网络 {path!r}\n  应为：网络文件（.toml）的路径\n  实际：没有该文件\n"
+    "  建议：`unisono list --networks` 列出全部预设",
+)
 NOT_TEXT = Template(
-    "networks.not_text", "{file}: the file cannot be read as text: {error}", "{file}：无法作为文本读取：{error}"
+    "networks.not_text",
+    "{file}\n  expected: a network file in UTF-8\n  found:    {error}\n  hint:     docs/networks.md shows one",
+    "{file}\n  应为：UTF-8 编码的网络文件\n  实际：{error}\n  建议：参见 docs/networks.md 中的例子",
 )
 NOT_TOML = Template(
     "networks.not_toml",
-    "{file}, line {line}: this is not TOML: {error}",
-    "{file} 第 {line} 行：不是合法的 TOML：{error}",
+    "{file}, line {line}\n  expected: TOML\n  found:    {error}\n  hint:     docs/networks.md shows a network file",
+    "{file} 第 {line} 行\n  应为：TOML\n  实际：{error}\n  建议：参见 docs/networks.md 中的网络文件",
 )
 BAD_VALUE = Template(
     "networks.bad_value",

@@ -12,14 +12,16 @@ from unisono.planner.configurations import Configuration, admissible
 from unisono.planner.memory import Memory, memory_of
 from unisono.planner.models import PRESETS, Model, find_model
 from unisono.planner.plan import Candidate, Job, Plan, evaluate, job_of, plan, plan_job
+from unisono.planner.programs import PROGRAMS, Program, find_program
 from unisono.planner.ranking import Change, rivals, what_would_change, why_slower
 from unisono.planner.state_memory import KINDS, Kind
 from unisono.planner.step import StepTimes, step_times
 from unisono.planner.traffic import Traffic
 
 __all__ = [
-    "KINDS", "MACHINES", "PRESETS", "Call", "Candidate", "Change", "Cluster", "Configuration", "Job", "Kind",
-    "Machine", "Memory", "Model", "Plan", "StepTimes", "Traffic", "TransformerShape", "Wiring", "admissible",
-    "calls_of", "calls_of_configuration", "evaluate", "expert_calls", "find_cluster", "find_model", "job_of",
-    "memory_of", "plan", "plan_job", "rivals", "step_times", "what_would_change", "why_slower", "wiring_of",
+    "KINDS", "MACHINES", "PRESETS", "PROGRAMS", "Call", "Candidate", "Change", "Cluster", "Configuration",
+    "Job", "Kind", "Machine", "Memory", "Model", "Plan", "Program", "StepTimes", "Traffic", "TransformerShape",
+    "Wiring", "admissible", "calls_of", "calls_of_configuration", "evaluate", "expert_calls", "find_cluster",
+    "find_model", "find_program", "job_of", "memory_of", "plan", "plan_job", "rivals", "step_times",
+    "what_would_change", "why_slower", "wiring_of",
 ]  # fmt: skip

@@ -11,9 +11,10 @@ from pathlib import Path
 
 from unisono import networks
 from unisono.errors import UsageError
-from unisono.message import listed
 from unisono.networks import Network
 from unisono.planner import messages
+from unisono.planner.choices import choose
+from unisono.planner.programs import DEFAULT, Program, find_program
 from unisono.planner.quantities import read_bytes
 
 MOST_GPUS = 1_000_000
@@ -21,41 +22,34 @@ MOST_GPUS = 1_000_000
 
 @dataclass(frozen=True)
 class Machine:
-    """An accelerator with the host that drives it.
+    """An accelerator.
 
     ``peak_flops``, ``memory_bytes``, ``memory_bandwidth``: of the data sheet, per second where that applies.
-
-    Five constants are measured (docs/planner.md says on which runs):
-    ``matmul_efficiency``: the share of the peak that matrix products reach.
-    ``launch_s``: the time in which the host launches a layer that is split by tensor parallelism, forward and
-    backward; a layer never takes less.
-    ``peer_s``: what each rank of the tensor-parallel group adds to that, where gathered activations are gathered a
-    second time in the backward pass.
-    ``stall_s``: the time that a message between stages waits, in a job that does not fit under one leaf switch.
-    ``far_share``: the share of the bandwidth between hosts that collectives reach.
+    ``matmul_flops``: the rate that matrix products of the best shape reach, as others measured it.
+    ``attention_flops``: the rate that the attention kernel reaches, forward and backward, likewise.
     """
 
     name: str
     peak_flops: float
     memory_bytes: float
     memory_bandwidth: float
-    matmul_efficiency: float = 0.52
-    launch_s: float = 0.004
-    peer_s: float = 0.0024
-    stall_s: float = 0.0
-    far_share: float = 0.45
+    matmul_flops: float
+    attention_flops: float
     usable_share: float = 0.85  # of the memory; the rest is for fragmentation and for buffers of the library
 
 
-# Data sheets: dense bf16 operations per second, memory, bandwidth of the memory.
+# Data sheets: dense bf16 operations per second, memory, bandwidth of the memory. Matrix products: the table "maximum
+# achievable matmul" of github.com/stas00/ml-engineering (744d01e, compute/accelerator). Attention: FlashAttention-2
+# (arXiv 2307.08691) reports 50 to 73 % of the peak of an A100, here 60 %, and 335e12 on H100; for B200 there is no
+# such report, so that the share of H100 is assumed.
 MACHINES = {
     machine.name: machine
     for machine in (
-        Machine("h100", 989e12, 80e9, 3.35e12),
-        Machine("h200", 989e12, 141e9, 4.8e12),
-        Machine("a100", 312e12, 80e9, 2.04e12),
-        Machine("a100-40gb", 312e12, 40e9, 1.56e12),
-        Machine("b200", 2250e12, 180e9, 8e12),
+        Machine("h100", 989e12, 80e9, 3.35e12, 794.5e12, 335e12),
+        Machine("h200", 989e12, 141e9, 4.8e12, 794.5e12, 335e12),
+        Machine("a100", 312e12, 80e9, 2.04e12, 271.2e12, 187e12),
+        Machine("a100-40gb", 312e12, 40e9, 1.56e12, 271.2e12, 187e12),
+        Machine("b200", 2250e12, 180e9, 8e12, 1745e12, 762e12),
     )
 }
 # The accelerator of a preset network.
@@ -150,12 +144,16 @@ def wiring_of(network: Network, far_share: float = 1.0) -> Wiring:
 
 @dataclass(frozen=True)
 class Cluster:
-    """Accelerators of one kind on a network. ``memory_bytes``: of each, where it is not that of the data sheet."""
+    """Accelerators of one kind on a network, and the program that trains on them.
+
+    ``memory_bytes``: of each accelerator, where it is not that of the data sheet.
+    """
 
     gpus: int
     network: Network
     machine: Machine
     memory_bytes: float = 0.0
+    program: Program = DEFAULT
 
     @property
     def memory(self) -> float:
@@ -170,27 +168,29 @@ class Cluster:
     @property
     def wiring(self) -> Wiring:
         """The latencies and bandwidths of the network."""
-        return wiring_of(self.network, self.machine.far_share)
+        return wiring_of(self.network, self.program.far_share)
 
 
 def find_cluster(
-    gpus: int, network: Network | str | Path, memory: str | float = 0, machine: Machine | str = ""
-) -> Cluster:
+    gpus: int, network: Network | str | Path, memory: str | float = 0, machine: Machine | str = "",
+    program: Program | str = DEFAULT,
+) -> Cluster:  # fmt: skip
     """Return a cluster.
 
     ``network``: a network, the name of a preset, or the path of a network file. ``machine``: an accelerator or its
-    name (default: that of the preset, else "h100"). ``memory``: of each GPU, such as "80GB".
+    name (default: that of the preset, else "h100"). ``memory``: of each GPU, such as "80GB". ``program``: a set of
+    constants or its name.
     """
     if isinstance(gpus, bool) or not isinstance(gpus, int) or not 1 <= gpus <= MOST_GPUS:
-        raise UsageError(messages.OUT_OF_RANGE(what="gpus", least=1, most=MOST_GPUS, found=repr(gpus)))
+        raise UsageError(messages.OUT_OF_RANGE(what="gpus", least=1, most=MOST_GPUS, found=repr(gpus)[:40]))
+    if not isinstance(network, Network | str | Path):
+        raise UsageError(messages.NO_SUCH_NETWORK(found=repr(network)[:40]))
     found = network if isinstance(network, Network) else networks.load(network)
     found.hosts_of(gpus)  # it raises where they do not fit
     accelerator = machine or MACHINE_OF_NETWORK.get(found.name, "h100")
     if not isinstance(accelerator, Machine):
-        if accelerator not in MACHINES:
-            raise UsageError(messages.NO_MACHINE(name=accelerator, known=listed(MACHINES)))
-        accelerator = MACHINES[accelerator]
+        accelerator = choose(str(accelerator), MACHINES, messages.NO_MACHINE)
     nbytes = read_bytes(memory, "memory") if memory else 0.0
     if memory and not 1e9 <= nbytes <= 1e13:
-        raise UsageError(messages.OUT_OF_RANGE(what="memory", least="1GB", most="10TB", found=memory))
-    return Cluster(gpus, found, accelerator, nbytes)
+        raise UsageError(messages.OUT_OF_RANGE(what="memory", least="1GB", most="10TB", found=str(memory)[:40]))
+    return Cluster(gpus, found, accelerator, nbytes, find_program(program))

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from unisono.errors import UsageError
+from unisono.planner import messages
 from unisono.planner.models import Model
 
 NOTHING, GATHERS, EVERYTHING = RECOMPUTE = ("none", "gathers", "full")
@@ -36,6 +38,27 @@ class Configuration:
     micro_batches: int = 1
     recompute: str = NOTHING
 
+    def __post_init__(self) -> None:
+        for key in ("dp", "tp", "pp", "ep", "micro_batch", "micro_batches"):
+            value = getattr(self, key)
+            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+                raise _error(key, "1, 2, 3, ...", value)
+        if self.zero not in (0, 1, 2, 3):
+            raise _error("zero", "0, 1, 2, 3", self.zero)
+        if self.recompute not in RECOMPUTE:
+            raise _error("recompute", ", ".join(RECOMPUTE), self.recompute)
+        if self.dp % self.ep:
+            raise _error("ep", f"a divisor of dp={self.dp}", self.ep)
+
+    def check(self, model: Model) -> None:
+        """Raise UsageError where a model cannot be divided in this way."""
+        if model.heads % self.tp or model.intermediate % self.tp:
+            raise _error("tp", f"a divisor of heads={model.heads}, intermediate={model.intermediate}", self.tp)
+        if self.pp > model.layers:
+            raise _error("pp", f"1 - {model.layers}", self.pp)
+        if model.experts % self.ep:
+            raise _error("ep", f"a divisor of experts={model.experts}", self.ep)
+
     @property
     def gpus(self) -> int:
         """The number of ranks."""
@@ -52,6 +75,10 @@ class Configuration:
         parts += [f"zero{self.zero}", f"mb{self.micro_batch}"]
         parts += [f"recompute {self.recompute}"] if self.recompute != NOTHING else []
         return " ".join(parts)
+
+
+def _error(key: str, expected: str, found: object) -> UsageError:
+    return UsageError(messages.BAD_CONFIGURATION(key=key, expected=expected, found=repr(found)[:40]))
 
 
 def admissible(model: Model, gpus: int, sequences: int) -> Iterator[Configuration]:

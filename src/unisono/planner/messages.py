@@ -5,77 +5,133 @@ from unisono.message import Template
 # models.py, model_files.py
 NO_MODEL = Template(
     "planner.no_model",
-    "there is no model {name!r}; {hint}",
-    "没有名为 {name!r} 的模型；{hint}",
+    "model: expected the name of a preset, a config.json, or numbers; found {name!r}; hint: {hint}",
+    "model：应为预设名称、config.json 或数字；实际为 {name!r}；提示：{hint}",
 )
 MEANT_MODEL = Template("planner.meant_model", "did you mean {near!r}?", "是否想写 {near!r}？")
 KNOWN_MODELS = Template(
     "planner.known_models",
-    "expected a preset ({known}), a config.json, or numbers such as layers=32,hidden=4096,heads=32,vocabulary=32000",
-    "应为预设模型（{known}）、一个 config.json 文件，或 layers=32,hidden=4096,heads=32,vocabulary=32000 这样的数字",
+    "the presets are {known}; numbers are written like layers=32,hidden=4096,heads=32,vocabulary=32000",
+    "预设有 {known}；数字的写法如 layers=32,hidden=4096,heads=32,vocabulary=32000",
 )
 NOT_A_NUMBER = Template(
     "planner.not_a_number",
-    "model, {key}: expected a whole number, 1 or more; found {found}",
-    "模型的 {key}：应为不小于 1 的整数；实际为 {found}",
+    "{where}, {key}: expected a whole number from 1 to {most}; found {found}; hint: write digits only",
+    "{where} 的 {key}：应为 1 到 {most} 的整数；实际为 {found}；提示：只写数字",
+)
+NOT_A_FLAG = Template(
+    "planner.not_a_flag",
+    "{where}, {key}: expected yes or no; found {found!r}; hint: {key}=yes",
+    "{where} 的 {key}：应为 yes 或 no；实际为 {found!r}；提示：{key}=yes",
 )
 NO_KEY = Template(
     "planner.no_key",
-    "model: there is no key {key!r}; expected one of {known}",
-    "模型没有 {key!r} 这一项；应为 {known} 之一",
+    "model: there is no key {key!r}; expected one of {known}; hint: {hint}",
+    "模型没有 {key!r} 这一项；应为 {known} 之一；提示：{hint}",
+)
+TWICE = Template(
+    "planner.twice",
+    "model: expected each key once; found {key!r} twice; hint: delete one of them",
+    "模型的每一项只能写一次；实际 {key!r} 出现两次；提示：删去其中一个",
+)
+KEY_EXAMPLE = Template(
+    "planner.key_example",
+    "write numbers such as layers=32,hidden=4096,heads=32,vocabulary=32000",
+    "数字的写法如 layers=32,hidden=4096,heads=32,vocabulary=32000",
 )
 MISSING_KEY = Template(
     "planner.missing_key",
-    "{source}: expected the key {key}; found only {found}",
-    "{source}：缺少 {key}；只有 {found}",
+    "{source}: expected the key {key}; found only {found}; hint: add it, or give the model as numbers "
+    "(layers=32,hidden=4096,heads=32,vocabulary=32000)",
+    "{source}：缺少 {key}；只有 {found}；提示：补上这一项，或用数字描述模型"
+    "（layers=32,hidden=4096,heads=32,vocabulary=32000）",
 )
 NOT_DIVISIBLE = Template(
     "planner.not_divisible",
-    "model {name}: {hidden} features cannot be divided among {heads} heads",
-    "模型 {name}：{hidden} 个特征不能平均分给 {heads} 个注意力头",
+    "model {name}: expected a number of {what} that {heads} divides; found {found}; hint: change one of the two, or "
+    "give head_features",
+    "模型 {name}：{what} 应能被 {heads} 整除；实际为 {found}；提示：修改其中一个数，或给出 head_features",
 )
 NOT_JSON = Template(
     "planner.not_json",
-    "{path}: expected the config.json of a Hugging Face model; found {found}",
-    "{path}：应为 Hugging Face 模型的 config.json；实际为 {found}",
+    "{path}: expected the config.json of a Hugging Face model; found {found}; hint: pass the path of the file or of "
+    "its folder",
+    "{path}：应为 Hugging Face 模型的 config.json；实际为 {found}；提示：给出该文件或其所在目录的路径",
 )
+NESTED = Template("planner.nested", "lists that are nested too deeply", "嵌套过深的列表")
+NOT_MODELLED = Template(
+    "planner.not_modelled",
+    "{path}, {key}: expected a decoder of equal layers with ordinary attention; found {what}, which the planner does "
+    "not model; hint: give a similar model as numbers (layers=32,hidden=4096,heads=32,vocabulary=32000)",
+    "{path} 的 {key}：应为各层相同、使用普通注意力的解码器；实际含有{what}，规划器不支持；"
+    "提示：用数字描述一个相近的模型（layers=32,hidden=4096,heads=32,vocabulary=32000）",
+)
+ENCODER_DECODER = Template("planner.encoder_decoder", "an encoder with a decoder", "编码器加解码器")
+LATENT_ATTENTION = Template("planner.latent_attention", "multi-head latent attention", "多头潜在注意力（MLA）")
+SHARED_EXPERTS = Template("planner.shared_experts", "shared experts", "共享专家")
+STATE_SPACE = Template("planner.state_space", "layers with a state space", "状态空间层")
 
 # clusters.py
 NO_MACHINE = Template(
     "planner.no_machine",
-    "there is no accelerator {name!r}; expected one of {known}",
-    "没有名为 {name!r} 的加速器；应为 {known} 之一",
+    "machine: expected one of {known}; found {name!r}; hint: {hint}",
+    "machine：应为 {known} 之一；实际为 {name!r}；提示：{hint}",
 )
+NO_PROGRAM = Template(
+    "planner.no_program",
+    "program: expected one of {known}; found {name!r}; hint: {hint}",
+    "program：应为 {known} 之一；实际为 {name!r}；提示：{hint}",
+)
+NO_KIND = Template(
+    "planner.no_kind",
+    "kind: expected one of {known}, or a Kind; found {name!r}; hint: {hint}",
+    "kind：应为 {known} 之一，或一个 Kind；实际为 {name!r}；提示：{hint}",
+)
+NO_CLUSTER = Template(
+    "planner.no_cluster",
+    'cluster: expected a Cluster; found {found}; hint: pass gpus=64, network="dgx-h100", or find_cluster(...)',
+    'cluster：应为 Cluster；实际为 {found}；提示：写 gpus=64, network="dgx-h100"，或使用 find_cluster(...)',
+)
+NO_SUCH_NETWORK = Template(
+    "planner.no_such_network",
+    "network: expected a Network, the name of a preset, or the path of a network file; found {found}; hint: "
+    "`unisono list --networks` lists the presets",
+    "network：应为 Network、预设名称或网络文件的路径；实际为 {found}；提示：`unisono list --networks` 列出全部预设",
+)
+NAMES_LISTED = Template("planner.names_listed", "choose one of these names", "请从这些名称中选择")
 OUT_OF_RANGE = Template(
     "planner.out_of_range",
-    "{what}: expected {least} to {most}; found {found}",
-    "{what}：应在 {least} 到 {most} 之间；实际为 {found}",
+    "{what}: expected {least} to {most}; found {found}; hint: pass another {what}",
+    "{what}：应在 {least} 到 {most} 之间；实际为 {found}；提示：换一个 {what}",
 )
 NOT_A_QUANTITY = Template(
     "planner.not_a_quantity",
-    "{what}: expected a number with a unit, such as {example}; found {found!r}",
-    "{what}：应为带单位的数字，例如 {example}；实际为 {found!r}",
+    "{what}: expected a number with a unit; found {found!r}; hint: write it like {example}",
+    "{what}：应为带单位的数字；实际为 {found!r}；提示：写法如 {example}",
 )
 
 # enumeration.py
 TOKENS_TOO_FEW = Template(
     "planner.tokens_too_few",
-    "{tokens} tokens per step are less than one sequence of {sequence}; hint: pass --tokens or --sequence",
-    "每步 {tokens} 个 token 不足一个长度为 {sequence} 的序列；提示：用 --tokens 或 --sequence 指定",
+    "tokens: expected at least one sequence of {sequence} per step; found {tokens}; hint: pass more tokens, or a "
+    "shorter sequence",
+    "tokens：每步至少应有一个长度为 {sequence} 的序列；实际为 {tokens}；提示：增加 token 数，或缩短序列",
 )
 NOTHING_ADMISSIBLE = Template(
     "planner.nothing_admissible",
-    "no combination divides {gpus} GPUs, {layers} layers, {heads} heads and {sequences} sequences per step; "
-    "hint: pass a number of GPUs with small factors, or another --tokens",
-    "没有任何组合能同时整除 {gpus} 个 GPU、{layers} 层、{heads} 个注意力头和每步 {sequences} 个序列；"
-    "提示：换一个因子较小的 GPU 数，或调整 --tokens",
+    "gpus: expected a number that data, tensor and pipeline parallelism can divide among {heads} heads, {layers} "
+    "layers and {sequences} sequences per step; found {gpus}; hint: pass a number of GPUs with small factors, or "
+    "other tokens per step",
+    "gpus：应能由数据、张量和流水线并行按 {heads} 个注意力头、{layers} 层和每步 {sequences} 个序列整除；"
+    "实际为 {gpus}；提示：换一个因子较小的 GPU 数，或调整每步的 token 数",
 )
 NOTHING_FITS = Template(
     "planner.nothing_fits",
-    "none of {count} combinations fits into {usable} of {memory} per GPU; the smallest needs {least} ({smallest}); "
-    "hint: pass more GPUs or --memory",
-    "{count} 种组合都放不进每个 GPU {memory} 中可用的 {usable}；最小的需要 {least}（{smallest}）；"
-    "提示：增加 GPU 数或 --memory",
+    "memory: expected a combination that fits into {usable} of {memory} per GPU; found none among {count}, the "
+    "smallest needs {least} ({smallest}); hint: pass more GPUs or more memory",
+    "memory：应有组合放得进每个 GPU {memory} 中可用的 {usable}；{count} 种组合都放不进，"
+    "最小的需要 {least}（{smallest}）；"
+    "提示：增加 GPU 数或显存",
 )
 
 # ranking.py
@@ -92,12 +148,16 @@ CHANGES = Template(
     "若{change}，{configuration} 将排第一（{gain} token/s/GPU）",
 )
 CHANGES_NOTHING = Template(
-    "planner.changes_nothing", "with {change}, the first stays first", "若{change}，第一名不变"
+    "planner.changes_nothing", "even with {change}, the first stays first", "即使{change}，第一名也不变"
 )
-FAR_TWICE = Template("planner.far_twice", "links between hosts twice as fast", "主机间链路快一倍")
-FAR_HALF = Template("planner.far_half", "links between hosts half as fast", "主机间链路慢一半")
-MEMORY_TWICE = Template("planner.memory_twice", "twice the memory", "显存加倍")
-TOKENS_TWICE = Template("planner.tokens_twice", "twice the tokens per step", "每步 token 数加倍")
+FAR_FASTER = Template(
+    "planner.far_faster", "links between hosts {times} times as fast", "主机间链路速度变为 {times} 倍"
+)
+FAR_SLOWER = Template("planner.far_slower", "links between hosts 1/{times} as fast", "主机间链路速度变为 1/{times}")
+MORE_MEMORY = Template("planner.more_memory", "{times} times the memory", "显存变为 {times} 倍")
+LESS_MEMORY = Template("planner.less_memory", "1/{times} of the memory", "显存变为 1/{times}")
+MORE_TOKENS = Template("planner.more_tokens", "{times} times the tokens per step", "每步 token 数变为 {times} 倍")
+FEWER_TOKENS = Template("planner.fewer_tokens", "1/{times} of the tokens per step", "每步 token 数变为 1/{times}")
 PARTS = {
     "compute": Template("planner.part_compute", "computing (on the slowest stage)", "计算（最慢的一段）"),
     "recompute": Template("planner.part_recompute", "recomputing activations", "重算激活"),
@@ -114,9 +174,9 @@ PARTS = {
 TITLE = Template(
     "planner.title",
     "{model}: {parameters} parameters, {gpus} x {machine} on {network}, {tokens} tokens per step "
-    "({sequences} sequences of {sequence})",
+    "({sequences} sequences of {sequence}), program {program}",
     "{model}：{parameters} 个参数，{network} 上的 {gpus} 个 {machine}，每步 {tokens} 个 token"
-    "（{sequences} 个长度为 {sequence} 的序列）",
+    "（{sequences} 个长度为 {sequence} 的序列），训练程序 {program}",
 )
 COUNTS = Template(
     "planner.counts",
@@ -143,13 +203,22 @@ PAGE_REMARKS = Template(
     "第二名为何较慢，什么会改变名次",
 )
 
+# configurations.py
+BAD_CONFIGURATION = Template(
+    "planner.bad_configuration",
+    "configuration, {key}: expected {expected}; found {found}; hint: admissible(model, gpus, sequences) yields "
+    "all combinations that fit the model",
+    "configuration 的 {key}：应为 {expected}；实际为 {found}；"
+    "提示：admissible(model, gpus, sequences) 给出适合模型的全部组合",
+)
+
 # calls.py
 NOT_A_PARALLEL_TRANSFORMER = Template(
     "planner.not_a_parallel_transformer",
-    "model {name}: expected a dense model whose MLP has two matrices and four times the features, as "
-    "unisono.parallel.ParallelTransformer has",
-    "模型 {name}：应为稠密模型，其 MLP 有两个矩阵、内部宽度为特征数的四倍，"
-    "与 unisono.parallel.ParallelTransformer 一致",
+    "model: expected a dense model whose MLP has two matrices and four times the features, as "
+    "unisono.parallel.ParallelTransformer has; found {name}; hint: gpt2 is such a model",
+    "model：应为稠密模型，其 MLP 有两个矩阵、内部宽度为特征数的四倍，"
+    "与 unisono.parallel.ParallelTransformer 一致；实际为 {name}；提示：gpt2 就是这样的模型",
 )
 NOT_SPLIT = Template(
     "planner.not_split",
@@ -158,6 +227,8 @@ NOT_SPLIT = Template(
 )
 NOT_IN_PARALLEL = Template(
     "planner.not_in_parallel",
-    "{configuration}: unisono.parallel has no pipelines and no recomputation, and lists experts layer by layer",
-    "{configuration}：unisono.parallel 不提供流水线和重算，专家的通信按层列出",
+    "--calls: expected a first combination that unisono.parallel offers, which has neither pipelines nor "
+    "recomputation nor experts; found {configuration}; hint: pass fewer GPUs or a smaller model",
+    "--calls：第一名应为 unisono.parallel 提供的组合，它没有流水线、重算和专家；实际为 {configuration}；"
+    "提示：减少 GPU 数，或换较小的模型",
 )

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
-from difflib import get_close_matches
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
 from unisono.errors import UsageError
 from unisono.message import listed
 from unisono.planner import messages
+from unisono.planner.choices import suggestion
+
+# The largest numbers of a model; more would be a mistake, and would take the planner long.
+LIMITS = {
+    "layers": 10_000, "hidden": 10**6, "heads": 10**5, "kv_heads": 10**5, "vocabulary": 10**8, "intermediate": 10**7,
+    "sequence": 2**24, "experts": 10**5, "experts_per_token": 10**5, "head_features": 10**5,
+}  # fmt: skip
+WORDS = {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False}
 
 
 @dataclass(frozen=True)
@@ -24,6 +31,7 @@ class Model:
     ``gated``: the MLP has three matrices (SwiGLU), otherwise two.
     ``experts``, ``experts_per_token``: of a mixture of experts; 1 for a dense model.
     ``head_features``: the width of a head (0: ``hidden`` / ``heads``).
+    ``rotary``: positions are rotations of queries and keys, otherwise a table or a bias of the scores.
     """
 
     name: str
@@ -39,20 +47,27 @@ class Model:
     experts: int = 1
     experts_per_token: int = 1
     head_features: int = 0
+    rotary: bool = True
 
     def __post_init__(self) -> None:
         for key in ("layers", "hidden", "heads", "vocabulary", "sequence", "experts", "experts_per_token"):
             _check_number(key, getattr(self, key))
         for key, value in (("kv_heads", self.heads), ("intermediate", 4 * self.hidden)):
-            object.__setattr__(self, key, getattr(self, key) or value)
+            object.__setattr__(self, key, value if _is_default(getattr(self, key)) else getattr(self, key))
             _check_number(key, getattr(self, key))
-        if not self.head_features:
-            if self.hidden % self.heads:
-                raise UsageError(messages.NOT_DIVISIBLE(name=self.name, hidden=self.hidden, heads=self.heads))
+        if _is_default(self.head_features):
+            self._check_divides("features", self.hidden, self.heads)
             object.__setattr__(self, "head_features", self.hidden // self.heads)
+        _check_number("head_features", self.head_features)
+        self._check_divides("heads", self.heads, self.kv_heads)
         if self.experts_per_token > self.experts:
-            limits = {"least": 1, "most": self.experts, "found": self.experts_per_token}
-            raise UsageError(messages.OUT_OF_RANGE(what="experts_per_token", **limits))
+            limits = {"most": self.experts, "found": self.experts_per_token}
+            where = f"model {self.name}"
+            raise UsageError(messages.NOT_A_NUMBER(where=where, key="experts_per_token", **limits))
+
+    def _check_divides(self, what: str, found: int, by: int) -> None:
+        if found % by:
+            raise UsageError(messages.NOT_DIVISIBLE(name=self.name, what=what, found=found, heads=by))
 
     @property
     def attention_width(self) -> int:
@@ -111,18 +126,22 @@ class Model:
         return self.layers * layer + 6 * self.embedding_parameters
 
 
+def _is_default(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value == 0
+
+
 def _check_number(key: str, value: Any) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise UsageError(messages.NOT_A_NUMBER(key=key, found=repr(value)))
+    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= LIMITS[key]:
+        raise UsageError(messages.NOT_A_NUMBER(where="model", key=key, most=LIMITS[key], found=repr(value)[:40]))
 
 
 # Presets: the config.json files that the authors of the models publish.
 PRESETS = {
     model.name: model
     for model in (
-        Model("gpt2", 12, 768, 12, 50257, sequence=1024, tied=True, gated=False),
-        Model("gpt2-xl", 48, 1600, 25, 50257, sequence=1024, tied=True, gated=False),
-        Model("gpt3-175b", 96, 12288, 96, 50257, sequence=2048, tied=True, gated=False),
+        Model("gpt2", 12, 768, 12, 50257, sequence=1024, tied=True, gated=False, rotary=False),
+        Model("gpt2-xl", 48, 1600, 25, 50257, sequence=1024, tied=True, gated=False, rotary=False),
+        Model("gpt3-175b", 96, 12288, 96, 50257, sequence=2048, tied=True, gated=False, rotary=False),
         Model("llama-1b", 16, 2048, 32, 128256, 8, 8192, 131072, tied=True),
         Model("llama-3b", 28, 3072, 24, 128256, 8, 8192, 131072, tied=True),
         Model("llama-8b", 32, 4096, 32, 128256, 8, 14336, 131072),
@@ -136,8 +155,8 @@ PRESETS = {
         Model("qwen2.5-32b", 64, 5120, 40, 152064, 8, 27648, 32768),
     )
 }
-NUMBERS = tuple(field.name for field in fields(Model) if field.name not in ("name", "tied", "gated"))
-FLAGS = ("tied", "gated")
+FLAGS = ("tied", "gated", "rotary")
+NUMBERS = tuple(field.name for field in fields(Model) if field.name not in ("name", *FLAGS))
 
 
 def find_model(model: Model | str | Path) -> Model:
@@ -149,33 +168,40 @@ def find_model(model: Model | str | Path) -> Model:
     text = str(model)
     if text in PRESETS:
         return PRESETS[text]
-    if isinstance(model, Path) or text.endswith(".json") or Path(text).is_dir():
+    if isinstance(model, Path) or text.endswith(".json") or (text and _is_folder(text)):
         return read_config(Path(model))
     if "=" in text:
         return _from_numbers(text)
-    near = get_close_matches(text, PRESETS, n=1)
-    hint = messages.MEANT_MODEL(near=near[0]) if near else messages.KNOWN_MODELS(known=listed(PRESETS))
-    raise UsageError(messages.NO_MODEL(name=text, hint=hint))
+    hint = suggestion(text, PRESETS, messages.KNOWN_MODELS(known=listed(PRESETS)))
+    raise UsageError(messages.NO_MODEL(name=text[:80], hint=hint))
+
+
+def _is_folder(text: str) -> bool:
+    try:
+        return Path(text).is_dir()
+    except (OSError, ValueError):  # too long to be a path, for example
+        return False
 
 
 def _from_numbers(text: str) -> Model:
     values: dict[str, Any] = {}
     for part in text.split(","):
         key, _, value = (piece.strip() for piece in part.partition("="))
+        known = [*NUMBERS, *FLAGS]
+        if key not in known:
+            hint = suggestion(key, known, messages.KEY_EXAMPLE())
+            raise UsageError(messages.NO_KEY(key=key[:40], known=listed(known), hint=hint))
+        if key in values:
+            raise UsageError(messages.TWICE(key=key))
         if key in FLAGS:
-            values[key] = value.lower() in ("1", "true", "yes")
-        elif key not in NUMBERS:
-            raise UsageError(messages.NO_KEY(key=key, known=listed([*NUMBERS, *FLAGS])))
-        elif len(value) > 12 or not value.isdecimal():
-            raise UsageError(messages.NOT_A_NUMBER(key=key, found=repr(value)))
+            if value.lower() not in WORDS:
+                raise UsageError(messages.NOT_A_FLAG(where="model", key=key, found=value[:40]))
+            values[key] = WORDS[value.lower()]
+        elif len(value) > 12 or not (value.isascii() and value.isdecimal()) or int(value) == 0:
+            raise UsageError(messages.NOT_A_NUMBER(where="model", key=key, most=LIMITS[key], found=repr(value[:40])))
         else:
             values[key] = int(value)
     for key in ("layers", "hidden", "heads", "vocabulary"):
         if key not in values:
             raise UsageError(messages.MISSING_KEY(source="model", key=key, found=listed(values)))
     return Model(name="custom", **values)
-
-
-def with_sequence(model: Model, sequence: int) -> Model:
-    """Return the model with another longest sequence."""
-    return replace(model, sequence=sequence)

@@ -10,12 +10,14 @@ from typing import Any
 from unisono.errors import UsageError
 from unisono.networks import Network
 from unisono.planner import messages
-from unisono.planner.clusters import Cluster, find_cluster
+from unisono.planner.choices import choose
+from unisono.planner.clusters import Cluster, Machine, find_cluster
 from unisono.planner.configurations import Configuration, admissible
 from unisono.planner.memory import Memory, memory_of
 from unisono.planner.models import Model, find_model
+from unisono.planner.programs import DEFAULT, Program
 from unisono.planner.quantities import gigabytes, read_tokens
-from unisono.planner.state_memory import MIXED_ADAM, Kind
+from unisono.planner.state_memory import KINDS, MIXED_ADAM, Kind
 from unisono.planner.step import StepTimes, step_times
 from unisono.planner.traffic import Traffic
 
@@ -40,7 +42,7 @@ class Candidate:
         times = asdict(self.times) | {"step": self.times.total, "communication": self.times.communication}
         return {
             "configuration": asdict(self.configuration), "tokens_s_gpu": self.tokens_s_gpu, "mfu": self.mfu,
-            "memory_bytes": memory, "seconds": times, "collectives": [asdict(each) for each in self.traffic],
+            "memory_bytes": memory, "seconds": times, "collectives": [each.as_data() for each in self.traffic],
         }  # fmt: skip
 
 
@@ -86,25 +88,28 @@ class Plan:
 
 def plan(
     model: Model | str | Path, cluster: Cluster | None = None, *, gpus: int = 8, network: Network | str = "dgx-h100",
-    tokens: str | int = TOKENS, sequence: int = 0, memory: str | float = 0, machine: Any = "",
-    kind: Kind = MIXED_ADAM,
+    tokens: str | int = TOKENS, sequence: int = 0, memory: str | float = 0, machine: Machine | str = "",
+    program: Program | str = DEFAULT, kind: Kind | str = MIXED_ADAM,
 ) -> Plan:  # fmt: skip
     """Return the combinations of parallelism with which a model can be trained on a cluster, fastest first.
 
     ``model``: a ``Model``, the name of a preset, a Hugging Face config.json, or numbers (``"layers=32,..."``).
-    ``cluster``: a ``Cluster``; otherwise ``gpus``, ``network``, ``machine`` and ``memory`` describe it.
+    ``cluster``: a ``Cluster``; otherwise ``gpus``, ``network``, ``machine``, ``memory`` and ``program`` describe it.
     ``tokens``: of a step, such as "4M" (4 * 2**20). ``sequence``: the length of a sequence (default: that of the
     model, at most 4096). ``kind``: bytes per parameter (default: mixed precision with Adam).
     """
-    found = find_cluster(gpus, network, memory, machine) if cluster is None else cluster
-    return plan_job(job_of(find_model(model), found, tokens, sequence, kind))
+    if not isinstance(cluster, Cluster | None):
+        raise UsageError(messages.NO_CLUSTER(found=repr(cluster)[:40]))
+    chosen = kind if isinstance(kind, Kind) else choose(str(kind), KINDS, messages.NO_KIND)
+    found = find_cluster(gpus, network, memory, machine, program) if cluster is None else cluster
+    return plan_job(job_of(find_model(model), found, tokens, sequence, chosen))
 
 
 def job_of(model: Model, cluster: Cluster, tokens: str | int, sequence: int = 0, kind: Kind = MIXED_ADAM) -> Job:
     """Return what to plan; raise UsageError where a number is out of range."""
+    if isinstance(sequence, bool) or not isinstance(sequence, int) or not 0 <= sequence <= 2**24:
+        raise UsageError(messages.OUT_OF_RANGE(what="sequence", least=1, most=2**24, found=repr(sequence)[:40]))
     length = sequence or min(model.sequence, SEQUENCE)
-    if not 1 <= length <= 2**24:
-        raise UsageError(messages.OUT_OF_RANGE(what="sequence", least=1, most=2**24, found=sequence))
     count = read_tokens(tokens)
     if count < length:
         raise UsageError(messages.TOKENS_TOO_FEW(tokens=count, sequence=length))
@@ -137,8 +142,12 @@ def plan_job(job: Job) -> Plan:
 
 
 def evaluate(job: Job, configuration: Configuration, memory: Memory | None = None) -> Candidate:
-    """Return the memory, times and collectives of one configuration, whether it fits or not."""
+    """Return the memory, times and collectives of one configuration, whether it fits or not.
+
+    Raise UsageError where it does not divide the model.
+    """
     if memory is None:
+        configuration.check(job.model)
         memory = memory_of(job.model, configuration, job.sequence, job.kind)
     times, traffic = step_times(job.model, configuration, job.sequence, job.cluster, job.kind)
     rate = configuration.sequences * job.sequence / times.total / configuration.gpus

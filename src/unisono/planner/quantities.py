@@ -15,24 +15,28 @@ TOKENS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30}  # batches are powers of tw
 
 def read_bytes(text: str | float, what: str) -> float:
     """Return the bytes of ``80GB``."""
-    return float(text) if isinstance(text, int | float) else _read(text, BYTES, what, "80GB")
+    return float(text) if _is_number(text) else _read(text, BYTES, what, "80GB")
 
 
 def read_tokens(text: str | int, what: str = "tokens") -> int:
     """Return the tokens of ``4M`` (4 x 2^20)."""
-    return int(text) if isinstance(text, int | float) else int(_read(text, TOKENS, what, "4M"))
+    return int(text) if _is_number(text) else int(_read(text, TOKENS, what, "4M"))
 
 
-def _read(text: str, units: Mapping[str, float], what: str, example: str) -> float:
-    match = NUMBER.fullmatch(text.strip())
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e300 and value == value
+
+
+def _read(text: object, units: Mapping[str, float], what: str, example: str) -> float:
+    match = NUMBER.fullmatch(text.strip()) if isinstance(text, str) else None
     if match is None or match[2].upper() not in units:
-        raise UsageError(messages.NOT_A_QUANTITY(what=what, example=example, found=text))
+        raise UsageError(messages.NOT_A_QUANTITY(what=what, example=example, found=str(text)[:40]))
     return float(match[1]) * units[match[2].upper()]
 
 
 def gigabytes(count: float) -> str:
     """Write a number of bytes in gigabytes."""
-    return f"{count / 1e9:.1f} GB" if count >= 1e8 else f"{count / 1e6:.1f} MB"
+    return f"{count / 1e9:.1f} GB" if count >= 1e9 else f"{count / 1e6:.1f} MB"
 
 
 def seconds(value: float) -> str:

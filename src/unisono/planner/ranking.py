@@ -11,6 +11,7 @@ from unisono.planner import messages
 from unisono.planner.plan import Candidate, Job, Plan, plan_job
 from unisono.planner.quantities import seconds
 
+FACTORS = (2, 4, 8)
 LEAST_SHARE = 0.1  # of the difference: smaller parts are not reasons
 
 
@@ -65,22 +66,33 @@ def rivals(found: Plan) -> list[Candidate]:
 
 
 def what_would_change(found: Plan) -> list[Change]:
-    """Return what faster or slower links, more memory and a larger batch would do to the order."""
-    changes: list[tuple[Template, Callable[[Job], Job]]] = [
-        (messages.FAR_TWICE, lambda job: _with_far(job, 2.0)),
-        (messages.FAR_HALF, lambda job: _with_far(job, 0.5)),
-        (messages.MEMORY_TWICE, _with_memory),
-        (messages.TOKENS_TWICE, lambda job: replace(job, sequences=2 * job.sequences)),
+    """Return what faster or slower links, more or less memory and a larger or smaller batch would do to the order.
+
+    Each is changed by factors of 2, 4 and 8; the first factor that puts another combination first is returned, or the
+    last one where none does. A change that leaves no combination is left out.
+    """
+    changes: list[tuple[Template, Callable[[Job, int], Job]]] = [
+        (messages.FAR_FASTER, lambda job, times: _with_far(job, times)),
+        (messages.FAR_SLOWER, lambda job, times: _with_far(job, 1 / times)),
+        (messages.MORE_MEMORY, lambda job, times: _with_memory(job, times)),
+        (messages.LESS_MEMORY, lambda job, times: _with_memory(job, 1 / times)),
+        (messages.MORE_TOKENS, lambda job, times: replace(job, sequences=times * job.sequences)),
+        (messages.FEWER_TOKENS, lambda job, times: replace(job, sequences=max(1, job.sequences // times))),
     ]
-    result = []
-    for template, change in changes:
+    return [change for template, make in changes if (change := _first_change(found, template, make)) is not None]
+
+
+def _first_change(found: Plan, template: Template, make: Callable[[Job, int], Job]) -> Change | None:
+    same: Change | None = None
+    for times in FACTORS:
         try:
-            first = plan_job(change(found.job)).best
+            first = plan_job(make(found.job, times)).best
         except UsageError:
-            continue
-        same = _without_count(first) == _without_count(found.best)
-        result.append(Change(template(), None if same else first))
-    return result
+            break
+        if _without_count(first) != _without_count(found.best):
+            return Change(template(times=times), first)
+        same = Change(template(times=times), None)
+    return same
 
 
 def _without_count(candidate: Candidate) -> object:
@@ -88,10 +100,10 @@ def _without_count(candidate: Candidate) -> object:
 
 
 def _with_far(job: Job, factor: float) -> Job:
-    machine = job.cluster.machine
-    changed = replace(machine, far_share=machine.far_share * factor)
-    return replace(job, cluster=replace(job.cluster, machine=changed))
+    program = job.cluster.program
+    changed = replace(program, far_share=program.far_share * factor)
+    return replace(job, cluster=replace(job.cluster, program=changed))
 
 
-def _with_memory(job: Job) -> Job:
-    return replace(job, cluster=replace(job.cluster, memory_bytes=2 * job.cluster.memory))
+def _with_memory(job: Job, factor: float) -> Job:
+    return replace(job, cluster=replace(job.cluster, memory_bytes=factor * job.cluster.memory))

@@ -73,15 +73,15 @@ def step_times(
     model: Model, configuration: Configuration, sequence: int, cluster: Cluster, kind: Kind
 ) -> tuple[StepTimes, list[Traffic]]:
     """Return the times of a step and its collectives."""
-    machine, wiring = cluster.machine, cluster.wiring
-    times = compute_times(model, configuration, sequence, machine, kind)
+    machine, program, wiring = cluster.machine, cluster.program, cluster.wiring
+    times = compute_times(model, configuration, sequence, machine, program, kind)
     m, pp, zero = configuration.micro_batches, configuration.pp, configuration.zero
     tensor = tensor_traffic(model, configuration, sequence, wiring, 1)
     tensor_layer = sum(each.time_s for each in tensor) / m
     latency_layer = sum(each.latency_s for each in tensor) / m  # a launch does not hide it: the host waits, too
     expert_layer = sum(each.time_s for each in expert_traffic(model, configuration, sequence, wiring, 1)) / m
     gpu_s = times.layer_s + times.again_s + tensor_layer + expert_layer
-    launch_s = _launch_s(configuration, machine.launch_s, machine.peer_s)
+    launch_s = _launch_s(configuration, program.launch_s, program.peer_s)
     layer_s = max(gpu_s, launch_s + latency_layer)
     layers = split_by_parameters(model, pp)
     stage_s = [count * layer_s for count in layers]
@@ -98,7 +98,7 @@ def step_times(
     reduced += data_traffic(configuration, kind, wiring, experts, most, configuration.ep)
     data_s = sum(each.time_s for each in reduced)
     moved_s = data_s - (sum(each.latency_s for each in reduced) if zero != 3 else 0.0)
-    hides_s = {0: BACKWARD_SHARE * stage_s[slowest], 3: m * stage_s[slowest]}.get(zero, 0.0)
+    hides_s = _hides_s(configuration, stage_s[slowest], program.overlaps)
     if zero == 3:  # the first unit of a micro-batch is gathered, and the last one reduced, with nothing to hide it
         moved_s *= 1 - 1 / (m * (most + 1))
     hidden_s = min(moved_s, hides_s)
@@ -108,15 +108,24 @@ def step_times(
         launch=m * count * (layer_s - gpu_s),
         tensor=m * count * tensor_layer,
         expert=m * count * expert_layer,
-        pipeline=2 * (pp - 1) * message_s + waited_s,
+        pipeline=2 * (pp - 1 + (m - 1) * program.blocks) * message_s + waited_s,
         bubble=sum(stage_s) - stage_s[slowest],
-        data=data_s - hidden_s,
+        data=data_s - (1 - program.hidden_cost) * hidden_s,
         update=update_s(dense, configuration, machine) + update_s(experts, configuration, machine, configuration.ep),
         hidden=hidden_s,
     )
     own = tensor_traffic(model, configuration, sequence, wiring, count)
     own += expert_traffic(model, configuration, sequence, wiring, count)
     return step, [*own, *messages, *reduced]
+
+
+def _hides_s(configuration: Configuration, stage_s: float, overlaps: bool) -> float:
+    """Return the time of the step that can hide the collectives of data parallelism."""
+    if configuration.zero == 3 or (configuration.zero == 2 and overlaps):
+        return configuration.micro_batches * stage_s  # every micro-batch gathers or reduces
+    if configuration.zero == 1 and overlaps:
+        return stage_s  # gradients during the last backward pass, parameters during the next forward pass
+    return BACKWARD_SHARE * stage_s if configuration.zero == 0 else 0.0
 
 
 def _launch_s(configuration: Configuration, launch_s: float, peer_s: float) -> float:
@@ -129,4 +138,4 @@ def _launch_s(configuration: Configuration, launch_s: float, peer_s: float) -> f
 def _stall_s(cluster: Cluster) -> float:
     leaf = cluster.wiring.leaf_hosts
     hosts = cluster.network.hosts_of(cluster.gpus)
-    return cluster.machine.stall_s if leaf is not None and hosts > leaf else 0.0
+    return cluster.program.stall_s if leaf is not None and hosts > leaf else 0.0

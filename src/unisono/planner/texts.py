@@ -14,7 +14,7 @@ def headings(found: Plan, shown: int) -> list[str]:
         messages.TITLE(
             model=job.model.name, parameters=short(job.model.parameters), gpus=cluster.gpus,
             machine=cluster.machine.name, network=cluster.network.name, tokens=f"{job.tokens:,}",
-            sequences=job.sequences, sequence=job.sequence,
+            sequences=job.sequences, sequence=job.sequence, program=cluster.program.name,
         ),
         messages.COUNTS(
             admissible=found.admissible, fitting=len(found), usable=gigabytes(cluster.usable),

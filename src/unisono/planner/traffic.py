@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
 from unisono.planner.clusters import Members, Wiring
 from unisono.planner.configurations import GATHERS, NOTHING, Configuration
 from unisono.planner.models import Model
 from unisono.planner.state_memory import Kind
 
+NEAR, FAR = "near", "far"
 TENSORS_OF_LAYER = 6  # qkv, output, gate with up, down, two norms: a collective for each
 
 
@@ -17,7 +19,8 @@ class Traffic:
     """Collectives of one kind.
 
     ``axis``: "tp", "dp", "pp" or "ep". ``nbytes``: of the vector of one of them. ``count``: in a step.
-    ``sent_bytes``: the bytes that a rank sends in a step. ``time_s``: of all of them, if nothing hides it.
+    ``sent_bytes``: the bytes that a rank sends in a step, ``near_bytes`` of them to ranks of its host and
+    ``far_bytes`` through its NIC. ``time_s``: of all of them, if nothing hides it.
     """
 
     axis: str
@@ -29,6 +32,16 @@ class Traffic:
     sent_bytes: float
     time_s: float
     latency_s: float = 0.0  # the part of the time that does not depend on the bytes
+    far_bytes: float = 0.0
+
+    @property
+    def near_bytes(self) -> float:
+        """The bytes that a rank sends to ranks of its host in a step."""
+        return self.sent_bytes - self.far_bytes
+
+    def as_data(self) -> dict[str, Any]:
+        """Return everything as plain data."""
+        return asdict(self) | {"near_bytes": self.near_bytes}
 
 
 def tensor_traffic(
@@ -75,8 +88,10 @@ def pipeline_traffic(
     is_far = configuration.gpus > wiring.per_host
     message_s = wiring.message_s(nbytes, is_far)
     count = configuration.micro_batches * (2 if pp == 2 else 4)  # activations and gradients, received and sent
-    link = "far" if is_far else "near"
-    return [Traffic("pp", "send_recv", nbytes, count, pp, link, nbytes * count / 2, message_s * count)], message_s
+    sent = nbytes * count / 2
+    far = sent if is_far else 0.0
+    link = FAR if is_far else NEAR
+    return [Traffic("pp", "send_recv", nbytes, count, pp, link, sent, message_s * count, 0.0, far)], message_s
 
 
 def data_traffic(
@@ -114,7 +129,10 @@ def _traffic(
     sent = passes * nbytes * (members.size - 1) / members.size
     time_s = count * wiring.ring_s(nbytes, members, passes)
     latency_s = count * wiring.ring_s(0, members, passes)
-    return Traffic(axis, collective, nbytes, count, members.size, _link(members), sent * count, time_s, latency_s)
+    far = count * sent * _far_share(collective, members)
+    return Traffic(
+        axis, collective, nbytes, count, members.size, _link(members), sent * count, time_s, latency_s, far
+    )
 
 
 def _stream(collective: str, nbytes: float, count: int, members: Members, wiring: Wiring, passes: int = 1) -> Traffic:
@@ -122,11 +140,26 @@ def _stream(collective: str, nbytes: float, count: int, members: Members, wiring
     # Collectives that follow each other, and the two passes of an all-reduce, overlap all but their latency.
     latency_s = count * wiring.latency_s(members)
     time_s = latency_s + passes * wiring.pass_s(nbytes, members)
-    return Traffic("dp", collective, nbytes / count, count, members.size, _link(members), sent, time_s, latency_s)
+    far = sent * _far_share(collective, members)
+    return Traffic(
+        "dp", collective, nbytes / count, count, members.size, _link(members), sent, time_s, latency_s, far
+    )
 
 
 def _link(members: Members) -> str:
-    return "far" if members.is_far else "near"
+    return FAR if members.is_far else NEAR
+
+
+def _far_share(collective: str, members: Members) -> float:
+    """Return the share of the bytes of a rank that leaves its host.
+
+    Of the hops of a ring through a host, one leaves it. In an all-to-all, rows go to every other rank alike.
+    """
+    if not members.is_far:
+        return 0.0
+    if collective == "all_to_all":
+        return (members.size - members.per_host) / (members.size - 1)
+    return 1 / members.per_host
 
 
 def gathers_again(configuration: Configuration) -> bool:

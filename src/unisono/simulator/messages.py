@@ -4,13 +4,15 @@ from unisono.message import Template
 
 BAD_BYTES = Template(
     "simulator.bad_bytes",
-    "simulate: nbytes={found}\n  expected: a whole number of bytes, 0 or more",
-    "simulate：nbytes={found}\n  应为：不小于 0 的整数字节数",
+    "simulate: nbytes\n  expected: a whole number of bytes, 0 to {most}\n  found:    {found}\n"
+    "  hint:     4 * 2**20 is 4 MiB",
+    "simulate：nbytes\n  应为：0 到 {most} 的整数字节数\n  实际：{found}\n  建议：4 * 2**20 即 4 MiB",
 )
 BAD_SEGMENTS = Template(
     "simulator.bad_segments",
-    "simulate: segments={found}\n  expected: a whole number of at least 1, or None",
-    "simulate：segments={found}\n  应为：不小于 1 的整数，或 None",
+    "simulate: segments\n  expected: a whole number from 1 to {most}, or None\n  found:    {found}\n"
+    "  hint:     None cuts a call as the engine does",
+    "simulate：segments\n  应为：1 到 {most} 的整数，或 None\n  实际：{found}\n  建议：None 表示按引擎的方式分段",
 )
 NOT_A_SCHEDULE = Template(
     "simulator.not_a_schedule",
@@ -22,6 +24,12 @@ NOT_A_NETWORK = Template(
     "simulator.not_a_network",
     "simulate: the network is {found}\n  expected: a Network, the name of a preset, or the path of a network file",
     "simulate：网络是 {found}\n  应为：Network 对象、预设名称或网络文件的路径",
+)
+NOT_A_CODEC = Template(
+    "simulator.not_a_codec",
+    "simulate: codec\n  expected: the name of a codec, a Codec, or None\n  found:    {found}\n"
+    "  hint:     bf16 is a codec",
+    "simulate：codec\n  应为：编解码器名称、Codec 或 None\n  实际：{found}\n  建议：bf16 是一种编解码器",
 )
 BAD_DTYPE = Template(
     "simulator.bad_dtype",

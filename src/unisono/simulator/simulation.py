@@ -34,6 +34,8 @@ from unisono.simulator.folding import CompiledRanks, compile_ranks
 from unisono.simulator.link_sharing import meet
 from unisono.simulator.prediction import LinkLoad, Prediction
 
+MOST_BYTES = 2**60  # of a vector
+MOST_SEGMENTS = 4096  # of a chunk; the time of a simulation grows with their square
 MOST_LINKS = 10  # that a prediction lists
 MOST_RECORDED = 20_000_000  # instructions of which all times are kept, for the critical path
 MOST_RECORDED_OF_SIMILAR = 500_000  # where the path is that of average ranks anyway
@@ -295,10 +297,11 @@ def _standstill(schedule: Schedule) -> Exception:
 def _checked(schedule: Schedule, nbytes: int, network: Network | str | Path, segments: int | None) -> Network:
     if not isinstance(schedule, Schedule):
         raise UsageError(messages.NOT_A_SCHEDULE(found=repr(schedule)))
-    if isinstance(nbytes, bool) or not isinstance(nbytes, int) or nbytes < 0:
-        raise UsageError(messages.BAD_BYTES(found=repr(nbytes)))
-    if segments is not None and (not isinstance(segments, int) or segments < 1):
-        raise UsageError(messages.BAD_SEGMENTS(found=repr(segments)))
+    if isinstance(nbytes, bool) or not isinstance(nbytes, int) or not 0 <= nbytes <= MOST_BYTES:
+        raise UsageError(messages.BAD_BYTES(found=repr(nbytes)[:40], most=MOST_BYTES))
+    is_number = isinstance(segments, int) and not isinstance(segments, bool)
+    if segments is not None and not (is_number and 1 <= segments <= MOST_SEGMENTS):
+        raise UsageError(messages.BAD_SEGMENTS(found=repr(segments)[:40], most=MOST_SEGMENTS))
     if isinstance(network, str | Path):
         network = load(network)
     if not isinstance(network, Network):
@@ -312,6 +315,8 @@ def _codec(codec: Codec | str | None, dtype: str) -> Codec | None:
         raise UsageError(messages.BAD_DTYPE(found=repr(dtype), known=listed(ELEMENT_BYTES)))
     if codec is None:
         return None
+    if not isinstance(codec, Codec | str):
+        raise UsageError(messages.NOT_A_CODEC(found=repr(codec)[:40]))
     found = find(codec) if isinstance(codec, str) else codec
     if found.is_topk:
         raise UsageError(messages.NO_TOPK(codec=found))

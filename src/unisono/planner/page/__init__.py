@@ -83,6 +83,11 @@ def _both(message: str) -> str:
     return "".join(f'<span lang="{tags[each]}">{html.escape(translated(message, each))}</span>' for each in LANGUAGES)
 
 
+def _title(word: str) -> str:
+    """Return a word in both languages; an attribute cannot switch them."""
+    return " · ".join(html.escape(translated(word, each)) for each in LANGUAGES)
+
+
 def _memory(candidate: Candidate) -> dict[str, float]:
     memory = candidate.memory
     return {part: getattr(memory, part) for part in messages.MEMORY_PARTS}
@@ -105,9 +110,10 @@ def _share(bar: Mapping[str, float], part: str) -> float:
 def _bar(candidate: Candidate, parts: Mapping[str, float], whole: float, label: str, mark: str = "") -> str:
     """Return a row: the configuration, its bar, and the sum."""
     is_time = "compute" in parts
+    words = messages.PARTS if is_time else messages.MEMORY_PARTS
     pieces = [
         f'<i class="{COLOURS[part]}" style="width:{100 * value / whole:.3f}%" '
-        f'title="{html.escape(part)}: {seconds(value) if is_time else gigabytes(value)}"></i>'
+        f'title="{_title(words[part]())}: {seconds(value) if is_time else gigabytes(value)}"></i>'
         for part, value in parts.items()
         if value > 0
     ]
