@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from grading.explanations import FUGAKU, LEONARDO, MARENOSTRUM
-from grading.mapping import FUJITSU_MPI, NO_PROGRAM, OPEN_MPI, Implementation
+from grading.mapping import CRAY_MPICH, FUJITSU_MPI, NO_PROGRAM, OPEN_MPI, Implementation
 from grading.measurements import Row
 from unisono import networks
 from unisono.networks import Network
@@ -34,6 +34,7 @@ class Machine:
     calibration: str  # the same in words
     allocates: Callable[[Row], bool] = lambda row: False
     explanation: str = ""  # of the largest errors
+    too_long: Callable[[Row, Implementation], bool] = lambda row, made: False  # to be simulated
 
     def network(self, nodes: str = "") -> Network:
         """Return the preset; a torus has the shape of the job."""
@@ -59,6 +60,8 @@ class Machine:
             return "the library's default: not one algorithm"
         if self.implementation(row) is None:
             return next((why for part, why in NO_PROGRAM.items() if part in row.algorithm), "no program in Unisono")
+        if self.too_long(row, self.library[row.collective][row.algorithm]):
+            return "more than a million messages: not simulated"
         if self.falls_back(row):
             return "fewer elements than ranks: the library falls back to another algorithm"
         if self.allocates(row):
@@ -118,3 +121,8 @@ MACHINES = (
         explanation=FUGAKU,
     ),
 )  # fmt: skip
+
+# No row of LUMI calibrates anything: it is predicted with the preset of another machine whose NICs have the same 25 GB/s.
+LUMI = Machine(
+    "LUMI", "lumi", "marenostrum5", CRAY_MPICH, (), (), lambda row: False, "none", allocates_in_open_mpi
+)

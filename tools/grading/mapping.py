@@ -48,9 +48,11 @@ OPEN_MPI: dict[str, dict[str, Implementation]] = {
         "bine_bdw_static_over": _of("all_reduce/rabenseifner", 1),
         "ring_ompi": _of("all_reduce/ring", 1),
         "ring_over": _of("all_reduce/ring", 1),
+        "rabenseifner_over": _of("all_reduce/rabenseifner", 1),
     },
     "ALLGATHER": {
         "recursive_doubling_ompi": _of("all_gather/recursive_doubling"),
+        "recursive_doubling_over": _of("all_gather/recursive_doubling"),
         "bine_send_remap_over": _of("all_gather/recursive_doubling"),
         "bine_2_blocks_over": _of("all_gather/recursive_doubling"),
         "bine_permute_remap_over": _of("all_gather/recursive_doubling", 1),
@@ -59,15 +61,19 @@ OPEN_MPI: dict[str, dict[str, Implementation]] = {
         "sparbit_over": _of(library.sparbit_all_gather),
         "neighbor_ompi": _of("all_gather/neighbour_exchange"),
         "ring_ompi": _of("all_gather/ring"),
+        "ring_over": _of("all_gather/ring"),
         "k_bruck_over": _of("all_gather/bruck", 2),
     },
     "REDUCE_SCATTER": {
         "recursive_halving_ompi": _of("reduce_scatter/recursive_halving", 1),
+        "recursive_halving_over": _of("reduce_scatter/recursive_halving", 1),
+        "recursive_distance_doubling_over": _of("reduce_scatter/recursive_halving", 1),
         "bine_permute_remap_over": _of("reduce_scatter/recursive_halving", 1),
         "bine_send_remap_over": _of("reduce_scatter/recursive_halving", 1),
         "bine_block_by_block_over": _of(library.swing_blocks_reduce_scatter, 1),
         "bine_block_by_block_any_even": _of(library.swing_blocks_reduce_scatter, 1),
         "ring_ompi": _of("reduce_scatter/ring", 1),
+        "ring_over": _of("reduce_scatter/ring", 1),
     },
     "ALLTOALL": {
         "linear_ompi": _of("all_to_all/naive"),
@@ -85,6 +91,7 @@ OPEN_MPI: dict[str, dict[str, Implementation]] = {
         "split_binary_ompi": _of(library.split_binary_broadcast, at_once=True),
         "knomial_ompi": _of(library.knomial_broadcast, at_once=True),
         "scatter_allgather_ompi": _of(library.scatter_doubling_broadcast),
+        "scatter_allgather_over": _of(library.scatter_doubling_broadcast),
         "bine_bdw_remap_over": _of(library.scatter_doubling_broadcast),
         "scatter_allgather_ring_ompi": _of("broadcast/scatter_all_gather"),
     },
@@ -108,6 +115,19 @@ OPEN_MPI: dict[str, dict[str, Implementation]] = {
         "bine_bdw_over": _of(library.halving_gather_reduce, 1),
     },
 }
+
+# Cray MPICH 8.1 (names that end in _mpich) and libbine on LUMI.
+CRAY_MPICH: dict[str, dict[str, Implementation]] = {
+    collective: {name: made for name, made in implementations.items() if "_over" in name or "any_even" in name}
+    for collective, implementations in OPEN_MPI.items()
+}
+CRAY_MPICH["ALLREDUCE"]["recursive_doubling_mpich"] = _of("all_reduce/recursive_doubling", 1)
+CRAY_MPICH["ALLGATHER"] |= {
+    "recursive_doubling_mpich": _of("all_gather/recursive_doubling"),
+    "brucks_mpich": _of("all_gather/bruck", 1),
+    "ring_mpich": _of("all_gather/ring"),
+}
+CRAY_MPICH["REDUCE_SCATTER"]["recursive_halving_mpich"] = _of("reduce_scatter/recursive_halving", 1)
 
 # Fujitsu MPI 4.0 (an Open MPI) on Fugaku, and libbine on top of it (names that contain MPI).
 FUJITSU_MPI: dict[str, dict[str, Implementation]] = {
