@@ -17,7 +17,8 @@ from grading.measurements import Row, read
 from grading.other_runs import SETS
 from grading.prediction import programs_of
 
-MOST_RANKS = 512  # up to which programs are simulated whose messages grow with the square of the ranks
+MOST_RANKS = 1024  # that are simulated
+MOST_QUADRATIC_RANKS = 256  # and where the number of messages grows with the square of the number of ranks
 TITLES = {"mare_nostrum": "MareNostrum 5", "leonardo": "Leonardo", "fugaku": "Fugaku", "lumi": "LUMI"}
 
 
@@ -60,4 +61,4 @@ def is_quadratic(made: Implementation) -> bool:
 
 def is_too_long(row: Row, made: Implementation) -> bool:
     """Return whether the simulation of a row takes minutes."""
-    return row.size > MOST_RANKS and is_quadratic(made)
+    return row.size > MOST_RANKS or (row.size > MOST_QUADRATIC_RANKS and is_quadratic(made))
