@@ -2,6 +2,7 @@
 
 python tools/grade_predictions.py DATA_FOLDER                 everything
 python tools/grade_predictions.py DATA_FOLDER collectives     one module of tools/grading
+python tools/grade_predictions.py RUNS_FOLDER blind           runs that calibrate nothing (grading.other_runs)
 
 DATA_FOLDER holds collectives_by_algorithm.csv, nccl_tests.csv and training_configurations.csv (docs/predictions.md
 names their sources). A module that is not there, or that finds no measurements, is skipped, and its part of the page
@@ -59,7 +60,9 @@ def main(arguments: list[str]) -> int:
                 "\n\n".join(grade.section() for grade in graded if not grade.only_in_summary),
             )
             print(f"{module}\n{table}\n", flush=True)
-            parts[f"{module}-summary"], parts[module] = table, sections
+            parts[f"{module}-summary"] = table
+            if sections:
+                parts[module] = sections
             parts.update(extra_parts(module))
     page = PAGE.read_text(encoding="utf-8")
     known = page_parts.names(page)

@@ -3,8 +3,9 @@
 python -m grading.calibration DATA_FOLDER MACHINE      (in tools/; prints the network file with the fitted costs)
 
 Gauss-Newton steps on log(predicted / measured), with weights that limit the influence of rows that no costs can
-explain (a pseudo-Huber loss of width 0.15), on the logarithms of the costs, and a weak pull towards the costs of the
-preset. Only costs of the machine are fitted: no algorithm has a parameter.
+explain (a pseudo-Huber loss of width 0.15), on the logarithms of the costs, and a weak pull towards the costs where
+the fit starts (grading.machines). The other keys of the network file stay as they are. Only costs of the machine are
+fitted: no algorithm has a parameter.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from unisono.networks import Network
 
 WIDTH = 0.15
 PULL = 0.05
+ENOUGH = 0.005  # a step that lowers the loss by less is the last
 Case = tuple[Row, Implementation]
 
 
@@ -37,15 +39,24 @@ def _overhead(network: Network, value: float) -> Network:
     return replace(network, endpoint=replace(network.endpoint, send_overhead_s=value, receive_overhead_s=value))
 
 
+def _handling(network: Network, value: float) -> Network:
+    return replace(network, endpoint=replace(network.endpoint, send_s_per_byte=value, receive_s_per_byte=value))
+
+
 COSTS: dict[str, tuple[Callable[[Network], float], Callable[[Network, float], Network]]] = {
     "call_overhead_s": _endpoint("call_overhead_s"),
     "overhead_s": (lambda network: network.endpoint.send_overhead_s, _overhead),
+    "handling_s_per_byte": (lambda network: network.endpoint.receive_s_per_byte, _handling),  # by both sides
     "fetch_s": _endpoint("fetch_s"),
     "eager_s_per_byte": _endpoint("eager_s_per_byte"),
-    "send_s_per_byte": _endpoint("send_s_per_byte"),
     "receive_s_per_byte": _endpoint("receive_s_per_byte"),
     "rendezvous_s": _endpoint("rendezvous_s"),
-    "exchange_bytes": _endpoint("exchange_bytes"),
+    "exchange_bytes": (
+        lambda network: float(network.endpoint.exchange_bytes or 0),
+        lambda network, value: replace(network, endpoint=replace(network.endpoint, exchange_bytes=round(value))),
+    ),
+    "jitter_s": _endpoint("jitter_s"),
+    "allocate_s_per_byte": _endpoint("allocate_s_per_byte"),
     "reduce_s_per_byte": _endpoint("reduce_s_per_byte"),
     "copy_s_per_byte": _endpoint("copy_s_per_byte"),
     "beyond_cache": _endpoint("beyond_cache"),
@@ -75,9 +86,9 @@ def with_costs(network: Network, names: Sequence[str], values: np.ndarray) -> Ne
     return network
 
 
-def fit(network: Network, cases: Sequence[Case], names: Sequence[str], steps: int = 6) -> Network:
-    """Return the network with the costs ``names`` fitted to the cases."""
-    start = np.log([COSTS[name][0](network) for name in names])
+def fit(network: Network, cases: Sequence[Case], costs: dict[str, float], steps: int = 8) -> Network:
+    """Return the network with other costs: those that fit the cases, searched from ``costs``."""
+    names, start = list(costs), np.log(list(costs.values()))
 
     def residuals(values: np.ndarray) -> np.ndarray:
         changed = with_costs(network, names, values)
@@ -100,13 +111,16 @@ def fit(network: Network, cases: Sequence[Case], names: Sequence[str], steps: in
             move = np.linalg.solve(normal + damping * np.diag(np.diag(normal)), -gradient)
             tried = values + np.clip(move, -0.5, 0.5)
             found = residuals(tried)
-            if loss(tried, found) < loss(values, errors):
+            gain = 1 - loss(tried, found) / loss(values, errors)
+            if gain > 0:
                 values, errors, damping = tried, found, damping / 3
                 break
             damping *= 4
         else:
             break
         print(f"loss {loss(values, errors):.3f}, median {np.median(np.abs(np.exp(errors) - 1)):.1%}", file=sys.stderr)
+        if gain < ENOUGH:
+            break
     return with_costs(network, names, values)
 
 

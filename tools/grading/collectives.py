@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import statistics
 from collections import Counter, defaultdict
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 from grading.calibration import Case
 from grading.grade import CLOSE, Grade, Pick
 from grading.machines import MACHINES, Machine
-from grading.mapping import FUJITSU_MPI, OPEN_MPI
+from grading.mapping import FUJITSU_MPI, OPEN_MPI, Implementation
 from grading.measurements import Row, read
 from grading.prediction import predict
 from unisono import collectives
@@ -36,13 +34,23 @@ def grades(data: Path) -> list[Grade]:
 
 def parts() -> dict[str, str]:
     """Return the table of programs, for the page."""
-    lines = ["| collective | algorithm of the library | program | copied |", "|---|---|---|---:|"]
+    lines = ["| collective | algorithm of the library | program | copied | temporary |", "|---|---|---|---:|---|"]
     for library in (OPEN_MPI, FUJITSU_MPI):
         for collective, implementations in library.items():
             for name, made in implementations.items():
                 copied = f"{made.copied:g}" if made.copied else ""
-                lines.append(f"| {NAMES[collective]} | {name} | {made.algorithm.name} | {copied} |")
+                lines.append(
+                    f"| {NAMES[collective]} | {name} | {made.algorithm.name} | {copied} | {temporary(made)} |"
+                )
     return {"collectives-programs": "\n".join(lines)}
+
+
+def temporary(made: Implementation) -> str:
+    """Return the temporary buffers of an implementation in words."""
+    found = [f"{made.sent:g} sent"] if made.sent else []
+    found += [f"{made.received:g} received"] if made.received else []
+    found += [f"{made.blocks} blocks"] if made.blocks else []
+    return ", ".join(found)
 
 
 def below_the_bound(machine: Machine, row: Row) -> bool:
@@ -84,25 +92,11 @@ def grade(machine: Machine, rows: Sequence[Row]) -> Grade:
         f"Fitted to {len(cases) - len(graded)} rows: {machine.calibration}.",
         "\n\n".join(
             part
-            for part in (worst(errors, predicted), machine.explanation, left_out(reasons, len(rows)),
-                         with_allocations(machine, rows, list(errors.values())))
+            for part in (worst(errors, predicted), machine.explanation, left_out(reasons, len(rows)))
             if part
         ),
         TARGETS,
     )  # fmt: skip
-
-
-def with_allocations(machine: Machine, rows: Sequence[Row], errors: list[float]) -> str:
-    """Return the median error if the rows of calls that allocate are graded as well."""
-    everything, _ = usable(replace(machine, allocates=lambda row: False), rows)
-    more = [(row, made) for row, made in everything if machine.allocates(row)]
-    if not more:
-        return ""
-    found = [abs(predict(row, made, machine.network(row.nodes)) / row.seconds - 1) for row, made in more]
-    return (
-        f"The {len(more)} rows of calls that allocate have a median error of {statistics.median(found):.0%}; with "
-        f"them, the median of the machine is {statistics.median([*errors, *found]):.1%}."
-    )
 
 
 def picks(cases: Sequence[Case], predicted: dict[Row, float]) -> list[Pick]:

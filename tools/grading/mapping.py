@@ -2,7 +2,8 @@
 
 *Copied*: the bytes that an implementation copies in memory besides its messages, as a multiple of the vector: from
 the send buffer to a working buffer at the beginning, packing, and reordering at the end. They are counted in
-libbine's source and from what Open MPI's algorithms do; Fujitsu MPI is assumed to do the same.
+libbine's source and from what Open MPI's algorithms do; Fujitsu MPI is assumed to do the same. Temporary buffers are
+counted in the same way, but not for Fujitsu MPI: what its C library keeps is not known.
 
 libbine's algorithms exchange the same messages as recursive doubling and halving with partners at other distances.
 They are mapped to those programs, and to a program of their own only where the messages differ (block by block).
@@ -26,6 +27,9 @@ class Implementation:
     program: Algorithm | str
     copied: float = 0.0
     at_once: bool = False  # long messages that a rank sends at once take turns
+    sent: float = 0.0  # the length of a temporary buffer from which a rank sends, as a multiple of the vector
+    received: float = 0.0  # and of one into which it only receives
+    blocks: int = 0  # the number of temporary buffers for one received block
 
     @property
     def algorithm(self) -> Algorithm:
@@ -33,24 +37,29 @@ class Implementation:
         return unisono.find(self.program) if isinstance(self.program, str) else self.program
 
 
-def _of(program: Algorithm | str, copied: float = 0.0, at_once: bool = False) -> Implementation:
-    return Implementation(program, copied, at_once)
+def _of(
+    program: Algorithm | str, copied: float = 0.0, at_once: bool = False,
+    sent: float = 0.0, received: float = 0.0, blocks: int = 0,
+) -> Implementation:  # fmt: skip
+    return Implementation(program, copied, at_once, sent, received, blocks)
 
 
 # Open MPI 4.1 (names that end in _ompi) and libbine (_over) on MareNostrum 5 and Leonardo.
 OPEN_MPI: dict[str, dict[str, Implementation]] = {
     "ALLREDUCE": {
-        "recursive_doubling_ompi": _of("all_reduce/recursive_doubling", 1),
-        "recursive_doubling_over": _of("all_reduce/recursive_doubling", 1),
-        "bine_lat_over": _of("all_reduce/recursive_doubling", 1),
-        "rabenseifner_ompi": _of("all_reduce/rabenseifner", 1),
-        "bine_bdw_remap_over": _of("all_reduce/rabenseifner", 1),
-        "bine_bdw_static_over": _of("all_reduce/rabenseifner", 1),
-        "ring_ompi": _of("all_reduce/ring", 1),
-        "ring_over": _of("all_reduce/ring", 1),
+        "recursive_doubling_ompi": _of("all_reduce/recursive_doubling", 1, sent=1),
+        "recursive_doubling_over": _of("all_reduce/recursive_doubling", 1, sent=1),
+        "bine_lat_over": _of("all_reduce/recursive_doubling", 1, sent=1),
+        "rabenseifner_ompi": _of("all_reduce/rabenseifner", 1, received=1),
+        "bine_bdw_remap_over": _of("all_reduce/rabenseifner", 1, received=1),
+        "bine_bdw_static_over": _of("all_reduce/rabenseifner", 1, received=1),
+        "ring_ompi": _of("all_reduce/ring", 1, blocks=2),
+        "ring_over": _of("all_reduce/ring", 1, blocks=2),
+        "rabenseifner_over": _of("all_reduce/rabenseifner", 1, received=1),
     },
     "ALLGATHER": {
         "recursive_doubling_ompi": _of("all_gather/recursive_doubling"),
+        "recursive_doubling_over": _of("all_gather/recursive_doubling"),
         "bine_send_remap_over": _of("all_gather/recursive_doubling"),
         "bine_2_blocks_over": _of("all_gather/recursive_doubling"),
         "bine_permute_remap_over": _of("all_gather/recursive_doubling", 1),
@@ -59,21 +68,25 @@ OPEN_MPI: dict[str, dict[str, Implementation]] = {
         "sparbit_over": _of(library.sparbit_all_gather),
         "neighbor_ompi": _of("all_gather/neighbour_exchange"),
         "ring_ompi": _of("all_gather/ring"),
-        "k_bruck_over": _of("all_gather/bruck", 2),
+        "ring_over": _of("all_gather/ring"),
+        "k_bruck_over": _of("all_gather/bruck", 2, sent=1),
     },
     "REDUCE_SCATTER": {
-        "recursive_halving_ompi": _of("reduce_scatter/recursive_halving", 1),
-        "bine_permute_remap_over": _of("reduce_scatter/recursive_halving", 1),
-        "bine_send_remap_over": _of("reduce_scatter/recursive_halving", 1),
-        "bine_block_by_block_over": _of(library.swing_blocks_reduce_scatter, 1),
-        "bine_block_by_block_any_even": _of(library.swing_blocks_reduce_scatter, 1),
-        "ring_ompi": _of("reduce_scatter/ring", 1),
+        "recursive_halving_ompi": _of("reduce_scatter/recursive_halving", 1, sent=1, received=1),
+        "recursive_halving_over": _of("reduce_scatter/recursive_halving", 1, sent=1, received=1),
+        "recursive_distance_doubling_over": _of("reduce_scatter/recursive_halving", 1, sent=1, received=1),
+        "bine_permute_remap_over": _of("reduce_scatter/recursive_halving", 1, sent=1, received=1),
+        "bine_send_remap_over": _of("reduce_scatter/recursive_halving", 1, sent=1, received=1),
+        "bine_block_by_block_over": _of(library.swing_blocks_reduce_scatter, 1, sent=1, received=1),
+        "bine_block_by_block_any_even": _of(library.swing_blocks_reduce_scatter, 1, sent=1, received=1),
+        "ring_ompi": _of("reduce_scatter/ring", 1, sent=1, blocks=2),
+        "ring_over": _of("reduce_scatter/ring", 1, sent=1, blocks=2),
     },
     "ALLTOALL": {
         "linear_ompi": _of("all_to_all/naive"),
         "linear_sync_ompi": _of("all_to_all/naive"),
         "pairwise_ompi": _of("all_to_all/pairwise"),
-        "modified_bruck_ompi": _of("all_to_all/bruck", 7),
+        "modified_bruck_ompi": _of("all_to_all/bruck", 7, sent=1),
     },
     "BCAST": {
         "binomial_ompi": _of(library.binomial_at_once_broadcast, at_once=True),
@@ -85,29 +98,43 @@ OPEN_MPI: dict[str, dict[str, Implementation]] = {
         "split_binary_ompi": _of(library.split_binary_broadcast, at_once=True),
         "knomial_ompi": _of(library.knomial_broadcast, at_once=True),
         "scatter_allgather_ompi": _of(library.scatter_doubling_broadcast),
+        "scatter_allgather_over": _of(library.scatter_doubling_broadcast),
         "bine_bdw_remap_over": _of(library.scatter_doubling_broadcast),
         "scatter_allgather_ring_ompi": _of("broadcast/scatter_all_gather"),
     },
     "SCATTER": {
         "linear_nb_ompi": _of(library.linear_at_once_scatter),
         "linear_ompi": _of("scatter/naive"),
-        "binomial_ompi": _of("scatter/tree"),
-        "bine_over": _of("scatter/tree"),
+        "binomial_ompi": _of("scatter/tree", sent=0.5),
+        "bine_over": _of("scatter/tree", sent=0.5),
     },
     "GATHER": {
         "linear_ompi": _of("gather/naive"),
-        "binomial_ompi": _of("gather/tree"),
-        "bine_over": _of("gather/tree"),
+        "binomial_ompi": _of("gather/tree", sent=0.5),
+        "bine_over": _of("gather/tree", sent=0.5),
     },
     "REDUCE": {
-        "linear_ompi": _of("reduce/naive"),
-        "binomial_ompi": _of("reduce/tree", 1),
-        "bine_lat_over": _of("reduce/tree", 1),
-        "binary_ompi": _of(library.binary_reduce, 1),
-        "rabenseifner_ompi": _of(library.halving_gather_reduce, 1),
-        "bine_bdw_over": _of(library.halving_gather_reduce, 1),
+        "linear_ompi": _of("reduce/naive", received=1),
+        "binomial_ompi": _of("reduce/tree", 1, sent=1, received=1),
+        "bine_lat_over": _of("reduce/tree", 1, sent=1, received=1),
+        "binary_ompi": _of(library.binary_reduce, 1, sent=1, received=1),
+        "rabenseifner_ompi": _of(library.halving_gather_reduce, 1, sent=1, received=1),
+        "bine_bdw_over": _of(library.halving_gather_reduce, 1, sent=1, received=1),
     },
 }
+
+# Cray MPICH 8.1 (names that end in _mpich) and libbine on LUMI.
+CRAY_MPICH: dict[str, dict[str, Implementation]] = {
+    collective: {name: made for name, made in implementations.items() if "_over" in name or "any_even" in name}
+    for collective, implementations in OPEN_MPI.items()
+}
+CRAY_MPICH["ALLREDUCE"]["recursive_doubling_mpich"] = _of("all_reduce/recursive_doubling", 1)
+CRAY_MPICH["ALLGATHER"] |= {
+    "recursive_doubling_mpich": _of("all_gather/recursive_doubling"),
+    "brucks_mpich": _of("all_gather/bruck", 1),
+    "ring_mpich": _of("all_gather/ring"),
+}
+CRAY_MPICH["REDUCE_SCATTER"]["recursive_halving_mpich"] = _of("reduce_scatter/recursive_halving", 1)
 
 # Fujitsu MPI 4.0 (an Open MPI) on Fugaku, and libbine on top of it (names that contain MPI).
 FUJITSU_MPI: dict[str, dict[str, Implementation]] = {

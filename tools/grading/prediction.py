@@ -43,11 +43,14 @@ def predict(row: Row, implementation: Implementation, network: Network) -> float
     bandwidth = network.links(row.size).bandwidth if shares_links(programs, costs, network) else None
     outcome = run(programs, costs, None, bandwidth, record=False)
     assert outcome is not None, row
-    return float(outcome.unit_s.max()) + end.call_overhead_s + copying_s(implementation, row.nbytes, network)
+    return float(outcome.unit_s.max()) + end.call_overhead_s + besides_s(implementation, row, network)
 
 
-def copying_s(implementation: Implementation, nbytes: int, network: Network) -> float:
-    """Return the time of the copies that a library makes besides its messages."""
+def besides_s(implementation: Implementation, row: Row, network: Network) -> float:
+    """Return the time of what a library does besides its messages: copies, and temporary buffers."""
     end = network.endpoint
-    beyond = end.beyond_cache if end.cache_bytes is not None and nbytes > end.cache_bytes else 1.0
-    return implementation.copied * nbytes * end.copy_s_per_byte * beyond
+    beyond = end.beyond_cache if end.cache_bytes is not None and row.nbytes > end.cache_bytes else 1.0
+    copying_s = implementation.copied * row.nbytes * end.copy_s_per_byte * beyond
+    received = [implementation.received * row.nbytes, *implementation.blocks * [row.nbytes / row.size]]
+    fresh = end.fresh_bytes([implementation.sent * row.nbytes], received)
+    return copying_s + fresh * end.allocate_s_per_byte

@@ -8,6 +8,7 @@ from typing import Any
 
 from unisono.message import Message, listed
 from unisono.networks import messages, near
+from unisono.networks.endpoint import ALL_SENDS, LONG_SENDS, NO_SENDS
 from unisono.networks.quantities import read_bandwidth, read_bytes, read_seconds, read_seconds_per_byte
 
 
@@ -162,10 +163,14 @@ ENDPOINT = {
     "inline": number_of_bytes("inline_bytes"), "fetch": seconds("fetch_s"),
     "eager": number_of_bytes("eager_bytes"), "eager_per_byte": seconds_per_byte("eager_s_per_byte"),
     "rendezvous": seconds("rendezvous_s"), "rendezvous_trips": whole("rendezvous_trips"),
+    "jitter": seconds("jitter_s"), "jitter_until": positive_bytes("jitter_bytes"),
+    "sends": word("blocking_sends", {"buffered": NO_SENDS, "blocking if long": LONG_SENDS, "blocking": ALL_SENDS}),
     "exchange": number_of_bytes("exchange_bytes"),
     "cache": number_of_bytes("cache_bytes"), "beyond_cache": factor("beyond_cache"),
     "segment": positive_bytes("segment_bytes"),
     "reductions": word("copies_input", {"in place": False, "of a copy": True}), "ports": count("ports"),
+    "allocate_per_byte": seconds_per_byte("allocate_s_per_byte"), "mapped": number_of_bytes("mapped_bytes"),
+    "heap": word("trims_heap", {"kept": False, "trimmed": True}),
     "messages": word("synchronous", {"asynchronous": False, "synchronous": True}),
 }  # fmt: skip
 NEAR = {

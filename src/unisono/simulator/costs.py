@@ -14,7 +14,9 @@ import numpy as np
 
 from unisono.codecs.codec import Codec
 from unisono.networks import Endpoint, Network
+from unisono.networks.endpoint import ALL_SENDS, NO_SENDS
 from unisono.simulator.actions import COMBINE_KIND, COPY_KIND, REDUCE_KIND, Array, Programs
+from unisono.simulator.rendezvous import rendezvous_of, sending_waits
 
 WHOLE, LAST = 0, 1
 FLOAT32_BYTES = 4
@@ -57,7 +59,7 @@ class Costs:
     receive_overhead_s: Array  # the parts of the time for which the processor is busy before it sends
     receive_copy_s: Array  # (2, actions)
     reduce_s: Array  # (2, actions)
-    send_overhead_s: Array
+    send_overhead_s: Array  # (2, actions)
     send_copy_s: Array  # (2, actions)
     latency_s: Array  # of the message that an action receives
     transfer_s: Array  # (2, actions): of its bytes
@@ -111,13 +113,16 @@ def costs_of(programs: Programs, network: Network, sizes: Cut, of_routes: tuple[
     # Whole and last segments have the same flight: it depends little on their length.
     flight = latency + quantised(np.where(receives, _staging(wire[WHOLE], end), 0.0))
     occupied = transfer
-    rendezvous = np.full_like(transfer, -1.0)
     if end.synchronous:
-        flight, occupied, rendezvous[:] = np.zeros_like(latency), flight + transfer, 0.0
-    elif end.eager_bytes is not None:
-        trips = np.broadcast_to(quantised(end.rendezvous_s + end.rendezvous_trips * latency), wire.shape)
-        rendezvous = np.where(wire > end.eager_bytes, trips, rendezvous)
-    rendezvous[:, ~receives] = -1.0
+        flight, occupied = np.zeros_like(latency), flight + transfer
+        rendezvous = np.broadcast_to(np.where(receives, 0.0, -1.0), wire.shape).copy()
+    else:
+        rendezvous = rendezvous_of(programs, wire, latency, end)
+        rendezvous = np.where(rendezvous >= 0.0, quantised(rendezvous), -1.0)
+    sending = np.broadcast_to(np.where(sends, end.send_overhead_s, 0.0), wire.shape)
+    if end.blocking_sends != NO_SENDS:
+        delay = flight - latency if end.blocking_sends == ALL_SENDS else None
+        sending = sending + sending_waits(programs, transfer, delay, rendezvous)
     leaving = np.zeros_like(wire)
     for which in (WHOLE, LAST):
         np.maximum.at(leaving[which], programs.sender[receives], occupied[which][receives])
@@ -126,7 +131,7 @@ def costs_of(programs: Programs, network: Network, sizes: Cut, of_routes: tuple[
         receive_overhead_s=quantised(np.where(receives, end.receive_overhead_s, 0.0)),
         receive_copy_s=quantised(beyond * copied),
         reduce_s=quantised(np.where(adds, beyond * end.reduce_s_per_byte * memory, 0.0)),
-        send_overhead_s=quantised(np.where(sends, end.send_overhead_s, 0.0)),
+        send_overhead_s=quantised(sending),
         send_copy_s=quantised(beyond * np.where(sends, handled * end.send_s_per_byte + memory * coding, 0.0)),
         latency_s=latency, transfer_s=transfer, flight_s=flight, occupied_s=occupied, leaving_s=leaving,
         rendezvous_s=rendezvous, message_bytes=wire, link_bytes=on_links, pair=pair, routes=routes,

@@ -76,7 +76,7 @@ class _Walk:
         costs, which = self.costs, self._which(number)
         start, end = float(self.times.start[place]), float(self.times.end[place])
         self._hop("action", place, start, end)
-        self.parts["overhead_s"] += float(costs.receive_overhead_s[action] + costs.send_overhead_s[action])
+        self.parts["overhead_s"] += float(costs.receive_overhead_s[action] + costs.send_overhead_s[which, action])
         self.parts["copy_s"] += float(costs.receive_copy_s[which, action] + costs.send_copy_s[which, action])
         self.parts["reduce_s"] += float(costs.reduce_s[which, action])
         if start == 0.0:
