@@ -46,8 +46,8 @@ nb::dict simulate_events(Column<std::int64_t> first, Column<std::int64_t> sender
                          Pair occupied_s, Pair rendezvous_s, Column<double> flight_s, Column<std::int64_t> room,
                          Column<std::int64_t> room_passes, std::uint32_t passes, std::uint32_t tracks,
                          std::uint32_t ports, Column<double> bandwidth, Column<std::int32_t> routes,
-                         Column<std::int64_t> route, Pair message_bytes, std::uint32_t hops, bool record,
-                         nb::object progress) {
+                         Column<std::int32_t> weights, Column<std::int64_t> route, Pair message_bytes,
+                         std::uint32_t hops, bool record, nb::object progress) {
     const std::size_t actions = sender.shape(0);
     SimulatedPrograms programs;
     programs.first = span_of(first, first.shape(0), "first");
@@ -71,6 +71,7 @@ nb::dict simulate_events(Column<std::int64_t> first, Column<std::int64_t> sender
     if (hops > 0) {
         links.bandwidth = span_of(bandwidth, bandwidth.shape(0), "bandwidth");
         links.routes = span_of(routes, routes.shape(0), "routes");
+        if (weights.shape(0) > 0) links.weights = span_of(weights, routes.shape(0), "weights");
         links.route = span_of(route, actions, "route");
         links.bytes = per_pass(message_bytes, actions, "message_bytes");
         links.hops = hops;
@@ -106,8 +107,9 @@ void bind_simulation(nb::module_& module) {
     module.def("simulate_events", &simulate_events, nb::arg("first"), nb::arg("sender"), nb::arg("step"),
                nb::arg("sent_step"), nb::arg("sends"), nb::arg("busy_s"), nb::arg("leaving_s"), nb::arg("occupied_s"),
                nb::arg("rendezvous_s"), nb::arg("flight_s"), nb::arg("room"), nb::arg("room_passes"), nb::arg("passes"),
-               nb::arg("tracks"), nb::arg("ports"), nb::arg("bandwidth"), nb::arg("routes"), nb::arg("route"),
-               nb::arg("message_bytes"), nb::arg("hops"), nb::arg("record"), nb::arg("progress").none(),
+               nb::arg("tracks"), nb::arg("ports"), nb::arg("bandwidth"), nb::arg("routes"), nb::arg("weights"),
+               nb::arg("route"), nb::arg("message_bytes"), nb::arg("hops"), nb::arg("record"),
+               nb::arg("progress").none(),
                "Execute programs in simulated time (unisono/simulator/events.py); return arrays of times.");
 }
 

@@ -158,13 +158,33 @@ def test_similar_ranks_are_folded_where_every_rank_would_be_too_many(monkeypatch
     assert caught.value.id == "simulator.too_large"
 
 
-def test_every_rank_is_simulated_where_messages_share_links():
-    network = networks.load("ethernet-10g")
-    shared = simulate(find("ring").schedule(8), NBYTES, network, contention=True)
-    assert shared.method == "rank by rank"
-    np.testing.assert_allclose(
-        shared.rank_s, simulate(find("ring").schedule(8), NBYTES, network, contention=True, fold=False).rank_s
+def test_ranks_of_a_class_share_links_with_each_other():
+    # The four ranks of a host share its NIC: each gets a quarter of it, whether one is simulated or all of them.
+    network = replace(networks.load("ethernet-10g"), ranks_per_host=4)
+    schedule, nbytes = find("all_to_all/pairwise").schedule(16), 1 << 24
+    shared = simulate(schedule, nbytes, network, contention=True)
+    alone = simulate(schedule, nbytes, network, contention=False)
+    assert shared.method == "folded into 4 classes"
+    assert shared.time_s > 2 * alone.time_s
+    np.testing.assert_array_equal(
+        shared.rank_s, simulate(schedule, nbytes, network, contention=True, fold=False).rank_s
     )
+
+
+def test_predictions_say_whether_contention_was_ignored(monkeypatch):
+    alone = networks.load("ethernet-10g")
+    shared = replace(alone, ranks_per_host=4)
+
+    def said(network, **options):
+        found = simulate(find("all_to_all/pairwise").schedule(16), NBYTES, network, **options)
+        return found.contention, found.contention_ignored
+
+    assert said(shared) == said(shared, fold=False) == (True, False)
+    assert said(alone) == said(alone, fold=False) == (False, False)  # the messages of a rank take turns at its port
+    assert said(shared, contention=False) == said(shared, contention=False, fold=False) == (False, True)
+    monkeypatch.setattr(simulation, "MOST_SHARING", 100)
+    assert said(shared) == (False, True)
+    assert said(shared, contention=True) == (True, False)
 
 
 def test_a_ring_of_thousands_of_ranks_takes_the_time_of_the_formula():

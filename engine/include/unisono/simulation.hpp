@@ -40,8 +40,10 @@ struct SimulatedPrograms {
 struct SharedLinks {
     std::span<const double> bandwidth;     // of each link
     std::span<const std::int32_t> routes;  // links of each route, `hops` of them, padded with -1
-    std::span<const std::int64_t> route;   // of the message that an action receives
-    PerPass bytes;                         // of that message
+    // Of each entry of `routes`: the flows on the link for each message, where units stand for several ranks. Empty: 1.
+    std::span<const std::int32_t> weights;
+    std::span<const std::int64_t> route;  // of the message that an action receives
+    PerPass bytes;                        // of that message
     std::uint32_t hops = 0;
 };
 

@@ -31,6 +31,9 @@ void check(const SimulatedPrograms& programs, const SharedLinks& links) {
     const auto routes = static_cast<std::int64_t>(links.routes.size() / links.hops);
     if (!all_between(links.routes, -1, static_cast<std::int64_t>(links.bandwidth.size())))
         throw std::invalid_argument("routes: expected links, or -1");
+    for (std::size_t entry = 0; entry < links.weights.size(); ++entry)
+        if (links.weights[entry] < (links.routes[entry] < 0 ? 0 : 1))
+            throw std::invalid_argument("weights: expected at least 1 for each link");
     for (std::size_t action = 0; action < links.route.size(); ++action)
         if (links.route[action] < -1 || links.route[action] >= routes ||
             (programs.sender[action] >= 0 && links.route[action] < 0))

@@ -8,7 +8,7 @@ namespace unisono {
 
 Flows::Flows(const SharedLinks& links) : links_given_(links) {
     links_.reserve(links.bandwidth.size());
-    for (const double bandwidth : links.bandwidth) links_.push_back({bandwidth, 0, {}, 0, 0, 0});
+    for (const double bandwidth : links.bandwidth) links_.push_back({bandwidth, 0, {}, 0, 0, 0, 0});
 }
 
 std::uint32_t Flows::start(std::int64_t route, double bytes, double now, std::uint32_t action, std::uint32_t pass) {
@@ -33,7 +33,8 @@ std::uint32_t Flows::start(std::int64_t route, double bytes, double now, std::ui
         Link& link = links_[hops[hop]];
         positions_[number * hops.size() + hop] = static_cast<std::uint32_t>(link.hops.size());
         link.hops.push_back(static_cast<std::uint32_t>(number * hops.size() + hop));
-        link.demand += flow.most;
+        link.demand += flow.most * weight_of(route, hop);
+        link.flows += weight_of(route, hop);
         touch(static_cast<std::uint32_t>(hops[hop]));
     }
     fresh_.push_back(number);
@@ -51,7 +52,8 @@ void Flows::end(std::uint32_t number) {
         link.hops[at] = moved;
         positions_[moved] = at;
         link.hops.pop_back();
-        link.demand = link.hops.empty() ? 0 : link.demand - flow.most;
+        link.demand = link.hops.empty() ? 0 : link.demand - flow.most * weight_of(flow.route, hop);
+        link.flows -= weight_of(flow.route, hop);
     }
     flow.active = false;
     ++flow.version;
@@ -98,11 +100,14 @@ void Flows::fix(std::uint32_t number, double rate) {
     Flow& flow = flows_[number];
     flow.fixed = true;
     new_rate_[number] = rate;
-    for (const std::int32_t index : route_of(flow.route)) {
+    const auto hops = route_of(flow.route);
+    for (std::size_t hop = 0; hop < hops.size(); ++hop) {
+        const std::int32_t index = hops[hop];
         if (index < 0 || links_[index].mark != mark_) continue;
         Link& link = links_[index];
-        link.left -= rate;
-        if (--link.unfixed == 0) continue;
+        const std::uint32_t weight = weight_of(flow.route, hop);
+        link.left -= rate * weight;
+        if ((link.unfixed -= weight) == 0) continue;
         shares_.emplace_back(std::max(link.left, 0.0) / link.unfixed, static_cast<std::uint32_t>(index));
         std::push_heap(shares_.begin(), shares_.end(), std::greater<>{});
     }
@@ -114,7 +119,7 @@ void Flows::share() {
     for (const std::uint32_t number : part_links_) {
         Link& link = links_[number];
         link.left = link.bandwidth;
-        link.unfixed = static_cast<std::uint32_t>(link.hops.size());
+        link.unfixed = link.flows;
         if (link.unfixed > 0) shares_.emplace_back(link.left / link.unfixed, number);
     }
     std::make_heap(shares_.begin(), shares_.end(), std::greater<>{});

@@ -46,11 +46,15 @@ class Flows {
         std::vector<std::uint32_t> hops;  // entries of `positions_`
         double left = 0;                  // while rates are computed
         std::uint32_t unfixed = 0, mark = 0;
+        std::uint32_t flows = 0;  // on it; a flow counts as often as its weight says
         bool shared() const { return demand > bandwidth * (1 + 1e-12); }
     };
 
     std::span<const std::int32_t> route_of(std::int64_t route) const {
         return links_given_.routes.subspan(route * links_given_.hops, links_given_.hops);
+    }
+    std::uint32_t weight_of(std::int64_t route, std::size_t hop) const {
+        return links_given_.weights.empty() ? 1 : links_given_.weights[route * links_given_.hops + hop];
     }
     void touch(std::uint32_t link);
     void collect();

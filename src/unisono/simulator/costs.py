@@ -68,7 +68,8 @@ class Costs:
     message_bytes: Array  # (2, actions): of each message that an action receives or sends
     link_bytes: Array  # (2, actions): for which a message that an action receives occupies its links
     pair: Array  # the index of the route of the message in ``routes``; -1 if the action receives nothing
-    routes: Array  # (pairs, hops): links, then -1
+    routes: Array  # (pairs, hops): links; -1 where there are fewer
+    weights: Array | None = None  # (pairs, hops): the flows on a link for each message, where not 1 (link_sharing.py)
 
     @property
     def busy_s(self) -> Array:

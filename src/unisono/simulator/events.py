@@ -87,6 +87,7 @@ def _arguments(programs: Programs, costs: Costs, room: Room | None, bandwidth: A
         "passes": costs.passes, "tracks": costs.tracks, "ports": costs.ports,
         "bandwidth": _column(bandwidth, np.float64) if shares else np.empty(0),
         "routes": _column(costs.routes.ravel() if shares else _NO_INDICES, np.int32),
+        "weights": _column(costs.weights.ravel() if shares and costs.weights is not None else _NO_INDICES, np.int32),
         "route": _column(costs.pair if shares else _NO_INDICES, np.int64),
         "message_bytes": np.ascontiguousarray(costs.link_bytes) if shares else none,
         "hops": costs.routes.shape[1] if shares else 0,

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from unisono.simulator.actions import Array, Programs
 from unisono.simulator.costs import QUANTUM_S, Costs
 from unisono.simulator.reference import FLOW_END, HEAD, Loop, Times
@@ -21,29 +23,36 @@ def run_events_on_links(
     return _LinkLoop(programs, costs, room, bandwidth).run()
 
 
-def fair_rates(routes: list[list[int]], bandwidth: Array) -> list[float]:
+def fair_rates(routes: list[list[int]], bandwidth: Array, weights: list[list[int]] | None = None) -> list[float]:
     """Return the max-min fair rate of each flow: the link with the smallest share for each of its flows comes first.
+
+    A flow that stands for several ``weights`` says how many of them are on each of its links.
 
     >>> fair_rates([[0], [0, 1], [1]], np.array([1.0, 3.0]))
     [0.5, 0.5, 2.5]
+    >>> fair_rates([[0], [1]], np.array([1.0, 3.0]), [[4], [1]])
+    [0.25, 3.0]
     """
+    weights = [[1] * len(route) for route in routes] if weights is None else weights
     rates = [float("inf")] * len(routes)
     left = bandwidth.astype(float).copy()
     waiting = set(range(len(routes)))
     while waiting:
         users: dict[int, list[int]] = {}
+        counts: dict[int, int] = {}
         for flow in sorted(waiting):
-            for link in routes[flow]:
+            for link, weight in zip(routes[flow], weights[flow], strict=True):
                 users.setdefault(link, []).append(flow)
+                counts[link] = counts.get(link, 0) + weight
         if not users:
             break
-        tightest = min(users, key=lambda link: (left[link] / len(users[link]), link))
-        rate = float(max(left[tightest], 0.0) / len(users[tightest]))
+        tightest = min(users, key=lambda link: (left[link] / counts[link], link))
+        rate = float(max(left[tightest], 0.0) / counts[tightest])
         for flow in users[tightest]:
             rates[flow] = rate
             waiting.discard(flow)
-            for link in routes[flow]:
-                left[link] -= rate
+            for link, weight in zip(routes[flow], weights[flow], strict=True):
+                left[link] -= rate * weight
     return rates
 
 
@@ -52,6 +61,7 @@ class _Flow:
     action: int
     number: int
     route: list[int]
+    weights: list[int]
     left: float
     since: float
     rate: float = 0.0
@@ -88,9 +98,9 @@ class _LinkLoop(Loop):
         self.flows_of[number, action] = 0
         for reader in self.readers[action]:
             if self.occupied_s[which][reader] > 0.0:
-                route = [int(link) for link in self.costs.routes[self.costs.pair[reader]] if link >= 0]
+                route, weights = self._route(self.costs.pair[reader])
                 nbytes = float(self.costs.link_bytes[which, reader])
-                self.flows[self.started] = _Flow(reader, number, route, nbytes, now)
+                self.flows[self.started] = _Flow(reader, number, route, weights, nbytes, now)
                 self.started += 1
                 self.flows_of[number, action] += 1
                 self.changed = True
@@ -99,13 +109,20 @@ class _LinkLoop(Loop):
         if not self.flows_of[number, action]:
             self._release(now, self.unit[action])
 
+    def _route(self, pair: int) -> tuple[list[int], list[int]]:
+        links = self.costs.routes[pair]
+        used = links >= 0
+        weights = np.ones(len(links), np.int64) if self.costs.weights is None else self.costs.weights[pair]
+        return links[used].tolist(), weights[used].tolist()
+
     def _release(self, now: float, unit: int) -> None:
         self.used_ports[unit] -= 1
         if self.waiting[unit]:
             self._start(now, *self.waiting[unit].pop(0))
 
     def _share(self, now: float) -> None:
-        rates = fair_rates([flow.route for flow in self.flows.values()], self.bandwidth)
+        flows = self.flows.values()
+        rates = fair_rates([flow.route for flow in flows], self.bandwidth, [flow.weights for flow in flows])
         for (number, flow), rate in zip(self.flows.items(), rates, strict=True):
             if rate != flow.rate:
                 flow.left, flow.since = max(0.0, flow.left - flow.rate * (now - flow.since)), now

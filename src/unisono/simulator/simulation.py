@@ -27,7 +27,7 @@ from unisono.schedule.network import run as run_network
 from unisono.simulator import events, messages
 from unisono.simulator.actions import Array, Programs, actions_of, joined, matched, room_of
 from unisono.simulator.bounds import bandwidth_bound, latency_bound
-from unisono.simulator.classes import Classes, RouteTable, every_rank, route_costs, routes_of
+from unisono.simulator.classes import Classes, RouteTable, route_costs, routes_of
 from unisono.simulator.costs import Costs, Cut, costs_of, cut
 from unisono.simulator.critical_path import critical_path
 from unisono.simulator.folding import CompiledRanks, compile_ranks
@@ -38,7 +38,7 @@ MOST_LINKS = 10  # that a prediction lists
 MOST_RECORDED = 20_000_000  # instructions of which all times are kept, for the critical path
 MOST_RECORDED_OF_SIMILAR = 500_000  # where the path is that of average ranks anyway
 MOST_ACTIONS = 20_000_000  # instructions of all units; one takes some 200 bytes
-MOST_SHARING = 5_000_000  # instructions of all ranks up to which messages share links, unless the caller decides
+MOST_SHARING = 5_000_000  # instructions of all units up to which messages share links, unless the caller decides
 RANK_BY_RANK = "rank by rank"
 FOLDED, FOLDED_INTO_ONE = "folded into {classes} classes", "folded into 1 class"
 OF_SIMILAR_RANKS = " of similar ranks"
@@ -94,11 +94,14 @@ def predict(
 ) -> Prediction:  # fmt: skip
     """Simulate programs of ranks, or of classes of ranks (``units``), and collect the results."""
     costs = costs_of(programs, network, sizes, None if units is None or not units.similar else units.costs())
-    contention = shares_links(programs, costs, network) if contention is None else contention
+    meets = shares_links(programs, costs, network) if units is None else units.meets
+    contention = meets if contention is None else contention
+    bandwidth = network.links(schedule.size).bandwidth if contention else None
+    if contention and units is not None and units.classes.links is not None and units.is_folded:
+        costs, bandwidth = units.classes.links.fold(costs, programs), units.classes.links.bandwidth
     most_recorded = MOST_RECORDED if units is None or not units.similar else MOST_RECORDED_OF_SIMILAR
     outcome = events.run(
-        programs, costs, None if depth is None else room_of(programs, depth),
-        network.links(schedule.size).bandwidth if contention else None,
+        programs, costs, None if depth is None else room_of(programs, depth), bandwidth,
         record=costs.passes * len(programs.rows) <= most_recorded, progress=progress,
     )  # fmt: skip
     if outcome is None:
@@ -123,31 +126,33 @@ def predict(
         latency_bound_s=latency_bound(collective, network, schedule.size),
         bandwidth_bound_s=bandwidth_bound(collective, network, schedule.size, nbytes),
         messages=messages_sent, passes=costs.passes, method=RANK_BY_RANK if units is None else units.method,
-        contention=contention,
+        contention=contention, contention_ignored=meets and not contention,
     )  # fmt: skip
 
 
 def units_of(schedule: Schedule, network: Network, codec: Codec | None, contention: bool | None) -> Units:
     """Compile all ranks and fold those that behave identically; raise ScheduleError if messages do not match.
 
-    Where messages share links, every rank is simulated: ranks of a class would have to share with their doubles. By
-    default they do not share where that would be too large to simulate.
+    By default, messages share links where they meet on one, unless that would be too large to simulate.
     """
     compiled = compile_ranks(schedule, shared_memory_ranks(network), rounds=codec is not None)
     if compiled is None:
         raise _standstill(schedule)
     routes = routes_of(schedule.size, compiled.ports, network)
-    if contention is None:
-        contention = compiled.actions <= MOST_SHARING and compiled.shares_links(routes, network)
+    costs = route_costs(routes)
+    meets = compiled.shares_links(routes, network)
+    classes: Classes | None = None
     similar = False
-    if contention:
-        classes: Classes | None = every_rank(schedule.size)
-    else:
-        classes = compiled.classes(route_costs(routes), MOST_ACTIONS)
+    if contention or (contention is None and meets):
+        most = MOST_ACTIONS if contention else MOST_SHARING
+        classes = compiled.classes(costs, most, compiled.crossings(routes, network))
+        contention = contention or classes is not None
+    if not contention:
+        classes = compiled.classes(costs, MOST_ACTIONS)
         similar = classes is None
         if similar:
             classes = compiled.classes(compiled.near_or_far(network), MOST_ACTIONS)
-    if classes is None or compiled.actions_of(classes) > MOST_ACTIONS:
+    if classes is None:
         raise UsageError(
             messages.TOO_LARGE(
                 algorithm=schedule.label, size=schedule.size, events=compiled.actions, passes=1, most=MOST_ACTIONS
@@ -156,7 +161,7 @@ def units_of(schedule: Schedule, network: Network, codec: Codec | None, contenti
     programs = compiled.programs(classes)
     if programs is None:
         raise _standstill(schedule)
-    return Units(programs, classes, compiled, routes, contention, similar)
+    return Units(programs, classes, compiled, routes, meets, bool(contention), similar)
 
 
 class Units(NamedTuple):
@@ -166,13 +171,19 @@ class Units(NamedTuple):
     classes: Classes
     compiled: CompiledRanks
     routes: RouteTable
-    contention: bool
+    meets: bool  # messages of several ranks use the same link
+    contention: bool  # and share it
     similar: bool = False  # ranks of a class differ in the costs of their routes
+
+    @property
+    def is_folded(self) -> bool:
+        """Whether a unit stands for several ranks."""
+        return len(self.classes) < self.programs.size
 
     @property
     def method(self) -> str:
         """How the ranks are simulated, in words."""
-        if len(self.classes) == self.programs.size:
+        if not self.is_folded:
             return RANK_BY_RANK
         folded = FOLDED_INTO_ONE if len(self.classes) == 1 else FOLDED.format(classes=len(self.classes))
         return folded + OF_SIMILAR_RANKS if self.similar else folded
@@ -190,9 +201,9 @@ def shares_links(programs: Programs, costs: Costs, network: Network) -> bool:
     if network.endpoint.synchronous or not len(costs.routes):
         return False
     received = programs.receives
-    pairs, first = np.unique(costs.pair[received], return_index=True)
-    source = programs.rows["source"][received[first]].astype(np.int64)
-    return meet(costs.routes[pairs], source, programs.rank[received[first]], programs.size, network)
+    action = np.empty(len(costs.routes), np.int64)  # one that receives over each route
+    action[costs.pair[received]] = received
+    return meet(costs.routes, programs.rows["source"][action].astype(np.int64), programs.rank[action], network)
 
 
 def entry_s(collective: Collective, network: Network, nbytes: float, sizes: Cut) -> float:
