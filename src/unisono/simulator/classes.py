@@ -7,6 +7,9 @@ sent, arrives and is received at the same time for both. Where messages share li
 be in the same classes of links, too (link_sharing.py). The coarsest such partition is found by colour refinement:
 begin with one colour per program, and repeat telling ranks apart by the colours of their peers, and of links.
 
+*Tail*: the actions of a program after its last message. No other rank notices them, so where a program runs in one
+pass, ranks may be in one class if the tail of one begins with the tail of the other.
+
 The author declares nothing. Where no two ranks behave identically every rank is a class.
 """
 
@@ -76,14 +79,15 @@ def ports_of(size: int, templates: list[Template]) -> Ports | None:
 
 def classes_of(
     size: int, templates: list[Template], ports: Ports, costs: Values, most: int | None = None,
-    crossings: Crossings | None = None,
+    crossings: Crossings | None = None, passes: int = 1,
 ) -> Classes | None:  # fmt: skip
     """Return the classes of ranks that behave identically; ``costs`` are numbers of ports (``route_costs``).
 
-    With ``crossings``, messages share links. None is returned where the classes have more than ``most`` actions.
+    With ``crossings``, messages share links. None is returned where the classes have more than ``most`` actions. A
+    class is represented by its first rank, or by its first rank with the longest tail.
     """
     lengths = np.array([len(each.rows) for each in templates], np.int64)[ports.template]
-    colour = np.array([_colour(each) for each in templates], np.uint64)[ports.template]
+    colour = (_without_tails(templates) if passes == 1 else _whole(templates))[ports.template]
     index = np.arange(len(ports.rank)) - ports.first[ports.rank]
     fixed = mixed(mixed(index) + mixed(index[ports.back] + (1 << 32)) + costs + mixed(costs[ports.back]))
     found = len(np.unique(colour))
@@ -102,16 +106,17 @@ def classes_of(
         if most is not None and int(lengths.sum()) > most:
             return None
         colour = np.arange(size, dtype=np.uint64)
-    _, representative, of_rank, counts = np.unique(colour, return_index=True, return_inverse=True, return_counts=True)
-    # Classes are numbered by their representatives, which are their first ranks.
-    order = np.argsort(representative)
+    _, first, of_rank, counts = np.unique(colour, return_index=True, return_inverse=True, return_counts=True)
+    order = np.argsort(first)  # classes are numbered by their first ranks
     number = np.empty_like(order)
     number[order] = np.arange(len(order))
     of_rank = number[of_rank]
+    by_class = np.lexsort((-lengths, of_rank))
+    representative = by_class[np.searchsorted(of_rank[by_class], np.arange(len(order)))]
     links = None
     if crossings is not None:
         links = crossings.link_classes(mixed(mixed(of_rank)[ports.rank] + index.astype(np.uint64)))
-    return Classes(of_rank, representative[order], counts[order], links)
+    return Classes(of_rank, representative, counts[order], links)
 
 
 def _total(lengths: Values, colour: Values, found: int) -> int:
@@ -121,9 +126,29 @@ def _total(lengths: Values, colour: Values, found: int) -> int:
     return int(lengths[np.unique(colour, return_index=True)[1]].sum())
 
 
-def _colour(template: Template) -> Any:
-    """Return a number that is the same for templates with the same actions."""
-    data = np.frombuffer(template.rows.tobytes() + template.near.tobytes(), np.uint8)
+def _whole(templates: list[Template]) -> Values:
+    """Return a number for each template: the same for those with the same actions."""
+    return np.array([_colour(each, len(each.rows)) for each in templates], np.uint64)
+
+
+def _without_tails(templates: list[Template]) -> Values:
+    """Return a number for each template: the same for those with the same actions, one of which may end earlier."""
+    talking = [
+        int(np.flatnonzero((each.rows["to"] >= 0) | (each.rows["source"] >= 0)).max(initial=-1)) + 1
+        for each in templates
+    ]
+    found = np.array([_colour(each, end) for each, end in zip(templates, talking, strict=True)], np.uint64)
+    for colour in np.unique(found):
+        same = np.flatnonzero(found == colour)
+        longest = max((templates[number].rows for number in same), key=len)
+        if any((templates[number].rows != longest[: len(templates[number].rows)]).any() for number in same):
+            found[same] = _whole([templates[number] for number in same])
+    return found
+
+
+def _colour(template: Template, end: int) -> Any:
+    """Return a number that is the same for templates with the same actions up to ``end``."""
+    data = np.frombuffer(template.rows[:end].tobytes() + template.near.tobytes(), np.uint8)
     padded = np.concatenate([data, np.zeros(-len(data) % 8, np.uint8)]).view(np.uint64)
     return mixed(mixed(padded + mixed(np.arange(len(padded)))).sum(dtype=np.uint64) + np.uint64(len(data)))
 

@@ -53,12 +53,18 @@ class CompiledRanks:
             found[numbers] = of_port
         return found
 
-    def classes(self, costs: Array, most: int, crossings: Crossings | None = None) -> Classes | None:
+    @cached_property
+    def most_sent(self) -> int:
+        """The number of chunks that the busiest rank sends; a message to all counts once."""
+        sent = (each.rows["chunks"][each.rows["to"] >= 0].sum(dtype=np.int64) for each in self.templates)
+        return int(max(1, *sent))
+
+    def classes(self, costs: Array, most: int, passes: int, crossings: Crossings | None = None) -> Classes | None:
         """Return the classes of ranks that behave identically where ports with the same ``costs`` cost the same.
 
         With ``crossings``, messages share links. None is returned where the classes have more than ``most`` actions.
         """
-        found = classes_of(self.size, self.templates, self.ports, costs, most, crossings)
+        found = classes_of(self.size, self.templates, self.ports, costs, most, crossings, passes)
         return None if found is None or self.actions_of(found) > most else found
 
     def crossings(self, routes: RouteTable, network: Network) -> Crossings | None:
@@ -77,6 +83,12 @@ class CompiledRanks:
         """Return the number of actions of one unit per class."""
         lengths = np.array([len(each.rows) for each in self.templates], np.int64)
         return int(lengths[self.ports.template[classes.representative]].sum())
+
+    def missing(self, classes: Classes) -> Array:
+        """Return by how many actions the program of each rank is shorter than that of the rank that stands for it."""
+        lengths = np.array([len(each.rows) for each in self.templates], np.int64)[self.ports.template]
+        found: Array = lengths[classes.representative][classes.of_rank] - lengths
+        return found
 
     def class_costs(
         self, programs: Programs, classes: Classes, routes: RouteTable, extreme: np.ufunc | None

@@ -64,10 +64,7 @@ class _Interval:
 def _turns_back(recording: Recording, held: Sequence[Held]) -> bool:
     """Return whether a renaming of slots makes all items the same on all ranks."""
     intervals = [_Interval(each.first, each.width) for each in held if each.width]
-    for number, family in enumerate(recording.families):
-        chosen = recording.family == number
-        if not chosen.any():
-            continue
+    for family, chosen in recording.by_family():
         offset, width = recording.offset[chosen], recording.width[chosen]
         if family.modulus:
             if not family.is_aligned(offset, width):
@@ -148,9 +145,7 @@ def _coverage(recording: Recording, held: Sequence[Held], paired: bool) -> Value
         part = slice(begin, min(begin + rows, count))
         starts = np.empty((part.stop - begin, columns), np.int64)
         for column, (number, offset, _) in enumerate(keys.tolist()):
-            family = recording.families[number]
-            start = family.start[part] if len(family.start) > 1 else family.start
-            starts[:, column] = start + ((family.turn[part] + offset) % family.modulus if family.modulus else offset)
+            starts[:, column] = recording.families[number].slots(offset, part)
         for column, each in enumerate(held):
             starts[:, len(keys) + column] = each.first[part]
         found[part] = _described(starts, widths, weight)
@@ -193,15 +188,11 @@ def _have_one_target(recording: Recording, begin: int, end: int) -> bool:
     items = first + np.flatnonzero(recording.item_other[first:last])
     if len(items) != end - begin or last - first != 2 * (end - begin):
         return False
-    families = [recording.families[number] for number in recording.family[items].tolist()]
-    if any(family.modulus for family in families):
+    if (recording.width[first:last] != recording.width[first]).any():
         return False
-    offset = recording.offset[items].tolist()
-    target = families[0].start + offset[0]
-    same_width = (recording.width[first:last] == recording.width[first]).all()
-    return bool(same_width) and all(
-        bool((family.start + add == target).all()) for family, add in zip(families, offset, strict=True)
-    )
+    targets = np.unique(np.stack([recording.family[items], recording.offset[items]], axis=1), axis=0).tolist()
+    slots = [recording.families[number].slots(offset) for number, offset in targets]
+    return all(bool((each == slots[0]).all()) for each in slots[1:])
 
 
 def _neighbours(recording: Recording, keys: Values) -> Iterator[tuple[Values, Values]]:

@@ -28,7 +28,7 @@ from unisono.simulator import events, messages
 from unisono.simulator.actions import Array, Programs, actions_of, joined, matched, room_of
 from unisono.simulator.bounds import bandwidth_bound, latency_bound
 from unisono.simulator.classes import Classes, RouteTable, route_costs, routes_of
-from unisono.simulator.costs import Costs, Cut, costs_of, cut
+from unisono.simulator.costs import LAST, Costs, Cut, costs_of, cut
 from unisono.simulator.critical_path import critical_path
 from unisono.simulator.folding import CompiledRanks, compile_ranks
 from unisono.simulator.link_sharing import meet
@@ -68,10 +68,13 @@ def simulate(
     collective = collectives.find(schedule.collective)
     if not fold:
         programs = rank_by_rank(schedule, network, codec)
-        sizes = cut_for(schedule, collective, programs, nbytes, network, codec, dtype, segments)
+        sizes = cut_for(schedule, collective, programs.most_sent, nbytes, network, codec, dtype, segments)
         return predict(schedule, collective, programs, sizes, nbytes, network, None, depth, contention, progress)
-    units = units_of(schedule, network, codec, contention)
-    sizes = cut_for(schedule, collective, units.programs, nbytes, network, codec, dtype, segments)
+    compiled = compile_ranks(schedule, shared_memory_ranks(network), rounds=codec is not None)
+    if compiled is None:
+        raise _standstill(schedule)
+    sizes = cut_for(schedule, collective, compiled.most_sent, nbytes, network, codec, dtype, segments)
+    units = units_of(schedule, network, compiled, sizes.passes, contention)
     predicted = predict(
         schedule, collective, units.programs, sizes, nbytes, network, units, depth, units.contention, progress
     )
@@ -117,10 +120,11 @@ def predict(
         np.maximum.at(ends, times.level, times.end.max(axis=0))
         levels = tuple(np.maximum.accumulate(ends)[1:].tolist())
     unit_of = slice(None) if units is None else units.classes.of_rank
+    tails_s = 0.0 if units is None else units.missing_s(costs)
     messages_sent = int(programs.counts[programs.unit[programs.receives]].sum()) * costs.passes
     return Prediction(
         algorithm=schedule.label, network=network.name, size=schedule.size, nbytes=nbytes, time_s=time_s,
-        rank_s=(outcome.unit_s + call_s)[unit_of], level_s=levels, idle_s=outcome.idle_s[unit_of],
+        rank_s=(outcome.unit_s + call_s)[unit_of] - tails_s, level_s=levels, idle_s=outcome.idle_s[unit_of],
         links=_busiest(_link_bytes(programs, costs, network, sizes, units), network, schedule.size, time_s),
         critical_path=path,
         latency_bound_s=latency_bound(collective, network, schedule.size),
@@ -130,14 +134,13 @@ def predict(
     )  # fmt: skip
 
 
-def units_of(schedule: Schedule, network: Network, codec: Codec | None, contention: bool | None) -> Units:
-    """Compile all ranks and fold those that behave identically; raise ScheduleError if messages do not match.
+def units_of(
+    schedule: Schedule, network: Network, compiled: CompiledRanks, passes: int, contention: bool | None
+) -> Units:
+    """Fold the ranks that behave identically; raise ScheduleError if messages do not match.
 
     By default, messages share links where they meet on one, unless that would be too large to simulate.
     """
-    compiled = compile_ranks(schedule, shared_memory_ranks(network), rounds=codec is not None)
-    if compiled is None:
-        raise _standstill(schedule)
     routes = routes_of(schedule.size, compiled.ports, network)
     costs = route_costs(routes)
     meets = compiled.shares_links(routes, network)
@@ -145,13 +148,13 @@ def units_of(schedule: Schedule, network: Network, codec: Codec | None, contenti
     similar = False
     if contention or (contention is None and meets):
         most = MOST_ACTIONS if contention else MOST_SHARING
-        classes = compiled.classes(costs, most, compiled.crossings(routes, network))
+        classes = compiled.classes(costs, most, passes, compiled.crossings(routes, network))
         contention = contention or classes is not None
     if not contention:
-        classes = compiled.classes(costs, MOST_ACTIONS)
+        classes = compiled.classes(costs, MOST_ACTIONS, passes)
         similar = classes is None
         if similar:
-            classes = compiled.classes(compiled.near_or_far(network), MOST_ACTIONS)
+            classes = compiled.classes(compiled.near_or_far(network), MOST_ACTIONS, passes)
     if classes is None:
         raise UsageError(
             messages.TOO_LARGE(
@@ -187,6 +190,16 @@ class Units(NamedTuple):
             return RANK_BY_RANK
         folded = FOLDED_INTO_ONE if len(self.classes) == 1 else FOLDED.format(classes=len(self.classes))
         return folded + OF_SIMILAR_RANKS if self.similar else folded
+
+    def missing_s(self, costs: Costs) -> Array:
+        """Return by how much each rank finishes before its unit: no message follows the actions that it lacks."""
+        missing = self.compiled.missing(self.classes)
+        if not missing.any():
+            return np.zeros(len(missing))
+        total = np.concatenate([[0.0], np.cumsum(costs.busy_s[LAST])])
+        end = self.programs.first[1:][self.classes.of_rank]
+        found: Array = total[end] - total[end - missing]
+        return found
 
     def costs(self, extreme: np.ufunc | None = None) -> tuple[Array, Array]:
         """Return latency and seconds per byte of the message of each receive: an extreme, or the mean, of a class."""
@@ -234,10 +247,13 @@ def shared_memory_ranks(network: Network) -> int:
 
 
 def cut_for(
-    schedule: Schedule, collective: Collective, programs: Programs, nbytes: int, network: Network,
+    schedule: Schedule, collective: Collective, most_sent: int, nbytes: int, network: Network,
     codec: Codec | None, dtype: str, segments: int | None,
 ) -> Cut:  # fmt: skip
-    """Return the segments of a call, as the engine cuts it unless ``segments`` are given."""
+    """Return the segments of a call, as the engine cuts it unless ``segments`` are given.
+
+    ``most_sent`` is the number of chunks that the busiest rank sends.
+    """
     if not collective.carries_data:
         nbytes = 0
     chunks, several_hosts = schedule.chunks, network.hosts_of(schedule.size) > 1
@@ -253,9 +269,9 @@ def cut_for(
     longest = -(-nbytes // (chunks * element)) * element
     block = None if codec is None else CodecBlock(BLOCK * element, codec.wire_bytes(BLOCK))
     # Ranks that send many chunks, as tens of thousands of ranks in a ring do, connect with a larger staging area.
-    staging = max(STAGING_BYTES, 2 * programs.most_sent * (min(longest, SHORTEST_FAR_SEGMENT) + PADDING + LINE))
+    staging = max(STAGING_BYTES, 2 * most_sent * (min(longest, SHORTEST_FAR_SEGMENT) + PADDING + LINE))
     segment, passes = cut_into_segments(
-        schedule, collective, programs.most_sent, longest, staging, several_hosts, codec_block=block,
+        schedule, collective, most_sent, longest, staging, several_hosts, codec_block=block,
         tracks=tracks,
     )  # fmt: skip
     return cut(nbytes, chunks, segment, passes, tracks, codec, working_set)
