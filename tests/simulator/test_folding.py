@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 from unisono import networks
-from unisono.algorithms import BUILT_IN
+from unisono.algorithms import BUILT_IN, find
+from unisono.simulator import events
 from unisono.simulator.simulation import simulate
 
 IDEAL = networks.ideal(1e-6, 1e9, 1e-10)
@@ -57,6 +58,19 @@ def test_folded_times_are_those_of_every_rank(contention):
         for case in cases(each, [2, 3, 5, 6, 7, 8, 12, 13, 16, 20, 24], 1, contention)
     ]
     assert sum(folded) > len(folded) / 4  # so that the test compares something
+
+
+@pytest.mark.parametrize(
+    ("name", "size"), [("all_to_all/pairwise", 16), ("rabenseifner", 24), ("all_gather/bruck", 12)]
+)
+def test_the_loop_in_python_gives_the_same_times_to_classes_that_share_links(name, size, monkeypatch):
+    schedule, network = find(name).schedule(size), NETWORKS[1]
+    native = simulate(schedule, 1 << 20, network)
+    monkeypatch.setattr(events, "_engine", None)
+    reference = simulate(schedule, 1 << 20, network)
+    assert native.contention
+    assert native.method == reference.method != "rank by rank"
+    np.testing.assert_allclose(native.rank_s, reference.rank_s, rtol=0, atol=1e-12)
 
 
 @pytest.mark.long

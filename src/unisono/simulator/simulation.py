@@ -59,7 +59,8 @@ def simulate(
     the network says, and one on the ideal network. Of the protocols of the network, the one is used that delivers a
     chunk first. ``depth`` is the number of messages that a channel holds; None stands for libraries
     whose channels hold any number. ``contention`` says whether messages on the same link share its bandwidth; by
-    default, they do where messages of several ranks use the same link. ``progress`` is called with the number of
+    default, they do where messages of several ranks use the same link, unless that is too large to simulate
+    (``Prediction.contention_ignored``). ``progress`` is called with the number of
     instructions simulated so far, now and then. UsageError is raised if the arguments make no sense, and
     ScheduleError if the programs are wrong.
     """
