@@ -82,7 +82,7 @@ class Crossings:
         )
         of_link = np.full(len(self.bandwidth), UNUSED)
         of_link[used] = numbers
-        return LinkClasses(of_link, counts, self.bandwidth[used[first]])
+        return LinkClasses(of_link, used[first], counts)
 
 
 @dataclass(frozen=True)
@@ -90,8 +90,8 @@ class LinkClasses:
     """A partition of the links that messages use."""
 
     of_link: Array
+    representative: Array  # of classes: a link
     counts: Array  # of classes
-    bandwidth: Array  # of classes
 
     def fold(self, costs: Costs, programs: Programs) -> Costs:
         """Return costs with routes over classes of links; the units of ``programs`` stand for classes of ranks."""

@@ -75,7 +75,7 @@ def simulate(
     if compiled is None:
         raise _standstill(schedule)
     sizes = cut_for(schedule, collective, compiled.most_sent, nbytes, network, codec, dtype, segments)
-    units = units_of(schedule, network, compiled, sizes.passes, contention)
+    units = folded(schedule, network, compiled, sizes.passes, contention)
     predicted = predict(
         schedule, collective, units.programs, sizes, nbytes, network, units, depth, units.contention, progress
     )
@@ -101,8 +101,8 @@ def predict(
     meets = shares_links(programs, costs, network) if units is None else units.meets
     contention = meets if contention is None else contention
     bandwidth = network.links(schedule.size).bandwidth if contention else None
-    if contention and units is not None and units.classes.links is not None and units.is_folded:
-        costs, bandwidth = units.classes.links.fold(costs, programs), units.classes.links.bandwidth
+    if units is not None:
+        costs, bandwidth = units.on_links(costs, network)
     most_recorded = MOST_RECORDED if units is None or not units.similar else MOST_RECORDED_OF_SIMILAR
     outcome = events.run(
         programs, costs, None if depth is None else room_of(programs, depth), bandwidth,
@@ -135,7 +135,15 @@ def predict(
     )  # fmt: skip
 
 
-def units_of(
+def units_of(schedule: Schedule, network: Network, codec: Codec | None, contention: bool | None) -> Units:
+    """Compile all ranks and fold those that behave identically in any number of passes."""
+    compiled = compile_ranks(schedule, shared_memory_ranks(network), rounds=codec is not None)
+    if compiled is None:
+        raise _standstill(schedule)
+    return folded(schedule, network, compiled, 2, contention)
+
+
+def folded(
     schedule: Schedule, network: Network, compiled: CompiledRanks, passes: int, contention: bool | None
 ) -> Units:
     """Fold the ranks that behave identically; raise ScheduleError if messages do not match.
@@ -191,6 +199,15 @@ class Units(NamedTuple):
             return RANK_BY_RANK
         folded = FOLDED_INTO_ONE if len(self.classes) == 1 else FOLDED.format(classes=len(self.classes))
         return folded + OF_SIMILAR_RANKS if self.similar else folded
+
+    def on_links(self, costs: Costs, network: Network) -> tuple[Costs, Array | None]:
+        """Return the costs and the bandwidth of the links that messages share, or of classes of links."""
+        if not self.contention:
+            return costs, None
+        bandwidth, links = network.links(self.programs.size).bandwidth, self.classes.links
+        if links is None or not self.is_folded:
+            return costs, bandwidth
+        return links.fold(costs, self.programs), bandwidth[links.representative]
 
     def missing_s(self, costs: Costs) -> Array:
         """Return by how much each rank finishes before its unit: no message follows the actions that it lacks."""
