@@ -63,8 +63,8 @@ class Simulation:
         chunks, programs = self.schedule.chunks, self.units.programs
         tracks = TRACKS_BETWEEN_HOSTS if self.hosts > 1 else 1
         sizes = cut(passes, chunks, 1 / chunks, passes, tracks, None, 0.0)  # a vector of one byte in each pass
-        links = network.links(self.schedule.size).bandwidth if self.units.contention else None
-        outcome = events.run(programs, costs_of(programs, network, sizes), self.room, links, record=False)
+        costs, links = self.units.on_links(costs_of(programs, network, sizes), network)
+        outcome = events.run(programs, costs, self.room, links, record=False)
         assert outcome is not None, "a program that was proved does not deadlock"
         return float(outcome.unit_s.max(initial=0.0)) / US
 

@@ -12,11 +12,12 @@ from instruction_waiting import completes
 from unisono import algorithm, find, recv, send
 from unisono.collectives import broadcast
 from unisono.compiler import Lowered, lower
-from unisono.compiler.instructions import INPUT, REDUCE, SEND
+from unisono.compiler.instructions import COPY, INPUT, REDUCE, SEND
 from unisono.compiler.lengths import contents_of
 from unisono.compiler.lower import Limits, lower_steps
 from unisono.compiler.routes import Routes
 from unisono.errors import InternalError
+from unisono.schedule import Schedule, copy, recv_reduce
 from unisono.verifier import proved
 from unisono.verifier.rounding import proved_with_codec
 
@@ -105,6 +106,17 @@ def test_with_two_ranks_no_message_has_several_readers():
 def test_messages_of_one_step_into_one_chunk_are_added_at_once():
     reduces = [i for i in lowered(find("reduce/naive").schedule(5), 0).instructions if i.kind == REDUCE]
     assert [len(i.sources) for i in reduces] == [4]
+
+
+def test_a_sum_that_is_copied_last_is_not_copied_by_the_send_before_it():
+    def program(rank):
+        yield send(0, dst=1 - rank), recv_reduce(0, src=1 - rank)
+        yield copy(0, to=1)
+
+    schedule = Schedule("all_reduce", "x", size=2, chunks=2, slots=2, make=program)
+    made = lower_steps(Routes(schedule, ((0,), (1,))), 0, Limits(0, 0), None).instructions
+    assert [each.kind for each in made] == [SEND, REDUCE, COPY]
+    assert made[0].operands[0].out is None
 
 
 def test_receivers_that_reply_are_not_silent():

@@ -18,6 +18,7 @@ from unisono.simulator.simulation import simulate
 from unisono.simulator.templates import Hosts, templates_of
 
 IDEAL = networks.ideal(1e-6, 1e9, 1e-10)
+COPYING = replace(IDEAL, endpoint=replace(IDEAL.endpoint, copy_s_per_byte=1e-10))
 NBYTES = 1 << 16
 
 
@@ -158,13 +159,33 @@ def test_similar_ranks_are_folded_where_every_rank_would_be_too_many(monkeypatch
     assert caught.value.id == "simulator.too_large"
 
 
-def test_every_rank_is_simulated_where_messages_share_links():
-    network = networks.load("ethernet-10g")
-    shared = simulate(find("ring").schedule(8), NBYTES, network, contention=True)
-    assert shared.method == "rank by rank"
-    np.testing.assert_allclose(
-        shared.rank_s, simulate(find("ring").schedule(8), NBYTES, network, contention=True, fold=False).rank_s
+def test_ranks_of_a_class_share_links_with_each_other():
+    # The four ranks of a host share its NIC: each gets a quarter of it, whether one is simulated or all of them.
+    network = replace(networks.load("ethernet-10g"), ranks_per_host=4)
+    schedule, nbytes = find("all_to_all/pairwise").schedule(16), 1 << 24
+    shared = simulate(schedule, nbytes, network, contention=True)
+    alone = simulate(schedule, nbytes, network, contention=False)
+    assert shared.method == "folded into 4 classes"
+    assert shared.time_s > 2 * alone.time_s
+    np.testing.assert_array_equal(
+        shared.rank_s, simulate(schedule, nbytes, network, contention=True, fold=False).rank_s
     )
+
+
+def test_predictions_say_whether_contention_was_ignored(monkeypatch):
+    alone = networks.load("ethernet-10g")
+    shared = replace(alone, ranks_per_host=4)
+
+    def said(network, **options):
+        found = simulate(find("all_to_all/pairwise").schedule(16), NBYTES, network, **options)
+        return found.contention, found.contention_ignored
+
+    assert said(shared) == said(shared, fold=False) == (True, False)
+    assert said(alone) == said(alone, fold=False) == (False, False)  # the messages of a rank take turns at its port
+    assert said(shared, contention=False) == said(shared, contention=False, fold=False) == (False, True)
+    monkeypatch.setattr(simulation, "MOST_SHARING", 100)
+    assert said(shared) == (False, True)
+    assert said(shared, contention=True) == (True, False)
 
 
 def test_a_ring_of_thousands_of_ranks_takes_the_time_of_the_formula():
@@ -192,5 +213,25 @@ def test_the_order_of_receives_and_sums_does_not_matter():
     # Every rank but the first adds its own data at another position.
     schedule = find("naive").schedule(6)
     templates = list(templates_of(schedule, all_reduce, record(schedule), Hosts(6, 1), rounds=False))
-    assert sum(len(each.ranks) for each in templates) == 6
-    assert check(schedule, IDEAL) == 6
+    assert sorted(len(each.ranks) for each in templates) == [1, 5]
+
+
+def test_what_a_rank_does_after_its_last_message_does_not_tell_it_apart():
+    # Rank 0 of the naive algorithm need not copy the sum, and finishes earlier.
+    schedule = find("naive").schedule(6)
+    assert check(schedule, COPYING) == 1
+    times = simulate(schedule, NBYTES, COPYING).rank_s
+    assert times[0] < times[1] == times.max()
+    # In several passes the copy delays the next messages.
+    folded, every = (simulate(schedule, NBYTES, COPYING, segments=3, fold=fold) for fold in (True, False))
+    assert folded.method == "rank by rank"
+    np.testing.assert_array_equal(folded.rank_s, every.rank_s)
+
+
+def test_tails_that_differ_in_more_than_their_length_tell_ranks_apart():
+    def program(rank):
+        yield send(0, dst=rank ^ 1), recv_reduce(0, src=rank ^ 1)
+        yield copy(3, to=1) if rank % 4 < 2 else copy([3, 0], to=[1, 2])
+
+    schedule = Schedule("all_reduce", "x", size=8, chunks=4, slots=4, make=program)
+    assert check(schedule, COPYING) == 2

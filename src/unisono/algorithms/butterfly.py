@@ -26,7 +26,8 @@ def stages(size: int, factors: tuple[int, ...] | int | None) -> tuple[int, ...]:
 
 
 @algorithm(
-    all_reduce, chunks=one, scratch=lambda size, factors: max(stages(size, factors), default=1)
+    all_reduce, chunks=one,
+    scratch=lambda size, factors: max((naive.scratch_count(radix) for radix in stages(size, factors)), default=0),
 )  # fmt: skip
 def butterfly(rank: int, size: int, factors: tuple[int, ...] | int | None = None) -> Steps:
     """With size = f1·f2·…, the f_i ranks that differ only in digit i exchange sums in stage i.

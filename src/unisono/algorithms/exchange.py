@@ -1,9 +1,12 @@
 """All-to-all exchanges: in pairs, or in two hops, first inside the node and then between nodes (see nodes.py)."""
 
+from itertools import accumulate
+
 from unisono.algorithms.declaration import Steps, algorithm, one_per_rank
 from unisono.algorithms.nodes import Node, Nodes, home_of, nodes_of
 from unisono.collectives import all_to_all
 from unisono.schedule import copy, recv, send
+from unisono.schedule.varying import Table
 
 
 @algorithm(all_to_all, chunks=one_per_rank)
@@ -21,7 +24,7 @@ def served(index: int, members: int, nodes: Nodes) -> list[int]:
 
     Those that have the same position in their node; where a node is larger than this one, positions wrap around.
     """
-    return [rank for ranks in nodes for position, rank in enumerate(ranks) if position % members == index]
+    return [rank for ranks in nodes for rank in ranks[index::members]]
 
 
 def shelf_size(size: int, node: Node) -> int:
@@ -52,11 +55,17 @@ def hierarchical_all_to_all(rank: int, size: int, node: Node = 4) -> Steps:
             recv(shelf[source], src=ranks[source]),
         )
 
-    bundle = {destination: [row[position] for row in shelf] for position, destination in enumerate(mine)}
-    yield copy(bundle[rank], to=[out[peer] for peer in ranks])
+    # The blocks for the destinations in a node are at consecutive positions of every row of the shelf.
+    first = Table(accumulate((len(each[me::members]) for each in nodes), initial=0))
+
+    def bundle(position: int) -> list[int]:
+        return [row[0] + position for row in shelf]
+
+    yield copy(bundle(first[home]), to=[out[peer] for peer in ranks])
     for distance in range(1, len(nodes)):
-        target, source_ranks = nodes[(home + distance) % len(nodes)], nodes[(home - distance) % len(nodes)]
+        target, source_node = (home + distance) % len(nodes), (home - distance) % len(nodes)
+        source_ranks = nodes[source_node]
         yield (
-            *(send(bundle[peer], dst=peer) for peer in target if peer in bundle),
+            *(send(bundle(first[target] + at), dst=peer) for at, peer in enumerate(nodes[target][me::members])),
             recv([out[peer] for peer in source_ranks], src=source_ranks[me % len(source_ranks)]),
         )

@@ -76,12 +76,17 @@ def naive_reduce_scatter(rank: int, size: int) -> Steps:
     yield *(send(peer, dst=peer) for peer in peers), *(recv_reduce(rank, src=peer) for peer in reversed(peers))
 
 
-@algorithm(all_reduce, chunks=one, scratch=one_per_rank)
+@algorithm(all_reduce, chunks=one, scratch=lambda size: size - 1)
 def naive(rank: int, size: int) -> Steps:
     """Each rank sends its vector to all others and adds in rank order, so that all get the same bits (textbook)."""
     peers = others(rank, size)
-    slot_of = [0 if peer == rank else 1 + peer for peer in range(size)]  # the slot of each rank's data
-    yield *(send(0, dst=peer) for peer in peers), *(recv(slot_of[peer], src=peer) for peer in reversed(peers))
+    slot_of = [
+        (peer - rank) % size for peer in range(size)
+    ]  # of each rank's data: its distance; 0 is this rank's own
+    yield (
+        *(send(0, dst=peer) for peer in peers),
+        *(recv(distance, src=peers[distance - 1]) for distance in range(size - 1, 0, -1)),
+    )
     for peer in range(1, size):
         yield combine(slot_of[peer], into=slot_of[0])
     if slot_of[0] != 0:

@@ -154,7 +154,8 @@ def _print(
         )  # fmt: skip
     print_table(out, made)
     for each in ordered:
-        contention = messages.SHARED() if each.contention else messages.NOT_SHARED()
+        sharing = messages.IGNORED if each.contention_ignored else messages.NOT_SHARED
+        contention = (messages.SHARED if each.contention else sharing)()
         note = messages.METHOD(
             algorithm=each.algorithm.partition("/")[2], method=each.method, messages=f"{each.messages:,}",
             passes=each.passes, contention=contention,

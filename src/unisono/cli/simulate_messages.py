@@ -48,3 +48,8 @@ METHOD = Template(
 )
 SHARED = Template("cli.simulate_shared", "links are shared", "链路共享带宽")
 NOT_SHARED = Template("cli.simulate_not_shared", "no links are shared", "没有共享链路")
+IGNORED = Template(
+    "cli.simulate_contention_ignored",
+    "contention ignored: messages that meet on a link do not slow each other down",
+    "忽略争用：在同一链路上相遇的消息互不影响",
+)

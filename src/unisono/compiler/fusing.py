@@ -39,9 +39,17 @@ def _keep_while_sending(instructions: list[Instruction]) -> list[Instruction]:
     *before, last = instructions
     for at, instruction in enumerate(before):
         same = [operand.left for operand in instruction.operands] == [operand.left for operand in last.operands]
-        if instruction.kind == SEND and same and not _touched(before, last.operands):
+        if instruction.kind != SEND or not same or _overwritten(before[at + 1 :], last.operands):
+            continue
+        if not _touched(before, last.operands):
             return [*before[:at], instruction.with_(operands=last.operands), *before[at + 1 :]]
     return instructions
+
+
+def _overwritten(instructions: list[Instruction], operands: tuple[Operand, ...]) -> bool:
+    """Return whether any instruction writes a part that the operands read."""
+    read = {operand.left for operand in operands}
+    return any(operand.out in read for instruction in instructions for operand in instruction.operands)
 
 
 def _touched(instructions: list[Instruction], operands: tuple[Operand, ...]) -> bool:

@@ -83,7 +83,9 @@ class Costs:
 
 def quantised(seconds: Array) -> Array:
     """Return times rounded to multiples of QUANTUM_S."""
-    rounded: Array = np.rint(seconds / QUANTUM_S) * QUANTUM_S
+    rounded: Array = seconds / QUANTUM_S
+    np.rint(rounded, out=rounded)
+    rounded *= QUANTUM_S
     return rounded
 
 
@@ -181,7 +183,7 @@ def _routes(programs: Programs, network: Network) -> tuple[Array, Array, Array, 
     size, count = programs.size, len(programs.rows)
     receiving = programs.receives
     key = programs.rows["source"][receiving].astype(np.int64) * size + programs.rank[receiving]
-    pairs, inverse = np.unique(key, return_inverse=True)
+    pairs, inverse = _distinct(key, size * size)
     routes = network.routes(size, pairs // size, pairs % size)
     links = network.links(size)
     pair = np.full(count, -1, dtype=np.int64)
@@ -192,3 +194,13 @@ def _routes(programs: Programs, network: Network) -> tuple[Array, Array, Array, 
         latency[receiving] = np.where(used, links.latency_s[routes], 0.0).sum(axis=1)[inverse]
         bandwidth[receiving] = np.where(used, links.bandwidth[routes], np.inf).min(axis=1)[inverse]
     return pair, routes, latency, bandwidth
+
+
+def _distinct(keys: Array, end: int) -> tuple[Array, Array]:
+    """Return the distinct keys, which are less than ``end``, in order, and the index of each key among them."""
+    if end > 4 * len(keys):
+        pairs, inverse = np.unique(keys, return_inverse=True)
+        return pairs, inverse
+    present = np.zeros(end, bool)  # a table is faster than sorting where there are nearly as many keys
+    present[keys] = True
+    return np.flatnonzero(present), (np.cumsum(present) - 1)[keys]

@@ -21,7 +21,7 @@ from unisono.networks import Network
 from unisono.schedule import Schedule
 from unisono.simulator.actions import ACTION, NOTHING, Array, Programs
 from unisono.simulator.classes import Classes, Ports, RouteTable, classes_of, ports_of
-from unisono.simulator.link_sharing import meet
+from unisono.simulator.link_sharing import Crossings, meet
 from unisono.simulator.paths import record
 from unisono.simulator.templates import Hosts, Template, templates_of
 
@@ -53,12 +53,25 @@ class CompiledRanks:
             found[numbers] = of_port
         return found
 
-    def classes(self, costs: Array, most: int) -> Classes | None:
+    @cached_property
+    def most_sent(self) -> int:
+        """The number of chunks that the busiest rank sends; a message to all counts once."""
+        sent = (each.rows["chunks"][each.rows["to"] >= 0].sum(dtype=np.int64) for each in self.templates)
+        return int(max(1, *sent))
+
+    def classes(self, costs: Array, most: int, passes: int, crossings: Crossings | None = None) -> Classes | None:
         """Return the classes of ranks that behave identically where ports with the same ``costs`` cost the same.
 
-        None is returned where they have more than ``most`` actions.
+        With ``crossings``, messages share links. None is returned where the classes have more than ``most`` actions.
         """
-        return classes_of(self.size, self.templates, self.ports, costs, most)
+        found = classes_of(self.size, self.templates, self.ports, costs, most, crossings, passes)
+        return None if found is None or self.actions_of(found) > most else found
+
+    def crossings(self, routes: RouteTable, network: Network) -> Crossings | None:
+        """Return the links that messages cross; None where they have no bytes, and so share nothing."""
+        if not self.carries_data or not routes.links.shape[1]:
+            return None
+        return Crossings(routes.links, self.chunks > 0, network.links(self.size).bandwidth)
 
     def near_or_far(self, network: Network) -> Array:
         """Return numbers of ports that only tell ranks of the same host from others."""
@@ -70,6 +83,12 @@ class CompiledRanks:
         """Return the number of actions of one unit per class."""
         lengths = np.array([len(each.rows) for each in self.templates], np.int64)
         return int(lengths[self.ports.template[classes.representative]].sum())
+
+    def missing(self, classes: Classes) -> Array:
+        """Return by how many actions the program of each rank is shorter than that of the rank that stands for it."""
+        lengths = np.array([len(each.rows) for each in self.templates], np.int64)[self.ports.template]
+        found: Array = lengths[classes.representative][classes.of_rank] - lengths
+        return found
 
     def class_costs(
         self, programs: Programs, classes: Classes, routes: RouteTable, extreme: np.ufunc | None
@@ -106,7 +125,7 @@ class CompiledRanks:
         used = np.flatnonzero(self.chunks) if self.carries_data else np.arange(len(self.ports.rank))
         if network.endpoint.synchronous or not len(used):
             return False
-        return meet(routes.links[used], self.ports.rank[used], self.ports.peer[used], self.size, network)
+        return meet(routes.links[used], self.ports.rank[used], self.ports.peer[used], network)
 
     def link_bytes(self, routes: RouteTable, links: int, bytes_of_chunk: float) -> Array:
         """Return the bytes that each link carries."""

@@ -7,7 +7,8 @@ path, ranks are recorded one by one, and those with the same kinds of ops form o
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -65,9 +66,9 @@ def record_one_by_one(schedule: Schedule, ranks: Values) -> list[Recording]:
 
 
 class _Single:
-    """The ops of one rank."""
+    """The ops of one rank; ``key`` tells apart ranks whose ops have other kinds, steps or numbers of slots."""
 
-    __slots__ = ("key", "peers", "rank", "starts")
+    __slots__ = ("counts", "key", "peers", "rank", "starts", "widths")
 
     def __init__(self, rank: int, program: Iterable[Any], limit: int) -> None:
         self.rank = rank
@@ -85,53 +86,44 @@ class _Single:
         kinds, chunks, others = zip(*ops, strict=True) if ops else ((), (), ())
         self.peers: Sequence[int] = others
         self.starts: Sequence[int] = chunks
+        self.counts: Values = None  # items of each row of slots: those of an op, then those of its second operand
+        self.widths: Values = None  # of items; None: 1
         if set(map(type, chunks)) <= {int} and COPY not in kinds and COMBINE not in kinds:
             self.key: Any = (kinds, tuple(lengths))  # the common case: every op names one slot
             return
-        items = _Items(kinds, chunks, others)
-        self.starts, self.peers = items.starts, items.peers
-        self.key = (kinds, tuple(lengths), tuple(items.widths), tuple(items.op), bytes(items.other))
-
-    def items(self) -> tuple[Any, Any, Any]:
-        """Return of each item: its width, its op, and whether it is the second operand of a local op."""
-        if len(self.key) > 2:
-            return self.key[2:]  # type: ignore[no-any-return]
-        count = len(self.starts)
-        return (1,) * count, range(count), bytes(count)
+        local = [kind == COPY or kind == COMBINE for kind in kinds]
+        self.peers = [LOCAL if stays else other for other, stays in zip(others, local, strict=True)]
+        targets = [other if stays else () for other, stays in zip(others, local, strict=True)]
+        rows = list(chain.from_iterable(zip(chunks, targets, strict=True)))
+        self.starts, self.widths, self.counts = _items(rows)
+        if not self.counts[::2].all():
+            raise ValueError(rank)  # an op names no chunk
+        self.key = (kinds, tuple(lengths), self.counts.tobytes(), self.widths.tobytes())
 
 
-class _Items:
-    """The items of ops that name several slots, or two rows of them."""
+def _items(rows: list[Any]) -> tuple[list[int], Values, Values]:
+    """Return the first slots and the widths of the items in rows of slots, and the number of items of each row."""
+    listed: list[Any] = [(row,) if type(row) is int else row for row in rows]
+    if range not in set(map(type, rows)):
+        starts = list(chain.from_iterable(listed))
+        if set(map(type, starts)) <= {int}:
+            return starts, np.ones(len(starts), np.int64), np.fromiter(map(len, listed), np.int64, len(listed))
+    spans = [list(_spans(row)) for row in rows]
+    flat = list(chain.from_iterable(spans))
+    counts = np.fromiter(map(len, spans), np.int64, len(spans))
+    return [start for start, _ in flat], np.array([width for _, width in flat], np.int64), counts
 
-    def __init__(self, kinds: Sequence[str], chunks: Sequence[Any], others: Sequence[Any]) -> None:
-        self.starts: list[int] = []
-        self.peers: list[int] = []
-        self.widths: list[int] = []
-        self.op: list[int] = []
-        self.other = bytearray()
-        for index, (kind, named, other) in enumerate(zip(kinds, chunks, others, strict=True)):
-            self._add(named, index, 0)
-            if not self.op or self.op[-1] != index:
-                raise ValueError(index)  # the op names no chunk
-            local = kind == COPY or kind == COMBINE
-            if local:
-                self._add(other, index, 1)
-            self.peers.append(LOCAL if local else other)
 
-    def _add(self, named: Any, index: int, other: int) -> None:
-        if type(named) is int:
-            self._item(named, 1, index, other)
-        elif type(named) is range and named.step == 1:
-            self._item(named.start, len(named), index, other)
-        else:
-            for each in named:
-                self._add(each, index, other)
-
-    def _item(self, start: int, width: int, index: int, other: int) -> None:
-        self.starts.append(start)
-        self.widths.append(width)
-        self.op.append(index)
-        self.other.append(other)
+def _spans(named: Any) -> Iterator[tuple[int, int]]:
+    """Yield the first slot and the width of each item."""
+    if type(named) is int:
+        yield named, 1
+    elif type(named) is range and named.step == 1:
+        if named:
+            yield named.start, len(named)
+    else:
+        for each in named:
+            yield from _spans(each)
 
 
 def _sends_first(op: Op) -> bool:
@@ -145,28 +137,37 @@ def _together(members: list[_Single]) -> Recording:
     talking = np.flatnonzero(peers[0] != LOCAL) if peers.shape[1] else np.empty(0, np.int64)
     column = np.full(peers.shape[1], LOCAL)
     column[talking] = np.arange(len(talking))
-    zero = np.zeros(len(members), np.int64)
     count = starts.shape[1]
     kinds, lengths = first.key[:2]
-    widths, item_op, item_other = first.items()
+    item_op, item_other = np.arange(count), np.zeros(count, np.uint8)
+    if first.counts is not None:
+        row = np.repeat(np.arange(len(first.counts)), first.counts)
+        item_op, item_other = row // 2, (row % 2).astype(np.uint8)
+    family, families = _families(starts)
     return Recording(
         ranks=np.array([member.rank for member in members]),
         kinds=np.array([CODES[each] for each in kinds], np.uint8),
         steps=np.repeat(np.arange(len(lengths)), np.array(lengths, np.int64)), peers=peers[:, talking], column=column,
-        item_op=np.array(item_op, np.int64), item_other=np.frombuffer(item_other, np.uint8),
-        family=np.arange(count), offset=np.zeros(count, np.int64), width=np.array(widths, np.int64),
-        families=[Family(starts[:, index], zero, 0) for index in range(count)],
+        item_op=item_op, item_other=item_other, family=family, offset=starts[0],
+        width=np.ones(count, np.int64) if first.widths is None else first.widths, families=families,
     )  # fmt: skip
+
+
+def _families(starts: Values) -> tuple[Values, list[Family]]:
+    """Return the family of each item: items that differ between ranks in the same way are in one."""
+    differences = np.ascontiguousarray((starts - starts[:1]).T)
+    found: dict[bytes, int] = {}
+    numbers = np.array([found.setdefault(each.tobytes(), len(found)) for each in differences], np.int64)
+    _, distinct = np.unique(numbers, return_index=True)
+    zero = np.zeros(len(starts), np.int64)
+    return numbers, [Family(differences[item], zero, 0) for item in distinct.tolist()]
 
 
 def check(schedule: Schedule, recording: Recording) -> None:
     """Raise an exception if an op names a rank or a slot that does not exist."""
     peers, ranks = recording.peers, recording.ranks
     wrong = ((peers < 0) | (peers >= schedule.size) | (peers == ranks[:, np.newaxis])).any(axis=1)
-    for number, family in enumerate(recording.families):
-        items = recording.family == number
-        if not items.any():
-            continue
+    for family, items in recording.by_family():
         offset, width = recording.offset[items], recording.width[items]
         if family.modulus:
             if not family.is_aligned(offset, width):

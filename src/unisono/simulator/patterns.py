@@ -20,6 +20,7 @@ import numpy as np
 
 from unisono.schedule.frozen import CODES
 from unisono.schedule.ops import COMBINE, COPY, RECV, RECV_REDUCE, SEND
+from unisono.simulator.hashing import mixed
 from unisono.simulator.numbers import Values
 from unisono.simulator.recording import LOCAL, Recording
 
@@ -63,10 +64,7 @@ class _Interval:
 def _turns_back(recording: Recording, held: Sequence[Held]) -> bool:
     """Return whether a renaming of slots makes all items the same on all ranks."""
     intervals = [_Interval(each.first, each.width) for each in held if each.width]
-    for number, family in enumerate(recording.families):
-        chosen = recording.family == number
-        if not chosen.any():
-            continue
+    for family, chosen in recording.by_family():
         offset, width = recording.offset[chosen], recording.width[chosen]
         if family.modulus:
             if not family.is_aligned(offset, width):
@@ -127,9 +125,9 @@ def _turn_back(turning: _Interval, intervals: list[_Interval]) -> bool:
 def _coverage(recording: Recording, held: Sequence[Held], paired: bool) -> Values | None:
     """Describe the slots of each rank by the ops that name them; None if there are too many."""
     ops = _without_order(recording)[recording.item_op]
-    weights = _mixed(ops * 2 + recording.item_other + 1) * np.uint64(2) + np.uint64(1)
+    weights = mixed(ops * 2 + recording.item_other + 1) * np.uint64(2) + np.uint64(1)
     local = (recording.column[recording.item_op] == LOCAL) & paired
-    weights = _mixed(weights + np.where(local, _positions(recording), 0).astype(np.uint64))
+    weights = mixed(weights + np.where(local, _positions(recording), 0).astype(np.uint64))
     keys = np.stack([recording.family, recording.offset, recording.width], axis=1)
     keys, inverse = np.unique(keys, axis=0, return_inverse=True)
     pairs = list(_neighbours(recording, inverse.reshape(-1)))
@@ -139,7 +137,7 @@ def _coverage(recording: Recording, held: Sequence[Held], paired: bool) -> Value
     if count * columns * 2 > MOST_COMPARED:
         return None
     widths = np.concatenate([keys[:, 2], [each.width for each in held]]).astype(np.int64)
-    extra = _mixed(np.arange(len(held)) + (1 << 40))
+    extra = mixed(np.arange(len(held)) + (1 << 40))
     weight = np.concatenate([total, extra])
     found = np.empty(count, np.uint64)
     rows = max(1, BLOCK // max(1, 2 * columns))
@@ -147,15 +145,13 @@ def _coverage(recording: Recording, held: Sequence[Held], paired: bool) -> Value
         part = slice(begin, min(begin + rows, count))
         starts = np.empty((part.stop - begin, columns), np.int64)
         for column, (number, offset, _) in enumerate(keys.tolist()):
-            family = recording.families[number]
-            start = family.start[part] if len(family.start) > 1 else family.start
-            starts[:, column] = start + ((family.turn[part] + offset) % family.modulus if family.modulus else offset)
+            starts[:, column] = recording.families[number].slots(offset, part)
         for column, each in enumerate(held):
             starts[:, len(keys) + column] = each.first[part]
         found[part] = _described(starts, widths, weight)
         for number, (first, second) in enumerate(pairs):
             same = (starts[:, first] == starts[:, second]).all(axis=1)
-            found[part] += np.where(same, _mixed(number + (1 << 41)), np.uint64(0))
+            found[part] += np.where(same, mixed(number + (1 << 41)), np.uint64(0))
     return found
 
 
@@ -166,7 +162,7 @@ def _described(starts: Values, widths: Values, weight: Values) -> Values:
     edges = np.take_along_axis(edges, order, axis=1)
     covering = np.cumsum(np.concatenate([weight, np.uint64(0) - weight])[order], axis=1, dtype=np.uint64)
     lengths = np.diff(edges, axis=1).astype(np.uint64)
-    described = np.where(covering[:, :-1] == 0, np.uint64(0), _mixed(covering[:, :-1]))
+    described = np.where(covering[:, :-1] == 0, np.uint64(0), mixed(covering[:, :-1]))
     return (described * lengths).sum(axis=1, dtype=np.uint64)
 
 
@@ -192,15 +188,11 @@ def _have_one_target(recording: Recording, begin: int, end: int) -> bool:
     items = first + np.flatnonzero(recording.item_other[first:last])
     if len(items) != end - begin or last - first != 2 * (end - begin):
         return False
-    families = [recording.families[number] for number in recording.family[items].tolist()]
-    if any(family.modulus for family in families):
+    if (recording.width[first:last] != recording.width[first]).any():
         return False
-    offset = recording.offset[items].tolist()
-    target = families[0].start + offset[0]
-    same_width = (recording.width[first:last] == recording.width[first]).all()
-    return bool(same_width) and all(
-        bool((family.start + add == target).all()) for family, add in zip(families, offset, strict=True)
-    )
+    targets = np.unique(np.stack([recording.family[items], recording.offset[items]], axis=1), axis=0).tolist()
+    slots = [recording.families[number].slots(offset) for number, offset in targets]
+    return all(bool((each == slots[0]).all()) for each in slots[1:])
 
 
 def _neighbours(recording: Recording, keys: Values) -> Iterator[tuple[Values, Values]]:
@@ -224,12 +216,3 @@ def _positions(recording: Recording) -> Values:
 
 def _same(values: Any) -> bool:
     return bool((values == values[0]).all()) if np.ndim(values) else True
-
-
-def _mixed(numbers: Any) -> Values:
-    """Return well-mixed 64-bit numbers (splitmix64)."""
-    with np.errstate(over="ignore"):
-        mixed = np.asarray(numbers).astype(np.uint64) + np.uint64(0x9E3779B97F4A7C15)
-        mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-        mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-        return mixed ^ (mixed >> np.uint64(31))

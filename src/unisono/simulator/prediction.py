@@ -68,7 +68,9 @@ class Prediction:
     - ``latency_bound_s`` and ``bandwidth_bound_s`` are times below which no algorithm can get on this network.
     - ``messages`` counts the messages of all ranks and passes; ``passes`` the segments of each chunk.
     - ``method`` says how it was simulated: "rank by rank", or "folded into k classes".
-    - ``contention`` says whether messages share the bandwidth of links.
+    - ``contention`` says whether messages share the bandwidth of links. ``contention_ignored``: messages of several
+      ranks use the same link, and each was simulated as if it were alone there, because the caller asked for that or
+      because sharing would have been too large to simulate.
     - ``range_s``: the times with the fastest and the slowest routes of each class, where similar ranks were folded
       into one class with the average costs of their routes; None where the ranks of a class do not differ.
     """
@@ -89,6 +91,7 @@ class Prediction:
     passes: int
     method: str
     contention: bool
+    contention_ignored: bool = False
     range_s: tuple[float, float] | None = None
 
     @property
@@ -123,6 +126,7 @@ class Prediction:
             "time_s": self.time_s, "first_rank_s": float(self.rank_s.min()), "level_s": list(self.level_s),
             "waiting_s": self.waiting_s, "latency_bound_s": self.latency_bound_s,
             "bandwidth_bound_s": self.bandwidth_bound_s, "messages": self.messages, "passes": self.passes,
-            "method": self.method, "contention": self.contention, "range_s": self.range_s, "critical_path": parts,
+            "method": self.method, "contention": self.contention, "contention_ignored": self.contention_ignored,
+            "range_s": self.range_s, "critical_path": parts,
             "links": [vars(link) for link in self.links],
         }  # fmt: skip

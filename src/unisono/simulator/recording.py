@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from math import gcd
 from typing import Any
@@ -48,6 +48,12 @@ class Family:
         least = int(self.turn[0] + offsets[0]) % divisor
         return least, self.modulus - divisor + least
 
+    def slots(self, offset: int, part: slice = slice(None)) -> Values:
+        """Return the first slot of an item on each rank, or on a part of them."""
+        if self.modulus:
+            return self.start[part] + (self.turn[part] + offset) % self.modulus
+        return self.start[part] + offset
+
     def first_slots(self, offsets: Values, index: int) -> Values:
         """Return the first slots of items on the rank with this index."""
         if self.modulus:
@@ -78,12 +84,18 @@ class Recording:
         families = [Family(each.start[chosen], each.turn[chosen], each.modulus) for each in self.families]
         return replace(self, ranks=self.ranks[chosen], peers=self.peers[chosen], families=families)
 
+    def by_family(self) -> Iterator[tuple[Family, Values]]:
+        """Yield each family that has items, and their indices."""
+        order = np.argsort(self.family, kind="stable")
+        numbers, starts = np.unique(self.family[order], return_index=True)
+        for number, items in zip(numbers.tolist(), np.split(order, starts[1:]), strict=True):
+            yield self.families[number], items
+
     def first_slots(self, index: int) -> Values:
         """Return the first slot of each item on one rank of the recording."""
         found = np.empty(len(self.family), np.int64)
-        for number in np.unique(self.family):
-            chosen = self.family == number
-            found[chosen] = self.families[number].first_slots(self.offset[chosen], index)
+        for family, items in self.by_family():
+            found[items] = family.first_slots(self.offset[items], index)
         return found
 
 

@@ -27,8 +27,8 @@ from unisono.schedule.network import run as run_network
 from unisono.simulator import events, messages
 from unisono.simulator.actions import Array, Programs, actions_of, joined, matched, room_of
 from unisono.simulator.bounds import bandwidth_bound, latency_bound
-from unisono.simulator.classes import Classes, RouteTable, every_rank, route_costs, routes_of
-from unisono.simulator.costs import Costs, Cut, costs_of, cut
+from unisono.simulator.classes import Classes, RouteTable, route_costs, routes_of
+from unisono.simulator.costs import LAST, Costs, Cut, costs_of, cut
 from unisono.simulator.critical_path import critical_path
 from unisono.simulator.folding import CompiledRanks, compile_ranks
 from unisono.simulator.link_sharing import meet
@@ -40,7 +40,7 @@ MOST_LINKS = 10  # that a prediction lists
 MOST_RECORDED = 20_000_000  # instructions of which all times are kept, for the critical path
 MOST_RECORDED_OF_SIMILAR = 500_000  # where the path is that of average ranks anyway
 MOST_ACTIONS = 20_000_000  # instructions of all units; one takes some 200 bytes
-MOST_SHARING = 5_000_000  # instructions of all ranks up to which messages share links, unless the caller decides
+MOST_SHARING = 5_000_000  # instructions of all units up to which messages share links, unless the caller decides
 RANK_BY_RANK = "rank by rank"
 FOLDED, FOLDED_INTO_ONE = "folded into {classes} classes", "folded into 1 class"
 OF_SIMILAR_RANKS = " of similar ranks"
@@ -61,7 +61,8 @@ def simulate(
     the network says, and one on the ideal network. Of the protocols of the network, the one is used that delivers a
     chunk first. ``depth`` is the number of messages that a channel holds; None stands for libraries
     whose channels hold any number. ``contention`` says whether messages on the same link share its bandwidth; by
-    default, they do where messages of several ranks use the same link. ``progress`` is called with the number of
+    default, they do where messages of several ranks use the same link, unless that is too large to simulate
+    (``Prediction.contention_ignored``). ``progress`` is called with the number of
     instructions simulated so far, now and then. UsageError is raised if the arguments make no sense, and
     ScheduleError if the programs are wrong.
     """
@@ -70,10 +71,13 @@ def simulate(
     collective = collectives.find(schedule.collective)
     if not fold:
         programs = rank_by_rank(schedule, network, codec)
-        sizes = cut_for(schedule, collective, programs, nbytes, network, codec, dtype, segments)
+        sizes = cut_for(schedule, collective, programs.most_sent, nbytes, network, codec, dtype, segments)
         return predict(schedule, collective, programs, sizes, nbytes, network, None, depth, contention, progress)
-    units = units_of(schedule, network, codec, contention)
-    sizes = cut_for(schedule, collective, units.programs, nbytes, network, codec, dtype, segments)
+    compiled = compile_ranks(schedule, shared_memory_ranks(network), rounds=codec is not None)
+    if compiled is None:
+        raise _standstill(schedule)
+    sizes = cut_for(schedule, collective, compiled.most_sent, nbytes, network, codec, dtype, segments)
+    units = folded(schedule, network, compiled, sizes.passes, contention)
     predicted = predict(
         schedule, collective, units.programs, sizes, nbytes, network, units, depth, units.contention, progress
     )
@@ -96,11 +100,14 @@ def predict(
 ) -> Prediction:  # fmt: skip
     """Simulate programs of ranks, or of classes of ranks (``units``), and collect the results."""
     costs = costs_of(programs, network, sizes, None if units is None or not units.similar else units.costs())
-    contention = shares_links(programs, costs, network) if contention is None else contention
+    meets = shares_links(programs, costs, network) if units is None else units.meets
+    contention = meets if contention is None else contention
+    bandwidth = network.links(schedule.size).bandwidth if contention else None
+    if units is not None:
+        costs, bandwidth = units.on_links(costs, network)
     most_recorded = MOST_RECORDED if units is None or not units.similar else MOST_RECORDED_OF_SIMILAR
     outcome = events.run(
-        programs, costs, None if depth is None else room_of(programs, depth),
-        network.links(schedule.size).bandwidth if contention else None,
+        programs, costs, None if depth is None else room_of(programs, depth), bandwidth,
         record=costs.passes * len(programs.rows) <= most_recorded, progress=progress,
     )  # fmt: skip
     if outcome is None:
@@ -116,40 +123,50 @@ def predict(
         np.maximum.at(ends, times.level, times.end.max(axis=0))
         levels = tuple(np.maximum.accumulate(ends)[1:].tolist())
     unit_of = slice(None) if units is None else units.classes.of_rank
+    tails_s = 0.0 if units is None else units.missing_s(costs)
     messages_sent = int(programs.counts[programs.unit[programs.receives]].sum()) * costs.passes
     return Prediction(
         algorithm=schedule.label, network=network.name, size=schedule.size, nbytes=nbytes, time_s=time_s,
-        rank_s=(outcome.unit_s + call_s)[unit_of], level_s=levels, idle_s=outcome.idle_s[unit_of],
+        rank_s=(outcome.unit_s + call_s)[unit_of] - tails_s, level_s=levels, idle_s=outcome.idle_s[unit_of],
         links=_busiest(_link_bytes(programs, costs, network, sizes, units), network, schedule.size, time_s),
         critical_path=path,
         latency_bound_s=latency_bound(collective, network, schedule.size),
         bandwidth_bound_s=bandwidth_bound(collective, network, schedule.size, nbytes),
         messages=messages_sent, passes=costs.passes, method=RANK_BY_RANK if units is None else units.method,
-        contention=contention,
+        contention=contention, contention_ignored=meets and not contention,
     )  # fmt: skip
 
 
 def units_of(schedule: Schedule, network: Network, codec: Codec | None, contention: bool | None) -> Units:
-    """Compile all ranks and fold those that behave identically; raise ScheduleError if messages do not match.
-
-    Where messages share links, every rank is simulated: ranks of a class would have to share with their doubles. By
-    default they do not share where that would be too large to simulate.
-    """
+    """Compile all ranks and fold those that behave identically in any number of passes."""
     compiled = compile_ranks(schedule, shared_memory_ranks(network), rounds=codec is not None)
     if compiled is None:
         raise _standstill(schedule)
+    return folded(schedule, network, compiled, 2, contention)
+
+
+def folded(
+    schedule: Schedule, network: Network, compiled: CompiledRanks, passes: int, contention: bool | None
+) -> Units:
+    """Fold the ranks that behave identically; raise ScheduleError if messages do not match.
+
+    By default, messages share links where they meet on one, unless that would be too large to simulate.
+    """
     routes = routes_of(schedule.size, compiled.ports, network)
-    if contention is None:
-        contention = compiled.actions <= MOST_SHARING and compiled.shares_links(routes, network)
+    costs = route_costs(routes)
+    meets = compiled.shares_links(routes, network)
+    classes: Classes | None = None
     similar = False
-    if contention:
-        classes: Classes | None = every_rank(schedule.size)
-    else:
-        classes = compiled.classes(route_costs(routes), MOST_ACTIONS)
+    if contention or (contention is None and meets):
+        most = MOST_ACTIONS if contention else MOST_SHARING
+        classes = compiled.classes(costs, most, passes, compiled.crossings(routes, network))
+        contention = contention or classes is not None
+    if not contention:
+        classes = compiled.classes(costs, MOST_ACTIONS, passes)
         similar = classes is None
         if similar:
-            classes = compiled.classes(compiled.near_or_far(network), MOST_ACTIONS)
-    if classes is None or compiled.actions_of(classes) > MOST_ACTIONS:
+            classes = compiled.classes(compiled.near_or_far(network), MOST_ACTIONS, passes)
+    if classes is None:
         raise UsageError(
             messages.TOO_LARGE(
                 algorithm=schedule.label, size=schedule.size, events=compiled.actions, passes=1, most=MOST_ACTIONS
@@ -158,7 +175,7 @@ def units_of(schedule: Schedule, network: Network, codec: Codec | None, contenti
     programs = compiled.programs(classes)
     if programs is None:
         raise _standstill(schedule)
-    return Units(programs, classes, compiled, routes, contention, similar)
+    return Units(programs, classes, compiled, routes, meets, bool(contention), similar)
 
 
 class Units(NamedTuple):
@@ -168,16 +185,41 @@ class Units(NamedTuple):
     classes: Classes
     compiled: CompiledRanks
     routes: RouteTable
-    contention: bool
+    meets: bool  # messages of several ranks use the same link
+    contention: bool  # and share it
     similar: bool = False  # ranks of a class differ in the costs of their routes
+
+    @property
+    def is_folded(self) -> bool:
+        """Whether a unit stands for several ranks."""
+        return len(self.classes) < self.programs.size
 
     @property
     def method(self) -> str:
         """How the ranks are simulated, in words."""
-        if len(self.classes) == self.programs.size:
+        if not self.is_folded:
             return RANK_BY_RANK
         folded = FOLDED_INTO_ONE if len(self.classes) == 1 else FOLDED.format(classes=len(self.classes))
         return folded + OF_SIMILAR_RANKS if self.similar else folded
+
+    def on_links(self, costs: Costs, network: Network) -> tuple[Costs, Array | None]:
+        """Return the costs and the bandwidth of the links that messages share, or of classes of links."""
+        if not self.contention:
+            return costs, None
+        bandwidth, links = network.links(self.programs.size).bandwidth, self.classes.links
+        if links is None or not self.is_folded:
+            return costs, bandwidth
+        return links.fold(costs, self.programs), bandwidth[links.representative]
+
+    def missing_s(self, costs: Costs) -> Array:
+        """Return by how much each rank finishes before its unit: no message follows the actions that it lacks."""
+        missing = self.compiled.missing(self.classes)
+        if not missing.any():
+            return np.zeros(len(missing))
+        total = np.concatenate([[0.0], np.cumsum(costs.busy_s[LAST])])
+        end = self.programs.first[1:][self.classes.of_rank]
+        found: Array = total[end] - total[end - missing]
+        return found
 
     def costs(self, extreme: np.ufunc | None = None) -> tuple[Array, Array]:
         """Return latency and seconds per byte of the message of each receive: an extreme, or the mean, of a class."""
@@ -192,9 +234,9 @@ def shares_links(programs: Programs, costs: Costs, network: Network) -> bool:
     if network.endpoint.synchronous or not len(costs.routes):
         return False
     received = programs.receives
-    pairs, first = np.unique(costs.pair[received], return_index=True)
-    source = programs.rows["source"][received[first]].astype(np.int64)
-    return meet(costs.routes[pairs], source, programs.rank[received[first]], programs.size, network)
+    action = np.empty(len(costs.routes), np.int64)  # one that receives over each route
+    action[costs.pair[received]] = received
+    return meet(costs.routes, programs.rows["source"][action].astype(np.int64), programs.rank[action], network)
 
 
 def entry_s(collective: Collective, network: Network, nbytes: float, sizes: Cut) -> float:
@@ -225,10 +267,13 @@ def shared_memory_ranks(network: Network) -> int:
 
 
 def cut_for(
-    schedule: Schedule, collective: Collective, programs: Programs, nbytes: int, network: Network,
+    schedule: Schedule, collective: Collective, most_sent: int, nbytes: int, network: Network,
     codec: Codec | None, dtype: str, segments: int | None,
 ) -> Cut:  # fmt: skip
-    """Return the segments of a call, as the engine cuts it unless ``segments`` are given."""
+    """Return the segments of a call, as the engine cuts it unless ``segments`` are given.
+
+    ``most_sent`` is the number of chunks that the busiest rank sends.
+    """
     if not collective.carries_data:
         nbytes = 0
     chunks, several_hosts = schedule.chunks, network.hosts_of(schedule.size) > 1
@@ -244,9 +289,9 @@ def cut_for(
     longest = -(-nbytes // (chunks * element)) * element
     block = None if codec is None else CodecBlock(BLOCK * element, codec.wire_bytes(BLOCK))
     # Ranks that send many chunks, as tens of thousands of ranks in a ring do, connect with a larger staging area.
-    staging = max(STAGING_BYTES, 2 * programs.most_sent * (min(longest, SHORTEST_FAR_SEGMENT) + PADDING + LINE))
+    staging = max(STAGING_BYTES, 2 * most_sent * (min(longest, SHORTEST_FAR_SEGMENT) + PADDING + LINE))
     segment, passes = cut_into_segments(
-        schedule, collective, programs.most_sent, longest, staging, several_hosts, codec_block=block,
+        schedule, collective, most_sent, longest, staging, several_hosts, codec_block=block,
         tracks=tracks,
     )  # fmt: skip
     return cut(nbytes, chunks, segment, passes, tracks, codec, working_set)

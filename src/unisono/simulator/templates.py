@@ -25,8 +25,9 @@ from unisono.schedule import Schedule
 from unisono.schedule.frozen import KINDS
 from unisono.schedule.ops import COMBINE, COPY, Op, Step, new_op
 from unisono.simulator.actions import Array, actions_of
+from unisono.simulator.hashing import mixed
 from unisono.simulator.numbers import Values
-from unisono.simulator.patterns import Held, _mixed, patterns
+from unisono.simulator.patterns import Held, patterns
 from unisono.simulator.recording import LOCAL, Recording
 
 
@@ -86,9 +87,9 @@ def _alike(
     held, extent = _held(schedule, collective, ranks)
     first = _first_equal(peers)
     near = hosts.near(ranks, peers)
-    key = _mixed(hosts.near_count(ranks)) + _mixed(extent)
+    key = mixed(hosts.near_count(ranks)) + mixed(extent)
     for column in range(peers.shape[1]):
-        key = _mixed(key + _mixed(first[:, column] * 2 + near[:, column]))
+        key = mixed(key + mixed(first[:, column] * 2 + near[:, column]))
     for chosen in _groups(key):
         part = recording.part(chosen)
         part_held = [Held(each.first[chosen], int(each.width[chosen[0]])) for each in held]
