@@ -68,7 +68,7 @@ def measure(case: Case, runs: int) -> dict[str, Any]:
     schedule = algorithm.schedule(case.size, 0 if algorithm.collective.rooted else None)
     programs = simulation.units_of(schedule, network, None, contention=True).programs  # of every rank
     cut = simulation.cut_for(
-        schedule, algorithm.collective, programs, case.nbytes, network, None, "float32", case.segments
+        schedule, algorithm.collective, programs.most_sent, case.nbytes, network, None, "float32", case.segments
     )
     costs, room = costs_of(programs, network, cut), room_of(programs, simulation.DEPTH)
     messages = len(programs.receives) * costs.passes

@@ -92,5 +92,6 @@ def arguments_of(name, size, passes, contention):
     network, algorithm = simulation.load("fugaku" if contention else "ideal"), unisono.find(name)
     schedule = algorithm.schedule(size)
     programs = simulation.rank_by_rank(schedule, network)
-    cut = simulation.cut_for(schedule, algorithm.collective, programs, 1 << 20, network, None, "float32", passes)
+    sent = programs.most_sent
+    cut = simulation.cut_for(schedule, algorithm.collective, sent, 1 << 20, network, None, "float32", passes)
     return programs, costs_of(programs, network, cut), network.links(size).bandwidth if contention else None

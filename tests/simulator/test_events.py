@@ -37,7 +37,8 @@ def test_both_loops_compute_the_same_times(algorithm, network):
     for size, nbytes, segments in ((5, 100, None), (8, 1 << 16, 5)):
         schedule = schedule_of(algorithm, size)
         programs = simulation.rank_by_rank(schedule, network)
-        cut = simulation.cut_for(schedule, algorithm.collective, programs, nbytes, network, None, "float32", segments)
+        sent = programs.most_sent
+        cut = simulation.cut_for(schedule, algorithm.collective, sent, nbytes, network, None, "float32", segments)
         costs, room = costs_of(programs, network, cut), room_of(programs, 8)
         for bandwidth in (None, network.links(size).bandwidth):
             native = events.run(programs, costs, room, bandwidth)

@@ -86,6 +86,8 @@ class Recording:
 
     def by_family(self) -> Iterator[tuple[Family, Values]]:
         """Yield each family that has items, and their indices."""
+        if not len(self.family):
+            return
         order = np.argsort(self.family, kind="stable")
         numbers, starts = np.unique(self.family[order], return_index=True)
         for number, items in zip(numbers.tolist(), np.split(order, starts[1:]), strict=True):
