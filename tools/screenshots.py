@@ -1,4 +1,4 @@
-"""Take the screenshots in docs/images/page-*.png: a ring of five in both languages, and a run with a straggler."""
+"""Take the screenshots in docs/images/page-*.png: a ring of five in both languages, a run, and simulated time."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ IMAGES = Path(__file__).parent.parent / "docs" / "images"
 WINDOW = (1280, 866)  # down to the bar below the stage
 RUN_WINDOW = (1280, 1010)  # down to the stage
 MOMENT = "#step=2.55"  # the third step, its messages half-way
+SIMULATED_MOMENT = "#step=37"  # messages on near and far links
 
 
 def record(folder: Path) -> Path:
@@ -40,6 +41,10 @@ def main() -> int:
         started.set_up(*RUN_WINDOW)
         started.open(draw(record(Path(folder)), language="en").save(Path(folder) / "run.html"), "#call=4&at=62")
         started.picture(IMAGES / "page-run.png")
+        simulated = draw("ring", size=16, network="dgx-h100", language="en").save(Path(folder) / "simulated.html")
+        started.set_up(*WINDOW)
+        started.open(simulated, SIMULATED_MOMENT)
+        started.picture(IMAGES / "page-simulated.png")
     return 0
 
 

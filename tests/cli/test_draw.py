@@ -51,6 +51,14 @@ def test_the_error_of_a_wrong_program_is_printed_in_the_requested_language(tmp_p
     assert "the input of rank 0 is counted twice" in capsys.readouterr().err
 
 
+def test_a_program_is_animated_on_a_network(tmp_path, capsys):
+    page = tmp_path / "page.html"
+    arguments = ["-n", "6", "--bytes", "64KiB", "-o", str(page), "--no-open"]
+    assert main(["draw", "--network", "dgx-h100", str(EXAMPLES / "zigzag.py"), *arguments]) == 0
+    assert "all_reduce/zigzag · 6 · dgx-h100: " in capsys.readouterr().out
+    assert '"bytes":65536' in page.read_text(encoding="utf-8")
+
+
 def test_several_algorithms_are_compared_on_eight_ranks(tmp_path, capsys):
     page = tmp_path / "compare.html"
     assert main(["draw", "ring", "tree", "hierarchical", "--node", "2", "-o", str(page), "--no-open"]) == 0
@@ -124,16 +132,22 @@ def test_a_program_that_fails_its_proof_is_drawn_and_the_error_is_printed(tmp_pa
         (["ring", "--no-open"], "would discard the page"),
         (["ring", "--root", "1"], "has no root"),
         (["ring", "--node", "2"], "no option 'node'"),
-        (["ring", "--preset", "four"], "leave out names, size (-n), root, calls and options"),
-        (["--preset", "four", "-n", "5"], "leave out names, size (-n), root, calls and options"),
-        (["--preset", "zero3", "-n", "5"], "leave out names, size (-n), root, calls and options"),
-        (["--preset", "nodes", "--root", "1"], "leave out names, size (-n), root, calls and options"),
+        (["ring", "--preset", "four"], "leave out names, size (-n), root, calls, network, bytes and options"),
+        (["--preset", "four", "-n", "5"], "leave out names, size (-n), root, calls, network, bytes and options"),
+        (["--preset", "zero3", "-n", "5"], "leave out names, size (-n), root, calls, network, bytes and options"),
+        (["--preset", "nodes", "--root", "1"], "leave out names, size (-n), root, calls, network, bytes and options"),
         (["--all"], "into a folder"),
         (["ring", "--all", "-o", "site"], "expected -o FOLDER, and no names"),
         (["--all", "-o", "/dev/null/site", "--no-open"], "pages cannot be written there"),
         (["ring", "-n", "2000"], "at most 1024"),
         (["ring", "-o", "/nowhere/at/all.html"], "there is no folder '/nowhere/at'; create it first"),
         (["ring", "--option", "n=5"], "did you mean size=?"),
+        (["ring", "--network", "dgx-h10"], "did you mean 'dgx-h100'?"),
+        (["ring", "--network", "polaris", "-n", "100000"], "expected: between 1 and 2240 ranks"),
+        (["ring", "--bytes", "1MiB"], "expected: a network as well, such as --network dgx-h100"),
+        (["ring", "--network", "ideal", "--bytes", "many"], "many"),
+        (["--preset", "four", "--network", "ideal"], "leave out names"),
+        (["--all", "-o", "site", "--network", "ideal"], "no names, --preset, --network or --bytes"),
     ],
 )
 def test_invalid_arguments_are_explained(capsys, arguments, complaint):

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 import threading
+import webbrowser
 from pathlib import Path
 
 import numpy as np
@@ -49,6 +51,9 @@ def test_json_holds_the_predictions_of_every_size_and_algorithm(capsys):
         (["ring", "--bytes", "many"], "many"),
         (["ring", "--codec", "fp3"], "fp3"),
         (["ring", "--codec", "topk:0.1"], "simulate that all_gather"),
+        (["ring", "--no-open"], "expected: --draw as well"),
+        (["ring", "-o", "page.html"], "expected: --draw as well"),
+        (["ring", "--draw", "--no-open"], "--no-open without -o would discard the page"),
     ],
 )
 def test_arguments_that_make_no_sense_are_explained(capsys, arguments, text):
@@ -95,3 +100,49 @@ def arguments_of(name, size, passes, contention):
     sent = programs.most_sent
     cut = simulation.cut_for(schedule, algorithm.collective, sent, 1 << 20, network, None, "float32", passes)
     return programs, costs_of(programs, network, cut), network.links(size).bandwidth if contention else None
+
+
+@pytest.fixture
+def opened(monkeypatch):
+    """Record the pages that would be opened in a browser."""
+    addresses: list[str] = []
+    monkeypatch.setattr(webbrowser, "open", addresses.append)
+    return addresses
+
+
+def test_draw_writes_and_opens_the_animation_of_one_algorithm(tmp_path, capsys, opened):
+    page = tmp_path / "ring.html"
+    arguments = ["--bytes", "64KiB", "--network", "dgx-h100", "--draw", "-o", str(page)]
+    assert main(["simulate", "ring", "-n", "13", *arguments]) == 0
+    assert opened == [page.as_uri()]
+    assert "all_reduce/ring · 13 · dgx-h100" in capsys.readouterr().out
+    simulated = data_of(page)["simulated"]
+    expected = unisono.simulate(unisono.find("ring").schedule(13), 1 << 16, "dgx-h100")
+    assert simulated["prediction"]["time_s"] == expected.time_s
+
+
+def test_draw_lets_several_algorithms_race_on_the_network_and_at_the_size(tmp_path, capsys, opened):
+    page = tmp_path / "race.html"
+    arguments = ["-n", "3", "--bytes", "3000", "--codec", "bf16", "--draw", "--no-open", "-o", str(page), "--json"]
+    assert main(["simulate", "all_gather/ring", "bruck", *arguments]) == 0
+    printed = capsys.readouterr()
+    predictions = json.loads(printed.out)  # the path of the page is not part of it
+    assert "race.html" in printed.err
+    assert opened == []
+    data = data_of(page)
+    race, (network,) = data["race"], data["race"]["networks"]
+    assert [scene["label"] for scene in data["scenes"]] == ["all_gather/ring", "all_gather/bruck"]
+    assert (network["name"], race["bytes"]) == ("ideal", 3000)
+    at = race["sizes"].index(3000)
+    assert [finish[at] for finish in network["finish"]] == [each["time_s"] for each in predictions]
+
+
+def test_draw_shows_the_sizes_that_were_given(tmp_path, capsys):
+    page = tmp_path / "sizes.html"
+    assert main(["simulate", "ring", "-n", "2", "--bytes", "8,1KiB", "--draw", "--no-open", "-o", str(page)]) == 0
+    assert data_of(page)["race"]["sizes"] == [8, 1024]
+
+
+def data_of(page):
+    text = re.search(r'<script type="application/json"[^>]*>(.*?)</script>', page.read_text("utf-8"), re.DOTALL)
+    return json.loads(text[1])

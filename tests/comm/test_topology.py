@@ -5,12 +5,13 @@ from __future__ import annotations
 import pytest
 
 from unisono import algorithm, find, one_per_rank, prove
+from unisono.algorithms.host_options import host_options, node_option
 from unisono.algorithms.nodes import crossing_part
 from unisono.algorithms.ring import ring
 from unisono.collectives import COLLECTIVES, all_reduce, all_to_all
 from unisono.comm.candidates import candidates_for
 from unisono.comm.ranking import ranking_for
-from unisono.comm.topology import host_options, hosts_of, least_crossing, node_option, rank_counts, topology_of
+from unisono.comm.topology import hosts_of, least_crossing, rank_counts, topology_of
 
 ROUND_ROBIN = ((0, 2), (1, 3))
 

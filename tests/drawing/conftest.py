@@ -11,6 +11,7 @@ import browser as driving
 from launching import LIMIT_S
 from unisono import find
 from unisono.cli.main import main
+from unisono.drawing.gallery import write_gallery
 from unisono.drawing.page import Settings, write_page
 from unisono.drawing.scene import scene_of
 
@@ -38,6 +39,12 @@ def one_browser(tmp_path_factory):
 def browser(one_browser):
     one_browser.set_up()
     return one_browser
+
+
+@pytest.fixture(scope="session")
+def gallery(tmp_path_factory):
+    """Write the gallery of three ranks once and return its index."""
+    return write_gallery(tmp_path_factory.mktemp("site"), size=3)
 
 
 @pytest.fixture

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from unisono.drawing.gallery import write_gallery
-
 pytestmark = pytest.mark.slow
 
 
-def test_the_index_leads_to_every_page_in_the_language_of_the_reader(browser, tmp_path):
-    index = write_gallery(tmp_path / "site", size=3)
+def test_the_index_leads_to_every_page_in_the_language_of_the_reader(browser, gallery):
+    index = gallery
     browser.open(index)
     cards = browser.run("[...document.querySelectorAll('.card, .compare')].map((one) => one.getAttribute('href'))")
     for link in cards:
@@ -30,9 +28,8 @@ def test_the_index_leads_to_every_page_in_the_language_of_the_reader(browser, tm
     assert browser.complaints() == []
 
 
-def test_reduce_scatter_then_all_gather_equals_all_reduce_step_by_step(browser, tmp_path):
-    index = write_gallery(tmp_path / "site", size=2)
-    browser.open(index.parent / "preset-identity.html", "#step=4")
+def test_reduce_scatter_then_all_gather_equals_all_reduce_step_by_step(browser, gallery):
+    browser.open(gallery.parent / "preset-identity.html", "#step=4")
     said = "[...document.querySelectorAll('.compare-lane')].map((one) => one.querySelector('.progress').textContent)"
     assert browser.run(said) == ["finished after 3 steps", "Step 1 of 3", "Step 4 of 6"]
     states = "unisono.scenes.map(({ rows }) => rows.map((of) => of.at(-1).map((cell) => cell && cell.value)))"

@@ -11,7 +11,6 @@ from unisono import algorithm, draw, find, one, recv_reduce, send
 from unisono.cli.main import main
 from unisono.collectives import all_reduce
 from unisono.drawing import messages
-from unisono.drawing.gallery import write_gallery
 from unisono.errors import UsageError
 from unisono.schedule.text import format_schedule
 
@@ -61,7 +60,9 @@ def test_the_error_for_an_unknown_option_lists_the_known_ones():
     assert raised.value.id == messages.NO_OPTION.id
     with pytest.raises(UsageError, match="did you mean node="):
         draw("hierarchical", nod=2)
-    with pytest.raises(UsageError, match="arguments: size, root, numbers, language, preset, calls; options: node"):
+    with pytest.raises(
+        UsageError, match="arguments: size, root, numbers, language, preset, calls, network, nbytes; options: node"
+    ):
         draw("ring", "hierarchical", colour=2)
     with pytest.raises(UsageError, match="options: none"):
         draw("ring", colour=2)
@@ -161,9 +162,10 @@ def test_drawing_is_imported_on_first_use():
     assert unisono.draw is draw
 
 
-def test_the_gallery_compares_the_best_algorithms_with_the_ring(tmp_path):
-    write_gallery(tmp_path, size=3)
-    title = re.search("<title>(.*)</title>", (tmp_path / "compare-all_reduce.html").read_text(encoding="utf-8"))[1]
+def test_the_gallery_compares_the_best_algorithms_with_the_ring(gallery):
+    title = re.search(
+        "<title>(.*)</title>", (gallery.parent / "compare-all_reduce.html").read_text(encoding="utf-8")
+    )[1]
     names = title.partition(" · ")[0].split(", ")
     assert len(names) == 6
     assert "all_reduce/ring" in names

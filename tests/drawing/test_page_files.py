@@ -53,6 +53,13 @@ def test_modules_can_be_concatenated(module):
     assert not any(" as " in names for names, _ in IMPORT.findall(text))
 
 
+@pytest.mark.parametrize("module", MODULES)
+def test_every_imported_name_is_exported(module):
+    for target, names in zip(imports(module), _imported_names(module), strict=True):
+        exported = {name for _, name in EXPORT.findall((ASSETS / f"{target}.mjs").read_text(encoding="utf-8"))}
+        assert set(names) <= exported, target
+
+
 def test_every_module_is_used():
     whole = "".join(map(script, ENTRIES))
     assert [

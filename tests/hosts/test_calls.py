@@ -17,9 +17,9 @@ from host_jobs import HostJob
 from tests.comm.test_against_play import compare
 from tests.comm.test_hosts import make_chosen_calls, other_calls
 from unisono.algorithms import BUILT_IN, Algorithm
+from unisono.algorithms.host_options import host_options
 from unisono.bootstrap.ucx_search import packaged_libraries
 from unisono.collectives import barrier
-from unisono.comm.topology import host_options
 from unisono.player import play
 
 SHORT = "aabb"

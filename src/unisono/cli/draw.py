@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import argparse
 import webbrowser
-from pathlib import Path
 
 from rich.markup import escape
 
+from unisono import networks
+from unisono.bench.cases import parse_bytes
 from unisono.cli import arguments
 from unisono.cli.output import console, progress_bar
 from unisono.cli.watchdog import watched
@@ -21,6 +22,7 @@ from unisono.drawing.drawing import SIZE, SIZE_OF_SEVERAL, Drawing, Request, dra
 from unisono.drawing.gallery import write_gallery
 from unisono.drawing.lessons import LESSONS
 from unisono.drawing.presets import PRESETS
+from unisono.drawing.simulated import Conditions
 from unisono.errors import UsageError
 
 
@@ -39,8 +41,15 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
         "-n", dest="size", type=arguments.size,
         help=f"number of ranks (default {SIZE}, or {SIZE_OF_SEVERAL} for several names)",
     )  # fmt: skip
-    parser.add_argument("-o", dest="output", metavar="FILE", help="write the page to this file")
-    parser.add_argument("--no-open", action="store_true", help="do not open a browser")
+    add_output(parser)
+    parser.add_argument(
+        "--network",
+        help="animate in simulated time on this network: a preset (`unisono list --networks`) or a file (.toml); "
+        "a comparison without it offers several",
+    )
+    parser.add_argument(
+        "--bytes", metavar="SIZE", help="size of the vector on the network, such as 64KiB (default 1MiB)"
+    )
     parser.add_argument("--numbers", action="store_true", help="open the page with numbers in the cells")
     presets = [*PRESETS, *LESSONS]
     parser.add_argument(
@@ -58,14 +67,30 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
     parser.set_defaults(run=run)
 
 
+def add_output(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments that say where a page goes."""
+    parser.add_argument("-o", dest="output", metavar="FILE", help="write the page to this file")
+    parser.add_argument("--no-open", action="store_true", help="do not open a browser")
+
+
 def run(args: argparse.Namespace) -> int:
     """Write the page and open it."""
     if args.all:
         return _gallery(args)
-    if args.no_open and not args.output:
+    return draw_page(_request(args), args.output, not args.no_open)
+
+
+def check_output(output: str | None, opens: bool) -> None:
+    """Refuse a page that is neither kept nor opened."""
+    if not opens and not output:
         raise UsageError(messages.PAGE_NOT_KEPT())
+
+
+def draw_page(request: Request, output: str | None, opens: bool, to_stderr: bool = False) -> int:
+    """Draw a request, write the page, open it, and print what was found; return the exit status."""
+    check_output(output, opens)
     with progress_bar() as progress:
-        bar = progress.add_task("drawing", total=len(args.names) or None)
+        bar = progress.add_task("drawing", total=len(request.names) or None)
         drawn = 0
 
         def show(name: str) -> None:
@@ -73,12 +98,12 @@ def run(args: argparse.Namespace) -> int:
             progress.update(bar, completed=drawn, description=escape(f"drawing {name}"))
             drawn += 1
 
-        drawing = draw_request(_request(args), watch=watched, progress=show)
-    _write(drawing, args)
+        drawing = draw_request(request, watch=watched, progress=show)
+    _write(drawing, output, opens, to_stderr)
     for finding in drawing.findings:
-        console().print(escape(_in(args.lang, finding)), soft_wrap=True)
+        console().print(escape(_in(request.language, finding)), soft_wrap=True)
     for note in drawing.notes:
-        console(stderr=True).print(f"[yellow]{escape(_in(args.lang, note))}[/]", soft_wrap=True)
+        console(stderr=True).print(f"[yellow]{escape(_in(request.language, note))}[/]", soft_wrap=True)
     for error, message in drawing.failures:
         console(stderr=True).print(f"[red]{error}[/] {escape(message)}", soft_wrap=True)
     return 1 if drawing.failures else 0
@@ -88,20 +113,25 @@ def _request(args: argparse.Namespace) -> Request:
     options = arguments.options(args.option)
     if args.node is not None:
         options["node"] = args.node
+    network = None if args.network is None else networks.load(args.network)
+    sizes = () if args.bytes is None else (parse_bytes(args.bytes, args.bytes),)
     return Request(
-        args.names, args.size, args.root, args.numbers, args.lang, args.preset, calls=args.calls, options=options
-    )
+        args.names, args.size, args.root, args.numbers, args.lang, args.preset, calls=args.calls, options=options,
+        conditions=Conditions(network, sizes),
+    )  # fmt: skip
 
 
-def _write(drawing: Drawing, args: argparse.Namespace) -> None:
+def _write(drawing: Drawing, output: str | None, opens: bool, to_stderr: bool) -> None:
     """Write the page and print its path."""
-    if args.output:
-        path = drawing.save(args.output)
-        _open(path, args)
+    if output:
+        path = drawing.save(output)
+        if opens:
+            webbrowser.open(path.resolve().as_uri())
     else:
         path = drawing.show()
     size = f"{len(drawing.html.encode()) / 1000:.0f} KB"
-    console().print(f"{escape(drawing.title)}: {escape(str(path))} ({size})", soft_wrap=True)
+    out = console(stderr=to_stderr)
+    out.print(f"{escape(drawing.title)}: {escape(str(path))} ({size})", soft_wrap=True)
 
 
 def _in(language: str | None, words: Words) -> str:
@@ -117,14 +147,9 @@ def _calls(text: str) -> tuple[int, int | None]:
     return int(first), int(last) if last else None if dash else int(first)
 
 
-def _open(path: Path, args: argparse.Namespace) -> None:
-    if not args.no_open:
-        webbrowser.open(path.resolve().as_uri())
-
-
 def _gallery(args: argparse.Namespace) -> int:
     """Write a page for everything."""
-    if args.names or args.preset or not args.output:
+    if args.names or args.preset or args.network or args.bytes or not args.output:
         raise UsageError(messages.GALLERY_ALONE())
     with progress_bar() as progress:
         bar = progress.add_task("drawing", total=None)
@@ -134,7 +159,8 @@ def _gallery(args: argparse.Namespace) -> int:
             args.lang,
             written=lambda path: progress.update(bar, advance=1, description=escape(path.name)),
         )
-    _open(index, args)
+    if not args.no_open:
+        webbrowser.open(index.resolve().as_uri())
     pages = len(list(index.parent.glob("*.html")))
     console().print(f"{pages} pages: {escape(str(index))}", soft_wrap=True)
     return 0

@@ -11,14 +11,17 @@ from rich.progress import Progress, TaskID
 
 from unisono import networks
 from unisono.algorithms import Algorithm
+from unisono.algorithms.host_options import network_options
 from unisono.bench.cases import format_bytes, parse_sizes
 from unisono.cli import arguments
 from unisono.cli import simulate_messages as messages
+from unisono.cli.draw import add_output, check_output, draw_page
 from unisono.cli.names import WrittenSchedule, resolve
 from unisono.cli.output import console, print_json, print_paragraph, print_table, progress_bar, ratio, table
 from unisono.cli.proof_messages import ALGORITHM
 from unisono.collectives import Collective
-from unisono.comm.topology import host_options
+from unisono.drawing.drawing import Request
+from unisono.drawing.simulated import Conditions
 from unisono.errors import UsageError
 from unisono.message import translated
 from unisono.networks import Network
@@ -51,6 +54,11 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
     )
     parser.add_argument("--no-contention", action="store_true", help="let messages share links at full speed")
     parser.add_argument("--no-fold", action="store_true", help="simulate every rank, also where ranks behave alike")
+    parser.add_argument(
+        "--draw", action="store_true",
+        help="also draw a page: one algorithm animated in simulated time, or several in a race",
+    )  # fmt: skip
+    add_output(parser)
     arguments.add_options(parser)
     arguments.add_language(parser)
     arguments.add_json(parser)
@@ -58,10 +66,30 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print a table for each size of the vector."""
+    """Print a table for each size of the vector, and draw a page if asked for."""
+    if not args.draw and (args.output or args.no_open):
+        raise UsageError(messages.OUTPUT_WITHOUT_DRAW())
+    if args.draw:
+        check_output(args.output, not args.no_open)
     sizes = parse_sizes(args.bytes)
     network = networks.load(args.network)
-    collective, schedules = _schedules(args, network)
+    collective, algorithms, schedules = _schedules(args, network)
+    status = _simulate(args, sizes, network, collective, schedules)
+    if args.draw:
+        further = {
+            "codec": args.codec, "segments": args.segments, "contention": False if args.no_contention else None,
+        }  # fmt: skip
+        request = Request(
+            algorithms, schedules[0].size, args.root, language="zh" if args.lang == "zh" else None,
+            options=arguments.options(args.option), conditions=Conditions(network, tuple(sizes), further),
+        )  # fmt: skip
+        status = draw_page(request, args.output, not args.no_open, to_stderr=args.json) or status
+    return status
+
+
+def _simulate(
+    args: argparse.Namespace, sizes: list[int], network: Network, collective: Collective, schedules: list[Schedule]
+) -> int:
     predictions: dict[int, list[Prediction]] = {nbytes: [] for nbytes in sizes}
     with progress_bar(args.json) as bar:
         task = bar.add_task("", total=len(sizes) * len(schedules))
@@ -97,11 +125,13 @@ def _progress(bar: Progress, task: TaskID, algorithm: str, nbytes: int, language
     return show
 
 
-def _schedules(args: argparse.Namespace, network: Network) -> tuple[Collective, list[Schedule]]:
+def _schedules(
+    args: argparse.Namespace, network: Network
+) -> tuple[Collective, list[Algorithm | WrittenSchedule], list[Schedule]]:
     """Return the schedules to compare; hierarchical algorithms use the hosts of the network as their nodes."""
     options = arguments.options(args.option)
     collective: Collective | None = None
-    found = []
+    found, algorithms = [], []
     for name in args.names:
         algorithm = resolve(
             name, collective if "/" not in name and not name.partition(":")[0].endswith(".py") else None
@@ -113,15 +143,14 @@ def _schedules(args: argparse.Namespace, network: Network) -> tuple[Collective, 
         collective = collective or algorithm.collective
         if algorithm.collective is not collective:
             raise UsageError(messages.OTHER_COLLECTIVE(name=name, found=algorithm.collective, expected=collective))
-        hosts = network.hosts_of(size)  # raises if the network is too small
+        network.hosts_of(size)  # raises if the network is too small
         own = dict(options)
         if isinstance(algorithm, Algorithm):
-            per_host = network.ranks_per_host
-            ranks = tuple(tuple(range(host * per_host, min((host + 1) * per_host, size))) for host in range(hosts))
-            own = {**host_options(algorithm, ranks if per_host > 1 else None), **options}
+            own = {**network_options(algorithm, network, size), **options}
+        algorithms.append(algorithm)
         found.append(algorithm.schedule(size, args.root, **own))
     assert collective is not None  # there is at least one name
-    return collective, found
+    return collective, algorithms, found
 
 
 def _print(

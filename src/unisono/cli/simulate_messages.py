@@ -53,3 +53,8 @@ IGNORED = Template(
     "contention ignored: messages that meet on a link do not slow each other down",
     "忽略争用：在同一链路上相遇的消息互不影响",
 )
+OUTPUT_WITHOUT_DRAW = Template(
+    "cli.simulate_output_without_draw",
+    "-o and --no-open are about a page\n  expected: --draw as well",
+    "-o 和 --no-open 用于页面\n  应为：同时使用 --draw",
+)

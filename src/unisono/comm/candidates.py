@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 from unisono.algorithms.catalogue import algorithms_serving, find
 from unisono.algorithms.declaration import Algorithm
+from unisono.algorithms.host_options import host_options, node_option, uses_hosts
 from unisono.collectives import Collective
-from unisono.comm.topology import host_options, node_option, uses_hosts
 from unisono.compiler import Hosts
 from unisono.schedule import Schedule
 

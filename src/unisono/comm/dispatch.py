@@ -14,6 +14,7 @@ from typing import Any, Literal, overload
 
 from unisono import _engine
 from unisono.algorithms.declaration import Algorithm
+from unisono.algorithms.host_options import host_options
 from unisono.algorithms.user_files import WrittenSchedule, resolve
 from unisono.bootstrap.membership import Link
 from unisono.codecs import AutoCodec, Codec
@@ -39,7 +40,6 @@ from unisono.comm.plan_record import PlanRecord
 from unisono.comm.programs import Compiled, check_blocks, compiled
 from unisono.comm.selection import choose
 from unisono.comm.topk_all_reduce import all_reduce_largest
-from unisono.comm.topology import host_options
 from unisono.comm.work import Work
 from unisono.compiler import Hosts, Lengths, lay_out_call
 from unisono.compiler.traffic import SentBytes, sent_bytes

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from unisono import collectives
 from unisono.algorithms.declaration import Algorithm
+from unisono.algorithms.host_options import host_options
 from unisono.algorithms.user_files import resolve
 from unisono.bootstrap.job_resources import Table
 from unisono.codecs import AutoCodec
@@ -21,7 +22,6 @@ from unisono.comm.machine import load_rates, with_link_rate
 from unisono.comm.network_rates import load_network, network_hosts, rates_of_network
 from unisono.comm.ranking import Ranking
 from unisono.comm.tables import load_table
-from unisono.comm.topology import host_options
 from unisono.compiler import Hosts
 from unisono.costs.network_model import NetworkModel
 from unisono.costs.rates import Rates

@@ -11,12 +11,13 @@ from typing import Any, NamedTuple
 
 from unisono.algorithms.catalogue import algorithms_serving
 from unisono.algorithms.declaration import Algorithm
+from unisono.algorithms.host_options import host_options
 from unisono.bootstrap.job_resources import STAGING_BYTES, Table
 from unisono.collectives import Collective
 from unisono.comm import messages
 from unisono.comm.candidates import NO_OPTIONS, Variant, variant_of
 from unisono.comm.ranking import Ranked, Ranking, ranking_for
-from unisono.comm.topology import host_options, topology_of
+from unisono.comm.topology import topology_of
 from unisono.compiler import Hosts
 from unisono.costs.network_model import NetworkModel
 from unisono.costs.prediction import Prediction

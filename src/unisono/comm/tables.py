@@ -11,10 +11,11 @@ from typing import Any
 
 from unisono import algorithms, collectives
 from unisono.algorithms.declaration import Algorithm
+from unisono.algorithms.host_options import host_options
 from unisono.bootstrap.job_resources import Table
 from unisono.cache_files import Unbelievable, read_record, user_cache, warn_ignored, write_record
 from unisono.comm import messages
-from unisono.comm.topology import host_options, hosts_of, rank_counts
+from unisono.comm.topology import hosts_of, rank_counts
 from unisono.errors import UsageError
 
 # Rank 0 sends the table to the others when they connect, in a message of at most a megabyte.

@@ -13,12 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
-from itertools import chain
-from typing import Any
 
-from unisono.algorithms import BUILT_IN
-from unisono.algorithms.declaration import Algorithm
-from unisono.algorithms.nodes import Node
 from unisono.collectives import Collective, all_to_all
 from unisono.compiler import Hosts
 
@@ -54,24 +49,6 @@ def hosts_of(counts: tuple[int, ...]) -> Hosts:
     """Return hosts with these numbers of consecutive ranks."""
     starts = [sum(counts[:host]) for host in range(len(counts))]
     return tuple(tuple(range(start, start + count)) for start, count in zip(starts, counts, strict=True))
-
-
-def node_option(hosts: Hosts) -> Node:
-    """Return the option ``node`` of hierarchical algorithms for these hosts, in its shortest form."""
-    counts = tuple(map(len, hosts))
-    if tuple(chain.from_iterable(hosts)) != tuple(range(sum(counts))):
-        return hosts
-    return counts[0] if len(set(counts)) == 1 else counts
-
-
-def host_options(algorithm: Algorithm, hosts: Hosts | None) -> dict[str, Any]:
-    """Return the options with which a built-in algorithm uses the hosts as its nodes."""
-    return {"node": node_option(hosts)} if hosts is not None and uses_hosts(algorithm, hosts) else {}
-
-
-def uses_hosts(algorithm: Algorithm, hosts: Hosts) -> bool:
-    """Return whether an algorithm uses the hosts as its nodes: a built-in one does if it has nodes."""
-    return len(hosts) > 1 and "node" in algorithm.options and algorithm in BUILT_IN
 
 
 def least_crossing(collective: Collective, counts: Sequence[int]) -> Fraction:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from unisono.algorithms import Algorithm
+from unisono.algorithms.host_options import network_options
 from unisono.algorithms.user_files import Watch, WrittenSchedule, resolve
 from unisono.collectives import Words
 from unisono.drawing import messages
@@ -20,19 +21,23 @@ from unisono.drawing.lessons import LESSONS
 from unisono.drawing.page import Settings, write_page
 from unisono.drawing.presets import PRESETS
 from unisono.drawing.runs import is_trace, write_run_page
-from unisono.drawing.scene import Scene, scene_of
+from unisono.drawing.scene import MOST_RANKS_ON_STAGE, Scene, on_hosts, outline_of, scene_of
+from unisono.drawing.simulated import Conditions, drawn_alone, networks_for, race
 from unisono.errors import UsageError
 from unisono.message import ENGLISH, listed
+from unisono.networks import Network, load
 from unisono.schedule import Schedule
+from unisono.simulator.messages import NOT_A_NETWORK
+from unisono.simulator.simulation import IDEAL, checked
 from unisono.tracing.run import Run
 
 SIZE, SIZE_OF_SEVERAL = 4, 8  # default numbers of ranks: for one algorithm, and for a comparison
 FRAME_HEIGHT = 860  # of the frame in a notebook, in pixels
-ARGUMENTS = ("size", "root", "numbers", "language", "preset", "calls")
+ARGUMENTS = ("size", "root", "numbers", "language", "preset", "calls", "network", "nbytes")
 # Names from other interfaces that users try.
-MEANT = {"n": "size", "ranks": "size", "world_size": "size", "nranks": "size", "lang": "language"}
+MEANT = {"n": "size", "ranks": "size", "world_size": "size", "nranks": "size", "lang": "language", "bytes": "nbytes"}
 
-Drawable = str | PathLike[str] | Algorithm | Schedule | Run
+Drawable = str | PathLike[str] | Algorithm | WrittenSchedule | Schedule | Run
 Calls = tuple[int, int | None]  # numbers of the first and the last call; None: all that follow
 
 
@@ -91,6 +96,7 @@ class Request:
     preset: str | None = None
     calls: Calls | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
+    conditions: Conditions = field(default_factory=Conditions)
 
     @property
     def settings(self) -> Settings:
@@ -106,6 +112,8 @@ def draw(
     language: str | None = None,
     preset: str | None = None,
     calls: Calls | None = None,
+    network: Network | str | PathLike[str] | None = None,
+    nbytes: int | None = None,
     **options: Any,
 ) -> Drawing:
     """Draw an algorithm on ``size`` ranks (default 4), or compare several (default 8 ranks), as a web page.
@@ -115,6 +123,10 @@ def draw(
     has one (default 0). ``options`` are passed to the algorithm, as in ``draw("hierarchical", size=8, node=4)``; in a
     comparison, to every algorithm that has them. ``numbers`` opens the page with numbers in the cells (default:
     expressions). ``language`` is ``en`` or ``zh``; by default, that of the browser.
+
+    With a ``network`` (a record, a preset such as "dgx-h100", or a network file), messages travel in simulated time,
+    for a vector of ``nbytes`` (default 1 MiB), and links are coloured by load; several algorithms race. Without a
+    network, a comparison offers several, and ``nbytes`` is the size at which it opens.
 
     ``draw("run/")`` or ``draw("run.json")`` draws a recorded run, which may also be given as ``read_run`` returns it;
     ``calls`` selects some of its calls, as in ``calls=(100, 200)`` (default: all that fit).
@@ -127,7 +139,8 @@ def draw(
         unisono.draw("ring", "double_tree", size=8).save("compare.html")
     """
     names = tuple(_flattened(algorithms))
-    return draw_request(Request(names, size, root, numbers, language, preset, calls, options))
+    conditions = Conditions(_loaded(network), () if nbytes is None else (nbytes,))
+    return draw_request(Request(names, size, root, numbers, language, preset, calls, options, conditions))
 
 
 def draw_request(
@@ -144,45 +157,89 @@ def draw_request(
         return _draw_run(request, progress)
     if request.calls is not None:
         raise UsageError(messages.CALLS_WITHOUT_RUN(name=str(request.names[0])))
+    conditions = request.conditions
+    if conditions.sizes and conditions.network is None and len(request.names) == 1:
+        raise UsageError(messages.BYTES_WITHOUT_NETWORK(name=str(request.names[0])))
     subjects = [_resolved(name, watch) for name in request.names]
     _check_options(subjects, request.options)
-    scenes = []
+    schedules, scenes = [], []
     for name, subject in zip(request.names, subjects, strict=True):
         progress(str(name))
-        scenes.append(_scene(subject, request, str(name) if isinstance(name, str | PathLike) else None))
-    return draw_scenes(scenes, request.settings)
+        schedule = _schedule(subject, request)
+        for nbytes in conditions.sizes or (0,):
+            checked(schedule, nbytes, conditions.network or IDEAL)
+        schedules.append(schedule)
+        scenes.append(_scene(schedule, subject, request, str(name) if isinstance(name, str | PathLike) else None))
+    return draw_scenes(scenes, request.settings, **_simulated(schedules, scenes, conditions))
 
 
-def draw_scenes(scenes: list[Scene], settings: Settings) -> Drawing:
-    """Put scenes on a page."""
+def draw_scenes(
+    scenes: list[Scene], settings: Settings, simulated: Mapping[str, Any] | None = None,
+    race: Mapping[str, Any] | None = None,
+) -> Drawing:  # fmt: skip
+    """Put scenes on a page; ``simulated`` or ``race`` holds their simulated times."""
     title = f"{', '.join(scene['label'] for scene in scenes)} · {scenes[0]['size']}"
+    if simulated is not None:
+        title += f" · {simulated['name']}"
     language = settings.language or ENGLISH
     failed = [scene["failure"] for scene in scenes if scene["failure"]]
     failures = tuple((failure["error"], failure["texts"][language]) for failure in failed)
-    return Drawing(title, write_page(scenes, title, settings), failures)
+    return Drawing(title, write_page(scenes, title, settings, simulated, race), failures)
 
 
 def _draw_preset(request: Request) -> Drawing:
     name = request.preset or ""
-    if request.names or request.options or (request.size, request.root, request.calls) != (None, None, None):
+    given = (request.size, request.root, request.calls) != (None, None, None) or _is_simulated(request)
+    if request.names or request.options or given:
         raise UsageError(messages.PRESET_ALONE(preset=name))
     if name in LESSONS:
         return Drawing(LESSONS[name].title.en, LESSONS[name].write(Settings(language=request.language)))
     if name not in PRESETS:
         raise UsageError(messages.NO_PRESET(preset=name, presets=listed([*PRESETS, *LESSONS])))
-    scenes, settings = PRESETS[name].make(PRESETS[name])
-    numbers = request.numbers or settings.numbers
-    return draw_scenes(scenes, replace(settings, numbers=numbers, language=request.language))
+    preset = PRESETS[name]
+    scenes, settings = preset.make(preset)
+    settings = replace(settings, numbers=request.numbers or settings.numbers, language=request.language)
+    return draw_scenes(scenes, settings, race=preset.race(scenes))
 
 
 def _draw_run(request: Request, progress: Callable[[str], None]) -> Drawing:
     run: Any = next(filter(_is_run, request.names))
     name = run.source if isinstance(run, Run) else str(run)
-    if len(request.names) > 1 or request.options or (request.size, request.root) != (None, None):
+    given = (request.size, request.root) != (None, None) or _is_simulated(request)
+    if len(request.names) > 1 or request.options or given:
         raise UsageError(messages.RUN_ALONE(run=name))
     progress(name)
     page = write_run_page(run, request.settings, request.calls)
     return Drawing(page.title, page.html, findings=tuple(page.verdict), notes=tuple(page.notes))
+
+
+def _is_simulated(request: Request) -> bool:
+    return request.conditions.network is not None or bool(request.conditions.sizes)
+
+
+def _loaded(network: Network | str | PathLike[str] | None) -> Network | None:
+    if not isinstance(network, Network | str | PathLike | None):
+        raise UsageError(NOT_A_NETWORK(found=repr(network)))
+    return (
+        load(network if isinstance(network, str) else Path(network))
+        if isinstance(network, str | PathLike)
+        else network
+    )
+
+
+def _simulated(schedules: Sequence[Schedule], scenes: Sequence[Scene], conditions: Conditions) -> dict[str, Any]:
+    """Return the simulated times of schedules; a program that fails its proof is not simulated."""
+    network = conditions.network
+    if any(scene["failure"] for scene in scenes):
+        return {}
+    if network is not None and len(scenes) == 1 and scenes[0]["on_stage"] and len(conditions.sizes) < 2:
+        return {"simulated": drawn_alone(schedules[0], network, conditions)}
+    if network is not None:
+        return {"race": race(schedules, scenes, [network], conditions)}
+    if len(scenes) == 1 or not all(scene["on_stage"] for scene in scenes):
+        return {}
+    most = max(schedule.size for schedule in schedules)
+    return {"race": race(schedules, scenes, networks_for(most), conditions)}
 
 
 def _flattened(algorithms: Sequence[Any]) -> Iterator[Any]:
@@ -224,12 +281,27 @@ def _check_options(subjects: Sequence[Algorithm | WrittenSchedule | Schedule], o
         raise UsageError(messages.NO_OPTION_LISTED(option=option, names=names, arguments=arguments, options=named))
 
 
-def _scene(subject: Algorithm | WrittenSchedule | Schedule, request: Request, name: str | None) -> Scene:
-    """Return the scene of one subject; in a comparison each takes the options that it has."""
+def _schedule(subject: Algorithm | WrittenSchedule | Schedule, request: Request) -> Schedule:
+    """Return the schedule of one subject; in a comparison each takes the options that it has."""
     if isinstance(subject, Schedule):
-        return scene_of(subject)
+        return subject
     if isinstance(subject, WrittenSchedule):
-        return scene_of(subject.schedule(request.size or subject.written.size, request.root), name=name)
+        return subject.schedule(request.size or subject.written.size, request.root)
     size = (SIZE_OF_SEVERAL if len(request.names) > 1 else SIZE) if request.size is None else request.size
     options = {option: value for option, value in request.options.items() if option in subject.options}
-    return scene_of(subject.schedule(size, request.root, **options), subject, name=name)
+    if request.conditions.network is not None:
+        options = {**network_options(subject, request.conditions.network, size), **options}
+    return subject.schedule(size, request.root, **options)
+
+
+def _scene(
+    schedule: Schedule, subject: Algorithm | WrittenSchedule | Schedule, request: Request, name: str | None
+) -> Scene:
+    """Return the scene of a schedule; of one that is simulated and too large for the stage, only its outline."""
+    algorithm = subject if isinstance(subject, Algorithm) else None
+    network = request.conditions.network
+    if network is None:
+        return scene_of(schedule, algorithm, name=name)
+    if schedule.size > MOST_RANKS_ON_STAGE:
+        return outline_of(schedule, algorithm)
+    return on_hosts(scene_of(schedule, algorithm, name=name), network.host_ranks(schedule.size))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,9 @@ from unisono.drawing.lessons import LESSONS
 from unisono.drawing.page import Settings, fill_template, script
 from unisono.drawing.presets import PRESETS
 from unisono.drawing.scene import Scene, scene_of
+from unisono.drawing.simulated import FEWER_NETWORKS, networks_for, race
 from unisono.errors import UsageError
+from unisono.schedule import Schedule
 
 INDEX = "index.html"
 MOST_COMPARED = 6  # on one page
@@ -53,7 +55,7 @@ def _presets(target: Path, language: str | None, written: Callable[[Path], None]
     for name, preset in PRESETS.items():
         scenes, settings = preset.make(preset)
         path = target / f"preset-{name}.html"
-        _write(path, scenes, replace(settings, language=language, home=INDEX))
+        _write(path, scenes, replace(settings, language=language, home=INDEX), preset.race(scenes))
         written(path)
         yield {
             "name": name, "page": path.name, "title": preset.title._asdict(), "words": preset.words._asdict(),
@@ -75,15 +77,24 @@ def _collective(
     """Write the pages of a collective and return its entry in the index."""
     settings = Settings(language=language, home=INDEX)
     scenes: dict[str, Scene] = {}
+    schedules: dict[str, Schedule] = {}
     cards = []
     for algorithm in algorithms_of(collective):
-        scene = scenes[str(algorithm)] = scene_of(algorithm.schedule(size), algorithm)
+        schedule = schedules[str(algorithm)] = algorithm.schedule(size)
+        scene = scenes[str(algorithm)] = scene_of(schedule, algorithm)
         path = target / f"{collective}-{algorithm.name}.html"
         _write(path, [scene], settings)
         written(path)
         cards.append(_card(algorithm, scene, path.name))
     compared = target / f"compare-{collective}.html"
-    _write(compared, _best(list(scenes.values())), settings)
+    best = _best(scenes)
+    chosen = [scenes[name] for name in best]
+    _write(
+        compared,
+        chosen,
+        settings,
+        race([schedules[name] for name in best], chosen, networks_for(size, FEWER_NETWORKS)),
+    )
     written(compared)
     return {
         "name": collective.name, "title": collective.name.replace("_", "-"),
@@ -93,8 +104,8 @@ def _collective(
     }  # fmt: skip
 
 
-def _write(path: Path, scenes: list[Scene], settings: Settings) -> None:
-    path.write_text(draw_scenes(scenes, settings).html, encoding="utf-8")
+def _write(path: Path, scenes: list[Scene], settings: Settings, race: dict[str, Any] | None = None) -> None:
+    path.write_text(draw_scenes(scenes, settings, race=race).html, encoding="utf-8")
 
 
 def _card(algorithm: Algorithm, scene: Scene, page: str) -> dict[str, Any]:
@@ -110,11 +121,10 @@ def _thumbnail(scene: Scene) -> dict[str, Any]:
     return {"size": scene["size"], "layout": scene["layout"], "pairs": scene["pairs"]}
 
 
-def _best(scenes: list[Scene]) -> list[Scene]:
+def _best(scenes: Mapping[str, Scene]) -> list[str]:
     """Return the well-known algorithm and those closest to the lower bounds, in their original order."""
-    ranked = sorted(scenes, key=_distance)
-    chosen = ranked[:MOST_COMPARED]
-    return [scene for scene in scenes if scene in chosen]
+    chosen = sorted(scenes, key=lambda name: _distance(scenes[name]))[:MOST_COMPARED]
+    return [name for name in scenes if name in chosen]
 
 
 def _distance(scene: Scene) -> tuple[bool, float]:

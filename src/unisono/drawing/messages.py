@@ -16,8 +16,9 @@ NOT_DRAWABLE = Template(
 )
 PRESET_ALONE = Template(
     "drawing.preset_alone",
-    "the preset {preset!r} determines what is drawn; leave out names, size (-n), root, calls and options",
-    "预设页面 {preset!r} 已经决定了要画的内容；请去掉名称、size（-n）、root、calls 和选项",
+    "the preset {preset!r} determines what is drawn; leave out names, size (-n), root, calls, network, bytes "
+    "and options",
+    "预设页面 {preset!r} 已经决定了要画的内容；请去掉名称、size（-n）、root、calls、网络、字节数和选项",
 )
 NO_PRESET = Template(
     "drawing.no_preset",
@@ -26,13 +27,23 @@ NO_PRESET = Template(
 )
 RUN_ALONE = Template(
     "drawing.run_alone",
-    "{run}: a recorded run is drawn on its own page; leave out other names, size (-n), root and options",
-    "{run}：已记录的运行单独成页；请去掉其他名称、size（-n）、root 和选项",
+    "{run}: a recorded run is drawn on its own page; leave out other names, size (-n), root, network, bytes and "
+    "options",
+    "{run}：已记录的运行单独成页；请去掉其他名称、size（-n）、root、网络、字节数和选项",
 )
 CALLS_WITHOUT_RUN = Template(
     "drawing.calls_without_run",
     "calls (--calls) selects calls of a recorded run, as in `unisono draw run/ --calls 100-200`; {name} is not one",
     "calls（--calls）用于从已记录的运行中选取调用，例如 `unisono draw run/ --calls 100-200`；{name} 不是已记录的运行",
+)
+BYTES_WITHOUT_NETWORK = Template(
+    "drawing.bytes_without_network",
+    "{name}: a number of bytes matters on a network only\n"
+    "  expected: a network as well, such as --network dgx-h100, or several algorithms to compare\n"
+    "  hint:     `unisono list --networks` lists the networks",
+    "{name}：只有在网络上，字节数才有意义\n"
+    "  应为：同时给出网络，例如 --network dgx-h100；或给出多个算法进行比较\n"
+    "  建议：`unisono list --networks` 列出所有网络",
 )
 NO_OPTION = Template(
     "drawing.no_option",
@@ -114,6 +125,6 @@ PAGE_NOT_KEPT = Template(
 )
 GALLERY_ALONE = Template(
     "drawing.gallery_alone",
-    "--all draws everything into a folder; expected -o FOLDER, and no names or --preset",
-    "--all 会把全部页面写入一个目录；请用 -o 给出目录，不要给出名称或 --preset",
+    "--all draws everything into a folder; expected -o FOLDER, and no names, --preset, --network or --bytes",
+    "--all 会把全部页面写入一个目录；请用 -o 给出目录，不要给出名称、--preset、--network 或 --bytes",
 )

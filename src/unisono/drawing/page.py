@@ -24,8 +24,8 @@ from unisono.collectives import Words
 ASSETS = Path(__file__).parent / "page"
 STYLES = (
     "common/colours", "common/frame", "common/stage", "common/playback_bar", "common/narration_panel",
-    "algorithm/facts", "algorithm/code", "compare/compare", "index", "lessons/training", "lessons/training_panels",
-    "lessons/lessons", "run/run",
+    "algorithm/facts", "algorithm/code", "compare/compare", "simulated/simulated", "index", "lessons/training",
+    "lessons/training_panels", "lessons/lessons", "run/run",
 )  # fmt: skip
 IMPORT = re.compile(r'^import (\{[^}]*\}) from "(\.\.?/[\w/]+)\.mjs";$', re.MULTILINE)
 EXPORT = re.compile(r"^export ((?:async )?(?:function|class|const) (\w+))", re.MULTILINE)
@@ -49,10 +49,16 @@ class Settings:
         return {"numbers": self.numbers, "language": self.language, "offsets": self.offsets, **words}
 
 
-def write_page(scenes: Sequence[Mapping[str, Any]], title: str, settings: Settings | None = None) -> str:
-    """Return a page about one scene, or a comparison of several; ``title`` is for the title bar."""
+def write_page(
+    scenes: Sequence[Mapping[str, Any]], title: str, settings: Settings | None = None,
+    simulated: Mapping[str, Any] | None = None, race: Mapping[str, Any] | None = None,
+) -> str:  # fmt: skip
+    """Return a page about one scene, or a comparison of several; ``title`` is for the title bar.
+
+    ``simulated`` holds the simulated times of one scene, ``race`` those of a comparison (simulated.py).
+    """
     chosen = settings or Settings()
-    data = {"scenes": scenes, "settings": chosen.as_dict(), "home": chosen.home}
+    data = {"scenes": scenes, "settings": chosen.as_dict(), "home": chosen.home, "simulated": simulated, "race": race}
     return fill_template("page.html", title, data, script("main"))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,6 +12,7 @@ from unisono.algorithms import find
 from unisono.collectives import Words
 from unisono.drawing.page import Settings
 from unisono.drawing.scene import Scene, scene_of
+from unisono.drawing.simulated import networks_for, race
 from unisono.player import play
 
 
@@ -25,6 +26,7 @@ class Preset:
     words: Words
     numbers: bool = False
     options: Mapping[str, Any] = field(default_factory=dict)
+    races: bool = False  # the algorithms race in simulated time
     make: Callable[[Preset], tuple[list[Scene], Settings]] = lambda preset: preset.scenes()
 
     def scenes(self) -> tuple[list[Scene], Settings]:
@@ -32,6 +34,13 @@ class Preset:
         algorithms = [find(name) for name in self.names]
         scenes = [scene_of(algorithm.schedule(self.size, **self.options), algorithm) for algorithm in algorithms]
         return scenes, Settings(numbers=self.numbers, title=self.title, story=self.words)
+
+    def race(self, scenes: Sequence[Scene]) -> dict[str, Any] | None:
+        """Return the simulated times of the scenes, if they race."""
+        if not self.races:
+            return None
+        schedules = [find(name).schedule(self.size, **self.options) for name in self.names]
+        return race(schedules, scenes, networks_for(self.size))
 
 
 def _in_relay(preset: Preset) -> tuple[list[Scene], Settings]:
@@ -89,7 +98,7 @@ PRESETS = {
         ),
     ),
     "race": Preset(
-        ("ring", "recursive_doubling", "rabenseifner", "tree"), 8,
+        ("ring", "recursive_doubling", "rabenseifner", "tree"), 8, races=True,
         title=Words("A race", "赛跑"),
         words=Words(
             "Four all-reduce algorithms race on short and on long vectors; the chart shows where the order changes.",

@@ -32,6 +32,7 @@ Scene = dict[str, Any]
 
 MOST_RANKS = 1024
 MOST_RANKS_ON_STAGE = 64
+MOST_RANKS_IN_NODES = 8  # with more ranks, links are easier to see in a ring
 MOST_SLOTS_ON_STAGE = 20_000  # total of all ranks
 MOST_RANKS_FOLLOWED = 256  # source lines; with more ranks only those of rank 0
 MOST_STATES_ON_STAGE = 4_000_000  # slots times steps
@@ -71,18 +72,11 @@ def scene_of(
         level = _failing_level(error, capture)
         capture = _until(capture, level)
         failure = failure_of(error, level)
-    options = {**algorithm.options, **schedule.options} if algorithm else dict(schedule.options)
+    options = _options(schedule, algorithm)
     numbers = (inputs or example_inputs(schedule)) if on_stage else None
     code = program_texts(algorithm, played, stacks, with_text=on_stage)
     return {
-        "label": schedule.label,
-        "collective": _about(collective),
-        "algorithm": {
-            "name": schedule.algorithm,
-            "idea": {language: algorithm.idea_in(language) if algorithm else "" for language in ("en", "zh")},
-            "options": {name: str(value) for name, value in options.items() if value is not None},
-        },
-        "size": schedule.size, "chunks": schedule.chunks, "slots": schedule.slots, "root": schedule.root,
+        **_heading(schedule, algorithm),
         "on_stage": on_stage,
         "parts": _parts(schedule, collective),
         "levels": max(capture.last_level, failure["level"] if failure else 0),
@@ -93,6 +87,39 @@ def scene_of(
         "facts": facts_of(proof) if proof else None,
         "failure": failure,
         "packed": pack(_columns(schedule, collective, capture, code["of_step"], numbers)),
+    }  # fmt: skip
+
+
+def outline_of(schedule: Schedule, algorithm: Algorithm | None = None) -> Scene:
+    """Return what a page says about a schedule that is too large to draw; it is not run."""
+    nothing = {"levels": 0, "facts": None, "failure": None, "packed": None}
+    return {**_heading(schedule, algorithm), "on_stage": False, **nothing}
+
+
+def on_hosts(scene: Scene, hosts: Sequence[Sequence[int]]) -> Scene:
+    """Return the scene with the hosts of a network as its nodes, where a host has several ranks."""
+    if len(hosts) == 1 or len(hosts) == scene["size"]:
+        return scene
+    nodes = [list(ranks) for ranks in hosts]
+    best = "nodes" if scene["size"] <= MOST_RANKS_IN_NODES else "ring"
+    return {**scene, "hosts": nodes, "layout": {**scene["layout"], "nodes": nodes, "best": best}}
+
+
+def _options(schedule: Schedule, algorithm: Algorithm | None) -> dict[str, Any]:
+    return {**algorithm.options, **schedule.options} if algorithm else dict(schedule.options)
+
+
+def _heading(schedule: Schedule, algorithm: Algorithm | None) -> dict[str, Any]:
+    options = _options(schedule, algorithm)
+    return {
+        "label": schedule.label,
+        "collective": _about(collectives.find(schedule.collective)),
+        "algorithm": {
+            "name": schedule.algorithm,
+            "idea": {language: algorithm.idea_in(language) if algorithm else "" for language in ("en", "zh")},
+            "options": {name: str(value) for name, value in options.items() if value is not None},
+        },
+        "size": schedule.size, "chunks": schedule.chunks, "slots": schedule.slots, "root": schedule.root,
     }  # fmt: skip
 
 

@@ -96,3 +96,42 @@ TABLES = Template(
     "若干个表：单独一行 [[{name}]]，其后是各自的键",
 )
 ONE_OF = Template("networks.one_of", "one of {words}", "以下之一：{words}")
+
+# The names of links.
+MEMORY_OF_HOST = Template("networks.memory_of_host", "memory of host {host}", "主机 {host} 的内存")
+NEAR_PAIR = Template(
+    "networks.near_pair",
+    "near link from rank {source} to rank {target}",
+    "从 rank {source} 到 rank {target} 的近链路",
+)
+NEAR_OUT = Template("networks.near_out", "near link out of rank {rank}", "从 rank {rank} 出发的近链路")
+NEAR_INTO = Template("networks.near_into", "near link into rank {rank}", "到达 rank {rank} 的近链路")
+NEAR_OF = Template("networks.near_of", "near link of rank {rank}", "rank {rank} 的近链路")
+NIC_OUT = Template("networks.nic_out", "link out of {port}", "从{port}出发的链路")
+NIC_INTO = Template("networks.nic_into", "link into {port}", "到达{port}的链路")
+NIC_OF = Template("networks.nic_of", "link of {port}", "{port}的链路")
+PORT_OF_HOST = Template("networks.port_of_host", "host {host}", "主机 {host} ")
+PORT_OF_NIC = Template("networks.port_of_nic", "host {host}, NIC {nic}", "主机 {host} 网卡 {nic} ")
+TORUS_LINK = Template(
+    "networks.torus_link",
+    "link of host {host} in direction {direction}",
+    "主机 {host} 沿 {direction} 方向的链路",
+)
+LEAF_SWITCH = Template("networks.leaf_switch", "leaf switch", "叶交换机")
+SPINE_SWITCH = Template("networks.spine_switch", "spine switch", "脊交换机")
+LINK_UP = Template(
+    "networks.link_up", "link up from {level} {switch}, number {number}", "{level} {switch} 的上行链路 {number}"
+)
+LINK_DOWN = Template(
+    "networks.link_down", "link down to {level} {switch}, number {number}", "{level} {switch} 的下行链路 {number}"
+)
+LOCAL_CABLE = Template(
+    "networks.local_cable",
+    "link from router {source} to router {target} of group {group}",
+    "组 {group} 内从路由器 {source} 到路由器 {target} 的链路",
+)
+GLOBAL_CABLE = Template(
+    "networks.global_cable",
+    "link {number} from group {source} to group {target}",
+    "从组 {source} 到组 {target} 的链路 {number}",
+)

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from unisono.networks import messages
 from unisono.networks.links import Ids, Section
 
 MEMORY, SWITCH, MESH = KINDS = ("memory", "switch", "mesh")
@@ -46,22 +47,21 @@ class Near:
     def sections(self, hosts: int, per_host: int) -> list[Section]:
         """Return the links of ``hosts`` hosts with ``per_host`` ranks each."""
         if self.kind == MEMORY:
-            return [Section(hosts, self.latency_s, self.bandwidth, lambda host: f"memory of host {host}")]
+            return [Section(hosts, self.latency_s, self.bandwidth, lambda host: messages.MEMORY_OF_HOST(host=host))]
         if self.kind == MESH:
             pairs = per_host * per_host
 
             def name(index: int) -> str:
                 host, pair = divmod(index, pairs)
-                return "near link from rank {} to rank {}".format(
-                    *(host * per_host + local for local in divmod(pair, per_host))
-                )
+                source, target = (host * per_host + local for local in divmod(pair, per_host))
+                return messages.NEAR_PAIR(source=source, target=target)
 
             return [Section(hosts * pairs, self.latency_s, self.bandwidth, name)]
         half = self.latency_s / 2
-        out = Section(hosts * per_host, half, self.bandwidth, lambda rank: f"near link out of rank {rank}")
+        out = Section(hosts * per_host, half, self.bandwidth, lambda rank: messages.NEAR_OUT(rank=rank))
         if not self.full_duplex:
-            return [Section(hosts * per_host, half, self.bandwidth, lambda rank: f"near link of rank {rank}")]
-        return [out, Section(hosts * per_host, half, self.bandwidth, lambda rank: f"near link into rank {rank}")]
+            return [Section(hosts * per_host, half, self.bandwidth, lambda rank: messages.NEAR_OF(rank=rank))]
+        return [out, Section(hosts * per_host, half, self.bandwidth, lambda rank: messages.NEAR_INTO(rank=rank))]
 
     def routes(self, hosts: int, per_host: int, src: Ids, dst: Ids) -> Ids:
         """Return the links from ``src`` to ``dst``, ranks of the same host, in columns."""

@@ -58,6 +58,13 @@ class Network:
             raise UsageError(messages.TOO_MANY_RANKS(network=self.name, most=self.size or "any number", size=size))
         return -(-size // self.ranks_per_host)
 
+    def host_ranks(self, size: int) -> tuple[tuple[int, ...], ...]:
+        """Return the ranks of each host that ``size`` ranks use; raise UsageError where they do not fit."""
+        per_host = self.ranks_per_host
+        return tuple(
+            tuple(range(host * per_host, min((host + 1) * per_host, size))) for host in range(self.hosts_of(size))
+        )
+
     def for_size(self, size: int) -> Network:
         """Return the part of this network that ``size`` ranks use; raise UsageError where they do not fit."""
         return replace(self, hosts=self.hosts_of(size))

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from unisono.message import Message
+from unisono.networks import messages
 from unisono.networks.links import Ids, Section
 
 
@@ -27,10 +29,10 @@ class Nics:
         """Return the links of the NICs of ``hosts`` hosts."""
         total, half = hosts * self.count, self.latency_s / 2
         if not self.full_duplex:
-            return [Section(total, half, self.bandwidth, lambda port: self._name("of", port))]
+            return [Section(total, half, self.bandwidth, lambda port: messages.NIC_OF(port=self._name(port)))]
         return [
-            Section(total, half, self.bandwidth, lambda port: self._name("out of", port)),
-            Section(total, half, self.bandwidth, lambda port: self._name("into", port)),
+            Section(total, half, self.bandwidth, lambda port: messages.NIC_OUT(port=self._name(port))),
+            Section(total, half, self.bandwidth, lambda port: messages.NIC_INTO(port=self._name(port))),
         ]
 
     def ports(self, rank: Ids, per_host: int) -> Ids:
@@ -41,6 +43,6 @@ class Nics:
         """Return the link into each port; the link out of a port has the number of the port."""
         return port + hosts * self.count if self.full_duplex else port
 
-    def _name(self, direction: str, port: int) -> str:
+    def _name(self, port: int) -> Message:
         host, nic = divmod(port, self.count)
-        return f"link {direction} host {host}" + (f", NIC {nic}" if self.count > 1 else "")
+        return messages.PORT_OF_NIC(host=host, nic=nic) if self.count > 1 else messages.PORT_OF_HOST(host=host)

@@ -22,8 +22,8 @@ NOT_A_SCHEDULE = Template(
 )
 NOT_A_NETWORK = Template(
     "simulator.not_a_network",
-    "simulate: the network is {found}\n  expected: a Network, the name of a preset, or the path of a network file",
-    "simulate：网络是 {found}\n  应为：Network 对象、预设名称或网络文件的路径",
+    "the network is {found}\n  expected: a Network, the name of a preset, or the path of a network file",
+    "网络是 {found}\n  应为：Network 对象、预设名称或网络文件的路径",
 )
 NOT_A_CODEC = Template(
     "simulator.not_a_codec",

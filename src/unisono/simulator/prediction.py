@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from unisono.simulator.actions import Array
+from unisono.simulator.timeline import Timeline
 
 
 @dataclass(frozen=True)
@@ -73,6 +74,7 @@ class Prediction:
       because sharing would have been too large to simulate.
     - ``range_s``: the times with the fastest and the slowest routes of each class, where similar ranks were folded
       into one class with the average costs of their routes; None where the ranks of a class do not differ.
+    - ``timeline`` has the times of all messages and steps, where they were asked for.
     """
 
     algorithm: str
@@ -93,6 +95,7 @@ class Prediction:
     contention: bool
     contention_ignored: bool = False
     range_s: tuple[float, float] | None = None
+    timeline: Timeline | None = field(default=None, repr=False)
 
     @property
     def latency_ratio(self) -> float:

@@ -33,6 +33,7 @@ from unisono.simulator.critical_path import critical_path
 from unisono.simulator.folding import CompiledRanks, compile_ranks
 from unisono.simulator.link_sharing import meet
 from unisono.simulator.prediction import LinkLoad, Prediction
+from unisono.simulator.timeline import timeline_of
 
 MOST_BYTES = 2**60  # of a vector
 MOST_SEGMENTS = 4096  # of a chunk; the time of a simulation grows with their square
@@ -50,7 +51,7 @@ IDEAL = "ideal"
 def simulate(
     schedule: Schedule, nbytes: int, network: Network | str | Path, *, codec: Codec | str | None = None,
     dtype: str = "float32", fold: bool = True, segments: int | None = None, depth: int | None = DEPTH,
-    contention: bool | None = None, progress: events.Progress | None = None,
+    contention: bool | None = None, progress: events.Progress | None = None, timeline: bool = False,
 ) -> Prediction:  # fmt: skip
     """Predict the time of ``schedule`` for a vector of ``nbytes`` on ``network``.
 
@@ -62,17 +63,19 @@ def simulate(
     chunk first. ``depth`` is the number of messages that a channel holds; None stands for libraries
     whose channels hold any number. ``contention`` says whether messages on the same link share its bandwidth; by
     default, they do where messages of several ranks use the same link, unless that is too large to simulate
-    (``Prediction.contention_ignored``). ``progress`` is called with the number of
-    instructions simulated so far, now and then. UsageError is raised if the arguments make no sense, and
-    ScheduleError if the programs are wrong.
+    (``Prediction.contention_ignored``). ``progress`` is called with the number of instructions simulated so far, now
+    and then. ``timeline`` (default: False) keeps the time of every message and step; every rank is then simulated.
+    UsageError is raised if the arguments make no sense, and ScheduleError if the programs are wrong.
     """
-    network = _checked(schedule, nbytes, network, segments).for_messages(schedule.size, nbytes / schedule.chunks)
-    codec = _codec(codec, dtype)
+    network = checked(schedule, nbytes, network, segments).for_messages(schedule.size, nbytes / schedule.chunks)
+    codec = codec_of(codec, dtype)
     collective = collectives.find(schedule.collective)
-    if not fold:
+    if not fold or timeline:
         programs = rank_by_rank(schedule, network, codec)
         sizes = cut_for(schedule, collective, programs.most_sent, nbytes, network, codec, dtype, segments)
-        return predict(schedule, collective, programs, sizes, nbytes, network, None, depth, contention, progress)
+        return predict(
+            schedule, collective, programs, sizes, nbytes, network, None, depth, contention, progress, timeline
+        )
     compiled = compile_ranks(schedule, shared_memory_ranks(network), rounds=codec is not None)
     if compiled is None:
         raise _standstill(schedule)
@@ -96,22 +99,12 @@ def simulate(
 def predict(
     schedule: Schedule, collective: Collective, programs: Programs, sizes: Cut, nbytes: int, network: Network,
     units: Units | None = None, depth: int | None = DEPTH, contention: bool | None = False,
-    progress: events.Progress | None = None,
+    progress: events.Progress | None = None, timeline: bool = False,
 ) -> Prediction:  # fmt: skip
     """Simulate programs of ranks, or of classes of ranks (``units``), and collect the results."""
-    costs = costs_of(programs, network, sizes, None if units is None or not units.similar else units.costs())
-    meets = shares_links(programs, costs, network) if units is None else units.meets
-    contention = meets if contention is None else contention
-    bandwidth = network.links(schedule.size).bandwidth if contention else None
-    if units is not None:
-        costs, bandwidth = units.on_links(costs, network)
-    most_recorded = MOST_RECORDED if units is None or not units.similar else MOST_RECORDED_OF_SIMILAR
-    outcome = events.run(
-        programs, costs, None if depth is None else room_of(programs, depth), bandwidth,
-        record=costs.passes * len(programs.rows) <= most_recorded, progress=progress,
-    )  # fmt: skip
-    if outcome is None:
-        raise _standstill(schedule)
+    costs, outcome, contention, meets = execute(
+        schedule, programs, sizes, network, units, depth, contention, progress
+    )
     call_s = entry_s(collective, network, nbytes, sizes)
     time_s = float(outcome.unit_s.max(initial=0.0)) + call_s
     times = outcome.times
@@ -134,7 +127,35 @@ def predict(
         bandwidth_bound_s=bandwidth_bound(collective, network, schedule.size, nbytes),
         messages=messages_sent, passes=costs.passes, method=RANK_BY_RANK if units is None else units.method,
         contention=contention, contention_ignored=meets and not contention,
+        timeline=timeline_of(schedule, programs, costs, times, network, contention, call_s)
+        if timeline and times is not None
+        else None,
     )  # fmt: skip
+
+
+def execute(
+    schedule: Schedule, programs: Programs, sizes: Cut, network: Network, units: Units | None = None,
+    depth: int | None = DEPTH, contention: bool | None = False, progress: events.Progress | None = None,
+    record: bool = True,
+) -> tuple[Costs, events.Outcome, bool, bool]:  # fmt: skip
+    """Simulate programs.
+
+    Return the costs of their actions, the times, whether messages shared links, and whether they meet on links.
+    """
+    costs = costs_of(programs, network, sizes, None if units is None or not units.similar else units.costs())
+    meets = shares_links(programs, costs, network) if units is None else units.meets
+    contention = meets if contention is None else contention
+    bandwidth = network.links(schedule.size).bandwidth if contention else None
+    if units is not None:
+        costs, bandwidth = units.on_links(costs, network)
+    most_recorded = MOST_RECORDED if units is None or not units.similar else MOST_RECORDED_OF_SIMILAR
+    outcome = events.run(
+        programs, costs, None if depth is None else room_of(programs, depth), bandwidth,
+        record=record and costs.passes * len(programs.rows) <= most_recorded, progress=progress,
+    )  # fmt: skip
+    if outcome is None:
+        raise _standstill(schedule)
+    return costs, outcome, contention, meets
 
 
 def units_of(schedule: Schedule, network: Network, codec: Codec | None, contention: bool | None) -> Units:
@@ -339,7 +360,8 @@ def _standstill(schedule: Schedule) -> Exception:
     return InternalError(messages.NOT_FINISHED(algorithm=schedule.label, size=schedule.size))
 
 
-def _checked(schedule: Schedule, nbytes: int, network: Network | str | Path, segments: int | None) -> Network:
+def checked(schedule: Schedule, nbytes: int, network: Network | str | Path, segments: int | None = None) -> Network:
+    """Return the network; raise UsageError if the arguments of a simulation make no sense."""
     if not isinstance(schedule, Schedule):
         raise UsageError(messages.NOT_A_SCHEDULE(found=repr(schedule)))
     if isinstance(nbytes, bool) or not isinstance(nbytes, int) or not 0 <= nbytes <= MOST_BYTES:
@@ -355,7 +377,8 @@ def _checked(schedule: Schedule, nbytes: int, network: Network | str | Path, seg
     return network
 
 
-def _codec(codec: Codec | str | None, dtype: str) -> Codec | None:
+def codec_of(codec: Codec | str | None, dtype: str = "float32") -> Codec | None:
+    """Return the codec of the messages; raise UsageError if it does not encode every message."""
     if dtype not in ELEMENT_BYTES:
         raise UsageError(messages.BAD_DTYPE(found=repr(dtype), known=listed(ELEMENT_BYTES)))
     if codec is None:

@@ -5,13 +5,19 @@ import { showError } from "./common/error_page.mjs";
 import { replayed } from "./common/replay.mjs";
 import { unpack } from "./common/unpack.mjs";
 import { openCompare } from "./compare/compare.mjs";
+import { openSimulated } from "./simulated/simulated.mjs";
 
 const root = document.getElementById("page");
 
 try {
   const page = JSON.parse(document.getElementById("data").textContent);
-  const scenes = await Promise.all(page.scenes.map(async (scene) => replayed(scene, await unpack(scene.packed))));
-  globalThis.unisono = scenes.length > 1 ? openCompare(root, page, scenes) : openAlgorithm(root, page, scenes[0]);
+  const opened = async (scene) => (scene.packed ? replayed(scene, await unpack(scene.packed)) : scene);
+  const scenes = await Promise.all(page.scenes.map(opened));
+  const { simulated, race } = page;
+  if (simulated) globalThis.unisono = openSimulated(root, page, scenes[0], await unpack(simulated.packed));
+  else if (race) globalThis.unisono = openCompare(root, page, scenes, await unpack(race.packed));
+  else
+    globalThis.unisono = scenes.length > 1 ? openCompare(root, page, scenes) : openAlgorithm(root, page, scenes[0]);
   document.documentElement.dataset.ready = "true";
 } catch (error) {
   showError(root, error);

@@ -22,6 +22,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from unisono.networks import messages
 from unisono.networks.links import Ids, Section
 
 
@@ -62,11 +63,11 @@ class Dragonfly:
 
         def local(index: int) -> str:
             group, source, target = index // routers**2, index // routers % routers, index % routers
-            return f"link from router {source} to router {target} of group {group}"
+            return messages.LOCAL_CABLE(source=source, target=target, group=group)
 
         def cable(index: int) -> str:
             source, target = divmod(index // cables, groups)
-            return f"link {index % cables} from group {source} to group {target}"
+            return messages.GLOBAL_CABLE(number=index % cables, source=source, target=target)
 
         return [
             Section(groups * routers**2, self.hop_latency_s, self.local_bandwidth or bandwidth, local),

@@ -31,6 +31,8 @@ from functools import partial
 
 import numpy as np
 
+from unisono.message import Message, Template
+from unisono.networks import messages
 from unisono.networks.links import Ids, Section
 
 
@@ -68,7 +70,7 @@ class FatTree:
         return [
             Section(switches * links, self.hop_latency_s, speed, partial(_name, direction, level, links))
             for level, switches, links, speed in self._stages(hosts, nics, bandwidth)
-            for direction in ("up from", "down to")
+            for direction in (messages.LINK_UP, messages.LINK_DOWN)
         ]
 
     def routes(self, hosts: int, nics: int, bandwidth: float, src: Ids, dst: Ids) -> Ids:
@@ -105,12 +107,12 @@ class FatTree:
         leaves, trunk = self._leaves(hosts, nics), self.trunk_bandwidth or bandwidth
         below = self._ports_per_leaf(nics) * bandwidth
         links, speed = _trunks(below / self.oversubscription, trunk)
-        stages = [("leaf switch", leaves, links, speed)]
+        stages: list[tuple[str, int, int, float]] = [(messages.LEAF_SWITCH(), leaves, links, speed)]
         if self.levels == 3:
             per_pod = self._leaves_per_pod(nics)
             pods = -(-leaves // per_pod)
             above, faster = _trunks(per_pod * speed / self.oversubscription, trunk)
-            stages.append(("spine switch", pods * links, above, faster))
+            stages.append((messages.SPINE_SWITCH(), pods * links, above, faster))
         return stages
 
 
@@ -155,6 +157,6 @@ def _trunks(total: float, trunk: float) -> tuple[int, float]:
     return links, total / links
 
 
-def _name(direction: str, level: str, links: int, index: int) -> str:
-    switch, link = divmod(index, links)
-    return f"link {direction} {level} {switch}, number {link}"
+def _name(direction: Template, level: str, links: int, index: int) -> Message:
+    switch, number = divmod(index, links)
+    return direction(level=level, switch=switch, number=number)

@@ -19,6 +19,7 @@ from math import ceil, prod
 
 import numpy as np
 
+from unisono.networks import messages
 from unisono.networks.links import Ids, Section
 
 
@@ -59,7 +60,7 @@ class Torus:
 
         def name(index: int) -> str:
             host, link = divmod(index, 2 * len(shape))
-            return f"link of host {host} in direction {'+-'[link % 2]}{'xyzuvw'[link // 2]}"
+            return messages.TORUS_LINK(host=host, direction=f"{'+-'[link % 2]}{'xyzuvw'[link // 2]}")
 
         count = prod(shape) * len(shape) * 2
         return [Section(count, self.hop_latency_s, self.link_bandwidth or bandwidth, name)]

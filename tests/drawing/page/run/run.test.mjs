@@ -1,14 +1,7 @@
 import assert from "node:assert/strict";
 import { readdirSync, readFileSync } from "node:fs";
 import test from "node:test";
-import { durationText, secondsText } from "../../../../src/unisono/drawing/page/common/units.mjs";
-import { unpack } from "../../../../src/unisono/drawing/page/common/unpack.mjs";
-import { viewAtTime } from "../../../../src/unisono/drawing/page/common/views.mjs";
-import { WORDS } from "../../../../src/unisono/drawing/page/common/words.mjs";
-import { POSITIONS, replayClock, timesOf, waitsAt } from "../../../../src/unisono/drawing/page/run/call_clock.mjs";
-import { between, callAt, doing, openGroup } from "../../../../src/unisono/drawing/page/run/communicator.mjs";
-import { linesAbout, pathLines } from "../../../../src/unisono/drawing/page/run/event_sentences.mjs";
-import { RUN_WORDS } from "../../../../src/unisono/drawing/page/run/run_words.mjs";
+import { POSITIONS } from "../../../../src/unisono/drawing/page/common/moment_player.mjs";
 import {
   around,
   marksOf,
@@ -16,7 +9,15 @@ import {
   SHORTEST,
   whole,
   zoomed,
-} from "../../../../src/unisono/drawing/page/run/time_axis.mjs";
+} from "../../../../src/unisono/drawing/page/common/time_axis.mjs";
+import { durationText, secondsText } from "../../../../src/unisono/drawing/page/common/units.mjs";
+import { unpack } from "../../../../src/unisono/drawing/page/common/unpack.mjs";
+import { viewAtTime } from "../../../../src/unisono/drawing/page/common/views.mjs";
+import { WORDS } from "../../../../src/unisono/drawing/page/common/words.mjs";
+import { replayClock, timesOf, waitsAt } from "../../../../src/unisono/drawing/page/run/call_clock.mjs";
+import { between, callAt, doing, openGroup } from "../../../../src/unisono/drawing/page/run/communicator.mjs";
+import { linesAbout, pathLines } from "../../../../src/unisono/drawing/page/run/event_sentences.mjs";
+import { RUN_WORDS } from "../../../../src/unisono/drawing/page/run/run_words.mjs";
 import { ring } from "../scenes.mjs";
 
 const PACKED =

@@ -12,6 +12,7 @@ import { playbackBar } from "../common/playback_bar.mjs";
 import { Player } from "../common/player.mjs";
 import { stepSentences } from "../common/sentences.mjs";
 import { Stage } from "../common/stage.mjs";
+import { lookOf, stageFigure } from "../common/stage_figure.mjs";
 import { State, showLink } from "../common/state.mjs";
 import { followTheme } from "../common/theme.mjs";
 import { watchPointer } from "../common/tip.mjs";
@@ -42,15 +43,8 @@ export function openAlgorithm(root, page, scene) {
   state.follow(location.hash);
   const words = () => WORDS[state.get("lang")];
   const player = new Player(state, () => scene.levels);
-  const canvas = element("canvas", { id: "stage", role: "img", tabindex: "0" });
-  const tip = element("div", { class: "tip", hidden: true });
-  const legend = element("div", { class: "legend" });
-  const look = () => ({
-    layout: state.get("layout"),
-    numbers: state.get("numbers"),
-    rank: state.get("rank"),
-    names: { rank: words().rank, node: words().node, row: (name) => words().row[name], ranks: words().manyRanks },
-  });
+  const { figure, canvas, tip, legend } = stageFigure();
+  const look = () => lookOf(state, words());
 
   const top = header(page, state, words, (language) => about(page, scene, language));
   const facts = factsPanel(scene, state, words);
@@ -59,12 +53,7 @@ export function openAlgorithm(root, page, scene) {
   const code = codePanel(scene, state, words);
   const story = storyPanel(scene, state, words, scene.on_stage ? stepSentences : outlineSentences);
   const contents = scene.on_stage ? contentsPanel(scene, state, words) : null;
-  const main = element(
-    "div",
-    { class: "main" },
-    element("figure", { class: "stage" }, canvas, tip, legend),
-    bar.node,
-  );
+  const main = element("div", { class: "main" }, figure, bar.node);
   if (contents) main.append(contents.node);
   main.append(facts.node);
   root.append(

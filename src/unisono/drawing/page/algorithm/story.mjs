@@ -53,7 +53,8 @@ function paragraphs(scene, level, language, rank, w, sentencesOf) {
   return made;
 }
 
-function rankChoice(scene, state, w) {
+/** The choice of a rank. */
+export function rankChoice(scene, state, w) {
   const made = element("select", {
     id: "rank",
     onchange: () => state.set({ rank: made.value === "" ? null : Number(made.value) }),

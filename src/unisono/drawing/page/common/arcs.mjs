@@ -3,6 +3,8 @@
 
 import { cellBox } from "./layouts.mjs";
 
+const ROAD_END = 5; // pixels between the names of a ring and the ends of its roads
+const ROAD_SHIFT = 0.12; // the distance of a road from the middle of a side, in parts of that side
 const LIFT = 0.12; // the fraction of the time spent leaving a cell, and likewise entering another
 
 /** The path of a message on this stage. */
@@ -14,13 +16,7 @@ export function pathOf(plan, message) {
   if (plan.radial) {
     const leave = inside(plan, message.src, 0);
     const enter = inside(plan, message.dst, 0);
-    const near = Math.hypot(leave.x - enter.x, leave.y - enter.y) / (2 * plan.inner);
-    const pull = 0.25 + 0.5 * (1 - Math.min(1, near));
-    const bend = {
-      x: plan.middle.x + ((leave.x + enter.x) / 2 - plan.middle.x) * pull,
-      y: plan.middle.y + ((leave.y + enter.y) / 2 - plan.middle.y) * pull,
-    };
-    return { start, leave, bend, enter, end };
+    return { start, leave, bend: inwards(plan, leave, enter), enter, end };
   }
   let best = null;
   for (const out of [1, -1]) {
@@ -35,6 +31,48 @@ export function pathOf(plan, message) {
     }
   }
   return best.way;
+}
+
+/** The road from one rank to another, which messages of all chunks take: { leave, bend, enter }. It begins and ends
+ * beside the cards, where no name is, and roads in opposite directions do not overlap. */
+export function roadBetween(plan, src, dst) {
+  const { width, height } = plan.form;
+  if (plan.radial) {
+    const leave = onStage(plan, src, width * 0.25, -ROAD_END);
+    const enter = onStage(plan, dst, width * 0.75, -ROAD_END);
+    return { leave, bend: inwards(plan, leave, enter), enter };
+  }
+  // To the left of its direction, as arcs bend.
+  const across = ROAD_SHIFT * width * Math.sign(plan.places[dst].y - plan.places[src].y);
+  const down = -ROAD_SHIFT * height * Math.sign(plan.places[dst].x - plan.places[src].x);
+  const ends = (rank) =>
+    [
+      [-width / 2, down],
+      [width / 2, down],
+      [across, -height / 2],
+      [across, height / 2],
+    ].map(([x, y]) => ({ x: plan.places[rank].x + x, y: plan.places[rank].y + y }));
+  let best = null;
+  for (const leave of ends(src)) {
+    for (const enter of ends(dst)) {
+      for (const turn of [1, -1]) {
+        const way = { leave, bend: bentBetween(leave, enter, turn), enter };
+        const cost = costOf(plan, way, turn);
+        if (!best || cost < best.cost) best = { way, cost };
+      }
+    }
+  }
+  return best.way;
+}
+
+/** The bend of an arc inside a ring: the further apart its ends are, the closer it comes to the middle. */
+function inwards(plan, leave, enter) {
+  const near = Math.hypot(leave.x - enter.x, leave.y - enter.y) / (2 * plan.inner);
+  const pull = 0.25 + 0.5 * (1 - Math.min(1, near));
+  return {
+    x: plan.middle.x + ((leave.x + enter.x) / 2 - plan.middle.x) * pull,
+    y: plan.middle.y + ((leave.y + enter.y) / 2 - plan.middle.y) * pull,
+  };
 }
 
 function bentBetween(leave, enter, turn) {

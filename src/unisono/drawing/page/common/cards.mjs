@@ -204,11 +204,46 @@ export function paintNode(pen, box, name, paint) {
   pen.strokeStyle = paint.line;
   pen.lineWidth = 1;
   pen.stroke();
+  paintNodeName(pen, box, name, paint);
+}
+
+/** The name of a node; painted again where something may have covered it. */
+export function paintNodeName(pen, box, name, paint) {
   pen.font = `600 11px ${FONT}`;
   pen.textAlign = "left";
   pen.textBaseline = "alphabetic";
+  pen.strokeStyle = paint.node;
+  pen.lineWidth = 4;
+  pen.strokeText(name, box.x + 12, box.y + 17);
   pen.fillStyle = paint.muted;
   pen.fillText(name, box.x + 12, box.y + 17);
+}
+
+/** A sector behind the ranks of a host in a ring, with the name of the host outside. */
+export function paintHostArc(pen, stage, ranks, name) {
+  const { plan, paint, scene } = stage;
+  const { x, y } = plan.middle;
+  const step = (2 * Math.PI) / scene.size;
+  const angle = (rank) => Math.atan2(plan.places[rank].y - y, plan.places[rank].x - x);
+  const from = angle(ranks[0]) - step * 0.44;
+  const to = from + step * (ranks.length - 0.12);
+  const inner = plan.inner;
+  const outer = plan.inner + plan.form.height + 6;
+  pen.beginPath();
+  pen.arc(x, y, outer, from, to);
+  pen.arc(x, y, inner, to, from, true);
+  pen.closePath();
+  pen.fillStyle = paint.node;
+  pen.strokeStyle = paint.line;
+  pen.lineWidth = 1;
+  pen.fill();
+  pen.stroke();
+  const middle = (from + to) / 2;
+  pen.font = `600 11px ${FONT}`;
+  pen.textAlign = Math.abs(Math.cos(middle)) < 0.3 ? "center" : Math.cos(middle) > 0 ? "left" : "right";
+  pen.textBaseline = "middle";
+  pen.fillStyle = paint.muted;
+  pen.fillText(name, x + (outer + 9) * Math.cos(middle), y + (outer + 9) * Math.sin(middle));
 }
 
 function radius(box) {

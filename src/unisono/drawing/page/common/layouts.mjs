@@ -10,8 +10,9 @@ const ROUNDNESS = [2, 2.6, 4]; // of the curve of a ring: 2 is an ellipse; large
 
 export const LAYOUTS = ["ring", "line", "tree", "grid", "nodes"];
 
-/** Return the positions of all cards ({x, y, turn}), the form of the card, and boxes around nodes. */
-export function arrange(scene, layout, room) {
+/** Return the positions of all cards ({x, y, turn}), the form of the card, and boxes around nodes. Of a ring of many
+ * ranks, `margin` is the room around it, and `inner` the part of its radius that is at least inside. */
+export function arrange(scene, layout, room, { margin = 0, inner = 0.48 } = {}) {
   let best = null;
   const wraps = layout === "ring" ? [1] : [1, 2, 4, 8, 16];
   for (const place of variants(scene, layout, room)) {
@@ -22,7 +23,7 @@ export function arrange(scene, layout, room) {
     }
   }
   if (layout === "ring" && scene.size > 8 && best.form.cell.height < RADIAL_BELOW) {
-    return { ...radialRing(scene, room), boxes: [], radial: true };
+    return { ...radialRing(scene, room, margin, inner), boxes: [], radial: true };
   }
   const boxes = layout === "nodes" ? nodeBoxes(scene, best.places, best.form) : [];
   return { ...best, boxes, radial: false };
@@ -266,10 +267,10 @@ function nodeBoxes(scene, places, form) {
 }
 
 /** Many ranks on a ring: the columns point outwards like rays. */
-function radialRing(scene, room) {
-  const outside = Math.min(room.width, room.height) / 2 - PAD;
+function radialRing(scene, room, margin, inner) {
+  const outside = Math.min(room.width, room.height) / 2 - PAD - margin;
   let best = null;
-  for (let part = 0.48; part < 0.9; part += 0.02) {
+  for (let part = inner; part < 0.9; part += 0.02) {
     const inside = outside * part;
     const width = Math.min(30, ((2 * Math.PI * inside) / scene.size) * 0.82);
     const lanes = scene.parts.length;

@@ -56,8 +56,20 @@ export function paints(root) {
     "series-purple",
     "series-pink",
     "series-brown",
+    "load-low",
+    "load-middle",
+    "load-high",
   ];
   return Object.fromEntries(names.map((name) => [name, style.getPropertyValue(`--${name}`).trim()]));
+}
+
+/** The colour of a link of which this part of the bandwidth is in use, from 0 to 1. */
+export function loadColour(part, paint) {
+  if (part <= 0) return paint.line;
+  const stops = ["load-low", "load-middle", "load-high"].map((name) => paint[name].split(" ").map(Number));
+  const at = Math.min(1, Math.floor(part * 2));
+  const rest = Math.min(1, part * 2 - at);
+  return `rgb(${stops[at].map((value, index) => Math.round(value + (stops[at + 1][index] - value) * rest)).join(" ")})`;
 }
 
 /** A colour between two, given as "r g b": for cells too small to show ranks, only their number. */

@@ -56,6 +56,11 @@ export function ranksIn(set) {
   return ranks;
 }
 
+/** Sort messages by sender, receiver and number: the order in which their times are stored. */
+export function inChannelOrder(messages) {
+  return messages.slice().sort((one, other) => one.src - other.src || one.dst - other.dst || one.id - other.id);
+}
+
 function stepAt(steps, level) {
   return steps[stepsBefore(steps, level)];
 }

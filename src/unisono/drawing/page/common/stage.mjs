@@ -43,7 +43,7 @@ export class Stage {
   refresh() {
     if (!this.room) return;
     const { layout } = this.look();
-    const plan = arrange(this.scene, layout, this.room);
+    const plan = arrange(this.scene, layout, this.room, this.ring());
     plan.room = this.room;
     plan.middle = { x: this.room.width / 2, y: this.room.height / 2 };
     plan.inner = plan.radial
@@ -59,7 +59,7 @@ export class Stage {
   draw(view) {
     if (!this.room) return;
     const look = this.look();
-    const key = `${view.states} ${view.moving ? "" : view.level} ${flyingIds(view)} ${look.rank} ${look.numbers} ${view.away}`;
+    const key = `${view.states} ${view.moving ? "" : view.level} ${flyingIds(view)} ${look.rank} ${look.numbers} ${view.away} ${view.loads}`;
     if (key !== this.painted) {
       this.paintBase(view, look);
       this.painted = key;
@@ -69,6 +69,11 @@ export class Stage {
     pen.clearRect(0, 0, this.canvas.width, this.canvas.height);
     pen.drawImage(this.base, 0, 0);
     pen.setTransform(this.ratio, 0, 0, this.ratio, 0, 0);
+    this.paintMessages(pen, view, look);
+  }
+
+  /** Paint the messages in flight: with their contents if there is room, otherwise as dots. */
+  paintMessages(pen, view, look) {
     const small = this.plan.form.small && this.plan.form.cell.width < 24;
     const crowd = view.flying.length > MOST_CHIPS && view.flying.length > 2 * this.scene.size;
     if (this.plan.radial || small || crowd) this.paintDots(pen, view, look);
@@ -113,7 +118,7 @@ export class Stage {
     this.plan.boxes.forEach((box, node) => {
       paintNode(pen, box, look.names.node(node), this.paint);
     });
-    if (look.layout === "tree") paintBranches(pen, this.plan, this.scene.layout.parents, this.paint);
+    this.paintBelow(pen, view, look);
     for (let rank = 0; rank < this.scene.size; rank++) {
       const place = this.plan.places[rank];
       pen.save();
@@ -127,6 +132,16 @@ export class Stage {
     for (const local of view.locals) this.paintLocal(pen, local);
     for (const message of view.arrived) this.paintArc(pen, message, look, false);
     for (const { message, stuck } of view.flying) this.paintArc(pen, message, look, stuck);
+  }
+
+  /** The form of a ring of many ranks (layouts.mjs): the stage of a network has names around it and roads inside. */
+  ring() {
+    return {};
+  }
+
+  /** What lies below the cards: the branches of a tree here, links on the stage of a network. */
+  paintBelow(pen, _view, look) {
+    if (look.layout === "tree") paintBranches(pen, this.plan, this.scene.layout.parents, this.paint);
   }
 
   pathOf(message) {
@@ -155,15 +170,7 @@ export class Stage {
     pen.quadraticCurveTo(way.bend.x, way.bend.y, way.enter.x, way.enter.y);
     pen.stroke();
     pen.setLineDash([]);
-    const before = onArc(way, 0.94);
-    const angle = Math.atan2(way.enter.y - before.y, way.enter.x - before.x);
-    const length = many ? 5 : 9;
-    pen.beginPath();
-    pen.moveTo(way.enter.x, way.enter.y);
-    for (const turn of [2.7, -2.7]) {
-      pen.lineTo(way.enter.x + length * Math.cos(angle + turn), way.enter.y + length * Math.sin(angle + turn));
-    }
-    pen.closePath();
+    traceHead(pen, way, many ? 5 : 9);
     pen.fill();
     pen.restore();
   }
@@ -206,8 +213,9 @@ export class Stage {
         ? this.chipWidth(pen, message, look, roomy)
         : Math.min(84, cell.width * 0.9);
     const height = shown.length > 1 ? Math.max(6, Math.min(cell.height * 0.5, 60 / shown.length)) : cell.height * 0.9;
-    const left = point.x - width / 2;
-    const top = point.y - (height * shown.length) / 2;
+    const inside = (place, length, room) => Math.max(9, Math.min(room - length - 4, place - length / 2));
+    const left = inside(point.x, width, this.room.width);
+    const top = inside(point.y, height * shown.length, this.room.height);
     pen.shadowColor = "rgb(0 0 0 / 0.25)";
     pen.shadowBlur = 10;
     pen.shadowOffsetY = 2;
@@ -298,8 +306,20 @@ export class Stage {
   }
 }
 
+/** Trace the head of an arrow at the end of a path. */
+export function traceHead(pen, way, length) {
+  const before = onArc(way, 0.93);
+  const angle = Math.atan2(way.enter.y - before.y, way.enter.x - before.x);
+  pen.beginPath();
+  pen.moveTo(way.enter.x, way.enter.y);
+  for (const turn of [2.7, -2.7]) {
+    pen.lineTo(way.enter.x + length * Math.cos(angle + turn), way.enter.y + length * Math.sin(angle + turn));
+  }
+  pen.closePath();
+}
+
 /** Whether another rank than those of a message is selected. */
-function isUnrelated(look, message) {
+export function isUnrelated(look, message) {
   return look.rank !== null && look.rank !== message.src && look.rank !== message.dst;
 }
 

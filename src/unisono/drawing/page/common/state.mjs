@@ -14,6 +14,7 @@ export const LINKED = {
   by: { initial: "step", read: word, write: (value) => value },
   alpha: { initial: null, read: number, write: (value) => `${value}` },
   beta: { initial: null, read: number, write: (value) => `${value}` },
+  network: { initial: null, read: name, write: (value) => value },
   bytes: { initial: null, read: number, write: (value) => `${value}` },
   ranks: { initial: null, read: number, write: (value) => `${value}` },
   parameters: { initial: null, read: number, write: (value) => `${value}` },
@@ -96,6 +97,11 @@ export function nextSpeed(speed, direction) {
 
 function number(text) {
   return /^-?[0-9]+(\.[0-9]+)?(e-?[0-9]+)?$/.test(text) ? Number(text) : null;
+}
+
+/** The name of a network: letters, digits, dots and dashes. */
+function name(text) {
+  return /^[\w.-]+$/.test(text) ? text : null;
 }
 
 function word(text) {

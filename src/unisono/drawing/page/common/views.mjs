@@ -29,7 +29,8 @@ export function viewAtLevel(scene, position) {
   return { level, moving, states, flying, arrived, locals, part: moving ? position - done : 1 };
 }
 
-/** The view at a moment of a replay with a clock (see clock.mjs). */
+/** The view at a moment of a replay with a clock (see clock.mjs). If a call has several passes, `times` has the times of
+ * all messages in the first pass, then in the second, and so on. */
 export function viewAtTime(scene, times, moment) {
   const states = times.finished.map((finished) => {
     let done = 0;
@@ -37,11 +38,14 @@ export function viewAtTime(scene, times, moment) {
     return done;
   });
   const flying = [];
-  for (const message of scene.messages) {
-    const begin = times.sent[message.id];
-    const end = times.got[message.id];
+  const count = scene.messages.length;
+  for (let at = 0; at < times.sent.length; at++) {
+    const begin = times.sent[at];
+    const end = times.got[at];
     if (begin <= moment && moment < end) {
-      flying.push({ message, progress: (moment - begin) / (end - begin), stuck: false });
+      const arrived = times.arrived?.[at] ?? end; // from then on its receiver stores or adds it
+      const progress = moment < arrived ? (moment - begin) / (arrived - begin) : 1;
+      flying.push({ message: scene.messages[at % count], progress, stuck: false, pass: Math.floor(at / count) });
     }
   }
   return { level: null, moving: true, states, flying, arrived: [], locals: [], part: 1 };

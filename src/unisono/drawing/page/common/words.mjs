@@ -125,17 +125,24 @@ const en = {
   byTime: "by time",
   doneAfterSteps: (steps) => `finished after ${steps} step${steps === 1 ? "" : "s"}`,
   doneAfter: (time, place) => `finished after ${time} · ${["1st", "2nd", "3rd"][place - 1] ?? `${place}th`}`,
-  clock: "Cost model",
+  timeOf: (now, all) => `${now} of ${all}`,
+  clock: "Clock",
+  network: "Network",
+  model: "α–β model (sliders)",
+  simulatedOn: (title) => `Times come from the simulator. Network: ${title}.`,
   clockNote: "A message takes α + bytes · β; a rank sends and receives one message at a time.",
   sliders: { alpha: "α: per message", beta: "β: per byte", bytes: "vector size" },
   finish: "Finishing order",
   costs: (facts) => `${facts.rounds} rounds, ${facts.bytes.text} of the vector`,
-  winner: ([name, ...others], bytes, time) =>
-    others.length
-      ? `With ${bytes}, ${name} and ${others.join(", ")} finish together, after ${time}.`
-      : `With ${bytes}, ${name} finishes first, after ${time}.`,
+  winner: ([name, ...others], conditions, time) => {
+    const where = conditions.length ? `${conditions.join(", ")}: ` : "";
+    return others.length
+      ? `${where}${name} and ${others.join(", ")} finish together, after ${time}.`
+      : `${where}${name} finishes first, after ${time}.`;
+  },
   crossing: (name, bytes) => `From ${bytes} on, ${name} is the fastest.`,
   chart: "Time by vector size",
+  chartOn: (network) => `Time by vector size on ${network}`,
   chartNote: "Circles mark where another algorithm becomes the fastest. Click in the chart to choose a size.",
   chartLabel: (names) => `Chart of time by vector size for ${names}`,
   galleryTitle: "How ranks communicate",
@@ -272,17 +279,24 @@ const zh = {
   byTime: "按时间",
   doneAfterSteps: (steps) => `层级 ${steps} 之后完成`,
   doneAfter: (time, place) => `${time} 后完成 · 第 ${place} 名`,
-  clock: "代价模型",
+  timeOf: (now, all) => `${now}，共 ${all}`,
+  clock: "时钟",
+  network: "网络",
+  model: "α–β 模型（滑块）",
+  simulatedOn: (title) => `时间由模拟器计算。网络：${title}。`,
   clockNote: "一条消息耗时 α + 字节数 · β；每个 rank 同一时刻只发一条、收一条消息。",
   sliders: { alpha: "α：每条消息", beta: "β：每个字节", bytes: "向量大小" },
   finish: "完成顺序",
   costs: (facts) => `${facts.rounds} 轮，向量的 ${facts.bytes.text} 倍`,
-  winner: ([name, ...others], bytes, time) =>
-    others.length
-      ? `向量为 ${bytes} 时，${name} 与 ${others.join("、")} 同时最先完成，用时 ${time}。`
-      : `向量为 ${bytes} 时，${name} 最先完成，用时 ${time}。`,
+  winner: ([name, ...others], conditions, time) => {
+    const where = conditions.length ? `${conditions.join("，")}：` : "";
+    return others.length
+      ? `${where}${name} 与 ${others.join("、")} 同时最先完成，用时 ${time}。`
+      : `${where}${name} 最先完成，用时 ${time}。`;
+  },
   crossing: (name, bytes) => `从 ${bytes} 起，${name} 最快。`,
   chart: "耗时与向量大小的关系",
+  chartOn: (network) => `${network} 上耗时与向量大小的关系`,
   chartNote: "圆圈处最快的算法发生改变。点击图中任意位置，可选择对应的向量大小。",
   chartLabel: (names) => `${names} 的耗时随向量大小变化的曲线`,
   galleryTitle: "rank 之间如何通信",

@@ -11,27 +11,37 @@ const POINTS = 73;
 const DASHES = ["", "7 4", "2 4", "11 4 2 4", "5 3 1 3", "14 5"];
 const NARROW = 480; // pixels; below that, fewer words fit
 
-/** Draw the chart into an SVG element; return the sizes at which the fastest algorithm changes. */
-export function drawChart(svg, clocks, names, { alpha, beta, bytes }, choose, label) {
+/** The data of a chart in the α–β model: { sizes, series, changes }; a change has the time at which it takes place. */
+export function modelChart(clocks, alpha, beta) {
   const sizes = logarithmic(SMALLEST, LARGEST, POINTS);
   const series = clocks.map((clock) => sizes.map((size) => duration(clock, alpha, beta, size)));
-  const changes = crossovers(clocks, alpha, beta, sizes);
-  svg.toggleAttribute("hidden", !series.flat().every((time) => time > 0));
-  if (svg.hasAttribute("hidden")) return []; // a single rank takes no time, which has no logarithm
+  const changes = crossovers(clocks, alpha, beta, sizes).map((change) => ({
+    ...change,
+    seconds: duration(clocks[change.after], alpha, beta, change.bytes),
+  }));
+  return { sizes, series, changes };
+}
+
+/** Draw the chart into an SVG element; `bytes` is the size that is marked. Return whether there is anything to draw. */
+export function drawChart(svg, { sizes, series, changes }, names, bytes, choose, label) {
+  const shown = sizes.length > 1 && series.flat().every((time) => time > 0);
+  svg.toggleAttribute("hidden", !shown); // a single rank takes no time, which has no logarithm
+  if (!shown) return false;
+  const [smallest, largest] = [sizes[0], sizes[sizes.length - 1]];
   const lowest = Math.min(...series.flat());
   const highest = Math.max(...series.flat());
   const longest = Math.max(...names.map((name) => name.length));
   const room = roomOf(svg.clientWidth || 640, 16 + 7 * longest);
-  const x = scale(SMALLEST, LARGEST, room.left, room.width - room.right);
+  const x = scale(smallest, largest, room.left, room.width - room.right);
   const y = scale(lowest * 0.8, highest * 1.25, room.height - room.bottom, room.top);
   svg.setAttribute("viewBox", `0 0 ${room.width} ${room.height}`);
   svg.setAttribute("aria-label", label);
   svg.replaceChildren(
-    ...grid(x, y, lowest, highest, room),
+    ...grid(x, y, [smallest, largest], [lowest, highest], room),
     ...series.map((times, at) => line(sizes, times, x, y, at)),
     ...labels(series, names, y, room),
     here(x, bytes, room),
-    ...changes.map((change) => mark(change, clocks, alpha, beta, x, y)),
+    ...marks(changes, x, y, room),
   );
   svg.onpointerdown = (event) => {
     const move = (moved) => {
@@ -45,7 +55,7 @@ export function drawChart(svg, clocks, names, { alpha, beta, bytes }, choose, la
       svg.onpointermove = null;
     };
   };
-  return changes;
+  return true;
 }
 
 function roomOf(width, right) {
@@ -60,9 +70,10 @@ function scale(low, high, from, to) {
   return made;
 }
 
-function grid(x, y, lowest, highest, room) {
+function grid(x, y, [smallest, largest], [lowest, highest], room) {
   const made = [];
-  for (let bytes = SMALLEST; bytes <= LARGEST; bytes *= room.width < NARROW ? 8192 : 64) {
+  const factor = largest / smallest <= 64 ? 2 : largest / smallest <= 4096 ? 8 : room.width < NARROW ? 8192 : 64;
+  for (let bytes = smallest; bytes <= largest; bytes *= factor) {
     const at = x(bytes);
     made.push(shape("line", { x1: at, x2: at, y1: room.top, y2: room.height - room.bottom, class: "grid" }));
     made.push(shape("text", { x: at, y: room.height - 14, class: "axis middle" }, bytesText(bytes)));
@@ -99,12 +110,25 @@ function here(x, bytes, room) {
   return shape("line", { x1: at, x2: at, y1: room.top, y2: room.height - room.bottom, class: "here-line" });
 }
 
-function mark({ bytes, after }, clocks, alpha, beta, x, y) {
-  const place = { x: x(bytes), y: y(duration(clocks[after], alpha, beta, bytes)) };
-  return shape(
-    "g",
-    { class: "crossover", "data-bytes": bytes },
-    shape("circle", { cx: place.x, cy: place.y, r: 5 }),
-    shape("text", { x: place.x + 8, y: place.y + 16 }, bytesText(bytes)),
-  );
+/** A circle for each change, with its size; sizes that would overlap are written further below. */
+function marks(changes, x, y, room) {
+  const texts = [];
+  return changes.map(({ bytes, seconds }) => {
+    const text = bytesText(bytes);
+    const width = 7 * text.length;
+    const left = Math.min(x(bytes) + 8, room.width - room.right - width);
+    let down = y(seconds) + 17;
+    while (
+      texts.some((one) => Math.abs(one.down - down) < 14 && left < one.left + one.width && one.left < left + width)
+    ) {
+      down += 14;
+    }
+    texts.push({ left, width, down });
+    return shape(
+      "g",
+      { class: "crossover", "data-bytes": bytes },
+      shape("circle", { cx: x(bytes), cy: y(seconds), r: 5 }),
+      shape("text", { x: left, y: down }, text),
+    );
+  });
 }

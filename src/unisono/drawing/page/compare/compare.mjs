@@ -1,4 +1,5 @@
-// The page that compares several algorithms: side by side, step by step or by a simple clock.
+// The page that compares several algorithms: side by side, step by step or by a clock. The clock is that of the
+// simulator, on one of several networks, or a simple cost model.
 
 import { clockTimes, costPerChunk, prepareClock } from "../common/clock.mjs";
 import { element } from "../common/dom.mjs";
@@ -8,26 +9,36 @@ import { Player } from "../common/player.mjs";
 import { State, showLink } from "../common/state.mjs";
 import { followTheme } from "../common/theme.mjs";
 import { browserLanguage, WORDS } from "../common/words.mjs";
+import { modelChart } from "./chart.mjs";
 import { compareBar, RACE } from "./compare_bar.mjs";
 import { compareLane } from "./compare_lane.mjs";
-import { boardPanel, chartPanel, isInRange, orderOf, RANGES, slidersPanel } from "./race.mjs";
+import { boardPanel, chartPanel, clockPanel, isInRange, MODEL, orderOf, RANGES } from "./race.mjs";
+import { nearestSize, raceClock } from "./race_clock.mjs";
 
-/** Build the page; return what tests inspect. */
-export function openCompare(root, page, scenes) {
+/** Build the page; `columns` are the simulated times of page.race, if there are any. Return what tests inspect. */
+export function openCompare(root, page, scenes, columns) {
+  const { race } = page;
   const offsets = page.settings.offsets ?? scenes.map(() => 0);
   const relay = Boolean(page.settings.offsets); // each part continues where the one before ended: no comparison
+  const drawn = scenes.every(({ packed }) => packed); // otherwise there are only times
   const most = Math.max(...scenes.map(({ levels }, at) => levels + offsets[at]));
+  const hasModel = drawn && scenes.length > 1;
+  const networks = [...(race?.networks.map(({ name }) => name) ?? []), ...(hasModel ? [MODEL] : [])];
+  const ways = relay ? ["step"] : drawn && (!race || race.animated) ? ["step", "time"] : drawn ? ["step"] : ["time"];
   const state = new State(
     {
       lang: page.settings.language ?? browserLanguage(navigator.languages),
       numbers: page.settings.numbers,
+      by: race?.animated || !drawn ? "time" : undefined,
+      network: networks[0],
       alpha: 5,
       beta: 0.1,
-      bytes: 262144,
+      bytes: race?.bytes ?? 262144,
     },
     (name, value) => {
-      if (name in RANGES) return isInRange(name, value);
-      if (name === "by") return value === "step" || (value === "time" && !relay);
+      if (name in RANGES) return isInRange(name, value) || (name === "bytes" && Boolean(race?.sizes.includes(value)));
+      if (name === "network") return networks.includes(value);
+      if (name === "by") return ways.includes(value);
       if (name === "lang") return Object.hasOwn(WORDS, value);
       if (name === "rank") return Number.isInteger(value) && value >= 0 && scenes.every(({ size }) => value < size);
       return name !== "step" || (value >= 0 && value <= Math.max(most, RACE));
@@ -37,63 +48,82 @@ export function openCompare(root, page, scenes) {
   const words = () => WORDS[state.get("lang")];
   const length = () => (state.get("by") === "time" ? RACE : most);
   const player = new Player(state, length);
-  const clocks = scenes.map(prepareClock);
+  const clocks = drawn ? scenes.map(prepareClock) : [];
+  const simulated = race ? raceClock(race, columns, scenes) : null;
   const names = namesOf(scenes);
   const cost = (name) => state.get(name) * RANGES[name].unit;
-  const told = () =>
-    clocks.map((clock) => clockTimes(clock, cost("alpha"), costPerChunk(clock.scene, cost("beta"), cost("bytes"))));
+  /** The index of the chosen network of the simulator; -1 in the model. */
+  const network = () => race?.networks.findIndex(({ name }) => name === state.get("network")) ?? -1;
+  /** On a network of the simulator, only some sizes were simulated. */
+  const snap = () => {
+    if (network() >= 0) state.set({ bytes: race.sizes[nearestSize(race.sizes, state.get("bytes"))] });
+  };
+  const told = () => {
+    const size = race ? nearestSize(race.sizes, state.get("bytes")) : 0;
+    if (network() >= 0) return scenes.map((_, at) => simulated.timesAt(network(), at, size));
+    const perChunk = ({ scene }) => costPerChunk(scene, cost("beta"), cost("bytes"));
+    return clocks.map((clock) => clockTimes(clock, cost("alpha"), perChunk(clock)));
+  };
+  const charted = () => {
+    if (network() < 0) return modelChart(clocks, cost("alpha"), cost("beta"));
+    const { chart, crossovers } = race.networks[network()];
+    return { sizes: race.chart_sizes, series: chart, changes: crossovers };
+  };
+  snap();
   let times = told();
+  let data = charted();
+  const last = () => Math.max(...times.map(({ finish }) => finish));
 
   const top = header(page, state, words, (language) => about(page, scenes, names, language));
-  const lanePanels = scenes.map((scene, at) => compareLane(scene, names[at], at, state, words));
-  const bar = compareBar(state, player, length, words, relay);
+  const lanePanels = drawn ? scenes.map((scene, at) => compareLane(scene, names[at], at, state, words)) : [];
+  const bar = compareBar(state, player, length, words, ways, last);
   const board = boardPanel(words);
-  const sliders = slidersPanel(state, words);
+  const clock = clockPanel(state, words, race, hasModel);
   const chart = chartPanel(words);
-  const foot = footer(state, words, ["keys", "numbersKey"]);
-  const columns = [1, 1, 2, 3, 2, 3, 3][Math.min(scenes.length, 6)]; // if there is room for them
+  const foot = footer(state, words, drawn ? ["keys", "numbersKey"] : []);
+  const columnCount = [1, 1, 2, 3, 2, 3, 3][Math.min(scenes.length, 6)]; // if there is room for them
   const lanes = element("div", {
     class: relay ? "compare-lanes relay" : "compare-lanes",
-    style: `--columns: ${relay ? 2 : columns}`,
+    style: `--columns: ${relay ? 2 : columnCount}`,
   });
   lanes.append(...lanePanels.map(({ node }) => node));
-  const race = element(
+  const below = element(
     "div",
     { class: "columns even" },
-    element("div", { class: "main" }, sliders.node, board.node),
+    element("div", { class: "main" }, clock.node, board.node),
     chart.node,
   );
-  race.hidden = relay;
-  root.append(top.node, lanes, bar.node, race, foot.node);
+  below.hidden = relay;
+  root.append(top.node, ...(drawn ? [lanes, bar.node] : []), below, foot.node);
 
   const draw = () => {
     const step = state.get("step");
-    const last = Math.max(...times.map(({ finish }) => finish));
     const order = orderOf(times);
+    const end = last();
     lanePanels.forEach(({ update }, at) => {
       const byTime = state.get("by") === "time";
       update(
         byTime
-          ? { moment: (step / RACE) * last, times: times[at], place: order.indexOf(at) }
+          ? { moment: (step / RACE) * end, times: times[at], place: order.indexOf(at) }
           : { step: Math.max(0, step - offsets[at]) },
       );
     });
   };
   const measure = () => {
+    const name = network() < 0 ? "" : state.get("network");
     times = told();
-    const changes = chart.update(
-      clocks,
-      names,
-      { alpha: cost("alpha"), beta: cost("beta"), bytes: cost("bytes") },
-      (bytes) => state.set({ bytes: Math.round(bytes) }),
-    );
-    board.update(scenes, names, times, cost("bytes"), changes);
+    data = charted();
+    chart.update(data, names, cost("bytes"), (bytes) => state.set({ bytes: chosenSize(bytes) }), name);
+    board.update(scenes, names, times, data.sizes.length ? cost("bytes") : null, data.changes, name);
   };
+  const chosenSize = (bytes) => (network() < 0 ? Math.round(bytes) : race.sizes[nearestSize(race.sizes, bytes)]);
   state.onChange((changed) => {
     if (changed.has("by") && state.get("step") > length()) state.set({ step: length() });
-    if (changed.has("lang")) for (const panel of [top, sliders, foot]) panel.update();
-    if (["lang", "alpha", "beta", "bytes"].some((name) => changed.has(name))) {
-      sliders.show();
+    if (changed.has("network")) snap();
+    if (changed.has("lang")) for (const panel of [top, foot]) panel.update();
+    if (changed.has("lang") || changed.has("network")) clock.update();
+    if (["lang", "network", "alpha", "beta", "bytes"].some((name) => changed.has(name))) {
+      clock.show();
       measure();
     }
     if (changed.has("lang")) for (const one of lanePanels) one.refresh();
@@ -109,14 +139,16 @@ export function openCompare(root, page, scenes) {
   });
   new ResizeObserver(() => {
     for (const one of lanePanels) one.resize();
+    bar.update(new Set());
+    measure();
     draw();
   }).observe(root);
   const fewest = Math.min(...scenes.map(({ size }) => size));
   watchKeys(state, player, () => fewest, length);
   const crossing = () =>
-    chart.changes.map(({ bytes, before, after }) => ({ bytes, before: names[before], after: names[after] }));
+    data.changes.map(({ bytes, before, after }) => ({ bytes, before: names[before], after: names[after] }));
   const finish = (alpha, perChunk) => clocks.map((clock) => clockTimes(clock, alpha, perChunk).finish);
-  return { state, player, scenes, crossing, finish };
+  return { state, player, scenes, crossing, finish, times: () => times };
 }
 
 /** Short names if they distinguish the algorithms, else full labels. */
@@ -135,7 +167,7 @@ function about({ settings }, scenes, names, language) {
     title: settings.title
       ? settings.title[language]
       : same
-        ? `${first.collective.title} · ${w.compared(scenes.length)}`
+        ? `${first.collective.title} · ${scenes.length > 1 ? w.compared(scenes.length) : names[0]}`
         : w.compared(scenes.length),
     chips: [w.ranks(first.size)],
     story: (settings.story ?? first.collective.story)[language],

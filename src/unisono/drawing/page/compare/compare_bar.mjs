@@ -2,13 +2,16 @@
 
 import { element } from "../common/dom.mjs";
 import { fillBar, playbackButtons, positionSlider, setIcon } from "../common/playback_buttons.mjs";
+import { timeMarks } from "../common/time_marks.mjs";
+import { secondsText } from "../common/units.mjs";
 
 export const RACE = 10; // positions from the start to the end of a race by the clock
 
-/** Return the bar: { node, update }; a relay has no choices. */
-export function compareBar(state, player, length, words, relay) {
+/** Return the bar: { node, update }; `ways` are the clocks to choose from, `seconds()` the duration of a race. */
+export function compareBar(state, player, length, words, ways, seconds) {
   const node = element("section", { class: "controls" });
   const parts = {};
+  const marks = timeMarks(seconds);
 
   const render = () => {
     const w = words();
@@ -16,9 +19,10 @@ export function compareBar(state, player, length, words, relay) {
     parts.play = buttons.play;
     parts.where = element("output", { class: "where", for: "position" });
     parts.slider = positionSlider(player, {});
-    parts.ways = relay ? [] : [wayButton("step", w.byStep, state), wayButton("time", w.byTime, state)];
-    const group = { class: "languages", role: "group", "aria-label": w.lockstep, hidden: relay };
-    fillBar(node, { ...parts, buttons, choices: [element("div", group, ...parts.ways)] });
+    const names = { step: w.byStep, time: w.byTime };
+    parts.ways = ways.length > 1 ? ways.map((way) => wayButton(way, names[way], state)) : [];
+    const group = { class: "languages", role: "group", "aria-label": w.lockstep, hidden: !parts.ways.length };
+    fillBar(node, { ...parts, buttons, above: [marks.node], choices: [element("div", group, ...parts.ways)] });
   };
 
   const update = (changed) => {
@@ -33,7 +37,10 @@ export function compareBar(state, player, length, words, relay) {
     parts.slider.style.setProperty("--part", `${length() ? (100 * step) / length() : 0}%`);
     parts.slider.setAttribute("aria-label", byTime ? w.byTime : w.position);
     const level = Math.ceil(step - 1e-9);
-    const text = byTime ? `${Math.round((100 * step) / RACE)} %` : level ? w.stepOf(level, length()) : w.before;
+    const passed = w.timeOf(secondsText((step / RACE) * seconds()), secondsText(seconds()));
+    const text = byTime ? passed : level ? w.stepOf(level, length()) : w.before;
+    marks.node.hidden = !byTime;
+    if (byTime) marks.update();
     parts.slider.setAttribute("aria-valuetext", text);
     parts.where.textContent = text;
     for (const way of parts.ways) way.setAttribute("aria-pressed", `${way.dataset.by === state.get("by")}`);

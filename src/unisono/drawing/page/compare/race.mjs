@@ -1,10 +1,13 @@
-// The parts of a comparison by the clock: sliders for the cost of messages, the order of finish, and the chart of time
-// over size.
+// The parts of a comparison by the clock: the choice of a network and a size, the order of finish, and the chart of time
+// over size. The network is one of the simulator, or MODEL, a simple cost model with sliders.
 
 import { element, fill, shape } from "../common/dom.mjs";
+import { select } from "../common/playback_bar.mjs";
 import { sliderRows } from "../common/sliders.mjs";
 import { bandwidthText, bytesText, few, secondsText } from "../common/units.mjs";
 import { drawChart, LARGEST, SMALLEST } from "./chart.mjs";
+
+export const MODEL = "model";
 
 export const RANGES = {
   alpha: { low: 1e-7, high: 1e-3, unit: 1e-6 }, // seconds per message; shown in µs
@@ -25,8 +28,10 @@ export function orderOf(times) {
   return times.map((_, at) => at).sort((one, other) => times[one].finish - times[other].finish);
 }
 
-/** Sliders for alpha, beta and the size, each on a logarithmic scale. */
-export function slidersPanel(state, words) {
+/** The choice of a network, and the sliders that go with it: one for the size on a network of the simulator; for alpha,
+ * beta and the size in the model. `networks` are those of the simulator; `race` has their sizes. */
+export function clockPanel(state, words, race, hasModel) {
+  const networks = race?.networks ?? [];
   const node = element("section", { class: "panel sliders" });
   const texts = {
     alpha: (value) => secondsText(value),
@@ -39,11 +44,30 @@ export function slidersPanel(state, words) {
     text: texts[name],
     whole: name === "bytes",
   }));
+  const names = [...networks.map(({ name }) => name), ...(hasModel ? [MODEL] : [])];
   let sliders = null;
   const update = () => {
     const w = words();
-    sliders = sliderRows(state, specs, w.sliders);
-    fill(node, element("h2", {}, w.clock), element("p", { class: "note" }, w.clockNote), ...sliders.rows);
+    const chosen = networks.find(({ name }) => name === state.get("network"));
+    const bySize = race && race.sizes.length > 1 ? [{ name: "bytes", values: race.sizes, text: texts.bytes }] : [];
+    sliders = sliderRows(state, chosen ? bySize : specs, w.sliders);
+    const choice = select(
+      "network",
+      w.network,
+      state.get("network"),
+      names,
+      (name) => (name === MODEL ? w.model : name),
+      (network) => state.set({ network }),
+    );
+    const focused = document.activeElement?.id;
+    fill(
+      node,
+      element("h2", {}, w.clock),
+      names.length > 1 ? choice : "",
+      element("p", { class: "note" }, chosen ? w.simulatedOn(chosen.title[state.get("lang")]) : w.clockNote),
+      ...sliders.rows,
+    );
+    if (focused === "network") document.getElementById("network")?.focus();
   };
   update();
   return { node, update, show: () => sliders.show() };
@@ -52,7 +76,7 @@ export function slidersPanel(state, words) {
 /** The finish times, the fastest first, and the conclusion. */
 export function boardPanel(words) {
   const node = element("section", { class: "panel board" });
-  const update = (scenes, names, times, bytes, changes) => {
+  const update = (scenes, names, times, bytes, changes, network) => {
     const w = words();
     const order = orderOf(times);
     const last = times[order[order.length - 1]].finish || 1;
@@ -70,7 +94,8 @@ export function boardPanel(words) {
     });
     const best = times[order[0]].finish;
     const first = order.filter((at) => times[at].finish <= best * SAME).map((at) => names[at]);
-    const sentences = [w.winner(first, bytesText(bytes), secondsText(best))];
+    const conditions = [network, bytes === null ? "" : bytesText(bytes)].filter(Boolean);
+    const sentences = [w.winner(first, conditions, secondsText(best))];
     for (const change of changes) sentences.push(w.crossing(names[change.after], bytesText(change.bytes)));
     fill(
       node,
@@ -82,19 +107,17 @@ export function boardPanel(words) {
   return { node, update };
 }
 
-/** The chart; its update returns the sizes at which the fastest algorithm changes. */
+/** The chart. */
 export function chartPanel(words) {
   const svg = shape("svg", { role: "img", class: "chart" });
   const title = element("h2");
   const note = element("p", { class: "note" });
   const node = element("section", { class: "panel" }, title, svg, note);
-  const made = { node, changes: [] };
-  made.update = (clocks, names, costs, choose) => {
+  const update = (data, names, bytes, choose, network) => {
     const w = words();
-    title.textContent = w.chart;
+    title.textContent = network ? w.chartOn(network) : w.chart;
     note.textContent = w.chartNote;
-    made.changes = drawChart(svg, clocks, names, costs, choose, w.chartLabel(names.join(", ")));
-    return made.changes;
+    node.hidden = !drawChart(svg, data, names, bytes, choose, w.chartLabel(names.join(", ")));
   };
-  return made;
+  return { node, update };
 }

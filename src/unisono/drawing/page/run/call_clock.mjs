@@ -1,9 +1,10 @@
 // The clock of a replay: the times of all events of a call, and the mapping of slider positions (0 to 100) to these
 // times. If one rank comes late, nothing moves for most of a call: such intervals are shown faster.
 
+import { POSITIONS } from "../common/moment_player.mjs";
+import { inChannelOrder } from "../common/replay.mjs";
 import { endOf, visitsOf } from "./communicator.mjs";
 
-export const POSITIONS = 100;
 const MOST_IDLE = 0.2; // the share of the positions for intervals in which no rank does anything
 
 /** The times at which every message was sent and received and every step finished, since the call began; for viewAtTime.
@@ -12,7 +13,7 @@ export function timesOf(group, call, scene) {
   const { columns } = group;
   const sent = new Float64Array(scene.messages.length).fill(Number.POSITIVE_INFINITY);
   const got = sent.slice();
-  inOrder(scene.messages).forEach(({ id }, at) => {
+  inChannelOrder(scene.messages).forEach(({ id }, at) => {
     const place = call.firstMessage + at;
     if (columns.time_sent[place] < 0) return; // empty: it was not sent
     sent[id] = columns.time_sent[place];
@@ -67,11 +68,6 @@ export function waitsAt(group, call, moment) {
   const visits = visitsOf(group, call);
   const away = [...visits.keys()].filter((rank) => !visits[rank] || moment < visits[rank].begin);
   return { waits, away };
-}
-
-/** Sort messages by sender, receiver and number: the order in which their times are stored. */
-function inOrder(messages) {
-  return messages.slice().sort((one, other) => one.src - other.src || one.dst - other.dst || one.id - other.id);
 }
 
 /** Divide the call into intervals in which some rank does something, and the idle ones between them. */

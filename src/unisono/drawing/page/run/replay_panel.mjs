@@ -4,47 +4,23 @@ import { contentsPanel } from "../common/contents_panel.mjs";
 import { element, fill } from "../common/dom.mjs";
 import { LAYOUTS } from "../common/layouts.mjs";
 import { legendItems } from "../common/legend.mjs";
+import { MomentPlayer, POSITIONS } from "../common/moment_player.mjs";
 import { choices } from "../common/playback_bar.mjs";
 import { fillBar, playbackButtons, positionSlider, setIcon } from "../common/playback_buttons.mjs";
-import { Player } from "../common/player.mjs";
 import { messageSentence } from "../common/sentences.mjs";
 import { Stage } from "../common/stage.mjs";
+import { stageFigure } from "../common/stage_figure.mjs";
 import { watchPointer } from "../common/tip.mjs";
 import { few } from "../common/units.mjs";
 import { viewAtTime } from "../common/views.mjs";
-import { POSITIONS, replayClock, timesOf, waitsAt } from "./call_clock.mjs";
+import { replayClock, timesOf, waitsAt } from "./call_clock.mjs";
 
 const SECONDS = 7; // the duration of a replay at speed 1
-const APART = 0.4; // positions between two moments at rest, at least
 const MOST_SENTENCES = 8;
-
-/** Moves from one moment at which something is received to the next. */
-class MomentPlayer extends Player {
-  constructor(state, moments) {
-    super(state, () => POSITIONS, POSITIONS / SECONDS);
-    this.moments = moments;
-  }
-
-  /** Always at once: nothing happens between two moments. */
-  go(position) {
-    super.go(position, false);
-  }
-
-  after(here) {
-    return this.moments().find((moment) => moment > here + APART) ?? POSITIONS;
-  }
-
-  before(here) {
-    return this.moments().findLast((moment) => moment < here - APART) ?? 0;
-  }
-}
 
 /** Return the replay: { node, player, update, draw, resize, refresh, view, now }. */
 export function replayPanel(open, state, words) {
-  const canvas = element("canvas", { id: "stage", role: "img", tabindex: "0" });
-  const tip = element("div", { class: "tip", hidden: true });
-  const legend = element("div", { class: "legend" });
-  const figure = element("figure", { class: "stage" }, canvas, tip, legend);
+  const { figure, canvas, tip, legend } = stageFigure();
   const title = element("h2");
   const whyNot = element("p", { class: "why-not" });
   const said = element("div", { class: "said" });
@@ -57,7 +33,7 @@ export function replayPanel(open, state, words) {
   let shown = null; // { call, scene, times, clock, stage, table }
   let told = "";
 
-  const player = new MomentPlayer(state, () => shown?.clock.moments ?? [0]);
+  const player = new MomentPlayer(state, () => shown?.clock.moments ?? [0], SECONDS);
   const time = () => shown.clock.timeAt(state.get("step"));
   const view = () => {
     const moment = time();

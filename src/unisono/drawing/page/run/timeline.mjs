@@ -3,8 +3,8 @@
 // Everything but the playhead is painted into a separate picture, which is repainted only when it changes.
 
 import { paints } from "../common/palette.mjs";
+import { marksOf } from "../common/time_axis.mjs";
 import { doing } from "./communicator.mjs";
-import { marksOf } from "./time_axis.mjs";
 import { FONT, paintOps, paintTransfers, paintVisits, paintWaits } from "./timeline_bars.mjs";
 import { paintMessages, paintPath, paintTransferArrows } from "./timeline_lines.mjs";
 

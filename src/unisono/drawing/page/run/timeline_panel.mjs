@@ -1,10 +1,10 @@
 // The timeline with its controls: buttons, the wheel, dragging, and a description of the event under the pointer.
 
 import { element, fill } from "../common/dom.mjs";
+import { around, moved, whole, zoomed } from "../common/time_axis.mjs";
 import { showTip } from "../common/tip.mjs";
 import { callAt } from "./communicator.mjs";
 import { linesAbout } from "./event_sentences.mjs";
-import { around, moved, whole, zoomed } from "./time_axis.mjs";
 import { Timeline } from "./timeline.mjs";
 import { KIND_COLOURS } from "./timeline_bars.mjs";
 
