@@ -240,8 +240,17 @@ def measure_hosts(minutes: float, places: Sequence[str], file: Path) -> None:
             print(f"measured {place} at {rate}, delay {delay_ms} ms", flush=True)
 
 
-def grade_of_hosts(records: list[dict[str, Any]], cores: int) -> Grade:
-    """Return the grade of the measurements between test hosts."""
+def grades_of_hosts(records: list[dict[str, Any]], cores: int) -> list[Grade]:
+    """Return the grades of the measurements between test hosts, for each placement and for all."""
+    places: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    for record in records:
+        places[f"{len(record['counts'])}x{record['counts'][0]}"].append(record)
+    each = [grade_of_hosts(found, cores, f"test hosts {place}") for place, found in places.items()]
+    return [*each, grade_of_hosts(records, cores, "test hosts, all", only_in_summary=True)]
+
+
+def grade_of_hosts(records: list[dict[str, Any]], cores: int, title: str, **texts: Any) -> Grade:
+    """Return the grade of some measurements between test hosts."""
     calls, terms = {}, {}
     for record in records:
         counts = tuple(record["counts"])
@@ -261,9 +270,9 @@ def grade_of_hosts(records: list[dict[str, Any]], cores: int) -> Grade:
             rates._replace(ranks_per_core=max(1.0, max(counts) / cores)), counts, TRACKS_BETWEEN_HOSTS
         )
     return graded(
-        "between test hosts, cost terms", calls, terms, targets={"median": TARGETS["median"]},
+        title, calls, terms, targets={"median": TARGETS["median"]}, **texts,
         parameters="Latency, cost of a message on the link, and time per byte, for each link.",
-        fitted_to="Fitted to ten seconds of calls of six algorithms, of sizes that are not graded.",
+        fitted_to="Fitted to six seconds of calls of six algorithms on that link, of sizes that are not graded.",
     )  # fmt: skip
 
 
@@ -278,7 +287,7 @@ def grades(data: Path, folder: Path = STORED) -> list[Grade]:
     hosts = folder / "test-hosts.json"
     if hosts.exists():
         stored = json.loads(hosts.read_text())
-        found.append(grade_of_hosts(stored["records"], stored["cores"]))
+        found += grades_of_hosts(stored["records"], stored["cores"])
     return found
 
 
@@ -311,7 +320,7 @@ def main() -> None:
         file = arguments.folder / "test-hosts.json"
         measure_hosts(arguments.minutes, arguments.places.split(";"), file)
         stored = json.loads(file.read_text())
-        found = [grade_of_hosts(stored["records"], stored["cores"])]
+        found = grades_of_hosts(stored["records"], stored["cores"])
     else:
         found = grade(arguments.minutes, arguments.folder, arguments.name)
     print(summary(found))

@@ -173,11 +173,10 @@ def calibrating_calls(budget_s: float) -> dict[int, list[MeasuredCall]]:
 def rates_from_calls(calls: Sequence[MeasuredCall], size: int, cores: int) -> Rates:
     """Return the rates with which the predicted times of some calls on one host are closest to the measured ones."""
     from unisono.bootstrap.job_resources import STAGING_BYTES
-    from unisono.comm.machine import detected_rates
     from unisono.comm.measured_calls import samples_of
     from unisono.costs.calibration import fit_rates
 
-    return fit_rates(samples_of(calls, (size,), cores), STAGING_BYTES, detected_rates())
+    return fit_rates(samples_of(calls, (size,), cores), STAGING_BYTES)
 
 
 def _measure_calls(comm: Any, budget_s: float) -> Any:

@@ -37,11 +37,11 @@ class Rates(NamedTuple):
     send_s: float = 0.12 * US
     receive_s: float = 0.05 * US
     local_s: float = 0.04 * US  # of each copy or sum inside a rank, beside its bytes
-    sent_byte_s: float = 58 * PS  # written into a message
-    received_byte_s: float = 52 * PS  # read from a message
-    reduced_byte_s: float = 5 * PS
-    read_byte_s: float = 12 * PS  # from an array of the rank
-    written_byte_s: float = 45 * PS  # to an array of the rank
+    sent_byte_s: float = 62 * PS  # written into a message
+    received_byte_s: float = 60 * PS  # read from a message
+    reduced_byte_s: float = 10 * PS
+    read_byte_s: float = 16 * PS  # from an array of the rank
+    written_byte_s: float = 32 * PS  # to an array of the rank
     copied_byte_s: float = 40 * PS
     # Of the first bytes of a message (STARTING_BYTES): the processor fetches further ones ahead.
     starting_byte_s: float = 0.35e-9
