@@ -95,7 +95,7 @@ def test_a_named_algorithm_is_compared_with_the_choice(capsys, where):
     assert main(["explain", "-n", "8", *where, "--algorithm", ZIGZAG]) == 0
     printed = " ".join(capsys.readouterr().out.split())
     assert "prediction: predicted to take" in printed
-    assert "the choice of a call that names none: " in printed
+    assert "a call that names no algorithm uses " in printed
     assert "against the measurement" not in printed
 
 

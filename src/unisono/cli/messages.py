@@ -156,7 +156,7 @@ EXPLAINED_TAKEOVERS = Template("cli.explained_takeovers", "by size: {takeovers}"
 EXPLAINED_NEXT = Template("cli.explained_next", "next best: {algorithm}", "次优：{algorithm}")
 EXPLAINED_CHOICE = Template(
     "cli.explained_choice",
-    "the choice of a call that names none: {algorithm}",
+    "a call that names no algorithm uses {algorithm}",
     "不指定算法时选用：{algorithm}",
 )
 

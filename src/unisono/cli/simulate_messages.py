@@ -55,6 +55,6 @@ IGNORED = Template(
 )
 OUTPUT_WITHOUT_DRAW = Template(
     "cli.simulate_output_without_draw",
-    "-o and --no-open are about a page\n  expected: --draw as well",
+    "-o and --no-open apply to a page\n  expected: --draw as well",
     "-o 和 --no-open 用于页面\n  应为：同时使用 --draw",
 )

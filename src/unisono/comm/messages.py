@@ -239,7 +239,7 @@ EXPLANATION_WITH_NEXT = Template(
 )
 EXPLANATION_WITH_CHOICE = Template(
     "comm.explanation_with_choice",
-    "{explanation}; the choice of a call that names none: {next_best}",
+    "{explanation}; a call that names no algorithm uses {next_best}",
     "{explanation}；不指定算法时选用：{next_best}",
 )
 

@@ -38,7 +38,7 @@ CALLS_WITHOUT_RUN = Template(
 )
 BYTES_WITHOUT_NETWORK = Template(
     "drawing.bytes_without_network",
-    "{name}: a number of bytes matters on a network only\n"
+    "{name}: a number of bytes has an effect only on a network\n"
     "  expected: a network as well, such as --network dgx-h100, or several algorithms to compare\n"
     "  hint:     `unisono list --networks` lists the networks",
     "{name}：只有在网络上，字节数才有意义\n"

@@ -48,7 +48,7 @@ MISSING_KEY = Template(
 )
 NOT_DIVISIBLE = Template(
     "planner.not_divisible",
-    "model {name}: expected a number of {what} that {heads} divides; found {found}; hint: change one of the two, or "
+    "model {name}: expected a number of {what} divisible by {heads}; found {found}; hint: change one of the two, or "
     "give head_features",
     "模型 {name}：{what} 应能被 {heads} 整除；实际为 {found}；提示：修改其中一个数，或给出 head_features",
 )
@@ -69,7 +69,7 @@ NOT_MODELLED = Template(
 ENCODER_DECODER = Template("planner.encoder_decoder", "an encoder with a decoder", "编码器加解码器")
 LATENT_ATTENTION = Template("planner.latent_attention", "multi-head latent attention", "多头潜在注意力（MLA）")
 SHARED_EXPERTS = Template("planner.shared_experts", "shared experts", "共享专家")
-STATE_SPACE = Template("planner.state_space", "layers with a state space", "状态空间层")
+STATE_SPACE = Template("planner.state_space", "state-space layers", "状态空间层")
 
 # clusters.py
 NO_MACHINE = Template(
@@ -121,7 +121,7 @@ NOTHING_ADMISSIBLE = Template(
     "planner.nothing_admissible",
     "gpus: expected a number that data, tensor and pipeline parallelism can divide among {heads} heads, {layers} "
     "layers and {sequences} sequences per step; found {gpus}; hint: pass a number of GPUs with small factors, or "
-    "other tokens per step",
+    "another number of tokens per step",
     "gpus：应能由数据、张量和流水线并行按 {heads} 个注意力头、{layers} 层和每步 {sequences} 个序列整除；"
     "实际为 {gpus}；提示：换一个因子较小的 GPU 数，或调整每步的 token 数",
 )
@@ -148,7 +148,9 @@ CHANGES = Template(
     "若{change}，{configuration} 将排第一（{gain} token/s/GPU）",
 )
 CHANGES_NOTHING = Template(
-    "planner.changes_nothing", "even with {change}, the first stays first", "即使{change}，第一名也不变"
+    "planner.changes_nothing",
+    "even with {change}, the first combination would stay first",
+    "即使{change}，第一名也不变",
 )
 FAR_FASTER = Template(
     "planner.far_faster", "links between hosts {times} times as fast", "主机间链路速度变为 {times} 倍"
@@ -227,8 +229,8 @@ NOT_SPLIT = Template(
 )
 NOT_IN_PARALLEL = Template(
     "planner.not_in_parallel",
-    "--calls: expected a first combination that unisono.parallel offers, which has neither pipelines nor "
-    "recomputation nor experts; found {configuration}; hint: pass fewer GPUs or a smaller model",
+    "--calls: expected the first combination to be one that unisono.parallel offers, without pipelines, "
+    "recomputation or experts; found {configuration}; hint: pass fewer GPUs or a smaller model",
     "--calls：第一名应为 unisono.parallel 提供的组合，它没有流水线、重算和专家；实际为 {configuration}；"
     "提示：减少 GPU 数，或换较小的模型",
 )
