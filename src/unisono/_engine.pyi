@@ -187,6 +187,7 @@ def simulate_events(
     ports: int,
     bandwidth: NDArray[Any],
     routes: NDArray[Any],
+    weights: NDArray[Any],
     route: NDArray[Any],
     message_bytes: NDArray[Any],
     hops: int,

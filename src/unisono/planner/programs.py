@@ -48,8 +48,8 @@ class Program:
 PROGRAMS = {
     program.name: program
     for program in (
-        Program("tuned", 0.84, 0.57, 0.52, 720, 0.36, overlaps=True, blocks=True),
-        Program("nanotron", 0.65, 0.45, launch_s=0.004, peer_s=0.0024),
+        Program("tuned", 0.83, 0.56, 0.52, 720, 0.36, overlaps=True, blocks=True),
+        Program("nanotron", 0.65, 0.46, launch_s=0.004, peer_s=0.0024),
     )
 }
 DEFAULT = PROGRAMS["tuned"]
