@@ -66,7 +66,7 @@ def measure(case: Case, runs: int) -> dict[str, Any]:
     """Return one row: messages per second without and with shared links, in each run."""
     algorithm, network = unisono.find(case.algorithm), networks.load(case.network)
     schedule = algorithm.schedule(case.size, 0 if algorithm.collective.rooted else None)
-    programs = simulation.units_of(schedule, network, None, contention=True).programs  # of every rank
+    programs = simulation.rank_by_rank(schedule, network)
     cut = simulation.cut_for(
         schedule, algorithm.collective, programs.most_sent, case.nbytes, network, None, "float32", case.segments
     )

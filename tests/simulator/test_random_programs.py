@@ -15,17 +15,17 @@ from unisono.simulator.actions import ACTION, NOTHING, REDUCE_KIND, SEND_KIND, P
 from unisono.simulator.costs import Costs
 
 TICK_S = 2.0**-20
+needs_extension = pytest.mark.skipif(events._engine is None, reason="the extension is not built")
 
 
-@st.composite
-def programs_of_ranks(draw):
-    """Draw messages in one order; every rank sends and receives its own in that order."""
-    size = draw(st.sampled_from([1, 2, 3, 5, 6, 7, 8, 13]))
-    messages = draw(st.lists(st.tuples(st.integers(0, 99), st.integers(1, 99), st.booleans()), max_size=40))
+def programs_of(size, messages):
+    """Return the programs of messages ``(source, target, fused)``; every rank sends and receives in their order.
+
+    A message that is ``fused`` is sent by the action that its sender executes before, if that sends nothing else.
+    """
     actions: list[list[dict[str, int]]] = [[] for _ in range(size)]
     sent: list[tuple[int, int]] = []
-    for number, (start, distance, fused) in enumerate(messages if size > 1 else []):
-        source, target = start % size, (start + 1 + distance % (size - 1)) % size
+    for number, (source, target, fused) in enumerate(messages):
         program = actions[source]
         if not fused or not program or program[-1]["to"] != NOTHING:
             program.append({"to": NOTHING, "source": NOTHING, "message": NOTHING, "step": len(program) // 2})
@@ -46,6 +46,34 @@ def programs_of_ranks(draw):
     return Programs(
         size, np.arange(size), np.ones(size, np.int64), first.astype(np.int64), rows, np.array(sender, np.int64)
     )
+
+
+@st.composite
+def programs_of_ranks(draw):
+    """Draw messages between ranks."""
+    size = draw(st.sampled_from([1, 2, 3, 5, 6, 7, 8, 13]))
+    messages = draw(st.lists(st.tuples(st.integers(0, 99), st.integers(1, 99), st.booleans()), max_size=40))
+    return programs_of(
+        size,
+        [
+            (start % size, (start + 1 + distance % (size - 1)) % size, fused)
+            for start, distance, fused in (messages if size > 1 else [])
+        ],
+    )
+
+
+def costs_of_times(count, **given):
+    """Return the costs of ``count`` actions; what is not given takes no time, and no message uses a rendezvous."""
+    none, none_per_pass = np.zeros(count), np.zeros((2, count))
+    return Costs(
+        **{
+            "receive_overhead_s": none, "receive_copy_s": none_per_pass, "reduce_s": none_per_pass,
+            "send_overhead_s": none, "send_copy_s": none_per_pass, "latency_s": none, "transfer_s": none_per_pass,
+            "flight_s": none, "occupied_s": none_per_pass, "leaving_s": none_per_pass,
+            "rendezvous_s": none_per_pass - 1.0, "message_bytes": none_per_pass, "link_bytes": none_per_pass,
+            "pair": np.zeros(count, np.int64), "routes": np.zeros((1, 1), np.int32), "weights": None, **given,
+        }
+    )  # fmt: skip
 
 
 @st.composite
@@ -71,13 +99,11 @@ def costs_of_programs(draw, programs):
     for route in routes:
         used = random.permutation(links)[: random.integers(1, hops + 1)]
         route[: len(used)] = used
-    none = np.zeros(count)
-    costs = Costs(
-        passes=passes, tracks=draw(st.integers(1, min(passes, 4))), ports=draw(st.integers(1, 2)),
+    costs = costs_of_times(
+        count, passes=passes, tracks=draw(st.integers(1, min(passes, 4))), ports=draw(st.integers(1, 2)),
         receive_overhead_s=ticks(count, most_busy), receive_copy_s=ticks((2, count), most_busy),
-        reduce_s=np.zeros((2, count)), send_overhead_s=none, send_copy_s=np.zeros((2, count)), latency_s=none,
-        transfer_s=np.zeros((2, count)), flight_s=np.where(receives, ticks(count, most_flight), 0.0),
-        occupied_s=occupied, leaving_s=leaving, rendezvous_s=rendezvous, message_bytes=np.zeros((2, count)),
+        flight_s=np.where(receives, ticks(count, most_flight), 0.0),
+        occupied_s=occupied, leaving_s=leaving, rendezvous_s=rendezvous,
         link_bytes=np.where(receives, 1000.0 * random.integers(0, 4, (2, count)), 0.0),
         pair=np.where(receives, random.integers(0, pairs, count), -1), routes=routes,
         weights=random.integers(1, 4, routes.shape) if draw(st.booleans()) else None,
@@ -85,7 +111,21 @@ def costs_of_programs(draw, programs):
     return costs, 1e9 * random.integers(1, 4, links)
 
 
-@pytest.mark.skipif(events._engine is None, reason="the extension is not built")
+def times_of_both(programs, costs, room, bandwidth):
+    """Return the times of the loop in Python, or None after a deadlock, once the native loop has found the same."""
+    native = events.run(programs, costs, room, bandwidth)
+    python = events.run_in_python(programs, costs, room, bandwidth)
+    assert (native is None) == (python is None)
+    if python is None:
+        return None
+    for name in ("start", "end", "leave", "arrival", "level"):
+        assert np.array_equal(getattr(native.times, name), getattr(python.times, name)), name
+    unrecorded = events.run(programs, costs, room, bandwidth, record=False)
+    assert np.array_equal(unrecorded.unit_s, python.unit_s)
+    return python.times
+
+
+@needs_extension
 @settings(max_examples=150, deadline=None)
 @given(st.data())
 def test_both_loops_compute_the_same_times_for_random_programs(data):
@@ -94,12 +134,32 @@ def test_both_loops_compute_the_same_times_for_random_programs(data):
     depth = data.draw(st.sampled_from([None, 1, 2, 8]))
     room = None if depth is None else room_of(programs, depth)
     for shared in (None, bandwidth):
-        native = events.run(programs, costs, room, shared)
-        python = events.run_in_python(programs, costs, room, shared)
-        assert (native is None) == (python is None)
-        if native is None:
-            continue
-        for name in ("start", "end", "leave", "arrival", "level"):
-            assert np.array_equal(getattr(native.times, name), getattr(python.times, name)), name
-        unrecorded = events.run(programs, costs, room, shared, record=False)
-        assert np.array_equal(unrecorded.unit_s, python.unit_s)
+        times_of_both(programs, costs, room, shared)
+
+
+@needs_extension
+@pytest.mark.parametrize("tracks", [1, 2, 3])
+def test_a_sender_continues_when_the_channel_that_it_awaits_has_room_whatever_it_knows_of_others(tracks):
+    """Rank 2 begins to read at once and takes long; rank 1 begins later and has read its message before rank 2."""
+    programs = programs_of(3, [(0, 1, False), (0, 2, False)])
+    read_by_1, read_by_2 = 2, 3
+    busy, flight = np.zeros(4), np.zeros(4)
+    busy[read_by_1], busy[read_by_2], flight[read_by_1] = 1 * TICK_S, 10 * TICK_S, 4 * TICK_S
+    costs = costs_of_times(4, passes=tracks + 1, tracks=tracks, ports=1, receive_overhead_s=busy, flight_s=flight)
+    for bandwidth in (None, np.array([1e9])):
+        times = times_of_both(programs, costs, room_of(programs, 1), bandwidth)
+        assert times.start[tracks, 0] == 5 * TICK_S  # the first pass that needs room
+        assert times.start[tracks, 1] == 10 * TICK_S
+
+
+@needs_extension
+def test_a_sender_that_awaits_room_in_several_channels_continues_when_the_last_of_them_has_it():
+    """One action sends to ranks 1 and 2, and rank 1 knows first when it will have read its message."""
+    programs = programs_of(3, [(0, 1, False), (0, 2, False)])
+    first, sender = np.array([0, 1, 2, 3]), np.array([-1, 0, 0])
+    programs = Programs(3, programs.ranks, programs.counts, first, programs.rows[1:], sender)
+    busy, flight = np.array([0.0, 3.0, 1.0]) * TICK_S, np.array([0.0, 0.0, 6.0]) * TICK_S
+    costs = costs_of_times(3, passes=3, tracks=2, ports=1, receive_overhead_s=busy, flight_s=flight)
+    for bandwidth in (None, np.array([1e9])):
+        times = times_of_both(programs, costs, room_of(programs, 1), bandwidth)
+        assert times.start[2, 0] == 7 * TICK_S

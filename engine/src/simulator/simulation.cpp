@@ -110,7 +110,7 @@ void Simulation::resume(std::uint32_t lane, double when) {
 void Simulation::run_ahead(std::uint32_t number) {
     Lane& lane = lanes_[number];
     while (lane.pass < programs_.passes) {
-        const double start = ready_time(lane, lane.free, never);
+        const double start = ready_time(lane, lane.free);
         if (start == never) return;
         execute(number / programs_.tracks, lane, start);
     }
@@ -138,7 +138,7 @@ void Simulation::wake(std::uint32_t number, double now) {
     double soonest = never;
     const auto can_run = [&](std::uint32_t track) {
         if (tracks[track].pass >= programs_.passes) return false;
-        const double ready = ready_time(tracks[track], unit.free, now);
+        const double ready = ready_time(tracks[track], unit.free);
         soonest = std::min(soonest, ready);
         return ready <= now;
     };
@@ -160,13 +160,13 @@ void Simulation::wake(std::uint32_t number, double now) {
     // action that takes no time has to wait for its turn among what other units do at the same time.
     Lane& next = tracks[chosen];
     while (next.pass < programs_.passes && actions_(next.pass, next.action).busy_s > 0 &&
-           ready_time(next, unit.free, unit.free) <= unit.free)
+           ready_time(next, unit.free) <= unit.free)
         execute(number, next, unit.free);
     wake_at(number, unit.free);
 }
 
 // Returns the time from which the next action can run, or never if that is not known yet.
-double Simulation::ready_time(Lane& lane, double free, double now) {
+double Simulation::ready_time(Lane& lane, double free) {
     const PackedAction& action = actions_(lane.pass, lane.action);
     double ready = free;
     if (action.sender != no_action) ready = std::max(ready, receipts_[at(lane.pass, lane.action)].arrival);
@@ -174,8 +174,20 @@ double Simulation::ready_time(Lane& lane, double free, double now) {
     if (!has_room_ || ready == never) return ready;
     for (const std::uint32_t reader : actions_.readers(action))
         ready = std::max(ready, room_time(lane.pass, actions_(lane.pass, reader)));
-    if (ready == never || ready > now) lane.awaits_room = true;
+    lane.awaits_room = ready == never;
     return ready;
+}
+
+// A message of a lane that awaits room is being read. If the lane awaits room in another channel too, or instead, it
+// goes on awaiting it: that channel may have room before this message has been read.
+void Simulation::offer_room(std::uint32_t number) {
+    if (runs_ahead_) {
+        lanes_[number].awaits_room = false;
+        resume(number, 0);
+        return;
+    }
+    const double ready = ready_time(lanes_[number], units_[number / programs_.tracks].free);
+    if (ready != never) resume(number, ready);
 }
 
 // Returns the time at which the channel of a message has room for it.
@@ -219,10 +231,7 @@ void Simulation::execute(std::uint32_t number, Lane& lane, double start) {
         if (has_rendezvous_) rendezvous_[here].posted = never;
         if (has_room_) {
             const std::uint32_t sender = lane_of(actions_(pass, executed.sender).unit, pass);
-            if (lanes_[sender].awaits_room) {
-                lanes_[sender].awaits_room = false;
-                resume(sender, end);
-            }
+            if (lanes_[sender].awaits_room) offer_room(sender);
         }
     }
     if (executed.sends) {

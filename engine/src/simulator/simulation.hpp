@@ -22,7 +22,7 @@ class Simulation {
     // A unit in one track: its next action, the action up to which it is ready for messages, and the end of the last.
     struct Lane {
         std::uint32_t pass, action, posted;
-        bool awaits_room = false;
+        bool awaits_room = false;  // whether it is not known when its next action has room for what it sends
         double free = 0;
     };
     struct Unit {
@@ -53,7 +53,8 @@ class Simulation {
     void run_ahead(std::uint32_t lane);
     void wake(std::uint32_t unit, double now);
     void wake_at(std::uint32_t unit, double when);
-    double ready_time(Lane& lane, double free, double now);
+    double ready_time(Lane& lane, double free);
+    void offer_room(std::uint32_t lane);
     double room_time(std::uint32_t pass, const PackedAction& reader) const;
     void execute(std::uint32_t unit, Lane& lane, double start);
     void set_level(Unit& unit, std::uint32_t action);
