@@ -12,6 +12,10 @@ from unisono.costs.rates import INLINE_BYTES, STARTING_BYTES, Rates
 from unisono.costs.terms import Part, Path, Terms
 
 
+# The part of a rooted call that does not overlap with the calls before and after it.
+ALONE = 0.25
+
+
 class Prediction(NamedTuple):
     """The time of a call, and the parts of which it consists.
 
@@ -66,10 +70,12 @@ def _arrays(collective: Collective, size: int) -> float:
 def _part(
     part: Part, terms: Terms, segment: float, passes: int, rates: Rates, slow: float, tracks: int, overlaps: bool
 ) -> Prediction:  # fmt: skip
-    if overlaps:
-        each = _pass(part.further, terms, segment, rates, slow)
-        return Prediction(*(passes * part_s for part_s in each))
     first = _pass(part.first, terms, segment, rates, slow)
+    if overlaps:
+        further = _pass(part.further, terms, segment, rates, slow)
+        return Prediction(*(
+            ALONE * one + (passes - ALONE) * another for one, another in zip(first, further, strict=True)
+        ))  # fmt: skip
     if passes == 1:
         return first
     further = _pass(part.further, terms, segment, rates, slow)
