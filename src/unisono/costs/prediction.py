@@ -11,7 +11,6 @@ from unisono.compiler.call_layout import count_passes
 from unisono.costs.rates import INLINE_BYTES, STARTING_BYTES, Rates
 from unisono.costs.terms import Part, Path, Terms
 
-
 # The part of a rooted call that does not overlap with the calls before and after it.
 ALONE = 0.25
 
