@@ -65,7 +65,7 @@ MODELS = {
     "layers=2": "hidden", "layer=2": "did you mean 'layers'?", f"{SMALL},layers=3": "twice", "=": "layers=32",
     f"{SMALL},tied=maybe": "yes or no", f"{SMALL},kv_heads=0": "kv_heads", f"{SMALL},intermediate=-1": "intermediate",
     f"{SMALL},experts=99999999": "experts", SMALL.replace("layers=2", "layers=nan"): "1 to 10000",
-    SMALL.replace("heads=2", "heads=3"): "divides", "x" * 5000: "presets",
+    SMALL.replace("heads=2", "heads=3"): "divisible", "x" * 5000: "presets",
 }  # fmt: skip
 NUMBERS = ("0", "-1", "nan", "99999999999", "2.5")
 CASES = [
