@@ -38,11 +38,11 @@ class Communicator(CollectiveMethods):
     Work at once) and ``timeout`` (seconds; default: that of the communicator).
 
     Arrays can also be torch CUDA tensors, or objects with ``__cuda_array_interface__`` (CuPy, Numba), if the ranks
-    are on one host. All arrays of a call are on one device. Such a call is enqueued on the current stream and returns at
-    once; with ``async_op`` it runs on a stream of the communicator and returns a GpuWork. If a rank fails, the error
-    is raised by the next call, or by ``synchronize``. The first of these calls connects the GPUs of all ranks, so all
-    ranks make one, even if it is a ``send`` or ``recv``. ``barrier`` waits on the CPU for the ranks, not for their
-    GPUs. See docs/gpu.md.
+    are on one host. All arrays of a call are on one device. Such a call is enqueued on the current stream and returns
+    at once; with ``async_op`` it runs on a stream of the communicator and returns a GpuWork. If a rank fails, the
+    error is raised by the next call, or by ``synchronize``. The first of these calls connects the GPUs of all ranks,
+    so all ranks make one, even if it is a ``send`` or ``recv``. ``barrier`` waits on the CPU for the ranks, not for
+    their GPUs.
 
     All collectives that move data also take ``codec``: "fp16", "bf16", "fp8_e4m3", "fp8_e5m2" or "int8" encode
     float32 numbers in fewer bits while they travel, which rounds them; "topk:0.01" (all_reduce only) sends the
