@@ -158,6 +158,63 @@ class Endpoint:
     def start_event_log(self, capacity: int) -> EventLog: ...
     def stop_event_log(self, log: EventLog) -> None: ...
 
+class GpuUnavailable(Exception): ...  # no driver, or none that can be used; the text says why
+class GpuError(Exception): ...  # the driver refused an operation; the text names the function and the result
+
+class GpuDevice(TypedDict):
+    ordinal: int
+    name: str
+    uuid: str  # 32 hexadecimal digits
+    multiprocessors: int
+    major: int  # of the compute capability
+    minor: int
+    memory_bytes: int
+    mps: bool
+    peers: list[bool]  # by ordinal: whether this device can access the memory of that one; of itself: True
+
+class GpuDriver:
+    def __init__(self, path: str = "libcuda.so.1") -> None: ...
+    @property
+    def version(self) -> int: ...  # 13000 is 13.0
+    def devices(self) -> list[GpuDevice]: ...
+
+class GpuPlan:
+    @property
+    def text(self) -> str: ...
+    @property
+    def number(self) -> int: ...
+
+class GpuEvent:
+    def wait(self, stream: int) -> None: ...  # makes a stream wait, not the host
+    def done(self) -> bool: ...
+    def synchronize(self, timeout_s: float) -> bool: ...  # False: the event is not over; raises a fault
+
+def gpu_board_bytes(size: int) -> int: ...  # of shared memory, to reserve at `board_offset`
+
+class GpuEndpoint:
+    def __init__(
+        self, driver: GpuDriver, endpoint: Endpoint, board_offset: int, device: int, most: int, blocks: int,
+        scratch_bytes: int, kernel_mode: bool,
+    ) -> None: ...  # fmt: skip
+    def handles(self) -> bytes: ...
+    def connect(self, all_handles: list[bytes]) -> None: ...
+    def load(self, key: str, image: bytes, shared_bytes: int) -> int: ...  # returns the blocks per multiprocessor
+    def loaded(self, key: str) -> bool: ...
+    def make_plan(
+        self, kernel: str, program: bytes, stream_ops: bytes, blocks: int, fingerprint: int, fingerprints: list[int],
+        bias_in: list[int], bias_out: list[int], input_bytes: int, output_bytes: int, text: str,
+    ) -> GpuPlan: ...  # fmt: skip
+    def run(self, plan: GpuPlan, input: int, output: int, stream: int, timeout_s: float) -> None: ...
+    def transfer(
+        self, sending: bool, peer: int, tag: int, address: int, nbytes: int, dtype: str, stream: int,
+        timeout_s: float,
+    ) -> None: ...  # fmt: skip
+    def record(self, stream: int) -> GpuEvent: ...
+    def staged_buffers(self) -> int: ...
+    def registered(self) -> int: ...
+    def close(self) -> None: ...
+    def abandon(self) -> None: ...
+
 class SimulatedTimes(TypedDict):
     finished: bool
     events: int

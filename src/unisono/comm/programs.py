@@ -48,10 +48,11 @@ def compiled(
     return Compiled(kept, collectives.find(kept.collective), made.proof, made.digest, lowered, program)
 
 
-def check_blocks(made: Compiled, equal: bool) -> None:
+def check_blocks(schedule: FrozenSchedule, proof: Proof, equal: bool) -> None:
     """Raise UsageError if blocks are unequal and the algorithm can handle equal blocks only."""
     if equal:
         return
-    scratch = made.schedule.slots - made.collective.slots(made.schedule.chunks)[-1].stop
-    if made.proof.equal_blocks_only or (not made.collective.in_place and scratch):
-        raise UsageError(messages.NEEDS_EQUAL_BLOCKS(algorithm=made.schedule.label))
+    collective = collectives.find(schedule.collective)
+    scratch = schedule.slots - collective.slots(schedule.chunks)[-1].stop
+    if proof.equal_blocks_only or (not collective.in_place and scratch):
+        raise UsageError(messages.NEEDS_EQUAL_BLOCKS(algorithm=schedule.label))

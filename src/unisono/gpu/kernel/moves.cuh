@@ -1,0 +1,185 @@
+// A move: the sources are combined element by element, in order, and the result is stored to all destinations.
+//
+// Tile t of a part belongs to block t mod G, on every rank and in every move, so a block never touches the bytes of
+// another block. Which thread of the block handles a byte depends on the alignment of the move; the interpreter
+// therefore puts a barrier between two moves unless the second is marked as touching nothing that earlier moves of the
+// step touch.
+//
+// Where all addresses agree modulo 16, thread i of the block moves the vector i of each tile, and the few bytes of a
+// tile that are in no aligned vector are moved element by element. Otherwise all is moved element by element.
+#pragma once
+
+#include "codec.cuh"
+#include "program.cuh"
+#include "reductions.cuh"
+
+namespace unisono_kernel {
+
+constexpr u32 TILE_VECTORS = TILE_BYTES / VECTOR_BYTES;
+constexpr u32 MOST_UNROLLED = 8;  // sources that have a loop of their own
+
+// What a sweep needs: addresses of sources and destinations (in shared memory, to save registers), and the bytes.
+struct Sweep {
+    const u64* pointer;  // sources, then destinations
+    u32 sources, destinations;
+    u64 bytes;
+    u32 divisor;  // 0: none
+};
+
+DEVICE void store_everywhere(const u64* pointer, u32 destinations, u64 at, const Vector& value) {
+    u32 d = 0;
+    for (; d + 4 <= destinations; d += 4) {
+        u64 to[4];
+        UNROLL for (u32 i = 0; i < 4; ++i) to[i] = pointer[d + i] + at;
+        UNROLL for (u32 i = 0; i < 4; ++i) store_vector(to[i], value);
+    }
+    for (; d < destinations; ++d) store_vector(pointer[d] + at, value);
+}
+
+// Moves vectors of U tiles, `stride` bytes apart. All loads are issued before the first result is computed.
+template <u32 S, u32 U>
+DEVICE void move_vectors(const Sweep& sweep, u64 at, u64 stride) {
+    Vector loaded[U][S];
+    u64 from[S];
+    UNROLL for (u32 s = 0; s < S; ++s) from[s] = sweep.pointer[s] + at;
+    UNROLL for (u32 u = 0; u < U; ++u)
+        UNROLL for (u32 s = 0; s < S; ++s) loaded[u][s] = load_vector(from[s] + u * stride);
+    UNROLL for (u32 u = 0; u < U; ++u) {
+        Vector result = loaded[u][0];
+        if constexpr (S > 1) {
+            Wides total = widen(result);
+            UNROLL for (u32 s = 1; s < S; ++s) accumulate(total, loaded[u][s]);
+            result = narrow(total);
+        }
+        if (DIVISIBLE && sweep.divisor != 0) result = divided(result, sweep.divisor);
+        store_everywhere(sweep.pointer + S, sweep.destinations, at + u * stride, result);
+    }
+}
+
+// The same for one vector and more sources than have a loop of their own.
+DEVICE void move_vector_of_many(const Sweep& sweep, u64 at) {
+    constexpr u32 group = 4;
+    Wides total = widen(load_vector(sweep.pointer[0] + at));
+    u32 s = 1;
+    for (; s + group <= sweep.sources; s += group) {
+        Vector loaded[group];
+        UNROLL for (u32 i = 0; i < group; ++i) loaded[i] = load_vector(sweep.pointer[s + i] + at);
+        UNROLL for (u32 i = 0; i < group; ++i) accumulate(total, loaded[i]);
+    }
+    for (; s < sweep.sources; ++s) accumulate(total, load_vector(sweep.pointer[s] + at));
+    Vector result = narrow(total);
+    if (DIVISIBLE && sweep.divisor != 0) result = divided(result, sweep.divisor);
+    store_everywhere(sweep.pointer + sweep.sources, sweep.destinations, at, result);
+}
+
+// Moves all whole vectors of this block. S sources, or any number if S is 0; U tiles at a time.
+template <u32 S, u32 U>
+DEVICE void sweep_vectors(const Sweep& sweep, u32 phase) {
+    if (sweep.bytes < VECTOR_BYTES) return;
+    const u64 end = sweep.bytes - VECTOR_BYTES + 1;  // of the offsets at which a vector can begin
+    const u64 stride = static_cast<u64>(blocks()) * TILE_BYTES;
+    // With a phase, the last vector of a tile would end in the next one.
+    const u32 slots = TILE_VECTORS - (phase != 0);
+    for (u32 slot = thread(); slot < slots; slot += THREADS) {
+        u64 at = static_cast<u64>(block()) * TILE_BYTES + slot * VECTOR_BYTES + phase;
+        if constexpr (S == 0) {
+            for (; at < end; at += stride) move_vector_of_many(sweep, at);
+        } else {
+            for (; at + (U - 1) * stride < end; at += U * stride) move_vectors<S, U>(sweep, at, stride);
+            if constexpr (U > 1)
+                for (; at < end; at += stride) move_vectors<S, 1>(sweep, at, stride);
+        }
+    }
+}
+
+// An element may lie at any address.
+DEVICE Raw load_element(u64 from) {
+    if (from % ELEMENT_BYTES == 0) return load_as<Raw>(from);
+    struct Bytes {
+        u8 b[ELEMENT_BYTES];
+    } bytes;
+    UNROLL for (u32 i = 0; i < ELEMENT_BYTES; ++i) bytes.b[i] = load_as<u8>(from + i);
+    return bits_as<Raw>(bytes);
+}
+DEVICE void store_element(u64 to, Raw raw) {
+    if (to % ELEMENT_BYTES == 0) return store_as<Raw>(to, raw);
+    struct Bytes {
+        u8 b[ELEMENT_BYTES];
+    };
+    const Bytes bytes = bits_as<Bytes>(raw);
+    UNROLL for (u32 i = 0; i < ELEMENT_BYTES; ++i) store_as<u8>(to + i, bytes.b[i]);
+}
+
+DEVICE void move_element(const Sweep& sweep, u64 at) {
+    Raw result = load_element(sweep.pointer[0] + at);
+    if constexpr (OP != Op::none) {
+        if (sweep.sources > 1) {
+            Wide total = Element::widen(result);
+            for (u32 s = 1; s < sweep.sources; ++s)
+                total = combine<OP, Element>(total, Element::widen(load_element(sweep.pointer[s] + at)));
+            result = Element::narrow(total);
+        }
+    }
+    if (DIVISIBLE && sweep.divisor != 0) result = divided(result, sweep.divisor);
+    for (u32 d = 0; d < sweep.destinations; ++d) store_element(sweep.pointer[sweep.sources + d] + at, result);
+}
+
+DEVICE u64 tiles_of(u64 bytes) { return (bytes + TILE_BYTES - 1) / TILE_BYTES; }
+DEVICE u32 tile_bytes(u64 tile, u64 bytes) {
+    const u64 rest = bytes - tile * TILE_BYTES;
+    return rest < TILE_BYTES ? static_cast<u32>(rest) : TILE_BYTES;
+}
+
+DEVICE void sweep_elements(const Sweep& sweep) {
+    for (u64 tile = block(); tile < tiles_of(sweep.bytes); tile += blocks()) {
+        const u32 end = tile_bytes(tile, sweep.bytes);
+        for (u32 at = thread() * ELEMENT_BYTES; at < end; at += THREADS * ELEMENT_BYTES)
+            move_element(sweep, tile * TILE_BYTES + at);
+    }
+}
+
+// Moves the elements before the first and after the last whole vector of each tile. Each tile has fewer than `slots`
+// of them; consecutive threads take the slots of consecutive tiles of this block.
+DEVICE void sweep_edges(const Sweep& sweep, u32 phase) {
+    constexpr u32 slots = 2 * VECTOR_ELEMENTS;
+    const u64 tiles = tiles_of(sweep.bytes);
+    if (phase == 0 && sweep.bytes % VECTOR_BYTES == 0) return;
+    for (u32 index = thread();; index += THREADS) {
+        // Without a phase only the last tile has edges.
+        u64 tile = block() + static_cast<u64>(index / slots) * blocks();
+        if (phase == 0) {
+            if (index >= slots || (tiles - 1) % blocks() != block()) return;
+            tile = tiles - 1;
+        }
+        if (tile >= tiles) return;
+        const u32 length = tile_bytes(tile, sweep.bytes), slot = index % slots * ELEMENT_BYTES;
+        const u32 behind = length <= phase ? phase : phase + (length - phase) / VECTOR_BYTES * VECTOR_BYTES;
+        const u32 at = slot < phase ? slot : behind + slot - phase;
+        if (at < length) move_element(sweep, tile * TILE_BYTES + at);
+    }
+}
+
+DEVICE void sweep(const Sweep& sweep) {
+    u64 disagreement = 0;
+    const u32 refs = sweep.sources + sweep.destinations;
+    for (u32 r = 1; r < refs; ++r) disagreement |= sweep.pointer[r] ^ sweep.pointer[0];
+    const u32 phase = static_cast<u32>(-sweep.pointer[0]) % VECTOR_BYTES;
+    if (disagreement % VECTOR_BYTES != 0 || phase % ELEMENT_BYTES != 0) return sweep_elements(sweep);
+    if (sweep.sources == 1) {
+        sweep_vectors<1, 8>(sweep, phase);
+    } else if constexpr (OP != Op::none) {
+        switch (sweep.sources) {
+            case 2: sweep_vectors<2, 4>(sweep, phase); break;
+            case 3: sweep_vectors<3, 2>(sweep, phase); break;
+            case 4: sweep_vectors<4, 2>(sweep, phase); break;
+            case 5: sweep_vectors<5, 1>(sweep, phase); break;
+            case 6: sweep_vectors<6, 1>(sweep, phase); break;
+            case 7: sweep_vectors<7, 1>(sweep, phase); break;
+            case 8: sweep_vectors<8, 1>(sweep, phase); break;
+            default: sweep_vectors<0, 1>(sweep, phase);
+        }
+    }
+    sweep_edges(sweep, phase);
+}
+
+}  // namespace unisono_kernel
