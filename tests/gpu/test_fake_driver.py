@@ -9,11 +9,12 @@ import signal
 import time
 import traceback
 
-import fake_driver
 import numpy as np
 import pytest
-from fake_arrays import CudaArray, new_stream
-from fake_driver import DriverError
+
+from gpu import fake_driver
+from gpu.fake_arrays import CudaArray, new_stream
+from gpu.fake_driver import DriverError
 
 FORK = multiprocessing.get_context("fork")
 WAIT_32, WRITE_32 = 1, 2
