@@ -6,7 +6,8 @@ import contextlib
 import ctypes
 
 import numpy as np
-from fake_driver import DriverError, FakeDriver
+
+from gpu.fake_driver import DriverError, FakeDriver
 
 
 class CudaArray:

@@ -10,6 +10,7 @@ import ctypes
 import fcntl
 import functools
 import hashlib
+import itertools
 import os
 from pathlib import Path
 
@@ -69,6 +70,12 @@ class FakeDriver:
 
         setattr(self, name, call)
         return call
+
+    def imports_from(self, process: int) -> list[int]:
+        """Return the addresses of the memory of another process that is open in this one."""
+        function = self.library.fake_import_from
+        function.restype = ctypes.c_uint64
+        return list(itertools.takewhile(bool, (function(process, number) for number in itertools.count())))
 
     def live(self) -> dict[str, int]:
         """Return the number of things that exist in this process, by kind."""

@@ -9,11 +9,14 @@ import signal
 import time
 import traceback
 
-import fake_driver
 import numpy as np
 import pytest
-from fake_arrays import CudaArray, new_stream
-from fake_driver import DriverError
+
+from gpu import fake_driver
+from gpu.fake_arrays import CudaArray, new_stream
+from gpu.fake_driver import DriverError
+from gpu.gpu_ranks import host_image
+from gpu.host_kernel import INPUT, OUTPUT, Move, Ref, Step, packed, structures
 
 FORK = multiprocessing.get_context("fork")
 WAIT_32, WRITE_32 = 1, 2
@@ -261,5 +264,39 @@ def test_a_captured_graph_is_replayed():
             CudaArray(driver, np.ones(4))
         with pytest.raises(DriverError, match="CAPTURE_INVALIDATED"):
             driver.cuStreamEndCapture(stream, ctypes.byref(graph))
+
+    assert in_processes(work) == [0]
+
+
+def test_a_kernel_runs_on_its_stream():
+    """A rank alone copies its input to its output."""
+    image = host_image("float32", "sum", None, 16)
+    copy = Move((Ref(0, INPUT),), (Ref(0, OUTPUT),), 400)
+
+    def work(driver, _):
+        module, function = ctypes.c_void_p(), ctypes.c_void_p()
+        driver.cuModuleLoadData(ctypes.byref(module), image)
+        driver.cuModuleGetFunction(ctypes.byref(function), module, b"run_program")
+        stream = new_stream(driver)
+        source, result = CudaArray(driver, np.arange(100, dtype=np.float32)), CudaArray(driver, np.zeros(100, "f4"))
+        program = CudaArray(driver, packed(0, 1, [Step(moves=(copy,))]))
+        state, mailbox = (CudaArray(driver, np.zeros(10_000, np.uint8)) for _ in range(2))
+        flag = CudaArray(driver, np.zeros(4, np.uint32))
+        arrays = (program, state, mailbox, source, result)
+        launch = structures(16).launch(*(array.address for array in arrays))
+        launch.size, launch.timeout_ns = 1, 10**10
+        run_value_operation(driver, stream, WAIT_32, flag.address, 1)
+        parameters = (ctypes.c_void_p * 1)(ctypes.addressof(launch))
+        driver.cuLaunchKernel(function, 1, 1, 1, 512, 1, 1, 0, stream, parameters, None)
+        ctypes.memset(ctypes.addressof(launch), 0, ctypes.sizeof(launch))  # the parameter was copied
+        time.sleep(0.02)
+        assert result.numpy().tolist() == [0] * 100
+        run_value_operation(driver, 0, WRITE_32, flag.address, 1)
+        driver.cuStreamSynchronize(stream)
+        assert result.numpy().tolist() == list(range(100))
+        driver.cuModuleUnload(module)
+        assert driver.live()["modules"] == 0
+        with pytest.raises(DriverError, match="INVALID_IMAGE"):
+            driver.cuModuleLoadData(ctypes.byref(module), b"ELF")
 
     assert in_processes(work) == [0]

@@ -126,7 +126,7 @@ class Layout:
         if block != self.rank:
             raise UsageError(messages.UNKNOWN_LENGTH(algorithm=self.lowered.schedule.label))
         length = self.lengths.input[peer] if buffer == program.OUTPUT else self.lengths.output[peer]
-        return partition(length, self.per_rank)[piece].start
+        return int(partition(length, self.per_rank)[piece].start)
 
 
 def pair_bytes(lengths: Lengths, rank: int, element_bytes: int) -> list[tuple[int, int]] | None:

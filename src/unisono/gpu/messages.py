@@ -9,8 +9,8 @@ STUCK = Template(
 )
 UNKNOWN_LENGTH = Template(
     "gpu.unknown_length",
-    "{algorithm}: a rank moves data whose length only other ranks know; with sizes, use an algorithm that sends every "
-    "block straight to its receiver",
+    "{algorithm}: a rank moves data whose length only other ranks know; with sizes, use an algorithm that sends "
+    "every block straight to its receiver",
     "{algorithm}：某个 rank 要搬移的数据长度只有其他 rank 知道；指定各块长度时，请选用把每块直接发给接收者的算法",
 )
 SCRATCH_TOO_SMALL = Template(

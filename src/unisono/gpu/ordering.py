@@ -1,8 +1,8 @@
 """Turns compiled instructions into atoms, in an order in which all ranks could execute them one after another.
 
-The order respects the programs: a chunk is read after it was sent, and a part of memory that was sent by *pull* is not
+The order respects the programs: a chunk is read after it was sent, and memory that was sent by *pull* is not
 overwritten before every receiver has read it. Where the ranks would block each other that way, the messages for which
-somebody waits are staged instead, and the ordering begins again.
+a writer waits are staged instead, and the ordering begins again.
 
 Only the reads and writes of the atoms count from there on (hazards.py): any execution that respects their
 dependencies gives the same numbers.
@@ -130,24 +130,25 @@ class _Run:
             home = self.homes.get((message, chunk))
             if home is not None:
                 self.unread.get(memory(home, self.aliased), set()).discard((message, chunk, rank))
-        message = self.matched.sent[rank].get(index)
-        if message is None:
+        outgoing = self.matched.sent[rank].get(index)
+        if outgoing is None:
             return
-        self.sent.add((message, chunk))
-        staged = self._slot(rank, message, chunk)
+        self.sent.add((outgoing, chunk))
+        staged = self._slot(rank, outgoing, chunk)
         if staged is not None:
             if staged.encoded:
                 self.encoded_slots[rank] += 1
             else:
                 self.plain_slots[rank] += 1
-            self.homes[message, chunk] = staged
+            self.homes[outgoing, chunk] = staged
             return
-        pulls = self._receivers(message, chunk, Transport.PULL)
+        pulls = self._receivers(outgoing, chunk, Transport.PULL)
         if pulls:
             operand = self.matched.programs[rank][index].operands[chunk]
             home = self._home(rank, self.matched.programs[rank][index], operand)
-            self.homes[message, chunk] = home
-            self.unread.setdefault(memory(home, self.aliased), set()).update((message, chunk, to) for to in pulls)
+            self.homes[outgoing, chunk] = home
+            unread = self.unread.setdefault(memory(home, self.aliased), set())
+            unread.update((outgoing, chunk, to) for to in pulls)
 
     def _pass_token(self, rank: int, index: int, incoming: list[Message]) -> None:
         """Receive or send empty messages: what counts is the order in which they arrive."""

@@ -22,9 +22,9 @@ class DevicePlan:
     """What the runtime needs to know about a call.
 
     ``program`` is the device program (program.py), ``stream_ops`` the same as stream operations (stream_plan.py);
-    ``blocks`` is the number of thread blocks. ``bias_in[peer]`` and ``bias_out[peer]`` are added to the addresses that
-    are posted to a peer. ``pair_bytes[peer]`` are the bytes that go from the lower to the higher rank of the pair, and
-    back; None where all ranks know all lengths. ``uses_reduction``: the kernel must know the reduction.
+    ``blocks`` is the number of thread blocks. ``bias_in[peer]`` and ``bias_out[peer]`` are added to the addresses
+    that are posted to a peer. ``pair_bytes[peer]`` are the bytes that go from the lower to the higher rank of the
+    pair, and back; None where all ranks know all lengths. ``uses_reduction``: the kernel must know the reduction.
     """
 
     program: bytes

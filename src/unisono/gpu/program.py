@@ -53,19 +53,19 @@ class Move(NamedTuple):
     flags: int = 0
 
 
-class Count(NamedTuple):
-    """A wait for, or a signal to, a peer: the ``count``-th of the pair in a pass."""
+class Sync(NamedTuple):
+    """A wait for, or a signal to, a peer; ``number`` counts the signals of the pair in a pass, this one included."""
 
     peer: int
-    count: int
+    number: int
 
 
 class Step(NamedTuple):
     """Waits, then moves, then signals."""
 
-    waits: tuple[Count, ...]
+    waits: tuple[Sync, ...]
     moves: tuple[Move, ...]
-    signals: tuple[Count, ...]
+    signals: tuple[Sync, ...]
 
 
 class DeviceProgram(NamedTuple):
@@ -115,13 +115,13 @@ def unpack(packed: bytes, size: int) -> DeviceProgram:
         waits, moves, signals, length = words[at : at + STEP_WORDS]
         end = at + length
         at += STEP_WORDS
-        waited = tuple(map(_count, words[at : at + waits]))
+        waited = tuple(map(_sync, words[at : at + waits]))
         at += waits
         made = []
         for _ in range(moves):
             move, at = _move(words, at)
             made.append(move)
-        steps.append(Step(waited, tuple(made), tuple(map(_count, words[at : at + signals]))))
+        steps.append(Step(waited, tuple(made), tuple(map(_sync, words[at : at + signals]))))
         at = end
     contacts = words[6] | words[7] << 32
     return DeviceProgram(
@@ -133,8 +133,8 @@ def _pair(number: int) -> tuple[int, int]:
     return number & 0xFFFFFFFF, number >> 32
 
 
-def _count(word: int) -> Count:
-    return Count(word >> 16, word & 0xFFFF)
+def _sync(word: int) -> Sync:
+    return Sync(word >> 16, word & 0xFFFF)
 
 
 def _move(words: tuple[int, ...], at: int) -> tuple[Move, int]:

@@ -1,7 +1,7 @@
 """Groups the atoms of each rank into steps, and turns dependencies between ranks into signals and waits.
 
-All atoms of a rank on the same level form a step. A step waits only for steps of lower levels, so the ranks never wait
-in a cycle, and the number of synchronizations on the longest path is the least that the dependencies allow.
+All atoms of a rank on the same level form a step. A step waits only for steps of lower levels, so the ranks never
+wait in a cycle, and the number of synchronizations on the longest path is the least that the dependencies allow.
 
 A wait is left out where earlier waits imply it (the *clock* of a step says which steps of other ranks are complete
 once it begins), and only signals that somebody waits for are sent.
@@ -13,7 +13,7 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 
 from unisono.gpu.places import Atom, Place
-from unisono.gpu.program import Count
+from unisono.gpu.program import Sync
 
 
 @dataclass(frozen=True)
@@ -36,9 +36,9 @@ class PlacedStep:
 
     level: int
     atoms: list[Atom] = field(default_factory=list)
-    waits: list[Count] = field(default_factory=list)
+    waits: list[Sync] = field(default_factory=list)
     moves: list[PlacedMove] = field(default_factory=list)
-    signals: list[Count] = field(default_factory=list)
+    signals: list[Sync] = field(default_factory=list)
 
 
 def steps_of(atoms: list[Atom], size: int) -> list[list[PlacedStep]]:
@@ -98,9 +98,9 @@ def _synchronize(programs: list[list[PlacedStep]], needs: dict[tuple[int, int], 
     for (sender, receiver), steps in sorted(signalled.items()):
         for count, step in enumerate(sorted(steps), 1):
             counts[sender, receiver, step] = count
-            programs[sender][step].signals.append(Count(receiver, count))
+            programs[sender][step].signals.append(Sync(receiver, count))
     for (rank, index), need in sorted(needs.items()):
-        programs[rank][index].waits += [Count(peer, counts[peer, rank, step]) for peer, step in sorted(need.items())]
+        programs[rank][index].waits += [Sync(peer, counts[peer, rank, step]) for peer, step in sorted(need.items())]
 
 
 def _merged(atoms: list[Atom]) -> list[PlacedMove]:

@@ -3,7 +3,7 @@
 This is how ranks that share a GPU run without MPS: a kernel that waits for another process would keep that process
 from running. Here the stream waits, and a kernel runs only the moves of one step.
 
-Operations are quadruples of 32-bit words: kind, peer, count, step. A call begins with an entry, which is the first
+Operations are quadruples of 32-bit words: kind, peer, number, step. A call begins with an entry, which is the first
 signal of each pair: the counts of the program come after it.
 """
 
@@ -20,13 +20,13 @@ POST, SIGNAL, WAIT, LAUNCH = range(4)
 class StreamOp(NamedTuple):
     """One operation.
 
-    POST writes the entry for a peer; SIGNAL and WAIT are for the ``count``-th signal of the pair in this call;
-    LAUNCH runs the moves of a ``step``, in the pass that ``count`` states.
+    POST writes the entry for a peer; SIGNAL and WAIT are for the ``number``-th signal of the pair in this call;
+    LAUNCH runs the moves of a ``step``, in the pass ``number``.
     """
 
     kind: int
     peer: int = 0
-    count: int = 0
+    number: int = 0
     step: int = 0
 
 
@@ -54,3 +54,8 @@ def stream_ops(program: DeviceProgram) -> list[StreamOp]:
 def pack_stream_ops(ops: list[StreamOp]) -> bytes:
     """Return the operations as words."""
     return struct.pack(f"<{4 * len(ops)}I", *(word for op in ops for word in op))
+
+
+def unpack_stream_ops(packed: bytes) -> list[StreamOp]:
+    """Return the operations of these words."""
+    return [StreamOp(*words) for words in struct.iter_unpack("<4I", packed)]

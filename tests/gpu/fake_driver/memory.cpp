@@ -300,3 +300,14 @@ FAKE_API fake_alloc_private(std::uint64_t* address, std::size_t bytes) { return 
 FAKE_API fake_live_allocations() { return live(Kind::device); }
 FAKE_API fake_live_imports() { return live(Kind::imported); }
 FAKE_API fake_live_host_allocations() { return live(Kind::host); }
+
+// The address of memory of another process that is open here, by number; 0 if there are fewer.
+extern "C" __attribute__((visibility("default"))) std::uint64_t fake_import_from(int process, int number) {
+    std::lock_guard guard(driver().lock);
+    for (auto& [base, allocation] : driver().allocations) {
+        Handle handle{};
+        if (allocation.kind == Kind::imported) std::memcpy(&handle, allocation.origin.data(), sizeof handle);
+        if (handle.process == process && number-- == 0) return base;
+    }
+    return 0;
+}

@@ -2,6 +2,7 @@
 #include <dlfcn.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <cstring>
 #include <memory>
 
@@ -12,7 +13,6 @@ namespace {
 
 // Run all blocks of a grid; `launch` is the parameter of the kernel.
 using Run = void (*)(const void* launch, unsigned blocks);
-using Bytes = unsigned (*)();
 
 struct Function {
     Run run;
@@ -36,24 +36,24 @@ bool exists(std::set<void*>& all, Handle handle) {
 
 using namespace fakecuda;
 
-// The image is a text: "host-kernel:" and the path of the shared object.
+// The image is a text: "host-kernel:", the bytes of the parameter, ":", and the path of the shared object.
 FAKE_API cuModuleLoadData(Module** made, const void* image) {
     if (int error = ready_with_context()) return error;
     if (int error = allowed_in_capture()) return error;
     constexpr const char* prefix = "host-kernel:";
     auto* text = static_cast<const char*>(image);
     if (std::strncmp(text, prefix, std::strlen(prefix)) != 0) return INVALID_IMAGE;
-    std::string path(text + std::strlen(prefix));
-    path = path.substr(0, path.find('\n'));
+    char* end;
+    std::size_t bytes = std::strtoul(text + std::strlen(prefix), &end, 10);
+    std::string path(*end == ':' ? end + 1 : end);
     void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (library == nullptr) return misuse(INVALID_IMAGE, "%s", dlerror());
     auto run = reinterpret_cast<Run>(dlsym(library, "unisono_host_run"));
-    auto bytes = reinterpret_cast<Bytes>(dlsym(library, "unisono_host_launch_bytes"));
-    if (run == nullptr || bytes == nullptr) {
+    if (run == nullptr || bytes == 0) {
         dlclose(library);
         return misuse(INVALID_IMAGE, "%s is not a kernel for the host", path.c_str());
     }
-    *made = new Module{library, std::make_shared<Function>(Function{run, bytes()})};
+    *made = new Module{library, std::make_shared<Function>(Function{run, bytes})};
     std::lock_guard guard(driver().lock);
     driver().modules.insert(*made);
     return SUCCESS;

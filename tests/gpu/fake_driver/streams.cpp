@@ -13,6 +13,7 @@ struct Streams {
     std::map<void*, std::shared_ptr<Stream>> made;
     std::vector<std::weak_ptr<Stream>> all;
     std::vector<std::shared_ptr<Graph>> captures;
+    std::uint64_t next_id = 1;  // addresses of streams are used again
 };
 
 Streams& streams() {
@@ -24,7 +25,7 @@ thread_local int capture_mode = 0;  // of this thread: cuThreadExchangeStreamCap
 
 // The lock of the streams must be held by callers of the functions below.
 std::shared_ptr<Stream> add(Context* context, bool blocking) {
-    auto made = std::make_shared<Stream>(context, blocking);
+    auto made = std::make_shared<Stream>(context, blocking, streams().next_id++);
     streams().all.push_back(made);
     return made;
 }
@@ -220,6 +221,14 @@ FAKE_API cuStreamDestroy_v2(void* handle) {
     found->second->close();  // what is in the queue is still executed
     streams().made.erase(found);
     std::erase_if(streams().all, [](auto& each) { return each.expired(); });
+    return SUCCESS;
+}
+
+FAKE_API cuStreamGetId(void* handle, unsigned long long* id) {
+    if (int error = ready_with_context()) return error;
+    auto stream = find_stream(handle);
+    if (!stream) return misuse(INVALID_HANDLE, "the stream %p does not exist", handle);
+    *id = stream->id;
     return SUCCESS;
 }
 

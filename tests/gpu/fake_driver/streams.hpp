@@ -35,7 +35,7 @@ struct Graph {
 
 class Stream : public std::enable_shared_from_this<Stream> {
   public:
-    Stream(Context* context, bool blocking) : context(context), blocking(blocking) {}
+    Stream(Context* context, bool blocking, std::uint64_t id) : context(context), blocking(blocking), id(id) {}
     Point submit(std::function<void()> work, std::vector<Point> after);
     Point last();  // the operation that was submitted last
     bool has_completed(std::uint64_t number);
@@ -44,6 +44,7 @@ class Stream : public std::enable_shared_from_this<Stream> {
 
     Context* const context;
     const bool blocking;  // waits for the NULL stream, which waits for it
+    const std::uint64_t id;
     std::shared_ptr<Graph> capture;
 
   private:

@@ -53,29 +53,29 @@ DEVICE void post_entry(const Launch& launch, Record* theirs, u32 peer, u32 seque
     store_relaxed(entry + ENTRY_FINGERPRINT, (launch.peers[peer].fingerprint & ENTRY_VALUE) | upper);
 }
 
-// Takes over a peer's addresses; false if it makes another call than this rank.
-DEVICE bool take_entry(const Launch& launch, Shared& shared, u32 peer, u64 input, u64 output, u64 fingerprint) {
+// Learns where a peer's buffers lie; in MODE_CALL waits until the peer has posted it. Returns false if it does not, or
+// if it makes another call than this rank.
+DEVICE bool take_entry(const Launch& launch, const Record* record, u32 peer, u32 sequence) {
+    const u64* const entry = record->entry[sequence & 1][peer];
+    const Position position{WAIT_ENTRY, peer, 0, 0};
+    u64 input, output, fingerprint;
+    for (Patience patience;;) {
+        // The peer stores all three words after its fence, so acquiring one of them acquires what it published.
+        input = load_relaxed(entry + ENTRY_INPUT);
+        fingerprint = load_relaxed(entry + ENTRY_FINGERPRINT);
+        output = load_acquire(entry + ENTRY_OUTPUT);
+        const u64 older = ((input ^ output) | (input ^ fingerprint)) >> ENTRY_BITS;
+        if (launch.mode != MODE_CALL || (older == 0 && input >> ENTRY_BITS == sequence)) break;
+        if (patience.ends(launch, position)) return false;
+    }
     if (((fingerprint ^ launch.peers[peer].fingerprint) & ENTRY_VALUE) != 0) {
-        report(launch, FAULT_MISMATCH, {WAIT_ENTRY, peer, 0, 0});
+        report(launch, FAULT_MISMATCH, position);
         return false;
     }
     shared.base[peer][BUFFER_INPUT] = input & ENTRY_VALUE;
     shared.base[peer][BUFFER_OUTPUT] = output & ENTRY_VALUE;
     shared.base[peer][BUFFER_SCRATCH] = launch.peers[peer].scratch;
     return true;
-}
-
-DEVICE bool wait_for_entry(const Launch& launch, Shared& shared, const Record* record, u32 peer, u32 sequence) {
-    const u64* const entry = record->entry[sequence & 1][peer];
-    Patience patience;
-    for (;;) {
-        // The peer stores all three words after its fence, so acquiring one of them acquires what it published.
-        const u64 input = load_relaxed(entry + ENTRY_INPUT), fingerprint = load_relaxed(entry + ENTRY_FINGERPRINT);
-        const u64 output = load_acquire(entry + ENTRY_OUTPUT);
-        if (input >> ENTRY_BITS == sequence && output >> ENTRY_BITS == sequence && fingerprint >> ENTRY_BITS == sequence)
-            return take_entry(launch, shared, peer, input, output, fingerprint);
-        if (patience.ends(launch, {WAIT_ENTRY, peer, 0, 0})) return false;
-    }
 }
 
 DEVICE bool wait_for_signal(const Launch& launch, const Record* record, u32 count, const Position& position) {

@@ -6,183 +6,161 @@
 
 namespace unisono_kernel {
 
-// One block of one launch.
-struct Run {
-    const Launch& launch;
-    Shared& shared;
-    Record* record;
-    const u32* program;
-    Header header;
-};
-
-DEVICE u32 next_sequence(const Run& run, u32 peer) { return (run.shared.calls[peer] + 1) & 0xffff; }
-DEVICE bool is_contact(const Run& run, u32 peer) { return run.header.contacts >> peer & 1; }
-
-DEVICE void load_program(Run& run) {
-    if (run.header.words > PROGRAM_WORDS) return;
-    for (u32 i = thread(); i < run.header.words; i += THREADS) run.shared.program[i] = run.program[i];
-    run.program = run.shared.program;
+DEVICE Record* own_record(const Launch& launch) {
+    return record_of(launch.state, launch.record + (launch.mode == MODE_CALL ? block() : 0));
 }
-
-// Posts this rank's entries, loads the program while they travel, and waits for those of the contacts. The counters and
-// the header are loaded together; nothing else in global memory is needed before the entries are posted.
-DEVICE bool enter(Run& run) {
-    const Launch& launch = run.launch;
-    Shared& shared = run.shared;
-    for (u32 peer = thread(); peer < launch.size; peer += THREADS) {
-        shared.calls[peer] = run.record->calls[peer];
-        shared.sent[peer] = run.record->sent[peer];
-        shared.received[peer] = run.record->received[peer];
-        if (peer == launch.rank || !is_contact(run, peer)) continue;
-        fence();  // publishes the inputs, which earlier kernels of this stream have written
-        post_entry(launch, record_of(launch.peers[peer].state, launch.record + block()), peer, next_sequence(run, peer));
-    }
-    load_program(run);
-    bool failed = false;
-    for (u32 peer = thread(); peer < launch.size && !failed; peer += THREADS)
-        if (peer != launch.rank && is_contact(run, peer))
-            failed = !wait_for_entry(launch, shared, run.record, peer, next_sequence(run, peer));
-    return !failed;
+DEVICE Record* record_at(const Launch& launch, u32 peer) {
+    return record_of(launch.peers[peer].state, launch.record + block());
 }
+DEVICE u32 next_sequence(u32 peer) { return (shared.calls[peer] + 1) & 0xffff; }
 
-// Reads the entries that stream operations have already awaited.
-DEVICE bool read_entries(Run& run) {
-    const Launch& launch = run.launch;
-    load_program(run);
-    bool failed = load_relaxed(&state_of(launch.state)->abort) != 0;
-    for (u32 peer = thread(); peer < launch.size && !failed; peer += THREADS) {
-        if (peer == launch.rank || !is_contact(run, peer)) continue;
-        const u64* const entry = run.record->entry[launch.parity & 1][peer];
-        failed = !take_entry(launch, run.shared, peer, load_relaxed(entry + ENTRY_INPUT),
-                             load_relaxed(entry + ENTRY_OUTPUT), load_relaxed(entry + ENTRY_FINGERPRINT));
-    }
-    return !failed;
-}
-
-// Writes the addresses of the refs of as many moves as fit into shared memory, one thread per ref. Starts with the last
-// thread, because the first ones may be waiting. Returns the number of moves.
-DEVICE u32 resolve(const Run& run, Move move, u32 moves, u64 first) {
-    u32 used = 0, resolved = 0;
-    for (; resolved < moves && used + move.refs() <= POINTERS; ++resolved, move = move.next()) {
-        const u32 refs = move.refs();
-        for (u32 p = THREADS - 1 - thread(); p < used + refs; p += THREADS)
-            if (p >= used) run.shared.pointer[p] = address_of(run.shared, move.ref(p - used), first);
-        used += refs;
-    }
-    return resolved;
-}
-
-DEVICE void run_move(const Run& run, const Move& move, const u64* pointer, u64 first) {
-    const u32 divisor = (move.flags() & MOVE_DIVIDE) != 0 ? run.launch.size : 0;
-    sweep({pointer, move.sources(), move.destinations(), move.bytes(first, run.header.segment_bytes), divisor});
-}
-
-// Runs the moves of a step after a barrier, at which all threads leave if one of them has failed.
-DEVICE bool run_moves(const Run& run, Move move, u32 moves, u64 first, bool failed) {
-    for (;;) {
-        const u32 resolved = resolve(run, move, moves, first);
-        if (barrier_or(failed)) return false;
-        const u64* pointer = run.shared.pointer;
-        for (u32 i = 0; i < resolved; ++i, move = move.next()) {
-            if (i > 0 && (move.flags() & MOVE_APART) == 0) barrier();
-            run_move(run, move, pointer, first);
-            pointer += move.refs();
-        }
-        moves -= resolved;
-        barrier();
-        if (moves == 0) return true;
-    }
-}
-
-DEVICE bool run_step(const Run& run, const u32* step, u32 number, u32 pass) {
-    const u32 waits = step[0], moves = step[1], signals = step[2];
-    const u32* const trailer = run.program + run.header.words - 2 * run.launch.size;
-    bool failed = false;
-    for (u32 w = thread(); w < waits && !failed; w += THREADS) {
-        const u32 word = step[STEP_WORDS + w], peer = word >> 16;
-        const u32 count = run.shared.received[peer] + pass * trailer[2 * peer + 1] + (word & 0xffff);
-        failed = !wait_for_signal(run.launch, run.record, count, {WAIT_SIGNAL, peer, number, pass});
-    }
-    if (!run_moves(run, {step + STEP_WORDS + waits}, moves, pass * run.header.segment_bytes, failed)) return false;
-    for (u32 s = thread(); s < signals; s += THREADS) {
-        const u32 word = step[step[3] - signals + s], peer = word >> 16;
-        const u32 count = run.shared.sent[peer] + pass * trailer[2 * peer] + (word & 0xffff);
-        fence();
-        store_relaxed(&record_of(run.launch.peers[peer].state, run.launch.record + block())->signal[run.launch.rank],
-                      count);
-    }
-    return true;
-}
-
-DEVICE bool run_steps(const Run& run) {
-    for (u32 pass = 0; pass < run.header.passes; ++pass) {
-        const u32* step = run.program + HEADER_WORDS;
-        for (u32 number = 0; number < run.header.steps; ++number, step += step[3])
-            if (!run_step(run, step, number, pass)) return false;
-    }
-    return true;
-}
-
-// MODE_MOVES: the moves of some steps, without waits and signals.
-DEVICE void run_some_moves(const Run& run) {
-    const u32* step = run.program + HEADER_WORDS;
-    for (u32 number = 0; number < run.launch.first_step; ++number) step += step[3];
-    for (u32 number = 0; number < run.launch.steps; ++number, step += step[3])
-        run_moves(run, {step + STEP_WORDS + step[0]}, step[1], run.launch.pass * run.header.segment_bytes, false);
-}
-
-DEVICE void write_counters(const Run& run) {
-    const u32* const trailer = run.program + run.header.words - 2 * run.launch.size;
-    for (u32 peer = thread(); peer < run.launch.size; peer += THREADS) {
-        if (peer == run.launch.rank || !is_contact(run, peer)) continue;
-        run.record->calls[peer] = run.shared.calls[peer] + 1;
-        run.record->sent[peer] = run.shared.sent[peer] + run.header.passes * trailer[2 * peer];
-        run.record->received[peer] = run.shared.received[peer] + run.header.passes * trailer[2 * peer + 1];
-    }
-}
-
-DEVICE void run_launch(const Launch& launch, Shared& shared) {
+// The first loads of a block: the header of the program and, with them, the counters of the record. Nothing else in
+// global memory is needed to post the entries. Then the program is loaded, while the entries travel.
+DEVICE void begin(const Launch& launch) {
     const u32* const program = reinterpret_cast<const u32*>(launch.program);
     const bool call = launch.mode == MODE_CALL;
-    Run run{launch, shared, record_of(launch.state, launch.record + (call ? block() : 0)), program,
-            {program[0], program[1], program[2], long_at(program + 4), long_at(program + 6)}};
+    const u32 words = program[0];
+    const u64 contacts = long_at(program + 6);
+    for (u32 peer = thread(); peer < launch.size; peer += THREADS) {
+        const Record* const record = own_record(launch);
+        shared.calls[peer] = record->calls[peer];
+        shared.sent[peer] = record->sent[peer];
+        shared.received[peer] = record->received[peer];
+        if (!call || peer == launch.rank || (contacts >> peer & 1) == 0) continue;
+        fence();  // publishes the inputs, which earlier kernels of this stream have written
+        post_entry(launch, record_at(launch, peer), peer, next_sequence(peer));
+    }
+    const bool fits = words <= PROGRAM_WORDS;
     if (thread() == THREADS - 1) {
         shared.base[launch.rank][BUFFER_INPUT] = launch.input;
         shared.base[launch.rank][BUFFER_OUTPUT] = launch.output;
         shared.base[launch.rank][BUFFER_SCRATCH] = launch.scratch;
+        shared.words = words;
+        shared.steps = program[1];
+        shared.passes = program[2];
+        shared.segment_bytes = long_at(program + 4);
+        shared.contacts = contacts;
+        shared.program = fits ? shared.copy : program;
     }
-    // The thread that keeps the number of calls; another one than those that wait.
+    if (fits)
+        for (u32 i = thread(); i < words; i += THREADS) shared.copy[i] = program[i];
+}
+
+// Learns the addresses of the contacts' buffers. In MODE_MOVES stream operations have already awaited the entries.
+DEVICE bool take_entries(const Launch& launch) {
+    const Record* const record = own_record(launch);
+    const u64 contacts = long_at(reinterpret_cast<const u32*>(launch.program) + 6);
+    if (launch.mode != MODE_CALL && load_relaxed(&state_of(launch.state)->abort) != 0) return false;
+    for (u32 peer = thread(); peer < launch.size; peer += THREADS) {
+        if (peer == launch.rank || (contacts >> peer & 1) == 0) continue;
+        const u32 sequence = launch.mode == MODE_CALL ? next_sequence(peer) : launch.parity;
+        if (!take_entry(launch, record, peer, sequence)) return false;
+    }
+    return true;
+}
+
+// Writes the addresses of the refs of as many moves as fit into shared memory, one thread per ref. Starts with the last
+// thread, because the first ones may be waiting. Returns the number of moves.
+DEVICE u32 resolve(u32 at, u32 moves, u32 pass) {
+    u32 used = 0, resolved = 0;
+    for (; resolved < moves; ++resolved) {
+        const Move move(at);
+        if (used + move.refs() > POINTERS) break;
+        for (u32 r = (THREADS - 1 - thread() - used) % THREADS; r < move.refs(); r += THREADS)
+            shared.pointer[used + r] = address_of(at + MOVE_WORDS + r * REF_WORDS, pass);
+        used += move.refs();
+        at += move.words();
+    }
+    return resolved;
+}
+
+// Runs the moves of a step after a barrier, at which all threads leave if one of them has failed.
+DEVICE bool run_moves(const Launch& launch, u32 at, u32 moves, u32 pass, bool failed) {
+    do {
+        const u32 resolved = resolve(at, moves, pass);
+        if (barrier_or(failed)) return false;
+        u32 pointer = 0;
+        for (u32 i = 0; i < resolved; ++i) {
+            const Move move(at);
+            if (i > 0 && (move.flags() & MOVE_APART) == 0) barrier();
+            run_move(launch, at, pointer, pass);
+            pointer += move.refs();
+            at += move.words();
+        }
+        moves -= resolved;
+        if (resolved > 0) barrier();
+    } while (moves > 0);
+    return true;
+}
+
+DEVICE bool run_step(const Launch& launch, u32 step, u32 number, u32 pass) {
+    const bool call = launch.mode == MODE_CALL;
+    const u32 waits = shared.program[step];
+    bool failed = false;
+    for (u32 w = thread(); call && w < waits && !failed; w += THREADS) {
+        const u32 word = shared.program[step + STEP_WORDS + w], peer = word >> 16;
+        const u32 count = shared.received[peer] + pass * received_per_pass(launch, peer) + (word & 0xffff);
+        failed = !wait_for_signal(launch, own_record(launch), count, {WAIT_SIGNAL, peer, number, pass});
+    }
+    if (!run_moves(launch, step + STEP_WORDS + waits, shared.program[step + 1], pass, failed)) return false;
+    const u32 signals = shared.program[step + 2], behind = step + shared.program[step + 3];
+    for (u32 s = thread(); call && s < signals; s += THREADS) {
+        const u32 word = shared.program[behind - signals + s], peer = word >> 16;
+        const u32 count = shared.sent[peer] + pass * sent_per_pass(launch, peer) + (word & 0xffff);
+        fence();
+        store_relaxed(&record_at(launch, peer)->signal[launch.rank], count);
+    }
+    return true;
+}
+
+// Runs all steps of all passes; in MODE_MOVES some steps of one pass, without waits and signals.
+DEVICE bool run_steps(const Launch& launch) {
+    const bool call = launch.mode == MODE_CALL;
+    const u32 first_step = call ? 0 : launch.first_step, end_step = call ? shared.steps : first_step + launch.steps;
+    const u32 end_pass = call ? shared.passes : launch.pass + 1;
+    for (u32 pass = call ? 0 : launch.pass; pass < end_pass; ++pass) {
+        u32 step = HEADER_WORDS;
+        for (u32 number = 0; number < end_step; ++number, step += shared.program[step + 3])
+            if (number >= first_step && !run_step(launch, step, number, pass)) return false;
+    }
+    return true;
+}
+
+DEVICE void write_counters(const Launch& launch) {
+    Record* const record = own_record(launch);
+    for (u32 peer = thread(); peer < launch.size; peer += THREADS) {
+        if (peer == launch.rank || !is_contact(peer)) continue;
+        record->calls[peer] = shared.calls[peer] + 1;
+        record->sent[peer] = shared.sent[peer] + shared.passes * sent_per_pass(launch, peer);
+        record->received[peer] = shared.received[peer] + shared.passes * received_per_pass(launch, peer);
+    }
+}
+
+DEVICE void run_launch(const Launch& launch) {
+    const bool call = launch.mode == MODE_CALL;
+    // The thread that counts calls is not one of those that wait.
     const bool counts = call && block() == 0 && thread() == THREADS - 1;
     Mailbox* const mailbox = reinterpret_cast<Mailbox*>(launch.mailbox);
-    u32 calls = 0;
-    if (counts) {
-        calls = state_of(launch.state)->calls + 1;
-        store_relaxed(&mailbox->started, calls);
-    }
-    const bool entered = call ? enter(run) : read_entries(run);
+    begin(launch);
+    if (counts) store_relaxed(&mailbox->started, state_of(launch.state)->calls + 1);
+    const bool entered = take_entries(launch);
     if (barrier_or(!entered)) return;
-    if (!call) return run_some_moves(run);
-    if (!run_steps(run)) return;
-    write_counters(run);
-    if (counts) {
-        state_of(launch.state)->calls = calls;
-        store_relaxed(&mailbox->completed, calls);
-    }
+    if (!run_steps(launch) || !call) return;
+    write_counters(launch);
+    if (counts) store_relaxed(&mailbox->completed, state_of(launch.state)->calls += 1);
 }
 
 }  // namespace unisono_kernel
 
 #if defined(UNISONO_HOST)
 extern "C" void unisono_host_run(const unisono_kernel::Launch* launch, unsigned blocks) {
-    static thread_local unisono_kernel::Shared shared;
     for (unsigned block = 0; block < blocks; ++block) {
         unisono_kernel::grid = {block, blocks};
-        unisono_kernel::run_launch(*launch, shared);
+        unisono_kernel::run_launch(*launch);
     }
 }
 #else
 extern "C" __global__ void __launch_bounds__(512, 2) run_program(const __grid_constant__ unisono_kernel::Launch launch) {
-    __shared__ unisono_kernel::Shared shared;
-    unisono_kernel::run_launch(launch, shared);
+    unisono_kernel::run_launch(launch);
 }
 #endif

@@ -16,34 +16,40 @@
 namespace unisono_kernel {
 
 constexpr u32 TILE_VECTORS = TILE_BYTES / VECTOR_BYTES;
-constexpr u32 MOST_UNROLLED = 8;  // sources that have a loop of their own
+constexpr u32 POINTER_GROUP = 4;  // addresses that are loaded from shared memory at a time
 
-// What a sweep needs: addresses of sources and destinations (in shared memory, to save registers), and the bytes.
+// What a sweep needs. The addresses of its sources and destinations stay in shared memory, to save registers.
 struct Sweep {
-    const u64* pointer;  // sources, then destinations
+    u32 pointer;  // index of the first address of the sources, then of the destinations
     u32 sources, destinations;
     u64 bytes;
     u32 divisor;  // 0: none
 };
 
-DEVICE void store_everywhere(const u64* pointer, u32 destinations, u64 at, const Vector& value) {
+DEVICE void store_everywhere(u32 pointer, u32 destinations, u64 at, const Vector& value) {
     u32 d = 0;
-    for (; d + 4 <= destinations; d += 4) {
-        u64 to[4];
-        UNROLL for (u32 i = 0; i < 4; ++i) to[i] = pointer[d + i] + at;
-        UNROLL for (u32 i = 0; i < 4; ++i) store_vector(to[i], value);
+    for (; d + POINTER_GROUP <= destinations; d += POINTER_GROUP) {
+        u64 to[POINTER_GROUP];
+        UNROLL for (u32 i = 0; i < POINTER_GROUP; ++i) to[i] = shared.pointer[pointer + d + i] + at;
+        UNROLL for (u32 i = 0; i < POINTER_GROUP; ++i) store_vector(to[i], value);
     }
-    for (; d < destinations; ++d) store_vector(pointer[d] + at, value);
+    for (; d < destinations; ++d) store_vector(shared.pointer[pointer + d] + at, value);
 }
 
 // Moves vectors of U tiles, `stride` bytes apart. All loads are issued before the first result is computed.
 template <u32 S, u32 U>
-DEVICE void move_vectors(const Sweep& sweep, u64 at, u64 stride) {
+DEVICE void move_vectors(const Sweep& sweep, u64 at, u32 stride) {
     Vector loaded[U][S];
-    u64 from[S];
-    UNROLL for (u32 s = 0; s < S; ++s) from[s] = sweep.pointer[s] + at;
-    UNROLL for (u32 u = 0; u < U; ++u)
-        UNROLL for (u32 s = 0; s < S; ++s) loaded[u][s] = load_vector(from[s] + u * stride);
+    UNROLL for (u32 group = 0; group < S; group += POINTER_GROUP) {
+        u64 from[POINTER_GROUP];
+        UNROLL for (u32 i = 0; i < POINTER_GROUP && group + i < S; ++i) from[i] = shared.pointer[sweep.pointer + group + i] + at;
+        UNROLL for (u32 i = 0; i < POINTER_GROUP && group + i < S; ++i) {
+            UNROLL for (u32 u = 0; u < U; ++u) {
+                loaded[u][group + i] = load_vector(from[i]);
+                from[i] += stride;
+            }
+        }
+    }
     UNROLL for (u32 u = 0; u < U; ++u) {
         Vector result = loaded[u][0];
         if constexpr (S > 1) {
@@ -52,21 +58,22 @@ DEVICE void move_vectors(const Sweep& sweep, u64 at, u64 stride) {
             result = narrow(total);
         }
         if (DIVISIBLE && sweep.divisor != 0) result = divided(result, sweep.divisor);
-        store_everywhere(sweep.pointer + S, sweep.destinations, at + u * stride, result);
+        store_everywhere(sweep.pointer + S, sweep.destinations, at, result);
+        at += stride;
     }
 }
 
 // The same for one vector and more sources than have a loop of their own.
 DEVICE void move_vector_of_many(const Sweep& sweep, u64 at) {
     constexpr u32 group = 4;
-    Wides total = widen(load_vector(sweep.pointer[0] + at));
+    Wides total = widen(load_vector(shared.pointer[sweep.pointer] + at));
     u32 s = 1;
     for (; s + group <= sweep.sources; s += group) {
         Vector loaded[group];
-        UNROLL for (u32 i = 0; i < group; ++i) loaded[i] = load_vector(sweep.pointer[s + i] + at);
+        UNROLL for (u32 i = 0; i < group; ++i) loaded[i] = load_vector(shared.pointer[sweep.pointer + s + i] + at);
         UNROLL for (u32 i = 0; i < group; ++i) accumulate(total, loaded[i]);
     }
-    for (; s < sweep.sources; ++s) accumulate(total, load_vector(sweep.pointer[s] + at));
+    for (; s < sweep.sources; ++s) accumulate(total, load_vector(shared.pointer[sweep.pointer + s] + at));
     Vector result = narrow(total);
     if (DIVISIBLE && sweep.divisor != 0) result = divided(result, sweep.divisor);
     store_everywhere(sweep.pointer + sweep.sources, sweep.destinations, at, result);
@@ -77,7 +84,7 @@ template <u32 S, u32 U>
 DEVICE void sweep_vectors(const Sweep& sweep, u32 phase) {
     if (sweep.bytes < VECTOR_BYTES) return;
     const u64 end = sweep.bytes - VECTOR_BYTES + 1;  // of the offsets at which a vector can begin
-    const u64 stride = static_cast<u64>(blocks()) * TILE_BYTES;
+    const u32 stride = blocks() * TILE_BYTES;
     // With a phase, the last vector of a tile would end in the next one.
     const u32 slots = TILE_VECTORS - (phase != 0);
     for (u32 slot = thread(); slot < slots; slot += THREADS) {
@@ -85,7 +92,7 @@ DEVICE void sweep_vectors(const Sweep& sweep, u32 phase) {
         if constexpr (S == 0) {
             for (; at < end; at += stride) move_vector_of_many(sweep, at);
         } else {
-            for (; at + (U - 1) * stride < end; at += U * stride) move_vectors<S, U>(sweep, at, stride);
+            for (; at + static_cast<u64>(stride) * (U - 1) < end; at += static_cast<u64>(stride) * U) move_vectors<S, U>(sweep, at, stride);
             if constexpr (U > 1)
                 for (; at < end; at += stride) move_vectors<S, 1>(sweep, at, stride);
         }
@@ -111,17 +118,17 @@ DEVICE void store_element(u64 to, Raw raw) {
 }
 
 DEVICE void move_element(const Sweep& sweep, u64 at) {
-    Raw result = load_element(sweep.pointer[0] + at);
+    Raw result = load_element(shared.pointer[sweep.pointer] + at);
     if constexpr (OP != Op::none) {
         if (sweep.sources > 1) {
             Wide total = Element::widen(result);
             for (u32 s = 1; s < sweep.sources; ++s)
-                total = combine<OP, Element>(total, Element::widen(load_element(sweep.pointer[s] + at)));
+                total = combine<OP, Element>(total, Element::widen(load_element(shared.pointer[sweep.pointer + s] + at)));
             result = Element::narrow(total);
         }
     }
     if (DIVISIBLE && sweep.divisor != 0) result = divided(result, sweep.divisor);
-    for (u32 d = 0; d < sweep.destinations; ++d) store_element(sweep.pointer[sweep.sources + d] + at, result);
+    for (u32 d = 0; d < sweep.destinations; ++d) store_element(shared.pointer[sweep.pointer + sweep.sources + d] + at, result);
 }
 
 DEVICE u64 tiles_of(u64 bytes) { return (bytes + TILE_BYTES - 1) / TILE_BYTES; }
@@ -159,14 +166,16 @@ DEVICE void sweep_edges(const Sweep& sweep, u32 phase) {
     }
 }
 
-DEVICE void sweep(const Sweep& sweep) {
+// A function of its own, so that the state of the interpreter does not take registers from the loops.
+DEVICE_CALL void sweep(u32 pointer, u32 sources, u32 destinations, u64 bytes, u32 divisor) {
+    const Sweep sweep{pointer, sources, destinations, bytes, divisor};
     u64 disagreement = 0;
     const u32 refs = sweep.sources + sweep.destinations;
-    for (u32 r = 1; r < refs; ++r) disagreement |= sweep.pointer[r] ^ sweep.pointer[0];
-    const u32 phase = static_cast<u32>(-sweep.pointer[0]) % VECTOR_BYTES;
+    for (u32 r = 1; r < refs; ++r) disagreement |= shared.pointer[sweep.pointer + r] ^ shared.pointer[sweep.pointer];
+    const u32 phase = static_cast<u32>(-shared.pointer[sweep.pointer]) % VECTOR_BYTES;
     if (disagreement % VECTOR_BYTES != 0 || phase % ELEMENT_BYTES != 0) return sweep_elements(sweep);
     if (sweep.sources == 1) {
-        sweep_vectors<1, 8>(sweep, phase);
+        sweep_vectors<1, 4>(sweep, phase);
     } else if constexpr (OP != Op::none) {
         switch (sweep.sources) {
             case 2: sweep_vectors<2, 4>(sweep, phase); break;
@@ -180,6 +189,13 @@ DEVICE void sweep(const Sweep& sweep) {
         }
     }
     sweep_edges(sweep, phase);
+}
+
+// Runs the move at a position of the program, with the addresses of its refs.
+DEVICE void run_move(const Launch& launch, u32 at, u32 pointer, u32 pass) {
+    const Move move(at);
+    const u32 divisor = (move.flags() & MOVE_DIVIDE) != 0 ? launch.size : 0;
+    sweep(pointer, move.sources(), move.destinations(), bytes_of(at, pass), divisor);
 }
 
 }  // namespace unisono_kernel

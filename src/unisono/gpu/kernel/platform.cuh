@@ -20,10 +20,14 @@
 #include <cstring>
 #define DEVICE static inline
 #define DEVICE_MEMBER inline
+#define DEVICE_CALL static
+#define SHARED static thread_local
 #define UNROLL
 #else
 #define DEVICE static __device__ __forceinline__
 #define DEVICE_MEMBER __device__ __forceinline__
+#define DEVICE_CALL static __device__ __noinline__
+#define SHARED static __shared__
 #define UNROLL _Pragma("unroll")
 #endif
 

@@ -67,7 +67,11 @@ using Element = UNISONO_DTYPE;
 using Raw = Element::Raw;
 using Wide = Element::Wide;
 constexpr Op OP = UNISONO_REDUCTION;
+#ifdef NODIV
+constexpr bool DIVISIBLE = false;
+#else
 constexpr bool DIVISIBLE = OP == Op::sum && (Element::kind == Kind::floating || Element::kind == Kind::complex);
+#endif
 
 constexpr u32 ELEMENT_BYTES = sizeof(Raw);
 constexpr u32 VECTOR_ELEMENTS = VECTOR_BYTES / ELEMENT_BYTES;
