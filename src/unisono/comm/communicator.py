@@ -144,8 +144,8 @@ class Communicator(CollectiveMethods):
     ) -> None:  # fmt: skip
         """Enqueue a message to the rank ``peer`` (``sending``) or from it on a CUDA stream.
 
-        It has ``count`` elements of type ``dtype`` at ``address``. ``tag`` is that of ``send``; the other arguments
-        are those of ``enqueue``.
+        It has ``count`` elements of type ``dtype`` at ``address``. ``tag`` is that of ``send``; ``device``,
+        ``stream`` and ``timeout`` are those of ``enqueue``.
         """
         dispatcher, limit_s = self.dispatcher, self.dispatcher.limit(timeout)
         dispatcher.gpu.enqueue_transfer(

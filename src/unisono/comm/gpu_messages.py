@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from unisono.message import Template
 
-THE_CPU = Template("comm.the_cpu", "the CPU", "CPU")
+THE_CPU = Template("comm.the_cpu", "the CPU", "CPU（主机）")
 A_CUDA_DEVICE = Template("comm.a_cuda_device", "CUDA device {device}", "CUDA 设备 {device}")
 DEVICES_DIFFER = Template(
     "comm.devices_differ",
@@ -49,4 +49,3 @@ STAGED = Template(
     "rank {rank}：CUDA 数组的内存无法与其他 rank 共享，调用将经由暂存缓冲区复制。"
     "建议：不要使用 torch 的可扩展段，或无法导出的内存池",
 )
-CUDA_CALL = Template("comm.cuda_call", "{call} on CUDA", "CUDA 上的 {call}")

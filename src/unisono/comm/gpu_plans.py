@@ -15,8 +15,9 @@ from unisono.comm.codec_agreement import RoundingMode, agrees, rounding_mode_of,
 from unisono.comm.plan_cache import MOST_PLANS, MOST_PROGRAMS, LeastRecentlyUsed, ProgramKey
 from unisono.comm.programs import FOR_UNEQUAL, check_blocks
 from unisono.gpu.connection import GpuSide
+from unisono.gpu.costs import KERNEL_RATES, STREAM_RATES
 from unisono.gpu.plans import DevicePlan, device_plan
-from unisono.gpu.selection import KERNEL_RATES, STREAM_RATES, choose_for_device
+from unisono.gpu.selection import choose_for_device
 from unisono.verifier import ProvedSchedule, proved
 
 DEVICE = "cuda"  # in the texts of calls

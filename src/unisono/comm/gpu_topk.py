@@ -13,15 +13,17 @@ from unisono.comm.call_schedule import label_of
 from unisono.compiler import Lengths
 from unisono.errors import UsageError
 
-RunPlan = Callable[[_engine.GpuPlan, int, int, int], None]  # plan, input, output, stream
-
 
 def enqueue_largest(
-    request: CallRequest, array: Any, size: int, make_plan: Callable[[CallRequest], _engine.GpuPlan], run: RunPlan
+    request: CallRequest,
+    array: Any,
+    size: int,
+    make_plan: Callable[[CallRequest], _engine.GpuPlan],
+    run: Callable[[_engine.GpuPlan, int, int, int], None],
 ) -> tuple[Callable[[int], None], str]:
     """Return a function that enqueues the call on a stream, and the text of the call.
 
-    The array is known to be float32.
+    The array is known to be float32. ``run`` runs a plan, given the addresses of input and output and the stream.
     """
     codec, op = request.codec, request.op or "sum"
     if request.algorithm is not None:
