@@ -40,7 +40,7 @@ def test_kernels_wait_for_each_other_only_where_they_run_at_the_same_time(ranks,
 @pytest.mark.parametrize("size", [1, 2, 3, 5, 6, 7, 8, 13, 16, 17, 64])
 def test_the_blocks_of_all_ranks_and_of_two_communicators_fit_on_the_gpu(size):
     found = agree([under_mps(H200)] * size)
-    assert 1 <= found.blocks
+    assert found.blocks >= 1
     assert 2 * size * found.blocks <= 2 * H200.multiprocessors
     assert (size + 1) * 2 * (found.blocks + 1) > 2 * H200.multiprocessors, "no more than necessary is given away"
     assert found.most == (16 if size <= 16 else 64)

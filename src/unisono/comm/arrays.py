@@ -1,7 +1,7 @@
 """Arrays as the engine sees them: an address, a number of elements, the name of a type, a device.
 
-Numpy arrays, torch tensors on the CPU or on a CUDA device, and objects with ``__cuda_array_interface__`` (CuPy, Numba)
-are accepted alike, without importing torch.
+Numpy arrays, torch tensors on the CPU or on a CUDA device, and objects with ``__cuda_array_interface__`` (CuPy,
+Numba) are accepted alike, without importing torch.
 """
 
 from __future__ import annotations

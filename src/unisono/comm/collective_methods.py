@@ -29,8 +29,8 @@ number of seconds that it may wait; by default, that of the communicator.
 
 It raises UsageError if the arguments cannot work and ScheduleError if the algorithm fails its proof, both before any
 byte moves. If communication fails it raises a CommError: CollectiveTimeout, PeerLost, MismatchError or Aborted; with
-``async_op``, ``Work.wait`` raises it. A call on CUDA arrays is enqueued on the current stream and returns at once (with
-``async_op``, it returns a GpuWork); its error is raised by a later call, or by ``synchronize``."""
+``async_op``, ``Work.wait`` raises it. A call on CUDA arrays is enqueued on the current stream and returns at once
+(with ``async_op``, it returns a GpuWork); its error is raised by a later call, or by ``synchronize``."""
 
 
 def _with_common_keywords(method: Method) -> Method:

@@ -20,8 +20,8 @@ from unisono.comm.codec_choice import CodecChoice
 from unisono.comm.collective_methods import CollectiveMethods
 from unisono.comm.dispatch import NUMBERS, Dispatcher
 from unisono.comm.explanation import Explanation, explain
-from unisono.comm.tracing import EVENTS, Trace, trace_job
 from unisono.comm.gpu_work import GpuWork
+from unisono.comm.tracing import EVENTS, Trace, trace_job
 from unisono.comm.work import Work
 from unisono.errors import UsageError
 
@@ -37,12 +37,12 @@ class Communicator(CollectiveMethods):
     ``algorithm`` (a name, your own algorithm, or a schedule; default: the best one known), ``async_op`` (return a
     Work at once) and ``timeout`` (seconds; default: that of the communicator).
 
-    Arrays can also be torch CUDA tensors, or objects with ``__cuda_array_interface__`` (CuPy, Numba), if the ranks are
-    on one host. All arrays of a call are on one device. Such a call is enqueued on the current stream and returns at
-    once; with ``async_op`` it runs on a stream of the communicator and returns a GpuWork. If a rank fails, the error
-    is raised by the next call, or by ``synchronize``. The first of these calls connects the GPUs of all ranks, so all
-    ranks make one, even if it is a ``send`` or ``recv``. ``barrier`` waits on the CPU for the ranks, not for their
-    GPUs. See docs/gpu.md.
+    Arrays can also be torch CUDA tensors, or objects with ``__cuda_array_interface__`` (CuPy, Numba), if the ranks
+    are on one host. All arrays of a call are on one device. Such a call is enqueued on the current stream and returns
+    at once; with ``async_op`` it runs on a stream of the communicator and returns a GpuWork. If a rank fails, the
+    error is raised by the next call, or by ``synchronize``. The first of these calls connects the GPUs of all ranks,
+    so all ranks make one, even if it is a ``send`` or ``recv``. ``barrier`` waits on the CPU for the ranks, not for
+    their GPUs.
 
     All collectives that move data also take ``codec``: "fp16", "bf16", "fp8_e4m3", "fp8_e5m2" or "int8" encode
     float32 numbers in fewer bits while they travel, which rounds them; "topk:0.01" (all_reduce only) sends the
@@ -128,7 +128,7 @@ class Communicator(CollectiveMethods):
     def enqueue(
         self, request: CallRequest, source: int, out: int, *, device: int, stream: int, timeout: float | None = None
     ) -> None:
-        """Enqueue the call ``request`` on a CUDA stream, on the input at address ``source`` and the output at ``out``.
+        """Enqueue the call ``request`` on a CUDA stream; the input is at address ``source``, the output at ``out``.
 
         ``device`` is the ordinal of the CUDA device on which they are, and ``stream`` the handle of the stream. The
         memory must stay allocated until the call is over. ``timeout`` and the errors are those of a collective; an
@@ -386,9 +386,9 @@ class Communicator(CollectiveMethods):
         ``path`` is the file of all ranks, in an existing folder. It is complete when the last rank has left the
         block; Perfetto (ui.perfetto.dev) and ``unisono draw`` open it. Every rank keeps its last ``events`` events
         (default 32,768, of 48 bytes each); the file states how many older ones were dropped. An asynchronous call is
-        recorded up to the end of the block: wait for it inside. Calls on CUDA arrays are not recorded. If a rank never leaves the block, or if the
-        ranks are on hosts without a common file system, ``run.json.parts/`` holds what was recorded; ``unisono
-        merge`` joins it. UsageError is raised if ``path`` or ``events`` cannot work.
+        recorded up to the end of the block: wait for it inside. Calls on CUDA arrays are not recorded. If a rank
+        never leaves the block, or if the ranks are on hosts without a common file system, ``run.json.parts/`` holds
+        what was recorded; ``unisono merge`` joins it. UsageError is raised if ``path`` or ``events`` cannot work.
         """
         return Trace(self.dispatcher, path, events)
 

@@ -37,7 +37,7 @@ from unisono.comm.network_rates import agreed_rates
 from unisono.comm.nontemporal import writes_past_caches
 from unisono.comm.plan_cache import PlanCache
 from unisono.comm.plan_record import PlanRecord
-from unisono.comm.programs import Compiled, check_blocks, compiled
+from unisono.comm.programs import FOR_UNEQUAL, Compiled, check_blocks, compiled
 from unisono.comm.selection import choose
 from unisono.comm.topk_all_reduce import all_reduce_largest
 from unisono.comm.work import Work
@@ -50,7 +50,6 @@ from unisono.reductions import check_op
 
 LARGEST_TAG = 2**32 - 1
 ANY_RANK = -1  # to the engine
-FOR_UNEQUAL = "naive"
 NUMBERS = {collective: number for number, collective in enumerate(COLLECTIVES)}  # of the collectives, to the engine
 
 

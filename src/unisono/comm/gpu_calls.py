@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 
 CONNECTION = "GPU connection"  # the text of the calls by which the ranks connect their GPUs
 COLLECTIVES = "collectives"  # the stream of asynchronous collectives
+# Messages to different peers and in different directions should not wait for each other, but a GPU serves only a few
+# streams independently (8, unless CUDA_DEVICE_MAX_CONNECTIONS states another number).
+STREAMS_PER_DIRECTION = 3
 
 
 class GpuCalls:
@@ -94,8 +97,8 @@ class GpuCalls:
             )  # fmt: skip
 
         text = f"{name} of {buffer.length} {buffer.dtype} {preposition} rank {peer} with tag {tag}, device=cuda"
-        # Messages of different pairs and directions do not wait for each other.
-        return self._enqueue(side, enqueue, (buffer.owner,), text, async_op, f"{name} {peer}")
+        lane = f"{name} {(peer - self._link.rank) % self._link.size % STREAMS_PER_DIRECTION}"
+        return self._enqueue(side, enqueue, (buffer.owner,), text, async_op, lane)
 
     def enqueue(
         self, dispatcher: Dispatcher, request: CallRequest, source: int, out: int, device: int, stream: int,

@@ -24,8 +24,8 @@ NOT_DEVICE_MEMORY = Template(
 )
 OTHER_DEVICE = Template(
     "comm.other_cuda_device",
-    "{call}: the array is on CUDA device {found}, but the earlier CUDA calls of this communicator were on CUDA device "
-    "{expected}; expected the same device in all calls. hint: comm.duplicate() for the other device",
+    "{call}: the array is on CUDA device {found}, but the earlier CUDA calls of this communicator were on CUDA "
+    "device {expected}; expected the same device in all calls. hint: comm.duplicate() for the other device",
     "{call}：数组位于 CUDA 设备 {found}，而该通信器此前的 CUDA 调用位于 CUDA 设备 {expected}；"
     "所有调用应在同一设备上。建议：为另一设备使用 comm.duplicate()",
 )

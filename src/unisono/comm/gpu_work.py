@@ -25,8 +25,8 @@ class GpuWork:
     then, and by the next call; ``exception`` returns it.
 
     A communicator makes it: ``endpoint`` is the engine's part of the communicator, ``event`` the end of the call on
-    its stream, ``text`` the call, and ``current_stream`` returns the caller's stream. The communicator keeps the arrays
-    alive until the call is over.
+    its stream, ``text`` the call, and ``current_stream`` returns the caller's stream. The communicator keeps the
+    arrays alive until the call is over.
     """
 
     __slots__ = ("__weakref__", "_current_stream", "_endpoint", "_event", "_over", "_text")
@@ -88,7 +88,9 @@ class GpuWork:
     def _wait_on_host(self, seconds: float) -> None:
         if not self.wait_until_done(seconds):
             self._endpoint.raise_if_broken()
-            raise CollectiveTimeout(messages.NOT_FINISHED(call=self._text, seconds=seconds, note=self._endpoint.note()))
+            raise CollectiveTimeout(
+                messages.NOT_FINISHED(call=self._text, seconds=seconds, note=self._endpoint.note())
+            )
         if not self._over:
             self._endpoint.raise_if_broken()
 

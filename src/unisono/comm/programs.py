@@ -15,6 +15,7 @@ from unisono.verifier import Proof, proved
 
 # With more ranks, the steps of the other ranks are not kept once a program is compiled: they take megabytes.
 MOST_RANKS_KEPT = 64
+FOR_UNEQUAL = "naive"  # the algorithm of calls in which a rank does not know all lengths
 
 
 @dataclass(frozen=True)

@@ -62,7 +62,7 @@ class Agreement(NamedTuple):
 
 
 def agree(ranks: Sequence[GpuFacts]) -> Agreement:
-    """Return the agreement that follows from the facts of all ranks; raise UsageError if they cannot work together."""
+    """Return what follows from the facts of all ranks; raise UsageError if their GPUs cannot work together."""
     _check(ranks)
     mode, reason = _mode(ranks)
     most = next(most for most in TABLE_SIZES if len(ranks) <= most)

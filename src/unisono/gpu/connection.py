@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from unisono import _engine
 from unisono.bootstrap.membership import Link
@@ -17,11 +17,11 @@ from unisono.errors import CommError, UnisonoError, UsageError
 from unisono.gpu import connection_messages as messages
 from unisono.gpu.agreement import MOST_RANKS, Agreement, GpuFacts, Mode, agree
 from unisono.gpu.driver import cuda_driver
+from unisono.gpu.layout import SCRATCH_BYTES
 from unisono.gpu.nvrtc import kernel_image
 from unisono.message import Message
 
 Exchange = Callable[[bytes], list[bytes]]  # sends bytes to all ranks; returns those of every rank
-SCRATCH_BYTES = 32 << 20  # for messages that are neither read from the sender nor written to the receiver directly
 DEFAULT_PIPE_DIRECTORY = "/tmp/nvidia-mps"
 
 
@@ -40,7 +40,7 @@ class GpuSide:
     """One rank's part of the connection between the GPUs of a communicator."""
 
     def __init__(
-        self, ordinal: int, device: dict[str, Any], agreement: Agreement, endpoint: _engine.GpuEndpoint
+        self, ordinal: int, device: _engine.GpuDevice, agreement: Agreement, endpoint: _engine.GpuEndpoint
     ) -> None:
         self.ordinal = ordinal
         self.agreement = agreement
@@ -75,34 +75,39 @@ def connect_gpu(link: Link, ordinal: int, exchange: Exchange, call: str) -> GpuS
         raise UsageError(messages.SEVERAL_HOSTS(call=call, hosts=link.hosts.count))
     if link.size > MOST_RANKS:
         raise UsageError(messages.TOO_MANY_RANKS(call=call, size=link.size, most=MOST_RANKS))
-    device: dict[str, Any] = {}
+    device: _engine.GpuDevice | None = None
     try:
-        device, facts = _facts(link, ordinal)
+        device = _device(ordinal)
+        facts = _facts(link, device)
     except UnisonoError as error:  # the other ranks must learn of it
         facts = GpuFacts(problem=str(error))
     agreement = agree([GpuFacts.unpacked(data) for data in exchange(facts.packed())])
+    assert device is not None  # otherwise the ranks would not have agreed
     endpoint = _opened(link, ordinal, agreement, exchange)
     link.before_close.append(endpoint.close)
     link.in_forked_child.append(endpoint.abandon)
     return GpuSide(ordinal, device, agreement, endpoint)
 
 
-def _facts(link: Link, ordinal: int) -> tuple[dict[str, Any], GpuFacts]:
+def _device(ordinal: int) -> _engine.GpuDevice:
     devices = cuda_driver().devices()
     if not 0 <= ordinal < len(devices):
         raise UsageError(messages.NO_SUCH_DEVICE(device=ordinal, count=len(devices)))
-    device = devices[ordinal]
+    return devices[ordinal]
+
+
+def _facts(link: Link, device: _engine.GpuDevice) -> GpuFacts:
     # A GPU that this process cannot see is not listed: whether its memory can be opened turns out later.
     unreachable = tuple(
         other["uuid"]
-        for other, reachable in zip(devices, device["peers"], strict=True)
+        for other, reachable in zip(cuda_driver().devices(), device["peers"], strict=True)
         if not reachable and other["uuid"] != device["uuid"]
     )
     board = 0
     if link.rank == 0:
         assert link.resources.first is not None
         board = link.resources.first.reserve_space(_engine.gpu_board_bytes(link.size))
-    return device, GpuFacts(
+    return GpuFacts(
         "", board, device["name"], device["uuid"], device["multiprocessors"], device["mps"],
         os.environ.get("CUDA_MPS_PIPE_DIRECTORY", DEFAULT_PIPE_DIRECTORY), unreachable,
     )  # fmt: skip

@@ -17,8 +17,8 @@ NO_SUCH_DEVICE = Template(
 )
 SEVERAL_HOSTS = Template(
     "gpu.several_hosts",
-    "{call}: CUDA arrays between hosts are not supported yet; the ranks are on {hosts} hosts. hint: copy the arrays to "
-    "the CPU",
+    "{call}: CUDA arrays between hosts are not supported yet; the ranks are on {hosts} hosts. hint: copy the arrays "
+    "to the CPU",
     "{call}：尚不支持主机之间的 CUDA 数组；各 rank 位于 {hosts} 台主机上。建议：将数组复制到 CPU",
 )
 TOO_MANY_RANKS = Template(

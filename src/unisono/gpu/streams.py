@@ -1,16 +1,22 @@
 """The CUDA stream on which a call on an array belongs.
 
-Tensors of torch belong to torch's current stream. An object with ``__cuda_array_interface__`` states its stream; if it
-states none, it belongs to the default stream.
+Tensors of torch belong to torch's current stream. An object with ``__cuda_array_interface__`` states its stream; if
+it states none, it belongs to the default stream.
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any
 
 DEFAULT_STREAM = 0
+
+
+def _torch() -> Any:
+    """Return torch, which has been imported where there is a tensor; programs without torch need none."""
+    return sys.modules["torch"]
 
 
 def is_tensor(array: Any) -> bool:
@@ -28,13 +34,11 @@ def stream_finder(array: Any, device: int) -> Callable[[], int]:
 
 def current_torch_stream(device: int) -> int:
     """Return the handle of torch's current stream on a device."""
-    import torch
-
-    return int(torch.cuda.current_stream(device).cuda_stream)
+    return int(_torch().cuda.current_stream(device).cuda_stream)
 
 
 def keep_for_stream(arrays: Iterable[Any], stream: int, device: int) -> list[Any]:
-    """Let torch keep its tensors' memory until ``stream`` has used it; return the other arrays, which stay to be kept.
+    """Let torch keep the memory of its tensors until ``stream`` has used it; return the arrays that are no tensors.
 
     torch's allocator may give the memory of a freed tensor to the next one on the same stream; a tensor that another
     stream uses is recorded for that stream.
@@ -48,8 +52,6 @@ def keep_for_stream(arrays: Iterable[Any], stream: int, device: int) -> list[Any
             others.append(array)
             continue
         if external is None:
-            import torch
-
-            external = torch.cuda.ExternalStream(stream, device)
+            external = _torch().cuda.ExternalStream(stream, device)
         array.record_stream(external)
     return others
