@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
+from emulator import KERNEL, EmulatedCall, Emulator
 
 from arrays import bits
-from emulator import KERNEL, EmulatedCall, Emulator
 from unisono import collectives, play
 from unisono.codecs import Codec
 from unisono.collectives import OWN

@@ -19,7 +19,7 @@ import numpy as np
 
 from unisono.codecs import Codec, decode, encode
 from unisono.gpu.plans import DevicePlan
-from unisono.gpu.program import DIVIDE, INPUT, OUTPUT, REDUCE, ROUND, SCRATCH, Move, Ref, unpack
+from unisono.gpu.program import APART, DIVIDE, INPUT, OUTPUT, REDUCE, ROUND, SCRATCH, Move, Ref, unpack
 from unisono.gpu.stream_plan import LAUNCH, POST, SIGNAL, unpack_stream_ops
 from unisono.player.reduction import combining, combining_wide, finished, rounded
 
@@ -30,8 +30,19 @@ BLOCKS = 0  # in stream mode there is one sequence of operations, and one set of
 Actor = Iterator[Callable[[], bool] | None]
 
 
+ENTERS, LEAVES = "enters", "leaves"
+CHANGES = 0.03  # how often another one goes first
+
+
 class Stuck(Exception):
     """No rank can continue."""
+
+
+@dataclass(eq=False)
+class _Running:
+    actor: Actor
+    priority: float
+    waits_for: Callable[[], bool] | None = None
 
 
 @dataclass
@@ -68,46 +79,37 @@ class Emulator:
         self.sent: Counter = Counter()  # by sender, receiver, block: at the beginning of the call
         self.received: Counter = Counter()
         self.results: list[list[np.ndarray | None]] = [[None] * self.size for _ in calls]
+        self.log: list[tuple[str, int, int]] = []  # which rank enters or leaves which call
+        self.running: list[_Running] = []
 
     def run(self) -> list[list[np.ndarray | None]]:
         """Return the results of every call, of every rank; raise Stuck if they do not end."""
-        running: list[tuple[float, Actor, Callable[[], bool] | None]] = []
-        alive = [0] * self.size
-        done = [0] * self.size
-        actors: dict[Actor, int] = {}
-
-        def start(rank: int) -> None:
-            self._enter(rank, done[rank])
-            made = self._actors(rank, done[rank])
-            alive[rank] = len(made)
-            actors.update(dict.fromkeys(made, rank))
-            running.extend((self.random.random(), actor, None) for actor in made)
-
-        for rank in range(self.size):
-            start(rank)
-        while running:
+        self.running = [_Running(self._user(rank), self.random.random()) for rank in range(self.size)]
+        while self.running:
             # The first one in a random order of priorities continues, for a random while.
-            running.sort(key=lambda each: each[0])
-            for at, (priority, actor, waits_for) in enumerate(running):
-                if waits_for is None or waits_for():
-                    break
-            else:
-                raise Stuck(f"{len(running)} blocks wait for each other")
+            self.running.sort(key=lambda each: each.priority)
+            chosen = next((each for each in self.running if each.waits_for is None or each.waits_for()), None)
+            if chosen is None:
+                raise Stuck(f"{len(self.running)} ranks and blocks wait for each other")
             try:
-                waits_for = next(actor)
-                if self.random.random() < 0.03:
-                    priority = self.random.random()
-                running[at] = (priority, actor, waits_for)
+                chosen.waits_for = next(chosen.actor)
             except StopIteration:
-                del running[at]
-                rank = actors.pop(actor)
-                alive[rank] -= 1
-                if not alive[rank]:
-                    self._leave(rank, done[rank])
-                    done[rank] += 1
-                    if done[rank] < len(self.calls):
-                        start(rank)
+                self.running.remove(chosen)
+            if self.random.random() < CHANGES:
+                chosen.priority = self.random.random()
         return self.results
+
+    def _user(self, rank: int) -> Actor:
+        """Make all calls of a rank, one after another."""
+        for number in range(len(self.calls)):
+            self._enter(rank, number)
+            self.log.append((ENTERS, rank, number))
+            blocks = [_Running(actor, self.random.random()) for actor in self._actors(rank, number)]
+            self.running += blocks
+            yield lambda blocks=blocks: not any(block in self.running for block in blocks)
+            self.log.append((LEAVES, rank, number))
+            self._leave(rank, number)
+            yield None
 
     # ---- the user's buffers ------------------------------------------------------------------------------------
 
@@ -184,7 +186,7 @@ class Emulator:
                 self.signals[rank, peer, BLOCKS] = self.sent[rank, peer, BLOCKS] + count
             elif kind == LAUNCH:
                 moves = program.steps[step].moves
-                yield from self._moves(rank, number, moves, count, program.segment_bytes, 0, 1)
+                yield from self._launch(rank, number, moves, count, program.segment_bytes)
                 continue
             else:
                 wanted = self.received[rank, peer, BLOCKS] + count
@@ -195,22 +197,41 @@ class Emulator:
             self.sent[rank, peer, BLOCKS] += 1 + program.passes * _sent(plan.program, self.size, peer)
             self.received[rank, peer, BLOCKS] += 1 + program.passes * _received(plan.program, self.size, peer)
 
+    def _launch(self, rank: int, number: int, moves: Sequence[Move], each: int, segment: int) -> Actor:
+        """Run the moves of a step with all thread blocks, which take turns at random."""
+        blocks = self.calls[number].plans[rank].blocks
+        running = [self._moves(rank, number, moves, each, segment, block, blocks) for block in range(blocks)]
+        while running:
+            block = self.random.choice(running)
+            try:
+                yield next(block)
+            except StopIteration:
+                running.remove(block)
+
     def _moves(
         self, rank: int, number: int, moves: Sequence[Move], each: int, segment: int, block: int, blocks: int
     ) -> Actor:
-        """Move the tiles of a block, in any order: each is read, and then written to one destination after another."""
-        tiles = []
+        """Move the tiles of a block, of independent moves in any order.
+
+        A tile is read, and then written to one destination after another.
+        """
+        groups: list[list[tuple[Move, int, int]]] = [[]]
         for move in moves:
             length = min(max(move.length - each * segment, 0), segment)
-            tiles += [(move, first, min(self.tile, length - first)) for first in range(0, length, self.tile)][
-                block::blocks
-            ]
+            tiles = [(move, first, min(self.tile, length - first)) for first in range(0, length, self.tile)]
+            if not move.flags & APART:
+                groups.append([])
+            groups[-1] += tiles[block::blocks]
+        for group in groups:
+            yield from self._tiles(rank, number, group, each * segment)
+
+    def _tiles(self, rank: int, number: int, tiles: list[tuple[Move, int, int]], done: int) -> Actor:
         for move, first, count in self._shuffled(tiles):
-            values = [self._read(rank, number, ref, each * segment, first, count) for ref in move.sources]
+            values = [self._read(rank, number, ref, done, first, count) for ref in move.sources]
             yield None
             result = self._value(number, move, values)
             for ref in self._shuffled(move.destinations):
-                self._write(rank, number, ref, each * segment, first, result)
+                self._write(rank, number, ref, done, first, result)
                 yield None
 
     def _value(self, number: int, move: Move, values: list[np.ndarray]) -> np.ndarray:
@@ -236,7 +257,7 @@ class Emulator:
             plan = self.calls[number].plans[ref.rank]  # of the rank that posted the address
             begin += (plan.bias_out if ref.buffer == OUTPUT else plan.bias_in)[rank]
         begin += ref.offset
-        assert 0 <= begin and begin + count <= len(memory), (ref, begin, count, len(memory))
+        assert begin + count <= len(memory), (ref, begin, count, len(memory))
         return memory[begin : begin + count]
 
     def _bytes(self, number: int, ref: Ref, done: int, first: int, count: int) -> tuple[int, int]:

@@ -47,7 +47,7 @@ class Layout:
         schedule, collective = lowered.schedule, lowered.collective
         self.table = slot_table(schedule, collective, lengths)
         self.longest = max((length for _, length in self.table), default=0) * element_bytes
-        self.scratch = _scratch(lowered, self.longest, codec, scratch_bytes)
+        self.scratch = scratch_of(lowered, self.longest, codec, scratch_bytes)
         self.firsts = [self._first(of) for of in range(schedule.size)]
         self.per_rank = max(1, schedule.chunks // schedule.size)
         self.refs: dict[Place, Ref] = {}
@@ -141,7 +141,7 @@ def pair_bytes(lengths: Lengths, rank: int, element_bytes: int) -> list[tuple[in
     ]
 
 
-def _scratch(lowered: LoweredForDevice, longest: int, codec: Codec | None, room: int) -> Scratch:
+def scratch_of(lowered: LoweredForDevice, longest: int, codec: Codec | None, room: int) -> Scratch:
     """Cut chunks of at most ``longest`` bytes so that the slots of every rank fit into ``room`` bytes."""
     slots = list(zip(lowered.plain_slots, lowered.encoded_slots, strict=True))
     encoded_line = LINE if codec is None else codec.wire_bytes(BLOCK)  # LINE bytes of numbers are a codec block

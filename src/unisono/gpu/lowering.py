@@ -19,7 +19,7 @@ from unisono.schedule import FrozenSchedule
 from unisono.verifier import ProvedSchedule, Rounding
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class LoweredForDevice:
     """The device programs of all ranks, for any lengths and types."""
 
@@ -37,9 +37,13 @@ class LoweredForDevice:
         return any(move.flags & combines for steps in self.programs for step in steps for move in step.moves)
 
 
-def lower_for_device(proved: ProvedSchedule, divides: bool = False) -> LoweredForDevice:
-    """Return the device programs of a proved schedule; ``divides``: the results are averages."""
-    key = (proved.digest, proved.rounding, divides)
+def lower_for_device(proved: ProvedSchedule, divides: bool = False, puts: bool = True) -> LoweredForDevice:
+    """Return the device programs of a proved schedule.
+
+    ``divides``: the results are averages. ``puts``: senders write into the outputs of receivers where they can; by
+    default they do.
+    """
+    key = (proved.digest, proved.rounding, divides, puts)
     return _kept(key, _Given(proved))
 
 
@@ -56,16 +60,16 @@ class _Given:
         return 0
 
 
-@lru_cache(maxsize=256)
-def _kept(key: tuple[str, Rounding | None, bool], given: _Given) -> LoweredForDevice:
-    proved, divides = given.proved, key[2]
+@lru_cache(maxsize=512)
+def _kept(key: tuple[str, Rounding | None, bool, bool], given: _Given) -> LoweredForDevice:
+    proved, (_, _, divides, puts) = given.proved, key
     schedule = proved.schedule
     collective = collectives.find(schedule.collective)
     ranks = range(schedule.size)
     lowered = [lower(proved, rank) for rank in ranks]
     encodes = proved.rounding is not None
     aliased = collective.in_place and collective.blocked and OWN in (collective.before.root, collective.before.others)
-    ordered = order(match(lowered), encodes, aliased)
+    ordered = order(match(lowered), encodes, aliased, puts)
     atoms = ordered.atoms + _last_atoms(lowered, ordered.atoms, encodes, divides, aliased)
     hazards = Hazards(aliased)
     for atom in atoms:

@@ -32,9 +32,12 @@ class Ordered:
     encoded_slots: list[int]
 
 
-def order(matched: Matched, encodes: bool, aliased: bool) -> Ordered:
-    """Return the atoms; ``encodes``: a codec encodes messages; ``aliased``: an input may lie in the output."""
-    transports = transports_of(matched, encodes, aliased)
+def order(matched: Matched, encodes: bool, aliased: bool, puts: bool = True) -> Ordered:
+    """Return the atoms.
+
+    ``encodes``: a codec encodes messages; ``aliased``: an input may lie in the output; ``puts``: what can be put is.
+    """
+    transports = transports_of(matched, encodes, aliased, puts)
     while True:
         run = _Run(matched, transports, encodes, aliased)
         blocking = run.execute()

@@ -9,6 +9,7 @@ from unisono.collectives import Collective
 from unisono.compiler import Lengths
 from unisono.errors import UsageError
 from unisono.gpu import messages
+from unisono.gpu.costs import fastest
 from unisono.gpu.layout import SCRATCH_BYTES, Layout, pair_bytes
 from unisono.gpu.lowering import lower_for_device
 from unisono.gpu.stream_plan import pack_stream_ops, stream_ops
@@ -48,7 +49,11 @@ def device_plan(
     """
     if codec is not None and codec.stochastic:
         raise UsageError(messages.STOCHASTIC(codec=codec))
-    lowered = lower_for_device(proved, divides=op == AVERAGE)
+    divides = op == AVERAGE
+    if lengths.known_to_all:
+        lowered, _ = fastest(proved, divides, sum(lengths.input) * element_bytes)
+    else:  # the ranks could not decide alike
+        lowered = lower_for_device(proved, divides)
     layout = Layout(lowered, rank, lengths, element_bytes, codec, scratch_bytes)
     program = layout.program()
     bias_in, bias_out = layout.biases()

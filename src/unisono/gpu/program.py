@@ -2,7 +2,8 @@
 
 *Move*: ``v = source0 (op) source1 (op) ...``, element by element, stored to every destination. *Signal*: raises a
 counter in the memory of a peer; *wait*: until such a counter has reached a value. *Step*: waits, then moves, then
-signals. The moves of a step are independent of each other: none writes what another one reads or writes.
+signals. A move comes after all moves before it in its step, unless it is *apart*: then none of them since the last
+move that is not apart touches what it writes, or writes what it touches.
 
 A program runs once for each segment (*pass*). It is packed into little-endian 32-bit words; a pair of words, low one
 first, is a 64-bit number::
@@ -30,6 +31,7 @@ ENCODED = 1  # flag of a ref: a codec has encoded the data
 REDUCE = 1  # several sources are combined
 DIVIDE = 2  # the result is divided by the number of ranks
 ROUND = 4  # plain destinations get what a receiver would decode; so they do where any destination is encoded
+APART = 8  # independent of the moves before it: no barrier is needed
 
 HEADER_WORDS, STEP_WORDS, MOVE_WORDS, REF_WORDS = 8, 4, 6, 4
 MOST_COUNTED = 0xFFFF  # signals of a pair in a pass, and ranks

@@ -13,7 +13,9 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 
 from unisono.gpu.places import Atom, Place
-from unisono.gpu.program import Sync
+from unisono.gpu.program import APART, Sync
+
+MOST_DESTINATIONS = 255  # of a move
 
 
 @dataclass(frozen=True)
@@ -56,7 +58,19 @@ def steps_of(atoms: list[Atom], size: int) -> list[list[PlacedStep]]:
             step.moves = _merged(step.atoms)
         programs.append(steps)
     _synchronize(programs, _needs(programs))
-    return [[step for step in steps if step.waits or step.moves or step.signals] for steps in programs]
+    return [_joined(steps) for steps in programs]
+
+
+def _joined(steps: list[PlacedStep]) -> list[PlacedStep]:
+    """Join steps between which nothing is waited for or signalled; a barrier is enough there."""
+    found: list[PlacedStep] = []
+    for step in steps:
+        if found and not step.waits and not found[-1].signals:
+            found[-1].moves += step.moves
+            found[-1].signals = step.signals
+        elif step.waits or step.moves or step.signals:
+            found.append(step)
+    return found
 
 
 Need = dict[int, int]  # by rank: the index of its step that must be complete
@@ -104,18 +118,17 @@ def _synchronize(programs: list[list[PlacedStep]], needs: dict[tuple[int, int], 
 
 
 def _merged(atoms: list[Atom]) -> list[PlacedMove]:
-    """Return the moves of a step; copies of the same place become one move."""
+    """Return the moves of a step, all but the first one apart; copies of the same place become one move."""
     moves: list[PlacedMove] = []
     copies: dict[tuple[Place, int], int] = {}
     for atom in atoms:
         if not atom.destinations:
             continue
-        move = PlacedMove(atom.sources, atom.destinations, atom.flags)
         if len(atom.sources) == 1:
             first = copies.setdefault((atom.sources[0], atom.flags), len(moves))
-            if first < len(moves):
+            if first < len(moves) and len(moves[first].destinations) + len(atom.destinations) <= MOST_DESTINATIONS:
                 same = moves[first]
-                moves[first] = PlacedMove(same.sources, same.destinations + move.destinations, same.flags)
+                moves[first] = PlacedMove(same.sources, same.destinations + atom.destinations, same.flags)
                 continue
-        moves.append(move)
+        moves.append(PlacedMove(atom.sources, atom.destinations, atom.flags | (APART if moves else 0)))
     return moves

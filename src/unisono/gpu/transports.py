@@ -32,8 +32,11 @@ Transports = dict[tuple[Message, int, int], Transport]  # by message, chunk of i
 Access = tuple[int, int]  # instruction and chunk
 
 
-def transports_of(matched: Matched, encodes: bool, aliased: bool) -> Transports:
-    """Return the transport of every chunk; ``aliased``: the input of a rank may be the same memory as its output."""
+def transports_of(matched: Matched, encodes: bool, aliased: bool, puts: bool) -> Transports:
+    """Return the transport of every chunk.
+
+    ``aliased``: the input of a rank may be the same memory as its output; ``puts``: whether to put where possible.
+    """
     touched = [_accesses(program, aliased) for program in matched.programs]
     found: Transports = {}
     for sent in matched.sent:
@@ -45,7 +48,7 @@ def transports_of(matched: Matched, encodes: bool, aliased: bool) -> Transports:
                         transport = Transport.UNUSED
                     elif encodes:
                         transport = Transport.STAGED
-                    elif _can_put(matched, touched[receiver], message, chunk, receiver, aliased):
+                    elif puts and _can_put(matched, touched[receiver], message, chunk, receiver, aliased):
                         transport = Transport.PUT
                     else:
                         transport = Transport.PULL

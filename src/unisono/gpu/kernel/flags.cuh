@@ -16,16 +16,19 @@ struct Position {
     u32 kind, peer, step, pass;
 };
 
-// Writes the mailbox, unless another thread of this rank has.
-DEVICE void report(const Launch& launch, u32 fault, const Position& position) {
-    if (!claim(&state_of(launch.state)->fault_claimed)) return;
-    Mailbox* const mailbox = reinterpret_cast<Mailbox*>(launch.mailbox);
-    store_relaxed(&mailbox->peer, position.peer);
-    store_relaxed(&mailbox->step, position.step);
-    store_relaxed(&mailbox->pass, position.pass);
-    store_relaxed(&mailbox->kind, position.kind);
+// Writes the mailbox, unless another thread of this rank has. (Rare, so its registers are not those of the fast path.)
+DEVICE_CALL void report(u64 state, u64 mailbox_address, u32 fault, u32 kind, u32 peer, u32 step, u32 pass) {
+    if (!claim(&state_of(state)->fault_claimed)) return;
+    Mailbox* const mailbox = reinterpret_cast<Mailbox*>(mailbox_address);
+    store_relaxed(&mailbox->peer, peer);
+    store_relaxed(&mailbox->step, step);
+    store_relaxed(&mailbox->pass, pass);
+    store_relaxed(&mailbox->kind, kind);
     fence();
     store_relaxed(&mailbox->fault, fault);
+}
+DEVICE void report(const Launch& launch, u32 fault, const Position& at) {
+    report(launch.state, launch.mailbox, fault, at.kind, at.peer, at.step, at.pass);
 }
 
 // Says when a thread that polls must give up: the communicator has been aborted, or the wait is too long.

@@ -21,7 +21,7 @@ DEVICE void begin(const Launch& launch) {
     const bool call = launch.mode == MODE_CALL;
     const u32 words = program[0];
     const u64 contacts = long_at(program + 6);
-    for (u32 peer = thread(); peer < launch.size; peer += THREADS) {
+    ROLLED for (u32 peer = thread(); peer < launch.size; peer += THREADS) {
         const Record* const record = own_record(launch);
         shared.calls[peer] = record->calls[peer];
         shared.sent[peer] = record->sent[peer];
@@ -43,7 +43,7 @@ DEVICE void begin(const Launch& launch) {
         shared.program = fits ? shared.copy : program;
     }
     if (fits)
-        for (u32 i = thread(); i < words; i += THREADS) shared.copy[i] = program[i];
+        ROLLED for (u32 i = thread(); i < words; i += THREADS) shared.copy[i] = program[i];
 }
 
 // Learns the addresses of the contacts' buffers. In MODE_MOVES stream operations have already awaited the entries.
@@ -51,7 +51,7 @@ DEVICE bool take_entries(const Launch& launch) {
     const Record* const record = own_record(launch);
     const u64 contacts = long_at(reinterpret_cast<const u32*>(launch.program) + 6);
     if (launch.mode != MODE_CALL && load_relaxed(&state_of(launch.state)->abort) != 0) return false;
-    for (u32 peer = thread(); peer < launch.size; peer += THREADS) {
+    ROLLED for (u32 peer = thread(); peer < launch.size; peer += THREADS) {
         if (peer == launch.rank || (contacts >> peer & 1) == 0) continue;
         const u32 sequence = launch.mode == MODE_CALL ? next_sequence(peer) : launch.parity;
         if (!take_entry(launch, record, peer, sequence)) return false;
@@ -63,10 +63,10 @@ DEVICE bool take_entries(const Launch& launch) {
 // thread, because the first ones may be waiting. Returns the number of moves.
 DEVICE u32 resolve(u32 at, u32 moves, u32 pass) {
     u32 used = 0, resolved = 0;
-    for (; resolved < moves; ++resolved) {
+    ROLLED for (; resolved < moves; ++resolved) {
         const Move move(at);
         if (used + move.refs() > POINTERS) break;
-        for (u32 r = (THREADS - 1 - thread() - used) % THREADS; r < move.refs(); r += THREADS)
+        ROLLED for (u32 r = (THREADS - 1 - thread() - used) % THREADS; r < move.refs(); r += THREADS)
             shared.pointer[used + r] = address_of(at + MOVE_WORDS + r * REF_WORDS, pass);
         used += move.refs();
         at += move.words();
@@ -77,34 +77,34 @@ DEVICE u32 resolve(u32 at, u32 moves, u32 pass) {
 // Runs the moves of a step after a barrier, at which all threads leave if one of them has failed.
 DEVICE bool run_moves(const Launch& launch, u32 at, u32 moves, u32 pass, bool failed) {
     do {
-        const u32 resolved = resolve(at, moves, pass);
-        if (barrier_or(failed)) return false;
-        u32 pointer = 0;
-        for (u32 i = 0; i < resolved; ++i) {
-            const Move move(at);
-            if (i > 0 && (move.flags() & MOVE_APART) == 0) barrier();
-            run_move(launch, at, pointer, pass);
-            pointer += move.refs();
-            at += move.words();
-        }
+        u32 resolved = resolve(at, moves, pass);
         moves -= resolved;
-        if (resolved > 0) barrier();
+        const bool had = resolved > 0;
+        if (barrier_or(failed)) return false;
+        ROLLED for (u32 pointer = 0; resolved > 0; --resolved) {
+            if (pointer > 0 && (Move(at).flags() & MOVE_APART) == 0) barrier();
+            run_move(launch, at, pointer, pass);
+            pointer += Move(at).refs();
+            at += Move(at).words();
+        }
+        if (had) barrier();
     } while (moves > 0);
     return true;
 }
 
-DEVICE bool run_step(const Launch& launch, u32 step, u32 number, u32 pass) {
+// Runs a step; `left` steps, including this one, are still to be run.
+DEVICE bool run_step(const Launch& launch, u32 step, u32 left, u32 pass) {
     const bool call = launch.mode == MODE_CALL;
     const u32 waits = shared.program[step];
     bool failed = false;
-    for (u32 w = thread(); call && w < waits && !failed; w += THREADS) {
+    ROLLED for (u32 w = thread(); call && w < waits && !failed; w += THREADS) {
         const u32 word = shared.program[step + STEP_WORDS + w], peer = word >> 16;
         const u32 count = shared.received[peer] + pass * received_per_pass(launch, peer) + (word & 0xffff);
-        failed = !wait_for_signal(launch, own_record(launch), count, {WAIT_SIGNAL, peer, number, pass});
+        failed = !wait_for_signal(launch, own_record(launch), count, {WAIT_SIGNAL, peer, shared.steps - left, pass});
     }
     if (!run_moves(launch, step + STEP_WORDS + waits, shared.program[step + 1], pass, failed)) return false;
     const u32 signals = shared.program[step + 2], behind = step + shared.program[step + 3];
-    for (u32 s = thread(); call && s < signals; s += THREADS) {
+    ROLLED for (u32 s = thread(); call && s < signals; s += THREADS) {
         const u32 word = shared.program[behind - signals + s], peer = word >> 16;
         const u32 count = shared.sent[peer] + pass * sent_per_pass(launch, peer) + (word & 0xffff);
         fence();
@@ -116,19 +116,19 @@ DEVICE bool run_step(const Launch& launch, u32 step, u32 number, u32 pass) {
 // Runs all steps of all passes; in MODE_MOVES some steps of one pass, without waits and signals.
 DEVICE bool run_steps(const Launch& launch) {
     const bool call = launch.mode == MODE_CALL;
-    const u32 first_step = call ? 0 : launch.first_step, end_step = call ? shared.steps : first_step + launch.steps;
-    const u32 end_pass = call ? shared.passes : launch.pass + 1;
-    for (u32 pass = call ? 0 : launch.pass; pass < end_pass; ++pass) {
-        u32 step = HEADER_WORDS;
-        for (u32 number = 0; number < end_step; ++number, step += shared.program[step + 3])
-            if (number >= first_step && !run_step(launch, step, number, pass)) return false;
-    }
+    u32 pass = call ? 0 : launch.pass;
+    do {
+        u32 step = HEADER_WORDS, left = call ? shared.steps : launch.steps;
+        ROLLED for (u32 skipped = call ? 0 : launch.first_step; skipped > 0; --skipped) step += shared.program[step + 3];
+        ROLLED for (; left > 0; --left, step += shared.program[step + 3])
+            if (!run_step(launch, step, left, pass)) return false;
+    } while (++pass < (launch.mode == MODE_CALL ? shared.passes : 0));
     return true;
 }
 
 DEVICE void write_counters(const Launch& launch) {
     Record* const record = own_record(launch);
-    for (u32 peer = thread(); peer < launch.size; peer += THREADS) {
+    ROLLED for (u32 peer = thread(); peer < launch.size; peer += THREADS) {
         if (peer == launch.rank || !is_contact(peer)) continue;
         record->calls[peer] = shared.calls[peer] + 1;
         record->sent[peer] = shared.sent[peer] + shared.passes * sent_per_pass(launch, peer);

@@ -20,15 +20,17 @@
 #include <cstring>
 #define DEVICE static inline
 #define DEVICE_MEMBER inline
-#define DEVICE_CALL static
+#define DEVICE_CALL static inline
 #define SHARED static thread_local
 #define UNROLL
+#define ROLLED
 #else
 #define DEVICE static __device__ __forceinline__
 #define DEVICE_MEMBER __device__ __forceinline__
 #define DEVICE_CALL static __device__ __noinline__
 #define SHARED static __shared__
 #define UNROLL _Pragma("unroll")
+#define ROLLED _Pragma("unroll 1")
 #endif
 
 namespace unisono_kernel {

@@ -9,17 +9,15 @@ namespace unisono_kernel {
 enum class Op { none, sum, prod, max, min, band, bor, bxor };
 
 // As in numpy, the sum of booleans is `or` and their product is `and`.
-constexpr Op of_booleans(Op op) {
-    if (op == Op::sum || op == Op::max) return Op::bor;
-    if (op == Op::prod || op == Op::min) return Op::band;
-    return op;
-}
+template <Op O>
+constexpr Op of_booleans = O == Op::sum || O == Op::max ? Op::bor : O == Op::prod || O == Op::min ? Op::band : O;
 
 template <Op O, typename T>
 DEVICE T combine_integers(T a, T b) {
     // Overflow wraps around: the operation is done on unsigned words that are at least as wide.
     using U = Choice<sizeof(T) == 8, u64, u32>;
     const U x = static_cast<U>(a), y = static_cast<U>(b);
+    if constexpr (O == Op::none) return a;
     if constexpr (O == Op::sum) return static_cast<T>(x + y);
     if constexpr (O == Op::prod) return static_cast<T>(x * y);
     if constexpr (O == Op::max) return a > b ? a : b;
@@ -31,6 +29,7 @@ DEVICE T combine_integers(T a, T b) {
 
 template <Op O, typename T>
 DEVICE T combine_floats(T a, T b) {
+    if constexpr (O == Op::none) return a;
     if constexpr (O == Op::sum) return a + b;
     if constexpr (O == Op::prod) return a * b;
     if constexpr (O == Op::max || O == Op::min) {
@@ -49,9 +48,10 @@ template <Op O, typename D>
 DEVICE typename D::Wide combine(typename D::Wide a, typename D::Wide b) {
     using Wide = typename D::Wide;
     if constexpr (D::kind == Kind::integer) return combine_integers<O>(a, b);
-    if constexpr (D::kind == Kind::boolean) return combine_integers<of_booleans(O)>(a, b);
+    if constexpr (D::kind == Kind::boolean) return combine_integers<of_booleans<O>>(a, b);
     if constexpr (D::kind == Kind::floating) return combine_floats<O>(a, b);
     if constexpr (D::kind == Kind::complex) {
+        if constexpr (O == Op::none) return a;
         if constexpr (O == Op::sum) return Wide{a.real + b.real, a.imaginary + b.imaginary};
         if constexpr (O == Op::prod)
             return Wide{a.real * b.real - a.imaginary * b.imaginary, a.real * b.imaginary + a.imaginary * b.real};
@@ -67,11 +67,7 @@ using Element = UNISONO_DTYPE;
 using Raw = Element::Raw;
 using Wide = Element::Wide;
 constexpr Op OP = UNISONO_REDUCTION;
-#ifdef NODIV
-constexpr bool DIVISIBLE = false;
-#else
 constexpr bool DIVISIBLE = OP == Op::sum && (Element::kind == Kind::floating || Element::kind == Kind::complex);
-#endif
 
 constexpr u32 ELEMENT_BYTES = sizeof(Raw);
 constexpr u32 VECTOR_ELEMENTS = VECTOR_BYTES / ELEMENT_BYTES;
@@ -102,18 +98,18 @@ DEVICE void accumulate(Wides& wides, const Vector& vector) {
     UNROLL for (u32 i = 0; i < VECTOR_ELEMENTS; ++i) wides.e[i] = combine<OP, Element>(wides.e[i], addend.e[i]);
 }
 
-// Turns a sum into an average.
-DEVICE Raw divided(Raw raw, u32 size) {
+// Turns the sum into an average.
+template <typename D>
+DEVICE typename D::Raw divided(typename D::Raw raw, u32 size) {
     if constexpr (DIVISIBLE)
-        return Element::divide(raw, Element::divisor(size));
+        return D::divide(raw, D::divisor(size));
     else
         return raw;
 }
 
 DEVICE Vector divided(const Vector& vector, u32 size) {
-    if constexpr (!DIVISIBLE) return vector;
     Raws raws = bits_as<Raws>(vector);
-    UNROLL for (u32 i = 0; i < VECTOR_ELEMENTS; ++i) raws.e[i] = divided(raws.e[i], size);
+    UNROLL for (u32 i = 0; i < VECTOR_ELEMENTS; ++i) raws.e[i] = divided<Element>(raws.e[i], size);
     return bits_as<Vector>(raws);
 }
 
