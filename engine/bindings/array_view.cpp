@@ -26,6 +26,16 @@ bool read(const nb::object& object, std::uint64_t& number) {
     return PyErr_Occurred() == nullptr;
 }
 
+bool is_on(PyObject* tensor, int device) {
+    static PyObject* const is_cpu = interned("is_cpu");
+    static PyObject* const is_cuda = interned("is_cuda");
+    static PyObject* const get_device = interned("get_device");
+    if (device == cpu_device) return is(attribute(tensor, is_cpu), Py_True);
+    std::uint64_t ordinal = 0;
+    return is(attribute(tensor, is_cuda), Py_True) && read(result_of(tensor, get_device), ordinal) &&
+           ordinal == static_cast<std::uint64_t>(device);
+}
+
 }  // namespace
 
 void TensorTypes::find() {
@@ -44,13 +54,14 @@ void TensorTypes::find() {
     PyErr_Clear();  // a torch that is being imported lacks some names
 }
 
-bool View::look_at(nb::handle array, bool writable, const TensorTypes& tensors) {
+bool View::look_at(nb::handle array, bool writable, const TensorTypes& tensors, int device) {
     if (!PyArray_CheckExact(array.ptr())) {
         if (!tensors.contains(Py_TYPE(array.ptr()))) return false;
-        const bool usable = look_at_tensor(array.ptr());
+        const bool usable = look_at_tensor(array.ptr(), device);
         if (!usable) PyErr_Clear();  // the full path reports what is wrong
         return usable;
     }
+    if (device != cpu_device) return false;
     auto* const given = reinterpret_cast<PyArrayObject*>(array.ptr());
     const int needed = NPY_ARRAY_C_CONTIGUOUS | (writable ? NPY_ARRAY_WRITEABLE : 0);
     if (!PyArray_CHKFLAGS(given, needed) || PyArray_ISBYTESWAPPED(given)) return false;
@@ -60,8 +71,7 @@ bool View::look_at(nb::handle array, bool writable, const TensorTypes& tensors) 
     return true;
 }
 
-bool View::look_at_tensor(PyObject* tensor) {
-    static PyObject* const is_cpu = interned("is_cpu");
+bool View::look_at_tensor(PyObject* tensor, int device) {
     static PyObject* const is_nested = interned("is_nested");
     static PyObject* const is_contiguous = interned("is_contiguous");
     static PyObject* const is_neg = interned("is_neg");
@@ -72,7 +82,7 @@ bool View::look_at_tensor(PyObject* tensor) {
     static PyObject* const itemsize = interned("itemsize");
     static PyObject* const data_ptr = interned("data_ptr");
     static PyObject* const dtype_name = interned("dtype");
-    if (!is(attribute(tensor, is_cpu), Py_True) || !is(attribute(tensor, is_nested), Py_False) ||
+    if (!is_on(tensor, device) || !is(attribute(tensor, is_nested), Py_False) ||
         !is(result_of(tensor, is_contiguous), Py_True) || !is(result_of(tensor, is_neg), Py_False) ||
         !is(result_of(tensor, is_conj), Py_False))
         return false;

@@ -23,11 +23,14 @@ class TensorTypes {
     const PyTypeObject* parameter_ = nullptr;
 };
 
+// The devices on which arrays are: the CPU, or a CUDA device, from 0.
+inline constexpr int cpu_device = -1;
+
 // The memory of a contiguous array. (The buffer protocol would do for numpy, but takes 100 ns and lacks bfloat16.)
 struct View {
-    // Returns false if it is anything else, or may not be written. A tensor must hold its values: no view with the
-    // conjugate or the negative bit set, no storage that was freed or shrunk.
-    bool look_at(nanobind::handle array, bool writable, const TensorTypes& tensors);
+    // Returns false if it is anything else, is on another device, or may not be written. A tensor must hold its values:
+    // no view with the conjugate or the negative bit set, no storage that was freed or shrunk.
+    bool look_at(nanobind::handle array, bool writable, const TensorTypes& tensors, int device = cpu_device);
     bool overlaps(const View& other) const {
         return data < other.data + other.bytes && other.data < data + bytes;
     }
@@ -37,7 +40,7 @@ struct View {
     const void* dtype = nullptr;  // the object that stands for the type: one for all arrays of a type, as a rule
 
   private:
-    bool look_at_tensor(PyObject* tensor);
+    bool look_at_tensor(PyObject* tensor, int device);
 };
 
 // Loads numpy's table of functions; once, before the first View.

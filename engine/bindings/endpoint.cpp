@@ -78,7 +78,7 @@ class PyEndpoint : public FastPath {
 
     nb::object repeat(nb::handle self, const OutsideCall& call, double timeout_s, bool async_op) override {
         check_process();
-        RepeatedCall found = known_.find(call, endpoint_.settings.rank);
+        RepeatedCall<Plan> found = known_.find(call, endpoint_.settings.rank);
         if (found.plan == nullptr) return {};
         CollectiveQueue::Call made{std::move(found.plan), found.input, found.output,
                                    nanoseconds(timeout_s < 0 ? this->timeout_s : timeout_s)};
@@ -249,7 +249,7 @@ class PyEndpoint : public FastPath {
     Executor executor_;
     std::unique_ptr<CollectiveQueue> collectives_;
     std::unique_ptr<TransferQueue> transfer_queue_;
-    KnownPlans known_;
+    KnownPlans<Plan> known_{cpu_device};
     bool abandoned_ = false;
 };
 

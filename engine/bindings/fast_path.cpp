@@ -1,4 +1,4 @@
-// A collective as a callable object, and the table of the plans that it can repeat.
+// A collective as a callable object.
 //
 //     comm.all_reduce(x, op="max", async_op=True)
 //
@@ -9,7 +9,6 @@
 #include <structmember.h>
 
 #include <cstddef>
-#include <utility>
 
 namespace nb = nanobind;
 
@@ -17,57 +16,7 @@ namespace unisono::bindings {
 
 namespace {
 
-// Beyond this the table is cleared. A plan may be known by several keys: equal names at different addresses.
-constexpr std::size_t most_known_plans = 4096;
 constexpr double endpoint_timeout = -1;
-
-struct Views {
-    View output, input;
-};
-
-bool look_at(const OutsideCall& call, const TensorTypes& tensors, Views& views) {
-    return (!call.output.is_valid() || views.output.look_at(call.output, true, tensors)) &&
-           (!call.input.is_valid() || views.input.look_at(call.input, false, tensors));
-}
-
-CallKey key_of(const OutsideCall& call, const Views& views) {
-    return {call.collective,      views.input.bytes, views.output.bytes,   call.root,       views.input.dtype,
-            views.output.dtype, call.op.ptr(),     call.algorithm.ptr(), call.codec.ptr()};
-}
-
-}  // namespace
-
-RepeatedCall KnownPlans::find(const OutsideCall& call, std::uint32_t rank) const {
-    Views views;
-    if (!look_at(call, tensors_, views)) return {};
-    const auto found = plans_.find(key_of(call, views));
-    if (found == plans_.end()) return {};
-    if (!call.input.is_valid()) return {found->second.plan, views.output.data, views.output.data};
-    if (views.input.overlaps(views.output) &&
-        !(found->second.part_is_input && views.input.data == views.output.data + rank * views.input.bytes))
-        return {};
-    return {found->second.plan, views.input.data, views.output.data};
-}
-
-void KnownPlans::remember(std::shared_ptr<Plan> plan, const OutsideCall& call, bool part_is_input) {
-    tensors_.find();
-    Views views;
-    if (!look_at(call, tensors_, views)) return;
-    nb::object input_dtype, output_dtype;
-    if (call.output.is_valid()) output_dtype = call.output.attr("dtype");
-    if (call.input.is_valid()) input_dtype = call.input.attr("dtype");
-    if (plans_.size() >= most_known_plans) plans_.clear();
-    plans_[key_of(call, views)] = {std::move(plan),          input_dtype,
-                                   output_dtype,             nb::borrow(call.op),
-                                   nb::borrow(call.algorithm), nb::borrow(call.codec),
-                                   part_is_input};
-}
-
-void KnownPlans::forget(const std::shared_ptr<Plan>& plan) {
-    std::erase_if(plans_, [&](const auto& known) { return known.second.plan == plan; });
-}
-
-namespace {
 
 struct FastCall {
     PyObject_HEAD

@@ -77,8 +77,11 @@ def rounded_by(codec: str):
     return rounded
 
 
-def compare(pool, algorithm, length, dtype, op, root, seed, codec=None):
-    """Run on real ranks, play in one process, and compare bits. ``length`` is that of the whole vector."""
+def compare(pool, algorithm, length, dtype, op, root, seed, codec=None, run=run):
+    """Run on real ranks, play in one process, and compare bits. ``length`` is that of the whole vector.
+
+    ``run`` makes the call on a rank.
+    """
     size, collective = pool.size, algorithm.collective
     schedule = algorithm.schedule(size, root)
     inputs = []

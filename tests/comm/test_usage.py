@@ -18,7 +18,7 @@ F4 = np.ones(4, np.float32)
 REFUSED = {
     "not contiguous": (lambda c: c.all_reduce(np.ones((4, 4))[:, ::2]), "not contiguous"),
     "read-only": (lambda c: c.all_reduce(READ_ONLY), "read-only"),
-    "a list": (lambda c: c.all_reduce([1, 2]), "expected a numpy array or a torch CPU tensor"),
+    "a list": (lambda c: c.all_reduce([1, 2]), "expected a numpy array, a torch tensor or a CUDA array"),
     "strings": (lambda c: c.all_reduce(np.array(["a"])), "dtype"),
     "foreign byte order": (lambda c: c.all_reduce(np.ones(4, ">f4")), "foreign order"),
     "dtype": (lambda c: c.all_gather(np.ones(8, "f4"), np.ones(4, "f8")), "float32 and the input is float64"),

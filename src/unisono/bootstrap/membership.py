@@ -68,6 +68,7 @@ class Link:
         self.trace = trace
         self.before_close: list[Callable[[], None]] = []
         self.after_close: list[Callable[[], None]] = []  # the courier still answers other hosts meanwhile
+        self.in_forked_child: list[Callable[[], None]] = []
         self.rank = rank
         self.size = len(processes)
         self.processes = processes
@@ -226,6 +227,8 @@ def _leave_in_child() -> None:
     """
     for link in list(_open_links):
         link.closed = True
+        for action in link.in_forked_child:
+            action()
         link.endpoint.abandon()
         if link.resources.courier is not None:
             link.resources.courier.engine.abandon()

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from unisono.collectives import NOTHING, OWN, Collective
-from unisono.comm import messages
-from unisono.comm.arrays import NO_ARRAY, Array, array_of
+from unisono.comm import gpu_messages, messages
+from unisono.comm.arrays import ANY_DEVICE, NO_ARRAY, Array, array_of, device_name
 from unisono.comm.call_request import NO_ELEMENTS, CallRequest
 from unisono.compiler import Lengths
 from unisono.errors import UsageError
@@ -32,6 +32,7 @@ class Arguments(NamedTuple):
     output: Array
     dtype: str
     lengths: Lengths
+    device: int | None = None  # of the arrays; None: the CPU
 
 
 NO_ARGUMENTS = Arguments(NO_ARRAY, NO_ARRAY, "uint8", NO_ELEMENTS)  # of a barrier
@@ -48,23 +49,34 @@ def arguments_of(request: CallRequest, rank: int, size: int, given: Given) -> Ar
     if collective.single_array:
         # The ranks that get no result pass an array of the same length, which is not written.
         array = array_of(given.out, _name(collective, ARRAY), writable=after is not NOTHING)
-        return Arguments(array, array, array.dtype, Lengths((array.length,), (array.length,)))
+        return Arguments(array, array, array.dtype, Lengths((array.length,), (array.length,)), array.device)
 
     output = _part(collective, OUTPUT, given.out, after is not NOTHING, True)
     source = _part(collective, INPUT, given.array, before is not NOTHING, False)
     dtypes = {part.dtype for part in (output, source) if part is not NO_ARRAY}
     if len(dtypes) > 1:
         raise UsageError(messages.DTYPES_DIFFER(call=collective, output=output.dtype, input=source.dtype))
+    device = _device(collective, output, source)
     lengths = _lengths(collective, rank, size, given, output, source, before, after)
     in_place = before is OWN and output.address + sum(lengths.input[:rank]) * _bytes(source) == source.address
     if output is not NO_ARRAY and source is not NO_ARRAY and output.overlaps(source) and not in_place:
         overlap = messages.ARRAYS_OVERLAP_ELSEWHERE if before is OWN else messages.ARRAYS_OVERLAP
         raise UsageError(overlap(call=collective))
-    return Arguments(source, output, dtypes.pop(), lengths)
+    return Arguments(source, output, dtypes.pop(), lengths, device)
 
 
 def _name(collective: Collective, name: str) -> Message:
     return messages.ARRAY_OF_CALL(call=collective, name=name)
+
+
+def _device(collective: Collective, output: Array, source: Array) -> int | None:
+    """Return the device on which all arrays of a call are; raise UsageError if they are on different ones."""
+    given = [array.device for array in (output, source) if array is not NO_ARRAY]
+    known = {device for device in given if device != ANY_DEVICE}
+    if len(known) > 1 or (None in known and len(set(given)) > 1):
+        places = {"output": device_name(output.device), "input": device_name(source.device)}
+        raise UsageError(gpu_messages.DEVICES_DIFFER(call=collective, **places))
+    return known.pop() if known else ANY_DEVICE
 
 
 def _bytes(array: Array) -> int:

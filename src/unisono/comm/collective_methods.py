@@ -10,6 +10,7 @@ from unisono import collectives
 from unisono.comm.arguments import Given
 from unisono.comm.call_request import CallRequest
 from unisono.comm.dispatch import Dispatcher
+from unisono.comm.gpu_work import GpuWork
 from unisono.comm.work import Work
 
 Sizes = Sequence[int]
@@ -28,7 +29,8 @@ number of seconds that it may wait; by default, that of the communicator.
 
 It raises UsageError if the arguments cannot work and ScheduleError if the algorithm fails its proof, both before any
 byte moves. If communication fails it raises a CommError: CollectiveTimeout, PeerLost, MismatchError or Aborted; with
-``async_op``, ``Work.wait`` raises it."""
+``async_op``, ``Work.wait`` raises it. A call on CUDA arrays is enqueued on the current stream and returns at once
+(with ``async_op``, it returns a GpuWork); its error is raised by a later call, or by ``synchronize``."""
 
 
 def _with_common_keywords(method: Method) -> Method:
@@ -48,7 +50,7 @@ class CollectiveMethods:
     def all_reduce(
         self, array: Any, *, op: str = "sum", algorithm: Any = None, codec: Any = None, async_op: bool = False,
         timeout: float | None = None,
-    ) -> Work | None:  # fmt: skip
+    ) -> Work | GpuWork | None:  # fmt: skip
         """Replace ``array`` by the sum of the arrays of all ranks, in place.
 
         ``op`` is the reduction: "sum" (default), "prod", "max", "min", "avg", "band", "bor" or "bxor". For example::
@@ -64,7 +66,7 @@ class CollectiveMethods:
     def broadcast(
         self, array: Any, *, root: int = 0, algorithm: Any = None, codec: Any = None, async_op: bool = False,
         timeout: float | None = None,
-    ) -> Work | None:  # fmt: skip
+    ) -> Work | GpuWork | None:  # fmt: skip
         """Replace ``array`` by the array of rank ``root`` (default 0), in place."""
         request = CallRequest(collectives.broadcast, None, root, algorithm, codec)
         return self.dispatcher.call(request, Given(array), async_op=async_op, timeout=timeout)
@@ -73,7 +75,7 @@ class CollectiveMethods:
     def reduce(
         self, array: Any, *, root: int = 0, op: str = "sum", algorithm: Any = None, codec: Any = None,
         async_op: bool = False, timeout: float | None = None,
-    ) -> Work | None:  # fmt: skip
+    ) -> Work | GpuWork | None:  # fmt: skip
         """Replace ``array`` on rank ``root`` (default 0) by the sum of the arrays of all ranks.
 
         The arrays of the other ranks stay unchanged. ``op`` is the reduction, as in ``all_reduce`` (default "sum").
@@ -85,7 +87,7 @@ class CollectiveMethods:
     def all_gather(
         self, out: Any, array: Any, *, out_sizes: Sizes | None = None, algorithm: Any = None, codec: Any = None,
         async_op: bool = False, timeout: float | None = None,
-    ) -> Work | None:  # fmt: skip
+    ) -> Work | GpuWork | None:  # fmt: skip
         """Put the ``array`` of every rank, in the order of ranks, into ``out``.
 
         With ``out_sizes``, rank r contributes ``out_sizes[r]`` elements; the list is the same on every rank. By
@@ -101,7 +103,7 @@ class CollectiveMethods:
     def reduce_scatter(
         self, out: Any, array: Any, *, op: str = "sum", in_sizes: Sizes | None = None, algorithm: Any = None,
         codec: Any = None, async_op: bool = False, timeout: float | None = None,
-    ) -> Work | None:  # fmt: skip
+    ) -> Work | GpuWork | None:  # fmt: skip
         """Sum the ``array`` of every rank and put this rank's part of the sum into ``out``.
 
         ``op`` is the reduction, as in ``all_reduce`` (default "sum"). With ``in_sizes``, the part of rank r has
@@ -114,7 +116,7 @@ class CollectiveMethods:
     def all_to_all(
         self, out: Any, array: Any, *, in_sizes: Sizes | None = None, out_sizes: Sizes | None = None,
         algorithm: Any = None, codec: Any = None, async_op: bool = False, timeout: float | None = None,
-    ) -> Work | None:  # fmt: skip
+    ) -> Work | GpuWork | None:  # fmt: skip
         """Send part d of ``array`` to rank d; part s of ``out`` comes from rank s.
 
         With ``in_sizes`` and ``out_sizes``, ``in_sizes[d]`` elements go to rank d and ``out_sizes[s]`` come from rank
@@ -128,7 +130,7 @@ class CollectiveMethods:
     def gather(
         self, out: Any, array: Any, *, root: int = 0, out_sizes: Sizes | None = None, algorithm: Any = None,
         codec: Any = None, async_op: bool = False, timeout: float | None = None,
-    ) -> Work | None:  # fmt: skip
+    ) -> Work | GpuWork | None:  # fmt: skip
         """Put the ``array`` of every rank, in the order of ranks, into the ``out`` of rank ``root`` (default 0).
 
         On the other ranks, ``out`` is None. With ``out_sizes``, rank r contributes ``out_sizes[r]`` elements; by
@@ -141,7 +143,7 @@ class CollectiveMethods:
     def scatter(
         self, out: Any, array: Any, *, root: int = 0, in_sizes: Sizes | None = None, algorithm: Any = None,
         codec: Any = None, async_op: bool = False, timeout: float | None = None,
-    ) -> Work | None:  # fmt: skip
+    ) -> Work | GpuWork | None:  # fmt: skip
         """Put part r of the ``array`` of rank ``root`` (default 0) into the ``out`` of rank r.
 
         On the other ranks, ``array`` is None. With ``in_sizes``, part r has ``in_sizes[r]`` elements; by default, all
@@ -151,7 +153,9 @@ class CollectiveMethods:
         return self.dispatcher.call(request, Given(out, array, in_sizes), async_op=async_op, timeout=timeout)
 
     @_with_common_keywords
-    def barrier(self, *, algorithm: Any = None, async_op: bool = False, timeout: float | None = None) -> Work | None:
-        """Wait until every rank has called this."""
+    def barrier(
+        self, *, algorithm: Any = None, async_op: bool = False, timeout: float | None = None
+    ) -> Work | GpuWork | None:
+        """Wait until every rank has called this. It does not wait for GPUs: ``synchronize`` does."""
         request = CallRequest(collectives.barrier, algorithm=algorithm)
         return self.dispatcher.call(request, Given(), async_op=async_op, timeout=timeout)

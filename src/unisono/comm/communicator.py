@@ -6,7 +6,7 @@ import weakref
 from collections.abc import Callable, Sequence
 from os import PathLike
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from unisono import _engine, collectives
 from unisono.bootstrap.job_resources import CourierOffer
@@ -20,18 +20,29 @@ from unisono.comm.codec_choice import CodecChoice
 from unisono.comm.collective_methods import CollectiveMethods
 from unisono.comm.dispatch import NUMBERS, Dispatcher
 from unisono.comm.explanation import Explanation, explain
+from unisono.comm.gpu_work import GpuWork
 from unisono.comm.tracing import EVENTS, Trace, trace_job
 from unisono.comm.work import Work
 from unisono.errors import UsageError
+
+if TYPE_CHECKING:
+    from unisono.gpu.connection import GpuStatus
 
 
 class Communicator(CollectiveMethods):
     """A group of ranks that communicate; every rank makes the same calls in the same order.
 
     ``connect()`` and ``spawn()`` make one; ``link`` is its connection to the other ranks. Arrays are numpy arrays or
-    torch CPU tensors, contiguous, and used in place. Outputs come first. All collectives take, by keyword only:
+    torch tensors, contiguous, and used in place. Outputs come first. All collectives take, by keyword only:
     ``algorithm`` (a name, your own algorithm, or a schedule; default: the best one known), ``async_op`` (return a
     Work at once) and ``timeout`` (seconds; default: that of the communicator).
+
+    Arrays can also be torch CUDA tensors, or objects with ``__cuda_array_interface__`` (CuPy, Numba), if the ranks
+    are on one host. All arrays of a call are on one device. Such a call is enqueued on the current stream and returns
+    at once; with ``async_op`` it runs on a stream of the communicator and returns a GpuWork. If a rank fails, the
+    error is raised by the next call, or by ``synchronize``. The first of these calls connects the GPUs of all ranks,
+    so all ranks make one, even if it is a ``send`` or ``recv``. ``barrier`` waits on the CPU for the ranks, not for
+    their GPUs.
 
     All collectives that move data also take ``codec``: "fp16", "bf16", "fp8_e4m3", "fp8_e5m2" or "int8" encode
     float32 numbers in fewer bits while they travel, which rounds them; "topk:0.01" (all_reduce only) sends the
@@ -40,8 +51,8 @@ class Communicator(CollectiveMethods):
     codec, which is used between hosts where the link is slow (``link_rate``). See docs/codecs.md.
 
     Code that builds on a communicator, such as the torch backend, uses ``plan``, ``run``, ``remember``, ``repeat``,
-    ``broken``, ``token``, ``timeout``, ``check_process``, ``name_ranks``, ``share_programs`` and ``courier_for``, and
-    nothing else behind it.
+    ``enqueue``, ``enqueue_transfer``, ``raise_if_broken``, ``broken``, ``token``, ``timeout``, ``check_process``,
+    ``name_ranks``, ``share_programs`` and ``courier_for``, and nothing else behind it.
     """
 
     rank: int
@@ -114,6 +125,36 @@ class Communicator(CollectiveMethods):
             timeout, async_op,
         )  # fmt: skip
 
+    def enqueue(
+        self, request: CallRequest, source: int, out: int, *, device: int, stream: int, timeout: float | None = None
+    ) -> None:
+        """Enqueue the call ``request`` on a CUDA stream; the input is at address ``source``, the output at ``out``.
+
+        ``device`` is the ordinal of the CUDA device on which they are, and ``stream`` the handle of the stream. The
+        memory must stay allocated until the call is over. ``timeout`` and the errors are those of a collective; an
+        error that happens later is raised by the next call and by ``raise_if_broken``.
+        """
+        dispatcher, limit_s = self.dispatcher, self.dispatcher.limit(timeout)
+        dispatcher.gpu.enqueue(dispatcher, request, source, out, device, stream, limit_s)
+
+    def enqueue_transfer(
+        self, sending: bool, peer: int, tag: int, address: int, count: int, dtype: str, *, device: int, stream: int,
+        timeout: float | None = None,
+    ) -> None:  # fmt: skip
+        """Enqueue a message to the rank ``peer`` (``sending``) or from it on a CUDA stream.
+
+        It has ``count`` elements of type ``dtype`` at ``address``. ``tag`` is that of ``send``; the other arguments
+        are those of ``enqueue``.
+        """
+        dispatcher, limit_s = self.dispatcher, self.dispatcher.limit(timeout)
+        dispatcher.gpu.enqueue_transfer(
+            dispatcher, sending, peer, tag, address, count, dtype, device, stream, limit_s
+        )  # fmt: skip
+
+    def raise_if_broken(self) -> None:
+        """Raise the error of the communicator, if it is broken."""
+        self._link.endpoint.raise_if_broken()
+
     @property
     def broken(self) -> bool:
         """Whether a call can no longer succeed, because a rank was lost or has aborted."""
@@ -157,6 +198,20 @@ class Communicator(CollectiveMethods):
         return self.dispatcher.hosts or (tuple(range(self.size)),)
 
     @property
+    def gpu(self) -> GpuStatus | None:
+        """The state of the calls on CUDA arrays; None before the first one.
+
+        It has the mode ("kernel" or "stream"), the reason for it, the most thread blocks of a call, the name of the
+        device, whether MPS is used, and how often memory could not be shared with the other ranks (``staged``).
+        """
+        return self.dispatcher.gpu.status()
+
+    def synchronize(self) -> None:
+        """Wait on the host until all calls on CUDA arrays are over; raise their error if one has failed."""
+        self._link.check_open("synchronize")
+        self.dispatcher.gpu.synchronize()
+
+    @property
     def transport(self) -> str:
         """The carrier of messages between hosts: "tcp", or "ucx" with its version and devices; "" on one host.
 
@@ -177,7 +232,7 @@ class Communicator(CollectiveMethods):
 
     def send(
         self, array: Any, dst: int, *, tag: int = 0, async_op: bool = False, timeout: float | None = None
-    ) -> Work | None:
+    ) -> Work | GpuWork | None:
         """Send ``array`` to rank ``dst``, which receives it with ``recv`` and the same ``tag`` (default 0).
 
         Messages with the same tag arrive in the order in which they were sent. Messages with different tags can be
@@ -188,6 +243,8 @@ class Communicator(CollectiveMethods):
                 comm.send(x, dst=1, tag=7)
             elif comm.rank == 1:
                 comm.recv(x, src=0, tag=7)
+
+        CUDA arrays of a pair of ranks must be received in the order in which they were sent, whatever their tags.
         """
         return self.dispatcher.transfer(array, dst, tag, True, async_op, timeout)
 
@@ -199,12 +256,13 @@ class Communicator(CollectiveMethods):
         tag: int = 0,
         async_op: bool = False,
         timeout: float | None = None,
-    ) -> Work | int | None:
+    ) -> Work | GpuWork | int | None:
         """Replace ``array`` by the message of rank ``src`` with this ``tag`` (default 0); by default, of any rank.
 
         A receive from any rank returns the rank of the sender; with ``async_op``, ``Work.source_rank()`` does.
         Messages with other tags that arrive earlier become unexpected messages, which wait in the memory of this
-        process for later receives. ``async_op``, ``timeout`` and the errors are those of a collective.
+        process for later receives. ``async_op``, ``timeout`` and the errors are those of a collective. A receive into
+        a CUDA array names its source.
         """
         return self.dispatcher.transfer(array, src, tag, False, async_op, timeout)
 
@@ -328,9 +386,9 @@ class Communicator(CollectiveMethods):
         ``path`` is the file of all ranks, in an existing folder. It is complete when the last rank has left the
         block; Perfetto (ui.perfetto.dev) and ``unisono draw`` open it. Every rank keeps its last ``events`` events
         (default 32,768, of 48 bytes each); the file states how many older ones were dropped. An asynchronous call is
-        recorded up to the end of the block: wait for it inside. If a rank never leaves the block, or if the
-        ranks are on hosts without a common file system, ``run.json.parts/`` holds what was recorded; ``unisono
-        merge`` joins it. UsageError is raised if ``path`` or ``events`` cannot work.
+        recorded up to the end of the block: wait for it inside. Calls on CUDA arrays are not recorded. If a rank
+        never leaves the block, or if the ranks are on hosts without a common file system, ``run.json.parts/`` holds
+        what was recorded; ``unisono merge`` joins it. UsageError is raised if ``path`` or ``events`` cannot work.
         """
         return Trace(self.dispatcher, path, events)
 

@@ -13,16 +13,14 @@ from collections.abc import Callable, Mapping
 from typing import Any, Literal, overload
 
 from unisono import _engine
-from unisono.algorithms.declaration import Algorithm
-from unisono.algorithms.host_options import host_options
-from unisono.algorithms.user_files import WrittenSchedule, resolve
 from unisono.bootstrap.membership import Link
 from unisono.codecs import AutoCodec, Codec
 from unisono.collectives import COLLECTIVES, OWN, Collective, all_gather
 from unisono.comm import codec_messages, messages
 from unisono.comm.arguments import ARRAY, Given, arguments_of
 from unisono.comm.arrays import ELEMENT_BYTES, array_of
-from unisono.comm.call_request import CallRequest, GivenSchedule
+from unisono.comm.call_request import CallRequest
+from unisono.comm.call_schedule import label_of, named_algorithm, result_length, schedule_of
 from unisono.comm.codec_agreement import (
     ENCODED,
     RoundingMode,
@@ -33,11 +31,13 @@ from unisono.comm.codec_agreement import (
     rounding_mode_of,
 )
 from unisono.comm.codec_choice import CodecChoice, choose_codec
+from unisono.comm.gpu_calls import GpuCalls
+from unisono.comm.gpu_work import GpuWork
 from unisono.comm.network_rates import agreed_rates
 from unisono.comm.nontemporal import writes_past_caches
 from unisono.comm.plan_cache import PlanCache
 from unisono.comm.plan_record import PlanRecord
-from unisono.comm.programs import Compiled, check_blocks, compiled
+from unisono.comm.programs import FOR_UNEQUAL, Compiled, check_blocks, compiled
 from unisono.comm.selection import choose
 from unisono.comm.topk_all_reduce import all_reduce_largest
 from unisono.comm.work import Work
@@ -47,11 +47,9 @@ from unisono.costs.network_model import NetworkModel
 from unisono.costs.rates import Rates
 from unisono.errors import GoalError, UsageError
 from unisono.reductions import check_op
-from unisono.schedule import Schedule
 
 LARGEST_TAG = 2**32 - 1
 ANY_RANK = -1  # to the engine
-FOR_UNEQUAL = "naive"
 NUMBERS = {collective: number for number, collective in enumerate(COLLECTIVES)}  # of the collectives, to the engine
 
 
@@ -62,12 +60,13 @@ class Dispatcher:
         self.link = link
         self.hosts = None if hosts is not None and len(hosts) == 1 else hosts  # None: one host
         self.cache = PlanCache(link.endpoint.forget_plan)
+        self.gpu = GpuCalls(link)
         self.traces = 0  # that were made so far
         self._warned_of_rate = False
 
     def call(
         self, request: CallRequest, given: Given, *, async_op: bool = False, timeout: float | None = None
-    ) -> Work | None:
+    ) -> Work | GpuWork | None:
         """Make a call: check its arguments, find or make its plan, and run it."""
         link, collective, root = self.link, request.collective, request.root
         link.check_open(collective.name)
@@ -78,6 +77,8 @@ class Dispatcher:
         op = None if request.op is None else check_op(request.op, arguments.dtype)
         codec = self.codec_of(request, arguments.dtype, arguments.lengths)
         complete = request._replace(op=op, codec=codec, dtype=arguments.dtype, lengths=arguments.lengths)
+        if arguments.device is not None:
+            return self.gpu.call(self, complete, arguments, async_op, self.limit(timeout))
         if codec is not None and codec.is_topk:
             return all_reduce_largest(self, complete, given.out, async_op, timeout)
         plan = self.plan(complete)
@@ -129,14 +130,14 @@ class Dispatcher:
     @overload
     def transfer(
         self, array: Any, peer: int, tag: int, sending: Literal[True], async_op: bool, timeout: float | None
-    ) -> Work | None: ...
+    ) -> Work | GpuWork | None: ...
     @overload
     def transfer(
         self, array: Any, peer: int | None, tag: int, sending: Literal[False], async_op: bool, timeout: float | None
-    ) -> Work | int | None: ...
+    ) -> Work | GpuWork | int | None: ...
     def transfer(
         self, array: Any, peer: int | None, tag: int, sending: bool, async_op: bool, timeout: float | None
-    ) -> Work | int | None:
+    ) -> Work | GpuWork | int | None:
         """Send to a peer, or receive from it. A receive from any rank (None) returns the rank of the sender."""
         name = "send" if sending else "recv"
         self.link.check_open(name)
@@ -148,8 +149,10 @@ class Dispatcher:
         if type(tag) is not int or not 0 <= tag <= LARGEST_TAG:
             raise UsageError(messages.BAD_TAG(call=name, tag=repr(tag), largest=LARGEST_TAG))
         buffer = array_of(array, messages.ARRAY_OF_CALL(call=name, name=ARRAY), writable=not sending)
-        endpoint, limit = self.link.endpoint, self._limit(timeout)
+        endpoint, limit = self.link.endpoint, self.limit(timeout)
         endpoint.raise_if_broken()
+        if buffer.device is not None:
+            return self.gpu.transfer(self, sending, peer, tag, buffer, async_op, limit)
         peer_number = ANY_RANK if peer is None else peer
         transfer = (sending, peer_number, tag, buffer.address, buffer.length, buffer.dtype, limit)
         if not async_op:
@@ -177,15 +180,11 @@ class Dispatcher:
                 config.staging_bytes,
             )  # fmt: skip
         else:
-            if isinstance(algorithm, str):
-                named = resolve(algorithm, collective)  # a built-in algorithm, or one of a user's file
-                algorithm = GivenSchedule(named.written) if isinstance(named, WrittenSchedule) else named
-            if isinstance(algorithm, Algorithm):
-                options = host_options(algorithm, hosts)
+            algorithm, options = named_algorithm(collective, algorithm, hosts)
         key = (collective, algorithm, *options.items(), root, rounding, hosts)
         found = self.cache.programs.get(key)
         if found is None:
-            schedule = _schedule(collective, algorithm, size, root, options)
+            schedule = schedule_of(collective, algorithm, size, root, options)
             found = compiled(schedule, self.link.rank, rounding, hosts)
             self.cache.programs.add(key, found)
         return found
@@ -207,17 +206,17 @@ class Dispatcher:
         if algorithm is None and not lengths.known_to_all:
             algorithm = FOR_UNEQUAL  # every rank must choose the same, and they know different lengths
         made = self.program(collective, algorithm, request.root, total * element, rounding_mode_of(codec))
-        check_blocks(made, lengths.equal_blocks)
+        check_blocks(made.schedule, made.proof, lengths.equal_blocks)
         layout = lay_out_call(
             made.lowered, made.schedule, collective, link.rank, lengths, element, link.geometry.staging_bytes,
             codec_block=codec_block_of(codec), tracks=link.geometry.tracks,
         )  # fmt: skip
-        text = request.label or _label(request, made.name)
+        text = request.label or label_of(request, made.name)
         known_to_all = (lengths.input, lengths.output) if lengths.known_to_all else None
         agreed: tuple[object, ...] = (text, made.digest, known_to_all, layout.segment_bytes)
         if self.hosts is not None:
             agreed += (self.hosts,)  # the channels of messages depend on them
-        output_bytes = _result_length(request, link.rank, link.size) * element
+        output_bytes = result_length(request, link.rank, link.size) * element
         plan = _engine.make_plan(
             program=made.program, extents=layout.extents, segment_bytes=layout.segment_bytes, passes=layout.passes,
             work_bytes=layout.work_bytes, dtype=request.dtype,
@@ -241,12 +240,12 @@ class Dispatcher:
         """
         endpoint = self.link.endpoint
         if not async_op:
-            endpoint.run(plan, source, target, self._limit(timeout))
+            endpoint.run(plan, source, target, self.limit(timeout))
             if finish is not None:
                 finish()
             return None
         endpoint.raise_if_broken()
-        completion = endpoint.start(plan, source, target, self._limit(timeout), keeps)
+        completion = endpoint.start(plan, source, target, self.limit(timeout), keeps)
         return Work(endpoint, completion, plan, finish)
 
     def predict_sent_bytes(self, request: CallRequest, count: int) -> SentBytes:
@@ -264,53 +263,9 @@ class Dispatcher:
         bytes_of = (lambda n: n * element) if codec is None else codec.wire_bytes
         return sent_bytes(made.lowered, made.schedule, collective, Lengths(blocks, blocks), bytes_of)
 
-    def _limit(self, timeout: float | None) -> float:
+    def limit(self, timeout: float | None) -> float:
+        """Return the seconds that a call may wait: those that it states, or those of the communicator."""
         return self.link.endpoint.timeout_s if timeout is None else timeout
-
-
-def _label(request: CallRequest, algorithm: str) -> str:
-    """Return the text of a call in errors and traces."""
-    collective, lengths = request.collective, request.lengths
-    count = sum(lengths.input) if lengths.known_to_all else "unequal"
-    words = [f"{count} {request.dtype}"] if collective.carries_data else []
-    words += [f"op={request.op}"] if request.op else []
-    words += [f"root={request.root}"] if request.root is not None else []
-    words += [f"codec={request.codec}"] if request.codec is not None else []
-    return f"{collective}({', '.join([*words, f'algorithm={algorithm}'])})"
-
-
-def _result_length(request: CallRequest, rank: int, size: int) -> int:
-    """Return the number of elements of this rank's result."""
-    held = len(request.collective.held_after(rank, size, size, request.root or 0))
-    if request.collective.blocked and held < size:
-        return request.lengths.output[rank] if held else 0
-    return sum(request.lengths.output) if held else 0
-
-
-def _schedule(
-    collective: Collective,
-    algorithm: Algorithm | GivenSchedule,
-    size: int,
-    root: int | None,
-    options: Mapping[str, Any],
-) -> Schedule:
-    """Return the schedule of an algorithm, or the one that was given in its place."""
-    if isinstance(algorithm, Algorithm):
-        if algorithm.collective is not collective:
-            other = algorithm.collective
-            raise UsageError(
-                messages.ALGORITHM_OF_OTHER_COLLECTIVE(call=collective, algorithm=algorithm, other=other)
-            )
-        return algorithm.schedule(size, root, **options)
-    schedule = algorithm.schedule
-    if (schedule.collective, schedule.size, schedule.root) != (collective.name, size, root):
-        raise UsageError(
-            messages.SCHEDULE_OF_OTHER_CALL(
-                call=collective, size=size, root=root, found=schedule.collective, found_size=schedule.size,
-                found_root=schedule.root,
-            )
-        )  # fmt: skip
-    return schedule
 
 
 def _check_timeout(name: str, timeout: float | None) -> None:

@@ -13,8 +13,8 @@ THE_OUTPUT = Template("comm.the_output", "out", "输出 out")
 # Arrays.
 NOT_AN_ARRAY = Template(
     "comm.not_an_array",
-    "{array} is a {kind}; expected a numpy array or a torch CPU tensor",
-    "{array}的类型是 {kind}；应为 numpy 数组或 torch CPU 张量",
+    "{array} is a {kind}; expected a numpy array, a torch tensor or a CUDA array",
+    "{array}的类型是 {kind}；应为 numpy 数组、torch 张量或 CUDA 数组",
 )
 NO_SUCH_DTYPE = Template(
     "comm.no_such_dtype",
@@ -43,7 +43,9 @@ FOREIGN_BYTE_ORDER = Template(
     "{array}的字节序与本机不同（{dtype}）；请用 x.astype(x.dtype.newbyteorder('=')) 转换",
 )
 NOT_ON_CPU = Template(
-    "comm.not_on_cpu", "{array} is on {device}; expected a tensor on the CPU", "{array}位于 {device}；应为 CPU 张量"
+    "comm.not_on_cpu",
+    "{array} is on {device}; expected a tensor on the CPU or on a CUDA device",
+    "{array}位于 {device}；应为 CPU 或 CUDA 设备上的张量",
 )
 NOT_CONTIGUOUS_TENSOR = Template(
     "comm.not_contiguous_tensor",

@@ -15,6 +15,7 @@ from unisono.verifier import Proof, proved
 
 # With more ranks, the steps of the other ranks are not kept once a program is compiled: they take megabytes.
 MOST_RANKS_KEPT = 64
+FOR_UNEQUAL = "naive"  # the algorithm of calls in which a rank does not know all lengths
 
 
 @dataclass(frozen=True)
@@ -48,10 +49,11 @@ def compiled(
     return Compiled(kept, collectives.find(kept.collective), made.proof, made.digest, lowered, program)
 
 
-def check_blocks(made: Compiled, equal: bool) -> None:
+def check_blocks(schedule: FrozenSchedule, proof: Proof, equal: bool) -> None:
     """Raise UsageError if blocks are unequal and the algorithm can handle equal blocks only."""
     if equal:
         return
-    scratch = made.schedule.slots - made.collective.slots(made.schedule.chunks)[-1].stop
-    if made.proof.equal_blocks_only or (not made.collective.in_place and scratch):
-        raise UsageError(messages.NEEDS_EQUAL_BLOCKS(algorithm=made.schedule.label))
+    collective = collectives.find(schedule.collective)
+    scratch = schedule.slots - collective.slots(schedule.chunks)[-1].stop
+    if proof.equal_blocks_only or (not collective.in_place and scratch):
+        raise UsageError(messages.NEEDS_EQUAL_BLOCKS(algorithm=schedule.label))

@@ -5,18 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from unisono.comm.communicator import Communicator
+from unisono.comm.exchange import exchange_bytes
 
 
 def all_gather_text(comm: Communicator, text: str) -> list[str]:
     """Return the texts of all ranks, by rank; every rank calls this."""
-    own = np.frombuffer(text.encode(), np.uint8)
-    lengths = np.zeros(comm.size, np.int64)
-    comm.all_gather(lengths, np.array([own.size], np.int64))
-    every = np.zeros(int(lengths.sum()), np.uint8)
-    if every.size:
-        comm.all_gather(every, own, out_sizes=[int(length) for length in lengths])
-    ends = np.cumsum(lengths)
-    return [every[end - length : end].tobytes().decode() for end, length in zip(ends, lengths, strict=True)]
+    return [data.decode() for data in exchange_bytes(comm.dispatcher, text.encode())]
 
 
 def broadcast_text(comm: Communicator, text: str = "") -> str:

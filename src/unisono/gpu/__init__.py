@@ -1,1 +1,1 @@
-"""Runs the proved programs on CUDA tensors: lowering to device programs, kernels, and the connection between ranks."""
+"""Runs the proved programs on CUDA tensors: lowering to device programs, kernels, the connection between ranks."""

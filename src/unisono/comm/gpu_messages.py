@@ -1,0 +1,51 @@
+"""The messages about calls on CUDA arrays."""
+
+from __future__ import annotations
+
+from unisono.message import Template
+
+THE_CPU = Template("comm.the_cpu", "the CPU", "CPU")
+A_CUDA_DEVICE = Template("comm.a_cuda_device", "CUDA device {device}", "CUDA 设备 {device}")
+DEVICES_DIFFER = Template(
+    "comm.devices_differ",
+    "{call}: out is on {output} and the input is on {input}; expected both on the same device",
+    "{call}：out 位于 {output}，输入位于 {input}；二者应在同一设备上",
+)
+NOT_CONTIGUOUS = Template(
+    "comm.not_contiguous_cuda_array",
+    "{array} is not contiguous (shape {shape}, strides {strides}); pass a contiguous copy, and copy the result back "
+    "if it is an output",
+    "{array}不连续（形状 {shape}，步长 {strides}）；请传入连续的副本，若为输出再把结果复制回来",
+)
+NOT_DEVICE_MEMORY = Template(
+    "comm.not_device_memory",
+    "{array} has __cuda_array_interface__, but its address is not in the memory of a CUDA device",
+    "{array}带有 __cuda_array_interface__，但其地址不在 CUDA 设备的内存中",
+)
+OTHER_DEVICE = Template(
+    "comm.other_cuda_device",
+    "{call}: the array is on CUDA device {found}, but the earlier CUDA calls of this communicator were on CUDA "
+    "device {expected}; expected the same device in all calls. hint: comm.duplicate() for the other device",
+    "{call}：数组位于 CUDA 设备 {found}，而该通信器此前的 CUDA 调用位于 CUDA 设备 {expected}；"
+    "所有调用应在同一设备上。建议：为另一设备使用 comm.duplicate()",
+)
+ANY_SOURCE = Template(
+    "comm.any_source_on_cuda",
+    "recv: src=None with a CUDA array; a receive from any rank is possible on the CPU only. hint: name the rank, or "
+    "receive into an array on the CPU",
+    "recv：CUDA 数组不能使用 src=None；只有 CPU 数组支持从任意 rank 接收。建议：指明 rank，或接收到 CPU 数组",
+)
+NO_TOPK = Template(
+    "comm.no_topk_on_cuda",
+    "all_reduce: codec={codec} with a CUDA array is not supported yet. hint: choose another codec, such as fp8_e4m3, "
+    "or copy the array to the CPU",
+    "all_reduce：CUDA 数组尚不支持 codec={codec}。建议：选择其他编解码器（例如 fp8_e4m3），或将数组复制到 CPU",
+)
+STAGED = Template(
+    "comm.staged_on_cuda",
+    "rank {rank}: the memory of a CUDA array cannot be shared with the other ranks, so that calls copy it through a "
+    "staging buffer. hint: do not use torch's expandable segments or a memory pool that cannot be exported",
+    "rank {rank}：CUDA 数组的内存无法与其他 rank 共享，调用将经由暂存缓冲区复制。"
+    "建议：不要使用 torch 的可扩展段，或无法导出的内存池",
+)
+CUDA_CALL = Template("comm.cuda_call", "{call} on CUDA", "CUDA 上的 {call}")

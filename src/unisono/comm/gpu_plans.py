@@ -1,0 +1,118 @@
+"""The plans of a communicator's calls on CUDA arrays: proved, lowered to device programs, and kept."""
+
+from __future__ import annotations
+
+import hashlib
+
+from unisono import _engine
+from unisono.algorithms.declaration import Algorithm
+from unisono.bootstrap.membership import Link
+from unisono.comm.arrays import ELEMENT_BYTES
+from unisono.comm.call_request import CallRequest
+from unisono.comm.call_schedule import label_of, named_algorithm, result_length, schedule_of
+from unisono.comm.codec_agreement import RoundingMode, agrees, rounding_mode_of, with_codec
+from unisono.comm.plan_cache import MOST_PLANS, MOST_PROGRAMS, LeastRecentlyUsed, ProgramKey
+from unisono.comm.programs import FOR_UNEQUAL, check_blocks
+from unisono.gpu.connection import GpuSide
+from unisono.gpu.plans import DevicePlan, device_plan
+from unisono.verifier import ProvedSchedule, proved
+
+DEVICE = "cuda"  # in the texts of calls
+FINGERPRINT_BYTES = 6
+# A call that only moves data runs the kernel of another type of the same length: fewer kernels are compiled.
+TYPE_TO_MOVE = {1: "uint8", 2: "int16", 4: "int32", 8: "int64", 16: "complex128"}  # by bytes
+
+
+class GpuPlans:
+    """The plans of one communicator, by request."""
+
+    def __init__(self, link: Link, side: GpuSide) -> None:
+        self._rank, self._size = link.rank, link.size
+        self._side = side
+        self._plans: LeastRecentlyUsed[CallRequest, _engine.GpuPlan] = LeastRecentlyUsed(MOST_PLANS)
+        self._proved: LeastRecentlyUsed[ProgramKey, ProvedSchedule] = LeastRecentlyUsed(MOST_PROGRAMS)
+
+    def plan(self, request: CallRequest) -> _engine.GpuPlan:
+        """Return the plan of a call, made once for all equal calls; addresses do not matter to it.
+
+        The codec of the request is a Codec. Every rank makes the same plans.
+        """
+        request = request.as_key()
+        plan = self._plans.get(request)
+        if plan is None:
+            plan = self._make(request)
+            self._plans.add(request, plan)
+        return plan
+
+    def _make(self, request: CallRequest) -> _engine.GpuPlan:
+        rank, size, side = self._rank, self._size, self._side
+        collective, lengths, codec, op = request.collective, request.lengths, request.codec, request.op
+        element = ELEMENT_BYTES[request.dtype]
+        made = self._program(request)
+        schedule = made.schedule
+        check_blocks(schedule, made.proof, lengths.equal_blocks)
+        device = device_plan(
+            made, rank, size, collective, lengths, element, op, codec, request.root, side.agreement.blocks
+        )  # fmt: skip
+        text = request.label or label_of(request, schedule.label.partition("/")[2], DEVICE)
+        known_to_all = (lengths.input, lengths.output) if lengths.known_to_all else None
+        fingerprint = _fingerprint(text, made.digest, known_to_all, device.blocks, codec)
+        wire = "none" if codec is None else codec.name
+        reduction = "none" if op is None or not device.uses_reduction else "sum" if op == "avg" else op
+        dtype = TYPE_TO_MOVE[element] if (reduction, wire) == ("none", "none") and op != "avg" else request.dtype
+        return side.endpoint.make_plan(
+            kernel=side.kernel(dtype, reduction, wire), program=device.program, stream_ops=device.stream_ops,
+            blocks=device.blocks, fingerprint=fingerprint, fingerprints=_with_lengths(fingerprint, device, size),
+            bias_in=device.bias_in, bias_out=device.bias_out,
+            input_bytes=_input_length(request, rank, size) * element,
+            output_bytes=result_length(request, rank, size) * element, text=text,
+        )  # fmt: skip
+
+    def _program(self, request: CallRequest) -> ProvedSchedule:
+        """Return the proved steps of all ranks, of the algorithm that the call names, or of the best one known."""
+        collective, lengths, root, size = request.collective, request.lengths, request.root, self._size
+        rounding, algorithm = rounding_mode_of(request.codec), request.algorithm
+        if algorithm is None and not lengths.known_to_all:
+            algorithm = FOR_UNEQUAL  # every rank must choose the same, and they know different lengths
+        if algorithm is None:
+            algorithm = self._chosen(request, rounding)
+        found, options = named_algorithm(collective, algorithm, None)
+        key = (collective, found, *options.items(), root, rounding)
+        made = self._proved.get(key)
+        if made is None:
+            schedule = schedule_of(collective, found, size, root, options)
+            made = with_codec(proved(schedule, warns=self._rank == 0), rounding)
+            self._proved.add(key, made)
+        return made
+
+    def _chosen(self, request: CallRequest, rounding: RoundingMode) -> Algorithm:
+        from unisono.algorithms.catalogue import algorithms_serving
+
+        size, root = self._size, request.root
+        usable = [
+            each
+            for each in algorithms_serving(request.collective, size)
+            if agrees(each.schedule(size, root), rounding)
+        ]
+        return next((each for each in usable if each.name.partition("/")[2] == "direct"), usable[0])
+
+
+def _fingerprint(*agreed: object) -> int:
+    """Return a number that differs, almost certainly, between ranks that do not agree."""
+    digest = hashlib.blake2b(repr(agreed).encode(), digest_size=FINGERPRINT_BYTES).digest()
+    return int.from_bytes(digest, "little")
+
+
+def _with_lengths(fingerprint: int, device: DevicePlan, size: int) -> list[int]:
+    """Return the fingerprint for each peer, which includes the lengths that only the pair knows."""
+    if device.pair_bytes is None:
+        return [fingerprint] * size
+    return [fingerprint ^ _fingerprint(pair) for pair in device.pair_bytes]
+
+
+def _input_length(request: CallRequest, rank: int, size: int) -> int:
+    """Return the number of elements of this rank's input."""
+    held = len(request.collective.held_before(rank, size, size, request.root or 0))
+    if request.collective.blocked and held < size:
+        return request.lengths.input[rank] if held else 0
+    return sum(request.lengths.input) if held else 0
