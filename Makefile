@@ -45,7 +45,7 @@ lint: style $(ENGINE_CHECKED)
 style: venv $(JAVASCRIPT)
 	$(BIN)/ruff format --check $(CODE)
 	$(BIN)/ruff check $(CODE)
-	find engine/include engine/src engine/tests -name '*.[ch]pp' | xargs $(BIN)/clang-format --dry-run --Werror
+	find engine/include engine/src engine/tests tests/gpu/fake_driver -name '*.[ch]pp' | xargs $(BIN)/clang-format --dry-run --Werror
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache --no-logo
 

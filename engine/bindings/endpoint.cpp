@@ -32,11 +32,6 @@ namespace {
 // Python waits for a Completion in slices, and checks for Ctrl-C in between.
 constexpr auto slice = std::chrono::milliseconds(50);
 
-Nanoseconds nanoseconds(double seconds) {
-    constexpr double longest = 3e8;  // ten years
-    return Nanoseconds(static_cast<std::int64_t>(std::clamp(seconds, 0.0, longest) * 1e9));
-}
-
 // An open file with shared ownership: an endpoint may outlive the Python objects around it, and the descriptor must not be
 // reused for another file meanwhile.
 class File {
@@ -193,6 +188,7 @@ class PyEndpoint : public FastPath {
         check_process();
         return endpoint_.broken();
     }
+    EndpointParts parts() { return {endpoint_, *collectives_, abandoned_}; }
     std::uint64_t reserve_space(std::uint64_t bytes) {
         check_process();
         return endpoint_.reserve_space(bytes);
@@ -243,23 +239,6 @@ class PyEndpoint : public FastPath {
                     Py_DECREF(static_cast<PyObject*>(held));
                 }};
     }
-    // Runs an action without the interpreter's lock and turns failures into Python exceptions.
-    template <typename Action>
-    void guarded(Action action) {
-        std::unique_ptr<const FaultReport> report;  // on the heap, because to clear its 1000 bytes takes time
-        {
-            const CalledFromPython here;
-            const nb::gil_scoped_release released;
-            try {
-                action();
-            } catch (const Failure& failure) {
-                report = std::make_unique<FaultReport>(failure.report);
-            }
-        }
-        rethrow_from_signal();  // even if the call was over before the signal could end it
-        if (report) raise_fault_report(*report);
-    }
-
     const Files files_;  // declared first, because the endpoint uses them until it is destroyed
     Endpoint endpoint_;
     Executor executor_;
@@ -275,6 +254,8 @@ std::pair<nb::bytes, std::uint64_t> as_bytes(const EventBuffer::Reading& reading
 }
 
 }  // namespace
+
+EndpointParts parts_of(nb::handle endpoint) { return nb::cast<PyEndpoint&>(endpoint).parts(); }
 
 void bind_endpoint(nb::module_& module) {
     nb::class_<File>(module, "File", "An open file that is closed with its last user.")

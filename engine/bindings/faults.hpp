@@ -4,6 +4,7 @@
 #include <nanobind/nanobind.h>
 
 #include <cstdint>
+#include <memory>
 #include <string>
 
 #include "unisono/endpoint.hpp"
@@ -24,6 +25,23 @@ void rethrow_from_signal();
 
 // Throws the Python exception for a report.
 [[noreturn]] void raise_fault_report(const FaultReport& report);
+
+// Runs an action without the interpreter's lock and turns failures into Python exceptions.
+template <typename Action>
+void guarded(Action action) {
+    std::unique_ptr<const FaultReport> report;  // on the heap, because to clear its 1000 bytes takes time
+    {
+        const CalledFromPython here;
+        const nanobind::gil_scoped_release released;
+        try {
+            action();
+        } catch (const Failure& failure) {
+            report = std::make_unique<FaultReport>(failure.report);
+        }
+    }
+    rethrow_from_signal();  // even if the call was over before the signal could end it
+    if (report) raise_fault_report(*report);
+}
 
 // Throws the Python exception for an endpoint that could not be made.
 [[noreturn]] void raise_memory_refused(const MemoryRefused& refused, const RankNames& names, std::uint32_t rank);

@@ -11,6 +11,7 @@
 
 #include "courier.hpp"
 #include "endpoint.hpp"
+#include "gpu.hpp"
 #include "plans.hpp"
 #include "simulation.hpp"
 #include "unisono/build_info.hpp"
@@ -127,6 +128,7 @@ NB_MODULE(_engine, module) {
     unisono::bindings::bind_plans(module);
     unisono::bindings::bind_courier(module);
     unisono::bindings::bind_endpoint(module);
+    unisono::bindings::bind_gpu(module);
     unisono::bindings::bind_wire(module);
     unisono::bindings::bind_simulation(module);
     module.def("variants", &variant_names, "Return the instruction sets that `combine` can use on this processor, the best one first.");

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import fcntl
 import functools
 import os
 from collections.abc import Callable, Sequence
@@ -24,7 +25,9 @@ KERNELS = (("float32", "sum"), ("float32", "max"), ("float32", "avg"), ("int64",
 
 def host_image(dtype: str, reduction: str | None, wire: str | None, most: int, *_: object) -> bytes:
     """Return the image of a kernel that the fake driver accepts."""
-    path = host_kernel.library_path(dtype, reduction, wire, most)
+    with (fake_driver.library().parent / "kernel_lock").open("w") as lock:  # one rank builds it for all
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        path = host_kernel.library_path(dtype, reduction, wire, most)
     return f"host-kernel:{ctypes.sizeof(host_kernel.structures(most).launch)}:{path}".encode() + b"\0"
 
 

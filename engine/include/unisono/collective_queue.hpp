@@ -32,6 +32,16 @@ class CollectiveQueue {
     std::shared_ptr<Completion> start(const Call& call);
     void stop();
 
+    // For calls that are not executed here (on a GPU) but take their turn: `try_take` returns false if other calls
+    // are queued or running; after `true`, no call runs until `give_back`.
+    bool try_take() {
+        if (queued_.load(std::memory_order_acquire) > 0 || taken_.exchange(true, std::memory_order_acquire)) return false;
+        if (queued_.load(std::memory_order_acquire) == 0) return true;
+        give_back();
+        return false;
+    }
+    void give_back() { taken_.store(false, std::memory_order_release); }
+
   private:
     void work();
     void execute(const Call& call);

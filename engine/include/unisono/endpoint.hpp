@@ -69,6 +69,9 @@ struct Wait {
     std::uint32_t step;  // of a collective, counted from 0; outside of collectives: the tag of a message
     Deadline deadline;
     bool in_collective;
+    // For a call that runs on a GPU, while this rank may have announced later calls: its number and description.
+    std::uint64_t call = 0;  // 0: the call that was announced last
+    const std::string* text = nullptr;
 };
 
 class Endpoint {
@@ -112,7 +115,16 @@ class Endpoint {
     // call and is copied to the board only if it is not there yet (`text_owner` identifies its plan).
     std::uint64_t enter(std::uint64_t fingerprint, const std::string& text, std::uint64_t text_owner);
     // Fails if a rank has entered a different collective as its call of the same number.
-    void check_same_call(std::uint32_t peer);
+    void check_same_call(std::uint32_t peer) { check_same_call(peer, {call_, fingerprint_}); }
+    // A call by its number.
+    struct NumberedCall {
+        std::uint64_t number, fingerprint;
+        const std::string* text = nullptr;
+    };
+    void check_same_call(std::uint32_t peer, const NumberedCall& call);
+    // Fails if a call that runs on a GPU cannot end any more: a rank has ended or closed the communicator before it
+    // took part, or made another call. `over` returns whether the call has ended meanwhile.
+    void check_running(const NumberedCall& call, const Wait& what, const std::function<bool()>& over);
     bool has_entered(std::uint32_t peer) const { return board(peer).calls.load(std::memory_order_acquire) >= call_; }
 
     // Marks the communicator as broken for every rank, unless it is broken already. Returns the report in effect.
@@ -124,7 +136,11 @@ class Endpoint {
     FaultReport adopt(const FaultReport& verdict);
     bool broken() const { return control_->broken.load(std::memory_order_relaxed) != 0; }
     [[noreturn]] void fail(Fault fault, int culprit, const FaultMessage& message);
-    [[noreturn]] void report_mismatch(std::uint32_t peer);
+    [[noreturn]] void report_mismatch(std::uint32_t peer) { report_mismatch(peer, {call_, fingerprint_}); }
+    [[noreturn]] void report_mismatch(std::uint32_t peer, const NumberedCall& call);
+    [[noreturn]] void report_timeout(const Wait& what, Nanoseconds waited);
+    [[noreturn]] void report_peer_ended(std::uint32_t peer, const Wait& what);
+    std::vector<std::uint32_t> lost_ranks() const;  // that have not closed the communicator before
     [[noreturn]] void report_length(std::uint32_t peer, std::uint64_t sent, std::uint64_t expected, std::uint32_t step);
     // Starts a thread for asynchronous calls; fails, for every rank, if the system refuses one.
     std::thread start_thread(std::function<void()> work);
@@ -198,10 +214,10 @@ class Endpoint {
     void check_far_ranks(const std::function<bool()>& ready, const Wait& what);
     std::uint32_t near_ranks() const;
 
-    [[noreturn]] void report_peer_ended(std::uint32_t peer, const Wait& what);
     [[noreturn]] void report_far_peer_lost(std::uint32_t peer, const std::string& reason, const Wait& what);
     [[noreturn]] void report_peer_closed(const Wait& what);
-    [[noreturn]] void report_timeout(const Wait& what, Nanoseconds waited);
+    std::uint64_t number_of(const Wait& what) const { return what.call != 0 ? what.call : call_; }
+    std::optional<std::uint32_t> absent_from(std::uint64_t call) const;
     int follow_waits(FaultMessage& message, const Wait& what);
     int follow_waits_elsewhere(FaultMessage& message, std::uint32_t rank);
     FaultReport report_fault(Fault fault, int job_culprit, const FaultMessage& message);
@@ -209,6 +225,7 @@ class Endpoint {
     void add_location(FaultMessage& message, const Wait& what) const;
     std::string value_of(std::uint32_t peer) const { return peer == any_rank ? any_rank_value : names.value(peer); }
     std::string call_value(std::uint32_t rank, std::uint64_t number) const;
+    std::string own_call_value(std::uint64_t number, const std::string* text) const;
 
     std::byte* base_ = nullptr;
     Control* control_ = nullptr;

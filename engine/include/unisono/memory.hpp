@@ -31,6 +31,11 @@ inline constexpr std::size_t huge_page_bytes = 2 << 20;
 // communicators, most of which exchange little.
 inline constexpr std::size_t small_staging_bytes = 64 << 10;
 
+constexpr std::size_t rounded_up(std::size_t bytes, std::size_t unit) { return (bytes + unit - 1) / unit * unit; }
+// Allocates a range of the file of the shared memory, so that no later write can fail for lack of memory. Throws
+// MemoryRefused.
+void allocate_shared(int file, std::uint64_t offset, std::uint64_t bytes);
+
 // The parameters on which all ranks must agree before they access the memory.
 struct Geometry {
     std::uint32_t size;            // ranks
@@ -41,9 +46,9 @@ struct Geometry {
 };
 
 // The reason why a communicator can no longer be used. The first rank to notice reports it to all others.
-enum class Fault : std::uint32_t { none, peer_lost, timeout, mismatch, aborted, interrupted, no_memory, internal };
+enum class Fault : std::uint32_t { none, peer_lost, timeout, mismatch, aborted, interrupted, no_memory, internal, gpu };
 inline constexpr std::array fault_names{"none",    "peer_lost",   "timeout",   "mismatch",
-                                        "aborted", "interrupted", "no_memory", "internal"};
+                                        "aborted", "interrupted", "no_memory", "internal",  "gpu"};
 
 struct FaultReport {
     Fault fault = Fault::none;

@@ -11,17 +11,12 @@ void CollectiveQueue::execute(const Call& call) {
 }
 
 void CollectiveQueue::run(const Call& call) {
-    if (queued_.load(std::memory_order_acquire) == 0 && !taken_.exchange(true, std::memory_order_acquire)) {
-        struct Taken {
-            CollectiveQueue& queue;
-            ~Taken() { queue.taken_.store(false, std::memory_order_release); }
-        } taken{*this};
-        if (queued_.load(std::memory_order_acquire) == 0) {  // still empty: later calls queue behind this one
-            execute(call);
-            return;
-        }
-    }
-    start(call)->finish_or_fail(executor_.endpoint());
+    if (!try_take()) return start(call)->finish_or_fail(executor_.endpoint());
+    struct Taken {
+        CollectiveQueue& queue;
+        ~Taken() { queue.give_back(); }
+    } taken{*this};
+    execute(call);
 }
 
 std::shared_ptr<Completion> CollectiveQueue::start(const Call& call) {

@@ -22,11 +22,6 @@ constexpr Nanoseconds longest_look{50};
 // The number of yields before the clock is first read, if ranks share cores.
 constexpr int yields_at_once = 20;
 
-void allocate(int file, std::uint64_t offset, std::uint64_t bytes) {
-    while (::fallocate(file, 0, static_cast<off_t>(offset), static_cast<off_t>(bytes)) != 0)
-        if (errno != EINTR) throw MemoryRefused{"no_shared_memory", bytes, errno};
-}
-
 // Maps the file at a multiple of the size of a huge page, like its offset in the file: otherwise huge pages are
 // impossible.
 std::byte* map_memory(const Settings& settings, std::size_t bytes) {
@@ -71,7 +66,7 @@ Endpoint::Endpoint(Settings requested)
         (!settings.first_ranks.empty() && settings.first_ranks.size() != settings.geometry.size))
         throw std::invalid_argument("impossible settings of an endpoint");
     const Layout::Range books = layout.before_channels();
-    allocate(settings.file, settings.offset, books.bytes);
+    allocate_shared(settings.file, settings.offset, books.bytes);
     base_ = settings.memory != nullptr ? settings.memory : map_memory(settings, layout.bytes());
     control_ = reinterpret_cast<Control*>(base_);
     opened_bytes_ = books.bytes;
@@ -93,7 +88,7 @@ void Endpoint::open(Layout::Range range) {
     std::size_t& known = opened_[range.offset];
     if (known >= range.bytes) return;
     try {
-        allocate(settings.file, settings.offset + range.offset, range.bytes);
+        allocate_shared(settings.file, settings.offset + range.offset, range.bytes);
     } catch (const MemoryRefused& refused) {
         fail(Fault::no_memory, static_cast<int>(settings.rank), refused.message(own_value()));
     }
@@ -157,11 +152,12 @@ std::uint64_t Endpoint::enter(std::uint64_t fingerprint, const std::string& text
     return call_;
 }
 
-void Endpoint::check_same_call(std::uint32_t peer) {
-    const CallRecord& record = board(peer).recent[call_ % remembered_calls];
-    if (record.number.load(std::memory_order_acquire) != call_) return;  // not entered yet, or overwritten since
+void Endpoint::check_same_call(std::uint32_t peer, const NumberedCall& call) {
+    const CallRecord& record = board(peer).recent[call.number % remembered_calls];
+    if (record.number.load(std::memory_order_acquire) != call.number) return;  // not entered yet, or overwritten since
     const std::uint64_t theirs = record.fingerprint.load(std::memory_order_acquire);
-    if (record.number.load(std::memory_order_acquire) == call_ && theirs != fingerprint_) report_mismatch(peer);
+    if (record.number.load(std::memory_order_acquire) == call.number && theirs != call.fingerprint)
+        report_mismatch(peer, call);
 }
 
 }  // namespace unisono

@@ -61,15 +61,15 @@ void Endpoint::fail(Fault fault, int culprit, const FaultMessage& message) {
     throw Failure(break_with(fault, culprit, message));
 }
 
-void Endpoint::report_mismatch(std::uint32_t peer) {
+void Endpoint::report_mismatch(std::uint32_t peer, const NumberedCall& call) {
     if (settings.is_far(peer)) far_->refresh_board(peer);
     fail(Fault::mismatch, static_cast<int>(peer),
          FaultMessage("call_mismatch")
-             .with("number", call_)
+             .with("number", call.number)
              .with_value("rank", own_value())
-             .with_value("own_call", call_value(settings.rank, call_))
+             .with_value("own_call", own_call_value(call.number, call.text))
              .with_value("peer", names.value(peer))
-             .with_value("peer_call", call_value(peer, call_)));
+             .with_value("peer_call", call_value(peer, call.number)));
 }
 
 void Endpoint::report_length(std::uint32_t peer, std::uint64_t sent, std::uint64_t expected, std::uint32_t step) {
@@ -119,7 +119,12 @@ void Endpoint::add_location(FaultMessage& message, const Wait& what) const {
         message.with("tag", what.step);
         return;
     }
-    message.with("step", what.step + std::uint64_t{1}).with_value("call", call_value(settings.rank, call_));
+    message.with("step", what.step + std::uint64_t{1}).with_value("call", own_call_value(number_of(what), what.text));
+}
+
+// The description of a call on a GPU may have left the board, because many later calls were announced.
+std::string Endpoint::own_call_value(std::uint64_t number, const std::string* text) const {
+    return text != nullptr ? FaultMessage::escaped(*text) : call_value(settings.rank, number);
 }
 
 std::string Endpoint::call_value(std::uint32_t rank, std::uint64_t number) const {

@@ -41,12 +41,18 @@ int Endpoint::follow_waits(FaultMessage& message, const Wait& what) {
                     FaultMessage("stopped").with_value("rank", names.value(rank, settings.processes[rank])));
         };
         const std::uint64_t calls = theirs.calls.load(std::memory_order_acquire);
-        if (what.in_collective && calls < call_) {
-            describe(detail("not_entered").with("made", calls).with("expected", call_));
+        if (what.in_collective && calls < number_of(what)) {
+            describe(detail("not_entered").with("made", calls).with("expected", number_of(what)));
             return stopped ? culprit : follow_waits_elsewhere(message, rank);
         }
         const std::int32_t waiting_for = theirs.waiting_for.load(std::memory_order_acquire);
         if (waiting_for == 0) {
+            // While a GPU waits, the processor does not: a rank that is absent holds up the others.
+            const auto absent = what.call != 0 && !stopped ? absent_from(what.call) : std::nullopt;
+            if (absent) {
+                rank = *absent;
+                continue;
+            }
             describe(detail(what.in_collective ? "busy_in_call" : "busy"));
             return stopped ? culprit : follow_waits_elsewhere(message, rank);
         }
@@ -87,6 +93,13 @@ int Endpoint::follow_waits_elsewhere(FaultMessage& message, std::uint32_t rank) 
         }
     }
     return names.job_rank(static_cast<int>(rank));
+}
+
+// Returns the first rank that has not announced a call.
+std::optional<std::uint32_t> Endpoint::absent_from(std::uint64_t call) const {
+    for (std::uint32_t rank = 0; rank < settings.geometry.size; ++rank)
+        if (rank != settings.rank && board(rank).calls.load(std::memory_order_acquire) < call) return rank;
+    return {};
 }
 
 // Returns the rank in the job of a rank of the first communicator in this memory, if it is known here: the ranks of

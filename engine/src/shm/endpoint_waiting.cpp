@@ -138,10 +138,8 @@ bool Endpoint::check_interrupt() {
 
 void Endpoint::check_liveness(const std::function<bool()>& ready, const Wait& what) {
     if (check_interrupt()) throw Failure(fault_report());
-    for (const std::uint32_t rank : peers_.lost()) {
-        // Messages that a rank sent before it ended count, and a rank that closed first has left in good order.
-        if (ready()) return;
-        if (board(rank).closed.load(std::memory_order_acquire)) continue;
+    for (const std::uint32_t rank : lost_ranks()) {
+        if (ready()) return;  // messages that a rank sent before it ended count
         report_peer_ended(rank, what);
     }
     if (far_) check_far_ranks(ready, what);
@@ -152,6 +150,34 @@ void Endpoint::check_liveness(const std::function<bool()>& ready, const Wait& wh
     const Clock::time_point now = Clock::now();
     // The call may have waited several times: the error states the time since its begin.
     if (now >= what.deadline.ends && !ready()) report_timeout(what, now - what.deadline.began);
+}
+
+// A rank that closed the communicator before its process ended has left in good order.
+std::vector<std::uint32_t> Endpoint::lost_ranks() const {
+    std::vector<std::uint32_t> lost = peers_.lost();
+    std::erase_if(lost, [&](std::uint32_t rank) { return board(rank).closed.load(std::memory_order_acquire) != 0; });
+    return lost;
+}
+
+void Endpoint::check_running(const NumberedCall& call, const Wait& what, const std::function<bool()>& over) {
+    for (const std::uint32_t rank : lost_ranks()) {
+        if (over()) return;
+        report_peer_ended(rank, what);
+    }
+    if (!what.in_collective) {
+        // A rank completes its transfers before it closes the communicator.
+        if (has_left(what.peer) && !over()) report_peer_closed(what);
+        return;
+    }
+    for (std::uint32_t rank = 0; rank < settings.geometry.size; ++rank) {
+        if (rank == settings.rank) continue;
+        check_same_call(rank, call);
+        const bool absent = board(rank).calls.load(std::memory_order_acquire) < call.number;
+        if (!has_left(rank) || !absent || over()) continue;
+        Wait closed = what;
+        closed.peer = rank;
+        report_peer_closed(closed);
+    }
 }
 
 void Endpoint::check_far_ranks(const std::function<bool()>& ready, const Wait& what) {

@@ -1,12 +1,17 @@
 #include "unisono/memory.hpp"
 
+#include <fcntl.h>
+
+#include <cerrno>
+
+#include "unisono/fault_message.hpp"
+
 namespace unisono {
 
-namespace {
-
-std::size_t rounded_up(std::size_t bytes, std::size_t unit) { return (bytes + unit - 1) / unit * unit; }
-
-}  // namespace
+void allocate_shared(int file, std::uint64_t offset, std::uint64_t bytes) {
+    while (::fallocate(file, 0, static_cast<off_t>(offset), static_cast<off_t>(bytes)) != 0)
+        if (errno != EINTR) throw MemoryRefused{"no_shared_memory", bytes, errno};
+}
 
 Layout::Layout(const Geometry& geometry) : size_(geometry.size), depth_(geometry.depth), tracks_(geometry.tracks) {
     boards_ = rounded_up(sizeof(Control), page_bytes);

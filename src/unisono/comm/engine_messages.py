@@ -112,6 +112,12 @@ FAULTS: dict[type[UnisonoError], tuple[Template, ...]] = {
             "{peer} 发送 {sent_count} 个 {sent_dtype} 元素（标签 {tag}）；{rank} 接收 {count} 个 {dtype} 元素："
             "传输双方的元素类型和个数必须相同",
         ),
+        _fault(
+            "tag_mismatch",
+            "{peer} sends a message with tag {sent_tag}; {rank} receives one with tag {tag}: between GPUs, the messages "
+            "of two ranks are received in the order in which they are sent",
+            "{peer} 发送的消息带有标签 {sent_tag}；{rank} 接收的标签为 {tag}：GPU 之间，两个 rank 的消息按发送顺序接收",
+        ),
     ),
     Aborted: (
         _fault("aborted", "{rank} aborted: {reason}", "{rank} 中止：{reason}"),
@@ -145,6 +151,11 @@ FAULTS: dict[type[UnisonoError], tuple[Template, ...]] = {
             "(ulimit -u, or the pids limit of the container) or on address space (ulimit -v)",
             "{rank} 无法为异步调用启动线程：{reason}；请放宽进程数的限制（ulimit -u，或容器的 pids "
             "限制）或地址空间的限制（ulimit -v）",
+        ),
+        _fault(
+            "gpu_failed",
+            "{rank}: the CUDA driver reports {reason} in {operation}",
+            "{rank}：CUDA 驱动在 {operation} 中报告 {reason}",
         ),
     ),
 }

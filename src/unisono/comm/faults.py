@@ -28,6 +28,7 @@ EXCEPTIONS: tuple[type[UnisonoError], ...] = (
     Aborted,  # interrupted: another rank was; on the rank itself KeyboardInterrupt is raised
     CommError,  # no memory
     InternalError,
+    CommError,  # the CUDA driver
 )
 
 

@@ -192,6 +192,11 @@ Point point_of(Event* event) {  // enqueue writes it under the same lock
     return event->point;
 }
 
+std::shared_ptr<Graph> capture_of(const std::shared_ptr<Stream>& stream) {
+    std::lock_guard guard(streams().lock);
+    return stream->capture;
+}
+
 // An event may be asked or waited for by the host only if no capture forbids it.
 int check_event(Event* event) {
     if (int error = ready_with_context()) return error;
@@ -287,7 +292,7 @@ FAKE_API cuEventRecord(Event* event, void* handle) {
     if (!is_event(event)) return misuse(INVALID_HANDLE, "the event %p does not exist", static_cast<void*>(event));
     auto stream = find_stream(handle);
     if (!stream) return misuse(INVALID_HANDLE, "the stream %p does not exist", handle);
-    event->capture = stream->capture;
+    event->capture = capture_of(stream);
     return enqueue(handle, [] {}, {}, &event->point);
 }
 
@@ -311,6 +316,7 @@ FAKE_API cuStreamWaitEvent(void* handle, Event* event, unsigned) {
     auto stream = find_stream(handle);
     if (!stream) return misuse(INVALID_HANDLE, "the stream %p does not exist", handle);
     if (event->capture) {  // the stream joins the capture; the graph executes everything in one order
+        std::lock_guard guard(streams().lock);
         stream->capture = event->capture;
         return SUCCESS;
     }
@@ -330,7 +336,8 @@ FAKE_API cuStreamIsCapturing(void* handle, int* status) {
     if (int error = ready_with_context()) return error;
     auto stream = find_stream(handle);
     if (!stream) return misuse(INVALID_HANDLE, "the stream %p does not exist", handle);
-    *status = !stream->capture ? 0 : stream->capture->invalid ? 2 : 1;
+    auto capture = capture_of(stream);
+    *status = !capture ? 0 : capture->invalid ? 2 : 1;
     return SUCCESS;
 }
 

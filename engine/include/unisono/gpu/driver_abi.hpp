@@ -122,7 +122,7 @@ static_assert(sizeof(MemoryOperation) == 48 && offsetof(MemoryOperation, flags) 
       void** extra)                                                                                            \
     X(stream_create_with_priority, "cuStreamCreateWithPriority", Stream*, unsigned flags, int priority)        \
     X(stream_destroy, "cuStreamDestroy_v2", Stream)                                                            \
-    X(stream_query, "cuStreamQuery", Stream)                                                                   \
+    X(stream_get_id, "cuStreamGetId", Stream, unsigned long long* id)                                          \
     X(stream_synchronize, "cuStreamSynchronize", Stream)                                                       \
     X(stream_wait_event, "cuStreamWaitEvent", Stream, Event, unsigned flags)                                   \
     X(stream_is_capturing, "cuStreamIsCapturing", Stream, CaptureStatus*)                                      \
