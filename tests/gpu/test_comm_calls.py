@@ -13,8 +13,8 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-import stub_gpu
-from stub_gpu import LOG, CudaArray
+from gpu import stub_gpu
+from gpu.stub_gpu import LOG, CudaArray
 
 import unisono
 from unisono.comm.gpu_work import GpuWork
