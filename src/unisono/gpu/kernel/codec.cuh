@@ -6,42 +6,48 @@
 // A thread holds a *part* of a codec block: 4 elements on the device, where 8 neighbouring lanes of a warp hold a whole
 // block, and all 32 on the host, where one thread does the work of all. So a loop has the same form on both:
 //
-//     for (u64 first = thread * wire::part_elements; first < end; first += threads * wire::part_elements) {
+//     for (u64 first = thread * LANE_ELEMENTS; first < end; first += threads * LANE_ELEMENTS) {
 //         wire::Part part = wire::load(from, n, first);  // elements after the last one are 0
 //         ...
 //         wire::store(to, n, first, part);               // part becomes what load returns
 //     }
 //
-// `first` is a multiple of part_elements. All 8 lanes of a codec block call `store` and `round` together, also those
-// whose elements are after the last one: `end` is n rounded up to a multiple of 32. No alignment is required, but codes
-// at multiples of 4 bytes (of 8 with 16 bits) are faster.
+// `first` is a multiple of LANE_ELEMENTS. All 8 lanes of a codec block call `store` together, also those whose elements
+// are after the last one: `end` is n rounded up to a multiple of 32. No alignment is required, but codes at multiples of
+// 4 bytes (of 8 with 16 bits) are faster.
 //
-// With WIRE defined, as the number of a format (unisono::Wire), `load`, `store` and `round` use that format. With
-// STOCHASTIC defined as 1, the last two round stochastically and need a Rounding.
+// UNISONO_WIRE is the format of `load` and `store`: wire_none, wire_fp16, ... With UNISONO_STOCHASTIC defined as 1,
+// `store` rounds stochastically and needs a Rounding.
 #pragma once
 
 #include "number_formats.cuh"
 
-namespace wire {
+namespace unisono_kernel::wire {
 
-constexpr int codec_block_elements = 32;
+constexpr u32 BLOCK_ELEMENTS = 32;
 #if defined(UNISONO_HOST)
-constexpr int part_quads = 8;
+constexpr u32 LANES = 1;
 #else
-constexpr int part_quads = 1;
+constexpr u32 LANES = 8;
 #endif
-constexpr int part_elements = 4 * part_quads;
+constexpr u32 LANE_ELEMENTS = BLOCK_ELEMENTS / LANES;
+constexpr u32 LANE_QUADS = LANE_ELEMENTS / 4;
 
+// The elements of one lane.
 struct Part {
-    Quad quad[part_quads];
-
-    CODEC_FUNCTION float& operator[](int i) { return quad[i / 4].v[i % 4]; }
-    CODEC_FUNCTION float operator[](int i) const { return quad[i / 4].v[i % 4]; }
+    float v[LANE_ELEMENTS];
 };
+
+CODEC_FUNCTION Quad quad_of(const Part& part, u32 i) {
+    return {{part.v[4 * i], part.v[4 * i + 1], part.v[4 * i + 2], part.v[4 * i + 3]}};
+}
+CODEC_FUNCTION void put_quad(Part& part, u32 i, const Quad& quad) {
+    for (u32 j = 0; j < 4; ++j) part.v[4 * i + j] = quad.v[j];
+}
 
 template <typename F>
 CODEC_FUNCTION u64 scales_of(u64 n) {
-    return F::scaled ? (n + codec_block_elements - 1) / codec_block_elements : 0;
+    return F::scaled ? (n + BLOCK_ELEMENTS - 1) / BLOCK_ELEMENTS : 0;
 }
 template <typename F>
 CODEC_FUNCTION u64 encoded_bytes(u64 n) {
@@ -129,7 +135,7 @@ CODEC_FUNCTION u32 largest_of_codec_block(u32 mine) {
 // Bytes of any alignment. Words that contain no byte of the wire are not touched.
 CODEC_FUNCTION u64 address_of(const u8* at) { return reinterpret_cast<u64>(at); }
 
-template <int Bytes>
+template <int Bytes, bool Aligned>
 CODEC_FUNCTION QuadCodes load_codes(const u8* from) {
 #if defined(UNISONO_HOST)
     QuadCodes codes{};
@@ -137,7 +143,7 @@ CODEC_FUNCTION QuadCodes load_codes(const u8* from) {
     return codes;
 #else
     if constexpr (Bytes == 2) {
-        if (address_of(from) % 8 == 0) {
+        if (Aligned || address_of(from) % 8 == 0) {
             const uint2 both = *reinterpret_cast<const uint2*>(from);
             return {{both.x, both.y}};
         }
@@ -145,7 +151,7 @@ CODEC_FUNCTION QuadCodes load_codes(const u8* from) {
             const u32* const words = reinterpret_cast<const u32*>(from);
             return {{words[0], words[1]}};
         }
-    } else if (address_of(from) % 4 == 0) {
+    } else if (Aligned || address_of(from) % 4 == 0) {
         return {{*reinterpret_cast<const u32*>(from), 0}};
     }
     const u32 bits = 8 * (address_of(from) % 4);
@@ -157,17 +163,17 @@ CODEC_FUNCTION QuadCodes load_codes(const u8* from) {
 #endif
 }
 
-template <int Bytes>
+template <int Bytes, bool Aligned>
 CODEC_FUNCTION void store_codes(u8* to, const QuadCodes& codes) {
 #if defined(UNISONO_HOST)
     __builtin_memcpy(to, codes.word, 4 * Bytes);
 #else
     if constexpr (Bytes == 2) {
-        if (address_of(to) % 8 == 0) {
+        if (Aligned || address_of(to) % 8 == 0) {
             *reinterpret_cast<uint2*>(to) = make_uint2(codes.word[0], codes.word[1]);
             return;
         }
-    } else if (address_of(to) % 4 == 0) {
+    } else if (Aligned || address_of(to) % 4 == 0) {
         *reinterpret_cast<u32*>(to) = codes.word[0];
         return;
     }
@@ -264,10 +270,10 @@ CODEC_FUNCTION QuadCodes round_any(Quad& quad, float factor, u64 element, const 
 
 // Rounds a part of a codec block; returns the byte of its scale.
 template <typename F, bool Stochastic>
-CODEC_FUNCTION u32 round_part(Part& part, QuadCodes (&codes)[part_quads], u64 first, const Rounding& rounding) {
+CODEC_FUNCTION u32 round_part(Part& part, QuadCodes (&codes)[LANE_QUADS], u64 first, const Rounding& rounding) {
     using L = Limits<F, Stochastic>;
     u32 largest = 0;
-    for (const Quad& quad : part.quad) largest = larger(largest, largest_magnitude(quad));
+    for (u32 i = 0; i < LANE_QUADS; ++i) largest = larger(largest, largest_magnitude(quad_of(part, i)));
     if constexpr (F::scaled) largest = largest_of_codec_block(largest);
     const bool usual = largest <= L::usual;  // the same for all lanes of a codec block that has a scale
     u32 byte = 0;
@@ -275,92 +281,103 @@ CODEC_FUNCTION u32 round_part(Part& part, QuadCodes (&codes)[part_quads], u64 fi
     if constexpr (F::scaled) {
         if (!usual) {
             largest = 0;
-            for (const Quad& quad : part.quad) largest = larger(largest, largest_finite(quad));
+            for (u32 i = 0; i < LANE_QUADS; ++i) largest = larger(largest, largest_finite(quad_of(part, i)));
             largest = largest_of_codec_block(largest);
         }
         byte = L::scale_byte(largest);
         factor = scale_of(byte);
         const float inverse = scale_of(254 - byte);
-        for (Quad& quad : part.quad)  // exact, or so small that the code is 0
-            for (int i = 0; i < 4; ++i) quad.v[i] = product(quad.v[i], inverse);
+        for (float& value : part.v) value = product(value, inverse);  // exact, or so small that the code is 0
     }
-    for (int i = 0; i < part_quads; ++i) {
+    for (u32 i = 0; i < LANE_QUADS; ++i) {
+        Quad quad = quad_of(part, i);
         if (usual)
-            codes[i] = round_usual<F, Stochastic>(part.quad[i], factor, first + 4 * i, rounding);
+            codes[i] = round_usual<F, Stochastic>(quad, factor, first + 4 * i, rounding);
         else
-            codes[i] = round_any<F, Stochastic>(part.quad[i], factor, first + 4 * i, rounding);
+            codes[i] = round_any<F, Stochastic>(quad, factor, first + 4 * i, rounding);
+        put_quad(part, i, quad);
     }
     return byte;
 }
 
 CODEC_FUNCTION u64 count_from(u64 element, u64 n) { return element >= n ? 0 : n - element >= 4 ? 4 : n - element; }
 
+// Returns whether the codes of a segment lie where `Whole` loads and stores need them.
 template <typename F>
-CODEC_FUNCTION Part load_as(const u8* base, u64 n, u64 first) {
+CODEC_FUNCTION bool codes_are_aligned(const u8* base, u64 n) {
+    return address_of(base + scales_of<F>(n)) % (4 * F::code_bytes) == 0;
+}
+
+// Encoded elements of a lane. Loading and decoding are separate, so that a loop can have several loads in flight.
+struct Encoded {
+    QuadCodes codes[LANE_QUADS];
+    u32 scale;
+};
+
+// With `Whole`, the codes are aligned and none of the lane's elements is after the last one.
+template <typename F, bool Whole = false>
+CODEC_FUNCTION Encoded fetch_as(const u8* base, u64 n, u64 first) {
+    Encoded encoded;
+    const u8* const codes = base + scales_of<F>(n);
+    encoded.scale = F::scaled && (Whole || first < n) ? base[first / BLOCK_ELEMENTS] : 127u;
+    for (u32 i = 0; i < LANE_QUADS; ++i) {
+        const u64 element = first + 4 * i, count = Whole ? 4 : count_from(element, n);
+        const u8* const from = codes + element * F::code_bytes;
+        encoded.codes[i] = count == 4 ? load_codes<F::code_bytes, Whole>(from) : load_some_codes<F::code_bytes>(from, count);
+    }
+    return encoded;
+}
+
+template <typename F>
+CODEC_FUNCTION Part decoded(const Encoded& encoded) {
     Part part;
-    const u64 scales = scales_of<F>(n);
-    const float factor = F::scaled && first < n ? scale_of(base[first / codec_block_elements]) : 1.0f;
-    for (int i = 0; i < part_quads; ++i) {
-        const u64 element = first + 4 * i, count = count_from(element, n);
-        const u8* const from = base + scales + element * F::code_bytes;
-        const QuadCodes codes = count == 4 ? load_codes<F::code_bytes>(from) : load_some_codes<F::code_bytes>(from, count);
-        part.quad[i] = widened<F>(codes);
-        scale_numbers<F>(part.quad[i], factor);
+    const float factor = scale_of(encoded.scale);
+    for (u32 i = 0; i < LANE_QUADS; ++i) {
+        Quad quad = widened<F>(encoded.codes[i]);
+        scale_numbers<F>(quad, factor);
+        put_quad(part, i, quad);
     }
     return part;
 }
 
-CODEC_FUNCTION void clear_after(Part& part, u64 n, u64 first) {
-    if (first + part_elements <= n) return;
-    for (int i = 0; i < part_elements; ++i)
-        if (first + i >= n) part[i] = 0;
-}
-
-template <typename F, bool Stochastic>
+template <typename F, bool Stochastic, bool Whole = false>
 CODEC_FUNCTION void store_as(u8* base, u64 n, u64 first, Part& part, const Rounding& rounding) {
-    clear_after(part, n, first);
-    QuadCodes codes[part_quads];
+    if (!Whole && first + LANE_ELEMENTS > n)
+        for (u32 i = 0; i < LANE_ELEMENTS; ++i)
+            if (first + i >= n) part.v[i] = 0;
+    QuadCodes codes[LANE_QUADS];
     const u32 byte = round_part<F, Stochastic>(part, codes, first, rounding);
-    if (F::scaled && first % codec_block_elements == 0 && first < n)
-        base[first / codec_block_elements] = static_cast<u8>(byte);
-    const u64 scales = scales_of<F>(n);
-    for (int i = 0; i < part_quads; ++i) {
-        const u64 element = first + 4 * i, count = count_from(element, n);
-        u8* const to = base + scales + element * F::code_bytes;
+    if (base == nullptr) return;
+    if (F::scaled && first % BLOCK_ELEMENTS == 0 && (Whole || first < n))
+        base[first / BLOCK_ELEMENTS] = static_cast<u8>(byte);
+    u8* const begin = base + scales_of<F>(n);
+    for (u32 i = 0; i < LANE_QUADS; ++i) {
+        const u64 element = first + 4 * i, count = Whole ? 4 : count_from(element, n);
+        u8* const to = begin + element * F::code_bytes;
         if (count == 4)
-            store_codes<F::code_bytes>(to, codes[i]);
+            store_codes<F::code_bytes, Whole>(to, codes[i]);
         else
             store_some_codes<F::code_bytes>(to, codes[i], count);
     }
 }
 
-template <typename F, bool Stochastic>
-CODEC_FUNCTION void round_as(u64 n, u64 first, Part& part, const Rounding& rounding) {
-    clear_after(part, n, first);
-    QuadCodes codes[part_quads];
-    round_part<F, Stochastic>(part, codes, first, rounding);
-}
-
-#if defined(WIRE) && WIRE != 0
-#if !defined(STOCHASTIC)
-#define STOCHASTIC 0
+#if !defined(UNISONO_WIRE)
+#define UNISONO_WIRE wire_none
 #endif
-using Format = FormatOf<WIRE>::type;
+#if !defined(UNISONO_STOCHASTIC)
+#define UNISONO_STOCHASTIC 0
+#endif
+using Format = UNISONO_WIRE;
 
-// Decodes elements `first` to `first + part_elements - 1` of a segment of n elements.
-CODEC_FUNCTION Part load(const u8* base, u64 n, u64 first) { return load_as<Format>(base, n, first); }
-// Encodes them; the part becomes what `load` returns.
+// Decodes the lane's elements, from `first` on, of a segment of n elements.
+template <typename F = Format>
+CODEC_FUNCTION Part load(const u8* base, u64 n, u64 first) {
+    return decoded<F>(fetch_as<F>(base, n, first));
+}
+// Encodes them; the part becomes what `load` returns. Without a base (null) it only rounds.
+template <typename F = Format>
 CODEC_FUNCTION void store(u8* base, u64 n, u64 first, Part& part, const Rounding& rounding = {}) {
-    store_as<Format, STOCHASTIC>(base, n, first, part, rounding);
+    store_as<F, UNISONO_STOCHASTIC != 0>(base, n, first, part, rounding);
 }
-// Replaces them by what `load` would return, and stores nothing.
-CODEC_FUNCTION void round(u64 n, u64 first, Part& part, const Rounding& rounding = {}) {
-    round_as<Format, STOCHASTIC>(n, first, part, rounding);
-}
-#if !defined(UNISONO_HOST)
-CODEC_FUNCTION float4 as_float4(const Part& part) { return make_float4(part[0], part[1], part[2], part[3]); }
-CODEC_FUNCTION Part part_of(float4 value) { return {{{{value.x, value.y, value.z, value.w}}}}; }
-#endif
-#endif
 
-}  // namespace wire
+}  // namespace unisono_kernel::wire

@@ -19,7 +19,7 @@
 #define CODEC_ARCHITECTURE 0
 #endif
 
-namespace wire {
+namespace unisono_kernel::wire {
 
 typedef unsigned char u8;
 typedef unsigned short u16;
@@ -279,28 +279,24 @@ struct ScaledInteger {
     }
 };
 
-// Numbered like unisono::Wire.
-template <int Number>
-struct FormatOf;
-template <>
-struct FormatOf<1> {
-    using type = FloatFormat<5, 10, false, false, HalfInstructions>;
+// A kernel is compiled for one of these (UNISONO_WIRE).
+struct wire_none {
+    static constexpr bool used = false;
 };
-template <>
-struct FormatOf<2> {
-    using type = BrainFloat;
+struct wire_fp16 : FloatFormat<5, 10, false, false, HalfInstructions> {
+    static constexpr bool used = true;
 };
-template <>
-struct FormatOf<3> {
-    using type = FloatFormat<4, 3, true, true, E4M3Instructions>;
+struct wire_bf16 : BrainFloat {
+    static constexpr bool used = true;
 };
-template <>
-struct FormatOf<4> {
-    using type = FloatFormat<5, 2, false, true, E5M2Instructions>;
+struct wire_fp8_e4m3 : FloatFormat<4, 3, true, true, E4M3Instructions> {
+    static constexpr bool used = true;
 };
-template <>
-struct FormatOf<5> {
-    using type = ScaledInteger;
+struct wire_fp8_e5m2 : FloatFormat<5, 2, false, true, E5M2Instructions> {
+    static constexpr bool used = true;
+};
+struct wire_int8 : ScaledInteger {
+    static constexpr bool used = true;
 };
 
-}  // namespace wire
+}  // namespace unisono_kernel::wire

@@ -1,0 +1,102 @@
+// Encodes, rounds and decodes whole arrays, compiled for one format (UNISONO_WIRE; UNISONO_STOCHASTIC).
+//
+// Each kernel reads every byte once and writes every byte once: n elements are 4 n bytes of floats and encoded_bytes(n)
+// bytes of the wire. A block works on tiles; a thread first loads its elements of the whole tile, so that enough loads
+// are in flight to keep the memory busy.
+#include "grid.cuh"
+
+namespace unisono_kernel::coding {
+
+#if defined(UNISONO_HOST)
+constexpr u32 ROUNDS = 1;
+#else
+constexpr u32 ROUNDS = 4;
+#endif
+constexpr u32 ROUND_ELEMENTS = THREADS * wire::LANE_ELEMENTS, TILE_ELEMENTS = ROUNDS * ROUND_ELEMENTS;
+
+// What a kernel does with the elements of a lane. `Held` is what it loads.
+struct Encode {
+    using Held = wire::Part;
+    const float* from;
+    u8* to;
+    u64 n;
+    wire::Rounding rounding;
+
+    CODEC_FUNCTION bool aligned() const { return is_aligned(from) && wire::codes_are_aligned<wire::Format>(to, n); }
+    template <bool Whole>
+    CODEC_FUNCTION Held load(u64 first) const {
+        return load_floats<Whole>(from, n, first);
+    }
+    template <bool Whole>
+    CODEC_FUNCTION void use(u64 first, Held& part) const {
+        wire::store_as<wire::Format, UNISONO_STOCHASTIC != 0, Whole>(to, n, first, part, rounding);
+    }
+};
+
+struct EncodeRoundingSource : Encode {
+    float* source;
+
+    template <bool Whole>
+    CODEC_FUNCTION void use(u64 first, Held& part) const {
+        Encode::use<Whole>(first, part);
+        store_floats<Whole>(source, n, first, part);
+    }
+};
+
+struct Decode {
+    using Held = wire::Encoded;
+    const u8* from;
+    float* out;
+    u64 n;
+
+    CODEC_FUNCTION bool aligned() const { return is_aligned(out) && wire::codes_are_aligned<wire::Format>(from, n); }
+    template <bool Whole>
+    CODEC_FUNCTION Held load(u64 first) const {
+        return wire::fetch_as<wire::Format, Whole>(from, n, first);
+    }
+    template <bool Whole>
+    CODEC_FUNCTION void use(u64 first, Held& encoded) const {
+        store_floats<Whole>(out, n, first, wire::decoded<wire::Format>(encoded));
+    }
+};
+
+template <bool Whole, typename Action>
+CODEC_FUNCTION void run_tile(const Action& action, u64 begin) {
+    typename Action::Held held[ROUNDS];
+#pragma unroll
+    for (u32 i = 0; i < ROUNDS; ++i) held[i] = action.template load<Whole>(begin + i * ROUND_ELEMENTS);
+#pragma unroll
+    for (u32 i = 0; i < ROUNDS; ++i) action.template use<Whole>(begin + i * ROUND_ELEMENTS, held[i]);
+}
+
+// All threads of a block work on every part of a tile, also on elements after the last one.
+template <typename Action>
+CODEC_FUNCTION void run_tiles(const Action& action) {
+    const u64 whole_tiles = action.aligned() ? action.n / TILE_ELEMENTS : 0;
+    const u64 tiles = (action.n + TILE_ELEMENTS - 1) / TILE_ELEMENTS;
+    u64 tile = block();
+    const u64 lane = u64{thread()} * wire::LANE_ELEMENTS;
+    for (; tile < whole_tiles; tile += blocks()) run_tile<true>(action, tile * TILE_ELEMENTS + lane);
+    for (; tile < tiles; tile += blocks()) run_tile<false>(action, tile * TILE_ELEMENTS + lane);
+}
+
+}  // namespace unisono_kernel::coding
+
+using namespace unisono_kernel;
+
+CODING_KERNEL(encode, const float* from, wire::u8* to, wire::u64 n, wire::u64 seed, wire::u64 first_index) {
+    CODING_BLOCKS
+    coding::run_tiles(coding::Encode{from, to, n, wire::Rounding::of(seed, first_index)});
+}
+
+// The source becomes what `decode` returns. Without a wire (null) it only rounds.
+CODING_KERNEL(encode_rounding_source, float* source, wire::u8* to, wire::u64 n, wire::u64 seed, wire::u64 first_index) {
+    CODING_BLOCKS
+    coding::run_tiles(
+        coding::EncodeRoundingSource{{source, to, n, wire::Rounding::of(seed, first_index)}, source});
+}
+
+CODING_KERNEL(decode, const wire::u8* from, float* out, wire::u64 n) {
+    CODING_BLOCKS
+    coding::run_tiles(coding::Decode{from, out, n});
+}
