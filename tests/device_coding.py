@@ -14,6 +14,7 @@ import unisono.gpu
 from unisono.codecs import Codec
 
 KERNELS = Path(unisono.gpu.__file__).parent / "kernel"
+SELECTION_BYTES = 3 * 2048 * 8 + 8 + 5 * 4 + 4  # Selection of topk.cu
 
 
 @functools.cache
@@ -77,3 +78,26 @@ def guarded(count: int) -> np.ndarray:
 def checked(memory: np.ndarray, count: int) -> np.ndarray:
     assert (memory[count:] == 0xA5).all(), "the kernel wrote past the end"
     return memory[:count].copy()
+
+
+def encode_topk(values: np.ndarray, k: int, blocks: int = 3) -> np.ndarray:
+    """Return the wire of the k largest elements."""
+    n, kernels = values.size, host_build("topk.cu")
+    wire_bytes = 4 * (-(-n // 65536) + k)
+    wire, selection, tallies = guarded(wire_bytes), np.zeros(SELECTION_BYTES, np.uint8), guarded(16 * -(-n // 8192))
+    for step in range(3):
+        call(kernels.count_magnitudes, values, n, k, selection, step, blocks=blocks)
+    call(kernels.count_kept, values, wire, n, selection, tallies, blocks=blocks)
+    call(kernels.write_kept, values, wire, n, k, selection, tallies, blocks=blocks)
+    checked(tallies, 16 * -(-n // 8192))
+    return checked(wire, wire_bytes)
+
+
+def add_topk(pieces: np.ndarray, n: int, k: int, count: int, divisor: float = 1.0) -> tuple[np.ndarray, bool]:
+    """Return the sum of the pieces, and whether all of them are valid."""
+    kernels = host_build("topk.cu")
+    starts, fault, out = guarded(8 * count * (-(-n // 65536) + 1)), np.zeros(1, np.uint32), guarded(4 * n)
+    call(kernels.start_pieces, pieces, n, k, count, starts, fault)
+    call(kernels.add_pieces, pieces, out, n, k, count, starts, divisor, fault)
+    checked(starts, 8 * count * (-(-n // 65536) + 1))
+    return checked(out, 4 * n).view(np.float32), not fault[0]

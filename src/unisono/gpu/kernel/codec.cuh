@@ -249,21 +249,26 @@ CODEC_FUNCTION QuadCodes round_usual(Quad& quad, float factor, u64 element, cons
     return codes;
 }
 
-// The same for any elements.
+// Rounds any element, already divided by its scale.
 template <typename F, bool Stochastic>
-CODEC_FUNCTION QuadCodes round_any(Quad& quad, float factor, u64 element, const Rounding& rounding) {
+CODEC_FUNCTION Rounded round_any(float value, u32 random) {
+    const u32 wide = bits_of(value), magnitude = wide & magnitude_mask, sign = wide & sign_mask;
+    if (magnitude < infinity_bits) {
+        const float saturated = float_of(smaller(magnitude, F::limit) | sign);
+        return Stochastic ? F::stochastic(saturated, random) : F::nearest(saturated);
+    }
+    if (F::has_infinity && magnitude == infinity_bits) return {(sign != 0 ? F::sign_bit : 0u) | F::infinity, value};
+    return {F::nan, float_of(canonical_nan)};
+}
+
+// Does the same as `round_usual` for any elements.
+template <typename F, bool Stochastic>
+CODEC_FUNCTION QuadCodes round_unusual(Quad& quad, float factor, u64 element, const Rounding& rounding) {
     u32 code[4];
     for (int i = 0; i < 4; ++i) {
-        const u32 wide = bits_of(quad.v[i]), magnitude = wide & magnitude_mask, sign = wide & sign_mask;
-        const float saturated = float_of(smaller(magnitude, F::limit) | sign);
-        const Rounded found =
-            Stochastic ? F::stochastic(saturated, rounding.random(element + i)) : F::nearest(saturated);
-        const bool infinite = F::has_infinity && magnitude == infinity_bits;
-        const u32 infinity_code = (sign != 0 ? F::sign_bit : 0u) | F::infinity;
-        const bool finite = magnitude < infinity_bits;
-        code[i] = finite ? found.code : infinite ? infinity_code : F::nan;
-        const float special = infinite ? float_of(wide) : float_of(canonical_nan);
-        quad.v[i] = !finite ? special : F::scaled ? product(found.number, factor) : found.number;
+        const Rounded found = round_any<F, Stochastic>(quad.v[i], Stochastic ? rounding.random(element + i) : 0u);
+        code[i] = found.code;
+        quad.v[i] = F::scaled ? settled(product(found.number, factor)) : found.number;
     }
     return packed<F::code_bytes>(code);
 }
@@ -294,7 +299,7 @@ CODEC_FUNCTION u32 round_part(Part& part, QuadCodes (&codes)[LANE_QUADS], u64 fi
         if (usual)
             codes[i] = round_usual<F, Stochastic>(quad, factor, first + 4 * i, rounding);
         else
-            codes[i] = round_any<F, Stochastic>(quad, factor, first + 4 * i, rounding);
+            codes[i] = round_unusual<F, Stochastic>(quad, factor, first + 4 * i, rounding);
         put_quad(part, i, quad);
     }
     return byte;
