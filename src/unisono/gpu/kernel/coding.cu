@@ -1,7 +1,7 @@
 // Encodes, rounds and decodes whole arrays, compiled for one format (UNISONO_WIRE; UNISONO_STOCHASTIC).
 //
 // Each kernel reads every byte once and writes every byte once: n elements are 4 n bytes of floats and encoded_bytes(n)
-// bytes of the wire. A block works on tiles; a thread first loads its elements of the whole tile, so that enough loads
+// bytes of the wire. (`correct` reads and writes two arrays of floats and no wire.) A block works on tiles; a thread first loads its elements of the whole tile, so that enough loads
 // are in flight to keep the memory busy.
 #include "grid.cuh"
 
@@ -60,6 +60,35 @@ struct Decode {
     }
 };
 
+// Error feedback: the residual of earlier steps is added, and what rounding then drops is the new residual. What becomes
+// infinite or NaN has none.
+struct Correct {
+    struct Held {
+        wire::Part value, residual;
+    };
+    float *values, *residuals;
+    u64 n;
+    wire::Rounding rounding;
+
+    CODEC_FUNCTION bool aligned() const { return is_aligned(values) && is_aligned(residuals); }
+    template <bool Whole>
+    CODEC_FUNCTION Held load(u64 first) const {
+        return {load_floats<Whole>(values, n, first), load_floats<Whole>(residuals, n, first)};
+    }
+    template <bool Whole>
+    CODEC_FUNCTION void use(u64 first, Held& held) const {
+        for (u32 i = 0; i < wire::LANE_ELEMENTS; ++i) held.value.v[i] = wire::sum(held.value.v[i], held.residual.v[i]);
+        wire::Part sent = held.value;
+        wire::store_as<wire::Format, UNISONO_STOCHASTIC != 0, Whole>(nullptr, n, first, sent, rounding);
+        for (u32 i = 0; i < wire::LANE_ELEMENTS; ++i) {
+            const bool finite = (wire::bits_of(sent.v[i]) & wire::magnitude_mask) < wire::infinity_bits;
+            held.residual.v[i] = finite ? wire::sum(held.value.v[i], -sent.v[i]) : 0.0f;
+        }
+        store_floats<Whole>(values, n, first, sent);
+        store_floats<Whole>(residuals, n, first, held.residual);
+    }
+};
+
 template <bool Whole, typename Action>
 CODEC_FUNCTION void run_tile(const Action& action, u64 begin) {
     typename Action::Held held[ROUNDS];
@@ -99,4 +128,9 @@ CODING_KERNEL(encode_rounding_source, float* source, wire::u8* to, wire::u64 n, 
 CODING_KERNEL(decode, const wire::u8* from, float* out, wire::u64 n) {
     CODING_BLOCKS
     coding::run_tiles(coding::Decode{from, out, n});
+}
+
+CODING_KERNEL(correct, float* values, float* residuals, wire::u64 n, wire::u64 seed) {
+    CODING_BLOCKS
+    coding::run_tiles(coding::Correct{values, residuals, n, wire::Rounding::of(seed, 0)});
 }

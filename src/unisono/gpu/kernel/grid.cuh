@@ -58,7 +58,7 @@ CODEC_FUNCTION u32 sum_before_in_warp(u32 lane, u32& total, u32 mine) {
     total = __shfl_sync(0xffffffffu, sum, WARP - 1);
     return sum - mine;
 }
-#define CODING_KERNEL(name, ...) extern "C" __global__ void __launch_bounds__(512) name(__VA_ARGS__)
+#define CODING_KERNEL(name, ...) extern "C" __global__ void __launch_bounds__(512, 2) name(__VA_ARGS__)
 #define CODING_BLOCKS
 
 #endif
