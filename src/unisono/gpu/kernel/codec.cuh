@@ -374,15 +374,18 @@ CODEC_FUNCTION void store_as(u8* base, u64 n, u64 first, Part& part, const Round
 #endif
 using Format = UNISONO_WIRE;
 
-// Decodes the lane's elements, from `first` on, of a segment of n elements.
+// Decodes the lane's elements, from `first` on, of a segment of n elements. (A kernel without a format does not call it.)
 template <typename F = Format>
 CODEC_FUNCTION Part load(const u8* base, u64 n, u64 first) {
-    return decoded<F>(fetch_as<F>(base, n, first));
+    if constexpr (F::used)
+        return decoded<F>(fetch_as<F>(base, n, first));
+    else
+        return {};
 }
 // Encodes them; the part becomes what `load` returns. Without a base (null) it only rounds.
 template <typename F = Format>
 CODEC_FUNCTION void store(u8* base, u64 n, u64 first, Part& part, const Rounding& rounding = {}) {
-    store_as<F, UNISONO_STOCHASTIC != 0>(base, n, first, part, rounding);
+    if constexpr (F::used) store_as<F, UNISONO_STOCHASTIC != 0>(base, n, first, part, rounding);
 }
 
 }  // namespace unisono_kernel::wire
