@@ -47,7 +47,9 @@ def test_any_length_has_the_same_bits(codec, n):
 
 
 @settings(max_examples=60, deadline=None)
-@given(codec=st.sampled_from(CODECS), n=st.integers(0, 200), seed=st.integers(0, 2**32), exponent=st.integers(-45, 38))
+@given(
+    codec=st.sampled_from(CODECS), n=st.integers(0, 200), seed=st.integers(0, 2**32), exponent=st.integers(-45, 38)
+)
 def test_random_arrays_have_the_same_bits(codec, n, seed, exponent):
     rng = np.random.default_rng(seed)
     with np.errstate(all="ignore"):

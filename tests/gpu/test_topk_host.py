@@ -58,7 +58,10 @@ def test_the_pieces_of_all_ranks_are_added_in_their_order(size, op):
     n, codec = 66_000, codecs.find("topk:0.01")
     rng = np.random.default_rng(size)
     with np.errstate(all="ignore"):
-        inputs = [some_bits("float32", n, rng) if rank % 3 == 0 else of_every_kind(n, rank)["normal"] for rank in range(size)]
+        inputs = [
+            some_bits("float32", n, rng) if rank % 3 == 0 else of_every_kind(n, rank)["normal"]
+            for rank in range(size)
+        ]
         pieces = np.concatenate([codecs.encode(values, codec) for values in inputs])
         expected = np.empty(n, np.float32)
         add_pieces(expected, pieces, codec, size, op)

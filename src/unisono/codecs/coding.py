@@ -1,4 +1,4 @@
-"""Encodes arrays to bytes and decodes them, with the loops of the engine; CUDA arrays with kernels on their device."""
+"""Encodes arrays to bytes and decodes them: with the loops of the engine, and CUDA arrays on their device."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ BEST = ""  # the variant of the loops: the best one for this processor
 def encode(array: Any, codec: str | Codec) -> Any:
     """Return the wire of ``array``, of float32, with ``codec`` (or its name): ``codec.wire_bytes(array.size)`` bytes.
 
-    The wire of a CUDA array is a torch tensor on the same device, made on torch's current stream, with the same bytes.
-    UsageError is raised if the array is not float32, or if there is no such codec.
+    The wire of a CUDA array has the same bytes; it is a torch tensor on the same device, made on torch's current
+    stream. UsageError is raised if the array is not float32, or if there is no such codec.
     """
     codec = find(codec)
     if is_on_cuda(array):

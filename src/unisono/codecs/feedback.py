@@ -46,8 +46,8 @@ class ErrorFeedback:
     def correct(self, key: Hashable, array: Any) -> None:
         """Add the residual of ``key`` to ``array``, round the array like the codec, and keep the new residual.
 
-        The array is float32 and is changed in place; the residual of a CUDA array is on the same device. UsageError is
-        raised if its length or device differs from that of the residual.
+        The array is float32 and is changed in place; the residual of a CUDA array is on the same device. UsageError
+        is raised if its length or device differs from that of the residual.
         """
         if is_on_cuda(array):
             self._correct_on_cuda(key, array)

@@ -28,8 +28,8 @@ def all_reduce_topk(array: Any, codec: str | Codec, size: int, all_gather: AllGa
 
     ``codec`` is a top-k codec or its name, and ``op`` is "sum" (default) or "avg". ``all_gather`` is any all-gather
     of equal numbers of bytes, called once on every rank as ``all_gather(out, mine)``. With a CUDA array, these are
-    torch tensors on its device, and ``all_gather`` works on torch's current stream. UsageError is raised if the codec,
-    the array or the reduction does not fit.
+    torch tensors on its device, and ``all_gather`` works on torch's current stream. UsageError is raised if the
+    codec, the array or the reduction does not fit.
     """
     codec = find(codec)
     check_op(codec, op)

@@ -1,7 +1,7 @@
 """Codecs on CUDA arrays: the bits that the CPU's codecs give, computed on the device, on torch's current stream.
 
-Arrays are torch tensors, or objects with ``__cuda_array_interface__``, whose memory torch can use too. Nothing is copied
-to the host, and the host does not wait, except in `decode` of top-k, which checks the wire.
+Arrays are torch tensors, or objects with ``__cuda_array_interface__``, whose memory torch can use too. Nothing is
+copied to the host, and the host does not wait, except in `decode` of top-k, which checks the wire.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def floats_of(array: Any, name: str, *, writable: bool = False) -> torch.Tensor:
 
 def tensor_of(array: Any) -> torch.Tensor:
     """Return a CUDA array as a tensor with the same memory."""
-    return array if isinstance(array, torch.Tensor) else torch.as_tensor(array, device="cuda")
+    return array if isinstance(array, torch.Tensor) else torch.as_tensor(array)
 
 
 def encode(array: Any, codec: Codec) -> torch.Tensor:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+from importlib import import_module
 from typing import Any
 
 import torch
@@ -15,16 +16,19 @@ from unisono.gpu.nvrtc import image_of
 THREADS = 512  # of a block (kernel/grid.cuh)
 MOST_BLOCKS = 2**31 - 1  # of a launch
 
-Argument = torch.Tensor | int | float | None  # None is a null pointer
-
 
 def launch(
-    source: str, macros: tuple[str, ...], name: str, blocks: int, device: torch.device, *arguments: Argument
+    source: str,
+    macros: tuple[str, ...],
+    name: str,
+    blocks: int,
+    device: torch.device,
+    *arguments: torch.Tensor | int | float | None,
 ) -> None:
     """Launch a kernel of ``kernel/<source>``, compiled with ``macros``, on the current stream of a device.
 
-    The kernel's parameters are pointers and numbers: whole ones have 64 bits, others are floats. The tensors must stay
-    allocated until the stream has used them; those of torch that belong to this stream do.
+    The kernel's parameters are pointers (None is a null one) and numbers: whole ones have 64 bits, others are floats. The tensors must
+    stay allocated until the stream has used them; torch keeps those that belong to this stream.
     """
     driver = _driver()
     given = [each.data_ptr() if isinstance(each, torch.Tensor) else each or 0 for each in arguments]
@@ -66,10 +70,9 @@ def _module(source: str, macros: tuple[str, ...], device: int) -> Any:
 @functools.cache
 def _driver() -> Any:
     try:
-        from cuda.bindings import driver
+        return import_module("cuda.bindings.driver")
     except ImportError:
         raise UsageError(messages.NO_BINDINGS()) from None
-    return driver
 
 
 def _check(result: tuple[Any, ...], what: str) -> tuple[Any, ...]:

@@ -1,7 +1,7 @@
 """An all-reduce with ``codec="topk:F"`` on CUDA arrays, on one stream (codecs/topk.py has the idea).
 
-Every rank encodes its largest numbers on its device, the wires are all-gathered, and every rank adds them in the order of
-the ranks: the bits that the CPU gives.
+Every rank encodes its largest numbers on its device, the wires are all-gathered, and every rank adds them in the
+order of the ranks: the bits that the CPU gives.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ def all_reduce_topk_cuda(
 ) -> None:
     """Enqueue the all-reduce of ``array`` with top-k codec ``codec`` between ``size`` ranks on a stream.
 
-    ``op`` is "sum" or "avg", and ``stream`` is a CUstream of ``device``. The memory in between belongs to torch and to
-    this stream, so torch does not reuse it before the stream has used it; `array` is the caller's to keep. The host does
+    ``op`` is "sum" or "avg", and ``stream`` is a CUstream of ``device``. The memory in between belongs to torch and
+    to this stream, so torch does not reuse it before the stream has used it. The caller keeps ``array``. The host does
     not wait. UsageError is raised if the codec, the array or the reduction does not fit.
     """
     check_op(codec, op)
