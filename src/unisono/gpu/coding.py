@@ -21,6 +21,7 @@ from unisono.gpu.device_functions import launch, multiprocessors
 CODING, TOPK = "coding.cu", "topk.cu"  # files of kernels
 TILE = 8192  # elements that a block works on at a time
 BLOCKS_PER_MULTIPROCESSOR = 4  # of the kernel that counts magnitudes: each block adds its counts once
+TOPK_MACROS = ("UNISONO_WIRE=wire_bf16",)  # the format of what is kept
 PASSES = 3  # to find the limit of top-k
 # Selection, Tally (in topk.cu)
 SELECTION_BYTES = PASSES * 2048 * 8 + 8 + 4 + (PASSES + 1) * 4 + 4
@@ -136,8 +137,8 @@ def add_pieces(values: torch.Tensor, pieces: torch.Tensor, codec: Codec, size: i
     if not n:
         return fault
     divisor = float(size) if op == "avg" else 1.0
-    launch(TOPK, (), "start_pieces", size, device, pieces, n, k, size, starts, fault)
-    launch(TOPK, (), "add_pieces", _tiles(n), device, pieces, values, n, k, size, starts, divisor, fault)
+    launch(TOPK, TOPK_MACROS, "start_pieces", size, device, pieces, n, k, size, starts, fault)
+    launch(TOPK, TOPK_MACROS, "add_pieces", _tiles(n), device, pieces, values, n, k, size, starts, divisor, fault)
     return fault
 
 
@@ -147,9 +148,9 @@ def _encode_topk(values: torch.Tensor, wire: torch.Tensor, k: int) -> None:
     tallies = torch.empty(TALLY_BYTES * _tiles(n), dtype=torch.uint8, device=device)
     blocks = min(_tiles(n), BLOCKS_PER_MULTIPROCESSOR * multiprocessors(device.index))
     for number in range(PASSES):
-        launch(TOPK, (), "count_magnitudes", blocks, device, values, n, k, selection, number)
-    launch(TOPK, (), "count_kept", _tiles(n), device, values, wire, n, selection, tallies)
-    launch(TOPK, (), "write_kept", _tiles(n), device, values, wire, n, k, selection, tallies)
+        launch(TOPK, TOPK_MACROS, "count_magnitudes", blocks, device, values, n, k, selection, number)
+    launch(TOPK, TOPK_MACROS, "count_kept", _tiles(n), device, values, wire, n, selection, tallies)
+    launch(TOPK, TOPK_MACROS, "write_kept", _tiles(n), device, values, wire, n, k, selection, tallies)
 
 
 def _launch_coding(codec: Codec, kernel: str, on: torch.Tensor, *arguments: torch.Tensor | int | None) -> None:

@@ -27,8 +27,8 @@ def launch(
 ) -> None:
     """Launch a kernel of ``kernel/<source>``, compiled with ``macros``, on the current stream of a device.
 
-    The kernel's parameters are pointers (None is a null one) and numbers: whole ones have 64 bits, others are floats. The tensors must
-    stay allocated until the stream has used them; torch keeps those that belong to this stream.
+    The kernel's parameters are pointers (None is a null one) and numbers: whole ones have 64 bits, others are
+    floats. The tensors must stay allocated until the stream has used them; torch keeps those of this stream.
     """
     driver = _driver()
     given = [each.data_ptr() if isinstance(each, torch.Tensor) else each or 0 for each in arguments]
