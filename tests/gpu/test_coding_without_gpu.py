@@ -1,4 +1,4 @@
-"""What Python does for codecs on CUDA arrays, without a GPU: kernels run on the host, on tensors of the CPU."""
+"""Codecs on CUDA arrays without a GPU: their kernels run on the host, on tensors of the CPU."""
 
 from __future__ import annotations
 

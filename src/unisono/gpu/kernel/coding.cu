@@ -7,15 +7,11 @@
 
 namespace unisono_kernel::coding {
 
-#if defined(UNISONO_HOST)
-constexpr u32 ROUNDS = 1;
-#else
-constexpr u32 ROUNDS = 4;
-#endif
-constexpr u32 ROUND_ELEMENTS = THREADS * wire::LANE_ELEMENTS, TILE_ELEMENTS = ROUNDS * ROUND_ELEMENTS;
+constexpr u32 ROUND_ELEMENTS = THREADS * wire::LANE_ELEMENTS;  // a tile is several rounds
 
-// What a kernel does with the elements of a lane. `Held` is what it loads.
+// What a kernel does with the elements of a lane. `Held` is what it loads, for each of the rounds of a tile.
 struct Encode {
+    static constexpr u32 rounds = 4;
     using Held = wire::Part;
     const float* from;
     u8* to;
@@ -44,6 +40,7 @@ struct EncodeRoundingSource : Encode {
 };
 
 struct Decode {
+    static constexpr u32 rounds = 4;
     using Held = wire::Encoded;
     const u8* from;
     float* out;
@@ -63,6 +60,7 @@ struct Decode {
 // Error feedback: the residual of earlier steps is added, and what rounding then drops is the new residual. What becomes
 // infinite or NaN has none.
 struct Correct {
+    static constexpr u32 rounds = 2;  // of two arrays: no more fit into the registers
     struct Held {
         wire::Part value, residual;
     };
@@ -91,22 +89,23 @@ struct Correct {
 
 template <bool Whole, typename Action>
 CODEC_FUNCTION void run_tile(const Action& action, u64 begin) {
-    typename Action::Held held[ROUNDS];
+    typename Action::Held held[Action::rounds];
 #pragma unroll
-    for (u32 i = 0; i < ROUNDS; ++i) held[i] = action.template load<Whole>(begin + i * ROUND_ELEMENTS);
+    for (u32 i = 0; i < Action::rounds; ++i) held[i] = action.template load<Whole>(begin + i * ROUND_ELEMENTS);
 #pragma unroll
-    for (u32 i = 0; i < ROUNDS; ++i) action.template use<Whole>(begin + i * ROUND_ELEMENTS, held[i]);
+    for (u32 i = 0; i < Action::rounds; ++i) action.template use<Whole>(begin + i * ROUND_ELEMENTS, held[i]);
 }
 
 // All threads of a block work on every part of a tile, also on elements after the last one.
 template <typename Action>
 CODEC_FUNCTION void run_tiles(const Action& action) {
-    const u64 whole_tiles = action.aligned() ? action.n / TILE_ELEMENTS : 0;
-    const u64 tiles = (action.n + TILE_ELEMENTS - 1) / TILE_ELEMENTS;
+    constexpr u32 tile_elements = Action::rounds * ROUND_ELEMENTS;
+    const u64 whole_tiles = action.aligned() ? action.n / tile_elements : 0;
+    const u64 tiles = (action.n + tile_elements - 1) / tile_elements;
     u64 tile = block();
     const u64 lane = u64{thread()} * wire::LANE_ELEMENTS;
-    for (; tile < whole_tiles; tile += blocks()) run_tile<true>(action, tile * TILE_ELEMENTS + lane);
-    for (; tile < tiles; tile += blocks()) run_tile<false>(action, tile * TILE_ELEMENTS + lane);
+    for (; tile < whole_tiles; tile += blocks()) run_tile<true>(action, tile * tile_elements + lane);
+    for (; tile < tiles; tile += blocks()) run_tile<false>(action, tile * tile_elements + lane);
 }
 
 }  // namespace unisono_kernel::coding
