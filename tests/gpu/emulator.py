@@ -38,6 +38,10 @@ class Stuck(Exception):
     """No rank can continue."""
 
 
+class Trespass(Exception):
+    """A rank uses memory outside of the arrays of a call."""
+
+
 @dataclass(eq=False)
 class _Running:
     actor: Actor
@@ -252,12 +256,15 @@ class Emulator:
     # ---- memory ------------------------------------------------------------------------------------------------
 
     def _slice(self, rank: int, number: int, ref: Ref, begin: int, count: int) -> np.ndarray:
-        memory = self.memory[ref.rank][ref.buffer]
+        memory = self.memory[ref.rank].get(ref.buffer)
+        if memory is None:
+            raise Trespass(f"rank {rank} uses memory of rank {ref.rank} before it has entered")
         if ref.rank != rank and ref.buffer != SCRATCH:
             plan = self.calls[number].plans[ref.rank]  # of the rank that posted the address
             begin += (plan.bias_out if ref.buffer == OUTPUT else plan.bias_in)[rank]
         begin += ref.offset
-        assert begin + count <= len(memory), (ref, begin, count, len(memory))
+        if begin + count > len(memory):
+            raise Trespass(f"rank {rank} uses bytes {begin} to {begin + count} of {len(memory)} of {ref}")
         return memory[begin : begin + count]
 
     def _bytes(self, number: int, ref: Ref, done: int, first: int, count: int) -> tuple[int, int]:
