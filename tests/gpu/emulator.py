@@ -4,7 +4,7 @@ It knows only the words of the programs and of the stream operations, which it u
 separate moments, between which any other rank or thread block may run. Memory that a rank may not rely on is garbage:
 scratch memory and outputs before a call, and everything that belongs to a rank once its call is over.
 
-In *kernel mode* every thread block of every rank runs the whole program on its tiles, with counters of its own; in
+In *kernel mode* every thread block of every rank runs the whole program on its tiles, with separate counters; in
 *stream mode* a rank runs its stream operations one by one.
 """
 

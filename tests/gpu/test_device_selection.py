@@ -25,7 +25,7 @@ def test_blocks_go_straight_to_their_receivers(collective):
     assert choose_for_device(collective, 8, None, 2**24).name == "naive"
 
 
-@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("size", [pytest.param(size, marks=[pytest.mark.long] if size > 7 else []) for size in SIZES])
 def test_every_collective_has_an_algorithm_for_every_size(size):
     for collective in COLLECTIVES:
         root = size - 1 if collective.rooted else None

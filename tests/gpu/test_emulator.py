@@ -81,7 +81,7 @@ def test_every_wait_of_a_stream_is_needed():
         assert fails(schedule, mutated, STREAM), ops[at]
 
 
-def test_a_wait_that_nobody_fulfils_is_reported():
+def test_a_wait_without_its_signal_is_reported():
     calls, _ = calls_and_results(find("direct").schedule(3), 9)
     plan = calls[0].plans[0]
     program = unpack(plan.program, 3)

@@ -87,7 +87,7 @@ def _check_random_programs(seeds) -> None:
 
 
 def test_correct_mutants_of_algorithms_give_the_bits_of_the_player():
-    """These programs were not written by anybody: receives in other orders, ops twice, other peers."""
+    """No person wrote these programs: receives in other orders, ops twice, other peers."""
     accepted = 0
     for number, name in enumerate(CARRYING):
         for seed in range(12):
@@ -107,8 +107,8 @@ def test_correct_mutants_of_algorithms_give_the_bits_of_the_player():
 def circular_wait():
     """Return a program in which a pull would wait, through a third rank, for its own sender.
 
-    Rank 0 sends its number to rank 1 and then adds to it. Rank 1 reads it after a message of rank 2, which comes after
-    a message that rank 0 sends once it has added.
+    Rank 0 sends its number to rank 1 and then adds to it. Rank 1 reads it after a message of rank 2, which comes
+    after a message that rank 0 sends once it has added.
     """
     return written(
         "all_reduce", 1,
