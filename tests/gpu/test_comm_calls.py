@@ -13,10 +13,10 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from gpu import stub_gpu
-from gpu.stub_gpu import LOG, CudaArray
 
 import unisono
+from gpu import stub_gpu
+from gpu.stub_gpu import LOG, CudaArray
 from unisono.comm.gpu_work import GpuWork
 from unisono.errors import CollectiveTimeout, CommError, MismatchError, UsageError
 
@@ -258,8 +258,8 @@ def test_the_device_of_a_rank_stays_the_same():
 
 def test_top_k_is_an_all_gather_of_what_the_gpu_has_encoded():
     def calls(comm):
-        def all_reduce_topk_cuda(array, codec, size, op, all_gather, *, stream):
-            assert (str(codec), size, op, stream) == ("topk:0.5", 2, "avg", 77)
+        def all_reduce_topk_cuda(array, codec, size, op, all_gather, *, device, stream):
+            assert (str(codec), size, op, device, stream) == ("topk:0.5", 2, "avg", 0, 77)
             all_gather(200, 100, 24)
 
         sys.modules["unisono.gpu.topk"] = SimpleNamespace(all_reduce_topk_cuda=all_reduce_topk_cuda)

@@ -1,4 +1,4 @@
-"""Jobs on fake GPUs call a communicator as users do: collectives, messages, asynchronous calls, parts, the fast path."""
+"""Jobs on fake GPUs call a communicator as users do: collectives, messages, asynchronous calls, parts, repeats."""
 
 from __future__ import annotations
 

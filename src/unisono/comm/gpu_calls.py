@@ -99,7 +99,7 @@ class GpuCalls:
             side.endpoint.run(plan, source, out, stream, limit_s)
 
         if request.codec is not None and request.codec.is_topk:
-            enqueue, text = enqueue_largest(request, out.owner, self._link.size, self.plan, run)
+            enqueue, text = enqueue_largest(request, out.owner, self._link.size, side.ordinal, self.plan, run)
         else:
             plan = self.plan(request)
             enqueue, text = partial(run, plan, source.address, out.address), plan.text

@@ -18,6 +18,7 @@ def enqueue_largest(
     request: CallRequest,
     array: Any,
     size: int,
+    device: int,
     make_plan: Callable[[CallRequest], _engine.GpuPlan],
     run: Callable[[_engine.GpuPlan, int, int, int], None],
 ) -> tuple[Callable[[int], None], str]:
@@ -39,6 +40,6 @@ def enqueue_largest(
             lengths = Lengths((nbytes,) * size, (nbytes,) * size)
             run(make_plan(CallRequest(all_gather, lengths=lengths, label=label)), mine, out, stream)
 
-        all_reduce_topk_cuda(array, codec, size, op, gather, stream=stream)
+        all_reduce_topk_cuda(array, codec, size, op, gather, device=device, stream=stream)
 
     return enqueue, label
