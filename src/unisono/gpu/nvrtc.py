@@ -25,8 +25,7 @@ _INCLUDE = re.compile(r'^#include "([\w.]+)"$')
 
 NO_COMPILER = Template(
     "nvrtc.no_compiler",
-    "cannot compile kernels for the GPU: {reason}; expected the packages cuda-core and nvidia-cuda-nvrtc: "
-    "{command}",
+    "cannot compile kernels for the GPU: {reason}; expected the packages cuda-core and nvidia-cuda-nvrtc: {command}",
     "无法为 GPU 编译内核：{reason}；需要软件包 cuda-core 和 nvidia-cuda-nvrtc：{command}",
 )
 NOT_COMPILED = Template(
