@@ -108,7 +108,7 @@ class HostKernel:
         self._run(ctypes.byref(launch), blocks)
 
 
-# -- programs, packed by hand ------------------------------------------------------------------------------------------
+# -- programs, packed by hand --
 
 INPUT, OUTPUT, SCRATCH = range(3)
 REDUCE, DIVIDE, ROUND, APART = 1, 2, 4, 8
