@@ -21,7 +21,9 @@ FLAGS = ("-std=c++20", "-Wall", "-Wextra", "-Werror", "-ffp-contract=off", "-fPI
 COMPILER = shutil.which("g++")
 
 
-def library_path(dtype: str = "float32", reduction: str | None = "sum", wire: str | None = None, most: int = 16) -> Path:
+def library_path(
+    dtype: str = "float32", reduction: str | None = "sum", wire: str | None = None, most: int = 16
+) -> Path:
     """Return a shared object with the kernel for a type, reduction and wire format; build it if there is none."""
     macros = kernel_macros(dtype, reduction, wire, most)
     return built(KERNEL / "interpreter.cu", "-O2", *(f"-D{macro}" for macro in macros))
@@ -49,8 +51,7 @@ class Peer(ctypes.Structure):
 
 class Mailbox(ctypes.Structure):
     _fields_ = [
-        (name, ctypes.c_uint32)
-        for name in ("fault", "peer", "step", "pass_", "started", "completed", "kind", "pad")
+        (name, ctypes.c_uint32) for name in ("fault", "peer", "step", "pass_", "started", "completed", "kind", "pad")
     ]
 
 
@@ -107,7 +108,7 @@ class HostKernel:
         self._run(ctypes.byref(launch), blocks)
 
 
-# -- programs, packed by hand ------------------------------------------------------------------------------------------
+# -- programs, packed by hand --
 
 INPUT, OUTPUT, SCRATCH = range(3)
 REDUCE, DIVIDE, ROUND, APART = 1, 2, 4, 8
