@@ -23,8 +23,8 @@ def all_reduce_topk_cuda(array: Any, codec: Codec, size: int, op: str, all_gathe
     """Enqueue the all-reduce of ``array`` with top-k codec ``codec`` between ``size`` ranks on a stream.
 
     ``op`` is "sum" or "avg", and ``stream`` is a CUstream of the array's device. The memory in between belongs to
-    torch and to this stream, so torch does not reuse it before the stream has used it. The caller keeps ``array``. The
-    host does not wait. UsageError is raised if the codec, the array or the reduction does not fit.
+    torch and to this stream, so torch does not reuse it before the stream has used it. The caller keeps ``array``.
+    The host does not wait. UsageError is raised if the codec, the array or the reduction does not fit.
     """
     check_op(codec, op)
 
