@@ -130,15 +130,13 @@ def reduced_on_both(comm, names: list[str], n: int) -> list[tuple[str, str, str]
         for op in ("sum", "avg"):
             options = {} if name.startswith("topk") else {"algorithm": "ring"}
             values = of_every_kind(n, comm.rank)["normal"]
-            tensor = torch.from_numpy(values.copy()).cuda()
+            tensor, later = (torch.from_numpy(values.copy()).cuda() for _ in range(2))
             comm.all_reduce(values, op=op, codec=name, **options)
             comm.all_reduce(tensor, op=op, codec=name, **options)
-            work = comm.all_reduce(
-                torch.from_numpy(values.copy()).cuda(), op=op, codec=name, async_op=True, **options
-            )
-            work.wait()
-            if bits(tensor.cpu().numpy()) != bits(values):
-                different.append((name, op, f"rank {comm.rank}"))
+            comm.all_reduce(later, op=op, codec=name, async_op=True, **options).wait()
+            for way, found in (("blocking", tensor), ("asynchronous", later)):
+                if bits(found.cpu().numpy()) != bits(values):
+                    different.append((name, op, f"rank {comm.rank}, {way}"))
     return different
 
 
