@@ -19,9 +19,10 @@ from unisono.comm.codec_agreement import auto_codec_of, codec_for
 from unisono.compiler import Lengths
 from unisono.errors import UsageError
 from unisono.torch_backend import messages
-from unisono.torch_backend.dispatch import ASYNCHRONOUS, GroupDispatcher, TensorCall
+from unisono.torch_backend.dispatch import GroupDispatcher
 from unisono.torch_backend.dynamo import hide_from_dynamo
 from unisono.torch_backend.process_group import UnisonoProcessGroup
+from unisono.torch_backend.tensor_call import ASYNCHRONOUS, TensorCall
 from unisono.torch_backend.tensors import number_type
 
 Hook = Callable[[Any, Any], Any]
