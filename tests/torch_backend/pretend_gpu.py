@@ -111,14 +111,14 @@ class PretendComm:
         self.fault: Exception | None = None
 
     def enqueue(self, request, source, out, *, device, stream, timeout):
-        self.check_gpu()
+        self.raise_if_broken()
         assert device == 0
         assert timeout > 0
         self._streams.log.append(("call", request.collective.name, stream))
         self.comm.run(self.comm.plan(request), source, out, timeout=timeout)
 
     def enqueue_transfer(self, sending, peer, tag, address, count, dtype, *, device, stream, timeout):
-        self.check_gpu()
+        self.raise_if_broken()
         self._streams.log.append(("send" if sending else "recv", peer, stream))
         kind = getattr(torch, dtype)
         memory = np.frombuffer((ctypes.c_uint8 * (count * kind.itemsize)).from_address(address), np.uint8)
@@ -127,7 +127,7 @@ class PretendComm:
         else:
             self.comm.recv(memory, peer, tag=tag, timeout=timeout)
 
-    def check_gpu(self):
+    def raise_if_broken(self):
         if self.fault is not None:
             raise self.fault
 

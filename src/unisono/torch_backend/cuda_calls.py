@@ -52,8 +52,8 @@ class GpuComm(Protocol):
     ) -> None:  # fmt: skip
         """Put a message to, or from, another rank into the stream with this handle."""
 
-    def check_gpu(self) -> None:
-        """Raise the error of a call that has failed on the GPU."""
+    def raise_if_broken(self) -> None:
+        """Raise the error of the communicator, if it is broken."""
 
 
 class Direction(NamedTuple):
@@ -72,7 +72,6 @@ class CudaCalls:
         self.streams = streams
         self.requests: dict[Any, CallRequest] = {}  # of calls that were made before (see cuda_fast_path.py)
         self.marks_calls = False  # whether blocking calls have a handle that tells when they are over
-        self.error: CommError | None = None  # that was raised
         self._group = weakref.ref(group)
         self._own_streams: dict[tuple[str, int, int], Any] = {}  # by purpose, number and device
         self.devices: set[int] = set()  # on which calls were made
@@ -98,11 +97,7 @@ class CudaCalls:
 
     def enqueue(self, request: CallRequest, source: int, out: int, device: int, stream: int, limit_s: float) -> None:
         """Put a call into a stream."""
-        try:
-            self.comm.enqueue(request, source, out, device=device, stream=stream, timeout=limit_s)
-        except CommError as error:
-            self.error = error
-            raise
+        self.comm.enqueue(request, source, out, device=device, stream=stream, timeout=limit_s)
         self.devices.add(device)
 
     def transfer(
@@ -114,19 +109,9 @@ class CudaCalls:
         distance = (direction.peer - self.comm.rank) % self.comm.size
         purpose = "send" if direction.sending else "recv"
         stream = self._follow((purpose, distance % STREAMS_PER_DIRECTION), device)
-        try:
-            self.comm.enqueue_transfer(
-                *direction,
-                tensor.data_ptr(),
-                count,
-                dtype,
-                device=device,
-                stream=streams.handle(stream),
-                timeout=limit_s,
-            )
-        except CommError as error:
-            self.error = error
-            raise
+        self.comm.enqueue_transfer(
+            *direction, tensor.data_ptr(), count, dtype, device=device, stream=streams.handle(stream), timeout=limit_s
+        )
         self.devices.add(device)
         return self._work(name, device, stream, finish, result, [tensor])
 
@@ -183,16 +168,19 @@ class CudaCalls:
     def check(self) -> None:
         """Raise the error of a call that has failed on the GPU."""
         try:
-            self.comm.check_gpu()
+            self.comm.raise_if_broken()
         except CommError as error:
-            self.error = error
+            group = self._group()
+            if group is not None:
+                group.has_raised = True
             raise as_torch_error(error)  # noqa: B904 (it is the same error)
 
     def unseen_error(self) -> CommError | None:
-        """Return the error of a call that has failed on the GPU, unless it was raised already."""
-        if self.error is None:
+        """Return the error of a call that has failed on the GPU, unless an error of the group was raised already."""
+        group = self._group()
+        if self.devices and group is not None and not group.has_raised:
             try:
-                self.comm.check_gpu()
+                self.comm.raise_if_broken()
             except CommError as error:
                 return error
         return None

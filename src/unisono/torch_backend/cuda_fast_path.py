@@ -14,7 +14,7 @@ import torch.distributed as dist
 
 from unisono import collectives
 from unisono.collectives import Collective
-from unisono.errors import UnisonoError
+from unisono.errors import CommError, UnisonoError
 from unisono.torch_backend.dispatch import GroupDispatcher
 from unisono.torch_backend.reductions import plain_name
 from unisono.torch_backend.tensor_call import FINISHED, TensorCall
@@ -62,6 +62,7 @@ def _repeat(
         device = calls.streams.device_of(out)
         calls.enqueue(request, source_at, out_at, device, calls.streams.current_handle(device), limit_s)
     except UnisonoError as error:
+        dispatcher.has_raised = dispatcher.has_raised or isinstance(error, CommError)
         raise as_torch_error(error)  # noqa: B904 (it is the same error)
     return FINISHED
 

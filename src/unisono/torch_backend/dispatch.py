@@ -19,7 +19,7 @@ from unisono.collectives import Collective
 from unisono.comm.call_request import CallRequest
 from unisono.comm.communicator import Communicator
 from unisono.compiler import Lengths
-from unisono.errors import UsageError
+from unisono.errors import CommError, UsageError
 from unisono.torch_backend import messages, watchdog
 from unisono.torch_backend.cuda_calls import CudaCalls
 from unisono.torch_backend.cuda_work import CudaWork, JoinedWork
@@ -67,6 +67,7 @@ class GroupDispatcher:
         self.name = ""  # of the group
         self.calls = 0  # that were not made by callbacks
         self.closed = False
+        self.has_raised = False  # whether a call has failed, and the program knows it
         self.coalescing: list[dist.Work] | None = None
         self.order = InOrder()
         self.unfinished: weakref.WeakSet[PendingWork] = weakref.WeakSet()
@@ -103,10 +104,14 @@ class GroupDispatcher:
 
     def call(self, call: TensorCall, options: CallOptions) -> dist.Work:
         """Make a call."""
-        if profiler_enabled():
-            with in_profile(call.name, [call.source]):
-                return self._call(call, options)
-        return self._call(call, options)
+        try:
+            if profiler_enabled():
+                with in_profile(call.name, [call.source]):
+                    return self._call(call, options)
+            return self._call(call, options)
+        except CommError:
+            self.has_raised = True
+            raise
 
     def _call(self, call: TensorCall, options: CallOptions) -> dist.Work:
         self.check_open(call.name)

@@ -18,7 +18,7 @@ import torch.distributed as dist
 from unisono import collectives
 from unisono.comm.call_request import CallRequest
 from unisono.compiler import Lengths
-from unisono.errors import UnisonoError
+from unisono.errors import CommError, UnisonoError
 from unisono.torch_backend import cuda_fast_path
 from unisono.torch_backend.dispatch import GroupDispatcher
 from unisono.torch_backend.futures import running_callback
@@ -52,6 +52,7 @@ def repeat(
     try:
         work = dispatcher.comm.repeat(kind, out, source, async_op=opts.asyncOp, timeout=limit_s)
     except UnisonoError as error:
+        dispatcher.has_raised = dispatcher.has_raised or isinstance(error, CommError)
         raise as_torch_error(error)  # noqa: B904 (it is the same error)
     if work is False:
         return None
@@ -176,6 +177,7 @@ def _gather_in_place(
         dispatcher.calls += 1
         work = comm.run(plan, address, start, async_op=opts.asyncOp, timeout=limit_s, keeps=(parts, source))
     except UnisonoError as error:
+        dispatcher.has_raised = dispatcher.has_raised or isinstance(error, CommError)
         raise as_torch_error(error)  # noqa: B904 (it is the same error)
     if work is None:
         return FINISHED

@@ -93,8 +93,8 @@ HOOK_BACKEND = Template(
 )
 HOOK_DEVICE = Template(
     "torch_backend.hook_device",
-    "codec_hook({codec}): gradients on {device}; expected them on the CPU",
-    "codec_hook({codec})：梯度位于 {device}；应位于 CPU",
+    "codec_hook({codec}): gradients on {device}; expected them on the CPU or on a CUDA device",
+    "codec_hook({codec})：梯度位于 {device}；应位于 CPU 或 CUDA 设备",
 )
 
 # The monitored barrier. Torch's own tests look for the words of Gloo, which the English texts contain.

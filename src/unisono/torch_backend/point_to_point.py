@@ -8,7 +8,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
-from unisono.errors import UsageError
+from unisono.errors import CommError, UsageError
 from unisono.torch_backend import tensor_messages as messages
 from unisono.torch_backend.cuda_calls import Direction
 from unisono.torch_backend.dispatch import GroupDispatcher
@@ -67,10 +67,13 @@ class PointToPoint:
         dispatcher.check_open(name)
         dtype, each = moved_as(tensor)
         calls, count = dispatcher.cuda_calls(), tensor.numel() * each
-        with in_profile(name, [tensor]):
-            return dispatcher.track(
-                calls.transfer(name, direction, tensor, dtype, count, finish, result, dispatcher.timeout_s)
-            )
+        try:
+            with in_profile(name, [tensor]):
+                work = calls.transfer(name, direction, tensor, dtype, count, finish, result, dispatcher.timeout_s)
+        except CommError:
+            dispatcher.has_raised = True
+            raise
+        return dispatcher.track(work)
 
     def _pending(self, name: str, work: Any, finish: Finish | None, result: Sequence[Tensor]) -> dist.Work:
         return self._dispatcher.track(PendingWork(work, result, finish, (self._dispatcher, name), ""))
