@@ -35,6 +35,7 @@ class PretendStreams(Streams):
         self.kept: list[tuple[int, str]] = []
         self.capturing = False
         self.completed = True  # what queries answer
+        self.receives: list[Any] = []  # that may not have ended
         self._current = CALLER
 
     def serves(self, tensor):
@@ -58,6 +59,7 @@ class PretendStreams(Streams):
 
     @contextmanager
     def on(self, stream):
+        self._finish_receives()
         before, self._current = self._current, stream
         self.log.append(("enter", stream))
         yield
@@ -70,6 +72,7 @@ class PretendStreams(Streams):
         return Event(stream, self.events)
 
     def wait(self, stream, event):
+        self._finish_receives()
         self.log.append(("wait", stream, event.number))
 
     def follow(self, stream, earlier):
@@ -91,6 +94,10 @@ class PretendStreams(Streams):
 
     def keep(self, tensors, stream):
         self.kept += [(tensor.data_ptr(), stream) for tensor in tensors]
+
+    def _finish_receives(self):
+        while self.receives:
+            self.receives.pop().wait()
 
     def future(self, device, value, stream):
         self.log.append(("future", stream))
@@ -125,7 +132,7 @@ class PretendComm:
         if sending:
             self.comm.send(memory.copy(), peer, tag=tag, async_op=True, timeout=timeout)
         else:
-            self.comm.recv(memory, peer, tag=tag, timeout=timeout)
+            self._streams.receives.append(self.comm.recv(memory, peer, tag=tag, async_op=True, timeout=timeout))
 
     def raise_if_broken(self):
         if self.fault is not None:
