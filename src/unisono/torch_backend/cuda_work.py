@@ -40,7 +40,7 @@ class Held:
     """Tensors that work in another stream uses; their memory must not be reused before that.
 
     Once the caller's stream waits for that work, they are released: what the caller does next with the memory comes
-    later. If nobody waits, or another stream does, the allocator is told about the stream.
+    later. If the program does not wait, or another stream does, the allocator is told about the stream.
     """
 
     __slots__ = ("caller", "stream", "streams", "tensors")
@@ -169,7 +169,7 @@ class CudaWork(dist.Work):
         """Return a future of the result, which is complete: callbacks run at once, on streams that wait."""
         if self._future is None:
             if self._held is not None:
-                self._held.leave()  # a callback, or whoever waits for the future, may be on any stream
+                self._held.leave()  # callbacks, and the code that waits for the future, may be on any stream
                 self._held = None
             self._future = self.owner.streams.future(self.device, self._result, self.stream)
         return self._future

@@ -86,7 +86,7 @@ class Streams:
             tensor.record_stream(stream)
 
     def future(self, device: int, value: Any, stream: Any) -> torch.futures.Future[Any]:
-        """Return a future that is complete for the host; whoever uses its value waits for a stream on the GPU."""
+        """Return a future that is complete for the host; on the GPU, code that uses its value waits for a stream."""
         future: torch.futures.Future[Any] = torch.futures.Future(devices=[torch.device("cuda", device)])
         with torch.cuda.stream(stream):
             future.set_result(value)

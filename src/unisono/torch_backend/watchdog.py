@@ -32,7 +32,7 @@ _thread: threading.Thread | None = None
 
 
 def watch(calls: Watched) -> None:
-    """Report the first error of these calls that nobody has seen."""
+    """Report the first error of these calls that the program has not seen."""
     global _thread
     with _lock:
         _watched.add(calls)
@@ -42,7 +42,7 @@ def watch(calls: Watched) -> None:
 
 
 def report(watched: list[Watched]) -> list[Watched]:
-    """Print the errors that nobody has seen; return the calls that have one."""
+    """Print the errors that the program has not seen; return the calls that have one."""
     failed = []
     for calls in watched:
         error = calls.unseen_error()

@@ -102,7 +102,7 @@ def reuse():
         del works
         wrong += sum(not bool((out == step).all()) for out in outs)
     dropped = []
-    for step in range(30):  # nobody waits
+    for step in range(30):  # without waiting
         x = torch.full((50_000,), 1.0, device=here())
         kept = x if step % 10 == 0 else None
         dist.all_reduce(x, async_op=True)
