@@ -13,7 +13,7 @@ from unisono.torch_backend import messages
 from unisono.torch_backend.dispatch import GroupDispatcher
 from unisono.torch_backend.options import Options
 from unisono.torch_backend.other_devices import Others
-from unisono.torch_backend.registration import NAME
+from unisono.torch_backend.registration import DEVICES, NAME
 from unisono.torch_backend.torch_errors import raises_torch_errors
 
 
@@ -107,13 +107,18 @@ class GroupFacts:
 
     @raises_torch_errors
     def _get_backend(self, device: Any) -> Any:
-        device = torch.device(device)
-        return self._facts if device.type == "cpu" else self.backend_of(device)
+        other = self._other_backend(torch.device(device))
+        return self._facts if other is None else other
+
+    def other_backend_of(self, tensor: torch.Tensor) -> Any:
+        """Return the other backend that gets ``tensor``, or None if it is ours; raise UsageError if there is none."""
+        if not self._others.backends and (tensor.is_cpu or tensor.is_cuda):
+            return None
+        return self._other_backend(tensor.device)
 
     @raises_torch_errors
-    def backend_of(self, device: torch.device) -> Any:
-        """Return the backend for tensors on ``device``, which is not the CPU; raise UsageError if there is none."""
+    def _other_backend(self, device: torch.device) -> Any:
         found = self._others.backends.get(device.type)
-        if found is None:
+        if found is None and device.type not in DEVICES:
             raise UsageError(messages.NO_BACKEND_FOR_DEVICE(device=device, kind=device.type))
         return found

@@ -16,13 +16,15 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-import torch
 import torch.distributed as dist
 
 from unisono.comm.communicator import Communicator
 from unisono.errors import UnisonoError
 from unisono.torch_backend import (
     barriers,
+    cuda_calls,
+    cuda_fast_path,
+    cuda_work,
     dispatch,
     fast_path,
     flight,
@@ -38,8 +40,11 @@ from unisono.torch_backend import (
     several,
     side_lane,
     sparse,
+    streams,
+    tensor_call,
     tensors,
     torch_errors,
+    watchdog,
     work,
 )
 from unisono.torch_backend.dynamo import hide_from_dynamo
@@ -86,7 +91,6 @@ class UnisonoProcessGroup(
         self._barriers = 0
         register_kernels()
         self.set_timeout(timeout)
-        self._register_backend(torch.device("cpu"), dist.ProcessGroup.BackendType.CUSTOM)
         self._set_default_backend(dist.ProcessGroup.BackendType.CUSTOM)
         self._others.register(self)
         _open_groups.add(self)
@@ -136,7 +140,7 @@ class UnisonoProcessGroup(
         self._dispatcher.check_open("monitored_barrier")
         self._barriers += 1
         # Here a negative timeout means that of the group; zero means no time at all.
-        limited = timeout is not None and timeout >= dispatch.NO_LIMIT
+        limited = timeout is not None and timeout >= work.NO_LIMIT
         seconds = timeout.total_seconds() if timeout is not None and limited else self._dispatcher.timeout_s
         comm = self._dispatcher.comm
         # The store may have served another group before: its barriers have other names.
@@ -149,7 +153,7 @@ class UnisonoProcessGroup(
     @raises_torch_errors
     def _end_coalescing(self, device: Any) -> dist.Work:
         works, self._dispatcher.coalescing = self._dispatcher.coalescing or [], None
-        return self._dispatcher.together(works, []) if works else dispatch.FINISHED
+        return self._dispatcher.together(works, []) if works else tensor_call.FINISHED
 
     @raises_torch_errors
     def split_group(
@@ -231,7 +235,8 @@ os.register_at_fork(
 
 
 hide_from_dynamo(
-    barriers, introspection, flight, futures, future_threads, lists, dispatch, movement_ops, other_devices,
-    point_to_point, profiling, fast_path, reduction_ops, several, side_lane, sparse, tensors, torch_errors, work,
+    barriers, cuda_calls, cuda_fast_path, cuda_work, dispatch, fast_path, flight, future_threads, futures,
+    introspection, lists, movement_ops, other_devices, point_to_point, profiling, reduction_ops, several, side_lane,
+    sparse, streams, tensor_call, tensors, torch_errors, watchdog, work,
     sys.modules[__name__],
 )  # fmt: skip
