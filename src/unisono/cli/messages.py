@@ -303,6 +303,6 @@ GPU_MODE_STREAM = Template(
     "cli.gpu_mode_stream",
     "stream for ranks that share a GPU, because without MPS the GPU gives each process a slice of time, and a kernel "
     "that waits for another rank would use up its slice; kernel for ranks with one GPU each",
-    "多个 rank 共用一个 GPU 时为 stream，因为没有 MPS 时 GPU 按时间片轮流运行各程序，等待其他 rank 的 kernel 会耗尽自己的时间片；"
-    "每个 rank 各有一个 GPU 时为 kernel",
+    "多个 rank 共用一个 GPU 时为 stream，因为没有 MPS 时 GPU 按时间片轮流运行各程序，"
+    "等待其他 rank 的 kernel 会耗尽自己的时间片；每个 rank 各有一个 GPU 时为 kernel",
 )

@@ -34,8 +34,8 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
         "run",
         help="start a program on several ranks",
         description=arguments.described(__doc__),
-        usage="unisono run [-h] [-n N | --hosts A:N,B:N] [--oversubscribe] [--bind] [--mps] [--no-prefix] [--trace DIR] "
-        "(script.py | -m module | [--] program) ...",
+        usage="unisono run [-h] [-n N | --hosts A:N,B:N] [--oversubscribe] [--bind] [--mps] [--no-prefix] "
+        "[--trace DIR] (script.py | -m module | [--] program) ...",
         epilog="Lines of output are shown whole, each with its rank (and host) in front. Rank 0 reads the standard "
         "input. If a rank fails, the others have two seconds to report it; the exit code is that of the rank that "
         "failed first, or 128 + n if signal n killed it. Ctrl-C and SIGTERM reach every rank; ranks still running "
@@ -66,7 +66,7 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
     parser.add_argument("--bind", action="store_true", help="pin rank r to core r, modulo the number of cores")
     parser.add_argument(
         "--mps", action="store_true",
-        help="let ranks that share a GPU use it at the same time, through a private MPS daemon that ends with the job",
+        help="let ranks that share a GPU use it at the same time: start a private MPS daemon that ends with the job",
     )  # fmt: skip
     parser.add_argument("--no-prefix", action="store_true", help="show lines without the rank in front")
     parser.add_argument(

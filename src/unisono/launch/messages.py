@@ -204,7 +204,7 @@ MPS_WITHOUT_GPU = Template(
 MPS_NOT_STARTED = Template(
     "launch.mps_not_started",
     "MPS: `{command}` did not start a daemon: {reason}; its log: {log}",
-    "MPS：`{command}` 未能启动守护进程：{reason}；其日志：{log}",
+    "MPS：`{command}` 未能启动守护程序：{reason}；其日志：{log}",
 )
 MPS_EXIT_CODE = Template("launch.mps_exit_code", "it ended with code {code}", "它以返回码 {code} 结束")
 MPS_TIMEOUT = Template(
@@ -214,5 +214,5 @@ MPS_NO_LOG = Template("launch.mps_no_log", "(empty)", "（空）")
 MPS_AND_HOSTS = Template(
     "launch.mps_and_hosts",
     "--mps cannot be combined with --hosts; hint: start an MPS daemon on every host before the job",
-    "--mps 不能与 --hosts 一起使用；建议：在作业开始之前，在每台主机上启动 MPS 守护进程",
+    "--mps 不能与 --hosts 一起使用；建议：在作业开始之前，在每台主机上启动 MPS 守护程序",
 )

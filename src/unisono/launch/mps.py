@@ -47,6 +47,16 @@ rm -rf -- "$2" || rm -rf -- "$2"
 
 
 @contextlib.contextmanager
+def mps_variables(*, wanted: bool) -> Iterator[dict[str, str]]:
+    """Yield the variables of a private MPS daemon if one is wanted; otherwise start none, and yield no variables."""
+    if wanted:
+        with mps_daemon() as variables:
+            yield variables
+    else:
+        yield {}
+
+
+@contextlib.contextmanager
 def mps_daemon() -> Iterator[dict[str, str]]:
     """Start a private MPS daemon; yield the variables by which the ranks find it; quit it afterwards in any event."""
     control = shutil.which(CONTROL)

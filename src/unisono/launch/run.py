@@ -29,7 +29,7 @@ from unisono.errors import UsageError
 from unisono.launch import messages
 from unisono.launch.limits import check_size
 from unisono.launch.line_prefix import InterruptFilter, LineAssembler, with_prefix, write_all
-from unisono.launch.mps import mps_daemon
+from unisono.launch.mps import mps_variables
 from unisono.launch.outcome import Ending, Outcome, outcome_of
 from unisono.launch.signals import SignalReader
 from unisono.launch.stdin_forwarding import TerminalInput, is_controlling_terminal
@@ -85,7 +85,7 @@ def launch(
     with (
         SignalReader((SIGINT, SIGTERM, SIGHUP, SIGTSTP)) as signals,
         job_directory() as directory,
-        mps_daemon() if mps else contextlib.nullcontext({}) as gpu_variables,  # it quits when all ranks have ended
+        mps_variables(wanted=mps) as gpu_variables,  # it quits when all ranks have ended
         UnixProcessGroup(directory) as group,
         contextlib.closing(Job(range(size), group, signals, grace)) as job,
     ):

@@ -25,7 +25,7 @@ from unisono.comm.machine import load_tuning
 from unisono.errors import CommError, PeerLost, UsageError
 from unisono.launch import messages
 from unisono.launch.limits import check_size
-from unisono.launch.mps import mps_daemon
+from unisono.launch.mps import mps_variables
 from unisono.launch.unix_process_group import die_with_parent
 
 GRACE_S = 2.0  # the time that the other ranks have to end when one has failed
@@ -51,8 +51,9 @@ def spawn(
     ``function`` gets the communicator of the ranks, then ``args`` and ``kwargs``. ``timeout`` is that of the
     communicator, in seconds (default 300). ``start`` is the way to create processes: "fork" (default) is fast and
     accepts any function, also one of a notebook; "spawn" starts a new interpreter, which a program with threads needs
-    (torch, once it has computed something). ``oversubscribe`` lifts the limit of 64 ranks per core. ``mps`` lets ranks
-    that share a GPU use it at the same time, through a private MPS daemon that ends with the ranks (default: False).
+    (torch, once it has computed something). ``oversubscribe`` lifts the limit of 64 ranks per core. ``mps`` lets
+    ranks that share a GPU use it at the same time: it starts a private MPS daemon, which ends with the ranks
+    (default: False).
 
     If the function raises on a rank, the others are stopped and the first exception is raised here. UsageError is
     raised if the arguments cannot work or a value cannot be pickled. For example::
@@ -98,7 +99,7 @@ def outcomes_of(
     check_size(size, oversubscribe=oversubscribe, override="oversubscribe=True")
     if start not in ("fork", "spawn"):
         raise UsageError(messages.NO_SUCH_START(start=start))
-    with mps_daemon() if mps else contextlib.nullcontext({}) as variables:
+    with mps_variables(wanted=mps) as variables:
         return _run_ranks(function, size, args, kwargs, timeout, start, patience_s, variables)
 
 
