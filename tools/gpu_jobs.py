@@ -1,8 +1,8 @@
 """Runs a function of a tool on ranks that share a GPU, in a separate process with a time limit.
 
-A job is a process that starts ranks, so that a job that hangs or crashes costs its time limit and nothing else. Rank 0
-appends rows to a file, one line of JSON each, as soon as they are measured: a job that is killed has left those that
-it had finished.
+A job is a process that starts ranks, so that a job that hangs or crashes costs its time limit and nothing else.
+Rank 0 appends rows to a file, one line of JSON each, as soon as they are measured: a job that is killed has left
+those that it had finished.
 """
 
 from __future__ import annotations

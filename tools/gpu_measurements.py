@@ -1,4 +1,4 @@
-"""The measurements of tools/measure_gpu.py, as every rank runs them: all parts of one mode and one number of ranks."""
+"""The measurements of tools/measure_gpu.py, as a rank runs them: all parts of one mode and one number of ranks."""
 
 from __future__ import annotations
 

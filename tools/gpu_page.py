@@ -169,7 +169,9 @@ def by_hand_table(results: Results) -> str:
             row["collective"], str(row["ranks"]), size_name(row["bytes"]), span(row["unisono_us"]), span(row["us"]),
             f"{median(row['unisono_us']) / median(row['us']):.2f}",
         ]
-        for row in sorted(results.find(part="by_hand"), key=lambda row: (row["collective"], row["ranks"], row["bytes"]))
+        for row in sorted(
+            results.find(part="by_hand"), key=lambda row: (row["collective"], row["ranks"], row["bytes"])
+        )
     ]  # fmt: skip
     columns = ["collective", "ranks", "bytes", "interpreter, µs", "written by hand, µs", "ratio"]
     return table(columns, rows)

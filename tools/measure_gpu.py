@@ -4,9 +4,9 @@ One command measures all numbers of docs/gpu.md but those of training: all_reduc
 number of ranks, the other collectives, Gloo on the same tensors, kernels that are written by hand, the time in which
 a call returns to the host, and CUDA graphs. Kernel mode runs under a private MPS daemon, stream mode without one.
 
-The ranks of a mode start once and measure everything, in a job with a time limit (about 4 minutes in all). The file is
-written after every job. A file that exists is updated: what is measured again replaces what it holds. A time is the
-range of several runs, each of many calls that are enqueued and then waited for once.
+The ranks of a mode start once and measure everything, in a job with a time limit (about 4 minutes in all). The file
+is written after every job. A file that exists is updated: what is measured again replaces what it holds. A time is
+the range of several runs, each of many calls that are enqueued and then waited for once.
 
     python tools/measure_gpu.py --json docs/measurements/h200/collectives.json    # everything
     python tools/measure_gpu.py --modes kernel --ranks 8 --parts all_reduce,host  # a part
@@ -130,7 +130,13 @@ def key(row: dict[str, Any]) -> tuple[Any, ...]:
 
 def merge(result: dict[str, Any], rows: list[dict[str, Any]]) -> None:
     """Put rows into the results, in the place of those that measure the same."""
-    by_key = {key(row): row for row in result["rows"]}
+    again = {(row["mode"], row["ranks"], row["name"]) for row in rows if row.get("part") == "seconds"}
+    kept = [
+        row
+        for row in result["rows"]
+        if row.get("part") != "problem" or (row["mode"], row["ranks"], row["name"]) not in again
+    ]
+    by_key = {key(row): row for row in kept}
     by_key.update({key(row): row for row in rows})
     result["rows"] = list(by_key.values())
 
