@@ -97,6 +97,13 @@ NOT_A_RATE = Template(
     "--rate {text}：应为每秒的比特数或字节数，例如 10Gbit、1.25GB 或 1.25e9（字节）",
 )
 BENCH_ON_HOSTS = Template("cli.bench_on_hosts", "{ranks} on {topology}", "{topology} 上的 {ranks}")
+BENCH_ON_GPUS = Template("cli.bench_on_gpus", "{ranks}, {device} tensors", "{ranks}，{device} 张量")
+MPS_NEEDS_CUDA = Template("cli.mps_needs_cuda", "--mps needs --device cuda", "--mps 需要与 --device cuda 一起使用")
+DEVICE_AND_HOSTS = Template(
+    "cli.device_and_hosts",
+    "--device {device} is measured on this machine only; expected it without --hosts and --in-job",
+    "--device {device} 只能在本机测量；不能与 --hosts 和 --in-job 一起使用",
+)
 BENCH_WITH_RATE = Template(
     "cli.bench_with_rate",
     "{ranks} on {topology}, links of {rate} Gbit/s",

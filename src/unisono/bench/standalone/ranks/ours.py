@@ -28,7 +28,11 @@ class Unisono(Library):
     def call(self, buffers: Buffers, command: dict[str, Any]) -> Callable[[], object]:
         """Return the collective, bound to its arrays."""
         given, got = buffers.given, buffers.got
-        if buffers.dtype == "bfloat16":
+        if buffers.is_asynchronous:
+            import torch
+
+            given, got = buffers.tensors(torch)
+        elif buffers.dtype == "bfloat16":
             try:
                 import ml_dtypes
             except ImportError as error:
