@@ -37,7 +37,7 @@ DETECTION_S = 2.0
 ROUND_S = 30.0  # a worker that has not answered by then hangs
 START_S = 60.0
 SETTLE_S = 3.0  # within which the memory of a killed rank must be free
-# Kernels that are loaded, and memory that torch keeps, differ from worker to worker. A leak would add up over the rounds.
+# Loaded kernels, and memory that torch keeps, differ from worker to worker. A leak would add up over the rounds.
 TOLERANCE_BYTES = 256 << 20
 
 

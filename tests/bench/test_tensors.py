@@ -33,21 +33,21 @@ def test_tensors_hold_the_test_vectors_of_the_arrays(collective, dtype):
     tensors = TensorBuffers(command(collective, dtype=dtype), 1, 3, "cpu")
     arrays.fill()
     tensors.fill()
-    for here, there in zip(arrays.tensors(torch), tensors.tensors(torch), strict=True):
+    for here, there in zip(arrays.tensors(), tensors.tensors(), strict=True):
         assert there.dtype is getattr(torch, dtype)
         assert torch.equal(here, there)
         assert here.numel() == 0 or here.data_ptr() != there.data_ptr()
-    assert (tensors.tensors(torch)[0] is tensors.tensors(torch)[1]) == arrays.in_place
+    assert (tensors.tensors()[0] is tensors.tensors()[1]) == arrays.in_place
 
 
 def test_wrong_elements_are_counted_on_the_device():
     tensors = TensorBuffers(command("broadcast"), 0, 3, "cpu")
     tensors.fill()
     assert tensors.wrong() == 0
-    tensors.tensors(torch)[1][:5] += 1
+    tensors.tensors()[1][:5] += 1
     assert tensors.wrong() == 5
     tensors.clear()
-    assert not tensors.tensors(torch)[1].any()
+    assert not tensors.tensors()[1].any()
 
 
 class Counting(Library):

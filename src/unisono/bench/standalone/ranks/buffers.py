@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from typing import Any
 
 import numpy as np
@@ -33,8 +34,9 @@ class Buffers:
         self.got = self.given if self.in_place else np.zeros(got, kind)
         self.clear()
 
-    def tensors(self, torch: Any) -> tuple[Any, Any]:
-        """Return the input and the output as tensors that share their memory; ``torch`` is the module."""
+    def tensors(self) -> tuple[Any, Any]:
+        """Return the input and the output as tensors that share their memory."""
+        torch = importlib.import_module("torch")  # by name: only an environment with torch has it
         kind = getattr(torch, self.dtype)
         given = torch.from_numpy(self.given).view(kind)
         return given, given if self.in_place else torch.from_numpy(self.got).view(kind)

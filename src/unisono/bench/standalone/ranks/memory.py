@@ -38,10 +38,8 @@ class Memory(Library):
     def call(self, buffers: Buffers, command: dict[str, Any]) -> Callable[[], object]:
         """Return a copy of the whole vector."""
         if buffers.is_asynchronous:
-            import torch
-
-            _, got = buffers.tensors(torch)
-            whole = torch.zeros(buffers.count, dtype=got.dtype, device=got.device)
-            return functools.partial(torch.empty_like(whole).copy_, whole)
+            _, got = buffers.tensors()
+            whole = got.new_zeros(buffers.count)
+            return functools.partial(whole.clone().copy_, whole)
         source = np.ones(buffers.count, STORED[buffers.dtype])
         return functools.partial(np.copyto, np.zeros_like(source), source)

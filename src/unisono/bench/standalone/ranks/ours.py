@@ -29,9 +29,7 @@ class Unisono(Library):
         """Return the collective, bound to its arrays."""
         given, got = buffers.given, buffers.got
         if buffers.is_asynchronous:
-            import torch
-
-            given, got = buffers.tensors(torch)
+            given, got = buffers.tensors()
         elif buffers.dtype == "bfloat16":
             try:
                 import ml_dtypes

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from typing import Any
 
 from .buffers import Buffers
@@ -14,8 +15,7 @@ class TensorBuffers(Buffers):
 
     def __init__(self, command: dict[str, Any], rank: int, size: int, device: str) -> None:
         """Allocate tensors; ranks beyond the number of GPUs share them."""
-        import torch
-
+        torch = importlib.import_module("torch")  # by name: only an environment with torch has it
         if device == "cuda":
             torch.cuda.set_device(rank % torch.cuda.device_count())
         self.torch, self.there = torch, None
@@ -26,9 +26,9 @@ class TensorBuffers(Buffers):
         self.is_on_gpu = device == "cuda"
 
     def _here(self) -> tuple[Any, Any]:
-        return super().tensors(self.torch)
+        return super().tensors()
 
-    def tensors(self, torch: Any) -> tuple[Any, Any]:
+    def tensors(self) -> tuple[Any, Any]:
         """Return the tensors of the input and the output."""
         assert self.there is not None
         return self.there
@@ -47,12 +47,12 @@ class TensorBuffers(Buffers):
     def fill(self) -> None:
         """Write the test vector to the device."""
         super().fill()
-        for here, there in zip(self._here(), self.tensors(self.torch), strict=True):
+        for here, there in zip(self._here(), self.tensors(), strict=True):
             there.copy_(here)
 
     def wrong(self) -> int:
         """Count the wrong elements."""
-        self._here()[1].copy_(self.tensors(self.torch)[1])
+        self._here()[1].copy_(self.tensors()[1])
         return super().wrong()
 
 

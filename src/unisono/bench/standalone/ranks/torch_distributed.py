@@ -56,7 +56,7 @@ class TorchDistributed(Library):
         if buffers.op == "avg":  # Gloo has none
             raise Unsupported("avg is not measured through torch")
         op = getattr(dist.ReduceOp, command["torch_op"])
-        given, got = buffers.tensors(self.torch)
+        given, got = buffers.tensors()
         if buffers.collective == "all_reduce":
             return functools.partial(dist.all_reduce, got, op)
         if buffers.collective == "broadcast":
