@@ -39,7 +39,10 @@ struct Patience {
     DEVICE_MEMBER bool ends(const Launch& launch, const Position& position) {
         pause();
         if (++polls % POLLS_BETWEEN_CHECKS != 0) return false;
-        if (load_relaxed(&state_of(launch.state)->abort) != 0) return true;
+        if (load_relaxed(&state_of(launch.state)->abort) != 0) {
+            report(launch, FAULT_ABORTED, position);
+            return true;
+        }
         const u64 now = now_ns();
         if (start == 0) start = now;
         if (now - start <= launch.timeout_ns) return false;
@@ -71,7 +74,7 @@ DEVICE bool take_entry(const Launch& launch, const Record* record, u32 peer, u32
         if (launch.mode != MODE_CALL || (older == 0 && input >> ENTRY_BITS == sequence)) break;
         if (patience.ends(launch, position)) return false;
     }
-    if (((fingerprint ^ launch.peers[peer].fingerprint) & ENTRY_VALUE) != 0) {
+    if (((fingerprint ^ launch.peers[peer].fingerprint) & (launch.mode == MODE_CALL ? ENTRY_VALUE : ~0ull)) != 0) {
         report(launch, FAULT_MISMATCH, position);
         return false;
     }

@@ -53,7 +53,8 @@ DEVICE bool take_entries(const Launch& launch) {
     if (launch.mode != MODE_CALL && load_relaxed(&state_of(launch.state)->abort) != 0) return false;
     ROLLED for (u32 peer = thread(); peer < launch.size; peer += THREADS) {
         if (peer == launch.rank || (contacts >> peer & 1) == 0) continue;
-        const u32 sequence = launch.mode == MODE_CALL ? next_sequence(peer) : launch.parity;
+        const u32 sequence = launch.mode == MODE_CALL ? next_sequence(peer)
+                                                      : static_cast<u32>(launch.peers[peer].fingerprint >> ENTRY_BITS);
         if (!take_entry(launch, record, peer, sequence)) return false;
     }
     return true;

@@ -48,11 +48,13 @@ struct Mailbox {
     u32 kind;                // a WaitKind
     u32 pad;
 };
-enum Fault : u32 { FAULT_NONE, FAULT_MISMATCH, FAULT_TIMEOUT };
+// FAULT_ABORTED says only where a thread waited when it found the abort word set.
+enum Fault : u32 { FAULT_NONE, FAULT_MISMATCH, FAULT_TIMEOUT, FAULT_ABORTED };
 enum WaitKind : u32 { WAIT_ENTRY, WAIT_SIGNAL };
 
 // `state` and `scratch` are addresses of the peer's memory in this process. `input` and `output` are what this rank
-// posts to the peer: addresses of its own memory, valid in the peer's process.
+// posts to the peer: addresses of its own memory, valid in the peer's process. In MODE_MOVES the host posts entries, and
+// `fingerprint` is the whole word that the peer's entry must hold, with its sequence number.
 struct Peer {
     u64 state, input, output, fingerprint, scratch;
 };
@@ -64,7 +66,7 @@ struct Launch {
     u64 timeout_ns;
     u32 rank, size, record;
     u32 mode;                             // a Mode
-    u32 first_step, steps, pass, parity;  // of MODE_MOVES
+    u32 first_step, steps, pass, parity;  // of MODE_MOVES; the parity is that of the sequence numbers, unused here
     Peer peers[MOST];
 };
 
