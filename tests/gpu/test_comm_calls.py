@@ -6,8 +6,10 @@ The engine's GPU classes are stubs that record what is done.
 from __future__ import annotations
 
 import gc
+import sys
 import warnings
 import weakref
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -254,9 +256,26 @@ def test_the_device_of_a_rank_stays_the_same():
     on_ranks(calls, 2)
 
 
-def test_top_k_is_refused():
+def test_top_k_is_an_all_gather_of_what_the_gpu_has_encoded():
     def calls(comm):
-        assert error_of(lambda: comm.all_reduce(CudaArray(), codec="topk:0.5")).id == "comm.no_topk_on_cuda"
+        def all_reduce_topk_cuda(array, codec, size, op, all_gather, *, stream):
+            assert (str(codec), size, op, stream) == ("topk:0.5", 2, "avg", 77)
+            all_gather(200, 100, 24)
+
+        sys.modules["unisono.gpu.topk"] = SimpleNamespace(all_reduce_topk_cuda=all_reduce_topk_cuda)
+        comm.all_reduce(CudaArray(stream=77), codec="topk:0.5", op="avg")
+        assert LOG[-1][1:5] == ("all_reduce(4 float32, op=avg, codec=topk:0.5, algorithm=all_gather, device=cuda)",
+                                100, 200, 77)  # fmt: skip
+        error = error_of(lambda: comm.all_reduce(CudaArray(), codec="topk:0.5", algorithm="ring"))
+        assert error.id == "comm.topk_has_no_algorithm"
+
+    on_ranks(calls, 2)
+
+
+def test_top_k_without_torch_is_refused():
+    def calls(comm):
+        sys.modules["unisono.gpu.topk"] = None
+        assert error_of(lambda: comm.all_reduce(CudaArray(), codec="topk:0.5")).id == "comm.topk_needs_torch"
 
     on_ranks(calls, 2)
 
