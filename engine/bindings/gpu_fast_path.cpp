@@ -33,8 +33,8 @@ nb::object GpuTable::repeat(const OutsideCall& call, double timeout_s) {
     if (!stream.is_valid()) throw nb::python_error();
     const std::uint64_t handle = PyLong_AsUnsignedLongLong(stream.ptr());
     if (PyErr_Occurred() != nullptr) throw nb::python_error();
-    at.runner->run(found.plan, reinterpret_cast<std::uint64_t>(found.input), reinterpret_cast<std::uint64_t>(found.output),
-                   handle, timeout_s);
+    at.runner->run(*found.plan, reinterpret_cast<std::uint64_t>(found.input),
+                   reinterpret_cast<std::uint64_t>(found.output), handle, timeout_s);
     if (!at.staging_reported && at.runner->staged_buffers() > 0) [[unlikely]] {
         at.staging_reported = true;
         at.functions.report_staging();

@@ -17,9 +17,9 @@ class GpuRunner {
   public:
     virtual ~GpuRunner() = default;
     // Enqueues a call. Throws python_error.
-    virtual void run(const std::shared_ptr<gpu::GpuPlan>& plan, std::uint64_t input, std::uint64_t output,
-                     std::uint64_t stream, double timeout_s) = 0;
-    virtual std::uint64_t staged_buffers() const = 0;
+    virtual void run(gpu::GpuPlan& plan, std::uint64_t input, std::uint64_t output, std::uint64_t stream,
+                     double timeout_s) = 0;
+    virtual std::uint64_t staged_buffers() = 0;
 };
 
 // Knows nothing until the GPUs are connected.

@@ -9,6 +9,7 @@ from __future__ import annotations
 import warnings
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -22,7 +23,7 @@ from unisono.comm.exchange import exchange_bytes
 from unisono.comm.gpu_topk import enqueue_largest
 from unisono.comm.gpu_work import GpuWork
 from unisono.comm.work import FOREVER_S
-from unisono.errors import UsageError
+from unisono.errors import CommError, UsageError
 
 if TYPE_CHECKING:
     from unisono.comm.dispatch import Dispatcher
@@ -188,12 +189,17 @@ class GpuCalls:
         enqueue(stream)
         event = endpoint.record(stream)
         kept = keep_for_stream(arrays, stream, side.ordinal)
-        while self._kept and self._kept[0][0].done():
-            self._kept.popleft()
+        self._release_arrays()
         if kept:
             self._kept.append((event, kept))
         self._report_staging(side)
         return GpuWork(self._link.endpoint, event, text, current_stream)
+
+    def _release_arrays(self) -> None:
+        """Release the arrays of asynchronous calls that are over."""
+        with suppress(CommError):  # a broken communicator keeps them; the next call raises the error
+            while self._kept and self._kept[0][0].done():
+                self._kept.popleft()
 
     def _stream(self, side: GpuSide, lane: str) -> int:
         stream = self._streams.get(lane)
