@@ -232,7 +232,7 @@ def unseen_fault(group):
     return group._dispatcher.comm.closed
 
 
-def test_a_fault_that_nobody_saw_is_raised_when_the_group_is_destroyed():
+def test_a_fault_that_the_program_has_not_seen_is_raised_when_the_group_is_destroyed():
     assert run(unseen_fault, 2) == [True, True]
 
 

@@ -119,6 +119,25 @@ def test_another_backend_can_serve_the_cpu(backend):
         assert found == ([2.0, 2.0], "Work", ["ProcessGroupGloo", "BackendFacts"])
 
 
+def parts_of_a_split():
+    group = init("unisono")
+    group.bound_device_id = torch.device("cuda", 0)  # a torch without CUDA refuses device_id
+    torch.accelerator.is_available = lambda: True
+    torch.accelerator.current_accelerator = lambda: torch.device("cuda")
+    part = dist.split_group(split_ranks=[[0, 2], [1]])
+    x = torch.full((2,), float(dist.get_rank()))
+    dist.all_reduce(x, group=part)
+    pair = dist.new_group([0, 1])
+    return x.tolist(), dist.get_world_size(part), str(part.bound_device_id), str(group.bound_device_id), bool(pair)
+
+
+def test_a_group_that_is_bound_to_a_gpu_can_be_split():
+    found = run_ranks(parts_of_a_split, 3, init=False)
+    assert [each[0] for each in found] == [[2.0, 2.0], [1.0, 1.0], [2.0, 2.0]]
+    assert [each[1] for each in found] == [2, 1, 2]
+    assert {each[2:4] for each in found} == {("cuda:0", "cuda:0")}
+
+
 def default_backends():
     dist.init_process_group(timeout=timedelta(seconds=30))
     return dist.get_backend_config()

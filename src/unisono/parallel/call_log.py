@@ -29,6 +29,7 @@ class Entry:
     ``sent_bytes``: the least that each rank sends; algorithms with fewer steps send more.
     ``waited_s``: the time that this rank was blocked in the call, in seconds; with CUDA tensors, the time that its
     stream was, which is known at the end of the block.
+    ``waits``: pairs of CUDA events around waits whose time is not known yet.
     """
 
     collective: str
@@ -41,7 +42,7 @@ class Entry:
     dtype: str = ""
     sent_bytes: int = 0
     waited_s: float = 0.0
-    waits: list[tuple[Any, Any]] = field(default_factory=list, repr=False, compare=False)  # CUDA events around each
+    waits: list[tuple[Any, Any]] = field(default_factory=list, repr=False, compare=False)
 
     def settle(self) -> None:
         """Add the waits of a CUDA stream, which have ended, to the time."""

@@ -12,6 +12,7 @@ import weakref
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
+import torch
 import torch.distributed as dist
 
 from unisono.codecs import Codec
@@ -164,6 +165,17 @@ class GroupDispatcher:
             if self._callback_lane is not None:
                 self._callback_lane.comm.timeout = seconds
 
+    def finish_on_gpu(self, device: torch.device | None) -> None:
+        """Have the host wait for the calls on GPU tensors, and for the caller's stream on ``device``, if it has any.
+
+        A barrier does: like that of NCCL, it comes after everything in the streams.
+        """
+        if device is not None and device.type == "cuda":
+            self.streams.synchronize(self.streams.current(device.index))
+        if self.cuda is not None:
+            self.cuda.synchronize()
+            self.cuda.check()
+
     def is_usual(self) -> bool:
         """Return whether calls of the group are made by the user's thread, one by one, and are not watched."""
         return (
@@ -250,4 +262,8 @@ class GroupDispatcher:
         """Return whether a call runs in the background."""
         if any(not work.is_completed() for work in list(self.unfinished)):
             return True
-        return self.cuda is not None and not self.cuda.is_idle()
+        return self.is_busy_on_gpu()
+
+    def is_busy_on_gpu(self) -> bool:
+        """Return whether a call on GPU tensors runs."""
+        return not self.closed and self.cuda is not None and not self.cuda.is_idle()

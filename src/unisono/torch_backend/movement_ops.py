@@ -252,10 +252,7 @@ class MovementOps:
         """Wait until every rank has called this, and until everything in the streams of every rank has run."""
         if isinstance(opts, timedelta):
             opts, timeout = None, opts
-        cuda = self._dispatcher.cuda
-        if cuda is not None:  # like that of NCCL: it comes after everything in the streams
-            cuda.synchronize()
-            cuda.check()
+        self._dispatcher.finish_on_gpu(getattr(opts, "device", None))
         nothing = torch.empty(0, dtype=torch.uint8, device="cpu")
         call = self._move("barrier", collectives.barrier, nothing, nothing, (0,), [])
         return self._dispatcher.call(call, call_options_of(opts, timeout))

@@ -50,6 +50,7 @@ from unisono.torch_backend import (
 from unisono.torch_backend.dynamo import hide_from_dynamo
 from unisono.torch_backend.functional import register_kernels
 from unisono.torch_backend.options import Options, own_options
+from unisono.torch_backend.registration import DEVICES
 from unisono.torch_backend.store_rendezvous import meet_through_store
 from unisono.torch_backend.torch_errors import raises_torch_errors
 
@@ -85,7 +86,7 @@ class UnisonoProcessGroup(
         )
         self._store = store
         self._options = options
-        self._facts = introspection.BackendFacts(options)
+        self._facts = {device: introspection.BackendFacts(options, device) for device in DEVICES}
         self._description = "undefined"
         self._others = others or other_devices.Others()
         self._barriers = 0
@@ -168,7 +169,9 @@ class UnisonoProcessGroup(
             return None
         store = dist.PrefixStore(f"{group_name or 'split'}/", self._store)
         limit = timeout if timeout is not None else timedelta(seconds=self._dispatcher.timeout_s)
-        group = UnisonoProcessGroup(part, store, limit, opts if isinstance(opts, Options) else self._options)
+        served = other_devices.Others(own=self._others.own, bound_device=getattr(self, "bound_device_id", None))
+        options = opts if isinstance(opts, Options) else self._options
+        group = UnisonoProcessGroup(part, store, limit, options, served)
         group.setGroupName(group_name or "")
         group.setGroupDesc(group_desc or "undefined")
         return group
@@ -212,6 +215,9 @@ _open_groups: weakref.WeakSet[UnisonoProcessGroup] = weakref.WeakSet()
 @atexit.register
 def _leave_all() -> None:
     # A process that exits with running calls will not finish them: abort them, so that the other ranks do not wait.
+    ends = time.monotonic() + LEAVE_S
+    while any(group._dispatcher.is_busy_on_gpu() for group in list(_open_groups)) and time.monotonic() < ends:
+        time.sleep(WAKE_S)  # the calls of a GPU end by themselves, unless a rank is missing
     unfinished = [
         group
         for group in list(_open_groups)

@@ -33,8 +33,8 @@ class Streams:
         """Return the handle of the caller's stream; the fastest way to it."""
         return int(current_raw_stream(device))
 
-    def current(self, device: int) -> Any:
-        """Return the caller's stream."""
+    def current(self, device: int | None) -> Any:
+        """Return the caller's stream on a device; None: on the current one."""
         return torch.cuda.current_stream(device)
 
     def make(self, device: int) -> Any:

@@ -40,6 +40,17 @@ def test_a_group_serves_both_devices(start, backend, bind):
     assert start(2, backend, bind).run(both_devices) == [({4.0}, {2.0}, [0, 1])] * 2
 
 
+def split():
+    part = dist.split_group(split_ranks=[[0, 1], [2, 3]])
+    x = torch.full((5,), float(dist.get_rank()), device=here())
+    dist.all_reduce(x, group=part)
+    return set(x.tolist())
+
+
+def test_a_group_can_be_split(start):
+    assert start(4, "unisono", True).run(split) == [{1.0}, {1.0}, {5.0}, {5.0}]
+
+
 def mistakes():
     size, found = dist.get_world_size(), []
     x = torch.ones(4, device=here())
