@@ -114,9 +114,10 @@ FAULTS: dict[type[UnisonoError], tuple[Template, ...]] = {
         ),
         _fault(
             "tag_mismatch",
-            "{peer} sends a message with tag {sent_tag}; {rank} receives one with tag {tag}: between GPUs, the messages "
-            "of two ranks are received in the order in which they are sent",
-            "{peer} 发送的消息带有标签 {sent_tag}；{rank} 接收的标签为 {tag}：GPU 之间，两个 rank 的消息按发送顺序接收",
+            "{peer} sends a message with tag {sent_tag}; {rank} receives one with tag {tag}: between GPUs, the "
+            "messages of two ranks are received in the order in which they are sent",
+            "{peer} 发送的消息带有标签 {sent_tag}；{rank} 接收的标签为 {tag}："
+            "GPU 之间，两个 rank 的消息按发送顺序接收",
         ),
     ),
     Aborted: (
