@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import signal
 import time
@@ -106,7 +107,7 @@ def sum_on_streams(comm, driver, kernel_mode):
     streams = [new_stream(driver) for _ in range(3)]
     arrays = [on_gpu(np.ones(5000, np.float32)) for _ in range(7)]
     driver.cuStreamSynchronize(0)
-    for call, (source, out) in enumerate(zip(arrays, arrays[1:])):  # each call needs the result of the one before
+    for call, (source, out) in enumerate(itertools.pairwise(arrays)):  # each call needs the result of the one before
         gpu.run(plan, source.address, out.address, streams[call % 3], 20.0)
     assert gpu.record(streams[5 % 3]).synchronize(20.0)
     found = float(arrays[-1].numpy().max()), float(arrays[-1].numpy().min())
@@ -143,7 +144,30 @@ def test_messages_arrive(size, kernel_mode):
     assert run_on_gpus(send_around, size, kernel_mode) == [[True] * 4] * size
 
 
-# ---- faults ---------------------------------------------------------------------------------------------------------
+def use_after_closing(comm, _driver, kernel_mode):
+    gpu = connect(comm, kernel_mode)
+    plan = plan_of_sum(gpu, comm, 100)
+    x = on_gpu(np.ones(100, np.float32))
+    event = gpu.record(0)
+    gpu.close()
+    gpu.close()
+    for call in (
+        lambda: gpu.run(plan, x.address, x.address, 0, 1.0),
+        lambda: plan_of_sum(gpu, comm, 100),
+        lambda: gpu.load("float64.sum.none", b"", 0),
+        lambda: gpu.transfer(True, 1 - comm.rank, 0, x.address, 4, "float32", 0, 1.0),
+    ):
+        with pytest.raises(ValueError, match="closed"):
+            call()
+    return event.done()
+
+
+@both_modes
+def test_a_closed_endpoint_refuses_calls(kernel_mode):
+    assert run_on_gpus(use_after_closing, 2, kernel_mode) == [True, True]
+
+
+# ---- faults -------------------------------------------------------------------------------------------------------
 
 
 def fail(comm, _driver, kernel_mode, how):
@@ -158,7 +182,7 @@ def fail(comm, _driver, kernel_mode, how):
         os.kill(os.getpid(), signal.SIGKILL)
     if odd and how == "absence":
         time.sleep(3)
-        return None
+        return
     began = time.monotonic()
     try:
         gpu.run(plan, x.address, y.address, 0, 0.7 if how == "absence" else 20.0)

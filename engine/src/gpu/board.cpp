@@ -19,7 +19,8 @@ std::uint64_t RegistrationBoard::bytes(std::uint32_t size) {
 
 RegistrationBoard::RegistrationBoard(int file, std::uint64_t offset, std::uint32_t size)
     : file_(file), offset_(offset), size_(size) {
-    for (std::uint32_t rank = 0; rank < size; ++rank) allocate_shared(file, offset + rank * section_bytes(size), page_bytes);
+    for (std::uint32_t rank = 0; rank < size; ++rank)
+        allocate_shared(file, offset + rank * section_bytes(size), page_bytes);
     void* const memory = ::mmap(nullptr, bytes(size), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, file,
                                 static_cast<off_t>(offset));
     if (memory == MAP_FAILED) throw MemoryRefused{"no_address_space", bytes(size), errno};

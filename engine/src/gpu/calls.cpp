@@ -63,7 +63,7 @@ void GpuEndpoint::keep_order(Order& order, cuda::Stream stream, const std::funct
 }
 
 bool GpuEndpoint::run_at_once(GpuPlan& plan, const Call& call) {
-    if (endpoint_.broken() || word(offsetof(Mailbox, fault)) != 0 || !queue_.try_take()) return false;
+    if (closed_ || endpoint_.broken() || word(offsetof(Mailbox, fault)) != 0 || !queue_.try_take()) return false;
     const Turn turn{queue_};
     const std::unique_lock lock(calls_, std::try_to_lock);
     if (!lock) return false;
@@ -75,8 +75,8 @@ bool GpuEndpoint::run_at_once(GpuPlan& plan, const Call& call) {
         if (buffers.input_block == nullptr || !buffers.input_block->is_open_to(plan.contacts)) return false;
     }
     if (plan.contacts != 0 && described.output_bytes > 0) {
-        const bool same = buffers.input_block != nullptr &&
-                          buffers.input_block->contains(call.output, described.output_bytes);
+        const bool same =
+            buffers.input_block != nullptr && buffers.input_block->contains(call.output, described.output_bytes);
         buffers.output_block = same ? buffers.input_block : registry_->find(call.output, described.output_bytes);
         if (buffers.output_block == nullptr || !buffers.output_block->is_open_to(plan.contacts)) return false;
     }
@@ -163,8 +163,8 @@ void GpuEndpoint::enqueue(GpuPlan& plan, const Buffers& buffers, const Call& cal
 // ---- memory that cannot be shared ------------------------------------------------------------------------------
 
 // Runs a call on copies of its buffers. Where input and output overlap, the copy of both is in one piece.
-void GpuEndpoint::run_staged(GpuPlan& plan, const Call& call, const Block* input,
-                             const Block* output, const Wait& what) {
+void GpuEndpoint::run_staged(GpuPlan& plan, const Call& call, const Block* input, const Block* output,
+                             const Wait& what) {
     const PlanDescription& described = plan.description;
     const std::uint64_t input_bytes = described.input_bytes, output_bytes = described.output_bytes;
     std::shared_ptr<Block> input_copy, output_copy;

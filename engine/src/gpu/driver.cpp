@@ -16,8 +16,8 @@ Driver::Driver(const std::string& path) {
     void* const library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
     if (library == nullptr) throw Unavailable(::dlerror());
     std::string missing;
-#define UNISONO_LOOK_UP(name, symbol, ...)                                                                 \
-    functions_.name = reinterpret_cast<decltype(functions_.name)>(::dlsym(library, symbol));                 \
+#define UNISONO_LOOK_UP(name, symbol, ...)                                                   \
+    functions_.name = reinterpret_cast<decltype(functions_.name)>(::dlsym(library, symbol)); \
     if (functions_.name == nullptr && missing.empty()) missing = symbol;
     UNISONO_CUDA_FUNCTIONS(UNISONO_LOOK_UP)
 #undef UNISONO_LOOK_UP
@@ -71,7 +71,8 @@ std::vector<DeviceInfo> Driver::devices() const {
         info.minor = attribute(cuda::DeviceAttribute::compute_capability_minor);
         int mps = 0;  // an old driver does not know this attribute
         info.mps = functions_.device_get_attribute(&mps, cuda::DeviceAttribute::mps_enabled, device) ==
-                       cuda::Result::success && mps != 0;
+                       cuda::Result::success &&
+                   mps != 0;
         for (const cuda::Device peer : devices) {
             int can = 1;
             if (peer != device) check(functions_.device_can_access_peer(&can, device, peer), "cuDeviceCanAccessPeer");

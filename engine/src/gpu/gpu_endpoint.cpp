@@ -72,15 +72,16 @@ std::string GpuEndpoint::handles() const {
 }
 
 void GpuEndpoint::connect(const std::vector<std::string>& all) {
-    if (all.size() != size() || thread_.joinable()) throw std::invalid_argument("expected the handles of all ranks, once");
+    if (all.size() != size() || thread_.joinable())
+        throw std::invalid_argument("expected the handles of all ranks, once");
     const CurrentContext current = device_->enter();
     const CaptureAllowance allowance(driver_);
     for (std::uint32_t peer = 0; peer < size(); ++peer) {
         SharedHandle shared;
         if (all[peer].size() != sizeof shared) throw std::invalid_argument("not a handle of a GPU endpoint");
         std::memcpy(&shared, all[peer].data(), sizeof shared);
-        if (shared.magic != SharedHandle{}.magic || shared.most != options_.most ||
-            shared.blocks != options_.blocks || shared.kernel_mode != options_.kernel_mode)
+        if (shared.magic != SharedHandle{}.magic || shared.most != options_.most || shared.blocks != options_.blocks ||
+            shared.kernel_mode != options_.kernel_mode)
             throw std::invalid_argument("the ranks have different options for their GPU endpoints");
         if (peer == rank()) continue;
         driver_.check(driver_.functions().ipc_open_mem_handle(&states_[peer], shared.handle, cuda::lazy_peer_access),
@@ -91,8 +92,8 @@ void GpuEndpoint::connect(const std::vector<std::string>& all) {
 
 int GpuEndpoint::load(const std::string& key, const std::string& image, unsigned shared_bytes) {
     const std::lock_guard lock(calls_);
-    if (const auto known = kernels_.find(key); known != kernels_.end())
-        return known->second.blocks_per_multiprocessor;
+    check_open();
+    if (const auto known = kernels_.find(key); known != kernels_.end()) return known->second.blocks_per_multiprocessor;
     const CurrentContext current = device_->enter();
     const CaptureAllowance allowance(driver_);
     const cuda::Functions& functions = driver_.functions();
@@ -102,8 +103,7 @@ int GpuEndpoint::load(const std::string& key, const std::string& image, unsigned
     try {
         driver_.check(functions.module_get_function(&kernel.function, kernel.module, "run_program"),
                       "cuModuleGetFunction");
-        driver_.check(functions.func_set_attribute(kernel.function,
-                                                   cuda::FunctionAttribute::most_dynamic_shared_bytes,
+        driver_.check(functions.func_set_attribute(kernel.function, cuda::FunctionAttribute::most_dynamic_shared_bytes,
                                                    static_cast<int>(shared_bytes)),
                       "cuFuncSetAttribute");
         driver_.check(functions.occupancy_max_active_blocks(&kernel.blocks_per_multiprocessor, kernel.function,
@@ -118,14 +118,14 @@ int GpuEndpoint::load(const std::string& key, const std::string& image, unsigned
 
 std::shared_ptr<GpuPlan> GpuEndpoint::make_plan(PlanDescription description) {
     const std::lock_guard lock(calls_);
+    check_open();
     const auto kernel = kernels_.find(description.kernel);
-    if (kernel == kernels_.end())
-        throw std::invalid_argument("the kernel '" + description.kernel + "' is not loaded");
+    if (kernel == kernels_.end()) throw std::invalid_argument("the kernel '" + description.kernel + "' is not loaded");
     for (const auto* each : {&description.fingerprints, &description.bias_in, &description.bias_out})
         if (each->size() != size()) throw std::invalid_argument("expected a fingerprint and two offsets for each rank");
     if (description.blocks < 1 || description.blocks > options_.blocks)
-        throw std::invalid_argument("a plan with " + std::to_string(description.blocks) + " thread blocks; expected 1 to " +
-                                    std::to_string(options_.blocks));
+        throw std::invalid_argument("a plan with " + std::to_string(description.blocks) +
+                                    " thread blocks; expected 1 to " + std::to_string(options_.blocks));
     ProgramHead head{};
     if (description.program.size() < sizeof head) throw std::invalid_argument("a program without a head");
     std::memcpy(&head, description.program.data(), sizeof head);
@@ -152,8 +152,12 @@ std::shared_ptr<GpuPlan> GpuEndpoint::make_plan(PlanDescription description) {
     return plan;
 }
 
-void GpuEndpoint::check_faults() {
+void GpuEndpoint::check_open() const {
     if (closed_) throw std::invalid_argument("the GPU endpoint is closed");
+}
+
+void GpuEndpoint::check_faults() {
+    check_open();
     if (endpoint_.broken()) throw Failure(endpoint_.fault_report());
     const std::lock_guard lock(looking_);
     report_mailbox();
@@ -189,9 +193,8 @@ bool GpuEndpoint::wait_until_idle() {
                 board_->ring(rank());
             }
             // After a fault the counters of calls stand still, so only the events count.
-            if (event_is_over(order_) && std::all_of(lanes_.begin(), lanes_.end(), [&](const Lane& lane) {
-                    return event_is_over(lane.order);
-                }))
+            if (event_is_over(order_) &&
+                std::all_of(lanes_.begin(), lanes_.end(), [&](const Lane& lane) { return event_is_over(lane.order); }))
                 return true;
             if (now - broken_since > longest_abort) return false;
         }

@@ -186,8 +186,8 @@ void GpuEndpoint::check_transfers() {
     }
 }
 
-// Makes the kernels of this rank leave, and those of ranks that have ended: on a GPU that they share, they would wait on.
-// Streams that wait go on, and their kernels find the abort word set.
+// Makes the kernels of this rank leave, and those of ranks that have ended: on a GPU that they share, they would wait
+// on. Streams that wait go on, and their kernels find the abort word set.
 void GpuEndpoint::abort(const std::vector<std::uint32_t>& lost) {
     aborted_ = true;
     std::vector<cuda::MemoryOperation> operations;

@@ -50,8 +50,8 @@ void GpuEndpoint::enqueue_operations(GpuPlan& plan, cuda::Stream stream) {
     const auto sequence = [&](std::uint32_t peer) { return std::uint64_t{(counters_[peer].calls + 1) & 0xffff}; };
     for (std::uint32_t peer = 0; peer < size(); ++peer) {
         if ((plan.contacts >> peer & 1) == 0) continue;
-        parameter.peer(peer).fingerprint =
-            (plan.description.fingerprints[peer] & entry_mask) | sequence(peer) << sequence_shift;
+        parameter.peer(peer).fingerprint = (plan.description.fingerprints[peer] & entry_mask) | sequence(peer)
+                                                                                                    << sequence_shift;
         parameter.head().parity = static_cast<std::uint32_t>(sequence(peer) & 1);
     }
     write_32(mapped_->address() + offsetof(Mailbox, started), enqueued_.load());
@@ -59,9 +59,7 @@ void GpuEndpoint::enqueue_operations(GpuPlan& plan, cuda::Stream stream) {
         const std::uint32_t peer = operation.peer;
         const LaunchPeer& told = parameter.peer(peer < size() ? peer : 0);
         switch (operation.kind) {
-            case StreamOperation::post:
-                post(peer, 0, sequence(peer), told.input, told.output, told.fingerprint);
-                break;
+            case StreamOperation::post: post(peer, 0, sequence(peer), told.input, told.output, told.fingerprint); break;
             case StreamOperation::signal:
                 write_32(state(peer) + layout_.signal(0, rank()), counters_[peer].sent + operation.count);
                 break;
@@ -88,8 +86,7 @@ void GpuEndpoint::enqueue_operations(GpuPlan& plan, cuda::Stream stream) {
 
 void GpuEndpoint::post(std::uint32_t peer, std::uint32_t record, std::uint64_t sequence, std::uint64_t input,
                        std::uint64_t output, std::uint64_t fingerprint) {
-    const cuda::Address entry =
-        state(peer) + layout_.entry(record, static_cast<std::uint32_t>(sequence & 1), rank());
+    const cuda::Address entry = state(peer) + layout_.entry(record, static_cast<std::uint32_t>(sequence & 1), rank());
     const std::uint64_t upper = sequence << sequence_shift;
     write_64(entry, (input & entry_mask) | upper);
     write_64(entry + 8, (output & entry_mask) | upper);
@@ -118,8 +115,8 @@ void GpuEndpoint::wait_32(cuda::Address address, std::uint32_t value) {
 // Enqueues the operations that were added since the last time.
 void GpuEndpoint::issue(cuda::Stream stream) {
     if (batch_.empty()) return;
-    const auto result = driver_.functions().stream_batch_mem_op(stream, static_cast<unsigned>(batch_.size()),
-                                                                batch_.data(), 0);
+    const auto result =
+        driver_.functions().stream_batch_mem_op(stream, static_cast<unsigned>(batch_.size()), batch_.data(), 0);
     batch_.clear();
     driver_.check(result, "cuStreamBatchMemOp");
 }

@@ -33,12 +33,32 @@ std::vector<std::uint32_t> copying_program(std::uint32_t rank, std::uint32_t pee
                                            std::uint64_t bytes) {
     const auto low = static_cast<std::uint32_t>(bytes), high = static_cast<std::uint32_t>(bytes >> 32);
     const std::uint64_t contacts = std::uint64_t{1} << peer;
-    std::vector<std::uint32_t> words{
-        0, 1, 1, 0, low, high, static_cast<std::uint32_t>(contacts), static_cast<std::uint32_t>(contacts >> 32),
-        0, 1, 0, 18,                       // the step: no waits, one move, no signals
-        1 | 1 << 8, 0, low, high, 0, 0,    // the move: one source, one destination
-        peer | 0 << 16, 0, 0, 0,           // the source
-        rank | 1 << 16, 0, 0, 0};          // the destination
+    std::vector<std::uint32_t> words{0,
+                                     1,
+                                     1,
+                                     0,
+                                     low,
+                                     high,
+                                     static_cast<std::uint32_t>(contacts),
+                                     static_cast<std::uint32_t>(contacts >> 32),
+                                     0,
+                                     1,
+                                     0,
+                                     18,  // the step: no waits, one move, no signals
+                                     1 | 1 << 8,
+                                     0,
+                                     low,
+                                     high,
+                                     0,
+                                     0,  // the move: one source, one destination
+                                     peer | 0 << 16,
+                                     0,
+                                     0,
+                                     0,  // the source
+                                     rank | 1 << 16,
+                                     0,
+                                     0,
+                                     0};  // the destination
     words.resize(words.size() + 2 * std::size_t{size}, 0);
     words[0] = static_cast<std::uint32_t>(words.size());
     return words;
@@ -140,7 +160,8 @@ void GpuEndpoint::transfer(const GpuTransfer& made, cuda::Stream stream, Nanosec
             head.steps = 1;
             head.parity = static_cast<std::uint32_t>(sequence & 1);
             parameter.peer(peer).fingerprint = fingerprint | sequence << sequence_shift;
-            const std::uint64_t tiles = std::clamp<std::uint64_t>((bytes + tile_bytes - 1) / tile_bytes, 1, options_.blocks);
+            const std::uint64_t tiles =
+                std::clamp<std::uint64_t>((bytes + tile_bytes - 1) / tile_bytes, 1, options_.blocks);
             launch(*kernel, static_cast<std::uint32_t>(tiles), parameter, stream);
             write_32(theirs, counters.sent);
         }

@@ -56,8 +56,8 @@ enum class PointerAttribute : int {  // CUpointer_attribute
 
 enum class FunctionAttribute : int { most_dynamic_shared_bytes = 8 };  // CUfunction_attribute
 
-enum class CaptureStatus : int { none = 0, active = 1, invalidated = 2 };          // CUstreamCaptureStatus
-enum class CaptureMode : int { global = 0, of_thread = 1, relaxed = 2 };           // CUstreamCaptureMode
+enum class CaptureStatus : int { none = 0, active = 1, invalidated = 2 };  // CUstreamCaptureStatus
+enum class CaptureMode : int { global = 0, of_thread = 1, relaxed = 2 };   // CUstreamCaptureMode
 
 inline constexpr unsigned host_memory_portable = 1, host_memory_mapped = 2;  // CU_MEMHOSTALLOC_PORTABLE, _DEVICEMAP
 inline constexpr unsigned lazy_peer_access = 1;                              // CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS
@@ -81,56 +81,55 @@ struct MemoryOperation {
 static_assert(sizeof(MemoryOperation) == 48 && offsetof(MemoryOperation, flags) == 24);
 
 // All functions: X(name here, symbol in the library, parameters).
-#define UNISONO_CUDA_FUNCTIONS(X)                                                                              \
-    X(get_error_name, "cuGetErrorName", Result, const char** name)                                             \
-    X(init, "cuInit", unsigned flags)                                                                          \
-    X(driver_get_version, "cuDriverGetVersion", int* version)                                                  \
-    X(device_get_count, "cuDeviceGetCount", int* count)                                                        \
-    X(device_get, "cuDeviceGet", Device*, int ordinal)                                                         \
-    X(device_get_name, "cuDeviceGetName", char* name, int bytes, Device)                                       \
-    X(device_get_uuid, "cuDeviceGetUuid_v2", Uuid*, Device)                                                    \
-    X(device_total_mem, "cuDeviceTotalMem_v2", std::size_t* bytes, Device)                                     \
-    X(device_get_attribute, "cuDeviceGetAttribute", int* value, DeviceAttribute, Device)                       \
-    X(device_can_access_peer, "cuDeviceCanAccessPeer", int* can, Device, Device peer)                          \
-    X(device_primary_ctx_retain, "cuDevicePrimaryCtxRetain", Context*, Device)                                 \
-    X(device_primary_ctx_release, "cuDevicePrimaryCtxRelease_v2", Device)                                      \
-    X(ctx_get_current, "cuCtxGetCurrent", Context*)                                                            \
-    X(ctx_push_current, "cuCtxPushCurrent_v2", Context)                                                        \
-    X(ctx_pop_current, "cuCtxPopCurrent_v2", Context*)                                                         \
-    X(ctx_get_stream_priority_range, "cuCtxGetStreamPriorityRange", int* least, int* greatest)                 \
-    X(mem_alloc, "cuMemAlloc_v2", Address*, std::size_t bytes)                                                 \
-    X(mem_free, "cuMemFree_v2", Address)                                                                       \
-    X(mem_get_address_range, "cuMemGetAddressRange_v2", Address* base, std::size_t* bytes, Address)            \
-    X(mem_host_alloc, "cuMemHostAlloc", void** address, std::size_t bytes, unsigned flags)                     \
-    X(mem_host_get_device_pointer, "cuMemHostGetDevicePointer_v2", Address*, void* host, unsigned flags)       \
-    X(mem_free_host, "cuMemFreeHost", void* address)                                                           \
-    X(memset_d32_async, "cuMemsetD32Async", Address, unsigned value, std::size_t count, Stream)                \
-    X(memcpy_htod_async, "cuMemcpyHtoDAsync_v2", Address, const void* source, std::size_t bytes, Stream)       \
-    X(memcpy_dtod_async, "cuMemcpyDtoDAsync_v2", Address, Address source, std::size_t bytes, Stream)           \
-    X(pointer_get_attribute, "cuPointerGetAttribute", void* value, PointerAttribute, Address)                  \
-    X(ipc_get_mem_handle, "cuIpcGetMemHandle", IpcHandle*, Address)                                            \
-    X(ipc_open_mem_handle, "cuIpcOpenMemHandle_v2", Address*, IpcHandle, unsigned flags)                       \
-    X(ipc_close_mem_handle, "cuIpcCloseMemHandle", Address)                                                    \
-    X(module_load_data, "cuModuleLoadData", Module*, const void* image)                                        \
-    X(module_unload, "cuModuleUnload", Module)                                                                 \
-    X(module_get_function, "cuModuleGetFunction", Function*, Module, const char* name)                         \
-    X(func_set_attribute, "cuFuncSetAttribute", Function, FunctionAttribute, int value)                        \
-    X(occupancy_max_active_blocks, "cuOccupancyMaxActiveBlocksPerMultiprocessor", int* blocks, Function,       \
-      int threads, std::size_t shared_bytes)                                                                   \
-    X(launch_kernel, "cuLaunchKernel", Function, unsigned grid_x, unsigned grid_y, unsigned grid_z,            \
-      unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared_bytes, Stream, void** parameters,  \
-      void** extra)                                                                                            \
-    X(stream_create_with_priority, "cuStreamCreateWithPriority", Stream*, unsigned flags, int priority)        \
-    X(stream_destroy, "cuStreamDestroy_v2", Stream)                                                            \
-    X(stream_get_id, "cuStreamGetId", Stream, unsigned long long* id)                                          \
-    X(stream_synchronize, "cuStreamSynchronize", Stream)                                                       \
-    X(stream_wait_event, "cuStreamWaitEvent", Stream, Event, unsigned flags)                                   \
-    X(stream_is_capturing, "cuStreamIsCapturing", Stream, CaptureStatus*)                                      \
-    X(thread_exchange_capture_mode, "cuThreadExchangeStreamCaptureMode", CaptureMode*)                         \
-    X(stream_batch_mem_op, "cuStreamBatchMemOp_v2", Stream, unsigned count, MemoryOperation*, unsigned flags)  \
-    X(event_create, "cuEventCreate", Event*, unsigned flags)                                                   \
-    X(event_destroy, "cuEventDestroy_v2", Event)                                                               \
-    X(event_record, "cuEventRecord", Event, Stream)                                                            \
+#define UNISONO_CUDA_FUNCTIONS(X)                                                                                     \
+    X(get_error_name, "cuGetErrorName", Result, const char** name)                                                    \
+    X(init, "cuInit", unsigned flags)                                                                                 \
+    X(driver_get_version, "cuDriverGetVersion", int* version)                                                         \
+    X(device_get_count, "cuDeviceGetCount", int* count)                                                               \
+    X(device_get, "cuDeviceGet", Device*, int ordinal)                                                                \
+    X(device_get_name, "cuDeviceGetName", char* name, int bytes, Device)                                              \
+    X(device_get_uuid, "cuDeviceGetUuid_v2", Uuid*, Device)                                                           \
+    X(device_total_mem, "cuDeviceTotalMem_v2", std::size_t* bytes, Device)                                            \
+    X(device_get_attribute, "cuDeviceGetAttribute", int* value, DeviceAttribute, Device)                              \
+    X(device_can_access_peer, "cuDeviceCanAccessPeer", int* can, Device, Device peer)                                 \
+    X(device_primary_ctx_retain, "cuDevicePrimaryCtxRetain", Context*, Device)                                        \
+    X(device_primary_ctx_release, "cuDevicePrimaryCtxRelease_v2", Device)                                             \
+    X(ctx_get_current, "cuCtxGetCurrent", Context*)                                                                   \
+    X(ctx_push_current, "cuCtxPushCurrent_v2", Context)                                                               \
+    X(ctx_pop_current, "cuCtxPopCurrent_v2", Context*)                                                                \
+    X(ctx_get_stream_priority_range, "cuCtxGetStreamPriorityRange", int* least, int* greatest)                        \
+    X(mem_alloc, "cuMemAlloc_v2", Address*, std::size_t bytes)                                                        \
+    X(mem_free, "cuMemFree_v2", Address)                                                                              \
+    X(mem_get_address_range, "cuMemGetAddressRange_v2", Address* base, std::size_t* bytes, Address)                   \
+    X(mem_host_alloc, "cuMemHostAlloc", void** address, std::size_t bytes, unsigned flags)                            \
+    X(mem_host_get_device_pointer, "cuMemHostGetDevicePointer_v2", Address*, void* host, unsigned flags)              \
+    X(mem_free_host, "cuMemFreeHost", void* address)                                                                  \
+    X(memset_d32_async, "cuMemsetD32Async", Address, unsigned value, std::size_t count, Stream)                       \
+    X(memcpy_htod_async, "cuMemcpyHtoDAsync_v2", Address, const void* source, std::size_t bytes, Stream)              \
+    X(memcpy_dtod_async, "cuMemcpyDtoDAsync_v2", Address, Address source, std::size_t bytes, Stream)                  \
+    X(pointer_get_attribute, "cuPointerGetAttribute", void* value, PointerAttribute, Address)                         \
+    X(ipc_get_mem_handle, "cuIpcGetMemHandle", IpcHandle*, Address)                                                   \
+    X(ipc_open_mem_handle, "cuIpcOpenMemHandle_v2", Address*, IpcHandle, unsigned flags)                              \
+    X(ipc_close_mem_handle, "cuIpcCloseMemHandle", Address)                                                           \
+    X(module_load_data, "cuModuleLoadData", Module*, const void* image)                                               \
+    X(module_unload, "cuModuleUnload", Module)                                                                        \
+    X(module_get_function, "cuModuleGetFunction", Function*, Module, const char* name)                                \
+    X(func_set_attribute, "cuFuncSetAttribute", Function, FunctionAttribute, int value)                               \
+    X(occupancy_max_active_blocks, "cuOccupancyMaxActiveBlocksPerMultiprocessor", int* blocks, Function, int threads, \
+      std::size_t shared_bytes)                                                                                       \
+    X(launch_kernel, "cuLaunchKernel", Function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, \
+      unsigned block_y, unsigned block_z, unsigned shared_bytes, Stream, void** parameters, void** extra)             \
+    X(stream_create_with_priority, "cuStreamCreateWithPriority", Stream*, unsigned flags, int priority)               \
+    X(stream_destroy, "cuStreamDestroy_v2", Stream)                                                                   \
+    X(stream_get_id, "cuStreamGetId", Stream, unsigned long long* id)                                                 \
+    X(stream_synchronize, "cuStreamSynchronize", Stream)                                                              \
+    X(stream_wait_event, "cuStreamWaitEvent", Stream, Event, unsigned flags)                                          \
+    X(stream_is_capturing, "cuStreamIsCapturing", Stream, CaptureStatus*)                                             \
+    X(thread_exchange_capture_mode, "cuThreadExchangeStreamCaptureMode", CaptureMode*)                                \
+    X(stream_batch_mem_op, "cuStreamBatchMemOp_v2", Stream, unsigned count, MemoryOperation*, unsigned flags)         \
+    X(event_create, "cuEventCreate", Event*, unsigned flags)                                                          \
+    X(event_destroy, "cuEventDestroy_v2", Event)                                                                      \
+    X(event_record, "cuEventRecord", Event, Stream)                                                                   \
     X(event_query, "cuEventQuery", Event)
 
 struct Functions {

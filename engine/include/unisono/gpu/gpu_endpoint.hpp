@@ -5,8 +5,8 @@
 // mode), stream_operations.cpp (stream mode), transfers.cpp (send and recv) and service.cpp (the thread that opens the
 // peers' memory and looks for faults).
 //
-// Kernel mode: one kernel runs the whole call and waits for the peers' flags. Stream mode: the stream waits, and kernels
-// only move data. Python selects the mode.
+// Kernel mode: one kernel runs the whole call and waits for the peers' flags. Stream mode: the stream waits, and
+// kernels only move data. Python selects the mode.
 #pragma once
 
 #include <array>
@@ -66,8 +66,8 @@ class GpuEndpoint {
     struct Options {
         std::uint64_t board_offset = 0;
         int device = 0;
-        std::uint32_t most = 16;    // ranks for which the kernels are compiled
-        std::uint32_t blocks = 1;   // thread blocks of a call, at most
+        std::uint32_t most = 16;   // ranks for which the kernels are compiled
+        std::uint32_t blocks = 1;  // thread blocks of a call, at most
         std::uint64_t scratch_bytes = 0;
         bool kernel_mode = false;
     };
@@ -160,14 +160,14 @@ class GpuEndpoint {
         const Block *input_block, *output_block;  // nullptr: the buffer is empty, or no peer needs it
     };
 
+    void check_open() const;
     // calls.cpp
     void take_turn();
     bool is_capturing(cuda::Stream stream) const;
     void keep_order(Order& order, cuda::Stream stream, const std::function<bool()>& over);
     std::uint64_t announce(GpuPlan& plan, Nanoseconds timeout, bool captured);
     void enqueue(GpuPlan& plan, const Buffers& buffers, const Call& call);
-    void run_staged(GpuPlan& plan, const Call& call, const Block* input, const Block* output,
-                    const Wait& what);
+    void run_staged(GpuPlan& plan, const Call& call, const Block* input, const Block* output, const Wait& what);
     cuda::Address staging(std::uint32_t user, std::uint64_t bytes, std::uint64_t contacts, const Wait& what,
                           std::shared_ptr<Block>& block);
     void copy(cuda::Address to, cuda::Address from, std::uint64_t bytes, cuda::Stream stream) const;
@@ -234,8 +234,8 @@ class GpuEndpoint {
     std::unique_ptr<PrivateStream> stream_;
     std::unique_ptr<MappedMemory> mapped_;
     std::shared_ptr<ProgramMemory> programs_;
-    DeviceMemory memory_;                      // state and scratch
-    std::vector<cuda::Address> states_;        // of all ranks, in this process; 0: not connected
+    DeviceMemory memory_;                // state and scratch
+    std::vector<cuda::Address> states_;  // of all ranks, in this process; 0: not connected
     std::map<std::string, Kernel> kernels_;
 
     std::mutex calls_;  // guards what follows; held while a call is enqueued

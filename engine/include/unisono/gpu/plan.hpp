@@ -38,9 +38,9 @@ struct GpuPlan : std::enable_shared_from_this<GpuPlan> {
     const Kernel* kernel = nullptr;
     std::uint64_t contacts = 0;
     std::unique_ptr<ProgramMemory::Piece> program;
-    std::vector<StreamOperation> operations;        // in stream mode; waits have their step
+    std::vector<StreamOperation> operations;                    // in stream mode; waits have their step
     std::vector<std::uint32_t> signals_sent, signals_received;  // in a call in stream mode, by rank
-    bool captured = false;                          // by a CUDA graph, which may use the program at any time
+    bool captured = false;  // by a CUDA graph, which may use the program at any time
 
     // The parameter of the kernel as of the last call, and what it was filled with.
     LaunchParameter parameter;

@@ -27,7 +27,7 @@ struct Block {
     bool shareable = false;    // whether all peers that were asked could open it
     std::uint32_t slot = 0;    // of a shareable block, on the board
     std::uint32_t generation = 0;
-    std::uint64_t opened = 0;                 // bit r: rank r has opened it
+    std::uint64_t opened = 0;                  // bit r: rank r has opened it
     cuda::Address addresses[most_ranks] = {};  // of the block, in the processes of those ranks
 
     bool contains(cuda::Address address, std::uint64_t length) const {
