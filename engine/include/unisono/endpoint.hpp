@@ -141,6 +141,7 @@ class Endpoint {
     [[noreturn]] void report_timeout(const Wait& what, Nanoseconds waited);
     [[noreturn]] void report_peer_ended(std::uint32_t peer, const Wait& what);
     std::vector<std::uint32_t> lost_ranks() const;  // that have not closed the communicator before
+    bool has_closed(std::uint32_t peer) const { return board(peer).closed.load(std::memory_order_acquire) != 0; }
     [[noreturn]] void report_length(std::uint32_t peer, std::uint64_t sent, std::uint64_t expected, std::uint32_t step);
     // Starts a thread for asynchronous calls; fails, for every rank, if the system refuses one.
     std::thread start_thread(std::function<void()> work);

@@ -44,4 +44,23 @@ void RegistrationBoard::ring_all() const {
     for (std::uint32_t rank = 0; rank < size_; ++rank) ring(rank);
 }
 
+// A robust mutex whose owner has died has this bit in its first word (futex(2)).
+bool RegistrationBoard::has_died(std::uint32_t rank) const {
+    constexpr std::uint32_t owner_died = 0x40000000;
+    const auto& word = *reinterpret_cast<const std::uint32_t*>(&head(rank).alive);
+    return (__atomic_load_n(&word, __ATOMIC_ACQUIRE) & owner_died) != 0;
+}
+
+SignOfLife::SignOfLife(RegistrationBoard& board, std::uint32_t rank) : mutex_(board.head(rank).alive) {
+    pthread_mutexattr_t attributes;
+    ::pthread_mutexattr_init(&attributes);
+    ::pthread_mutexattr_setrobust(&attributes, PTHREAD_MUTEX_ROBUST);
+    ::pthread_mutexattr_setpshared(&attributes, PTHREAD_PROCESS_SHARED);
+    ::pthread_mutex_init(&mutex_, &attributes);
+    ::pthread_mutexattr_destroy(&attributes);
+    ::pthread_mutex_lock(&mutex_);
+}
+
+SignOfLife::~SignOfLife() { ::pthread_mutex_unlock(&mutex_); }
+
 }  // namespace unisono::gpu

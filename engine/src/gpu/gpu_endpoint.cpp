@@ -171,7 +171,8 @@ bool GpuEndpoint::wait_until_idle() {
         return !order.event || driver_.functions().event_query(order.event->handle()) != cuda::Result::not_ready;
     };
     const auto is_over = [&] {
-        if (has_work()) return false;
+        refresh_completed();
+        if (!captured_ && has_work()) return false;
         return event_is_over(order_) &&
                std::all_of(lanes_.begin(), lanes_.end(), [&](const Lane& lane) { return event_is_over(lane.order); });
     };

@@ -17,6 +17,9 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr Nanoseconds look_every = milliseconds(100);
+// The memory of a rank that is killed is freed some 40 ms later. Under MPS, a kernel of that rank that still uses it
+// then ends the kernels of all ranks with an error, for good. (Measured on an H200: docs/adr/0060.)
+constexpr Nanoseconds look_for_deaths_every = milliseconds(3);
 constexpr Nanoseconds sweep_every = milliseconds(1000);
 constexpr Nanoseconds longest_report = milliseconds(50);  // of a kernel, about where it waited
 constexpr std::uint32_t far_ahead = 1 << 30;              // of every signal
@@ -26,6 +29,7 @@ constexpr std::uint32_t far_ahead = 1 << 30;              // of every signal
 void GpuEndpoint::serve() {
     in_background = true;
     std::atomic<std::uint32_t>& bell = board_->head(rank()).bell;
+    const SignOfLife sign_of_life(*board_, rank());
     try {
         const CurrentContext current = device_->enter();
         const CaptureAllowance allowance(driver_);  // for good: another thread may capture at any time
@@ -33,6 +37,7 @@ void GpuEndpoint::serve() {
         while (!stopping_) {
             const std::uint32_t seen = bell.load(std::memory_order_acquire);
             mappings_->open_offers();
+            end_kernels_of_the_dead();
             Clock::time_point now = Clock::now();
             if (now >= next_look) {
                 look();
@@ -44,6 +49,7 @@ void GpuEndpoint::serve() {
                     registry_->withdraw_freed();
                     next_sweep = now + sweep_every;
                 }
+                if (lock) refresh_completed();
                 // To close memory may wait for kernels, and they for peers, and those for this thread.
                 if (lock && !has_work()) mappings_->close_withdrawn();
             }
@@ -51,7 +57,8 @@ void GpuEndpoint::serve() {
             const bool idle = !has_work() && !captured_ && !(endpoint_.broken() && !aborted_);
             idle_ = idle;
             now = Clock::now();
-            const Nanoseconds nap = idle ? sweep_every : std::max<Nanoseconds>(next_look - now, milliseconds(1));
+            Nanoseconds nap = idle ? sweep_every : std::max<Nanoseconds>(next_look - now, milliseconds(1));
+            if (size() > 1) nap = std::min(nap, look_for_deaths_every);
             if (!stopping_) futex_wait(bell, seen, nap);
         }
     } catch (const DriverError& error) {
@@ -81,8 +88,46 @@ GpuEndpoint::Announced GpuEndpoint::running() const {
     return announced_[(last - number < remembered ? number : last) % remembered];
 }
 
+void GpuEndpoint::refresh_completed() {
+    if (!options_.kernel_mode || (completed() == enqueued_.load() && !captured_)) return;
+    copy(mapped_->address() + offsetof(Mailbox, completed), memory_.address() + layout_.calls(), sizeof(std::uint32_t),
+         stream_->handle());
+    driver_.check(driver_.functions().stream_synchronize(stream_->handle()), "cuStreamSynchronize");
+}
+
+// Returns the ranks whose processes have ended, or are about to: a killed process may take a while to end.
+std::vector<std::uint32_t> GpuEndpoint::lost_ranks() const {
+    std::vector<std::uint32_t> lost = endpoint_.lost_ranks();
+    for (std::uint32_t peer = 0; peer < size(); ++peer)
+        if (peer != rank() && board_->has_died(peer) && !endpoint_.has_closed(peer) &&
+            std::find(lost.begin(), lost.end(), peer) == lost.end())
+            lost.push_back(peer);
+    return lost;
+}
+
+// Ends the kernels of ranks that were killed, and our own, at once, and reports the loss if a call waits. If none does,
+// the next call reports it.
+void GpuEndpoint::end_kernels_of_the_dead() {
+    bool found = false;
+    for (std::uint32_t peer = 0; peer < size(); ++peer) {
+        if (peer == rank() || !board_->has_died(peer)) continue;
+        if (std::find(known_dead_.begin(), known_dead_.end(), peer) != known_dead_.end()) continue;
+        known_dead_.push_back(peer);
+        found = true;
+    }
+    if (!found) return;
+    {
+        // Its kernels cannot be waited for any more, so a communicator with a dead rank cannot be used again.
+        const std::lock_guard lock(looking_);
+        abort(known_dead_);
+    }
+    look();
+    look();  // a call is judged when it is seen for the second time
+}
+
 void GpuEndpoint::look() {
     const std::lock_guard lock(looking_);
+    refresh_completed();
     try {
         if (!endpoint_.broken()) {
             report_mailbox();
@@ -91,7 +136,7 @@ void GpuEndpoint::look() {
         }
     } catch (const Failure&) {  // told to all ranks
     }
-    if (endpoint_.broken() && (!aborted_ || has_work())) abort(endpoint_.lost_ranks());
+    if (endpoint_.broken() && (!aborted_ || has_work())) abort(lost_ranks());
 }
 
 // Reports a fault that a kernel has found. Throws Failure.
@@ -121,7 +166,7 @@ void GpuEndpoint::check_collective() {
     }
     const Announced running = this->running();
     const auto over = [&] { return completed() == number || started() != number; };
-    const auto lost = endpoint_.lost_ranks();
+    const auto lost = lost_ranks();
     const bool late = !options_.kernel_mode && now - watch_.since >= running.timeout;
     if (over()) return;
     Wait what{rank(), 0, {}, true, running.call.number, running.call.text};
@@ -130,6 +175,7 @@ void GpuEndpoint::check_collective() {
         what = locate(running, lost.front());
         endpoint_.report_peer_ended(lost.front(), what);
     }
+    if (captured_) return;  // a CUDA graph may run this call, or none
     endpoint_.check_running(running.call, what, over);
     if (late) endpoint_.report_timeout(locate(running, what.peer), now - watch_.since);
 }
@@ -197,8 +243,8 @@ void GpuEndpoint::abort(const std::vector<std::uint32_t>& lost) {
         operation.address = address;
         operation.value = value;
     };
+    for (const std::uint32_t peer : lost) write(state(peer) + layout_.abort(), 1);  // first: it is urgent
     write(memory_.address() + layout_.abort(), 1);
-    for (const std::uint32_t peer : lost) write(state(peer) + layout_.abort(), 1);
     if (endpoint_.broken()) {  // a signal that a peer sends later may undo this, so it is repeated
         const std::lock_guard lock(announced_mutex_);
         for (std::uint32_t peer = 0; peer < size(); ++peer) {

@@ -10,6 +10,8 @@
 // first used.
 #pragma once
 
+#include <pthread.h>
+
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -24,6 +26,9 @@ struct BoardHead {
     alignas(cache_line_pair_bytes) std::atomic<std::uint32_t> bell;
     alignas(cache_line_pair_bytes) std::atomic<std::uint32_t> version;  // changes with every offer and withdrawal
     std::atomic<std::uint32_t> used_slots;                              // all slots in use are below
+    // Held by the service thread of this rank. The kernel of the operating system marks it within a millisecond if the
+    // process is killed, long before the process has ended: on its way it waits for the GPU.
+    alignas(cache_line_pair_bytes) pthread_mutex_t alive;
 };
 static_assert(sizeof(BoardHead) <= page_bytes);
 
@@ -60,6 +65,7 @@ class RegistrationBoard {
     void allocate_slot(std::uint32_t rank, std::uint32_t number) const;  // throws MemoryRefused
     void ring(std::uint32_t rank) const;
     void ring_all() const;
+    bool has_died(std::uint32_t rank) const;
 
   private:
     static std::uint64_t slot_bytes(std::uint32_t size) { return sizeof(Slot) + size * sizeof(Answer); }
@@ -70,6 +76,18 @@ class RegistrationBoard {
     const std::uint64_t offset_;
     const std::uint32_t size_;
     std::byte* base_ = nullptr;
+};
+
+// Shows the other ranks that the process of this thread lives. Made and destroyed by one thread.
+class SignOfLife {
+  public:
+    SignOfLife(RegistrationBoard& board, std::uint32_t rank);
+    ~SignOfLife();
+    SignOfLife(const SignOfLife&) = delete;
+    SignOfLife& operator=(const SignOfLife&) = delete;
+
+  private:
+    pthread_mutex_t& mutex_;
 };
 
 }  // namespace unisono::gpu

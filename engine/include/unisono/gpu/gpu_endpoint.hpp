@@ -201,6 +201,8 @@ class GpuEndpoint {
     void report_mailbox();
     void check_collective();
     void check_transfers();
+    std::vector<std::uint32_t> lost_ranks() const;
+    void end_kernels_of_the_dead();
     void abort(const std::vector<std::uint32_t>& lost);
     Announced running() const;
     bool has_work() const;
@@ -214,8 +216,14 @@ class GpuEndpoint {
         return std::atomic_ref(*reinterpret_cast<std::uint32_t*>(mapped_->host() + offset))
             .load(std::memory_order_acquire);
     }
-    std::uint32_t started() const { return word(offsetof(Mailbox, started)); }
+    // The calls that were over when this was last refreshed; in kernel mode that takes a copy from the device.
     std::uint32_t completed() const { return word(offsetof(Mailbox, completed)); }
+    std::uint32_t started() const {
+        if (!options_.kernel_mode) return word(offsetof(Mailbox, started));
+        const std::uint32_t over = completed();
+        return over + (captured_ || over != enqueued_.load() ? 1 : 0);
+    }
+    void refresh_completed();
     std::uint32_t size() const { return endpoint_.settings.geometry.size; }
     std::uint32_t rank() const { return endpoint_.settings.rank; }
     cuda::Address state(std::uint32_t peer) const { return states_[peer]; }
@@ -262,7 +270,8 @@ class GpuEndpoint {
     std::mutex looking_;
     Watch watch_;
     std::vector<Watch> lane_watches_;
-    bool aborted_ = false;  // the kernels were told to leave
+    bool aborted_ = false;                   // the kernels were told to leave
+    std::vector<std::uint32_t> known_dead_;  // ranks whose kernels were told to leave
     std::atomic<bool> closed_ = false;
 };
 

@@ -44,7 +44,7 @@ struct State {
 struct Mailbox {
     u32 fault;  // a Fault; written last
     u32 peer, step, pass;
-    u32 started, completed;  // calls in mode 0
+    u32 started, completed;  // calls in stream mode, written by stream operations
     u32 kind;                // a WaitKind
     u32 pad;
 };
