@@ -9,7 +9,7 @@ CODE := src tests tools examples
 unexport PYTHONDONTWRITEBYTECODE
 ON_BOTH_CORES := --numprocesses 2 --dist worksteal
 
-.PHONY: venv demo check browser test compiled hosts-test sanitize proofs stress soundness lint style docs screenshots golden peers torch-suite interop clean
+.PHONY: venv demo check browser test compiled hosts-test gpu-test sanitize proofs stress soundness lint style docs screenshots golden peers torch-suite interop clean
 
 venv: $(INSTALLED)
 
@@ -74,6 +74,12 @@ stress: venv
 # `make test` runs a short version.
 hosts-test: venv
 	$(BIN)/pytest -m hosts tests/hosts tests/torch_backend
+
+# Everything that needs an NVIDIA GPU; its output is stored in docs/gpu_test_output.txt. GPU_PYTHON is an interpreter with
+# the CUDA build of torch, and Unisono.
+GPU_PYTHON ?= $(BIN)/python
+gpu-test:
+	$(GPU_PYTHON) tools/gpu_test.py
 
 # Every campaign in its long version, and the table of docs/soundness.md from their counts.
 soundness: venv

@@ -43,11 +43,11 @@ class Block(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Add the outputs of attention and perceptron to x."""
-        rows, length, width = x.shape
+        rows, length, _ = x.shape
         parts = self.to_qkv(self.before_attention(x)).chunk(3, -1)
         query, key, value = (part.reshape(rows, length, self.heads, -1).transpose(1, 2) for part in parts)
         found = functional.scaled_dot_product_attention(query, key, value, is_causal=True)
-        x = x + self.to_out(found.transpose(1, 2).reshape(rows, length, width))
+        x = x + self.to_out(found.transpose(1, 2).reshape(rows, length, -1))
         return x + self.mlp(self.before_mlp(x))
 
 

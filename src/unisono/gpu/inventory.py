@@ -7,9 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
-
-from unisono.gpu import inventory_messages as messages
+from typing import Literal
 
 Mode = Literal["kernel", "stream"]
 
@@ -37,14 +35,17 @@ def find_gpus() -> list[Gpu]:
     """Return the GPUs of this machine; raise NoGpus, with the reason, if there are none."""
     from unisono import _engine  # imported here, as everywhere: `import unisono` is fast
 
-    engine: Any = _engine
-    if not hasattr(engine, "GpuDriver"):
-        raise NoGpus(messages.NO_GPU_ENGINE())
     try:
-        devices = engine.GpuDriver().devices()
-    except engine.GpuUnavailable as error:
+        devices = _engine.GpuDriver().devices()
+    except _engine.GpuUnavailable as error:
         raise NoGpus(str(error)) from error
-    return [Gpu(**{**device, "peers": tuple(device["peers"])}) for device in devices]
+    return [
+        Gpu(
+            device["ordinal"], device["name"], device["uuid"], device["multiprocessors"], device["major"],
+            device["minor"], device["memory_bytes"], device["mps"], tuple(device["peers"]),
+        )
+        for device in devices
+    ]  # fmt: skip
 
 
 def mode_of_shared_gpu(gpus: Sequence[Gpu]) -> Mode:
